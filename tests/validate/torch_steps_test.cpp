@@ -14,7 +14,7 @@ using namespace baechi::testing;
 
 namespace {
 
-constexpr const char* header =
+constexpr const char* score_columns =
     "model,way,cut,predicted_us,measured_us,noise,counts,no_transfers_us,baechi_us\n";
 
 }  // namespace
@@ -24,7 +24,7 @@ TEST_SUITE("torch_steps") {
     const TemporaryFolder folder;
     // a: off by 10 % and -20 %; predicted best is ddp, which takes 100 where two_stages takes 80.
     // b: off by 0; one case alone has no regret. c does not count.
-    folder.write("score.csv", std::string(header) +
+    folder.write("score.csv", std::string(score_columns) +
                                   "a,ddp,,90,100,0.02,yes,50,150\n"
                                   "a,two_stages,3,96,80,0.04,yes,40,120\n"
                                   "b,ddp,,70,70,0.01,yes,70,70\n"
@@ -46,7 +46,7 @@ TEST_SUITE("torch_steps") {
   TEST_CASE("what cannot be scored is told with its place") {
     const TemporaryFolder folder;
     const auto refused = [&](const std::string& rows) {
-      folder.write("score.csv", header + rows);
+      folder.write("score.csv", score_columns + rows);
       return message<InputError>([&] { validate::score_torch(folder.file("")); });
     };
     CHECK(refused("a,ddp,,90,100,0.02,maybe,50,150\n").find(":2:20: counts is 'maybe'") !=
