@@ -7,6 +7,7 @@
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/verbs.h"
+#include "scenarios/arena/classes.h"
 #include "scenarios/arena/competition.h"
 #include "scenarios/read/data_folder.h"
 
@@ -15,7 +16,7 @@ namespace {
 
 struct ArenaArguments {
   Competition competition{.placer = "", .folder = "scenarios/arena"};
-  bool json = false, markdown = false;
+  bool json = false, markdown = false, classes = false;
 };
 
 Cell score_cell(const ArenaScore& s) {
@@ -49,6 +50,29 @@ std::string ranking_markdown(const CompetitionResult& result) {
       fmt::format("| placer | score | solved of {} |\n| --- | ---: | ---: |\n", result.instances);
   for (const ArenaScore& s : result.ranking)
     text += fmt::format("| `{}` | {} | {} |\n", s.placer, score_cell(s).text, s.solved);
+  return text;
+}
+
+/// Which placer when, as Markdown: a row for each class of instances.
+std::string classes_markdown(const Arena& arena) {
+  const std::vector<std::string> placers{"single",  "m_topo", "m_etf",  "m_sct",
+                                         "coarsen", "auto",   "refine", "search:evaluations=4000"};
+  std::string text = "| instances | |", line = "| --- | ---: |";
+  for (const std::string& placer : placers) {
+    text += fmt::format(" `{}` |", placer);
+    line += " ---: |";
+  }
+  text += "\n" + line + "\n";
+  for (const ArenaClass& c : arena_classes(arena, placers)) {
+    text += fmt::format("| {} | {} |", c.name, c.instances);
+    for (const ClassScore& s : c.scores)
+      text += s.solved == 0             ? " - |"
+              : s.solved == c.instances ? fmt::format(" {:.2f} |", s.ratio)
+                                        : fmt::format(" {:.2f}, {:.0f} % |", s.ratio,
+                                                      100.0 * static_cast<double>(s.solved) /
+                                                          static_cast<double>(c.instances));
+    text += "\n";
+  }
   return text;
 }
 
@@ -96,6 +120,10 @@ std::string result_text(const CompetitionResult& result, const Competition& aske
 int compete_in_arena(ArenaArguments arguments) {
   Competition& asked = arguments.competition;
   asked.folder = with_data_folder(asked.folder);
+  if (arguments.classes) {
+    print_out(classes_markdown(Arena::read(asked.folder + "/known.json")));
+    return 0;
+  }
   const Interrupt interrupt("finishing the runs that have begun");
   asked.stop = &interrupt.wanted();
   const CompetitionResult result =
@@ -123,11 +151,16 @@ void add_arena(CLI::App& app, Verb& chosen) {
   const auto arguments = std::make_shared<ArenaArguments>();
   CLI::App* verb =
       app.add_subcommand("arena", "Try a placer on the arena's instances, and rank it");
-  verb->add_option("--placer", arguments->competition.placer,
-                   "The placer, as in 'baechi place'; without it, the known placers are ranked")
-      ->type_name("NAME[:k=v,...]");
+  CLI::Option* placer =
+      verb->add_option("--placer", arguments->competition.placer,
+                       "The placer, as in 'baechi place'; without it, the known placers are ranked")
+          ->type_name("NAME[:k=v,...]");
   verb->add_flag("--json", arguments->json, "Print JSON, for programs");
   verb->add_flag("--markdown", arguments->markdown, "Print the known placers as Markdown");
+  verb->add_flag("--classes", arguments->classes,
+                 "Print which placer is good when, as Markdown: step time / best known by size, "
+                 "memory, link and devices")
+      ->excludes(placer);
   verb->add_flag("--update-best", arguments->competition.update_best,
                  "Put the placer's values, and best values that are better, into known.json");
   verb->add_option("--instances", arguments->competition.folder,

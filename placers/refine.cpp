@@ -19,14 +19,12 @@ using search::SearchSpace;
 class Refine final : public Placer {
  public:
   explicit Refine(Options& o)
-      : fallback_(o.get("fallback", true, fallback_help)),
+      : quick_(quick_answers(o.get("fallback", true, fallback_help))),
         evaluations_(static_cast<std::size_t>(o.get(
             "evaluations", std::int64_t{most}, "of the step; fewer on graphs of many ops", 0))) {}
 
   Placement place(const Problem& p, std::uint64_t seed) const override {
-    const std::string fallback = fallback_ ? "true" : "false";
-    Placement quick =
-        make_placer("auto", Options("auto", {{"fallback", {fallback, {}, {}}}}))->place(p, seed);
+    Placement quick = quick_->place(p, seed);
     const SearchSpace space(p);
     if (space.movable().empty()) return quick;
     const auto step = make_objective("step_time", Options("step_time"));
@@ -55,7 +53,12 @@ class Refine final : public Placer {
   static constexpr std::size_t most = 64, least = 16;
   static constexpr std::size_t most_ops = 1'500'000;  // over all evaluations: half a second
 
-  bool fallback_;
+  static std::unique_ptr<Placer> quick_answers(bool fallback) {
+    return make_placer("auto",
+                       Options("auto", {{"fallback", {fallback ? "true" : "false", {}, {}}}}));
+  }
+
+  std::unique_ptr<Placer> quick_;  // keeps solutions of m_sct's program
   std::size_t evaluations_;
 };
 

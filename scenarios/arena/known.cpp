@@ -53,6 +53,7 @@ Arena Arena::read(const std::string& path) {
     for (const Json& entry : json.at("instances")) {
       ArenaInstance instance{.name = entry.at("name"),
                              .point = entry.at("point"),
+                             .ops = entry.at("ops"),
                              .bound = Duration{entry.at("bound_ns").get<std::int64_t>()},
                              .best = value_of(entry.at("best_ns")),
                              .best_by = entry.at("best_by")};
@@ -74,6 +75,7 @@ void Arena::write(const std::string& path) const {
     for (const auto& [placer, value] : instance.values) values[placer] = value_json(value);
     const Json entry{{"name", name},
                      {"point", instance.point},
+                     {"ops", instance.ops},
                      {"bound_ns", instance.bound.count()},
                      {"best_ns", value_json(instance.best)},
                      {"best_by", instance.best_by},
@@ -93,6 +95,7 @@ std::vector<std::string> Arena::take(const Results& results) {
     ArenaInstance& instance = it->second;
     if (is_new)
       instance = {.name = name, .point = point, .bound = row.lower_bound.value_or(Duration{})};
+    instance.ops = results.graphs[row.graph].ops;
     if (instance.point != point)
       throw InputError(
           fmt::format("'{}' has another graph, cluster or engine than its best known value: it "

@@ -12,7 +12,8 @@ namespace baechi {
 /// One instance of the arena: a graph on a cluster with some memory.
 struct ArenaInstance {
   std::string name;
-  std::string point;               ///< a hash of graph, cluster, engine (RunResult::point)
+  std::string point;  ///< a hash of graph, cluster, engine (RunResult::point)
+  std::size_t ops = 0;
   Duration bound{};                ///< no placement is better
   std::optional<Duration> best{};  ///< of all placers so far; nothing if none has a step time
   std::string best_by{};
@@ -58,6 +59,7 @@ class Arena {
   /// Forgets the instances on which `results` have fewer than `placers` rows.
   void keep_run(const Results& results, std::size_t placers);
   std::size_t size() const { return instances_.size(); }
+  const std::map<std::string, ArenaInstance>& instances() const { return instances_; }
   /// The score over the instances that some placer solves. Where a placer was not run, it failed.
   ArenaScore score(const std::string& placer) const;
   /// All known placers by Rank; ties by name.

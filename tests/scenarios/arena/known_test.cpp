@@ -1,9 +1,11 @@
 #include "scenarios/arena/known.h"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <cmath>
 
+#include "scenarios/arena/classes.h"
 #include "sim/error.h"
 #include "tests/small_graphs.h"
 #include "tests/temporary_folder.h"
@@ -115,5 +117,29 @@ TEST_SUITE("arena") {
                          "'a.v1' has another graph, cluster or engine than its best known value: "
                          "it needs a new version",
                          InputError);
+  }
+
+  // Best: 100, 100 and 100. x: 1 and 4, the mean of which is 2, and a failure; y: 1 in each.
+  TEST_CASE("instances are classed by what their names say, and scored where there is a step") {
+    Arena arena;
+    Results results = values("x", {100ns, 400ns, std::nullopt});
+    for (const auto& row : values("y", {100ns, 100ns, 100ns}).rows) results.rows.push_back(row);
+    for (std::size_t i = 0; i < 3; ++i) results.graphs[i].ops = 300 + i;
+    results.scenarios[0].name = results.scenarios[1].name = results.scenarios[2].name = "g.2.v1";
+    results.axes = {"cluster.link.bandwidth"};
+    for (RunResult& row : results.rows)
+      row.at = {row.scenario == 0 ? "4 GB/s" : row.scenario == 1 ? "100 GB/s" : "50 GB/s"};
+    arena.take(results);
+    const std::vector<ArenaClass> classes = arena_classes(arena, {"x", "y"});
+    std::string text;
+    for (const ArenaClass& c : classes)
+      text += fmt::format("{} {}: {:.2f} {}, {:.2f} {}\n", c.instances, c.name, c.scores[0].ratio,
+                          c.scores[0].solved, c.scores[1].ratio, c.scores[1].solved);
+    CHECK(text ==
+          "1 up to 300 ops: 1.00 1, 1.00 1\n"
+          "2 301 to 1000 ops: 4.00 1, 1.00 2\n"
+          "1 links of 4 GB/s: 1.00 1, 1.00 1\n"
+          "1 links of 100 GB/s: 4.00 1, 1.00 1\n"
+          "3 two devices alike: 2.00 2, 1.00 3\n");
   }
 }
