@@ -48,44 +48,90 @@ std::string percent(double share) {
   return fmt::format("{:.1f} %", 100.0 * share);
 }
 
-std::string scores_text(std::span<const PublishedScore> scores) {
-  Columns columns({"block", "rows", "mean", "median", "worst", "worst row"});
-  for (const PublishedScore& score : scores) {
-    const PublishedRow& worst = score.rows[score.worst];
-    columns.add({std::string(score.block->name), fmt::to_string(score.errors.rows),
-                 percent(score.errors.mape), percent(score.errors.median),
-                 fmt::format("{:+.1f} %", 100.0 * worst.error()), worst.what});
-    for (const auto& [name, errors] : score.groups)
-      columns.add(
-          {"  " + name, fmt::to_string(errors.rows), percent(errors.mape), percent(errors.median)});
+/// The rows that were skipped, by their reasons, each with its place: the first of each reason.
+std::string skipped_text(const Leftovers& left) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> reasons;
+  for (const Leftovers::Row& row : left.skipped) {
+    const std::size_t end = row.why.find(": ");
+    const std::string why = end == std::string::npos ? row.why : row.why.substr(end + 2);
+    auto found = std::ranges::find(reasons, why, &decltype(reasons)::value_type::first);
+    if (found == reasons.end()) found = reasons.insert(found, {why, {}});
+    found->second.push_back(row.why.substr(0, end));
   }
-  std::string text = columns.text();
-  for (const PublishedScore& score : scores) {
-    text += fmt::format("\n{}: {}; fitted to: {}\n", score.block->name, score.block->summary,
-                        score.block->fitted);
-    if (!score.block->published.empty())
-      text += fmt::format("  published: {}\n", score.block->published);
+  constexpr std::size_t most_reasons = 10, most_places = 3;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(most_reasons, reasons.size()); ++i) {
+    const auto& [why, places] = reasons[i];
+    text += fmt::format(
+        "  skipped: {}: {}{}\n", why,
+        fmt::join(std::span(places).first(std::min(most_places, places.size())), ", "),
+        places.size() > most_places ? fmt::format(" and {} more", places.size() - most_places)
+                                    : "");
   }
+  if (reasons.size() > most_reasons)
+    text += fmt::format("  and {} more reasons: --format json\n", reasons.size() - most_reasons);
   return text;
 }
 
-Json to_json(const PublishedErrors& errors) {
-  return {{"rows", errors.rows},
-          {"mape", errors.mape},
-          {"median", errors.median},
-          {"bias", errors.bias}};
+std::string scores_text(const ScoreBoard& board) {
+  Columns columns(
+      {"block", "rows", "skipped", "mean", "median", "by size", "baseline", "worst", "worst row"});
+  const auto maybe = [](bool known, double share) { return known ? percent(share) : "-"; };
+  for (const PublishedScore& s : board.scores) {
+    columns.add({std::string(s.block->name), fmt::to_string(s.errors.rows),
+                 fmt::to_string(s.left.skipped.size()), maybe(!s.rows.empty(), s.errors.mean),
+                 maybe(!s.rows.empty(), s.errors.median),
+                 maybe(s.errors.log_mean.has_value(), s.errors.log_mean.value_or(0.0)),
+                 maybe(s.baseline.rows > 0, s.baseline.mean),
+                 fmt::format("{:+.1f} %", 100.0 * s.errors.worst),
+                 s.rows.empty() ? "" : s.rows[s.worst].what});
+    for (const auto& [name, errors] : s.groups)
+      columns.add({"  " + name, fmt::to_string(errors.rows), "", percent(errors.mean),
+                   percent(errors.median),
+                   maybe(errors.log_mean.has_value(), errors.log_mean.value_or(0.0))});
+  }
+  std::string text = columns.text();
+  for (const PublishedScore& s : board.scores) {
+    text += fmt::format("\n{}: {}\n  fitted to: {}\n", s.block->name, s.block->summary, s.fitted);
+    if (s.baseline.rows > 0)
+      text += fmt::format("  baseline: {}: mean {}, median {}\n", s.block->baseline,
+                          percent(s.baseline.mean), percent(s.baseline.median));
+    if (!s.block->published.empty()) text += fmt::format("  published: {}\n", s.block->published);
+    text += skipped_text(s.left);
+  }
+  for (const Unasked& file : board.unasked)
+    text += fmt::format("\nin no block: {} rows of {}", file.rows, file.file);
+  return text + (board.unasked.empty() ? "" : "\n");
 }
 
-Json to_json(std::span<const PublishedScore> scores) {
+Json to_json(const PublishedErrors& errors) {
+  Json json{{"rows", errors.rows},
+            {"mean", errors.mean},
+            {"median", errors.median},
+            {"bias", errors.bias}};
+  if (errors.log_mean) json["log_mean"] = *errors.log_mean;
+  return json;
+}
+
+Json to_json(const ScoreBoard& board) {
   Json blocks = Json::array();
-  for (const PublishedScore& score : scores) {
+  for (const PublishedScore& score : board.scores) {
     Json block{{"name", score.block->name}};
     block.update(to_json(score.errors));
-    const PublishedRow& worst = score.rows[score.worst];
-    block["worst"] = {{"row", worst.what},
-                      {"measured", worst.measured},
-                      {"simulated", worst.simulated},
-                      {"error", worst.error()}};
+    block["skipped"] = score.left.skipped.size();
+    block["worst"] = nullptr;
+    if (!score.rows.empty()) {
+      const PublishedRow& worst = score.rows[score.worst];
+      block["worst"] = {{"row", worst.what},
+                        {"measured", worst.measured},
+                        {"simulated", worst.simulated},
+                        {"error", worst.error()}};
+    }
+    block["baseline"] = nullptr;
+    if (score.baseline.rows > 0) {
+      block["baseline"] = score.baseline.mean;
+      block["baseline_is"] = score.block->baseline;
+    }
     Json groups = Json::array();
     for (const auto& [name, errors] : score.groups) {
       Json group{{"name", name}};
@@ -93,26 +139,32 @@ Json to_json(std::span<const PublishedScore> scores) {
       groups.push_back(std::move(group));
     }
     block["groups"] = std::move(groups);
-    block["fitted"] = score.block->fitted;
+    block["fitted"] = score.fitted;
     block["published"] = score.block->published;
+    Json skipped = Json::array();
+    for (const Leftovers::Row& row : score.left.skipped) skipped.push_back(row.why);
+    block["skipped_rows"] = std::move(skipped);
     blocks.push_back(std::move(block));
   }
-  return {{"blocks", std::move(blocks)}};
+  Json unasked = Json::array();
+  for (const Unasked& file : board.unasked)
+    unasked.push_back({{"file", file.file}, {"rows", file.rows}});
+  return {{"blocks", std::move(blocks)}, {"in_no_block", std::move(unasked)}};
 }
 
 int published(const PublishedFlags& flags) {
-  const std::vector<PublishedScore> scores =
-      score_published(measurements_folder(flags.data), flags.blocks);
+  const ScoreBoard board = score_published(measurements_folder(flags.data), flags.blocks);
   if (!flags.out.empty()) {
     fs::create_directories(flags.out);
-    write_aside(flags.out + "/blocks.csv", blocks_csv(scores));
-    write_aside(flags.out + "/rows.csv", rows_csv(scores));
-    write_aside(flags.out + "/published.md", to_markdown(scores));
+    write_aside(flags.out + "/blocks.csv", blocks_csv(board.scores));
+    write_aside(flags.out + "/rows.csv", rows_csv(board.scores));
+    write_aside(flags.out + "/published.md", to_markdown(board.scores));
+    write_aside(flags.out + "/published.html", to_html(board));
   }
   if (flags.format == "json")
-    print_json(to_json(scores));
+    print_json(to_json(board));
   else
-    print_out(flags.format == "markdown" ? to_markdown(scores) : scores_text(scores));
+    print_out(flags.format == "markdown" ? to_markdown(board.scores) : scores_text(board));
   return 0;
 }
 
@@ -132,7 +184,7 @@ int fit(const FitFlags& flags) {
 
 void add_data(CLI::App& verb, std::string& data) {
   verb.add_option("--data", data,
-                  "Folder with vtrain/, dlexamples/, papers/ [$BAECHI_SHARED/data, else "
+                  "Folder with vtrain/, dlexamples/, papers/, measured/ [$BAECHI_SHARED/data, else "
                   "../shared/data beside the checkout]")
       ->type_name("FOLDER");
 }
@@ -146,7 +198,8 @@ void add_validate_published(CLI::App& app, Verb& chosen) {
   verb->add_option("BLOCK", flags->blocks, "Which blocks [all whose files are there]")
       ->type_name("");
   add_data(*verb, flags->data);
-  verb->add_option("--out", flags->out, "Write DIR/blocks.csv, rows.csv and published.md")
+  verb->add_option("--out", flags->out,
+                   "Write DIR/blocks.csv, rows.csv, published.md and published.html, a page")
       ->type_name("DIR");
   add_format(*verb, flags->format, {"text", "json", "markdown"});
   verb->callback([flags, &chosen] { chosen = [flags] { return published(*flags); }; });

@@ -64,7 +64,8 @@ class Reader {
 
 }  // namespace
 
-CsvTable::CsvTable(std::string_view text, std::string path) : path_(std::move(path)) {
+CsvTable::CsvTable(std::string_view text, std::string path, std::vector<std::string>* odd)
+    : path_(std::move(path)) {
   Mistakes mistakes;
   Reader reader(text);
   while (!reader.at_end() && mistakes.size() < most_mistakes) {
@@ -79,9 +80,13 @@ CsvTable::CsvTable(std::string_view text, std::string path) : path_(std::move(pa
     if (header_.fields.empty()) {
       header_ = std::move(row);
     } else if (row.fields.size() != header_.fields.size()) {
-      mistakes.add(fmt::format("{}: {} values, not {} as in the header",
-                               at_place(row.fields.front()), row.fields.size(),
-                               header_.fields.size()));
+      std::string mistake =
+          fmt::format("{}: {} values, not {} as in the header", at_place(row.fields.front()),
+                      row.fields.size(), header_.fields.size());
+      if (odd != nullptr)
+        odd->push_back(std::move(mistake));
+      else
+        mistakes.add(mistake);
     } else {
       rows_.push_back(std::move(row));
     }

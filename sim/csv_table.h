@@ -13,7 +13,8 @@ class CsvTable {
  public:
   /// Throws InputError, up to 20 mistakes at once, each "path:line:column: what", if `text` has no
   /// header, or a line has more or fewer fields than the header.
-  CsvTable(std::string_view text, std::string path);
+  /// `odd`, if given, takes the mistakes of lines, all of them; these lines are then left out.
+  CsvTable(std::string_view text, std::string path, std::vector<std::string>* odd = nullptr);
 
   std::size_t num_rows() const { return rows_.size(); }
   /// The position of the first column of that name. Throws InputError if there is none.

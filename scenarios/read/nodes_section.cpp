@@ -8,6 +8,8 @@ namespace {
 using Value = Options::Value;
 
 constexpr std::int64_t most_nics = 1024;
+/// What machines reach that state none: what NCCL reached of the line rate between nodes in public logs.
+constexpr double network_efficiency = 0.95;
 
 struct NodeParts {
   std::size_t count = 1;
@@ -18,7 +20,7 @@ struct NodeParts {
   const Value* unwired = nullptr;
   const Value* network = nullptr;
   std::uint32_t nics = 1;
-  double oversubscription = 1.0;
+  double oversubscription = 1.0, efficiency = network_efficiency;
   const Value* collectives = nullptr;
 };
 NodeParts read_parts(Options& o) {
@@ -42,6 +44,9 @@ NodeParts read_parts(Options& o) {
   parts.oversubscription =
       o.get("oversubscription", 1.0,
             "of the switches: each network interface has its bandwidth divided by this", 1.0, 1e6);
+  parts.efficiency = o.get(
+      "network_efficiency", parts.efficiency,
+      "share of the network interfaces' bandwidth that transfers and collectives reach", 0.01, 1.0);
   parts.collectives = o.raw("collectives", "where `cluster.collectives` says nothing");
   return parts;
 }
@@ -86,7 +91,7 @@ void add_group(const Value& given, const DeviceTable& kinds, ClusterChoice& clus
   Node node{.devices = static_cast<std::uint32_t>(device.count), .nics = parts.nics};
   if (parts.network != nullptr) {
     node.network = read_link_section(*parts.network, "cluster.nodes.network", kinds);
-    node.network.bandwidth.bytes_per_second /= parts.oversubscription;
+    node.network.bandwidth.bytes_per_second *= parts.efficiency / parts.oversubscription;
   } else if (parts.count > 1) {
     throw lacks("'network', between the nodes");
   }

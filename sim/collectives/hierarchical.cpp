@@ -8,14 +8,15 @@ namespace baechi {
 namespace {
 
 /// Of N nodes with g ranks each: all_reduce is a reduce_scatter inside the nodes, g all_reduces of
-/// S / g between the nodes at once, each on an even share of the nodes' NICs, and an all_gather
+/// S / g between the nodes at once, each on an even share of the nodes' NICs (or of those that
+/// groups of several ranks per node were measured to use), and an all_gather
 /// inside. reduce_scatter and all_gather are their half of it. broadcast goes once from node to
 /// node, then inside. all_to_all sends a part of S / n to every other rank, one after the other.
 /// With one node all of it is `inside`'s.
 class Hierarchical final : public CollectiveModel {
  public:
-  explicit Hierarchical(std::shared_ptr<const CollectiveModel> inside)
-      : inside_(std::move(inside)) {}
+  Hierarchical(std::shared_ptr<const CollectiveModel> inside, double nics_per_group)
+      : inside_(std::move(inside)), nics_per_group_(nics_per_group) {}
 
   Duration time(const Collective& c, std::span<const DeviceId> devices,
                 const Cluster& cluster) const override {
@@ -24,7 +25,7 @@ class Hierarchical final : public CollectiveModel {
     const std::int64_t g = spread.per_node;
     const Bytes share = part(c.bytes, g);
     const auto between = [&](CollectiveKind kind) {
-      return ring_time(kind, spread.nodes, share, spread.network(g));
+      return ring_time(kind, spread.nodes, share, ring_network(spread));
     };
     const auto inside = [&](CollectiveKind kind, Bytes bytes) {
       return slowest_inside(kind, bytes, spread, devices, cluster);
@@ -50,6 +51,17 @@ class Hierarchical final : public CollectiveModel {
   }
 
  private:
+  /// What each of the ranks of a node has that pass rings on from node to node.
+  Link ring_network(const Spread& spread) const {
+    const std::int64_t g = spread.per_node;
+    Link link = spread.network(g);
+    if (nics_per_group_ == 0.0 || spread.nodes <= 2 || g == 1) return link;
+    const double few = std::min(nics_per_group_, static_cast<double>(spread.nics));
+    link.bandwidth = {spread.nic.bandwidth.bytes_per_second *
+                      std::min(1.0, few / static_cast<double>(g * spread.sharing))};
+    return link;
+  }
+
   static Bytes part(Bytes bytes, std::int64_t of) {
     return {bytes.count / of + (bytes.count % of != 0 ? 1 : 0)};
   }
@@ -85,6 +97,7 @@ class Hierarchical final : public CollectiveModel {
   }
 
   std::shared_ptr<const CollectiveModel> inside_;
+  double nics_per_group_;  // 0: all
 };
 
 }  // namespace
@@ -92,8 +105,14 @@ class Hierarchical final : public CollectiveModel {
 std::shared_ptr<const CollectiveModel> make_hierarchical(Options& o) {
   const Options::Value* inside =
       o.raw("inside", "the model inside a node: NAME or {model: NAME, ...} [ring]");
-  return std::make_shared<const Hierarchical>(inside == nullptr ? ring_collectives()
-                                                                : make_collectives(*inside));
+  constexpr double most_nics = 1024.0;
+  const double few = o.get("nics_per_group", 0.0,
+                           "network interfaces of a node, or a part of one, that the rings of "
+                           "groups with several ranks on each of more than two nodes use "
+                           "together; 0: all",
+                           0.0, most_nics);
+  return std::make_shared<const Hierarchical>(
+      inside == nullptr ? ring_collectives() : make_collectives(*inside), few);
 }
 
 }  // namespace baechi

@@ -45,7 +45,7 @@ constexpr std::array<std::array<double, 23>, 3> tree_by_size{
 
 struct NcclOptions {
   bool nvlink = true;
-  double inside = 0.8, network = 0.95;  // shares of the line rates
+  double inside = 0.8, network = 1.0;  // shares of the links' rates
 };
 
 /// NCCL chooses the algorithm and the protocol by a model of its own: latency + size / bandwidth.
@@ -142,7 +142,7 @@ std::shared_ptr<const CollectiveModel> make_nccl(Options& o) {
   options.inside = o.get("inside", options.inside,
                          "share of the line rate that is reached inside a node", 1e-3, 1.0);
   options.network = o.get("network", options.network,
-                          "share of the line rate that is reached between nodes", 1e-3, 1.0);
+                          "share of the network that is reached beside network_efficiency", 1e-3, 1.0);
   return std::make_shared<const Nccl>(options);
 }
 

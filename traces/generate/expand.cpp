@@ -20,6 +20,15 @@ Expansion read_expansion(Options& o, std::int64_t batch, Optimizer optimizer) {
   e.training = o.get("training", true, "with backward and update ops");
   e.fuse_modules = o.get("fuse_modules", true,
                          "level module: an op for a convolution with its batch norm and ReLU");
+  e.copy_sums =
+      o.get("copy_sums", e.copy_sums,
+            "level module: the backward op of a sum copies its gradient, which frameworks "
+            "only hand on; the arena's instances keep it");
+  e.fuse_relu = o.get("fuse_relu", e.fuse_relu,
+                      "level module: a ReLU runs in the kernel of the layer before it, as XLA's, "
+                      "MXNet's and cuDNN's do");
+  if (e.fuse_relu && e.level == Level::tf1)
+    o.mistake("fuse_relu", "TensorFlow 1 launches each ReLU; level module can fuse it");
   e.colocate_gradients = o.get("colocate_gradients", true,
                                "level tf1: gradient ops share the group of their forward op");
   return e;

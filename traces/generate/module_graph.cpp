@@ -56,6 +56,16 @@ class ModuleGraph {
            l.kind == LayerKind::step_count || (l.kind == LayerKind::loss && !options_.training);
   }
 
+  /// Whether the layer is computed by the kernel of the layer before it, in both passes.
+  bool is_fused(LayerId l) const {
+    const Layer& layer = model_.layer(l);
+    const auto before = model_.value(layer.inputs[0]).producer;
+    return options_.fuse_relu && layer.kind == LayerKind::relu && before &&
+           index(*before) + 1 == index(l);
+  }
+  /// Whether it is, and in the same unit.
+  bool has_no_kernel(const Unit& u, LayerId l) const { return index(l) > u.first && is_fused(l); }
+
   void find_units() {
     constexpr ModuleId none{~std::uint32_t{0}};
     ModuleId open = none;
@@ -63,7 +73,8 @@ class ModuleGraph {
       const Layer& layer = model_.layer(l);
       if (skipped(layer)) {
         open = none;
-      } else if (options_.fuse_modules && open == layer.module) {
+      } else if ((options_.fuse_modules && open == layer.module) ||
+                 (!units_.empty() && units_.back().last == index(l) && is_fused(l))) {
         units_.back().last = index(l) + 1;
       } else {
         const Module& module = model_.module(layer.module);
@@ -203,7 +214,8 @@ class ModuleGraph {
                                   .persistent = weights,
                                   .temporary = forward_temporary(u),
                                   .module = module_path(unit.name)});
-    for (const LayerId l : layers(unit)) graph_.add_kernel(unit.forward, model_.layer(l).forward);
+    for (const LayerId l : layers(unit))
+      if (!has_no_kernel(unit, l)) graph_.add_kernel(unit.forward, model_.layer(l).forward);
     sum_over_ranks(unit, unit.forward, true);
     colocate(unit, unit.forward);
     for (const LayerId l : layers(unit)) {
@@ -270,7 +282,10 @@ class ModuleGraph {
   void add_backward_kernels(std::size_t u, OpId op) {
     for (const LayerId l : layers(units_[u])) {
       const Layer& layer = model_.layer(l);
-      if (differentiates_inputs(layer)) graph_.add_kernel(op, layer.input_gradient);
+      if (differentiates_inputs(layer) && !has_no_kernel(units_[u], l))
+        graph_.add_kernel(op, layer.input_gradient);
+      if (layer.kind == LayerKind::add && options_.copy_sums)
+        graph_.add_kernel(op, {.traffic = 3 * model_.value(layer.inputs[0]).size()});
       if (trains(layer)) graph_.add_kernel(op, layer.variable_gradient);
       for (const ValueId v : layer.outputs) {  // gradients from several readers are summed
         std::int64_t arriving = 0;

@@ -4,7 +4,7 @@
 
 #include "sim/collectives/rings.h"
 #include "sim/error.h"
-#include "validate/fit/least_deviations.h"
+#include "validate/least_deviations.h"
 #include "validate/published/measured_files.h"
 
 namespace baechi::validate {
@@ -13,24 +13,20 @@ namespace {
 /// For the numbers of ranks that are shared; what is kept back is never read.
 std::vector<MeasuredAllReduce> measured(const std::string& folder, const std::string& gpu,
                                         const std::vector<std::int64_t>& ranks) {
-  std::vector<MeasuredAllReduce> rows = vtrain_all_reduces(folder, gpu, ranks);
+  Leftovers left;
+  std::vector<MeasuredAllReduce> rows = vtrain_all_reduces(folder, gpu, left, ranks);
+  left.throw_if_any();
   if (rows.empty())
     throw InputError(fmt::format("{}: no vtrain/allreduce/{}_gpu*.csv", folder, gpu));
   return rows;
-}
-
-/// Bytes that a rank sends.
-double moved(const MeasuredAllReduce& m) {
-  return 2.0 * static_cast<double>(m.bytes.count) * static_cast<double>(m.ranks - 1) /
-         static_cast<double>(m.ranks);
 }
 
 /// Through a switch: us = a0 + a1 2 (n - 1) + moved (b0 + b1 / n).
 std::string fit_a100(const std::string& folder) {
   std::vector<FitRow> rows;
   for (const MeasuredAllReduce& m : measured(folder, "a100", {2, 4, 8}))
-    rows.push_back({{1.0, 2.0 * static_cast<double>(m.ranks - 1), moved(m),
-                     moved(m) / static_cast<double>(m.ranks)},
+    rows.push_back({{1.0, 2.0 * static_cast<double>(m.ranks - 1), m.moved(),
+                     m.moved() / static_cast<double>(m.ranks)},
                     m.us});
   const std::vector<double> x = least_relative_deviations(rows);
   return fmt::format(
@@ -53,7 +49,7 @@ std::string fit_v100(const std::string& folder) {
         rings_of(std::span(devices).first(static_cast<std::size_t>(m.ranks)), m.ranks, cluster)
             .bus(m.ranks, Bandwidth{1.0})
             .bytes_per_second;
-    rows.push_back({{1.0, 2.0 * static_cast<double>(m.ranks - 1), moved(m) / rings}, m.us});
+    rows.push_back({{1.0, 2.0 * static_cast<double>(m.ranks - 1), m.moved() / rings}, m.us});
   }
   const std::vector<double> x = least_relative_deviations(rows);
   return fmt::format(

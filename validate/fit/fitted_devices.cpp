@@ -124,13 +124,13 @@ std::string kind_yaml(const DeviceModel& m) {
   const auto us = [](Duration time) { return number(to_us(time)); };
   return fmt::format(
       "  {}:\n"
-      "    {{peak: {{{}}}, bandwidth: {:g} GB/s, memory: {:g} GB,\n"
+      "    {{peak: {{{}}}, bandwidth: {:g} GB/s, memory: {} MiB,\n"
       "     efficiency: {{{}}},\n"
       "     half: {{{}}},\n"
       "     bandwidth_efficiency: {}, launch: {} us, no_kernel: {} us, host_op: {} us, "
       "host_step: {} us,\n"
       "     source: \"{}\"}}\n",
-      m.name, peaks, m.bandwidth.bytes_per_second / 1e9, static_cast<double>(m.memory.count) / 1e9,
+      m.name, peaks, m.bandwidth.bytes_per_second / 1e9, m.memory.count >> 20U,
       shares, half, number(m.bandwidth_efficiency), us(m.launch), us(m.no_kernel), us(m.host_op),
       us(m.host_step), m.source);
 }
@@ -196,12 +196,14 @@ std::string comment(std::span<const FittedRow> rows, std::span<const FitCase> ca
 
 std::string fit_devices(const std::string& folder) {
   std::vector<FittedRow> rows;
+  Leftovers left;
   for (auto* const read : {inference_rows, training_rows}) {
-    auto more = read(folder);
+    auto more = read(folder, left);
     if (!more) throw InputError(fmt::format("{}: no dlexamples/*.csv", folder));
     for (ExampleRow& row : *more)
-      if (has_known_speed(row)) rows.emplace_back(std::move(row));
+      if (row.gpus == 1 && unknown_speed(row).empty()) rows.emplace_back(std::move(row));
   }
+  left.throw_if_any();
   std::vector<FitCase> cases;
   for (const FittedRow& row : rows) cases.push_back(row.fit_case);
   DeviceNumbers numbers(cases);

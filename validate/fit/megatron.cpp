@@ -152,9 +152,11 @@ std::string held_out_error(const std::vector<GptStep>& steps, std::string_view w
 }  // namespace
 
 std::string fit_megatron(const std::string& folder) {
-  const auto steps = vtrain_single_node(folder);
+  Leftovers left;
+  const auto steps = vtrain_single_node(folder, left);
   if (!steps) throw InputError(fmt::format("{}: no vtrain/measured_single_node.csv", folder));
-  const auto many = vtrain_multi_node(folder);
+  const auto many = vtrain_multi_node(folder, left);
+  left.throw_if_any();
   const DeviceModel gpu = fitted(Samples(*steps, many ? *many : std::vector<GptStep>{}));
   std::string text = fmt::format(
       "devices:\n"

@@ -4,6 +4,7 @@ namespace baechi::validate {
 
 std::string fit_collectives(const std::string& folder);
 std::string fit_megatron(const std::string& folder);
+std::string fit_network(const std::string& folder);
 std::string fit_devices(const std::string& folder);
 
 std::span<const FitEntry> fits() {
@@ -12,6 +13,8 @@ std::span<const FitEntry> fits() {
        "vtrain/allreduce: A100 of 2, 4, 8, V100 of 2, 8", fit_collectives},
       {"megatron", "what A100s reach in training GPTs: a100_megatron", "vtrain/measured_*.csv",
        fit_megatron},
+      {"network", "what DGX A100s reach between nodes: network_efficiency, nics_per_group",
+       "vtrain/measured_multi_node.csv", fit_network},
       {"devices", "kinds of devices under four frameworks: shares of peaks, launches, host times",
        "dlexamples/", fit_devices},
   };

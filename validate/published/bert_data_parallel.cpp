@@ -73,15 +73,18 @@ Duration with_replicas(const OpGraph& graph, const ExampleRow& row, const Machin
 
 /// What more GPUs add to the step of one, whose time is taken from the file: the roofline's times
 /// are scaled to it, so that only the sums of gradients are predicted.
-std::optional<std::vector<PublishedRow>> compare_bert_data_parallel(const std::string& folder) {
-  const auto rows = training_rows(folder);
+std::optional<Comparison> compare_bert_data_parallel(const std::string& folder) {
+  Comparison all;
+  const auto rows = training_rows(folder, all.left);
   if (!rows) return std::nullopt;
-  std::vector<PublishedRow> out;
   for (const ExampleRow& row : *rows) {
     if (!is_bert(row) || row.gpus == 1) continue;
     const auto one =
         std::ranges::find_if(*rows, [&](const ExampleRow& other) { return is_alone(other, row); });
-    if (one == rows->end()) continue;
+    if (one == rows->end()) {
+      all.left.skip(row.line, "no row of the same step on one GPU");
+      continue;
+    }
     const Machine& machine = *machine_of(row);
     const ExampleStep step = example_step(row), alone = example_step(*one);
     const auto ms = [](Duration time) { return to_us(time) / 1e3; };
@@ -90,13 +93,16 @@ std::optional<std::vector<PublishedRow>> compare_bert_data_parallel(const std::s
     };
     const double scale = 1e3 * measured_seconds(*one) /
                          (earlier(*one, alone.pass) + ms(on_one_gpu(alone.update, machine)));
-    out.push_back({.what = row.text(),
-                   .group = fmt::format("{} GPUs", row.gpus),
-                   .measured = 1e3 * measured_seconds(row),
-                   .simulated = scale * earlier(row, step.pass) +
-                                ms(with_replicas(step.update, row, machine, scale))});
+    all.rows.push_back({.what = row.text(),
+                        .group = fmt::format("{} GPUs", row.gpus),
+                        .measured = 1e3 * measured_seconds(row),
+                        .simulated = scale * earlier(row, step.pass) +
+                                     ms(with_replicas(step.update, row, machine, scale)),
+                        .work = 1e3 * measured_seconds(*one) * static_cast<double>(row.passes) /
+                                static_cast<double>(one->passes),
+                        .lines = {row.line, one->line}});
   }
-  return out;
+  return all;
 }
 
 }  // namespace baechi::validate

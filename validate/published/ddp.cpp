@@ -20,10 +20,10 @@ constexpr const char* gpu = "h100";  // a GH200's GPU
 /// A step of `model` on one GPU that takes `alone`: the roofline's times, all scaled alike.
 OpGraph step_of(const std::string& model, std::int64_t batch, Duration alone) {
   const Options::Value samples{std::to_string(batch), {}, {}};
-  const OpGraph graph =
-      generate_trace(model,
-                     Options(model, {{"batch", samples}, {"optimizer", {"momentum", {}, {}}}}))
-          .graph;
+  const OpGraph graph = generate_trace(model, Options(model, {{"batch", samples},
+                                                              {"optimizer", {"momentum", {}, {}}},
+                                                              {"fuse_modules", {"false", {}, {}}}}))
+                            .graph;
   IdVector<OpId, Duration> times = roofline_times(graph, *built_in_devices().devices.at(gpu));
   Duration total{};
   for (const Duration time : times) total += time;
@@ -35,9 +35,10 @@ OpGraph step_of(const std::string& model, std::int64_t batch, Duration alone) {
 
 double simulated_seconds(const OpGraph& graph, std::int64_t gpus, std::int64_t nodes) {
   const auto text = [](std::int64_t n) { return Options::Value{std::to_string(n), {}, {}}; };
-  const auto parallel =
-      make_transform("data_parallel",
-                     Options("data_parallel", {{"replicas", text(gpus)}, {"nodes", text(nodes)}}));
+  const auto parallel = make_transform(
+      "data_parallel", Options("data_parallel", {{"replicas", text(gpus)},
+                                                 {"nodes", text(nodes)},
+                                                 {"per_gradient", {"15 us", {}, {}}}}));
   const OpGraph replica = parallel->apply(graph).graph;
   const PlacedStep step =
       parallel->after_placing(replica, IdVector<OpId, DeviceId>(replica.num_ops()));
@@ -53,33 +54,44 @@ double simulated_seconds(const OpGraph& graph, std::int64_t gpus, std::int64_t n
 }  // namespace
 
 /// What PyTorch's DDP adds to the step of one GPU, whose time without DDP is taken from the file.
-std::optional<std::vector<PublishedRow>> compare_ddp(const std::string& folder) {
-  const auto table = read_measured(folder, "papers/ddp_measured.csv");
+std::optional<Comparison> compare_ddp(const std::string& folder) {
+  Comparison all;
+  const auto table = read_measured(folder, "papers/ddp_measured.csv", all.left);
   if (!table) return std::nullopt;
   const std::size_t model = table->column("model"), mode = table->column("mode"),
                     gpus = table->column("gpus"), nodes = table->column("nodes"),
                     batch = table->column("batch_per_gpu"),
                     seconds = table->column("seconds_per_step");
-  std::map<std::string, OpGraph> alone;
-  for (std::size_t row = 0; row < table->num_rows(); ++row)
-    if (table->text(row, mode) == "none")
-      alone.emplace(table->text(row, model),
-                    step_of(table->text(row, model), table->whole(row, batch, 1),
-                            Duration{std::llround(1e9 * table->number(row, seconds))}));
-  std::vector<PublishedRow> rows;
-  for (std::size_t row = 0; row < table->num_rows(); ++row) {
-    if (table->text(row, mode) != "ddp") continue;
-    const std::string name = table->text(row, model);
-    if (!alone.contains(name))
-      throw InputError(table->where(row, model) + name + " has no row of mode none");
+  struct Alone {
+    OpGraph graph;
+    double seconds = 0.0;
+    std::string line;
+  };
+  std::map<std::string, Alone> alone;
+  each_row(*table, all.left, [&](std::size_t row) {
+    if (table->text(row, mode) != "none") return;
+    const double time = table->number(row, seconds, 1e-9);
+    const std::string& name = table->text(row, model);
+    alone.emplace(
+        name, Alone{step_of(name, table->whole(row, batch, 1), Duration{std::llround(1e9 * time)}),
+                    time, line_of(*table, row)});
+  });
+  each_row(*table, all.left, [&](std::size_t row) {
+    const std::string& name = table->text(row, model);
+    if (table->text(row, mode) == "none") return;
+    if (table->text(row, mode) != "ddp")
+      throw InputError(fmt::format("mode '{}' is not none or ddp", table->text(row, mode)));
+    if (!alone.contains(name)) throw InputError(name + " has no row of mode none");
     const std::int64_t n = table->whole(row, gpus, 1);
-    rows.push_back(
-        {.what = fmt::format("{}, {} GPUs", name, n),
-         .group = name,
-         .measured = table->number(row, seconds),
-         .simulated = simulated_seconds(alone.at(name), n, table->whole(row, nodes, 1))});
-  }
-  return rows;
+    const Alone& one = alone.at(name);
+    all.rows.push_back({.what = fmt::format("{}, {} GPUs", name, n),
+                        .group = name,
+                        .measured = table->number(row, seconds),
+                        .simulated = simulated_seconds(one.graph, n, table->whole(row, nodes, 1)),
+                        .work = one.seconds,
+                        .lines = {line_of(*table, row), one.line}});
+  });
+  return all;
 }
 
 }  // namespace baechi::validate

@@ -5,6 +5,7 @@
 #include "sim/transform/transform.h"
 #include "traces/generator.h"
 #include "validate/published/examples.h"
+#include "validate/published/measured_files.h"
 
 namespace baechi::validate {
 namespace {
@@ -47,10 +48,11 @@ Generated generated(const ExampleRow& row) {
              {"vocabulary", "33712"},
              {"shared_embeddings", "true"},
              {"optimizer", "adam"}}};
-  if (!row.model.starts_with("bert-large")) return {};
+  if (!row.model.starts_with("bert-large") && !row.model.starts_with("bert-base")) return {};
   Settings bert{{"size", "large"},
                 {"batch", batch(row.batch)},
                 {"length", fmt::to_string(row.length > 0 ? row.length : 384)}};
+  if (row.model.starts_with("bert-base")) bert["size"] = "base";
   if (row.model.ends_with("squad"))
     bert["answers"] = "true";
   else
@@ -62,6 +64,8 @@ OpGraph graph_of(const ExampleRow& row, Settings extra) {
   Generated made = generated(row);
   made.settings.merge(extra);
   made.settings["fuse_modules"] = "false";
+  const bool fuses = row.base_framework() == "mxnet" || row.base_framework() == "tensorflow+xla";
+  if (fuses && !made.settings.contains("level")) made.settings["fuse_relu"] = "true";
   made.settings["training"] = row.training ? "true" : "false";
   OpGraph graph = generate_trace(made.generator, options_of(made.generator, made.settings)).graph;
   if (row.precision == "fp32") return graph;
@@ -82,16 +86,24 @@ ExampleStep example_step(const ExampleRow& row) {
           .update = graph_of(row, {})};
 }
 
-Duration simulated_step(const OpGraph& graph, const DeviceModel& device) {
-  const OpGraph timed = graph.with_times(device.name, roofline_times(graph, device));
+Duration simulated_step(const ExampleRow& row, const OpGraph& graph, const DeviceModel& device) {
+  const std::string nodes = row.gpus > 1 ? nodes_of(row) : "";
+  Cluster cluster = nodes.empty() ? Cluster::uniform(1, device.memory, Link{})
+                                  : cluster_of(fmt::format("nodes: {}", nodes));
+  const OpGraph timed =
+      graph.with_times(cluster.device(DeviceId{}).kind, roofline_times(graph, device));
   const auto host = make_transform(
       "host", options_of("host", {{"launch", fmt::format("{} ns", device.host_op.count())},
                                   {"step", fmt::format("{} ns", device.host_step.count())}}));
-  const PlacedStep step =
+  PlacedStep step =
       host->after_placing(timed, IdVector<OpId, DeviceId>(timed.num_ops(), DeviceId{0}));
-  IdVector<DeviceId, Device> devices;
-  devices.push_back({.name = "gpu0", .kind = device.name, .memory = device.memory});
-  const Cluster cluster = Cluster::uniform(std::move(devices), Link{});
+  if (row.gpus > 1) {
+    const auto parallel = make_transform(
+        "data_parallel", options_of("data_parallel", {{"replicas", fmt::to_string(row.gpus)},
+                                                      {"nodes", fmt::to_string(row.nodes)},
+                                                      {"mode", row.passes > 1 ? "after" : "ddp"}}));
+    step = parallel->after_placing(step.graph, step.device);
+  }
   const ProfiledCosts costs(step.graph, cluster);
   return simulate({.graph = step.graph,
                    .cluster = cluster,
@@ -103,6 +115,17 @@ Duration simulated_step(const OpGraph& graph, const DeviceModel& device) {
       .makespan;
 }
 
+double flops_of(const ExampleRow& row, const ExampleStep& step) {
+  const auto flops = [](const OpGraph& graph) {
+    double sum = 0.0;
+    for (const OpId v : graph.ops())
+      for (const OpWork& work : graph.kernels(v)) sum += static_cast<double>(work.flops);
+    return sum;
+  };
+  return flops(step.update) +
+         static_cast<double>(row.training ? row.passes - 1 : 1) * flops(step.pass);
+}
+
 double simulated_seconds(const ExampleRow& row, const DeviceModel& device) {
   return simulated_seconds(row, example_step(row), device);
 }
@@ -110,10 +133,10 @@ double simulated_seconds(const ExampleRow& row, const DeviceModel& device) {
 double simulated_seconds(const ExampleRow& row, const ExampleStep& step,
                          const DeviceModel& device) {
   const auto seconds = [](Duration time) { return to_us(time) / 1e6; };
-  if (!row.training) return seconds(simulated_step(step.pass, device));
-  double time = seconds(simulated_step(step.update, device));
+  if (!row.training) return seconds(simulated_step({}, step.pass, device));
+  double time = seconds(simulated_step(row, step.update, device));
   if (row.passes > 1)
-    time += static_cast<double>(row.passes - 1) * seconds(simulated_step(step.pass, device));
+    time += static_cast<double>(row.passes - 1) * seconds(simulated_step({}, step.pass, device));
   return time;
 }
 

@@ -39,25 +39,27 @@ std::string ExampleRow::text() const {
   return text;
 }
 
-std::optional<std::vector<ExampleRow>> inference_rows(const std::string& folder) {
-  const auto table = read_measured(folder, "dlexamples/inference.csv");
+std::optional<std::vector<ExampleRow>> inference_rows(const std::string& folder, Leftovers& left) {
+  const auto table = read_measured(folder, "dlexamples/inference.csv", left);
   if (!table) return std::nullopt;
   const std::size_t framework = table->column("framework"), model = table->column("model"),
                     gpu = table->column("gpu"), precision = table->column("precision"),
                     batch = table->column("batch"), latency = table->column("latency_ms");
   std::vector<ExampleRow> rows;
-  for (std::size_t r = 0; r < table->num_rows(); ++r)
+  each_row(*table, left, [&](std::size_t r) {
     rows.push_back({.framework = table->text(r, framework),
                     .model = table->text(r, model),
                     .machine = table->text(r, gpu),
                     .precision = table->text(r, precision),
                     .batch = table->whole(r, batch, 1),
-                    .latency = table->number(r, latency, 1e-6) / 1e3});
+                    .latency = table->number(r, latency, 1e-6) / 1e3,
+                    .line = line_of(*table, r)});
+  });
   return rows;
 }
 
-std::optional<std::vector<ExampleRow>> training_rows(const std::string& folder) {
-  const auto table = read_measured(folder, "dlexamples/training.csv");
+std::optional<std::vector<ExampleRow>> training_rows(const std::string& folder, Leftovers& left) {
+  const auto table = read_measured(folder, "dlexamples/training.csv", left);
   if (!table) return std::nullopt;
   const std::size_t framework = table->column("framework"), model = table->column("model"),
                     machine = table->column("machine"), nodes = table->column("nodes"),
@@ -66,7 +68,7 @@ std::optional<std::vector<ExampleRow>> training_rows(const std::string& folder) 
                     passes = table->column("accumulation_steps"),
                     rate = table->column("throughput");
   std::vector<ExampleRow> rows;
-  for (std::size_t r = 0; r < table->num_rows(); ++r) {
+  each_row(*table, left, [&](std::size_t r) {
     const std::string& of_sample = table->text(r, length);
     const bool numbered = !of_sample.empty() && of_sample != "tokens";
     rows.push_back({.framework = table->text(r, framework),
@@ -79,8 +81,9 @@ std::optional<std::vector<ExampleRow>> training_rows(const std::string& folder) 
                     .batch = table->whole(r, batch, 1),
                     .length = numbered ? table->whole(r, length, 1) : 0,
                     .passes = table->whole(r, passes, 1),
-                    .rate = table->number(r, rate, 1e-6)});
-  }
+                    .rate = table->number(r, rate, 1e-6),
+                    .line = line_of(*table, r)});
+  });
   return rows;
 }
 
@@ -103,10 +106,27 @@ std::optional<std::string> kind_of(const ExampleRow& row) {
   return kind;
 }
 
-bool has_known_speed(const ExampleRow& row) {
-  if (row.gpus != 1 || !has_model(row) || !kind_of(row)) return false;
-  if (row.training) return row.framework != "pytorch" || row.model != "bert-large-pretrain";
-  return row.framework != "mxnet" || row.mixed();
+std::string nodes_of(const ExampleRow& row) {
+  static constexpr std::array<Words, 4> machines{
+      {{"dgx-a100", "{kind: dgx_a100, "},
+       {"dgx1-v100", "{kind: dgx1_v100, "},
+       {"dgx2-v100", "{devices: {count: 16, kind: v100}, link: {kind: nvlink2}, "},
+       {"h100", "{kind: dgx_h100, "}}};
+  const auto machine = ours(row.machine, machines);
+  return machine ? fmt::format("{}count: {}}}", *machine, row.nodes) : "";
+}
+
+std::string unknown_speed(const ExampleRow& row) {
+  if (!has_model(row)) return fmt::format("no generator makes the model '{}'", row.model);
+  if (!kind_of(row))
+    return fmt::format("no kind of device is '{}' under '{}'", row.machine, row.framework);
+  if (row.gpus > 1 && nodes_of(row).empty())
+    return fmt::format("no kind of node is '{}'", row.machine);
+  if (row.training && row.framework == "pytorch" && row.model == "bert-large-pretrain")
+    return "its flops are unknown: it probably skips padding";
+  if (!row.training && row.framework == "mxnet" && !row.mixed())
+    return "computed from a printed ratio";
+  return "";
 }
 
 double measured_seconds(const ExampleRow& row) {

@@ -8,6 +8,7 @@
 
 #include "sim/cluster/device_model.h"
 #include "sim/graph/op_graph.h"
+#include "validate/published/comparison.h"
 
 namespace baechi::validate {
 
@@ -24,6 +25,7 @@ struct ExampleRow {
   std::int64_t passes = 1;  ///< forward and backward, before an update
   double rate = 0.0;        ///< training: images, sequences or tokens per second, of all GPUs
   double latency = 0.0;     ///< inference: seconds
+  std::string line{};       ///< line_of() the row
 
   bool mixed() const { return precision == "amp"; }
   /// "pytorch" of "pytorch-19.07".
@@ -32,24 +34,26 @@ struct ExampleRow {
   std::string text() const;
 };
 
-/// The rows of each file in `folder`; nothing if it is not there. Throws InputError where the file
-/// is wrong.
-std::optional<std::vector<ExampleRow>> inference_rows(const std::string& folder);
-std::optional<std::vector<ExampleRow>> training_rows(const std::string& folder);
+/// The rows of each file in `folder`; nothing if it is not there. `left` takes those that cannot be
+/// read.
+std::optional<std::vector<ExampleRow>> inference_rows(const std::string& folder, Leftovers& left);
+std::optional<std::vector<ExampleRow>> training_rows(const std::string& folder, Leftovers& left);
 
 /// The kind of device in devices.yaml that has the GPU's and the framework's numbers, such as
 /// "v100_pytorch"; nothing if there is none.
 std::optional<std::string> kind_of(const ExampleRow& row);
 
+/// The devices of so many GPUs of the row's machine, as a block `nodes` of a scenario; "" if the
+/// machine is not known.
+std::string nodes_of(const ExampleRow& row);
+
 /// Whether a generator makes the row's model.
 bool has_model(const ExampleRow& row);
 
-/// Whether a fit may use the row, and a block may count its speed: its model and kind of device are
-/// known, and dlexamples/README.md does not say that its speed is not what it seems. Left out:
-///   PyTorch's BERT pretraining of 2021, which probably skips padding: its flops are not known;
-///   MXNet's inference in fp32 and tf32, which was computed from a printed ratio;
-///   more than one GPU, which is slowed by the input pipeline.
-bool has_known_speed(const ExampleRow& row);
+/// Why no fit may use the row, and no block may count its speed; "" if they may. A model or kind of
+/// device that is not known, and what dlexamples/README.md says is not what it
+/// seems.
+std::string unknown_speed(const ExampleRow& row);
 
 /// What a row measures: one pass over a batch, and the update of the weights after it.
 struct ExampleStep {
@@ -65,12 +69,17 @@ struct ExampleStep {
 /// `row` has a model.
 ExampleStep example_step(const ExampleRow& row);
 
+/// Flops of all passes and the update.
+double flops_of(const ExampleRow& row, const ExampleStep& step);
+
 /// What the row measured, in seconds: a latency, or a step (passes and update).
 double measured_seconds(const ExampleRow& row);
 
-/// A step on one device of that kind, its ops launched one by one by the framework's thread: the
-/// graph, its roofline times, the transform `host`, and the engine with `queue: program`.
-Duration simulated_step(const OpGraph& graph, const DeviceModel& device);
+/// A step on each of the row's GPUs, its ops launched one by one by the framework's thread: the
+/// graph, its roofline times, the transforms `host` and, on several GPUs, `data_parallel`, and the
+/// engine with `queue: program`. Gradients of several passes are summed after the last; of one, as
+/// they come.
+Duration simulated_step(const ExampleRow& row, const OpGraph& graph, const DeviceModel& device);
 /// All passes of the row, and the update.
 double simulated_seconds(const ExampleRow& row, const DeviceModel& device);
 /// The same for a row whose step is known.

@@ -55,27 +55,32 @@ constexpr std::int64_t least_bytes = 1'000'000;
 
 }  // namespace
 
-std::optional<std::vector<PublishedRow>> compare_nccl_unfitted(const std::string& folder) {
-  const auto table = read_measured(folder, "papers/nccl_allreduce.csv");
+std::optional<Comparison> compare_nccl_unfitted(const std::string& folder) {
+  Comparison all;
+  const auto table = read_measured(folder, "papers/nccl_allreduce.csv", all.left);
   if (!table) return std::nullopt;
   const std::size_t name = table->column("system"), gpus = table->column("gpus"),
                     nodes = table->column("nodes"), bytes = table->column("bytes"),
                     time = table->column("time_us");
-  std::vector<PublishedRow> rows;
-  for (std::size_t row = 0; row < table->num_rows(); ++row) {
+  each_row(*table, all.left, [&](std::size_t row) {
     const MeasuredAllReduce measured{.ranks = table->whole(row, gpus, 1),
                                      .bytes = {table->whole(row, bytes)},
                                      .us = table->number(row, time, 1e-3)};
-    if (measured.bytes.count < least_bytes) continue;
+    if (measured.bytes.count < least_bytes)
+      throw InputError("below a megabyte, where start-up decides");
     const MeasuredSystem& system =
         find_entry(systems, "system", table->text(row, name), table->where(row, name));
     const Cluster cluster = cluster_of_system(system, table->whole(row, nodes, 1));
-    rows.push_back({.what = fmt::format("{}, {} MiB", system.name, measured.bytes.count >> 20),
-                    .group = std::string(system.name),
-                    .measured = measured.us,
-                    .simulated = simulated_us(measured, cluster)});
-  }
-  return rows;
+    all.rows.push_back({.what = fmt::format("{}, {} MiB", system.name, measured.bytes.count >> 20),
+                        .group = std::string(system.name),
+                        .measured = measured.us,
+                        .simulated = simulated_us(measured, cluster),
+                        .work = measured.moved(),
+                        .alike = std::string(system.name),
+                        .size = static_cast<double>(measured.bytes.count),
+                        .lines = {line_of(*table, row)}});
+  });
+  return all;
 }
 
 }  // namespace baechi::validate

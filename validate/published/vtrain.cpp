@@ -18,36 +18,46 @@ constexpr const char* gpu_kind = "a100_megatron";
 constexpr std::int64_t per_node = 8;
 constexpr std::int64_t vocabulary = 51'200;  // 50 257, padded
 
-std::vector<GptStep> read_steps(const CsvTable& table, std::size_t first) {
+std::vector<GptStep> read_steps(const CsvTable& table, Leftovers& left) {
+  const std::size_t first = table.column("# GPUs");
   std::vector<GptStep> steps;
-  for (std::size_t row = 0; row < table.num_rows(); ++row) {
+  each_row(table, left, [&](std::size_t row) {
     const auto whole = [&](std::size_t i) { return table.whole(row, first + i, 1); };
-    steps.push_back({.gpus = whole(0),
-                     .batch = whole(1),
-                     .micro_batch = whole(2),
-                     .hidden = whole(3),
-                     .heads = whole(4),
-                     .layers = whole(5),
-                     .length = whole(6),
-                     .tensor = whole(7),
-                     .data = whole(8),
-                     .pipeline = whole(9),
-                     .ms = table.number(row, first + 10)});
-    const GptStep& s = steps.back();
+    GptStep s{.gpus = whole(0),
+              .batch = whole(1),
+              .micro_batch = whole(2),
+              .hidden = whole(3),
+              .heads = whole(4),
+              .layers = whole(5),
+              .length = whole(6),
+              .tensor = whole(7),
+              .data = whole(8),
+              .pipeline = whole(9),
+              .ms = table.number(row, first + 10),
+              .line = line_of(table, row)};
     if (s.tensor * s.data * s.pipeline > s.gpus || s.micro_batches() < 1)
       throw InputError(table.where(row, first) + ": no such step: " + s.what());
-  }
+    steps.push_back(std::move(s));
+  });
   return steps;
 }
 
-Cluster cluster_for(const GptStep& s) {
+Cluster cluster_for(const GptStep& s, const std::string& network) {
   const std::int64_t nodes = (s.tensor * s.data * s.pipeline + per_node - 1) / per_node;
-  return cluster_of(fmt::format("nodes: {{kind: dgx_a100, nics: 4, count: {}}}", nodes));
+  return cluster_of(fmt::format("nodes: {{kind: dgx_a100, nics: 4, count: {}{}{}}}", nodes,
+                                network.empty() ? "" : ", ", network));
 }
 
 }  // namespace
 
-ParallelStep parallel_step(const GptStep& s) {
+std::string network_text(double efficiency, double nics_per_group) {
+  return fmt::format(
+      "network_efficiency: {:g}, collectives: {{model: hierarchical, nics_per_group: {:g}, inside: "
+      "{{kind: a100_nvlink}}}}",
+      efficiency, nics_per_group);
+}
+
+ParallelStep parallel_step(const GptStep& s, const std::string& network) {
   const auto text = [](std::int64_t n) { return Options::Value{std::to_string(n), {}, {}}; };
   const TrainingJob job{.generator = "gpt",
                         .options = Options("gpt", {{"layers", text(s.layers)},
@@ -60,7 +70,7 @@ ParallelStep parallel_step(const GptStep& s) {
                         .batch = s.batch};
   const ParallelPlan plan{
       .tensor = s.tensor, .data = s.data, .pipeline = s.pipeline, .micro_batch = s.micro_batch};
-  return {rank_graph(job, plan), job, plan, cluster_for(s)};
+  return {rank_graph(job, plan), job, plan, cluster_for(s, network)};
 }
 
 double simulated_ms(const ParallelStep& step, const DeviceModel& gpu) {
@@ -71,42 +81,63 @@ const DeviceModel& megatron_gpu() {
   return *built_in_devices().devices.at(gpu_kind);
 }
 
-std::optional<std::vector<GptStep>> vtrain_single_node(const std::string& folder) {
-  const auto table = read_measured(folder, "vtrain/measured_single_node.csv");
+std::optional<std::vector<GptStep>> vtrain_single_node(const std::string& folder, Leftovers& left) {
+  const auto table = read_measured(folder, "vtrain/measured_single_node.csv", left);
   if (!table) return std::nullopt;
-  return read_steps(*table, table->column("# GPUs"));
+  return read_steps(*table, left);
 }
 
-std::optional<std::vector<GptStep>> vtrain_multi_node(const std::string& folder) {
-  const auto table = read_measured(folder, "vtrain/measured_multi_node.csv");
+std::optional<std::vector<GptStep>> vtrain_multi_node(const std::string& folder, Leftovers& left) {
+  const auto table = read_measured(folder, "vtrain/measured_multi_node.csv", left);
   if (!table) return std::nullopt;
-  return read_steps(*table, table->column("# GPUs"));
+  return read_steps(*table, left);
 }
 
 namespace {
 
-std::optional<std::vector<PublishedRow>> compared(
-    const std::optional<std::vector<GptStep>>& steps) {
-  if (!steps) return std::nullopt;
-  std::vector<PublishedRow> rows(steps->size());
-  tbb::parallel_for(std::size_t{0}, rows.size(), [&](std::size_t i) {
-    const GptStep& step = (*steps)[i];
-    rows[i] = {.what = step.what(),
-               .group = fmt::format("{} GPUs", step.gpus),
-               .measured = step.ms,
-               .simulated = simulated_ms(parallel_step(step), megatron_gpu())};
-  });
-  return rows;
+double product(std::initializer_list<std::int64_t> factors) {
+  double all = 1.0;
+  for (const std::int64_t f : factors) all *= static_cast<double>(f);
+  return all;
 }
 
 }  // namespace
 
-std::optional<std::vector<PublishedRow>> compare_vtrain_single_node(const std::string& folder) {
-  return compared(vtrain_single_node(folder));
+double layer_flops(const GptStep& s) {
+  return product({8, s.batch, s.length, s.hidden, 12 * s.hidden + 2 * s.length}) /
+         product({s.tensor, s.data, s.pipeline});
+}
+double head_flops(const GptStep& s) {
+  return product({6, s.batch, s.length, s.hidden, vocabulary}) /
+         product({s.tensor, s.data, s.pipeline});
 }
 
-std::optional<std::vector<PublishedRow>> compare_vtrain_multi_node(const std::string& folder) {
-  return compared(vtrain_multi_node(folder));
+std::optional<Comparison> compare_vtrain_multi_node(const std::string& folder) {
+  Comparison all;
+  const auto steps = vtrain_multi_node(folder, all.left);
+  if (!steps) return std::nullopt;
+  std::vector<PublishedRow> rows(steps->size());
+  std::vector<std::string> why(steps->size());
+  tbb::parallel_for(std::size_t{0}, rows.size(), [&](std::size_t i) {
+    const GptStep& step = (*steps)[i];
+    try {
+      rows[i] = {.what = step.what(),
+                 .group = fmt::format("{} GPUs", step.gpus),
+                 .measured = step.ms,
+                 .simulated = simulated_ms(parallel_step(step), megatron_gpu()),
+                 .work = static_cast<double>(step.layers) * layer_flops(step) + head_flops(step),
+                 .lines = {step.line}};
+    } catch (const InputError& e) {
+      why[i] = e.what();
+    }
+  });
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (why[i].empty())
+      all.rows.push_back(std::move(rows[i]));
+    else
+      all.left.skip((*steps)[i].line, why[i]);
+  }
+  return all;
 }
 
 }  // namespace baechi::validate

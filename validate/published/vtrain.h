@@ -9,6 +9,7 @@
 
 #include "scenarios/planning/parallel_step.h"
 #include "sim/cluster/device_model.h"
+#include "validate/published/comparison.h"
 
 namespace baechi::validate {
 
@@ -19,6 +20,7 @@ struct GptStep {
   std::int64_t gpus = 0, batch = 0, micro_batch = 0, hidden = 0, heads = 0, layers = 0, length = 0;
   std::int64_t tensor = 1, data = 1, pipeline = 1;
   double ms = 0.0;
+  std::string line{};  ///< line_of() the row
 
   std::int64_t micro_batches() const { return batch / (data * micro_batch); }
   std::string what() const {
@@ -28,12 +30,20 @@ struct GptStep {
 };
 
 /// The steps that vTrain measured on one node, or on several; nothing if `folder` has no such file.
-/// Throws InputError if it is wrong.
-std::optional<std::vector<GptStep>> vtrain_single_node(const std::string& folder);
-std::optional<std::vector<GptStep>> vtrain_multi_node(const std::string& folder);
+/// `left` takes rows that cannot be read.
+std::optional<std::vector<GptStep>> vtrain_single_node(const std::string& folder, Leftovers& left);
+std::optional<std::vector<GptStep>> vtrain_multi_node(const std::string& folder, Leftovers& left);
 
-/// The step on DGX A100.
-ParallelStep parallel_step(const GptStep& step);
+/// Flops of one GPU for the batch, in a layer and in the logits: 2 for each parameter and token
+/// forward, twice that backward, and a layer forward once more.
+double layer_flops(const GptStep& step);
+double head_flops(const GptStep& step);
+
+/// Keys of the nodes: the share of the NICs' line rate that is reached, and the NICs that groups of
+/// several ranks per node use; 0: all.
+std::string network_text(double efficiency, double nics_per_group);
+/// The step on DGX A100 with four NICs. `network`: other keys of the nodes.
+ParallelStep parallel_step(const GptStep& step, const std::string& network = "");
 /// `gpu` says what the GPUs reach.
 double simulated_ms(const ParallelStep& step, const DeviceModel& gpu);
 /// The built-in kind of device that is fitted to the steps on one node.

@@ -58,6 +58,11 @@ class DataParallel final : public Transform {
               "collectives like each of these, of devices that are not simulated, which use "
               "the network of the same machines at the same time",
               1, most);
+    p.per_gradient =
+        o.get("per_gradient", p.per_gradient,
+              "time of the framework for each op whose gradients it puts into a bucket, in which "
+              "the device waits, also for one replica: 15 us for PyTorch's DDP with a framework "
+              "thread that is the bottleneck, else 0");
     if (p.replicas % p.nodes != 0)
       o.mistake("nodes", fmt::format("{} replicas are not the same number on each of {} machines",
                                      p.replicas, p.nodes));
@@ -70,7 +75,7 @@ class DataParallel final : public Transform {
 
   PlacedStep after_placing(const OpGraph& graph,
                            const IdVector<OpId, DeviceId>& device) const override {
-    if (options_.replicas == 1 || graph.num_ops() == 0) return {graph, device};
+    if (options_.alone() || graph.num_ops() == 0) return {graph, device};
     std::vector<OpId> joined;
     PlacedStep one = synchronised(graph, device, options_, joined);
     return options_.simulate_all ? replicated(one, options_.replicas, joined) : std::move(one);

@@ -45,7 +45,11 @@ struct DataParallelOptions {
   bool stateless = false;
   std::int64_t servers = 0;
   std::int64_t sharing = 1;
+  Duration
+      per_gradient{};  ///< the device waits so long for each op whose gradients are put together
 
+  /// Whether there is nothing to do.
+  bool alone() const { return replicas == 1 && per_gradient == Duration{}; }
   bool sends_after() const {
     return send == Sending::after || (send == Sending::by_mode && (mode == Synchronisation::after ||
                                                                    mode == Synchronisation::zero1));

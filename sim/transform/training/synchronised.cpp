@@ -93,13 +93,13 @@ class Synchronising {
     new_device_.push_back(d);
   }
 
-  /// An op that takes no time of its own.
+  /// An op that takes `time` on every kind of device.
   OpId add_op(const std::string& name, DeviceId d, Phase phase, std::string_view kind,
-              std::string_view lane) {
-    const OpId made =
-        copy_.builder().add_op({.name = name, .kind = kind, .phase = phase, .lane = lane});
+              std::string_view lane, Duration time = {}) {
+    const OpId made = copy_.builder().add_op(
+        {.name = name, .kind = kind, .compute = time, .phase = phase, .lane = lane});
     for (const std::string& device_kind : graph_.device_kinds())
-      copy_.builder().set_compute(made, device_kind, Duration{});
+      copy_.builder().set_compute(made, device_kind, time);
     place(made, d);
     return made;
   }
@@ -163,7 +163,7 @@ class Synchronising {
     const DeviceId d = bucket.device;
     const std::string name = name_of(k);
     const Phase phase = options_.sends_each_pass() ? Phase::backward : Phase::update;
-    OpId first = no_op;
+    OpId first = no_op, last_filled = no_op;
     if (options_.compress < 1.0) {
       first =
           copy_.builder().add_op({.name = "compress/" + name, .kind = "Compress", .phase = phase});
@@ -173,26 +173,38 @@ class Synchronising {
         copy_.builder().set_compute(first, kind,
                                     graph_.has_work() ? std::nullopt : std::optional(Duration{}));
     }
-    OpId last = no_op;
+    if (options_.per_gradient > Duration{}) {
+      last_filled = add_op("bucket/" + name, d, phase, "Bucket", "compute",
+                           options_.per_gradient * std::ssize(bucket.gradients));
+      if (first == no_op)
+        first = last_filled;
+      else
+        copy_.builder().add_control(first, last_filled);
+    }
+    if (options_.fill > Bandwidth{}) {
+      filled_[k] = add_copy("fill/" + name, bucket.bytes / options_.fill, d,
+                            options_.sends_after() ? Bytes{} : bucket.bytes);
+      if (first == no_op)
+        first = filled_[k];
+      else
+        copy_.builder().add_control(last_filled != no_op ? last_filled : first, filled_[k]);
+      last_filled = filled_[k];
+    }
+    OpId last = no_op, sent_first = no_op;
     const auto then = [&](OpId made) {
       if (last != no_op) copy_.builder().add_control(last, made);
       if (first == no_op) first = made;
+      if (sent_first == no_op) sent_first = made;
       last = made;
     };
-    if (first != no_op) last = first;
+    if (first != no_op) last = last_filled != no_op ? last_filled : first;
     const Bytes bytes{static_cast<std::int64_t>(
         std::ceil(options_.compress * static_cast<double>(bucket.bytes.count)))};
-    OpId sent_first = no_op, sent_last = no_op;  // the next bucket is sent behind the last
+    OpId sent_last = no_op;  // the next bucket is sent behind it
     const auto collective = [&](CollectiveKind kind, Bytes size, const std::string& of,
                                 std::string_view lane = "comm") {
       then(add_collective(kind, size, of, d, phase, lane));
-      if (sent_first == no_op) sent_first = last;
     };
-    if (options_.fill > Bandwidth{}) {
-      then(add_copy("fill/" + name, bucket.bytes / options_.fill, d,
-                    options_.sends_after() ? Bytes{} : bucket.bytes));
-      filled_[k] = last;
-    }
     switch (options_.mode) {
       case Synchronisation::ddp:
       case Synchronisation::after:
@@ -233,7 +245,7 @@ class Synchronising {
     }
     OpId& before = last_of_.try_emplace(d, no_op).first->second;  // buckets go in order
     if (before != no_op)
-      copy_.builder().add_control(before, filled_[k] != no_op ? sent_first : first);
+      copy_.builder().add_control(before, last_filled != no_op ? sent_first : first);
     first_of_.try_emplace(d, first);
     done_[k] = last;
     before = sent_last != no_op ? sent_last : last;

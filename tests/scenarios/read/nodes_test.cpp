@@ -45,6 +45,7 @@ TEST_SUITE("nodes") {
     nics: 2
     network: {bandwidth: 20 GB/s, latency: 5 us}
     oversubscription: 4
+    network_efficiency: 0.8
   memory_fraction: 0.5
 )");
     const Cluster cluster = first_cluster(file);
@@ -56,11 +57,12 @@ TEST_SUITE("nodes") {
     CHECK(cluster.first_device(NodeId{2}) == DeviceId{4});
     CHECK(cluster.node(NodeId{2}).nics == 2);
     CHECK(cluster.link(gpu2, gpu3) == Link{.bandwidth = 100.0_GBps, .latency = 2us});
-    CHECK(cluster.link(gpu1, gpu2) == Link{.bandwidth = 5.0_GBps, .latency = 5us});  // 20 / 4
+    // 80 % of 20 / 4
+    CHECK(cluster.link(gpu1, gpu2) == Link{.bandwidth = 4.0_GBps, .latency = 5us});
     // hierarchical where nothing is said: inside 2 us + 500 kB / 100 GB/s twice; between each rank
-    // has a NIC: twice 5 us + 2 x (5 us + 500 kB / 3 in 33333.4 ns)
+    // has a NIC: twice 5 us + 2 x (5 us + 500 kB / 3 in 41666.75 ns)
     CHECK(all_reduce(cluster, 2) == 2 * (2us + 5us));
-    CHECK(all_reduce(cluster, 6) == 2 * (2us + 5us) + 4 * (5us + 33334ns));
+    CHECK(all_reduce(cluster, 6) == 2 * (2us + 5us) + 4 * (5us + 41667ns));
   }
 
   TEST_CASE("a list of unlike nodes; between them the slower network") {
@@ -71,8 +73,9 @@ TEST_SUITE("nodes") {
 )"));
     REQUIRE(cluster.num_nodes() == 3);
     REQUIRE(cluster.num_devices() == 4);
-    CHECK(cluster.link(gpu0, gpu1).bandwidth == 10.0_GBps);
-    CHECK(cluster.link(gpu1, gpu2).bandwidth == 4.0_GBps);
+    // Where nothing is said, 95 % of the line rate is reached.
+    CHECK(cluster.link(gpu0, gpu1).bandwidth.bytes_per_second == doctest::Approx(9.5e9));
+    CHECK(cluster.link(gpu1, gpu2).bandwidth.bytes_per_second == doctest::Approx(3.8e9));
     CHECK(cluster.link(gpu2, gpu3).bandwidth == 300.0_GBps);
   }
 

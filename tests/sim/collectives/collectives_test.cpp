@@ -158,6 +158,24 @@ TEST_SUITE("collectives") {
     CHECK(time_of(*model_, Kind::all_to_all, 4001_B, two, 4) == 2 * 1011ns + 252ns);
   }
 
+  TEST_CASE("hierarchical: groups of several ranks per node may reach fewer NICs") {
+    const auto all = model("hierarchical");
+    const auto few = model("hierarchical", {{"nics_per_group", {"1", {}, {}}}});
+    // Inside 2000 B at 4 B/ns and 1 ns, twice. Between four nodes 6 steps of 500 B: a NIC for each
+    // of the two ranks of a node, or half of one.
+    const Cluster four = machines(4, 2, 2);
+    CHECK(time_of(*all, Kind::all_reduce, 4000_B, four, 8) == 2 * 501ns + 6 * 510ns);
+    CHECK(time_of(*few, Kind::all_reduce, 4000_B, four, 8) == 2 * 501ns + 6 * 1010ns);
+    // A second group beside it: half of what there is.
+    CHECK(time_of(*few, Kind::all_reduce, 4000_B, four, 8, {.sharing = 2}) ==
+          2 * 501ns + 6 * 2010ns);
+    // On two nodes, or with one rank on each, all NICs are reached.
+    const Cluster two = machines(2, 2, 2);
+    for (const std::uint32_t ranks : {4U, 2U})
+      CHECK(time_of(*few, Kind::all_reduce, 4000_B, two, ranks, {.nodes = 2}) ==
+            time_of(*all, Kind::all_reduce, 4000_B, two, ranks, {.nodes = 2}));
+  }
+
   TEST_CASE("hierarchical: the slowest node decides what is inside, wherever it stands") {
     for (const bool slow_first : {false, true}) {
       CAPTURE(slow_first);
@@ -278,7 +296,7 @@ TEST_SUITE("collectives") {
     // Nodes of 4 with 2 NICs of 10 B/ns, 95 % of it; inside 100 B/ns.
     const Node node{.devices = 4,
                     .nics = 2,
-                    .network = {.bandwidth = 10.0_GBps},
+                    .network = {.bandwidth = 9.5_GBps},
                     .inside = {.bandwidth = 100.0_GBps}};
     IdVector<DeviceId, Device> all;
     for (int i = 0; i < 16; ++i) all.push_back({.name = "gpu", .kind = {}, .memory = 1_GiB});
@@ -295,7 +313,7 @@ TEST_SUITE("collectives") {
     // Nodes of 2 with a NIC of 10 B/ns, 95 % of it; inside 100 B/ns.
     const Node node{.devices = 2,
                     .nics = 1,
-                    .network = {.bandwidth = 10.0_GBps},
+                    .network = {.bandwidth = 9.5_GBps},
                     .inside = {.bandwidth = 100.0_GBps}};
     IdVector<DeviceId, Device> all;
     for (int i = 0; i < 4; ++i) all.push_back({.name = "gpu", .kind = {}, .memory = 1_GiB});

@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <fstream>
 #include <map>
 #include <sstream>
@@ -176,6 +177,50 @@ TEST_SUITE("models") {
       };
       check_contract(of_batch("2"), of_batch("4"));
     }
+  }
+
+  TEST_CASE("ResNet-50: a sum hands its gradient on, and a ReLU may run in the kernel before it") {
+    const Settings layers{{"batch", "1"}, {"fuse_modules", "false"}};
+    Settings fused = layers;
+    fused["fuse_relu"] = "true";
+    const OpGraph apart = generate("resnet50", layers), joined = generate("resnet50", fused);
+    // A ReLU behind the first norm, and three in each of 16 blocks.
+    CHECK(count(apart, "ReLU") == 49);
+    CHECK(count(joined, "ReLU") == 0);
+    CHECK(apart.num_ops() - joined.num_ops() == 2 * 49);
+    // What they take away: one operation per element and pass. Elements by hand: 64 x 112^2; per
+    // block twice c and once 4 c of side^2, but for the first 1x1 of a stage that halves the side.
+    std::int64_t elements = 64 * 112 * 112;
+    for (const auto& [c, side, blocks] :
+         {std::array<std::int64_t, 3>{64, 56, 3}, {128, 28, 4}, {256, 14, 6}, {512, 7, 3}}) {
+      elements += blocks * 6 * c * side * side;
+      if (c > 64) elements += 3 * c * side * side;  // at the side of the stage before
+    }
+    const auto flops = [](const OpGraph& g) {
+      std::int64_t sum = 0;
+      for (const OpId v : g.ops()) sum += g.work(v).flops;
+      return sum;
+    };
+    CHECK(flops(apart) - flops(joined) == 2 * elements);
+    // Autograd has no kernel for a sum of two.
+    std::size_t sums = 0;
+    for (const OpId v : apart.ops())
+      if (apart.kind(v) == "AddBackward") {
+        ++sums;
+        CHECK(apart.kernels(v).empty());
+      }
+    CHECK(sums == 16);
+    // Told to, the sum copies it: two reads and a write of 16 outputs of a block, in 32 bits.
+    Settings copies = layers;
+    copies["copy_sums"] = "true";
+    std::int64_t outputs = 0, more = 0;
+    for (const auto& [c, side, blocks] :
+         {std::array<std::int64_t, 3>{64, 56, 3}, {128, 28, 4}, {256, 14, 6}, {512, 7, 3}})
+      outputs += blocks * 4 * c * side * side;
+    const OpGraph copied = generate("resnet50", copies);
+    for (const OpId v : copied.ops()) more += copied.work(v).traffic.count;
+    for (const OpId v : apart.ops()) more -= apart.work(v).traffic.count;
+    CHECK(more == 3 * 4 * outputs);
   }
 
   TEST_CASE("ResNeXt-101 32x4d, with and without squeeze-and-excitation") {

@@ -85,7 +85,7 @@ TEST_SUITE("device_numbers") {
     FitCase c = on_one_gpu();
     c.add(graph, 1.0);
     CHECK(1e6 * numbers.predicted(c) ==
-          doctest::Approx(to_us(simulated_step(graph, model))).epsilon(1e-5));
+          doctest::Approx(to_us(simulated_step({}, graph, model))).epsilon(1e-5));
   }
 
   TEST_CASE("the fit sees what the engine simulates, forward, backward and update") {

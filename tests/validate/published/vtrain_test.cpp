@@ -4,9 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <map>
 
+#include "sim/find_entry.h"
 #include "tests/shared_data.h"
+#include "tests/temporary_folder.h"
+#include "validate/fit/fit.h"
 #include "validate/published/published.h"
 
 using namespace baechi;
@@ -85,19 +89,88 @@ TEST_SUITE("vtrain") {
     CHECK(ms(long_eight) - ms(long_one) == doctest::Approx(more).epsilon(1e-9));
   }
 
-  TEST_CASE("steps that were measured are simulated as well as by vTrain itself") {
+  TEST_CASE("rows are taken apart into a layer and what stands behind the last one") {
+    const testing::TemporaryFolder folder;
+    std::filesystem::create_directories(folder.file("vtrain"));
+    // GPUs, batch, micro-batch, hidden, heads, layers, length, t, d, p, ms = 3 M l + 5 M + 7 + l /
+    // 2 with M = 2 and 4; a row with replicas, and one of another size, which stands alone.
+    folder.write("vtrain/measured_single_node.csv",
+                 "# GPUs,global batch,micro batch,hidden size,attention heads,# layers,sequence "
+                 "length,tensor parallelism,data parallelism,pipeline parallelism,iteration time "
+                 "(ms)\n"
+                 "2,2,1,256,4,2,128,2,1,1,30\n"
+                 "2,2,1,256,4,4,128,2,1,1,43\n"
+                 "2,4,1,256,4,2,128,2,1,1,52\n"
+                 "2,4,1,256,4,4,128,2,1,1,77\n"
+                 "4,4,1,256,4,2,128,2,2,1,99\n"
+                 "2,2,1,512,4,2,128,2,1,1,30\n");
+    const std::vector<std::string> block{"vtrain_pieces"};
+    const PublishedScore score = score_published(folder.file(""), block).scores.front();
+    REQUIRE(score.rows.size() == 2);
+    CHECK(score.rows[0].group == "layer");
+    CHECK(score.rows[0].measured == doctest::Approx(3.0));
+    CHECK(score.rows[1].group == "head");
+    CHECK(score.rows[1].measured == doctest::Approx(5.0));
+    CHECK(score.rows[0].lines.size() == 5);  // replicas add no piece
+    // Four times 12 h^2 + 2 s h flops per token, of which each rank has half; 128 tokens.
+    CHECK(score.rows[0].work == doctest::Approx(4.0 * (12 * 256 * 256 + 2 * 128 * 256) * 128));
+    CHECK(score.left.skipped.size() == 1);
+    // A second pass of the same pieces adds the same time, on our side, too.
+    GptStep step{.batch = 4,
+                 .micro_batch = 1,
+                 .hidden = 256,
+                 .heads = 4,
+                 .layers = 2,
+                 .length = 128,
+                 .tensor = 2};
+    const double four = ms(step);
+    step.batch = 2;
+    CHECK(
+        four - ms(step) ==
+        doctest::Approx(2 * (2 * score.rows[0].simulated + score.rows[1].simulated)).epsilon(1e-3));
+  }
+
+  TEST_CASE("the fit of the network finds what made the rows") {
+    const testing::TemporaryFolder folder;
+    std::filesystem::create_directories(folder.file("vtrain"));
+    std::string text =
+        "Parameters (billion),# GPUs,global batch,micro batch,hidden size,attention heads,# "
+        "layers,sequence length,tensor parallelism,data parallelism,pipeline parallelism,iteration "
+        "time (ms)\n";
+    for (const std::int64_t layers : {2, 4})
+      for (const std::int64_t t : {1, 2, 8}) {
+        GptStep s{.gpus = 32,
+                  .batch = 32 / t,
+                  .micro_batch = 1,
+                  .hidden = 1024,
+                  .heads = 8,
+                  .layers = layers,
+                  .length = 128,
+                  .tensor = t,
+                  .data = 32 / t};
+        const double time = simulated_ms(parallel_step(s, network_text(0.9, 0.8)), megatron_gpu());
+        text +=
+            fmt::format("0.1,32,{},1,1024,8,{},128,{},{},1,{}\n", s.batch, layers, t, s.data, time);
+      }
+    folder.write("vtrain/measured_multi_node.csv", text);
+    CHECK(find_entry(fits(), "fit", "network")
+              .fit(folder.file(""))
+              .starts_with(fmt::format(
+                  "nodes:\n  dgx_a100:\n    {{{}}}\n# mean absolute error: 0.0 % over 6 steps",
+                  network_text(0.9, 0.8))));
+  }
+
+  TEST_CASE("steps on several nodes are as near to what was measured as the README says") {
     const auto folder = testing::shared_data("vtrain");
     if (!folder) return;
     Ranked ranked;
-    for (const auto& [name, most] :
-         {std::pair{"vtrain_single_node", 0.0837}, {"vtrain_multi_node", 0.1473}}) {
-      CAPTURE(name);
-      const std::vector<std::string> block{name};
-      const auto scores = score_published(folder->string(), block);
-      CHECK(scores.front().errors.mape <= most);
-      ranked.add(scores.front().rows);
-    }
-    CHECK(ranked.groups > 50);
-    CHECK(10 * ranked.found >= 9 * ranked.groups);
+    const std::vector<std::string> block{"vtrain_multi_node"};
+    const PublishedScore score = score_published(folder->string(), block).scores.front();
+    CHECK(score.errors.mean <= 0.065);
+    CHECK(score.errors.median <= 0.025);
+    ranked.add(score.rows);
+    CHECK(ranked.groups >= 4);
+    // The exception is the GPT of 39 B: plans with two ranks of tensor parallelism were slower.
+    CHECK(ranked.found + 1 >= ranked.groups);
   }
 }

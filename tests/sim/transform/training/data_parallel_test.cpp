@@ -152,6 +152,17 @@ TEST_SUITE("data_parallel") {
           std::string::npos);
   }
 
+  TEST_CASE("a framework's time for each gradient holds up the device, also of one replica") {
+    // b1 until 30, its bucket until 37, b0 until 57, its bucket until 64; 100 ns from 37 and from
+    // 137; both updates until 247. Alone: 10 + 2 x 20 + 2 x 7 + 2 x 5.
+    Values values{{"bucket", "1 B"}, {"first_bucket", "1 B"}, {"per_gradient", "7 ns"}};
+    CHECK(trained(values).makespan == 247ns);
+    values["replicas"] = "1";
+    CHECK(trained(values).makespan == 74ns);
+    // One bucket of both takes 14 ns, from 50 on.
+    CHECK(trained({{"per_gradient", "7 ns"}}).makespan == 50ns + 14ns + 200ns + 10ns);
+  }
+
   TEST_CASE("replicas add nothing to what the devices of one send each other") {
     const OpGraph graph = two_gradients();
     for (const auto& device :

@@ -1,4 +1,4 @@
-#include "validate/fit/least_deviations.h"
+#include "validate/least_deviations.h"
 
 #include <algorithm>
 #include <cmath>
