@@ -37,6 +37,7 @@ void add_validate(CLI::App& app, Verb& chosen);
 void add_validate_fit(CLI::App& validate, Verb& chosen);
 void add_validate_published(CLI::App& validate, Verb& chosen);
 void add_validate_replay(CLI::App& validate, Verb& chosen);
+void add_validate_torch(CLI::App& validate, Verb& chosen);
 void add_what_if(CLI::App& app, Verb& chosen);
 
 }  // namespace baechi

@@ -105,6 +105,10 @@ std::size_t CsvTable::column(std::string_view name) const {
                                fmt::join(known, ", ")));
 }
 
+bool CsvTable::has(std::string_view name) const {
+  return std::ranges::find(header_.fields, name, &Field::text) != header_.fields.end();
+}
+
 double CsvTable::number(std::size_t row, std::size_t column, double least) const {
   const auto value = parse_number<double>(text(row, column));
   if (value && std::isfinite(*value) && *value >= least) return *value;

@@ -19,6 +19,7 @@ class CsvTable {
   std::size_t num_rows() const { return rows_.size(); }
   /// The position of the first column of that name. Throws InputError if there is none.
   std::size_t column(std::string_view name) const;
+  bool has(std::string_view name) const;
 
   const std::string& text(std::size_t row, std::size_t column) const {
     return rows_[row].fields[column].text;

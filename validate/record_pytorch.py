@@ -6,7 +6,8 @@ usage: record_pytorch.py OUT [--models NAME,...] [--steps 3] [--device cuda|cpu]
 OUT gets, per model:
   NAME.kineto.json.gz     times of some steps (Kineto; shapes, memory and stacks off)
   NAME.et.json.gz         one step's tensors and dependencies (ExecutionTraceObserver) and
-  NAME.et_kineto.json.gz  its times: the same run, so that baechi joins the two (importer pytorch)
+  NAME.K.step.json.gz     the times of other steps of the same run, one each: baechi joins them
+                          (--importer 'pytorch:kineto=NAME.*.step.json.gz,step_time=...')
   NAME.provenance.json    what ran where, the step time without a profiler, and what the files hold
 Parameters are updated one by one (foreach=False), so that each update is an op of its own.
 --tiny is for trying this script without a GPU: the times mean nothing.
@@ -14,10 +15,13 @@ Exit codes: 0 done; 1 something failed or came out too large; 77 no GPU, or no P
 """
 import argparse, datetime, gzip, hashlib, json, os, platform, statistics, sys, tempfile, time
 
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "pytorch"))
 try:
     import torch
     import torch.nn as nn
     import torch.nn.functional as F
+
+    from record import profiler, record_calls, record_times
 except ImportError as error:
     print(f"skipped: no PyTorch: {error}", file=sys.stderr)
     sys.exit(77)
@@ -345,8 +349,6 @@ class Training:
         self.optimizer.zero_grad(set_to_none=True)
         self.loss(self.model(*self.inputs), self.labels).backward()
         self.optimizer.step()
-
-    def wait(self):
         if self.device == "cuda":
             torch.cuda.synchronize()
 
@@ -356,16 +358,8 @@ class Training:
         for _ in range(steps):
             begin = time.perf_counter()
             self.step()
-            self.wait()
             times.append(time.perf_counter() - begin)
         return times
-
-
-def profiler(device):
-    kinds = [torch.profiler.ProfilerActivity.CPU]
-    if device == "cuda":
-        kinds.append(torch.profiler.ProfilerActivity.CUDA)
-    return torch.profiler.profile(activities=kinds, record_shapes=False, profile_memory=False, with_stack=False)
 
 
 def record_steps(training, steps, path):
@@ -374,22 +368,7 @@ def record_steps(training, steps, path):
         for _ in range(steps):
             with torch.profiler.record_function("step"):
                 training.step()
-                training.wait()
     recorded.export_chrome_trace(path)
-
-
-def record_execution(training, path, times_path):
-    """One step by both observers at once. PyTorch 1.13 has the first under its old name."""
-    kind = getattr(torch.profiler, "ExecutionTraceObserver", None) or torch.profiler.ExecutionGraphObserver
-    observer = kind()
-    observer.register_callback(path)
-    with profiler(training.device) as recorded:
-        observer.start()
-        training.step()
-        training.wait()
-        observer.stop()
-    observer.unregister_callback()
-    recorded.export_chrome_trace(times_path)
 
 
 def compress(source, target):
@@ -413,22 +392,6 @@ def contents(trace):
             category = event.get("cat", "none")
             counts[category] = counts.get(category, 0) + 1
     return counts
-
-
-def joined(execution, trace):
-    """Share of the execution trace's operators whose number the Chrome trace has, too; None if that
-    has no such numbers, as where PyTorch was built without Kineto."""
-    events = trace if isinstance(trace, list) else trace["traceEvents"]
-    known = {e["args"]["Record function id"] for e in events if "Record function id" in e.get("args", {})}
-    numbers = []
-    for node in execution["nodes"]:
-        number = node.get("rf_id")
-        for attribute in node.get("attrs", []):
-            if attribute.get("name") == "rf_id":
-                number = attribute.get("value")
-        if number:
-            numbers.append(number)
-    return round(sum(n in known for n in numbers) / max(1, len(numbers)), 4) if known else None
 
 
 def fact(ask):
@@ -474,10 +437,13 @@ def record(name, arguments):
     with tempfile.TemporaryDirectory() as folder:
         with profiler(arguments.device):  # not kept: the first profiled step also loads the profiler
             training.step()
-            training.wait()
         at = lambda file: os.path.join(folder, file)
-        record_execution(training, at("et"), at("et_kineto"))
-        files = {f"{name}.{kind}.json.gz": compress(at(kind), f"{target}.{kind}.json.gz") for kind in ("et", "et_kineto")}
+        record_calls(training.step, at("et"))
+        kinds = ["et"] + [f"{k}.step" for k in range(arguments.steps)]
+        for k in range(arguments.steps):
+            training.timed(1)
+            record_times(training.step, at(f"{k}.step"), arguments.device)
+        files = {f"{name}.{kind}.json.gz": compress(at(kind), f"{target}.{kind}.json.gz") for kind in kinds}
         for steps in range(arguments.steps, 0, -1):  # fewer if they come out too large
             record_steps(training, steps, at("kineto"))
             files[f"{name}.kineto.json.gz"] = compress(at("kineto"), f"{target}.kineto.json.gz")
@@ -486,7 +452,6 @@ def record(name, arguments):
         said["steps"] = steps
         load = lambda file: json.loads(open(at(file), encoding="utf-8", errors="replace").read(), strict=False)
         said["events"] = contents(load("kineto"))
-        said["joined_share"] = joined(load("et"), load("et_kineto"))
     said["files"] = files
     with open(target + ".provenance.json", "w") as file:
         json.dump(said, file, indent=1)
@@ -495,10 +460,9 @@ def record(name, arguments):
     if arguments.device == "cuda" and not said["events"].get("kernel"):
         print(f"{name}: the profiler saw no kernels", file=sys.stderr)
         good = False
-    share = "not" if said["joined_share"] is None else f"{100 * said['joined_share']:.1f} %"
     print(
         f"{name}: {said['parameters']:,} parameters, {1000 * statistics.median(without):.1f} ms a step, "
-        f"{sum(said['events'].values())} events in {steps} steps, {share} joined, "
+        f"{sum(said['events'].values())} events in {steps} steps, "
         f"{sum(f['bytes'] for f in files.values()):,} bytes, {time.perf_counter() - begin:.0f} s"
         + ("" if good else "  NOT GOOD")
     )

@@ -66,23 +66,35 @@ class TableModel final : public CollectiveModel {
   std::map<CollectiveKind, RankTimes> kinds_;
 };
 
-RankTimes read_times(const CsvTable& csv) {
+std::map<CollectiveKind, RankTimes> read_times(const CsvTable& csv) {
   const std::size_t ranks = csv.column("ranks"), bytes = csv.column("bytes"), us = csv.column("us");
-  RankTimes read;
-  auto& times = read.times;
+  const bool told = csv.has("kind");
+  const std::size_t kinds = told ? csv.column("kind") : 0;
+  std::map<CollectiveKind, RankTimes> times;
   for (std::size_t row = 0; row < csv.num_rows(); ++row) {
     const std::int64_t size = csv.whole(row, bytes, 1);
-    times[csv.whole(row, ranks, 2)].table.emplace_back(static_cast<double>(size),
-                                                       csv.number(row, us, 1e-3) * 1e3);
+    const auto kind =
+        told ? parse<CollectiveKind>(csv.text(row, kinds)) : CollectiveKind::all_reduce;
+    if (!kind)
+      throw InputError(fmt::format("{}: '{}' is no kind of collective ({})", csv.where(row, kinds),
+                                   csv.text(row, kinds),
+                                   fmt::join(all_words<CollectiveKind>(), ", ")));
+    times[*kind].times[csv.whole(row, ranks, 2)].table.emplace_back(
+        static_cast<double>(size), csv.number(row, us, 1e-3) * 1e3);
   }
-  for (auto& [n, time] : times) {
-    std::ranges::sort(time.table);
-    const auto same = [](const auto& a, const auto& b) { return a.first == b.first; };
-    if (const auto twice = std::ranges::adjacent_find(time.table, same); twice != time.table.end())
-      throw InputError(fmt::format("{}: two times of {} ranks and {} bytes", csv.where(0, ranks), n,
-                                   twice->first));
+  for (auto& [kind, of_kind] : times) {
+    for (auto& [n, time] : of_kind.times) {
+      std::ranges::sort(time.table);
+      const auto same = [](const auto& a, const auto& b) { return a.first == b.first; };
+      const auto twice = std::ranges::adjacent_find(time.table, same);
+      if (twice != time.table.end())
+        throw InputError(fmt::format("{}: two times of {} ranks and {} bytes", csv.where(0, ranks),
+                                     n, twice->first));
+    }
   }
-  return read;
+  if (!times.empty() && !times.contains(CollectiveKind::all_reduce))
+    throw InputError(fmt::format("{}: no all_reduce", csv.where(0, ranks)));
+  return times;
 }
 
 /// {KIND: {RANKS: [us, ...]}}: times of the sizes first, 2 first, 4 first, ...
@@ -115,7 +127,8 @@ std::map<CollectiveKind, RankTimes> read_kinds(const Options::Value& section, do
 }  // namespace
 
 std::shared_ptr<const CollectiveModel> make_table(Options& o) {
-  const std::string path = o.path("file", "CSV with the columns ranks, bytes, us: all_reduces");
+  const std::string path =
+      o.path("file", "CSV with the columns ranks, bytes, us, and kind if all_reduce is not alone");
   const Bytes first =
       o.get("first", Bytes{512}, "the least size of `times`; each next is twice as large");
   const Options::Value* times =
@@ -133,9 +146,8 @@ std::shared_ptr<const CollectiveModel> make_table(Options& o) {
   } else {
     std::ostringstream text;
     text << file.rdbuf();
-    RankTimes& all_reduce = kinds[CollectiveKind::all_reduce];
-    all_reduce = read_times(CsvTable(std::move(text).str(), path));
-    if (all_reduce.times.empty()) o.mistake("file", fmt::format("'{}' has no row", path));
+    kinds = read_times(CsvTable(std::move(text).str(), path));
+    if (kinds.empty()) o.mistake("file", fmt::format("'{}' has no row", path));
   }
   return std::make_shared<const TableModel>(std::move(kinds));
 }

@@ -206,6 +206,7 @@ class EventEngine final : public Simulator::Engine {
     const Collective& collective = source_.collectives()[c];
     for (const OpId v : collective.member_ids()) {
       --devices_[ops_[v].device].collectives;
+      if (!options_.overlap) to_start_.insert(computing_lane(ops_[v].device));
       end_op(lane_of(v));
     }
     result_.events += collective.members - 1;
@@ -359,8 +360,7 @@ class EventEngine final : public Simulator::Engine {
     to_start_.drain([this](LaneId s) {
       Lane& lane = lanes_[s];
       if (lane.running != no_op || lane.ready.empty() || result_.oom) return;
-      if (!options_.overlap && s == computing_lane(lane.device) && transfers_.moving(lane.device))
-        return;
+      if (!options_.overlap && s == computing_lane(lane.device) && moves(lane.device)) return;
       start_op(s, lane.ready.pop());
     });
   }
@@ -405,7 +405,10 @@ class EventEngine final : public Simulator::Engine {
     if (waiting_.none_gathered() || result_.oom) return;
     waiting_.start_gathered([this](CollectiveId c) {
       const auto members = source_.collectives()[c].member_ids();
-      const auto free = [this](OpId v) { return lanes_[lane_of(v)].running == no_op; };
+      const auto free = [this](OpId v) {
+        return lanes_[lane_of(v)].running == no_op &&
+               (options_.overlap || !computes(ops_[v].device));
+      };
       if (result_.oom || !std::ranges::all_of(members, free)) return false;
       return start_collective(c);
     });
@@ -449,6 +452,9 @@ class EventEngine final : public Simulator::Engine {
   }
   /// Whether an op of lane "compute" runs on `d`.
   bool computes(DeviceId d) const { return lanes_[computing_lane(d)].running != no_op; }
+
+  /// Whether a transfer or a collective keeps `d` from computing, where that is so.
+  bool moves(DeviceId d) const { return transfers_.moving(d) || devices_[d].collectives > 0; }
 
   bool staged() const { return options_.transfers == Transfers::staged; }
 

@@ -199,9 +199,11 @@ void check_pipeline(const Problem& step, const PipelineOptions& options,
                     std::span<const std::shared_ptr<const Transform>> transforms) {
   if (step.engine.semantics != Semantics::event)
     throw InputError("a pipeline needs the engine's own semantics, event");
-  const Layout layout = find_schedule(options.schedule)->layout;
+  const ScheduleEntry& schedule = *find_schedule(options.schedule);
+  const Layout layout = schedule.layout;
   const StreamedBy by{.chunks = layout == Layout::loop || layout == Layout::vee,
-                      .both_ways = layout == Layout::two_way};
+                      .both_ways = layout == Layout::two_way,
+                      .splits = schedule.splits};
   for (const auto& transform : transforms)
     if (const std::string why = transform->no_pipeline(by); !why.empty())
       throw InputError(fmt::format("no pipeline by {}: {}", options.schedule, why));

@@ -18,6 +18,7 @@ std::unique_ptr<Transform> make_data_parallel(Options&);
 std::unique_ptr<Transform> make_micro_batches(Options&);
 std::unique_ptr<Transform> make_precision(Options&);
 std::unique_ptr<Transform> make_recompute(Options&);
+std::unique_ptr<Transform> make_send_after_pass(Options&);
 std::unique_ptr<Transform> make_host(Options&);
 std::unique_ptr<Transform> make_what_if(Options&);
 
@@ -52,6 +53,8 @@ std::span<const TransformEntry> transforms() {
        "Narayanan et al., Megatron-LM, SC 2021", TransformUse::placed, make_accumulate},
       {"as_sends", "collectives become the sends of a ring, each a tensor over a link",
        "Patarasuk and Yuan, JPDC 2009", TransformUse::placed, make_as_sends},
+      {"send_after_pass", "a device sends when its whole forward or backward pass has ended",
+       "PyTorch's distributed sends", TransformUse::placed, make_send_after_pass},
       {"host", "the host launches each op, one after the other",
        "Zhu et al., Daydream, ATC 2020, section 4", TransformUse::placed, make_host},
       {"what_if", "rules that rewrite the step: scale, merge, remove, insert, ...",

@@ -38,6 +38,7 @@ struct PlacedStep {
 struct StreamedBy {
   bool chunks = false;     ///< a device has several parts of the model, one behind the other
   bool both_ways = false;  ///< micro-batches enter at both ends
+  bool splits = false;     ///< gradients of weights are made in passes of their own
 };
 
 class Transform {

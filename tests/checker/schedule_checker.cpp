@@ -210,6 +210,10 @@ void check_overlaps(const Matched& m, Faults& faults) {
     }
     if (!engine.overlap && !is_staged(m))
       check_apart(m, "computing while moving", op, moves, faults);
+    const auto meets = [&](const Work& w) {
+      return !w.is_transfer && w.dst == d && m.member(w.op);
+    };
+    if (!engine.overlap) check_apart(m, "computing in a collective", op, meets, faults);
   }
   const auto any = [](const Work& w) { return w.is_transfer; };
   if (engine.transfers == Transfers::shared) check_apart(m, "bus", any, any, faults);

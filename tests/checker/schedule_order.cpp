@@ -276,7 +276,7 @@ class OrderCheck {
   }
 
   /// By device and lane, each lane that is free starts the first op of its queue; without overlap
-  /// lane "compute" only if its device moves no tensor.
+  /// lane "compute" only if its device moves no tensor and runs no collective.
   void start_ops() {
     for (const DeviceId d : devices_.ids()) {
       DeviceState& device = devices_[d];
@@ -284,7 +284,8 @@ class OrderCheck {
         if (!going_on()) return;
         if (lane.busy || lane.ready.empty()) continue;
         const bool computes = &lane == &device.lanes.front();
-        if (!engine_.overlap && computes && device.sending + device.receiving > 0) continue;
+        const int moves = device.sending + device.receiving + device.in_collectives;
+        if (!engine_.overlap && computes && moves > 0) continue;
         const OpId v = std::get<OpId>(*lane.ready.begin());
         lane.ready.erase(lane.ready.begin());
         lane.busy = true;
@@ -304,7 +305,7 @@ class OrderCheck {
         free = free && !lane_of(v).busy;
         beside_op = beside_op || devices_[m_.device_of(v)].computing();
       }
-      if (!free) {
+      if (!free || (beside_op && !engine_.overlap)) {
         ++it;
         continue;
       }

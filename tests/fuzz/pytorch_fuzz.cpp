@@ -20,8 +20,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     try {
       TextFile execution("fuzz", text.substr(0, end));
       TextFile kineto("kineto", timed ? text.substr(end + 5) : "");
+      TextFile* const times = &kineto;
       const Trace trace =
-          pytorch::import_step(execution, timed ? &kineto : nullptr, {.colocate = mode});
+          pytorch::import_step(execution, std::span(&times, timed ? 1 : 0), {.colocate = mode});
       const std::string written = trace_json(trace);
       const std::string again = testing::read_again(written, [&] {
         TextFile file("written", written);

@@ -32,6 +32,23 @@ std::string sortable(std::string_view name) {
 
 }  // namespace
 
+std::vector<std::string> numbered_files(const std::string& pattern) {
+  namespace fs = std::filesystem;
+  const fs::path given(pattern);
+  const std::string last = given.filename().string();
+  std::vector<std::string> found;
+  std::error_code error;
+  const fs::path folder = given.has_parent_path() ? given.parent_path() : fs::path(".");
+  for (const auto& entry : fs::directory_iterator(folder, error))
+    if (const std::string name = entry.path().filename().string();
+        Wildcard{last}.matches(name) && entry.is_regular_file(error))
+      found.push_back((given.parent_path() / name).string());
+  std::ranges::sort(found, {}, [](const std::string& p) {
+    return std::pair(sortable(fs::path(p).filename().string()), p);
+  });
+  return found;
+}
+
 std::vector<std::string> rank_files(const std::string& path, Options& options) {
   namespace fs = std::filesystem;
   const std::string pattern =
@@ -40,16 +57,7 @@ std::vector<std::string> rank_files(const std::string& path, Options& options) {
                   "rank*.json, in the folder of this file; else this file is the only rank");
   if (pattern.empty()) return {path};
   const fs::path given(path);
-  std::vector<std::string> found;
-  std::error_code error;
-  const fs::path folder = given.has_parent_path() ? given.parent_path() : fs::path(".");
-  for (const auto& entry : fs::directory_iterator(folder, error))
-    if (const std::string name = entry.path().filename().string();
-        Wildcard{pattern}.matches(name) && entry.is_regular_file(error))
-      found.push_back((given.parent_path() / name).string());
-  std::ranges::sort(found, {}, [](const std::string& p) {
-    return std::pair(sortable(fs::path(p).filename().string()), p);
-  });
+  std::vector<std::string> found = numbered_files((given.parent_path() / pattern).string());
   if (std::ranges::find(found, path) == found.end())
     options.mistake(
         "ranks",

@@ -12,4 +12,8 @@ namespace baechi {
 /// it is not given. It is a mistake if the pattern does not describe `path`.
 std::vector<std::string> rank_files(const std::string& path, Options& options);
 
+/// The files that `pattern`, a path with * or ? in its last part, describes, ordered by the numbers
+/// in their names.
+std::vector<std::string> numbered_files(const std::string& pattern);
+
 }  // namespace baechi

@@ -221,6 +221,12 @@ protocol() {
     replays "$run" $((seconds < 110 ? seconds : 110))
     todo=$((todo - 1))
   done
+  # Steps of PyTorch whose predictions were frozen; this was never tried on a GPU.
+  if [[ -e $runs/torch/predictions.json && -e $work/torch ]]; then
+    cp -r "$runs/torch" "$work/torch_steps"
+    phase torch_steps $(($(left) - 20)) python3 -u "$root/validate/pytorch/judge.py" - "$work/torch_steps" --device cuda --only measure
+    pack torch_steps
+  fi
 }
 
 # give_up STATUS WHY: the visit ends; what needs no harness is brought home all the same.

@@ -11,21 +11,26 @@ namespace {
 /// Each micro-batch of a pipeline adds its gradients of the weights to those before it. The op that
 /// makes a gradient gets a kernel that reads both and writes the sum: three times the bytes that
 /// the replica keeps. The sum takes the memory that the gradient has anyway. The kernel is fused
-/// into the one before it: a `host` that stands before launches nothing for it.
+/// into the one before it: a `host` that stands before launches nothing for it. Measured times say
+/// nothing of such a kernel: there the op takes the gradient's bytes over `rate` longer.
 /// Source: Narayanan et al., Megatron-LM, SC 2021; its gradient_accumulation_fusion.
 class Accumulate final : public Transform {
  public:
-  explicit Accumulate(Options& /*o*/) {}
+  explicit Accumulate(Options& o)
+      : rate_(o.get("rate", Bandwidth{},
+                    "of a graph with measured times: bytes of gradients that are added up in a "
+                    "second; 0: such a graph is refused")) {}
 
   Transformed apply(const OpGraph& graph) const override {
     const bool measured =
         !graph.device_kinds().empty() || std::ranges::any_of(graph.ops(), [&](OpId v) {
           return graph.op(v).compute != Duration::zero();
         });
-    if ((measured || !graph.has_work()) && !gradients_of(graph).empty())
+    const bool by_work = !measured && graph.has_work();
+    if (!by_work && rate_ == Bandwidth{} && !gradients_of(graph).empty())
       throw InputError(
           "accumulate: the time of a sum follows from the work of ops, and this graph has measured "
-          "times");
+          "times: give the 'rate' of sums");
     return same_ops(graph);
   }
 
@@ -37,11 +42,13 @@ class Accumulate final : public Transform {
       for (const AddedGradient& a : g.added) made[a.producer] += g.bytes;  // of micro_batches
     }
     GraphCopy copy(graph);
+    const bool by_rate = rate_ > Bandwidth{};
     copy.add_all([&](OpId v, Duration time) {
+      if (by_rate) return std::optional(time + made[v] / rate_);
       return made[v] == Bytes{} ? std::optional(time) : std::nullopt;
     });
     for (const OpId v : graph.ops())
-      if (made[v] > Bytes{})
+      if (made[v] > Bytes{} && !by_rate)
         copy.builder().add_kernel(copy.copy_of(v),
                                   {.traffic = 3 * made[v], .weights = 3 * made[v]});
     IdVector<OpId, OpId> renumbered;
@@ -50,6 +57,9 @@ class Accumulate final : public Transform {
     for (const OpId v : renumbered.ids()) step.device[renumbered[v]] = device[v];
     return step;
   }
+
+ private:
+  Bandwidth rate_;
 };
 
 }  // namespace

@@ -34,9 +34,22 @@ class DataParallel final : public Transform {
                        "share of the bytes that is sent, after an op that reads and writes the "
                        "gradients twice",
                        1e-6, 1.0);
+    p.fill = o.get("fill", p.fill,
+                   "rate at which an op copies the gradients into their bucket before it is sent; "
+                   "0: they are sent from where they are");
+    p.empty = o.get("empty", p.empty, "rate at which an op copies them back; 0: they are not");
+    const bool copies = p.fill > Bandwidth{} || p.empty > Bandwidth{};
+    if (copies && p.sends_each_pass())
+      o.mistake("mode",
+                "zero2 and zero3 keep shares of gradients, which 'fill' and 'empty' do not copy");
+    if (copies && p.compress < 1.0)
+      o.mistake("compress", "it makes what is sent of the gradients: drop 'fill' and 'empty'");
     p.gradients =
         o.get("gradients", p.gradients,
               "of a graph without gradients: their share of the bytes of weights", 0.0, 1e3);
+    p.stateless = o.get("stateless", p.stateless,
+                        "the optimizer keeps no state: of a graph that does not tell weights from "
+                        "state, all is weights");
     p.servers =
         o.get("servers", p.servers,
               "of mode ps, each with a link like a replica's; 0: as many as replicas", 0, most);
@@ -72,6 +85,9 @@ class DataParallel final : public Transform {
     if (options_.replicas > 1 && pipeline.both_ways)
       return "data_parallel: a chunk's gradients are added up by its two devices, and not by "
              "replicas of them";
+    if (options_.replicas > 1 && options_.fill > Bandwidth{})
+      return "data_parallel: 'fill' copies gradients in the update pass, when the buckets of a "
+             "pipeline have gone";
     return "";
   }
 

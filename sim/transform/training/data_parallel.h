@@ -40,7 +40,9 @@ struct DataParallelOptions {
   Bytes first_bucket{1 << 20};
   bool simulate_all = false;
   double compress = 1.0;
-  double gradients = 0.0;  ///< share of the weights; 0: as the graph has them
+  Bandwidth fill{}, empty{};  ///< 0: buckets are not copied
+  double gradients = 0.0;     ///< share of the weights; 0: as the graph has them
+  bool stateless = false;
   std::int64_t servers = 0;
   std::int64_t sharing = 1;
   Duration

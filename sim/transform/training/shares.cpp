@@ -23,10 +23,10 @@ void check(const OpGraph& graph, const DataParallelOptions& options) {
               : "no backward op passes gradients to an update op; 'gradients: 0.33' takes them to "
                 "be this share of the weights' bytes"));
   if (options.shares_optimizer() == 1) return;
-  if (persistent_of_one_kind(graph))
+  if (persistent_of_one_kind(graph) && !options.stateless)
     throw InputError(fmt::format(
         "data_parallel: mode {} divides optimizer state, gradients or weights, and this graph does "
-        "not tell them apart: all are at its forward ops",
+        "not tell them apart: all are at its forward ops; 'stateless' says that all are weights",
         to_text(options.mode)));
 }
 

@@ -29,6 +29,7 @@ class Synchronising {
         buckets_of(gradients, device, options.sends_after() ? unlimited : options.first_bucket,
                    options.sends_after() ? unlimited : options.bucket);
     done_.resize(buckets_.size(), no_op);
+    filled_.resize(buckets_.size(), no_op);
     updates_early_ = std::ranges::any_of(graph.edges(), [&](EdgeId e) {
       const OpId src = graph.edge(e).src, dst = graph.edge(e).dst;
       return graph.op(src).phase == Phase::update && graph.op(dst).phase != Phase::update &&
@@ -69,6 +70,7 @@ class Synchronising {
         std::ranges::copy(it->second, std::back_inserter(due));
     }
     add_due(due, tensors);
+    if (options_.empty > Bandwidth{}) empty_buckets();
     copy_.add_edges(tensors, [&](const Edge& e) { return !goes_by_collective(e); });
     if (options_.sends_after() && !options_.sends_each_pass() && !updates_early_)
       wait_for_backward();
@@ -119,6 +121,35 @@ class Synchronising {
     return made;
   }
 
+  /// An op of lane "compute" that copies a bucket's gradients in or out, and holds `bytes`.
+  OpId add_copy(const std::string& name, Duration time, DeviceId d, Bytes bytes) {
+    const OpId made = copy_.builder().add_op({.name = name,
+                                              .kind = "Copy",
+                                              .compute = time,
+                                              .persistent = bytes,
+                                              .phase = Phase::update});
+    for (const std::string& device_kind : graph_.device_kinds())
+      copy_.builder().set_compute(made, device_kind, time);
+    place(made, d);
+    return made;
+  }
+
+  /// Gradients are copied back once they are sent, bucket after bucket, and then handed out.
+  /// Buckets that are sent beside the backward pass stay; the one that is sent after it goes once
+  /// it is empty.
+  void empty_buckets() {
+    for (std::size_t k = 0; k < buckets_.size(); ++k) {
+      const Bucket& bucket = buckets_[k];
+      const OpId made =
+          add_copy("empty/" + name_of(k), bucket.bytes / options_.empty, bucket.device, {});
+      copy_.builder().add_control(done_[k], made);
+      copy_.builder().add_control(last_of_.at(bucket.device), made);
+      if (filled_[k] != no_op && options_.sends_after())
+        copy_.builder().add_edge(copy_.builder().add_tensor(filled_[k], bucket.bytes), made);
+      done_[k] = last_of_[bucket.device] = made;
+    }
+  }
+
   std::string name_of(std::size_t bucket) const { return fmt::format("gradients{}", bucket); }
 
   void add_due(std::vector<std::size_t>& due, const IdVector<TensorId, TensorId>& tensors) {
@@ -150,6 +181,15 @@ class Synchronising {
       else
         copy_.builder().add_control(first, last_filled);
     }
+    if (options_.fill > Bandwidth{}) {
+      filled_[k] = add_copy("fill/" + name, bucket.bytes / options_.fill, d,
+                            options_.sends_after() ? Bytes{} : bucket.bytes);
+      if (first == no_op)
+        first = filled_[k];
+      else
+        copy_.builder().add_control(last_filled != no_op ? last_filled : first, filled_[k]);
+      last_filled = filled_[k];
+    }
     OpId last = no_op, sent_first = no_op;
     const auto then = [&](OpId made) {
       if (last != no_op) copy_.builder().add_control(last, made);
@@ -160,11 +200,11 @@ class Synchronising {
     if (first != no_op) last = last_filled != no_op ? last_filled : first;
     const Bytes bytes{static_cast<std::int64_t>(
         std::ceil(options_.compress * static_cast<double>(bucket.bytes.count)))};
+    OpId sent_last = no_op;  // the next bucket is sent behind it
     const auto collective = [&](CollectiveKind kind, Bytes size, const std::string& of,
                                 std::string_view lane = "comm") {
       then(add_collective(kind, size, of, d, phase, lane));
     };
-    OpId sent_last = no_op;  // the next bucket is sent behind it
     switch (options_.mode) {
       case Synchronisation::ddp:
       case Synchronisation::after:
@@ -314,6 +354,7 @@ class Synchronising {
   std::map<OpId, std::vector<std::size_t>> due_;  // buckets whose last gradient the op makes
   std::map<TensorId, std::size_t> bucket_of_;
   std::vector<OpId> done_;             // [buckets] what updates wait for
+  std::vector<OpId> filled_;           // [buckets] the op that copied its gradients in, or no_op
   std::map<DeviceId, OpId> first_of_;  // the first op of the first bucket
   std::map<DeviceId, OpId> last_of_;   // the last op of the last bucket so far
   bool updates_early_ = false;         // another pass reads what an update writes

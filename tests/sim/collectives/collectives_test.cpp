@@ -409,6 +409,25 @@ TEST_SUITE("collectives") {
           "table.times: it needs all_reduce");
   }
 
+  TEST_CASE("table: a kind that was measured takes its own time, another half of an all_reduce") {
+    const TemporaryFolder folder;
+    const auto table = model("table", {{"file", value(folder.write("t.csv",
+                                                                   "kind,ranks,bytes,us\n"
+                                                                   "all_reduce,2,1000,10\n"
+                                                                   "broadcast,2,1000,7\n"))}});
+    CHECK(time_of(*table, Kind::all_reduce, 1000_B, flat(2), 2) == 10us);
+    CHECK(time_of(*table, Kind::broadcast, 1000_B, flat(2), 2) == 7us);
+    CHECK(time_of(*table, Kind::all_gather, 1000_B, flat(2), 2) == 5us);
+    const auto refused = [&](const char* text) {
+      return message<InputError>(
+          [&] { model("table", {{"file", value(folder.write("u.csv", text))}}); });
+    };
+    CHECK(refused("kind,ranks,bytes,us\nsum,2,1000,7\n")
+              .find(":2:1: 'sum' is no kind of collective") != std::string::npos);
+    CHECK(refused("kind,ranks,bytes,us\nbroadcast,2,1000,7\n").find("no all_reduce") !=
+          std::string::npos);
+  }
+
   TEST_CASE("what is wrong with a table is told with its place") {
     const TemporaryFolder folder;
     const auto read = [&](std::string_view text) {

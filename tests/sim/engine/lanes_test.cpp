@@ -131,6 +131,25 @@ TEST_SUITE("lanes") {
     CHECK(disturbed.result().makespan == 65ns);
   }
 
+  TEST_CASE("without overlap a device computes or is in a collective, never both") {
+    const OpGraph graph = two_replicas(10ns, 10ns, 30ns);
+    // "beside" takes 10 to 40, and the collective waits for it: 100 ns from 40.
+    const Recorded waits(graph, gpus(2), {.device = by_rank(graph)}, {.overlap = false});
+    CHECK(waits.start_of("sum0") == 40ns);
+    CHECK(waits.start_of("update0") == 140ns);
+    // The collective takes 0 to 50, and "beside", ready at 5, waits for it.
+    OpGraphBuilder b;
+    const OpId member = b.add_op({.name = "sum"});
+    const OpId first = b.add_op({.name = "first", .compute = 5ns, .lane = "host"});
+    const OpId beside = b.add_op({.name = "beside", .compute = 30ns});
+    b.add_control(first, beside);
+    b.add_collective({.kind = CollectiveKind::all_gather, .bytes = 100_B, .ranks = 2}, {{member}});
+    const OpGraph alone = std::move(b).build().with_free_controls();
+    const Recorded held(alone, gpus(1), on({gpu0, gpu0, gpu0}), {.overlap = false});
+    CHECK(held.start_of("beside") == 50ns);
+    CHECK(held.result().makespan == 80ns);
+  }
+
   TEST_CASE("a replica that is not simulated counts in the time") {
     OpGraphBuilder b;
     const OpId member = b.add_op({.name = "sum"});

@@ -167,6 +167,48 @@ TEST_SUITE("recordings") {
         CHECK(op(g, update) < op(g, zero));
   }
 
+  // Steps of the same calls, on a CPU: linear 30 us, from 0.5, relu 10, from 40, ...
+  TEST_CASE("of several steps each op takes the median; the step's length covers what is between") {
+    const nlohmann::json whole =
+        nlohmann::json::parse(read_file((recordings() / "layer.kineto.json").string()));
+    const auto step = [&](double longer) {
+      nlohmann::json events = nlohmann::json::array();
+      for (nlohmann::json event : whole["traceEvents"]) {
+        if (event["cat"] != "cpu_op" && event["cat"] != "user_annotation") continue;
+        event["dur"] = event["dur"].get<double>() * longer;
+        events.push_back(std::move(event));
+      }
+      return nlohmann::json{{"traceEvents", events}}.dump();
+    };
+    TextFile one("1.json", step(0.5)), two("2.json", step(0.75)), three("3.json", step(1.0));
+    std::vector<TextFile*> all{&three, &one, &two};
+    pytorch::Settings settings{.optimizer = pytorch::UpdateOrder::as_ready};
+    const auto steps = [&](std::span<TextFile* const> given) {
+      TextFile calls((recordings() / "layer.et.json").string());
+      return pytorch::import_step(calls, given, settings);
+    };
+    const Trace median = steps(all);
+    TextFile again("2.json", step(0.75));
+    TextFile* const alone = &again;
+    const Trace middle = steps(std::span(&alone, 1));
+    CHECK(noted(median, "; medians of 3 steps"));
+    for (const OpId v : median.graph.ops())
+      CHECK(median.graph.op(v).compute == middle.graph.op(v).compute);
+    CHECK(median.graph.op(op(median.graph, "linear_1")).compute == 22500ns);  // 0.75 x 30 us
+    const auto sum = [](const Trace& trace) {
+      Duration total{};
+      for (const OpId v : trace.graph.ops()) total += trace.graph.op(v).compute;
+      return total;
+    };
+    settings.step_time = 2 * sum(middle);
+    TextFile filled("2.json", step(0.75));
+    TextFile* const given = &filled;
+    const Trace whole_step = steps(std::span(&given, 1));
+    CHECK(std::abs((sum(whole_step) - settings.step_time).count()) < 20);  // rounding
+    CHECK(noted(whole_step, "warning: the ops take"));
+    CHECK(noted(whole_step, "-50.0 %"));
+  }
+
   TEST_CASE("a recording joins by any of its keys, and says by which") {
     const std::string text = read_file((recordings() / "layer.kineto.json").string());
     const std::string whole = graph_text(layer(text));
@@ -206,7 +248,7 @@ TEST_SUITE("recordings") {
     const std::string text = replaced(read_file((recordings() / "layer.et.json").string()),
                                       "Optimizer.step#SGD.step", "my own update");
     TextFile calls("e.json", text);
-    const OpGraph g = pytorch::import_step(calls, nullptr, {}).graph;
+    const OpGraph g = pytorch::import_step(calls, {}, {}).graph;
     CHECK(g.op(op(g, "linear_1")).persistent == Bytes{64});
     CHECK(g.num_groups() == 0);
     // The calls are there, by tensor, as part of the backward pass.

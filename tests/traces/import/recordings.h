@@ -18,14 +18,18 @@ inline std::filesystem::path recordings() {
 inline Trace imported(const std::filesystem::path& execution, TextFile* kineto = nullptr,
                       pytorch::Settings settings = {}) {
   TextFile calls(execution.string());
-  return pytorch::import_step(calls, kineto, settings);
+  std::vector<TextFile*> times;
+  if (kineto != nullptr) times.push_back(kineto);
+  return pytorch::import_step(calls, times, settings);
 }
 
 /// The same from texts; no times if `kineto` is "".
 inline Trace imported_texts(const std::string& execution, const std::string& kineto,
                             pytorch::Settings settings = {}) {
   TextFile calls("m.et.json", execution), times("m.kineto.json", kineto);
-  return pytorch::import_step(calls, kineto.empty() ? nullptr : &times, settings);
+  std::vector<TextFile*> given;
+  if (!kineto.empty()) given.push_back(&times);
+  return pytorch::import_step(calls, given, settings);
 }
 
 inline bool noted(const Trace& trace, std::string_view text) {

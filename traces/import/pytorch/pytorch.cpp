@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <memory>
+#include <vector>
 
 #include "sim/enum_option.h"
 #include "traces/format/compressed_file.h"
@@ -10,6 +12,7 @@
 #include "traces/import/pytorch/step_times.h"
 #include "traces/import/pytorch/steps.h"
 #include "traces/import/pytorch/work.h"
+#include "traces/import/rank_files.h"
 
 namespace baechi::pytorch {
 namespace {
@@ -128,7 +131,8 @@ OpGraph build(const Dataflow& flow, const Times& times, const std::string& path,
 
 }  // namespace
 
-Trace import_step(TextFile& execution, TextFile* kineto, const Settings& settings) {
+Trace import_step(TextFile& execution, std::span<TextFile* const> kineto,
+                  const Settings& settings) {
   const std::string& path = execution.path();
   if (kineto::looks_like_kineto(execution.beginning()) &&
       !looks_like_execution_trace(execution.beginning()))
@@ -139,7 +143,7 @@ Trace import_step(TextFile& execution, TextFile* kineto, const Settings& setting
   ExecutionTrace calls = read_execution_trace(execution);
   const std::size_t recorded = calls.calls.size();
   Trace trace{.name = name_of(path), .untimed = settings.untimed};
-  const Times times = kineto != nullptr ? Times(calls, path, *kineto) : Times();
+  Times times(calls, path, kineto);
   trace.source = fmt::format("PyTorch execution trace {}", calls.schema);
   if (times.known())
     trace.source +=
@@ -159,6 +163,7 @@ Trace import_step(TextFile& execution, TextFile* kineto, const Settings& setting
   trace.times_elsewhere = !times.known();
   trace.batch = settings.batch != 0 ? settings.batch : state.batch;
   times.note(flow, recorded, trace);
+  if (settings.step_time > Duration{}) times.fill(flow, settings.step_time, trace);
   note_state(state, flow, trace);
   note_dropped(dropped, flow, times, trace);
   if (calls.orphans > 0)
@@ -180,7 +185,8 @@ bool looks_like_pytorch(std::string_view beginning) {
 Trace read_pytorch(TextFile& file, Options& options) {
   const std::string path = options.path(
       "kineto",
-      "the times: the file that torch.profiler's export_chrome_trace wrote for the same run");
+      "the times: the file that torch.profiler's export_chrome_trace wrote of a step of the same "
+      "run; a name with * for several steps, whose medians count");
   pytorch::Settings settings;
   settings.colocate =
       read_enum(options, "colocate", pytorch::Colocate::readers,
@@ -198,13 +204,26 @@ Trace read_pytorch(TextFile& file, Options& options) {
                                "samples per step; 0: the first side of the first input");
   settings.untimed =
       no_untimed_ops(options, "the Kineto trace of the same run, with all its steps");
-  if (path.empty()) return pytorch::import_step(file, nullptr, settings);
-  if (!std::filesystem::exists(path)) {
+  settings.step_time =
+      options.get("step_time", Duration{},
+                  "what a step takes without a profiler: on a processor the time between ops is "
+                  "added to them, and the profiler's is taken off");
+  if (path.empty()) {
+    if (settings.step_time > Duration{})
+      options.mistake("step_time", "needs the times of the ops, option kineto");
+    options.finish();
+    return pytorch::import_step(file, {}, settings);
+  }
+  const std::vector<std::string> found = numbered_files(path);
+  if (found.empty()) {
     options.mistake("kineto", fmt::format("no file '{}'", path));
     options.finish();
   }
-  TextFile kineto(path);
-  return pytorch::import_step(file, &kineto, settings);
+  std::vector<std::unique_ptr<TextFile>> files;
+  std::vector<TextFile*> kineto;
+  for (const std::string& name : found)
+    kineto.push_back(files.emplace_back(std::make_unique<TextFile>(name)).get());
+  return pytorch::import_step(file, kineto, settings);
 }
 
 }  // namespace baechi

@@ -1,6 +1,7 @@
 /// Makes a trace from a training or inference step that PyTorch recorded.
 #pragma once
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "traces/import/pytorch/optimizer_step.h"
@@ -15,10 +16,11 @@ struct Settings {
   std::int64_t step = 0;   ///< which step of the recording, from 1; 0: the last whole one
   std::int64_t batch = 0;  ///< samples per step; 0: the first dimension of the first input
   Untimed untimed{};       ///< none yet: what the user says of ops without a time
+  Duration step_time{};    ///< of a step without a profiler; 0: not known
 };
 
-/// The recorded step: its calls from `execution`, its times from `kineto` unless that is null.
-/// Throws InputError, with path:line:column where that helps.
-Trace import_step(TextFile& execution, TextFile* kineto, const Settings& settings);
+/// The recorded step: its calls from `execution`, its times from `kineto`: medians where that has
+/// several steps. Throws InputError, with path:line:column where that helps.
+Trace import_step(TextFile& execution, std::span<TextFile* const> kineto, const Settings& settings);
 
 }  // namespace baechi::pytorch

@@ -10,12 +10,33 @@
 
 namespace baechi::pytorch {
 
-Times::Times(const ExecutionTrace& trace, const std::string& path, TextFile& kineto)
-    : kineto_(read_kineto(kineto)),
-      join_(join(trace, kineto_, path, kineto.path())),
-      calls_(call_times(trace, kineto_, join_)) {
+namespace {
+
+/// The middle of `values`, or the mean of the two in the middle; 0 if there are none.
+double median_of(std::vector<double> values) {
+  if (values.empty()) return 0.0;
+  std::ranges::sort(values);
+  const std::size_t half = values.size() / 2;
+  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+}  // namespace
+
+Times::Times(const ExecutionTrace& trace, const std::string& path,
+             std::span<TextFile* const> kineto) {
+  for (TextFile* const file : kineto) {
+    Kineto read = read_kineto(*file);
+    try {
+      Join joined = join(trace, read, path, file->path());
+      std::vector<CallTime> calls = call_times(trace, read, joined);
+      steps_.push_back({std::move(read), std::move(joined), std::move(calls)});
+    } catch (const InputError&) {  // the profiler may lose events of one step
+      if (2 * ++left_out_ > kineto.size()) throw;
+    }
+  }
+  if (!known()) return;
   std::int64_t live = 0;
-  for (const MemoryEvent& event : kineto_.memory) {
+  for (const MemoryEvent& event : this->kineto().memory) {
     if (event.on_device != on_gpu()) continue;
     memory_.push_back(event);
     live_.push_back(live += event.bytes);
@@ -23,24 +44,96 @@ Times::Times(const ExecutionTrace& trace, const std::string& path, TextFile& kin
 }
 
 /// The time of the op's kernels if the recording has a GPU, else the time of its calls.
-Duration Times::compute(const RecordedOp& op) const {
+Duration Times::compute(const RecordedOp& op, const Step& step) const {
   Duration sum{};
-  if (!known()) return sum;
   for (const Call* call : op.calls) {
-    const CallTime& t = calls_[call->index];
+    const CallTime& t = step.calls[call->index];
     const auto whole = static_cast<double>((on_gpu() ? t.device : t.end - t.start).count());
     sum += Duration{std::llround(whole * call->to) - std::llround(whole * call->from)};
   }
   return sum;
 }
 
+Duration Times::compute(const RecordedOp& op) const {
+  if (const auto it = filled_.find(&op); it != filled_.end()) return it->second;
+  std::vector<double> times;
+  for (const Step& step : steps_)
+    if (measured(op, step)) times.push_back(static_cast<double>(compute(op, step).count()));
+  return Duration{std::llround(median_of(std::move(times)))};
+}
+
+std::vector<Times::Taken> Times::taken(const Dataflow& flow, const Step& step) const {
+  struct Item {
+    Duration start, end;
+    const Call* call;
+    std::size_t op;
+  };
+  std::vector<Item> items;
+  for (std::size_t k = 0; k < flow.ops.size(); ++k)
+    for (const Call* call : flow.ops[k]->calls)
+      if (const CallTime& t = step.calls[call->index]; t.known)
+        items.push_back({t.start, t.end, call, k});
+  std::ranges::stable_sort(items, {}, &Item::start);
+  std::vector<Duration> starts;
+  for (const HostEvent& event : step.kineto.calls) starts.push_back(event.start);
+  std::ranges::sort(starts);
+  const auto before = [&](Duration at) {
+    return static_cast<double>(std::ranges::lower_bound(starts, at) - starts.begin());
+  };
+  std::vector<Taken> taken(flow.ops.size());
+  Duration until = items.empty() ? Duration{} : items.front().start;
+  for (const Item& item : items) {
+    Taken& op = taken[item.op];
+    const double share = item.call->to - item.call->from;
+    op.ns += share * static_cast<double>((item.end - item.start).count());
+    op.events += share * (before(item.end) - before(item.start));
+    if (item.start > until) {
+      op.ns += static_cast<double>((item.start - until).count());
+      op.events += before(item.start) - before(until);
+    }
+    until = std::max(until, item.end);
+  }
+  return taken;
+}
+
+void Times::fill(const Dataflow& flow, Duration step, Trace& trace) {
+  Duration alone{};
+  for (const RecordedOp* op : flow.ops) alone += compute(*op);
+  const auto whole = static_cast<double>(step.count());
+  const double off = static_cast<double>(alone.count()) / whole - 1.0;
+  trace.notes.push_back(fmt::format(
+      "{}the ops take {}, {:+.1f} % of {} that a step takes without a profiler{}",
+      std::abs(off) > 0.05 ? "warning: " : "", to_text(alone), 100.0 * off, to_text(step),
+      off > 0.05 ? ": record the execution trace in one step and times in others" : ""));
+  if (on_gpu()) return;
+  std::vector<std::vector<Taken>> steps;
+  for (const Step& s : steps_) steps.push_back(taken(flow, s));
+  std::vector<Taken> middle(flow.ops.size());
+  Taken sum;
+  for (std::size_t k = 0; k < flow.ops.size(); ++k) {
+    std::vector<double> ns, events;
+    for (const auto& s : steps) ns.push_back(s[k].ns), events.push_back(s[k].events);
+    middle[k] = {median_of(std::move(ns)), median_of(std::move(events))};
+    sum.ns += middle[k].ns;
+    sum.events += middle[k].events;
+  }
+  const double each = sum.events > 0.0 ? (whole - sum.ns) / sum.events : 0.0;
+  for (std::size_t k = 0; k < flow.ops.size(); ++k)
+    filled_[flow.ops[k]] =
+        Duration{std::max<std::int64_t>(0, std::llround(middle[k].ns + each * middle[k].events))};
+}
+
+bool Times::measured(const RecordedOp& op, const Step& step) {
+  return std::ranges::all_of(op.calls, [&](const Call* c) { return step.calls[c->index].known; });
+}
+
 bool Times::measured(const RecordedOp& op) const {
-  return std::ranges::all_of(op.calls, [&](const Call* c) { return calls_[c->index].known; });
+  return std::ranges::any_of(steps_, [&](const Step& step) { return measured(op, step); });
 }
 
 /// The bytes allocated before `call` begins, as far as the recording saw them allocated.
 std::int64_t Times::live_before(const Call& call) const {
-  const CallTime& t = calls_[call.index];
+  const CallTime& t = steps_.front().calls[call.index];
   auto event = std::ranges::lower_bound(memory_, t.start, {}, &MemoryEvent::at);
   while (event != memory_.end() && event->at == t.start && event->line < t.line) ++event;
   return event == memory_.begin() ? 0
@@ -48,13 +141,14 @@ std::int64_t Times::live_before(const Call& call) const {
 }
 
 std::int64_t Times::temporary(const RecordedOp& op, const Call& since) const {
-  if (memory_.empty() || !measured(op) || !calls_[since.index].known) return 0;
-  Duration end = calls_[op.calls.front()->index].end;
+  if (memory_.empty() || !measured(op, steps_.front()) || !steps_.front().calls[since.index].known)
+    return 0;
+  Duration end = steps_.front().calls[op.calls.front()->index].end;
   for (const Call* call : op.calls) {
     if (call->is_part()) return 0;
-    end = std::max(end, calls_[call->index].end);
+    end = std::max(end, steps_.front().calls[call->index].end);
   }
-  const CallTime& first = calls_[op.calls.front()->index];
+  const CallTime& first = steps_.front().calls[op.calls.front()->index];
   std::int64_t peak = live_before(*op.calls.front());
   auto event = std::ranges::lower_bound(memory_, first.start, {}, &MemoryEvent::at);
   for (; event != memory_.end() && event->at <= end; ++event)
@@ -73,15 +167,19 @@ void Times::note(const Dataflow& flow, std::size_t calls, Trace& trace) const {
         "tensors' shapes");
     return;
   }
-  std::string text =
-      fmt::format("times: {} of {} calls joined by {}", join_.matched, calls, join_.key);
-  if (join_.repeated > 1)
-    text += fmt::format(", of {} runs {}", join_.repeated,
-                        join_.numbers_agreed ? "the one with autograd's numbers" : "the last");
+  std::string text = fmt::format("times: {} of {} calls joined by {}", steps_.front().join.matched,
+                                 calls, steps_.front().join.key);
+  if (steps_.front().join.repeated > 1)
+    text += fmt::format(
+        ", of {} runs {}", steps_.front().join.repeated,
+        steps_.front().join.numbers_agreed ? "the one with autograd's numbers" : "the last");
+  if (steps_.size() > 1) text += fmt::format("; medians of {} steps", steps_.size());
+  if (left_out_ > 0)
+    text += fmt::format("; {} left out, which do not have 99 of 100 calls", left_out_);
   trace.notes.push_back(std::move(text));
   const bool updates =
       std::ranges::any_of(flow.roots, [](const auto& r) { return r.second == Phase::update; });
-  if (!updates && std::ranges::any_of(kineto_.calls, [](const HostEvent& e) {
+  if (!updates && std::ranges::any_of(kineto().calls, [](const HostEvent& e) {
         return e.name.starts_with("Optimizer.step");
       }))
     trace.notes.emplace_back(
@@ -99,15 +197,15 @@ void Times::note(const Dataflow& flow, std::size_t calls, Trace& trace) const {
   }
   if (!on_gpu()) return;
   Duration of_calls{};
-  for (const auto& [root, phase] : flow.roots) of_calls += calls_[root->index].device;
+  for (const auto& [root, phase] : flow.roots) of_calls += steps_.front().calls[root->index].device;
   trace.notes.push_back(fmt::format(
       "times on the GPU: {} of {} in the step's kernels and copies; {} of {} ops launched "
       "none and take none",
       to_text(sum), to_text(of_calls), on_host, run));
-  if (kineto_.launched_by_none > 0)
+  if (kineto().launched_by_none > 0)
     trace.notes.push_back(
         fmt::format("{} of {} kernels and copies: no call is known to launch them",
-                    kineto_.launched_by_none, kineto_.device_events));
+                    kineto().launched_by_none, kineto().device_events));
 }
 
 }  // namespace baechi::pytorch

@@ -1,6 +1,8 @@
 /// The times of a recorded step, and the ops' times and temporary bytes that follow from them.
 #pragma once
 #include <cstdint>
+#include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -9,15 +11,16 @@
 
 namespace baechi::pytorch {
 
-/// The times of a recording, and the ops' times and temporary bytes that follow from them.
+/// The times of recorded steps, and the ops' times and temporary bytes that follow from them.
 class Times {
  public:
-  Times() = default;
-  /// The times of `trace` in the file `kineto` of the same run; `path` is the trace's own file.
-  Times(const ExecutionTrace& trace, const std::string& path, TextFile& kineto);
+  /// The times of `trace` in the files `kineto`, each a step of the same run; `path` is the trace's
+  /// own file. An op takes the median of the steps; memory is told by the first. Less than half of
+  /// the files may not join.
+  Times(const ExecutionTrace& trace, const std::string& path, std::span<TextFile* const> kineto);
 
-  bool known() const { return !calls_.empty(); }
-  bool on_gpu() const { return kineto_.device_events > 0; }
+  bool known() const { return !steps_.empty(); }
+  bool on_gpu() const { return known() && kineto().device_events > 0; }
   Duration compute(const RecordedOp& op) const;
   bool measured(const RecordedOp& op) const;
   /// Temporary bytes: the peak of allocated bytes while the op runs, less the bytes allocated at
@@ -25,16 +28,34 @@ class Times {
   /// the op allocated. 0 for a part of a call, where they are not known.
   std::int64_t temporary(const RecordedOp& op, const Call& since) const;
   void note(const Dataflow& flow, std::size_t calls, Trace& trace) const;
-  const Kineto& kineto() const { return kineto_; }
+  /// Warns where the ops take 5 % more or less than `step`, the length of a step without profiler.
+  /// Without a GPU the ops then take all of `step`: each the time since the op before it, too, less
+  /// (or more) an equal time for each call that the profiler saw.
+  void fill(const Dataflow& flow, Duration step, Trace& trace);
+  const Kineto& kineto() const { return steps_.front().kineto; }
 
  private:
-  std::int64_t live_before(const Call& call) const;
+  struct Step {
+    Kineto kineto;
+    Join join;
+    std::vector<CallTime> calls;
+  };
+  /// What an op takes in a step, with the time since the op before it.
+  struct Taken {
+    double ns = 0.0;
+    double events = 0.0;  ///< calls that the profiler saw in it
+  };
 
-  Kineto kineto_;
-  Join join_;
-  std::vector<CallTime> calls_;
+  static bool measured(const RecordedOp& op, const Step& step);
+  std::int64_t live_before(const Call& call) const;
+  Duration compute(const RecordedOp& op, const Step& step) const;
+  std::vector<Taken> taken(const Dataflow& flow, const Step& step) const;
+
+  std::vector<Step> steps_;
+  std::size_t left_out_ = 0;         // files that do not join
   std::vector<MemoryEvent> memory_;  // on the device that ran the step, by time
   std::vector<std::int64_t> live_;   // [memory_] bytes allocated after the event, since the first
+  std::map<const RecordedOp*, Duration> filled_;  // looked up only
 };
 
 }  // namespace baechi::pytorch

@@ -69,6 +69,16 @@ TEST_SUITE("accumulate") {
   TEST_CASE("measured times say nothing of a sum") {
     CHECK(message<InputError>([] { apply("accumulate", small_step(Duration{5})); }) ==
           "accumulate: the time of a sum follows from the work of ops, and this graph has measured "
-          "times");
+          "times: give the 'rate' of sums");
+  }
+
+  TEST_CASE("with measured times a sum takes the gradient's bytes over the rate") {
+    // b makes 100 B of gradient: 20 B/ns add 5 ns to its 5.
+    const PlacedStep step =
+        transform("accumulate", {{"rate", "20 GB/s"}})
+            ->after_placing(small_step(Duration{5}), IdVector<OpId, DeviceId>(3, gpu0));
+    std::vector<std::int64_t> times;
+    for (const OpId v : step.graph.ops()) times.push_back(step.graph.op(v).compute.count());
+    CHECK(times == std::vector<std::int64_t>{5, 10, 5});
   }
 }

@@ -121,6 +121,37 @@ TEST_SUITE("data_parallel") {
     CHECK(trained(with("replicas", "3")).makespan == 30ns + 2 * 136ns + 10ns);
   }
 
+  TEST_CASE("gradients are copied into buckets before they are sent, and back after") {
+    // f 0-10, b1 10-30, b0 30-50. After: one bucket of 200 B, filled 50-150 at 2 B/ns, summed
+    // 150-350, emptied 350-400 at 4 B/ns; two updates of 5 ns.
+    CHECK(trained({{"mode", "after"}}).makespan == 260ns);
+    const StepResult after = trained({{"mode", "after"}, {"fill", "2 GB/s"}, {"empty", "4 GB/s"}});
+    CHECK(after.makespan == 410ns);
+    // Two buckets of 100 B: filled 30-80, b0 80-100, filled 100-150; summed 80-180 and 180-280;
+    // once all are sent emptied 280-305 and 305-330.
+    const StepResult beside = trained({{"mode", "ddp"},
+                                       {"bucket", "1 B"},
+                                       {"first_bucket", "1 B"},
+                                       {"fill", "2 GB/s"},
+                                       {"empty", "4 GB/s"}});
+    CHECK(beside.makespan == 340ns);
+    // Buckets that are sent beside the backward pass are there all the time.
+    const auto weights = [](const StepResult& r) {
+      return r.devices[gpu0].at_peak[MemoryKind::weights];
+    };
+    CHECK(weights(beside) == weights(after) + 200_B);
+  }
+
+  TEST_CASE("copies into buckets are refused where nobody fills one") {
+    const auto refused = [](const Values& values) {
+      return message<InputError>([&] { transform("data_parallel", values); });
+    };
+    CHECK(refused({{"mode", "zero2"}, {"fill", "1 GB/s"}}).find("'fill' and 'empty' do not copy") !=
+          std::string::npos);
+    CHECK(refused({{"compress", "0.5"}, {"empty", "1 GB/s"}}).find("drop 'fill' and 'empty'") !=
+          std::string::npos);
+  }
+
   TEST_CASE("a framework's time for each gradient holds up the device, also of one replica") {
     // b1 until 30, its bucket until 37, b0 until 57, its bucket until 64; 100 ns from 37 and from
     // 137; both updates until 247. Alone: 10 + 2 x 20 + 2 x 7 + 2 x 5.

@@ -1,0 +1,99 @@
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/arguments.h"
+#include "cli/output.h"
+#include "cli/verbs.h"
+#include "validate/torch_steps.h"
+
+namespace baechi {
+
+using namespace validate;
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct TorchFlags {
+  std::string out, format;
+};
+
+std::string share(double value) {
+  return fmt::format("{:.1f} %", 100.0 * value);
+}
+
+std::string in_words(const TorchErrors& errors) {
+  return fmt::format("median {}, worst {}", share(errors.median), share(errors.worst));
+}
+
+std::string torch_text(const TorchScore& score) {
+  Columns columns({"model", "way", "cut", "predicted ms", "measured ms", "error", "noise"});
+  for (const TorchCase& c : score.cases)
+    columns.add({c.model, c.way, c.cut, fmt::format("{:.2f}", c.predicted / 1e3),
+                 fmt::format("{:.2f}", c.measured / 1e3),
+                 fmt::format("{:+.1f} %{}", 100.0 * c.error(), c.counts ? "" : " (not counted)"),
+                 share(c.noise)});
+  return columns.text() +
+         fmt::format(
+             "\nerror: {}, over {} of {} cases (noise {})\nwithout transfers: {}\na link "
+             "alone, as Baechi has it: {}\nregret of the way and cut predicted best: mean {}, "
+             "worst {}; order (Spearman): {:.3f}\npeak memory of a process: {}, over {} peaks\n",
+             in_words(score.errors), score.counting, score.cases.size(), share(score.noise),
+             in_words(score.no_transfers), in_words(score.baechi), share(score.regret),
+             share(score.worst_regret), score.order, in_words(score.of_peaks), score.peaks.size());
+}
+
+Json to_json(const TorchErrors& errors) {
+  return {{"median", errors.median}, {"worst", errors.worst}};
+}
+
+Json to_json(const TorchScore& score) {
+  Json rows = Json::array();
+  for (const TorchCase& c : score.cases)
+    rows.push_back({{"model", c.model},
+                    {"way", c.way},
+                    {"cut", c.cut},
+                    {"predicted_us", c.predicted},
+                    {"measured_us", c.measured},
+                    {"error", c.error()},
+                    {"noise", c.noise},
+                    {"counts", c.counts}});
+  return {{"median_error", score.errors.median},
+          {"worst_error", score.errors.worst},
+          {"cases", score.counting},
+          {"not_counted", score.cases.size() - score.counting},
+          {"noise", score.noise},
+          {"regret", score.regret},
+          {"worst_regret", score.worst_regret},
+          {"order", score.order},
+          {"peaks", to_json(score.of_peaks)},
+          {"no_transfers", to_json(score.no_transfers)},
+          {"baechi", to_json(score.baechi)},
+          {"rows", std::move(rows)}};
+}
+
+int torch(const TorchFlags& flags) {
+  const TorchScore score = score_torch(flags.out);
+  if (flags.format == "json")
+    print_json(to_json(score));
+  else
+    print_out(torch_text(score));
+  return 0;
+}
+
+}  // namespace
+
+void add_validate_torch(CLI::App& app, Verb& chosen) {
+  CLI::App* verb = app.add_subcommand(
+      "torch", "Score predicted steps of PyTorch against measured ones, of './dev torch OUT'");
+  const auto flags = std::make_shared<TorchFlags>();
+  verb->add_option("OUT", flags->out, "Folder with score.csv and peaks.csv")
+      ->required()
+      ->type_name("");
+  add_format(*verb, flags->format, {"text", "json"});
+  verb->callback([flags, &chosen] { chosen = [flags] { return torch(*flags); }; });
+}
+
+}  // namespace baechi

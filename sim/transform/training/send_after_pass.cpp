@@ -1,0 +1,153 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <tuple>
+
+#include "sim/transform/graph_copy.h"
+
+namespace baechi {
+namespace {
+
+/// A copy of a placed step with an op NAME/sent for each tensor that leaves its device, k > 0: for
+/// the k-th further one of its op NAME/sent.k.
+class PassSends {
+ public:
+  PassSends(const OpGraph& graph, const IdVector<OpId, DeviceId>& device)
+      : graph_(graph), device_(device), copy_(graph), receipts_(graph.num_ops()) {
+    for (const EdgeId e : graph.edges()) {
+      const Edge& edge = graph.edge(e);
+      const std::uint32_t more = device[edge.src] != device[edge.dst] ? 1 : 0;
+      receipts_[edge.dst] = std::max(receipts_[edge.dst], receipts_[edge.src] + more);
+    }
+    for (const OpId v : graph.ops()) {
+      if (!in_pass(v)) continue;
+      PassOf& pass = passes_[key_of(v)];
+      pass.last = v;
+      OpId& end = end_of_.try_emplace({device_[v], graph.micro_batch(v).number}, v).first->second;
+      if (key_of(v) >= key_of(end)) end = v;
+      const auto edges = graph.out_edges(v);
+      if (std::ranges::none_of(edges, [&](EdgeId e) {
+            return in_pass(graph.edge(e).dst) && key_of(graph.edge(e).dst) == key_of(v);
+          }))
+        pass.ends.push_back(v);
+    }
+  }
+
+  PlacedStep run() && {
+    IdVector<TensorId, TensorId> kept(graph_.num_tensors()), sent(graph_.num_tensors());
+    for (const OpId v : graph_.ops()) {
+      add(v, kept);
+      if (in_pass(v) && passes_.at(key_of(v)).last == v) send(passes_.at(key_of(v)), kept, sent);
+    }
+    copy_.add_edges(kept, [&](const Edge& e) { return !leaves(e); });
+    for (const EdgeId e : graph_.edges())
+      if (const Edge& edge = graph_.edge(e); leaves(edge)) {
+        copy_.builder().add_edge(sent[edge.tensor], copy_.copy_of(edge.dst));
+        keep(kept[edge.tensor], edge.src, edge.src);
+        if (in_pass(edge.dst)) keep(sent[edge.tensor], edge.src, edge.dst);
+      }
+    IdVector<OpId, OpId> renumbered;
+    PlacedStep step{.graph = std::move(copy_).built(&renumbered).graph};
+    step.device.assign(on_.size(), DeviceId{});
+    for (const OpId v : renumbered.ids()) step.device[renumbered[v]] = on_[v];
+    return step;
+  }
+
+ private:
+  /// What a device runs between two receipts, in one phase of one micro-batch.
+  using Key = std::tuple<DeviceId, std::uint32_t, Phase, std::uint32_t>;
+  struct PassOf {
+    OpId last{};               // the largest id
+    std::vector<OpId> ends{};  // no other op of the pass reads what they write
+    std::vector<TensorId> leaving{};
+  };
+
+  Key key_of(OpId v) const {
+    return {device_[v], receipts_[v], graph_.op(v).phase, graph_.micro_batch(v).number};
+  }
+  bool in_pass(OpId v) const {
+    return graph_.op(v).phase != Phase::update && graph_.collective_of(v) == no_collective &&
+           graph_.lane(v) == compute_lane;
+  }
+  /// Whether what `e` carries goes to another device, from an op of a pass.
+  bool leaves(const Edge& e) const {
+    return device_[e.src] != device_[e.dst] && in_pass(e.src) && !graph_.tensor(e.tensor).control;
+  }
+
+  void add(OpId v, IdVector<TensorId, TensorId>& kept) {
+    const OpId made = copy_.add(v, copy_.spec(v));
+    on_.push_back(device_[v]);
+    copy_.add_kernels(v, made);
+    for (const TensorId t : graph_.outputs(v)) {
+      if (graph_.tensor(t).control) continue;
+      kept[t] = copy_.add_tensor(t, made, graph_.tensor(t).size);
+      if (std::ranges::any_of(graph_.readers(t), [&](EdgeId e) { return leaves(graph_.edge(e)); }))
+        passes_.at(key_of(v)).leaving.push_back(t);
+    }
+  }
+
+  /// The tensor of `from` stays on the device of `at` until its last pass of the micro-batch ends.
+  void keep(TensorId tensor, OpId from, OpId at) {
+    const OpId end = end_of_.at({device_[at], graph_.micro_batch(from).number});
+    if (end != from && key_of(end) >= key_of(at))
+      copy_.builder().add_edge(tensor, copy_.copy_of(end));
+  }
+
+  void send(const PassOf& pass, const IdVector<TensorId, TensorId>& kept,
+            IdVector<TensorId, TensorId>& sent) {
+    for (const TensorId t : pass.leaving) {
+      const OpId from = graph_.tensor(t).producer;
+      const std::size_t k = index(t) - index(*graph_.outputs(from).begin());
+      const OpId made = copy_.builder().add_op(
+          {.name = fmt::format("{}/sent{}", graph_.name(from), k == 0 ? "" : fmt::format(".{}", k)),
+           .kind = "Send",
+           .phase = graph_.op(from).phase,
+           .module = graph_.module(from)});
+      on_.push_back(device_[from]);
+      for (const std::string& kind : graph_.device_kinds())
+        copy_.builder().set_compute(made, kind, Duration{});
+      copy_.builder().add_edge(kept[t], made);
+      for (const OpId end : pass.ends)
+        if (end != from) copy_.builder().add_control(copy_.copy_of(end), made);
+      sent[t] = copy_.add_tensor(t, made, graph_.tensor(t).size, true);
+    }
+  }
+
+  const OpGraph& graph_;
+  const IdVector<OpId, DeviceId>& device_;
+  GraphCopy copy_;
+  IdVector<OpId, std::uint32_t> receipts_;  // [num_ops] most transfers on a path to it
+  std::map<Key, PassOf> passes_;
+  std::map<std::pair<DeviceId, std::uint32_t>, OpId> end_of_;  // of a device's last pass
+  IdVector<OpId, DeviceId> on_;                                // [ops of the builder]
+};
+
+/// What an op writes for another device leaves when the device's whole pass has ended: all that it
+/// runs forward, or backward, after the same receipt. PyTorch sends so, because what crosses is the
+/// result of a call: of a stage's forward(), or of its backward(), which first ends all gradients.
+/// Both ends keep the tensor until their last pass of the micro-batch has ended, because its caller
+/// holds what forward() took and gave back. Control edges do not wait.
+class SendAfterPass final : public Transform {
+ public:
+  explicit SendAfterPass(Options& /*o*/) {}
+  Transformed apply(const OpGraph& graph) const override { return same_ops(graph); }
+  PlacedStep after_placing(const OpGraph& graph,
+                           const IdVector<OpId, DeviceId>& device) const override {
+    return PassSends(graph, device).run();
+  }
+  std::string no_pipeline(StreamedBy pipeline) const override {
+    if (pipeline.splits)
+      return "send_after_pass: this schedule sends before the gradients of the weights are made";
+    return "";
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Transform> make_send_after_pass(Options& o) {
+  return std::make_unique<SendAfterPass>(o);
+}
+
+}  // namespace baechi

@@ -1,0 +1,111 @@
+#include <doctest/doctest.h>
+
+#include "sim/engine/simulation.h"
+#include "sim/pipeline/pipeline.h"
+#include "tests/message.h"
+#include "tests/random_problems.h"
+#include "tests/sim/transform/transforms.h"
+
+using namespace baechi;
+using namespace baechi::testing;
+
+namespace {
+
+/// f0 (10 ns, gpu0) --100 B--> f1 (10 ns, gpu1) -> d1 (20 ns, gpu1) --100 B--> d0 (10 ns, gpu0).
+/// w1 (30 ns, gpu1) makes a gradient of weights beside d1, from the same tensor; both update.
+OpGraph two_stages() {
+  OpGraphBuilder b;
+  const auto add = [&](const char* name, Duration time, Phase phase) {
+    return b.add_op({.name = name, .compute = time, .phase = phase});
+  };
+  const OpId f0 = add("f0", 10ns, Phase::forward), f1 = add("f1", 10ns, Phase::forward),
+             d1 = add("d1", 20ns, Phase::backward), w1 = add("w1", 30ns, Phase::backward),
+             u1 = add("u1", 5ns, Phase::update), d0 = add("d0", 10ns, Phase::backward),
+             u0 = add("u0", 5ns, Phase::update);
+  b.set_forward(d1, f1);
+  b.set_forward(w1, f1);
+  b.set_forward(d0, f0);
+  b.add_edge(b.add_tensor(f0, 100_B), f1);
+  const TensorId activation = b.add_tensor(f1, 10_B);
+  b.add_edge(activation, d1);
+  b.add_edge(activation, w1);
+  b.add_edge(b.add_tensor(d1, 100_B), d0);
+  b.add_edge(b.add_tensor(w1, 50_B), u1);
+  b.add_edge(b.add_tensor(d0, 50_B), u0);
+  return std::move(b).build();
+}
+
+IdVector<OpId, DeviceId> stages() {
+  return on({gpu0, gpu1, gpu1, gpu1, gpu1, gpu0, gpu0}).device;
+}
+
+Duration makespan(const PlacedStep& step) {
+  const Cluster cluster = gpus(2);  // 1 B takes 1 ns
+  const ProfiledCosts costs(step.graph, cluster);
+  Placement placement;
+  placement.device = step.device;
+  return simulate({step.graph, cluster, costs, {.queue = ReadyOrder::program}}, placement).makespan;
+}
+
+}  // namespace
+
+TEST_SUITE("send_after_pass") {
+  TEST_CASE(
+      "a gradient leaves when the stage's whole backward pass has ended, before its updates") {
+    const OpGraph graph = two_stages();
+    // f0 10, sent 110, f1 120, d1 140, sent 240, d0 250, u0 255; w1 and u1 meanwhile.
+    CHECK(makespan({graph, stages()}) == 255ns);
+    // The gradient leaves when w1 has ended, at 170: 30 ns later. u1 runs beside the transfer.
+    const PlacedStep step = transform("send_after_pass")->after_placing(graph, stages());
+    CHECK(makespan(step) == 285ns);
+    REQUIRE(step.graph.find("d1/sent"));
+    CHECK(step.device[*step.graph.find("d1/sent")] == gpu1);
+    CHECK(step.graph.num_ops() == graph.num_ops() + 2);
+    CHECK(*step.graph.find("d1/sent") < *step.graph.find("u1"));
+  }
+
+  TEST_CASE("both ends keep what is sent until their last pass has ended") {
+    const OpGraph graph = two_stages();
+    const Cluster cluster = gpus(2);
+    const auto peak = [&](const PlacedStep& step, DeviceId d) {
+      const ProfiledCosts costs(step.graph, cluster);
+      Placement placement;
+      placement.device = step.device;
+      return simulate({step.graph, cluster, costs, {.queue = ReadyOrder::program}}, placement)
+          .devices[d]
+          .peak;
+    };
+    const PlacedStep step = transform("send_after_pass")->after_placing(graph, stages());
+    // gpu0: the output of f0 while it is sent, then d0's gradient of 50 B beside its copy of 100 B;
+    // with the rule the output of f0 is there, too.
+    CHECK(peak({graph, stages()}, gpu0) == 150_B);
+    CHECK(peak(step, gpu0) == 250_B);
+    // gpu1: the output of d1 (100 B), of f1 (10 B) and of w1 (50 B); with the rule also the copy.
+    CHECK(peak({graph, stages()}, gpu1) == 160_B);
+    CHECK(peak(step, gpu1) == 260_B);
+  }
+
+  TEST_CASE("on one device nothing is sent, and nothing changes") {
+    const OpGraph graph = two_stages();
+    const PlacedStep step =
+        transform("send_after_pass")->after_placing(graph, IdVector<OpId, DeviceId>(7, gpu0));
+    CHECK(text(step.graph) == text(graph));
+  }
+
+  TEST_CASE("schedules with passes of their own for gradients of weights are refused") {
+    const OpGraph graph = two_stages();
+    const Cluster cluster = gpus(2);
+    const ProfiledCosts costs(graph, cluster);
+    const std::vector<std::shared_ptr<const Transform>> transforms{transform("send_after_pass")};
+    const auto refused = [&](const char* schedule) {
+      return message<InputError>([&] {
+        pipeline::check_pipeline({graph, cluster, costs},
+                                 {.schedule = schedule, .micro_batches = 4}, transforms);
+      });
+    };
+    CHECK(refused("zb_h1") ==
+          "no pipeline by zb_h1: send_after_pass: this schedule sends before the gradients of the "
+          "weights are made");
+    CHECK(refused("gpipe") == "no error");
+  }
+}

@@ -1,0 +1,191 @@
+"""./dev torch OUT [MODELS.py]: records, benchmarks, predicts and freezes, then measures with two processes.
+
+usage: judge.py BAECHI OUT [MODELS.py] [--models NAME,...] [--ways NAME,...] [--rounds 3] [--device cpu] [--quick] [--only record,benchmark,...]
+
+`baechi validate torch OUT` scores what this leaves in OUT.
+"""
+import argparse
+import hashlib
+import json
+import os
+import random
+import statistics
+import subprocess
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+STAGES = ["record", "benchmark", "predict", "measure"]
+REPLICAS = ("all_reduce", "ddp", "zero1")
+
+
+# Of every process: one thread, and an allocator that keeps its memory from step to step, as CUDA's does. Otherwise it
+# gives pages back or not by what lies at the end of its heap, and a step takes 20 % more in one process than in another.
+ENVIRONMENT = dict(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", GLOO_SOCKET_IFNAME="lo", PYTHONHASHSEED="0",
+                   MALLOC_MMAP_MAX_="0", MALLOC_TRIM_THRESHOLD_="1000000000000", MALLOC_ARENA_MAX="1")  # fmt: skip
+
+
+def python(script, *arguments):
+    with open(os.environ["JUDGE_LOG"], "a") as log:
+        return subprocess.Popen([sys.executable, "-W", "ignore", f"{HERE}/{script}", *map(str, arguments)],
+                                env=dict(os.environ, **ENVIRONMENT), stderr=log)  # fmt: skip
+
+
+def together(script, ranks, *arguments, watch=None, patience=60):
+    """Runs the processes; false if one fails, or `watch` does not grow for `patience` seconds."""
+    port = random.randrange(20000, 40000)
+    running = [python(script, rank, ranks, port, *[a(rank) if callable(a) else a for a in arguments]) for rank in range(ranks)]
+    size, since = -1, time.monotonic()
+    while any(p.poll() is None for p in running):
+        time.sleep(0.2)
+        now = os.path.getsize(watch) if watch and os.path.exists(watch) else -1
+        if now != size:
+            size, since = now, time.monotonic()
+        if any(p.poll() for p in running) or time.monotonic() - since > patience:
+            for p in running:
+                p.kill()
+            return False
+    return all(p.wait() == 0 for p in running)
+
+
+def say(text):
+    print(text, flush=True)
+
+
+def lines_of(path):
+    with open(path) as file:
+        return [json.loads(line) for line in file if line.endswith("\n")]
+
+
+class Judge:
+    def __init__(self, arguments):
+        sys.path.insert(0, HERE)
+        from process import models_of
+
+        self.given, self.out = arguments, os.path.abspath(arguments.out)
+        self.path = os.path.abspath(arguments.models_py or f"{HERE}/models.py")
+        self.models = models_of(self.path)
+        self.names = arguments.models.split(",") if arguments.models else list(self.models.names())
+        for folder in ("recorded", "beside0", "beside1", "predicted", "measured"):
+            os.makedirs(f"{self.out}/{folder}", exist_ok=True)
+        os.environ["JUDGE_LOG"] = f"{self.out}/log.txt"
+
+    def cases(self, name):
+        from predict import cases_of
+
+        ways = self.given.ways.split(",") if self.given.ways else None
+        cases = cases_of(self.models, name)
+        return [dict(c, layers=len(self.models.layers_of(name)), device=self.given.device) for c in cases if not ways or c["way"] in ways]
+
+    def record(self):
+        for name in self.names:
+            batches = sorted({case["batch"] for case in self.cases(name)}, reverse=True)
+            done = python("record.py", 0, self.path, name, f"{self.out}/recorded", self.given.device, *batches).wait()
+            # Replicas compute all the time: their step is recorded while the other core runs the same recording.
+            replicas = sorted({case["batch"] for case in self.cases(name) if "chunks" not in case and case["cut"] == ""
+                               and case["way"] in REPLICAS})  # fmt: skip
+            busy = [python("record.py", core, self.path, name, f"{self.out}/beside{core}", self.given.device, *replicas) for core in (0, 1)]
+            done += sum(process.wait() for process in busy)
+            say(f"{name}: recorded with batches {batches}" if done == 0 else f"{name}: not recorded, see {self.out}/log.txt")
+
+    def benchmark(self):
+        if not together("benchmark.py", 2, f"{self.out}/benchmark.json"):
+            sys.exit(f"the benchmark of the backend failed: {self.out}/log.txt")
+        say("benchmarked: sends, collectives, copies")
+
+    def predict(self):
+        from predict import Predictor
+
+        predictor, made = Predictor(self.given.baechi, self.out), []
+        for name in self.names:
+            for case in self.cases(name):
+                try:
+                    made.append(predictor.predict(case))
+                except Exception as why:  # costs itself alone
+                    say(f"{case['id']}: no prediction: {why}")
+        text = json.dumps(made, indent=1)
+        with open(f"{self.out}/predictions.json", "w") as file:
+            file.write(text)
+        say(f"{len(made)} predictions, frozen: sha256 {hashlib.sha256(text.encode()).hexdigest()}")
+
+    def measure(self):
+        with open(f"{self.out}/predictions.json") as file:
+            cases = json.load(file)
+        for name in self.names:
+            self.measure_model(name, [case for case in cases if case["model"] == name])
+
+    def measure_model(self, name, cases):
+        results = [f"{self.out}/measured/{name}.{rank}.jsonl" for rank in (0, 1)]
+        for path in results:
+            open(path, "w").close()
+        waiting, failures = [dict(case, round=r) for r in range(self.given.rounds) for case in cases], []
+        while waiting:
+            job = f"{self.out}/measured/job.json"
+            with open(job, "w") as file:
+                json.dump(waiting, file)
+            good = together("measure.py", 2, self.path, job, lambda rank: results[rank], watch=results[0])
+            done = {(line["case"], line["round"]) for line in lines_of(results[0]) if "spans" in line}
+            if good:
+                break
+            failed = next(c for c in waiting if (c["id"], c["round"]) not in done)
+            failures.append(failed["id"])
+            left_out = failures.count(failed["id"]) > 1
+            say(f"{failed['id']}: round {failed['round']} failed{': left out' if left_out else ''}, see {self.out}/log.txt")
+            waiting = [c for c in waiting if (c["id"], c["round"]) not in done and not (left_out and c["id"] == failed["id"])]
+        say(f"{name}: measured {len(cases)} cases")
+
+    def score(self):
+        """score.csv and peaks.csv of all that was measured."""
+        with open(f"{self.out}/predictions.json") as file:
+            cases = json.load(file)
+        spans, peaks = {}, {}
+        for name in {case["model"] for case in cases}:
+            files = [f"{self.out}/measured/{name}.{rank}.jsonl" for rank in (0, 1)]
+            if not all(map(os.path.exists, files)):
+                continue
+            ranks = [{(l["case"], l["round"]): l for l in lines_of(path) if "spans" in l} for path in files]
+            for key in ranks[0].keys() & ranks[1].keys():
+                both = [rank[key] for rank in ranks]
+                steps = [max(b for _, b in s) - min(a for a, _ in s) for s in zip(*(l["spans"] for l in both))]
+                spans.setdefault(key[0], {})[key[1]] = 1e6 * statistics.median(steps)
+                if key[1] == 0:
+                    peaks[key[0]] = [l["peak"] for l in both]
+        with open(f"{self.out}/score.csv", "w") as score, open(f"{self.out}/peaks.csv", "w") as memory:
+            score.write("model,way,cut,predicted_us,measured_us,noise,counts,no_transfers_us,baechi_us\n")
+            memory.write("model,way,cut,rank,predicted_bytes,measured_bytes\n")
+            for case in cases:
+                key = f"{case['model']},{case['way']},{case['cut']}"
+                rounds = list(spans.get(case["id"], {}).values())
+                if not rounds:
+                    continue
+                middle = statistics.median(rounds)
+                noise = (max(rounds) - min(rounds)) / middle
+                counts = "yes" if noise <= 0.10 and len(rounds) > 1 else "no"
+                score.write(f"{key},{case['predicted_us']:.1f},{middle:.1f},{noise:.4f},{counts},"
+                            f"{case['no_transfers_us']:.1f},{case['baechi_us']:.1f}\n")  # fmt: skip
+                for rank, peak in enumerate(peaks.get(case["id"], [])):
+                    if rank < len(case["peaks"]) and peak > 0:
+                        memory.write(f"{key},{rank},{case['peaks'][rank]},{peak}\n")
+
+
+def main():
+    parser = argparse.ArgumentParser(usage=__doc__)
+    parser.add_argument("baechi")
+    parser.add_argument("out")
+    parser.add_argument("models_py", nargs="?")
+    parser.add_argument("--models")
+    parser.add_argument("--ways")
+    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))  # cuda was never tried
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--quick", action="store_true")  # a few steps of each: to try the machinery
+    parser.add_argument("--only", default=",".join(STAGES))
+    judge = Judge(parser.parse_args())
+    if judge.given.quick:
+        os.environ["JUDGE_QUICK"] = "1"
+    for stage in judge.given.only.split(","):
+        getattr(judge, stage)()
+    judge.score()
+
+
+if __name__ == "__main__":
+    main()

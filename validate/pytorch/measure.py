@@ -1,0 +1,190 @@
+"""One of the processes whose steps are measured: python3 measure.py RANK RANKS PORT MODELS.py JOB.json RESULTS
+
+JOB.json is a list of cases. RESULTS gets a line of JSON for each case and round as it ends. Whoever started the
+processes reads how far they came, so that a case that fails or hangs costs itself alone.
+"""
+import datetime
+import gc
+import json
+import statistics
+import sys
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+from process import Layers, loss_of, models_of, now, peak_of, rebuilt, settle, sgd, tensors_of
+
+
+class Stages:
+    """Chunks of layers on ranks, and the passes of micro-batches through them."""
+
+    def __init__(self, models, case, rank):
+        self.rank, self.count, name, self.device = rank, case["micro_batches"], case["model"], case.get("device", "cpu")
+        self.chunks = case["chunks"]  # (rank, first layer, the layer behind the last)
+        size = models.batch_of(name) // self.count
+        whole = models.input_of(name, size * self.count)
+        self.inputs = [rebuilt(whole, iter([t[i * size : (i + 1) * size] for t in tensors_of(whole)])) for i in range(self.count)]
+        layers = models.layers_of(name)
+        self.like, x = {}, self.inputs[0]  # what each chunk receives
+        with torch.no_grad():
+            for c, (_, first, end) in enumerate(self.chunks):
+                self.like[c] = rebuilt(x, iter([torch.empty_like(t, device="meta") for t in tensors_of(x)]))
+                x = Layers(layers[first:end])(x)
+        layers = models.layers_of(name)  # as they were before they ran
+        self.own = {c: Layers(layers[a:b]).to(self.device) for c, (r, a, b) in enumerate(self.chunks) if r == rank}
+        self.inputs = [rebuilt(x, iter([t.to(self.device) for t in tensors_of(x)])) for x in self.inputs]
+        if self.chunks[0][0] != rank:
+            self.inputs = whole = None
+        parameters = [p for part in self.own.values() for p in part.parameters()]
+        self.optimizer = sgd(parameters) if parameters else None
+        self.order = passes(case.get("schedule", "gpipe"), rank, self.chunks, self.count)
+
+    def receive(self, chunk, like):
+        tensors = [torch.empty(t.shape, dtype=t.dtype) for t in tensors_of(like)]
+        for t in tensors:
+            dist.recv(t, self.chunks[chunk][0])
+        return [t.to(self.device) for t in tensors]  # gloo sends what is in the host's memory
+
+    def send(self, tensors, chunk):
+        for t in (t.to("cpu").contiguous() for t in tensors):
+            self.pending.append((dist.isend(t, self.chunks[chunk][0]), t))
+
+    def forward(self, c, i):
+        x = self.inputs[i] if c == 0 else None
+        if c > 0:
+            received = self.receive(c - 1, self.like[c])
+            for t in received:
+                t.requires_grad_(t.is_floating_point())
+            x = rebuilt(self.like[c], iter(received))
+        y = self.own[c](x)
+        if c + 1 == len(self.chunks):
+            y = loss_of(y) / self.count
+        else:
+            self.send([t.detach() for t in tensors_of(y)], c + 1)
+        self.kept[c, i] = x, y
+
+    def backward(self, c, i):
+        x, y = self.kept.pop((c, i))
+        if c + 1 == len(self.chunks):
+            y.backward()
+        else:
+            made = [t for t in tensors_of(y) if t.is_floating_point()]
+            received = self.receive(c + 1, made)
+            wanted = [(t, g) for t, g in zip(made, received) if t.requires_grad]
+            if wanted:
+                torch.autograd.backward([t for t, _ in wanted], [g for _, g in wanted])
+        if c > 0:
+            taken = [t for t in tensors_of(x) if t.is_floating_point()]
+            self.send([torch.zeros_like(t) if t.grad is None else t.grad for t in taken], c - 1)
+
+    def step(self):
+        self.kept, self.pending = {}, []
+        if self.optimizer:
+            self.optimizer.zero_grad(set_to_none=True)
+        for kind, c, i in self.order:
+            (self.forward if kind == "F" else self.backward)(c, i)
+        for work, _ in self.pending:
+            work.wait()
+        self.pending = []
+        if self.optimizer:
+            self.optimizer.step()
+
+
+def passes(schedule, rank, chunks, count):
+    """(F or B, chunk, micro-batch) in the order in which `rank` runs them."""
+    own = [c for c, chunk in enumerate(chunks) if chunk[0] == rank]
+    forwards = [("F", c, i) for i in range(count) for c in own]
+    if schedule == "gpipe":
+        return forwards + [("B", c, i) for i in reversed(range(count)) for c in reversed(own)]
+    backwards = [("B", c, i) for i in range(count) for c in reversed(own)]
+    ahead = min(count, len(chunks) - 1 - own[0])
+    order = forwards[:ahead]
+    for f, b in zip(forwards[ahead:], backwards):
+        order += [f, b]
+    return order + backwards[count - ahead :]
+
+
+class Replicas:
+    """Each rank trains on its part of the batch."""
+
+    def __init__(self, models, case, rank):
+        name, ranks, device = case["model"], dist.get_world_size(), case.get("device", "cpu")
+        size = models.batch_of(name) // ranks
+        whole = models.input_of(name, size * ranks)
+        self.input = rebuilt(whole, iter([t[rank * size : (rank + 1) * size].to(device, copy=True) for t in tensors_of(whole)]))
+        self.model, self.flat = Layers(models.layers_of(name)).to(device), case["way"] == "all_reduce"
+        if not self.flat:
+            self.model = DistributedDataParallel(self.model)
+        if case["way"] == "zero1":
+            from torch.distributed.optim import ZeroRedundancyOptimizer
+
+            self.optimizer = ZeroRedundancyOptimizer(self.model.parameters(), optimizer_class=torch.optim.SGD, lr=1e-3, foreach=False)
+        else:
+            self.optimizer = sgd(self.model.parameters())
+
+    def step(self):
+        self.optimizer.zero_grad(set_to_none=True)
+        loss_of(self.model(self.input)).backward()
+        if self.flat:
+            gradients = [p.grad for p in self.model.parameters() if p.grad is not None]
+            flat = torch._utils._flatten_dense_tensors(gradients)
+            dist.all_reduce(flat)
+            flat.div_(dist.get_world_size())
+            for gradient, summed in zip(gradients, torch._utils._unflatten_dense_tensors(flat, gradients)):
+                gradient.copy_(summed)
+            del flat, summed
+        self.optimizer.step()
+
+
+def timed(step, count):
+    """Start and end of each of `count` steps on the machine's clock."""
+    spans = []
+    for _ in range(count):
+        dist.barrier()
+        begin = now()
+        step()
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()
+        spans.append((begin, now()))
+    return spans
+
+
+def agreed(value):
+    """The largest value of any rank."""
+    number = torch.tensor([float(value)], dtype=torch.float64)
+    dist.all_reduce(number, dist.ReduceOp.MAX)
+    return float(number)
+
+
+def measured(models, case, rank):
+    runs = (Stages if "chunks" in case else Replicas)(models, case, rank)
+    runs.step()
+    once = agreed(statistics.median(b - a for a, b in timed(runs.step, 2)))
+    spans = timed(runs.step, int(min(12, max(4, 1.0 / once))))
+    result = {"case": case["id"], "round": case["round"], "spans": spans}
+    if case["round"] == 0:
+        dist.barrier()
+        result["peak"] = peak_of(runs.step, runs.optimizer)
+        if isinstance(getattr(runs, "model", None), DistributedDataParallel):  # its buckets, which Python cannot see
+            result["peak"] += sum(p.numel() * p.element_size() for p in runs.model.parameters())
+    return result
+
+
+def main():
+    rank, ranks, port, models, job, results = sys.argv[1:]
+    rank, ranks = int(rank), int(ranks)
+    settle(rank)
+    dist.init_process_group("gloo", f"tcp://127.0.0.1:{port}", rank=rank, world_size=ranks,
+                            timeout=datetime.timedelta(seconds=30))  # fmt: skip
+    models = models_of(models)
+    with open(results, "a") as out:
+        for case in json.load(open(job)):
+            print(json.dumps({"begins": case["id"], "round": case["round"]}), file=out, flush=True)
+            result = measured(models, case, rank)
+            gc.collect()
+            print(json.dumps(result), file=out, flush=True)
+
+
+if __name__ == "__main__":
+    main()

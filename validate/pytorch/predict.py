@@ -1,0 +1,233 @@
+"""Predictions of steps from a recording and a benchmark, with baechi alone: no step of two processes is known here."""
+import json
+import os
+import statistics
+import subprocess
+
+MICRO_BATCHES = (2, 4, 8)
+PLACERS = {"m_topo": "m_topo", "m_etf": "m_etf", "m_sct": "m_sct", "search": "local_search"}
+
+
+def cases_of(models, name, placed=True):
+    """What is predicted and measured: way, cut, and who runs what."""
+    count, batch, cases = len(models.layers_of(name)), models.batch_of(name), []
+    cuts = [c for c in models.cuts_of(name) if 0 < c < count]
+
+    def add(way, cut, micro_batches=1, **more):
+        if batch % micro_batches == 0:
+            cases.append({"id": f"{name} {way} {cut}", "model": name, "way": way, "cut": cut, "batch": batch // micro_batches,
+                          "micro_batches": micro_batches, **more})  # fmt: skip
+
+    for cut in cuts:
+        chunks = [[0, 0, cut], [1, cut, count]]
+        add("two_stages", cut, chunks=chunks)
+        for m in MICRO_BATCHES:
+            if cut == cuts[0] or m == 4:
+                add(f"gpipe_{m}", cut, m, schedule="gpipe", chunks=chunks)
+                add(f"1f1b_{m}", cut, m, schedule="1f1b", chunks=chunks)
+    for way in ("all_reduce", "ddp", "zero1"):
+        if batch % 2 == 0:
+            cases.append({"id": f"{name} {way}", "model": name, "way": way, "cut": "", "batch": batch // 2, "micro_batches": 1})
+    for way in PLACERS if placed else ():
+        add(way, "")  # its chunks are found when it is placed
+    return cases
+
+
+class Machine:
+    """What the benchmark says of the two processes and of their memory."""
+
+    def __init__(self, folder):
+        with open(f"{folder}/benchmark.json") as file:
+            found = json.load(file)
+        rows = {row["bytes"]: row for row in found["rows"][0]}
+        self.copies = found["copies"]
+        large = 1 << 22
+        middle = 1 << 18
+        self.latency = min(row["send_us"] for size, row in rows.items() if size <= 1 << 14)
+        self.bandwidth = (large - middle) / max(1e-9, rows[large]["send_us"] - rows[middle]["send_us"]) / 1e3  # GB/s
+        self.table = f"{folder}/collectives.csv"
+        with open(self.table, "w") as file:
+            file.write("kind,ranks,bytes,us\n")
+            for size, row in sorted(rows.items()):
+                file.write(f"all_reduce,2,{size},{row['all_reduce_us']:.1f}\n")
+        self.each_of_many = found["each_of_many_us"]
+        self.broadcast = {size: row["broadcast_us"] for size, row in rows.items()}
+        self.free = f"{folder}/free.csv"
+        with open(self.free, "w") as file:
+            file.write("ranks,bytes,us\n2,1,0.001\n2,1000000000000,0.001\n")
+
+    def zero_table(self, path, parameters):
+        """ZeroRedundancyOptimizer of PyTorch sums all gradients, and then sends each new weight by itself."""
+        with open(self.table) as file:
+            rows = [line.strip().split(",") for line in file][1:]
+        with open(path, "w") as file:
+            file.write("kind,ranks,bytes,us\n")
+            for kind in ("all_reduce", "reduce_scatter"):
+                file.writelines(f"{kind},{ranks},{size},{us}\n" for _, ranks, size, us in rows)
+            for size, us in sorted(self.broadcast.items()):
+                file.write(f"all_gather,2,{size},{us + parameters * self.each_of_many:.1f}\n")
+        return path
+
+    def copy_us(self, what, size):
+        """Microseconds to copy `size` bytes: between two benchmarked sizes on a line."""
+        rows = sorted((row["bytes"], row[what + "_us"]) for row in self.copies)
+        for (a, x), (b, y) in zip(rows, rows[1:]):
+            if size <= b or b == rows[-1][0]:
+                return max(x * size / a if size < a else x + (y - x) * (size - a) / (b - a), 1e-3)
+
+    def rate(self, size, *whats):
+        return f"{size / 1e3 / max(1e-6, sum(self.copy_us(w, size) for w in whats)):.4f} GB/s"
+
+
+class Predictor:
+    def __init__(self, baechi, folder):
+        self.baechi, self.folder, self.machine, self.traces = baechi, folder, Machine(folder), {}
+        os.makedirs(f"{folder}/predicted", exist_ok=True)
+
+    def run(self, *arguments):
+        done = subprocess.run([self.baechi, *map(str, arguments)], capture_output=True, text=True)
+        if done.returncode:
+            raise RuntimeError(done.stderr.strip().splitlines()[-1] if done.stderr.strip() else f"exit {done.returncode}")
+        return done.stdout
+
+    def trace(self, case):
+        """The step as a trace: where its file is, and its content. Of replicas: as recorded beside a busy core."""
+        name, batch, where = case["model"], case["batch"], "beside0" if case["way"] in ("all_reduce", "ddp", "zero1") else "recorded"
+        if (name, batch, where) not in self.traces:
+            prefix, path = f"{self.folder}/{where}/{name}_{batch}", f"{self.folder}/predicted/{where}_{name}_{batch}.trace.json"
+            with open(prefix + ".json") as file:
+                step = json.load(file)["step_seconds"]
+            options = f"kineto={prefix}.*.kineto.json,step_time={1e6 * step:.0f} us,optimizer=as_ready"
+            self.run("trace", "convert", prefix + ".et.json", path, "--importer", "pytorch:" + options)
+            with open(path) as file:
+                self.traces[name, batch, where] = path, json.load(file)
+        return self.traces[name, batch, where]
+
+    def scenario(self, case, rules=True, free=False):
+        """The machine as a scenario. Without `rules`: as Baechi has it, a link and nothing else."""
+        m = self.machine
+        link = {"bandwidth": "1000 GB/s", "latency": "0 us"} if free else {"bandwidth": f"{m.bandwidth:.4f} GB/s", "latency": f"{m.latency:.1f} us"}
+        said = {"graph": {"import": self.trace(case)[0]},
+                "cluster": {"devices": {"count": 2, "memory": "64 GiB"}, "link": link, "collectives": {"model": "table", "file": m.table}},
+                "engine": {"transfers": "duplex", "queue": "program", "overlap": not rules} if rules or free else {},
+                "transforms": [], "placers": ["single"]}  # fmt: skip
+        if "chunks" not in case:
+            size = self.gradient_bytes(case)
+            flat = case["way"] == "all_reduce"
+            mode = {"replicas": 2, "mode": {"all_reduce": "after", "ddp": "ddp", "zero1": "zero1"}[case["way"]]}
+            if rules:
+                mode["send"] = "after" if flat else "beside"
+                mode["fill"] = m.rate(size, "flatten" if flat else "fill")
+                mode["empty"] = m.rate(size, "unflatten" if flat else "empty")
+            if free:
+                said["cluster"]["collectives"]["file"] = m.free
+            elif case["way"] == "zero1":
+                updates = sum(op["phase"] == "update" for op in self.trace(case)[1]["ops"])
+                said["cluster"]["collectives"]["file"] = m.zero_table(f"{self.folder}/predicted/zero.csv", updates)
+            mode["stateless"] = True
+            said["transforms"] = [{"data_parallel": mode}]
+        elif rules:
+            said["transforms"] = ["send_after_pass"]
+            if case["micro_batches"] > 1:
+                size, n = self.gradient_bytes(case) / 2, case["micro_batches"]
+                rate = size / 1e3 / m.copy_us("add", size) * n / (n - 1)  # the first micro-batch adds nothing
+                said["transforms"].append({"accumulate": {"rate": f"{rate:.4f} GB/s"}})
+        return said
+
+    def gradient_bytes(self, case):
+        _, trace = self.trace(case)
+        updates = {o["name"] for o in trace["ops"] if o["phase"] == "update"}
+        outputs = {(e["from"], e.get("output", 0)) for e in trace["edges"] if e["to"] in updates}
+        ops = {o["name"]: o for o in trace["ops"]}
+        return sum(ops[op]["outputs"][k]["bytes"] for op, k in outputs if ops[op]["phase"] == "backward")
+
+    def device_of_layers(self, case, trace):
+        """A placement, in which each op is on the device of its layer."""
+        where = {}
+        for rank, first, end in case["chunks"]:
+            where.update({layer: rank for layer in range(first, end)})
+        ops, groups, found = {o["name"]: o for o in trace["ops"]}, {}, {}
+        last = where[max(where)]
+
+        def of(op):
+            parts = op.get("module", "").split(".")
+            if parts[0] == "layers" and len(parts) > 1:
+                return where[int(parts[1])]
+            return of(ops[op["forward"]]) if op.get("forward") in ops else None
+
+        for op in trace["ops"]:
+            found[op["name"]] = of(op)
+            for label in op.get("colocation", []) if found[op["name"]] is not None else []:
+                groups[label] = found[op["name"]]
+        for op in trace["ops"]:
+            if found[op["name"]] is None:
+                found[op["name"]] = next((groups[g] for g in op.get("colocation", []) if g in groups), None)
+        for edge in trace["edges"]:  # inputs are where their first reader is, all else with the loss
+            op = ops[edge["from"]]
+            if found[edge["from"]] is None and op.get("kind") == "input":
+                found[edge["from"]] = found[edge["to"]]
+        return {name: last if device is None else device for name, device in found.items()}
+
+    def place(self, case):
+        """The chunks that a placer makes, where a device has room for 0.55 of the step, or, if none fits, for 0.7 or 0.85."""
+        path, trace = self.trace(case)
+        peak = max(d["peak_bytes"] for d in self.simulate(dict(case, chunks=[[0, 0, 1 << 20]]))["devices"])
+        for share in (0.55, 0.7, 0.85):
+            answer = json.loads(self.run("place", path, "--placer", PLACERS[case["way"]], "--transform", "by_module:depth=2", "--devices", 2,
+                                         "--memory", f"{int(share * peak)} B", "--bandwidth", f"{self.machine.bandwidth:.4f} GB/s",
+                                         "--latency", f"{self.machine.latency:.1f} us", "--format", "json"))  # fmt: skip
+            if answer["status"] == "ok":
+                break
+        else:
+            raise RuntimeError("no placement fits")
+        devices, chunks = {}, []
+        for op in trace["ops"]:
+            parts = op.get("module", "").split(".")
+            if parts[0] == "layers" and len(parts) > 1:
+                devices.setdefault(int(parts[1]), []).append(answer["placement"][op["name"]])
+        for layer in range(case["layers"]):
+            device = statistics.mode(devices[layer]) if layer in devices else (chunks[-1][0] if chunks else 0)
+            if chunks and chunks[-1][0] == device:
+                chunks[-1][2] = layer + 1
+            else:
+                chunks.append([device, layer, layer + 1])
+        return chunks
+
+    def write(self, name, content):
+        path = f"{self.folder}/predicted/{name}"
+        with open(path, "w") as file:
+            json.dump(content, file)
+        return path
+
+    def simulate(self, case, **how):
+        path, trace = self.trace(case)
+        placed = self.device_of_layers(case, trace) if "chunks" in case else {o["name"]: 0 for o in trace["ops"]}
+        scenario = self.write("scenario.yaml", self.scenario(case, **how))
+        placement = self.write("placement.json", {"format": "baechi-placement", "version": 1, "graph": trace["name"],
+                                                  "devices": 2, "placement": placed})  # fmt: skip
+        pipeline = []
+        if case["micro_batches"] > 1:
+            schedule = {"gpipe": "gpipe", "1f1b": "1f1b_flush"}[case["schedule"]]
+            pipeline = ["--pipeline", schedule, "--micro-batches", case["micro_batches"]]
+        return json.loads(self.run("simulate", path, "--placement", placement, "--scenario", scenario, "--format", "json", *pipeline))
+
+    def step_us(self, case, **how):
+        answer = self.simulate(case, **how)
+        if answer["status"] != "ok":
+            raise RuntimeError(answer["status"])
+        return answer["pipeline"]["time_us"] if case["micro_batches"] > 1 else answer["step_time_us"]
+
+    def predict(self, case):
+        """The case with its prediction, and with what the two that know less say."""
+        if "chunks" not in case and case["way"] in PLACERS:
+            case = dict(case, chunks=self.place(case))
+            case["cut"] = "+".join(str(first) for _, first, _ in case["chunks"][1:])
+        answer = self.simulate(case)
+        if answer["status"] != "ok":
+            raise RuntimeError(answer["status"])
+        streams = case["micro_batches"] > 1
+        stages = answer["pipeline"]["stages"] if streams else answer["devices"]
+        peaks = [stage["peak_bytes"] for stage in stages]
+        return dict(case, predicted_us=answer["pipeline"]["time_us"] if streams else answer["step_time_us"],
+                    peaks=peaks if "chunks" in case else peaks[:1] * 2,
+                    no_transfers_us=self.step_us(case, rules=False, free=True), baechi_us=self.step_us(case, rules=False))  # fmt: skip

@@ -1,0 +1,111 @@
+"""What every process of a judgement does first, and the parts of a model that it runs."""
+import gc
+import importlib.util
+import os
+import sys
+import time
+
+import torch
+from torch import nn
+
+now = time.perf_counter  # one clock for all processes of a machine
+
+
+def settle(core):
+    """One thread on one core, ahead of other programs where that is allowed."""
+    torch.set_num_threads(1)
+    if torch.cuda.is_available():
+        torch.cuda.set_device(core % torch.cuda.device_count())
+    cores = sorted(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, {cores[core % len(cores)]})
+    try:
+        os.nice(-20 - os.nice(0))
+        with open("/proc/self/autogroup", "w") as file:  # else niceness counts among the programs of one terminal
+            file.write("-20")
+    except OSError:  # not root, or no such groups
+        pass
+    gc.disable()  # a collection in a step would be noise
+
+
+def models_of(path):
+    """The module MODELS.py."""
+    sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
+    spec = importlib.util.spec_from_file_location("judged_models", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    missing = [f for f in ("names", "layers_of", "input_of", "cuts_of", "batch_of") if not hasattr(module, f)]
+    if missing:
+        sys.exit(f"{path}: has no function {', '.join(missing)}; validate/pytorch/models.py is an example")
+    return module
+
+
+def tensors_of(value):
+    if isinstance(value, torch.Tensor):
+        return [value]
+    return [t for item in value for t in tensors_of(item)] if isinstance(value, (tuple, list)) else []
+
+
+def rebuilt(value, tensors):
+    """`value` with the tensors of the iterator in place of its own."""
+    if isinstance(value, torch.Tensor):
+        return next(tensors)
+    return type(value)(rebuilt(item, tensors) for item in value) if isinstance(value, (tuple, list)) else value
+
+
+def loss_of(result):
+    return sum(t.square().mean() for t in tensors_of(result) if t.is_floating_point())
+
+
+class Layers(nn.Module):
+    """Layers one after the other. Frames tell the profiler which layer runs, if asked for."""
+
+    def __init__(self, layers, frames=False):
+        super().__init__()
+        self.layers, self.frames = nn.ModuleList(layers), frames
+
+    def forward(self, x):
+        for i, layer in enumerate(self.layers):
+            if self.frames:
+                with torch.profiler.record_function(f"layers.{i}"):
+                    x = layer(x)
+            else:
+                x = layer(x)
+        return x
+
+
+def sgd(parameters):
+    return torch.optim.SGD(parameters, lr=1e-3, foreach=False)
+
+
+def live_bytes():
+    """Bytes of all tensors that Python can reach, each storage once."""
+    gc.collect()
+    found = {}
+    for thing in gc.get_objects():
+        try:
+            if isinstance(thing, torch.Tensor) and thing.device.type != "meta":
+                storage = thing.storage()
+                found[storage.data_ptr()] = storage.nbytes()
+        except Exception:  # some objects cannot be looked at
+            pass
+    return sum(found.values())
+
+
+def peak_of(step, optimizer):
+    """The most bytes of tensors at once while `step` runs: those before it, and the profiler's events of memory.
+    Gradients of the step before are dropped first, because the profiler does not see the end of what it did not see begin."""
+    if optimizer:
+        optimizer.zero_grad(set_to_none=True)
+    if torch.cuda.is_available():
+        torch.cuda.reset_peak_memory_stats()
+        step()
+        return torch.cuda.max_memory_allocated()
+    before = live_bytes()
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as recorded:
+        step()
+    live = most = 0
+    events = [e for e in recorded.profiler.kineto_results.events() if e.name() == "[memory]"]
+    for event in sorted(events, key=lambda e: e.start_us()):
+        live += event.nbytes()
+        most = max(most, live)
+    return before + most

@@ -1,0 +1,52 @@
+/// Steps of PyTorch in several processes beside their predictions: what `./dev torch OUT` left.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "sim/units.h"
+
+namespace baechi::validate {
+
+/// A step that was predicted and measured; times in us.
+struct TorchCase {
+  std::string model, way, cut;
+  double predicted = 0.0, measured = 0.0;
+  double noise = 0.0;  ///< how far its rounds lie apart, of the middle one
+  bool counts = false;
+  double no_transfers = 0.0;  ///< what a model without transfers and without rules says
+  double baechi = 0.0;        ///< what a link alone says, as Baechi has it
+
+  double error() const { return predicted / measured - 1.0; }
+};
+
+/// The most memory of one process in a step; bytes.
+struct TorchPeak {
+  std::string model, way, cut;
+  std::int64_t rank = 0;
+  double predicted = 0.0, measured = 0.0;
+
+  double error() const { return predicted / measured - 1.0; }
+};
+
+/// Absolute errors, as shares.
+struct TorchErrors {
+  double median = 0.0, worst = 0.0;
+};
+
+/// Errors of the cases that count, and of all peaks.
+struct TorchScore {
+  std::vector<TorchCase> cases{};
+  std::vector<TorchPeak> peaks{};
+  std::size_t counting = 0;
+  TorchErrors errors{}, no_transfers{}, baechi{}, of_peaks{};
+  double noise = 0.0;  ///< median
+  /// Over models: how much slower the way and cut predicted best is than the best measured one.
+  double regret = 0.0, worst_regret = 0.0;  ///< mean; the largest
+  double order = 0.0;  ///< Spearman's correlation of predicted and measured, mean over models
+};
+
+/// Reads OUT/score.csv and OUT/peaks.csv, if that is there. Throws InputError with the place of
+/// what it cannot read, or if no case counts.
+TorchScore score_torch(const std::string& folder);
+
+}  // namespace baechi::validate
