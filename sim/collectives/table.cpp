@@ -74,7 +74,7 @@ std::map<CollectiveKind, RankTimes> read_times(const CsvTable& csv) {
   for (std::size_t row = 0; row < csv.num_rows(); ++row) {
     const std::int64_t size = csv.whole(row, bytes, 1);
     const auto kind =
-        told ? parse<CollectiveKind>(csv.text(row, kinds)) : CollectiveKind::all_reduce;
+        told ? baechi::parse<CollectiveKind>(csv.text(row, kinds)) : CollectiveKind::all_reduce;
     if (!kind)
       throw InputError(fmt::format("{}: '{}' is no kind of collective ({})", csv.where(row, kinds),
                                    csv.text(row, kinds),
