@@ -404,9 +404,9 @@ TEST_SUITE("collectives") {
       return message<InputError>([&] { make_collectives(parse_yaml(text, "t")); });
     };
     CHECK(wrong("{model: table, times: {all_reduce: {2: [1, x]}}}") ==
-          "t:1:45: table: times: 'x' is not a time in us above 0");
+          "t:1:44: table: times: 'x' is not a time in us above 0");
     CHECK(wrong("{model: table, times: {all_gather: {2: [1]}}}") ==
-          "table.times: it needs all_reduce");
+          "t:1:23: table.times: it needs all_reduce");
   }
 
   TEST_CASE("table: a kind that was measured takes its own time, another half of an all_reduce") {
