@@ -33,8 +33,8 @@ std::string percent(bool known, double share) {
 
 std::string table_of(std::span<const PublishedScore> scores) {
   std::string out = "<div class=\"scroll\"><table><thead><tr>";
-  for (const char* name : {"block", "rows", "skipped", "mean", "median", "by size", "baseline",
-                           "worst", "worst row", "measured", "fitted to", "baseline is"})
+  for (const char* name :
+       {"block", "rows", "skipped", "mean", "median", "by size", "baseline", "worst", "worst row"})
     out += fmt::format("<th>{}</th>", name);
   out += "</tr></thead>\n";
   for (const PublishedScore& s : scores) {
