@@ -39,7 +39,8 @@ DeviceModel simple_model() {
           .launch = 5us,
           .no_kernel = 1us,
           .bandwidth_efficiency = 0.75,
-          .source = {}};
+          .source = {},
+          .fitted = {}};
 }
 
 }  // namespace

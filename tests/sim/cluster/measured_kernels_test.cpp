@@ -102,7 +102,8 @@ TEST_SUITE("measured_kernels") {
   }
 
   TEST_CASE("a device's kernels take measured times where it has numbers, else the roofline") {
-    DeviceModel model{.name = "m", .bandwidth = {1e15}, .launch = Duration{7}, .source = {}};
+    DeviceModel model{
+        .name = "m", .bandwidth = {1e15}, .launch = Duration{7}, .source = {}, .fitted = {}};
     model.processors = 1;
     for (const Precision p : {Precision::fp32, Precision::bf16})
       model.at(p) = {.peak = {2.0 * 128 * 128 * 64 * 1e6}, .efficiency = {.other = 0.5}};

@@ -19,7 +19,8 @@ DeviceModel plain_device() {
                     .bandwidth = {1e11},
                     .launch = 1us,
                     .no_kernel = 4us,
-                    .source = ""};
+                    .source = "",
+                    .fitted = ""};
   model.at(Precision::fp16).peak = {2e12};
   return model;
 }

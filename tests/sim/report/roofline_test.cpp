@@ -46,7 +46,8 @@ TEST_SUITE("roofline") {
                           .arithmetic = in_every_format({.peak = {1e12}}),
                           .bandwidth = {1e11},
                           .launch = 1us,
-                          .source = ""};
+                          .source = "",
+                          .fitted = ""};
 
   TEST_CASE("ops and layers with their work and time, the longest first, under the roof") {
     const Json r = drawn(one_module(), &plain);

@@ -63,7 +63,7 @@ TEST_SUITE("device_numbers") {
     for (int i = 0; i < 300; ++i) cases.push_back(measured(random));
     DeviceNumbers numbers(cases);
     numbers.fit(std::vector<bool>(cases.size(), true), 2);
-    const DeviceModel model = numbers.device({.name = "g_f", .source = {}}, "g", "f");
+    const DeviceModel model = numbers.device({.name = "g_f", .source = {}, .fitted = {}}, "g", "f");
     const Arithmetic& fp32 = model.at(Precision::fp32);
     CHECK(fp32.efficiency.of("Conv2d") == doctest::Approx(share).epsilon(0.05));
     CHECK(model.bandwidth_efficiency == doctest::Approx(bandwidth).epsilon(0.05));
@@ -78,7 +78,7 @@ TEST_SUITE("device_numbers") {
     Random random(6);
     std::vector<FitCase> cases{measured(random), measured(random)};
     const DeviceNumbers numbers(cases);
-    DeviceModel sheet{.name = "g_f", .bandwidth = {1e12}, .source = {}};
+    DeviceModel sheet{.name = "g_f", .bandwidth = {1e12}, .source = {}, .fitted = {}};
     sheet.at(Precision::fp32).peak = {1e13};
     const DeviceModel model = numbers.device(sheet, "g", "f");
     const OpGraph graph = small_network(1 << 30, 1 << 20, 7);
@@ -114,7 +114,7 @@ TEST_SUITE("device_numbers") {
     c.measured = 0.01;  // 0.11 s at the peak
     DeviceNumbers numbers(std::span(&c, 1));
     numbers.fit({true}, 2);
-    DeviceModel sheet{.name = "g_f", .bandwidth = {1e12}, .source = {}};
+    DeviceModel sheet{.name = "g_f", .bandwidth = {1e12}, .source = {}, .fitted = {}};
     sheet.at(Precision::fp32).peak = {1e13};
     const DeviceModel model = numbers.device(sheet, "g", "f");
     CHECK(model.at(Precision::fp32).efficiency.of("Conv2d") == 1.0);
@@ -135,8 +135,9 @@ TEST_SUITE("device_numbers") {
     Random random(7);
     std::vector<FitCase> cases{measured(random)};
     const DeviceNumbers numbers(cases);
-    const DeviceModel known = numbers.device({.name = "a", .source = {}}, "g", "f"),
-                      unknown = numbers.device({.name = "b", .source = {}}, "other", "another");
+    const DeviceModel known = numbers.device({.name = "a", .source = {}, .fitted = {}}, "g", "f"),
+                      unknown = numbers.device({.name = "b", .source = {}, .fitted = {}}, "other",
+                                               "another");
     CHECK(known.bandwidth_efficiency == unknown.bandwidth_efficiency);  // nothing is fitted yet
   }
 }
