@@ -27,7 +27,7 @@ constexpr std::string_view file_keys[] = {
     // Keys that `baechi place --format json` and external placers write. All but status, detail
     // and the facts of replicas are skipped.
     "placer", "placed_by", "placing_ms", "facts", "status", "detail", "step_time_us", "peak_kinds",
-    "assumed_kind", "kind_without_times",
+    "assumed_kind", "kind_without_times", "evidence",
     // Keys that it writes for planners. All but plan are skipped.
     "time_per_sample_us", "simulated_us", "simulated_together_us", "simulated_overlap_us",
     "simulated_batch_us", "difference", "plan"};
