@@ -155,23 +155,25 @@ void check_parts(const Value& section, const ClusterParts& parts, Mistakes& mist
   }
 }
 
-/// Adds what the kinds that `section` names were fitted to, and the kinds that they name.
-void add_evidence(const Value& section, const DeviceTable& kinds, std::vector<Evidence>& evidence) {
+/// Adds what the kinds that `section` names were fitted to, and the kinds that they name. `nodes`:
+/// the section may name a kind of node; in a kind of node, other kinds may have its name.
+void add_evidence(const Value& section, const DeviceTable& kinds, std::vector<Evidence>& evidence,
+                  bool nodes = true) {
   const auto add = [&](std::string_view what, const std::string& kind, const std::string& fitted) {
     const std::string of = fmt::format("{} {}", what, kind);
     if (std::ranges::find(evidence, of, &Evidence::of) == evidence.end())
       evidence.push_back({of, fitted.empty() ? "unfitted" : fitted});
   };
   for (const auto& [key, value] : section.children) {
-    add_evidence(value, kinds, evidence);
+    add_evidence(value, kinds, evidence, nodes);
     if (key != "kind") continue;
     if (const auto it = kinds.links.find(value.text); it != kinds.links.end())
       add("link", value.text, it->second.fitted);
     if (const auto it = kinds.collectives.find(value.text); it != kinds.collectives.end())
       add("collectives", value.text, it->second.fitted);
-    if (const auto it = kinds.nodes.find(value.text); it != kinds.nodes.end()) {
+    if (const auto it = kinds.nodes.find(value.text); nodes && it != kinds.nodes.end()) {
       if (!it->second.fitted.empty()) add("nodes", value.text, it->second.fitted);
-      add_evidence(it->second.section, kinds, evidence);
+      add_evidence(it->second.section, kinds, evidence, false);
     }
   }
 }

@@ -6,8 +6,8 @@
 
 namespace baechi {
 
-/// Of a step with times of kinds that were not measured in the trace; empty if nothing rests on a
-/// kind. A number format that a kind has no measured kernels of is named by itself.
+/// The evidence of a step with times of kinds that were not measured in the trace; empty if nothing
+/// rests on a kind. A number format that a kind has no measured kernels of is named by itself.
 std::vector<Evidence> evidence_of(const PreparedGraph& graph, const ClusterChoice& cluster);
 
 /// Of `graph`, timed as a device of that kind.

@@ -38,7 +38,7 @@ double moved(double bytes, double per_us, double cache, double cached) {
   return (bytes - in_cache + in_cache / cached) / per_us;
 }
 
-/// Of the tiles and parts that are fastest.
+/// The time with the fastest tiles and parts.
 double tiles_us(const ProductNumbers& x, const DeviceRates& rates, const MatrixShape& shape) {
   const auto count = static_cast<double>(shape.count), m = static_cast<double>(shape.rows),
              n = static_cast<double>(shape.columns), k = static_cast<double>(shape.inner);

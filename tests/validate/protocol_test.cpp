@@ -43,7 +43,7 @@ std::set<std::vector<std::int64_t>> graphs_of(const TemporaryFolder& folder) {
 }
 
 ExportChoice held_out() {
-  return {.neighbours = 9, .at_random = 20, .least = {.busy = 0.6, .distinct = 32}};
+  return {.neighbours = 9, .at_random = 20, .least = {.busy = 0.55, .distinct = 32}};
 }
 
 }  // namespace

@@ -136,7 +136,7 @@ struct KindText {
   }
 };
 
-/// Of the kind's formats or sizes of head, each with its rows and its error on rows left out.
+/// The kind's formats or sizes of head, each with its rows and its error on rows left out.
 template <class Numbers>
 KindText measured_text(const KernelFits<Numbers>& fits, const std::string& kind,
                        std::string_view what) {
