@@ -15,7 +15,7 @@ std::span<const FitEntry> fits() {
        "vtrain/allreduce: A100 of 2, 4, 8, V100 of 2, 8", fit_collectives},
       {"collective_tables",
        "times of collectives by number of ranks and size, of six kinds of links",
-       "measured/aiconfigurator/nccl.csv, measured/public_logs/allreduce.csv",
+       "measured/aiconfigurator/nccl.csv and measured/public_logs/allreduce.csv",
        fit_collective_tables},
       {"megatron", "what A100s reach in training GPTs: a100_megatron", "vtrain/measured_*.csv",
        fit_megatron},
@@ -24,7 +24,7 @@ std::span<const FitEntry> fits() {
       {"devices", "kinds of devices under four frameworks: shares of peaks, launches, host times",
        "dlexamples/", fit_devices},
       {"kernels", "matrix products, attention and other kernels of nine GPUs, and of any other",
-       "measured/aiconfigurator/gemm.csv, attention_forward.csv, measured/vidur/ops.csv",
+       "measured/aiconfigurator/gemm.csv and attention_forward.csv, measured/vidur/ops.csv",
        fit_kernels},
   };
   return table;
