@@ -8,7 +8,8 @@ namespace {
 using Value = Options::Value;
 
 constexpr std::int64_t most_nics = 1024;
-/// What machines reach that state none: what NCCL reached of the line rate between nodes in public logs.
+/// What machines reach that state none: what NCCL reached of the line rate between nodes in public
+/// logs.
 constexpr double network_efficiency = 0.95;
 
 struct NodeParts {

@@ -141,8 +141,9 @@ std::shared_ptr<const CollectiveModel> make_nccl(Options& o) {
       o.get("hardware", {"nvlink", "pcie"}, "link between the devices of a node") == "nvlink";
   options.inside = o.get("inside", options.inside,
                          "share of the line rate that is reached inside a node", 1e-3, 1.0);
-  options.network = o.get("network", options.network,
-                          "share of the network that is reached beside network_efficiency", 1e-3, 1.0);
+  options.network =
+      o.get("network", options.network,
+            "share of the network that is reached beside network_efficiency", 1e-3, 1.0);
   return std::make_shared<const Nccl>(options);
 }
 

@@ -26,8 +26,8 @@ struct KernelRow {
 
 /// The numbers for which the mean of |log(simulated / measured)|, and the sum of |log(number /
 /// start)| divided by the number of rows, is least, searched one at a time from `start`, where a
-/// number that is 0 stays 0: few rows move the numbers little. Times are whole nanoseconds, other numbers have
-/// three digits, as devices.yaml has them.
+/// number that is 0 stays 0: few rows move the numbers little. Times are whole nanoseconds, other
+/// numbers have three digits, as devices.yaml has them.
 template <class Numbers>
 Numbers fitted_numbers(std::span<const KernelRow<Numbers>> rows, const Numbers& start);
 

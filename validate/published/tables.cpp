@@ -26,12 +26,13 @@ std::string blocks_csv(std::span<const PublishedScore> scores) {
       "block,rows,skipped,mean,median,log_mean,bias,baseline,worst_row,worst_error,fitted,"
       "published\n";
   for (const PublishedScore& s : scores)
-    text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{}\n", s.block->name, s.errors.rows,
-                        s.left.skipped.size(), share(s.errors.mean), share(s.errors.median),
-                        s.errors.log_mean ? share(*s.errors.log_mean) : "", share(s.errors.bias),
-                        s.baseline.rows > 0 ? share(s.baseline.mean) : "",
-                        s.rows.empty() ? "" : quoted_cell(s.rows[s.worst].what), share(s.errors.worst),
-                        quoted_cell(s.fitted), quoted_cell(s.block->published));
+    text +=
+        fmt::format("{},{},{},{},{},{},{},{},{},{},{},{}\n", s.block->name, s.errors.rows,
+                    s.left.skipped.size(), share(s.errors.mean), share(s.errors.median),
+                    s.errors.log_mean ? share(*s.errors.log_mean) : "", share(s.errors.bias),
+                    s.baseline.rows > 0 ? share(s.baseline.mean) : "",
+                    s.rows.empty() ? "" : quoted_cell(s.rows[s.worst].what), share(s.errors.worst),
+                    quoted_cell(s.fitted), quoted_cell(s.block->published));
   return text;
 }
 
@@ -41,10 +42,10 @@ std::string rows_csv(std::span<const PublishedScore> scores) {
     const std::vector<PublishedRow> baseline = baseline_of(score.rows);
     auto next = baseline.begin();
     for (const PublishedRow& row : score.rows)
-      text +=
-          fmt::format("{},{},{},{:.6g},{:.6g},{:.4f},{}\n", score.block->name, quoted_cell(row.group),
-                      quoted_cell(row.what), row.measured, row.simulated, row.error(),
-                      row.work > 0.0 ? fmt::format("{:.6g}", (next++)->simulated) : "");
+      text += fmt::format("{},{},{},{:.6g},{:.6g},{:.4f},{}\n", score.block->name,
+                          quoted_cell(row.group), quoted_cell(row.what), row.measured,
+                          row.simulated, row.error(),
+                          row.work > 0.0 ? fmt::format("{:.6g}", (next++)->simulated) : "");
   }
   return text;
 }
