@@ -93,7 +93,8 @@ TEST_SUITE("devices") {
     model.at(Precision::bf16) = {};
     CHECK_THROWS_WITH_AS(
         roofline_times(graph, model),
-        "op 'bf16' computes in bf16, of which simple has no peak (peaks: fp32, fp16)", InputError);
+        "op 'bf16' computes in bf16, of which simple has no peak (peaks: fp32, fp16, fp8, fp4)",
+        InputError);
   }
 
   TEST_CASE("the share of a kind holds for kinds that begin with it; the longest decides") {
