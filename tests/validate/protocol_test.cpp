@@ -56,7 +56,7 @@ TEST_SUITE("protocol") {
                  held_out(), folder);
     CHECK(set.plans == 7 * 36);
     CHECK(set.bytes < 8'000'000);
-    CHECK(set.steps < std::chrono::seconds(2));  // for one pass; a visit wants 30 and has 110 s
+    CHECK(set.steps < std::chrono::seconds(3));  // for one pass; a visit wants 30 and has 110 s
     const Exported through_host = exported({"protocol/host.yaml"}, held_out(), host);
     CHECK(through_host.plans == 2 * 36);
     for (const ReplayPlan& plan : read_plans(host.file("plans"))) CHECK(plan.way == Way::host);
