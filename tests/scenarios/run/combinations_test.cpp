@@ -264,7 +264,9 @@ TEST_SUITE("combinations") {
         {{"data_parallel", "host"}, "behind data_parallel the host also launches collectives"},
         {{"accumulate", "host"}, "behind accumulate the host also launches sums"},
         {{"precision", "what_if"}, "rules on times give times, which precision divides by factors"},
-        {{"data_parallel", "what_if"}, "rules on times give times, which ZeRO's shares divide"}};
+        {{"data_parallel", "what_if"}, "rules on times give times, which ZeRO's shares divide"},
+        {{"data_parallel", "send_after_pass"}, "behind collectives a pass ends with other ops"},
+        {{"host", "send_after_pass"}, "behind sends the host also launches sends"}};
     std::size_t same = 0, refused = 0;
     for (const bool tensors : {false, true})
       for (const std::string& one : transforms_here())
