@@ -8,7 +8,21 @@ namespace {
 
 constexpr std::size_t width = 100, column = 34;
 
-/// Breaks `text` at spaces into lines of at most `most` characters; a longer word has its own line.
+/// Each line of `text`, wrapped.
+std::string wrapped_lines(const std::string& text, std::size_t most) {
+  std::string out;
+  std::size_t begin = 0;
+  while (begin < text.size()) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    const std::string line = text.substr(begin, end - begin);
+    out += (line.size() <= most ? line : wrapped(line, most)) + "\n";
+    begin = end + 1;
+  }
+  return out;
+}
+
+}  // namespace
+
 std::string wrapped(const std::string& text, std::size_t most) {
   std::string out, line;
   std::size_t begin = 0;
@@ -24,21 +38,6 @@ std::string wrapped(const std::string& text, std::size_t most) {
   }
   return out + line;
 }
-
-/// Each line of `text`, wrapped.
-std::string wrapped_lines(const std::string& text, std::size_t most) {
-  std::string out;
-  std::size_t begin = 0;
-  while (begin < text.size()) {
-    const std::size_t end = std::min(text.find('\n', begin), text.size());
-    const std::string line = text.substr(begin, end - begin);
-    out += (line.size() <= most ? line : wrapped(line, most)) + "\n";
-    begin = end + 1;
-  }
-  return out;
-}
-
-}  // namespace
 
 HelpFormat::HelpFormat() {
   label("OPTIONS", "FLAGS");

@@ -16,6 +16,9 @@ class HelpFormat final : public CLI::Formatter {
   std::string make_footer(const CLI::App* verb) const override;
 };
 
+/// Breaks `text` at spaces into lines of at most `most` characters; a longer word has its own line.
+std::string wrapped(const std::string& text, std::size_t most);
+
 /// Takes what CLI11 says of validators out of the help of the verb and its subcommands: an option's
 /// type is one word, and its description says which values there are.
 void plain_types(CLI::App& verb);

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/arguments.h"
+#include "cli/help.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
 #include "scenarios/read/catalogue.h"
@@ -116,21 +117,44 @@ std::vector<Section> sections() {
           scenario_section("papers", "scenarios/papers")};
 }
 
-std::string table(const std::vector<Section>& chosen) {
+/// The names of each section, a screen in all.
+std::string overview(const std::vector<Section>& all) {
+  constexpr std::size_t indent = 19;
   std::string text;
-  for (const Section& section : chosen) {
-    text += fmt::format("{}{}\n", text.empty() ? "" : "\n", bold(section.name));
-    if (section.items.empty()) text += fmt::format("  {}\n", section.if_empty);
-    std::size_t width = 0;
-    for (const Component& item : section.items) width = std::max(width, item.name.size());
-    for (const Component& item : section.items) {
-      text += fmt::format("  {:<{}}  {}{}\n", item.name, width, item.summary,
-                          item.source.empty() ? "" : " (" + item.source + ")");
-      for (const auto& [key, fallback, help, type, allowed] : item.options)
-        text += fmt::format("    {:<18} {}{}\n", key, help,
-                            fallback.empty() ? "" : " [" + fallback + "]");
-    }
+  for (const Section& section : all) {
+    std::string names;
+    for (const Component& item : section.items)
+      names += (names.empty() ? "" : " ") + std::filesystem::path(item.name).stem().string();
+    std::string lines = wrapped(section.items.empty() ? section.if_empty : names, 100 - indent);
+    for (std::size_t at = 0; (at = lines.find('\n', at)) != std::string::npos; at += indent)
+      lines.insert(at + 1, std::string(indent, ' '));
+    text += bold(fmt::format("{:<{}}", section.name, indent)) + lines + "\n";
   }
+  return text +
+         "\n'baechi list placers' says what each placer does; 'baechi list placers m_etf' has its\n"
+         "options and its source. With --format json or markdown all of it is listed.\n";
+}
+
+/// A line for each item; on a terminal cut to its width.
+std::string table(const Section& section) {
+  std::string text;
+  std::size_t width = 0;
+  for (const Component& item : section.items) width = std::max(width, item.name.size());
+  for (const Component& item : section.items) {
+    std::string line = fmt::format("  {:<{}}  {}", item.name, width, item.summary);
+    if (on_terminal() && line.size() > terminal_width())
+      line = line.substr(0, terminal_width() - 3) + "...";
+    text += line + "\n";
+  }
+  return section.items.empty() ? fmt::format("  {}\n", section.if_empty) : text;
+}
+
+std::string details(const Component& item) {
+  std::string text = fmt::format("{}: {}\n", bold(item.name), item.summary);
+  if (!item.source.empty()) text += fmt::format("Source: {}\n", item.source);
+  for (const auto& [key, fallback, help, type, allowed] : item.options)
+    text +=
+        fmt::format("  {:<18} {}{}\n", key, help, fallback.empty() ? "" : " [" + fallback + "]");
   return text;
 }
 
@@ -180,21 +204,34 @@ nlohmann::ordered_json json(const std::vector<Section>& chosen) {
   return answer;
 }
 
-int list(const std::string& what, const std::string& format) {
+std::vector<std::string> names_of(const auto& items) {
+  std::vector<std::string> names;
+  for (const auto& item : items) names.push_back(item.name);
+  return names;
+}
+
+/// Keeps the item called `name`. Throws InputError, with the known names, if there is none.
+template <typename Item>
+void keep(std::vector<Item>& items, const std::string& name, std::string_view verb) {
+  const std::vector<std::string> known = names_of(items);
+  std::erase_if(items, [&name](const Item& item) { return item.name != name; });
+  if (items.empty())
+    throw InputError(fmt::format("{}: nothing called '{}'{} (there are {})", verb, name,
+                                 did_you_mean(name, known), fmt::join(known, ", ")));
+}
+
+int list(const std::string& what, const std::string& name, const std::string& format) {
   std::vector<Section> chosen = sections();
-  if (!what.empty()) {
-    std::vector<std::string> known;
-    known.reserve(chosen.size());
-    for (const Section& section : chosen) known.push_back(section.name);
-    std::erase_if(chosen, [&what](const Section& section) { return section.name != what; });
-    if (chosen.empty())
-      throw InputError(fmt::format("baechi list: nothing called '{}'{} (there are {})", what,
-                                   did_you_mean(what, known), fmt::join(known, ", ")));
-  }
+  if (!what.empty()) keep(chosen, what, "baechi list");
+  if (!name.empty()) keep(chosen.front().items, name, "baechi list " + what);
   if (format == "json")
     print_json(json(chosen));
+  else if (format == "markdown")
+    print_out(markdown(chosen));
+  else if (what.empty())
+    print_out(overview(chosen));
   else
-    print_out(format == "markdown" ? markdown(chosen) : table(chosen));
+    print_out(name.empty() ? table(chosen.front()) : details(chosen.front().items.front()));
   return 0;
 }
 
@@ -202,7 +239,7 @@ int list(const std::string& what, const std::string& format) {
 
 void add_list(CLI::App& app, Verb& chosen) {
   struct Arguments {
-    std::string what, format;
+    std::string what, name, format;
   };
   const auto arguments = std::make_shared<Arguments>();
   CLI::App* verb = app.add_subcommand(
@@ -213,13 +250,16 @@ void add_list(CLI::App& app, Verb& chosen) {
                    "links, "
                    "nodes, collective_kinds, collective_models, scenarios or papers [all]")
       ->type_name("");
+  verb->add_option("NAME", arguments->name, "One of them, with its options and source")
+      ->type_name("");
   add_format(*verb, arguments->format, {"table", "json", "markdown"});
   verb->footer(
       "Examples:\n"
       "  baechi list placers\n"
+      "  baechi list placers m_etf\n"
       "  baechi list generators --format markdown");
   verb->callback([&chosen, arguments] {
-    chosen = [arguments] { return list(arguments->what, arguments->format); };
+    chosen = [arguments] { return list(arguments->what, arguments->name, arguments->format); };
   });
 }
 

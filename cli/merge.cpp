@@ -13,10 +13,11 @@ namespace {
 struct MergeFlags {
   std::vector<std::string> folders;
   std::string out;
+  bool partial = false;
 };
 
 int merge(const MergeFlags& flags) {
-  const Results all = merge_results(flags.folders);
+  const Results all = merge_results(flags.folders, flags.partial);
   merge_timelines(flags.folders, flags.out);
   write_results(flags.out, all);
   fmt::print(stderr, "{0}/report.html  {0}/results.csv  {0}/results.sqlite: {1} of {2} runs\n",
@@ -35,9 +36,11 @@ void add_merge(CLI::App& app, Verb& chosen) {
   verb->add_option("--out", flags->out, "Folder of the joined results")
       ->required()
       ->type_name("DIR");
+  verb->add_flag("--partial", flags->partial, "Join what there is, also where shards are missing");
   verb->footer(
-      "The joined results equal those of one run without shards. If shards are missing,\n"
-      "'baechi run SCENARIO --out DIR --resume' does their runs.");
+      "The joined results equal those of one run without shards. If shards are missing, they are\n"
+      "named, nothing is written, and the exit code is 2. After --partial,\n"
+      "'baechi run SCENARIO --out DIR --resume' does the missing runs.");
   verb->callback([flags, &chosen] { chosen = [flags] { return merge(*flags); }; });
 }
 

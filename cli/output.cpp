@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
@@ -24,9 +25,21 @@ std::size_t shown_width(std::string_view text) {
 
 }  // namespace
 
+std::size_t terminal_width() {
+  const char* columns = std::getenv("COLUMNS");  // NOLINT(concurrency-mt-unsafe): read only
+  std::size_t width = 100;
+  if (columns != nullptr)
+    std::from_chars(columns, columns + std::char_traits<char>::length(columns), width);
+  return std::max<std::size_t>(width, 40);
+}
+
+bool on_terminal() {
+  return isatty(STDOUT_FILENO) == 1;
+}
+
 bool coloured() {
   const char* no_color = std::getenv("NO_COLOR");  // NOLINT(concurrency-mt-unsafe): read only
-  return isatty(STDOUT_FILENO) == 1 && (no_color == nullptr || *no_color == '\0');
+  return on_terminal() && (no_color == nullptr || *no_color == '\0');
 }
 
 std::string bold(std::string_view text) {

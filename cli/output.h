@@ -13,6 +13,10 @@ namespace baechi {
 
 /// True if standard output is a terminal and NO_COLOR is unset or empty.
 bool coloured();
+/// True if standard output is a terminal.
+bool on_terminal();
+/// Columns of the terminal by $COLUMNS, at least 40; 100 if the variable is not set.
+std::size_t terminal_width();
 std::string bold(std::string_view text);
 std::string red(std::string_view text);
 

@@ -22,7 +22,7 @@ std::string rounded(Seconds time) {
   return fmt::format("{} h {:02} min", s / 3600, s / 60 % 60);
 }
 
-bool on_terminal() {
+bool errors_on_terminal() {
   return isatty(STDERR_FILENO) == 1;
 }
 
@@ -40,12 +40,18 @@ std::string stage_line(std::string_view what, std::size_t done, std::size_t tota
                        Seconds elapsed) {
   if (elapsed < Seconds(1.0)) return "";
   if (total == 0) return fmt::format("{}, {}", what, rounded(elapsed));
-  return fmt::format("{}, {} % in {}", what, 100 * std::min(done, total) / total, rounded(elapsed));
+  done = std::min(done, total);
+  const std::string left =
+      done == 0 ? ""
+                : fmt::format(", {} left", rounded(elapsed * (static_cast<double>(total - done) /
+                                                              static_cast<double>(done))));
+  return fmt::format("{}, {} % in {}{}", what, 100 * done / total, rounded(elapsed), left);
 }
 
 }  // namespace
 
-Progress::Progress(Line line, bool quiet) : line_(std::move(line)), terminal_(on_terminal()) {
+Progress::Progress(Line line, bool quiet)
+    : line_(std::move(line)), terminal_(errors_on_terminal()) {
   if (!quiet) watcher_ = std::jthread([this](const std::stop_token& stop) { watch(stop); });
 }
 
@@ -83,7 +89,7 @@ Stage::Stage(std::string what, const std::atomic<std::size_t>* done, std::size_t
           [what = std::move(what), done, total](Seconds elapsed) {
             return stage_line(what, done == nullptr ? 0 : done->load(), total, elapsed);
           },
-          !on_terminal()) {}
+          !errors_on_terminal()) {}
 
 Watch stages(std::string what) {
   return [what = std::move(what)](const std::atomic<std::size_t>& done, std::size_t total) {

@@ -1,8 +1,6 @@
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <charconv>
-#include <cstdlib>
 #include <memory>
 
 #include "cli/arguments.h"
@@ -44,14 +42,6 @@ Shard read_shard(const std::string& text) {
       return shard;
   }
   throw InputError(fmt::format("--shard: '{}' is not I/N, such as 1/4 ... 4/4", text));
-}
-
-std::size_t terminal_width() {
-  const char* columns = std::getenv("COLUMNS");  // NOLINT(concurrency-mt-unsafe): read only
-  std::size_t width = 100;
-  if (columns != nullptr)
-    std::from_chars(columns, columns + std::char_traits<char>::length(columns), width);
-  return std::max<std::size_t>(width, 40);
 }
 
 void print_results(const ResultsHeader& header, const EachRow& rows, const RunFlags& flags) {
@@ -131,7 +121,8 @@ int run_sweep(const Sweep& sweep, const RunFlags& flags, const Ranks& ranks, Run
     else
       run.run(ids, settings);
   }
-  const ResumableRun::Outcome outcome = run.finish(settings);
+  const ResumableRun::Outcome outcome =
+      run.finish(settings, shard.of > 1 ? fmt::format("{}/{}", shard.number, shard.of) : "");
   print_results(sweep.header(), run.rows(), flags);
   const int code = report(outcome, folder, flags);
   if (done == ids.size()) return code;

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "scenarios/read/choice_text.h"
+#include "scenarios/read/data_folder.h"
 #include "scenarios/run/build.h"
 #include "sim/error.h"
 #include "sim/graph/phase_names.h"
@@ -17,7 +18,7 @@ namespace {
 Graph read_graph(const std::string& path, const std::string& importer) {
   Choice choice;
   if (!importer.empty()) choice = parse_choice(importer, "importer");
-  Trace trace = read_trace(path, choice.name, std::move(choice.options));
+  Trace trace = read_trace(with_data_folder(path), choice.name, std::move(choice.options));
   if (trace.name.empty()) trace.name = std::filesystem::path(path).stem().string();
   return {std::make_shared<const Trace>(std::move(trace))};
 }

@@ -4,6 +4,7 @@
 
 #include "placers/interface/registry.h"
 #include "python/graph.h"
+#include "scenarios/read/data_folder.h"
 #include "sim/error.h"
 #include "traces/generator.h"
 
@@ -18,6 +19,9 @@ PYBIND11_MODULE(baechi, m) {
   python::define_cluster(m);
   python::define_placing(m);
   python::define_results(m);
+  m.def("data_folder", &data_folder,
+        "The folder of the scenarios, traces and papers that come with the package; '' if there is "
+        "none.");
   m.def(
       "placers",
       [] {

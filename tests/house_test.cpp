@@ -20,17 +20,29 @@ int shell(const std::string& command) {
   return std::system(("{ " + command + "; } >/dev/null 2>&1").c_str());  // NOLINT
 }
 
+/// Runs a script of the house, which prints what is wrong and then ends with another code than 0.
+void check_by(const std::string& script, const std::string& arguments) {
+  const TemporaryFolder folder;
+  const int code = std::system(  // NOLINT
+      ("python3 '" + source_dir() + "/" + script + "' " + arguments + " >'" +
+       folder.file("faults") + "' 2>&1")
+          .c_str());
+  CHECK_MESSAGE(code == 0, folder.read("faults"));
+}
+
 }  // namespace
 
 TEST_SUITE("house") {
   TEST_CASE("pages name files, headings, verbs and flags that exist") {
-    const TemporaryFolder folder;
-    const std::string faults = folder.file("faults");
-    const int code = std::system(  // NOLINT
-        ("python3 '" + source_dir() + "/tests/house/pages.py' '" + source_dir() + "' '" +
-         program() + "' >'" + faults + "' 2>&1")
-            .c_str());
-    CHECK_MESSAGE(code == 0, folder.read("faults"));
+    check_by("tests/house/pages.py", "'" + source_dir() + "' '" + program() + "'");
+  }
+
+  TEST_CASE("the queries of results run, and the columns of results.csv are numbers or words") {
+    check_by("tests/house/results.py", "'" + source_dir() + "' '" + program() + "'");
+  }
+
+  TEST_CASE("the schema of answers has every key that the verbs print, with its meaning") {
+    check_by("tests/house/answers.py", "'" + program() + "' --check");
   }
 
   TEST_CASE("README fits a newcomer's first sitting: 1,200 words at most") {

@@ -1,8 +1,11 @@
 #include "scenarios/read/data_folder.h"
 
+#include <dlfcn.h>
+
 #include <cstdlib>
 #include <filesystem>
 #include <initializer_list>
+#include <string_view>
 
 namespace baechi {
 namespace {
@@ -14,16 +17,25 @@ bool is_there(const fs::path& path) {
   return fs::exists(path, none);
 }
 
+/// The program's file, or that of the Python module, which is a library of Python's program.
+fs::path our_file() {
+  std::error_code none;
+  Dl_info found{};
+  if (dladdr(reinterpret_cast<const void*>(&is_there), &found) != 0 &&
+      std::string_view(found.dli_fname).ends_with(".so"))
+    return fs::canonical(found.dli_fname, none);
+  return fs::read_symlink("/proc/self/exe", none);
+}
+
 }  // namespace
 
 std::string data_folder() {
   const char* const given = std::getenv("BAECHI_DATA");  // NOLINT(concurrency-mt-unsafe): read only
   if (given != nullptr && *given != '\0') return given;
-  std::error_code none;
-  const fs::path program = fs::read_symlink("/proc/self/exe", none);
-  const fs::path above = program.parent_path().parent_path();
-  for (const fs::path& folder : {above / "share/baechi-sim", above.parent_path()}) {
-    if (is_there(folder / "scenarios/examples")) return folder.string();
+  const fs::path base = our_file().parent_path();
+  for (const fs::path& folder :
+       {base / "../share/baechi-sim", base / "../..", base / "baechi_data/share/baechi-sim"}) {
+    if (is_there(folder / "scenarios/examples")) return folder.lexically_normal().string();
   }
   return "";
 }

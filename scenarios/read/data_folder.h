@@ -7,7 +7,8 @@ namespace baechi {
 /// The folder of the data, the first of these that applies:
 /// - the environment variable BAECHI_DATA;
 /// - PREFIX/share/baechi-sim, if the program is PREFIX/bin/baechi;
-/// - the checkout, if the program is build/PRESET/baechi there;
+/// - the checkout, if the program, or the Python module, is in build/PRESET there;
+/// - baechi_data/share/baechi-sim beside the Python module, where a wheel puts it;
 /// - "".
 std::string data_folder();
 

@@ -243,18 +243,22 @@ in where Open MPI is installed (Debian: `libopenmpi-dev`).
     mpirun --bind-to none --map-by ppr:1:node baechi run my.yaml --out results/my --resume
     mpirun --oversubscribe -n 3 baechi run my.yaml --out results/my -j 1      # to try it on a laptop
 
-A Slurm cluster: the same in a job. Without MPI, an array of independent shards, which are merged afterwards.
-`--shard I/N` takes every N-th point in a shuffled order.
+A site's scheduler: files in `scenarios/jobs` run as they stand. Slurm takes MPI in a job, or an array of shards. `--shard I/N` takes
+every N-th point in a shuffled order. `merge` joins the folders. If shards are missing, it names them, writes nothing and ends with exit
+code 2. A job that is preempted is queued again, and goes on where it was: all of these files give `--resume`.
 
-    sbatch --nodes 8 scenarios/slurm/mpi.sbatch my.yaml results/my
+    sbatch --nodes 8 scenarios/jobs/mpi.sbatch my.yaml results/my
 
-    sbatch --array 1-16 scenarios/slurm/array.sbatch my.yaml results/my 16
+    sbatch --array 1-16 scenarios/jobs/array.sbatch my.yaml results/my 16
     baechi merge results/my.* --out results/my
 
-Any program that starts programs can run shards, such as GNU parallel:
-
-    parallel baechi run my.yaml --out results/my.{} --shard {}/16 --resume -j 1 --quiet ::: $(seq 16)
-    baechi merge results/my.* --out results/my
+| scheduler | file | tried |
+| --- | --- | --- |
+| Slurm | `array.sbatch`, `mpi.sbatch` | in a Slurm of one node |
+| GNU parallel | `parallel.sh` | yes |
+| Snakemake | `Snakefile` | yes |
+| HyperQueue | `hyperqueue.sh` | with a stand-in for `hq` |
+| Kubernetes, Indexed Jobs | `kubernetes.yaml` | its command alone, with `JOB_COMPLETION_INDEX` set |
 
 All machines need the same files under the same paths. The folders of shards may lie anywhere.
 )";

@@ -1,10 +1,13 @@
 #include "scenarios/results/merge.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 #include <iterator>
+#include <set>
 
 #include "sim/error.h"
 
@@ -12,6 +15,8 @@ namespace baechi {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr std::size_t most_named = 20;  // shards in a message
 
 /// Throws InputError if `folder` has no results or its run was killed.
 Results read_part(const std::string& folder) {
@@ -21,10 +26,32 @@ Results read_part(const std::string& folder) {
   return read_results(folder);
 }
 
+/// The shards that none of `given` ("2/8") is, as a message; "" if the parts are no shards of one
+/// number, or none is missing.
+std::string missing_shards(const std::set<std::string>& given) {
+  std::set<std::string> numbers;  // of shards
+  for (const std::string& shard : given) numbers.insert(shard.substr(shard.find('/') + 1));
+  if (numbers.size() != 1) return "";
+  std::size_t shards = 0;
+  const std::string& number = *numbers.begin();
+  std::from_chars(number.data(), number.data() + number.size(), shards);
+  std::vector<std::string> missing;
+  for (std::size_t s = 1; s <= shards && missing.size() <= most_named; ++s) {
+    const std::string shard = fmt::format("{}/{}", s, shards);
+    if (!given.contains(shard)) missing.push_back(shard);
+  }
+  if (missing.empty()) return "";
+  const std::size_t more = shards - given.size() - std::min(missing.size(), most_named);
+  missing.resize(std::min(missing.size(), most_named));
+  return fmt::format("; missing {} {}{}", shards - given.size() == 1 ? "is shard" : "are shards",
+                     fmt::join(missing, ", "), more > 0 ? fmt::format(" and {} more", more) : "");
+}
+
 }  // namespace
 
-Results merge_results(std::span<const std::string> folders) {
+Results merge_results(std::span<const std::string> folders, bool partial) {
   Mistakes mistakes, interrupted;
+  std::set<std::string> shards;  // of all folders; "" of one that is no shard
   Results all;
   const std::string* first = nullptr;
   for (const std::string& folder : folders) {
@@ -35,6 +62,7 @@ Results merge_results(std::span<const std::string> folders) {
             fmt::format("{}: its run was interrupted, {} of its {} runs are missing; "
                         "run it again with --resume, then merge",
                         folder, part.missing, part.rows.size() + part.missing));
+      shards.insert(part.shard);
       if (first == nullptr) {
         all = std::move(part);
         first = &folder;
@@ -52,8 +80,16 @@ Results merge_results(std::span<const std::string> folders) {
   std::ranges::stable_sort(all.rows, {}, &RunResult::id);
   const auto twice = std::ranges::unique(all.rows, {}, &RunResult::id);
   all.rows.erase(twice.begin(), twice.end());
-  if (all.rows.size() < all.planned) interrupted.throw_if_any();
+  if (all.rows.size() < all.planned) {
+    if (!partial)
+      interrupted.add(fmt::format(
+          "{} of {} runs are in none of the folders{}. Run what is missing, then merge; "
+          "--partial joins what there is",
+          all.planned - all.rows.size(), all.planned, missing_shards(shards)));
+    interrupted.throw_if_any();
+  }
   all.missing = 0;
+  all.shard.clear();
   return all;
 }
 

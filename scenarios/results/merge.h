@@ -9,10 +9,13 @@
 namespace baechi {
 
 /// The runs of all folders, each once: if several folders have a run, the first folder's. Throws
-/// InputError, naming every folder that has no results, results of other scenarios or of another
-/// version, or a run that did not end or was interrupted, unless the other folders have the missing
-/// runs.
-Results merge_results(std::span<const std::string> folders);
+/// InputError, naming
+/// - every folder that has no results, or results of other scenarios or of another version, or a
+/// run
+///   that did not end;
+/// - if the folders together lack runs: the folders whose run was interrupted, and the shards that
+///   no folder has. With `partial` runs may lack; an interrupted folder is a mistake all the same.
+Results merge_results(std::span<const std::string> folders, bool partial = false);
 
 /// The timelines in a folder of results: "12.m_etf.trace.json.gz" is of run 12.
 std::vector<std::string> timelines_in(const std::string& folder);

@@ -85,6 +85,7 @@ struct ResultsHeader {
   std::size_t planned =
       0;  ///< runs of the scenarios; there are fewer rows if interrupted or a shard
   std::size_t missing = 0;  ///< runs that were to be run and were not: the run was interrupted
+  std::string shard;        ///< "2/8" if the rows are one shard of several, else ""
   std::vector<ScenarioRecord> scenarios;
   std::vector<GraphRecord> graphs;
   std::vector<std::string> axes;  ///< swept keys

@@ -195,6 +195,7 @@ void fill_header(Database& db, const ResultsHeader& header) {
   meta.insert(std::string("hash"), header.hash);
   meta.insert(std::string("planned"), fmt::format("{}", header.planned));
   meta.insert(std::string("missing"), fmt::format("{}", header.missing));
+  if (!header.shard.empty()) meta.insert(std::string("shard"), header.shard);
   Statement scenarios(db, "INSERT INTO scenarios VALUES (?, ?, ?, ?, ?)");
   for (std::size_t i = 0; i < header.scenarios.size(); ++i) {
     const ScenarioRecord& s = header.scenarios[i];
@@ -264,6 +265,7 @@ void read_meta(Database& db, Results& results) {
   };
   results.planned = number("planned");
   results.missing = number("missing");
+  results.shard = values["shard"];
 }
 
 void read_header(Database& db, Results& results) {

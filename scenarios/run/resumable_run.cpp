@@ -77,7 +77,7 @@ EachRow ResumableRun::rows() const {
   };
 }
 
-ResumableRun::Outcome ResumableRun::finish(const RunSettings& settings) {
+ResumableRun::Outcome ResumableRun::finish(const RunSettings& settings, const std::string& shard) {
   Outcome outcome;
   DrawnSteps seen = draw_steps(
       sweep_, [this](std::size_t id) { return journal_.row(id); }, folder_, settings.threads,
@@ -87,6 +87,7 @@ ResumableRun::Outcome ResumableRun::finish(const RunSettings& settings) {
   const EachRow all = rows();
   ResultsHeader header = sweep_.header();
   header.missing = remaining().size();
+  header.shard = shard;
   write_results(folder_, header, [&](const VisitRow& visit) {
     all([&](const RunResult& row) {
       ++outcome.rows;

@@ -34,8 +34,9 @@ class ResumableRun {
     std::size_t timelines = 0;  ///< files
     std::string first_failure;  ///< "run 7 (m_etf): why"
   };
-  /// Draws steps, writes the results to the disk, and then removes the journal.
-  Outcome finish(const RunSettings& settings);
+  /// Draws steps, writes the results to the disk, and then removes the journal. `shard` is the
+  /// name of the ids among all runs, such as "2/8"; "" if they are all.
+  Outcome finish(const RunSettings& settings, const std::string& shard = "");
   /// All rows, also after finish(); after it with their pictures.
   EachRow rows() const;
 

@@ -173,6 +173,7 @@ TEST_SUITE("cli") {
         {"trace generate layred", "(did you mean 'layered'?)"},
         {"trace generate layered ops=many", "layered.ops: 'many' is not"},
         {"list placer", "nothing called 'placer' (did you mean 'placers'?)"},
+        {"list placers m_etv", "nothing called 'm_etv' (did you mean 'm_etf'?)"},
     };
     for (const auto& [arguments, message] : mistakes) {
       CAPTURE(arguments);
@@ -189,6 +190,22 @@ TEST_SUITE("cli") {
     CHECK(result.code == 2);
     for (const char* part : {"--memory is missing", "'x'", "'5'", "(did you mean 'event'?)"})
       CHECK(holds(result.err, part));
+  }
+
+  TEST_CASE("list fits a screen; list WHAT has a line for each; list WHAT NAME the options") {
+    const Session session;
+    const std::string all = session.run("list").out;
+    CHECK(std::ranges::count(all, '\n') <= 60);
+    for (const PlacerEntry& entry : placers()) CHECK(holds(all, entry.name));
+    CHECK_FALSE(holds(all, "fallback"));  // an option
+    const std::string lines = session.run("list placers").out;
+    CHECK(static_cast<std::size_t>(std::ranges::count(lines, '\n')) == placers().size());
+    CHECK_FALSE(holds(lines, "keep room for a group"));
+    const std::string one = session.run("list placers m_etf").out;
+    CHECK(holds(one, "Source: Baechi, SoCC'20"));
+    CHECK(holds(one, "reserve            keep room for a group"));
+    CHECK_FALSE(holds(one, "m_topo"));
+    CHECK(session.json("list placers m_etf")["placers"].size() == 1);
   }
 
   TEST_CASE("list has everything that is registered, with its options") {

@@ -18,7 +18,7 @@ mkdir "$folder/elsewhere"
 cd "$folder/elsewhere"
 baechi=$prefix/bin/baechi
 
-expect "version" "baechi 0.1.0" "$("$baechi" --version | cut -d ' ' -f 1,2)"
+expect "version" "baechi 1.0.0" "$("$baechi" --version | cut -d ' ' -f 1,2)"
 run_code() {
   "$baechi" run "$1" --out "out_$2" --quiet >/dev/null 2>&1 && echo 0 || echo $?
 }

@@ -4,7 +4,7 @@
 #   check.sh BAECHI SCENARIO
 set -eu
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-jobs=$here/../../scenarios/slurm
+jobs=$here/../../scenarios/jobs
 BAECHI=$(realpath "$1")
 scenario=$(realpath "$2")
 export BAECHI

@@ -153,8 +153,38 @@ TEST_SUITE("resumable_run") {
     CHECK(names(merged) == names(whole));
     CHECK(names(whole).size() > 3);
     CHECK(program({"merge", one, folder.file("none"), "--out", merged}) == 2);
+    const Files before = files_of(merged, folder);
+    CHECK(program({"merge", two, "--out", merged}) == 2);  // shard 1/2 is missing
+    CHECK(files_of(merged, folder) == before);
+    CHECK(program({"merge", two, "--out", merged, "--partial"}) == 0);
     for (const char* shard : {"0/2", "3/2", "1", "1/x"})
       CHECK(program({"run", scenario, "--shard", shard, "--out", one}) == 2);
+  }
+
+  // 24 points of 8 runs are dealt to 5 shards: shards 1 to 4 have 5 points, shard 5 has 4.
+  TEST_CASE("merging names the shards that no folder has") {
+    const TemporaryFolder folder;
+    const Sweep sweep = sweep_of(swept);
+    std::vector<std::string> parts;
+    for (const std::size_t s : {1U, 3U, 5U}) {
+      parts.push_back(folder.file(fmt::format("part{}", s)));
+      const std::vector<std::size_t> ids = shard_runs(sweep, s, 5);
+      ResumableRun run(parts.back(), sweep, ids, false);
+      run.run(ids, {});
+      run.finish({}, fmt::format("{}/5", s));
+    }
+    CHECK_THROWS_WITH_AS(merge_results(parts),
+                         "80 of 192 runs are in none of the folders; missing are shards 2/5, 4/5. "
+                         "Run what is missing, then merge; --partial joins what there is",
+                         InputError);
+    const Results some = merge_results(parts, true);
+    CHECK(some.rows.size() == 112);
+    CHECK(some.shard.empty());
+    run_into(folder.file("four"), sweep, {}, shard_runs(sweep, 4, 5));
+    parts.push_back(folder.file("four"));  // it does not say which shard it is: none is named
+    CHECK_THROWS_WITH_AS(merge_results(parts),
+                         doctest::Contains("40 of 192 runs are in none of the folders. Run"),
+                         InputError);
   }
 
   TEST_CASE("merging says of every folder why it cannot be") {
@@ -174,7 +204,7 @@ TEST_SUITE("resumable_run") {
                     fs::path(folder.file("a")).parent_path().string())
             .c_str(),
         InputError);
-    CHECK(merge_results(std::span(parts).first(1)).rows.size() == 16);
+    CHECK(merge_results(std::span(parts).first(1), true).rows.size() == 16);
   }
 
   TEST_CASE("what is resumed is run once, wherever the first run stopped") {
@@ -272,7 +302,7 @@ TEST_SUITE("resumable_run") {
     CHECK_THROWS_AS(ResumableRun(folder.file("r"), other, all_runs(other), true), InputError);
     CHECK_FALSE(fs::exists(folder.file("r/runs.journal")));
     const std::vector<std::string> parts{folder.file("r")};
-    CHECK(merge_results(parts).rows.size() == 16);
+    CHECK(merge_results(parts, true).rows.size() == 16);
     folder.write("r/results.sqlite", "not a database");
     CHECK_THROWS_WITH_AS(ResumableRun(folder.file("r"), sweep, all_runs(sweep), true),
                          doctest::Contains("r/results.sqlite: not results of this program"),

@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# container.sh [SECONDS]: the steps of packaging/Containerfile in a chroot of an empty Debian 12, made by debootstrap:
+# the README's two commands, then the package installed in a second one. Needs root, apt's network, 4 GB in /var/tmp.
+set -euo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+if [[ $(id -u) -ne 0 ]]; then
+  echo "skipped: needs root"
+  exit
+fi
+work=$(mktemp -d /var/tmp/baechi-container.XXXX)
+mounted=()
+cleanup() {
+  for place in "${mounted[@]}"; do umount "$place"; done
+  rm -rf --one-file-system "$work"
+}
+trap cleanup EXIT
+mirror=$(sed -nE 's/^URIs: *([^ ]+).*/\1/p; s/^deb (\[[^]]*\] )?([^ ]+) .*/\2/p' /etc/apt/sources.list \
+  /etc/apt/sources.list.d/* 2>/dev/null | head -1)
+
+# system NAME: an empty Debian 12 in $work/NAME that reaches what apt reaches here.
+system() {
+  debootstrap --variant=minbase --include=ca-certificates bookworm "$work/$1" "$mirror" >/dev/null
+  cp /etc/resolv.conf "$work/$1/etc/"
+  cp -r /etc/apt/apt.conf.d/. "$work/$1/etc/apt/apt.conf.d/"
+  mount -t proc proc "$work/$1/proc" && mounted+=("$work/$1/proc")
+}
+inside() { chroot "$work/$1" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root sh -c "$2"; }
+
+steps=$(sed -n 's/^RUN \(\.\/dev run .*\)/\1/p' "$root/packaging/Containerfile")
+[[ -n $steps ]]
+system build
+mkdir "$work/build/src"
+(cd "$root" && git ls-files -co --exclude-standard -z | tar --null -T - -c) | tar -x -C "$work/build/src"
+inside build "cd /src && $steps"
+system slim
+cp "$work"/build/packages/*.deb "$work/slim/tmp/"
+inside slim 'apt-get update -qq && apt-get install -y -qq --no-install-recommends /tmp/*.deb >/dev/null'
+inside slim 'cd /tmp && baechi --version && baechi run first --quiet && wc -l results/first/results.csv'
+echo "the container's steps work"

@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# wheel.sh WHEEL: installs the wheel into a fresh venv and uses it from another folder, without compiler in the path.
+set -euo pipefail
+wheel=$(realpath "$1")
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder"
+python=/usr/bin/python3
+[[ $wheel == *cp311* ]] || python=python3
+"$python" -m venv venv
+venv/bin/pip install --quiet --no-index "$wheel"
+mkdir bin elsewhere
+cd elsewhere
+export PATH=$folder/venv/bin:/bin
+! command -v nosuch >/dev/null
+python3 - <<'END'
+import baechi, baechi_torch
+graph = baechi.read("traces/data/transformer_small_train.trace.json.zst")
+cluster = baechi.Cluster(devices=2, memory="300 MiB", bandwidth="5.7 GB/s", latency="134 us")
+step = baechi.simulate(graph, cluster, baechi.place(graph, cluster, placer="m_sct"))
+assert step.ok and baechi.data_folder().endswith("baechi_data/share/baechi-sim"), baechi.data_folder()
+print(f"import baechi {baechi.__version__}: {graph.num_ops} ops, {step.step_time_us:.0f} us")
+END
+baechi run slow_link --quiet && echo "baechi run slow_link: $(wc -l <results/slow_link/results.csv) lines"
+ldd "$(python3 -c 'import baechi; print(baechi.__file__)')" | grep -c baechi_data/lib
