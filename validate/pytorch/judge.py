@@ -138,7 +138,7 @@ class Judge:
         """score.csv and peaks.csv of all that was measured."""
         with open(f"{self.out}/predictions.json") as file:
             cases = json.load(file)
-        effects = sorted({effect for case in cases for effect in case["without"]})
+        effects = sorted({effect for case in cases for effect in case.get("without", {})})
         spans, peaks = {}, {}
         for name in {case["model"] for case in cases}:
             files = [f"{self.out}/measured/{name}.{rank}.jsonl" for rank in (0, 1)]
