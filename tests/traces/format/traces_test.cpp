@@ -150,11 +150,12 @@ TEST_SUITE("traces") {
     CHECK(shape == MatrixShape{MatrixKind::product, 1, 0, 6, 8});
     CHECK(shape.filled(480).rows == 5);  // 480 / (2 x 6 x 8)
     CHECK(parse(trace_json(t)).graph.kernels(OpId{0})[0].matrix == shape);
-    for (const std::string extents : {R"("columns": 6, "inner": 8)",
-                                      R"("count": 1, "rows": 5, "columns": 6, "inner": 8)"})
+    for (const std::string extents :
+         {R"("columns": 6, "inner": 8)", R"("count": 1, "rows": 5, "columns": 6, "inner": 8)"})
       CHECK(message<InputError>([&] {
               parse(R"({"format": "baechi-trace", "version": 1, "ops": [{"name": "a",
-                "kernels": [{"flops": 480, "matrix": {"kind": "product", )" + extents + "}}]}]}");
+                "kernels": [{"flops": 480, "matrix": {"kind": "product", )" +
+                    extents + "}}]}]}");
             }).ends_with("one is missing or 0: it follows from the flops"));
   }
 
