@@ -29,7 +29,7 @@ QUESTIONS = {
     "explain": [f"explain {TRACE} --placement placement.json {TWO}",
                 f"explain {TRACE} --placement placement.json {TIGHT}"],
     "trace info": [f"trace info {TRACE}"],
-    "list": ["list", "list placers"],
+    "list": ["list", "list placers m_etf"],
     "run": ["run slow_link --quiet --out rows"],
     "compare": ["compare rows"],
     "what-if": ["what-if what_if amp", "what-if what_if amp flash_attention"],
