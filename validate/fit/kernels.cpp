@@ -228,19 +228,19 @@ std::string fit_kernels(const std::string& folder) {
   for (const auto& [kind, gpu] : built_in_devices().devices) {
     if (gpu->processors == 0) continue;
     const std::string chip = same_chip(kind, of_products);
-    KindText products = measured_text(of_products, chip, "products"),
+    KindText gemms = measured_text(of_products, chip, "products"),
              heads = measured_text(of_attention, chip, "attention");
-    if (products.yaml.empty()) {
+    if (gemms.yaml.empty()) {
       const ProductNumbers best = as_best_product(rule.numbers, *gpu, folder);
       const bool is_rule = best.efficiency == rule.numbers.efficiency;
-      products.add("default", is_rule ? "*products" : numbers_yaml(best),
-                   fmt::format("{}: products by the rule for other GPUs, error {} on one left out",
-                               is_rule ? "unfitted" : "unfitted but for the best product, 1 row",
-                               percent_text(mean_error(rule))));
+      gemms.add("default", is_rule ? "*products" : numbers_yaml(best),
+                fmt::format("{}: products by the rule for other GPUs, error {} on one left out",
+                            is_rule ? "unfitted" : "unfitted but for the best product, 1 row",
+                            percent_text(mean_error(rule))));
       if (gpu->at(Precision::fp8).peak > FlopRate{})
-        products.add("fp8", "*products_fp8", "fp8 likewise");
+        gemms.add("fp8", "*products_fp8", "fp8 likewise");
     } else if (chip != kind) {
-      products.fitted = fmt::format("unfitted: numbers of {}", chip);
+      gemms.fitted = fmt::format("unfitted: numbers of {}", chip);
       heads.fitted.clear();
     }
     if (heads.yaml.empty())
@@ -257,8 +257,8 @@ std::string fit_kernels(const std::string& folder) {
         "  {}:\n    {}     products: {{\n       {}}},\n     attention: {{\n       {}}},\n"
         "     bandwidth_efficiency: {:.3g}, launch: {:.3g} us,\n     fitted: \"{}{}{}; {}\",\n     "
         "source: \"{}\"}}\n",
-        kind, data_sheet_yaml(*gpu), products.yaml, heads.yaml, pass.share, pass.launch,
-        products.fitted, heads.fitted.empty() ? "" : "; ", heads.fitted, passed, gpu->source);
+        kind, data_sheet_yaml(*gpu), gemms.yaml, heads.yaml, pass.share, pass.launch, gemms.fitted,
+        heads.fitted.empty() ? "" : "; ", heads.fitted, passed, gpu->source);
   }
   return text + "  # End\n";
 }
