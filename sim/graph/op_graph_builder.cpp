@@ -100,6 +100,12 @@ TensorId OpGraphBuilder::add_tensor(OpId producer, Bytes size, bool reference) {
   return tensors_.push_back({.size = size, .producer = producer, .reference = reference});
 }
 
+TensorId OpGraphBuilder::add_tensor(OpId producer, Bytes size, const Tensor& like) {
+  const TensorId made = add_tensor(producer, size, like.reference);
+  tensors_[made].fixed_size = like.fixed_size;
+  return made;
+}
+
 void OpGraphBuilder::set_transfer(TensorId tensor, Duration time) {
   while (transfers_.size() < tensors_.size()) transfers_.push_back(not_given);
   transfers_[tensor] = time;

@@ -155,12 +155,13 @@ struct Layer {
   OpWork input_gradient{};       ///< work of the gradients of the inputs
   OpWork variable_gradient{};    ///< work of the gradients of the variables
   std::vector<ValueId> saved{};  ///< inputs and outputs that the backward pass reads
-  Bytes kept{};                  ///< other bytes that it reads: statistics, masks, indices
-  Bytes workspace{};             ///< while the layer runs, and again while its backward op runs
-  bool in_place = false;         ///< its output may overwrite its first input
-  std::int64_t ranks = 0;        ///< of an all_reduce
-  bool sums_forward = false;     ///< of an all_reduce: of values; else of gradients
-  ModuleId module{};             ///< set by Model::add
+  Bytes kept{};                  ///< other numbers that it reads
+  Bytes kept_fixed{};  ///< the same of fixed size: masks, indices, statistics (Tensor::fixed_size)
+  Bytes workspace{};   ///< while the layer runs, and again while its backward op runs
+  bool in_place = false;      ///< its output may overwrite its first input
+  std::int64_t ranks = 0;     ///< of an all_reduce
+  bool sums_forward = false;  ///< of an all_reduce: of values; else of gradients
+  ModuleId module{};          ///< set by Model::add
 
   /// The work of y = x w, which is `count` products [rows, inner] x [inner, columns]. The backward
   /// pass is two products of equal size: dx = dy w, dw = x dy.

@@ -10,7 +10,7 @@ struct Unit {
   std::string name, kind;
   std::size_t first = 0, last = 0;
   OpId forward = no_op, backward = no_op;
-  std::optional<TensorId> kept{};     ///< what its backward op alone reads
+  std::vector<TensorId> kept{};       ///< what its backward op alone reads
   std::vector<TensorId> gradients{};  ///< of its outputs, one from each reader
 };
 
@@ -191,7 +191,7 @@ class ModuleGraph {
 
   void add_forward(Unit& unit) {
     const auto u = static_cast<std::size_t>(&unit - units_.data());
-    Bytes weights, kept;
+    Bytes weights, kept, masks;
     std::vector<ValueId> fed;  // values that it reads, also saved ones
     for (const LayerId l : layers(unit)) {
       const Layer& layer = model_.layer(l);
@@ -202,6 +202,7 @@ class ModuleGraph {
       }
       if (!options_.training || !is_differentiable(layer)) continue;
       kept += layer.kept;
+      masks += layer.kept_fixed;
       for (const ValueId v : layer.saved) {
         const bool repeated = std::ranges::find(fed, v) != fed.end();
         if (repeated || (uses_[v].writer != Use::no_unit && !inside(v, u))) continue;
@@ -229,7 +230,11 @@ class ModuleGraph {
               graph_.add_tensor(unit.forward, model_.value(v).size(), is_overwritten(v));
       }
     }
-    if (kept > Bytes{}) unit.kept = graph_.add_tensor(unit.forward, kept);
+    if (kept > Bytes{}) unit.kept.push_back(graph_.add_tensor(unit.forward, kept));
+    if (masks > Bytes{}) {
+      unit.kept.push_back(graph_.add_tensor(unit.forward, masks));
+      graph_.set_fixed_size(unit.kept.back());
+    }
   }
 
   bool sums(const Unit& unit) const {
@@ -311,7 +316,7 @@ class ModuleGraph {
     sum_over_ranks(unit, op, false);
     colocate(unit, op);
     for (const TensorId gradient : unit.gradients) graph_.add_edge(gradient, op);
-    if (unit.kept) graph_.add_edge(*unit.kept, op);
+    for (const TensorId kept : unit.kept) graph_.add_edge(kept, op);
     std::vector<ValueId> differentiated;
     for (const LayerId l : layers(unit)) {
       const Layer& layer = model_.layer(l);

@@ -35,8 +35,10 @@ struct Speedup {
 ///     half. Where forward ops hold all, the weights are as large as their gradients, if these are
 ///     tensors. Without master weights there is the half copy alone, and optimizer state takes
 ///     half.
-///   amp: the same with fp16, but gradients of weights stay in 32 bits (PyTorch's autocast).
+///   amp: the same with fp16, but gradients of weights stay in 32 bits (PyTorch's autocast), as
+///     they do with `gradients: whole`.
 ///   tf32: all bytes stay; only arithmetic is faster.
+/// Tensors of fixed size stay: masks, indices, 32-bit statistics.
 /// Source: Micikevicius et al., "Mixed precision training", ICLR 2018; the factors 3 and 2: Zhu et
 /// al., Daydream, ATC 2020.
 class MixedPrecision final : public Transform {
@@ -52,6 +54,11 @@ class MixedPrecision final : public Transform {
     speedup_.memory = o.get("memory_factor", speedup_.memory,
                             "the same of other ops; with tf32 these stay as they are", 1e-3);
     read_kinds(o);
+    whole_gradients_ =
+        o.get("gradients", std::vector<std::string>{"by_format", "whole"},
+              "of weights: in 32 bits with amp alone, or always, as Megatron-LM's with bf16") ==
+            "whole" ||
+        to_ == "amp";
     if (to_ == "tf32") speedup_.memory = 1.0;
     if (!halves()) master_weights_ = true;
     if (to_ == "amp" && !master_weights_)
@@ -71,7 +78,7 @@ class MixedPrecision final : public Transform {
       const bool same = stays[v];
       OpSpec spec = copy.spec(v);
       spec.persistent = persistent[v];
-      if (const Bytes whole = to_ == "amp" ? gradient_workspace(graph, v) : Bytes{};
+      if (const Bytes whole = whole_gradients_ ? gradient_workspace(graph, v) : Bytes{};
           !same && halves())
         spec.temporary = whole + half(spec.temporary - whole);
       const bool by_compute = computes[graph.op(v).kind];
@@ -82,7 +89,8 @@ class MixedPrecision final : public Transform {
       for (const TensorId t : graph.outputs(v)) {
         const Tensor& tensor = graph.tensor(t);
         if (tensor.control) continue;
-        const bool whole = same || !halves() || (to_ == "amp" && is_for_updates(graph, t));
+        const bool whole = !halves() || tensor.fixed_size || in_whole(graph, t, stays) ||
+                           (whole_gradients_ && is_for_updates(graph, t));
         tensors[t] = copy.add_tensor(t, made, whole ? tensor.size : half(tensor.size));
       }
     }
@@ -131,6 +139,21 @@ class MixedPrecision final : public Transform {
     }
     work.precision = precision_;
     return work;
+  }
+
+  /// Whether `t` is in 32 bits as its producer stays; a gradient: as the op stays whose output it
+  /// is the gradient of, since autograd casts gradients to the format of their values.
+  static bool in_whole(const OpGraph& graph, TensorId t, const IdVector<OpId, bool>& stays) {
+    const OpId made = graph.tensor(t).producer;
+    if (!stays[made] || graph.op(made).phase != Phase::backward) return stays[made];
+    bool of_value = false, whole = false;
+    for (const EdgeId e : graph.readers(t)) {
+      const OpId reader = graph.edge(e).dst;
+      if (graph.op(reader).phase != Phase::backward || graph.op(reader).forward == no_op) continue;
+      of_value = true;
+      whole |= stays[reader];
+    }
+    return whole || !of_value;
   }
 
   static bool is_for_updates(const OpGraph& graph, TensorId t) {
@@ -192,7 +215,7 @@ class MixedPrecision final : public Transform {
       const Bytes given = graph.op(v).persistent;
       const Phase phase = graph.op(v).phase;
       if (stays[v]) continue;
-      if (!master_weights_ || (phase == Phase::backward && to_ != "amp")) {
+      if (!master_weights_ || (phase == Phase::backward && !whole_gradients_)) {
         bytes[v] = half(given);
       } else if (phase == Phase::forward) {
         const OpId holds_master = one_kind || updates[v].empty() ? v : updates[v].front();
@@ -243,7 +266,7 @@ class MixedPrecision final : public Transform {
   std::string to_;
   Precision precision_{};
   KindWords except_;
-  bool master_weights_;
+  bool master_weights_, whole_gradients_ = false;
   Speedup speedup_;
   std::map<std::string, Speedup, std::less<>> kinds_;
 };

@@ -71,7 +71,7 @@ ValueId normalised(Model& model, LayerKind kind, std::string_view name, ValueId 
   l.input_gradient = {.flops = 8 * n, .traffic = 5 * in.size()};
   l.variable_gradient = {.flops = (shifted ? 3 : 2) * n, .traffic = 2 * in.size()};
   l.saved = {x};
-  l.kept = bytes_of(statistics * (n / in.shape.back()));
+  l.kept_fixed = bytes_of(statistics * (n / in.shape.back()));
   return finish(model, std::move(l), in.shape);
 }
 
@@ -283,7 +283,7 @@ ValueId attention(Model& model, std::string_view name, ValueId q, ValueId k, Val
                         .columns = per_head,
                         .inner = others};
     l.input_gradient.matrix = l.forward.matrix;
-    l.kept = bytes_of(n * o.heads * length);
+    l.kept_fixed = bytes_of(n * o.heads * length);
     const ValueId y = model.output(l, in);
     l.saved.push_back(y);
     model.add(std::move(l));
@@ -294,9 +294,11 @@ ValueId attention(Model& model, std::string_view name, ValueId q, ValueId k, Val
   l.forward.traffic += bytes_of(passes * scores);
   l.input_gradient.flops = 4 * l.multiply_adds + 6 * scores;
   l.input_gradient.traffic += bytes_of(passes * scores);
-  l.kept =
-      bytes_of(scores);  // probabilities; with dropout also the dropped ones and a mask of bytes
-  if (o.dropout) l.kept += bytes_of(scores) + Bytes{scores};
+  l.kept = bytes_of(scores);  // probabilities; with dropout also the dropped ones, and a mask
+  if (o.dropout) {
+    l.kept += bytes_of(scores);
+    l.kept_fixed = {scores};
+  }
   l.workspace = bytes_of(2 * scores);
   return finish(model, std::move(l), in);
 }

@@ -117,6 +117,46 @@ TEST_SUITE("precision") {
     CHECK(op(half, "conv/half").persistent == 0_B);
   }
 
+  TEST_CASE("gradients of weights stay in 32 bits where that is asked for") {
+    const OpGraph whole =
+        apply("precision", training(true), {{"to", "bf16"}, {"gradients", "whole"}}).graph;
+    CHECK(op(whole, "grad").persistent == 40_B);
+    CHECK(written(whole, "grad") == 40_B);
+    CHECK(written(whole, "conv") == 50_B);
+    CHECK(op(whole, "conv").persistent == 60_B);
+  }
+
+  TEST_CASE("masks, indices and 32-bit statistics keep their bytes") {
+    OpGraphBuilder b;
+    const OpId f = b.add_op({.name = "f", .kind = "Dropout"});
+    const OpId g = b.add_op({.name = "g", .kind = "Back", .phase = Phase::backward});
+    b.set_forward(g, f);
+    const TensorId mask = b.add_tensor(f, 7_B);
+    b.set_fixed_size(mask);
+    b.add_edge(mask, g);
+    const OpGraph half = apply("precision", std::move(b).build(), {{"to", "bf16"}}).graph;
+    CHECK(written(half, "f") == 7_B);
+    CHECK(half.tensor(*half.outputs(*half.find("f")).begin()).fixed_size);
+  }
+
+  // dense -> loss -> loss_grad -> dense_grad: the loss computes in 32 bits from logits in 16 bits.
+  TEST_CASE("a gradient has the format of the value that it is the gradient of") {
+    OpGraphBuilder b;
+    const OpId dense = b.add_op({.name = "dense"});
+    const OpId loss = b.add_op({.name = "loss", .kind = "Loss"});
+    const OpId loss_grad = b.add_op({.name = "loss_grad", .phase = Phase::backward});
+    const OpId dense_grad = b.add_op({.name = "dense_grad", .phase = Phase::backward});
+    b.set_forward(loss_grad, loss);
+    b.set_forward(dense_grad, dense);
+    b.add_edge(b.add_tensor(dense, 80_B), loss);
+    b.add_edge(b.add_tensor(loss, 80_B), loss_grad);  // what it keeps
+    b.add_edge(b.add_tensor(loss_grad, 80_B), dense_grad);
+    const OpGraph half = apply("precision", std::move(b).build(), {{"to", "bf16"}}).graph;
+    CHECK(written(half, "dense") == 40_B);
+    CHECK(written(half, "loss") == 80_B);
+    CHECK(written(half, "loss_grad") == 40_B);
+  }
+
   TEST_CASE("without master weights all is half and nothing is cast") {
     const OpGraph half =
         apply("precision", training(true), {{"to", "fp16"}, {"master_weights", "false"}}).graph;
