@@ -35,14 +35,21 @@ std::string torch_text(const TorchScore& score) {
                  fmt::format("{:.2f}", c.measured / 1e3),
                  fmt::format("{:+.1f} %{}", 100.0 * c.error(), c.counts ? "" : " (not counted)"),
                  share(c.noise)});
+  std::string effects;
+  for (const TorchEffect& effect : score.effects)
+    effects +=
+        fmt::format("without '{}': {} instead of {}, over the {} cases that it moves\n",
+                    effect.name, in_words(effect.without), in_words(effect.with), effect.cases);
   return columns.text() +
          fmt::format(
-             "\nerror: {}, over {} of {} cases (noise {})\nwithout transfers: {}\na link "
+             "\nerror: {}, over {} of {} cases (noise {}; recorded steps of one process "
+             "alone {})\nwithout transfers: {}\na link "
              "alone, as Baechi has it: {}\nregret of the way and cut predicted best: mean {}, "
              "worst {}; order (Spearman): {:.3f}\npeak memory of a process: {}, over {} peaks\n",
              in_words(score.errors), score.counting, score.cases.size(), share(score.noise),
-             in_words(score.no_transfers), in_words(score.baechi), share(score.regret),
-             share(score.worst_regret), score.order, in_words(score.of_peaks), score.peaks.size());
+             share(score.recorded_noise), in_words(score.no_transfers), in_words(score.baechi),
+             share(score.regret), share(score.worst_regret), score.order, in_words(score.of_peaks),
+             score.peaks.size());
 }
 
 Json to_json(const TorchErrors& errors) {
@@ -60,17 +67,25 @@ Json to_json(const TorchScore& score) {
                     {"error", c.error()},
                     {"noise", c.noise},
                     {"counts", c.counts}});
+  Json effects = Json::array();
+  for (const TorchEffect& effect : score.effects)
+    effects.push_back({{"effect", effect.name},
+                       {"cases", effect.cases},
+                       {"with", to_json(effect.with)},
+                       {"without", to_json(effect.without)}});
   return {{"median_error", score.errors.median},
           {"worst_error", score.errors.worst},
           {"cases", score.counting},
           {"not_counted", score.cases.size() - score.counting},
           {"noise", score.noise},
+          {"recorded_noise", score.recorded_noise},
           {"regret", score.regret},
           {"worst_regret", score.worst_regret},
           {"order", score.order},
           {"peaks", to_json(score.of_peaks)},
           {"no_transfers", to_json(score.no_transfers)},
           {"baechi", to_json(score.baechi)},
+          {"effects", std::move(effects)},
           {"rows", std::move(rows)}};
 }
 

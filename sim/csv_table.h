@@ -20,6 +20,8 @@ class CsvTable {
   /// The position of the first column of that name. Throws InputError if there is none.
   std::size_t column(std::string_view name) const;
   bool has(std::string_view name) const;
+  std::size_t num_columns() const { return header_.fields.size(); }
+  const std::string& name(std::size_t column) const { return header_.fields[column].text; }
 
   const std::string& text(std::size_t row, std::size_t column) const {
     return rows_[row].fields[column].text;

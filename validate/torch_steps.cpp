@@ -17,9 +17,22 @@ namespace {
 
 constexpr std::size_t most_bytes = std::size_t{64} << 20;
 
-std::vector<TorchCase> read_cases(const std::string& path) {
-  const CsvTable csv(read_small_file(path, most_bytes), path);
-  const auto at = [&](std::size_t row, const char* name, double least) {
+constexpr std::string_view without = "without_", microseconds = "_us";
+
+std::vector<TorchEffect> effects_of(const CsvTable& csv) {
+  std::vector<TorchEffect> effects;
+  for (std::size_t k = 0; k < csv.num_columns(); ++k) {
+    std::string_view column = csv.name(k);
+    if (!column.starts_with(without) || !column.ends_with(microseconds)) continue;
+    column.remove_prefix(without.size());
+    column.remove_suffix(microseconds.size());
+    effects.push_back({.name = std::string(column)});
+  }
+  return effects;
+}
+
+std::vector<TorchCase> read_cases(const CsvTable& csv, const std::vector<TorchEffect>& effects) {
+  const auto at = [&](std::size_t row, const std::string& name, double least) {
     return csv.number(row, csv.column(name), least);
   };
   std::vector<TorchCase> cases;
@@ -29,15 +42,20 @@ std::vector<TorchCase> read_cases(const std::string& path) {
       throw InputError(fmt::format("{}: counts is '{}', not yes or no",
                                    csv.where(row, csv.column("counts")), counts));
     constexpr double least_us = 1e-3;
-    cases.push_back({.model = csv.text(row, csv.column("model")),
-                     .way = csv.text(row, csv.column("way")),
-                     .cut = csv.text(row, csv.column("cut")),
-                     .predicted = at(row, "predicted_us", least_us),
-                     .measured = at(row, "measured_us", least_us),
-                     .noise = at(row, "noise", 0.0),
-                     .counts = counts == "yes",
-                     .no_transfers = at(row, "no_transfers_us", 0.0),
-                     .baechi = at(row, "baechi_us", 0.0)});
+    cases.push_back(
+        {.model = csv.text(row, csv.column("model")),
+         .way = csv.text(row, csv.column("way")),
+         .cut = csv.text(row, csv.column("cut")),
+         .predicted = at(row, "predicted_us", least_us),
+         .measured = at(row, "measured_us", least_us),
+         .noise = at(row, "noise", 0.0),
+         .counts = counts == "yes",
+         .recorded_noise = csv.has("recorded_noise") ? at(row, "recorded_noise", 0.0) : 0.0,
+         .no_transfers = at(row, "no_transfers_us", 0.0),
+         .baechi = at(row, "baechi_us", 0.0)});
+    for (const TorchEffect& effect : effects)
+      cases.back().without.push_back(
+          at(row, std::string(without) + effect.name + std::string(microseconds), 0.0));
   }
   return cases;
 }
@@ -68,6 +86,22 @@ double mean(const std::vector<double>& values) {
   return values.empty() ? 0.0 : sum / static_cast<double>(values.size());
 }
 
+/// What the effects are worth: errors with and without each, where it moves a prediction.
+void compare_effects(TorchScore& score) {
+  for (std::size_t k = 0; k < score.effects.size(); ++k) {
+    std::vector<double> with, otherwise;
+    for (const TorchCase& c : score.cases) {
+      if (!c.counts || c.without[k] == c.predicted) continue;
+      with.push_back(c.error());
+      otherwise.push_back(c.without[k] / c.measured - 1.0);
+    }
+    TorchEffect& effect = score.effects[k];
+    effect.cases = with.size();
+    effect.with = errors_of(std::move(with));
+    effect.without = errors_of(std::move(otherwise));
+  }
+}
+
 /// Regret and order within each model with two cases or more that count.
 void compare_ways(TorchScore& score) {
   std::map<std::string, std::vector<const TorchCase*>> models;
@@ -95,14 +129,17 @@ void compare_ways(TorchScore& score) {
 
 TorchScore score_torch(const std::string& folder) {
   const std::string path = folder + "/score.csv";
-  TorchScore score{.cases = read_cases(path), .peaks = read_peaks(folder + "/peaks.csv")};
-  std::vector<double> errors, no_transfers, baechi, noise, peaks;
+  const CsvTable csv(read_small_file(path, most_bytes), path);
+  TorchScore score{.peaks = read_peaks(folder + "/peaks.csv"), .effects = effects_of(csv)};
+  score.cases = read_cases(csv, score.effects);
+  std::vector<double> errors, no_transfers, baechi, noise, recorded, peaks;
   for (const TorchCase& c : score.cases) {
     if (!c.counts) continue;
     errors.push_back(c.error());
     no_transfers.push_back(c.no_transfers / c.measured - 1.0);
     baechi.push_back(c.baechi / c.measured - 1.0);
     noise.push_back(c.noise);
+    recorded.push_back(c.recorded_noise);
   }
   for (const TorchPeak& p : score.peaks) peaks.push_back(p.error());
   score.counting = errors.size();
@@ -116,6 +153,8 @@ TorchScore score_torch(const std::string& folder) {
   score.baechi = errors_of(std::move(baechi));
   score.of_peaks = errors_of(std::move(peaks));
   score.noise = errors_of(std::move(noise)).median;
+  score.recorded_noise = errors_of(std::move(recorded)).median;
+  compare_effects(score);
   compare_ways(score);
   return score;
 }

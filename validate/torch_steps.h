@@ -13,8 +13,10 @@ struct TorchCase {
   double predicted = 0.0, measured = 0.0;
   double noise = 0.0;  ///< how far its rounds lie apart, of the middle one
   bool counts = false;
-  double no_transfers = 0.0;  ///< what a model without transfers and without rules says
-  double baechi = 0.0;        ///< what a link alone says, as Baechi has it
+  double recorded_noise = 0.0;    ///< how far the middle half of the recorded steps lies apart
+  double no_transfers = 0.0;      ///< what a model without transfers and without rules says
+  double baechi = 0.0;            ///< what a link alone says, as Baechi has it
+  std::vector<double> without{};  ///< [TorchScore::effects] what is predicted without this effect
 
   double error() const { return predicted / measured - 1.0; }
 };
@@ -33,19 +35,28 @@ struct TorchErrors {
   double median = 0.0, worst = 0.0;
 };
 
+/// An effect that predictions know, over the cases that count and that it moves.
+struct TorchEffect {
+  std::string name{};  ///< "sends_after_passes"
+  std::size_t cases = 0;
+  TorchErrors with{}, without{};
+};
+
 /// Errors of the cases that count, and of all peaks.
 struct TorchScore {
   std::vector<TorchCase> cases{};
   std::vector<TorchPeak> peaks{};
+  std::vector<TorchEffect> effects{};
   std::size_t counting = 0;
   TorchErrors errors{}, no_transfers{}, baechi{}, of_peaks{};
-  double noise = 0.0;  ///< median
+  double noise = 0.0, recorded_noise = 0.0;  ///< medians
   /// Over models: how much slower the way and cut predicted best is than the best measured one.
   double regret = 0.0, worst_regret = 0.0;  ///< mean; the largest
   double order = 0.0;  ///< Spearman's correlation of predicted and measured, mean over models
 };
 
-/// Reads OUT/score.csv and OUT/peaks.csv, if that is there. Throws InputError with the place of
+/// Reads OUT/score.csv, whose columns without_EFFECT_us are effects, and OUT/peaks.csv, if that is
+/// there. Throws InputError with the place of
 /// what it cannot read, or if no case counts.
 TorchScore score_torch(const std::string& folder);
 

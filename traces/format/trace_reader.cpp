@@ -169,8 +169,9 @@ MatrixShape TraceReader::read_matrix(Json value) {
     extent = v.whole();
     if (extent > 0) --missing;
   });
-  if (missing > 1)
-    value.mistake("of 'count', 'rows', 'columns' and 'inner' at most one may be missing or 0");
+  if (shape.kind != MatrixKind::none && missing != 1)
+    value.mistake(
+        "of 'count', 'rows', 'columns' and 'inner' one is missing or 0: it follows from the flops");
   return shape;
 }
 

@@ -138,6 +138,7 @@ class Judge:
         """score.csv and peaks.csv of all that was measured."""
         with open(f"{self.out}/predictions.json") as file:
             cases = json.load(file)
+        effects = sorted({effect for case in cases for effect in case.get("without", {})})
         spans, peaks = {}, {}
         for name in {case["model"] for case in cases}:
             files = [f"{self.out}/measured/{name}.{rank}.jsonl" for rank in (0, 1)]
@@ -151,7 +152,8 @@ class Judge:
                 if key[1] == 0:
                     peaks[key[0]] = [l["peak"] for l in both]
         with open(f"{self.out}/score.csv", "w") as score, open(f"{self.out}/peaks.csv", "w") as memory:
-            score.write("model,way,cut,predicted_us,measured_us,noise,counts,no_transfers_us,baechi_us\n")
+            columns = "".join(f",without_{effect}_us" for effect in effects)
+            score.write(f"model,way,cut,predicted_us,measured_us,noise,counts,no_transfers_us,baechi_us,recorded_noise{columns}\n")
             memory.write("model,way,cut,rank,predicted_bytes,measured_bytes\n")
             for case in cases:
                 key = f"{case['model']},{case['way']},{case['cut']}"
@@ -162,7 +164,8 @@ class Judge:
                 noise = (max(rounds) - min(rounds)) / middle
                 counts = "yes" if noise <= 0.10 and len(rounds) > 1 else "no"
                 score.write(f"{key},{case['predicted_us']:.1f},{middle:.1f},{noise:.4f},{counts},"
-                            f"{case['no_transfers_us']:.1f},{case['baechi_us']:.1f}\n")  # fmt: skip
+                            f"{case['no_transfers_us']:.1f},{case['baechi_us']:.1f},{case['recorded_noise']:.4f}"
+                            + "".join(f",{case['without'][effect]:.1f}" for effect in effects) + "\n")  # fmt: skip
                 for rank, peak in enumerate(peaks.get(case["id"], [])):
                     if rank < len(case["peaks"]) and peak > 0:
                         memory.write(f"{key},{rank},{case['peaks'][rank]},{peak}\n")

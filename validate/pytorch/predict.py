@@ -5,6 +5,8 @@ import statistics
 import subprocess
 
 MICRO_BATCHES = (2, 4, 8)
+# What a prediction knows beyond Baechi's link, each in a plain word: `baechi validate torch` tells what it is worth.
+EFFECTS = ("sends_after_passes", "transfers_of_the_core", "copies_of_buckets", "sums_of_gradients", "a_busy_other_core")
 PLACERS = {"m_topo": "m_topo", "m_etf": "m_etf", "m_sct": "m_sct", "search": "local_search"}
 
 
@@ -92,7 +94,8 @@ class Predictor:
 
     def trace(self, case):
         """The step as a trace: where its file is, and its content. Of replicas: as recorded beside a busy core."""
-        name, batch, where = case["model"], case["batch"], "beside0" if case["way"] in ("all_reduce", "ddp", "zero1") else "recorded"
+        beside = case["way"] in ("all_reduce", "ddp", "zero1") and case.get("without") != "a_busy_other_core"
+        name, batch, where = case["model"], case["batch"], "beside0" if beside else "recorded"
         if (name, batch, where) not in self.traces:
             prefix, path = f"{self.folder}/{where}/{name}_{batch}", f"{self.folder}/predicted/{where}_{name}_{batch}.trace.json"
             with open(prefix + ".json") as file:
@@ -105,11 +108,11 @@ class Predictor:
 
     def scenario(self, case, rules=True, free=False):
         """The machine as a scenario. Without `rules`: as Baechi has it, a link and nothing else."""
-        m = self.machine
+        m, without = self.machine, case.get("without")
         link = {"bandwidth": "1000 GB/s", "latency": "0 us"} if free else {"bandwidth": f"{m.bandwidth:.4f} GB/s", "latency": f"{m.latency:.1f} us"}
         said = {"graph": {"import": self.trace(case)[0]},
                 "cluster": {"devices": {"count": 2, "memory": "64 GiB"}, "link": link, "collectives": {"model": "table", "file": m.table}},
-                "engine": {"transfers": "duplex", "queue": "program", "overlap": not rules} if rules or free else {},
+                "engine": {"transfers": "duplex", "queue": "program", "overlap": not rules or without == "transfers_of_the_core"} if rules or free else {},
                 "transforms": [], "placers": ["single"]}  # fmt: skip
         if "chunks" not in case:
             size = self.gradient_bytes(case)
@@ -117,6 +120,7 @@ class Predictor:
             mode = {"replicas": 2, "mode": {"all_reduce": "after", "ddp": "ddp", "zero1": "zero1"}[case["way"]]}
             if rules:
                 mode["send"] = "after" if flat else "beside"
+            if rules and without != "copies_of_buckets":
                 mode["fill"] = m.rate(size, "flatten" if flat else "fill")
                 mode["empty"] = m.rate(size, "unflatten" if flat else "empty")
             if free:
@@ -127,12 +131,19 @@ class Predictor:
             mode["stateless"] = True
             said["transforms"] = [{"data_parallel": mode}]
         elif rules:
-            said["transforms"] = ["send_after_pass"]
-            if case["micro_batches"] > 1:
+            said["transforms"] = ["send_after_pass"] if without != "sends_after_passes" else []
+            if case["micro_batches"] > 1 and without != "sums_of_gradients":
                 size, n = self.gradient_bytes(case) / 2, case["micro_batches"]
                 rate = size / 1e3 / m.copy_us("add", size) * n / (n - 1)  # the first micro-batch adds nothing
                 said["transforms"].append({"accumulate": {"rate": f"{rate:.4f} GB/s"}})
         return said
+
+    def recorded_noise(self, case):
+        """How far the middle half of the recording's steps lies apart: what one process alone does on this machine."""
+        name, batch, where = case["model"], case["batch"], "beside0" if case["way"] in ("all_reduce", "ddp", "zero1") else "recorded"
+        with open(f"{self.folder}/{where}/{name}_{batch}.json") as file:
+            low, middle, high = statistics.quantiles(json.load(file)["all"], n=4)
+        return (high - low) / middle
 
     def gradient_bytes(self, case):
         _, trace = self.trace(case)
@@ -230,4 +241,6 @@ class Predictor:
         peaks = [stage["peak_bytes"] for stage in stages]
         return dict(case, predicted_us=answer["pipeline"]["time_us"] if streams else answer["step_time_us"],
                     peaks=peaks if "chunks" in case else peaks[:1] * 2,
+                    recorded_noise=self.recorded_noise(case),
+                    without={effect: self.step_us(dict(case, without=effect)) for effect in EFFECTS},
                     no_transfers_us=self.step_us(case, rules=False, free=True), baechi_us=self.step_us(case, rules=False))  # fmt: skip
