@@ -48,17 +48,17 @@ class MixedPrecision final : public Transform {
         except_(KindWords::read(o, "except", {"norm", "softmax", "loss"},
                                 "kinds of ops that stay in 32 bits")),
         master_weights_(o.get("master_weights", true,
-                              "the update changes 32-bit weights, and each step casts them")) {
+                              "the update changes 32-bit weights, and each step casts them")),
+        whole_gradients_(
+            o.get("gradients", std::vector<std::string>{"by_format", "whole"},
+                  "of weights: in 32 bits with amp alone, or always, as Megatron-LM's with bf16") ==
+            "whole") {
+    if (to_ == "amp") whole_gradients_ = true;
     speedup_.compute = o.get("compute_factor", speedup_.compute,
                              "measured times of ops bound by arithmetic are divided by this", 1e-3);
     speedup_.memory = o.get("memory_factor", speedup_.memory,
                             "the same of other ops; with tf32 these stay as they are", 1e-3);
     read_kinds(o);
-    whole_gradients_ =
-        o.get("gradients", std::vector<std::string>{"by_format", "whole"},
-              "of weights: in 32 bits with amp alone, or always, as Megatron-LM's with bf16") ==
-            "whole" ||
-        to_ == "amp";
     if (to_ == "tf32") speedup_.memory = 1.0;
     if (!halves()) master_weights_ = true;
     if (to_ == "amp" && !master_weights_)
@@ -266,7 +266,7 @@ class MixedPrecision final : public Transform {
   std::string to_;
   Precision precision_{};
   KindWords except_;
-  bool master_weights_, whole_gradients_ = false;
+  bool master_weights_, whole_gradients_;
   Speedup speedup_;
   std::map<std::string, Speedup, std::less<>> kinds_;
 };
