@@ -8,44 +8,68 @@ namespace {
 struct Gpt {
   std::int64_t batch = 0, length = 0, layers = 0, hidden = 0, heads = 0, words = 0;
   std::int64_t positions = 1024;
-  std::int64_t tensor = 1;  ///< ranks of tensor parallelism
-  bool tied = true;         ///< the logits' weights are the embeddings
+  Ranks ranks{};
+  bool tied = true;  ///< the logits' weights are the embeddings
   LossKernels loss = LossKernels::fused;
+  Attention core{.dropout = true};
 };
+
+/// What the ranks of a part read: where they share tokens, they normalise theirs and gather all.
+ValueId gathered_input(Model& model, const Gpt& s, const std::string& part, std::string_view norm,
+                       ValueId x) {
+  if (s.ranks.sequence) {
+    const auto module = model.module(part + "_in", "GPT2Input");
+    x = layer_norm(model, norm, x);
+  }
+  return split_to_ranks(model, part + "/split", x, s.ranks);
+}
 
 /// The heads, and the inner features, are divided by the ranks; normalisation, dropout and
 /// residuals run on each rank.
 ValueId attention_block(Model& model, const Gpt& s, ValueId x) {
-  const std::int64_t width = s.hidden / s.tensor;
-  const ValueId split = split_to_ranks(model, "attn/split", x, s.tensor);
-  ValueId y{};
+  const std::int64_t width = s.hidden / s.ranks.tensor;
+  const ValueId split = gathered_input(model, s, "attn", "ln_1", x);
+  ValueId y{}, q{}, k{}, v{};
+  const auto project = [&] {
+    const ValueId normal = s.ranks.sequence ? split : layer_norm(model, "ln_1", split);
+    // One product for all three, in c_attn of the original; its columns are q, k and v.
+    q = dense(model, "c_attn/q", normal, width);
+    k = dense(model, "c_attn/k", normal, width);
+    v = dense(model, "c_attn/v", normal, width);
+  };
+  if (s.ranks.context > 1) {
+    {
+      const auto module = model.module("qkv", "GPT2Attention");
+      project();
+    }
+    k = gather_context(model, "all_k", k, s.ranks);
+    v = gather_context(model, "all_v", v, s.ranks);
+  }
   {
     const auto module = model.module("attn", "GPT2Attention");
-    const ValueId normal = layer_norm(model, "ln_1", split);
-    // One product for all three, in c_attn of the original; its columns are q, k and v.
-    const ValueId q = dense(model, "c_attn/q", normal, width);
-    const ValueId k = dense(model, "c_attn/k", normal, width);
-    const ValueId v = dense(model, "c_attn/v", normal, width);
-    y = attention(model, "core", q, k, v, {.heads = s.heads / s.tensor, .dropout = true});
+    if (s.ranks.context == 1) project();
+    Attention core = s.core;
+    core.heads = s.heads / s.ranks.tensor;
+    y = attention(model, "core", q, k, v, core);
     y = dense(model, "c_proj", y, s.hidden);
-    if (s.tensor == 1) return add(model, "residual", dropout(model, "dropout", y), x);
+    if (s.ranks.tensor == 1) return add(model, "residual", dropout(model, "dropout", y), x);
   }
-  y = sum_of_ranks(model, "attn/sum", y, s.tensor);
+  y = sum_of_ranks(model, "attn/sum", y, s.ranks);
   const auto module = model.module("attn_out", "GPT2Residual");
   return add(model, "residual", dropout(model, "dropout", y), x);
 }
 
 ValueId feed_forward_block(Model& model, const Gpt& s, ValueId x) {
-  const ValueId split = split_to_ranks(model, "mlp/split", x, s.tensor);
+  const ValueId split = gathered_input(model, s, "mlp", "ln_2", x);
   ValueId y{};
   {
     const auto module = model.module("mlp", "GPT2MLP");
-    const ValueId normal = layer_norm(model, "ln_2", split);
-    y = gelu(model, "gelu", dense(model, "c_fc", normal, 4 * s.hidden / s.tensor));
+    const ValueId normal = s.ranks.sequence ? split : layer_norm(model, "ln_2", split);
+    y = gelu(model, "gelu", dense(model, "c_fc", normal, 4 * s.hidden / s.ranks.tensor));
     y = dense(model, "c_proj", y, s.hidden);
-    if (s.tensor == 1) return add(model, "residual", dropout(model, "dropout", y), x);
+    if (s.ranks.tensor == 1) return add(model, "residual", dropout(model, "dropout", y), x);
   }
-  y = sum_of_ranks(model, "mlp/sum", y, s.tensor);
+  y = sum_of_ranks(model, "mlp/sum", y, s.ranks);
   const auto module = model.module("mlp_out", "GPT2Residual");
   return add(model, "residual", dropout(model, "dropout", y), x);
 }
@@ -54,40 +78,43 @@ ValueId feed_forward_block(Model& model, const Gpt& s, ValueId x) {
 /// leaves out that the ranks add up a few numbers per token.
 Model gpt(const Gpt& s, const std::string& name) {
   Model model(name, s.batch);
-  const std::int64_t words = s.words / s.tensor;
+  const std::int64_t words = s.words / s.ranks.tensor;
+  const Shape tokens{s.batch, s.length / s.ranks.context};
   VariableId table{};
   ValueId x{};
-  if (s.tensor == 1) {
+  if (s.ranks.tensor == 1) {
     const auto module = model.module("embeddings", "GPT2Embeddings");
     table = model.variable("wte", {words, s.hidden}, Initializer::truncated_normal);
     const VariableId positions =
         model.variable("wpe", {s.positions, s.hidden}, Initializer::truncated_normal);
-    x = embedding(model, "words", model.input("input_ids", {s.batch, s.length}), table);
+    x = embedding(model, "words", model.input("input_ids", tokens), table);
     x = dropout(model, "dropout", add_positions(model, "positions", x, positions));
   } else {
     const auto scope = model.scope("embeddings");
     table = model.variable("wte", {words, s.hidden}, Initializer::truncated_normal);
     const VariableId positions =
         model.variable("wpe", {s.positions, s.hidden}, Initializer::truncated_normal);
-    x = embedding(model, "words", model.input("input_ids", {s.batch, s.length}), table);
-    x = sum_of_ranks(model, "sum", x, s.tensor);
+    x = embedding(model, "words", model.input("input_ids", tokens), table);
+    x = sum_of_ranks(model, "sum", x, s.ranks);
     x = dropout(model, "dropout", add_positions(model, "positions", x, positions));
   }
   for (std::int64_t i = 0; i < s.layers; ++i) {
     const auto layer = model.scope(fmt::format("h_{}", i));
     x = feed_forward_block(model, s, attention_block(model, s, x));
   }
-  x = split_to_ranks(model, "head_split", layer_norm(model, "ln_f", x), s.tensor);
+  x = split_to_ranks(model, "head_split", layer_norm(model, "ln_f", x), s.ranks);
   const ValueId logits =
       s.tied ? tied_logits(model, "lm_head", x, table) : dense(model, "lm_head", x, words, false);
-  loss(model, "loss", logits, model.input("labels", {s.batch, s.length}), s.loss);
+  loss(model, "loss", logits, model.input("labels", tokens), s.loss);
   return model;
 }
 
-void read_sizes(Options& options, Gpt& s) {
+void read_sizes(Options& options, const Expansion& e, Gpt& s) {
+  s.core = read_attention(options, e, s.core);
   s.words = read_extent(options, "vocabulary", 50'257, "tokens there are");
-  s.tensor = read_ranks(
+  s.ranks.tensor = read_ranks(
       options, {{"heads", s.heads}, {"features", s.hidden}, {"tokens of the vocabulary", s.words}});
+  s.ranks = read_token_ranks(options, e, s.ranks.tensor, s.length);
   if (options.get("loss", std::vector<std::string>{"fused", "separate"},
                   "kernels of the loss: few, as PyTorch's, or one for each of its operations, as "
                   "Megatron-LM's") == "separate")
@@ -111,7 +138,7 @@ Trace make_gpt2(Options& options) {
   if (size == "xl") s = {.batch = e.batch, .layers = 48, .hidden = 1600};
   s.heads = s.hidden / 64;
   s.length = read_extent(options, "length", 1024, "tokens of a sample", 1024);
-  read_sizes(options, s);
+  read_sizes(options, e, s);
   options.finish();
   return expand(gpt(s, fmt::format("gpt2-{}-l{}", size, s.length)), e);
 }
@@ -125,12 +152,12 @@ Trace make_gpt(Options& options) {
   s.length = read_extent(options, "length", 1024, "tokens of a sample", 1'000'000);
   s.positions = s.length;
   s.tied = options.get("tied", true, "the logits' weights are the words' embeddings");
-  read_sizes(options, s);
+  read_sizes(options, e, s);
   if (s.hidden % s.heads != 0)
     options.mistake("heads", fmt::format("{} features cannot be divided by {}", s.hidden, s.heads));
   options.finish();
-  return expand(gpt(s, fmt::format("gpt-{}x{}-l{}-t{}", s.layers, s.hidden, s.length, s.tensor)),
-                e);
+  return expand(
+      gpt(s, fmt::format("gpt-{}x{}-l{}-t{}", s.layers, s.hidden, s.length, s.ranks.tensor)), e);
 }
 
 }  // namespace baechi::generate
