@@ -11,6 +11,7 @@
 #include "sim/transform/graph_copy.h"
 #include "sim/transform/kind_words.h"
 #include "sim/transform/training/gradients.h"
+#include "sim/transform/training/segments.h"
 
 namespace baechi {
 namespace {
@@ -37,14 +38,19 @@ struct Speedup {
 ///     half.
 ///   amp: the same with fp16, but gradients of weights stay in 32 bits (PyTorch's autocast), as
 ///     they do with `gradients: whole`.
+///   fp8, mxfp8, nvfp4: bf16, in which products of layers compute in 8 or 4 bits: ops whose names
+///     have a part with a number (layer_of). Attention, embeddings and the head stay in 16 bits,
+///     and so do all bytes: an 8-bit copy of the weights by rows and another by columns take as
+///     many.
 ///   tf32: all bytes stay; only arithmetic is faster.
 /// Tensors of fixed size stay: masks, indices, 32-bit statistics.
 /// Source: Micikevicius et al., "Mixed precision training", ICLR 2018; the factors 3 and 2: Zhu et
-/// al., Daydream, ATC 2020.
+/// al., Daydream, ATC 2020; 8 bits: Micikevicius et al., "FP8 formats for deep learning", 2022.
 class MixedPrecision final : public Transform {
  public:
   explicit MixedPrecision(Options& o)
-      : to_(o.get("to", {"amp", "fp16", "bf16", "tf32"}, "the number format of most ops")),
+      : to_(o.get("to", {"amp", "fp16", "bf16", "tf32", "fp8", "mxfp8", "nvfp4"},
+                  "the number format of most ops; the last three are of products in layers")),
         except_(KindWords::read(o, "except", {"norm", "softmax", "loss"},
                                 "kinds of ops that stay in 32 bits")),
         master_weights_(o.get("master_weights", true,
@@ -63,7 +69,11 @@ class MixedPrecision final : public Transform {
     if (!halves()) master_weights_ = true;
     if (to_ == "amp" && !master_weights_)
       o.mistake("master_weights", "amp keeps 32-bit weights; without them it is fp16 or bf16");
-    precision_ = to_ == "amp" ? Precision::fp16 : *parse<Precision>(to_);
+    const bool eight = to_ == "fp8" || to_ == "mxfp8", four = to_ == "nvfp4";
+    precision_ = eight || four  ? Precision::bf16
+                 : to_ == "amp" ? Precision::fp16
+                                : *parse<Precision>(to_);
+    in_layers_ = eight ? Precision::fp8 : four ? Precision::fp4 : precision_;
   }
 
   Transformed apply(const OpGraph& graph) const override {
@@ -85,7 +95,8 @@ class MixedPrecision final : public Transform {
       const OpId made = copy.add(v, spec, [&](Duration time, std::size_t kind) {
         return same ? time : shorter(time, by_compute, graph, kind);
       });
-      copy.add_kernels(v, made, [&](OpWork work) { return same ? work : changed(work); });
+      const bool in_layer = !layer_of(graph.name(v)).empty();
+      copy.add_kernels(v, made, [&](OpWork work) { return same ? work : changed(work, in_layer); });
       for (const TensorId t : graph.outputs(v)) {
         const Tensor& tensor = graph.tensor(t);
         if (tensor.control) continue;
@@ -131,13 +142,14 @@ class MixedPrecision final : public Transform {
   }
 
   /// Kernels that a recording already has in half precision stay.
-  OpWork changed(OpWork work) const {
+  OpWork changed(OpWork work, bool in_layer) const {
     if (work.precision == Precision::fp16 || work.precision == Precision::bf16) return work;
     if (halves()) {
       work.traffic = half(work.traffic);
       work.weights = half(work.weights);
     }
-    work.precision = precision_;
+    const bool product = in_layer && work.matrix.kind == MatrixKind::product;
+    work.precision = product ? in_layers_ : precision_;
     return work;
   }
 
@@ -264,7 +276,7 @@ class MixedPrecision final : public Transform {
   }
 
   std::string to_;
-  Precision precision_{};
+  Precision precision_{}, in_layers_{};
   KindWords except_;
   bool master_weights_, whole_gradients_;
   Speedup speedup_;

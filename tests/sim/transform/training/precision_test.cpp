@@ -53,6 +53,31 @@ Bytes written(const OpGraph& graph, std::string_view name) {
 }  // namespace
 
 TEST_SUITE("precision") {
+  TEST_CASE("fp8 and nvfp4: products of layers in 8 or 4 bits, all else as bf16") {
+    OpGraphBuilder b;
+    const OpId layer = b.add_op({.name = "h_0/mlp", .kind = "MLP", .persistent = 40_B});
+    const OpId head = b.add_op({.name = "head", .kind = "Linear"});
+    const MatrixShape product{MatrixKind::product, 1, 0, 5, 10},
+        attention{MatrixKind::attention, 0, 5, 5, 5};
+    for (const MatrixShape& shape : {product, attention, MatrixShape{}})
+      b.add_kernel(layer, {.flops = 1000, .traffic = 100_B, .matrix = shape});
+    b.add_kernel(head, {.flops = 1000, .traffic = 100_B, .matrix = product});
+    b.add_edge(b.add_tensor(layer, 60_B), head);
+    const OpGraph whole = std::move(b).build();
+    for (const auto& [word, narrow] :
+         {std::pair{"fp8", Precision::fp8}, {"mxfp8", Precision::fp8}, {"nvfp4", Precision::fp4}}) {
+      CAPTURE(word);
+      const OpGraph made = apply("precision", whole, {{"to", word}}).graph;
+      const auto kernels = made.kernels(*made.find("h_0/mlp"));
+      CHECK(kernels[0].precision == narrow);
+      CHECK(kernels[1].precision == Precision::bf16);
+      CHECK(kernels[2].precision == Precision::bf16);
+      CHECK(work(made, "head").precision == Precision::bf16);
+      CHECK(written(made, "h_0/mlp") == 30_B);
+      CHECK(op(made, "h_0/mlp").persistent == 60_B);  // nothing updates it: 20 and the master 40
+    }
+  }
+
   TEST_CASE("fp16: half of activations and gradients, a half copy of weights and its cast") {
     const OpGraph half = apply("precision", training(true), {{"to", "fp16"}}).graph;
     CHECK(work(half, "conv") ==
