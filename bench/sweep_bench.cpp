@@ -5,53 +5,16 @@
 
 #include <filesystem>
 
-#include "scenarios/read/load.h"
-#include "scenarios/run/resumable_run.h"
-#include "scenarios/run/runner.h"
+#include "bench/point_sweep.h"
 #include "sim/engine/simulation.h"
 
 namespace baechi::bench {
 namespace {
 
-Sweep sweep_of(const std::string& text) {
-  Mistakes mistakes;
-  std::vector<ScenarioFile> files;
-  files.push_back(parse_scenario(text, "sweep.yaml", {}, mistakes));
-  Sweep sweep = make_sweep(std::move(files), 2, mistakes);
-  mistakes.throw_if_any();
-  return sweep;
-}
-
-std::string scenario(std::int64_t ops, std::string_view placers, std::string_view sweep) {
-  return fmt::format(R"(
-name: sweep
-graph: {{generate: layered, ops: {}}}
-cluster:
-  devices: {{count: 4, memory: 64 GiB}}
-  link: {{bandwidth: 12 GB/s, latency: 5 us}}
-placers: [{}]
-sweep: {{{}}}
-)",
-                     ops, placers, sweep);
-}
-
 std::string seeds(int count) {
   std::string list;
   for (int i = 0; i < count; ++i) list += fmt::format("{}{}", i == 0 ? "" : ", ", i);
   return fmt::format("seeds: [{}]\n", list);
-}
-
-/// A scenario with `points` points: 100 bandwidths for each of points / 100 memory fractions.
-std::string many_points(std::int64_t points) {
-  std::string fractions, bandwidths;
-  const std::int64_t num_fractions = points / 100;
-  for (std::int64_t i = 1; i <= num_fractions; ++i)
-    fractions += fmt::format("{}{:.4f}", i == 1 ? "" : ", ",
-                             static_cast<double>(i) / static_cast<double>(num_fractions));
-  for (int i = 1; i <= 100; ++i) bandwidths += fmt::format("{}{} GB/s", i == 1 ? "" : ", ", i);
-  return scenario(100, "m_topo",
-                  fmt::format("cluster.memory_fraction: [{}], cluster.link.bandwidth: [{}]",
-                              fractions, bandwidths));
 }
 
 }  // namespace
@@ -73,7 +36,7 @@ static void sweep(benchmark::State& state) {
 }
 BENCHMARK(sweep)->Arg(600)->Arg(1000)->Arg(10000)->Unit(benchmark::kMillisecond)->UseRealTime();
 
-/// A whole `baechi run` of a 100-op graph with m_topo: reading, running, writing to a folder.
+/// A whole `baechi run` of a 100-op graph with m_topo.
 /// Arguments: (points, threads). An item is a point. peak_MiB is the peak of the whole process so
 /// far, so sweeps with fewer points come first.
 static void sweep_to_files(benchmark::State& state) {
@@ -81,12 +44,7 @@ static void sweep_to_files(benchmark::State& state) {
   const auto threads = static_cast<std::size_t>(state.range(1));
   const std::string folder =
       (std::filesystem::temp_directory_path() / fmt::format("baechi-bench-{}", getpid())).string();
-  for (auto _ : state) {
-    const Sweep sweep = sweep_of(text);
-    ResumableRun run(folder, sweep, all_runs(sweep), false);
-    run.run(all_runs(sweep), {.threads = threads});
-    run.finish({.threads = threads});
-  }
+  for (auto _ : state) run_to_files(text, folder, threads);  // NOLINT(clang-analyzer-deadcode.*)
   std::filesystem::remove_all(folder);
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);

@@ -82,11 +82,12 @@ bool TopoMemory::fits(UnitId u, DeviceId d, Bytes room) const {
 }
 
 void TopoMemory::put(UnitId u, DeviceId d) {
+  kept_[d] += needs_[u].kept;
+  if (!copies_count_) return;
   for (const Copy& c : new_copies(u, d)) {
     kept_[c.to] += graph_.tensor(c.tensor).copied();
     copied_[index(c.tensor) * kept_.size() + index(c.to)] = true;
   }
-  kept_[d] += needs_[u].kept;
   workspace_[d] = std::max(workspace_[d], needs_[u].workspace);
   for (const OpId v : units_.members(u)) device_[v] = d;
 }

@@ -13,6 +13,7 @@ namespace baechi {
 ColocationUnits::ColocationUnits(const OpGraph& graph) : unit_(graph.num_ops()) {
   constexpr UnitId none{~std::uint32_t{0}};
   IdVector<GroupId, UnitId> of_group(graph.num_groups() + 1, none);
+  needs_.reserve(graph.num_ops());
   for (const OpId v : graph.ops()) {
     const Op& op = graph.op(v);
     UnitId unit = op.group == no_group ? none : of_group[op.group];

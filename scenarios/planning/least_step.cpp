@@ -2,7 +2,7 @@
 #include <array>
 #include <map>
 #include <optional>
-#include <set>
+#include <vector>
 
 #include "scenarios/planning/plan_search.h"
 #include "sim/cluster/collectives.h"
@@ -14,6 +14,7 @@ namespace {
 struct PassTimes {
   std::array<Duration, 3> path{};
   std::map<LaneKind, std::array<Duration, 3>> lanes{};  // kernels, collectives, launches
+  std::map<LaneKind, std::array<Duration, 3>> ahead{};  // and what runs ahead of its pass
   std::array<std::optional<Duration>, 3> sent{};        // when the pass of another stage may begin
   Duration last{};  // longest path through the backward pass and the update together
 
@@ -41,16 +42,19 @@ bool runs_ahead(const ParallelStep& step, OpId v) {
          });
 }
 
-/// The stages in their order. `all`: also what runs ahead of its pass, which paths then do not
-/// bound.
-std::map<DeviceId, PassTimes> times_of(const ParallelStep& step, IdVector<OpId, Duration> times,
-                                       bool all) {
+/// The stages in their order.
+std::map<DeviceId, PassTimes> times_of(const ParallelStep& step, IdVector<OpId, Duration> times) {
   const OpGraph& graph = step.graph();
-  for (const Collective& c : graph.collectives())
-    if (all || c.kind != CollectiveKind::all_gather || !runs_ahead(step, c.first))
-      times[c.first] =
-          step.cluster().collectives().time(c, std::array{step.device()[c.first]}, step.cluster());
   std::map<DeviceId, PassTimes> stages;
+  for (const Collective& c : graph.collectives()) {
+    const DeviceId d = step.device()[c.first];
+    const Duration time = step.cluster().collectives().time(c, std::array{d}, step.cluster());
+    if (c.kind != CollectiveKind::all_gather || !runs_ahead(step, c.first))
+      times[c.first] = time;
+    else
+      stages[d].ahead[graph.lane(c.first)][static_cast<std::size_t>(graph.op(c.first).phase)] +=
+          time;
+  }
   IdVector<OpId, Duration> end(graph.num_ops(), Duration{}), last = end;
   for (const OpId v : graph.ops()) {
     const Op& op = graph.op(v);
@@ -67,12 +71,10 @@ std::map<DeviceId, PassTimes> times_of(const ParallelStep& step, IdVector<OpId, 
       const OpId reader = graph.edge(e).dst;
       return graph.op(reader).phase == op.phase && step.device()[reader] != step.device()[v];
     });
-    auto& sent = stages[step.device()[v]].sent[of];
-    if (sends) sent = std::min(sent.value_or(end[v]), end[v]);
     PassTimes& stage = stages[step.device()[v]];
-    const auto phase = static_cast<std::size_t>(op.phase);
-    stage.path[phase] = std::max(stage.path[phase], end[v]);
-    stage.lanes[op.lane][phase] += times[v];
+    if (sends) stage.sent[of] = std::min(stage.sent[of].value_or(end[v]), end[v]);
+    stage.path[of] = std::max(stage.path[of], end[v]);
+    stage.lanes[op.lane][of] += times[v];
     if (op.phase == Phase::forward) continue;
     last[v] = since_backward + times[v];
     stage.last = std::max(stage.last, last[v]);
@@ -90,17 +92,21 @@ struct StageBytes {
 /// first.
 void add_kept(const OpGraph& graph, const IdVector<OpId, DeviceId>& device, OpId v,
               std::map<DeviceId, StageBytes>& stages) {
+  std::vector<DeviceId> forward, backward;  // where an output is needed
   for (const TensorId t : graph.outputs(v)) {
-    std::set<DeviceId> forward, backward;  // where it is needed
-    if (graph.op(v).phase == Phase::forward) forward.insert(device[v]);
+    forward.clear(), backward.clear();
+    if (graph.op(v).phase == Phase::forward) forward.push_back(device[v]);
     for (const EdgeId e : graph.readers(t)) {
       const OpId reader = graph.edge(e).dst;
-      if (graph.op(reader).phase == Phase::forward) forward.insert(device[reader]);
-      if (graph.op(reader).phase == Phase::backward) backward.insert(device[reader]);
+      if (graph.op(reader).phase == Phase::forward) forward.push_back(device[reader]);
+      if (graph.op(reader).phase == Phase::backward) backward.push_back(device[reader]);
     }
+    std::ranges::sort(backward);
+    backward.erase(std::ranges::unique(backward).begin(), backward.end());
     const Tensor& tensor = graph.tensor(t);
     for (const DeviceId d : backward)
-      if (forward.contains(d)) stages[d].kept += d == device[v] ? tensor.held() : tensor.copied();
+      if (std::ranges::find(forward, d) != forward.end())
+        stages[d].kept += d == device[v] ? tensor.held() : tensor.copied();
   }
 }
 
@@ -139,14 +145,15 @@ Bytes least_memory(const OpGraph& rank, const TrainingJob& job, const ParallelPl
 }
 
 Duration least_step(const ParallelStep& step, const DeviceModel& gpu) {
-  const IdVector<OpId, Duration> times = step.times(gpu);
-  const auto all = times_of(step, times, true);
   Duration forward{}, tail{}, least{};
-  for (const auto& [device, lanes] : all)
-    for (const auto& [lane, sums] : lanes.lanes)
+  for (const auto& [device, stage] : times_of(step, step.times(gpu))) {
+    for (auto [lane, sums] : stage.lanes) {
+      const auto ahead = stage.ahead.find(lane);
+      for (std::size_t i = 0; ahead != stage.ahead.end() && i < sums.size(); ++i)
+        sums[i] += ahead->second[i];
       least = std::max(least, step.micro_batches() * (sums[0] + sums[1]) + sums[2]);
-  if (!step.plain()) return least;
-  for (const auto& [device, stage] : times_of(step, times, false)) {
+    }
+    if (!step.plain()) continue;
     const Duration f = stage.pass(Phase::forward), b = stage.pass(Phase::backward);
     // From the start of the stage's last backward pass: its own end, or that of the stages before.
     tail = std::max(stage.end(), stage.sent[std::size_t{1}].value_or(Duration{}) + tail);

@@ -86,19 +86,15 @@ Json table_data(const ResultTable& table) {
       status.push_back(run == nullptr ? -1 : static_cast<int>(run->status));
     }
     rows.push_back({{"name", row.name},
-                    {"value", value},
-                    {"peak", peak},
-                    {"parts", parts},
-                    {"status", status}});
+                    {"value", std::move(value)},
+                    {"peak", std::move(peak)},
+                    {"parts", std::move(parts)},
+                    {"status", std::move(status)}});
   }
-  return {{"axes", table.axes},
-          {"figure", table.figure()},
-          {"peaks", table.has_peaks()},
-          {"columns", table.columns},
-          {"scales", scales_data(table)},
-          {"bounds", bounds},
-          {"memory", memory},
-          {"rows", rows}};
+  return {{"axes", table.axes},           {"figure", table.figure()},
+          {"peaks", table.has_peaks()},   {"columns", table.columns},
+          {"scales", scales_data(table)}, {"bounds", std::move(bounds)},
+          {"memory", std::move(memory)},  {"rows", std::move(rows)}};
 }
 
 std::vector<std::string_view> lines_of(std::string_view text) {
@@ -122,7 +118,7 @@ class Steps {
       for (const ResultTable::Row& row : table.rows) {
         const RunResult* run = row.cells[c];
         if (run == nullptr || run->picture.empty()) continue;
-        const Json picture = Json::parse(run->picture);
+        Json picture = Json::parse(run->picture);
         bool grouped = false;
         if (const auto path = picture.find("path"); path != picture.end())
           for (std::size_t i = 2; i < path->size(); i += 6) need_name(table.graph, (*path)[i]);
@@ -137,7 +133,7 @@ class Steps {
         steps[fmt::format("{}", run->id)] = {
             {"graph", run->graph}, {"title", fmt::format("{}, {}", row.name, point)},
             {"point", point},      {"placer", row.name},
-            {"grouped", grouped},  {"picture", picture}};
+            {"grouped", grouped},  {"picture", std::move(picture)}};
       }
     }
   }

@@ -1,6 +1,6 @@
 #include "scenarios/results/columns.h"
 
-#include <fmt/format.h>
+#include <fmt/compile.h>
 
 #include <algorithm>
 #include <array>
@@ -13,11 +13,11 @@ using Row = RunResult;
 
 /// `count` thousandths, exactly: "12.345".
 std::string thousandths(std::int64_t count) {
-  return fmt::format("{}.{:03}", count / 1000, count % 1000);
+  return fmt::format(FMT_COMPILE("{}.{:03}"), count / 1000, count % 1000);
 }
 
 std::string text(const auto& value) {
-  return fmt::format("{}", value);
+  return fmt::to_string(value);
 }
 
 std::string bytes(std::optional<Bytes> size) {
@@ -32,8 +32,8 @@ std::string us(std::optional<Duration> time) {
 std::string gap(const RunResult& row) {
   if (!row.value || !row.lower_bound) return "";
   if (*row.value <= *row.lower_bound) return "0";
-  return fmt::format("{:.4g}", 1.0 - static_cast<double>(row.lower_bound->count()) /
-                                         static_cast<double>(row.value->count()));
+  return fmt::format(FMT_COMPILE("{:.4g}"), 1.0 - static_cast<double>(row.lower_bound->count()) /
+                                                      static_cast<double>(row.value->count()));
 }
 
 /// A part of the memory at the highest peak, if it is known.
@@ -49,7 +49,7 @@ std::string at_peak_if_told_apart(const Header& h, const Row& row) {
 
 /// Six digits: "0.663", "8.18e+09".
 std::string number(std::optional<double> value) {
-  return value ? fmt::format("{:.6g}", *value) : "";
+  return value ? fmt::format(FMT_COMPILE("{:.6g}"), *value) : "";
 }
 
 /// A share of the utilisation, if it is known.
@@ -61,7 +61,7 @@ std::string share(const Header&, const Row& row) {
 template <std::optional<double> Utilisation::* part>
 std::string work(const Header&, const Row& row) {
   return row.utilisation && (*row.utilisation).*part
-             ? fmt::format("{:.0f}", *((*row.utilisation).*part))
+             ? fmt::format(FMT_COMPILE("{:.0f}"), *((*row.utilisation).*part))
              : "";
 }
 
@@ -132,7 +132,7 @@ bool is_shown(std::string_view axis) {
 }  // namespace
 
 std::string point_text(std::uint64_t point) {
-  return fmt::format("{:016x}", point);
+  return fmt::format(FMT_COMPILE("{:016x}"), point);
 }
 
 std::optional<double> throughput(const ResultsHeader& header, const RunResult& row) {

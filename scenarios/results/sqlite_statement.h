@@ -9,6 +9,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/hash.h"
@@ -84,14 +85,7 @@ class Statement {
     if (rc != SQLITE_ROW && rc != SQLITE_DONE) db_.fail("results.sqlite");
     return rc == SQLITE_ROW;
   }
-  std::string text() {
-    const int c = column_++;
-    const void* data = sqlite3_column_blob(statement_.get(), c);
-    const int size = sqlite3_column_bytes(statement_.get(), c);
-    return data == nullptr
-               ? ""
-               : std::string(static_cast<const char*>(data), static_cast<std::size_t>(size));
-  }
+  std::string text() { return std::string(view()); }
   /// Adds all values of the row, each with its type.
   void add_to(Hash& hash) {
     for (column_ = 0; column_ < sqlite3_column_count(statement_.get());) {
@@ -102,7 +96,7 @@ class Statement {
       else if (type == SQLITE_FLOAT)
         hash.add(number());
       else
-        hash.add(std::string_view(text()));
+        hash.add(view());
     }
   }
   std::int64_t whole() { return sqlite3_column_int64(statement_.get(), column_++); }
@@ -129,6 +123,13 @@ class Statement {
     void operator()(sqlite3_stmt* s) const { sqlite3_finalize(s); }
   };
 
+  /// A text or bytes, valid until the next row.
+  std::string_view view() {
+    const int c = column_++;
+    const void* data = sqlite3_column_blob(statement_.get(), c);
+    const int size = sqlite3_column_bytes(statement_.get(), c);
+    return {static_cast<const char*>(data), data == nullptr ? 0 : static_cast<std::size_t>(size)};
+  }
   void bind(const std::string& v) {
     sqlite3_bind_text(statement_.get(), ++column_, v.data(), static_cast<int>(v.size()),
                       SQLITE_STATIC);

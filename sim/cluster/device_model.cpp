@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <tuple>
 #include <vector>
 
 #include "sim/error.h"
@@ -11,21 +12,23 @@
 namespace baechi {
 namespace {
 
-double roofline_seconds(const OpWork& kernel, const DeviceModel& model, std::string_view kind) {
+/// The time of a kernel that reaches `efficiency` of its format's peak.
+Duration roofline_time(const OpWork& kernel, const DeviceModel& model, double efficiency) {
   double seconds = 0.0;
   const Arithmetic& units = model.at(kernel.precision);
   if (kernel.flops > 0)
     seconds = (static_cast<double>(kernel.flops) + units.half_flops) /
-              (units.peak.flop_per_second * units.efficiency.of(kind));
+              (units.peak.flop_per_second * efficiency);
   if (kernel.traffic > Bytes{})
     seconds =
         std::max(seconds, static_cast<double>((kernel.traffic + model.half_traffic).count) /
                               (model.bandwidth.bytes_per_second * model.bandwidth_efficiency));
-  return seconds;
+  return saturated_sum(model.launch, Duration{saturated(std::ceil(1e9 * seconds))});
 }
 
 /// Microseconds of a kernel of a shape for which the device has measured numbers.
 std::optional<double> measured_us(const OpWork& kernel, const DeviceModel& model) {
+  if (kernel.matrix.kind == MatrixKind::none) return std::nullopt;
   const auto traffic = static_cast<double>(kernel.traffic.count);
   const MatrixShape shape = kernel.matrix.filled(kernel.flops);
   const DeviceRates rates = rates_of(model, kernel.precision);
@@ -48,6 +51,41 @@ std::optional<double> measured_us(const OpWork& kernel, const DeviceModel& model
   }
   return std::nullopt;
 }
+
+std::optional<Duration> measured_time(const OpWork& kernel, const DeviceModel& model) {
+  const std::optional<double> us = measured_us(kernel, model);
+  return us ? std::optional(Duration{saturated(std::ceil(1e3 * *us))}) : std::nullopt;
+}
+
+/// Times of a graph's kernels. What kernels of one kind, or of one shape, share is found once.
+class KernelTimes {
+ public:
+  KernelTimes(const OpGraph& graph, const DeviceModel& model)
+      : graph_(graph), model_(model), efficiency_(graph.kinds().size()) {}
+
+  Duration time(OpId v, const OpWork& kernel) {
+    if (kernel.matrix.kind != MatrixKind::none) {
+      const MatrixShape& m = kernel.matrix;
+      const auto [it, fresh] =
+          measured_.try_emplace({kernel.flops, kernel.traffic, kernel.precision, m.kind, m.count,
+                                 m.rows, m.columns, m.inner});
+      if (fresh) it->second = measured_time(kernel, model_);
+      if (it->second) return *it->second;
+    }
+    auto& known = efficiency_[graph_.op(v).kind][static_cast<std::size_t>(kernel.precision)];
+    if (!known) known = model_.at(kernel.precision).efficiency.of(graph_.kind(v));
+    return roofline_time(kernel, model_, *known);
+  }
+
+ private:
+  const OpGraph& graph_;
+  const DeviceModel& model_;
+  using Shape = std::tuple<std::int64_t, Bytes, Precision, MatrixKind, std::int64_t, std::int64_t,
+                           std::int64_t, std::int64_t>;
+  std::map<Shape, std::optional<Duration>> measured_;
+  /// [kinds of the graph], by Precision
+  std::vector<std::array<std::optional<double>, all<Precision>().size()>> efficiency_;
+};
 
 void check_format(const DeviceModel& model, Precision p, std::string_view op) {
   if (model.at(p).peak > FlopRate{}) return;
@@ -88,12 +126,12 @@ DeviceRates rates_of(const DeviceModel& model, Precision p) {
 }
 
 Duration kernel_time(const OpWork& kernel, const DeviceModel& model, std::string_view kind) {
-  const std::optional<double> measured = measured_us(kernel, model);
-  const double ns = measured ? 1e3 * *measured : 1e9 * roofline_seconds(kernel, model, kind);
-  return saturated_sum(measured ? Duration{} : model.launch, Duration{saturated(std::ceil(ns))});
+  if (const auto measured = measured_time(kernel, model)) return *measured;
+  return roofline_time(kernel, model, model.at(kernel.precision).efficiency.of(kind));
 }
 
 IdVector<OpId, Duration> roofline_times(const OpGraph& graph, const DeviceModel& model) {
+  KernelTimes kernel_times(graph, model);
   IdVector<OpId, Duration> times(graph.num_ops(), model.no_kernel);
   for (const Collective& c : graph.collectives())
     for (const OpId member : c.member_ids()) times[member] = Duration::zero();
@@ -102,8 +140,7 @@ IdVector<OpId, Duration> roofline_times(const OpGraph& graph, const DeviceModel&
     if (!kernels.empty()) times[v] = Duration::zero();
     for (const OpWork& kernel : kernels) {
       if (kernel.flops > 0) check_format(model, kernel.precision, graph.name(v));
-      times[v] =
-          saturated_sum(times[v], kernel_time(kernel, model, graph.kinds()[graph.op(v).kind]));
+      times[v] = saturated_sum(times[v], kernel_times.time(v, kernel));
       constexpr Duration most = std::chrono::hours(24 * 365 * 146);
       if (times[v] >= most)
         throw InputError(fmt::format(

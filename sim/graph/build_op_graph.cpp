@@ -45,14 +45,19 @@ IdVector<OpId, OpId> OpGraphBuilder::topological_ids() const {
   const std::size_t n = ops_.size();
   IdVector<OpId, OpId> new_id;
   new_id.reserve(n);
-  if (collectives_.empty() &&
-      std::ranges::all_of(edges_, [](const Edge& e) { return e.src < e.dst; })) {
-    for (const OpId v : ops_.ids()) new_id.push_back(v);
-    return new_id;
-  }
   // A collective is one node, its member that was added first.
   const IdVector<OpId, OpId> first = first_members();
   const auto node = [&](OpId v) { return first.empty() ? v : first[v]; };
+  const auto in_a_row = [](const MembersOf& m) {  // in the order of their ids, without gaps
+    return std::ranges::adjacent_find(m.members, [](OpId a, OpId b) {
+             return index(b) != index(a) + 1;
+           }) == m.members.end();
+  };
+  if (std::ranges::all_of(collectives_, in_a_row) &&
+      std::ranges::all_of(edges_, [&](const Edge& e) { return node(e.src) < node(e.dst); })) {
+    for (const OpId v : ops_.ids()) new_id.push_back(v);
+    return new_id;
+  }
   std::vector<Edge> between_nodes;
   if (!first.empty())
     for (const Edge& e : edges_) between_nodes.push_back({node(e.src), node(e.dst), e.tensor});

@@ -201,6 +201,7 @@ void OpGraphBuilder::check_names() const {
   Mistakes mistakes;
   for (const OpId v : repeated_)
     mistakes.add(fmt::format("graph: two ops are named '{}'", name(v)));
+  if (name_text_.find('\0') == std::string::npos) return mistakes.throw_if_any();
   for (const OpId v : ops_.ids())
     if (const std::size_t zero = name(v).find('\0'); zero != std::string_view::npos)
       mistakes.add(fmt::format("graph: the name of op {}, '{}...', has a zero byte", index(v),

@@ -9,7 +9,6 @@
 #include "sim/error.h"
 #include "sim/graph/analysis.h"
 #include "sim/objective/max_load.h"
-#include "sim/pipeline/roles.h"
 #include "sim/problem/limits.h"
 
 namespace baechi::pipeline {
@@ -21,11 +20,14 @@ class Passages final : public StepObserver {
   Passages(const Unrolled& unrolled, std::size_t devices, std::size_t micro_batches)
       : unrolled_(unrolled),
         spans_(devices, std::vector<Span>(micro_batches)),
-        done_(micro_batches) {}
+        done_(micro_batches) {
+    for (const std::string& lane : unrolled.graph.lanes())
+      launches_.push_back(is_host_lane(lane) && lane != host_pass_lane);
+  }
 
   void on_op(OpId v, DeviceId d, TimePoint start, TimePoint end) override {
     const std::uint32_t i = unrolled_.micro_batch[v];
-    if (i == no_micro_batch || launches(unrolled_.graph, v)) return;
+    if (i == no_micro_batch || launches_[index(unrolled_.graph.lane(v))]) return;
     Span& span = spans_[d][i];
     span.begin = std::min(span.begin, start);
     span.end = std::max(span.end, end);
@@ -61,6 +63,7 @@ class Passages final : public StepObserver {
     TimePoint begin = TimePoint::max(), end{};
   };
   const Unrolled& unrolled_;
+  std::vector<bool> launches_;                   // [lanes]
   IdVector<DeviceId, std::vector<Span>> spans_;  // [devices][micro_batches]
   std::vector<TimePoint> done_;                  // [micro_batches]
 };
@@ -71,29 +74,32 @@ class LaneTimes final : public StepObserver {
   struct Times {
     Duration computing{}, sending{}, launching{};
   };
-  LaneTimes(const OpGraph& graph, std::size_t devices) : graph_(graph), spans_(devices) {}
+  LaneTimes(const OpGraph& graph, std::size_t devices) : graph_(graph), busy_(devices) {
+    for (const std::string& lane : graph.lanes())
+      kind_.push_back(kind_.empty() ? 0 : is_host_lane(lane) ? 2 : 1);
+  }
 
   void on_op(OpId v, DeviceId d, TimePoint start, TimePoint end) override {
-    if (start == end) return;
-    const std::size_t kind = graph_.lane(v) == compute_lane ? 0 : on_host(graph_, v) ? 2 : 1;
-    for (std::size_t k = kind; k < 3; ++k) spans_[d][k].emplace_back(start, end);
-  }
-  Times of(DeviceId d) {
-    std::array<Duration, 3> all{};  // of the kinds so far
-    for (std::size_t k = 0; k < 3; ++k) {
-      std::ranges::sort(spans_[d][k]);
-      TimePoint until{};
-      for (const auto& [start, end] : spans_[d][k]) {
-        if (end > until) all[k] += end - std::max(start, until);
-        until = std::max(until, end);
-      }
+    for (std::size_t k = kind_[index(graph_.lane(v))]; k < 3; ++k) {
+      Busy& busy = busy_[d][k];
+      if (end <= busy.until) continue;
+      busy.time += end - std::max(start, busy.until);
+      busy.until = end;
     }
-    return {all[0], all[1] - all[0], all[2] - all[1]};
+  }
+  Times of(DeviceId d) const {
+    const auto& [computing, sending, launching] = busy_[d];
+    return {computing.time, sending.time - computing.time, launching.time - sending.time};
   }
 
  private:
+  struct Busy {
+    TimePoint until{};  // ops start in the order of time
+    Duration time{};
+  };
   const OpGraph& graph_;
-  IdVector<DeviceId, std::array<std::vector<std::pair<TimePoint, TimePoint>>, 3>> spans_;
+  std::vector<std::size_t> kind_;                 // [lanes]
+  IdVector<DeviceId, std::array<Busy, 3>> busy_;  // by kind: of it and of the kinds before
 };
 
 /// The most that a device computes per sample.

@@ -68,6 +68,7 @@ class Unroller {
       launches_.push_back(launches(graph_, v));
       serves_.push_back(serves(graph_, v));
     }
+    for (const TensorId t : graph_.tensors()) adds_up_.push_back(adds_up(t));
     stages_ = make_stages(p, placement, entry_);
     chunks_ = chunks_of(p, placement, stages_, entry_);
     if (entry_.splits) split_weights(graph_, chunks_);
@@ -136,26 +137,27 @@ class Unroller {
     const bool again = pass.kind == PassKind::recompute;
     Bytes persistent, added;
     for (const TensorId t : graph_.outputs(v))
-      if (sums_.contains({t, d})) added += graph_.tensor(t).size;
-    if (!again && held_.emplace(v, d).second)
+      if (adds_up_[t] && sums_.contains({t, d})) added += graph_.tensor(t).size;
+    if (!again && op.persistent > Bytes{} && held_.emplace(v, d).second)
       persistent = op.persistent + static_cast<int>(spare_versions(d)) * weights_of(op);
-    const OpId copy = c_.builder.add_op(
-        {.name = fmt::format("{}#{}{}", graph_.name(v), pass.micro_batch, again ? " again" : ""),
-         .kind = graph_.kind(v),
-         .compute = op.compute,
-         .persistent = persistent,
-         .temporary = op.temporary + added,
-         .phase = op.phase,
-         .lane = graph_.lanes()[index(op.lane)],
-         .module = graph_.module(v)});
+    name_.assign(graph_.name(v));
+    fmt::format_to(std::back_inserter(name_), "#{}{}", pass.micro_batch, again ? " again" : "");
+    const OpId copy = c_.builder.add_op({.name = name_,
+                                         .kind = graph_.kind(v),
+                                         .compute = op.compute,
+                                         .persistent = persistent,
+                                         .temporary = op.temporary + added,
+                                         .phase = op.phase,
+                                         .lane = graph_.lanes()[index(op.lane)],
+                                         .module = graph_.module(v)});
     Copy& c = c_.copies[c_.copies.push_back({v, pass.micro_batch, d, c_.passes.size() - 1})];
     for (const TensorId t : graph_.outputs(v)) {
       if (graph_.instant(t)) continue;
       const Tensor& tensor = graph_.tensor(t);
-      const bool adds = sums_.contains({t, d});
+      const bool adds = adds_up_[t] && sums_.contains({t, d});
       const TensorId made =
           c_.builder.add_tensor(copy, tensor.size, tensor.reference || tensor.control || adds);
-      if (!adds && adds_up(t)) sums_.emplace(std::pair(t, d), made);
+      if (!adds && adds_up_[t]) sums_.emplace(std::pair(t, d), made);
       if (t == *graph_.outputs(v).begin()) c.first_output = made;
     }
     (launches_[v] ? in.host : in.all).push_back(copy);
@@ -176,7 +178,8 @@ class Unroller {
     for (const OpId copy : pass.all) {
       if (c_.copies[copy].origin == no_op) continue;
       for (const EdgeId e : graph_.in_edges(c_.copies[copy].origin)) {
-        const auto sum = sums_.find({graph_.edge(e).tensor, pass.device});
+        const TensorId t = graph_.edge(e).tensor;
+        const auto sum = adds_up_[t] ? sums_.find({t, pass.device}) : sums_.end();
         if (sum == sums_.end()) continue;
         c_.builder.add_edge(sum->second, copy);
         read.push_back(sum->first);
@@ -329,6 +332,8 @@ class Unroller {
   const PipelineOptions options_;
   const ScheduleEntry& entry_;
   IdVector<OpId, char> launches_, serves_;  // [num_ops]
+  IdVector<TensorId, char> adds_up_;        // [num_tensors]
+  std::string name_;                        // of the next copy
   Stages stages_;
   Chunks chunks_;
   Schedule schedule_;

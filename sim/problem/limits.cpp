@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <string>
-#include <tuple>
-#include <utility>
 #include <vector>
 
 #include "sim/error.h"
@@ -43,66 +41,90 @@ std::vector<Pair> link_classes(const Cluster& cluster, const CostModel& costs) {
   return classes;
 }
 
-/// A sum of times, and where its largest part comes from.
+/// A sum, and the number of its largest part; ties: of the first.
 struct Sum {
   std::int64_t total = 0, largest = 0;
-  std::string where;
+  std::size_t where = 0;
 
-  void add(std::int64_t part, auto describe) {
+  void add(std::int64_t part, std::size_t number) {
     total = saturated_sum(total, part);
     if (part <= largest) return;
     largest = part;
-    where = describe();
+    where = number;
   }
 };
 
-Sum compute_times(const OpGraph& graph, const Cluster& cluster, const CostModel& costs) {
-  Sum sum;
-  bool all_run = true;
-  const std::vector<DeviceId> classes = device_classes(cluster, costs);
-  for (const OpId v : graph.ops()) {
-    Duration slowest{};
-    DeviceId on{};
-    for (const DeviceId d : classes) {
-      const Duration time = costs.compute(v, d);
-      if (time == cannot_run)
-        all_run = false;
-      else if (time > slowest)
-        std::tie(slowest, on) = std::pair(time, d);
-    }
-    sum.add(slowest.count(), [&] {
-      const Device& device = cluster.device(on);
-      return fmt::format("op '{}', {} at speed {} on {}", graph.name(v), to_text(slowest),
-                         device.speed, device.name);
-    });
-  }
-  if (!all_run && sum.largest >= cannot_run.count())
-    throw InputError(fmt::format(
-        "where some ops cannot run on some devices, an op must take less than 19 hours: {}",
-        sum.where));
-  return sum;
-}
+/// The times of a graph's ops and tensors where they take longest.
+class Slowest {
+ public:
+  Slowest(const OpGraph& graph, const Cluster& cluster, const CostModel& costs)
+      : graph_(graph),
+        cluster_(cluster),
+        costs_(costs),
+        devices_(device_classes(cluster, costs)),
+        pairs_(link_classes(cluster, costs)) {}
 
-Sum transfer_times(const OpGraph& graph, const Cluster& cluster, const CostModel& costs) {
-  Sum sum;
-  const std::vector<Pair> classes = link_classes(cluster, costs);
-  for (const TensorId t : graph.tensors()) {
-    const auto readers = static_cast<std::int64_t>(graph.readers(t).size());
-    if (readers == 0) continue;
-    Duration slowest{};
-    Pair over{};
-    for (const Pair& pair : classes) {
-      const Duration time = costs.transfer(t, pair.src, pair.dst);
-      if (time > slowest) std::tie(slowest, over) = std::pair(time, pair);
+  Sum compute_times() const {
+    Sum sum;
+    bool all_run = true;
+    for (const OpId v : graph_.ops()) {
+      Duration slowest{};
+      for (const DeviceId d : devices_) {
+        const Duration time = costs_.compute(v, d);
+        if (time == cannot_run)
+          all_run = false;
+        else
+          slowest = std::max(slowest, time);
+      }
+      sum.add(slowest.count(), index(v));
     }
-    sum.add(saturated_product(readers, slowest.count()), [&] {
-      return fmt::format("link {}-{}, {}", cluster.device(over.src).name,
-                         cluster.device(over.dst).name,
-                         to_text(cluster.link(over.src, over.dst).bandwidth));
-    });
+    if (!all_run && sum.largest >= cannot_run.count())
+      throw InputError(fmt::format(
+          "where some ops cannot run on some devices, an op must take less than 19 hours: {}",
+          op_text(sum)));
+    return sum;
   }
-  return sum;
-}
+
+  Sum transfer_times() const {
+    Sum sum;
+    for (const TensorId t : graph_.tensors()) {
+      const auto readers = static_cast<std::int64_t>(graph_.readers(t).size());
+      if (readers == 0) continue;
+      Duration slowest{};
+      for (const Pair& pair : pairs_)
+        slowest = std::max(slowest, costs_.transfer(t, pair.src, pair.dst));
+      sum.add(saturated_product(readers, slowest.count()), index(t));
+    }
+    return sum;
+  }
+
+  std::string op_text(const Sum& sum) const {
+    const auto v = static_cast<OpId>(sum.where);
+    const auto takes_longest = [&](DeviceId d) {
+      return costs_.compute(v, d) == Duration{sum.largest};
+    };
+    const DeviceId on = *std::ranges::find_if(devices_, takes_longest);
+    const Device& device = cluster_.device(on);
+    return fmt::format("op '{}', {} at speed {} on {}", graph_.name(v),
+                       to_text(Duration{sum.largest}), device.speed, device.name);
+  }
+
+  std::string link_text(const Sum& sum) const {
+    const auto t = static_cast<TensorId>(sum.where);
+    const Pair over = *std::ranges::max_element(
+        pairs_, {}, [&](const Pair& pair) { return costs_.transfer(t, pair.src, pair.dst); });
+    return fmt::format("link {}-{}, {}", cluster_.device(over.src).name,
+                       cluster_.device(over.dst).name,
+                       to_text(cluster_.link(over.src, over.dst).bandwidth));
+  }
+
+ private:
+  const OpGraph& graph_;
+  const Cluster& cluster_;
+  const CostModel& costs_;
+  std::vector<DeviceId> devices_;
+  std::vector<Pair> pairs_;
+};
 
 /// "a step", or "a step of 512 micro-batches".
 std::string step_of(std::int64_t times) {
@@ -110,22 +132,25 @@ std::string step_of(std::int64_t times) {
 }
 
 void check_bytes(const OpGraph& graph, std::int64_t times) {
-  Sum sum;
-  for (const OpId v : graph.ops())
-    sum.add(footprint(graph, v).count, [&] { return fmt::format("op '{}'", graph.name(v)); });
+  Sum sum;  // of ops, then of tensors
+  for (const OpId v : graph.ops()) sum.add(footprint(graph, v).count, index(v));
   for (const TensorId t : graph.tensors()) {
-    const Tensor& tensor = graph.tensor(t);
     const auto readers = static_cast<std::int64_t>(graph.readers(t).size());
-    sum.add(saturated_product(readers, tensor.size.count), [&] {
-      return fmt::format("an output of op '{}', {}, {} readers", graph.name(tensor.producer),
-                         to_text(tensor.size), readers);
-    });
+    sum.add(saturated_product(readers, graph.tensor(t).size.count), graph.num_ops() + index(t));
   }
   // List schedulers ask for room beside all that: reserved for groups, and twice as much spare.
   constexpr std::int64_t limit = count_limit / 4;
-  if (saturated_product(times, sum.total) >= limit)
-    throw InputError(
-        fmt::format("{} could move or hold more than 1 EiB: {}", step_of(times), sum.where));
+  if (saturated_product(times, sum.total) < limit) return;
+  std::string where;
+  if (sum.where < graph.num_ops()) {
+    where = fmt::format("op '{}'", graph.name(static_cast<OpId>(sum.where)));
+  } else {
+    const auto t = static_cast<TensorId>(sum.where - graph.num_ops());
+    const Tensor& tensor = graph.tensor(t);
+    where = fmt::format("an output of op '{}', {}, {} readers", graph.name(tensor.producer),
+                        to_text(tensor.size), graph.readers(t).size());
+  }
+  throw InputError(fmt::format("{} could move or hold more than 1 EiB: {}", step_of(times), where));
 }
 
 /// Each collective over the first devices, and over devices as far apart as it gets.
@@ -133,16 +158,20 @@ Sum collective_times(const OpGraph& graph, const Cluster& cluster, const CostMod
   Sum sum;
   const auto known = cluster.devices();
   const std::vector<DeviceId> devices(known.begin(), known.end());
-  for (const Collective& c : graph.collectives()) {
+  for (const CollectiveId id : graph.collectives().ids()) {
+    const Collective& c = graph.collectives()[id];
     const std::size_t count = std::min<std::size_t>(c.members, devices.size());
     std::vector<DeviceId> apart;
     for (std::size_t i = 0; i < count; ++i) apart.push_back(devices[i * devices.size() / count]);
     const Duration near = costs.collective(c, std::span(devices).first(count));
-    sum.add(std::max(near, costs.collective(c, apart)).count(), [&] {
-      return fmt::format("{} of '{}', {}", to_text(c.kind), graph.name(c.first), to_text(c.bytes));
-    });
+    sum.add(std::max(near, costs.collective(c, apart)).count(), index(id));
   }
   return sum;
+}
+
+std::string collective_text(const OpGraph& graph, const Sum& sum) {
+  const Collective& c = graph.collectives()[static_cast<CollectiveId>(sum.where)];
+  return fmt::format("{} of '{}', {}", to_text(c.kind), graph.name(c.first), to_text(c.bytes));
 }
 
 }  // namespace
@@ -150,20 +179,24 @@ Sum collective_times(const OpGraph& graph, const Cluster& cluster, const CostMod
 void check_limits(const OpGraph& graph, const Cluster& cluster, const CostModel& costs,
                   std::int64_t times) {
   check_bytes(graph, times);
-  const Sum compute = compute_times(graph, cluster, costs);
-  const Sum transfers = transfer_times(graph, cluster, costs);
+  const Slowest slowest(graph, cluster, costs);
+  const Sum compute = slowest.compute_times();
+  const Sum transfers = slowest.transfer_times();
   const Sum collectives = collective_times(graph, cluster, costs);
   if (collectives.total >= count_limit && cluster.num_devices() == 1 &&
       cluster.link(DeviceId{}, DeviceId{}).bandwidth == Bandwidth{})
     throw InputError(fmt::format(
         "the cluster has no link (cluster.link) over which replicas could exchange anything: {}",
-        collectives.where));
+        collective_text(graph, collectives)));
   const std::int64_t once =
       saturated_sum(saturated_sum(compute.total, transfers.total), collectives.total);
   if (saturated_product(times, once) < count_limit) return;
-  const auto by_largest = [](const Sum& a, const Sum& b) { return a.largest < b.largest; };
+  const std::int64_t largest = std::max({compute.largest, transfers.largest, collectives.largest});
   throw InputError(fmt::format("{} could take more than 146 years: {}", step_of(times),
-                               std::max({compute, transfers, collectives}, by_largest).where));
+                               compute.largest == largest ? slowest.op_text(compute)
+                               : transfers.largest == largest
+                                   ? slowest.link_text(transfers)
+                                   : collective_text(graph, collectives)));
 }
 
 }  // namespace baechi

@@ -97,8 +97,10 @@ void GraphCopy::add_all(const std::function<std::optional<Duration>(OpId, Durati
 
 void GraphCopy::add_edges(const IdVector<TensorId, TensorId>& tensor,
                           const std::function<bool(const Edge&)>& keep) {
+  std::vector<EdgeId> edges;
   for (const OpId v : graph_.ops()) {
-    std::vector<EdgeId> edges(graph_.out_edges(v).begin(), graph_.out_edges(v).end());
+    const auto out = graph_.out_edges(v);
+    edges.assign(out.begin(), out.end());
     std::ranges::sort(edges, {}, [this](EdgeId e) { return graph_.added(e); });
     for (const EdgeId e : edges) {
       const Edge& edge = graph_.edge(e);
@@ -139,7 +141,7 @@ Transformed GraphCopy::built(IdVector<OpId, OpId>* renumbered) && {
   Transformed result{.graph = std::move(builder_).build(&new_id)};
   IdVector<OpId, GroupId> group(result.graph.num_ops(), no_group);
   for (const auto& [made, of] : grouped_) group[new_id[made]] = of;
-  result.graph = result.graph.with_groups(group, group_names_);
+  if (!grouped_.empty()) result.graph = result.graph.with_groups(group, group_names_);
   if (graph_.free_controls()) result.graph = result.graph.with_free_controls();
   for (const OpId v : graph_.ops())
     result.stands_for.push_back(copy_[v] == no_op ? no_op : new_id[copy_[v]]);

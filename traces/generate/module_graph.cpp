@@ -270,7 +270,7 @@ class ModuleGraph {
   TensorId gathered_again(ValueId v, const Unit& reader) {
     Unit& unit = *gatherer(v);
     if (unit.again) return *unit.again;
-    const OpId op = graph_.add_op({.name = unit.name + "/again",
+    const OpId op = graph_.add_op({.name = unit.name + "/gathered_again",
                                    .kind = unit.kind,
                                    .phase = Phase::backward,
                                    .module = module_path(unit.name)});

@@ -15,7 +15,7 @@ std::string_view layer_of(std::string_view name) {
   while (begin < name.size()) {
     const std::size_t end = std::min(name.find_first_of("/.", begin), name.size());
     const std::string_view part = name.substr(begin, end - begin);
-    if (part.find_first_of("0123456789") != std::string_view::npos)
+    if (std::ranges::any_of(part, [](char c) { return c >= '0' && c <= '9'; }))
       return end < name.size() ? name.substr(0, end) : std::string_view();
     begin = end + 1;
   }
@@ -25,11 +25,14 @@ std::string_view layer_of(std::string_view name) {
 Segments segments_by_layer(const OpGraph& graph) {
   Segments segment(graph.num_ops(), no_segment);
   std::map<std::string, std::uint32_t, std::less<>> known;
+  auto last = known.end();  // most ops are in the layer of the op before
   for (const OpId v : graph.ops()) {
     if (graph.op(v).phase != Phase::forward) continue;
     const std::string_view layer = layer_of(graph.name(v));
     if (layer.empty()) continue;
-    segment[v] = known.emplace(layer, static_cast<std::uint32_t>(known.size())).first->second;
+    if (last == known.end() || last->first != layer)
+      last = known.emplace(layer, static_cast<std::uint32_t>(known.size())).first;
+    segment[v] = last->second;
   }
   const auto backward = [&](OpId v) { return graph.op(v).phase == Phase::backward; };
   if (known.empty() && std::ranges::any_of(graph.ops(), backward))

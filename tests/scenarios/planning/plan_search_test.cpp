@@ -246,10 +246,10 @@ TEST_SUITE("plan search") {
   }
 
   TEST_CASE("a model that ranks cannot share has no tensor parallelism, and none without a batch") {
-    TrainingJob job{.generator = "llama", .options = Options("llama"), .batch = 8};
+    TrainingJob job{.generator = "resnet50", .options = Options("resnet50"), .batch = 8};
     CHECK(message<InputError>([&] {
             rank_graph(job, {.tensor = 2});
-          }).starts_with("llama has no option 'tensor'"));
+          }).starts_with("resnet50 has no option 'tensor'"));
     job = {.generator = "layered", .options = Options("layered"), .batch = 8};
     CHECK(message<InputError>([&] {
             rank_graph(job, {});

@@ -80,6 +80,26 @@ TEST_SUITE("graph") {
     CHECK_THROWS_WITH_AS(letters("ab", {"bb"}).build(), "graph: a cycle: b -> b", InputError);
   }
 
+  TEST_CASE("members of a collective get ids in a row, in the order of its ranks") {
+    //  a -> m,  b -> n
+    const auto ids = [](const std::string& added, std::vector<std::size_t> members) {
+      OpGraphBuilder b;
+      for (std::size_t i = 0; i < added.size(); ++i) b.add_op({.name = added.substr(i, 1)});
+      b.add_control(*b.find("a"), *b.find("m"));
+      b.add_control(*b.find("b"), *b.find("n"));
+      std::vector<OpId> ops;
+      for (const std::size_t v : members) ops.push_back(static_cast<OpId>(v));
+      b.add_collective({}, ops);
+      const OpGraph g = std::move(b).build();
+      std::string names;
+      for (const OpId v : g.ops()) names += g.name(v);
+      return names;
+    };
+    CHECK(ids("abmn", {2, 3}) == "abmn");
+    CHECK(ids("abmn", {3, 2}) == "abnm");
+    CHECK(ids("ambn", {1, 3}) == "abmn");  // m waits for b with n
+  }
+
   TEST_CASE("two ops of one name are refused, each such name once per repetition") {
     CHECK_THROWS_WITH_AS(letters("abba", {}).build(),
                          "graph: two ops are named 'b'\ngraph: two ops are named 'a'", InputError);

@@ -399,6 +399,10 @@ ValueId split_to_ranks(Model& model, std::string_view name, ValueId x, const Ran
                    ranks.sequence ? tokens * ranks.tensor : tokens);
 }
 
+ValueId handed_on(Model& model, std::string_view name, ValueId x) {
+  return exchanged(model, name, x, {}, 1, 1, model.value(x).shape[1]);
+}
+
 ValueId gather_context(Model& model, std::string_view name, ValueId x, const Ranks& ranks) {
   if (ranks.context == 1) return x;
   return exchanged(model, name, x, gathers, ranks.context, ranks.tensor,

@@ -119,6 +119,8 @@ ValueId tied_logits(Model& model, std::string_view name, ValueId x, VariableId t
 /// tokens; the backward pass does the reverse. With one rank both return x. Not inside a module.
 ValueId sum_of_ranks(Model& model, std::string_view name, ValueId x, const Ranks& ranks);
 ValueId split_to_ranks(Model& model, std::string_view name, ValueId x, const Ranks& ranks);
+/// x itself: the op that adds up the gradients of its readers, where x comes from other ranks.
+ValueId handed_on(Model& model, std::string_view name, ValueId x);
 /// Context parallelism: the tokens of all ranks of x; the backward pass adds up their gradients.
 /// Source: Dubey et al., "The Llama 3 Herd of Models", 2024, section 3.3.2.
 ValueId gather_context(Model& model, std::string_view name, ValueId x, const Ranks& ranks);

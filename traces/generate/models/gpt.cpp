@@ -143,11 +143,13 @@ Model gpt(const Gpt& s, const std::string& name) {
 void read_sizes(Options& options, const Expansion& e, Gpt& s) {
   s.core = read_attention(options, e, s.core);
   s.words = read_extent(options, "vocabulary", 50'257, "tokens there are");
-  s.ranks.tensor = read_ranks(options, {{"heads", s.heads},
-                                        {"features", s.hidden},
-                                        {"tokens of the vocabulary", s.words},
-                                        {"heads of keys and values",
-                                         s.key_value_heads == s.heads ? 0 : s.key_value_heads}});
+  s.ranks.tensor = read_ranks(
+      options,
+      {{"heads", s.heads},
+       {"features", s.hidden},
+       {"tokens of the vocabulary", s.words},
+       {"features inside a feed-forward network", s.inner == 4 * s.hidden ? 0 : s.inner},
+       {"heads of keys and values", s.key_value_heads == s.heads ? 0 : s.key_value_heads}});
   s.ranks = read_token_ranks(options, e, s.ranks.tensor, s.length);
   if (options.get("loss", std::vector<std::string>{"fused", "separate"},
                   "kernels of the loss: few, as PyTorch's, or one for each of its operations, as "

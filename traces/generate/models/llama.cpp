@@ -167,6 +167,7 @@ Model decoder(const Decoder& s, const std::string& name) {
     x = embedding(model, "lookup", model.input("input_ids", ids), table);
   }
   x = sum_of_ranks(model, "embed_sum", x, s.ranks);
+  if (s.ranks.sequence) x = handed_on(model, "embedded", x);
   for (std::int64_t i = 0; i < s.layers; ++i) {
     const auto layer = model.scope(fmt::format("layer_{}", i));
     x = attention_module(model, s, x);
