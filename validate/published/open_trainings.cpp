@@ -199,7 +199,6 @@ bool read_science(Words& words, PublishedRow& row) {
   words["tied"] = "false";
   words["loss"] = "separate";
   words["nodes"] = "dgx_a100";
-  words["as"] = "a100_megatron";
   words["nics"] = "4";
   words["network"] = "ethernet_100g";
   words["precision"] = "bf16";
