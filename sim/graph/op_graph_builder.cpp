@@ -144,8 +144,9 @@ void OpGraphBuilder::add_kernel(OpId op, OpWork work) {
 
 void OpGraphBuilder::set_module(OpId v, std::string_view module) {
   if (modules_.empty()) intern("", modules_, module_ids_);
+  const std::uint32_t last = module_.empty() ? 0 : module_.back();  // mostly the same
   module_.resize(index(v) + 1, 0);
-  module_[index(v)] = intern(module, modules_, module_ids_);
+  module_[index(v)] = modules_[last] == module ? last : intern(module, modules_, module_ids_);
 }
 
 LaneKind OpGraphBuilder::intern_lane(std::string_view name) {
