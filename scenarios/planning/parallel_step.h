@@ -80,7 +80,7 @@ struct ParallelPlan {
   std::int64_t micro_batches(std::int64_t batch) const {
     return batch % (data * micro_batch) == 0 ? batch / (data * micro_batch) : 0;
   }
-  /// The device of the first rank of a stage, on nodes of so many devices. Of the stage's own
+  /// The device of the first rank of a stage, on nodes of so many devices. From the stage's own
   /// nodes only the first is there: the others are like it, and nobody simulated is on them.
   DeviceId device(std::int64_t stage, std::int64_t per_node) const;
   const pipeline::ScheduleEntry& passes() const;

@@ -163,7 +163,7 @@ struct Layer {
   Bytes workspace{};   ///< while the layer runs, and again while its backward op runs
   bool in_place = false;  ///< its output may overwrite its first input
   bool again = false;     ///< its backward op runs it once more before
-  /// Of a layer between ranks: its collective in the forward and in the backward pass; without one
+  /// For a layer between ranks: its collective in the forward and in the backward pass; without one
   /// it hands its input on.
   std::array<std::optional<CollectiveKind>, 2> collective{};
   std::int64_t ranks = 0;   ///< of these collectives

@@ -184,7 +184,7 @@ TEST_SUITE("tensor parallel") {
     CHECK(count(graph, reduce_scatter, Phase::backward, whole) == 2 * 3 + 1);
     CHECK(count(graph, all_gather, Phase::backward, whole) == 2 * (2 * 3 + 1));
     CHECK(count(graph, all_reduce, Phase::forward, whole) == 0);
-    // Of a layer a rank keeps exactly a fourth; without sequence_parallel its norms, dropout and
+    // A rank keeps of a layer exactly a fourth; without sequence_parallel its norms, dropout and
     // the inputs of products are whole.
     const OpGraph one = gpt(small), plain = gpt(with(small, {{"tensor", "4"}}));
     CHECK(4 * kept(graph, "h_") == kept(one, "h_"));
@@ -193,7 +193,7 @@ TEST_SUITE("tensor parallel") {
   }
 
   TEST_CASE("an op of its own for the gradients of the weights does a third of the products") {
-    // Of a product of f operations, the gradients of its input and of its weights are f each. The
+    // For a product of f operations, the gradients of its input and of its weights are f each. The
     // work stays; the first module has no gradient of an input to split off.
     const Settings apart_head = with(small, {{"tied", "false"}});
     const OpGraph whole = gpt(apart_head),
