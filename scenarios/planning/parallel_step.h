@@ -80,8 +80,8 @@ struct ParallelPlan {
   std::int64_t micro_batches(std::int64_t batch) const {
     return batch % (data * micro_batch) == 0 ? batch / (data * micro_batch) : 0;
   }
-  /// The device of the first rank of a stage, on nodes of so many devices. From the stage's own
-  /// nodes only the first is there: the others are like it, and nobody simulated is on them.
+  /// The device of the first rank of a stage, on nodes of so many devices. From the stage's
+  /// own nodes only the first is needed: the others are like it, and nobody on them is simulated.
   DeviceId device(std::int64_t stage, std::int64_t per_node) const;
   const pipeline::ScheduleEntry& passes() const;
   /// The same plan for the graph of one rank: without what the graph does not depend on.

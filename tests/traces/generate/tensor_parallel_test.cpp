@@ -28,11 +28,11 @@ Settings with(Settings settings, const Settings& more) {
   return settings;
 }
 
-const Settings small{{"layers", "3"},  {"hidden", "64"}, {"heads", "4"},
-                     {"length", "32"}, {"batch", "2"},   {"vocabulary", "128"}};
-const Settings small_llama{{"layers", "2"},          {"hidden", "64"}, {"heads", "8"},
-                           {"key_value_heads", "2"}, {"inner", "96"},  {"length", "32"},
-                           {"vocabulary", "128"}};
+const Settings tiny_gpt{{"layers", "3"},  {"hidden", "64"}, {"heads", "4"},
+                        {"length", "32"}, {"batch", "2"},   {"vocabulary", "128"}};
+const Settings tiny_llama{{"layers", "2"},          {"hidden", "64"}, {"heads", "8"},
+                          {"key_value_heads", "2"}, {"inner", "96"},  {"length", "32"},
+                          {"vocabulary", "128"}};
 
 /// How many collectives of a kind a phase has; all move so many bytes.
 std::size_t count(const OpGraph& graph, CollectiveKind kind, Phase phase, Bytes bytes) {
@@ -173,7 +173,7 @@ TEST_SUITE("tensor parallel") {
   }
 
   TEST_CASE("ranks that share tokens gather and scatter them, and keep their part alone") {
-    const OpGraph graph = gpt(with(small, {{"tensor", "4"}, {"sequence_parallel", "true"}}));
+    const OpGraph graph = gpt(with(tiny_gpt, {{"tensor", "4"}, {"sequence_parallel", "true"}}));
     const Bytes whole{4 * 2 * 32 * 64};  // batch, tokens, features
     // Two parts of each of 3 layers gather their input and scatter their sum; the embeddings
     // scatter, the logits gather. The backward pass does the reverse, and gathers every input once
@@ -186,7 +186,7 @@ TEST_SUITE("tensor parallel") {
     CHECK(count(graph, all_reduce, Phase::forward, whole) == 0);
     // A rank keeps of a layer exactly a fourth; without sequence_parallel its norms, dropout and
     // the inputs of products are whole.
-    const OpGraph one = gpt(small), plain = gpt(with(small, {{"tensor", "4"}}));
+    const OpGraph one = gpt(tiny_gpt), plain = gpt(with(tiny_gpt, {{"tensor", "4"}}));
     CHECK(4 * kept(graph, "h_") == kept(one, "h_"));
     CHECK(4 * kept(plain, "h_") > kept(one, "h_"));
     CHECK(4 * flops(graph, Phase::backward) < flops(one, Phase::backward) * 11 / 10);
@@ -195,7 +195,7 @@ TEST_SUITE("tensor parallel") {
   TEST_CASE("an op of its own for the gradients of the weights does a third of the products") {
     // For a product of f operations, the gradients of its input and of its weights are f each. The
     // work stays; the first module has no gradient of an input to split off.
-    const Settings apart_head = with(small, {{"tied", "false"}});
+    const Settings apart_head = with(tiny_gpt, {{"tied", "false"}});
     const OpGraph whole = gpt(apart_head),
                   split = gpt(with(apart_head, {{"split_backward", "true"}}));
     CHECK(flops(whole, Phase::backward) == flops(split, Phase::backward));
@@ -214,7 +214,7 @@ TEST_SUITE("tensor parallel") {
   }
 
   TEST_CASE("ranks of context parallelism share the tokens, and gather keys and values") {
-    const OpGraph whole = gpt(small), rank = gpt(with(small, {{"context", "4"}}));
+    const OpGraph whole = gpt(tiny_gpt), rank = gpt(with(tiny_gpt, {{"context", "4"}}));
     const Bytes gathered{4 * 2 * 32 * 64};  // batch, all tokens, features
     using enum CollectiveKind;
     // Keys and values of 3 layers, gathered once more for the backward pass.
@@ -235,20 +235,20 @@ TEST_SUITE("tensor parallel") {
       const std::int64_t layer = (2 * h * h + 3 * 96 * h) / ranks + 2 * key_value * 8 * h + 2 * h;
       return 2 * layer + 2 * 128 * h / ranks + h;
     };
-    CHECK(parameters(generated("llama", small_llama)) == weights(1, 2));
-    CHECK(parameters(generated("llama", with(small_llama, {{"tensor", "2"}}))) == weights(2, 1));
-    const Settings eight = with(small_llama, {{"tensor", "8"}});
+    CHECK(parameters(generated("llama", tiny_llama)) == weights(1, 2));
+    CHECK(parameters(generated("llama", with(tiny_llama, {{"tensor", "2"}}))) == weights(2, 1));
+    const Settings eight = with(tiny_llama, {{"tensor", "8"}});
     CHECK(parameters(generated("llama", eight)) == weights(8, 1));  // and not a fourth of a head
     const OpGraph sequence = generated("llama", with(eight, {{"sequence_parallel", "true"}}));
     CHECK(count(sequence, CollectiveKind::reduce_scatter, Phase::forward, Bytes{4 * 32 * 64}) ==
           2 * 2 + 1);
     CHECK(message<InputError>([&] {
-            generated("llama", with(small_llama, {{"tensor", "3"}}));
+            generated("llama", with(tiny_llama, {{"tensor", "3"}}));
           }).find("cannot be divided by 3") != std::string::npos);
   }
 
   TEST_CASE("ranks that share experts exchange the tokens of all") {
-    const Settings moe = with(small_llama, {{"experts", "8"}, {"top_k", "2"}});
+    const Settings moe = with(tiny_llama, {{"experts", "8"}, {"top_k", "2"}});
     const OpGraph one = generated("moe", moe),
                   rank = generated("moe", with(moe, {{"expert", "4"}}));
     // 32 tokens to 2 of 8 experts: 8 tokens of each rank for each expert, of 64 features. Two

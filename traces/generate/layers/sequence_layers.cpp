@@ -365,15 +365,15 @@ ValueId tied_logits(Model& model, std::string_view name, ValueId x, VariableId t
 namespace {
 
 using Passes = std::array<std::optional<CollectiveKind>, 2>;
-constexpr Passes sums{CollectiveKind::all_reduce, std::nullopt},
-    splits{std::nullopt, CollectiveKind::all_reduce},
-    gathers{CollectiveKind::all_gather, CollectiveKind::reduce_scatter},
-    scatters{CollectiveKind::reduce_scatter, CollectiveKind::all_gather};
+constexpr Passes sum_passes{CollectiveKind::all_reduce, std::nullopt},
+    split_passes{std::nullopt, CollectiveKind::all_reduce},
+    gather_passes{CollectiveKind::all_gather, CollectiveKind::reduce_scatter},
+    scatter_passes{CollectiveKind::reduce_scatter, CollectiveKind::all_gather};
 
 /// Adds a layer of `ranks`; its output has `tokens` of each sample.
 ValueId exchanged(Model& model, std::string_view name, ValueId x, const Passes& passes,
                   std::int64_t ranks, std::int64_t beside, std::int64_t tokens) {
-  const bool sum = passes == sums || passes == splits;
+  const bool sum = passes == sum_passes || passes == split_passes;
   Layer l = layer(model, sum ? LayerKind::all_reduce : LayerKind::exchange, name, {{x}});
   l.collective = passes;
   l.ranks = ranks;
@@ -388,14 +388,14 @@ ValueId exchanged(Model& model, std::string_view name, ValueId x, const Passes& 
 ValueId sum_of_ranks(Model& model, std::string_view name, ValueId x, const Ranks& ranks) {
   if (ranks.tensor == 1) return x;
   const std::int64_t tokens = model.value(x).shape[1];
-  return exchanged(model, name, x, ranks.sequence ? scatters : sums, ranks.tensor, 1,
+  return exchanged(model, name, x, ranks.sequence ? scatter_passes : sum_passes, ranks.tensor, 1,
                    ranks.sequence ? tokens / ranks.tensor : tokens);
 }
 
 ValueId split_to_ranks(Model& model, std::string_view name, ValueId x, const Ranks& ranks) {
   if (ranks.tensor == 1) return x;
   const std::int64_t tokens = model.value(x).shape[1];
-  return exchanged(model, name, x, ranks.sequence ? gathers : splits, ranks.tensor, 1,
+  return exchanged(model, name, x, ranks.sequence ? gather_passes : split_passes, ranks.tensor, 1,
                    ranks.sequence ? tokens * ranks.tensor : tokens);
 }
 
@@ -405,7 +405,7 @@ ValueId handed_on(Model& model, std::string_view name, ValueId x) {
 
 ValueId gather_context(Model& model, std::string_view name, ValueId x, const Ranks& ranks) {
   if (ranks.context == 1) return x;
-  return exchanged(model, name, x, gathers, ranks.context, ranks.tensor,
+  return exchanged(model, name, x, gather_passes, ranks.context, ranks.tensor,
                    model.value(x).shape[1] * ranks.context);
 }
 
