@@ -6,6 +6,7 @@
 #include "cli/cluster_flags.h"
 #include "cli/output.h"
 #include "cli/place_plan.h"
+#include "cli/plan_answer.h"
 #include "cli/progress.h"
 #include "cli/verbs.h"
 #include "placers/planners/registry.h"
@@ -14,7 +15,6 @@
 #include "scenarios/run/build.h"
 #include "sim/error.h"
 #include "sim/find_entry.h"
-#include "sim/status.h"
 #include "traces/format/compressed_file.h"
 
 namespace baechi {
@@ -23,48 +23,44 @@ namespace {
 struct PlanArguments {
   std::string model, format, planner, output;
   ClusterFlags cluster;
-  std::string nodes, as;
+  std::string nodes, as, attention, framework = "none";
   std::int64_t batch = 0;
   std::size_t top = 10;
-  std::vector<std::int64_t> tensor, pipeline, micro_batch;
-  std::vector<std::string> recompute{"off", "on"}, precision{"fp16"};
-  std::vector<int> zero{0, 1, 2, 3};
+  PlanSpace space;  ///< as given; empty lists are defaults
+  std::vector<std::string> recompute{"off", "full"}, sequence{"off"};
   std::string gradients, scenario;
-};
-
-struct Machines {
-  Cluster cluster;
-  std::shared_ptr<const DeviceModel> gpu;
-  std::vector<Evidence> evidence{};  ///< of links and collectives
+  bool check = false;
 };
 
 /// The devices' memory is what --memory says, else that of --as, else their kind's.
-Machines machines_of(const PlanArguments& a) {
-  ClusterChoice choice = a.nodes.empty() ? read_cluster_flags(a.cluster)
-                                         : cluster_of_nodes(a.nodes, a.cluster.devices);
+Machines machines_of(const PlanArguments& a, std::vector<Evidence>& evidence) {
+  std::int64_t devices = 0;
+  if (!a.nodes.empty()) {
+    const auto count = parse_number<std::int64_t>(a.cluster.devices);
+    if (!count || *count < 1 || *count > most_planned_devices)
+      throw InputError(fmt::format("--devices: '{}' is not a number from 1 to {}",
+                                   a.cluster.devices, most_planned_devices));
+    devices = *count;
+  }
+  ClusterChoice choice =
+      a.nodes.empty() ? read_cluster_flags(a.cluster) : cluster_of_nodes(a.nodes, devices);
   const auto gpu =
       a.as.empty() ? device_kind(choice.devices.front().kind, "--kind") : device_kind(a.as, "--as");
   require_one_kind(choice);
-  for (DeviceChoice& devices : choice.devices) {
-    if (!a.as.empty()) devices.memory = gpu->memory;
+  for (DeviceChoice& of : choice.devices) {
+    if (!a.as.empty()) of.memory = gpu->memory;
     if (a.nodes.empty() || a.cluster.memory.empty()) continue;
     const auto memory = parse_bytes(a.cluster.memory);
     if (!memory)
       throw InputError(
           fmt::format("--memory: '{}' is not a size such as '80 GB'", a.cluster.memory));
-    devices.memory = *memory;
+    of.memory = *memory;
   }
-  return {make_cluster(choice), gpu, choice.evidence};
-}
-
-/// What the answer rests on; number formats are those of the fastest plan.
-std::vector<Evidence> evidence_of(const PlanAnswer& answer, const TrainingJob& job,
-                                  const Machines& machines) {
-  std::vector<Evidence> all = baechi::evidence_of(
-      answer.fastest.empty() ? OpGraph{} : rank_graph(job, answer.fastest.front().plan),
-      *machines.gpu);
-  std::ranges::copy(machines.evidence, std::back_inserter(all));
-  return all;
+  evidence = choice.evidence;
+  Machines machines{.cluster = make_cluster(choice), .gpu = gpu};
+  machines.devices =
+      a.nodes.empty() ? static_cast<std::int64_t>(machines.cluster.num_devices()) : devices;
+  return machines;
 }
 
 /// When gradients are sent with ZeRO 0 and 1: as Megatron-LM or, on other kinds of devices, as
@@ -75,97 +71,46 @@ std::array<Sending, 2> sending(const PlanArguments& a, const DeviceModel& gpu) {
   return {megatron ? Sending::after : Sending::beside, Sending::after};
 }
 
-/// "after", "beside" or, because nobody keeps whole gradients, "each pass".
-std::string sent_text(const ParallelPlan& plan) {
-  if (plan.data == 1) return "-";
-  const DataParallelOptions options = plan.data_parallel(1);
-  if (options.sends_each_pass()) return "each pass";
-  return options.sends_after() ? "after" : "beside";
-}
-
+/// A group shares what ZeRO 3 divides, unless --zero says otherwise.
 PlanSpace space_of(const PlanArguments& a, const DeviceModel& gpu) {
-  PlanSpace space{.tensor = a.tensor,
-                  .pipeline = a.pipeline,
-                  .micro_batch = a.micro_batch,
-                  .recompute = {},
-                  .precision = a.precision,
-                  .zero = a.zero,
-                  .send = sending(a, gpu)};
-  for (const std::string& word : a.recompute) space.recompute.push_back(word == "on");
+  PlanSpace space = a.space;
+  space.send = sending(a, gpu);
+  space.recompute.clear();
+  for (const std::string& word : a.recompute)
+    space.recompute.push_back(word == "on" ? Recomputing::full : *parse<Recomputing>(word));
+  space.sequence.clear();
+  for (const std::string& word : a.sequence) {
+    if (word != "on") space.sequence.push_back(false);
+    if (word != "off") space.sequence.push_back(true);
+  }
+  if (space.zero.empty())
+    space.zero =
+        space.group == std::vector<std::int64_t>{0} ? std::vector{0, 1, 2, 3} : std::vector{3};
   return space;
 }
 
-std::string counts_text(const PlanAnswer& answer) {
-  return fmt::format(
-      "{} plans: {} do not fit by their weights, gradients, optimizer state and what backward "
-      "passes wait for; {} simulated, of which {} ran out of memory; {} slower by a lower bound",
-      answer.considered, answer.too_large, answer.simulated, answer.out_of_memory, answer.slower);
+TrainingJob job_of(const PlanArguments& a) {
+  const Choice model = parse_choice(a.model, "MODEL");
+  TrainingJob job{.generator = model.name,
+                  .options = model.options,
+                  .batch = a.batch,
+                  .framework = *parse<Framework>(a.framework)};
+  if (!a.attention.empty())
+    job.options.set("fused_attention", {a.attention == "fused" ? "true" : "false", {}, {}});
+  return job;
 }
 
-Report report_of(const PlanAnswer& answer, const TrainingJob& job) {
-  Report report({{"", ""},
-                 {"tensor", "tensor"},
-                 {"data", "data"},
-                 {"pipeline", "pipeline"},
-                 {"", "micro-batch"},
-                 {"micro_batch", {}},
-                 {"micro_batches", {}},
-                 {"recompute", "recompute"},
-                 {"precision", "precision"},
-                 {"zero", "ZeRO"},
-                 {"gradients_sent", "sent"},
-                 {"step_time_us", "step"},
-                 {"samples_per_s", "samples/s"},
-                 {"bubble", "bubble"},
-                 {"peak_bytes", "memory"},
-                 {"weights_bytes", "weights"},
-                 {"gradients_bytes", "gradients"},
-                 {"optimizer_state_bytes", "optimizer"},
-                 {"activations_bytes", "activations"},
-                 {"workspace_bytes", {}},
-                 {"copies_bytes", {}}});
-  std::size_t rank = 0;
-  for (const SimulatedPlan& row : answer.fastest) {
-    const ParallelPlan& p = row.plan;
-    const PeakMemory& memory = row.fullest.by_kind;
-    const std::int64_t passes = p.micro_batches(job.batch);
-    const double samples = static_cast<double>(job.batch) / (to_us(row.step) / 1e6);
-    report.add({++rank,
-                p.tensor,
-                p.data,
-                p.pipeline,
-                fmt::format("{} x {}", passes, p.micro_batch),
-                p.micro_batch,
-                passes,
-                p.recompute,
-                p.precision,
-                p.zero,
-                sent_text(p),
-                row.step,
-                Cell(samples, fmt::format("{:.4g}", samples)),
-                Cell(row.bubble, fmt::format("{:.1f} %", 100.0 * row.bubble)),
-                memory.total(),
-                memory.weights,
-                memory.gradients,
-                memory.optimizer_state,
-                memory.activations,
-                memory.workspace,
-                memory.copies});
-  }
-  return report;
-}
-
-nlohmann::ordered_json json_of(const PlanAnswer& answer, const Report& plans,
-                               const DeviceModel& gpu, const std::vector<Evidence>& evidence) {
-  return {{"status", to_text(answer.fastest.empty() ? Status::infeasible : Status::ok)},
-          {"plans", plans.json()},
-          {"considered", answer.considered},
-          {"too_large", answer.too_large},
-          {"simulated", answer.simulated},
-          {"out_of_memory", answer.out_of_memory},
-          {"slower", answer.slower},
-          {"times_of", {{"kind", gpu.name}, {"source", gpu.source}}},
-          {"evidence", evidence_json(evidence)}};
+/// The one plan that the flags name. Throws InputError that names the lists with several values.
+ParallelPlan plan_to_check(const PlanSpace& space, const TrainingJob& job,
+                           const Machines& machines) {
+  const std::vector<ParallelPlan> plans = plans_of(space, machines.devices, job.batch);
+  if (plans.size() == 1) return plans.front();
+  if (plans.size() > 1)
+    throw InputError(
+        fmt::format("--check: these flags name {} plans; give one value each of --tensor, "
+                    "--pipeline, --micro-batch, --recompute and --zero",
+                    plans.size()));
+  throw InputError("--check: " + why_no_plan(space, machines.devices, job.batch));
 }
 
 /// The fastest plan as a scenario and, with several stages, the placement beside it.
@@ -182,7 +127,15 @@ void write_scenario(const PlanArguments& a, const TrainingJob& job, const Parall
                                         .memory = machines.cluster.device(DeviceId{}).memory},
                                        placement.filename().string()));
   if (plan.pipeline > 1)
-    write_file(placement.string(), placement_of_stages(job, plan, machines.cluster.num_devices()));
+    write_file(placement.string(), placement_of_stages(job, plan, machines.cluster));
+}
+
+std::vector<std::string> schedule_names() {
+  std::vector<std::string> names;
+  for (const pipeline::ScheduleEntry& entry : pipeline::schedules())
+    if (entry.training && entry.flushes && entry.layout != pipeline::Layout::loop)
+      names.emplace_back(entry.name);
+  return names;
 }
 
 int plan_by_planner(const PlanArguments& a) {
@@ -196,35 +149,36 @@ int plan_by_planner(const PlanArguments& a) {
                     entry, a.cluster);
 }
 
+PlanAnswer answer_of(const PlanArguments& a, const TrainingJob& job, const Machines& machines) {
+  const PlanSpace space = with_defaults(space_of(a, *machines.gpu), job, machines);
+  if (a.check) {
+    const ParallelPlan plan = plan_to_check(space, job, machines);
+    return {.fastest = {simulated_plan(job, plan, machines)}, .considered = 1, .simulated = 1};
+  }
+  std::atomic<std::size_t> done = 0;
+  const std::size_t total = plans_of(space, machines.devices, job.batch).size();
+  const Stage stage("simulating plans", &done, total);
+  return fastest_plans(job, space, machines, a.top, done);
+}
+
 int plan(const PlanArguments& a) {
   if (!a.planner.empty()) return plan_by_planner(a);
   if (a.batch == 0) throw InputError("--batch is required");
   if (!a.scenario.empty() && a.nodes.empty())
     throw InputError("--write-scenario needs --nodes, the machines that the scenario names");
-  const Choice model = parse_choice(a.model, "MODEL");
-  const TrainingJob job{.generator = model.name, .options = model.options, .batch = a.batch};
-  const Machines machines = machines_of(a);
-  std::atomic<std::size_t> done = 0;
-  PlanAnswer answer;
-  {
-    const PlanSpace space = with_defaults(space_of(a, *machines.gpu), job, machines.cluster);
-    const std::size_t total =
-        plans_of(space, static_cast<std::int64_t>(machines.cluster.num_devices()), job.batch)
-            .size();
-    const Stage stage("simulating plans", &done, total);
-    answer = fastest_plans(job, space, machines.cluster, *machines.gpu, a.top, done);
-  }
-  if (!a.scenario.empty() && !answer.fastest.empty())
-    write_scenario(a, job, answer.fastest.front().plan, machines);
-  const Report plans = report_of(answer, job);
-  const std::vector<Evidence> evidence = evidence_of(answer, job, machines);
+  const TrainingJob job = job_of(a);
+  std::vector<Evidence> evidence;
+  const Machines machines = machines_of(a, evidence);
+  const PlanAnswer answer = answer_of(a, job, machines);
+  const ParallelPlan* best = answer.fastest.empty() ? nullptr : &answer.fastest.front().plan;
+  if (!a.scenario.empty() && best != nullptr) write_scenario(a, job, *best, machines);
+  std::vector<Evidence> all =
+      baechi::evidence_of(best == nullptr ? OpGraph{} : rank_graph(job, *best), *machines.gpu);
+  std::ranges::copy(evidence, std::back_inserter(all));
   if (a.format == "json")
-    print_json(json_of(answer, plans, *machines.gpu, evidence));
+    print_json(plan_json(answer, job, machines, all, a.check));
   else
-    print_out(fmt::format("{}\n{}\ntimes of {}: {}\n{}",
-                          answer.fastest.empty() ? bold("no plan fits\n") : plans.table(),
-                          counts_text(answer), machines.gpu->name, machines.gpu->source,
-                          evidence_line(evidence)));
+    print_out(plan_text(answer, job, machines, all, a.check));
   return 0;
 }
 
@@ -233,12 +187,12 @@ int plan(const PlanArguments& a) {
 void add_plan(CLI::App& app, Verb& chosen) {
   const auto a = std::make_shared<PlanArguments>();
   CLI::App* verb = app.add_subcommand(
-      "plan", "Find how data, tensor and pipeline parallelism train a model fastest");
-  verb->add_option(
-          "MODEL", a->model,
-          "A generator of a model, with options: gpt:layers=96,hidden=12288; gpt, gpt2, bert "
-          "and transformer divide theirs among ranks of tensor parallelism, too; with --planner, "
-          "an input of Piper's program")
+      "plan", "Find how the kinds of parallelism train a model fastest, or check one plan");
+  verb->add_option("MODEL", a->model,
+                   "A generator of a model, with options: gpt:layers=96,hidden=12288; gpt, gpt2, "
+                   "bert and transformer divide theirs among ranks of tensor parallelism, too; "
+                   "with --planner, "
+                   "an input of Piper's program")
       ->required()
       ->type_name("");
   verb->add_option("--batch", a->batch, "Samples of a step, over all replicas (needed)")
@@ -254,21 +208,52 @@ void add_plan(CLI::App& app, Verb& chosen) {
   const auto list = [&](const char* name, auto& values, const char* type, const char* help) {
     return verb->add_option(name, values, help)->delimiter(',')->type_name(type);
   };
-  list("--tensor", a->tensor, "N,...",
-       "Ranks of tensor parallelism to try [1, 2, 4, ... in a node that divide the "
+  PlanSpace& space = a->space;
+  space.zero.clear();
+  list("--tensor", space.tensor, "N,...",
+       "Ranks of tensor parallelism to try [the divisors of a node's devices that divide the "
        "model evenly]");
-  list("--pipeline", a->pipeline, "N,...", "Stages to try [1, 2, 4, ...]");
-  list("--micro-batch", a->micro_batch, "N,...", "Samples of a pass to try [1, 2, 4, ... 64]");
+  list("--sequence", a->sequence, "WORD,...",
+       "Whether these ranks share the tokens between their products: off, on, auto (both) [off]")
+      ->check(CLI::IsMember({"off", "on", "auto"}));
+  list("--context", space.context, "N,...", "Ranks that share the tokens of a sample [1]");
+  list("--expert", space.expert, "N,...", "Ranks that share the experts of a layer [1]");
+  list("--pipeline", space.pipeline, "N,...", "Stages to try [the divisors of the devices]");
+  list("--virtual", space.chunks, "N,...", "Chunks of layers on each stage, interleaved [1]");
+  list("--schedule", space.schedule, "NAME,...",
+       "Order of passes on stages with one chunk: 1f1b_flush, zb_h1, ... [1f1b_flush]")
+      ->check(CLI::IsMember(schedule_names()));
+  list("--micro-batch", space.micro_batch, "N,...", "Samples of a pass to try [1, 2, 4, ... 64]");
   list("--recompute", a->recompute, "WORD,...",
-       "Whether every layer is computed again: off, on [both]")
-      ->check(CLI::IsMember({"on", "off"}));
-  list("--precision", a->precision, "WORD,...",
-       "Number formats to try: fp32, tf32, amp, fp16, bf16 [fp16]")
-      ->check(CLI::IsMember({"fp32", "tf32", "amp", "fp16", "bf16"}));
-  list("--zero", a->zero, "N,...",
+       "What is computed again: off, selective (the core of every attention), full (every layer; "
+       "also spelled on) [off,full]")
+      ->check(CLI::IsMember({"off", "selective", "full", "on"}));
+  list("--precision", space.precision, "WORD,...",
+       "Number formats to try: fp32, tf32, amp, fp16, bf16, fp8, mxfp8, nvfp4 [fp16]")
+      ->check(CLI::IsMember({"fp32", "tf32", "amp", "fp16", "bf16", "fp8", "mxfp8", "nvfp4"}));
+  list("--zero", space.zero, "N,...",
        "Stages of ZeRO to try; replicas divide nothing (0), the optimizer state (1), also "
-       "gradients (2), also weights (3) [0,1,2,3]")
+       "gradients (2), also weights (3) [0,1,2,3; 3 with --fsdp]")
       ->check(CLI::Range(0, 3));
+  list("--fsdp", space.group, "N,...",
+       "Replicas of a group that divide what ZeRO divides; groups add up their gradients [0: "
+       "all replicas are one group]");
+  for (const char* name :
+       {"--tensor", "--context", "--expert", "--pipeline", "--virtual", "--micro-batch"})
+    verb->get_option(name)->check(CLI::PositiveNumber);
+  verb->get_option("--fsdp")->check(CLI::NonNegativeNumber);
+  verb->add_option("--attention", a->attention,
+                   "One kernel that never writes the probabilities, or one for each operation "
+                   "[as the generator]")
+      ->type_name("WORD")
+      ->check(CLI::IsMember({"fused", "unfused"}));
+  verb->add_option("--framework", a->framework,
+                   "Whose own bytes count besides the model's: none, megatron, fsdp, deepspeed "
+                   "[none]")
+      ->type_name("NAME")
+      ->check(CLI::IsMember({"none", "megatron", "fsdp", "deepspeed"}));
+  verb->add_flag("--check", a->check,
+                 "Simulate the one plan that the flags name, and say whether it fits");
   verb->add_option(
           "--gradients", a->gradients,
           "When ZeRO 0 and 1 send gradients: after the last backward pass, or beside it in "
@@ -298,11 +283,11 @@ void add_plan(CLI::App& app, Verb& chosen) {
   add_format(*verb, a->format, {"table", "json"});
   add_cluster_flags(*verb, a->cluster);
   verb->footer(
-      "Every combination that uses all devices is a plan: 1F1B with a flush over equal stages. "
-      "The\n"
-      "engine simulates one rank of each stage, until no plan is left whose lower bound is below\n"
-      "the slowest one shown. Unlike 'simulate --pipeline', it counts the time in which the host\n"
-      "launches kernels and gradients of micro-batches are added up.\n"
+      "Every combination that uses all devices is a plan: over equal stages, 1F1B with a flush\n"
+      "unless --schedule says otherwise. The engine simulates one rank of each stage, until no\n"
+      "plan is left whose lower bound is below the slowest one shown. Unlike 'simulate\n"
+      "--pipeline', it counts the time in which the host launches kernels and gradients of\n"
+      "micro-batches are added up.\n"
       "Example: GPT-3 on 512 A100\n"
       "  baechi plan gpt:layers=96,hidden=12288,heads=96,length=2048,vocabulary=51200,tied=false "
       "\\\n"

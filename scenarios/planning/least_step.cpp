@@ -113,19 +113,33 @@ void add_kept(const OpGraph& graph, const IdVector<OpId, DeviceId>& device, OpId
 }  // namespace
 
 Bytes least_memory(const OpGraph& rank, const TrainingJob& job, const ParallelPlan& plan) {
-  const IdVector<OpId, DeviceId> device = devices_of_stages(rank, plan);
+  const auto stages = static_cast<std::size_t>(plan.pipeline);
+  IdVector<OpId, DeviceId> part;
+  for (const std::int64_t p : parts_of_ops(rank, plan)) part.push_back(static_cast<DeviceId>(p));
   const DataParallelOptions shares = plan.data_parallel(1);
-  std::map<DeviceId, StageBytes> stages;  // in their order
+  std::map<DeviceId, StageBytes> parts;
   for (const OpId v : rank.ops()) {
-    const std::int64_t of = shares.shares(rank.op(v).phase);
-    stages[device[v]].persistent += Bytes{(rank.op(v).persistent.count + of - 1) / of};
-    add_kept(rank, device, v, stages);
+    const std::int64_t of = shares.shares(rank.op(v).phase, is_expert(rank, v));
+    parts[part[v]].persistent += Bytes{(rank.op(v).persistent.count + of - 1) / of};
+    add_kept(rank, part, v, parts);
   }
+  // As many passes as a stage begins before its first backward pass; with more micro-batches these
+  // are as many, or more.
+  const pipeline::Schedule schedule = plan.passes().make(
+      {.stages = stages,
+       .laps = static_cast<std::size_t>(plan.chunks),
+       .micro_batches = std::min(static_cast<std::size_t>(plan.micro_batches(job.batch)),
+                                 2 * stages * static_cast<std::size_t>(plan.chunks))});
   Bytes most{};
-  auto behind = static_cast<std::int64_t>(stages.size());  // this stage included
-  for (const auto& [d, stage] : stages) {
-    const std::int64_t in_flight = std::min(plan.micro_batches(job.batch), behind--);
-    most = std::max(most, stage.persistent + Bytes{in_flight * stage.kept.count});
+  for (std::size_t s = 0; s < stages; ++s) {
+    Bytes bytes{};
+    for (const auto& [p, of] : parts)
+      if (index(p) % stages == s) bytes += of.persistent;
+    for (const pipeline::Pass& pass : schedule.passes[s]) {
+      if (pass.kind != pipeline::PassKind::forward) break;
+      bytes += parts[DeviceId{pass.chunk}].kept;
+    }
+    most = std::max(most, bytes);
   }
   return most;
 }
@@ -133,17 +147,18 @@ Bytes least_memory(const OpGraph& rank, const TrainingJob& job, const ParallelPl
 Duration least_step(const ParallelStep& step, const DeviceModel& gpu) {
   Duration forward{}, tail{}, least{};
   for (const auto& [device, stage] : times_of(step, step.times(gpu))) {
-    const Duration f = stage.pass(Phase::forward), b = stage.pass(Phase::backward);
-    // From the start of the stage's last backward pass: its own end, or that of the stages before.
-    tail = std::max(stage.end(), stage.sent[std::size_t{1}].value_or(Duration{}) + tail);
-    least =
-        std::max(least, forward + step.micro_batches() * f + (step.micro_batches() - 1) * b + tail);
     for (auto [lane, sums] : stage.lanes) {
       const auto ahead = stage.ahead.find(lane);
       for (std::size_t i = 0; ahead != stage.ahead.end() && i < sums.size(); ++i)
         sums[i] += ahead->second[i];
       least = std::max(least, step.micro_batches() * (sums[0] + sums[1]) + sums[2]);
     }
+    if (!step.plain()) continue;
+    const Duration f = stage.pass(Phase::forward), b = stage.pass(Phase::backward);
+    // From the start of the stage's last backward pass: its own end, or that of the stages before.
+    tail = std::max(stage.end(), stage.sent[std::size_t{1}].value_or(Duration{}) + tail);
+    least =
+        std::max(least, forward + step.micro_batches() * f + (step.micro_batches() - 1) * b + tail);
     forward += stage.sent[std::size_t{0}].value_or(f);
   }
   return least;

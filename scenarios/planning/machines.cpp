@@ -19,6 +19,13 @@ std::vector<std::int64_t> powers_of_two(std::int64_t most) {
   return powers;
 }
 
+std::vector<std::int64_t> divisors(std::int64_t of) {
+  std::vector<std::int64_t> all;
+  for (std::int64_t n = 1; n <= of; ++n)
+    if (of % n == 0) all.push_back(n);
+  return all;
+}
+
 /// The entry of `kinds`. Throws InputError, which begins with `flag`.
 template <class Kinds>
 const auto& kind_of(const Kinds& kinds, const std::string& name, std::string_view flag) {
@@ -37,9 +44,20 @@ ClusterChoice nodes_of_kind(const std::string& kind, std::int64_t count) {
   return choice;
 }
 
-/// The numbers of ranks 1, 2, 4, ... that can share the model's tensors.
+/// Leaves the first devices of the node.
+void take_part(ClusterChoice& cluster, std::size_t count) {
+  Node& node = cluster.nodes.front().node;
+  std::vector<std::uint32_t> wires;
+  for (std::size_t a = 0; a < count && !node.wires.empty(); ++a)
+    for (std::size_t b = 0; b < count; ++b) wires.push_back(node.wires_between(a, b));
+  node.wires = std::move(wires);
+  node.devices = static_cast<std::uint32_t>(count);
+  cluster.devices.front().count = count;
+}
+
+/// The divisors of `most` that can share the model's tensors.
 std::vector<std::int64_t> possible_ranks(const TrainingJob& job, std::int64_t most) {
-  std::vector<std::int64_t> ranks = powers_of_two(most);
+  std::vector<std::int64_t> ranks = divisors(most);
   rank_graph(job, {});  // throws if the model itself is wrong
   std::erase_if(ranks, [&](std::int64_t n) {
     try {
@@ -54,17 +72,20 @@ std::vector<std::int64_t> possible_ranks(const TrainingJob& job, std::int64_t mo
 
 }  // namespace
 
-ClusterChoice cluster_of_nodes(const std::string& kind, const std::string& devices) {
+ClusterChoice cluster_of_nodes(const std::string& kind, std::int64_t devices) {
   kind_of(built_in_devices().nodes, kind, "--nodes");
-  const auto count = parse_number<std::int64_t>(devices);
-  const auto per_node = static_cast<std::int64_t>(nodes_of_kind(kind, 1).devices.front().count);
-  if (!count || *count < 1 || *count % per_node != 0)
-    throw InputError(fmt::format("--devices: '{}' is not a multiple of the {} devices of {}",
-                                 devices, per_node, kind));
-  if (std::cmp_greater(*count, most_devices))
+  ClusterChoice one = nodes_of_kind(kind, 1);
+  const auto per_node = static_cast<std::int64_t>(one.devices.front().count);
+  if (devices < per_node) {
+    take_part(one, static_cast<std::size_t>(devices));
+    return one;
+  }
+  if (devices % per_node != 0)
     throw InputError(
-        fmt::format("--devices: a cluster has at most {}, not {}", most_devices, *count));
-  return nodes_of_kind(kind, *count / per_node);
+        fmt::format("--devices: {} is neither a part nor a multiple of the {} devices of {}",
+                    devices, per_node, kind));
+  const auto most = static_cast<std::int64_t>(most_devices);
+  return nodes_of_kind(kind, std::min(devices, most) / per_node);
 }
 
 std::shared_ptr<const DeviceModel> device_kind(const std::string& name, std::string_view flag) {
@@ -77,12 +98,9 @@ void require_one_kind(const ClusterChoice& cluster) {
       throw InputError("plan needs devices of one kind: every rank does the same");
 }
 
-PlanSpace with_defaults(PlanSpace space, const TrainingJob& job, const Cluster& cluster) {
-  const auto devices = static_cast<std::int64_t>(cluster.num_devices());
-  const std::int64_t per_node =
-      cluster.num_nodes() == 0 ? devices : devices / static_cast<std::int64_t>(cluster.num_nodes());
-  if (space.tensor.empty()) space.tensor = possible_ranks(job, per_node);
-  if (space.pipeline.empty()) space.pipeline = powers_of_two(devices);
+PlanSpace with_defaults(PlanSpace space, const TrainingJob& job, const Machines& machines) {
+  if (space.tensor.empty()) space.tensor = possible_ranks(job, devices_of_a_node(machines.cluster));
+  if (space.pipeline.empty()) space.pipeline = divisors(machines.devices);
   if (space.micro_batch.empty())
     space.micro_batch = powers_of_two(std::min<std::int64_t>(64, job.batch));
   return space;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "scenarios/planning/framework.h"
 #include "sim/error.h"
 #include "sim/transform/training/segments.h"
 #include "sim/transform/transform.h"
@@ -15,39 +16,103 @@ Options::Value text(std::string value) {
   return {std::move(value), {}, {}};
 }
 
+}  // namespace
+
 std::int64_t devices_of_a_node(const Cluster& cluster) {
-  std::int64_t all = static_cast<std::int64_t>(cluster.num_devices());
+  const auto all = static_cast<std::int64_t>(cluster.num_devices());
   return cluster.num_nodes() == 0 ? all : all / static_cast<std::int64_t>(cluster.num_nodes());
 }
-
-}  // namespace
 
 OpGraph rank_graph(const TrainingJob& job, const ParallelPlan& plan) {
   Options options = job.options;
   Options given = job.options;  // raw() declares: a generator must declare these options itself
-  for (const auto& [key, value] : {std::pair{"batch", plan.micro_batch}, {"tensor", plan.tensor}}) {
+  const auto choose = [&](const std::string& key, std::string value, bool needed) {
     if (given.raw(key, "") != nullptr)
       throw InputError(fmt::format("{}.{}: plans choose it", job.generator, key));
-    if (key != std::string_view("tensor") || value > 1)
-      options.set(key, text(std::to_string(value)));
-  }
+    if (needed) options.set(key, text(std::move(value)));
+  };
+  choose("batch", std::to_string(plan.micro_batch), true);
+  choose("tensor", std::to_string(plan.tensor), plan.tensor > 1);
+  choose("context", std::to_string(plan.context), plan.context > 1);
+  choose("expert", std::to_string(plan.expert), plan.expert > 1);
+  choose("sequence_parallel", "true", plan.sequence);
+  choose("split_backward", "true", plan.splits_backward());
+  choose("recompute_attention", "true", plan.recompute == Recomputing::selective);
   OpGraph graph = generate_trace(job.generator, options).graph;
-  if (plan.precision != "fp32")
-    graph = make_transform("precision", Options("precision", {{"to", text(plan.precision)}}))
-                ->apply(graph)
-                .graph;
-  if (plan.recompute) graph = make_transform("recompute", Options("recompute"))->apply(graph).graph;
+  if (plan.precision != "fp32") {
+    Options format("precision", {{"to", text(plan.precision)}});
+    if (adds_in_32_bits(job.framework, plan.precision)) format.set("gradients", text("whole"));
+    // Its norms read and write 16 bits.
+    if (job.framework == Framework::megatron)
+      format.set("except", {{}, {}, {{"", text("softmax")}, {"", text("loss")}}});
+    graph = make_transform("precision", std::move(format))->apply(graph).graph;
+  }
+  if (plan.recompute == Recomputing::full)
+    graph = make_transform("recompute", Options("recompute"))->apply(graph).graph;
   return graph;
+}
+
+ParallelPlan ParallelPlan::of_rank() const {
+  ParallelPlan rank = *this;
+  rank.data = rank.pipeline = rank.chunks = 1;
+  rank.zero = 0;
+  rank.group = 0;
+  rank.send = Sending::by_mode;
+  if (!passes().splits) rank.schedule = ParallelPlan{}.schedule;
+  return rank;
+}
+
+const pipeline::ScheduleEntry& ParallelPlan::passes() const {
+  const auto* entry = pipeline::find_schedule(chunks > 1 ? "interleaved" : schedule);
+  BAECHI_CHECK(entry != nullptr, "no schedule '{}'", schedule);
+  return *entry;
+}
+
+DeviceId ParallelPlan::device(std::int64_t stage, std::int64_t per_node) const {
+  const std::int64_t rank = stage * ranks_of_stage();
+  return static_cast<DeviceId>(ranks_of_stage() < per_node ? rank
+                                                           : stage * per_node + rank % per_node);
+}
+
+std::string ParallelPlan::mistake(std::int64_t batch) const {
+  const std::int64_t passes = micro_batches(batch);
+  if (passes == 0)
+    return fmt::format("a batch of {} cannot be divided among {} replicas in parts of {}", batch,
+                       data, micro_batch);
+  if (chunks > 1 && pipeline == 1) return "one stage has nothing to interleave: drop its chunks";
+  if (chunks > 1 && passes % pipeline != 0)
+    return fmt::format("interleaved stages need micro-batches in multiples of {}, not {}", pipeline,
+                       passes);
+  if (sequence && tensor == 1) return "tokens are shared by ranks of tensor parallelism: 1 is none";
+  if (expert > 1 && (expert % tensor != 0 || ranks_of_stage() % expert != 0))
+    return fmt::format(
+        "{} ranks share experts: they are the {} ranks of tensor parallelism once or more, and a "
+        "part of the {} ranks of a stage",
+        expert, tensor, ranks_of_stage());
+  if (expert > tensor && group > 0) return "experts are not divided in groups of replicas";
+  if (zero > 0 && data * context == 1) return "ZeRO divides among replicas, and there is one";
+  if (group > 0 && zero == 0) return "a group shares what ZeRO divides: ZeRO 0 divides nothing";
+  if (group > 0 && (data * context) % group != 0)
+    return fmt::format("{} replicas cannot be divided into groups of {}", data * context, group);
+  // Not modelled yet: refused rather than left out.
+  if (schedule != ParallelPlan{}.schedule) return "plans run 1f1b_flush only as yet";
+  return "";
 }
 
 DataParallelOptions ParallelPlan::data_parallel(std::int64_t per_node) const {
   constexpr std::array modes{Synchronisation::after, Synchronisation::zero1, Synchronisation::zero2,
                              Synchronisation::zero3};
-  DataParallelOptions options{.replicas = data,
-                              .nodes = (data * tensor + per_node - 1) / per_node,
+  const std::int64_t replicas = data * context;
+  std::int64_t nodes = std::min(replicas, (replicas * tensor + per_node - 1) / per_node);
+  while (replicas % nodes != 0) ++nodes;  // as many on each
+  DataParallelOptions options{.replicas = replicas,
+                              .nodes = nodes,
                               .mode = modes.at(static_cast<std::size_t>(zero)),
                               .send = send,
-                              .sharing = tensor};
+                              .sharing = tensor,
+                              .group = group};
+  // Experts are whole: ranks of tensor parallelism have some of them, too.
+  if (expert > 1) options.expert = expert / tensor;
   if (zero == 0 && send == Sending::beside) options.mode = Synchronisation::ddp;
   return options;
 }
@@ -74,13 +139,21 @@ IdVector<OpId, std::int64_t> layer_of_ops(const OpGraph& graph, std::int64_t lay
   return layer;
 }
 
-IdVector<OpId, DeviceId> devices_of_stages(const OpGraph& graph, const ParallelPlan& plan) {
+IdVector<OpId, std::int64_t> parts_of_ops(const OpGraph& graph, const ParallelPlan& plan) {
   const std::int64_t layers = std::max<std::int64_t>(1, layers_of(graph));
-  IdVector<OpId, DeviceId> device;
+  IdVector<OpId, std::int64_t> part;
   for (const std::int64_t layer : layer_of_ops(graph, layers)) {
-    const std::int64_t in_a_stage = std::clamp<std::int64_t>(layer, 0, layers - 1);
-    device.push_back(plan.device(in_a_stage * plan.pipeline / layers));
+    const std::int64_t inside = std::clamp<std::int64_t>(layer, 0, layers - 1);
+    part.push_back(inside * plan.pipeline * plan.chunks / layers);
   }
+  return part;
+}
+
+IdVector<OpId, DeviceId> devices_of_stages(const OpGraph& graph, const ParallelPlan& plan,
+                                           std::int64_t per_node) {
+  IdVector<OpId, DeviceId> device;
+  for (const std::int64_t part : parts_of_ops(graph, plan))
+    device.push_back(plan.device(part % plan.pipeline, per_node));
   return device;
 }
 
@@ -103,9 +176,9 @@ PlacedStep made(const OpGraph& rank, const IdVector<OpId, DeviceId>& device,
       make_transform("host", Options("host", {{"per", text("pass")}, {"launch", text("1 ns")}}));
   const DataParallelOptions options = plan.data_parallel(per_node);
   PlacedStep step = host->after_placing(
-      plan.data > 1 && plan.zero > 0 ? with_shares(rank, options) : rank, device);
+      options.replicas > 1 && plan.zero > 0 ? with_shares(rank, options) : rank, device);
   if (accumulates) step = accumulate->after_placing(step.graph, step.device);
-  if (plan.data == 1) return step;
+  if (options.replicas == 1) return step;
   std::vector<OpId> joined;
   return synchronised(step.graph, step.device, options, joined);
 }
@@ -118,21 +191,22 @@ struct ParallelStep::Parts {
   Cluster cluster;
   pipeline::PipelineOptions options;
   std::string kind;  // of the devices, for the times
+  Framework framework = Framework::none;
   mutable std::optional<pipeline::Unrolled> unrolled{};
 };
 
 ParallelStep::ParallelStep(const OpGraph& graph, const TrainingJob& job, const ParallelPlan& plan,
                            Cluster cluster) {
+  if (const std::string why = plan.mistake(job.batch); !why.empty()) throw InputError(why);
   const std::int64_t micro_batches = plan.micro_batches(job.batch);
-  if (micro_batches == 0)
-    throw InputError(fmt::format("a batch of {} cannot be divided among {} replicas in parts of {}",
-                                 job.batch, plan.data, plan.micro_batch));
-  if (static_cast<std::int64_t>(cluster.num_devices()) < plan.ranks())
+  const std::int64_t per_node = devices_of_a_node(cluster);
+  if (index(plan.device(plan.pipeline - 1, per_node)) >= cluster.num_devices() ||
+      (cluster.num_nodes() == 0 && plan.ranks() > per_node))
     throw InputError(fmt::format("{} ranks on {} devices", plan.ranks(), cluster.num_devices()));
-  if (plan.pipeline > 1 && layers_of(graph) < plan.pipeline)
-    throw InputError(fmt::format("{} stages of {} layers", plan.pipeline, layers_of(graph)));
-  PlacedStep step = made(graph, devices_of_stages(graph, plan), plan, micro_batches > 1,
-                         devices_of_a_node(cluster));
+  if (const std::int64_t parts = plan.pipeline * plan.chunks; parts > 1 && layers_of(graph) < parts)
+    throw InputError(fmt::format("{} stages of {} layers", parts, layers_of(graph)));
+  PlacedStep step =
+      made(graph, devices_of_stages(graph, plan, per_node), plan, micro_batches > 1, per_node);
   Launches launches;
   for (const OpId v : step.graph.ops())
     if (step.graph.kind(v) == "Launch") launches.emplace_back(v, step.graph.op(v).compute.count());
@@ -140,9 +214,10 @@ ParallelStep::ParallelStep(const OpGraph& graph, const TrainingJob& job, const P
       Parts{.made = std::move(step),
             .launches = std::move(launches),
             .cluster = std::move(cluster),
-            .options = {.schedule = "1f1b_flush",
+            .options = {.schedule = std::string(plan.passes().name),
                         .micro_batches = static_cast<std::size_t>(micro_batches)},
-            .kind = {}});
+            .kind = {},
+            .framework = job.framework});
   parts_->kind = parts_->cluster.device(DeviceId{}).kind;
 }
 ParallelStep::~ParallelStep() = default;
@@ -164,6 +239,11 @@ std::int64_t ParallelStep::micro_batches() const {
   return static_cast<std::int64_t>(parts_->options.micro_batches);
 }
 
+bool ParallelStep::plain() const {
+  const auto* entry = pipeline::find_schedule(parts_->options.schedule);
+  return entry->layout == pipeline::Layout::line && !entry->splits;
+}
+
 IdVector<OpId, Duration> ParallelStep::times(const DeviceModel& gpu) const {
   IdVector<OpId, Duration> times = roofline_times(graph(), gpu);
   for (const auto& [op, kernels] : parts_->launches) times[op] = gpu.host_op * kernels;
@@ -172,15 +252,22 @@ IdVector<OpId, Duration> ParallelStep::times(const DeviceModel& gpu) const {
 
 pipeline::PipelineResult ParallelStep::simulated(const DeviceModel& gpu, bool memory) const {
   const OpGraph timed = parts_->made.graph.with_times(parts_->kind, times(gpu));
-  const ProfiledCosts costs(timed, parts_->cluster);
+  const Bytes held = framework_workspace(parts_->framework, gpu);
+  Cluster cluster = parts_->cluster;
+  for (const DeviceId d : cluster.devices())
+    cluster.set_memory(d, cluster.device(d).memory - std::min(held, cluster.device(d).memory));
+  const ProfiledCosts costs(timed, cluster);
   const Problem problem{
       timed,
-      parts_->cluster,
+      cluster,
       costs,
       {.transfers = Transfers::duplex, .enforce_memory = memory, .count_memory = memory}};
   const Placement placement{.device = parts_->made.device};
   if (!parts_->unrolled) parts_->unrolled = pipeline::unroll(problem, placement, parts_->options);
-  return simulate_pipeline(problem, placement, parts_->options, *parts_->unrolled, {});
+  pipeline::PipelineResult result =
+      simulate_pipeline(problem, placement, parts_->options, *parts_->unrolled, {});
+  for (pipeline::StageUse& stage : result.stages) stage.peak += held;
+  return result;
 }
 
 }  // namespace baechi

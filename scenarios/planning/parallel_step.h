@@ -1,8 +1,9 @@
-/// A training step under data, tensor and pipeline parallelism, of which one rank of each stage is
-/// simulated: the others do the same at the same time.
+/// A training step that ranks share, of which one rank of each stage is simulated: the others do
+/// the same at the same time.
 #pragma once
 #include <fmt/format.h>
 
+#include <compare>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -12,47 +13,90 @@
 
 #include "sim/cluster/cluster.h"
 #include "sim/cluster/device_model.h"
+#include "sim/names.h"
 #include "sim/options.h"
 #include "sim/pipeline/pipeline.h"
+#include "sim/pipeline/schedule.h"
 #include "sim/transform/training/data_parallel.h"
 
 namespace baechi {
 
+/// What keeps bytes besides the model's.
+enum class Framework : std::uint8_t { none, megatron, fsdp, deepspeed };
+constexpr auto names_of(Framework) {
+  return std::to_array<Named<Framework>>({{Framework::none, "none", "nothing but the model's"},
+                                          {Framework::megatron, "megatron", "Megatron-LM"},
+                                          {Framework::fsdp, "fsdp", "PyTorch's FSDP"},
+                                          {Framework::deepspeed, "deepspeed", "DeepSpeed"}});
+}
+
+/// What is computed again before its backward pass.
+enum class Recomputing : std::uint8_t { off, selective, full };
+constexpr auto names_of(Recomputing) {
+  return std::to_array<Named<Recomputing>>(
+      {{Recomputing::off, "off", "nothing"},
+       {Recomputing::selective, "selective", "the core of every attention"},
+       {Recomputing::full, "full", "every layer"}});
+}
+
 /// What is trained: a model that a generator makes, and the samples of a step.
 struct TrainingJob {
-  std::string generator;   ///< one with the option `batch`, and `tensor` for plans that need it
-  Options options;         ///< of the generator, without these two
+  std::string generator;   ///< one with the option `batch`, and those that plans set
+  Options options;         ///< of the generator, without these
   std::int64_t batch = 1;  ///< samples of a step, over all replicas
+  Framework framework = Framework::none;
 };
 
-/// How the ranks share the work. A rank is numbered by tensor, then data, then pipeline
-/// parallelism, as Megatron-LM numbers them: ranks of tensor parallelism are neighbours.
+/// How the ranks share the work. A rank is numbered by tensor, then context, then data, then
+/// pipeline parallelism, as Megatron-LM numbers them: ranks of tensor parallelism are neighbours.
 struct ParallelPlan {
-  std::int64_t tensor = 1, data = 1, pipeline = 1;
-  std::int64_t micro_batch = 1;    ///< samples of a pass
-  bool recompute = true;           ///< every layer once more before its backward pass
+  std::int64_t tensor = 1;
+  std::int64_t context = 1;  ///< ranks that share the tokens of a sample
+  std::int64_t expert = 1;   ///< ranks of a stage, neighbours, that share a layer's experts
+  std::int64_t data = 1, pipeline = 1;
+  std::int64_t chunks = 1;       ///< of each stage: interleaved if there are several
+  std::int64_t micro_batch = 1;  ///< samples of a pass
+  bool sequence = false;  ///< ranks of tensor parallelism share the tokens between its products
+  Recomputing recompute = Recomputing::full;
   std::string precision = "fp16";  ///< a number format of the transform `precision`, or fp32
   /// Stage of ZeRO: replicas divide 1: the optimizer's state, 32-bit copies of the weights, and the
   /// updates; 2: gradients, too; 3: weights, too.
   int zero = 0;
+  /// Replicas of a group that divide what ZeRO does; groups add up their gradients (hybrid
+  /// sharding). 0: all replicas.
+  std::int64_t group = 0;
   /// When replicas send gradients; by_mode: ZeRO 0 and 1 after the last backward pass, as
   /// Megatron-LM, 2 and 3 beside each.
   Sending send = Sending::by_mode;
+  std::string schedule = "1f1b_flush";  ///< of stages with one chunk; else it is interleaved
+
+  friend auto operator<=>(const ParallelPlan&, const ParallelPlan&) = default;
 
   /// What data_parallel is told, on nodes of so many devices.
   DataParallelOptions data_parallel(std::int64_t per_node) const;
-  std::int64_t ranks() const { return tensor * data * pipeline; }
+  std::int64_t ranks_of_stage() const { return tensor * context * data; }
+  std::int64_t ranks() const { return ranks_of_stage() * pipeline; }
   /// How many a replica has; 0 if the batch cannot be divided so.
   std::int64_t micro_batches(std::int64_t batch) const {
     return batch % (data * micro_batch) == 0 ? batch / (data * micro_batch) : 0;
   }
-  /// The first rank of a stage.
-  DeviceId device(std::int64_t stage) const { return static_cast<DeviceId>(stage * tensor * data); }
+  /// The device of the first rank of a stage, on nodes of so many devices. From the stage's
+  /// own nodes only the first is needed: the others are like it, and nobody on them is simulated.
+  DeviceId device(std::int64_t stage, std::int64_t per_node) const;
+  const pipeline::ScheduleEntry& passes() const;
+  /// The same plan for the graph of one rank: without what the graph does not depend on.
+  ParallelPlan of_rank() const;
+  /// Whether gradients of weights are made by ops of their own, beside which ranks exchange tokens.
+  bool splits_backward() const { return sequence || passes().splits; }
+  /// What cannot be: a reason for people; "" if nothing. Layers and devices are not asked.
+  std::string mistake(std::int64_t batch) const;
 };
 
-/// What one rank of tensor parallelism computes with a micro-batch: a graph per micro-batch size,
-/// ranks of tensor parallelism, number format, and whether layers are computed again. Throws
-/// InputError if the generator cannot make it.
+/// Devices of a node; all, where a cluster has no nodes.
+std::int64_t devices_of_a_node(const Cluster& cluster);
+
+/// What one rank computes with a micro-batch: a graph for each of_rank(). Throws InputError if the
+/// generator cannot make it.
 OpGraph rank_graph(const TrainingJob& job, const ParallelPlan& plan);
 
 /// The layer of each op: of forward ops by their names; -1: no layer precedes it, `layers`: behind
@@ -64,14 +108,20 @@ IdVector<OpId, std::int64_t> layer_of_ops(const OpGraph& graph, std::int64_t lay
 /// (sim/transform/training/segments.h).
 std::int64_t layers_of(const OpGraph& graph);
 
-/// The device of each op of a rank_graph(). Stage s has the layers i with floor(i pipeline /
-/// layers) = s; what no layer precedes is in the first stage, the rest in the last. [num_ops]
-IdVector<OpId, DeviceId> devices_of_stages(const OpGraph& graph, const ParallelPlan& plan);
+/// The part of each op of a rank_graph(): of the n = pipeline * chunks parts, part c has the layers
+/// i with floor(i n / layers) = c; what no layer precedes is in the first part, the rest in the
+/// last. [num_ops]
+IdVector<OpId, std::int64_t> parts_of_ops(const OpGraph& graph, const ParallelPlan& plan);
+
+/// The device of each op of a rank_graph(), on nodes of so many devices: part c is on stage c mod
+/// pipeline. [num_ops]
+IdVector<OpId, DeviceId> devices_of_stages(const OpGraph& graph, const ParallelPlan& plan,
+                                           std::int64_t per_node);
 
 class ParallelStep {
  public:
-  /// `graph` is rank_graph()'s. Throws InputError if the model has fewer layers than stages, or the
-  /// cluster fewer devices than ranks.
+  /// `graph` is rank_graph()'s. Throws InputError if the plan has a mistake(), the model fewer
+  /// layers than stages have chunks, or the cluster too few devices for the simulated ranks.
   ParallelStep(const OpGraph& graph, const TrainingJob& job, const ParallelPlan& plan,
                Cluster cluster);
   ~ParallelStep();
@@ -89,9 +139,11 @@ class ParallelStep {
   /// time to launch a kernel.
   IdVector<OpId, Duration> times(const DeviceModel& gpu) const;
   std::int64_t micro_batches() const;
+  /// Whether a stage runs one forward and one backward pass of each micro-batch.
+  bool plain() const;
 
-  /// 1F1B with a flush, under times(gpu). Memory is counted only if `memory` says so; then a device
-  /// that has too little ends the step.
+  /// The plan's schedule, under times(gpu). Memory is counted only if `memory` says so; then a
+  /// device that has too little ends the step.
   pipeline::PipelineResult simulated(const DeviceModel& gpu, bool memory) const;
 
  private:

@@ -20,6 +20,8 @@ std::string data_parallel_text(const DataParallelOptions& o) {
   std::string text =
       fmt::format("replicas: {}, nodes: {}, mode: {}", o.replicas, o.nodes, to_text(o.mode));
   if (o.send != Sending::by_mode) text += fmt::format(", send: {}", to_text(o.send));
+  if (o.group > 0) text += fmt::format(", group: {}", o.group);
+  if (o.expert > 1) text += fmt::format(", expert: {}", o.expert);
   if (o.sharing > 1) text += fmt::format(", sharing: {}", o.sharing);
   return text;
 }
@@ -32,13 +34,18 @@ std::string plan_scenario(std::string_view model, const TrainingJob& job, const 
   std::string text =
       fmt::format("name: plan\ngraph: {{{}, batch: {}", graph_text(model), plan.micro_batch);
   if (plan.tensor > 1) text += fmt::format(", tensor: {}", plan.tensor);
+  if (plan.context > 1) text += fmt::format(", context: {}", plan.context);
+  if (plan.expert > 1) text += fmt::format(", expert: {}", plan.expert);
+  if (plan.sequence) text += ", sequence_parallel: true";
+  if (plan.splits_backward()) text += ", split_backward: true";
+  if (plan.recompute == Recomputing::selective) text += ", recompute_attention: true";
   text += "}\ntransforms:\n";
   if (plan.precision != "fp32")
     text += fmt::format("  - {{precision: {{to: {}}}}}\n", plan.precision);
-  if (plan.recompute) text += "  - recompute\n";
+  if (plan.recompute == Recomputing::full) text += "  - recompute\n";
   text += fmt::format("  - {{host: {{per: pass, launch: {} ns}}}}\n", nodes.gpu->host_op.count());
   if (micro_batches > 1) text += "  - accumulate\n";
-  if (plan.data > 1)
+  if (plan.data * plan.context > 1)
     text += fmt::format("  - {{data_parallel: {{{}}}}}\n",
                         data_parallel_text(plan.data_parallel(nodes.devices)));
   return text +
@@ -47,17 +54,18 @@ std::string plan_scenario(std::string_view model, const TrainingJob& job, const 
              "  nodes: {{kind: {}, count: {}, devices: {{count: {}, kind: {}, memory: {} B}}}}\n"
              "engine: {{transfers: duplex}}\n"
              "placers: [{}]\n"
-             "measure: {{pipeline: {{schedule: 1f1b_flush, micro_batches: {}}}}}\n",
+             "measure: {{pipeline: {{schedule: {}, micro_batches: {}}}}}\n",
              nodes.kind, nodes.count, nodes.devices, nodes.gpu->name, nodes.memory.count,
              plan.pipeline == 1 ? std::string("single")
                                 : fmt::format("{{expert: {{file: {}}}}}", placement),
-             micro_batches);
+             plan.passes().name, micro_batches);
 }
 
 std::string placement_of_stages(const TrainingJob& job, const ParallelPlan& plan,
-                                std::size_t num_devices) {
+                                const Cluster& cluster) {
   const OpGraph graph = rank_graph(job, plan);
-  return placement_json({.device = devices_of_stages(graph, plan)}, graph, "plan", num_devices);
+  return placement_json({.device = devices_of_stages(graph, plan, devices_of_a_node(cluster))},
+                        graph, "plan", cluster.num_devices());
 }
 
 }  // namespace baechi

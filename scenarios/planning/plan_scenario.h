@@ -20,6 +20,6 @@ struct PlanNodes {
 std::string plan_scenario(std::string_view model, const TrainingJob& job, const ParallelPlan& plan,
                           const PlanNodes& nodes, std::string_view placement);
 std::string placement_of_stages(const TrainingJob& job, const ParallelPlan& plan,
-                                std::size_t num_devices);
+                                const Cluster& cluster);
 
 }  // namespace baechi

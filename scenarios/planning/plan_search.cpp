@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
-#include <tuple>
 
 #include "sim/error.h"
 #include "traces/generator.h"
@@ -17,20 +16,16 @@ namespace {
 class RankGraphs {
  public:
   RankGraphs(const TrainingJob& job, const std::vector<ParallelPlan>& plans) {
-    for (const ParallelPlan& plan : plans) graphs_.try_emplace(key(plan), plan, OpGraph{});
-    std::vector<std::pair<ParallelPlan, OpGraph>*> all;
-    for (auto& [k, graph] : graphs_) all.push_back(&graph);
+    for (const ParallelPlan& plan : plans) graphs_.try_emplace(plan.of_rank());
+    std::vector<std::pair<const ParallelPlan, OpGraph>*> all;
+    for (auto& graph : graphs_) all.push_back(&graph);
     tbb::parallel_for(std::size_t{0}, all.size(),
                       [&](std::size_t i) { all[i]->second = rank_graph(job, all[i]->first); });
   }
-  const OpGraph& of(const ParallelPlan& plan) const { return graphs_.at(key(plan)).second; }
+  const OpGraph& of(const ParallelPlan& plan) const { return graphs_.at(plan.of_rank()); }
 
  private:
-  using Key = std::tuple<std::int64_t, std::int64_t, bool, std::string>;
-  static Key key(const ParallelPlan& plan) {
-    return {plan.micro_batch, plan.tensor, plan.recompute, plan.precision};
-  }
-  std::map<Key, std::pair<ParallelPlan, OpGraph>> graphs_;
+  std::map<ParallelPlan, OpGraph> graphs_;
 };
 
 /// What is known of a plan before its step is simulated.
@@ -41,15 +36,15 @@ struct Candidate {
 };
 
 std::vector<Candidate> candidates_of(const TrainingJob& job, const std::vector<ParallelPlan>& plans,
-                                     const RankGraphs& graphs, const Cluster& cluster,
-                                     const DeviceModel& gpu) {
+                                     const RankGraphs& graphs, const Machines& machines) {
+  const Cluster& cluster = machines.cluster;
   std::vector<Candidate> candidates(plans.size());
   tbb::parallel_for(std::size_t{0}, plans.size(), [&](std::size_t i) {
     const OpGraph& rank = graphs.of(plans[i]);
     candidates[i] = {
         .index = i, .fits = least_memory(rank, job, plans[i]) <= cluster.device(DeviceId{}).memory};
     if (candidates[i].fits)
-      candidates[i].least = least_step(ParallelStep(rank, job, plans[i], cluster), gpu);
+      candidates[i].least = least_step(ParallelStep(rank, job, plans[i], cluster), *machines.gpu);
   });
   return candidates;
 }
@@ -77,8 +72,46 @@ class Fastest {
   std::map<std::pair<Duration, std::size_t>, SimulatedPlan> kept_;
 };
 
-const pipeline::StageUse& fullest(const pipeline::PipelineResult& result) {
-  return *std::ranges::max_element(result.stages, {}, &pipeline::StageUse::peak);
+SimulatedPlan made(const ParallelPlan& plan, pipeline::PipelineResult result) {
+  return {.plan = plan,
+          .step = result.makespan,
+          .bubble = result.bubble,
+          .stages = std::move(result.stages)};
+}
+
+/// Every plan once with each of the values.
+template <class T, class Value>
+void choose(std::vector<ParallelPlan>& plans, T ParallelPlan::* member,
+            const std::vector<Value>& values) {
+  std::vector<ParallelPlan> all;
+  for (ParallelPlan plan : plans)
+    for (const Value& value : values) {
+      plan.*member = value;
+      all.push_back(plan);
+    }
+  plans = std::move(all);
+}
+
+/// All of them, right or wrong; replicas are as many as use the devices up, else one.
+std::vector<ParallelPlan> combinations(const PlanSpace& space, std::int64_t devices) {
+  std::vector<ParallelPlan> plans{{}};
+  choose(plans, &ParallelPlan::tensor, space.tensor);
+  choose(plans, &ParallelPlan::sequence, space.sequence);
+  choose(plans, &ParallelPlan::context, space.context);
+  choose(plans, &ParallelPlan::expert, space.expert);
+  choose(plans, &ParallelPlan::pipeline, space.pipeline);
+  choose(plans, &ParallelPlan::chunks, space.chunks);
+  choose(plans, &ParallelPlan::schedule, space.schedule);
+  choose(plans, &ParallelPlan::micro_batch, space.micro_batch);
+  choose(plans, &ParallelPlan::precision, space.precision);
+  choose(plans, &ParallelPlan::recompute, space.recompute);
+  choose(plans, &ParallelPlan::zero, space.zero);
+  choose(plans, &ParallelPlan::group, space.group);
+  for (ParallelPlan& plan : plans) {
+    if (devices % plan.ranks() == 0) plan.data = devices / plan.ranks();
+    if (plan.zero < 2) plan.send = space.send[static_cast<std::size_t>(plan.zero)];
+  }
+  return plans;
 }
 
 /// Enough for two cores; not by the machine, so that as many plans are simulated everywhere.
@@ -88,42 +121,53 @@ constexpr std::size_t at_once = 4;
 
 std::vector<ParallelPlan> plans_of(const PlanSpace& space, std::int64_t devices,
                                    std::int64_t batch) {
-  std::vector<ParallelPlan> plans;
-  for (const std::int64_t tensor : space.tensor)
-    for (const std::int64_t stages : space.pipeline)
-      for (const std::int64_t micro_batch : space.micro_batch)
-        for (const std::string& precision : space.precision)
-          for (const bool recompute : space.recompute)
-            for (const int zero : space.zero) {
-              if (devices % (tensor * stages) != 0) continue;
-              const ParallelPlan plan{
-                  .tensor = tensor,
-                  .data = devices / (tensor * stages),
-                  .pipeline = stages,
-                  .micro_batch = micro_batch,
-                  .recompute = recompute,
-                  .precision = precision,
-                  .zero = zero,
-                  .send = zero < 2 ? space.send[static_cast<std::size_t>(zero)] : Sending::by_mode};
-              if (plan.micro_batches(batch) == 0 || (zero > 0 && plan.data == 1)) continue;
-              plans.push_back(plan);
-            }
+  std::vector<ParallelPlan> plans = combinations(space, devices);
+  std::erase_if(plans, [&](const ParallelPlan& plan) {
+    return plan.ranks() != devices || !plan.mistake(batch).empty();
+  });
   return plans;
 }
 
-PlanAnswer fastest_plans(const TrainingJob& job, const PlanSpace& space, const Cluster& cluster,
-                         const DeviceModel& gpu, std::size_t most, std::atomic<std::size_t>& done) {
-  std::vector<ParallelPlan> plans =
-      plans_of(space, static_cast<std::int64_t>(cluster.num_devices()), job.batch);
+std::string why_no_plan(const PlanSpace& space, std::int64_t devices, std::int64_t batch) {
+  for (const ParallelPlan& plan : combinations(space, devices)) {
+    if (plan.ranks() != devices)
+      return fmt::format(
+          "{} ranks of tensor, context and pipeline parallelism do not divide {} "
+          "devices",
+          plan.ranks(), devices);
+    if (std::string why = plan.mistake(batch); !why.empty()) return why;
+  }
+  return "no plan";
+}
+
+const pipeline::StageUse& SimulatedPlan::fullest() const {
+  return *std::ranges::max_element(stages, {}, &pipeline::StageUse::peak);
+}
+
+SimulatedPlan simulated_plan(const TrainingJob& job, const ParallelPlan& plan,
+                             const Machines& machines) {
+  Cluster roomy = machines.cluster;
+  for (const DeviceId d : roomy.devices()) roomy.set_memory(d, Bytes{std::int64_t{1} << 60});
+  return made(plan, ParallelStep(rank_graph(job, plan), job, plan, std::move(roomy))
+                        .simulated(*machines.gpu, true));
+}
+
+PlanAnswer fastest_plans(const TrainingJob& job, const PlanSpace& space, const Machines& machines,
+                         std::size_t most, std::atomic<std::size_t>& done) {
+  std::vector<ParallelPlan> plans = plans_of(space, machines.devices, job.batch);
   if (!plans.empty()) {
     const std::int64_t layers = std::max<std::int64_t>(1, layers_of(rank_graph(job, plans[0])));
-    std::erase_if(plans, [&](const ParallelPlan& plan) { return plan.pipeline > layers; });
+    const std::int64_t per_node = devices_of_a_node(machines.cluster);
+    std::erase_if(plans, [&](const ParallelPlan& plan) {
+      return plan.pipeline * plan.chunks > layers ||
+             index(plan.device(plan.pipeline - 1, per_node)) >= machines.cluster.num_devices();
+    });
   }
   if (plans.empty())
     throw InputError(fmt::format("no plan divides a batch of {} among all {} devices", job.batch,
-                                 cluster.num_devices()));
+                                 machines.devices));
   const RankGraphs graphs(job, plans);
-  std::vector<Candidate> candidates = candidates_of(job, plans, graphs, cluster, gpu);
+  std::vector<Candidate> candidates = candidates_of(job, plans, graphs, machines);
   PlanAnswer answer{.fastest = {}, .considered = plans.size()};
   answer.too_large = std::erase_if(candidates, [](const Candidate& c) { return !c.fits; });
   done = answer.too_large;
@@ -138,19 +182,16 @@ PlanAnswer fastest_plans(const TrainingJob& job, const PlanSpace& space, const C
     const std::size_t count = std::min(at_once, candidates.size() - begin);
     tbb::parallel_for(std::size_t{0}, count, [&](std::size_t i) {
       const ParallelPlan& plan = plans[candidates[begin + i].index];
-      results[i] = ParallelStep(graphs.of(plan), job, plan, cluster).simulated(gpu, true);
+      results[i] =
+          ParallelStep(graphs.of(plan), job, plan, machines.cluster).simulated(*machines.gpu, true);
     });
     for (std::size_t i = 0; i < count; ++i) {
       const std::size_t index = candidates[begin + i].index;
-      const pipeline::PipelineResult& result = results[i];
       ++answer.simulated;
-      if (result.oom)
+      if (results[i].oom)
         ++answer.out_of_memory;
       else
-        fastest.add(index, {.plan = plans[index],
-                            .step = result.makespan,
-                            .bubble = result.bubble,
-                            .fullest = fullest(result)});
+        fastest.add(index, made(plans[index], std::move(results[i])));
     }
     done += count;
   }

@@ -1,4 +1,4 @@
-/// Which plan of data, tensor and pipeline parallelism trains a model fastest on a cluster.
+/// Which parallel plan trains a model fastest on a cluster.
 #pragma once
 #include <array>
 #include <atomic>
@@ -10,14 +10,25 @@
 
 namespace baechi {
 
-/// The plans to try: every combination that uses all devices of the cluster.
+/// The plans to try: every combination that uses all devices.
 struct PlanSpace {
   std::vector<std::int64_t> tensor, pipeline, micro_batch;
-  std::vector<bool> recompute{false, true};
-  std::vector<std::string> precision{"fp16"};
+  std::vector<std::int64_t> context{1}, expert{1}, chunks{1};
+  std::vector<bool> sequence{false};
+  std::vector<Recomputing> recompute{Recomputing::off, Recomputing::full};
+  std::vector<std::string> precision{"fp16"}, schedule{"1f1b_flush"};
   std::vector<int> zero{0, 1, 2, 3};
+  std::vector<std::int64_t> group{0};
   /// When gradients are sent with ZeRO 0 and 1.
   std::array<Sending, 2> send{Sending::after, Sending::after};
+};
+
+/// The machines that a training is planned on.
+struct Machines {
+  /// The first of the devices, as many as simulated ranks may need.
+  Cluster cluster;
+  std::int64_t devices = 0;
+  std::shared_ptr<const DeviceModel> gpu{};  ///< says what the devices reach
 };
 
 /// A plan whose step was simulated.
@@ -25,7 +36,10 @@ struct SimulatedPlan {
   ParallelPlan plan;
   Duration step{};
   double bubble = 0.0;  ///< the share of the stages' time in which no lane of theirs is busy
-  pipeline::StageUse fullest{};  ///< the stage that takes the most memory
+  std::vector<pipeline::StageUse> stages{};
+
+  /// The stage that takes the most memory; ties: the first.
+  const pipeline::StageUse& fullest() const;
 };
 
 struct PlanAnswer {
@@ -38,21 +52,27 @@ struct PlanAnswer {
 };
 
 /// The engine simulates each plan's step, with memory; plans with a lower bound above the
-/// `most`-th best step are left out, so that the answer is that of simulating all. `gpu` says what
-/// the devices reach. `done` counts the plans that are decided. The same for any number of threads.
-/// Throws InputError if the generator is unknown, cannot divide itself, or no plan uses all
-/// devices.
-PlanAnswer fastest_plans(const TrainingJob& job, const PlanSpace& space, const Cluster& cluster,
-                         const DeviceModel& gpu, std::size_t most, std::atomic<std::size_t>& done);
+/// `most`-th best step are left out, so that the answer is that of simulating all. `done` counts
+/// the plans that are decided. The same for any number of threads. Throws InputError if the
+/// generator is unknown, cannot divide itself, or no plan uses all devices.
+PlanAnswer fastest_plans(const TrainingJob& job, const PlanSpace& space, const Machines& machines,
+                         std::size_t most, std::atomic<std::size_t>& done);
 
-/// All plans of the space for so many devices, for which `job.batch` can be divided.
+/// The step of one plan, however much memory it takes. Throws InputError if there is no such step.
+SimulatedPlan simulated_plan(const TrainingJob& job, const ParallelPlan& plan,
+                             const Machines& machines);
+
+/// All plans of the space for so many devices, without those that have a mistake().
 std::vector<ParallelPlan> plans_of(const PlanSpace& space, std::int64_t devices,
                                    std::int64_t batch);
 
+/// Why plans_of() is empty: what is wrong with the first combination.
+std::string why_no_plan(const PlanSpace& space, std::int64_t devices, std::int64_t batch);
+
 /// A time that no simulated step of `step` falls below. On a stage the passes of all micro-batches
-/// follow each other; a pass takes its longest path, its kernels, its collectives, or its launches
-/// at least. Before and behind them the stages before run a pass each, up to the tensors that they
-/// send. Weights of ZeRO 3 may be there before a pass begins.
+/// follow each other; with a plain() schedule a pass takes its longest path, its kernels, its
+/// collectives, or its launches at least. Before and behind them the stages before run a pass each,
+/// up to the tensors that they send. Weights of ZeRO 3 may be there before a pass begins.
 Duration least_step(const ParallelStep& step, const DeviceModel& gpu);
 
 /// Bytes that the fullest stage takes at least: weights, gradients, optimizer state, and what the

@@ -62,9 +62,12 @@ Spread spread_of(const Collective& c, std::span<const DeviceId> devices, const C
     spread.nics = first ? node.nics : std::min<std::int64_t>(spread.nics, node.nics);
     room = std::max<std::int64_t>(room, node.devices);
   }
+  // Ranks that are not simulated stand between those of the collectives beside theirs.
+  const std::int64_t places =
+      spread.ranks > std::int64_t{c.members} ? spread.ranks * spread.sharing : spread.ranks;
   spread.nodes = c.nodes != 0 ? c.nodes
                               : std::max<std::int64_t>(static_cast<std::int64_t>(nodes.size()),
-                                                       (spread.ranks + room - 1) / room);
+                                                       (places + room - 1) / room);
   spread.nodes = std::clamp<std::int64_t>(spread.nodes, 1, std::max<std::int64_t>(spread.ranks, 1));
   spread.per_node = (spread.ranks + spread.nodes - 1) / spread.nodes;
   if (spread.nodes > 1 && !(spread.nic.bandwidth.bytes_per_second > 0.0))

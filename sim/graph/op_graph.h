@@ -94,6 +94,7 @@ struct Tensor {
   /// or memory that its one reader overwrites. It takes no further memory on the producer's device.
   /// A copy on another device takes memory.
   bool reference = false;
+  bool fixed_size = false;  ///< masks, indices, 32-bit statistics: no number format changes it
 
   Bytes held() const { return control || reference ? Bytes{} : size; }  ///< where it is produced
   Bytes copied() const { return control ? Bytes{} : size; }             ///< where it is received
@@ -284,6 +285,9 @@ class OpGraphBuilder {
  public:
   OpId add_op(const OpSpec& op);
   TensorId add_tensor(OpId producer, Bytes size, bool reference = false);
+  /// The same, a reference and of fixed size if `like` is.
+  TensorId add_tensor(OpId producer, Bytes size, const Tensor& like);
+  void set_fixed_size(TensorId tensor) { tensors_[tensor].fixed_size = true; }
   /// Sets the measured time of a transfer of `tensor`, which replaces the link model.
   void set_transfer(TensorId tensor, Duration time);
   /// Adds an edge: `reader` reads `tensor`. An edge that is added twice counts once.

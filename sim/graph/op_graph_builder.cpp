@@ -100,6 +100,12 @@ TensorId OpGraphBuilder::add_tensor(OpId producer, Bytes size, bool reference) {
   return tensors_.push_back({.size = size, .producer = producer, .reference = reference});
 }
 
+TensorId OpGraphBuilder::add_tensor(OpId producer, Bytes size, const Tensor& like) {
+  const TensorId made = add_tensor(producer, size, like.reference);
+  tensors_[made].fixed_size = like.fixed_size;
+  return made;
+}
+
 void OpGraphBuilder::set_transfer(TensorId tensor, Duration time) {
   while (transfers_.size() < tensors_.size()) transfers_.push_back(not_given);
   transfers_[tensor] = time;
@@ -144,8 +150,9 @@ void OpGraphBuilder::add_kernel(OpId op, OpWork work) {
 
 void OpGraphBuilder::set_module(OpId v, std::string_view module) {
   if (modules_.empty()) intern("", modules_, module_ids_);
+  const std::uint32_t last = module_.empty() ? 0 : module_.back();  // mostly the same
   module_.resize(index(v) + 1, 0);
-  module_[index(v)] = intern(module, modules_, module_ids_);
+  module_[index(v)] = modules_[last] == module ? last : intern(module, modules_, module_ids_);
 }
 
 LaneKind OpGraphBuilder::intern_lane(std::string_view name) {

@@ -207,7 +207,7 @@ void check_pipeline(const Problem& step, const PipelineOptions& options,
     throw InputError("a pipeline needs the engine's own semantics, event");
   const ScheduleEntry& schedule = *find_schedule(options.schedule);
   const Layout layout = schedule.layout;
-  const StreamedBy by{.chunks = layout == Layout::loop || layout == Layout::vee,
+  const StreamedBy by{.turns = layout == Layout::vee,
                       .both_ways = layout == Layout::two_way,
                       .splits = schedule.splits};
   for (const auto& transform : transforms)

@@ -70,7 +70,9 @@ void GraphCopy::add_kernels(OpId v, OpId copy, const std::function<OpWork(OpWork
 
 TensorId GraphCopy::add_tensor(TensorId t, OpId copy, Bytes size, bool added) {
   const Tensor& tensor = graph_.tensor(t);
-  const TensorId made = builder_.add_tensor(copy, size, tensor.reference || added);
+  Tensor like = tensor;
+  like.reference |= added;
+  const TensorId made = builder_.add_tensor(copy, size, like);
   if (const auto time = graph_.measured_transfer(t)) {
     const double share = tensor.size > Bytes{} ? static_cast<double>(size.count) /
                                                      static_cast<double>(tensor.size.count)

@@ -187,7 +187,7 @@ class Merging {
         continue;
       }
       const Tensor& tensor = graph_.tensor(t);
-      made.push_back(builder_.add_tensor(sum.made, tensor.size, tensor.reference));
+      made.push_back(builder_.add_tensor(sum.made, tensor.size, tensor));
       if (const auto measured = graph_.measured_transfer(t))
         builder_.set_transfer(made.back(), *measured);
     }

@@ -36,7 +36,7 @@ struct PlacedStep {
 
 /// A pipeline, as far as transforms of the step that it streams ask.
 struct StreamedBy {
-  bool chunks = false;     ///< a device has several parts of the model, one behind the other
+  bool turns = false;      ///< two of them follow each other on the last device
   bool both_ways = false;  ///< micro-batches enter at both ends
   bool splits = false;     ///< gradients of weights are made in passes of their own
 };

@@ -77,4 +77,52 @@ TEST_SUITE("cli") {
     check("gpt2 --devices 2 --kind v100", "--batch is required");
     check("gpt2 --devices 2 --kind v100 --batch 8 -o plan.json", "--planner");
   }
+
+  TEST_CASE("plan --check says of one plan whether it fits, and what every stage takes") {
+    const Session session;
+    const std::string model =
+        "plan gpt:layers=4,hidden=256,heads=4,length=64,vocabulary=1024,tied=false --batch 16 "
+        "--nodes dgx_a100 --devices 4 --tensor 1 --pipeline 2 --micro-batch 2 --recompute off "
+        "--zero 0 --check";
+    const Json fits = session.json(model);
+    CHECK(fits["status"] == "ok");
+    CHECK(fits["fits"] == true);
+    REQUIRE(fits["plans"].size() == 1);
+    const Json& plan = fits["plans"][0];
+    CHECK(plan["data"] == 2);
+    REQUIRE(fits["stages"].size() == 2);
+    const Json& fullest = fits["stages"][fits["fullest_stage"].get<std::size_t>()];
+    CHECK(fullest["peak_bytes"] == plan["peak_bytes"]);
+    CHECK(fullest["memory"] == plan["memory"]);
+    std::int64_t sum = 0;
+    for (const auto& [kind, bytes] : plan["memory"].items()) sum += bytes.get<std::int64_t>();
+    CHECK(plan["peak_bytes"] == sum);
+    // The same plan, with less memory than it needs: told, and not refused.
+    const Json tight = session.json(model + " --memory '1 MiB'");
+    CHECK(tight["status"] == "oom");
+    CHECK(tight["fits"] == false);
+    CHECK(tight["limit_bytes"] == 1 << 20);
+    CHECK(tight["plans"] == fits["plans"]);
+    CHECK(holds(session.run(model + " --memory '1 MiB'").out, "does not fit"));
+  }
+
+  TEST_CASE("plan --check takes one plan, and plan refuses what it does not know") {
+    const Session session;
+    const auto check = [&](const std::string& arguments, std::string_view said) {
+      CAPTURE(arguments);
+      const auto result = session.run(
+          "plan gpt:layers=4,hidden=256,heads=4,length=64,vocabulary=1024 --batch 16 " + arguments);
+      CHECK(result.code == 2);
+      CHECK_MESSAGE(result.err.find(said) != std::string::npos, result.err);
+    };
+    const std::string one =
+        "--check --nodes dgx_a100 --tensor 1 --pipeline 1 --micro-batch 1 --recompute off ";
+    check(one + "--devices 8", "--check: these flags name 4 plans; give one value each of");
+    check(one + "--devices 8 --zero 3 --fsdp 3",
+          "--check: 8 replicas cannot be divided into groups of 3");
+    check(one + "--devices 12 --zero 0",
+          "--devices: 12 is neither a part nor a multiple of the 8 devices of dgx_a100");
+    check(one + "--devices 20000 --zero 0", "--devices: '20000' is not a number from 1 to 16384");
+    check(one + "--devices 8 --zero 0 --recompute some", "--recompute");
+  }
 }

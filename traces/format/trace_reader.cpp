@@ -26,7 +26,7 @@ constexpr std::string_view kernel_names[] = {"flops", "traffic_bytes", "weight_b
 constexpr JsonKeys kernel_keys{"a kernel", kernel_names, 0};
 constexpr std::string_view matrix_names[] = {"kind", "count", "rows", "columns", "inner"};
 constexpr JsonKeys matrix_keys{"a matrix", matrix_names, 1};
-constexpr std::string_view output_names[] = {"bytes", "transfer_us", "reference"};
+constexpr std::string_view output_names[] = {"bytes", "transfer_us", "reference", "fixed_size"};
 constexpr JsonKeys output_keys{"an output", output_names, 1};
 constexpr std::string_view edge_names[] = {"from", "to", "output"};
 constexpr JsonKeys edge_keys{"an edge", edge_names, 2};
@@ -87,7 +87,7 @@ class TraceReader {
   struct Output {
     Bytes size;
     std::optional<Duration> transfer;
-    bool reference = false;
+    bool reference = false, fixed_size = false;
   };
 
   void read_op(Json value);
@@ -146,6 +146,8 @@ void TraceReader::read_output(Json value) {
       output.size = {v.whole()};
     else if (key == "reference")
       output.reference = v.boolean();
+    else if (key == "fixed_size")
+      output.fixed_size = v.boolean();
     else
       output.transfer = microseconds(v);
   });
@@ -232,6 +234,7 @@ void TraceReader::read_op(Json value) {
   for (const auto& [kind, time] : times_) builder_.set_compute(id, kind, time);
   for (const Output& output : outputs_) {
     const TensorId t = builder_.add_tensor(id, output.size, output.reference);
+    if (output.fixed_size) builder_.set_fixed_size(t);
     if (output.transfer) builder_.set_transfer(t, *output.transfer);
   }
   first_tensor_.push_back(first_tensor_.back() + static_cast<std::uint32_t>(outputs_.size()));

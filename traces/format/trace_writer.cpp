@@ -53,7 +53,8 @@ void put_outputs(fmt::memory_buffer& out, const OpGraph& graph, OpId v) {
       put(out, ", \"transfer_us\": ");
       put_us(out, *time);
     }
-    put(out, graph.tensor(t).reference ? ", \"reference\": true}" : "}");
+    if (graph.tensor(t).reference) put(out, ", \"reference\": true");
+    put(out, graph.tensor(t).fixed_size ? ", \"fixed_size\": true}" : "}");
   }
   put(out, "]");
 }

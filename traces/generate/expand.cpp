@@ -29,6 +29,12 @@ Expansion read_expansion(Options& o, std::int64_t batch, Optimizer optimizer) {
                       "MXNet's and cuDNN's do");
   if (e.fuse_relu && e.level == Level::tf1)
     o.mistake("fuse_relu", "TensorFlow 1 launches each ReLU; level module can fuse it");
+  e.split_backward =
+      o.get("split_backward", e.split_backward,
+            "level module: an op for the gradients that layers before wait for, and another for "
+            "those of the weights, as zero-bubble schedules and sequence_parallel need them");
+  if (e.split_backward && e.level == Level::tf1)
+    o.mistake("split_backward", "TensorFlow 1 splits it anyway; level module");
   e.colocate_gradients = o.get("colocate_gradients", true,
                                "level tf1: gradient ops share the group of their forward op");
   return e;

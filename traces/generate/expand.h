@@ -34,6 +34,7 @@ struct Expansion {
   bool fuse_modules = true;        ///< level module: one op per module; false: one op per layer
   bool copy_sums = false;          ///< level module: a sum copies its gradient to its inputs
   bool fuse_relu = false;          ///< level module: a ReLU is a part of the kernel before it
+  bool split_backward = false;     ///< level module: an op for the gradients of the variables
   bool colocate_gradients = true;  ///< level tf1: a gradient op is in the group of its forward op
 };
 /// Reads them. `batch` and `optimizer` are the defaults of the model.

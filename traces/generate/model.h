@@ -1,6 +1,7 @@
 /// A neural network as its publication describes it: layers in the order they run, the values
 /// between them, and the variables that they train. expand.h makes op graphs of it.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -92,6 +93,7 @@ enum class LayerKind : std::uint8_t {
   norm_gradient,      ///< the gradient of a layer norm by its input; gamma
   relu_gradient,
   all_reduce,  ///< sums a value, or its gradient, over the ranks of tensor parallelism
+  exchange,    ///< another collective of ranks, in each pass
 };
 /// "Conv2d": the kind of its op at module level; a backward op adds "Backward".
 constexpr auto names_of(LayerKind) {
@@ -140,7 +142,8 @@ constexpr auto names_of(LayerKind) {
                                           {LayerKind::transposed_conv2d, "ConvTranspose2d"},
                                           {LayerKind::norm_gradient, "LayerNormGradient"},
                                           {LayerKind::relu_gradient, "ReLUGradient"},
-                                          {LayerKind::all_reduce, "AllReduce"}});
+                                          {LayerKind::all_reduce, "AllReduce"},
+                                          {LayerKind::exchange, "Exchange"}});
 }
 
 /// One layer. Values and variables are in the order that LayerKind states.
@@ -155,12 +158,17 @@ struct Layer {
   OpWork input_gradient{};       ///< work of the gradients of the inputs
   OpWork variable_gradient{};    ///< work of the gradients of the variables
   std::vector<ValueId> saved{};  ///< inputs and outputs that the backward pass reads
-  Bytes kept{};                  ///< other bytes that it reads: statistics, masks, indices
-  Bytes workspace{};             ///< while the layer runs, and again while its backward op runs
-  bool in_place = false;         ///< its output may overwrite its first input
-  std::int64_t ranks = 0;        ///< of an all_reduce
-  bool sums_forward = false;     ///< of an all_reduce: of values; else of gradients
-  ModuleId module{};             ///< set by Model::add
+  Bytes kept{};                  ///< other numbers that it reads
+  Bytes kept_fixed{};  ///< the same of fixed size: masks, indices, statistics (Tensor::fixed_size)
+  Bytes workspace{};   ///< while the layer runs, and again while its backward op runs
+  bool in_place = false;  ///< its output may overwrite its first input
+  bool again = false;     ///< its backward op runs it once more before
+  /// For a layer between ranks: its collective in the forward and in the backward pass; without one
+  /// it hands its input on.
+  std::array<std::optional<CollectiveKind>, 2> collective{};
+  std::int64_t ranks = 0;   ///< of these collectives
+  std::int64_t beside = 1;  ///< as many alike of other ranks run at the same time
+  ModuleId module{};        ///< set by Model::add
 
   /// The work of y = x w, which is `count` products [rows, inner] x [inner, columns]. The backward
   /// pass is two products of equal size: dx = dy w, dw = x dy.

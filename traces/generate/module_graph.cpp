@@ -10,7 +10,9 @@ struct Unit {
   std::string name, kind;
   std::size_t first = 0, last = 0;
   OpId forward = no_op, backward = no_op;
-  std::optional<TensorId> kept{};     ///< what its backward op alone reads
+  OpId weights = no_op;               ///< makes the gradients of variables: `backward` or another
+  std::optional<TensorId> again{};    ///< what an exchange has gathered once more
+  std::vector<TensorId> kept{};       ///< what its backward op alone reads
   std::vector<TensorId> gradients{};  ///< of its outputs, one from each reader
 };
 
@@ -191,7 +193,7 @@ class ModuleGraph {
 
   void add_forward(Unit& unit) {
     const auto u = static_cast<std::size_t>(&unit - units_.data());
-    Bytes weights, kept;
+    Bytes weights, kept, masks;
     std::vector<ValueId> fed;  // values that it reads, also saved ones
     for (const LayerId l : layers(unit)) {
       const Layer& layer = model_.layer(l);
@@ -202,6 +204,7 @@ class ModuleGraph {
       }
       if (!options_.training || !is_differentiable(layer)) continue;
       kept += layer.kept;
+      masks += layer.kept_fixed;
       for (const ValueId v : layer.saved) {
         const bool repeated = std::ranges::find(fed, v) != fed.end();
         if (repeated || (uses_[v].writer != Use::no_unit && !inside(v, u))) continue;
@@ -216,7 +219,7 @@ class ModuleGraph {
                                   .module = module_path(unit.name)});
     for (const LayerId l : layers(unit))
       if (!has_no_kernel(unit, l)) graph_.add_kernel(unit.forward, model_.layer(l).forward);
-    sum_over_ranks(unit, unit.forward, true);
+    exchange_between_ranks(unit, unit.forward, true);
     colocate(unit, unit.forward);
     for (const LayerId l : layers(unit)) {
       for (const ValueId v : model_.layer(l).inputs) {
@@ -229,21 +232,55 @@ class ModuleGraph {
               graph_.add_tensor(unit.forward, model_.value(v).size(), is_overwritten(v));
       }
     }
-    if (kept > Bytes{}) unit.kept = graph_.add_tensor(unit.forward, kept);
+    if (kept > Bytes{}) unit.kept.push_back(graph_.add_tensor(unit.forward, kept));
+    if (masks > Bytes{}) {
+      unit.kept.push_back(graph_.add_tensor(unit.forward, masks));
+      graph_.set_fixed_size(unit.kept.back());
+    }
   }
 
+  /// The layer between ranks that is all of the unit; or null.
+  const Layer* exchange(const Unit& unit) const {
+    const Layer& layer = model_.layer(static_cast<LayerId>(unit.first));
+    return layer.ranks > 0 ? &layer : nullptr;
+  }
   bool sums(const Unit& unit) const {
     return model_.layer(static_cast<LayerId>(unit.first)).kind == LayerKind::all_reduce;
   }
-  /// Makes `op` of an all_reduce a member of a collective, in the pass in which it sums. In the
-  /// other pass it hands its input on, in no time.
-  void sum_over_ranks(const Unit& unit, OpId op, bool forward) {
-    const Layer& layer = model_.layer(static_cast<LayerId>(unit.first));
-    if (!sums(unit) || layer.sums_forward != forward) return;
-    graph_.add_collective({.kind = CollectiveKind::all_reduce,
-                           .bytes = model_.value(layer.inputs[0]).size(),
-                           .ranks = static_cast<std::uint32_t>(layer.ranks)},
+  /// Makes `op` of an exchange a member of its collective of the pass. Without one it hands its
+  /// input on, in no time.
+  void exchange_between_ranks(const Unit& unit, OpId op, bool forward) {
+    const Layer* layer = exchange(unit);
+    if (layer == nullptr || !layer->collective[forward ? 0 : 1]) return;
+    graph_.add_collective({.kind = *layer->collective[forward ? 0 : 1],
+                           .bytes = std::max(model_.value(layer->inputs[0]).size(),
+                                             model_.value(layer->outputs[0]).size()),
+                           .ranks = static_cast<std::uint32_t>(layer->ranks),
+                           .sharing = static_cast<std::uint32_t>(layer->beside)},
                           {{op}});
+  }
+  /// The unit that has gathered `v` from all ranks, which do not keep it; or null.
+  Unit* gatherer(ValueId v) {
+    if (uses_[v].writer == Use::no_unit) return nullptr;
+    Unit& unit = units_[uses_[v].writer];
+    const Layer* layer = exchange(unit);
+    return layer != nullptr && layer->collective[0] == CollectiveKind::all_gather ? &unit : nullptr;
+  }
+  /// What `v` was gathered from is gathered once more when the gradients of `reader` are there.
+  TensorId gathered_again(ValueId v, const Unit& reader) {
+    Unit& unit = *gatherer(v);
+    if (unit.again) return *unit.again;
+    const OpId op = graph_.add_op({.name = unit.name + "/gathered_again",
+                                   .kind = unit.kind,
+                                   .phase = Phase::backward,
+                                   .module = module_path(unit.name)});
+    graph_.set_forward(op, unit.forward);
+    exchange_between_ranks(unit, op, true);
+    colocate(unit, op);
+    graph_.add_edge(*uses_[exchange(unit)->inputs[0]].tensor, op);
+    for (const TensorId gradient : reader.gradients) graph_.add_edge(gradient, op);
+    unit.again = graph_.add_tensor(op, model_.value(v).size());
+    return *unit.again;
   }
   /// Whether an all_reduce, the only reader, writes its sum over `v`.
   bool is_overwritten(ValueId v) const {
@@ -279,14 +316,16 @@ class ModuleGraph {
     }
   }
 
-  void add_backward_kernels(std::size_t u, OpId op) {
+  void add_backward_kernels(std::size_t u) {
     for (const LayerId l : layers(units_[u])) {
       const Layer& layer = model_.layer(l);
+      const OpId op = units_[u].backward;
+      if (layer.again) graph_.add_kernel(op, layer.forward);
       if (differentiates_inputs(layer) && !has_no_kernel(units_[u], l))
         graph_.add_kernel(op, layer.input_gradient);
       if (layer.kind == LayerKind::add && options_.copy_sums)
         graph_.add_kernel(op, {.traffic = 3 * model_.value(layer.inputs[0]).size()});
-      if (trains(layer)) graph_.add_kernel(op, layer.variable_gradient);
+      if (trains(layer)) graph_.add_kernel(units_[u].weights, layer.variable_gradient);
       for (const ValueId v : layer.outputs) {  // gradients from several readers are summed
         std::int64_t arriving = 0;
         for (const std::size_t reader : uses_[v].readers) arriving += differentiated_[reader];
@@ -297,27 +336,82 @@ class ModuleGraph {
     }
   }
 
-  void add_backward(std::size_t u) {
-    Unit& unit = units_[u];
-    const OpId op = graph_.add_op({.name = unit.name + "_grad",
+  /// Whether the gradients of its variables are made by an op of their own: only where other units
+  /// wait for those of its inputs.
+  bool is_split(const Unit& unit) const {
+    const auto all = layers(unit);
+    const auto u = static_cast<std::size_t>(&unit - units_.data());
+    return options_.split_backward &&
+           std::ranges::any_of(all, [&](LayerId l) { return trains(model_.layer(l)); }) &&
+           std::ranges::any_of(all, [&](LayerId l) {
+             return std::ranges::any_of(model_.layer(l).inputs, [&](ValueId v) {
+               return uses_[v].differentiable && uses_[v].writer != u;
+             });
+           });
+  }
+
+  OpId add_backward_op(const Unit& unit, std::string_view ending, Bytes gradients,
+                       Bytes temporary) {
+    const OpId op = graph_.add_op({.name = unit.name + std::string(ending),
                                    .kind = unit.kind + "Backward",
-                                   .persistent = bytes_of(parameters(unit)),
-                                   .temporary = backward_temporary(u),
+                                   .persistent = gradients,
+                                   .temporary = temporary,
                                    .phase = Phase::backward,
                                    .module = module_path(unit.name)});
-    unit.backward = op;
     graph_.set_forward(op, unit.forward);
-    add_backward_kernels(u, op);
-    sum_over_ranks(unit, op, false);
     colocate(unit, op);
-    for (const TensorId gradient : unit.gradients) graph_.add_edge(gradient, op);
-    if (unit.kept) graph_.add_edge(*unit.kept, op);
+    return op;
+  }
+
+  /// The op of the variables' gradients reads what the layers that train multiply: the gradients
+  /// between them are kept until then.
+  void split_gradients(Unit& unit) {
+    unit.weights = add_backward_op(unit, "_weights_grad", bytes_of(parameters(unit)), Bytes{});
+    const auto u = static_cast<std::size_t>(&unit - units_.data());
+    Bytes between;
+    for (const LayerId l : layers(unit))
+      for (const ValueId v : model_.layer(l).outputs)
+        if (trains(model_.layer(l)) && inside(v, u)) between += model_.value(v).size();
+    if (between > Bytes{})
+      graph_.add_edge(graph_.add_tensor(unit.backward, between), unit.weights);
+    else
+      graph_.add_control(unit.backward, unit.weights);
+    for (const TensorId gradient : unit.gradients) graph_.add_edge(gradient, unit.weights);
+  }
+
+  /// A product's input is read for the gradient of its weights alone, a norm's for both.
+  void read_saved(Unit& unit) {
+    const bool split = unit.weights != unit.backward;
+    for (const TensorId kept : unit.kept) {
+      graph_.add_edge(kept, unit.backward);
+      if (split) graph_.add_edge(kept, unit.weights);
+    }
+    for (const LayerId l : layers(unit)) {
+      const Layer& layer = model_.layer(l);
+      if (!is_differentiable(layer)) continue;
+      for (const ValueId v : layer.saved) {
+        if (!uses_[v].tensor) continue;
+        const TensorId tensor = gatherer(v) != nullptr ? gathered_again(v, unit) : *uses_[v].tensor;
+        if (layer.kind != LayerKind::dense || !split) graph_.add_edge(tensor, unit.backward);
+        if (trains(layer) && split) graph_.add_edge(tensor, unit.weights);
+      }
+    }
+  }
+
+  void add_backward(std::size_t u) {
+    Unit& unit = units_[u];
+    const bool split = is_split(unit);
+    unit.backward = unit.weights = add_backward_op(
+        unit, "_grad", split ? Bytes{} : bytes_of(parameters(unit)), backward_temporary(u));
+    exchange_between_ranks(unit, unit.backward, false);
+    for (const TensorId gradient : unit.gradients) graph_.add_edge(gradient, unit.backward);
+    if (split) split_gradients(unit);
+    add_backward_kernels(u);
+    read_saved(unit);
     std::vector<ValueId> differentiated;
     for (const LayerId l : layers(unit)) {
       const Layer& layer = model_.layer(l);
       if (!is_differentiable(layer)) continue;
-      for (const ValueId v : layer.saved)
-        if (const auto& tensor = uses_[v].tensor) graph_.add_edge(*tensor, op);
       for (const ValueId v : layer.inputs) {
         const Use& use = uses_[v];
         if (use.writer == u || !use.differentiable ||
@@ -325,7 +419,7 @@ class ModuleGraph {
           continue;
         differentiated.push_back(v);
         units_[use.writer].gradients.push_back(
-            graph_.add_tensor(op, model_.value(v).size(), sums(units_[use.writer])));
+            graph_.add_tensor(unit.backward, model_.value(v).size(), sums(units_[use.writer])));
       }
     }
   }
@@ -337,7 +431,7 @@ class ModuleGraph {
     for (const Unit& unit : units_) {
       for (const LayerId l : layers(unit)) {
         for (const VariableId w : model_.layer(l).variables) {
-          if (unit.backward != no_op) gradients[owner_[w]].push_back(unit.backward);
+          if (unit.weights != no_op) gradients[owner_[w]].push_back(unit.weights);
         }
       }
     }

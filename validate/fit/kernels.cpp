@@ -207,13 +207,13 @@ std::string data_sheet_yaml(const DeviceModel& gpu) {
 
 std::string fit_kernels(const std::string& folder) {
   Leftovers left;
-  const std::vector<MeasuredKernel> products = measured_products(folder, left),
+  const std::vector<MeasuredKernel> measured = measured_products(folder, left),
                                     attention = measured_attention(folder, left),
                                     passes = measured_passes(folder, left);
-  if (products.empty() || attention.empty())
+  if (measured.empty() || attention.empty())
     throw InputError(
         fmt::format("{}: no measured/aiconfigurator/gemm.csv, attention_forward.csv", folder));
-  const auto of_products = fits_of<ProductNumbers>(products, product_us);
+  const auto of_products = fits_of<ProductNumbers>(measured, product_us);
   const auto of_attention = fits_of<AttentionNumbers>(attention, attention_us);
   const std::map<std::string, PassNumbers> of_passes = fit_passes(passes);
   const auto rule = rule_of(of_products, "bf16"), rule_fp8 = rule_of(of_products, "fp8");

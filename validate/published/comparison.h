@@ -3,7 +3,9 @@
 #pragma once
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <map>
 #include <string>
 #include <string_view>
@@ -56,6 +58,13 @@ struct Leftovers {
 struct Comparison {
   std::vector<PublishedRow> rows{};
   Leftovers left{};
+
+  /// The rows of further files.
+  void add(Comparison&& other) {
+    std::ranges::move(other.rows, std::back_inserter(rows));
+    std::ranges::move(other.left.skipped, std::back_inserter(left.skipped));
+    left.files.merge(other.left.files);
+  }
 };
 
 /// `read(row)` of each row of the table; a row that throws InputError is skipped.

@@ -21,6 +21,15 @@ std::optional<Comparison> compare_mixed_precision(const std::string& folder);
 std::optional<Comparison> compare_lambda(const std::string& folder);
 std::optional<Comparison> compare_flagperf(const std::string& folder);
 std::optional<Comparison> compare_korthikanti(const std::string& folder);
+std::optional<Comparison> compare_korthikanti_memory(const std::string& folder);
+std::optional<Comparison> compare_megatron_ci(const std::string& folder);
+std::optional<Comparison> compare_llm_foundry(const std::string& folder);
+std::optional<Comparison> compare_llm_foundry_fits(const std::string& folder);
+std::optional<Comparison> compare_torchtitan(const std::string& folder);
+std::optional<Comparison> compare_internevo(const std::string& folder);
+std::optional<Comparison> compare_bigscience(const std::string& folder);
+std::optional<Comparison> compare_nemo(const std::string& folder);
+std::optional<Comparison> compare_dgxc(const std::string& folder);
 
 namespace {
 
@@ -100,9 +109,29 @@ std::span<const PublishedBlock> published_blocks() {
        "nothing", one_mfu, "", compare_lambda},
       {"flagperf", "memory of training ResNet-50 on A100 (FlagPerf)", "nothing",
        "one GB per billion parameters and sample", "", compare_flagperf},
-      {"korthikanti", "steps of GPTs of 22-1000 B on 8-512 A100, table 5 (MLSys 2023)",
-       "nothing; pipelines with several parts a stage by formula", one_mfu, "Calculon: 3.7 % on 8",
-       compare_korthikanti},
+      {"korthikanti", "steps of GPTs of 22-1000 B on 8-512 A100, table 5 (MLSys 2023)", "nothing",
+       one_mfu, "Calculon: 3.7 % on 8", compare_korthikanti},
+      {"korthikanti_memory",
+       "memory of these GPTs by the paper's formulas: GiB, and per cent as read off a figure",
+       "nothing", "none: formulas, not measured", "", compare_korthikanti_memory},
+      {"megatron_ci", "peaks of memory in Megatron-LM's functional tests, of the last rank",
+       "nothing", "18 bytes for each parameter of the rank, times one factor", "",
+       compare_megatron_ci},
+      {"llm_foundry", "steps of MPT of 125 M-70 B under FSDP on 8-512 H100 and A100 (MosaicML)",
+       "nothing", one_mfu, "", compare_llm_foundry},
+      {"llm_foundry_fits",
+       "verdicts, right or wrong: what ran fits, and with one sample more it does not (MosaicML)",
+       "nothing", "none: verdicts", "", compare_llm_foundry_fits},
+      {"torchtitan", "steps of Llama 3.1 under FSDP2 on 8-512 H100 and H200 (PyTorch)", "nothing",
+       one_mfu, "", compare_torchtitan},
+      {"internevo", "steps of InternLM-7B under ZeRO 1 on 8-1024 A100 (InternLM)", "nothing",
+       one_mfu, "", compare_internevo},
+      {"bigscience", "steps of GPTs of 104-200 B on up to 384 A100 (BigScience)", "nothing",
+       one_mfu, "", compare_bigscience},
+      {"nemo", "pretraining steps of NeMo's tables, H100 to GB300 (NVIDIA)", "nothing", one_mfu, "",
+       compare_nemo},
+      {"dgxc", "pretraining steps of DGX Cloud's recipes on 8-2304 H100 (NVIDIA)", "nothing",
+       one_mfu, "", compare_dgxc},
       {"kernels", "matrix products on A100 to GB300, L40S and RTX PRO 6000 (AIConfigurator)",
        "9 to 12 numbers for each GPU and format", one_mfu, "", compare_kernels, kernels},
       {"passes", "norms, activations, rotary positions and sums on A100 and H100 (Vidur)",

@@ -67,8 +67,10 @@ TrainingWork training_work(const TrainingJob& job, std::int64_t tensor, std::int
                            const Cluster& cluster) {
   TrainingJob apart = job;
   apart.options.set("fuse_modules", {"false", {}, {}});
-  ParallelPlan plan{
-      .tensor = tensor, .micro_batch = micro_batch, .recompute = false, .precision = "fp32"};
+  ParallelPlan plan{.tensor = tensor,
+                    .micro_batch = micro_batch,
+                    .recompute = Recomputing::off,
+                    .precision = "fp32"};
   const OpGraph shapes = rank_graph(apart, plan);
   plan.precision = "fp16";
   const OpGraph sizes = rank_graph(apart, plan);

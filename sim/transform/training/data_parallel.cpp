@@ -63,6 +63,21 @@ class DataParallel final : public Transform {
               "time of the framework for each op whose gradients it puts into a bucket, in which "
               "the device waits, also for one replica: 15 us for PyTorch's DDP with a framework "
               "thread that is the bottleneck, else 0");
+    p.group = o.get("group", p.group,
+                    "replicas that divide what zero1, zero2 or zero3 divide; groups add up their "
+                    "gradients (hybrid sharding); 0: all",
+                    0, most);
+    p.expert = o.get("expert", p.expert,
+                     "replicas that share experts, of which each has a part: ops with a name like "
+                     "*/expert_*",
+                     1, most);
+    if (p.group > 0 && (p.mode < Synchronisation::zero1 || p.replicas % p.group != 0))
+      o.mistake("group", fmt::format("{} replicas in mode {} are not divided into groups of {}",
+                                     p.replicas, to_text(p.mode), p.group));
+    if (p.replicas % p.expert != 0 || (p.group > 0 && p.expert > 1))
+      o.mistake("expert", fmt::format("{} replicas{} are not divided by {}", p.replicas,
+                                      p.group > 0 ? " in groups" : "", p.expert));
+    if (p.expert > 1 && p.simulate_all) o.mistake("expert", "replicas then differ: simulate one");
     if (p.replicas % p.nodes != 0)
       o.mistake("nodes", fmt::format("{} replicas are not the same number on each of {} machines",
                                      p.replicas, p.nodes));
@@ -103,6 +118,10 @@ class DataParallel final : public Transform {
 };
 
 }  // namespace
+
+bool is_expert(const OpGraph& graph, OpId v) {
+  return graph.name(v).find("/expert_") != std::string_view::npos;
+}
 
 std::unique_ptr<Transform> make_data_parallel(Options& o) {
   return std::make_unique<DataParallel>(o);

@@ -45,6 +45,8 @@ struct DataParallelOptions {
   bool stateless = false;
   std::int64_t servers = 0;
   std::int64_t sharing = 1;
+  std::int64_t group = 0;   ///< replicas that divide what a mode divides; 0: all
+  std::int64_t expert = 1;  ///< replicas that share experts, of which each has a part
   Duration
       per_gradient{};  ///< the device waits so long for each op whose gradients are put together
 
@@ -60,16 +62,28 @@ struct DataParallelOptions {
     return mode == Synchronisation::zero2 || mode == Synchronisation::zero3;
   }
 
+  /// Replicas that have the same weights: of experts fewer.
+  std::int64_t alike(bool experts) const { return experts ? replicas / expert : replicas; }
   /// How many replicas share what a mode divides, and what the ops of a phase hold.
-  std::int64_t shares_optimizer() const { return mode >= Synchronisation::zero1 ? replicas : 1; }
-  std::int64_t shares_gradients() const { return mode >= Synchronisation::zero2 ? replicas : 1; }
-  std::int64_t shares_weights() const { return mode == Synchronisation::zero3 ? replicas : 1; }
-  std::int64_t shares(Phase of) const {
-    return of == Phase::forward    ? shares_weights()
-           : of == Phase::backward ? shares_gradients()
-                                   : shares_optimizer();
+  std::int64_t sharers(bool experts = false) const { return group > 0 ? group : alike(experts); }
+  std::int64_t shares_optimizer(bool experts = false) const {
+    return mode >= Synchronisation::zero1 ? sharers(experts) : 1;
+  }
+  std::int64_t shares_gradients(bool experts = false) const {
+    return mode >= Synchronisation::zero2 ? sharers(experts) : 1;
+  }
+  std::int64_t shares_weights(bool experts = false) const {
+    return mode == Synchronisation::zero3 ? sharers(experts) : 1;
+  }
+  std::int64_t shares(Phase of, bool experts) const {
+    return of == Phase::forward    ? shares_weights(experts)
+           : of == Phase::backward ? shares_gradients(experts)
+                                   : shares_optimizer(experts);
   }
 };
+
+/// Whether an op is of an expert, by its name: a part of it begins with "expert_".
+bool is_expert(const OpGraph& graph, OpId v);
 
 /// The step of one replica: of what the mode divides by the replicas, one share. Shares are equal,
 /// rounded up. Throws InputError if the graph has no gradients, or does not tell apart what is to

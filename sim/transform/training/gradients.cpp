@@ -58,7 +58,7 @@ OpId Gradient::last_producer() const {
   return added.empty() ? producer : std::max(producer, added.back().producer);
 }
 
-std::vector<Gradient> gradients_of(const OpGraph& graph, std::int64_t shards, bool each) {
+std::vector<Gradient> gradients_of(const OpGraph& graph, bool each) {
   std::vector<Gradient> all;
   std::map<std::pair<OpId, std::size_t>, std::size_t> made;  // op and output, into all
   const auto make = [&](Gradient gradient, std::size_t output) {
@@ -93,7 +93,7 @@ std::vector<Gradient> gradients_of(const OpGraph& graph, std::int64_t shards, bo
       }
       if (any_tensor || waiting.empty()) continue;
       if (later && add(v, held, std::nullopt)) continue;
-      const Bytes bytes{shards * graph.op(each ? graph.micro_batch(v).first : v).persistent.count};
+      const Bytes bytes = graph.op(each ? graph.micro_batch(v).first : v).persistent;
       if (bytes > Bytes{}) make({v, bytes, std::nullopt, std::move(waiting)}, held);
     }
   }
@@ -147,10 +147,10 @@ IdVector<OpId, std::vector<OpId>> updates_of_weights(const OpGraph& graph) {
 std::vector<Bucket> buckets_of(const std::vector<Gradient>& gradients,
                                const IdVector<OpId, DeviceId>& device, Bytes first_limit,
                                Bytes limit) {
-  std::map<DeviceId, std::vector<Bucket>> by_device;
+  std::map<std::pair<DeviceId, bool>, std::vector<Bucket>> by_device;
   for (const Gradient& gradient : gradients) {
     const DeviceId d = device[gradient.producer];
-    std::vector<Bucket>& buckets = by_device[d];
+    std::vector<Bucket>& buckets = by_device[{d, gradient.expert}];
     const auto is_full = [&] {
       return buckets.back().bytes >= (buckets.size() == 1 ? first_limit : limit);
     };
@@ -161,7 +161,7 @@ std::vector<Bucket> buckets_of(const std::vector<Gradient>& gradients,
     buckets.back().gradients.push_back(gradient);
   }
   std::vector<Bucket> all;
-  for (auto& [d, buckets] : by_device) std::ranges::move(buckets, std::back_inserter(all));
+  for (auto& [key, buckets] : by_device) std::ranges::move(buckets, std::back_inserter(all));
   return all;
 }
 

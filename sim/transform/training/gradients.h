@@ -22,6 +22,7 @@ struct Gradient {
   std::vector<OpId> updates{};         ///< that wait for it, ascending
   std::vector<AddedGradient> added{};  ///< in the order of their producers
   std::uint32_t micro_batch = 0;       ///< of `producer`
+  bool expert = false;                 ///< of an expert's weights, if fewer replicas have these
 
   /// The op at whose end it is whole.
   OpId last_producer() const;
@@ -35,11 +36,10 @@ bool is_weight_gradient(const OpGraph& graph, TensorId t);
 Bytes gradient_workspace(const OpGraph& graph, OpId v);
 
 /// In the order of their last producers: tensors that backward ops pass to update ops; and the
-/// persistent bytes of backward ops that update ops wait for by a control edge, times `shards`.
+/// persistent bytes of backward ops that update ops wait for by a control edge.
 /// What the copies of an op (OpGraph::micro_batch) make is one gradient, or, if `each`, a gradient
 /// of each micro-batch.
-std::vector<Gradient> gradients_of(const OpGraph& graph, std::int64_t shards = 1,
-                                   bool each = false);
+std::vector<Gradient> gradients_of(const OpGraph& graph, bool each = false);
 
 /// The same for a graph that does not show them: `share` of the persistent bytes of each forward op
 /// that a backward op differentiates (Op::forward; the last one makes the gradient). No updates.
@@ -61,7 +61,8 @@ struct Bucket {
 
 /// For each device the buckets in the order in which they fill: a bucket takes gradients until it
 /// has `limit` bytes or more, the first on a device `first_limit`; no bucket has gradients of two
-/// micro-batches. Source: PyTorch's DistributedDataParallel (Li et al., VLDB 2020).
+/// micro-batches, or of experts and others. Source: PyTorch's DistributedDataParallel (Li et al.,
+/// VLDB 2020).
 std::vector<Bucket> buckets_of(const std::vector<Gradient>& gradients,
                                const IdVector<OpId, DeviceId>& device, Bytes first_limit,
                                Bytes limit);

@@ -21,33 +21,49 @@ constexpr auto names_of(LaunchPer) {
        {LaunchPer::pass, "pass", "all kernels of a device's forward or backward pass at once"}});
 }
 
-/// The launches of one phase on one device as one op, for steps whose passes the host begins
-/// together with the device, as in a pipeline.
+/// The launches of one pass on one device as one op, for steps whose passes the host begins
+/// together with the device, as in a pipeline. A device has a pass of each phase whenever the step
+/// comes (back) to it: of devices in the order of their first ops, a forward op that reads from a
+/// later one is of its device's next pass, and a backward op is of the pass of its forward op.
 class PassLaunches {
  public:
   PassLaunches(const OpGraph& graph, const IdVector<OpId, DeviceId>& device)
-      : graph_(graph), device_(device), copy_(graph) {}
+      : graph_(graph), device_(device), copy_(graph) {
+    std::map<DeviceId, std::size_t> place;
+    for (const OpId v : graph.ops()) place.try_emplace(device[v], place.size());
+    for (const OpId v : graph.ops()) {
+      const Op& op = graph.op(v);
+      std::uint32_t lap = 0;
+      for (const OpId u : graph.predecessors(v))
+        if (op.phase == Phase::forward && graph.op(u).phase == Phase::forward)
+          lap = std::max(lap, pass_[u].lap + (place[device[u]] > place[device[v]] ? 1U : 0U));
+        else if (op.phase == Phase::backward && device[u] == device[v])
+          lap = std::max(lap, pass_[u].lap);
+      if (op.phase == Phase::backward && op.forward != no_op) lap = pass_[op.forward].lap;
+      pass_.push_back({device[v], op.phase, lap});
+    }
+  }
 
   PlacedStep run(Duration launch) && {
     copy_.add_all();
-    std::map<std::pair<DeviceId, Phase>, std::int64_t> kernels;
+    std::map<Pass, std::int64_t> kernels;
     for (const OpId v : graph_.ops())
-      if (graph_.op(v).phase != Phase::update)
-        kernels[{device_[v], graph_.op(v).phase}] += std::ssize(graph_.kernels(v));
+      if (graph_.op(v).phase != Phase::update) kernels[pass_[v]] += std::ssize(graph_.kernels(v));
     IdVector<OpId, DeviceId> on = device_;  // [ops of the builder]
-    std::map<std::pair<DeviceId, Phase>, OpId> launches;
+    std::map<Pass, OpId> launches;
     for (const auto& [pass, count] : kernels) {
+      const std::string lap = pass.lap > 0 ? fmt::format("/{}", pass.lap) : "";
       launches[pass] = copy_.builder().add_op(
-          {.name = fmt::format("{}/launch/{}", to_text(pass.second), index(pass.first)),
+          {.name = fmt::format("{}/launch/{}{}", to_text(pass.phase), index(pass.device), lap),
            .kind = "Launch",
            .compute = count * launch,
-           .phase = pass.second,
+           .phase = pass.phase,
            .lane = host_pass_lane});
-      on.push_back(pass.first);
+      on.push_back(pass.device);
     }
     for (const OpId v : graph_.ops()) {
       if (graph_.op(v).phase == Phase::update) continue;
-      const OpId launching = launches.at({device_[v], graph_.op(v).phase});
+      const OpId launching = launches.at(pass_[v]);
       if (is_last(v))
         copy_.builder().add_control(launching, copy_.copy_of(v));
       else if (receives(v))
@@ -61,24 +77,29 @@ class PassLaunches {
   }
 
  private:
-  bool same_pass(OpId a, OpId b) const {
-    return device_[a] == device_[b] && graph_.op(a).phase == graph_.op(b).phase;
-  }
+  struct Pass {
+    DeviceId device{};
+    Phase phase{};
+    std::uint32_t lap = 0;
+    friend auto operator<=>(const Pass&, const Pass&) = default;
+  };
+
   /// Whether `v` is a first op of its pass and reads what another device sent.
   bool receives(OpId v) const {
     const auto reads = graph_.predecessors(v);
     return std::ranges::any_of(reads, [&](OpId u) { return device_[u] != device_[v]; }) &&
-           std::ranges::none_of(reads, [&](OpId u) { return same_pass(u, v); });
+           std::ranges::none_of(reads, [&](OpId u) { return pass_[u] == pass_[v]; });
   }
   /// Whether no other op of its pass reads what `v` writes.
   bool is_last(OpId v) const {
     return std::ranges::none_of(graph_.out_edges(v),
-                                [&](EdgeId e) { return same_pass(graph_.edge(e).dst, v); });
+                                [&](EdgeId e) { return pass_[graph_.edge(e).dst] == pass_[v]; });
   }
 
   const OpGraph& graph_;
   const IdVector<OpId, DeviceId>& device_;
   GraphCopy copy_;
+  IdVector<OpId, Pass> pass_;  // [num_ops]
 };
 
 enum class HostThreads : std::uint8_t { device, one };
@@ -98,9 +119,10 @@ constexpr auto names_of(HostThreads) {
 ///   sync: after an op of one of these kinds the host waits for the device before it goes on.
 ///   graphs: a CUDA graph: one launch for all ops of a device.
 ///   per: pass: the launches of a device's forward pass are one op that takes as long as all of
-///     them, and so are those of its backward pass. It begins when the pass has received what other
-///     devices send (Megatron-LM's host waits there for the GPU), and the last ops of the pass wait
-///     for it. Nobody launches updates, which are few kernels.
+///     them, and so are those of its backward pass; with interleaved chunks, of each chunk. It
+///     begins when the pass has received what other devices send (Megatron-LM's host waits there
+///     for the GPU), and the last ops of the pass wait for it. Nobody launches updates, which are
+///     few kernels.
 /// Times of the host's lanes are not divided by a device's `speed`.
 /// The first device's host op for an op on another device costs no transfer: with `threads: one`,
 /// control edges are free (as with control_edges: {as: free}).
@@ -134,8 +156,8 @@ class Host final : public Transform {
     if (threads_ == HostThreads::one) return "host: each stage needs a thread: threads: device";
     if (graphs_) return "host: a CUDA graph holds a whole step, and a pipeline runs it in passes";
     if (step_ > Duration{}) return "host: 'step' is once a step, not for each micro-batch";
-    if (per_ == LaunchPer::pass && pipeline.chunks)
-      return "host: per: pass launches all of a device's forward pass, and here it has several";
+    if (per_ == LaunchPer::pass && pipeline.turns)
+      return "host: per: pass launches all of a device's forward pass, and here the last has two";
     return "";
   }
 

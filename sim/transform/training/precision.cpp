@@ -11,6 +11,7 @@
 #include "sim/transform/graph_copy.h"
 #include "sim/transform/kind_words.h"
 #include "sim/transform/training/gradients.h"
+#include "sim/transform/training/segments.h"
 
 namespace baechi {
 namespace {
@@ -35,18 +36,30 @@ struct Speedup {
 ///     half. Where forward ops hold all, the weights are as large as their gradients, if these are
 ///     tensors. Without master weights there is the half copy alone, and optimizer state takes
 ///     half.
-///   amp: the same with fp16, but gradients of weights stay in 32 bits (PyTorch's autocast).
+///   amp: the same with fp16, but gradients of weights stay in 32 bits (PyTorch's autocast), as
+///     they do with `gradients: whole`.
+///   fp8, mxfp8, nvfp4: bf16, in which products of layers compute in 8 or 4 bits: ops whose names
+///     have a part with a number (layer_of). Attention, embeddings and the head stay in 16 bits,
+///     and so do all bytes: an 8-bit copy of the weights by rows and another by columns take as
+///     many.
 ///   tf32: all bytes stay; only arithmetic is faster.
+/// Tensors of fixed size stay: masks, indices, 32-bit statistics.
 /// Source: Micikevicius et al., "Mixed precision training", ICLR 2018; the factors 3 and 2: Zhu et
-/// al., Daydream, ATC 2020.
+/// al., Daydream, ATC 2020; 8 bits: Micikevicius et al., "FP8 formats for deep learning", 2022.
 class MixedPrecision final : public Transform {
  public:
   explicit MixedPrecision(Options& o)
-      : to_(o.get("to", {"amp", "fp16", "bf16", "tf32"}, "the number format of most ops")),
+      : to_(o.get("to", {"amp", "fp16", "bf16", "tf32", "fp8", "mxfp8", "nvfp4"},
+                  "the number format of most ops; the last three are of products in layers")),
         except_(KindWords::read(o, "except", {"norm", "softmax", "loss"},
                                 "kinds of ops that stay in 32 bits")),
         master_weights_(o.get("master_weights", true,
-                              "the update changes 32-bit weights, and each step casts them")) {
+                              "the update changes 32-bit weights, and each step casts them")),
+        whole_gradients_(
+            o.get("gradients", std::vector<std::string>{"by_format", "whole"},
+                  "of weights: in 32 bits with amp alone, or always, as Megatron-LM's with bf16") ==
+            "whole") {
+    if (to_ == "amp") whole_gradients_ = true;
     speedup_.compute = o.get("compute_factor", speedup_.compute,
                              "measured times of ops bound by arithmetic are divided by this", 1e-3);
     speedup_.memory = o.get("memory_factor", speedup_.memory,
@@ -56,7 +69,11 @@ class MixedPrecision final : public Transform {
     if (!halves()) master_weights_ = true;
     if (to_ == "amp" && !master_weights_)
       o.mistake("master_weights", "amp keeps 32-bit weights; without them it is fp16 or bf16");
-    precision_ = to_ == "amp" ? Precision::fp16 : *parse<Precision>(to_);
+    const bool eight = to_ == "fp8" || to_ == "mxfp8", four = to_ == "nvfp4";
+    precision_ = eight || four  ? Precision::bf16
+                 : to_ == "amp" ? Precision::fp16
+                                : *parse<Precision>(to_);
+    in_layers_ = eight ? Precision::fp8 : four ? Precision::fp4 : precision_;
   }
 
   Transformed apply(const OpGraph& graph) const override {
@@ -71,18 +88,20 @@ class MixedPrecision final : public Transform {
       const bool same = stays[v];
       OpSpec spec = copy.spec(v);
       spec.persistent = persistent[v];
-      if (const Bytes whole = to_ == "amp" ? gradient_workspace(graph, v) : Bytes{};
+      if (const Bytes whole = whole_gradients_ ? gradient_workspace(graph, v) : Bytes{};
           !same && halves())
         spec.temporary = whole + half(spec.temporary - whole);
       const bool by_compute = computes[graph.op(v).kind];
       const OpId made = copy.add(v, spec, [&](Duration time, std::size_t kind) {
         return same ? time : shorter(time, by_compute, graph, kind);
       });
-      copy.add_kernels(v, made, [&](OpWork work) { return same ? work : changed(work); });
+      const bool in_layer = !layer_of(graph.name(v)).empty();
+      copy.add_kernels(v, made, [&](OpWork work) { return same ? work : changed(work, in_layer); });
       for (const TensorId t : graph.outputs(v)) {
         const Tensor& tensor = graph.tensor(t);
         if (tensor.control) continue;
-        const bool whole = same || !halves() || (to_ == "amp" && is_for_updates(graph, t));
+        const bool whole = !halves() || tensor.fixed_size || in_whole(graph, t, stays) ||
+                           (whole_gradients_ && is_for_updates(graph, t));
         tensors[t] = copy.add_tensor(t, made, whole ? tensor.size : half(tensor.size));
       }
     }
@@ -123,14 +142,30 @@ class MixedPrecision final : public Transform {
   }
 
   /// Kernels that a recording already has in half precision stay.
-  OpWork changed(OpWork work) const {
+  OpWork changed(OpWork work, bool in_layer) const {
     if (work.precision == Precision::fp16 || work.precision == Precision::bf16) return work;
     if (halves()) {
       work.traffic = half(work.traffic);
       work.weights = half(work.weights);
     }
-    work.precision = precision_;
+    const bool product = in_layer && work.matrix.kind == MatrixKind::product;
+    work.precision = product ? in_layers_ : precision_;
     return work;
+  }
+
+  /// Whether `t` is in 32 bits as its producer stays; a gradient: as the op stays whose output it
+  /// is the gradient of, since autograd casts gradients to the format of their values.
+  static bool in_whole(const OpGraph& graph, TensorId t, const IdVector<OpId, bool>& stays) {
+    const OpId made = graph.tensor(t).producer;
+    if (!stays[made] || graph.op(made).phase != Phase::backward) return stays[made];
+    bool of_value = false, whole = false;
+    for (const EdgeId e : graph.readers(t)) {
+      const OpId reader = graph.edge(e).dst;
+      if (graph.op(reader).phase != Phase::backward || graph.op(reader).forward == no_op) continue;
+      of_value = true;
+      whole |= stays[reader];
+    }
+    return whole || !of_value;
   }
 
   static bool is_for_updates(const OpGraph& graph, TensorId t) {
@@ -192,7 +227,7 @@ class MixedPrecision final : public Transform {
       const Bytes given = graph.op(v).persistent;
       const Phase phase = graph.op(v).phase;
       if (stays[v]) continue;
-      if (!master_weights_ || (phase == Phase::backward && to_ != "amp")) {
+      if (!master_weights_ || (phase == Phase::backward && !whole_gradients_)) {
         bytes[v] = half(given);
       } else if (phase == Phase::forward) {
         const OpId holds_master = one_kind || updates[v].empty() ? v : updates[v].front();
@@ -241,9 +276,9 @@ class MixedPrecision final : public Transform {
   }
 
   std::string to_;
-  Precision precision_{};
+  Precision precision_{}, in_layers_{};
   KindWords except_;
-  bool master_weights_;
+  bool master_weights_, whole_gradients_;
   Speedup speedup_;
   std::map<std::string, Speedup, std::less<>> kinds_;
 };

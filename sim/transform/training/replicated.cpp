@@ -68,7 +68,7 @@ class Replicas {
       const Tensor& tensor = graph_.tensor(t);
       tensors_.push_back({});  // of a control tensor: none
       if (tensor.control) continue;
-      tensors_.back() = builder_.add_tensor(made, tensor.size, tensor.reference);
+      tensors_.back() = builder_.add_tensor(made, tensor.size, tensor);
       if (const auto time = graph_.measured_transfer(t))
         builder_.set_transfer(tensors_.back(), *time);
     }

@@ -39,7 +39,7 @@ OpGraph with_shares(const OpGraph& graph, const DataParallelOptions& options) {
   IdVector<TensorId, TensorId> tensors(graph.num_tensors());
   for (const OpId v : graph.ops()) {
     const Phase phase = graph.op(v).phase;
-    const std::int64_t of = options.shares(phase);
+    const std::int64_t of = options.shares(phase, is_expert(graph, v));
     const std::int64_t work_of = phase == Phase::update ? of : 1;
     OpSpec spec = copy.spec(v);
     spec.persistent = {share(spec.persistent.count, of)};

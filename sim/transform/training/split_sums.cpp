@@ -137,7 +137,7 @@ class SplitSums final : public Transform {
             builder_.add_control(made_[v], made_[graph_.edge(e).dst]);
           continue;
         }
-        const TensorId made = builder_.add_tensor(made_[v], tensor.size, tensor.reference);
+        const TensorId made = builder_.add_tensor(made_[v], tensor.size, tensor);
         if (const auto time = graph_.measured_transfer(t)) builder_.set_transfer(made, *time);
         for (const EdgeId e : graph_.readers(t)) {
           const OpId reader = graph_.edge(e).dst;

@@ -19,11 +19,16 @@ class Synchronising {
   Synchronising(const OpGraph& graph, const IdVector<OpId, DeviceId>& device,
                 const DataParallelOptions& options)
       : graph_(graph), device_(device), options_(options), copy_(graph) {
-    const std::vector<Gradient> gradients =
+    std::vector<Gradient> gradients =
         options.gradients > 0.0
             ? assumed_gradients(graph,
                                 options.gradients * static_cast<double>(options.shares_weights()))
-            : gradients_of(graph, options.shares_gradients(), options.sends_each_pass());
+            : gradients_of(graph, options.sends_each_pass());
+    for (Gradient& g : gradients) {
+      g.expert = options.expert > 1 && is_expert(graph, g.producer);
+      if (options.gradients == 0.0 && !g.tensor)
+        g.bytes = {g.bytes.count * options.shares_gradients(g.expert)};
+    }
     const Bytes unlimited{std::numeric_limits<std::int64_t>::max()};
     buckets_ =
         buckets_of(gradients, device, options.sends_after() ? unlimited : options.first_bucket,
@@ -36,7 +41,8 @@ class Synchronising {
              !on_host(graph, src);
     });
     if (options.mode == Synchronisation::zero3)
-      gathers_ = weight_gathers(graph, device, options.replicas, options.bucket);
+      gathers_ = weight_gathers(graph, device, options.sharers(), options.bucket,
+                                options.expert > 1 ? options.sharers(true) : 0);
     for (std::size_t k = 0; k < buckets_.size(); ++k) {
       due_[buckets_[k].last_producer()].push_back(k);
       for (const Gradient& g : buckets_[k].gradients) {
@@ -104,18 +110,37 @@ class Synchronising {
     return made;
   }
 
-  /// A collective of this device and those that are at its place in the other replicas.
+  /// Replicas that exchange something: neighbours, or every `apart`th.
+  struct Among {
+    std::int64_t ranks = 1, apart = 1;
+  };
+  Among all(bool expert) const {
+    return {options_.alike(expert), options_.replicas / options_.alike(expert)};
+  }
+  Among sharers(bool expert) const {
+    return {options_.sharers(expert), options_.replicas / options_.alike(expert)};
+  }
+  /// One replica of each group.
+  Among groups() const { return {options_.replicas / options_.sharers(), options_.sharers()}; }
+
+  /// A collective of this device and those that are at its place in other replicas.
   OpId add_collective(CollectiveKind kind, Bytes bytes, const std::string& of, DeviceId d,
-                      Phase phase, std::string_view lane = "comm") {
+                      Phase phase, Among among, std::string_view lane = "comm") {
     const OpId made =
         add_op(fmt::format("{}/{}", to_text(kind), of), d, phase, to_text(kind), lane);
     const bool pair = kind == CollectiveKind::send_recv;
+    // Replicas are spread evenly, neighbours beside each other.
+    const std::int64_t span = among.ranks * among.apart;
+    const std::int64_t nodes = std::clamp<std::int64_t>(
+        (options_.nodes * span + options_.replicas - 1) / options_.replicas, 1, among.ranks);
     copy_.builder().add_collective(
         {.kind = kind,
          .bytes = bytes,
-         .ranks = pair ? 2U : static_cast<std::uint32_t>(options_.replicas),
-         .nodes = options_.simulate_all ? 0U : static_cast<std::uint32_t>(options_.nodes),
-         .sharing = static_cast<std::uint32_t>(options_.sharing)},
+         .ranks = pair ? 2U : static_cast<std::uint32_t>(among.ranks),
+         .nodes = options_.simulate_all ? 0U
+                  : pair                ? static_cast<std::uint32_t>(options_.nodes)
+                                        : static_cast<std::uint32_t>(nodes),
+         .sharing = static_cast<std::uint32_t>(options_.sharing * among.apart)},
         std::span(&made, 1));
     if (!pair) joined_.push_back(made);
     return made;
@@ -201,9 +226,12 @@ class Synchronising {
     const Bytes bytes{static_cast<std::int64_t>(
         std::ceil(options_.compress * static_cast<double>(bucket.bytes.count)))};
     OpId sent_last = no_op;  // the next bucket is sent behind it
+    const bool expert = bucket.gradients.front().expert;
     const auto collective = [&](CollectiveKind kind, Bytes size, const std::string& of,
                                 std::string_view lane = "comm") {
-      then(add_collective(kind, size, of, d, phase, lane));
+      const bool scatters = kind == CollectiveKind::reduce_scatter;
+      then(
+          add_collective(kind, size, of, d, phase, scatters ? sharers(expert) : all(expert), lane));
     };
     switch (options_.mode) {
       case Synchronisation::ddp:
@@ -224,13 +252,17 @@ class Synchronising {
       case Synchronisation::zero2:
       case Synchronisation::zero3:
         collective(CollectiveKind::reduce_scatter, bytes, name);
+        if (groups().ranks > 1)
+          then(add_collective(CollectiveKind::all_reduce,
+                              Bytes{(bytes.count + options_.sharers() - 1) / options_.sharers()},
+                              name, d, phase, groups()));
         break;
     }
     for (const Gradient& g : bucket.gradients) {
       const OpId producer = copy_.copy_of(g.producer);
       if (g.tensor) {
         copy_.builder().add_edge(tensors[*g.tensor], first);
-      } else if (options_.shares_gradients() > 1) {
+      } else if (options_.shares_gradients(g.expert) > 1) {
         // Whole until it is scattered; only the share stays.
         copy_.builder().add_edge(copy_.builder().add_tensor(producer, g.bytes), first);
       } else {
@@ -262,7 +294,8 @@ class Synchronising {
   bool goes_by_collective(const Edge& e) const {
     const auto bucket = bucket_of_.find(e.tensor);
     if (bucket == bucket_of_.end() || graph_.op(e.dst).phase != Phase::update) return false;
-    return options_.shares_gradients() > 1 || device_[e.dst] != device_[e.src];
+    const bool expert = buckets_[bucket->second].gradients.front().expert;
+    return options_.shares_gradients(expert) > 1 || device_[e.dst] != device_[e.src];
   }
 
   /// An optimizer's step follows the whole backward pass: updates wait for all buckets of the
@@ -282,11 +315,11 @@ class Synchronising {
           continue;
         }
         if (!handed)
-          handed =
-              copy_.builder().add_tensor(whole,
-                                         Bytes{(g.bytes.count + options_.shares_gradients() - 1) /
-                                               options_.shares_gradients()},
-                                         g.micro_batch > 0);  // added to the share of the first
+          handed = copy_.builder().add_tensor(
+              whole,
+              Bytes{(g.bytes.count + options_.shares_gradients(g.expert) - 1) /
+                    options_.shares_gradients(g.expert)},
+              g.micro_batch > 0);  // added to the share of the first
         copy_.builder().add_edge(*handed, update);
       }
     }
@@ -309,17 +342,20 @@ class Synchronising {
   /// ended, with whatever follows an update in the phase, such as a cast. Weights whose updates are
   /// elsewhere wait for all.
   void gather_new_weights() {
-    std::map<DeviceId, Bytes> weights;
+    std::map<std::pair<DeviceId, bool>, Bytes> weights;  // of experts and others
     std::map<DeviceId, std::vector<OpId>> updates;
     for (const OpId v : graph_.ops()) {
       const Op& op = graph_.op(v);
       if (op.phase == Phase::forward && op.persistent > Bytes{})
-        weights[device_[v]] += op.persistent;
+        weights[{device_[v], options_.expert > 1 && is_expert(graph_, v)}] += op.persistent;
       if (op.phase == Phase::update) updates[device_[v]].push_back(v);
     }
-    for (const auto& [d, bytes] : weights) {
-      const OpId gather = add_collective(CollectiveKind::all_gather, bytes,
-                                         fmt::format("weights{}", index(d)), d, Phase::update);
+    for (const auto& [key, bytes] : weights) {
+      const auto [d, expert] = key;
+      const OpId gather =
+          add_collective(CollectiveKind::all_gather, bytes,
+                         fmt::format("{}weights{}", expert ? "expert_" : "", index(d)), d,
+                         Phase::update, sharers(expert));
       for (const auto& [at, ops] : updates)
         if (at == d || !updates.contains(d))
           for (const OpId u : ops) copy_.builder().add_control(copy_.copy_of(u), gather);
@@ -331,9 +367,9 @@ class Synchronising {
     for (; next_gather_ < gathers_.size() && gathers_[next_gather_].first_user() == v;
          ++next_gather_) {
       const WeightGather& g = gathers_[next_gather_];
-      const OpId made =
-          add_collective(CollectiveKind::all_gather, g.bytes,
-                         fmt::format("weights{}", next_gather_), g.device, graph_.op(v).phase);
+      const OpId made = add_collective(CollectiveKind::all_gather, g.bytes,
+                                       fmt::format("weights{}", next_gather_), g.device,
+                                       graph_.op(v).phase, sharers(g.expert));
       gathered_.emplace_back(made, copy_.builder().add_tensor(made, g.bytes));
     }
   }

@@ -5,6 +5,8 @@
 #include <set>
 #include <tuple>
 
+#include "sim/transform/training/data_parallel.h"
+
 namespace baechi {
 namespace {
 
@@ -12,6 +14,7 @@ namespace {
 struct Use {
   Bytes weights{};
   std::vector<OpId> users{};
+  bool expert = false;
 };
 
 /// Per forward op the backward ops of its micro-batch that read its weights. [num_ops]
@@ -36,7 +39,8 @@ IdVector<OpId, std::vector<OpId>> backward_users(const OpGraph& graph) {
 /// of one micro-batch, kind and group, such as the steps of a cell. An op that holds none reads as
 /// many as its kernels say, if its group holds some: its own gather, where no op of its kind holds
 /// them, such as the last layer's of a table of embeddings.
-std::vector<Use> weights_read(const OpGraph& graph, std::int64_t shards) {
+std::vector<Use> weights_read(const OpGraph& graph, std::int64_t shards,
+                              std::int64_t expert_shards) {
   std::vector<Use> all;
   std::map<std::tuple<GroupId, std::uint32_t, std::uint32_t>, std::size_t> of_kind;  // into all
   std::set<GroupId> holding;
@@ -48,7 +52,9 @@ std::vector<Use> weights_read(const OpGraph& graph, std::int64_t shards) {
     if (holder.phase != Phase::forward || holder.persistent == Bytes{}) continue;
     of_kind.emplace(key(v), all.size());
     holding.insert(holder.group);
-    all.push_back({Bytes{shards * holder.persistent.count}, {v}});
+    const bool expert = expert_shards > 0 && is_expert(graph, v);
+    all.push_back(
+        {Bytes{(expert ? expert_shards : shards) * holder.persistent.count}, {v}, expert});
   }
   for (const OpId v : graph.ops()) {
     const Op& op = graph.op(v);
@@ -70,7 +76,7 @@ void add_buckets(std::vector<WeightGather>& all, DeviceId d, std::vector<Use> us
   std::ranges::stable_sort(uses, {}, [](const Use& u) { return u.users.front(); });
   bool full = true;
   for (const Use& use : uses) {
-    if (full) all.push_back({.device = d});
+    if (full) all.push_back({.device = d, .expert = use.expert});
     WeightGather& gather = all.back();
     gather.bytes += use.weights;
     gather.users.insert(gather.users.end(), use.users.begin(), use.users.end());
@@ -82,25 +88,27 @@ void add_buckets(std::vector<WeightGather>& all, DeviceId d, std::vector<Use> us
 
 std::vector<WeightGather> weight_gathers(const OpGraph& graph,
                                          const IdVector<OpId, DeviceId>& device,
-                                         std::int64_t shards, Bytes limit) {
+                                         std::int64_t shards, Bytes limit,
+                                         std::int64_t expert_shards) {
   const auto backward = backward_users(graph);
   struct Uses {
     std::vector<Use> forward{}, backward{};
   };
-  std::map<DeviceId, std::map<std::uint32_t, Uses>> uses;  // by micro-batch
-  for (const auto& [weights, readers] : weights_read(graph, shards)) {
+  std::map<std::pair<DeviceId, bool>, std::map<std::uint32_t, Uses>> uses;  // by micro-batch
+  for (const auto& [weights, readers, expert] : weights_read(graph, shards, expert_shards)) {
     const DeviceId d = device[readers.front()];
-    Uses& here = uses[d][graph.micro_batch(readers.front()).number];
-    Use use{weights, {}};
+    Uses& here = uses[{d, expert}][graph.micro_batch(readers.front()).number];
+    Use use{weights, {}, expert};
     for (const OpId v : readers)
       for (const OpId w : backward[v])
         if (device[w] == d) use.users.push_back(w);
-    here.forward.push_back({weights, readers});
+    here.forward.push_back({weights, readers, expert});
     std::ranges::sort(use.users);
     if (!use.users.empty()) here.backward.push_back(std::move(use));
   }
   std::vector<WeightGather> all;
-  for (auto& [d, micro_batches] : uses) {
+  for (auto& [key, micro_batches] : uses) {
+    const DeviceId d = key.first;
     std::vector<WeightGather> here;
     for (auto& [number, of] : micro_batches) {
       add_buckets(here, d, std::move(of.forward), limit);

@@ -123,7 +123,7 @@ class Split final : public Verb {
           const Tensor& tensor = graph_.tensor(t);
           if (!tensor.control)
             tensors_[t].push_back(copying_.builder().add_tensor(
-                made, Bytes{part_of(tensor.size.count, k, parts_[v])}, tensor.reference));
+                made, Bytes{part_of(tensor.size.count, k, parts_[v])}, tensor));
         }
       }
     }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "scenarios/planning/machines.h"
 #include "scenarios/read/device_table.h"
 #include "scenarios/run/build.h"
 #include "tests/scenarios/sweeps.h"
@@ -36,6 +37,10 @@ PlanNodes two_nodes() {
   return {.kind = "dgx_a100", .count = 2, .devices = 8, .gpu = &gpu, .memory = gpu.memory};
 }
 
+Cluster sixteen() {
+  return make_cluster(cluster_of_nodes("dgx_a100", 16));
+}
+
 /// The cluster of the scenario.
 Cluster cluster_in(const std::string& text, const TemporaryFolder& folder) {
   return make_cluster(scenario_of(text, {}, folder.file("plan.yaml")).clusters.at(0));
@@ -55,22 +60,40 @@ RunResult row_of(const std::string& text, const TemporaryFolder& folder) {
 TEST_SUITE("plan scenario") {
   TEST_CASE("a plan and its scenario take the same time and memory") {
     const std::vector<ParallelPlan> plans{
-        {.data = 16, .micro_batch = 4, .recompute = false},
-        {.data = 16, .micro_batch = 1, .recompute = true, .send = Sending::beside},
-        {.data = 16, .micro_batch = 2, .recompute = false, .zero = 1},
-        {.data = 16, .micro_batch = 4, .recompute = false, .zero = 1, .send = Sending::beside},
-        {.data = 16, .micro_batch = 2, .recompute = false, .zero = 2},
-        {.data = 16, .micro_batch = 1, .recompute = true, .zero = 3},
-        {.data = 4, .pipeline = 4, .micro_batch = 2, .recompute = true},
-        {.data = 8, .pipeline = 2, .micro_batch = 1, .recompute = false, .zero = 3},
-        {.tensor = 4, .data = 2, .pipeline = 2, .micro_batch = 2, .recompute = true, .zero = 2},
+        {.data = 16, .micro_batch = 4, .recompute = Recomputing::off},
+        {.data = 16, .micro_batch = 1, .recompute = Recomputing::full, .send = Sending::beside},
+        {.data = 16, .micro_batch = 2, .recompute = Recomputing::off, .zero = 1},
+        {.data = 16,
+         .micro_batch = 4,
+         .recompute = Recomputing::off,
+         .zero = 1,
+         .send = Sending::beside},
+        {.data = 16, .micro_batch = 2, .recompute = Recomputing::off, .zero = 2},
+        {.data = 16, .micro_batch = 1, .recompute = Recomputing::full, .zero = 3},
+        {.data = 4, .pipeline = 4, .micro_batch = 2, .recompute = Recomputing::full},
+        {.data = 8, .pipeline = 2, .micro_batch = 1, .recompute = Recomputing::off, .zero = 3},
+        {.tensor = 4,
+         .data = 2,
+         .pipeline = 2,
+         .micro_batch = 2,
+         .recompute = Recomputing::full,
+         .zero = 2},
+        {.data = 8, .pipeline = 2, .chunks = 2, .micro_batch = 1, .recompute = Recomputing::off},
+        {.tensor = 4, .data = 4, .micro_batch = 2, .sequence = true},
+        {.tensor = 2, .context = 2, .data = 4, .micro_batch = 2, .zero = 1},
+        {.data = 16, .micro_batch = 1, .recompute = Recomputing::off, .zero = 3, .group = 8},
+        {.tensor = 2,
+         .data = 4,
+         .pipeline = 2,
+         .micro_batch = 1,
+         .recompute = Recomputing::selective},
         {.tensor = 2, .data = 2, .pipeline = 4, .micro_batch = 4, .precision = "fp32", .zero = 1},
     };
     const TemporaryFolder folder;
     for (const ParallelPlan& plan : plans) {
       CAPTURE(fmt::format("t {} d {} p {} b {} zero {} send {}", plan.tensor, plan.data,
                           plan.pipeline, plan.micro_batch, plan.zero, to_text(plan.send)));
-      write_file(folder.file("placement.json"), placement_of_stages(job(), plan, 16));
+      write_file(folder.file("placement.json"), placement_of_stages(job(), plan, sixteen()));
       const std::string text = plan_scenario(model, job(), plan, two_nodes(), "placement.json");
       const pipeline::PipelineResult planned =
           ParallelStep(rank_graph(job(), plan), job(), plan, cluster_in(text, folder))

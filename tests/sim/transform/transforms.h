@@ -38,9 +38,9 @@ inline std::string text(const OpGraph& g) {
     for (std::size_t k = 0; k < g.device_kinds().size(); ++k)
       all += fmt::format(" {}", g.compute(v, k).value_or(Duration{-1}).count());
     for (const TensorId t : g.outputs(v))
-      all +=
-          fmt::format(" [{} {} {} {}]", g.tensor(t).size.count, g.tensor(t).control,
-                      g.tensor(t).reference, g.measured_transfer(t).value_or(Duration{-1}).count());
+      all += fmt::format(" [{} {} {} {} {}]", g.tensor(t).size.count, g.tensor(t).control,
+                         g.tensor(t).reference, g.tensor(t).fixed_size,
+                         g.measured_transfer(t).value_or(Duration{-1}).count());
     for (const EdgeId e : g.out_edges(v))
       all += fmt::format(" {}->{}", index(g.edge(e).tensor), index(g.edge(e).dst));
     all += '\n';

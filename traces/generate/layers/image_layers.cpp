@@ -46,8 +46,8 @@ ValueId pool(Model& model, Layer l, Shape out, std::int64_t window) {
   work_per_element(l, x.size(), written.size(), elements(written.shape) * window);
   if (l.kind == LayerKind::max_pool) {
     l.saved = {l.inputs[0]};
-    l.kept = 2 * written.size();  // 64-bit indices, as in PyTorch
-    l.input_gradient.traffic += l.kept;
+    l.kept_fixed = 2 * written.size();  // 64-bit indices, as in PyTorch
+    l.input_gradient.traffic += l.kept_fixed;
   }
   model.add(std::move(l));
   return y;
@@ -205,7 +205,7 @@ ValueId dropout(Model& model, std::string_view name, ValueId x) {
   const Value in = model.value(x);
   const ValueId y = model.output(l, in.shape);
   work_per_element(l, in.size(), in.size(), 2 * elements(in.shape));
-  l.kept = {elements(in.shape)};  // a mask of one byte per element
+  l.kept_fixed = {elements(in.shape)};  // one byte per element
   model.add(std::move(l));
   return y;
 }

@@ -71,7 +71,7 @@ ValueId normalised(Model& model, LayerKind kind, std::string_view name, ValueId 
   l.input_gradient = {.flops = 8 * n, .traffic = 5 * in.size()};
   l.variable_gradient = {.flops = (shifted ? 3 : 2) * n, .traffic = 2 * in.size()};
   l.saved = {x};
-  l.kept = bytes_of(statistics * (n / in.shape.back()));
+  l.kept_fixed = bytes_of(statistics * (n / in.shape.back()));
   return finish(model, std::move(l), in.shape);
 }
 
@@ -98,6 +98,25 @@ std::int64_t read_ranks(Options& options, std::initializer_list<SharedSize> size
   for (const auto& [what, size] : sizes)
     if (size % ranks != 0)
       options.mistake("tensor", fmt::format("{} {} cannot be divided by {}", size, what, ranks));
+  return ranks;
+}
+
+Ranks read_token_ranks(Options& options, const Expansion& e, std::int64_t tensor,
+                       std::int64_t length) {
+  Ranks ranks{.tensor = tensor};
+  ranks.sequence = options.get("sequence_parallel", false,
+                               "ranks of tensor parallelism share the tokens where they do not "
+                               "share the features, and keep no more than their part");
+  ranks.context =
+      read_extent(options, "context", 1,
+                  "ranks that share the tokens of a sample, and gather keys and values", 1024);
+  const std::int64_t parts = ranks.context * (ranks.sequence ? tensor : 1);
+  if (length % parts != 0)
+    options.mistake(ranks.context > 1 ? "context" : "sequence_parallel",
+                    fmt::format("{} tokens cannot be divided by {}", length, parts));
+  if (parts > 1 && e.level == Level::tf1)
+    options.mistake("level", "TensorFlow 1 has no ranks that share tokens");
+  if (ranks.sequence && tensor == 1) ranks.sequence = false;
   return ranks;
 }
 
@@ -256,6 +275,33 @@ ValueId weighted_sum(Model& model, std::string_view name, ValueId weights, Value
   return finish(model, std::move(l), {in[0], in[2]});
 }
 
+Attention read_attention(Options& o, const Expansion& e, Attention attention) {
+  attention.fused =
+      o.get("fused_attention", attention.fused, "one kernel that never writes the probabilities");
+  attention.copied = o.get("copied_output", false,
+                           "a fused kernel keeps its output in its own layout, too, as "
+                           "FlashAttention does in models whose tokens come first");
+  attention.again = o.get("recompute_attention", false,
+                          "the backward pass computes the core of every attention once more, and "
+                          "keeps no probabilities; a fused one keeps none anyway");
+  if (attention.again && e.level == Level::tf1)
+    o.mistake("recompute_attention", "TensorFlow 1 keeps what it computes; level module");
+  return attention;
+}
+
+namespace {
+
+/// Source: Korthikanti et al., "Reducing activation recomputation in large transformer models",
+/// MLSys 2023, section 5: selective recomputation.
+void recompute(Layer& l, const Attention& o) {
+  if (!o.again) return;
+  l.again = true;
+  l.workspace += l.kept + l.kept_fixed;
+  l.kept = l.kept_fixed = {};
+}
+
+}  // namespace
+
 ValueId attention(Model& model, std::string_view name, ValueId q, ValueId k, ValueId v,
                   const Attention& o) {
   Layer l =
@@ -283,9 +329,11 @@ ValueId attention(Model& model, std::string_view name, ValueId q, ValueId k, Val
                         .columns = per_head,
                         .inner = others};
     l.input_gradient.matrix = l.forward.matrix;
-    l.kept = bytes_of(n * o.heads * length);
+    l.kept_fixed = bytes_of(n * o.heads * length);
+    if (o.copied) l.kept += bytes_of(elements(in));
     const ValueId y = model.output(l, in);
     l.saved.push_back(y);
+    recompute(l, o);
     model.add(std::move(l));
     return y;
   }
@@ -294,10 +342,13 @@ ValueId attention(Model& model, std::string_view name, ValueId q, ValueId k, Val
   l.forward.traffic += bytes_of(passes * scores);
   l.input_gradient.flops = 4 * l.multiply_adds + 6 * scores;
   l.input_gradient.traffic += bytes_of(passes * scores);
-  l.kept =
-      bytes_of(scores);  // probabilities; with dropout also the dropped ones and a mask of bytes
-  if (o.dropout) l.kept += bytes_of(scores) + Bytes{scores};
+  l.kept = bytes_of(scores);  // probabilities; with dropout also the dropped ones, and a mask
+  if (o.dropout) {
+    l.kept += bytes_of(scores);
+    l.kept_fixed = {scores};
+  }
   l.workspace = bytes_of(2 * scores);
+  recompute(l, o);
   return finish(model, std::move(l), in);
 }
 
@@ -313,23 +364,49 @@ ValueId tied_logits(Model& model, std::string_view name, ValueId x, VariableId t
 
 namespace {
 
-ValueId all_reduce(Model& model, std::string_view name, ValueId x, std::int64_t ranks,
-                   bool forward) {
-  if (ranks == 1) return x;
-  Layer l = layer(model, LayerKind::all_reduce, name, {{x}});
+using Passes = std::array<std::optional<CollectiveKind>, 2>;
+constexpr Passes sum_passes{CollectiveKind::all_reduce, std::nullopt},
+    split_passes{std::nullopt, CollectiveKind::all_reduce},
+    gather_passes{CollectiveKind::all_gather, CollectiveKind::reduce_scatter},
+    scatter_passes{CollectiveKind::reduce_scatter, CollectiveKind::all_gather};
+
+/// Adds a layer of `ranks`; its output has `tokens` of each sample.
+ValueId exchanged(Model& model, std::string_view name, ValueId x, const Passes& passes,
+                  std::int64_t ranks, std::int64_t beside, std::int64_t tokens) {
+  const bool sum = passes == sum_passes || passes == split_passes;
+  Layer l = layer(model, sum ? LayerKind::all_reduce : LayerKind::exchange, name, {{x}});
+  l.collective = passes;
   l.ranks = ranks;
-  l.sums_forward = forward;
-  return finish(model, std::move(l), model.value(x).shape);
+  l.beside = beside;
+  Shape shape = model.value(x).shape;
+  shape[1] = tokens;
+  return finish(model, std::move(l), std::move(shape));
 }
 
 }  // namespace
 
-ValueId sum_of_ranks(Model& model, std::string_view name, ValueId x, std::int64_t ranks) {
-  return all_reduce(model, name, x, ranks, true);
+ValueId sum_of_ranks(Model& model, std::string_view name, ValueId x, const Ranks& ranks) {
+  if (ranks.tensor == 1) return x;
+  const std::int64_t tokens = model.value(x).shape[1];
+  return exchanged(model, name, x, ranks.sequence ? scatter_passes : sum_passes, ranks.tensor, 1,
+                   ranks.sequence ? tokens / ranks.tensor : tokens);
 }
 
-ValueId split_to_ranks(Model& model, std::string_view name, ValueId x, std::int64_t ranks) {
-  return all_reduce(model, name, x, ranks, false);
+ValueId split_to_ranks(Model& model, std::string_view name, ValueId x, const Ranks& ranks) {
+  if (ranks.tensor == 1) return x;
+  const std::int64_t tokens = model.value(x).shape[1];
+  return exchanged(model, name, x, ranks.sequence ? gather_passes : split_passes, ranks.tensor, 1,
+                   ranks.sequence ? tokens * ranks.tensor : tokens);
+}
+
+ValueId handed_on(Model& model, std::string_view name, ValueId x) {
+  return exchanged(model, name, x, {}, 1, 1, model.value(x).shape[1]);
+}
+
+ValueId gather_context(Model& model, std::string_view name, ValueId x, const Ranks& ranks) {
+  if (ranks.context == 1) return x;
+  return exchanged(model, name, x, gather_passes, ranks.context, ranks.tensor,
+                   model.value(x).shape[1] * ranks.context);
 }
 
 ValueId layer_norm(Model& model, std::string_view name, ValueId x) {
@@ -391,6 +468,31 @@ std::vector<ValueId> dispatch(Model& model, std::string_view name, ValueId x, Va
   std::vector<ValueId> tokens = l.outputs;
   model.add(std::move(l));
   return tokens;
+}
+
+ValueId to_experts(Model& model, std::string_view name, ValueId x, std::int64_t ranks) {
+  constexpr Passes all{CollectiveKind::all_to_all, CollectiveKind::all_to_all};
+  return exchanged(model, name, x, all, ranks, 1, model.value(x).shape[1]);
+}
+
+std::vector<ValueId> sort_to_experts(Model& model, std::string_view name, ValueId x,
+                                     std::int64_t experts) {
+  if (experts == 1) return {x};
+  Layer l = layer(model, LayerKind::dispatch, name, {{x}});
+  const Value in = model.value(x);
+  for (std::int64_t e = 0; e < experts; ++e) model.output(l, {in.shape[0] / experts, in.shape[1]});
+  l.forward.traffic = 2 * in.size();
+  l.input_gradient = l.forward;
+  std::vector<ValueId> sorted = l.outputs;
+  model.add(std::move(l));
+  return sorted;
+}
+
+ValueId join_experts(Model& model, std::string_view name, std::span<const ValueId> parts) {
+  if (parts.size() == 1) return parts.front();
+  const Shape part = model.value(parts.front()).shape;
+  return moved(model, layer(model, LayerKind::combine, name, parts),
+               {part[0] * std::ssize(parts), part[1]});
 }
 
 ValueId combine(Model& model, std::string_view name, ValueId x, ValueId routes,

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sim/options.h"
+#include "traces/generate/expand.h"
 #include "traces/generate/model.h"
 
 namespace baechi::generate {
@@ -17,6 +18,24 @@ std::int64_t read_extent(Options& options, const std::string& key, std::int64_t 
 /// Adds a mistake if the multiply-adds of a layer, batch * length * from * to, exceed 10^17.
 void limit_work(Options& options, std::int64_t batch, std::int64_t length, std::int64_t from,
                 std::int64_t to);
+
+/// Ranks that share a model, of which a graph is one.
+struct Ranks {
+  std::int64_t tensor = 1;
+  /// Ranks of tensor parallelism share the tokens where they do not share the features. Source:
+  /// Korthikanti et al., "Reducing activation recomputation in large transformer models", MLSys
+  /// 2023, section 4.
+  bool sequence = false;
+  std::int64_t context = 1;  ///< each has a part of the tokens of a sample
+
+  /// Of `length` tokens of a sample, those of a rank between its products.
+  std::int64_t tokens(std::int64_t length) const {
+    return length / context / (sequence ? tensor : 1);
+  }
+};
+/// Reads `sequence_parallel` and `context`. Adds a mistake if they do not divide `length`.
+Ranks read_token_ranks(Options& options, const Expansion& expansion, std::int64_t tensor,
+                       std::int64_t length);
 
 /// Reads the option `tensor`: ranks of tensor parallelism; the graph is one rank. Adds a
 /// mistake for each of `sizes` that they cannot share evenly. Source: Shoeybi et al., Megatron-LM,
@@ -77,7 +96,11 @@ struct Attention {
   bool dropout = false;              ///< on the probabilities
   bool fused = false;                ///< one kernel that does not write the probabilities
   bool causal = true;                ///< a fused kernel leaves out what the mask hides
+  bool copied = false;               ///< a fused kernel's output is kept in two layouts
+  bool again = false;                ///< the backward pass computes it once more, from q, k and v
 };
+/// Reads `fused_attention` and `recompute_attention` into the options of every attention.
+Attention read_attention(Options& options, const Expansion& expansion, Attention attention);
 /// Scaled dot-product attention of q [N, L, d] over k, v [N, T, d']: [N, L, d]. A causal mask does
 /// not reduce the work that is counted.
 ValueId attention(Model& model, std::string_view name, ValueId q, ValueId k, ValueId v,
@@ -90,11 +113,17 @@ ValueId tied_logits(Model& model, std::string_view name, ValueId x, VariableId t
                     bool bias = false);
 
 /// Tensor parallelism (Megatron-LM, Shoeybi et al. 2019): a model is the computation of one of
-/// `ranks` equal ranks. sum_of_ranks() adds up the ranks' values, and passes gradients on.
-/// split_to_ranks() passes values on, and adds up their gradients. With one rank both return x. Not
-/// inside a module.
-ValueId sum_of_ranks(Model& model, std::string_view name, ValueId x, std::int64_t ranks);
-ValueId split_to_ranks(Model& model, std::string_view name, ValueId x, std::int64_t ranks);
+/// equal ranks. sum_of_ranks() adds up the ranks' values, and passes gradients on.
+/// split_to_ranks() passes values on, and adds up their gradients. With ranks.sequence the first
+/// scatters the sums among the tokens of x [batch, tokens, features], and the second gathers the
+/// tokens; the backward pass does the reverse. With one rank both return x. Not inside a module.
+ValueId sum_of_ranks(Model& model, std::string_view name, ValueId x, const Ranks& ranks);
+ValueId split_to_ranks(Model& model, std::string_view name, ValueId x, const Ranks& ranks);
+/// x itself: the op that adds up the gradients of its readers, where x comes from other ranks.
+ValueId handed_on(Model& model, std::string_view name, ValueId x);
+/// Context parallelism: the tokens of all ranks of x; the backward pass adds up their gradients.
+/// Source: Dubey et al., "The Llama 3 Herd of Models", 2024, section 3.3.2.
+ValueId gather_context(Model& model, std::string_view name, ValueId x, const Ranks& ranks);
 
 ValueId layer_norm(Model& model, std::string_view name, ValueId x);
 ValueId rms_norm(Model& model, std::string_view name, ValueId x);
@@ -110,6 +139,12 @@ ValueId route(Model& model, std::string_view name, ValueId logits, std::int64_t 
 /// For each expert the tokens of x [..., features] that are routed to it: [capacity, features].
 std::vector<ValueId> dispatch(Model& model, std::string_view name, ValueId x, ValueId routes,
                               std::int64_t experts, std::int64_t capacity);
+/// All ranks that share experts exchange equal parts of x [tokens, features], and their gradients.
+ValueId to_experts(Model& model, std::string_view name, ValueId x, std::int64_t ranks);
+/// The tokens that were received, an equal part for each expert; join_experts() is the reverse.
+std::vector<ValueId> sort_to_experts(Model& model, std::string_view name, ValueId x,
+                                     std::int64_t experts);
+ValueId join_experts(Model& model, std::string_view name, std::span<const ValueId> parts);
 /// For each token of x the weighted sum of its experts' outputs: the shape of x.
 ValueId combine(Model& model, std::string_view name, ValueId x, ValueId routes,
                 std::span<const ValueId> written);

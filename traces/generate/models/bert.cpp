@@ -10,6 +10,7 @@ struct Bert {
   std::int64_t masked = 0;  ///< words of a sample to predict; 0: all, ungathered
   bool pretraining = true, answers = false;
   std::int64_t tensor = 1;  ///< ranks of tensor parallelism
+  Attention core{.dropout = true, .causal = false};
 };
 
 /// What follows a sum over ranks is a module of its own; without ranks it belongs to the module
@@ -20,24 +21,26 @@ ValueId normalised_sum(Model& model, ValueId y, ValueId x) {
 
 ValueId attention_layer(Model& model, const Bert& s, ValueId x) {
   const std::int64_t width = s.hidden / s.tensor;
-  const ValueId split = split_to_ranks(model, "attention/split", x, s.tensor);
+  const ValueId split = split_to_ranks(model, "attention/split", x, {s.tensor});
   ValueId y{};
   {
     const auto module = model.module("attention", "BertAttention");
     const ValueId q = dense(model, "query", split, width);
     const ValueId k = dense(model, "key", split, width);
     const ValueId v = dense(model, "value", split, width);
-    y = attention(model, "self", q, k, v, {.heads = s.heads / s.tensor, .dropout = true});
+    Attention core = s.core;
+    core.heads = s.heads / s.tensor;
+    y = attention(model, "self", q, k, v, core);
     y = dense(model, "output", y, s.hidden);
     if (s.tensor == 1) return normalised_sum(model, y, x);
   }
-  y = sum_of_ranks(model, "attention/sum", y, s.tensor);
+  y = sum_of_ranks(model, "attention/sum", y, {s.tensor});
   const auto module = model.module("attention_out", "BertSelfOutput");
   return normalised_sum(model, y, x);
 }
 
 ValueId feed_forward_layer(Model& model, const Bert& s, ValueId x) {
-  const ValueId split = split_to_ranks(model, "feed_forward/split", x, s.tensor);
+  const ValueId split = split_to_ranks(model, "feed_forward/split", x, {s.tensor});
   ValueId y{};
   {
     const auto module = model.module("feed_forward", "BertFeedForward");
@@ -45,7 +48,7 @@ ValueId feed_forward_layer(Model& model, const Bert& s, ValueId x) {
     y = dense(model, "output", gelu(model, "gelu", y), s.hidden);
     if (s.tensor == 1) return normalised_sum(model, y, x);
   }
-  y = sum_of_ranks(model, "feed_forward/sum", y, s.tensor);
+  y = sum_of_ranks(model, "feed_forward/sum", y, {s.tensor});
   const auto module = model.module("feed_forward_out", "BertOutput");
   return normalised_sum(model, y, x);
 }
@@ -63,7 +66,7 @@ void pretraining_heads(Model& model, const Bert& s, ValueId tokens, ValueId pool
     if (s.tensor == 1) words = tied_logits(model, "decoder", words, table, true);
   }
   if (s.tensor > 1) {
-    words = split_to_ranks(model, "cls/split", words, s.tensor);
+    words = split_to_ranks(model, "cls/split", words, {s.tensor});
     const auto module = model.module("cls/decoder", "BertDecoder");
     words = tied_logits(model, "decoder", words, table, true);
   }
@@ -123,7 +126,7 @@ Model bert(const Bert& s, std::string_view size) {
     const auto scope = model.scope("embeddings");
     tables = embedding_tables(model, s);
     x = embedding(model, "words", model.input("input_ids", tokens), tables.words);
-    x = sum_of_ranks(model, "sum", x, s.tensor);
+    x = sum_of_ranks(model, "sum", x, {s.tensor});
     const auto module = model.module("placed", "BertEmbeddings");
     x = placed_words(model, x, tokens, tables);
   }
@@ -163,6 +166,7 @@ Trace make_bert(Options& options) {
   s.answers = options.get("answers", false,
                           "fine-tuning: a head that finds the answer to a question (SQuAD), in "
                           "place of the pooler and the pretraining heads");
+  s.core = read_attention(options, e, s.core);
   s.tensor = read_ranks(
       options, {{"heads", s.heads}, {"features", s.hidden}, {"words of the vocabulary", s.words}});
   if (!s.pretraining && !s.answers && e.training)

@@ -1,3 +1,7 @@
+#include <optional>
+#include <tuple>
+
+#include "sim/enum_option.h"
 #include "traces/generate/expand.h"
 #include "traces/generate/layers/image_layers.h"
 #include "traces/generate/layers/sequence_layers.h"
@@ -5,89 +9,148 @@
 namespace baechi::generate {
 namespace {
 
+enum class Positions : std::uint8_t { learned, rotary, none };
+constexpr auto names_of(Positions) {
+  return std::to_array<Named<Positions>>({{Positions::learned, "learned", "a table"},
+                                          {Positions::rotary, "rotary", "turned queries and keys"},
+                                          {Positions::none, "none", "such as ALiBi's"}});
+}
+
 struct Gpt {
   std::int64_t batch = 0, length = 0, layers = 0, hidden = 0, heads = 0, words = 0;
   std::int64_t positions = 1024;
-  std::int64_t tensor = 1;  ///< ranks of tensor parallelism
-  bool tied = true;         ///< the logits' weights are the embeddings
+  Ranks ranks{};
+  bool tied = true;  ///< the logits' weights are the embeddings
+  bool bias = true, dropout = true;
+  Positions position = Positions::learned;
+  std::int64_t key_value_heads = 0, inner = 0;  ///< 0: as many as heads; 4 times the features
   LossKernels loss = LossKernels::fused;
+  Attention core{.dropout = true};
 };
+
+ValueId dropped(Model& model, const Gpt& s, ValueId x) {
+  return s.dropout ? dropout(model, "dropout", x) : x;
+}
+
+ValueId turned(Model& model, const Gpt& s, std::string_view name, ValueId x) {
+  return s.position == Positions::rotary ? rotate(model, name, x) : x;
+}
+
+/// What the ranks of a part read: where they share tokens, they normalise theirs and gather all.
+ValueId gathered_input(Model& model, const Gpt& s, const std::string& part, std::string_view norm,
+                       ValueId x) {
+  if (s.ranks.sequence) {
+    const auto module = model.module(part + "_in", "GPT2Input");
+    x = layer_norm(model, norm, x);
+  }
+  return split_to_ranks(model, part + "/split", x, s.ranks);
+}
 
 /// The heads, and the inner features, are divided by the ranks; normalisation, dropout and
 /// residuals run on each rank.
 ValueId attention_block(Model& model, const Gpt& s, ValueId x) {
-  const std::int64_t width = s.hidden / s.tensor;
-  const ValueId split = split_to_ranks(model, "attn/split", x, s.tensor);
-  ValueId y{};
+  const std::int64_t width = s.hidden / s.ranks.tensor;
+  const std::int64_t heads = s.key_value_heads > 0 ? s.key_value_heads : s.heads;
+  const std::int64_t shared = s.hidden / s.heads * heads / s.ranks.tensor;
+  const ValueId split = gathered_input(model, s, "attn", "ln_1", x);
+  ValueId y{}, q{}, k{}, v{};
+  const auto project = [&] {
+    const ValueId normal = s.ranks.sequence ? split : layer_norm(model, "ln_1", split);
+    // One product for all three, in c_attn of the original; its columns are q, k and v.
+    q = turned(model, s, "rotate_q", dense(model, "c_attn/q", normal, width, s.bias));
+    k = turned(model, s, "rotate_k", dense(model, "c_attn/k", normal, shared, s.bias));
+    v = dense(model, "c_attn/v", normal, shared, s.bias);
+  };
+  if (s.ranks.context > 1) {
+    {
+      const auto module = model.module("qkv", "GPT2Attention");
+      project();
+    }
+    k = gather_context(model, "all_k", k, s.ranks);
+    v = gather_context(model, "all_v", v, s.ranks);
+  }
   {
     const auto module = model.module("attn", "GPT2Attention");
-    const ValueId normal = layer_norm(model, "ln_1", split);
-    // One product for all three, in c_attn of the original; its columns are q, k and v.
-    const ValueId q = dense(model, "c_attn/q", normal, width);
-    const ValueId k = dense(model, "c_attn/k", normal, width);
-    const ValueId v = dense(model, "c_attn/v", normal, width);
-    y = attention(model, "core", q, k, v, {.heads = s.heads / s.tensor, .dropout = true});
-    y = dense(model, "c_proj", y, s.hidden);
-    if (s.tensor == 1) return add(model, "residual", dropout(model, "dropout", y), x);
+    if (s.ranks.context == 1) project();
+    Attention core = s.core;
+    core.heads = s.heads / s.ranks.tensor;
+    core.key_value_heads = heads / s.ranks.tensor;
+    core.dropout = s.dropout;
+    y = attention(model, "core", q, k, v, core);
+    y = dense(model, "c_proj", y, s.hidden, s.bias);
+    if (s.ranks.tensor == 1) return add(model, "residual", dropped(model, s, y), x);
   }
-  y = sum_of_ranks(model, "attn/sum", y, s.tensor);
+  y = sum_of_ranks(model, "attn/sum", y, s.ranks);
   const auto module = model.module("attn_out", "GPT2Residual");
-  return add(model, "residual", dropout(model, "dropout", y), x);
+  return add(model, "residual", dropped(model, s, y), x);
 }
 
 ValueId feed_forward_block(Model& model, const Gpt& s, ValueId x) {
-  const ValueId split = split_to_ranks(model, "mlp/split", x, s.tensor);
+  const ValueId split = gathered_input(model, s, "mlp", "ln_2", x);
   ValueId y{};
   {
     const auto module = model.module("mlp", "GPT2MLP");
-    const ValueId normal = layer_norm(model, "ln_2", split);
-    y = gelu(model, "gelu", dense(model, "c_fc", normal, 4 * s.hidden / s.tensor));
-    y = dense(model, "c_proj", y, s.hidden);
-    if (s.tensor == 1) return add(model, "residual", dropout(model, "dropout", y), x);
+    const ValueId normal = s.ranks.sequence ? split : layer_norm(model, "ln_2", split);
+    const std::int64_t inner = s.inner > 0 ? s.inner : 4 * s.hidden;
+    y = gelu(model, "gelu", dense(model, "c_fc", normal, inner / s.ranks.tensor, s.bias));
+    y = dense(model, "c_proj", y, s.hidden, s.bias);
+    if (s.ranks.tensor == 1) return add(model, "residual", dropped(model, s, y), x);
   }
-  y = sum_of_ranks(model, "mlp/sum", y, s.tensor);
+  y = sum_of_ranks(model, "mlp/sum", y, s.ranks);
   const auto module = model.module("mlp_out", "GPT2Residual");
-  return add(model, "residual", dropout(model, "dropout", y), x);
+  return add(model, "residual", dropped(model, s, y), x);
+}
+
+/// The words' embeddings, and each token's with its position.
+std::pair<VariableId, ValueId> embedded(Model& model, const Gpt& s, std::int64_t words,
+                                        const Shape& tokens) {
+  const VariableId table = model.variable("wte", {words, s.hidden}, Initializer::truncated_normal);
+  std::optional<VariableId> positions;
+  if (s.position == Positions::learned)
+    positions = model.variable("wpe", {s.positions, s.hidden}, Initializer::truncated_normal);
+  ValueId x = embedding(model, "words", model.input("input_ids", tokens), table);
+  x = sum_of_ranks(model, "sum", x, s.ranks);
+  if (positions) x = add_positions(model, "positions", x, *positions);
+  return {table, dropped(model, s, x)};
 }
 
 /// What one rank of tensor parallelism computes: the words are divided by the ranks, too. The loss
 /// leaves out that the ranks add up a few numbers per token.
 Model gpt(const Gpt& s, const std::string& name) {
   Model model(name, s.batch);
-  const std::int64_t words = s.words / s.tensor;
+  const std::int64_t words = s.words / s.ranks.tensor;
+  const Shape tokens{s.batch, s.length / s.ranks.context};
   VariableId table{};
   ValueId x{};
-  if (s.tensor == 1) {
+  if (s.ranks.tensor == 1) {
     const auto module = model.module("embeddings", "GPT2Embeddings");
-    table = model.variable("wte", {words, s.hidden}, Initializer::truncated_normal);
-    const VariableId positions =
-        model.variable("wpe", {s.positions, s.hidden}, Initializer::truncated_normal);
-    x = embedding(model, "words", model.input("input_ids", {s.batch, s.length}), table);
-    x = dropout(model, "dropout", add_positions(model, "positions", x, positions));
+    std::tie(table, x) = embedded(model, s, words, tokens);
   } else {
     const auto scope = model.scope("embeddings");
-    table = model.variable("wte", {words, s.hidden}, Initializer::truncated_normal);
-    const VariableId positions =
-        model.variable("wpe", {s.positions, s.hidden}, Initializer::truncated_normal);
-    x = embedding(model, "words", model.input("input_ids", {s.batch, s.length}), table);
-    x = sum_of_ranks(model, "sum", x, s.tensor);
-    x = dropout(model, "dropout", add_positions(model, "positions", x, positions));
+    std::tie(table, x) = embedded(model, s, words, tokens);
   }
   for (std::int64_t i = 0; i < s.layers; ++i) {
     const auto layer = model.scope(fmt::format("h_{}", i));
     x = feed_forward_block(model, s, attention_block(model, s, x));
   }
-  x = split_to_ranks(model, "head_split", layer_norm(model, "ln_f", x), s.tensor);
+  x = split_to_ranks(model, "head_split", layer_norm(model, "ln_f", x), s.ranks);
   const ValueId logits =
       s.tied ? tied_logits(model, "lm_head", x, table) : dense(model, "lm_head", x, words, false);
-  loss(model, "loss", logits, model.input("labels", {s.batch, s.length}), s.loss);
+  loss(model, "loss", logits, model.input("labels", tokens), s.loss);
   return model;
 }
 
-void read_sizes(Options& options, Gpt& s) {
+void read_sizes(Options& options, const Expansion& e, Gpt& s) {
+  s.core = read_attention(options, e, s.core);
   s.words = read_extent(options, "vocabulary", 50'257, "tokens there are");
-  s.tensor = read_ranks(
-      options, {{"heads", s.heads}, {"features", s.hidden}, {"tokens of the vocabulary", s.words}});
+  s.ranks.tensor = read_ranks(
+      options,
+      {{"heads", s.heads},
+       {"features", s.hidden},
+       {"tokens of the vocabulary", s.words},
+       {"features inside a feed-forward network", s.inner == 4 * s.hidden ? 0 : s.inner},
+       {"heads of keys and values", s.key_value_heads == s.heads ? 0 : s.key_value_heads}});
+  s.ranks = read_token_ranks(options, e, s.ranks.tensor, s.length);
   if (options.get("loss", std::vector<std::string>{"fused", "separate"},
                   "kernels of the loss: few, as PyTorch's, or one for each of its operations, as "
                   "Megatron-LM's") == "separate")
@@ -111,7 +174,7 @@ Trace make_gpt2(Options& options) {
   if (size == "xl") s = {.batch = e.batch, .layers = 48, .hidden = 1600};
   s.heads = s.hidden / 64;
   s.length = read_extent(options, "length", 1024, "tokens of a sample", 1024);
-  read_sizes(options, s);
+  read_sizes(options, e, s);
   options.finish();
   return expand(gpt(s, fmt::format("gpt2-{}-l{}", size, s.length)), e);
 }
@@ -125,12 +188,21 @@ Trace make_gpt(Options& options) {
   s.length = read_extent(options, "length", 1024, "tokens of a sample", 1'000'000);
   s.positions = s.length;
   s.tied = options.get("tied", true, "the logits' weights are the words' embeddings");
-  read_sizes(options, s);
+  s.bias = options.get("bias", true, "products have biases");
+  s.dropout = options.get("dropout", true, "on probabilities, outputs of blocks and embeddings");
+  s.position = read_enum(options, "positions", Positions::learned,
+                         "learned, turned into queries and keys, or added to scores at no cost");
+  s.key_value_heads = read_extent(options, "key_value_heads", s.heads,
+                                  "heads of keys and values, each shared by several heads");
+  s.inner = read_extent(options, "inner", 4 * s.hidden, "width inside a feed-forward network");
+  read_sizes(options, e, s);
+  if (s.heads % s.key_value_heads != 0)
+    options.mistake("key_value_heads", "does not divide 'heads'");
   if (s.hidden % s.heads != 0)
     options.mistake("heads", fmt::format("{} features cannot be divided by {}", s.hidden, s.heads));
   options.finish();
-  return expand(gpt(s, fmt::format("gpt-{}x{}-l{}-t{}", s.layers, s.hidden, s.length, s.tensor)),
-                e);
+  return expand(
+      gpt(s, fmt::format("gpt-{}x{}-l{}-t{}", s.layers, s.hidden, s.length, s.ranks.tensor)), e);
 }
 
 }  // namespace baechi::generate

@@ -11,66 +11,141 @@ namespace {
 struct Decoder {
   std::int64_t batch = 0, length = 0;
   std::int64_t layers = 0, hidden = 0, heads = 0, key_value_heads = 0, inner = 0, words = 0;
-  bool fused = true;
+  Attention core{.fused = true};
   std::int64_t experts = 0, top_k = 0;  ///< 0: one feed-forward network for all tokens
   double capacity_factor = 1.0;
+  std::int64_t expert_ranks = 1;  ///< that share the experts of a block
+  std::int64_t head_size = 0;
+  std::int64_t shared_inner = 0;                   ///< of an expert that all tokens go to; 0: none
+  std::int64_t dense_layers = 0, dense_inner = 0;  ///< first blocks without experts
+  Ranks ranks{};
+
+  std::int64_t local_experts() const { return experts / expert_ranks; }
+  /// Heads of keys and values on a rank: ranks repeat them where they are fewer.
+  std::int64_t own_key_value_heads() const {
+    return std::max<std::int64_t>(1, key_value_heads / ranks.tensor);
+  }
 };
 
 struct Size {
   std::string_view name;
   std::int64_t layers, hidden, heads, key_value_heads, inner, words;
+  std::int64_t head_size = 0;  ///< 0: hidden / heads
+  std::int64_t experts = 8, top_k = 2;
 };
-/// Shapes as in the models' published config.json: Llama 2, Llama 3, Mixtral 8x7B and 8x22B.
-constexpr std::array<Size, 4> llama_sizes{{{"7b", 32, 4096, 32, 32, 11'008, 32'000},
+/// Shapes as in the models' published config.json: Llama 2, 3 and 3.1, Mixtral 8x7B and 8x22B,
+/// Qwen 3.
+constexpr std::array<Size, 6> llama_sizes{{{"7b", 32, 4096, 32, 32, 11'008, 32'000},
                                            {"13b", 40, 5120, 40, 40, 13'824, 32'000},
                                            {"70b", 80, 8192, 64, 8, 28'672, 32'000},
-                                           {"3-8b", 32, 4096, 32, 8, 14'336, 128'256}}};
-constexpr std::array<Size, 2> moe_sizes{
-    {{"8x7b", 32, 4096, 32, 8, 14'336, 32'000}, {"8x22b", 56, 6144, 48, 8, 16'384, 32'000}}};
+                                           {"3-8b", 32, 4096, 32, 8, 14'336, 128'256},
+                                           {"3-70b", 80, 8192, 64, 8, 28'672, 128'256},
+                                           {"3-405b", 126, 16'384, 128, 8, 53'248, 128'256}}};
+constexpr std::array<Size, 4> moe_sizes{
+    {{"8x7b", 32, 4096, 32, 8, 14'336, 32'000},
+     {"8x22b", 56, 6144, 48, 8, 16'384, 32'000},
+     {"qwen3-30b", 48, 2048, 32, 4, 768, 151'936, 128, 128, 8},
+     {"qwen3-235b", 94, 4096, 64, 4, 1536, 151'936, 128, 128, 8}}};
 
 /// down(silu(gate(x)) * up(x)).
-ValueId gated(Model& model, const Decoder& s, ValueId x) {
-  const ValueId gate = dense(model, "gate_proj", x, s.inner, false);
-  const ValueId up = dense(model, "up_proj", x, s.inner, false);
+ValueId gated(Model& model, const Decoder& s, ValueId x, std::int64_t inner) {
+  const ValueId gate = dense(model, "gate_proj", x, inner, false);
+  const ValueId up = dense(model, "up_proj", x, inner, false);
   return dense(model, "down_proj", gated_silu(model, "act", gate, up), s.hidden, false);
 }
 
+/// What the ranks of a part read: where they share tokens, they normalise theirs and gather all.
+ValueId gathered_input(Model& model, const Decoder& s, const std::string& part, ValueId x) {
+  if (s.ranks.sequence) {
+    const auto module = model.module(part + "_in", "LlamaInput");
+    x = rms_norm(model, "norm", x);
+  }
+  return split_to_ranks(model, part + "/split", x, s.ranks);
+}
+ValueId normalised(Model& model, const Decoder& s, ValueId inside) {
+  return s.ranks.sequence ? inside : rms_norm(model, "norm", inside);
+}
+
 ValueId attention_module(Model& model, const Decoder& s, ValueId x) {
-  const auto module = model.module("self_attn", "LlamaAttention");
-  const std::int64_t shared = s.hidden / s.heads * s.key_value_heads;
-  const ValueId normal = rms_norm(model, "norm", x);
-  const ValueId q = rotate(model, "rotate_q", dense(model, "q_proj", normal, s.hidden, false));
-  const ValueId k = rotate(model, "rotate_k", dense(model, "k_proj", normal, shared, false));
-  const ValueId v = dense(model, "v_proj", normal, shared, false);
-  const ValueId y =
-      attention(model, "core", q, k, v,
-                {.heads = s.heads, .key_value_heads = s.key_value_heads, .fused = s.fused});
-  return add(model, "residual", dense(model, "o_proj", y, s.hidden, false), x);
+  Attention core = s.core;
+  core.heads = s.heads / s.ranks.tensor;
+  core.key_value_heads = s.own_key_value_heads();
+  const std::int64_t width = s.head_size * core.heads;
+  const std::int64_t shared = s.head_size * core.key_value_heads;
+  const ValueId inside = gathered_input(model, s, "self_attn", x);
+  ValueId q{}, k{}, v{}, y{};
+  const auto project = [&] {
+    const ValueId normal = normalised(model, s, inside);
+    q = rotate(model, "rotate_q", dense(model, "q_proj", normal, width, false));
+    k = rotate(model, "rotate_k", dense(model, "k_proj", normal, shared, false));
+    v = dense(model, "v_proj", normal, shared, false);
+  };
+  if (s.ranks.context > 1) {
+    {
+      const auto module = model.module("self_attn_qkv", "LlamaAttention");
+      project();
+    }
+    k = gather_context(model, "all_k", k, s.ranks);
+    v = gather_context(model, "all_v", v, s.ranks);
+  }
+  {
+    const auto module = model.module("self_attn", "LlamaAttention");
+    if (s.ranks.context == 1) project();
+    y = dense(model, "o_proj", attention(model, "core", q, k, v, core), s.hidden, false);
+    if (s.ranks.tensor == 1) return add(model, "residual", y, x);
+  }
+  y = sum_of_ranks(model, "self_attn/sum", y, s.ranks);
+  const auto module = model.module("self_attn_out", "LlamaResidual");
+  return add(model, "residual", y, x);
 }
 
-ValueId feed_forward_module(Model& model, const Decoder& s, ValueId x) {
-  const auto module = model.module("mlp", "LlamaMLP");
-  return add(model, "residual", gated(model, s, rms_norm(model, "norm", x)), x);
+ValueId feed_forward_module(Model& model, const Decoder& s, ValueId x, std::int64_t inner) {
+  const ValueId inside = gathered_input(model, s, "mlp", x);
+  ValueId y{};
+  {
+    const auto module = model.module("mlp", "LlamaMLP");
+    y = gated(model, s, normalised(model, s, inside), inner / s.ranks.tensor);
+    if (s.ranks.tensor == 1) return add(model, "residual", y, x);
+  }
+  y = sum_of_ranks(model, "mlp/sum", y, s.ranks);
+  const auto module = model.module("mlp_out", "LlamaResidual");
+  return add(model, "residual", y, x);
 }
 
-/// Every expert takes ceil(capacity factor * tokens * top k / experts) tokens: the shape of an op
-/// does not depend on data.
+/// Every expert takes ceil(capacity factor * tokens * top k / experts) tokens of each rank: the
+/// shape of an op does not depend on data. Ranks of tensor parallelism route the tokens that they
+/// have, and experts are whole: they are on ranks of their own, which exchange tokens.
 ValueId experts_module(Model& model, const Decoder& s, ValueId x) {
-  const double share = s.capacity_factor * static_cast<double>(s.batch * s.length * s.top_k) /
-                       static_cast<double>(s.experts);
+  const std::int64_t routed = s.batch * s.ranks.tokens(s.length) * s.top_k;
+  const double share =
+      s.capacity_factor * static_cast<double>(routed) / static_cast<double>(s.experts);
   auto capacity = static_cast<std::int64_t>(share);
   if (static_cast<double>(capacity) < share) ++capacity;
-  ValueId routes{};
+  const bool exchanged = s.expert_ranks > 1;
+  ValueId normal{}, routes{};
   std::vector<ValueId> tokens;
   {
     const auto module = model.module("router", "TopKRouter");
-    const ValueId normal = rms_norm(model, "norm", x);
+    normal = rms_norm(model, "norm", x);
     routes = route(model, "top_k", dense(model, "gate", normal, s.experts, false), s.top_k);
-    tokens = dispatch(model, "dispatch", normal, routes, s.experts, capacity);
+    tokens = exchanged ? dispatch(model, "dispatch", normal, routes, 1, s.experts * capacity)
+                       : dispatch(model, "dispatch", normal, routes, s.experts, capacity);
+  }
+  if (s.shared_inner > 0) {
+    const auto module = model.module("shared", "MixtralExpert");
+    x = add(model, "sum", gated(model, s, normal, s.shared_inner), x);
+  }
+  if (exchanged) {
+    const ValueId received = to_experts(model, "to_experts", tokens.front(), s.expert_ranks);
+    tokens = sort_to_experts(model, "sort", received, s.local_experts());
   }
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     const auto module = model.module(fmt::format("expert_{}", i), "MixtralExpert");
-    tokens[i] = gated(model, s, tokens[i]);
+    tokens[i] = gated(model, s, tokens[i], s.inner);
+  }
+  if (exchanged) {
+    const ValueId written = join_experts(model, "join", tokens);
+    tokens = {to_experts(model, "from_experts", written, s.expert_ranks)};
   }
   const auto module = model.module("combine", "MixtralCombine");
   return add(model, "residual", combine(model, "sum", x, routes, tokens), x);
@@ -80,32 +155,41 @@ ValueId experts_module(Model& model, const Decoder& s, ValueId x) {
 /// rotary positions, no biases; grouped keys and values as in Llama 2. Experts: Jiang et al.,
 /// "Mixtral of Experts", 2024, section 2; capacity: Fedus et al., "Switch Transformers", 2021.
 Model decoder(const Decoder& s, const std::string& name) {
-  Model model(fmt::format("{}-l{}", name, s.length), s.batch);
+  const std::string ranks = s.ranks.tensor > 1 ? fmt::format("-t{}", s.ranks.tensor) : "";
+  Model model(fmt::format("{}-l{}{}", name, s.length, ranks), s.batch);
+  const std::int64_t words = s.words / s.ranks.tensor;
+  const Shape ids{s.batch, s.length / s.ranks.context};
   ValueId x{};
   {
     const auto module = model.module("embed_tokens", "Embedding");
     const VariableId table =
-        model.variable("weights", {s.words, s.hidden}, Initializer::truncated_normal);
-    x = embedding(model, "lookup", model.input("input_ids", {s.batch, s.length}), table);
+        model.variable("weights", {words, s.hidden}, Initializer::truncated_normal);
+    x = embedding(model, "lookup", model.input("input_ids", ids), table);
   }
+  x = sum_of_ranks(model, "embed_sum", x, s.ranks);
+  if (s.ranks.sequence) x = handed_on(model, "embedded", x);
   for (std::int64_t i = 0; i < s.layers; ++i) {
     const auto layer = model.scope(fmt::format("layer_{}", i));
     x = attention_module(model, s, x);
-    x = s.experts > 0 ? experts_module(model, s, x) : feed_forward_module(model, s, x);
+    if (s.experts == 0 || i < s.dense_layers)
+      x = feed_forward_module(model, s, x, s.experts == 0 ? s.inner : s.dense_inner);
+    else
+      x = experts_module(model, s, x);
   }
-  const ValueId logits = dense(model, "lm_head", rms_norm(model, "norm", x), s.words, false);
-  loss(model, "loss", logits, model.input("labels", {s.batch, s.length}));
+  x = split_to_ranks(model, "head_split", rms_norm(model, "norm", x), s.ranks);
+  const ValueId logits = dense(model, "lm_head", x, words, false);
+  loss(model, "loss", logits, model.input("labels", ids));
   return model;
 }
 
 /// Reads `size`; the other options may change its shapes.
-Decoder read_shape(Options& o, std::span<const Size> sizes, std::int64_t batch,
+Decoder read_shape(Options& o, std::span<const Size> sizes, const Expansion& e,
                    std::string& chosen) {
   std::vector<std::string> names;
   for (const Size& size : sizes) names.emplace_back(size.name);
   chosen = o.get("size", names, "the shape that the options below begin from");
   const Size& size = *std::ranges::find(sizes, chosen, &Size::name);
-  Decoder s{.batch = batch};
+  Decoder s{.batch = e.batch};
   s.length = read_extent(o, "length", 2048, "tokens of a sample");
   s.layers = read_extent(o, "layers", size.layers, "blocks", 1000);
   s.hidden = read_extent(o, "hidden", size.hidden, "width of a token");
@@ -114,8 +198,19 @@ Decoder read_shape(Options& o, std::span<const Size> sizes, std::int64_t batch,
                                   "heads of keys and values, each shared by several heads");
   s.inner = read_extent(o, "inner", size.inner, "width inside a feed-forward network");
   s.words = read_extent(o, "vocabulary", size.words, "tokens there are");
-  s.fused = o.get("fused_attention", true, "one kernel that never writes the probabilities");
-  if (s.hidden % s.heads != 0) o.mistake("heads", "does not divide 'hidden'");
+  s.core = read_attention(o, e, s.core);
+  s.ranks.tensor = read_ranks(
+      o, {{"heads", s.heads}, {"features inside", s.inner}, {"tokens of the vocabulary", s.words}});
+  s.ranks = read_token_ranks(o, e, s.ranks.tensor, s.length);
+  if (s.key_value_heads % s.ranks.tensor != 0 && s.ranks.tensor % s.key_value_heads != 0)
+    o.mistake("tensor", fmt::format("{} heads of keys and values cannot be divided by {}",
+                                    s.key_value_heads, s.ranks.tensor));
+  s.head_size =
+      read_extent(o, "head_size", size.head_size > 0 ? size.head_size : s.hidden / s.heads,
+                  "features of a head; by default those of a token over the heads", 100'000);
+  if (s.head_size == 0) o.mistake("heads", "more than features");
+  if (size.head_size == 0 && s.hidden % s.heads != 0)
+    o.mistake("heads", "does not divide 'hidden'");
   if (s.heads % s.key_value_heads != 0) o.mistake("key_value_heads", "does not divide 'heads'");
   limit_work(o, s.batch, s.length, s.hidden, std::max({s.words, s.inner, s.hidden, 2 * s.length}));
   return s;
@@ -126,7 +221,7 @@ Decoder read_shape(Options& o, std::span<const Size> sizes, std::int64_t batch,
 Trace make_llama(Options& options) {
   const Expansion e = read_expansion(options, 1, Optimizer::adam);
   std::string size;
-  const Decoder s = read_shape(options, llama_sizes, e.batch, size);
+  const Decoder s = read_shape(options, llama_sizes, e, size);
   options.finish();
   return expand(decoder(s, "llama-" + size), e);
 }
@@ -134,15 +229,37 @@ Trace make_llama(Options& options) {
 Trace make_moe(Options& options) {
   const Expansion e = read_expansion(options, 1, Optimizer::adam);
   std::string size;
-  Decoder s = read_shape(options, moe_sizes, e.batch, size);
-  s.experts = read_extent(options, "experts", 8, "feed-forward networks of a block", 1024);
-  s.top_k = read_extent(options, "top_k", 2, "experts that a token goes to");
+  Decoder s = read_shape(options, moe_sizes, e, size);
+  const Size& shape = *std::ranges::find(moe_sizes, size, &Size::name);
+  s.experts =
+      read_extent(options, "experts", shape.experts, "feed-forward networks of a block", 1024);
+  s.top_k = read_extent(options, "top_k", shape.top_k, "experts that a token goes to");
+  s.shared_inner = options.get("shared_inner", std::int64_t{0},
+                               "width inside a further expert that all tokens go to", 0);
+  s.dense_layers =
+      options.get("dense_layers", std::int64_t{0},
+                  "first blocks with one network of 'dense_inner' in place of experts", 0);
+  s.dense_inner = read_extent(options, "dense_inner", 4 * s.hidden, "width inside these");
   s.capacity_factor = options.get(
       "capacity_factor", 1.0, "tokens an expert takes, over its share if all took the same", 0.01);
   if (s.capacity_factor > 1024.0) options.mistake("capacity_factor", "more than 1024");
   const auto routed = static_cast<std::int64_t>(static_cast<double>(s.length * s.top_k) *
                                                 std::min(s.capacity_factor, 1024.0));
   limit_work(options, s.batch, routed, s.hidden, s.inner);
+  s.expert_ranks = read_extent(options, "expert", 1,
+                               "ranks that share the experts; the graph is one of them", 65'536);
+  if (s.experts % s.expert_ranks != 0)
+    options.mistake("expert",
+                    fmt::format("{} experts cannot be divided by {}", s.experts, s.expert_ranks));
+  if (s.ranks.tensor > 1 && !s.ranks.sequence)
+    options.mistake("tensor",
+                    "experts are whole, so that ranks of tensor parallelism must not have the same "
+                    "tokens: it needs sequence_parallel");
+  if (s.expert_ranks % s.ranks.tensor != 0)
+    options.mistake("expert", fmt::format("{} are not {} ranks of tensor parallelism once or more",
+                                          s.expert_ranks, s.ranks.tensor));
+  if (s.expert_ranks > 1 && e.level == Level::tf1)
+    options.mistake("level", "TensorFlow 1 has no ranks that share experts");
   if (s.top_k > s.experts) options.mistake("top_k", "is more than 'experts'");
   options.finish();
   return expand(decoder(s, "moe-" + size), e);

@@ -22,9 +22,9 @@ ValueId residual_norm(Model& model, ValueId y, ValueId x) {
 ValueId attention_module(Model& model, const Transformer& s, const std::string& name, ValueId x,
                          ValueId memory) {
   const std::int64_t width = s.hidden / s.tensor;
-  const ValueId from = split_to_ranks(model, name + "/split", x, s.tensor);
+  const ValueId from = split_to_ranks(model, name + "/split", x, {s.tensor});
   const ValueId over =
-      memory == x ? from : split_to_ranks(model, name + "/split_memory", memory, s.tensor);
+      memory == x ? from : split_to_ranks(model, name + "/split_memory", memory, {s.tensor});
   ValueId y{};
   {
     const auto module = model.module(name, "MultiHeadAttention");
@@ -36,13 +36,13 @@ ValueId attention_module(Model& model, const Transformer& s, const std::string& 
     y = dense(model, "fc", context, s.hidden, false);
     if (s.tensor == 1) return residual_norm(model, y, x);
   }
-  y = sum_of_ranks(model, name + "/sum", y, s.tensor);
+  y = sum_of_ranks(model, name + "/sum", y, {s.tensor});
   const auto module = model.module(name + "_out", "ResidualNorm");
   return residual_norm(model, y, x);
 }
 
 ValueId feed_forward_module(Model& model, const Transformer& s, ValueId x) {
-  const ValueId from = split_to_ranks(model, "pos_ffn/split", x, s.tensor);
+  const ValueId from = split_to_ranks(model, "pos_ffn/split", x, {s.tensor});
   ValueId y{};
   {
     const auto module = model.module("pos_ffn", "PositionwiseFeedForward");
@@ -50,7 +50,7 @@ ValueId feed_forward_module(Model& model, const Transformer& s, ValueId x) {
     y = dense(model, "w_2", wide, s.hidden);
     if (s.tensor == 1) return residual_norm(model, y, x);
   }
-  y = sum_of_ranks(model, "pos_ffn/sum", y, s.tensor);
+  y = sum_of_ranks(model, "pos_ffn/sum", y, {s.tensor});
   const auto module = model.module("pos_ffn_out", "ResidualNorm");
   return residual_norm(model, y, x);
 }
@@ -62,7 +62,7 @@ ValueId embedded(Model& model, const Transformer& s, const std::string& name, Va
     const auto module = model.module(name, "Embedding");
     x = embedding(model, "lookup", ids, table);
   }
-  x = sum_of_ranks(model, name + "/sum", x, s.tensor);
+  x = sum_of_ranks(model, name + "/sum", x, {s.tensor});
   const auto module = model.module("position_enc", "PositionalEncoding");
   return dropout(model, "dropout", add_positions(model, "add", x));
 }
@@ -102,7 +102,7 @@ Model transformer(const Transformer& s) {
       y = feed_forward_module(model, s, y);
     }
   }
-  y = split_to_ranks(model, "trg_word_prj/split", y, s.tensor);
+  y = split_to_ranks(model, "trg_word_prj/split", y, {s.tensor});
   const ValueId logits = s.shared ? tied_logits(model, "trg_word_prj", y, table)
                                   : dense(model, "trg_word_prj", y, s.words / s.tensor, false);
   loss(model, "loss", logits, model.input("labels", sentence));

@@ -349,6 +349,64 @@ TEST_SUITE("data_parallel") {
               .peak >= 40_B + 180_B + 120_B);
   }
 
+  /// The collectives of a graph: kind, bytes, ranks, nodes, sharing.
+  const auto collectives = [](const OpGraph& graph) {
+    std::vector<std::array<std::int64_t, 5>> all;
+    for (const Collective& c : graph.collectives())
+      all.push_back(
+          {static_cast<std::int64_t>(c.kind), c.bytes.count, c.ranks, c.nodes, c.sharing});
+    return all;
+  };
+  constexpr auto all_reduce = static_cast<std::int64_t>(CollectiveKind::all_reduce),
+                 reduce_scatter = static_cast<std::int64_t>(CollectiveKind::reduce_scatter),
+                 all_gather = static_cast<std::int64_t>(CollectiveKind::all_gather);
+
+  TEST_CASE("groups of replicas divide, and add up among each other") {
+    // 8 replicas on 4 machines, in groups of 2 on one machine each: a scatter of 200 B in the
+    // group, then the half among 4 groups, of which two use the network of a machine at once.
+    const Values values{{"replicas", "8"}, {"nodes", "4"}, {"group", "2"}, {"send", "after"}};
+    const auto with = [&](const char* mode) {
+      Values all = values;
+      all["mode"] = mode;
+      return placed(two_gradients(false), on({gpu0, gpu0, gpu0, gpu0, gpu0}).device, all).graph;
+    };
+    const std::vector<std::array<std::int64_t, 5>> summed{{reduce_scatter, 200, 2, 1, 1},
+                                                          {all_reduce, 100, 4, 4, 2}};
+    CHECK(collectives(with("zero2")).size() == 3);
+    const auto one = collectives(with("zero1"));
+    REQUIRE(one.size() == 3);
+    CHECK(std::vector(one.begin(), one.begin() + 2) == summed);
+    CHECK(one[2] == std::array<std::int64_t, 5>{all_gather, 40, 2, 1, 1});  // new weights
+    // zero3: 20 of 40 B of weights, gathered in the group for each of two passes.
+    const OpGraph three = with("zero3");
+    CHECK(three.op(*three.find("f")).persistent == 20_B);
+    std::size_t gathers = 0;
+    for (const auto& c : collectives(three))
+      if (c[0] == all_gather) {
+        CHECK(c == std::array<std::int64_t, 5>{all_gather, 40, 2, 1, 1});
+        ++gathers;
+      }
+    CHECK(gathers == 2);
+    CHECK(message<InputError>(
+              [] { transform("data_parallel", {{"mode", "zero3"}, {"group", "3"}}); }) ==
+          "x.yaml:1:2: data_parallel.group: 8 replicas in mode zero3 are not divided into "
+          "groups of 3");
+  }
+
+  TEST_CASE("replicas that share experts add up those of every fourth") {
+    // 8 replicas on 2 machines; 4 neighbours share experts, so that 2 replicas, one on each
+    // machine, have the same. Four such pairs use the network at once.
+    const OpGraph graph =
+        placed(two_gradients(false, {"b1", "h/expert_0_grad"}),
+               on({gpu0, gpu0, gpu0, gpu0, gpu0}).device,
+               {{"replicas", "8"}, {"nodes", "2"}, {"expert", "4"}, {"mode", "after"}})
+            .graph;
+    CHECK(collectives(graph) == std::vector<std::array<std::int64_t, 5>>{
+                                    {all_reduce, 100, 8, 2, 1}, {all_reduce, 100, 2, 2, 4}});
+    CHECK(message<InputError>([] { transform("data_parallel", {{"expert", "3"}}); }) ==
+          "x.yaml:1:2: data_parallel.expert: 8 replicas are not divided by 3");
+  }
+
   TEST_CASE("after fp16, replicas divide 32-bit weights and gather half ones") {
     // f holds 20 B, the half copy; u1 its 32-bit weights, 40 B, beside 80 B of state; u0 80 B;
     // b1 and b0 50 B of gradients each. Times of f and b are halved.

@@ -53,6 +53,31 @@ Bytes written(const OpGraph& graph, std::string_view name) {
 }  // namespace
 
 TEST_SUITE("precision") {
+  TEST_CASE("fp8 and nvfp4: products of layers in 8 or 4 bits, all else as bf16") {
+    OpGraphBuilder b;
+    const OpId layer = b.add_op({.name = "h_0/mlp", .kind = "MLP", .persistent = 40_B});
+    const OpId head = b.add_op({.name = "head", .kind = "Linear"});
+    const MatrixShape product{MatrixKind::product, 1, 0, 5, 10},
+        attention{MatrixKind::attention, 0, 5, 5, 5};
+    for (const MatrixShape& shape : {product, attention, MatrixShape{}})
+      b.add_kernel(layer, {.flops = 1000, .traffic = 100_B, .matrix = shape});
+    b.add_kernel(head, {.flops = 1000, .traffic = 100_B, .matrix = product});
+    b.add_edge(b.add_tensor(layer, 60_B), head);
+    const OpGraph whole = std::move(b).build();
+    for (const auto& [word, narrow] :
+         {std::pair{"fp8", Precision::fp8}, {"mxfp8", Precision::fp8}, {"nvfp4", Precision::fp4}}) {
+      CAPTURE(word);
+      const OpGraph made = apply("precision", whole, {{"to", word}}).graph;
+      const auto kernels = made.kernels(*made.find("h_0/mlp"));
+      CHECK(kernels[0].precision == narrow);
+      CHECK(kernels[1].precision == Precision::bf16);
+      CHECK(kernels[2].precision == Precision::bf16);
+      CHECK(work(made, "head").precision == Precision::bf16);
+      CHECK(written(made, "h_0/mlp") == 30_B);
+      CHECK(op(made, "h_0/mlp").persistent == 60_B);  // nothing updates it: 20 and the master 40
+    }
+  }
+
   TEST_CASE("fp16: half of activations and gradients, a half copy of weights and its cast") {
     const OpGraph half = apply("precision", training(true), {{"to", "fp16"}}).graph;
     CHECK(work(half, "conv") ==
@@ -115,6 +140,46 @@ TEST_SUITE("precision") {
     CHECK(op(half, "grad").persistent == 40_B);
     CHECK(written(half, "grad") == 40_B);
     CHECK(op(half, "conv/half").persistent == 0_B);
+  }
+
+  TEST_CASE("gradients of weights stay in 32 bits where that is asked for") {
+    const OpGraph whole =
+        apply("precision", training(true), {{"to", "bf16"}, {"gradients", "whole"}}).graph;
+    CHECK(op(whole, "grad").persistent == 40_B);
+    CHECK(written(whole, "grad") == 40_B);
+    CHECK(written(whole, "conv") == 50_B);
+    CHECK(op(whole, "conv").persistent == 60_B);
+  }
+
+  TEST_CASE("masks, indices and 32-bit statistics keep their bytes") {
+    OpGraphBuilder b;
+    const OpId f = b.add_op({.name = "f", .kind = "Dropout"});
+    const OpId g = b.add_op({.name = "g", .kind = "Back", .phase = Phase::backward});
+    b.set_forward(g, f);
+    const TensorId mask = b.add_tensor(f, 7_B);
+    b.set_fixed_size(mask);
+    b.add_edge(mask, g);
+    const OpGraph half = apply("precision", std::move(b).build(), {{"to", "bf16"}}).graph;
+    CHECK(written(half, "f") == 7_B);
+    CHECK(half.tensor(*half.outputs(*half.find("f")).begin()).fixed_size);
+  }
+
+  // dense -> loss -> loss_grad -> dense_grad: the loss computes in 32 bits from logits in 16 bits.
+  TEST_CASE("a gradient has the format of the value that it is the gradient of") {
+    OpGraphBuilder b;
+    const OpId dense = b.add_op({.name = "dense"});
+    const OpId loss = b.add_op({.name = "loss", .kind = "Loss"});
+    const OpId loss_grad = b.add_op({.name = "loss_grad", .phase = Phase::backward});
+    const OpId dense_grad = b.add_op({.name = "dense_grad", .phase = Phase::backward});
+    b.set_forward(loss_grad, loss);
+    b.set_forward(dense_grad, dense);
+    b.add_edge(b.add_tensor(dense, 80_B), loss);
+    b.add_edge(b.add_tensor(loss, 80_B), loss_grad);  // what it keeps
+    b.add_edge(b.add_tensor(loss_grad, 80_B), dense_grad);
+    const OpGraph half = apply("precision", std::move(b).build(), {{"to", "bf16"}}).graph;
+    CHECK(written(half, "dense") == 40_B);
+    CHECK(written(half, "loss") == 80_B);
+    CHECK(written(half, "loss_grad") == 40_B);
   }
 
   TEST_CASE("without master weights all is half and nothing is cast") {

@@ -1,0 +1,39 @@
+#include "scenarios/planning/framework.h"
+
+#include <algorithm>
+#include <array>
+
+namespace baechi {
+namespace {
+
+using namespace literals;
+
+/// Kinds of devices of compute capability 9.0 and above begin so. cuBLAS recommends 32 MiB of
+/// workspace there, 4 MiB before. Source: NVIDIA, cuBLAS Library, cublasSetWorkspace.
+constexpr std::array<std::string_view, 6> from_hopper{"h100", "h200",  "b200",
+                                                      "b300", "gb200", "gb300"};
+
+}  // namespace
+
+/// PyTorch gives each cuBLAS handle 2 x 4 MiB + 8 x 16 KiB, and 32 MiB from Hopper on; the forward
+/// pass and the thread of the backward pass have a handle each. Source: PyTorch,
+/// aten/src/ATen/cuda/CublasHandlePool.cpp, parseChosenWorkspaceSize(). Megatron-LM's linear layers
+/// are those of Transformer Engine, which has one workspace more: 4 MiB, 32 MiB from Hopper on.
+/// Source: Transformer Engine, cpp_extensions/gemm.py, get_cublas_workspace_size_bytes().
+Bytes framework_workspace(Framework framework, const DeviceModel& gpu) {
+  if (framework == Framework::none) return {};
+  const bool hopper = std::ranges::any_of(
+      from_hopper, [&](std::string_view kind) { return gpu.name.starts_with(kind); });
+  const Bytes handle = hopper ? 32_MiB : Bytes{(2 * 4096 + 8 * 16) * 1024};
+  const Bytes engine = hopper ? 32_MiB : 4_MiB;
+  return 2 * handle + (framework == Framework::megatron ? engine : Bytes{});
+}
+
+/// Source: Megatron-LM, megatron/training/arguments.py: bf16 sets
+/// accumulate_allreduce_grads_in_fp32. DeepSpeed, runtime/bf16_optimizer.py: gradients in 32 bits.
+bool adds_in_32_bits(Framework framework, std::string_view precision) {
+  return (framework == Framework::megatron || framework == Framework::deepspeed) &&
+         precision != "fp16" && precision != "amp";
+}
+
+}  // namespace baechi

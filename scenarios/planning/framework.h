@@ -1,0 +1,13 @@
+/// What a training framework takes of a device's memory besides the tensors of the model.
+#pragma once
+#include "scenarios/planning/parallel_step.h"
+
+namespace baechi {
+
+/// Bytes of the framework's allocator for as long as the training lives: workspaces of cuBLAS.
+Bytes framework_workspace(Framework framework, const DeviceModel& gpu);
+
+/// Whether the framework adds up gradients of weights in 32 bits though weights are in `precision`.
+bool adds_in_32_bits(Framework framework, std::string_view precision);
+
+}  // namespace baechi

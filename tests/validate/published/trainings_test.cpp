@@ -1,0 +1,122 @@
+#include "validate/published/trainings.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "scenarios/planning/framework.h"
+#include "scenarios/planning/machines.h"
+#include "sim/error.h"
+#include "sim/find_entry.h"
+#include "tests/message.h"
+#include "tests/shared_data.h"
+#include "tests/temporary_folder.h"
+#include "validate/published/published.h"
+
+using namespace baechi;
+using namespace baechi::validate;
+using namespace baechi::testing;
+using namespace baechi::literals;
+
+namespace {
+
+/// A GPT of 12 blocks of 512 features on one node, as Megatron-LM's tests have it.
+Words small_gpt() {
+  return {{"generator", "gpt"},  {"layers", "12"},
+          {"hidden", "512"},     {"heads", "8"},
+          {"length", "1024"},    {"vocabulary", "50304"},
+          {"loss", "separate"},  {"fused_attention", "false"},
+          {"micro_batch", "4"},  {"batch", "32"},
+          {"devices", "8"},      {"nodes", "dgx_h100"},
+          {"precision", "bf16"}, {"framework", "megatron"},
+          {"zero", "1"}};
+}
+
+}  // namespace
+
+TEST_SUITE("trainings") {
+  // h = 512, s = 1024, b = 4, a = 8, 12 layers, v = 50304 words. Parameters: 12 (12 h^2 + 13 h) +
+  // (v + s) h + 2 h = 64,109,568; of each 2 bytes of weight, 4 of gradient and, over 8 replicas, 12
+  // of weight, mean and variance. A layer keeps 34 s b h + 5 a s^2 b bytes. At the loss the logits
+  // are there in 16 and in 32 bits: 6 s b v. The last normalisation keeps its input and output, 4 s
+  // b h, the first dropout its mask, s b h. Two handles of cuBLAS and Transformer Engine: 96 MiB.
+  // Left out: statistics of normalisations, 0.1 %.
+  TEST_CASE("a GPT under Megatron-LM takes the bytes that its parts add up to") {
+    constexpr std::int64_t sbh = 1024 * 4 * 512, parameters = 64'109'568;
+    constexpr std::int64_t by_hand = parameters * 6 + parameters * 12 / 8 +
+                                     12 * (34 * sbh + 5 * 8 * 1024 * 1024 * 4) +
+                                     6 * 1024 * 4 * 50'304 + 5 * sbh + 96 * 1024 * 1024;
+    const TrainedStep step = trained(training_of(small_gpt()));
+    CHECK(static_cast<double>(step.peak.count) == doctest::Approx(double(by_hand)).epsilon(0.001));
+    CHECK(step.peak == step.last_peak);
+    CHECK(step.fits);
+    // Megatron-LM's own test of it says 4,702,430,720 bytes, with 4 MiB of causal masks.
+    CHECK(static_cast<double>(step.peak.count) + 4 * 1024 * 1024 ==
+          doctest::Approx(4'702'430'720.0).epsilon(0.002));
+  }
+
+  TEST_CASE("a framework's workspace depends on the GPU") {
+    const auto held = [](Framework framework, const char* kind) {
+      return framework_workspace(framework, *device_kind(kind, ""));
+    };
+    CHECK(held(Framework::none, "h100") == 0_B);
+    CHECK(held(Framework::fsdp, "a100") == Bytes{2 * 8'519'680});
+    CHECK(held(Framework::megatron, "a100") == Bytes{2 * 8'519'680} + 4_MiB);
+    CHECK(held(Framework::megatron, "h200") == 96_MiB);
+    CHECK(adds_in_32_bits(Framework::megatron, "bf16"));
+    CHECK_FALSE(adds_in_32_bits(Framework::megatron, "fp16"));
+    CHECK_FALSE(adds_in_32_bits(Framework::fsdp, "bf16"));
+  }
+
+  TEST_CASE("a training with words that are no numbers, or of unknown models, is refused") {
+    Words words = small_gpt();
+    words["tensor"] = "two";
+    CHECK(message<InputError>([&] { training_of(words); }) == "tensor 'two' is no number");
+    CHECK(message<InputError>([&] { set_model(words, "gpt-5"); }) == "no model 'gpt-5'");
+    CHECK(message<InputError>([&] { set_model(words, "deepseekv3"); }) ==
+          "deepseekv3: latent attention is not modelled");
+  }
+
+  TEST_CASE("what cannot be asked costs its row alone, and what is the same is asked once") {
+    const TemporaryFolder folder;
+    std::filesystem::create_directory(folder.file("measured"));
+    std::filesystem::create_directory(folder.file("measured/small"));
+    folder.write("measured/small/training.csv",
+                 "gpus,batch,words,seconds\n8,32,50304,1\n8,33,50304,2\n8,32,50304,3\n7,32,x,1\n");
+    static constexpr std::pair<std::string_view, std::string_view> columns[] = {
+        {"gpus", "devices"}, {"batch", "batch"}, {"words", "vocabulary"}, {"seconds", "seconds"}};
+    const auto all =
+        compare_trainings(folder.file(""), {.path = "measured/small/training.csv",
+                                            .columns = columns,
+                                            .read =
+                                                [](Words& words, PublishedRow& row) {
+                                                  row.measured = std::stod(take(words, "seconds"));
+                                                  Words given = small_gpt();
+                                                  given["layers"] = "1";
+                                                  for (auto& [word, value] : words)
+                                                    given[word] = value;
+                                                  words = given;
+                                                  return true;
+                                                },
+                                            .score = score_seconds});
+    REQUIRE(all);
+    REQUIRE(all->rows.size() == 2);
+    CHECK(all->rows[0].simulated == all->rows[1].simulated);
+    CHECK(all->rows[1].measured == 3.0);
+    CHECK(all->left.skipped.size() == 2);
+  }
+
+  TEST_CASE("peaks of Megatron-LM's dense tests: median within 1 %") {
+    const auto data = shared_data("measured/megatron_ci");
+    if (!data) return;
+    const PublishedBlock& block = find_entry(published_blocks(), "block", "megatron_ci");
+    const auto all = block.compare(data->string());
+    REQUIRE(all);
+    const PublishedScore score = score_of(block, *all);
+    const auto dense =
+        std::ranges::find(score.groups, "dense", [](const auto& group) { return group.first; });
+    REQUIRE(dense != score.groups.end());
+    CHECK(dense->second.rows > 30);
+    CHECK(dense->second.median < 0.01);
+  }
+}

@@ -1,0 +1,258 @@
+// Training steps that MosaicML, PyTorch, InternLM and BigScience published.
+#include <fmt/format.h>
+
+#include <array>
+
+#include "validate/published/published.h"
+#include "validate/published/trainings.h"
+
+namespace baechi::validate {
+namespace {
+
+using Pair = std::pair<std::string_view, std::string_view>;
+
+std::int64_t whole_of(const Words& words, std::string_view word) {
+  const auto value = parse_number<std::int64_t>(words.at(std::string(word)));
+  if (!value || *value < 1) throw InputError(fmt::format("{} is no number above 0", word));
+  return *value;
+}
+
+// llm_foundry: MPT under FSDP. The largest micro-batch that fits was taken, so the next one did
+// not.
+
+constexpr std::array foundry_columns{Pair{"model", "model"},
+                                     Pair{"seqlen_t", "length"},
+                                     Pair{"gpus", "devices"},
+                                     Pair{"gpu", "gpu"},
+                                     Pair{"microbatchsize", "micro_batch"},
+                                     Pair{"gradaccum", "passes"},
+                                     Pair{"throughput_t_s_gpu", "tokens_per_s"},
+                                     Pair{"precision", "format"},
+                                     Pair{"sharding_strategy", "sharding"},
+                                     Pair{"activation_checkpointing", "again"}};
+
+struct Mpt {
+  std::string_view name;
+  std::int64_t layers, hidden, heads;
+};
+/// Source: llm-foundry, scripts/train/yamls/pretrain/mpt-*.yaml.
+constexpr std::array<Mpt, 9> mpts{{{"125m", 12, 768, 12},
+                                   {"350m", 24, 1024, 16},
+                                   {"760m", 24, 1536, 12},
+                                   {"1b", 24, 2048, 16},
+                                   {"3b", 32, 2560, 20},
+                                   {"7b", 32, 4096, 32},
+                                   {"13b", 40, 5120, 40},
+                                   {"30b", 48, 7168, 56},
+                                   {"70b", 80, 8192, 64}}};
+
+void read_foundry(Words& words, PublishedRow& row) {
+  const std::string name = take(words, "model"), gpu = take(words, "gpu");
+  const auto model = std::ranges::find(mpts, name, &Mpt::name);
+  if (model == mpts.end()) throw InputError(fmt::format("no model '{}'", name));
+  words["generator"] = "gpt";
+  words["layers"] = std::to_string(model->layers);
+  words["hidden"] = std::to_string(model->hidden);
+  words["heads"] = std::to_string(model->heads);
+  words["vocabulary"] = "50368";
+  for (const char* none : {"dropout", "bias"}) words[none] = "false";
+  words["positions"] = "none";  // ALiBi
+  words["fused_attention"] = "true";
+  words["framework"] = "fsdp";
+  words["nodes"] = gpu == "h100_80gb" ? "dgx_h100" : "dgx_a100";
+  if (gpu == "a100_40gb") words["as"] = gpu;
+  const std::string format = take(words, "format");
+  words["precision"] = format == "amp_fp8" ? "fp8" : "bf16";
+  words["zero"] = take(words, "sharding") == "FULL_SHARD" ? "3" : "2";
+  words["recompute"] = take(words, "again") == "True" ? "full" : "off";
+  row.group = gpu;
+  row.alike = fmt::format("{} {}", gpu, format);
+  row.what = fmt::format("{}, {} tokens, {} {}, {} x {}", name, words["length"], words["devices"],
+                         gpu, whole_of(words, "passes"), words["micro_batch"]);
+}
+
+std::int64_t batch_of(Words& words) {
+  return whole_of(words, "micro_batch") * whole_of(words, "devices") *
+         *parse_number<std::int64_t>(take(words, "passes"));
+}
+
+/// A step of `batch` samples at so many tokens per second and GPU.
+double seconds_of(Words& words, std::int64_t batch) {
+  const auto rate = parse_number<double>(take(words, "tokens_per_s"));
+  if (!rate || *rate <= 0.0) throw InputError("no throughput");
+  return static_cast<double>(batch * whole_of(words, "length")) /
+         (*rate * static_cast<double>(whole_of(words, "devices")));
+}
+
+TrainingFile foundry(bool next) {
+  return {.path = "measured/llm_foundry/training.csv",
+          .columns = foundry_columns,
+          .read =
+              [next](Words& words, PublishedRow& row) {
+                read_foundry(words, row);
+                take(words, "tokens_per_s");
+                if (next) words["micro_batch"] = std::to_string(whole_of(words, "micro_batch") + 1);
+                words["batch"] = std::to_string(batch_of(words));
+                row.group = next ? "the next did not" : "ran";
+                if (next) row.what += ", one more";
+                row.measured = 1.0;
+                return true;
+              },
+          .score = [next](const TrainedStep& step,
+                          PublishedRow& row) { row.simulated = step.fits == next ? 0.0 : 1.0; }};
+}
+
+// torchtitan: Llama 3.1 under FSDP2.
+
+constexpr std::array titan_columns{Pair{"system", "system"},
+                                   Pair{"model", "model"},
+                                   Pair{"gpus", "devices"},
+                                   Pair{"tp", "tensor"},
+                                   Pair{"pp", "pipeline"},
+                                   Pair{"cp", "context"},
+                                   Pair{"seq", "length"},
+                                   Pair{"local_batch", "micro_batch"},
+                                   Pair{"global_batch", "batch"},
+                                   Pair{"activation_checkpointing", "again"},
+                                   Pair{"float8", "float8"},
+                                   Pair{"schedule", "schedule_of_stages"},
+                                   Pair{"tokens_per_s_per_gpu", "tokens_per_s"}};
+
+bool read_titan(Words& words, PublishedRow& row) {
+  const std::string model = take(words, "model"), system = take(words, "system");
+  const bool fp8 = !take(words, "float8").empty();
+  row.what = fmt::format("{}, {} GPUs, {} tokens{}", model, words["devices"], words["length"],
+                         fp8 ? ", fp8" : "");
+  row.group = model;
+  row.alike = fmt::format("{} {}", system, fp8);
+  row.measured = seconds_of(words, whole_of(words, "batch"));
+  set_model(words, model);
+  words["nodes"] = system.starts_with("h200") ? "dgx_h200" : "dgx_h100";
+  words["precision"] = fp8 ? "fp8" : "bf16";
+  words["framework"] = "fsdp";
+  words["zero"] = "3";
+  const std::string again = take(words, "again");
+  words["recompute"] = again == "full" ? "full" : again == "selective" ? "selective" : "off";
+  if (const std::string schedule = take(words, "schedule_of_stages"); schedule.starts_with("Inter"))
+    words["virtual"] = "2";
+  return true;
+}
+
+// internevo: InternLM under ZeRO 1.
+
+constexpr std::array evo_columns{Pair{"table", "table"},
+                                 Pair{"model", "model"},
+                                 Pair{"tp", "tensor"},
+                                 Pair{"zero1", "group"},
+                                 Pair{"gpus", "devices"},
+                                 Pair{"seq", "length"},
+                                 Pair{"micro_batch", "micro_batch"},
+                                 Pair{"micro_batches", "passes"},
+                                 Pair{"recompute", "again"},
+                                 Pair{"tokens_per_s_per_gpu", "tokens_per_s"}};
+
+bool read_evo(Words& words, PublishedRow& row) {
+  if (take(words, "table") == "memory")
+    throw InputError("memory by nvidia-smi, of uneven stages and shares");
+  const std::string model = take(words, "model");
+  const std::int64_t replicas = whole_of(words, "devices") / whole_of(words, "tensor");
+  const std::int64_t batch = replicas * whole_of(words, "micro_batch") * whole_of(words, "passes");
+  row.what = fmt::format("{} GPUs, t {}, ZeRO 1 over {}, {} x {}", words["devices"],
+                         words["tensor"], words["group"], words["passes"], words["micro_batch"]);
+  row.group = fmt::format("t {}", words["tensor"]);
+  row.measured = seconds_of(words, batch);
+  words["batch"] = std::to_string(batch);
+  take(words, "passes");
+  set_model(words, model);
+  words["nodes"] = "dgx_a100";
+  words["nics"] = "4";
+  words["network"] = "ethernet_100g";
+  words["precision"] = "bf16";
+  words["recompute"] = take(words, "again") == "true" ? "full" : "off";
+  words["zero"] = "1";
+  if (const std::string group = take(words, "group"); group != "-1" && std::stoll(group) < replicas)
+    words["fsdp"] = group;
+  return true;
+}
+
+// bigscience: GPTs of 104 to 200 B under Megatron-DeepSpeed.
+
+constexpr std::array science_columns{Pair{"gpus", "devices"},  Pair{"hidden", "hidden"},
+                                     Pair{"layers", "layers"}, Pair{"heads", "heads"},
+                                     Pair{"dp", "data"},       Pair{"tp", "tensor"},
+                                     Pair{"pp", "pipeline"},   Pair{"mbs", "micro_batch"},
+                                     Pair{"gbs", "batch"},     Pair{"s_per_iteration", "seconds"}};
+
+bool read_science(Words& words, PublishedRow& row) {
+  row.measured = parse_number<double>(take(words, "seconds")).value_or(0.0);
+  row.what = fmt::format("h {}, {} layers, t {} d {} p {}, micro-batch {}, batch {}",
+                         words["hidden"], words["layers"], words["tensor"], words["data"],
+                         words["pipeline"], words["micro_batch"], words["batch"]);
+  row.group = fmt::format("p {}", words["pipeline"]);
+  const std::int64_t replicas = whole_of(words, "data");
+  words["devices"] =
+      std::to_string(replicas * whole_of(words, "tensor") * whole_of(words, "pipeline"));
+  take(words, "data");
+  words["generator"] = "gpt";
+  words["length"] = "2048";
+  words["vocabulary"] = "250880";
+  words["tied"] = "false";
+  words["loss"] = "separate";
+  words["nodes"] = "dgx_a100";
+  words["nics"] = "4";
+  words["network"] = "ethernet_100g";
+  words["precision"] = "bf16";
+  words["framework"] = "deepspeed";
+  words["recompute"] = "full";
+  words["zero"] = "1";
+  return true;
+}
+
+}  // namespace
+
+std::optional<Comparison> compare_llm_foundry(const std::string& folder) {
+  TrainingFile steps{.path = "measured/llm_foundry/training.csv",
+                     .columns = foundry_columns,
+                     .read =
+                         [](Words& words, PublishedRow& row) {
+                           read_foundry(words, row);
+                           const std::int64_t batch = batch_of(words);
+                           words["batch"] = std::to_string(batch);
+                           row.measured = seconds_of(words, batch);
+                           return true;
+                         },
+                     .score = score_seconds};
+  return compare_trainings(folder, steps);
+}
+
+/// Verdicts: 1 is the right one.
+std::optional<Comparison> compare_llm_foundry_fits(const std::string& folder) {
+  auto ran = compare_trainings(folder, foundry(false));
+  if (!ran) return std::nullopt;
+  auto next = compare_trainings(folder, foundry(true));
+  std::ranges::move(next->rows, std::back_inserter(ran->rows));
+  return ran;
+}
+
+std::optional<Comparison> compare_torchtitan(const std::string& folder) {
+  return compare_trainings(folder, {.path = "measured/torchtitan/training.csv",
+                                    .columns = titan_columns,
+                                    .read = read_titan,
+                                    .score = score_seconds});
+}
+
+std::optional<Comparison> compare_internevo(const std::string& folder) {
+  return compare_trainings(folder, {.path = "measured/internevo/training.csv",
+                                    .columns = evo_columns,
+                                    .read = read_evo,
+                                    .score = score_seconds});
+}
+
+std::optional<Comparison> compare_bigscience(const std::string& folder) {
+  return compare_trainings(folder, {.path = "measured/bigscience/a100_steps.csv",
+                                    .columns = science_columns,
+                                    .read = read_science,
+                                    .score = score_seconds});
+}
+
+}  // namespace baechi::validate

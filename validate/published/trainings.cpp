@@ -1,0 +1,236 @@
+#include "validate/published/trainings.h"
+
+#include <fmt/format.h>
+#include <oneapi/tbb/parallel_for.h>
+
+#include <algorithm>
+#include <array>
+
+#include "scenarios/planning/framework.h"
+#include "scenarios/planning/machines.h"
+#include "scenarios/read/device_table.h"
+#include "scenarios/read/sections.h"
+#include "scenarios/read/yaml.h"
+#include "scenarios/run/build.h"
+#include "sim/enum_option.h"
+#include "validate/published/measured_files.h"
+
+namespace baechi::validate {
+namespace {
+
+/// More than any step takes, and few enough bytes that a problem may have them.
+constexpr std::int64_t without_end = 64;
+
+std::int64_t whole_word(Words& words, std::string_view word, std::int64_t fallback) {
+  const std::string text = take(words, word);
+  if (text.empty()) return fallback;
+  const auto value = parse_number<std::int64_t>(text);
+  if (!value || *value < 0) throw InputError(fmt::format("{} '{}' is no number", word, text));
+  return *value;
+}
+
+template <NamedEnum E>
+E one_of_words(Words& words, std::string_view word, E fallback) {
+  const std::string text = take(words, word);
+  if (text.empty()) return fallback;
+  const auto value = parse<E>(text);
+  if (!value) throw InputError(fmt::format("{} '{}' is not known", word, text));
+  return *value;
+}
+
+/// Models as published, as generators of ours.
+struct KnownModel {
+  std::string_view name, generator, why;  ///< no generator: why
+};
+constexpr std::string_view wide_heads = "heads are wider than their share of the features";
+constexpr std::array<KnownModel, 19> known_models{{
+    {"llama3.1-8b", "llama:size=3-8b", ""},
+    {"llama3-8b", "llama:size=3-8b", ""},
+    {"llama3_8b", "llama:size=3-8b", ""},
+    {"llama3.1-70b", "llama:size=70b,vocabulary=128256", ""},
+    {"llama3-70b", "llama:size=70b,vocabulary=128256", ""},
+    {"llama3 70b", "llama:size=70b,vocabulary=128256", ""},
+    {"llama3.1-405b",
+     "llama:layers=126,hidden=16384,heads=128,key_value_heads=8,inner=53248,vocabulary=128256", ""},
+    {"llama3.1_405b",
+     "llama:layers=126,hidden=16384,heads=128,key_value_heads=8,inner=53248,vocabulary=128256", ""},
+    {"llama2-7b", "llama:size=7b", ""},
+    {"llama2-13b", "llama:size=13b", ""},
+    {"llama2-70b", "llama:size=70b", ""},
+    {"internlm-7b", "llama:size=7b,vocabulary=103168", ""},
+    {"internlm-20b",
+     "llama:layers=60,hidden=5120,heads=40,key_value_heads=40,inner=13824,vocabulary=103168", ""},
+    {"gpt3-5b", "gpt:layers=24,hidden=4096,heads=32,vocabulary=51200", ""},
+    {"gpt3-175b", "gpt:layers=96,hidden=12288,heads=96,vocabulary=51200,tied=false", ""},
+    {"deepseek", "", "latent attention is not modelled"},
+    {"qwen3", "", wide_heads},
+    {"gpt oss", "", wide_heads},
+    {"nemotron", "", "no generator has its layers"},
+}};
+
+/// The machines of a training, on their own network.
+ClusterChoice machines_of_row(const Training& t) {
+  if (t.network.empty()) return cluster_of_nodes(t.nodes, t.devices);
+  constexpr std::int64_t node = 8;  // where a network is said
+  Mistakes mistakes;
+  ClusterChoice choice = read_cluster(
+      parse_yaml(fmt::format("nodes: {{kind: {}, count: {}, nics: {}, network: {{kind: {}}}}}",
+                             t.nodes, (t.devices + node - 1) / node, t.nics, t.network),
+                 "nodes"),
+      "", built_in_devices(), mistakes);
+  mistakes.throw_if_any();
+  return choice;
+}
+
+/// Of the forward and backward ops of a graph.
+double model_flops(const OpGraph& graph) {
+  double flops = 0.0;
+  for (const OpId v : graph.ops())
+    if (graph.op(v).phase != Phase::update) flops += static_cast<double>(graph.work(v).flops);
+  return flops;
+}
+
+double weight_bytes(const OpGraph& graph) {
+  double bytes = 0.0;
+  for (const OpId v : graph.ops())
+    if (graph.op(v).phase == Phase::forward)
+      bytes += static_cast<double>(graph.op(v).persistent.count);
+  return bytes;
+}
+
+}  // namespace
+
+std::string take(Words& words, std::string_view word) {
+  const auto found = words.find(word);
+  if (found == words.end()) return "";
+  std::string value = std::move(found->second);
+  words.erase(found);
+  return value;
+}
+
+void set_model(Words& words, std::string_view model) {
+  const auto known = std::ranges::find_if(known_models, [&](const KnownModel& m) {
+    return m.generator.empty() ? model.starts_with(m.name) : model == m.name;
+  });
+  if (known == known_models.end()) throw InputError(fmt::format("no model '{}'", model));
+  if (known->generator.empty()) throw InputError(fmt::format("{}: {}", model, known->why));
+  std::string_view rest = known->generator;
+  const std::size_t colon = rest.find(':');
+  words["generator"] = rest.substr(0, colon);
+  rest.remove_prefix(colon + 1);
+  while (!rest.empty()) {
+    const std::string_view option = rest.substr(0, rest.find(','));
+    const std::size_t equals = option.find('=');
+    words[std::string(option.substr(0, equals))] = option.substr(equals + 1);
+    rest.remove_prefix(std::min(rest.size(), option.size() + 1));
+  }
+}
+
+Words words_of(const CsvTable& table, std::size_t row,
+               std::span<const std::pair<std::string_view, std::string_view>> columns) {
+  Words words;
+  for (const auto& [column, word] : columns)
+    if (const std::string& text = table.text(row, table.column(column)); !text.empty())
+      words[std::string(word)] = text;
+  return words;
+}
+
+Training training_of(Words words) {
+  Training t;
+  t.nodes = take(words, "nodes");
+  t.as = take(words, "as");
+  t.nics = take(words, "nics");
+  t.network = take(words, "network");
+  t.devices = whole_word(words, "devices", 1);
+  ParallelPlan& p = t.plan;
+  p.tensor = whole_word(words, "tensor", 1);
+  p.context = whole_word(words, "context", 1);
+  p.expert = whole_word(words, "expert", 1);
+  p.pipeline = whole_word(words, "pipeline", 1);
+  p.chunks = whole_word(words, "virtual", 1);
+  p.micro_batch = whole_word(words, "micro_batch", 1);
+  p.sequence = take(words, "sequence") == "true" && p.tensor > 1;
+  p.recompute = one_of_words(words, "recompute", Recomputing::off);
+  if (const std::string format = take(words, "precision"); !format.empty()) p.precision = format;
+  p.zero = static_cast<int>(whole_word(words, "zero", 0));
+  p.group = whole_word(words, "fsdp", 0);
+  const std::int64_t of_a_replica = p.tensor * p.context * p.pipeline;
+  if (t.devices % of_a_replica != 0)
+    throw InputError(fmt::format("{} devices in replicas of {}", t.devices, of_a_replica));
+  p.data = t.devices / of_a_replica;
+  if (p.data * p.context == 1) p.zero = 0;
+  t.job.batch = whole_word(words, "batch", 1);
+  t.job.framework = one_of_words(words, "framework", Framework::none);
+  t.job.generator = take(words, "generator");
+  t.job.options = Options(t.job.generator);
+  for (auto& [key, value] : words) t.job.options.set(key, {value, {}, {}});
+  return t;
+}
+
+TrainedStep trained(const Training& t) {
+  if (const std::string why = t.plan.mistake(t.job.batch); !why.empty()) throw InputError(why);
+  ClusterChoice choice = machines_of_row(t);
+  const auto gpu = device_kind(t.as.empty() ? choice.devices.front().kind : t.as, "--as");
+  const Bytes memory = t.as.empty() ? choice.devices.front().memory : gpu->memory;
+  for (DeviceChoice& devices : choice.devices) devices.memory = Bytes{without_end * memory.count};
+  const OpGraph graph = rank_graph(t.job, t.plan);
+  const ParallelStep step(graph, t.job, t.plan, make_cluster(choice));
+  const pipeline::PipelineResult result = step.simulated(*gpu, true);
+  TrainedStep s{.seconds = to_us(result.makespan) / 1e6};
+  if (result.oom) throw InputError("more memory than 64 devices have");
+  for (const pipeline::StageUse& stage : result.stages) s.peak = std::max(s.peak, stage.peak);
+  s.last_peak = result.stages.back().peak;
+  s.fits = s.peak <= memory;
+  ParallelPlan once = t.plan;
+  once.recompute = Recomputing::off;
+  const OpGraph plain = t.plan.recompute == Recomputing::off ? graph : rank_graph(t.job, once);
+  s.flops = model_flops(plain) * static_cast<double>(t.plan.micro_batches(t.job.batch)) /
+            static_cast<double>(t.plan.pipeline);
+  s.weights_read = weight_bytes(graph) / static_cast<double>(t.plan.pipeline);
+  return s;
+}
+
+void score_seconds(const TrainedStep& step, PublishedRow& row) {
+  row.simulated = step.seconds;
+  row.work = step.flops;
+}
+
+std::optional<Comparison> compare_trainings(const std::string& folder, const TrainingFile& file) {
+  Comparison all;
+  const auto table = read_measured(folder, file.path, all.left);
+  if (!table) return std::nullopt;
+  struct Asked {
+    Words words;
+    TrainedStep step{};
+    std::string why{};  ///< it cannot be asked
+  };
+  std::vector<Asked> asked;
+  std::map<Words, std::size_t> known;
+  std::vector<std::pair<PublishedRow, std::size_t>> rows;  // and what was asked
+  each_row(*table, all.left, [&](std::size_t r) {
+    Words words = words_of(*table, r, file.columns);
+    PublishedRow row{.lines = {line_of(*table, r)}};
+    if (!file.read(words, row)) return;
+    const auto [found, added] = known.try_emplace(words, asked.size());
+    if (added) asked.push_back({words});
+    rows.emplace_back(std::move(row), found->second);
+  });
+  tbb::parallel_for(std::size_t{0}, asked.size(), [&](std::size_t i) {
+    try {
+      asked[i].step = trained(training_of(asked[i].words));
+    } catch (const InputError& e) {
+      asked[i].why = e.what();
+    }
+  });
+  for (auto& [row, i] : rows) {
+    if (!asked[i].why.empty()) {
+      all.left.skip(row.lines[0], asked[i].why);
+      continue;
+    }
+    file.score(asked[i].step, row);
+    all.rows.push_back(std::move(row));
+  }
+  return all;
+}
+
+}  // namespace baechi::validate
