@@ -22,7 +22,7 @@ std::string lower_case(std::string text) {
 std::string format_of_row(const std::string& text) {
   if (text == "BF16") return "bf16";
   if (text.starts_with("FP8") || text == "MXFP8") return "fp8";
-  if (text == "NVFP4") return "fp4";
+  if (text == "NVFP4") return "nvfp4";
   throw InputError(text.empty() ? "the row says no number format"
                                 : fmt::format("no number format '{}'", text));
 }
