@@ -136,7 +136,7 @@ std::string stages_text(const SimulatedPlan& plan) {
 Bytes limit_of(const Machines& machines) {
   return machines.cluster.device(DeviceId{}).memory;
 }
-bool fits(const SimulatedPlan& plan, const Machines& machines) {
+bool fits_devices(const SimulatedPlan& plan, const Machines& machines) {
   return plan.fullest().peak <= limit_of(machines);
 }
 
@@ -150,7 +150,7 @@ std::string counts_text(const PlanAnswer& answer) {
 std::string check_text(const SimulatedPlan& plan, const Machines& machines) {
   const std::ptrdiff_t fullest = &plan.fullest() - plan.stages.data();
   return fmt::format("{}: stage {} needs {} of {}\n{}",
-                     fits(plan, machines) ? "fits" : red("does not fit"), fullest,
+                     fits_devices(plan, machines) ? "fits" : red("does not fit"), fullest,
                      to_text(plan.fullest().peak), to_text(limit_of(machines)), stages_text(plan));
 }
 
@@ -173,8 +173,8 @@ Json plan_json(const PlanAnswer& answer, const TrainingJob& job, const Machines&
   Json json{{"status", to_text(answer.fastest.empty() ? Status::infeasible : Status::ok)}};
   if (check) {
     const SimulatedPlan& plan = answer.fastest.front();
-    json["status"] = to_text(fits(plan, machines) ? Status::ok : Status::oom);
-    json["fits"] = fits(plan, machines);
+    json["status"] = to_text(fits_devices(plan, machines) ? Status::ok : Status::oom);
+    json["fits"] = fits_devices(plan, machines);
     json["limit_bytes"] = limit_of(machines).count;
     json["fullest_stage"] = &plan.fullest() - plan.stages.data();
     json["stages"] = stages_json(plan);

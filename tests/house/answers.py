@@ -57,6 +57,8 @@ def kind(value):
 def schema_of(values, name=""):
     """The schema of all values."""
     kinds = sorted({kind(value) for value in values})
+    if kinds == ["null"]:
+        return {}  # what it is where it is known, no question shows
     schema = {"type": kinds[0] if len(kinds) == 1 else kinds}
     items = [item for value in values if isinstance(value, list) for item in value]
     if items:

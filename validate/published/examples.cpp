@@ -14,11 +14,12 @@ namespace {
 constexpr double gnmt_words = 27.0;
 
 /// A word of the file and ours.
-using Words = std::pair<std::string_view, std::string_view>;
+using ModelWords = std::pair<std::string_view, std::string_view>;
 
 /// The first of `words` that `text` contains.
 template <std::size_t n>
-std::optional<std::string_view> ours(std::string_view text, const std::array<Words, n>& words) {
+std::optional<std::string_view> ours(std::string_view text,
+                                     const std::array<ModelWords, n>& words) {
   for (const auto& [theirs, word] : words)
     if (text.find(theirs) != std::string_view::npos) return word;
   return std::nullopt;
@@ -88,16 +89,16 @@ std::optional<std::vector<ExampleRow>> training_rows(const std::string& folder, 
 }
 
 std::optional<std::string> kind_of(const ExampleRow& row) {
-  static constexpr std::array<Words, 6> gpus{{{"a100-80g", "a100"},
-                                              {"a100-40g", "a100_40gb"},
-                                              {"v100-32g", "v100_32gb"},
-                                              {"v100", "v100"},
-                                              {"h100", "h100"},
-                                              {"t4", "t4"}}};
-  static constexpr std::array<Words, 4> frameworks{{{"pytorch", "pytorch"},
-                                                    {"tensorflow+xla", "xla"},
-                                                    {"tensorflow", "tensorflow"},
-                                                    {"mxnet", "mxnet"}}};
+  static constexpr std::array<ModelWords, 6> gpus{{{"a100-80g", "a100"},
+                                                   {"a100-40g", "a100_40gb"},
+                                                   {"v100-32g", "v100_32gb"},
+                                                   {"v100", "v100"},
+                                                   {"h100", "h100"},
+                                                   {"t4", "t4"}}};
+  static constexpr std::array<ModelWords, 4> frameworks{{{"pytorch", "pytorch"},
+                                                         {"tensorflow+xla", "xla"},
+                                                         {"tensorflow", "tensorflow"},
+                                                         {"mxnet", "mxnet"}}};
   const auto gpu = ours(row.machine, gpus);
   const auto framework = ours(row.base_framework(), frameworks);
   if (!gpu || !framework) return std::nullopt;
@@ -107,7 +108,7 @@ std::optional<std::string> kind_of(const ExampleRow& row) {
 }
 
 std::string nodes_of(const ExampleRow& row) {
-  static constexpr std::array<Words, 4> machines{
+  static constexpr std::array<ModelWords, 4> machines{
       {{"dgx-a100", "{kind: dgx_a100, "},
        {"dgx1-v100", "{kind: dgx1_v100, "},
        {"dgx2-v100", "{devices: {count: 16, kind: v100}, link: {kind: nvlink2}, "},
