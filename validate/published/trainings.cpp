@@ -82,7 +82,7 @@ ClusterChoice machines_of_row(const Training& t) {
   return choice;
 }
 
-/// Of the forward and backward ops of a graph.
+/// Operations of the forward and backward ops of a graph.
 double model_flops(const OpGraph& graph) {
   double flops = 0.0;
   for (const OpId v : graph.ops())

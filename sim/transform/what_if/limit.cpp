@@ -15,7 +15,9 @@ class Limit final : public Verb {
   explicit Limit(Options& o)
       : traffic_(read_amount(o, "traffic",
                              "bytes that each kernel reads and writes beside weights, at most")),
-        bytes_(read_amount(o, "bytes", "size of each tensor that is written, at most")),
+        bytes_(read_amount(o, "bytes",
+                           "size of each tensor that is written, at most; what backward ops alone "
+                           "read counts together")),
         workspace_(read_amount(o, "workspace", "temporary bytes, at most")),
         to_(read_to(o)) {}
 
@@ -33,7 +35,10 @@ class Limit final : public Verb {
     };
     copying.resize = [&](TensorId t) {
       const Tensor& tensor = graph.tensor(t);
-      return tensors[t] ? at_most(bytes_, tensor.producer, tensor.size) : tensor.size;
+      if (!tensors[t]) return tensor.size;
+      const Bytes before = is_kept(graph, t) ? kept_before(graph, t) : Bytes{};
+      return at_most(bytes_, tensor.producer, before + tensor.size) -
+             at_most(bytes_, tensor.producer, before);
     };
     copying.rework = [&](OpId v, OpWork work) {
       work.traffic = work.weights + at_most(traffic_, v, work.traffic - work.weights);
@@ -52,6 +57,19 @@ class Limit final : public Verb {
       if (!tensor.control) largest = std::max(largest, tensor.size);
     }
     return largest;
+  }
+
+  /// Whether backward ops alone read `t`: numbers, masks and the like, which are limited together.
+  static bool is_kept(const OpGraph& graph, TensorId t) {
+    return !graph.readers(t).empty() && std::ranges::all_of(graph.readers(t), [&](EdgeId e) {
+      return graph.op(graph.edge(e).dst).phase == Phase::backward;
+    });
+  }
+  static Bytes kept_before(const OpGraph& graph, TensorId t) {
+    Bytes sum;
+    for (const TensorId other : graph.outputs(graph.tensor(t).producer))
+      if (other < t && is_kept(graph, other)) sum += graph.tensor(other).size;
+    return sum;
   }
 
   std::optional<Amount> traffic_, bytes_, workspace_;
