@@ -232,7 +232,8 @@ TEST_SUITE("plan search") {
     };
     CHECK(activations(Recomputing::full) < activations(Recomputing::selective));
     // 4 heads of 64 x 64 probabilities for each of 2 samples in each of 4 layers, in fp16: written
-    // before and after dropout, with a mask of bytes, and none of them kept. fp16 halves them, but not masks.
+    // before and after dropout, with a mask of bytes, and none of them kept. fp16 halves them, but
+    // not masks.
     const std::int64_t scores = 2 * 4 * 64 * 64;
     CHECK(activations(Recomputing::off) - activations(Recomputing::selective) ==
           Bytes{4 * ((4 + 4) / 2 + 1) * scores});
