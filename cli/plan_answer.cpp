@@ -95,7 +95,7 @@ Report report_of(const std::vector<SimulatedPlan>& plans, const TrainingJob& job
                 row.step,
                 Cell(samples, fmt::format("{:.4g}", samples)),
                 Cell(row.bubble, fmt::format("{:.1f} %", 100.0 * row.bubble)),
-                memory.total(),
+                row.fullest().peak,
                 memory.weights,
                 memory.gradients,
                 memory.optimizer_state,
