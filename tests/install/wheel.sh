@@ -14,7 +14,7 @@ cd elsewhere
 export PATH=$folder/venv/bin:/bin
 ! command -v nosuch >/dev/null
 python3 - <<'END'
-import baechi, baechi_torch
+import baechi
 graph = baechi.read("traces/data/transformer_small_train.trace.json.zst")
 cluster = baechi.Cluster(devices=2, memory="300 MiB", bandwidth="5.7 GB/s", latency="134 us")
 step = baechi.simulate(graph, cluster, baechi.place(graph, cluster, placer="m_sct"))
