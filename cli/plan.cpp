@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <utility>
 
 #include "cli/arguments.h"
 #include "cli/cluster_flags.h"
@@ -89,15 +90,21 @@ PlanSpace space_of(const PlanArguments& a, const DeviceModel& gpu) {
   return space;
 }
 
+/// MODEL, with what --attention says.
+std::string model_text(const PlanArguments& a) {
+  if (a.attention.empty()) return a.model;
+  if (a.model.find("fused_attention") != std::string::npos)
+    throw InputError("--attention: MODEL says fused_attention itself");
+  return fmt::format("{}{}fused_attention={}", a.model,
+                     a.model.find(':') == std::string::npos ? ':' : ',', a.attention == "fused");
+}
+
 TrainingJob job_of(const PlanArguments& a) {
-  const Choice model = parse_choice(a.model, "MODEL");
-  TrainingJob job{.generator = model.name,
-                  .options = model.options,
-                  .batch = a.batch,
-                  .framework = *parse<Framework>(a.framework)};
-  if (!a.attention.empty())
-    job.options.set("fused_attention", {a.attention == "fused" ? "true" : "false", {}, {}});
-  return job;
+  const Choice model = parse_choice(model_text(a), "MODEL");
+  return {.generator = model.name,
+          .options = model.options,
+          .batch = a.batch,
+          .framework = *parse<Framework>(a.framework)};
 }
 
 /// The one plan that the flags name. Throws InputError that names the lists with several values.
@@ -119,7 +126,7 @@ void write_scenario(const PlanArguments& a, const TrainingJob& job, const Parall
   const auto devices = static_cast<std::int64_t>(machines.cluster.num_devices()),
              nodes = static_cast<std::int64_t>(machines.cluster.num_nodes());
   const std::filesystem::path placement = a.scenario + ".placement.json";
-  write_file(a.scenario, plan_scenario(a.model, job, plan,
+  write_file(a.scenario, plan_scenario(model_text(a), job, plan,
                                        {.kind = a.nodes,
                                         .count = nodes,
                                         .devices = devices / nodes,
@@ -133,8 +140,7 @@ void write_scenario(const PlanArguments& a, const TrainingJob& job, const Parall
 std::vector<std::string> schedule_names() {
   std::vector<std::string> names;
   for (const pipeline::ScheduleEntry& entry : pipeline::schedules())
-    if (entry.training && entry.flushes && entry.layout != pipeline::Layout::loop)
-      names.emplace_back(entry.name);
+    if (can_plan(entry)) names.emplace_back(entry.name);
   return names;
 }
 
@@ -166,9 +172,14 @@ int plan(const PlanArguments& a) {
   if (a.batch == 0) throw InputError("--batch is required");
   if (!a.scenario.empty() && a.nodes.empty())
     throw InputError("--write-scenario needs --nodes, the machines that the scenario names");
+  if (!a.scenario.empty() && a.framework != "none")
+    throw InputError("--write-scenario: scenarios have no --framework");
   const TrainingJob job = job_of(a);
   std::vector<Evidence> evidence;
   const Machines machines = machines_of(a, evidence);
+  if (!a.scenario.empty() && std::cmp_greater(machines.devices, machines.cluster.num_devices()))
+    throw InputError(fmt::format("--write-scenario: scenarios have at most {} devices",
+                                 machines.cluster.num_devices()));
   const PlanAnswer answer = answer_of(a, job, machines);
   const ParallelPlan* best = answer.fastest.empty() ? nullptr : &answer.fastest.front().plan;
   if (!a.scenario.empty() && best != nullptr) write_scenario(a, job, *best, machines);
@@ -190,9 +201,8 @@ void add_plan(CLI::App& app, Verb& chosen) {
       "plan", "Find how the kinds of parallelism train a model fastest, or check one plan");
   verb->add_option("MODEL", a->model,
                    "A generator of a model, with options: gpt:layers=96,hidden=12288; gpt, gpt2, "
-                   "bert and transformer divide theirs among ranks of tensor parallelism, too; "
-                   "with --planner, "
-                   "an input of Piper's program")
+                   "bert, transformer, llama and moe divide theirs among ranks of tensor "
+                   "parallelism, too; with --planner, an input of Piper's program")
       ->required()
       ->type_name("");
   verb->add_option("--batch", a->batch, "Samples of a step, over all replicas (needed)")
@@ -221,7 +231,7 @@ void add_plan(CLI::App& app, Verb& chosen) {
   list("--pipeline", space.pipeline, "N,...", "Stages to try [the divisors of the devices]");
   list("--virtual", space.chunks, "N,...", "Chunks of layers on each stage, interleaved [1]");
   list("--schedule", space.schedule, "NAME,...",
-       "Order of passes on stages with one chunk: 1f1b_flush, zb_h1, ... [1f1b_flush]")
+       "Order of passes on stages with one chunk: 1f1b_flush, gpipe [1f1b_flush]")
       ->check(CLI::IsMember(schedule_names()));
   list("--micro-batch", space.micro_batch, "N,...", "Samples of a pass to try [1, 2, 4, ... 64]");
   list("--recompute", a->recompute, "WORD,...",

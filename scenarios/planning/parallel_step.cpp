@@ -58,7 +58,7 @@ ParallelPlan ParallelPlan::of_rank() const {
   rank.zero = 0;
   rank.group = 0;
   rank.send = Sending::by_mode;
-  if (!passes().splits) rank.schedule = ParallelPlan{}.schedule;
+  rank.schedule = ParallelPlan{}.schedule;
   return rank;
 }
 
@@ -74,15 +74,20 @@ DeviceId ParallelPlan::device(std::int64_t stage, std::int64_t per_node) const {
                                                            : stage * per_node + rank % per_node);
 }
 
+bool can_plan(const pipeline::ScheduleEntry& schedule) {
+  return schedule.training && schedule.flushes && !schedule.splits &&
+         schedule.layout == pipeline::Layout::line;
+}
+
 std::string ParallelPlan::mistake(std::int64_t batch) const {
-  const std::int64_t passes = micro_batches(batch);
-  if (passes == 0)
+  const std::int64_t count = micro_batches(batch);
+  if (count == 0)
     return fmt::format("a batch of {} cannot be divided among {} replicas in parts of {}", batch,
                        data, micro_batch);
   if (chunks > 1 && pipeline == 1) return "one stage has nothing to interleave: drop its chunks";
-  if (chunks > 1 && passes % pipeline != 0)
+  if (chunks > 1 && count % pipeline != 0)
     return fmt::format("interleaved stages need micro-batches in multiples of {}, not {}", pipeline,
-                       passes);
+                       count);
   if (sequence && tensor == 1) return "tokens are shared by ranks of tensor parallelism: 1 is none";
   if (expert > 1 && (expert % tensor != 0 || ranks_of_stage() % expert != 0))
     return fmt::format(
@@ -94,8 +99,9 @@ std::string ParallelPlan::mistake(std::int64_t batch) const {
   if (group > 0 && zero == 0) return "a group shares what ZeRO divides: ZeRO 0 divides nothing";
   if (group > 0 && (data * context) % group != 0)
     return fmt::format("{} replicas cannot be divided into groups of {}", data * context, group);
-  // Not modelled yet: refused rather than left out.
-  if (schedule != ParallelPlan{}.schedule) return "plans run 1f1b_flush only as yet";
+  if (chunks == 1 && !can_plan(passes()))
+    return fmt::format(
+        "plans cannot run {}: its stages are no line, or split their backward passes", schedule);
   return "";
 }
 
@@ -240,8 +246,7 @@ std::int64_t ParallelStep::micro_batches() const {
 }
 
 bool ParallelStep::plain() const {
-  const auto* entry = pipeline::find_schedule(parts_->options.schedule);
-  return entry->layout == pipeline::Layout::line && !entry->splits;
+  return can_plan(*pipeline::find_schedule(parts_->options.schedule));
 }
 
 IdVector<OpId, Duration> ParallelStep::times(const DeviceModel& gpu) const {

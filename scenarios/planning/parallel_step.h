@@ -47,6 +47,10 @@ struct TrainingJob {
   Framework framework = Framework::none;
 };
 
+/// Whether plans can name a schedule of stages with one chunk: one forward and one backward pass of
+/// each micro-batch, and a flush.
+bool can_plan(const pipeline::ScheduleEntry& schedule);
+
 /// How the ranks share the work. A rank is numbered by tensor, then context, then data, then
 /// pipeline parallelism, as Megatron-LM numbers them: ranks of tensor parallelism are neighbours.
 struct ParallelPlan {
@@ -87,7 +91,7 @@ struct ParallelPlan {
   /// The same plan for the graph of one rank: without what the graph does not depend on.
   ParallelPlan of_rank() const;
   /// Whether gradients of weights are made by ops of their own, beside which ranks exchange tokens.
-  bool splits_backward() const { return sequence || passes().splits; }
+  bool splits_backward() const { return sequence; }
   /// What cannot be: a reason for people; "" if nothing. Layers and devices are not asked.
   std::string mistake(std::int64_t batch) const;
 };

@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -124,5 +125,24 @@ TEST_SUITE("cli") {
           "--devices: 12 is neither a part nor a multiple of the 8 devices of dgx_a100");
     check(one + "--devices 20000 --zero 0", "--devices: '20000' is not a number from 1 to 16384");
     check(one + "--devices 8 --zero 0 --recompute some", "--recompute");
+    check("--nodes dgx_a100 --devices 8 --schedule zb_h1", "--schedule: zb_h1 not in");
+    check("--nodes dgx_a100 --devices 8 --framework megatron --write-scenario plan.yaml",
+          "--write-scenario: scenarios have no --framework");
+    check("--nodes dgx_a100 --devices 16384 --write-scenario plan.yaml",
+          "--write-scenario: scenarios have at most");
+    const auto twice = session.run(
+        "plan gpt:layers=4,fused_attention=true --attention unfused --batch 16 --nodes dgx_a100 "
+        "--devices 8");
+    CHECK(twice.code == 2);
+    CHECK_MESSAGE(holds(twice.err, "MODEL says fused_attention itself"), twice.err);
+    CHECK_FALSE(std::filesystem::exists(session.folder().file("plan.yaml")));
+  }
+
+  TEST_CASE("--attention stands in the scenario of a plan") {
+    const Session session;
+    session.json(
+        "plan gpt:layers=2,hidden=64,heads=2,length=16,vocabulary=100 --batch 8 --devices 8 "
+        "--nodes dgx_a100 --attention fused --write-scenario plan.yaml");
+    CHECK(holds(session.folder().read("plan.yaml"), "fused_attention: true"));
   }
 }

@@ -15,15 +15,7 @@ ln -s "$BAECHI" "$work/bin/baechi"
 export PATH=$work/bin:$PATH
 cd "$work"
 
-same() {
-  python3 - plain "$1" <<'END'
-import csv, sys
-one, other = ([{k: v for k, v in row.items() if k != "placing_ms"}
-               for row in csv.DictReader(open(f"{folder}/results.csv"))] for folder in sys.argv[1:])
-assert one and one == other, f"{sys.argv[1]} and {sys.argv[2]} differ"
-print(f"{sys.argv[2]}: {len(one)} runs, as without shards")
-END
-}
+same() { "$here/same.py" "$1" plain; }
 
 "$BAECHI" run "$scenario" --out plain --quiet
 

@@ -21,15 +21,7 @@ cd "$work"
 # Of root alone; a cluster's users need none of it.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 
-same() {
-  python3 - "$@" <<'END'
-import csv, sys
-one, other = ([{k: v for k, v in row.items() if k != "placing_ms"}
-               for row in csv.DictReader(open(f"{folder}/results.csv"))] for folder in sys.argv[1:])
-assert one and one == other, f"{sys.argv[1]} and {sys.argv[2]} differ"
-print(f"{sys.argv[1]}: {len(one)} runs, as without Slurm")
-END
-}
+same() { "$here/../jobs/same.py" "$@"; }
 
 "$BAECHI" run "$scenario" --out plain --quiet
 sbatch --quiet --wait --nodes 1 "$jobs/mpi.sbatch" "$scenario" mpi

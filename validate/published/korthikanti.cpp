@@ -52,7 +52,7 @@ bool read_paper(Words& words, PublishedRow& row, std::string_view quantity) {
   if (model == paper_models.end()) throw InputError(fmt::format("no model '{}'", name));
   row.what = fmt::format("{}, {}", name, how);
   row.group = how;
-  row.measured = parse_number<double>(take(words, "value")).value_or(0.0);
+  row.measured = take_number(words, "value");
   for (const auto& [word, value] : {std::pair{"generator", std::string_view("gpt")},
                                     {"hidden", model->hidden},
                                     {"layers", model->layers},
@@ -108,8 +108,7 @@ LayerBytes layer_bytes(Words words) {
 void score_figure(Words words, PublishedRow& row, bool percent) {
   constexpr double gib = 1U << 30U;
   const auto number = [&](const char* word) {
-    const auto found = words.find(word);
-    return found == words.end() ? 1.0 : parse_number<double>(found->second).value_or(1.0);
+    return static_cast<double>(whole_of(words, word, 1));
   };
   const double p = number("pipeline"), m = number("virtual"), layers = number("layers");
   if (percent) {

@@ -67,14 +67,6 @@ void refuse(bool refused, std::string_view why) {
   if (refused) throw InputError(std::string(why));
 }
 
-std::int64_t number_of(const Words& words, std::string_view word, std::int64_t fallback) {
-  const auto found = words.find(word);
-  if (found == words.end()) return fallback;
-  const auto value = parse_number<std::int64_t>(found->second);
-  if (!value) throw InputError(fmt::format("{} '{}' is no number", word, found->second));
-  return *value;
-}
-
 /// CUBLAS_WORKSPACE_CONFIG=:4096:8 gives both handles of cuBLAS 32 MiB in place of their 8.1 where
 /// the test asks for deterministic results. Megatron-LM's own layers have no workspace of
 /// Transformer Engine; their attention writes its scores into a buffer that stays. The data loader
@@ -83,9 +75,9 @@ std::int64_t number_of(const Words& words, std::string_view word, std::int64_t f
 /// (get_global_memory_buffer), legacy data loader (create_attention_mask).
 Bytes bytes_of_test(const Words& words, bool deterministic, bool own_layers) {
   const bool a100 = words.at("nodes") == "dgx_a100";
-  const std::int64_t samples = number_of(words, "micro_batch", 1),
-                     length = number_of(words, "length", 1024),
-                     heads = number_of(words, "heads", 1) / number_of(words, "tensor", 1);
+  const std::int64_t samples = whole_of(words, "micro_batch", 1),
+                     length = whole_of(words, "length", 1024),
+                     heads = whole_of(words, "heads", 1) / whole_of(words, "tensor", 1);
   Bytes bytes{samples * length * length};
   if (deterministic && a100) bytes += Bytes{2 * (32 * 1024 - 2 * 4096 - 8 * 16) * 1024};
   if (own_layers) bytes += Bytes{2 * samples * heads * length * length} - (a100 ? 4_MiB : 32_MiB);
@@ -101,22 +93,22 @@ void name_machine(Words& words) {
 void pad_vocabulary(Words& words) {
   constexpr std::int64_t of_gpt2 = 50'257;
   const std::int64_t multiple =
-      number_of(words, "vocabulary_multiple", 128) * number_of(words, "tensor", 1);
-  const std::int64_t given = number_of(words, "vocabulary", of_gpt2);
+      whole_of(words, "vocabulary_multiple", 128) * whole_of(words, "tensor", 1);
+  const std::int64_t given = whole_of(words, "vocabulary", of_gpt2);
   words["vocabulary"] = std::to_string((given + multiple - 1) / multiple * multiple);
   take(words, "vocabulary_multiple");
 }
 
 /// The stages of a pipeline hold a copy each of weights that embeddings and logits share.
 void share_embeddings(Words& words) {
-  const bool untied = take(words, "untied") == "true" || number_of(words, "pipeline", 1) > 1;
+  const bool untied = take(words, "untied") == "true" || whole_of(words, "pipeline", 1) > 1;
   words["tied"] = untied ? "false" : "true";
 }
 
 void share_optimizer(Words& words) {
-  const std::int64_t replicas = number_of(words, "devices", 8) / number_of(words, "tensor", 1) /
-                                number_of(words, "pipeline", 1);
-  const std::int64_t instances = number_of(words, "instances", 1);
+  const std::int64_t replicas =
+      whole_of(words, "devices", 8) / whole_of(words, "tensor", 1) / whole_of(words, "pipeline", 1);
+  const std::int64_t instances = whole_of(words, "instances", 1);
   take(words, "instances");
   if (take(words, "distributed_optimizer") != "true") return;
   words["zero"] = "1";
@@ -133,7 +125,7 @@ std::string short_name(std::string_view name) {
 std::string group_of(const Words& words) {
   if (words.contains("experts")) return "experts";
   if (words.contains("sharded")) return "FSDP";
-  return number_of(words, "context", 1) > 1 ? "context" : "dense";
+  return whole_of(words, "context", 1) > 1 ? "context" : "dense";
 }
 
 void read_model(Words& words) {
@@ -152,7 +144,7 @@ void read_model(Words& words) {
   const std::string positions = take(words, "position-embedding-type");
   if (!positions.empty()) words["positions"] = positions == "rope" ? "rotary" : "none";
   const std::string of_head = take(words, "kv-channels");
-  refuse(!of_head.empty() && number_of(words, "hidden", 0) / number_of(words, "heads", 1) !=
+  refuse(!of_head.empty() && whole_of(words, "hidden") / whole_of(words, "heads", 1) !=
                                  parse_number<std::int64_t>(of_head),
          "heads are wider than their share of the features");
   words["generator"] = "gpt";
@@ -171,9 +163,7 @@ bool read_ci(Words& words, PublishedRow& row) {
   refuse(name.starts_with("gpt/gpt_grpo") || name.find("inference") != std::string::npos,
          "no training alone");
   refuse(!name.starts_with("gpt/") && !name.starts_with("moe/"), "no generator makes the model");
-  const std::string peak = take(words, "peak");
-  refuse(peak.empty(), "no peak");
-  row.measured = static_cast<double>(*parse_number<std::int64_t>(peak));
+  row.measured = take_number(words, "peak");
   row.what = fmt::format("{}, {}", short_name(name), environment);
   row.group = group_of(words);
   read_model(words);
@@ -192,9 +182,9 @@ bool read_ci(Words& words, PublishedRow& row) {
   // Transformer Engine prefers cuDNN's kernel on compute capability 9.0, else FlashAttention.
   if (fused && attention != "fused" && words["nodes"] != "dgx_h100")
     words["copied_output"] = "true";
-  if (const std::int64_t of_chunk = number_of(words, "layers_of_a_chunk", 0); of_chunk > 0)
+  if (const std::int64_t of_chunk = whole_of(words, "layers_of_a_chunk", 0, 0); of_chunk > 0)
     words["virtual"] =
-        std::to_string(number_of(words, "layers", 1) / of_chunk / number_of(words, "pipeline", 1));
+        std::to_string(whole_of(words, "layers", 1) / of_chunk / whole_of(words, "pipeline", 1));
   take(words, "layers_of_a_chunk");
   row.simulated = static_cast<double>(bytes_of_test(words, deterministic, own_layers).count);
   return true;

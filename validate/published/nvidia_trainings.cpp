@@ -31,7 +31,7 @@ std::string nodes_of_system(std::string system) {
   system = lower_case(std::move(system));
   if (system.starts_with("dgx-")) system.erase(0, 4);
   if (system == "h100" || system == "b200") return "dgx_" + system;
-  if (system == "gb200" || system == "gb300") return system + "_tray";
+  if (system == "gb200" || system == "gb300") return system + "_rack";
   throw InputError(fmt::format("no kind of nodes with {}", system));
 }
 
@@ -73,7 +73,7 @@ bool read_nemo(Words& words, PublishedRow& row) {
   row.what = fmt::format("{}, {} {}, {}", model, words["devices"], system, format);
   row.group = model;
   row.alike = fmt::format("{} {}", system, format);
-  row.measured = parse_number<double>(take(words, "seconds")).value_or(0.0);
+  row.measured = take_number(words, "seconds");
   words["nodes"] = nodes_of_system(system);
   words["precision"] = format_of_row(format);
   set_model(words, lower_case(model));
@@ -142,7 +142,7 @@ bool read_cloud(Words& words, PublishedRow& row) {
   row.what = fmt::format("{}, {} {}", title.substr(0, title.find(" (")), words["devices"], system);
   row.group = fmt::format("{} {}", plan->model, format);
   row.alike = fmt::format("{} {}", system, format);
-  row.measured = parse_number<double>(take(words, "seconds")).value_or(0.0);
+  row.measured = take_number(words, "seconds");
   const double tokens = parse_number<double>(take(words, "tokens_per_s")).value_or(0.0);
   // Weak scaling: the batch is what the rate says, in whole samples for each GPU.
   const double samples = row.measured * tokens / static_cast<double>(plan->length);

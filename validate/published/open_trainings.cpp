@@ -11,12 +11,6 @@ namespace {
 
 using Pair = std::pair<std::string_view, std::string_view>;
 
-std::int64_t whole_of(const Words& words, std::string_view word) {
-  const auto value = parse_number<std::int64_t>(words.at(std::string(word)));
-  if (!value || *value < 1) throw InputError(fmt::format("{} is no number above 0", word));
-  return *value;
-}
-
 // llm_foundry: MPT under FSDP. The largest micro-batch that fits was taken, so the next one did
 // not.
 
@@ -72,16 +66,16 @@ void read_foundry(Words& words, PublishedRow& row) {
 }
 
 std::int64_t batch_of(Words& words) {
-  return whole_of(words, "micro_batch") * whole_of(words, "devices") *
-         *parse_number<std::int64_t>(take(words, "passes"));
+  const std::int64_t passes = whole_of(words, "passes");
+  take(words, "passes");
+  return whole_of(words, "micro_batch") * whole_of(words, "devices") * passes;
 }
 
 /// A step of `batch` samples at so many tokens per second and GPU.
 double seconds_of(Words& words, std::int64_t batch) {
-  const auto rate = parse_number<double>(take(words, "tokens_per_s"));
-  if (!rate || *rate <= 0.0) throw InputError("no throughput");
+  const double rate = take_number(words, "tokens_per_s");
   return static_cast<double>(batch * whole_of(words, "length")) /
-         (*rate * static_cast<double>(whole_of(words, "devices")));
+         (rate * static_cast<double>(whole_of(words, "devices")));
 }
 
 TrainingFile foundry(bool next) {
@@ -170,8 +164,11 @@ bool read_evo(Words& words, PublishedRow& row) {
   words["precision"] = "bf16";
   words["recompute"] = take(words, "again") == "true" ? "full" : "off";
   words["zero"] = "1";
-  if (const std::string group = take(words, "group"); group != "-1" && std::stoll(group) < replicas)
-    words["fsdp"] = group;
+  constexpr std::int64_t of_all = -1;
+  if (const std::int64_t group = whole_of(words, "group", of_all, of_all);
+      group > 0 && group < replicas)
+    words["fsdp"] = std::to_string(group);
+  take(words, "group");
   return true;
 }
 
@@ -184,7 +181,7 @@ constexpr std::array science_columns{Pair{"gpus", "devices"},  Pair{"hidden", "h
                                      Pair{"gbs", "batch"},     Pair{"s_per_iteration", "seconds"}};
 
 bool read_science(Words& words, PublishedRow& row) {
-  row.measured = parse_number<double>(take(words, "seconds")).value_or(0.0);
+  row.measured = take_number(words, "seconds");
   row.what = fmt::format("h {}, {} layers, t {} d {} p {}, micro-batch {}, batch {}",
                          words["hidden"], words["layers"], words["tensor"], words["data"],
                          words["pipeline"], words["micro_batch"], words["batch"]);

@@ -21,14 +21,6 @@ namespace {
 /// More than any step takes, and few enough bytes that a problem may have them.
 constexpr std::int64_t without_end = 64;
 
-std::int64_t whole_word(Words& words, std::string_view word, std::int64_t fallback) {
-  const std::string text = take(words, word);
-  if (text.empty()) return fallback;
-  const auto value = parse_number<std::int64_t>(text);
-  if (!value || *value < 0) throw InputError(fmt::format("{} '{}' is no number", word, text));
-  return *value;
-}
-
 template <NamedEnum E>
 E one_of_words(Words& words, std::string_view word, E fallback) {
   const std::string text = take(words, word);
@@ -42,18 +34,17 @@ E one_of_words(Words& words, std::string_view word, E fallback) {
 struct KnownModel {
   std::string_view name, generator, why;  ///< no generator: why
 };
-constexpr std::string_view wide_heads = "heads are wider than their share of the features";
-constexpr std::array<KnownModel, 19> known_models{{
+constexpr std::string_view wide_heads = "heads are wider than their share of the features",
+                           other_variant = "no generator has this variant";
+constexpr std::array<KnownModel, 21> known_models{{
     {"llama3.1-8b", "llama:size=3-8b", ""},
     {"llama3-8b", "llama:size=3-8b", ""},
     {"llama3_8b", "llama:size=3-8b", ""},
-    {"llama3.1-70b", "llama:size=70b,vocabulary=128256", ""},
-    {"llama3-70b", "llama:size=70b,vocabulary=128256", ""},
-    {"llama3 70b", "llama:size=70b,vocabulary=128256", ""},
-    {"llama3.1-405b",
-     "llama:layers=126,hidden=16384,heads=128,key_value_heads=8,inner=53248,vocabulary=128256", ""},
-    {"llama3.1_405b",
-     "llama:layers=126,hidden=16384,heads=128,key_value_heads=8,inner=53248,vocabulary=128256", ""},
+    {"llama3.1-70b", "llama:size=3-70b", ""},
+    {"llama3-70b", "llama:size=3-70b", ""},
+    {"llama3 70b", "llama:size=3-70b", ""},
+    {"llama3.1-405b", "llama:size=3-405b", ""},
+    {"llama3.1_405b", "llama:size=3-405b", ""},
     {"llama2-7b", "llama:size=7b", ""},
     {"llama2-13b", "llama:size=13b", ""},
     {"llama2-70b", "llama:size=70b", ""},
@@ -63,7 +54,9 @@ constexpr std::array<KnownModel, 19> known_models{{
     {"gpt3-5b", "gpt:layers=24,hidden=4096,heads=32,vocabulary=51200", ""},
     {"gpt3-175b", "gpt:layers=96,hidden=12288,heads=96,vocabulary=51200,tied=false", ""},
     {"deepseek", "", "latent attention is not modelled"},
-    {"qwen3", "", wide_heads},
+    {"qwen3_30b_a3b", "moe:size=qwen3-30b", ""},
+    {"qwen3_235b_a22b", "moe:size=qwen3-235b", ""},
+    {"qwen3", "", other_variant},
     {"gpt oss", "", wide_heads},
     {"nemotron", "", "no generator has its layers"},
 }};
@@ -108,6 +101,25 @@ std::string take(Words& words, std::string_view word) {
   return value;
 }
 
+std::int64_t whole_of(const Words& words, std::string_view word, std::optional<std::int64_t> unsaid,
+                      std::int64_t least) {
+  const auto found = words.find(word);
+  if (found == words.end() && unsaid) return *unsaid;
+  if (found == words.end()) throw InputError(fmt::format("the row says no {}", word));
+  const auto value = parse_number<std::int64_t>(found->second);
+  if (!value || *value < least)
+    throw InputError(fmt::format("{} '{}' is no number from {}", word, found->second, least));
+  return *value;
+}
+
+double take_number(Words& words, std::string_view word) {
+  const std::string text = take(words, word);
+  const auto value = parse_number<double>(text);
+  if (!value || *value <= 0.0)
+    throw InputError(fmt::format("{} '{}' is no number above 0", word, text));
+  return *value;
+}
+
 void set_model(Words& words, std::string_view model) {
   const auto known = std::ranges::find_if(known_models, [&](const KnownModel& m) {
     return m.generator.empty() ? model.starts_with(m.name) : model == m.name;
@@ -141,25 +153,30 @@ Training training_of(Words words) {
   t.as = take(words, "as");
   t.nics = take(words, "nics");
   t.network = take(words, "network");
-  t.devices = whole_word(words, "devices", 1);
+  const auto take_whole = [&](std::string_view word, std::int64_t unsaid, std::int64_t least) {
+    const std::int64_t value = whole_of(words, word, unsaid, least);
+    take(words, word);
+    return value;
+  };
+  t.devices = take_whole("devices", 1, 1);
   ParallelPlan& p = t.plan;
-  p.tensor = whole_word(words, "tensor", 1);
-  p.context = whole_word(words, "context", 1);
-  p.expert = whole_word(words, "expert", 1);
-  p.pipeline = whole_word(words, "pipeline", 1);
-  p.chunks = whole_word(words, "virtual", 1);
-  p.micro_batch = whole_word(words, "micro_batch", 1);
+  p.tensor = take_whole("tensor", 1, 1);
+  p.context = take_whole("context", 1, 1);
+  p.expert = take_whole("expert", 1, 1);
+  p.pipeline = take_whole("pipeline", 1, 1);
+  p.chunks = take_whole("virtual", 1, 1);
+  p.micro_batch = take_whole("micro_batch", 1, 1);
   p.sequence = take(words, "sequence") == "true" && p.tensor > 1;
   p.recompute = one_of_words(words, "recompute", Recomputing::off);
   if (const std::string format = take(words, "precision"); !format.empty()) p.precision = format;
-  p.zero = static_cast<int>(whole_word(words, "zero", 0));
-  p.group = whole_word(words, "fsdp", 0);
+  p.zero = static_cast<int>(take_whole("zero", 0, 0));
+  p.group = take_whole("fsdp", 0, 0);
   const std::int64_t of_a_replica = p.tensor * p.context * p.pipeline;
   if (t.devices % of_a_replica != 0)
     throw InputError(fmt::format("{} devices in replicas of {}", t.devices, of_a_replica));
   p.data = t.devices / of_a_replica;
   if (p.data * p.context == 1) p.zero = 0;
-  t.job.batch = whole_word(words, "batch", 1);
+  t.job.batch = take_whole("batch", 1, 1);
   t.job.framework = one_of_words(words, "framework", Framework::none);
   t.job.generator = take(words, "generator");
   t.job.options = Options(t.job.generator);

@@ -2,6 +2,7 @@
 #pragma once
 #include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -18,6 +19,14 @@ using Words = std::map<std::string, std::string, std::less<>>;
 
 /// The word's value, which is taken out; "" if it is not there.
 std::string take(Words& words, std::string_view word);
+
+/// The whole number that a word says, `least` or more; `unsaid` if there is no such word. Throws
+/// InputError for others, or if the word must be there.
+std::int64_t whole_of(const Words& words, std::string_view word,
+                      std::optional<std::int64_t> unsaid = std::nullopt, std::int64_t least = 1);
+
+/// The number above 0 that a word says, which is taken out. Throws InputError if there is none.
+double take_number(Words& words, std::string_view word);
 
 /// Makes words of a model that the program has the shape of, such as "llama3-8b". Throws
 /// InputError, with the reason, for others.
