@@ -71,7 +71,7 @@ TEST_SUITE("trainings") {
   TEST_CASE("a training with words that are no numbers, or of unknown models, is refused") {
     Words words = small_gpt();
     words["tensor"] = "two";
-    CHECK(message<InputError>([&] { training_of(words); }) == "tensor 'two' is no number");
+    CHECK(message<InputError>([&] { training_of(words); }) == "tensor 'two' is no number from 1");
     CHECK(message<InputError>([&] { set_model(words, "gpt-5"); }) == "no model 'gpt-5'");
     CHECK(message<InputError>([&] { set_model(words, "deepseekv3"); }) ==
           "deepseekv3: latent attention is not modelled");
