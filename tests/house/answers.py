@@ -35,7 +35,15 @@ QUESTIONS = {
     "what-if": ["what-if what_if amp", "what-if what_if amp flash_attention"],
     "plan": ["plan gpt:layers=4,hidden=256,heads=4,length=128,vocabulary=1000 --batch 16 --nodes dgx_a100 --devices 8 "
              "--as a100_megatron"],
+    "plan --check": ["plan gpt:layers=4,hidden=256,heads=4,length=128,vocabulary=1000 --batch 16 --nodes dgx_a100 --devices 8 "
+                     f"--as a100_megatron --tensor 2 --pipeline 2 --micro-batch 2 --zero 1 --recompute off --check{memory}"
+                     for memory in ("", " --memory 1MiB")],
+    "arena": ["arena --placer single --instances hidden --json"],
+    "arena duel": ["arena duel single m_etf --evaluations 40"],
+    "study codesign": [f"study codesign {ROOT}/scenarios/examples/codesign.yaml -o designs"],
+    "study configure": ["study configure latencies.csv --threads 2 --batch 2"],
 }
+LATENCIES = "model,threads,batch,mean_ms\nsmall,1,1,6\nsmall,2,2,9\nlarge,2,2,30\n"
 # Objects whose keys are names of the user's, or of the case.
 NAMED = {"placement", "facts", "kinds", "phases", "modules", "options"}
 
@@ -102,6 +110,10 @@ def describe(schema, known, where, missing):
 def main():
     known, missing, lines = words(), [], []
     with tempfile.TemporaryDirectory() as folder:
+        with open(os.path.join(folder, "latencies.csv"), "w") as file:
+            file.write(LATENCIES)
+        subprocess.run([BAECHI, *"arena --placer single --hidden 3 -o hidden".split()], cwd=folder, check=True,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=dict(os.environ, BAECHI_DATA=ROOT))
         for verb, questions in QUESTIONS.items():
             schema = schema_of([answer(question, folder) for question in questions])
             describe(schema, known, verb, missing)
