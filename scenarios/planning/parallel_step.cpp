@@ -146,12 +146,15 @@ IdVector<OpId, std::int64_t> layer_of_ops(const OpGraph& graph, std::int64_t lay
 }
 
 IdVector<OpId, std::int64_t> parts_of_ops(const OpGraph& graph, const ParallelPlan& plan) {
-  const std::int64_t layers = std::max<std::int64_t>(1, layers_of(graph));
+  const std::int64_t layers = std::max<std::int64_t>(1, layers_of(graph)),
+                     parts = plan.pipeline * plan.chunks;
+  const IdVector<OpId, std::int64_t> layer = layer_of_ops(graph, layers);
+  const auto [least, greatest] = std::ranges::minmax(layer);
+  const std::int64_t first = parts > layers ? least : 0,
+                     last = parts > layers ? greatest : layers - 1;
   IdVector<OpId, std::int64_t> part;
-  for (const std::int64_t layer : layer_of_ops(graph, layers)) {
-    const std::int64_t inside = std::clamp<std::int64_t>(layer, 0, layers - 1);
-    part.push_back(inside * plan.pipeline * plan.chunks / layers);
-  }
+  for (const std::int64_t one : layer)
+    part.push_back((std::clamp(one, first, last) - first) * parts / (last - first + 1));
   return part;
 }
 
@@ -168,6 +171,13 @@ std::int64_t layers_of(const OpGraph& graph) {
   for (const std::uint32_t s : segments_by_layer(graph))
     if (s != no_segment) layers = std::max<std::int64_t>(layers, s + 1);
   return layers;
+}
+
+std::int64_t most_parts(const OpGraph& graph) {
+  const std::int64_t layers = layers_of(graph);
+  if (layers == 0) return 1;
+  const auto [least, greatest] = std::ranges::minmax(layer_of_ops(graph, layers));
+  return greatest - least + 1;
 }
 
 namespace {
@@ -209,7 +219,7 @@ ParallelStep::ParallelStep(const OpGraph& graph, const TrainingJob& job, const P
   if (index(plan.device(plan.pipeline - 1, per_node)) >= cluster.num_devices() ||
       (cluster.num_nodes() == 0 && plan.ranks() > per_node))
     throw InputError(fmt::format("{} ranks on {} devices", plan.ranks(), cluster.num_devices()));
-  if (const std::int64_t parts = plan.pipeline * plan.chunks; parts > 1 && layers_of(graph) < parts)
+  if (const std::int64_t parts = plan.pipeline * plan.chunks; parts > most_parts(graph))
     throw InputError(fmt::format("{} stages of {} layers", parts, layers_of(graph)));
   PlacedStep step =
       made(graph, devices_of_stages(graph, plan, per_node), plan, micro_batches > 1, per_node);

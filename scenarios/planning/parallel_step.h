@@ -112,9 +112,15 @@ IdVector<OpId, std::int64_t> layer_of_ops(const OpGraph& graph, std::int64_t lay
 /// (sim/transform/training/segments.h).
 std::int64_t layers_of(const OpGraph& graph);
 
+/// The largest number of parts that a rank_graph() can be divided into: layers, what precedes them,
+/// what follows them.
+std::int64_t most_parts(const OpGraph& graph);
+
 /// The part of each op of a rank_graph(): of the n = pipeline * chunks parts, part c has the layers
 /// i with floor(i n / layers) = c; what no layer precedes is in the first part, the rest in the
-/// last. [num_ops]
+/// last. Where n is above the number of layers, what precedes the layers counts as a layer, and
+/// what follows them, as Megatron-LM's --account-for-embedding-in-pipeline-split and
+/// --account-for-loss-in-pipeline-split do. Megatron-LM does so wherever it is told to. [num_ops]
 IdVector<OpId, std::int64_t> parts_of_ops(const OpGraph& graph, const ParallelPlan& plan);
 
 /// The device of each op of a rank_graph(), on nodes of so many devices: part c is on stage c mod

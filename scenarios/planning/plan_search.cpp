@@ -156,10 +156,10 @@ PlanAnswer fastest_plans(const TrainingJob& job, const PlanSpace& space, const M
                          std::size_t most, std::atomic<std::size_t>& done) {
   std::vector<ParallelPlan> plans = plans_of(space, machines.devices, job.batch);
   if (!plans.empty()) {
-    const std::int64_t layers = std::max<std::int64_t>(1, layers_of(rank_graph(job, plans[0])));
+    const std::int64_t parts = most_parts(rank_graph(job, plans[0]));
     const std::int64_t per_node = devices_of_a_node(machines.cluster);
     std::erase_if(plans, [&](const ParallelPlan& plan) {
-      return plan.pipeline * plan.chunks > layers ||
+      return plan.pipeline * plan.chunks > parts ||
              index(plan.device(plan.pipeline - 1, per_node)) >= machines.cluster.num_devices();
     });
   }

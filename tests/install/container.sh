@@ -14,8 +14,9 @@ cleanup() {
   rm -rf --one-file-system "$work"
 }
 trap cleanup EXIT
-mirror=$(sed -nE 's/^URIs: *([^ ]+).*/\1/p; s/^deb (\[[^]]*\] )?([^ ]+) .*/\2/p' /etc/apt/sources.list \
-  /etc/apt/sources.list.d/* 2>/dev/null | head -1)
+# Not each system has all of these files.
+mirror=$({ cat /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/sources.list.d/*.sources 2>/dev/null || true; } |
+  sed -nE 's/^URIs: *([^ ]+).*/\1/p; s/^deb (\[[^]]*\] )?([^ ]+) .*/\2/p' | sed -n 1p)
 
 # system NAME: an empty Debian 12 in $work/NAME that reaches what apt reaches here.
 system() {

@@ -147,6 +147,27 @@ TEST_SUITE("plan search") {
     CHECK(index(device[*rank.find("lm_head")]) == 1);
   }
 
+  TEST_CASE("with two stages more than layers, embedding and logits have a stage each") {
+    const TrainingJob job = small_gpt(16);
+    ParallelPlan plan{.pipeline = 6, .micro_batch = 1, .recompute = Recomputing::off};
+    const OpGraph rank = rank_graph(job, plan);
+    CHECK(most_parts(rank) == 6);
+    const IdVector<OpId, DeviceId> device = devices_of_stages(rank, plan, 8);
+    for (const OpId v : rank.ops()) {
+      const std::string name(rank.name(v));
+      const std::size_t stage = index(device[v]);
+      if (name.starts_with("h_")) CHECK_MESSAGE(stage == std::size_t(name[2] - '0') + 1, name);
+    }
+    CHECK(index(device[*rank.find("lm_head")]) == 5);
+    CHECK(index(device[*rank.find("embeddings")]) == 0);
+    // It runs, and the engine's step is that of the plan's scenario form: five sends each way.
+    const auto step = ParallelStep(rank, job, plan, gpus_of(6, 80_GiB)).simulated(gpu(), false);
+    CHECK(step.makespan > Duration{});
+    plan.pipeline = 7;
+    CHECK(message<InputError>([&] { ParallelStep(rank, job, plan, gpus_of(7, 80_GiB)); }) ==
+          "7 stages of 4 layers");
+  }
+
   TEST_CASE("what each stage of ZeRO keeps and sends") {
     // Weights: 2 x 1024 x 256 of the two embeddings, 64 x 256 of positions, 4 layers of 12 h^2 +
     // 13 h, and 2 h of the last norm. In fp16 each takes 2 bytes; its gradient 2; Adam's
