@@ -139,8 +139,7 @@ std::string csv_of(const CodesignResult& r) {
   return text;
 }
 
-void write_folder(const std::string& folder, const CodesignResult& r) {
-  const std::string gnuplot = installed_gnuplot("-o");
+void write_folder(const std::string& folder, const CodesignResult& r, const std::string& gnuplot) {
   std::vector<PlottedDesign> plotted;
   for (std::size_t i = 0; i < r.answer.visited.size(); ++i) {
     const VisitedDesign& v = r.answer.visited[i];
@@ -160,8 +159,9 @@ void write_folder(const std::string& folder, const CodesignResult& r) {
 
 int codesign(const CodesignArguments& a) {
   const ScenarioFile file = load_scenario(a.scenario, a.sets);
+  const std::string gnuplot = a.out.empty() ? "" : installed_gnuplot("-o");
   const CodesignResult result = codesign_of(file, stages("architectures"));
-  if (!a.out.empty()) write_folder(a.out, result);
+  if (!a.out.empty()) write_folder(a.out, result, gnuplot);
   if (a.format == "json")
     print_json(json_of(result, a.top));
   else if (a.format == "csv")

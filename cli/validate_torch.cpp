@@ -29,12 +29,13 @@ std::string in_words(const TorchErrors& errors) {
 }
 
 std::string torch_text(const TorchScore& score) {
-  Columns columns({"model", "way", "cut", "predicted ms", "measured ms", "error", "noise"});
+  Columns columns(
+      {"model", "way", "cut", "predicted ms", "measured ms", "error", "noise", "drift"});
   for (const TorchCase& c : score.cases)
     columns.add({c.model, c.way, c.cut, fmt::format("{:.2f}", c.predicted / 1e3),
                  fmt::format("{:.2f}", c.measured / 1e3),
                  fmt::format("{:+.1f} %{}", 100.0 * c.error(), c.counts ? "" : " (not counted)"),
-                 share(c.noise)});
+                 share(c.noise), fmt::format("{:+.1f} %", 100.0 * c.drift)});
   std::string effects;
   for (const TorchEffect& effect : score.effects)
     effects +=
@@ -43,13 +44,14 @@ std::string torch_text(const TorchScore& score) {
   return columns.text() +
          fmt::format(
              "\nerror: {}, over {} of {} cases (noise {}; recorded steps of one process "
-             "alone {})\nwithout transfers: {}\na link "
+             "alone {})\nat the machine's speed while it was measured (drift {}): {}\n"
+             "without transfers: {}\na link "
              "alone, as Baechi has it: {}\nregret of the way and cut predicted best: mean {}, "
              "worst {}; order (Spearman): {:.3f}\npeak memory of a process: {}, over {} peaks\n",
              in_words(score.errors), score.counting, score.cases.size(), share(score.noise),
-             share(score.recorded_noise), in_words(score.no_transfers), in_words(score.baechi),
-             share(score.regret), share(score.worst_regret), score.order, in_words(score.of_peaks),
-             score.peaks.size());
+             share(score.recorded_noise), share(score.drift), in_words(score.steady),
+             in_words(score.no_transfers), in_words(score.baechi), share(score.regret),
+             share(score.worst_regret), score.order, in_words(score.of_peaks), score.peaks.size());
 }
 
 Json to_json(const TorchErrors& errors) {
@@ -66,6 +68,7 @@ Json to_json(const TorchScore& score) {
                     {"measured_us", c.measured},
                     {"error", c.error()},
                     {"noise", c.noise},
+                    {"drift", c.drift},
                     {"counts", c.counts}});
   Json effects = Json::array();
   for (const TorchEffect& effect : score.effects)
@@ -79,6 +82,8 @@ Json to_json(const TorchScore& score) {
           {"not_counted", score.cases.size() - score.counting},
           {"noise", score.noise},
           {"recorded_noise", score.recorded_noise},
+          {"drift", score.drift},
+          {"steady", to_json(score.steady)},
           {"regret", score.regret},
           {"worst_regret", score.worst_regret},
           {"order", score.order},

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
+#include <string>
 
 #include "tests/this_build.h"
 
@@ -19,7 +20,7 @@ inline std::optional<std::filesystem::path> shared_data(const char* part = "") {
                                          ? std::filesystem::path(set)
                                          : std::filesystem::path(source_dir()) / ".." / "shared";
   if (std::filesystem::is_directory(root / "data" / part)) return root / "data";
-  MESSAGE("skipped: no shared data '", part,
+  MESSAGE("skipped: no shared data '", std::string(part),
           "' (./dev data fetches what is public; BAECHI_SHARED says where it is)");
   return std::nullopt;
 }

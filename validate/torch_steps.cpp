@@ -51,6 +51,7 @@ std::vector<TorchCase> read_cases(const CsvTable& csv, const std::vector<TorchEf
          .noise = at(row, "noise", 0.0),
          .counts = counts == "yes",
          .recorded_noise = csv.has("recorded_noise") ? at(row, "recorded_noise", 0.0) : 0.0,
+         .drift = csv.has("drift") ? at(row, "drift", -1.0) : 0.0,
          .no_transfers = at(row, "no_transfers_us", 0.0),
          .baechi = at(row, "baechi_us", 0.0)});
     for (const TorchEffect& effect : effects)
@@ -132,10 +133,12 @@ TorchScore score_torch(const std::string& folder) {
   const CsvTable csv(read_small_file(path, most_bytes), path);
   TorchScore score{.peaks = read_peaks(folder + "/peaks.csv"), .effects = effects_of(csv)};
   score.cases = read_cases(csv, score.effects);
-  std::vector<double> errors, no_transfers, baechi, noise, recorded, peaks;
+  std::vector<double> errors, steady, no_transfers, baechi, noise, recorded, drift, peaks;
   for (const TorchCase& c : score.cases) {
     if (!c.counts) continue;
     errors.push_back(c.error());
+    steady.push_back(c.steady_error());
+    drift.push_back(c.drift);
     no_transfers.push_back(c.no_transfers / c.measured - 1.0);
     baechi.push_back(c.baechi / c.measured - 1.0);
     noise.push_back(c.noise);
@@ -145,14 +148,16 @@ TorchScore score_torch(const std::string& folder) {
   score.counting = errors.size();
   if (errors.empty())
     throw InputError(fmt::format(
-        "{}: no case counts: of each the rounds lie more than 10 % apart, or it has one alone; "
-        "measure on an idle machine",
+        "{}: no case counts: of each the rounds lie more than 10 % apart, or there is one alone, "
+        "or the machine's speed has changed by more than 5 %; measure on an idle machine",
         path));
   score.errors = errors_of(std::move(errors));
+  score.steady = errors_of(std::move(steady));
   score.no_transfers = errors_of(std::move(no_transfers));
   score.baechi = errors_of(std::move(baechi));
   score.of_peaks = errors_of(std::move(peaks));
   score.noise = errors_of(std::move(noise)).median;
+  score.drift = errors_of(std::move(drift)).median;
   score.recorded_noise = errors_of(std::move(recorded)).median;
   compare_effects(score);
   compare_ways(score);

@@ -13,12 +13,16 @@ struct TorchCase {
   double predicted = 0.0, measured = 0.0;
   double noise = 0.0;  ///< how far its rounds lie apart, of the middle one
   bool counts = false;
-  double recorded_noise = 0.0;    ///< how far the middle half of the recorded steps lies apart
+  double recorded_noise = 0.0;  ///< how far the middle half of the recorded steps lies apart
+  /// How much longer the recorded step of one process takes in the minutes of measuring; a share.
+  double drift = 0.0;
   double no_transfers = 0.0;      ///< what a model without transfers and without rules says
   double baechi = 0.0;            ///< what a link alone says, as Baechi has it
   std::vector<double> without{};  ///< [TorchScore::effects] what is predicted without this effect
 
   double error() const { return predicted / measured - 1.0; }
+  /// The error of the prediction for a machine that is as fast as while it was measured.
+  double steady_error() const { return predicted * (1.0 + drift) / measured - 1.0; }
 };
 
 /// The most memory of one process in a step; bytes.
@@ -48,8 +52,9 @@ struct TorchScore {
   std::vector<TorchPeak> peaks{};
   std::vector<TorchEffect> effects{};
   std::size_t counting = 0;
-  TorchErrors errors{}, no_transfers{}, baechi{}, of_peaks{};
-  double noise = 0.0, recorded_noise = 0.0;  ///< medians
+  TorchErrors errors{}, steady{}, no_transfers{}, baechi{}, of_peaks{};
+  double noise = 0.0, recorded_noise = 0.0,
+         drift = 0.0;  ///< medians; of the drift without its sign
   /// Over models: how much slower the way and cut predicted best is than the best measured one.
   double regret = 0.0, worst_regret = 0.0;  ///< mean; the largest
   double order = 0.0;  ///< Spearman's correlation of predicted and measured, mean over models

@@ -40,7 +40,7 @@ QUESTIONS = {
                      for memory in ("", " --memory 1MiB")],
     "arena": ["arena --placer single --instances hidden --json"],
     "arena duel": ["arena duel single m_etf --evaluations 40"],
-    "study codesign": [f"study codesign {ROOT}/scenarios/examples/codesign.yaml -o designs"],
+    "study codesign": [f"study codesign {ROOT}/scenarios/examples/codesign.yaml"],
     "study configure": ["study configure latencies.csv --threads 2 --batch 2"],
 }
 LATENCIES = "model,threads,batch,mean_ms\nsmall,1,1,6\nsmall,2,2,9\nlarge,2,2,30\n"

@@ -61,6 +61,19 @@ TEST_SUITE("torch_steps") {
     CHECK(copies.without.median == doctest::Approx(0.3));
   }
 
+  TEST_CASE("a machine that became slower is told apart from a wrong prediction") {
+    const TemporaryFolder folder;
+    // One process alone takes 25 % longer while the steps are measured: 80 become 100, as measured.
+    folder.write("score.csv",
+                 "model,way,cut,predicted_us,measured_us,noise,counts,no_transfers_us,baechi_us,"
+                 "drift\n"
+                 "a,ddp,,80,100,0.02,yes,50,150,0.25\n");
+    const validate::TorchScore score = validate::score_torch(folder.file(""));
+    CHECK(score.errors.worst == doctest::Approx(0.2));
+    CHECK(score.steady.worst == doctest::Approx(0.0));
+    CHECK(score.drift == doctest::Approx(0.25));
+  }
+
   TEST_CASE("what cannot be scored is told with its place") {
     const TemporaryFolder folder;
     const auto refused = [&](const std::string& rows) {

@@ -1,6 +1,6 @@
-"""./dev torch OUT [MODELS.py]: records, benchmarks, predicts and freezes, then measures with two processes.
+"""./dev torch OUT [MODELS.py]: benchmarks; then records, predicts and freezes, and measures with two processes, model by model.
 
-usage: judge.py BAECHI OUT [MODELS.py] [--models NAME,...] [--ways NAME,...] [--rounds 3] [--device cpu] [--quick] [--only record,benchmark,...]
+usage: judge.py BAECHI OUT [MODELS.py] [--models NAME,...] [--ways NAME,...] [--rounds 3] [--device cpu] [--quick] [--only benchmark,record,...]
 
 `baechi validate torch OUT` scores what this leaves in OUT.
 """
@@ -15,7 +15,8 @@ import sys
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-STAGES = ["record", "benchmark", "predict", "measure"]
+STAGES = ["benchmark", "record", "predict", "measure"]
+MOST_NOISE, MOST_DRIFT = 0.10, 0.05  # a case beyond either does not count
 REPLICAS = ("all_reduce", "ddp", "zero1")
 
 
@@ -77,44 +78,44 @@ class Judge:
         cases = cases_of(self.models, name)
         return [dict(c, layers=len(self.models.layers_of(name)), device=self.given.device) for c in cases if not ways or c["way"] in ways]
 
-    def record(self):
-        for name in self.names:
-            batches = sorted({case["batch"] for case in self.cases(name)}, reverse=True)
-            done = python("record.py", 0, self.path, name, f"{self.out}/recorded", self.given.device, *batches).wait()
-            # Replicas compute all the time: their step is recorded while the other core runs the same recording.
-            replicas = sorted({case["batch"] for case in self.cases(name) if "chunks" not in case and case["cut"] == ""
-                               and case["way"] in REPLICAS})  # fmt: skip
-            busy = [python("record.py", core, self.path, name, f"{self.out}/beside{core}", self.given.device, *replicas) for core in (0, 1)]
-            done += sum(process.wait() for process in busy)
-            say(f"{name}: recorded with batches {batches}" if done == 0 else f"{name}: not recorded, see {self.out}/log.txt")
+    def record(self, name):
+        batches = sorted({case["batch"] for case in self.cases(name)}, reverse=True)
+        done = python("record.py", 0, self.path, name, f"{self.out}/recorded", self.given.device, *batches).wait()
+        # Replicas compute all the time: their step is recorded while the other core runs the same recording.
+        replicas = sorted({case["batch"] for case in self.cases(name) if case["way"] in REPLICAS})
+        busy = [python("record.py", core, self.path, name, f"{self.out}/beside{core}", self.given.device, *replicas) for core in (0, 1)]
+        done += sum(process.wait() for process in busy)
+        say(f"{name}: recorded with batches {batches}" if done == 0 else f"{name}: not recorded, see {self.out}/log.txt")
 
     def benchmark(self):
         if not together("benchmark.py", 2, f"{self.out}/benchmark.json"):
             sys.exit(f"the benchmark of the backend failed: {self.out}/log.txt")
         say("benchmarked: sends, collectives, copies")
 
-    def predict(self):
+    def predict(self, name):
+        """Adds the model's predictions to predictions.json before any of its steps is measured with two processes."""
         from predict import Predictor
 
         predictor, made = Predictor(self.given.baechi, self.out), []
-        for name in self.names:
-            for case in self.cases(name):
-                try:
-                    made.append(predictor.predict(case))
-                except Exception as why:  # costs itself alone
-                    say(f"{case['id']}: no prediction: {why}")
-        text = json.dumps(made, indent=1)
+        for case in self.cases(name):
+            try:
+                made.append(predictor.predict(case))
+            except Exception as why:  # costs itself alone
+                say(f"{case['id']}: no prediction: {why}")
+        text = json.dumps([case for case in self.predictions() if case["model"] != name] + made, indent=1)
         with open(f"{self.out}/predictions.json", "w") as file:
             file.write(text)
-        say(f"{len(made)} predictions, frozen: sha256 {hashlib.sha256(text.encode()).hexdigest()}")
+        say(f"{name}: {len(made)} predictions, frozen: sha256 of all so far {hashlib.sha256(text.encode()).hexdigest()}")
 
-    def measure(self):
-        with open(f"{self.out}/predictions.json") as file:
-            cases = json.load(file)
-        for name in self.names:
-            self.measure_model(name, [case for case in cases if case["model"] == name])
+    def predictions(self):
+        path = f"{self.out}/predictions.json"
+        if not os.path.exists(path):
+            return []
+        with open(path) as file:
+            return json.load(file)
 
-    def measure_model(self, name, cases):
+    def measure(self, name):
+        cases = [case for case in self.predictions() if case["model"] == name]
         results = [f"{self.out}/measured/{name}.{rank}.jsonl" for rank in (0, 1)]
         for path in results:
             open(path, "w").close()
@@ -134,41 +135,44 @@ class Judge:
             waiting = [c for c in waiting if (c["id"], c["round"]) not in done and not (left_out and c["id"] == failed["id"])]
         say(f"{name}: measured {len(cases)} cases")
 
-    def score(self):
-        """score.csv and peaks.csv of all that was measured."""
-        with open(f"{self.out}/predictions.json") as file:
-            cases = json.load(file)
-        effects = sorted({effect for case in cases for effect in case.get("without", {})})
-        spans, peaks = {}, {}
-        for name in {case["model"] for case in cases}:
+    def measured(self):
+        """Of each case: step, peaks and speed of the machine, by round."""
+        found = {}
+        for name in {case["model"] for case in self.predictions()}:
             files = [f"{self.out}/measured/{name}.{rank}.jsonl" for rank in (0, 1)]
             if not all(map(os.path.exists, files)):
                 continue
-            ranks = [{(l["case"], l["round"]): l for l in lines_of(path) if "spans" in l} for path in files]
-            for key in ranks[0].keys() & ranks[1].keys():
-                both = [rank[key] for rank in ranks]
-                steps = [max(b for _, b in s) - min(a for a, _ in s) for s in zip(*(l["spans"] for l in both))]
-                spans.setdefault(key[0], {})[key[1]] = 1e6 * statistics.median(steps)
-                if key[1] == 0:
-                    peaks[key[0]] = [l["peak"] for l in both]
+            ranks = [{(line["case"], line["round"]): line for line in lines_of(path) if "spans" in line} for path in files]
+            for case, r in sorted(ranks[0].keys() & ranks[1].keys()):
+                both = [rank[case, r] for rank in ranks]
+                steps = [max(b for _, b in s) - min(a for a, _ in s) for s in zip(*(line["spans"] for line in both))]
+                found.setdefault(case, []).append({"us": 1e6 * statistics.median(steps), "peaks": [line.get("peak", 0) for line in both],
+                                                   "alone_us": 1e6 * statistics.mean(line["alone"] for line in both)})  # fmt: skip
+        return found
+
+    def score(self):
+        """score.csv and peaks.csv of all that was measured."""
+        cases, measured = self.predictions(), self.measured()
+        effects = sorted({effect for case in cases for effect in case.get("without", {})})
         with open(f"{self.out}/score.csv", "w") as score, open(f"{self.out}/peaks.csv", "w") as memory:
             columns = "".join(f",without_{effect}_us" for effect in effects)
-            score.write(f"model,way,cut,predicted_us,measured_us,noise,counts,no_transfers_us,baechi_us,recorded_noise{columns}\n")
+            score.write(f"model,way,cut,predicted_us,measured_us,noise,counts,no_transfers_us,baechi_us,recorded_noise,drift{columns}\n")
             memory.write("model,way,cut,rank,predicted_bytes,measured_bytes\n")
             for case in cases:
-                key = f"{case['model']},{case['way']},{case['cut']}"
-                rounds = list(spans.get(case["id"], {}).values())
+                key, rounds = f"{case['model']},{case['way']},{case['cut']}", measured.get(case["id"])
                 if not rounds:
                     continue
-                middle = statistics.median(rounds)
-                noise = (max(rounds) - min(rounds)) / middle
-                counts = "yes" if noise <= 0.10 and len(rounds) > 1 else "no"
-                score.write(f"{key},{case['predicted_us']:.1f},{middle:.1f},{noise:.4f},{counts},"
-                            f"{case['no_transfers_us']:.1f},{case['baechi_us']:.1f},{case['recorded_noise']:.4f}"
+                steps = [r["us"] for r in rounds]
+                middle = statistics.median(steps)
+                noise = (max(steps) - min(steps)) / middle
+                drift = statistics.median(r["alone_us"] for r in rounds) / case["recorded_us"] - 1
+                counts = len(rounds) > 1 and noise <= MOST_NOISE and abs(drift) <= MOST_DRIFT
+                score.write(f"{key},{case['predicted_us']:.1f},{middle:.1f},{noise:.4f},{'yes' if counts else 'no'},"
+                            f"{case['no_transfers_us']:.1f},{case['baechi_us']:.1f},{case['recorded_noise']:.4f},{drift:.4f}"
                             + "".join(f",{case['without'][effect]:.1f}" for effect in effects) + "\n")  # fmt: skip
-                for rank, peak in enumerate(peaks.get(case["id"], [])):
-                    if rank < len(case["peaks"]) and peak > 0:
-                        memory.write(f"{key},{rank},{case['peaks'][rank]},{peak}\n")
+                for rank, (predicted, peak) in enumerate(zip(case["peaks"], rounds[0]["peaks"])):
+                    if peak > 0:
+                        memory.write(f"{key},{rank},{predicted},{peak}\n")
 
 
 def main():
@@ -185,9 +189,16 @@ def main():
     judge = Judge(parser.parse_args())
     if judge.given.quick:
         os.environ["JUDGE_QUICK"] = "1"
-    for stage in judge.given.only.split(","):
-        getattr(judge, stage)()
-    judge.score()
+    stages = judge.given.only.split(",")
+    if "predict" in stages and os.path.exists(f"{judge.out}/predictions.json"):
+        os.remove(f"{judge.out}/predictions.json")
+    if "benchmark" in stages:
+        judge.benchmark()
+    for name in judge.names:  # one model after the other, so that little time lies between its recording and its steps
+        for stage in STAGES[1:]:
+            if stage in stages:
+                getattr(judge, stage)(name)
+        judge.score()
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
+from record import Training, seconds_of
 from process import Layers, loss_of, models_of, now, peak_of, rebuilt, settle, sgd, tensors_of
 
 
@@ -167,12 +168,28 @@ def agreed(value):
     return float(number)
 
 
+def alone(models, case, rank):
+    """Seconds of the step that was recorded: how fast the machine is in this minute. Processes of stages take turns, as
+    they were recorded alone; replicas run at once."""
+    training = Training(models, case["model"], case["batch"], case.get("device", "cpu"))
+    once = seconds_of(training.step, 2)[-1]
+    taken = []
+    for turn in range(dist.get_world_size()) if "chunks" in case else [rank]:
+        dist.barrier()
+        if turn == rank:
+            taken = seconds_of(training.step, int(min(8, max(2, 0.4 / once))))
+    dist.barrier()
+    return statistics.median(taken)
+
+
 def measured(models, case, rank):
+    speed = alone(models, case, rank)
+    gc.collect()
     runs = (Stages if "chunks" in case else Replicas)(models, case, rank)
     runs.step()
     once = agreed(statistics.median(b - a for a, b in timed(runs.step, 2)))
     spans = timed(runs.step, int(min(12, max(4, 1.0 / once))))
-    result = {"case": case["id"], "round": case["round"], "spans": spans}
+    result = {"case": case["id"], "round": case["round"], "spans": spans, "alone": speed}
     if case["round"] == 0:
         dist.barrier()
         result["peak"] = peak_of(runs.step, runs.optimizer)

@@ -1,4 +1,4 @@
-"""Ten models as lists of layers, so that one process or several run the same kernels.
+"""Fifteen models as lists of layers, so that one process or several run the same kernels.
 
 Another file with these five functions can stand in its place: ./dev torch OUT MODELS.py. A layer is a module that
 takes what the layer before it gives: a tensor or a tuple of tensors. The loss is the mean square of the last result.
@@ -10,6 +10,8 @@ import torch.nn.functional as F
 # The first five were looked at while the predictions were built, the others when all was fixed.
 BUILDING = ["mlp", "conv", "transformer", "recurrent", "embedding"]
 JUDGING = ["residual", "encoder_decoder", "mixture", "separable", "mixer"]
+# Written after the others had been judged: short ops, or more bytes between layers for each op's work.
+TRANSFERRING = ["large_images", "small_transformer", "hourglass", "small_recurrent", "concatenated"]
 
 
 class Residual(nn.Module):
@@ -115,27 +117,49 @@ class Mixer(nn.Module):
         return x + self.back(F.glu(self.features(self.norms[1](x)), -1))
 
 
+class Grow(nn.Module):
+    """Reads all results so far, and adds one to them."""
+
+    def __init__(self, inputs, outputs):
+        super().__init__()
+        self.conv = conv_norm(inputs, outputs, 1)
+
+    def forward(self, results):
+        results = results if isinstance(results, tuple) else (results,)
+        return *results, self.conv(torch.cat(results, 1))
+
+
+class Join(nn.Module):
+    def forward(self, results):
+        return torch.cat(results, 1)
+
+
 def names():
-    return BUILDING + JUDGING
+    return BUILDING + JUDGING + TRANSFERRING
 
 
 def batch_of(name):
-    return {"mlp": 64, "mixer": 16}.get(name, 8)
+    return {"mlp": 64, "mixer": 16, "hourglass": 256, "small_transformer": 16, "small_recurrent": 16}.get(name, 8)
 
 
 def cuts_of(name):
     """Where a second stage may begin: indices of layers."""
     return {"mlp": [4, 3], "conv": [3, 4], "recurrent": [3, 2], "embedding": [1, 2], "residual": [3, 4],
-            "encoder_decoder": [3, 5], "mixture": [2, 3], "separable": [4, 3], "mixer": [3, 2]}.get(name, [3, 4])  # fmt: skip
+            "encoder_decoder": [3, 5], "mixture": [2, 3], "separable": [4, 3], "mixer": [3, 2], "hourglass": [1, 5],
+            "small_transformer": [2, 3], "concatenated": [3, 2]}.get(name, [3, 4])  # fmt: skip
 
 
 def input_of(name, batch):
     torch.manual_seed(1)
-    if name in ("recurrent", "embedding", "encoder_decoder"):
+    if name in ("recurrent", "embedding", "encoder_decoder", "small_recurrent"):
         return torch.randint(0, 2000, (batch, 32))
+    if name in ("large_images", "concatenated"):
+        return torch.randn(batch, 8, 96, 96)
+    if name == "small_transformer":
+        return torch.randn(batch, 16, 64)
     if name in ("conv", "residual", "separable"):
         return torch.randn(batch, 16, 32, 32)
-    return torch.randn(batch, 512) if name == "mlp" else torch.randn(batch, 32, 256)
+    return torch.randn(batch, 512) if name in ("mlp", "hourglass") else torch.randn(batch, 32, 256)
 
 
 def layers_of(name):
@@ -165,4 +189,15 @@ def layers_of(name):
         return [conv_norm(16, 32), pair(32, 64), pair(64, 64), pair(64, 128), pair(128, 128), conv_norm(128, 64, 1)]
     if name == "mixer":
         return [Mixer(32, 256) for _ in range(6)]
+    if name == "large_images":
+        return [conv_norm(8, 8, k) for k in (3, 1, 3, 1, 3, 1)]
+    if name == "small_transformer":
+        return [Block(64, 2) for _ in range(5)]
+    if name == "hourglass":  # wide, then narrow, then wide
+        widths = [512, 2048, 512, 64, 64, 512, 2048, 512]
+        return [nn.Sequential(nn.Linear(a, b), nn.Tanh()) for a, b in zip(widths, widths[1:])]
+    if name == "small_recurrent":
+        return [nn.Embedding(2000, 64)] + [Recurrent(64, 64) for _ in range(4)] + [nn.Linear(64, 64)]
+    if name == "concatenated":
+        return [Grow(8 + 8 * i, 8) for i in range(5)] + [Join()]
     raise KeyError(name)

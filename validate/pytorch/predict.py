@@ -138,12 +138,12 @@ class Predictor:
                 said["transforms"].append({"accumulate": {"rate": f"{rate:.4f} GB/s"}})
         return said
 
-    def recorded_noise(self, case):
-        """How far the middle half of the recording's steps lies apart: what one process alone does on this machine."""
+    def recorded(self, case):
+        """The middle of the recorded steps in us, and how far their middle half lies apart: what one process alone does."""
         name, batch, where = case["model"], case["batch"], "beside0" if case["way"] in ("all_reduce", "ddp", "zero1") else "recorded"
         with open(f"{self.folder}/{where}/{name}_{batch}.json") as file:
             low, middle, high = statistics.quantiles(json.load(file)["all"], n=4)
-        return (high - low) / middle
+        return 1e6 * middle, (high - low) / middle
 
     def gradient_bytes(self, case):
         _, trace = self.trace(case)
@@ -239,8 +239,9 @@ class Predictor:
         streams = case["micro_batches"] > 1
         stages = answer["pipeline"]["stages"] if streams else answer["devices"]
         peaks = [stage["peak_bytes"] for stage in stages]
+        recorded_us, noise = self.recorded(case)
         return dict(case, predicted_us=answer["pipeline"]["time_us"] if streams else answer["step_time_us"],
                     peaks=peaks if "chunks" in case else peaks[:1] * 2,
-                    recorded_noise=self.recorded_noise(case),
+                    recorded_us=recorded_us, recorded_noise=noise,
                     without={effect: self.step_us(dict(case, without=effect)) for effect in EFFECTS},
                     no_transfers_us=self.step_us(case, rules=False, free=True), baechi_us=self.step_us(case, rules=False))  # fmt: skip
