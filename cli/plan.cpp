@@ -28,7 +28,7 @@ struct PlanArguments {
   std::int64_t batch = 0;
   std::size_t top = 10;
   PlanSpace space;  ///< as given; empty lists are defaults
-  std::vector<std::string> recompute{"off", "full"}, sequence{"off"};
+  std::vector<std::string> recompute{"off", "full"}, sequence{"off"}, overlap{"off"};
   std::string gradients, scenario;
   bool check = false;
 };
@@ -72,6 +72,16 @@ std::array<Sending, 2> sending(const PlanArguments& a, const DeviceModel& gpu) {
   return {megatron ? Sending::after : Sending::beside, Sending::after};
 }
 
+/// Words off, on and auto, which is both.
+std::vector<bool> truths(const std::vector<std::string>& words) {
+  std::vector<bool> values;
+  for (const std::string& word : words) {
+    if (word != "on") values.push_back(false);
+    if (word != "off") values.push_back(true);
+  }
+  return values;
+}
+
 /// A group shares what ZeRO 3 divides, unless --zero says otherwise.
 PlanSpace space_of(const PlanArguments& a, const DeviceModel& gpu) {
   PlanSpace space = a.space;
@@ -79,11 +89,8 @@ PlanSpace space_of(const PlanArguments& a, const DeviceModel& gpu) {
   space.recompute.clear();
   for (const std::string& word : a.recompute)
     space.recompute.push_back(word == "on" ? Recomputing::full : *parse<Recomputing>(word));
-  space.sequence.clear();
-  for (const std::string& word : a.sequence) {
-    if (word != "on") space.sequence.push_back(false);
-    if (word != "off") space.sequence.push_back(true);
-  }
+  space.sequence = truths(a.sequence);
+  space.overlap = truths(a.overlap);
   if (space.zero.empty())
     space.zero =
         space.group == std::vector<std::int64_t>{0} ? std::vector{0, 1, 2, 3} : std::vector{3};
@@ -225,6 +232,10 @@ void add_plan(CLI::App& app, Verb& chosen) {
        "model evenly]");
   list("--sequence", a->sequence, "WORD,...",
        "Whether these ranks share the tokens between their products: off, on, auto (both) [off]")
+      ->check(CLI::IsMember({"off", "on", "auto"}));
+  list("--overlap", a->overlap, "WORD,...",
+       "Whether they exchange tokens beside their products, of which one part in as many as ranks "
+       "stays before or behind: off, on, auto (both) [off]")
       ->check(CLI::IsMember({"off", "on", "auto"}));
   list("--context", space.context, "N,...", "Ranks that share the tokens of a sample [1]");
   list("--expert", space.expert, "N,...", "Ranks that share the experts of a layer [1]");

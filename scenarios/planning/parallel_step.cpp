@@ -49,6 +49,8 @@ OpGraph rank_graph(const TrainingJob& job, const ParallelPlan& plan) {
   }
   if (plan.recompute == Recomputing::full)
     graph = make_transform("recompute", Options("recompute"))->apply(graph).graph;
+  if (plan.overlap)
+    graph = make_transform("overlap_exchanges", Options("overlap_exchanges"))->apply(graph).graph;
   return graph;
 }
 
@@ -89,6 +91,8 @@ std::string ParallelPlan::mistake(std::int64_t batch) const {
     return fmt::format("interleaved stages need micro-batches in multiples of {}, not {}", pipeline,
                        count);
   if (sequence && tensor == 1) return "tokens are shared by ranks of tensor parallelism: 1 is none";
+  if (overlap && !sequence)
+    return "exchanges are beside products only where ranks share the tokens between these";
   if (expert > 1 && (expert % tensor != 0 || ranks_of_stage() % expert != 0))
     return fmt::format(
         "{} ranks share experts: they are the {} ranks of tensor parallelism once or more, and a "

@@ -61,6 +61,7 @@ struct ParallelPlan {
   std::int64_t chunks = 1;       ///< of each stage: interleaved if there are several
   std::int64_t micro_batch = 1;  ///< samples of a pass
   bool sequence = false;  ///< ranks of tensor parallelism share the tokens between its products
+  bool overlap = false;   ///< and exchange them beside its products
   Recomputing recompute = Recomputing::full;
   std::string precision = "fp16";  ///< a number format of the transform `precision`, or fp32
   /// Stage of ZeRO: replicas divide 1: the optimizer's state, 32-bit copies of the weights, and the

@@ -97,6 +97,7 @@ std::vector<ParallelPlan> combinations(const PlanSpace& space, std::int64_t devi
   std::vector<ParallelPlan> plans{{}};
   choose(plans, &ParallelPlan::tensor, space.tensor);
   choose(plans, &ParallelPlan::sequence, space.sequence);
+  choose(plans, &ParallelPlan::overlap, space.overlap);
   choose(plans, &ParallelPlan::context, space.context);
   choose(plans, &ParallelPlan::expert, space.expert);
   choose(plans, &ParallelPlan::pipeline, space.pipeline);

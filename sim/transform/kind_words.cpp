@@ -17,6 +17,10 @@ std::string in_small_letters(std::string_view text) {
   return out;
 }
 
+bool is_pattern(std::string_view word) {
+  return word.find_first_of("*?") != std::string_view::npos;
+}
+
 }  // namespace
 
 KindWords KindWords::read(Options& options, const std::string& key,
@@ -35,11 +39,18 @@ KindWords KindWords::read(Options& options, const std::string& key,
   return KindWords(std::move(words));
 }
 
+KindWords KindWords::patterns_and(const KindWords& others) const {
+  KindWords taken;
+  for (const std::string& word : words_)
+    if (is_pattern(word) || others.describe(word)) taken.words_.push_back(word);
+  return taken;
+}
+
 bool KindWords::describe(std::string_view kind) const {
   const std::string small = in_small_letters(kind);
   return std::ranges::any_of(words_, [&](const std::string& word) {
     const std::string pattern = in_small_letters(word);
-    if (pattern.find_first_of("*?") != std::string::npos) return Wildcard{pattern}.matches(small);
+    if (is_pattern(pattern)) return Wildcard{pattern}.matches(small);
     return small.find(pattern) != std::string::npos;
   });
 }

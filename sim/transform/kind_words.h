@@ -18,6 +18,9 @@ class KindWords {
   static KindWords read(Options& options, const std::string& key, std::vector<std::string> fallback,
                         std::string_view help);
 
+  /// Those of the words that are patterns, or that `others` describe.
+  KindWords patterns_and(const KindWords& others) const;
+
   bool empty() const { return words_.empty(); }
   bool describe(std::string_view kind) const;
   /// Whether they describe each of the graph's kinds. [kinds of the graph]

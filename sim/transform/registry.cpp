@@ -17,6 +17,7 @@ std::unique_ptr<Transform> make_accumulate(Options&);
 std::unique_ptr<Transform> make_data_parallel(Options&);
 std::unique_ptr<Transform> make_micro_batches(Options&);
 std::unique_ptr<Transform> make_precision(Options&);
+std::unique_ptr<Transform> make_overlap_exchanges(Options&);
 std::unique_ptr<Transform> make_recompute(Options&);
 std::unique_ptr<Transform> make_send_after_pass(Options&);
 std::unique_ptr<Transform> make_host(Options&);
@@ -44,6 +45,8 @@ std::span<const TransformEntry> transforms() {
        make_precision},
       {"recompute", "activations are dropped and computed again in the backward pass",
        "Chen et al., 2016; Korthikanti et al., MLSys 2023", TransformUse::model, make_recompute},
+      {"overlap_exchanges", "ranks of tensor parallelism exchange tokens beside their products",
+       "Wang et al., ASPLOS 2023; Transformer Engine", TransformUse::model, make_overlap_exchanges},
       {"micro_batches", "the step of several batches: forward and backward ops several times",
        "Huang et al., GPipe, NeurIPS 2019", TransformUse::model, make_micro_batches},
       {"data_parallel", "replicas of the placed step that add up their gradients",

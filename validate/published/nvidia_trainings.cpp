@@ -41,12 +41,13 @@ void drop_if(Words& words, std::string_view word, std::initializer_list<std::str
     words.erase(found);
 }
 
-/// Megatron-LM's way: the distributed optimizer, tokens shared by ranks of tensor parallelism.
+/// Megatron-LM's way: the distributed optimizer, tokens shared by ranks of tensor parallelism. The
+/// recipes of NeMo exchange them beside products (tp_comm_overlap).
 void as_megatron(Words& words) {
   words["framework"] = "megatron";
   words["zero"] = "1";
   if (const auto tensor = words.find("tensor"); tensor != words.end() && tensor->second != "1")
-    words["sequence"] = "true";
+    words["sequence"] = words["overlap"] = "true";
   drop_if(words, "virtual", {"n/a", "-", "1", "NA"});
   drop_if(words, "expert", {"n/a", "-", "1", "NA"});
 }

@@ -167,6 +167,7 @@ Training training_of(Words words) {
   p.chunks = take_whole("virtual", 1, 1);
   p.micro_batch = take_whole("micro_batch", 1, 1);
   p.sequence = take(words, "sequence") == "true" && p.tensor > 1;
+  p.overlap = take(words, "overlap") == "true" && p.sequence;
   p.recompute = one_of_words(words, "recompute", Recomputing::off);
   if (const std::string format = take(words, "precision"); !format.empty()) p.precision = format;
   p.zero = static_cast<int>(take_whole("zero", 0, 0));

@@ -17,7 +17,6 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 STAGES = ["benchmark", "record", "predict", "measure"]
 MOST_NOISE, MOST_DRIFT = 0.10, 0.05  # a case beyond either does not count
-REPLICAS = ("all_reduce", "ddp", "zero1")
 
 
 # Of every process: one thread, and an allocator that keeps its memory from step to step, as CUDA's does. Otherwise it
@@ -81,6 +80,8 @@ class Judge:
     def record(self, name):
         batches = sorted({case["batch"] for case in self.cases(name)}, reverse=True)
         done = python("record.py", 0, self.path, name, f"{self.out}/recorded", self.given.device, *batches).wait()
+        from predict import REPLICAS
+
         # Replicas compute all the time: their step is recorded while the other core runs the same recording.
         replicas = sorted({case["batch"] for case in self.cases(name) if case["way"] in REPLICAS})
         busy = [python("record.py", core, self.path, name, f"{self.out}/beside{core}", self.given.device, *replicas) for core in (0, 1)]
@@ -189,6 +190,15 @@ def main():
     judge = Judge(parser.parse_args())
     if judge.given.quick:
         os.environ["JUDGE_QUICK"] = "1"
+    awake = [python("awake.py", core) for core in range(2)]
+    try:
+        run(judge)
+    finally:
+        for process in awake:
+            process.kill()
+
+
+def run(judge):
     stages = judge.given.only.split(",")
     if "predict" in stages and os.path.exists(f"{judge.out}/predictions.json"):
         os.remove(f"{judge.out}/predictions.json")

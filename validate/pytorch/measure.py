@@ -18,7 +18,8 @@ from process import Layers, loss_of, models_of, now, peak_of, rebuilt, settle, s
 
 
 class Stages:
-    """Chunks of layers on ranks, and the passes of micro-batches through them."""
+    """Chunks of layers on ranks, and the passes of micro-batches through them. As in torch.distributed.pipelining (2.x),
+    a process that waits for what it receives also waits until all that it has sent is there."""
 
     def __init__(self, models, case, rank):
         self.rank, self.count, name, self.device = rank, case["micro_batches"], case["model"], case.get("device", "cpu")
@@ -39,33 +40,30 @@ class Stages:
             self.inputs = whole = None
         parameters = [p for part in self.own.values() for p in part.parameters()]
         self.optimizer = sgd(parameters) if parameters else None
-        self.schedule = case.get("schedule", "gpipe")
-        self.order = passes(self.schedule, rank, self.chunks, self.count)
+        self.order = passes(case.get("schedule", "gpipe"), rank, self.chunks, self.count)
 
-    def ahead(self, chunk):
-        """Micro-batches that a chunk runs forward before it runs one backward, where each rank has one chunk."""
-        return self.count if self.schedule == "gpipe" else min(self.count, len(self.chunks) - 1 - chunk)
-
-    def sent(self, *keys):
-        """Lets go of tensors whose receiver has answered since: gloo says so only when it is asked to wait."""
-        for work, _ in [w for key in keys for w in self.pending.pop(key, [])]:
+    def arrived(self):
+        """Waits for what was sent, and lets go of its tensors."""
+        for work, _ in self.pending:
             work.wait()
+        self.pending = []
 
     def receive(self, chunk, like):
         tensors = [torch.empty(t.shape, dtype=t.dtype) for t in tensors_of(like)]
-        for t in tensors:
-            dist.recv(t, self.chunks[chunk][0])
+        works = [dist.irecv(t, self.chunks[chunk][0]) for t in tensors]
+        self.arrived()
+        for work in works:
+            work.wait()
         return [t.to(self.device) for t in tensors]  # gloo sends what is in the host's memory
 
-    def send(self, tensors, chunk, key):
+    def send(self, tensors, chunk):
         for t in (t.to("cpu").contiguous() for t in tensors):
-            self.pending.setdefault(key, []).append((dist.isend(t, self.chunks[chunk][0]), t))
+            self.pending.append((dist.isend(t, self.chunks[chunk][0]), t))
 
     def forward(self, c, i):
         x = self.inputs[i] if c == 0 else None
         if c > 0:
             received = self.receive(c - 1, self.like[c])
-            self.sent(*[("B", c, j) for j in range(i - self.ahead(c - 1))])  # what `c - 1` ran backward before it sent this
             for t in received:
                 t.requires_grad_(t.is_floating_point())
             x = rebuilt(self.like[c], iter(received))
@@ -73,7 +71,7 @@ class Stages:
         if c + 1 == len(self.chunks):
             y = loss_of(y) / self.count
         else:
-            self.send([t.detach() for t in tensors_of(y)], c + 1, ("F", c, i))
+            self.send([t.detach() for t in tensors_of(y)], c + 1)
         self.kept[c, i] = x, y
 
     def backward(self, c, i):
@@ -83,21 +81,20 @@ class Stages:
         else:
             made = [t for t in tensors_of(y) if t.is_floating_point()]
             received = self.receive(c + 1, made)
-            self.sent(("F", c, i))
             wanted = [(t, g) for t, g in zip(made, received) if t.requires_grad]
             if wanted:
                 torch.autograd.backward([t for t, _ in wanted], [g for _, g in wanted])
         if c > 0:
             taken = [t for t in tensors_of(x) if t.is_floating_point()]
-            self.send([torch.zeros_like(t) if t.grad is None else t.grad for t in taken], c - 1, ("B", c, i))
+            self.send([torch.zeros_like(t) if t.grad is None else t.grad for t in taken], c - 1)
 
     def step(self):
-        self.kept, self.pending = {}, {}
+        self.kept, self.pending = {}, []
         if self.optimizer:
             self.optimizer.zero_grad(set_to_none=True)
         for kind, c, i in self.order:
             (self.forward if kind == "F" else self.backward)(c, i)
-        self.sent(*list(self.pending))
+        self.arrived()
         if self.optimizer:
             self.optimizer.step()
 

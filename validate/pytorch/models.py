@@ -139,7 +139,7 @@ def names():
 
 
 def batch_of(name):
-    return {"mlp": 64, "mixer": 16, "hourglass": 256, "small_transformer": 16, "small_recurrent": 16}.get(name, 8)
+    return {"mlp": 64, "mixer": 16, "hourglass": 64, "small_transformer": 16, "small_recurrent": 16}.get(name, 8)
 
 
 def cuts_of(name):

@@ -6,7 +6,8 @@ import subprocess
 
 MICRO_BATCHES = (2, 4, 8)
 # What a prediction knows beyond Baechi's link, each in a plain word: `baechi validate torch` tells what it is worth.
-EFFECTS = ("sends_after_passes", "transfers_of_the_core", "copies_of_buckets", "sums_of_gradients", "a_busy_other_core")
+EFFECTS = ("sends_after_passes", "transfers_of_the_core", "copies_of_buckets", "sums_of_gradients", "a_busy_other_core", "waits_for_the_slower")
+REPLICAS = ("all_reduce", "ddp", "zero1")
 PLACERS = {"m_topo": "m_topo", "m_etf": "m_etf", "m_sct": "m_sct", "search": "local_search"}
 
 
@@ -94,7 +95,7 @@ class Predictor:
 
     def trace(self, case):
         """The step as a trace: where its file is, and its content. Of replicas: as recorded beside a busy core."""
-        beside = case["way"] in ("all_reduce", "ddp", "zero1") and case.get("without") != "a_busy_other_core"
+        beside = case["way"] in REPLICAS and case.get("without") != "a_busy_other_core"
         name, batch, where = case["model"], case["batch"], "beside0" if beside else "recorded"
         if (name, batch, where) not in self.traces:
             prefix, path = f"{self.folder}/{where}/{name}_{batch}", f"{self.folder}/predicted/{where}_{name}_{batch}.trace.json"
@@ -140,10 +141,19 @@ class Predictor:
 
     def recorded(self, case):
         """The middle of the recorded steps in us, and how far their middle half lies apart: what one process alone does."""
-        name, batch, where = case["model"], case["batch"], "beside0" if case["way"] in ("all_reduce", "ddp", "zero1") else "recorded"
-        with open(f"{self.folder}/{where}/{name}_{batch}.json") as file:
-            low, middle, high = statistics.quantiles(json.load(file)["all"], n=4)
+        low, middle, high = statistics.quantiles(self.steps(case, "beside0" if case["way"] in REPLICAS else "recorded"), n=4)
         return 1e6 * middle, (high - low) / middle
+
+    def steps(self, case, where):
+        with open(f"{self.folder}/{where}/{case['model']}_{case['batch']}.json") as file:
+            return json.load(file)["all"]
+
+    def wait_us(self, case):
+        """Replicas end a step together: how much longer the slower of two recorded steps is than the middle one."""
+        if case["way"] not in REPLICAS or case.get("without") == "waits_for_the_slower":
+            return 0.0
+        here, there = self.steps(case, "beside0"), self.steps(case, "beside1")
+        return 1e6 * (statistics.median(max(a, b) for a in here for b in there) - statistics.median(here))
 
     def gradient_bytes(self, case):
         _, trace = self.trace(case)
@@ -226,7 +236,8 @@ class Predictor:
         answer = self.simulate(case, **how)
         if answer["status"] != "ok":
             raise RuntimeError(answer["status"])
-        return answer["pipeline"]["time_us"] if case["micro_batches"] > 1 else answer["step_time_us"]
+        time = answer["pipeline"]["time_us"] if case["micro_batches"] > 1 else answer["step_time_us"]
+        return time + (self.wait_us(case) if how.get("rules", True) else 0.0)
 
     def predict(self, case):
         """The case with its prediction, and with what the two that know less say."""
@@ -240,7 +251,7 @@ class Predictor:
         stages = answer["pipeline"]["stages"] if streams else answer["devices"]
         peaks = [stage["peak_bytes"] for stage in stages]
         recorded_us, noise = self.recorded(case)
-        return dict(case, predicted_us=answer["pipeline"]["time_us"] if streams else answer["step_time_us"],
+        return dict(case, predicted_us=self.step_us(case),
                     peaks=peaks if "chunks" in case else peaks[:1] * 2,
                     recorded_us=recorded_us, recorded_noise=noise,
                     without={effect: self.step_us(dict(case, without=effect)) for effect in EFFECTS},

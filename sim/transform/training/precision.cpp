@@ -29,7 +29,8 @@ struct Speedup {
 /// and backward ops compute in the new format: their work gets the precision and half of the
 /// traffic, measured times are divided by a factor. Ops of the kinds `except` stay as they are, and
 /// so do their weights, gradients and optimizer state, and the tensors that they write; so do
-/// update ops.
+/// update ops. A kind that multiplies matrices, too, such as Conv2dBatchNormReLU, is excepted by a
+/// word for that, or by a pattern, alone.
 ///   fp16, bf16: weights are a half copy, which the op holds and each step casts anew, and a 32-bit
 ///     copy, the master weights, which the update op changes and holds (the op itself, if nothing
 ///     updates it, or if forward ops hold the optimizer's state, too); gradients of weights take
@@ -184,7 +185,11 @@ class MixedPrecision final : public Transform {
   /// that update their weights alone; with master weights all updates.
   IdVector<OpId, bool> what_stays(const OpGraph& graph,
                                   const IdVector<OpId, std::vector<OpId>>& updates) const {
-    const std::vector<bool> excepted = except_.of_kinds(graph);
+    const std::vector<bool> computes = compute_bound_kinds().of_kinds(graph);
+    const KindWords of_products = except_.patterns_and(compute_bound_kinds());
+    std::vector<bool> excepted = except_.of_kinds(graph);
+    for (std::size_t kind = 0; kind < excepted.size(); ++kind)
+      if (computes[kind]) excepted[kind] = of_products.describe(graph.kinds()[kind]);
     IdVector<OpId, bool> stays;
     std::set<OpId> of_others;
     for (const OpId v : graph.ops()) {

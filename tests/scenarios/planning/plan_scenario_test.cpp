@@ -85,6 +85,7 @@ TEST_SUITE("plan scenario") {
          .zero = 2},
         {.data = 8, .pipeline = 2, .chunks = 2, .micro_batch = 1, .recompute = Recomputing::off},
         {.tensor = 4, .data = 4, .micro_batch = 2, .sequence = true},
+        {.tensor = 4, .data = 4, .micro_batch = 2, .sequence = true, .overlap = true},
         {.tensor = 2, .context = 2, .data = 4, .micro_batch = 2, .zero = 1},
         {.data = 16, .micro_batch = 1, .recompute = Recomputing::off, .zero = 3, .group = 8},
         {.tensor = 2,

@@ -107,6 +107,7 @@ TEST_SUITE("plan search") {
                         .context = {1, 2},
                         .chunks = {1, 2},
                         .sequence = {false, true},
+                        .overlap = {false, true},
                         .recompute = {Recomputing::off, Recomputing::selective},
                         .schedule = {"1f1b_flush", "gpipe"},
                         .zero = {0, 3},

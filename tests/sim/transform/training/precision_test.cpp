@@ -243,6 +243,21 @@ TEST_SUITE("precision") {
     CHECK(apply("precision", graph, {{"except", "conv"}}).graph.compute(v, 0) == 60ns);
   }
 
+  TEST_CASE("a convolution with its norm is a convolution; a word for it or a pattern excepts it") {
+    OpGraphBuilder b;
+    for (const char* kind : {"Conv2dBatchNormReLU", "BatchNorm2d"})
+      b.add_kernel(b.add_op({.name = kind, .kind = kind}), {.flops = 100, .traffic = 80_B});
+    const OpGraph graph = std::move(b).build();
+    const OpGraph half = apply("precision", graph, {{"to", "fp16"}}).graph;
+    CHECK(work(half, "Conv2dBatchNormReLU").traffic == 40_B);
+    CHECK(work(half, "Conv2dBatchNormReLU").precision == Precision::fp16);
+    CHECK(work(half, "BatchNorm2d").traffic == 80_B);
+    for (const char* word : {"conv", "*norm*"}) {
+      const OpGraph whole = apply("precision", graph, {{"to", "fp16"}, {"except", word}}).graph;
+      CHECK(work(whole, "Conv2dBatchNormReLU").traffic == 80_B);
+    }
+  }
+
   // f holds 40 B of weights and 80 B of Adam's, as its gradient of 40 B tells: the half copy is 20
   // B.
   TEST_CASE("weights and optimizer state in one: the weights are as large as their gradient") {

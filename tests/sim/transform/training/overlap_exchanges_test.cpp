@@ -1,0 +1,103 @@
+#include <doctest/doctest.h>
+
+#include "sim/engine/simulation.h"
+#include "tests/sim/transform/transforms.h"
+
+using namespace baechi;
+using namespace baechi::testing;
+
+namespace {
+
+struct Chain {
+  Duration product{};
+  bool multiplies = true;
+  std::uint32_t sharing = 1;
+  CollectiveKind before = CollectiveKind::all_gather;
+};
+
+/// x (10 ns) -> gather (400 B of 4 ranks) -> p -> scatter (400 B of 4 ranks) -> y (10 ns).
+OpGraph chain(const Chain& chain) {
+  OpGraphBuilder b;
+  const OpId x = b.add_op({.name = "x", .compute = 10ns}), g = b.add_op({.name = "gather"}),
+             p = b.add_op({.name = "p", .compute = chain.product}),
+             s = b.add_op({.name = "scatter"}), y = b.add_op({.name = "y", .compute = 10ns});
+  if (chain.multiplies)
+    b.add_kernel(p, {.flops = 1000, .matrix = {.kind = MatrixKind::product, .count = 1}});
+  const std::vector<OpId> ops{x, g, p, s, y};
+  for (std::size_t i = 0; i + 1 < ops.size(); ++i)
+    b.add_edge(b.add_tensor(ops[i], 100_B), ops[i + 1]);
+  b.add_collective({.kind = chain.before, .bytes = 400_B, .ranks = 4, .sharing = chain.sharing},
+                   {{g}});
+  b.add_collective({.kind = CollectiveKind::reduce_scatter,
+                    .bytes = 400_B,
+                    .ranks = 4,
+                    .sharing = chain.sharing},
+                   {{s}});
+  return std::move(b).build();
+}
+
+/// 1 B takes 1 ns, so that a ring gathers 400 B of 4 ranks in 300 ns.
+Duration makespan(const OpGraph& graph) {
+  const Cluster cluster = gpus(1);
+  const ProfiledCosts costs(graph, cluster);
+  Placement placement;
+  placement.device.assign(graph.num_ops(), gpu0);
+  return simulate({graph, cluster, costs, {}}, placement).makespan;
+}
+
+Duration overlapped(const OpGraph& graph, const Values& values = {}) {
+  return makespan(apply("overlap_exchanges", graph, values).graph);
+}
+
+}  // namespace
+
+TEST_SUITE("overlap_exchanges") {
+  TEST_CASE("a long product hides all but one part in as many as ranks of either exchange") {
+    const OpGraph graph = chain({.product = 1000ns});
+    CHECK(makespan(graph) == 1620ns);  // 10 + 300 + 1000 + 300 + 10
+    // x 10, first quarter of the gather 85, p 1085, last quarter of the scatter 1160, y 1170.
+    CHECK(overlapped(graph) == 1170ns);
+    // In two parts: x 10, half of the gather 160, p 1160, half of the scatter 1310, y 1320.
+    CHECK(overlapped(graph, {{"parts", "2"}}) == 1320ns);
+    CHECK(overlapped(graph, {{"parts", "1"}}) == 1620ns);
+  }
+
+  TEST_CASE("behind a short product the exchanges still take their time, one after the other") {
+    // x 10, then the lane of exchanges is busy for 75 + 225 + 225 + 75 ns, y 620.
+    CHECK(overlapped(chain({.product = 200ns})) == 620ns);
+  }
+
+  TEST_CASE("what is no exchange beside a product stays as it is") {
+    for (const Chain& c :
+         {Chain{.product = 1000ns, .multiplies = false}, Chain{.product = 1000ns, .sharing = 2}}) {
+      const OpGraph graph = chain(c);
+      CHECK(overlapped(graph) == makespan(graph));
+    }
+    // Of an all_reduce (600 ns) nothing is hidden: 10 + 600 + 1000 + 75 + 10.
+    const OpGraph sum = chain({.product = 1000ns, .before = CollectiveKind::all_reduce});
+    CHECK(overlapped(sum) == 1695ns);
+  }
+
+  TEST_CASE("no byte is lost, and an exchange in the backward pass stays there") {
+    OpGraphBuilder b;
+    const OpId f = b.add_op({.name = "f"}), g = b.add_op({.name = "g", .phase = Phase::backward}),
+               p = b.add_op({.name = "p", .phase = Phase::backward}),
+               d = b.add_op({.name = "d", .phase = Phase::backward}),
+               u = b.add_op({.name = "u", .phase = Phase::update});
+    b.set_forward(g, f);
+    b.set_forward(p, f);
+    b.add_kernel(p, {.flops = 1000, .matrix = {.kind = MatrixKind::product, .count = 1}});
+    b.add_edge(b.add_tensor(f, 10_B), g);
+    b.add_edge(b.add_tensor(g, 10_B), p);
+    b.add_edge(b.add_tensor(p, 10_B), d);
+    b.add_control(p, u);
+    b.add_collective({.kind = CollectiveKind::all_gather, .bytes = 101_B, .ranks = 4}, {{g}});
+    const OpGraph made = apply("overlap_exchanges", std::move(b).build()).graph;
+    Bytes sum{};
+    for (const Collective& c : made.collectives()) sum += c.bytes;
+    CHECK(sum == 101_B);
+    const Op& beside = made.op(*made.find("g/beside"));
+    CHECK(beside.phase == Phase::backward);
+    CHECK(beside.forward == *made.find("f"));
+  }
+}
