@@ -36,9 +36,11 @@ std::optional<double> measured_us(const OpWork& kernel, const DeviceModel& model
     case MatrixKind::none:
       break;
     case MatrixKind::product:
-      if (const ProductNumbers& numbers = model.at(kernel.precision).products;
-          numbers.efficiency > 0.0)
+    case MatrixKind::prepared_product:
+      if (ProductNumbers numbers = model.at(kernel.precision).products; numbers.efficiency > 0.0) {
+        if (shape.kind == MatrixKind::prepared_product) numbers.quantise = 0.0;
         return product_us(numbers, rates, shape, traffic);
+      }
       break;
     case MatrixKind::attention:
     case MatrixKind::causal_attention:

@@ -53,10 +53,19 @@ constexpr auto names_of(Precision) {
 }
 
 /// What a kernel that multiplies matrices does.
-enum class MatrixKind : std::uint8_t { none, product, attention, causal_attention };
+/// A prepared product multiplies numbers that other kernels have brought into its format; before a
+/// product the numbers of the left matrix may have to be converted.
+enum class MatrixKind : std::uint8_t {
+  none,
+  product,
+  prepared_product,
+  attention,
+  causal_attention
+};
 constexpr auto names_of(MatrixKind) {
   return std::to_array<Named<MatrixKind>>({{MatrixKind::none, "none"},
                                            {MatrixKind::product, "product"},
+                                           {MatrixKind::prepared_product, "prepared_product"},
                                            {MatrixKind::attention, "attention"},
                                            {MatrixKind::causal_attention, "causal_attention"}});
 }

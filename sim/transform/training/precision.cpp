@@ -42,11 +42,14 @@ struct Speedup {
 ///   fp8, mxfp8, nvfp4: bf16, in which products of layers compute in 8 or 4 bits: ops whose names
 ///     have a part with a number (layer_of). Attention, embeddings and the head stay in 16 bits,
 ///     and so do all bytes: an 8-bit copy of the weights by rows and another by columns take as
-///     many.
+///     many. Products find their numbers converted: a gradient is read and written by rows and by
+///     columns (4 bytes a number); of the inputs half are written so by the op before, a norm, the
+///     others cost as much; what the gradients of weights multiply has been converted already.
 ///   tf32: all bytes stay; only arithmetic is faster.
 /// Tensors of fixed size stay: masks, indices, 32-bit statistics.
 /// Source: Micikevicius et al., "Mixed precision training", ICLR 2018; the factors 3 and 2: Zhu et
-/// al., Daydream, ATC 2020; 8 bits: Micikevicius et al., "FP8 formats for deep learning", 2022.
+/// al., Daydream, ATC 2020; 8 bits: Micikevicius et al., "FP8 formats for deep learning", 2022;
+/// their conversions: NVIDIA Transformer Engine's cast_transpose and LayerNormLinear.
 class MixedPrecision final : public Transform {
  public:
   explicit MixedPrecision(Options& o)
@@ -98,6 +101,8 @@ class MixedPrecision final : public Transform {
       });
       const bool in_layer = !layer_of(graph.name(v)).empty();
       copy.add_kernels(v, made, [&](OpWork work) { return same ? work : changed(work, in_layer); });
+      if (in_layer && !same && in_layers_ != precision_)
+        copy.builder().add_kernel(made, {.traffic = converted(graph, v), .precision = precision_});
       for (const TensorId t : graph.outputs(v)) {
         const Tensor& tensor = graph.tensor(t);
         if (tensor.control) continue;
@@ -151,7 +156,21 @@ class MixedPrecision final : public Transform {
     }
     const bool product = in_layer && work.matrix.kind == MatrixKind::product;
     work.precision = product ? in_layers_ : precision_;
+    if (product && in_layers_ != precision_) work.matrix.kind = MatrixKind::prepared_product;
     return work;
+  }
+
+  /// Bytes moved to bring into the format of its products what `v` reads.
+  static Bytes converted(const OpGraph& graph, OpId v) {
+    const std::int64_t each = graph.op(v).phase == Phase::forward ? 2 : 4;
+    Bytes moved;
+    for (const OpWork& work : graph.kernels(v)) {
+      const bool of_weights = work.matrix.inner == 0;
+      if (work.matrix.kind != MatrixKind::product || of_weights) continue;
+      const MatrixShape shape = work.matrix.filled(work.flops);
+      moved += Bytes{each * shape.count * shape.rows * shape.inner};
+    }
+    return moved;
   }
 
   /// Whether `t` is in 32 bits as its producer stays; a gradient: as the op stays whose output it

@@ -8,7 +8,7 @@ using namespace baechi::testing;
 
 namespace {
 
-struct Chain {
+struct Exchanges {
   Duration product{};
   bool multiplies = true;
   std::uint32_t sharing = 1;
@@ -16,22 +16,22 @@ struct Chain {
 };
 
 /// x (10 ns) -> gather (400 B of 4 ranks) -> p -> scatter (400 B of 4 ranks) -> y (10 ns).
-OpGraph chain(const Chain& chain) {
+OpGraph between_exchanges(const Exchanges& given) {
   OpGraphBuilder b;
   const OpId x = b.add_op({.name = "x", .compute = 10ns}), g = b.add_op({.name = "gather"}),
-             p = b.add_op({.name = "p", .compute = chain.product}),
+             p = b.add_op({.name = "p", .compute = given.product}),
              s = b.add_op({.name = "scatter"}), y = b.add_op({.name = "y", .compute = 10ns});
-  if (chain.multiplies)
+  if (given.multiplies)
     b.add_kernel(p, {.flops = 1000, .matrix = {.kind = MatrixKind::product, .count = 1}});
   const std::vector<OpId> ops{x, g, p, s, y};
   for (std::size_t i = 0; i + 1 < ops.size(); ++i)
     b.add_edge(b.add_tensor(ops[i], 100_B), ops[i + 1]);
-  b.add_collective({.kind = chain.before, .bytes = 400_B, .ranks = 4, .sharing = chain.sharing},
+  b.add_collective({.kind = given.before, .bytes = 400_B, .ranks = 4, .sharing = given.sharing},
                    {{g}});
   b.add_collective({.kind = CollectiveKind::reduce_scatter,
                     .bytes = 400_B,
                     .ranks = 4,
-                    .sharing = chain.sharing},
+                    .sharing = given.sharing},
                    {{s}});
   return std::move(b).build();
 }
@@ -53,7 +53,7 @@ Duration overlapped(const OpGraph& graph, const Values& values = {}) {
 
 TEST_SUITE("overlap_exchanges") {
   TEST_CASE("a long product hides all but one part in as many as ranks of either exchange") {
-    const OpGraph graph = chain({.product = 1000ns});
+    const OpGraph graph = between_exchanges({.product = 1000ns});
     CHECK(makespan(graph) == 1620ns);  // 10 + 300 + 1000 + 300 + 10
     // x 10, first quarter of the gather 85, p 1085, last quarter of the scatter 1160, y 1170.
     CHECK(overlapped(graph) == 1170ns);
@@ -64,17 +64,18 @@ TEST_SUITE("overlap_exchanges") {
 
   TEST_CASE("behind a short product the exchanges still take their time, one after the other") {
     // x 10, then the lane of exchanges is busy for 75 + 225 + 225 + 75 ns, y 620.
-    CHECK(overlapped(chain({.product = 200ns})) == 620ns);
+    CHECK(overlapped(between_exchanges({.product = 200ns})) == 620ns);
   }
 
   TEST_CASE("what is no exchange beside a product stays as it is") {
-    for (const Chain& c :
-         {Chain{.product = 1000ns, .multiplies = false}, Chain{.product = 1000ns, .sharing = 2}}) {
-      const OpGraph graph = chain(c);
+    for (const Exchanges& c : {Exchanges{.product = 1000ns, .multiplies = false},
+                               Exchanges{.product = 1000ns, .sharing = 2}}) {
+      const OpGraph graph = between_exchanges(c);
       CHECK(overlapped(graph) == makespan(graph));
     }
     // Of an all_reduce (600 ns) nothing is hidden: 10 + 600 + 1000 + 75 + 10.
-    const OpGraph sum = chain({.product = 1000ns, .before = CollectiveKind::all_reduce});
+    const OpGraph sum =
+        between_exchanges({.product = 1000ns, .before = CollectiveKind::all_reduce});
     CHECK(overlapped(sum) == 1695ns);
   }
 
