@@ -51,8 +51,11 @@ constexpr std::array<KnownModel, 21> known_models{{
     {"internlm-7b", "llama:size=7b,vocabulary=103168", ""},
     {"internlm-20b",
      "llama:layers=60,hidden=5120,heads=40,key_value_heads=40,inner=13824,vocabulary=103168", ""},
-    {"gpt3-5b", "gpt:layers=24,hidden=4096,heads=32,vocabulary=51200", ""},
-    {"gpt3-175b", "gpt:layers=96,hidden=12288,heads=96,vocabulary=51200,tied=false,dropout=false", ""},
+    {"gpt3-5b", "gpt:layers=24,hidden=4096,heads=32,vocabulary=51200,fused_attention=true", ""},
+    {"gpt3-175b",
+     "gpt:layers=96,hidden=12288,heads=96,vocabulary=51200,tied=false,dropout=false,"
+     "fused_attention=true",
+     ""},
     {"deepseek", "", "latent attention is not modelled"},
     {"qwen3_30b_a3b", "moe:size=qwen3-30b", ""},
     {"qwen3_235b_a22b", "moe:size=qwen3-235b", ""},

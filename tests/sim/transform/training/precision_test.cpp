@@ -72,10 +72,26 @@ TEST_SUITE("precision") {
       CHECK(kernels[0].precision == narrow);
       CHECK(kernels[1].precision == Precision::bf16);
       CHECK(kernels[2].precision == Precision::bf16);
+      // 1000 / (2 x 5 x 10) = 10 rows of 10 numbers are converted, 2 bytes each.
+      CHECK(kernels[0].matrix.kind == MatrixKind::prepared_product);
+      REQUIRE(kernels.size() == 4);
+      CHECK(kernels[3] == OpWork{.traffic = 200_B, .precision = Precision::bf16});
       CHECK(work(made, "head").precision == Precision::bf16);
       CHECK(written(made, "h_0/mlp") == 30_B);
       CHECK(op(made, "h_0/mlp").persistent == 60_B);  // nothing updates it: 20 and the master 40
     }
+  }
+
+  TEST_CASE("8 bits: a gradient is converted by rows and by columns, once for its two products") {
+    OpGraphBuilder b;
+    const OpId layer = b.add_op({.name = "h_0/mlp_grad", .phase = Phase::backward});
+    b.add_kernel(layer, {.flops = 1000, .matrix = {MatrixKind::product, 1, 0, 5, 10}});
+    b.add_kernel(layer, {.flops = 1000, .matrix = {MatrixKind::product, 1, 5, 10, 0}});
+    const OpGraph made = apply("precision", std::move(b).build(), {{"to", "fp8"}}).graph;
+    const auto kernels = made.kernels(OpId{0});
+    REQUIRE(kernels.size() == 3);
+    CHECK(kernels[1].matrix.kind == MatrixKind::prepared_product);
+    CHECK(kernels[2].traffic == 400_B);  // 10 rows of 10 numbers, 4 bytes each
   }
 
   TEST_CASE("fp16: half of activations and gradients, a half copy of weights and its cast") {
