@@ -82,6 +82,7 @@ const std::vector<std::string>& transforms_here() {
       "data_parallel: {replicas: 2, mode: zero2}",
       "data_parallel: {replicas: 2, mode: zero3}",
       "data_parallel: {replicas: 2, simulate: all}",
+      "overlap_exchanges",
       "send_after_pass",
       "accumulate",
       "as_sends",

@@ -73,7 +73,7 @@ TEST_SUITE("overlap_exchanges") {
       const OpGraph graph = between_exchanges(c);
       CHECK(overlapped(graph) == makespan(graph));
     }
-    // Of an all_reduce (600 ns) nothing is hidden: 10 + 600 + 1000 + 75 + 10.
+    // An all_reduce (600 ns) stays whole: 10 + 600 + 1000 + 75 + 10.
     const OpGraph sum =
         between_exchanges({.product = 1000ns, .before = CollectiveKind::all_reduce});
     CHECK(overlapped(sum) == 1695ns);
