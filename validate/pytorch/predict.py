@@ -187,7 +187,16 @@ class Predictor:
             op = ops[edge["from"]]
             if found[edge["from"]] is None and op.get("kind") == "input":
                 found[edge["from"]] = found[edge["to"]]
-        return {name: last if device is None else device for name, device in found.items()}
+        found = {name: last if device is None else device for name, device in found.items()}
+        # Autograd adds up the gradients of a tensor with several readers where these are: a stage sends their sum.
+        operands = {}
+        for edge in trace["edges"]:
+            operands.setdefault(edge["to"], set()).add(edge["from"])
+        for op in trace["ops"]:
+            devices = {found[name] for name in operands.get(op["name"], ())}
+            if op.get("kind") == "add" and op["phase"] == "backward" and len(devices) == 1:
+                found[op["name"]] = devices.pop()
+        return found
 
     def place(self, case):
         """The chunks that a placer makes, where a device has room for 0.55 of the step, or, if none fits, for 0.7 or 0.85."""
