@@ -31,9 +31,9 @@ Bytes framework_workspace(Framework framework, const DeviceModel& gpu) {
 
 /// Source: Megatron-LM, megatron/training/arguments.py: bf16 sets
 /// accumulate_allreduce_grads_in_fp32. DeepSpeed, runtime/bf16_optimizer.py: gradients in 32 bits.
+/// FSDP, as Composer's `DEFAULT` and torchtitan's configuration have it: reduce_dtype is float32.
 bool adds_in_32_bits(Framework framework, std::string_view precision) {
-  return (framework == Framework::megatron || framework == Framework::deepspeed) &&
-         precision != "fp16" && precision != "amp";
+  return framework != Framework::none && precision != "fp16" && precision != "amp";
 }
 
 }  // namespace baechi

@@ -33,23 +33,32 @@ struct PassTimes {
   }
 };
 
+/// The ops of one micro-batch on their stages.
+struct PlacedOps {
+  const OpGraph& graph;
+  const IdVector<OpId, DeviceId>& device;
+  const Cluster& cluster;
+  std::int64_t micro_batches = 1;
+  bool plain = false;
+};
+
 /// Whether the all_gather `v` of a pass may run ahead of the pass.
-bool runs_ahead(const ParallelStep& step, OpId v) {
-  const OpGraph& graph = step.graph();
+bool runs_ahead(const PlacedOps& placed, OpId v) {
+  const OpGraph& graph = placed.graph;
   return graph.op(v).phase != Phase::update &&
          std::ranges::none_of(graph.predecessors(v), [&](OpId u) {
-           return graph.op(u).phase == graph.op(v).phase && step.device()[u] == step.device()[v];
+           return graph.op(u).phase == graph.op(v).phase && placed.device[u] == placed.device[v];
          });
 }
 
 /// The stages in their order.
-std::map<DeviceId, PassTimes> times_of(const ParallelStep& step, IdVector<OpId, Duration> times) {
-  const OpGraph& graph = step.graph();
+std::map<DeviceId, PassTimes> times_of(const PlacedOps& placed, IdVector<OpId, Duration> times) {
+  const auto& [graph, device, cluster, micro_batches, plain] = placed;
   std::map<DeviceId, PassTimes> stages;
   for (const Collective& c : graph.collectives()) {
-    const DeviceId d = step.device()[c.first];
-    const Duration time = step.cluster().collectives().time(c, std::array{d}, step.cluster());
-    if (c.kind != CollectiveKind::all_gather || !runs_ahead(step, c.first))
+    const DeviceId d = device[c.first];
+    const Duration time = cluster.collectives().time(c, std::array{d}, cluster);
+    if (c.kind != CollectiveKind::all_gather || !runs_ahead(placed, c.first))
       times[c.first] = time;
     else
       stages[d].ahead[graph.lane(c.first)][static_cast<std::size_t>(graph.op(c.first).phase)] +=
@@ -61,7 +70,7 @@ std::map<DeviceId, PassTimes> times_of(const ParallelStep& step, IdVector<OpId, 
     Duration start{}, since_backward{};
     for (const EdgeId e : graph.in_edges(v)) {
       const OpId src = graph.edge(e).src;
-      if (step.device()[src] != step.device()[v]) continue;
+      if (device[src] != device[v]) continue;
       if (graph.op(src).phase == op.phase) start = std::max(start, end[src]);
       since_backward = std::max(since_backward, last[src]);
     }
@@ -69,9 +78,9 @@ std::map<DeviceId, PassTimes> times_of(const ParallelStep& step, IdVector<OpId, 
     const auto of = static_cast<std::size_t>(op.phase);
     const bool sends = std::ranges::any_of(graph.out_edges(v), [&](EdgeId e) {
       const OpId reader = graph.edge(e).dst;
-      return graph.op(reader).phase == op.phase && step.device()[reader] != step.device()[v];
+      return graph.op(reader).phase == op.phase && device[reader] != device[v];
     });
-    PassTimes& stage = stages[step.device()[v]];
+    PassTimes& stage = stages[device[v]];
     if (sends) stage.sent[of] = std::min(stage.sent[of].value_or(end[v]), end[v]);
     stage.path[of] = std::max(stage.path[of], end[v]);
     stage.lanes[op.lane][of] += times[v];
@@ -80,6 +89,26 @@ std::map<DeviceId, PassTimes> times_of(const ParallelStep& step, IdVector<OpId, 
     stage.last = std::max(stage.last, last[v]);
   }
   return stages;
+}
+
+Duration least(const PlacedOps& placed, IdVector<OpId, Duration> times) {
+  Duration forward{}, tail{}, least{};
+  const std::int64_t micro_batches = placed.micro_batches;
+  for (const auto& [device, stage] : times_of(placed, std::move(times))) {
+    for (auto [lane, sums] : stage.lanes) {
+      const auto ahead = stage.ahead.find(lane);
+      for (std::size_t i = 0; ahead != stage.ahead.end() && i < sums.size(); ++i)
+        sums[i] += ahead->second[i];
+      least = std::max(least, micro_batches * (sums[0] + sums[1]) + sums[2]);
+    }
+    if (!placed.plain) continue;
+    const Duration f = stage.pass(Phase::forward), b = stage.pass(Phase::backward);
+    // From the start of the stage's last backward pass: its own end, or that of the stages before.
+    tail = std::max(stage.end(), stage.sent[std::size_t{1}].value_or(Duration{}) + tail);
+    least = std::max(least, forward + micro_batches * f + (micro_batches - 1) * b + tail);
+    forward += stage.sent[std::size_t{0}].value_or(f);
+  }
+  return least;
 }
 
 /// Bytes of a stage: persistent ones, and those that a micro-batch keeps from its forward to its
@@ -145,23 +174,26 @@ Bytes least_memory(const OpGraph& rank, const TrainingJob& job, const ParallelPl
 }
 
 Duration least_step(const ParallelStep& step, const DeviceModel& gpu) {
-  Duration forward{}, tail{}, least{};
-  for (const auto& [device, stage] : times_of(step, step.times(gpu))) {
-    for (auto [lane, sums] : stage.lanes) {
-      const auto ahead = stage.ahead.find(lane);
-      for (std::size_t i = 0; ahead != stage.ahead.end() && i < sums.size(); ++i)
-        sums[i] += ahead->second[i];
-      least = std::max(least, step.micro_batches() * (sums[0] + sums[1]) + sums[2]);
-    }
-    if (!step.plain()) continue;
-    const Duration f = stage.pass(Phase::forward), b = stage.pass(Phase::backward);
-    // From the start of the stage's last backward pass: its own end, or that of the stages before.
-    tail = std::max(stage.end(), stage.sent[std::size_t{1}].value_or(Duration{}) + tail);
-    least =
-        std::max(least, forward + step.micro_batches() * f + (step.micro_batches() - 1) * b + tail);
-    forward += stage.sent[std::size_t{0}].value_or(f);
-  }
-  return least;
+  return least({.graph = step.graph(),
+                .device = step.device(),
+                .cluster = step.cluster(),
+                .micro_batches = step.micro_batches(),
+                .plain = step.plain()},
+               step.times(gpu));
+}
+
+Duration early_least_step(const OpGraph& rank, const TrainingJob& job, const ParallelPlan& plan,
+                          const Cluster& cluster, const DeviceModel& gpu) {
+  IdVector<OpId, Duration> times = roofline_times(rank, gpu);
+  for (const OpId v : rank.ops())
+    if (rank.op(v).phase == Phase::update) times[v] = {};  // ZeRO divides it
+  const auto device = devices_of_stages(rank, plan, devices_of_a_node(cluster));
+  return least({.graph = rank,
+                .device = device,
+                .cluster = cluster,
+                .micro_batches = plan.micro_batches(job.batch),
+                .plain = can_plan(plan.passes())},
+               std::move(times));
 }
 
 }  // namespace baechi

@@ -87,9 +87,8 @@ std::string ParallelPlan::mistake(std::int64_t batch) const {
     return fmt::format("a batch of {} cannot be divided among {} replicas in parts of {}", batch,
                        data, micro_batch);
   if (chunks > 1 && pipeline == 1) return "one stage has nothing to interleave: drop its chunks";
-  if (chunks > 1 && count % pipeline != 0)
-    return fmt::format("interleaved stages need micro-batches in multiples of {}, not {}", pipeline,
-                       count);
+  if (chunks > 1 && count < pipeline)
+    return fmt::format("{} interleaved stages need as many micro-batches, not {}", pipeline, count);
   if (sequence && tensor == 1) return "tokens are shared by ranks of tensor parallelism: 1 is none";
   if (overlap && !sequence)
     return "exchanges are beside products only where ranks share the tokens between these";

@@ -3,8 +3,9 @@
 #include <oneapi/tbb/parallel_for.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
-#include <numeric>
+#include <set>
 
 #include "sim/error.h"
 #include "traces/generator.h"
@@ -32,7 +33,12 @@ class RankGraphs {
 struct Candidate {
   std::size_t index = 0;  // in the order of the space
   bool fits = false;
-  Duration least{};
+  Duration least{};    // early_least_step(), or
+  bool built = false;  // least_step()
+
+  friend bool operator<(const Candidate& a, const Candidate& b) {
+    return std::pair{a.least, a.index} < std::pair{b.least, b.index};
+  }
 };
 
 std::vector<Candidate> candidates_of(const TrainingJob& job, const std::vector<ParallelPlan>& plans,
@@ -44,10 +50,41 @@ std::vector<Candidate> candidates_of(const TrainingJob& job, const std::vector<P
     candidates[i] = {
         .index = i, .fits = least_memory(rank, job, plans[i]) <= cluster.device(DeviceId{}).memory};
     if (candidates[i].fits)
-      candidates[i].least = least_step(ParallelStep(rank, job, plans[i], cluster), *machines.gpu);
+      candidates[i].least = early_least_step(rank, job, plans[i], cluster, *machines.gpu);
   });
   return candidates;
 }
+
+/// Candidates by least_step(), ties by the order of the space. A step is built only when few
+/// candidates have a lower early bound: most steps never are.
+class Queue {
+ public:
+  using Least = std::function<Duration(std::size_t index)>;
+  Queue(const std::vector<Candidate>& candidates, Least least_step)
+      : waiting_(candidates.begin(), candidates.end()), least_step_(std::move(least_step)) {}
+
+  std::size_t size() const { return waiting_.size(); }
+  /// The next ones, at most `count`; none if all are `beaten`.
+  std::vector<Candidate> next(std::size_t count, const std::function<bool(Duration)>& beaten) {
+    while (!waiting_.empty() && !beaten(waiting_.begin()->least)) {
+      const auto end =
+          std::ranges::next(waiting_.begin(), static_cast<std::ptrdiff_t>(count), waiting_.end());
+      std::vector<Candidate> first(waiting_.begin(), end);
+      waiting_.erase(waiting_.begin(), end);
+      if (std::ranges::all_of(first, &Candidate::built)) return first;
+      tbb::parallel_for(std::size_t{0}, first.size(), [&](std::size_t i) {
+        if (!first[i].built) first[i].least = least_step_(first[i].index);
+        first[i].built = true;
+      });
+      waiting_.insert(first.begin(), first.end());
+    }
+    return {};
+  }
+
+ private:
+  std::set<Candidate> waiting_;
+  Least least_step_;
+};
 
 /// Keeps the `most` fastest, ties by the order of the space.
 class Fastest {
@@ -172,30 +209,28 @@ PlanAnswer fastest_plans(const TrainingJob& job, const PlanSpace& space, const M
   PlanAnswer answer{.fastest = {}, .considered = plans.size()};
   answer.too_large = std::erase_if(candidates, [](const Candidate& c) { return !c.fits; });
   done = answer.too_large;
-  std::ranges::sort(candidates, {}, [](const Candidate& c) { return std::pair{c.least, c.index}; });
+  const auto step_of = [&](std::size_t index) {
+    return ParallelStep(graphs.of(plans[index]), job, plans[index], machines.cluster);
+  };
+  Queue queue(candidates,
+              [&](std::size_t index) { return least_step(step_of(index), *machines.gpu); });
   Fastest fastest(most);
+  const auto beaten = [&](Duration least) { return fastest.beaten(least); };
   std::vector<pipeline::PipelineResult> results(at_once);
-  for (std::size_t begin = 0; begin < candidates.size(); begin += at_once) {
-    if (fastest.beaten(candidates[begin].least)) {
-      answer.slower = candidates.size() - begin;
-      break;
-    }
-    const std::size_t count = std::min(at_once, candidates.size() - begin);
-    tbb::parallel_for(std::size_t{0}, count, [&](std::size_t i) {
-      const ParallelPlan& plan = plans[candidates[begin + i].index];
-      results[i] =
-          ParallelStep(graphs.of(plan), job, plan, machines.cluster).simulated(*machines.gpu, true);
+  for (auto next = queue.next(at_once, beaten); !next.empty(); next = queue.next(at_once, beaten)) {
+    tbb::parallel_for(std::size_t{0}, next.size(), [&](std::size_t i) {
+      results[i] = step_of(next[i].index).simulated(*machines.gpu, true);
     });
-    for (std::size_t i = 0; i < count; ++i) {
-      const std::size_t index = candidates[begin + i].index;
+    for (std::size_t i = 0; i < next.size(); ++i) {
       ++answer.simulated;
       if (results[i].oom)
         ++answer.out_of_memory;
       else
-        fastest.add(index, made(plans[index], std::move(results[i])));
+        fastest.add(next[i].index, made(plans[next[i].index], std::move(results[i])));
     }
-    done += count;
+    done += next.size();
   }
+  answer.slower = queue.size();
   done = plans.size();
   answer.fastest = fastest.all();
   return answer;

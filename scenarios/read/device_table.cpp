@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <ranges>
 
 #include "scenarios/read/sections.h"
 #include "scenarios/read/tree.h"
@@ -149,6 +150,7 @@ void read_attention(const Value& section, DeviceModel& model, Options& o) {
 DeviceModel read_device_kind(Options& o) {
   using namespace std::chrono_literals;
   DeviceModel model;
+  o.get("base", "", "another kind, above or built in, that has what this one leaves out");
   if (const Value* peak = o.raw("peak",
                                 "arithmetic of the units that the kernels use; or by number "
                                 "format, {fp32: 15.7 TFLOP/s, fp16: 125 TFLOP/s}"))
@@ -228,6 +230,42 @@ void read_kinds(const Value& section, const std::string& owner,
   }
 }
 
+/// The section of a device with what it leaves out as its base has it. Without words of its own on
+/// what it was fitted to, it says what it has of the base.
+Value with_base(const std::string& name, Value device,
+                const std::map<std::string, Value>& earlier) {
+  const Value* base_name = find(device, "base");
+  if (base_name == nullptr) return device;
+  const auto base = earlier.find(base_name->text);
+  if (base == earlier.end())
+    throw InputError(fmt::format("{}kinds.devices.{}.base: '{}' is not one of {}",
+                                 at(base_name->where), name, base_name->text,
+                                 fmt::join(std::views::keys(earlier), ", ")));
+  std::vector<std::string> own;
+  for (const auto& [key, value] : device.children)
+    if (key != "base" && key != "source" && key != "fitted") own.push_back(key);
+  if (find(device, "fitted") == nullptr)
+    device.children.emplace_back(
+        "fitted",
+        Value{.text = fmt::format("as {}, but for: {}", base->first, fmt::join(own, ", ")),
+              .where = device.where});
+  for (const auto& [key, value] : base->second.children)
+    if (find(device, key) == nullptr) device.children.emplace_back(key, value);
+  return device;
+}
+
+/// The devices of a section, each with what its base has; `sections` gets them, too.
+Value with_bases(const Value& devices, std::map<std::string, Value>& sections, Mistakes& mistakes) {
+  if (!is_mapping(devices)) return devices;
+  Value whole{.text = devices.text, .where = devices.where};
+  for (const auto& [name, device] : devices.children)
+    mistakes.attempt([&, &label = name, &entry = device] {
+      sections[label] = with_base(label, entry, sections);
+      whole.children.emplace_back(label, sections[label]);
+    });
+  return whole;
+}
+
 /// Each entry of `section` as it is.
 void read_sections(const Value& section, const std::string& owner, Mistakes& mistakes,
                    std::map<std::string, SectionModel>& into) {
@@ -260,12 +298,13 @@ void DeviceTable::add(const Value& section, Mistakes& mistakes) {
       if (key.starts_with("x-")) o.raw(key, "");
     mistakes.attempt([&] { o.finish(); });
     if (new_devices != nullptr)
-      read_kinds<DeviceModel>(
-          *new_devices, "kinds.devices", {"peak", "bandwidth", "memory"}, read_device_kind,
-          mistakes, [&](const std::string& name, DeviceModel model) {
-            model.name = name;
-            devices[name] = std::make_shared<const DeviceModel>(std::move(model));
-          });
+      read_kinds<DeviceModel>(with_bases(*new_devices, device_sections, mistakes), "kinds.devices",
+                              {"peak", "bandwidth", "memory"}, read_device_kind, mistakes,
+                              [&](const std::string& name, DeviceModel model) {
+                                model.name = name;
+                                devices[name] =
+                                    std::make_shared<const DeviceModel>(std::move(model));
+                              });
     if (new_links != nullptr)
       read_kinds<LinkModel>(
           *new_links, "kinds.links", {"bandwidth"}, read_link_kind, mistakes,

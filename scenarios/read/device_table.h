@@ -27,6 +27,8 @@ struct DeviceTable {
   std::map<std::string, std::shared_ptr<const DeviceModel>> devices;
   std::map<std::string, LinkModel> links;
   std::map<std::string, SectionModel> nodes, collectives;
+  /// The devices as they were written, with what each has of its `base`.
+  std::map<std::string, Options::Value> device_sections{};
 
   /// Adds the kinds in `section`, {devices: {NAME: {...}}, links: {NAME: {...}}, nodes,
   /// collectives}; they replace kinds of the same name.

@@ -46,10 +46,11 @@ std::vector<SectionKeys> section_keys() {
   std::vector<SectionKeys> all = cluster_section_keys();
   all.push_back(
       {"kinds.devices",
-       "entries NAME: {...}; an op of known work takes launch + the longer of flops / (peak x "
-       "efficiency) and traffic / (bandwidth x bandwidth_efficiency)",
+       "entries NAME: {...}, with a base, or with peak, bandwidth and memory; an op of known work "
+       "takes launch + the longer of flops / (peak x efficiency) and traffic / (bandwidth x "
+       "bandwidth_efficiency)",
        device_kind_options(),
-       {"peak", "bandwidth", "memory"}});
+       {}});
   all.push_back({"kinds.links", "entries NAME: {...}", link_kind_options(), {"bandwidth"}});
   all.push_back(calibration_section_keys());
   std::ranges::move(engine_section_keys(), std::back_inserter(all));

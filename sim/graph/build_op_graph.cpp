@@ -135,7 +135,7 @@ void OpGraphBuilder::make_groups(OpGraph& g, const IdVector<OpId, OpId>& new_id)
   IdVector<OpId, GroupId> group(ops_.size(), no_group);
   for (const OpId v : label.ids())
     if (label[v] != none) group[v] = static_cast<GroupId>(sets.find_set(label[v]) + 1);
-  g.set_groups(group, names);
+  g = std::move(g).with_groups(group, names);
 }
 
 namespace {

@@ -59,36 +59,29 @@ std::optional<Duration> OpGraph::compute(OpId v, std::size_t kind) const {
   return time < Duration::zero() ? std::nullopt : std::optional(time);
 }
 
-OpGraph OpGraph::with_times(std::string_view kind, const IdVector<OpId, Duration>& compute) const {
+OpGraph OpGraph::with_times(std::string_view kind, const IdVector<OpId, Duration>& compute) && {
   BAECHI_CHECK(compute.size() == num_ops(), "one time per op");
-  OpGraph g = *this;
   const auto known = std::ranges::find(device_kinds_, kind);
   const auto k = static_cast<std::size_t>(known - device_kinds_.begin());
   if (known == device_kinds_.end()) {
-    g.device_kinds_.emplace_back(kind);
-    if (k > 0) g.compute_.push_back(compute);
+    device_kinds_.emplace_back(kind);
+    if (k > 0) compute_.push_back(compute);
   } else if (k > 0) {
-    g.compute_[k - 1] = compute;
+    compute_[k - 1] = compute;
   }
   if (k == 0) {
-    for (const OpId v : ops()) g.ops_[v].compute = compute[v];
+    for (const OpId v : ops()) ops_[v].compute = compute[v];
   }
-  return g;
-}
-
-OpGraph OpGraph::with_groups(const IdVector<OpId, GroupId>& group,
-                             std::span<const std::string> names) const {
-  BAECHI_CHECK(group.size() == num_ops(), "one group per op");
-  OpGraph g = *this;
-  g.set_groups(group, names);
-  return g;
+  return std::move(*this);
 }
 
 OpGraph OpGraph::without_groups() const {
   return with_groups(IdVector<OpId, GroupId>(num_ops(), no_group), {});
 }
 
-void OpGraph::set_groups(const IdVector<OpId, GroupId>& group, std::span<const std::string> names) {
+OpGraph OpGraph::with_groups(const IdVector<OpId, GroupId>& group,
+                             std::span<const std::string> names) && {
+  BAECHI_CHECK(group.size() == num_ops(), "one group per op");
   group_names_.clear();
   members_.clear();
   std::unordered_set<std::string> taken;
@@ -113,17 +106,17 @@ void OpGraph::set_groups(const IdVector<OpId, GroupId>& group, std::span<const s
   members_begin_.assign(group_names_.size() + 1, 0);
   for (const OpId v : members_) ++members_begin_[key(v) + 1];
   std::partial_sum(members_begin_.begin(), members_begin_.end(), members_begin_.begin());
+  return std::move(*this);
 }
 
-OpGraph OpGraph::with_free_controls() const {
-  OpGraph g = *this;
-  g.free_controls_ = true;
-  for (Tensor& t : g.tensors_)
+OpGraph OpGraph::with_free_controls() && {
+  free_controls_ = true;
+  for (Tensor& t : tensors_)
     if (t.control) t.size = Bytes{};
-  if (g.transfers_.empty()) g.transfers_.assign(num_tensors(), not_given);
+  if (transfers_.empty()) transfers_.assign(num_tensors(), not_given);
   for (const TensorId t : tensors())
-    if (tensors_[t].control) g.transfers_[t] = Duration::zero();
-  return g;
+    if (tensors_[t].control) transfers_[t] = Duration::zero();
+  return std::move(*this);
 }
 
 OpGraph OpGraph::with_transfers(IdVector<TensorId, Duration> transfer) const {

@@ -227,16 +227,23 @@ class OpGraph {
 
   /// The same graph with the times `compute` [num_ops] on devices of `kind`; they replace any times
   /// for `kind`. In a graph without device kinds they replace the one time per op.
-  OpGraph with_times(std::string_view kind, const IdVector<OpId, Duration>& compute) const;
+  OpGraph with_times(std::string_view kind, const IdVector<OpId, Duration>& compute) &&;
+  OpGraph with_times(std::string_view kind, const IdVector<OpId, Duration>& compute) const& {
+    return OpGraph(*this).with_times(kind, compute);
+  }
   /// The same graph with other groups; op ids are kept. `group` [num_ops]: ops with the same value
   /// are a group, unless it is no_group. names[g - 1] is the name of group g. Groups without ops
   /// are dropped, and the others are numbered anew in the order of their first members. If groups
   /// have one name, all but the first get "@2", "@3", ... behind it.
+  OpGraph with_groups(const IdVector<OpId, GroupId>& group, std::span<const std::string> names) &&;
   OpGraph with_groups(const IdVector<OpId, GroupId>& group,
-                      std::span<const std::string> names) const;
+                      std::span<const std::string> names) const& {
+    return OpGraph(*this).with_groups(group, names);
+  }
   OpGraph without_groups() const;
   /// The same graph, ids kept, in which control edges cost nothing: 0 bytes, no time, no channel.
-  OpGraph with_free_controls() const;
+  OpGraph with_free_controls() &&;
+  OpGraph with_free_controls() const& { return OpGraph(*this).with_free_controls(); }
   bool free_controls() const { return free_controls_; }
   /// Whether `t` is a control tensor that reaches all devices at the end of its producer.
   bool instant(TensorId t) const { return free_controls_ && tensors_[t].control; }
@@ -245,8 +252,6 @@ class OpGraph {
 
  private:
   friend class OpGraphBuilder;
-  void set_groups(const IdVector<OpId, GroupId>& group, std::span<const std::string> names);
-
   IdVector<OpId, Op> ops_;
   IdVector<TensorId, Tensor> tensors_;
   IdVector<EdgeId, Edge> edges_;
@@ -288,11 +293,24 @@ struct OpSpec {
   std::string_view module{};  ///< OpGraph::module() explains it
 };
 
+/// Positions of texts in a list.
+struct TextHash {
+  using is_transparent = void;
+  std::size_t operator()(std::string_view text) const {
+    return std::hash<std::string_view>{}(text);
+  }
+};
+using TextIds = std::unordered_map<std::string, std::uint32_t, TextHash, std::equal_to<>>;
+
 /// Builds an OpGraph; every importer, generator and transform uses it. The ids that the builder
 /// returns are valid in the builder only: build() renumbers ops, tensors and edges.
 class OpGraphBuilder {
  public:
   OpId add_op(const OpSpec& op);
+  /// Another op of the kind, phase, lane, module and time of `of`.
+  OpId add_copy(OpId of, std::string_view name, Bytes persistent, Bytes temporary);
+  /// Makes room for as many.
+  void reserve(std::size_t ops, std::size_t tensors, std::size_t edges);
   TensorId add_tensor(OpId producer, Bytes size, bool reference = false);
   /// The same, a reference and of fixed size if `like` is.
   TensorId add_tensor(OpId producer, Bytes size, const Tensor& like);
@@ -322,7 +340,9 @@ class OpGraphBuilder {
   std::size_t num_ops() const { return ops_.size(); }
   std::string_view name(OpId v) const;
   /// The first op that was added with the name `wanted`.
-  std::optional<OpId> find(std::string_view wanted) const;
+  std::optional<OpId> find(std::string_view wanted);
+  /// No two ops have the same name, by the way in which the names are made: build() need not look.
+  void names_are_unique() { unique_names_ = true; }
 
   /// The graph. Ops are renumbered in topological order: of all ready ops, the one that was added
   /// first comes first. The members of a collective come one after the other: it is ready when all
@@ -334,10 +354,11 @@ class OpGraphBuilder {
   OpGraph build(IdVector<OpId, OpId>* renumbered = nullptr) &&;
 
  private:
-  void index_name(OpId v);
-  void check_names() const;
+  void index_names();
+  void check_names();
   void check_sums() const;
   void check_collectives() const;
+  OpId add(std::string_view name, const Op& op);
   LaneKind intern_lane(std::string_view name);
   void set_module(OpId v, std::string_view module);
   /// Per op the first member of its collective, or the op itself; empty without collectives.
@@ -363,8 +384,10 @@ class OpGraphBuilder {
   IdVector<OpId, Op> ops_;
   std::string name_text_;
   std::vector<std::size_t> name_begin_{0};
+  bool unique_names_ = false;
   std::vector<std::uint64_t> name_slots_;  // hash table: 0, or upper half of the hash, id + 1
-  std::vector<OpId> repeated_;             // ops whose name an earlier op has
+  std::size_t indexed_ = 0;                // ops whose names are in the table
+  std::vector<OpId> repeated_;             // of them, those whose name an earlier op has
   IdVector<TensorId, Tensor> tensors_;
   IdVector<TensorId, Duration> transfers_;
   std::vector<std::pair<OpId, OpWork>> kernels_;
@@ -380,8 +403,7 @@ class OpGraphBuilder {
   std::vector<KindTime> kind_times_;
   std::vector<std::string> lanes_{"compute"};
   std::vector<MembersOf> collectives_;
-  std::unordered_map<std::string, std::uint32_t> kind_ids_, label_ids_,
-      module_ids_;  // text -> position
+  TextIds kind_ids_, label_ids_, module_ids_;
 };
 
 }  // namespace baechi

@@ -28,27 +28,53 @@ void ask_for_huge_pages(void* table, std::size_t bytes) {
     madvise(static_cast<char*>(table) + (first - begin), last - first, MADV_HUGEPAGE);
 }
 
-std::uint32_t intern(std::string_view text, std::vector<std::string>& texts,
-                     std::unordered_map<std::string, std::uint32_t>& ids) {
-  const auto [it, fresh] =
-      ids.try_emplace(std::string(text), static_cast<std::uint32_t>(texts.size()));
-  if (fresh) texts.emplace_back(text);
-  return it->second;
+std::uint32_t intern(std::string_view text, std::vector<std::string>& texts, TextIds& ids) {
+  if (const auto it = ids.find(text); it != ids.end()) return it->second;
+  texts.emplace_back(text);
+  return ids.emplace(texts.back(), static_cast<std::uint32_t>(texts.size() - 1)).first->second;
 }
 
 }  // namespace
 
 OpId OpGraphBuilder::add_op(const OpSpec& op) {
-  BAECHI_CHECK(ops_.size() < index(no_op), "more than 2^32 - 1 ops");
-  name_text_ += op.name;
-  name_begin_.push_back(name_text_.size());
-  const OpId v = ops_.push_back({.compute = op.compute,
-                                 .persistent = op.persistent,
-                                 .temporary = op.temporary,
-                                 .kind = intern(op.kind, kinds_, kind_ids_),
-                                 .phase = op.phase,
-                                 .lane = intern_lane(op.lane)});
+  const OpId v = add(op.name, {.compute = op.compute,
+                               .persistent = op.persistent,
+                               .temporary = op.temporary,
+                               .kind = intern(op.kind, kinds_, kind_ids_),
+                               .phase = op.phase,
+                               .lane = intern_lane(op.lane)});
   if (!op.module.empty()) set_module(v, op.module);
+  return v;
+}
+
+OpId OpGraphBuilder::add_copy(OpId of, std::string_view name, Bytes persistent, Bytes temporary) {
+  Op op = ops_[of];
+  op.persistent = persistent;
+  op.temporary = temporary;
+  op.forward = no_op;
+  const OpId v = add(name, op);
+  if (index(of) < module_.size()) {
+    module_.resize(index(v) + 1, 0);
+    module_[index(v)] = module_[index(of)];
+  }
+  return v;
+}
+
+OpId OpGraphBuilder::add(std::string_view name, const Op& op) {
+  BAECHI_CHECK(ops_.size() < index(no_op), "more than 2^32 - 1 ops");
+  name_text_ += name;
+  name_begin_.push_back(name_text_.size());
+  return ops_.push_back(op);
+}
+
+void OpGraphBuilder::reserve(std::size_t ops, std::size_t tensors, std::size_t edges) {
+  ops_.reserve(ops);
+  name_begin_.reserve(ops + 1);
+  tensors_.reserve(tensors);
+  edges_.reserve(edges);
+}
+
+void OpGraphBuilder::index_names() {
   if (2 * ops_.size() > name_slots_.size()) {  // at most half full
     const std::size_t size = std::bit_ceil(std::max<std::size_t>(16, 2 * ops_.size()));
     name_slots_ = {};
@@ -56,30 +82,26 @@ OpId OpGraphBuilder::add_op(const OpSpec& op) {
     ask_for_huge_pages(name_slots_.data(), size * sizeof(name_slots_[0]));
     name_slots_.assign(size, 0);
     repeated_.clear();
-    for (const OpId u : ops_.ids()) index_name(u);
-  } else {
-    index_name(v);
+    indexed_ = 0;
   }
-  return v;
-}
-
-void OpGraphBuilder::index_name(OpId v) {
-  const std::uint64_t hash = std::hash<std::string_view>{}(name(v));
   const std::size_t mask = name_slots_.size() - 1;
-  for (std::size_t i = hash & mask;; i = (i + 1) & mask) {
-    const std::uint64_t slot = name_slots_[i];
-    if (slot == 0) {
+  for (; indexed_ < ops_.size(); ++indexed_) {
+    const auto v = static_cast<OpId>(indexed_);
+    const std::uint64_t hash = std::hash<std::string_view>{}(name(v));
+    std::size_t i = hash & mask;
+    const auto same = [&](std::uint64_t slot) {
+      return (slot & upper_half) == (hash & upper_half) && name(op_in(slot)) == name(v);
+    };
+    while (name_slots_[i] != 0 && !same(name_slots_[i])) i = (i + 1) & mask;
+    if (name_slots_[i] == 0)
       name_slots_[i] = (hash & upper_half) | (index(v) + 1);
-      return;
-    }
-    if ((slot & upper_half) == (hash & upper_half) && name(op_in(slot)) == name(v)) {
+    else
       repeated_.push_back(v);
-      return;
-    }
   }
 }
 
-std::optional<OpId> OpGraphBuilder::find(std::string_view wanted) const {
+std::optional<OpId> OpGraphBuilder::find(std::string_view wanted) {
+  index_names();
   if (name_slots_.empty()) return std::nullopt;
   const std::uint64_t hash = std::hash<std::string_view>{}(wanted);
   const std::size_t mask = name_slots_.size() - 1;
@@ -198,7 +220,11 @@ void OpGraphBuilder::check_collectives() const {
   mistakes.throw_if_any();
 }
 
-void OpGraphBuilder::check_names() const {
+void OpGraphBuilder::check_names() {
+#ifndef BAECHI_CHECKS
+  if (!unique_names_)
+#endif
+    index_names();
   Mistakes mistakes;
   for (const OpId v : repeated_)
     mistakes.add(fmt::format("graph: two ops are named '{}'", name(v)));

@@ -130,7 +130,8 @@ class PassOrder {
 }  // namespace
 
 OpId Copies::add_order(DeviceId device) {
-  builder.add_op({.name = fmt::format("order#{}", copies.size())});
+  // Without the # that the names of copies have.
+  builder.add_op({.name = fmt::format("order {}", copies.size())});
   return copies.push_back({.device = device});
 }
 

@@ -69,6 +69,7 @@ class Unroller {
       serves_.push_back(serves(graph_, v));
     }
     for (const TensorId t : graph_.tensors()) adds_up_.push_back(adds_up(t));
+    c_.builder.names_are_unique();
     stages_ = make_stages(p, placement, entry_);
     chunks_ = chunks_of(p, placement, stages_, entry_);
     if (entry_.splits) split_weights(graph_, chunks_);
@@ -78,6 +79,11 @@ class Unroller {
                              .micro_batches = options.micro_batches,
                              .times = pass_times(p, placement, stages_, chunks_)});
     if (options.recompute && entry_.training) schedule_ = with_recompute(std::move(schedule_));
+    const std::size_t most = options.micro_batches * (options.recompute ? 2 : 1);
+    c_.builder.reserve(most * graph_.num_ops(), most * graph_.num_tensors(),
+                       most * graph_.num_edges());
+    c_.copies.reserve(most * graph_.num_ops());
+    first_copy_.assign(graph_.num_ops(), no_op);
     copy_of_.assign(options.micro_batches, std::vector<OpId>(graph_.num_ops(), no_op));
     again_of_.assign(options.recompute ? options.micro_batches : 0,
                      std::vector<OpId>(graph_.num_ops(), no_op));
@@ -120,6 +126,8 @@ class Unroller {
       const bool updates = pass.kind == PassKind::update;
       if (!updates || !updated || c_.passes.back().pass.chunk == pass.chunk)
         c_.passes.push_back({pass, d});
+      suffix_ =
+          fmt::format("#{}{}", pass.micro_batch, pass.kind == PassKind::recompute ? " again" : "");
       for (const OpId v : members_[static_cast<std::size_t>(pass.kind)][pass.chunk])
         if (runs_on(v, s, d)) copy_op(v, pass);
       if (pass.kind == PassKind::backward && c_.passes.back().all.empty()) add_empty(pass);
@@ -140,16 +148,7 @@ class Unroller {
       if (adds_up_[t] && sums_.contains({t, d})) added += graph_.tensor(t).size;
     if (!again && op.persistent > Bytes{} && held_.emplace(v, d).second)
       persistent = op.persistent + static_cast<int>(spare_versions(d)) * weights_of(op);
-    name_.assign(graph_.name(v));
-    fmt::format_to(std::back_inserter(name_), "#{}{}", pass.micro_batch, again ? " again" : "");
-    const OpId copy = c_.builder.add_op({.name = name_,
-                                         .kind = graph_.kind(v),
-                                         .compute = op.compute,
-                                         .persistent = persistent,
-                                         .temporary = op.temporary + added,
-                                         .phase = op.phase,
-                                         .lane = graph_.lanes()[index(op.lane)],
-                                         .module = graph_.module(v)});
+    const OpId copy = add(v, persistent, op.temporary + added);
     Copy& c = c_.copies[c_.copies.push_back({v, pass.micro_batch, d, c_.passes.size() - 1})];
     for (const TensorId t : graph_.outputs(v)) {
       if (graph_.instant(t)) continue;
@@ -162,6 +161,21 @@ class Unroller {
     }
     (launches_[v] ? in.host : in.all).push_back(copy);
     (again ? again_of_ : copy_of_)[pass.micro_batch][index(v)] = copy;
+  }
+
+  OpId add(OpId v, Bytes persistent, Bytes temporary) {
+    name_.assign(graph_.name(v)).append(suffix_);
+    OpId& first = first_copy_[v];
+    if (first != no_op) return c_.builder.add_copy(first, name_, persistent, temporary);
+    const Op& op = graph_.op(v);
+    return first = c_.builder.add_op({.name = name_,
+                                      .kind = graph_.kind(v),
+                                      .compute = op.compute,
+                                      .persistent = persistent,
+                                      .temporary = temporary,
+                                      .phase = op.phase,
+                                      .lane = graph_.lanes()[index(op.lane)],
+                                      .module = graph_.module(v)});
   }
 
   /// Whether `t` is a gradient of which a device keeps one, that of the first micro-batch since the
@@ -333,7 +347,8 @@ class Unroller {
   const ScheduleEntry& entry_;
   IdVector<OpId, char> launches_, serves_;  // [num_ops]
   IdVector<TensorId, char> adds_up_;        // [num_tensors]
-  std::string name_;                        // of the next copy
+  std::string name_, suffix_;               // of the next copy; of the names of its pass
+  IdVector<OpId, OpId> first_copy_;         // of each op: later ones are made like it
   Stages stages_;
   Chunks chunks_;
   Schedule schedule_;

@@ -49,6 +49,7 @@ class UnrolledCosts final : public CostModel {
     const OpId origin = unrolled_.origin[v];
     return origin == no_op ? Duration{} : costs_.compute(origin, d);
   }
+  bool same_compute(DeviceId a, DeviceId b) const override { return costs_.same_compute(a, b); }
   Duration transfer(TensorId t, DeviceId src, DeviceId dst) const override {
     return costs_.transfer(unrolled_.tensor_origin[t], src, dst);
   }

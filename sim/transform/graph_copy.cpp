@@ -141,8 +141,8 @@ Transformed GraphCopy::built(IdVector<OpId, OpId>* renumbered) && {
   Transformed result{.graph = std::move(builder_).build(&new_id)};
   IdVector<OpId, GroupId> group(result.graph.num_ops(), no_group);
   for (const auto& [made, of] : grouped_) group[new_id[made]] = of;
-  if (!grouped_.empty()) result.graph = result.graph.with_groups(group, group_names_);
-  if (graph_.free_controls()) result.graph = result.graph.with_free_controls();
+  if (!grouped_.empty()) result.graph = std::move(result.graph).with_groups(group, group_names_);
+  if (graph_.free_controls()) result.graph = std::move(result.graph).with_free_controls();
   for (const OpId v : graph_.ops())
     result.stands_for.push_back(copy_[v] == no_op ? no_op : new_id[copy_[v]]);
   if (renumbered != nullptr) *renumbered = std::move(new_id);

@@ -82,6 +82,7 @@ enum class LayerKind : std::uint8_t {
   layer_norm,  ///< gamma, beta
   rms_norm,    ///< gamma
   gelu,
+  squared_relu,
   tanh,
   rotate,
   gated_silu,
@@ -132,6 +133,7 @@ constexpr auto names_of(LayerKind) {
                                           {LayerKind::layer_norm, "LayerNorm"},
                                           {LayerKind::rms_norm, "RMSNorm"},
                                           {LayerKind::gelu, "GELU"},
+                                          {LayerKind::squared_relu, "SquaredReLU"},
                                           {LayerKind::tanh, "Tanh"},
                                           {LayerKind::rotate, "RotaryEmbedding"},
                                           {LayerKind::gated_silu, "GatedSiLU"},

@@ -20,6 +20,7 @@ constexpr std::array ci_columns{
     Pair{"gpus", "devices"},
     Pair{"mem_max_allocated_bytes", "peak"},
     Pair{"num-layers", "layers"},
+    Pair{"encoder-num-layers", "layers_of_encoder"},
     Pair{"hidden-size", "hidden"},
     Pair{"ffn-hidden-size", "inner"},
     Pair{"num-attention-heads", "heads"},
@@ -52,6 +53,11 @@ constexpr std::array ci_columns{
     Pair{"position-embedding-type", "position-embedding-type"},
     Pair{"disable-bias-linear", "no_bias"},
     Pair{"num-experts", "experts"},
+    Pair{"moe-router-topk", "top_k"},
+    Pair{"moe-grouped-gemm", "grouped"},
+    Pair{"moe-ffn-hidden-size", "inner_of_expert"},
+    Pair{"moe-shared-expert-intermediate-size", "--moe-shared-expert-intermediate-size"},
+    Pair{"expert-tensor-parallel-size", "ranks_of_expert"},
     Pair{"multi-latent-attention", "--multi-latent-attention"},
     Pair{"mtp-num-layers", "--mtp-num-layers"},
     Pair{"optimizer", "optimizer"},
@@ -70,16 +76,19 @@ void refuse(bool refused, std::string_view why) {
 /// CUBLAS_WORKSPACE_CONFIG=:4096:8 gives both handles of cuBLAS 32 MiB in place of their 8.1 where
 /// the test asks for deterministic results. Megatron-LM's own layers have no workspace of
 /// Transformer Engine; their attention writes its scores into a buffer that stays. The data loader
-/// makes the causal mask: a byte for each pair of tokens of a sample.
-/// Source: Megatron-LM, model_config.yaml of the tests, core/transformer/dot_product_attention.py
-/// (get_global_memory_buffer), legacy data loader (create_attention_mask).
-Bytes bytes_of_test(const Words& words, bool deterministic, bool own_layers) {
+/// makes the causal mask: a byte for each pair of tokens of a sample. Grouped products of experts
+/// run on four streams, each with a workspace as Transformer Engine's. Source: Megatron-LM,
+/// model_config.yaml of the tests, core/transformer/dot_product_attention.py
+/// (get_global_memory_buffer), legacy data loader (create_attention_mask); Transformer Engine,
+/// cpp_extensions/gemm.py (get_multi_stream_cublas_workspace).
+Bytes bytes_of_test(const Words& words, bool deterministic, bool own_layers, bool grouped) {
   const bool a100 = words.at("nodes") == "dgx_a100";
   const std::int64_t samples = whole_of(words, "micro_batch", 1),
                      length = whole_of(words, "length", 1024),
                      heads = whole_of(words, "heads", 1) / whole_of(words, "tensor", 1);
   Bytes bytes{samples * length * length};
   if (deterministic && a100) bytes += Bytes{2 * (32 * 1024 - 2 * 4096 - 8 * 16) * 1024};
+  if (grouped) bytes += 4 * (a100 ? 4_MiB : 32_MiB);
   if (own_layers) bytes += Bytes{2 * samples * heads * length * length} - (a100 ? 4_MiB : 32_MiB);
   return bytes;
 }
@@ -117,7 +126,7 @@ void share_optimizer(Words& words) {
 
 /// A name such as "gpt/gpt3_mcore_te_tp1_pp2" without what every case has.
 std::string short_name(std::string_view name) {
-  for (const std::string_view all : {"gpt/", "moe/", "gpt3_", "mcore_"})
+  for (const std::string_view all : {"gpt/", "moe/", "bert/", "t5/", "gpt3_", "mcore_"})
     if (name.starts_with(all)) name.remove_prefix(all.size());
   return std::string(name);
 }
@@ -131,7 +140,6 @@ std::string group_of(const Words& words) {
 void read_model(Words& words) {
   for (const auto& [word, value] : words)
     refuse(word.starts_with("--"), fmt::format("no generator has {} {}", word, value));
-  refuse(words.contains("experts"), "no generator has the experts of these tests");
   refuse(words.contains("sharded"), "Megatron-FSDP's buffers are not modelled");
   refuse(words.contains("fp8"), "copies of weights in fp8 are not modelled");
   refuse(words.contains("optimizer") && words["optimizer"] != "adam", "optimizer is not Adam");
@@ -155,29 +163,72 @@ void read_model(Words& words) {
   take(words, "bf16");
 }
 
+/// Experts are divided by ranks of tensor parallelism there, and whole here: so many more ranks
+/// share them, with as many weights. Tokens are shared evenly.
+void name_experts(Words& words) {
+  const std::int64_t divided = whole_of(words, "ranks_of_expert", whole_of(words, "tensor", 1));
+  words["expert"] = std::to_string(divided * whole_of(words, "expert", 1));
+  take(words, "ranks_of_expert");
+  if (const std::string inner = take(words, "inner_of_expert"); !inner.empty())
+    words["inner"] = inner;
+}
+
+/// T5 of the tests reads 512 words and writes 128. Source: its model_config.yaml, as no column
+/// says.
+void name_t5(Words& words) {
+  refuse(whole_of(words, "pipeline", 1) > 1, "encoder and decoder are one stage");
+  words["generator"] = "transformer";
+  words["target_length"] = "128";
+  words["activation"] = "gelu";
+  words["optimizer"] = "adam";
+  words["bias"] = words["learned_positions"] = "true";
+  words["shared_embeddings"] = take(words, "tied");
+  take(words, "loss");
+}
+
+/// BERT's norms are before its blocks there, not behind them: as many bytes.
+void name_bert(Words& words) {
+  refuse(take(words, "layers") != "24" || take(words, "hidden") != "1024" ||
+             take(words, "heads") != "16",
+         "no generator has a BERT of this size");
+  words["generator"] = "bert";
+  words["size"] = "large";
+  take(words, "loss");
+}
+
 bool read_ci(Words& words, PublishedRow& row) {
   const std::string name = take(words, "case"), environment = take(words, "environment");
-  for (const std::string_view unsaid : {"defer_embedding", "uninstall_te", "qk_layernorm"})
+  const bool bert = name.starts_with("bert/"), t5 = name.starts_with("t5/");
+  for (const std::string_view unsaid : {"defer_embedding", "uninstall_te"})
     refuse(name.find(unsaid) != std::string::npos,
            fmt::format("no column says what {} does", unsaid));
   refuse(name.starts_with("gpt/gpt_grpo") || name.find("inference") != std::string::npos,
          "no training alone");
-  refuse(!name.starts_with("gpt/") && !name.starts_with("moe/"), "no generator makes the model");
+  refuse(!name.starts_with("gpt/") && !name.starts_with("moe/") && !bert && !t5,
+         "no generator makes the model");
+  if (bert) words["vocabulary"] = "30522";
+  if (t5) {
+    words["vocabulary"] = "29098";  // pieces of words, and 102 of no word
+    words["length"] = "512";
+    words["layers"] = take(words, "layers_of_encoder");
+  }
+  if (name.find("qk_layernorm") != std::string::npos) words["query_key_norm"] = "true";
   row.measured = take_number(words, "peak");
   row.what = fmt::format("{}, {}", short_name(name), environment);
-  row.group = group_of(words);
+  row.group = bert ? "BERT" : t5 ? "T5" : group_of(words);
   read_model(words);
   name_machine(words);
   pad_vocabulary(words);
   share_embeddings(words);
   share_optimizer(words);
-  const bool own_layers = take(words, "layers_by") == "local",
-             deterministic = take(words, "deterministic") == "true";
   const std::string attention = take(words, "attention");
+  const bool own_layers = take(words, "layers_by") == "local" || (bert && attention == "local"),
+             deterministic = take(words, "deterministic") == "true";
   // Transformer Engine chooses; the older one of these environments has no deterministic kernel.
-  refuse(attention.empty() && !own_layers && environment.find("dracooci") != std::string::npos,
-         "the software chose the attention, and the row does not say which");
-  const bool fused = !own_layers && !attention.starts_with("unfused") && attention != "local";
+  const bool chose_none =
+      attention.empty() && deterministic && environment.find("dracooci") != std::string::npos;
+  const bool fused =
+      !own_layers && !chose_none && !attention.starts_with("unfused") && attention != "local";
   words["fused_attention"] = fused ? "true" : "false";
   // Transformer Engine prefers cuDNN's kernel on compute capability 9.0, else FlashAttention.
   if (fused && attention != "fused" && words["nodes"] != "dgx_h100")
@@ -186,7 +237,11 @@ bool read_ci(Words& words, PublishedRow& row) {
     words["virtual"] =
         std::to_string(whole_of(words, "layers", 1) / of_chunk / whole_of(words, "pipeline", 1));
   take(words, "layers_of_a_chunk");
-  row.simulated = static_cast<double>(bytes_of_test(words, deterministic, own_layers).count);
+  row.simulated = static_cast<double>(
+      bytes_of_test(words, deterministic, own_layers, take(words, "grouped") == "true").count);
+  if (words.contains("experts")) name_experts(words);
+  if (bert) name_bert(words);
+  if (t5) name_t5(words);
   return true;
 }
 

@@ -5,6 +5,7 @@
 #include <array>
 #include <cctype>
 
+#include "validate/published/measured_files.h"
 #include "validate/published/published.h"
 #include "validate/published/trainings.h"
 
@@ -66,6 +67,7 @@ constexpr std::array nemo_columns{Pair{"task", "task"},
                                   Pair{"vp", "virtual"},
                                   Pair{"step_s_computed", "seconds"}};
 constexpr std::array bridge_columns{Pair{"ep", "expert"}, Pair{"fsdp", "shards"}};
+constexpr Pair automodel_column{"kernels", "kernels"};
 
 bool read_nemo(Words& words, PublishedRow& row) {
   if (take(words, "task") != "pretrain") throw InputError("fine-tuning trains other weights");
@@ -79,6 +81,8 @@ bool read_nemo(Words& words, PublishedRow& row) {
   words["precision"] = format_of_row(format);
   set_model(words, lower_case(model));
   as_megatron(words);
+  if (take(words, "kernels").find("DeepEP") != std::string::npos && !words.contains("expert"))
+    throw InputError("ranks share its experts, and the row does not say how many");
   const std::string shards = take(words, "shards");
   if (!shards.empty() && shards != "0" && shards != "-") {
     words["framework"] = "fsdp";
@@ -97,7 +101,8 @@ constexpr std::array cloud_columns{
     Pair{"page", "page"},        Pair{"title", "title"},
     Pair{"system", "system"},    Pair{"gpus", "devices"},
     Pair{"precision", "format"}, Pair{"gbs", "batch"},
-    Pair{"step_s", "seconds"},   Pair{"tokens_per_s", "tokens_per_s"}};
+    Pair{"step_s", "seconds"},   Pair{"tokens_per_s", "tokens_per_s"},
+    Pair{"release", "release"}};
 
 /// A page's plan where its tables say none, as its other releases have it.
 struct CloudPlan {
@@ -105,7 +110,7 @@ struct CloudPlan {
   std::string_view model, plan;
   std::int64_t length;
 };
-constexpr std::array<CloudPlan, 9> cloud_plans{
+constexpr std::array<CloudPlan, 11> cloud_plans{
     {{"Llama 3.1 8b BF16", "llama3-8b", "CP=2", 8192},
      {"Llama 3.1 8b", "llama3-8b", "CP=2", 8192},
      {"Llama 3.1 70b", "llama3-70b", "TP=4, PP=4, CP=2, VP=5", 8192},
@@ -114,7 +119,61 @@ constexpr std::array<CloudPlan, 9> cloud_plans{
      {"NeMo Megatron", "gpt3-175b", "TP=4, PP=8, VP=12", 2048},
      {"Nemotron4 340b", "nemotron4-340b", "TP=8, PP=8, VP=12", 4096},
      {"Grok", "grok1", "", 8192},
+     {"Llama 3.1 405b", "llama3.1-405b", "", 8192},
+     {"Llama3.1 405b", "llama3.1-405b", "", 8192},
      {"Llama", "", "", 8192}}};
+
+/// A row of their table of configurations: the plan of a page, a machine and a number of GPUs.
+struct CloudConfiguration {
+  std::string page, system, devices, release;
+  std::string size, formats;  ///< "": of all
+  Words plan{};
+};
+using CloudConfigurations = std::vector<CloudConfiguration>;
+
+constexpr std::array configuration_columns{
+    Pair{"page", "page"},        Pair{"system", "system"}, Pair{"GPUs", "devices"},
+    Pair{"release", "release"},  Pair{"Size", "size"},     Pair{"Precision", "formats"},
+    Pair{"SeqLen", "length"},    Pair{"Layers", "layers"}, Pair{"TP", "tensor"},
+    Pair{"PP", "pipeline"},      Pair{"CP", "context"},    Pair{"VP", "virtual"},
+    Pair{"MBS", "micro_batch"},  Pair{"GBS", "batch"},     Pair{"EP", "expert"},
+    Pair{"ETP", "expert_tensor"}};
+
+CloudConfigurations cloud_configurations(const std::string& folder, Leftovers& left) {
+  CloudConfigurations all;
+  const auto table = read_measured(folder, "measured/dgxc/configurations.csv", left);
+  if (!table) return all;
+  for (std::size_t row = 0; row < table->num_rows(); ++row) {
+    Words words = words_of(*table, row, configuration_columns);
+    CloudConfiguration c{.page = take(words, "page"),
+                         .system = take(words, "system"),
+                         .devices = take(words, "devices"),
+                         .release = take(words, "release"),
+                         .size = lower_case(take(words, "size")),
+                         .formats = take(words, "formats")};
+    c.size = c.size.substr(0, c.size.find('-'));  // "405b-Proxy" has fewer layers
+    if (c.system.empty()) c.system = "H100";
+    for (const std::string_view word : {"virtual", "context", "expert", "expert_tensor"})
+      drop_if(words, word, {"NA", "N/A"});
+    if (!words.contains("tensor") || !words.contains("layers")) continue;
+    c.plan = std::move(words);
+    all.push_back(std::move(c));
+  }
+  return all;
+}
+
+/// The plan of the first release from the row's own on that has the page's row.
+const CloudConfiguration* configuration_of(const CloudConfigurations& all,
+                                           const CloudConfiguration& row) {
+  const CloudConfiguration* found = nullptr;
+  for (const CloudConfiguration& c : all)
+    if (c.page == row.page && c.system == row.system && c.devices == row.devices &&
+        c.release >= row.release && row.size.find(c.size) != std::string::npos &&
+        (c.formats.empty() || c.formats.find(row.formats) != std::string::npos) &&
+        (found == nullptr || c.release < found->release))
+      found = &c;
+  return found;
+}
 
 /// The number behind `key`= in a title; `fallback` if there is none.
 std::string said_number(std::string_view text, std::string_view key, std::string fallback = "") {
@@ -128,17 +187,41 @@ std::string said_number(std::string_view text, std::string_view key, std::string
   return digits;
 }
 
-bool read_cloud(Words& words, PublishedRow& row) {
+/// Megatron-LM divides experts among the ranks of tensor parallelism unless it is told to divide
+/// them among fewer. Grok's recipe exchanges no tokens beside products. Source: Megatron-LM,
+/// core/model_parallel_config.py; dgxc-benchmarking, grok1_314b.yaml (ub_tp_comm_overlap).
+void share_experts(Words& words) {
+  if (words["generator"] != "moe") {
+    take(words, "expert");
+    take(words, "expert_tensor");
+    return;
+  }
+  const std::int64_t divided = whole_of(words, "expert_tensor", whole_of(words, "tensor", 1));
+  words["expert_tensor"] = std::to_string(divided);
+  words["expert"] = std::to_string(divided * whole_of(words, "expert", 1));
+  take(words, "overlap");
+}
+
+bool read_cloud(const CloudConfigurations& configurations, Words& words, PublishedRow& row) {
   const std::string title = take(words, "title"), system = take(words, "system"),
-                    format = take(words, "format");
-  take(words, "page");
+                    format = take(words, "format"), page = take(words, "page"),
+                    release = take(words, "release");
   const auto plan = std::ranges::find_if(
       cloud_plans, [&](const CloudPlan& p) { return title.starts_with(p.title); });
   if (title.find("Finetuning") != std::string::npos)
     throw InputError("fine-tuning trains other weights");
-  if (plan == cloud_plans.end() || plan->plan.empty())
+  const bool titled = title.find("TP=") != std::string::npos;
+  const CloudConfiguration* configured =
+      titled ? nullptr
+             : configuration_of(configurations, {.page = page,
+                                                 .system = system,
+                                                 .devices = words["devices"],
+                                                 .release = release,
+                                                 .size = lower_case(title),
+                                                 .formats = format});
+  if (plan == cloud_plans.end() || (plan->plan.empty() && configured == nullptr))
     throw InputError(fmt::format("no plan is said for '{}'", title));
-  const std::string said = title.find("TP=") == std::string::npos ? std::string(plan->plan) : title;
+  const std::string said = titled ? title : std::string(plan->plan);
   const bool sharded = said.find("FSDP") != std::string::npos;
   row.what = fmt::format("{}, {} {}", title.substr(0, title.find(" (")), words["devices"], system);
   row.group = fmt::format("{} {}", plan->model, format);
@@ -157,7 +240,10 @@ bool read_cloud(Words& words, PublishedRow& row) {
   words["nodes"] = nodes_of_system(system);
   words["precision"] = format_of_row(format);
   set_model(words, plan->model);
+  if (configured != nullptr)
+    for (const auto& [word, value] : configured->plan) words[word] = value;
   as_megatron(words);
+  share_experts(words);
   if (sharded) {
     words["framework"] = "none";
     words["zero"] = "3";
@@ -173,6 +259,7 @@ std::optional<Comparison> compare_nemo(const std::string& folder) {
   bridge.insert(bridge.end(), bridge_columns.begin(), bridge_columns.end());
   auto all = compare_trainings(folder, nemo("measured/nemo/megatron_bridge.csv", bridge));
   if (!all) return std::nullopt;
+  bridge.push_back(automodel_column);
   for (const auto& [file, columns] :
        {std::pair{"automodel", std::span<const Pair>(bridge)}, {"nemo_24.07", nemo_columns}})
     if (auto more =
@@ -182,10 +269,14 @@ std::optional<Comparison> compare_nemo(const std::string& folder) {
 }
 
 std::optional<Comparison> compare_dgxc(const std::string& folder) {
-  return compare_trainings(folder, {.path = "measured/dgxc/training.csv",
-                                    .columns = cloud_columns,
-                                    .read = read_cloud,
-                                    .score = score_seconds});
+  Leftovers left;
+  const CloudConfigurations configurations = cloud_configurations(folder, left);
+  return compare_trainings(
+      folder, {.path = "measured/dgxc/training.csv",
+               .columns = cloud_columns,
+               .read = [&](Words& words,
+                           PublishedRow& row) { return read_cloud(configurations, words, row); },
+               .score = score_seconds});
 }
 
 }  // namespace baechi::validate

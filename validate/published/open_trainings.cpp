@@ -11,8 +11,7 @@ namespace {
 
 using Pair = std::pair<std::string_view, std::string_view>;
 
-// llm_foundry: MPT under FSDP. The largest micro-batch that fits was taken, so the next one did
-// not.
+// llm_foundry: MPT under FSDP, with micro-batches that were chosen by hand near the largest.
 
 constexpr std::array foundry_columns{Pair{"model", "model"},
                                      Pair{"seqlen_t", "length"},
@@ -55,6 +54,7 @@ void read_foundry(Words& words, PublishedRow& row) {
   words["framework"] = "fsdp";
   words["nodes"] = gpu == "h100_80gb" ? "dgx_h100" : "dgx_a100";
   if (gpu == "a100_40gb") words["as"] = gpu;
+  if (gpu == "h100_80gb") words["as"] = "h100_flash_2";
   const std::string format = take(words, "format");
   words["precision"] = format == "amp_fp8" ? "fp8" : "bf16";
   words["zero"] = take(words, "sharding") == "FULL_SHARD" ? "3" : "2";
@@ -78,22 +78,31 @@ double seconds_of(Words& words, std::int64_t batch) {
          (rate * static_cast<double>(whole_of(words, "devices")));
 }
 
-TrainingFile foundry(bool next) {
+/// What ran, or what is said not to fit: one sample more, or twice as many.
+enum class MicroBatch : std::uint8_t { ran, one_more, twice };
+
+TrainingFile foundry(MicroBatch asked) {
   return {.path = "measured/llm_foundry/training.csv",
           .columns = foundry_columns,
           .read =
-              [next](Words& words, PublishedRow& row) {
+              [asked](Words& words, PublishedRow& row) {
+                constexpr std::array groups{"ran", "one more", "twice"};
                 read_foundry(words, row);
                 take(words, "tokens_per_s");
-                if (next) words["micro_batch"] = std::to_string(whole_of(words, "micro_batch") + 1);
+                const std::int64_t ran = whole_of(words, "micro_batch");
+                words["micro_batch"] = std::to_string(asked == MicroBatch::ran        ? ran
+                                                      : asked == MicroBatch::one_more ? ran + 1
+                                                                                      : 2 * ran);
                 words["batch"] = std::to_string(batch_of(words));
-                row.group = next ? "the next did not" : "ran";
-                if (next) row.what += ", one more";
+                row.group = groups.at(static_cast<std::size_t>(asked));
+                if (asked != MicroBatch::ran) row.what += ", " + row.group;
                 row.measured = 1.0;
                 return true;
               },
-          .score = [next](const TrainedStep& step,
-                          PublishedRow& row) { row.simulated = step.fits == next ? 0.0 : 1.0; }};
+          .score =
+              [asked](const TrainedStep& step, PublishedRow& row) {
+                row.simulated = step.fits == (asked == MicroBatch::ran) ? 1.0 : 0.0;
+              }};
 }
 
 // torchtitan: Llama 3.1 under FSDP2.
@@ -122,6 +131,7 @@ bool read_titan(Words& words, PublishedRow& row) {
   row.measured = seconds_of(words, whole_of(words, "batch"));
   set_model(words, model);
   words["nodes"] = system.starts_with("h200") ? "dgx_h200" : "dgx_h100";
+  if (system.starts_with("h100_96gb")) words["as"] = "h100_96gb";
   words["precision"] = fp8 ? "fp8" : "bf16";
   words["framework"] = "fsdp";
   words["zero"] = "3";
@@ -224,11 +234,12 @@ std::optional<Comparison> compare_llm_foundry(const std::string& folder) {
 
 /// Verdicts: 1 is the right one.
 std::optional<Comparison> compare_llm_foundry_fits(const std::string& folder) {
-  auto ran = compare_trainings(folder, foundry(false));
-  if (!ran) return std::nullopt;
-  auto next = compare_trainings(folder, foundry(true));
-  std::ranges::move(next->rows, std::back_inserter(ran->rows));
-  return ran;
+  auto all = compare_trainings(folder, foundry(MicroBatch::ran));
+  if (!all) return std::nullopt;
+  for (const MicroBatch more : {MicroBatch::one_more, MicroBatch::twice})
+    std::ranges::move(compare_trainings(folder, foundry(more))->rows,
+                      std::back_inserter(all->rows));
+  return all;
 }
 
 std::optional<Comparison> compare_torchtitan(const std::string& folder) {

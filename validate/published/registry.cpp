@@ -120,7 +120,8 @@ std::span<const PublishedBlock> published_blocks() {
       {"llm_foundry", "steps of MPT of 125 M-70 B under FSDP on 8-512 H100 and A100 (MosaicML)",
        "nothing", one_mfu, "", compare_llm_foundry},
       {"llm_foundry_fits",
-       "verdicts, right or wrong: what ran fits, and with one sample more it does not (MosaicML)",
+       "verdicts, right or wrong: what ran fits; one sample more, or twice as many, do not "
+       "(MosaicML)",
        "nothing", "none: verdicts", "", compare_llm_foundry_fits},
       {"torchtitan", "steps of Llama 3.1 under FSDP2 on 8-512 H100 and H200 (PyTorch)", "nothing",
        one_mfu, "", compare_torchtitan},

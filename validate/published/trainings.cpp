@@ -30,13 +30,14 @@ E one_of_words(Words& words, std::string_view word, E fallback) {
   return *value;
 }
 
-/// Models as published, as generators of ours.
+/// Models as published, as generators of ours. Nemotron: Parmar et al., "Nemotron-4 15B Technical
+/// Report", table 1; NVIDIA, "Nemotron-4 340B Technical Report", table 1; nemotron-3-8b-base-4k's
+/// model card. Grok-1 with the tokens of Llama 3: dgxc-benchmarking, grok1_314b.yaml.
 struct KnownModel {
   std::string_view name, generator, why;  ///< no generator: why
 };
-constexpr std::string_view wide_heads = "heads are wider than their share of the features",
-                           other_variant = "no generator has this variant";
-constexpr std::array<KnownModel, 21> known_models{{
+constexpr std::string_view other_variant = "no generator has this variant";
+constexpr std::array<KnownModel, 30> known_models{{
     {"llama3.1-8b", "llama:size=3-8b", ""},
     {"llama3-8b", "llama:size=3-8b", ""},
     {"llama3_8b", "llama:size=3-8b", ""},
@@ -56,12 +57,33 @@ constexpr std::array<KnownModel, 21> known_models{{
      "gpt:layers=96,hidden=12288,heads=96,vocabulary=51200,tied=false,dropout=false,"
      "fused_attention=true",
      ""},
-    {"deepseek", "", "latent attention is not modelled"},
+    {"nemotron-8b",
+     "gpt:layers=32,hidden=4096,heads=32,vocabulary=256000,tied=false,bias=false,dropout=false,"
+     "positions=rotary,activation=squared_relu,fused_attention=true",
+     ""},
+    {"nemotron4-15b",
+     "gpt:layers=32,hidden=6144,heads=48,key_value_heads=8,vocabulary=256000,tied=false,bias=false,"
+     "dropout=false,positions=rotary,activation=squared_relu,fused_attention=true",
+     ""},
+    {"nemotron4-340b",
+     "gpt:layers=96,hidden=18432,heads=96,key_value_heads=8,vocabulary=256000,tied=false,"
+     "bias=false,dropout=false,positions=rotary,activation=squared_relu,fused_attention=true",
+     ""},
+    {"deepseekv3", "moe:size=deepseek-v3", ""},
+    {"deepseekv3 (w/o mtp)", "moe:size=deepseek-v3", ""},
+    {"deepseekv3", "", other_variant},
+    {"deepseek", "", "its attention is not modelled"},
+    {"grok1",
+     "moe:layers=64,hidden=6144,heads=48,key_value_heads=8,inner=32768,experts=8,top_k=2,"
+     "vocabulary=128256",
+     ""},
     {"qwen3_30b_a3b", "moe:size=qwen3-30b", ""},
     {"qwen3_235b_a22b", "moe:size=qwen3-235b", ""},
     {"qwen3", "", other_variant},
-    {"gpt oss", "", wide_heads},
-    {"nemotron", "", "no generator has its layers"},
+    {"gpt oss 120b", "moe:size=gpt-oss-120b", ""},
+    {"gpt-oss 120b", "moe:size=gpt-oss-120b", ""},
+    {"gpt-oss 20b", "moe:size=gpt-oss-20b", ""},
+    {"nemotron", "", "no generator has Mamba's layers"},
 }};
 
 /// The machines of a training, on their own network.

@@ -7,31 +7,46 @@
 
 namespace baechi::pipeline {
 
-/// 1F1B over v chunks on each stage: p micro-batches go through one chunk, then through the next
-/// one of the stage. With F and B of all chunks of a stage together, (p - 1)(F + B) / v is bubble.
-/// In flight on stage s: 2 (p - 1 - s) + (v - 1) p + 1, in chunks, or all.
-/// Source: Narayanan et al., "Efficient Large-Scale Language Model Training on GPU Clusters Using
-/// Megatron-LM", SC 2021, section 2.2, and its program's warm-up.
-/// Throws InputError unless v > 1 and m is a multiple of p.
+namespace {
+
+/// The least number of micro-batches from `p` on that leaves no smaller group than `p` at the end.
+/// Source: Megatron-LM, megatron/core/pipeline_parallel/schedules.py, which refuses such a group.
+std::size_t group_of(std::size_t m, std::size_t p) {
+  std::size_t group = p;
+  while (m % group != 0 && m % group < p) ++group;
+  return group;
+}
+
+}  // namespace
+
+/// 1F1B over v chunks on each stage: a group of g micro-batches goes through one chunk, then
+/// through the next one of the stage. With F and B of all chunks of a stage together, (p - 1)(F +
+/// B) / v is bubble where g = p. In flight on stage s: 2 (p - 1 - s) + (v - 1) g + 1, in chunks, or
+/// all. Source: Narayanan et al., "Efficient Large-Scale Language Model Training on GPU Clusters
+/// Using Megatron-LM", SC 2021, section 2.2, and its program's warm-up
+/// (microbatch_group_size_per_vp_stage).
+/// Throws InputError unless v > 1 and there are p micro-batches.
 Schedule interleaved(const Shape& shape) {
   const std::size_t p = shape.stages, v = shape.laps, m = shape.micro_batches;
   if (v < 2)
     throw InputError(
         "interleaved needs two chunks or more on each device, and each device of this placement "
         "has one: micro-batches never come back to it (1f1b_flush does without)");
-  if (m % p != 0)
+  if (m < p)
     throw InputError(
-        fmt::format("interleaved needs micro-batches in multiples of its {} stages, not {}", p, m));
+        fmt::format("interleaved needs a micro-batch for each of its {} stages, not {}", p, m));
+  const std::size_t group = group_of(m, p);
   Schedule schedule = empty_schedule(shape, p * v);
   // The k-th pass of a kind on a stage.
   const auto kth = [&](std::size_t k, std::size_t stage, PassKind kind) {
-    const std::size_t lap = k % (p * v) / p;
+    const std::size_t before = k / (group * v) * group, in_group = k - before * v;
+    const std::size_t size = std::min(group, m - before), lap = in_group / size;
     const std::size_t own = kind == PassKind::forward ? lap : v - 1 - lap;
-    return pass(kind, own * p + stage, k / (p * v) * p + k % p);
+    return pass(kind, own * p + stage, before + in_group % size);
   };
   for (std::size_t s = 0; s < p; ++s) {
     const std::size_t total = m * v;
-    const std::size_t first = std::min(total, 2 * (p - 1 - s) + (v - 1) * p);
+    const std::size_t first = std::min(total, 2 * (p - 1 - s) + (v - 1) * group);
     schedule.in_flight[s] = std::min(total, first + 1);
     std::vector<Pass>& passes = schedule.passes[s];
     for (std::size_t k = 0; k < first; ++k) passes.push_back(kth(k, s, PassKind::forward));

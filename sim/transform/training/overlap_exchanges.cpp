@@ -8,6 +8,7 @@
 
 #include "sim/error.h"
 #include "sim/transform/graph_copy.h"
+#include "sim/transform/training/data_parallel.h"
 
 namespace baechi {
 namespace {
@@ -55,7 +56,10 @@ class OverlapExchanges final : public Transform {
     return {(c.bytes.count + parts - 1) / parts};
   }
 
+  /// Experts' products are not in parts. Source: Megatron-LM, extensions/transformer_engine.py,
+  /// explicit_expert_comm.
   static bool is_product(const OpGraph& graph, OpId v) {
+    if (is_expert(graph, v)) return false;
     return std::ranges::any_of(
         graph.kernels(v), [](const OpWork& work) { return work.matrix.kind != MatrixKind::none; });
   }

@@ -76,8 +76,35 @@ TEST_SUITE("plan search") {
     CHECK(all.fastest.size() == 44);
     CHECK(three.simulated + three.slower == 44);
     REQUIRE(three.fastest.size() == 3);
-    for (std::size_t i = 0; i < 3; ++i) CHECK(three.fastest[i].step == all.fastest[i].step);
+    for (std::size_t i = 0; i < 3; ++i) {
+      CHECK(three.fastest[i].plan == all.fastest[i].plan);
+      CHECK(three.fastest[i].step == all.fastest[i].step);
+    }
     CHECK(std::ranges::is_sorted(all.fastest, {}, &SimulatedPlan::step));
+  }
+
+  TEST_CASE("steps are simulated in the order of their lower bounds, however few are built") {
+    // The rule without early bounds: all steps are built, sorted by least_step(), and simulated by
+    // fours until the first of four is above the third-best step.
+    const TrainingJob job = small_gpt(16);
+    std::vector<std::pair<Duration, Duration>> steps;  // least, simulated
+    for (const ParallelPlan& plan : plans_of(space, 8, 16)) {
+      const ParallelStep step(rank_graph(job, plan), job, plan, gpus_of(8, 80_GiB));
+      steps.emplace_back(least_step(step, gpu()), step.simulated(gpu(), true).makespan);
+    }
+    std::ranges::sort(steps);
+    std::vector<Duration> best;
+    std::size_t simulated = 0;
+    while (simulated < steps.size() && (best.size() < 3 || steps[simulated].first <= best[2])) {
+      for (std::size_t i = 0; i < 4 && simulated < steps.size(); ++i)
+        best.push_back(steps[simulated++].second);
+      std::ranges::sort(best);
+    }
+    const PlanAnswer three = answer(3, 80_GiB);
+    CHECK(three.simulated == simulated);
+    CHECK(three.slower == 44 - simulated);
+    CHECK(simulated < 44);
+    for (std::size_t i = 0; i < 3; ++i) CHECK(three.fastest[i].step == best[i]);
   }
 
   TEST_CASE("no step is shorter, and none takes less memory, than its lower bounds") {
@@ -91,11 +118,27 @@ TEST_SUITE("plan search") {
       const Duration least = least_step(step, gpu());
       CHECK(least <= simulated.makespan);
       CHECK(2 * least > simulated.makespan);
+      CHECK(early_least_step(rank, job, plan, gpus_of(8, 80_GiB), gpu()) <= least);
       Bytes peak{};
       for (const pipeline::StageUse& stage : simulated.stages) peak = std::max(peak, stage.peak);
       const Bytes least_bytes = least_memory(rank, job, plan);
       CHECK(least_bytes <= peak);
       CHECK(4 * least_bytes > peak);  // ZeRO 3: weights gathered for two passes, too
+    }
+  }
+
+  TEST_CASE("the early bound holds where kernels take the time, not launches") {
+    TrainingJob job = small_gpt(16);
+    job.options.set("hidden", {"4096", {}, {}});
+    job.options.set("length", {"1024", {}, {}});
+    for (const ParallelPlan& plan : plans_of(space, 8, 16)) {
+      CAPTURE(fmt::format("t {} d {} p {} b {} zero {}", plan.tensor, plan.data, plan.pipeline,
+                          plan.micro_batch, plan.zero));
+      const OpGraph rank = rank_graph(job, plan);
+      const ParallelStep step(rank, job, plan, gpus_of(8, 80_GiB));
+      const Duration early = early_least_step(rank, job, plan, gpus_of(8, 80_GiB), gpu());
+      CHECK(early <= least_step(step, gpu()));
+      CHECK(2 * early > least_step(step, gpu()));
     }
   }
 
@@ -122,7 +165,9 @@ TEST_SUITE("plan search") {
       const OpGraph rank = rank_graph(job, plan);
       const ParallelStep step(rank, job, plan, gpus_of(8, 80_GiB));
       const pipeline::PipelineResult simulated = step.simulated(gpu(), true);
-      CHECK(least_step(step, gpu()) <= simulated.makespan);
+      const Duration least = least_step(step, gpu());
+      CHECK(least <= simulated.makespan);
+      CHECK(early_least_step(rank, job, plan, gpus_of(8, 80_GiB), gpu()) <= least);
       Bytes peak{};
       for (const pipeline::StageUse& stage : simulated.stages) peak = std::max(peak, stage.peak);
       CHECK(least_memory(rank, job, plan) <= peak);
@@ -297,6 +342,9 @@ TEST_SUITE("plan search") {
     CHECK(ParallelPlan{.data = 3}.mistake(16) ==
           "a batch of 16 cannot be divided among 3 replicas in parts of 1");
     CHECK(ParallelPlan{.zero = 1}.mistake(16) == "ZeRO divides among replicas, and there is one");
+    CHECK(ParallelPlan{.pipeline = 4, .chunks = 2}.mistake(3) ==
+          "4 interleaved stages need as many micro-batches, not 3");
+    CHECK(ParallelPlan{.pipeline = 4, .chunks = 2}.mistake(5).empty());
     CHECK(ParallelPlan{.data = 4, .zero = 3, .group = 3}.mistake(16) ==
           "4 replicas cannot be divided into groups of 3");
     CHECK(why_no_plan({.tensor = {3}, .pipeline = {1}, .micro_batch = {1}}, 8, 16) ==

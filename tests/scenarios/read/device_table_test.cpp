@@ -5,14 +5,17 @@
 
 #include <set>
 
+#include "scenarios/read/yaml.h"
 #include "scenarios/run/build.h"
 #include "scenarios/run/prepared_graph.h"
 #include "sim/cluster/device_model.h"
 #include "sim/cluster/perturbed_costs.h"
 #include "sim/error.h"
+#include "tests/message.h"
 #include "tests/scenarios/sweeps.h"
 
 using namespace baechi;
+using baechi::testing::message;
 using baechi::testing::scenario_of;
 using namespace baechi::literals;
 using namespace std::chrono_literals;
@@ -46,6 +49,35 @@ DeviceModel simple_model() {
 }  // namespace
 
 TEST_SUITE("devices") {
+  TEST_CASE("a kind has of its base what it does not say itself") {
+    const auto added = [](const std::string& devices) {
+      DeviceTable table = built_in_devices();
+      Mistakes mistakes;
+      table.add(parse_yaml("devices: " + devices, "kinds.yaml"), mistakes);
+      mistakes.throw_if_any();
+      return table.devices;
+    };
+    const auto devices = added(
+        "{slow: {base: h100, bandwidth: 1 TB/s}, slower: {base: slow, memory: 40 GB, fitted: x}}");
+    DeviceModel expected = *built_in_devices().devices.at("h100");
+    expected.bandwidth = {1e12};
+    for (const auto& [name, memory, fitted] :
+         {std::tuple("slow", expected.memory, "as h100, but for: bandwidth"),
+          {"slower", Bytes{40'000'000'000}, "x"}}) {
+      const DeviceModel& own = *devices.at(name);
+      CHECK(own.bandwidth.bytes_per_second == 1e12);
+      CHECK(own.memory == memory);
+      CHECK(own.fitted == fitted);
+      CHECK(own.source == expected.source);
+      // 4 M flops and 3 MB: an op with a peak and one with traffic take as long as h100's would.
+      CHECK(roofline_times(three_ops(), own) == roofline_times(three_ops(), expected));
+    }
+    const std::string refused =
+        message<InputError>([&] { added("{mine: {base: later}, later: {base: h100}}"); });
+    CHECK(refused.starts_with("kinds.yaml:1:24: kinds.devices.mine.base: 'later' is not one of "));
+    CHECK(refused.find('\n') == std::string::npos);  // a kind without a base is not read
+  }
+
   TEST_CASE("an op takes the launch and the longer of arithmetic and traffic") {
     const auto times = roofline_times(three_ops(), simple_model());
     CHECK(times[OpId{0}] == 5us + 5us);  // 4 M / (1000 x 0.8) = 5000 ns, traffic 2 ns

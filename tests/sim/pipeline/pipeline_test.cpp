@@ -2,7 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include <set>
 #include <string>
+#include <string_view>
 
 #include "placers/interface/registry.h"
 #include "sim/error.h"
@@ -16,6 +18,23 @@
 using namespace baechi;
 using namespace baechi::testing;
 using namespace baechi::pipeline;
+
+namespace {
+
+/// All but memory is as the op has it.
+void check_copy(const Unrolled& unrolled, OpId v, const OpGraph& graph) {
+  const OpGraph& made = unrolled.graph;
+  const OpId of = unrolled.origin[v];
+  CHECK(made.op(v).compute == graph.op(of).compute);
+  CHECK(made.op(v).phase == graph.op(of).phase);
+  CHECK(made.kind(v) == graph.kind(of));
+  CHECK(made.module(v) == graph.module(of));
+  CHECK(made.lanes()[index(made.lane(v))] == graph.lanes()[index(graph.lane(of))]);
+  CHECK(made.name(v).starts_with(std::string(graph.name(of)) + "#" +
+                                 std::to_string(unrolled.micro_batch[v])));
+}
+
+}  // namespace
 
 TEST_SUITE("pipelines") {
   TEST_CASE("gpipe: m + k - 1 slots of either pass, k - 1 of them bubble, all activations kept") {
@@ -182,6 +201,46 @@ TEST_SUITE("pipelines") {
     CHECK(backwards.devices == std::vector<DeviceId>{gpu2, gpu1, gpu0});
   }
 
+  TEST_CASE("copies have names that no other op has, whatever ops are called") {
+    // Stage 0 runs F0 F1 B0 F2 ...; it has no backward op, so B0 only keeps the order.
+    OpGraphBuilder g;
+    const OpId f0 = g.add_op({.name = "order", .compute = 10ns});
+    const OpId f1 = g.add_op({.name = "order#1", .compute = 10ns});
+    const OpId b1 = g.add_op({.name = "order#1#2", .compute = 10ns, .phase = Phase::backward});
+    g.add_edge(g.add_tensor(f0, 1_B), f1);
+    g.add_edge(g.add_tensor(f1, 1_B), b1);
+    const OpGraph graph = std::move(g).build();
+    const Cluster cluster = gpus(2);
+    const ProfiledCosts costs(graph, cluster);
+    for (const bool recompute : {false, true}) {
+      const Unrolled unrolled =
+          unroll({graph, cluster, costs}, on({gpu0, gpu1, gpu1}),
+                 {.schedule = "1f1b_flush", .micro_batches = 4, .recompute = recompute});
+      std::set<std::string_view> names;
+      for (const OpId v : unrolled.graph.ops()) names.insert(unrolled.graph.name(v));
+      CHECK(names.size() == unrolled.graph.num_ops());
+    }
+  }
+
+  TEST_CASE("devices that run ops alike run copies of ops alike") {
+    const Uniform uniform(3, 0_B);
+    const Placement& placement = uniform.placement;
+    IdVector<DeviceId, Device> devices;
+    for (const double speed : {1.0, 1.0, 2.0})
+      devices.push_back({.name = "gpu" + std::to_string(devices.size()),
+                         .kind = {},
+                         .memory = 1_GiB,
+                         .speed = speed});
+    const Cluster cluster = Cluster::uniform(devices, {.bandwidth = 1.0_GBps, .latency = 0ns});
+    const ProfiledCosts costs(uniform.graph, cluster);
+    const Unrolled unrolled = unroll({uniform.graph, cluster, costs}, placement, {});
+    const UnrolledCosts copied(costs, unrolled);
+    CHECK(copied.same_compute(gpu0, gpu1));
+    CHECK_FALSE(copied.same_compute(gpu1, gpu2));
+    for (const OpId v : unrolled.graph.ops())
+      CHECK(copied.compute(v, gpu0) == copied.compute(v, gpu1));
+  }
+
   TEST_CASE("any training graph, placement and engine can be streamed, and every op runs") {
     const std::vector<EngineOptions> engines = all_engines();
     for (std::uint64_t seed = 0; seed < 60; ++seed) {
@@ -207,7 +266,11 @@ TEST_SUITE("pipelines") {
           const PipelineResult r = simulate_pipeline(problem, placement, options, unrolled, {});
           CHECK_FALSE(r.oom.has_value());
           std::size_t copies = 0;
-          for (const OpId v : unrolled.graph.ops()) copies += unrolled.origin[v] != no_op ? 1U : 0U;
+          for (const OpId v : unrolled.graph.ops()) {
+            if (unrolled.origin[v] == no_op) continue;
+            ++copies;
+            check_copy(unrolled, v, graph);
+          }
           const std::size_t half = 5 * graph.num_ops() / 2;
           CHECK(copies == (!entry.training ? half : recompute ? 3 * half : 2 * half));
           CHECK(r.makespan >= r.max_compute);

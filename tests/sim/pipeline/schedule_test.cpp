@@ -38,7 +38,7 @@ TEST_SUITE("pipelines") {
     for (const ScheduleEntry& entry : schedules()) {
       for (std::size_t stages = 1; stages <= 7; ++stages) {
         for (std::size_t laps = 1; laps <= 3; ++laps) {
-          for (const std::size_t m : {1U, 2U, 3U, 4U, 6U, 12U, 14U, 21U}) {
+          for (const std::size_t m : {1U, 2U, 3U, 4U, 5U, 6U, 9U, 10U, 12U, 14U, 21U}) {
             CAPTURE(entry.name);
             CAPTURE(stages);
             CAPTURE(laps);
@@ -94,6 +94,22 @@ TEST_SUITE("pipelines") {
     CHECK(s.passes[0][5] == Pass{PassKind::backward, 2, 0});
   }
 
+  TEST_CASE(
+      "interleaved groups are of as many micro-batches as stages, or the least that divides") {
+    // Two stages and three micro-batches: groups of two leave one, so all three go through a chunk.
+    const Schedule s = interleaved({.stages = 2, .laps = 2, .micro_batches = 3});
+    CHECK(s.passes[0][2] == Pass{PassKind::forward, 0, 2});
+    CHECK(s.passes[0][3] == Pass{PassKind::forward, 2, 0});
+    // Nine on four stages: groups of five and four. Stage 3 begins with (v - 1) 5 forward passes.
+    const Schedule nine = interleaved({.stages = 4, .laps = 2, .micro_batches = 9});
+    CHECK(nine.passes[3][4] == Pass{PassKind::forward, 3, 4});
+    CHECK(nine.passes[3][5] == Pass{PassKind::forward, 7, 0});
+    CHECK(nine.passes[3][6] == Pass{PassKind::backward, 7, 0});
+    // min(m v, 2 (p - 1 - s) + (v - 1) g + 1), g = 5
+    CHECK(in_flight("interleaved", {.stages = 4, .laps = 3, .micro_batches = 5}) ==
+          Numbers{15, 15, 13, 11});
+  }
+
   TEST_CASE("activations in flight, by the closed forms") {
     const Shape shape{.stages = 4, .micro_batches = 8};
     CHECK(in_flight("gpipe", shape) == Numbers(4, 8));                                   // m
@@ -133,8 +149,8 @@ TEST_SUITE("pipelines") {
   }
 
   TEST_CASE("a schedule that does not exist for a shape says what it needs") {
-    CHECK_THROWS_WITH_AS(interleaved({.stages = 4, .laps = 2, .micro_batches = 6}),
-                         "interleaved needs micro-batches in multiples of its 4 stages, not 6",
+    CHECK_THROWS_WITH_AS(interleaved({.stages = 4, .laps = 2, .micro_batches = 3}),
+                         "interleaved needs a micro-batch for each of its 4 stages, not 3",
                          InputError);
     CHECK_THROWS_AS(interleaved({.stages = 4, .laps = 1, .micro_batches = 8}), InputError);
     CHECK_THROWS_AS(dualpipe({.stages = 3, .micro_batches = 8}), InputError);

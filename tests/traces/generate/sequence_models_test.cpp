@@ -134,6 +134,14 @@ TEST_SUITE("sequence_models") {
              Row{"llama", {{"size", "3-405b"}}, 405'853'388'800},
              Row{"moe", {{"size", "qwen3-30b"}}, 30'532'122'624 - 48 * 256},
              Row{"moe", {{"size", "qwen3-235b"}}, 235'093'634'560 - 94 * 256},
+             // Published: 671 billion; its file has a number for each of 256 experts of 58 layers
+             // more, which routes tokens. By hand, h = 7168: attention h 1536 + 1536 + 1536 x 128 x
+             // 192 + h (512 + 64) + 512 + 512 x 128 x 256 + 128 x 128 h; 257 experts of 3 h 2048
+             // and a router of 256 h, or 3 h 18432 in the first three; words 2 x 129280 h.
+             Row{"moe", {{"size", "deepseek-v3"}}, 671'026'419'200 - 58 * 256},
+             // Published, less the biases and sinks of a block: heads 4096 + 2 x 512 + 2880 + 64,
+             // router 128, 128 experts of 2 x 2880 + 2880.
+             Row{"moe", {{"size", "gpt-oss-120b"}}, 116'829'156'672 - 36 * (8192 + 128 * 8640)},
              Row{"moe", {}, 46'702'792'704},
              Row{"moe", {{"size", "8x22b"}}, 140'620'634'112},
          }) {

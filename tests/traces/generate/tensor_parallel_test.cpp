@@ -93,6 +93,194 @@ TEST_SUITE("tensor parallel") {
           blocks * ((12 * h * h + 7 * h) / 8 + 6 * h) + (51200 / 8 + 2048) * h + 2 * h);
   }
 
+  // Nemotron-4 340B: 96 blocks of h = 18432 features, 96 heads of 192, 8 of keys and values, 4 h
+  // inside, no biases. A block: 2 h^2 (queries, outputs), 2 h 8 192 (keys, values), 8 h^2 inside,
+  // two normalisations of 2 h. Its report, table 1: 331.6 billion parameters, and 9.4 of
+  // embeddings.
+  TEST_CASE("a GPT as Nemotron-4: its published parameters, and max(x, 0)^2 in place of GELU") {
+    constexpr std::int64_t h = 18'432, block = 2 * h * h + 2 * h * 8 * 192 + 8 * h * h + 4 * h;
+    const OpGraph nemotron = gpt({{"layers", "96"},
+                                  {"hidden", "18432"},
+                                  {"heads", "96"},
+                                  {"key_value_heads", "8"},
+                                  {"length", "4096"},
+                                  {"training", "false"},
+                                  {"vocabulary", "256000"},
+                                  {"tied", "false"},
+                                  {"bias", "false"},
+                                  {"positions", "rotary"},
+                                  {"activation", "squared_relu"},
+                                  {"fused_attention", "true"}});
+    CHECK(parameters(nemotron) == 96 * block + 2 * 256'000 * h + 2 * h);
+    CHECK(doctest::Approx(331.6e9).epsilon(0.0005) == static_cast<double>(96 * block + 2 * h));
+    // Two operations an element where GELU has ten, of 2 x 32 tokens of 4 x 64 features in 3
+    // blocks; the same with experts, each of which takes 16 of the 64 tokens.
+    for (const char* experts : {"0", "4"}) {
+      const Settings plain = with(tiny_gpt, {{"experts", experts}});
+      const OpGraph before = gpt(plain), after = gpt(with(plain, {{"activation", "squared_relu"}}));
+      CHECK(flops(before, Phase::forward) - flops(after, Phase::forward) == 3 * 8 * 64 * 256);
+      CHECK(kept(before, "") == kept(after, ""));
+    }
+    // Ranks share the embeddings' tokens, which a normalisation and a residual read: both gradients
+    // are one value before the ranks gather it, as behind both parts of 3 blocks. What these parts
+    // and the logits gathered is gathered once more.
+    const OpGraph shared = gpt(with(tiny_gpt, {{"tensor", "2"},
+                                               {"sequence_parallel", "true"},
+                                               {"dropout", "false"},
+                                               {"positions", "none"}}));
+    CHECK(count(shared, CollectiveKind::all_gather, Phase::backward, Bytes{64 * 64 * 4}) ==
+          1 + 6 + 7);
+  }
+
+  // Three blocks of four experts on four ranks, two of which share the 64 tokens of 64 features. A
+  // rank has one expert, or halves of two: as many weights and operations. It has 8 tokens for each
+  // of four experts; two ranks gather 2 x 32 tokens, and add up what their halves make of them: a
+  // gather and a scatter more in each pass of a block. Tokens go to two groups instead of four.
+  TEST_CASE("ranks divide experts: the same weights and work, and a gather and a sum more") {
+    const Settings whole = with(tiny_gpt, {{"experts", "4"},
+                                           {"expert", "4"},
+                                           {"tensor", "2"},
+                                           {"sequence_parallel", "true"},
+                                           {"bias", "false"}});
+    const OpGraph before = gpt(whole), after = gpt(with(whole, {{"expert_tensor", "2"}}));
+    CHECK(parameters(before) == parameters(after));
+    CHECK(flops(before, Phase::forward) == flops(after, Phase::forward));
+    constexpr Bytes tokens{64 * 64 * 4};
+    for (const Phase phase : {Phase::forward, Phase::backward})
+      for (const CollectiveKind kind : {CollectiveKind::all_gather, CollectiveKind::reduce_scatter})
+        CHECK(count(after, kind, phase, tokens) == count(before, kind, phase, tokens) + 3);
+    for (const auto& [graph, ranks] : {std::pair{&before, 4U}, {&after, 2U}})
+      for (const Collective& c : graph->collectives())
+        if (c.kind == CollectiveKind::all_to_all) {
+          CHECK(c.ranks == ranks);
+          CHECK(c.sharing == 4 / ranks);
+        }
+    CHECK(message<InputError>([&] {
+            gpt(with(whole, {{"expert_tensor", "3"}}));
+          }).find("does not divide the 4 of 'expert'") != std::string::npos);
+  }
+
+  // Two blocks, 8 heads, 32 tokens: 8 x 32 x 32 scores. Queries and keys of a head have 8 + 4
+  // features, values 8. Forward one product of each, and 5 operations a score. Backward the first
+  // once more, three of the keys' width in all, two of the values', and 8 operations. With a window
+  // of 4 the first block has an eighth of the scores.
+  TEST_CASE("latent attention has keys wider than values; every second block sees a window") {
+    const Settings latent = with(tiny_llama, {{"key_value_heads", "8"},
+                                              {"key_value_rank", "32"},
+                                              {"query_rank", "16"},
+                                              {"rotary_size", "4"}});
+    const auto cores = [](const OpGraph& graph, Phase phase) {
+      std::vector<OpWork> found;
+      for (const OpId v : graph.ops())
+        for (const OpWork& kernel : graph.kernels(v))
+          if (graph.op(v).phase == phase && (kernel.matrix.kind == MatrixKind::causal_attention ||
+                                             kernel.matrix.kind == MatrixKind::attention))
+            found.push_back(kernel);
+      return found;
+    };
+    constexpr std::int64_t scores = 8 * 32 * 32;
+    const OpGraph all = generated("llama", latent);
+    REQUIRE(cores(all, Phase::forward).size() == 2);
+    for (const OpWork& core : cores(all, Phase::forward)) {
+      CHECK(core.flops == 2 * scores * (12 + 8) + 5 * scores);
+      CHECK(core.matrix.columns == 10);
+    }
+    for (const OpWork& core : cores(all, Phase::backward))
+      CHECK(core.flops == 2 * scores * (3 * 12 + 2 * 8) + 8 * scores);
+    const OpGraph windowed = generated("llama", with(latent, {{"window", "4"}}));
+    const std::vector<OpWork> seen = cores(windowed, Phase::forward);
+    REQUIRE(seen.size() == 2);
+    CHECK(seen[0].flops == (2 * scores * (12 + 8) + 5 * scores) / 8);
+    CHECK(seen[0].matrix.inner == 4);
+    CHECK(seen[1].flops == 2 * scores * (12 + 8) + 5 * scores);
+    // Weights of a block: queries 64 x 16 + 16 x 8 x 12, keys and values 64 (32 + 4) + 32 x 8 x 16,
+    // normalisations 16 + 32, in place of three products of 64 x 64.
+    const OpGraph plain = generated("llama", with(tiny_llama, {{"key_value_heads", "8"}}));
+    CHECK(parameters(all) - parameters(plain) ==
+          2 * (64 * 16 + 16 * 96 + 64 * 36 + 32 * 128 + 48 - 3 * 64 * 64));
+    CHECK(message<InputError>([&] {
+            generated("llama", with(latent, {{"tensor", "2"}}));
+          }).find("ranks cannot share it") != std::string::npos);
+  }
+
+  // Two layers on each side: 2 x 32 tokens read and 2 x 16 written, of 64 features, 256 inside.
+  TEST_CASE(
+      "a transformer as T5: biases, a table of positions, GELU, a shorter side that is written") {
+    const Settings plain{{"layers", "2"},  {"hidden", "64"},        {"heads", "4"},
+                         {"inner", "256"}, {"vocabulary", "128"},   {"batch", "2"},
+                         {"length", "32"}, {"target_length", "16"}, {"shared_embeddings", "true"}};
+    const OpGraph before = generated("transformer", plain);
+    const auto more = [&](const Settings& settings) {
+      return generated("transformer", with(plain, settings));
+    };
+    // Four products in each of 2 + 2 x 2 attentions, and a bias of each word.
+    CHECK(parameters(more({{"bias", "true"}})) - parameters(before) == 6 * 4 * 64 + 128);
+    CHECK(parameters(more({{"learned_positions", "true"}})) - parameters(before) == 32 * 64);
+    // GELU keeps its input besides its output, ReLU does not: 4 bytes a number.
+    CHECK(kept(more({{"activation", "gelu"}}), "") - kept(before, "") ==
+          4 * 256 * 2 * (2 * 32 + 2 * 16));
+  }
+
+  // 3 blocks, 64 tokens of 64 features, 256 inside, 4 experts of 16 tokens each. A network has
+  // 2 x 64 x 256 weights and 256 + 64 biases; the router 64 x 4. Beside one network's bytes a block
+  // keeps what it sends to experts (64 numbers a token), GELU before its weight (256), four
+  // probabilities, the choice and its weight. Four ranks have one expert each.
+  TEST_CASE(
+      "a GPT whose tokens go to experts: weights, and what is kept for the weight of a route") {
+    constexpr std::int64_t network = 2 * 64 * 256 + 256 + 64;
+    const Settings experts = with(tiny_gpt, {{"experts", "4"}, {"dropout", "false"}});
+    const OpGraph one = gpt(with(tiny_gpt, {{"dropout", "false"}})), four = gpt(experts);
+    CHECK(parameters(four) - parameters(one) == 3 * (3 * network + 64 * 4));
+    CHECK(kept(four, "h_") - kept(one, "h_") == 3 * 4 * 64 * (64 + 256 + 4 + 1 + 1));
+    const OpGraph rank = gpt(with(experts, {{"expert", "4"}}));
+    CHECK(parameters(four) - parameters(rank) == 3 * 3 * network);
+    CHECK(message<InputError>([] { gpt(with(tiny_gpt, {{"expert", "2"}})); }) ==
+          "gpt.expert: ranks share experts, and there are none");
+  }
+
+  // Two ranks gather before each of 2 x 2 + 2 x 3 parts, for 2 attentions over the other side, and
+  // for the words; they add up and divide behind each part and both embeddings.
+  TEST_CASE("ranks of a transformer share its words, too") {
+    const Settings shared{{"layers", "2"}, {"tensor", "2"}, {"sequence_parallel", "true"}};
+    const OpGraph graph = generated("transformer", shared);
+    const auto forward = [&](CollectiveKind kind) {
+      return std::ranges::count_if(graph.collectives(), [&](const Collective& c) {
+        return c.kind == kind && graph.op(c.first).phase == Phase::forward;
+      });
+    };
+    CHECK(forward(CollectiveKind::all_gather) == 10 + 2 + 1);
+    CHECK(forward(CollectiveKind::reduce_scatter) == 10 + 2);
+    CHECK(forward(CollectiveKind::all_reduce) == 0);
+    CHECK(message<InputError>([&] { generated("transformer", {{"context", "2"}}); }) ==
+          "transformer.context: one rank has all words of a sentence; or sequence_parallel");
+  }
+
+  // BERT-base has 768 features, here 2,048 words; two ranks have 1,024 words each.
+  TEST_CASE("logits of BERT that are not tied have weights of their own") {
+    const auto extra = [](const char* ranks) {
+      const Settings tied{{"vocabulary", "2048"}, {"tensor", ranks}};
+      return parameters(generated("bert", with(tied, {{"tied", "false"}}))) -
+             parameters(generated("bert", tied));
+    };
+    CHECK(extra("1") == 2048 * 768);
+    CHECK(extra("2") == 1024 * 768);
+  }
+
+  // 3 layers, 64 tokens of 64 features in 4 heads. Each norm has a weight and a shift for the 16
+  // features of a head. It keeps its input, 4 bytes a number, and a mean and a deviation of each
+  // head: 64 (64 + 2 x 4) numbers for queries, as many for keys. Two ranks have half of the heads
+  // each.
+  TEST_CASE("queries and keys are normalised in each head, with weights that heads share") {
+    for (const char* ranks : {"1", "2"}) {
+      CAPTURE(ranks);
+      const Settings plain = with(tiny_gpt, {{"tensor", ranks}});
+      const OpGraph before = gpt(plain), after = gpt(with(plain, {{"query_key_norm", "true"}}));
+      CHECK(parameters(after) - parameters(before) == 3 * 2 * (16 + 16));
+      CHECK(kept(after, "h_") - kept(before, "h_") ==
+            3 * 2 * 4 * 64 * (64 + 2 * 4) / (*ranks - '0'));
+    }
+  }
+
   // Korthikanti et al., "Reducing activation recomputation in large transformer models", MLSys
   // 2023, equation 2: a layer keeps s b h (10 + 24/t + 5 a s / (h t)) bytes with 16-bit numbers.
   // Left out there: a mean and a deviation in 32 bits of each token, in two normalisations.

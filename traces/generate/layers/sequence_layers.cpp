@@ -1,6 +1,7 @@
 #include "traces/generate/layers/sequence_layers.h"
 
 #include <algorithm>
+#include <array>
 
 #include "sim/error.h"
 
@@ -56,22 +57,24 @@ ValueId product(Model& model, Layer l, VariableId weights, std::int64_t units, b
   return finish(model, std::move(l), std::move(shape));
 }
 
-/// Adds a normalisation with `statistics` numbers per token, which the backward pass reads.
+/// Adds a normalisation of the features of each token, or of each of its heads, with `statistics`
+/// numbers each, which the backward pass reads.
 ValueId normalised(Model& model, LayerKind kind, std::string_view name, ValueId x,
-                   std::int64_t statistics, bool shifted) {
+                   std::int64_t statistics, bool shifted, std::int64_t heads = 1) {
   Layer l = layer(model, kind, name, {{x}});
   const Value in = model.value(x);
   const std::int64_t n = elements(in.shape);
   const auto scope = model.scope(name);
-  l.variables = {model.variable("gamma", {in.shape.back()}, Initializer::ones)};
-  if (shifted) l.variables.push_back(model.variable("beta", {in.shape.back()}, Initializer::zeros));
+  const std::int64_t width = in.shape.back() / heads;
+  l.variables = {model.variable("gamma", {width}, Initializer::ones)};
+  if (shifted) l.variables.push_back(model.variable("beta", {width}, Initializer::zeros));
   // Forward: one pass for the statistics, one to apply them. Backward: two sums over dy and x, then
   // dx.
   l.forward = {.flops = (shifted ? 8 : 5) * n, .traffic = 3 * in.size()};
   l.input_gradient = {.flops = 8 * n, .traffic = 5 * in.size()};
   l.variable_gradient = {.flops = (shifted ? 3 : 2) * n, .traffic = 2 * in.size()};
   l.saved = {x};
-  l.kept_fixed = bytes_of(statistics * (n / in.shape.back()));
+  l.kept_fixed = bytes_of(statistics * (n / width));
   return finish(model, std::move(l), in.shape);
 }
 
@@ -187,6 +190,14 @@ ValueId concat_features(Model& model, std::string_view name, std::span<const Val
   Shape shape = model.value(parts[0]).shape;
   shape.back() = 0;
   for (const ValueId part : parts) shape.back() += model.value(part).shape.back();
+  return moved(model, layer(model, LayerKind::concat, name, parts), std::move(shape));
+}
+
+ValueId join_heads(Model& model, std::string_view name, ValueId own, ValueId common,
+                   std::int64_t heads) {
+  Shape shape = model.value(own).shape;
+  shape.back() += heads * model.value(common).shape.back();
+  const std::array<ValueId, 2> parts{own, common};
   return moved(model, layer(model, LayerKind::concat, name, parts), std::move(shape));
 }
 
@@ -308,30 +319,35 @@ ValueId attention(Model& model, std::string_view name, ValueId q, ValueId k, Val
       layer(model, o.fused ? LayerKind::fused_attention : LayerKind::attention, name, {{q, k, v}});
   const Shape in = model.value(q).shape;
   const std::int64_t n = in[0], length = in[1], width = in[2], others = model.value(k).shape[1];
-  const std::int64_t per_head = width / o.heads;
-  const std::int64_t shared = (o.key_value_heads > 0 ? o.key_value_heads : o.heads) * per_head;
-  for (const ValueId kept : {k, v})
-    BAECHI_CHECK(model.value(kept).shape[2] == shared, "{}: keys and values are of {} features",
-                 name, shared);
-  const std::int64_t scores = n * o.heads * length * others;
-  l.multiply_adds = 2 * scores * per_head;
+  const std::int64_t per_head = width / o.heads,
+                     per_value = o.value_size > 0 ? o.value_size : per_head;
+  const std::int64_t shared = o.key_value_heads > 0 ? o.key_value_heads : o.heads;
+  for (const auto& [kept, size] : {std::pair{k, per_head}, {v, per_value}})
+    BAECHI_CHECK(model.value(kept).shape[2] == shared * size,
+                 "{}: keys and values are of {} features", name, shared * size);
+  const Shape out{n, length, o.heads * per_value};
+  const std::int64_t seen = o.fused && o.window > 0 ? std::min(o.window, others) : others;
+  const std::int64_t scores = n * o.heads * length * seen;
+  l.multiply_adds = scores * (per_head + per_value);
   l.forward.flops = 2 * l.multiply_adds + 5 * scores;
-  l.forward.traffic = bytes_of(2 * n * (length * width + others * shared));
+  l.forward.traffic =
+      bytes_of(n * (length * (width + out[2]) + others * shared * (per_head + per_value)));
   l.input_gradient.traffic = 2 * l.forward.traffic;
   l.saved = {q, k, v};
   if (o.fused) {
     // The backward pass computes the scores again: five products, where the forward pass has two.
     // Kept are the output and a sum of exponentials per row. Source: FlashAttention (Dao et al.,
     // 2022).
-    l.input_gradient.flops = 5 * l.multiply_adds + 8 * scores;
-    l.forward.matrix = {.kind = o.causal ? MatrixKind::causal_attention : MatrixKind::attention,
-                        .rows = length,
-                        .columns = per_head,
-                        .inner = others};
+    l.input_gradient.flops = 2 * scores * (3 * per_head + 2 * per_value) + 8 * scores;
+    l.forward.matrix = {
+        .kind = o.causal && seen == others ? MatrixKind::causal_attention : MatrixKind::attention,
+        .rows = length,
+        .columns = (per_head + per_value) / 2,
+        .inner = seen};
     l.input_gradient.matrix = l.forward.matrix;
     l.kept_fixed = bytes_of(n * o.heads * length);
-    if (o.copied) l.kept += bytes_of(elements(in));
-    const ValueId y = model.output(l, in);
+    if (o.copied) l.kept += bytes_of(elements(out));
+    const ValueId y = model.output(l, out);
     l.saved.push_back(y);
     recompute(l, o);
     model.add(std::move(l));
@@ -349,7 +365,7 @@ ValueId attention(Model& model, std::string_view name, ValueId q, ValueId k, Val
   }
   l.workspace = bytes_of(2 * scores);
   recompute(l, o);
-  return finish(model, std::move(l), in);
+  return finish(model, std::move(l), out);
 }
 
 ValueId dense_by(Model& model, std::string_view name, ValueId x, VariableId weights) {
@@ -370,16 +386,17 @@ constexpr Passes sum_passes{CollectiveKind::all_reduce, std::nullopt},
     gather_passes{CollectiveKind::all_gather, CollectiveKind::reduce_scatter},
     scatter_passes{CollectiveKind::reduce_scatter, CollectiveKind::all_gather};
 
-/// Adds a layer of `ranks`; its output has `tokens` of each sample.
+/// Adds a layer of `ranks`; its output has so many in the `axis` of tokens.
 ValueId exchanged(Model& model, std::string_view name, ValueId x, const Passes& passes,
-                  std::int64_t ranks, std::int64_t beside, std::int64_t tokens) {
+                  std::int64_t ranks, std::int64_t beside, std::int64_t tokens,
+                  std::size_t axis = 1) {
   const bool sum = passes == sum_passes || passes == split_passes;
   Layer l = layer(model, sum ? LayerKind::all_reduce : LayerKind::exchange, name, {{x}});
   l.collective = passes;
   l.ranks = ranks;
   l.beside = beside;
   Shape shape = model.value(x).shape;
-  shape[1] = tokens;
+  shape[axis] = tokens;
   return finish(model, std::move(l), std::move(shape));
 }
 
@@ -409,8 +426,8 @@ ValueId gather_context(Model& model, std::string_view name, ValueId x, const Ran
                    model.value(x).shape[1] * ranks.context);
 }
 
-ValueId layer_norm(Model& model, std::string_view name, ValueId x) {
-  return normalised(model, LayerKind::layer_norm, name, x, 2, true);
+ValueId layer_norm(Model& model, std::string_view name, ValueId x, std::int64_t heads) {
+  return normalised(model, LayerKind::layer_norm, name, x, 2, true, heads);
 }
 
 ValueId rms_norm(Model& model, std::string_view name, ValueId x) {
@@ -419,6 +436,16 @@ ValueId rms_norm(Model& model, std::string_view name, ValueId x) {
 
 ValueId gelu(Model& model, std::string_view name, ValueId x) {
   return per_element(model, layer(model, LayerKind::gelu, name, {{x}}), 10, false);
+}
+
+ValueId squared_relu(Model& model, std::string_view name, ValueId x) {
+  return per_element(model, layer(model, LayerKind::squared_relu, name, {{x}}), 2, false);
+}
+
+ValueId weighted_activation(Model& model, LayerKind kind, std::string_view name, ValueId x) {
+  Layer l = layer(model, kind, name, {{x}});
+  l.kept = model.value(x).size();
+  return per_element(model, std::move(l), kind == LayerKind::squared_relu ? 3 : 11, false);
 }
 
 ValueId tanh(Model& model, std::string_view name, ValueId x) {
@@ -470,9 +497,21 @@ std::vector<ValueId> dispatch(Model& model, std::string_view name, ValueId x, Va
   return tokens;
 }
 
-ValueId to_experts(Model& model, std::string_view name, ValueId x, std::int64_t ranks) {
+ValueId to_experts(Model& model, std::string_view name, ValueId x, std::int64_t ranks,
+                   std::int64_t beside) {
+  if (ranks == 1) return x;
   constexpr Passes all{CollectiveKind::all_to_all, CollectiveKind::all_to_all};
-  return exchanged(model, name, x, all, ranks, 1, model.value(x).shape[1]);
+  return exchanged(model, name, x, all, ranks, beside, model.value(x).shape[1]);
+}
+
+ValueId gather_to_expert(Model& model, std::string_view name, ValueId x, std::int64_t ranks) {
+  if (ranks == 1) return x;
+  return exchanged(model, name, x, gather_passes, ranks, 1, model.value(x).shape[0] * ranks, 0);
+}
+
+ValueId sum_of_expert(Model& model, std::string_view name, ValueId x, std::int64_t ranks) {
+  if (ranks == 1) return x;
+  return exchanged(model, name, x, scatter_passes, ranks, 1, model.value(x).shape[0] / ranks, 0);
 }
 
 std::vector<ValueId> sort_to_experts(Model& model, std::string_view name, ValueId x,
@@ -496,7 +535,7 @@ ValueId join_experts(Model& model, std::string_view name, std::span<const ValueI
 }
 
 ValueId combine(Model& model, std::string_view name, ValueId x, ValueId routes,
-                std::span<const ValueId> written) {
+                std::span<const ValueId> written, bool weighted) {
   Layer l = layer(model, LayerKind::combine, name, {{routes}});
   l.inputs.insert(l.inputs.end(), written.begin(), written.end());
   const Value out = model.value(x);
@@ -506,7 +545,7 @@ ValueId combine(Model& model, std::string_view name, ValueId x, ValueId routes,
   l.multiply_adds = words;
   l.forward = {.flops = 2 * words, .traffic = 2 * read + out.size()};
   l.input_gradient = {.flops = 4 * words, .traffic = 3 * read + out.size()};
-  l.saved = l.inputs;
+  l.saved = weighted ? std::vector<ValueId>{routes} : l.inputs;
   return finish(model, std::move(l), out.shape);
 }
 

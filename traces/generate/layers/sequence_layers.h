@@ -61,6 +61,9 @@ ValueId first_step(Model& model, std::string_view name, ValueId x);
 /// Some steps of a sequence, as many of each sample: [N, T, ...] becomes [N, steps, ...].
 ValueId gather_steps(Model& model, std::string_view name, ValueId x, std::int64_t steps);
 
+/// To each head's features of `own` adds `common`, which all heads have.
+ValueId join_heads(Model& model, std::string_view name, ValueId own, ValueId common,
+                   std::int64_t heads);
 /// Joins values along the features; first_features() takes the first `features` of one.
 ValueId concat_features(Model& model, std::string_view name, std::span<const ValueId> parts);
 ValueId first_features(Model& model, std::string_view name, ValueId x, std::int64_t features);
@@ -93,6 +96,8 @@ ValueId weighted_sum(Model& model, std::string_view name, ValueId weights, Value
 struct Attention {
   std::int64_t heads = 1;
   std::int64_t key_value_heads = 0;  ///< 0: as many as heads; fewer: several heads share one
+  std::int64_t value_size = 0;       ///< features of a head's values; 0: as of its keys
+  std::int64_t window = 0;           ///< tokens that a token of a fused kernel sees; 0: all
   bool dropout = false;              ///< on the probabilities
   bool fused = false;                ///< one kernel that does not write the probabilities
   bool causal = true;                ///< a fused kernel leaves out what the mask hides
@@ -125,9 +130,14 @@ ValueId handed_on(Model& model, std::string_view name, ValueId x);
 /// Source: Dubey et al., "The Llama 3 Herd of Models", 2024, section 3.3.2.
 ValueId gather_context(Model& model, std::string_view name, ValueId x, const Ranks& ranks);
 
-ValueId layer_norm(Model& model, std::string_view name, ValueId x);
+/// Normalises the features of each token, or of each of its heads, which share the weights.
+ValueId layer_norm(Model& model, std::string_view name, ValueId x, std::int64_t heads = 1);
 ValueId rms_norm(Model& model, std::string_view name, ValueId x);
 ValueId gelu(Model& model, std::string_view name, ValueId x);
+/// max(x, 0)^2. Source: So et al., "Primer", NeurIPS 2021, section 4.
+ValueId squared_relu(Model& model, std::string_view name, ValueId x);
+/// GELU or squared ReLU times the weight of each token: both factors are kept.
+ValueId weighted_activation(Model& model, LayerKind kind, std::string_view name, ValueId x);
 ValueId tanh(Model& model, std::string_view name, ValueId x);
 /// Rotary positions: turns pairs of features by an angle that is proportional to the step.
 ValueId rotate(Model& model, std::string_view name, ValueId x);
@@ -140,13 +150,20 @@ ValueId route(Model& model, std::string_view name, ValueId logits, std::int64_t 
 std::vector<ValueId> dispatch(Model& model, std::string_view name, ValueId x, ValueId routes,
                               std::int64_t experts, std::int64_t capacity);
 /// All ranks that share experts exchange equal parts of x [tokens, features], and their gradients.
-ValueId to_experts(Model& model, std::string_view name, ValueId x, std::int64_t ranks);
+/// `beside` groups of ranks do so at the same time.
+ValueId to_experts(Model& model, std::string_view name, ValueId x, std::int64_t ranks,
+                   std::int64_t beside);
+/// Ranks that divide an expert: all have the tokens of all; sum_of_expert() adds up what the parts
+/// make, and each keeps that of its own tokens.
+ValueId gather_to_expert(Model& model, std::string_view name, ValueId x, std::int64_t ranks);
+ValueId sum_of_expert(Model& model, std::string_view name, ValueId x, std::int64_t ranks);
 /// The tokens that were received, an equal part for each expert; join_experts() is the reverse.
 std::vector<ValueId> sort_to_experts(Model& model, std::string_view name, ValueId x,
                                      std::int64_t experts);
 ValueId join_experts(Model& model, std::string_view name, std::span<const ValueId> parts);
-/// For each token of x the weighted sum of its experts' outputs: the shape of x.
+/// For each token of x the weighted sum of its experts' outputs, or, if these are `weighted`
+/// already, their sum: the shape of x.
 ValueId combine(Model& model, std::string_view name, ValueId x, ValueId routes,
-                std::span<const ValueId> written);
+                std::span<const ValueId> written, bool weighted = false);
 
 }  // namespace baechi::generate

@@ -9,6 +9,7 @@ struct Bert {
   std::int64_t batch = 0, length = 0, layers = 0, hidden = 0, heads = 0, words = 0;
   std::int64_t masked = 0;  ///< words of a sample to predict; 0: all, ungathered
   bool pretraining = true, answers = false;
+  bool tied = true;         ///< the logits' weights are the words' embeddings
   std::int64_t tensor = 1;  ///< ranks of tensor parallelism
   Attention core{.dropout = true, .causal = false};
 };
@@ -53,6 +54,11 @@ ValueId feed_forward_layer(Model& model, const Bert& s, ValueId x) {
   return normalised_sum(model, y, x);
 }
 
+ValueId word_logits(Model& model, const Bert& s, ValueId x, VariableId table) {
+  if (s.tied) return tied_logits(model, "decoder", x, table, true);
+  return dense(model, "decoder", x, s.words / s.tensor);
+}
+
 /// Logits for the word of every token, or of the masked ones, and for whether the second sentence
 /// follows the first. The projection to words uses their embeddings and a bias of its own.
 void pretraining_heads(Model& model, const Bert& s, ValueId tokens, ValueId pooled,
@@ -63,12 +69,12 @@ void pretraining_heads(Model& model, const Bert& s, ValueId tokens, ValueId pool
     if (s.masked > 0) tokens = gather_steps(model, "gather", tokens, s.masked);
     const ValueId x = gelu(model, "gelu", dense(model, "transform", tokens, s.hidden));
     words = layer_norm(model, "layer_norm", x);
-    if (s.tensor == 1) words = tied_logits(model, "decoder", words, table, true);
+    if (s.tensor == 1) words = word_logits(model, s, words, table);
   }
   if (s.tensor > 1) {
     words = split_to_ranks(model, "cls/split", words, {s.tensor});
     const auto module = model.module("cls/decoder", "BertDecoder");
-    words = tied_logits(model, "decoder", words, table, true);
+    words = word_logits(model, s, words, table);
   }
   {
     const auto module = model.module("cls/seq_relationship", "Linear");
@@ -162,6 +168,7 @@ Trace make_bert(Options& options) {
   s.masked = options.get("masked", std::int64_t{0},
                          "words of a sample that are predicted, 20 of 128 or 80 of 512 in the "
                          "published training; 0: all");
+  s.tied = options.get("tied", true, "the logits' weights are the words' embeddings");
   if (s.masked > s.length) options.mistake("masked", "more than 'length'");
   s.answers = options.get("answers", false,
                           "fine-tuning: a head that finds the answer to a question (SQuAD), in "

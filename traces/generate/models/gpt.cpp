@@ -3,6 +3,7 @@
 
 #include "sim/enum_option.h"
 #include "traces/generate/expand.h"
+#include "traces/generate/layers/expert_layers.h"
 #include "traces/generate/layers/image_layers.h"
 #include "traces/generate/layers/sequence_layers.h"
 
@@ -16,23 +17,36 @@ constexpr auto names_of(Positions) {
                                           {Positions::none, "none", "such as ALiBi's"}});
 }
 
+enum class Activation : std::uint8_t { gelu, squared_relu };
+constexpr auto names_of(Activation) {
+  return std::to_array<Named<Activation>>(
+      {{Activation::gelu, "gelu", "GPT's"},
+       {Activation::squared_relu, "squared_relu", "Nemotron-4's: max(x, 0)^2"}});
+}
+
 struct Gpt {
   std::int64_t batch = 0, length = 0, layers = 0, hidden = 0, heads = 0, words = 0;
   std::int64_t positions = 1024;
   Ranks ranks{};
   bool tied = true;  ///< the logits' weights are the embeddings
   bool bias = true, dropout = true;
+  bool query_key_norm = false;  ///< in each head, with weights that all heads share
   Positions position = Positions::learned;
+  Activation activation = Activation::gelu;
   std::int64_t key_value_heads = 0, inner = 0;  ///< 0: as many as heads; 4 times the features
   LossKernels loss = LossKernels::fused;
   Attention core{.dropout = true};
+  Experts experts{};
 };
 
 ValueId dropped(Model& model, const Gpt& s, ValueId x) {
   return s.dropout ? dropout(model, "dropout", x) : x;
 }
 
-ValueId turned(Model& model, const Gpt& s, std::string_view name, ValueId x) {
+/// Queries or keys of so many heads as the scores need them.
+ValueId prepared(Model& model, const Gpt& s, std::string_view norm, std::string_view name,
+                 ValueId x, std::int64_t heads) {
+  if (s.query_key_norm) x = layer_norm(model, norm, x, heads);
   return s.position == Positions::rotary ? rotate(model, name, x) : x;
 }
 
@@ -57,8 +71,10 @@ ValueId attention_block(Model& model, const Gpt& s, ValueId x) {
   const auto project = [&] {
     const ValueId normal = s.ranks.sequence ? split : layer_norm(model, "ln_1", split);
     // One product for all three, in c_attn of the original; its columns are q, k and v.
-    q = turned(model, s, "rotate_q", dense(model, "c_attn/q", normal, width, s.bias));
-    k = turned(model, s, "rotate_k", dense(model, "c_attn/k", normal, shared, s.bias));
+    q = prepared(model, s, "ln_q", "rotate_q", dense(model, "c_attn/q", normal, width, s.bias),
+                 s.heads / s.ranks.tensor);
+    k = prepared(model, s, "ln_k", "rotate_k", dense(model, "c_attn/k", normal, shared, s.bias),
+                 heads / s.ranks.tensor);
     v = dense(model, "c_attn/v", normal, shared, s.bias);
   };
   if (s.ranks.context > 1) {
@@ -92,13 +108,32 @@ ValueId feed_forward_block(Model& model, const Gpt& s, ValueId x) {
     const auto module = model.module("mlp", "GPT2MLP");
     const ValueId normal = s.ranks.sequence ? split : layer_norm(model, "ln_2", split);
     const std::int64_t inner = s.inner > 0 ? s.inner : 4 * s.hidden;
-    y = gelu(model, "gelu", dense(model, "c_fc", normal, inner / s.ranks.tensor, s.bias));
+    y = dense(model, "c_fc", normal, inner / s.ranks.tensor, s.bias);
+    y = s.activation == Activation::gelu ? gelu(model, "gelu", y)
+                                         : squared_relu(model, "squared_relu", y);
     y = dense(model, "c_proj", y, s.hidden, s.bias);
     if (s.ranks.tensor == 1) return add(model, "residual", dropped(model, s, y), x);
   }
   y = sum_of_ranks(model, "mlp/sum", y, s.ranks);
   const auto module = model.module("mlp_out", "GPT2Residual");
   return add(model, "residual", dropped(model, s, y), x);
+}
+
+/// The weights of the routes go into the network, as in Megatron-LM.
+/// Source: Megatron-LM, core/transformer/mlp.py, per_token_scale.
+ValueId experts_of_block(Model& model, const Gpt& s, ValueId x) {
+  const auto network = [&](ValueId y, std::int64_t inner) {
+    y = dense(model, "c_fc", y, inner, s.bias);
+    y = s.activation == Activation::gelu
+            ? weighted_activation(model, LayerKind::gelu, "gelu", y)
+            : weighted_activation(model, LayerKind::squared_relu, "squared_relu", y);
+    return dense(model, "c_proj", y, s.hidden, s.bias);
+  };
+  return experts_block(model, s.experts, s.batch * s.ranks.tokens(s.length), x,
+                       {.norm = [&](ValueId y) { return layer_norm(model, "ln_2", y); },
+                        .network = network,
+                        .dropped = [&](ValueId y) { return dropped(model, s, y); },
+                        .weighted = true});
 }
 
 /// The words' embeddings, and each token's with its position.
@@ -111,6 +146,7 @@ std::pair<VariableId, ValueId> embedded(Model& model, const Gpt& s, std::int64_t
   ValueId x = embedding(model, "words", model.input("input_ids", tokens), table);
   x = sum_of_ranks(model, "sum", x, s.ranks);
   if (positions) x = add_positions(model, "positions", x, *positions);
+  if (s.ranks.sequence && !positions && !s.dropout) x = handed_on(model, "embedded", x);
   return {table, dropped(model, s, x)};
 }
 
@@ -131,7 +167,8 @@ Model gpt(const Gpt& s, const std::string& name) {
   }
   for (std::int64_t i = 0; i < s.layers; ++i) {
     const auto layer = model.scope(fmt::format("h_{}", i));
-    x = feed_forward_block(model, s, attention_block(model, s, x));
+    x = attention_block(model, s, x);
+    x = s.experts.experts > 0 ? experts_of_block(model, s, x) : feed_forward_block(model, s, x);
   }
   x = split_to_ranks(model, "head_split", layer_norm(model, "ln_f", x), s.ranks);
   const ValueId logits =
@@ -190,12 +227,22 @@ Trace make_gpt(Options& options) {
   s.tied = options.get("tied", true, "the logits' weights are the words' embeddings");
   s.bias = options.get("bias", true, "products have biases");
   s.dropout = options.get("dropout", true, "on probabilities, outputs of blocks and embeddings");
+  s.query_key_norm = options.get("query_key_norm", false,
+                                 "queries and keys are normalised in each head before they are "
+                                 "turned");
   s.position = read_enum(options, "positions", Positions::learned,
                          "learned, turned into queries and keys, or added to scores at no cost");
   s.key_value_heads = read_extent(options, "key_value_heads", s.heads,
                                   "heads of keys and values, each shared by several heads");
   s.inner = read_extent(options, "inner", 4 * s.hidden, "width inside a feed-forward network");
+  s.activation =
+      read_enum(options, "activation", Activation::gelu, "inside a feed-forward network");
   read_sizes(options, e, s);
+  s.experts = {.experts = options.get("experts", std::int64_t{0},
+                                      "feed-forward networks of a block; 0: one for all tokens", 0),
+               .inner = s.inner};
+  if (s.experts.experts > 1024) options.mistake("experts", "more than 1024");
+  read_experts(options, e, s.ranks, s.experts);
   if (s.heads % s.key_value_heads != 0)
     options.mistake("key_value_heads", "does not divide 'heads'");
   if (s.hidden % s.heads != 0)

@@ -2,6 +2,7 @@
 #include <array>
 
 #include "traces/generate/expand.h"
+#include "traces/generate/layers/expert_layers.h"
 #include "traces/generate/layers/image_layers.h"
 #include "traces/generate/layers/sequence_layers.h"
 
@@ -12,15 +13,16 @@ struct Decoder {
   std::int64_t batch = 0, length = 0;
   std::int64_t layers = 0, hidden = 0, heads = 0, key_value_heads = 0, inner = 0, words = 0;
   Attention core{.fused = true};
-  std::int64_t experts = 0, top_k = 0;  ///< 0: one feed-forward network for all tokens
-  double capacity_factor = 1.0;
-  std::int64_t expert_ranks = 1;  ///< that share the experts of a block
+  Experts experts{};
   std::int64_t head_size = 0;
-  std::int64_t shared_inner = 0;                   ///< of an expert that all tokens go to; 0: none
+  /// Keys and values of all heads come from so many features of a token, queries from others; 0:
+  /// from the token itself. Each head's queries and keys have `turned` features more, which carry
+  /// positions; all heads have the same keys there.
+  std::int64_t key_value_rank = 0, query_rank = 0, turned = 64;
+  std::int64_t window = 0;  ///< tokens that every second block sees, the first on; 0: all
   std::int64_t dense_layers = 0, dense_inner = 0;  ///< first blocks without experts
   Ranks ranks{};
 
-  std::int64_t local_experts() const { return experts / expert_ranks; }
   /// Heads of keys and values on a rank: ranks repeat them where they are fewer.
   std::int64_t own_key_value_heads() const {
     return std::max<std::int64_t>(1, key_value_heads / ranks.tensor);
@@ -32,20 +34,25 @@ struct Size {
   std::int64_t layers, hidden, heads, key_value_heads, inner, words;
   std::int64_t head_size = 0;  ///< 0: hidden / heads
   std::int64_t experts = 8, top_k = 2;
+  std::int64_t shared_inner = 0, dense_layers = 0, dense_inner = 0;
+  std::int64_t key_value_rank = 0, query_rank = 0, window = 0;
 };
 /// Shapes as in the models' published config.json: Llama 2, 3 and 3.1, Mixtral 8x7B and 8x22B,
-/// Qwen 3.
+/// Qwen 3, gpt-oss, DeepSeek-V3.
 constexpr std::array<Size, 6> llama_sizes{{{"7b", 32, 4096, 32, 32, 11'008, 32'000},
                                            {"13b", 40, 5120, 40, 40, 13'824, 32'000},
                                            {"70b", 80, 8192, 64, 8, 28'672, 32'000},
                                            {"3-8b", 32, 4096, 32, 8, 14'336, 128'256},
                                            {"3-70b", 80, 8192, 64, 8, 28'672, 128'256},
                                            {"3-405b", 126, 16'384, 128, 8, 53'248, 128'256}}};
-constexpr std::array<Size, 4> moe_sizes{
+constexpr std::array<Size, 7> moe_sizes{
     {{"8x7b", 32, 4096, 32, 8, 14'336, 32'000},
      {"8x22b", 56, 6144, 48, 8, 16'384, 32'000},
      {"qwen3-30b", 48, 2048, 32, 4, 768, 151'936, 128, 128, 8},
-     {"qwen3-235b", 94, 4096, 64, 4, 1536, 151'936, 128, 128, 8}}};
+     {"qwen3-235b", 94, 4096, 64, 4, 1536, 151'936, 128, 128, 8},
+     {"gpt-oss-20b", 24, 2880, 64, 8, 2880, 201'088, 64, 32, 4, 0, 0, 0, 0, 0, 128},
+     {"gpt-oss-120b", 36, 2880, 64, 8, 2880, 201'088, 64, 128, 4, 0, 0, 0, 0, 0, 128},
+     {"deepseek-v3", 61, 7168, 128, 128, 2048, 129'280, 128, 256, 8, 2048, 3, 18'432, 512, 1536}}};
 
 /// down(silu(gate(x)) * up(x)).
 ValueId gated(Model& model, const Decoder& s, ValueId x, std::int64_t inner) {
@@ -66,8 +73,28 @@ ValueId normalised(Model& model, const Decoder& s, ValueId inside) {
   return s.ranks.sequence ? inside : rms_norm(model, "norm", inside);
 }
 
-ValueId attention_module(Model& model, const Decoder& s, ValueId x) {
+struct Projected {
+  ValueId q{}, k{}, v{};
+};
+/// Source: DeepSeek-AI, "DeepSeek-V2", 2024, section 2.1: multi-head latent attention.
+Projected latent(Model& model, const Decoder& s, ValueId x) {
+  ValueId from = x;
+  if (s.query_rank > 0)
+    from = rms_norm(model, "q_norm", dense(model, "q_down", x, s.query_rank, false));
+  const ValueId q = dense(model, "q_proj", from, s.heads * (s.head_size + s.turned), false);
+  const ValueId low =
+      rms_norm(model, "kv_norm", dense(model, "kv_down", x, s.key_value_rank, false));
+  const ValueId common = rotate(model, "rotate_k", dense(model, "k_common", x, s.turned, false));
+  const ValueId own = dense(model, "k_proj", low, s.heads * s.head_size, false);
+  return {.q = rotate(model, "rotate_q", q),
+          .k = join_heads(model, "k_join", own, common, s.heads),
+          .v = dense(model, "v_proj", low, s.heads * s.head_size, false)};
+}
+
+ValueId attention_module(Model& model, const Decoder& s, ValueId x, std::int64_t block) {
   Attention core = s.core;
+  if (block % 2 == 0) core.window = s.window;
+  if (s.key_value_rank > 0) core.value_size = s.head_size;
   core.heads = s.heads / s.ranks.tensor;
   core.key_value_heads = s.own_key_value_heads();
   const std::int64_t width = s.head_size * core.heads;
@@ -76,6 +103,11 @@ ValueId attention_module(Model& model, const Decoder& s, ValueId x) {
   ValueId q{}, k{}, v{}, y{};
   const auto project = [&] {
     const ValueId normal = normalised(model, s, inside);
+    if (s.key_value_rank > 0) {
+      const Projected p = latent(model, s, normal);
+      q = p.q, k = p.k, v = p.v;
+      return;
+    }
     q = rotate(model, "rotate_q", dense(model, "q_proj", normal, width, false));
     k = rotate(model, "rotate_k", dense(model, "k_proj", normal, shared, false));
     v = dense(model, "v_proj", normal, shared, false);
@@ -112,43 +144,11 @@ ValueId feed_forward_module(Model& model, const Decoder& s, ValueId x, std::int6
   return add(model, "residual", y, x);
 }
 
-/// Every expert takes ceil(capacity factor * tokens * top k / experts) tokens of each rank: the
-/// shape of an op does not depend on data. Ranks of tensor parallelism route the tokens that they
-/// have, and experts are whole: they are on ranks of their own, which exchange tokens.
 ValueId experts_module(Model& model, const Decoder& s, ValueId x) {
-  const std::int64_t routed = s.batch * s.ranks.tokens(s.length) * s.top_k;
-  const double share =
-      s.capacity_factor * static_cast<double>(routed) / static_cast<double>(s.experts);
-  auto capacity = static_cast<std::int64_t>(share);
-  if (static_cast<double>(capacity) < share) ++capacity;
-  const bool exchanged = s.expert_ranks > 1;
-  ValueId normal{}, routes{};
-  std::vector<ValueId> tokens;
-  {
-    const auto module = model.module("router", "TopKRouter");
-    normal = rms_norm(model, "norm", x);
-    routes = route(model, "top_k", dense(model, "gate", normal, s.experts, false), s.top_k);
-    tokens = exchanged ? dispatch(model, "dispatch", normal, routes, 1, s.experts * capacity)
-                       : dispatch(model, "dispatch", normal, routes, s.experts, capacity);
-  }
-  if (s.shared_inner > 0) {
-    const auto module = model.module("shared", "MixtralExpert");
-    x = add(model, "sum", gated(model, s, normal, s.shared_inner), x);
-  }
-  if (exchanged) {
-    const ValueId received = to_experts(model, "to_experts", tokens.front(), s.expert_ranks);
-    tokens = sort_to_experts(model, "sort", received, s.local_experts());
-  }
-  for (std::size_t i = 0; i < tokens.size(); ++i) {
-    const auto module = model.module(fmt::format("expert_{}", i), "MixtralExpert");
-    tokens[i] = gated(model, s, tokens[i], s.inner);
-  }
-  if (exchanged) {
-    const ValueId written = join_experts(model, "join", tokens);
-    tokens = {to_experts(model, "from_experts", written, s.expert_ranks)};
-  }
-  const auto module = model.module("combine", "MixtralCombine");
-  return add(model, "residual", combine(model, "sum", x, routes, tokens), x);
+  return experts_block(
+      model, s.experts, s.batch * s.ranks.tokens(s.length), x,
+      {.norm = [&](ValueId y) { return rms_norm(model, "norm", y); },
+       .network = [&](ValueId y, std::int64_t inner) { return gated(model, s, y, inner); }});
 }
 
 /// Source: Touvron et al., "LLaMA", 2023, section 2.2: normalise before each part, gated SiLU,
@@ -170,9 +170,9 @@ Model decoder(const Decoder& s, const std::string& name) {
   if (s.ranks.sequence) x = handed_on(model, "embedded", x);
   for (std::int64_t i = 0; i < s.layers; ++i) {
     const auto layer = model.scope(fmt::format("layer_{}", i));
-    x = attention_module(model, s, x);
-    if (s.experts == 0 || i < s.dense_layers)
-      x = feed_forward_module(model, s, x, s.experts == 0 ? s.inner : s.dense_inner);
+    x = attention_module(model, s, x, i);
+    if (s.experts.experts == 0 || i < s.dense_layers)
+      x = feed_forward_module(model, s, x, s.experts.experts == 0 ? s.inner : s.dense_inner);
     else
       x = experts_module(model, s, x);
   }
@@ -180,6 +180,28 @@ Model decoder(const Decoder& s, const std::string& name) {
   const ValueId logits = dense(model, "lm_head", x, words, false);
   loss(model, "loss", logits, model.input("labels", ids));
   return model;
+}
+
+void read_latent(Options& o, const Size& size, Decoder& s) {
+  const auto read = [&](const char* key, std::int64_t fallback, std::string_view help) {
+    const std::int64_t value = o.get(key, fallback, help, 0);
+    if (value > 10'000'000) o.mistake(key, "more than 10000000");
+    return std::min<std::int64_t>(value, 10'000'000);
+  };
+  s.window = read("window", size.window,
+                  "tokens that every second block sees, with fused attention; 0: all");
+  s.key_value_rank = read("key_value_rank", size.key_value_rank,
+                          "features that keys and values of all heads are made from, as in "
+                          "DeepSeek-V2; 0: from the token");
+  s.query_rank = read("query_rank", size.query_rank, "with these, features that queries are from");
+  s.turned = read_extent(o, "rotary_size", 64,
+                         "with these, features of queries and keys that carry positions", 100'000);
+  if (s.key_value_rank == 0 && s.query_rank > 0) o.mistake("query_rank", "needs key_value_rank");
+  if (s.key_value_rank == 0) return;
+  if (s.key_value_heads != s.heads)
+    o.mistake("key_value_rank", "every head has its own keys: key_value_heads must be heads");
+  if (s.ranks.tensor > 1 || s.ranks.context > 1)
+    o.mistake("key_value_rank", "ranks cannot share it: tensor and context must be 1");
 }
 
 /// Reads `size`; the other options may change its shapes.
@@ -212,7 +234,10 @@ Decoder read_shape(Options& o, std::span<const Size> sizes, const Expansion& e,
   if (size.head_size == 0 && s.hidden % s.heads != 0)
     o.mistake("heads", "does not divide 'hidden'");
   if (s.heads % s.key_value_heads != 0) o.mistake("key_value_heads", "does not divide 'heads'");
-  limit_work(o, s.batch, s.length, s.hidden, std::max({s.words, s.inner, s.hidden, 2 * s.length}));
+  read_latent(o, size, s);
+  limit_work(o, s.batch, s.length, s.hidden,
+             std::max({s.words, s.inner, s.hidden, 2 * s.length, s.key_value_rank, s.query_rank,
+                       s.key_value_rank > 0 ? s.heads * (s.head_size + s.turned) : 0}));
   return s;
 }
 
@@ -231,36 +256,21 @@ Trace make_moe(Options& options) {
   std::string size;
   Decoder s = read_shape(options, moe_sizes, e, size);
   const Size& shape = *std::ranges::find(moe_sizes, size, &Size::name);
-  s.experts =
-      read_extent(options, "experts", shape.experts, "feed-forward networks of a block", 1024);
-  s.top_k = read_extent(options, "top_k", shape.top_k, "experts that a token goes to");
-  s.shared_inner = options.get("shared_inner", std::int64_t{0},
-                               "width inside a further expert that all tokens go to", 0);
+  s.experts = {.experts = read_extent(options, "experts", shape.experts,
+                                      "feed-forward networks of a block", 1024),
+               .top_k = shape.top_k,
+               .inner = s.inner,
+               .shared_inner = shape.shared_inner};
   s.dense_layers =
-      options.get("dense_layers", std::int64_t{0},
+      options.get("dense_layers", shape.dense_layers,
                   "first blocks with one network of 'dense_inner' in place of experts", 0);
-  s.dense_inner = read_extent(options, "dense_inner", 4 * s.hidden, "width inside these");
-  s.capacity_factor = options.get(
-      "capacity_factor", 1.0, "tokens an expert takes, over its share if all took the same", 0.01);
-  if (s.capacity_factor > 1024.0) options.mistake("capacity_factor", "more than 1024");
-  const auto routed = static_cast<std::int64_t>(static_cast<double>(s.length * s.top_k) *
-                                                std::min(s.capacity_factor, 1024.0));
+  s.dense_inner =
+      read_extent(options, "dense_inner", shape.dense_inner > 0 ? shape.dense_inner : 4 * s.hidden,
+                  "width inside these");
+  read_experts(options, e, s.ranks, s.experts);
+  const auto routed = static_cast<std::int64_t>(static_cast<double>(s.length * s.experts.top_k) *
+                                                std::min(s.experts.capacity_factor, 1024.0));
   limit_work(options, s.batch, routed, s.hidden, s.inner);
-  s.expert_ranks = read_extent(options, "expert", 1,
-                               "ranks that share the experts; the graph is one of them", 65'536);
-  if (s.experts % s.expert_ranks != 0)
-    options.mistake("expert",
-                    fmt::format("{} experts cannot be divided by {}", s.experts, s.expert_ranks));
-  if (s.ranks.tensor > 1 && !s.ranks.sequence)
-    options.mistake("tensor",
-                    "experts are whole, so that ranks of tensor parallelism must not have the same "
-                    "tokens: it needs sequence_parallel");
-  if (s.expert_ranks % s.ranks.tensor != 0)
-    options.mistake("expert", fmt::format("{} are not {} ranks of tensor parallelism once or more",
-                                          s.expert_ranks, s.ranks.tensor));
-  if (s.expert_ranks > 1 && e.level == Level::tf1)
-    options.mistake("level", "TensorFlow 1 has no ranks that share experts");
-  if (s.top_k > s.experts) options.mistake("top_k", "is more than 'experts'");
   options.finish();
   return expand(decoder(s, "moe-" + size), e);
 }

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <optional>
 
 #include "traces/generate/expand.h"
 #include "traces/generate/layers/image_layers.h"
@@ -9,8 +10,12 @@ namespace {
 
 struct Transformer {
   std::int64_t batch = 0, length = 0, layers = 0, hidden = 0, heads = 0, inner = 0, words = 0;
+  std::int64_t target_length = 0;  ///< of the decoder's sentences
   bool shared = false;
-  std::int64_t tensor = 1;  ///< ranks of tensor parallelism
+  bool bias = false;  ///< in the attention and the last projection, too
+  bool gelu = false, learned_positions = false;
+  Ranks ranks{};
+  Attention core{.dropout = true};
 };
 
 ValueId residual_norm(Model& model, ValueId y, ValueId x) {
@@ -20,51 +25,54 @@ ValueId residual_norm(Model& model, ValueId y, ValueId x) {
 /// Attention of `x` over `memory`, its projection added to `x`, and the sum normalised. Ranks share
 /// the heads; the sum over them is an op between two modules.
 ValueId attention_module(Model& model, const Transformer& s, const std::string& name, ValueId x,
-                         ValueId memory) {
-  const std::int64_t width = s.hidden / s.tensor;
-  const ValueId from = split_to_ranks(model, name + "/split", x, {s.tensor});
+                         ValueId memory, bool causal) {
+  const std::int64_t width = s.hidden / s.ranks.tensor;
+  const ValueId from = split_to_ranks(model, name + "/split", x, s.ranks);
   const ValueId over =
-      memory == x ? from : split_to_ranks(model, name + "/split_memory", memory, {s.tensor});
+      memory == x ? from : split_to_ranks(model, name + "/split_memory", memory, s.ranks);
   ValueId y{};
   {
     const auto module = model.module(name, "MultiHeadAttention");
-    const ValueId q = dense(model, "w_qs", from, width, false);
-    const ValueId k = dense(model, "w_ks", over, width, false);
-    const ValueId v = dense(model, "w_vs", over, width, false);
-    const ValueId context =
-        attention(model, "attention", q, k, v, {.heads = s.heads / s.tensor, .dropout = true});
-    y = dense(model, "fc", context, s.hidden, false);
-    if (s.tensor == 1) return residual_norm(model, y, x);
+    const ValueId q = dense(model, "w_qs", from, width, s.bias);
+    const ValueId k = dense(model, "w_ks", over, width, s.bias);
+    const ValueId v = dense(model, "w_vs", over, width, s.bias);
+    Attention core = s.core;
+    core.heads = s.heads / s.ranks.tensor;
+    core.causal = causal;
+    y = dense(model, "fc", attention(model, "attention", q, k, v, core), s.hidden, s.bias);
+    if (s.ranks.tensor == 1) return residual_norm(model, y, x);
   }
-  y = sum_of_ranks(model, name + "/sum", y, {s.tensor});
+  y = sum_of_ranks(model, name + "/sum", y, s.ranks);
   const auto module = model.module(name + "_out", "ResidualNorm");
   return residual_norm(model, y, x);
 }
 
 ValueId feed_forward_module(Model& model, const Transformer& s, ValueId x) {
-  const ValueId from = split_to_ranks(model, "pos_ffn/split", x, {s.tensor});
+  const ValueId from = split_to_ranks(model, "pos_ffn/split", x, s.ranks);
   ValueId y{};
   {
     const auto module = model.module("pos_ffn", "PositionwiseFeedForward");
-    const ValueId wide = relu(model, "relu", dense(model, "w_1", from, s.inner / s.tensor));
-    y = dense(model, "w_2", wide, s.hidden);
-    if (s.tensor == 1) return residual_norm(model, y, x);
+    const ValueId wide = dense(model, "w_1", from, s.inner / s.ranks.tensor);
+    y = dense(model, "w_2", s.gelu ? gelu(model, "gelu", wide) : relu(model, "relu", wide),
+              s.hidden);
+    if (s.ranks.tensor == 1) return residual_norm(model, y, x);
   }
-  y = sum_of_ranks(model, "pos_ffn/sum", y, {s.tensor});
+  y = sum_of_ranks(model, "pos_ffn/sum", y, s.ranks);
   const auto module = model.module("pos_ffn_out", "ResidualNorm");
   return residual_norm(model, y, x);
 }
 
 ValueId embedded(Model& model, const Transformer& s, const std::string& name, ValueId ids,
-                 VariableId table) {
+                 VariableId table, std::optional<VariableId> positions) {
   ValueId x{};
   {
     const auto module = model.module(name, "Embedding");
     x = embedding(model, "lookup", ids, table);
   }
-  x = sum_of_ranks(model, name + "/sum", x, {s.tensor});
+  x = sum_of_ranks(model, name + "/sum", x, s.ranks);
   const auto module = model.module("position_enc", "PositionalEncoding");
-  return dropout(model, "dropout", add_positions(model, "add", x));
+  x = positions ? add_positions(model, "add", x, *positions) : add_positions(model, "add", x);
+  return dropout(model, "dropout", x);
 }
 
 /// Source: Vaswani et al., "Attention Is All You Need", 2017, table 3, "base". Linear layers of the
@@ -72,21 +80,27 @@ ValueId embedded(Model& model, const Transformer& s, const std::string& name, Va
 /// trained (attention-is-all-you-need-pytorch); the modules are its 35 modules. That code also
 /// normalises after the position encodings (2 x 1024 parameters); the paper does not, nor does
 /// this. `tensor`: heads, inner features and words are divided by the ranks (Shoeybi et al.,
-/// Megatron-LM, 2019).
+/// Megatron-LM, 2019). T5 (Raffel et al., 2020) as Megatron-LM has it is `bias`, GELU, learned
+/// positions and shared embeddings, but for norms before the blocks and two more at the ends.
 Model transformer(const Transformer& s) {
-  Model model(
-      fmt::format("transformer-l{}{}", s.length, s.tensor > 1 ? fmt::format("-t{}", s.tensor) : ""),
-      s.batch);
-  const Shape sentence{s.batch, s.length}, vocabulary{s.words / s.tensor, s.hidden};
+  Model model(fmt::format("transformer-l{}{}", s.length,
+                          s.ranks.tensor > 1 ? fmt::format("-t{}", s.ranks.tensor) : ""),
+              s.batch);
+  const Shape source{s.batch, s.length}, target{s.batch, s.target_length},
+      vocabulary{s.words / s.ranks.tensor, s.hidden};
   VariableId table{};
+  std::optional<VariableId> positions;
   ValueId x{}, y{};
   {
     const auto encoder = model.scope("encoder");
+    if (s.learned_positions)
+      positions = model.variable("positions", {std::max(s.length, s.target_length), s.hidden},
+                                 Initializer::truncated_normal);
     table = model.variable("src_word_emb", vocabulary, Initializer::truncated_normal);
-    x = embedded(model, s, "src_word_emb", model.input("source", sentence), table);
+    x = embedded(model, s, "src_word_emb", model.input("source", source), table, positions);
     for (std::int64_t i = 0; i < s.layers; ++i) {
       const auto layer = model.scope(fmt::format("layer_{}", i));
-      x = attention_module(model, s, "slf_attn", x, x);
+      x = attention_module(model, s, "slf_attn", x, x, false);
       x = feed_forward_module(model, s, x);
     }
   }
@@ -94,18 +108,19 @@ Model transformer(const Transformer& s) {
     const auto decoder = model.scope("decoder");
     if (!s.shared)
       table = model.variable("trg_word_emb", vocabulary, Initializer::truncated_normal);
-    y = embedded(model, s, "trg_word_emb", model.input("target", sentence), table);
+    y = embedded(model, s, "trg_word_emb", model.input("target", target), table, positions);
     for (std::int64_t i = 0; i < s.layers; ++i) {
       const auto layer = model.scope(fmt::format("layer_{}", i));
-      y = attention_module(model, s, "slf_attn", y, y);
-      y = attention_module(model, s, "enc_attn", y, x);
+      y = attention_module(model, s, "slf_attn", y, y, true);
+      y = attention_module(model, s, "enc_attn", y, x, false);
       y = feed_forward_module(model, s, y);
     }
   }
-  y = split_to_ranks(model, "trg_word_prj/split", y, {s.tensor});
-  const ValueId logits = s.shared ? tied_logits(model, "trg_word_prj", y, table)
-                                  : dense(model, "trg_word_prj", y, s.words / s.tensor, false);
-  loss(model, "loss", logits, model.input("labels", sentence));
+  y = split_to_ranks(model, "trg_word_prj/split", y, s.ranks);
+  const ValueId logits = s.shared
+                             ? tied_logits(model, "trg_word_prj", y, table, s.bias)
+                             : dense(model, "trg_word_prj", y, s.words / s.ranks.tensor, s.bias);
+  loss(model, "loss", logits, model.input("labels", target));
   return model;
 }
 
@@ -114,7 +129,8 @@ Model transformer(const Transformer& s) {
 Trace make_transformer(Options& options) {
   const Expansion e = read_expansion(options, 64, Optimizer::sgd);
   Transformer s{.batch = e.batch};
-  s.length = read_extent(options, "length", 50, "words of a sentence, of either side");
+  s.length = read_extent(options, "length", 50, "words of a sentence");
+  s.target_length = read_extent(options, "target_length", s.length, "words that the decoder reads");
   s.layers = read_extent(options, "layers", 6, "of the encoder, and of the decoder", 1000);
   s.hidden = read_extent(options, "hidden", 512, "width of a word");
   s.heads = read_extent(options, "heads", 8, "of an attention");
@@ -122,13 +138,26 @@ Trace make_transformer(Options& options) {
   s.words = read_extent(options, "vocabulary", 30'000, "words of either language");
   s.shared =
       options.get("shared_embeddings", false, "one table for both languages and the projection");
-  s.tensor = read_ranks(options, {{"heads", s.heads},
-                                  {"features", s.hidden},
-                                  {"inner features", s.inner},
-                                  {"words of the vocabulary", s.words}});
+  s.bias = options.get("bias", false, "of the attention's products and of the last projection");
+  s.gelu = options.get("activation", std::vector<std::string>{"relu", "gelu"},
+                       "of the feed-forward layers") == "gelu";
+  s.learned_positions =
+      options.get("learned_positions", false, "a table of both sides in place of waves");
+  s.core = read_attention(options, e, s.core);
+  s.ranks.tensor = read_ranks(options, {{"heads", s.heads},
+                                        {"features", s.hidden},
+                                        {"inner features", s.inner},
+                                        {"words of the vocabulary", s.words}});
+  s.ranks = read_token_ranks(options, e, s.ranks.tensor, s.length);
+  if (s.ranks.context > 1)
+    options.mistake("context", "one rank has all words of a sentence; or sequence_parallel");
+  if (s.ranks.sequence && s.target_length % s.ranks.tensor != 0)
+    options.mistake("target_length", fmt::format("{} words cannot be divided by {}",
+                                                 s.target_length, s.ranks.tensor));
   if (s.hidden % s.heads != 0) options.mistake("heads", "does not divide 'hidden'");
-  limit_work(options, s.batch, s.length, s.hidden,
-             std::max({s.words, s.inner, s.hidden, 2 * s.length}));
+  const std::int64_t longer = std::max(s.length, s.target_length);
+  limit_work(options, s.batch, longer, s.hidden,
+             std::max({s.words, s.inner, s.hidden, 2 * longer}));
   options.finish();
   return expand(transformer(s), e);
 }

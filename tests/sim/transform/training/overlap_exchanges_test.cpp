@@ -13,13 +13,14 @@ struct Exchanges {
   bool multiplies = true;
   std::uint32_t sharing = 1;
   CollectiveKind before = CollectiveKind::all_gather;
+  const char* name = "p";
 };
 
 /// x (10 ns) -> gather (400 B of 4 ranks) -> p -> scatter (400 B of 4 ranks) -> y (10 ns).
 OpGraph between_exchanges(const Exchanges& given) {
   OpGraphBuilder b;
   const OpId x = b.add_op({.name = "x", .compute = 10ns}), g = b.add_op({.name = "gather"}),
-             p = b.add_op({.name = "p", .compute = given.product}),
+             p = b.add_op({.name = given.name, .compute = given.product}),
              s = b.add_op({.name = "scatter"}), y = b.add_op({.name = "y", .compute = 10ns});
   if (given.multiplies)
     b.add_kernel(p, {.flops = 1000, .matrix = {.kind = MatrixKind::product, .count = 1}});
@@ -69,6 +70,7 @@ TEST_SUITE("overlap_exchanges") {
 
   TEST_CASE("what is no exchange beside a product stays as it is") {
     for (const Exchanges& c : {Exchanges{.product = 1000ns, .multiplies = false},
+                               Exchanges{.product = 1000ns, .name = "moe/expert_0/fc"},
                                Exchanges{.product = 1000ns, .sharing = 2}}) {
       const OpGraph graph = between_exchanges(c);
       CHECK(overlapped(graph) == makespan(graph));

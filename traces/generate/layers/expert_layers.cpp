@@ -1,0 +1,83 @@
+#include "traces/generate/layers/expert_layers.h"
+
+#include "traces/generate/layers/image_layers.h"
+
+namespace baechi::generate {
+
+ValueId experts_block(Model& model, const Experts& s, std::int64_t tokens_of_rank, ValueId x,
+                      const ExpertParts& parts) {
+  const double share = s.capacity_factor * static_cast<double>(tokens_of_rank * s.top_k) /
+                       static_cast<double>(s.experts);
+  auto capacity = static_cast<std::int64_t>(share);
+  if (static_cast<double>(capacity) < share) ++capacity;
+  const bool exchanged = s.ranks > 1;
+  ValueId normal{}, routes{};
+  std::vector<ValueId> tokens;
+  {
+    const auto module = model.module("router", "TopKRouter");
+    normal = parts.norm(x);
+    routes = route(model, "top_k", dense(model, "gate", normal, s.experts, false), s.top_k);
+    tokens = exchanged ? dispatch(model, "dispatch", normal, routes, 1, s.experts * capacity)
+                       : dispatch(model, "dispatch", normal, routes, s.experts, capacity);
+  }
+  if (s.shared_inner > 0) {
+    const auto module = model.module("shared", "MixtralExpert");
+    x = add(model, "sum", parts.dropped(parts.network(normal, s.shared_inner)), x);
+  }
+  if (exchanged) {
+    ValueId received = to_experts(model, "to_experts", tokens.front(), s.groups(), s.divided);
+    received = gather_to_expert(model, "to_parts", received, s.divided);
+    tokens = sort_to_experts(model, "sort", received, s.own());
+  }
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    const auto module = model.module(fmt::format("expert_{}", i), "MixtralExpert");
+    tokens[i] = parts.network(tokens[i], s.inner / s.divided);
+  }
+  if (exchanged) {
+    const ValueId written =
+        sum_of_expert(model, "from_parts", join_experts(model, "join", tokens), s.divided);
+    tokens = {to_experts(model, "from_experts", written, s.groups(), s.divided)};
+  }
+  const auto module = model.module("combine", "MixtralCombine");
+  return add(model, "residual",
+             parts.dropped(combine(model, "sum", x, routes, tokens, parts.weighted)), x);
+}
+
+void read_experts(Options& options, const Expansion& e, const Ranks& ranks, Experts& s) {
+  s.top_k = read_extent(options, "top_k", s.top_k, "experts that a token goes to");
+  s.shared_inner = options.get("shared_inner", s.shared_inner,
+                               "width inside a further expert that all tokens go to", 0);
+  s.capacity_factor = options.get(
+      "capacity_factor", 1.0, "tokens an expert takes, over its share if all took the same", 0.01);
+  if (s.capacity_factor > 1024.0) options.mistake("capacity_factor", "more than 1024");
+  s.ranks = read_extent(options, "expert", 1,
+                        "ranks that share the experts; the graph is one of them", 65'536);
+  s.divided = read_extent(options, "expert_tensor", 1,
+                          "of the ranks in 'expert', neighbours that divide each expert", 1024);
+  if (s.ranks % s.divided != 0) {
+    options.mistake("expert_tensor", fmt::format("does not divide the {} of 'expert'", s.ranks));
+    s.divided = 1;
+  }
+  if (s.inner % s.divided != 0)
+    options.mistake("expert_tensor",
+                    fmt::format("{} features inside cannot be divided by {}", s.inner, s.divided));
+  if (s.experts == 0) {
+    if (s.ranks > 1) options.mistake("expert", "ranks share experts, and there are none");
+    return;
+  }
+  if (s.experts % s.groups() != 0)
+    options.mistake("expert",
+                    fmt::format("{} experts cannot be divided by {}", s.experts, s.groups()));
+  if (ranks.tensor > 1 && !ranks.sequence)
+    options.mistake("tensor",
+                    "experts are whole, so that ranks of tensor parallelism must not have the same "
+                    "tokens: it needs sequence_parallel");
+  if (s.ranks % ranks.tensor != 0)
+    options.mistake("expert", fmt::format("{} are not {} ranks of tensor parallelism once or more",
+                                          s.ranks, ranks.tensor));
+  if (s.ranks > 1 && e.level == Level::tf1)
+    options.mistake("level", "TensorFlow 1 has no ranks that share experts");
+  if (s.top_k > s.experts) options.mistake("top_k", "is more than 'experts'");
+}
+
+}  // namespace baechi::generate
