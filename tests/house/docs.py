@@ -9,6 +9,8 @@ import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BAECHI = os.path.abspath(sys.argv[1])
+if os.path.basename(BAECHI) != "baechi" or not os.access(BAECHI, os.X_OK):
+    sys.exit("docs.py: {} is not a built program of the name baechi, by which transcripts call it".format(sys.argv[1]))
 
 
 def printed(arguments):
@@ -58,6 +60,8 @@ def write_transcript(path):
             elif line.startswith("$ "):
                 done = subprocess.run(["sh", "-c", line[2:]], cwd=os.path.dirname(path), env=environment, text=True,
                                       stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+                if "not found" in done.stdout and done.returncode == 127:
+                    sys.exit("{}: {}".format(os.path.relpath(path, ROOT), done.stdout))
                 lines += [line, done.stdout]
             empty_before = line == "\n"
     replace(path, "".join(lines))
