@@ -71,33 +71,10 @@ void note_dropped(const std::vector<RecordedOp*>& dropped, const Dataflow& flow,
                                     to_text(left_out + kept)));
 }
 
-/// The op's outputs that other ops read, with the results of its call first. If no op reads any,
-/// at the end of the step: all outputs of the op but those in memory that stays, or none if it is
-/// an update.
-std::vector<const Contents*> outputs(const RecordedOp& op) {
-  std::vector<const Contents*> found;
-  for (const Contents* c : op.writes)
-    if (!c->readers.empty()) found.push_back(c);
-  if (found.empty() && op.phase != Phase::update)
-    for (const Contents* c : op.writes)
-      if (!c->storage->state) found.push_back(c);
-  std::ranges::stable_partition(found, [&](const Contents* c) {
-    return std::ranges::find(op.results, c->storage) != op.results.end();
-  });
-  return found;
-}
-
 OpGraph build(const Dataflow& flow, const Times& times, const std::string& path,
-              UpdateOrder optimizer) {
+              const Settings& settings) {
   OpGraphBuilder builder;
-  // Python's variables hold what an update allocated until a later update, so that an update's
-  // memory is counted from the beginning of the optimizer's call.
-  const auto temporary = [&](const RecordedOp& op) -> std::int64_t {
-    if (op.calls.empty()) return 0;
-    const std::int64_t own = times.temporary(op, *op.calls.front());
-    if (op.phase != Phase::update || optimizer == UpdateOrder::as_ready) return own;
-    return std::max(own, times.temporary(op, *flow.roots[op.root].first));
-  };
+  const auto temporary = workspaces(flow, times, settings.workspace, settings.optimizer);
   const auto id = [](const RecordedOp* op) {
     return static_cast<OpId>(static_cast<std::uint32_t>(op->position));
   };
@@ -107,7 +84,7 @@ OpGraph build(const Dataflow& flow, const Times& times, const std::string& path,
                     .kind = op->kind,
                     .compute = times.compute(*op),
                     .persistent = {op->persistent},
-                    .temporary = {temporary(*op)},
+                    .temporary = {temporary[op->position]},
                     .phase = op->phase,
                     .module = module});
   }
@@ -170,7 +147,7 @@ Trace import_step(TextFile& execution, std::span<TextFile* const> kineto,
     trace.notes.push_back(fmt::format(
         "{} calls name a parent that is not in the file: they count to the call around them",
         calls.orphans));
-  trace.graph = build(flow, times, path, settings.optimizer);
+  trace.graph = build(flow, times, path, settings);
   return trace;
 }
 
@@ -197,6 +174,10 @@ Trace read_pytorch(TextFile& file, Options& options) {
       read_enum(options, "optimizer", pytorch::UpdateOrder::after_backward,
                 "when updates run: after the backward pass, with all gradients kept until the "
                 "optimizer is done; or each as soon as its gradient is there");
+  settings.workspace =
+      read_enum(options, "workspace", pytorch::Workspace::call,
+                "temporary bytes of an op: what its operator, or its node of autograd, holds "
+                "beyond the graph's own tensors; or what the op alone allocates");
   settings.step =
       options.get("step", std::int64_t{0},
                   "the step among several (ProfilerStep#...), from 1; 0: the last whole step");

@@ -6,6 +6,7 @@
 
 #include "traces/import/pytorch/optimizer_step.h"
 #include "traces/import/pytorch/training_state.h"
+#include "traces/import/pytorch/workspaces.h"
 #include "traces/importer.h"
 
 namespace baechi::pytorch {
@@ -13,6 +14,7 @@ namespace baechi::pytorch {
 struct Settings {
   Colocate colocate = Colocate::readers;
   UpdateOrder optimizer = UpdateOrder::after_backward;
+  Workspace workspace = Workspace::call;
   std::int64_t step = 0;   ///< which step of the recording, from 1; 0: the last whole one
   std::int64_t batch = 0;  ///< samples per step; 0: the first dimension of the first input
   Untimed untimed{};       ///< none yet: what the user says of ops without a time

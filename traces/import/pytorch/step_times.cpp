@@ -140,12 +140,12 @@ std::int64_t Times::live_before(const Call& call) const {
                                   : live_[static_cast<std::size_t>(event - memory_.begin()) - 1];
 }
 
-std::int64_t Times::temporary(const RecordedOp& op, const Call& since) const {
+std::optional<std::int64_t> Times::peak(const RecordedOp& op, const Call& since) const {
   if (memory_.empty() || !measured(op, steps_.front()) || !steps_.front().calls[since.index].known)
-    return 0;
+    return std::nullopt;
   Duration end = steps_.front().calls[op.calls.front()->index].end;
   for (const Call* call : op.calls) {
-    if (call->is_part()) return 0;
+    if (call->is_part()) return std::nullopt;
     end = std::max(end, steps_.front().calls[call->index].end);
   }
   const CallTime& first = steps_.front().calls[op.calls.front()->index];
@@ -154,10 +154,14 @@ std::int64_t Times::temporary(const RecordedOp& op, const Call& since) const {
   for (; event != memory_.end() && event->at <= end; ++event)
     if (event->at != first.start || event->line >= first.line)
       peak = std::max(peak, live_[static_cast<std::size_t>(event - memory_.begin())]);
-  peak -= live_before(since);
+  return peak - live_before(since);
+}
+
+std::int64_t Times::temporary(const RecordedOp& op, const Call& since) const {
+  std::int64_t bytes = peak(op, since).value_or(0);
   for (const Contents* c : op.writes)
-    if (!c->readers.empty() && !c->in_place) peak -= c->bytes;
-  return std::max<std::int64_t>(0, peak);
+    if (!c->readers.empty() && !c->in_place) bytes -= c->bytes;
+  return std::max<std::int64_t>(0, bytes);
 }
 
 void Times::note(const Dataflow& flow, std::size_t calls, Trace& trace) const {

@@ -23,9 +23,11 @@ class Times {
   bool on_gpu() const { return known() && kineto().device_events > 0; }
   Duration compute(const RecordedOp& op) const;
   bool measured(const RecordedOp& op) const;
-  /// Temporary bytes: the peak of allocated bytes while the op runs, less the bytes allocated at
-  /// the start of `since`, which is the op's first call or a call around it, less the outputs that
-  /// the op allocated. 0 for a part of a call, where they are not known.
+  /// The peak of allocated bytes while the op runs, less the bytes allocated at the start of
+  /// `since`, which is the op's first call or a call around it. Nothing for a part of a call, or
+  /// where they are not known.
+  std::optional<std::int64_t> peak(const RecordedOp& op, const Call& since) const;
+  /// The peak, less the outputs that the op allocated; at least 0, and 0 where it is not known.
   std::int64_t temporary(const RecordedOp& op, const Call& since) const;
   void note(const Dataflow& flow, std::size_t calls, Trace& trace) const;
   /// Warns where the ops take 5 % more or less than `step`, the length of a step without profiler.
