@@ -70,7 +70,8 @@ Trace committed(const std::string& name) {
 }
 
 /// How the committed traces were made.
-constexpr pytorch::Settings as_committed{.optimizer = pytorch::UpdateOrder::as_ready};
+constexpr pytorch::Settings as_committed{.optimizer = pytorch::UpdateOrder::as_ready,
+                                         .workspace = pytorch::Workspace::op};
 
 }  // namespace
 
@@ -139,6 +140,45 @@ TEST_SUITE("recordings") {
     CHECK(noted(trace, "22 of 22 calls joined by Record function id"));
     CHECK(noted(trace, "63.000 us of 63.000 us"));  // 20+5+3+1+6+18+2+8
     CHECK(trace.coverage.with_time == 0);           // is read_trace()'s to fill
+  }
+
+  // As above, but the function of autograd frees the 100 B of its mm only when its sum runs. While
+  // the sum runs, there are 48 + 100 + 16 B more than before the function, of which the graph
+  // holds the results, 48 + 16 B.
+  TEST_CASE("workspace is also what a function of autograd holds until it ends") {
+    const std::string late =
+        replaced(read_file((recordings() / "layer.kineto.json").string()),
+                 R"("ts":1700000000000145,"args")", R"("ts":1700000000000160,"args")");
+    const auto workspace = [&](pytorch::Workspace what, std::string_view name) {
+      const OpGraph g =
+          layer(late, {.optimizer = pytorch::UpdateOrder::as_ready, .workspace = what}).graph;
+      return g.op(op(g, name)).temporary;
+    };
+    CHECK(workspace(pytorch::Workspace::call, "linear_1_grad") == Bytes{100});
+    CHECK(workspace(pytorch::Workspace::call, "linear_1_grad_2") == Bytes{100});
+    CHECK(workspace(pytorch::Workspace::op, "linear_1_grad") == Bytes{100});
+    CHECK(workspace(pytorch::Workspace::op, "linear_1_grad_2") == Bytes{0});
+    CHECK(workspace(pytorch::Workspace::call, "relu_1") == Bytes{0});
+  }
+
+  // As above, but 64 B are freed behind AddmmBackward0: the gradient of y, 32 B, which mm and sum
+  // read, and y, which only relu_1 reads.
+  TEST_CASE("a function of autograd reads what it saved, where memory gives it back behind it") {
+    const std::string kineto = read_file((recordings() / "layer.kineto.json").string());
+    const std::string optimizer = R"({"ph":"X","cat":"user_annotation","name":"Optimizer.step)";
+    const auto reads_y = [&](std::int64_t freed, pytorch::Workspace what) {
+      const std::string text = replaced(
+          kineto, optimizer,
+          fmt::format(R"({{"ph":"i","s":"t","name":"[memory]","pid":7,"tid":8,)"
+                      R"("ts":1700000000000172,"args":{{"Device Type":1,"Bytes":{}}}}},{})",
+                      -freed, optimizer));
+      const auto all = edges(
+          layer(text, {.optimizer = pytorch::UpdateOrder::as_ready, .workspace = what}).graph);
+      return all.contains("linear_1 -> linear_1_grad_2 32");
+    };
+    CHECK(reads_y(64, pytorch::Workspace::call));
+    CHECK_FALSE(reads_y(64, pytorch::Workspace::op));
+    CHECK_FALSE(reads_y(32, pytorch::Workspace::call));
   }
 
   // As above, with the barrier that linear_1_grad_2 ends: what linear_1_grad waits for, it waits

@@ -147,6 +147,7 @@ Trace import_step(TextFile& execution, std::span<TextFile* const> kineto,
     trace.notes.push_back(fmt::format(
         "{} calls name a parent that is not in the file: they count to the call around them",
         calls.orphans));
+  if (times.known() && settings.workspace == Workspace::call) read_saved_tensors(flow, times);
   trace.graph = build(flow, times, path, settings);
   return trace;
 }
@@ -176,7 +177,7 @@ Trace read_pytorch(TextFile& file, Options& options) {
                 "optimizer is done; or each as soon as its gradient is there");
   settings.workspace =
       read_enum(options, "workspace", pytorch::Workspace::call,
-                "temporary bytes of an op: what its operator, or its node of autograd, holds "
+                "temporary bytes of an op: what its operator, or its function of autograd, holds "
                 "beyond the graph's own tensors; or what the op alone allocates");
   settings.step =
       options.get("step", std::int64_t{0},

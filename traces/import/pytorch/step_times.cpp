@@ -132,7 +132,8 @@ bool Times::measured(const RecordedOp& op) const {
 }
 
 /// The bytes allocated before `call` begins, as far as the recording saw them allocated.
-std::int64_t Times::live_before(const Call& call) const {
+std::optional<std::int64_t> Times::live_before(const Call& call) const {
+  if (memory_.empty() || !steps_.front().calls[call.index].known) return std::nullopt;
   const CallTime& t = steps_.front().calls[call.index];
   auto event = std::ranges::lower_bound(memory_, t.start, {}, &MemoryEvent::at);
   while (event != memory_.end() && event->at == t.start && event->line < t.line) ++event;
@@ -141,20 +142,20 @@ std::int64_t Times::live_before(const Call& call) const {
 }
 
 std::optional<std::int64_t> Times::peak(const RecordedOp& op, const Call& since) const {
-  if (memory_.empty() || !measured(op, steps_.front()) || !steps_.front().calls[since.index].known)
-    return std::nullopt;
+  const auto at_start = live_before(*op.calls.front()), before = live_before(since);
+  if (!at_start || !before || !measured(op, steps_.front())) return std::nullopt;
   Duration end = steps_.front().calls[op.calls.front()->index].end;
   for (const Call* call : op.calls) {
     if (call->is_part()) return std::nullopt;
     end = std::max(end, steps_.front().calls[call->index].end);
   }
   const CallTime& first = steps_.front().calls[op.calls.front()->index];
-  std::int64_t peak = live_before(*op.calls.front());
+  std::int64_t peak = *at_start;
   auto event = std::ranges::lower_bound(memory_, first.start, {}, &MemoryEvent::at);
   for (; event != memory_.end() && event->at <= end; ++event)
     if (event->at != first.start || event->line >= first.line)
       peak = std::max(peak, live_[static_cast<std::size_t>(event - memory_.begin())]);
-  return peak - live_before(since);
+  return peak - *before;
 }
 
 std::int64_t Times::temporary(const RecordedOp& op, const Call& since) const {

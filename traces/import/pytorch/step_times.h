@@ -23,6 +23,8 @@ class Times {
   bool on_gpu() const { return known() && kineto().device_events > 0; }
   Duration compute(const RecordedOp& op) const;
   bool measured(const RecordedOp& op) const;
+  /// The bytes allocated before `call` begins, as far as the recording saw them allocated.
+  std::optional<std::int64_t> live_before(const Call& call) const;
   /// The peak of allocated bytes while the op runs, less the bytes allocated at the start of
   /// `since`, which is the op's first call or a call around it. Nothing for a part of a call, or
   /// where they are not known.
@@ -49,7 +51,6 @@ class Times {
   };
 
   static bool measured(const RecordedOp& op, const Step& step);
-  std::int64_t live_before(const Call& call) const;
   Duration compute(const RecordedOp& op, const Step& step) const;
   std::vector<Taken> taken(const Dataflow& flow, const Step& step) const;
 

@@ -1,12 +1,13 @@
 #include "traces/import/pytorch/workspaces.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 
 namespace baechi::pytorch {
 namespace {
 
-/// The outermost operator or node of autograd around `call`.
+/// The outermost operator or function of autograd around `call`.
 const Call& outermost(const Call& call) {
   const Call* found = &call;
   for (const Call* c = call.parent; c != nullptr; c = c->parent)
@@ -14,8 +15,9 @@ const Call& outermost(const Call& call) {
   return *found;
 }
 
-bool takes_memory(const Contents& c) {
-  return c.storage == nullptr || !c.storage->state;
+/// Whether the step allocates it: no input, and not what was there before.
+bool is_new(const Contents& c) {
+  return c.storage != nullptr && !c.storage->external;
 }
 
 /// Bytes that the graph gives back when the op ends: of tensors that nobody reads later.
@@ -26,13 +28,79 @@ std::int64_t given_back(const RecordedOp& op) {
   };
   std::int64_t bytes = 0;
   for (const Contents* c : op.reads)
-    if (takes_memory(*c) && last(c)) bytes += c->bytes;
+    if (is_new(*c) && last(c)) bytes += c->bytes;
   for (const Contents* c : outputs(op))
-    if (takes_memory(*c) && last(c)) bytes += c->bytes;
+    if (is_new(*c) && last(c)) bytes += c->bytes;
   return bytes;
 }
 
+/// An operator or a function of autograd with its ops.
+struct CallOps {
+  const Call* call;
+  std::vector<RecordedOp*> ops;
+};
+
+/// In the order of their first ops, updates last.
+std::vector<CallOps> calls_of(const Dataflow& flow) {
+  std::vector<CallOps> calls;
+  std::map<const Call*, std::size_t> index;  // looked up
+  for (RecordedOp* op : flow.ops) {
+    if (op->calls.empty()) continue;
+    const Call& call = outermost(*op->calls.front());
+    const auto [it, added] = index.try_emplace(&call, calls.size());
+    if (added) calls.push_back({&call, {}});
+    calls[it->second].ops.push_back(op);
+  }
+  std::ranges::stable_partition(
+      calls, [](const CallOps& c) { return c.ops.front()->phase != Phase::update; });
+  return calls;
+}
+
+/// Bytes that the graph takes more when the call has ended than before it.
+std::int64_t taken(const CallOps& outer) {
+  std::int64_t bytes = 0;
+  for (const RecordedOp* op : outer.ops) {
+    for (const Contents* c : outputs(*op))
+      if (is_new(*c)) bytes += c->bytes;
+    bytes -= given_back(*op);
+  }
+  return bytes;
+}
+
+/// What the call's ops read and wrote and nobody reads from op `first` on, the largest first.
+std::vector<Contents*> gone_before(const RecordedOp& first, const CallOps& outer) {
+  std::vector<Contents*> found;
+  for (const RecordedOp* op : outer.ops)
+    for (const auto* list : {&op->reads, &op->writes})
+      for (Contents* c : *list)
+        if (is_new(*c) && !c->readers.empty() && std::ranges::find(found, c) == found.end() &&
+            std::ranges::all_of(c->readers,
+                                [&](const RecordedOp* r) { return r->position < first.position; }))
+          found.push_back(c);
+  std::ranges::stable_sort(found, std::greater{}, &Contents::bytes);
+  return found;
+}
+
 }  // namespace
+
+void read_saved_tensors(const Dataflow& flow, const Times& times) {
+  std::vector<CallOps> calls = calls_of(flow);
+  std::map<const RecordedOp*, const CallOps*> call_of;  // looked up
+  for (const CallOps& outer : calls)
+    for (const RecordedOp* op : outer.ops) call_of.emplace(op, &outer);
+  for (std::size_t i = 0; i + 1 < calls.size(); ++i) {
+    const auto forward = call_of.find(calls[i].ops.front()->forward);
+    const auto before = times.live_before(*calls[i].call);
+    const auto after = times.live_before(*calls[i + 1].call);
+    if (forward == call_of.end() || !before || !after) continue;
+    std::int64_t released = taken(calls[i]) - (*after - *before);
+    for (Contents* c : gone_before(*calls[i].ops.front(), *forward->second)) {
+      if (c->bytes > released) continue;
+      released -= c->bytes;
+      c->readers.push_back(calls[i].ops.back());
+    }
+  }
+}
 
 std::vector<const Contents*> outputs(const RecordedOp& op) {
   std::vector<const Contents*> found;
@@ -64,7 +132,7 @@ std::vector<std::int64_t> workspaces(const Dataflow& flow, const Times& times, W
     const Call& around = outermost(first);
     std::int64_t& before = held[&around];
     for (const Contents* c : outputs(*op))
-      if (takes_memory(*c)) before += c->bytes;
+      if (is_new(*c)) before += c->bytes;
     if (const auto peak = times.peak(*op, around))
       bytes = std::max(std::int64_t{0}, *peak - before);
     before -= given_back(*op);

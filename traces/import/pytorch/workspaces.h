@@ -19,11 +19,17 @@ constexpr auto names_of(Workspace) {
   return std::to_array<Named<Workspace>>({{Workspace::call, "call"}, {Workspace::op, "op"}});
 }
 
+/// A function of autograd may hold tensors that its calls do not read, as the mean of PyTorch 1.13
+/// holds what it is the mean of. Where memory gives back more behind a function than the graph
+/// does, the function's last op reads what its forward call read or wrote, and nobody reads any
+/// more, as far as this is no larger; the largest first.
+void read_saved_tensors(const Dataflow& flow, const Times& times);
+
 /// Temporary bytes. [flow.ops] Workspace::op: the peak while the op runs, less the bytes before it,
 /// less its outputs. Workspace::call: the peak while the op runs, less the bytes before the
-/// outermost operator or node of autograd around it, less what the graph itself holds more than it
-/// did then. PyTorch holds what an operator or a node of autograd read and made until that ends;
-/// the graph holds a tensor until its last reader ends.
+/// outermost operator or function of autograd around it, less what the graph itself holds more than
+/// it did then. PyTorch holds what an operator or a function of autograd read and made until that
+/// ends; the graph holds a tensor until its last reader ends.
 ///
 /// An update's memory counts from the beginning of the optimizer's call if updates run after the
 /// backward pass, because Python's variables hold what an update allocated until a later update.
