@@ -94,6 +94,7 @@ void read_saved_tensors(const Dataflow& flow, const Times& times) {
     const auto after = times.live_before(*calls[i + 1].call);
     if (forward == call_of.end() || !before || !after) continue;
     std::int64_t released = taken(calls[i]) - (*after - *before);
+    if (released <= 0) continue;
     for (Contents* c : gone_before(*calls[i].ops.front(), *forward->second)) {
       if (c->bytes > released) continue;
       released -= c->bytes;
