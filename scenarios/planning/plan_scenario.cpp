@@ -1,19 +1,26 @@
 #include "scenarios/planning/plan_scenario.h"
 
+#include <algorithm>
+
 #include "placers/files/placement_file.h"
 
 namespace baechi {
 namespace {
 
-/// "gpt:layers=4,tied=false" as "generate: gpt, layers: 4, tied: false".
-std::string graph_text(std::string_view model) {
-  const std::size_t colon = model.find(':');
+/// "gpt:layers=4,tied=true" as "generate: gpt, layers: 4, tied: true", or with tied: false.
+std::string graph_text(std::string_view model, bool untied) {
+  const std::size_t colon = std::min(model.find(':'), model.size());
   std::string text = fmt::format("generate: {}", model.substr(0, colon));
-  if (colon == std::string_view::npos) return text;
-  text += ", ";
-  for (const char c : model.substr(colon + 1))
-    text += c == '=' ? ": " : c == ',' ? ", " : std::string(1, c);
-  return text;
+  std::string_view rest = model.substr(std::min(colon + 1, model.size()));
+  while (!rest.empty()) {
+    const std::string_view option = rest.substr(0, rest.find(','));
+    const std::size_t equals = std::min(option.find('='), option.size());
+    rest.remove_prefix(std::min(option.size() + 1, rest.size()));
+    if (untied && option.substr(0, equals) == "tied") continue;
+    text += fmt::format(", {}: {}", option.substr(0, equals),
+                        option.substr(std::min(equals + 1, option.size())));
+  }
+  return untied ? text + ", tied: false" : text;
 }
 
 std::string data_parallel_text(const DataParallelOptions& o) {
@@ -31,8 +38,8 @@ std::string data_parallel_text(const DataParallelOptions& o) {
 std::string plan_scenario(std::string_view model, const TrainingJob& job, const ParallelPlan& plan,
                           const PlanNodes& nodes, std::string_view placement) {
   const std::int64_t micro_batches = plan.micro_batches(job.batch);
-  std::string text =
-      fmt::format("name: plan\ngraph: {{{}, batch: {}", graph_text(model), plan.micro_batch);
+  std::string text = fmt::format("name: plan\ngraph: {{{}, batch: {}",
+                                 graph_text(model, copies_embeddings(job, plan)), plan.micro_batch);
   if (plan.tensor > 1) text += fmt::format(", tensor: {}", plan.tensor);
   if (plan.context > 1) text += fmt::format(", context: {}", plan.context);
   if (plan.expert > 1) text += fmt::format(", expert: {}", plan.expert);
