@@ -214,6 +214,22 @@ TEST_SUITE("plan search") {
           "7 stages of 4 layers");
   }
 
+  TEST_CASE("the last stage holds a copy of the embeddings that the logits share") {
+    // In fp16 the last of two stages keeps 2 bytes for each weight of 2 layers, 12 h^2 + 13 h, and
+    // of the logits, 1024 h; and 4 for those of the last norm, 2 h. One stage keeps them once.
+    TrainingJob job = small_gpt(16);
+    job.options.set("tied", {"true", {}, {}});
+    const std::int64_t h = 256, layer = 12 * h * h + 13 * h, table = 1024 * h;
+    const auto weights = [&](std::int64_t stages) {
+      const ParallelPlan plan{.pipeline = stages, .micro_batch = 1, .recompute = Recomputing::off};
+      return simulated_plan(job, plan, machines_of(static_cast<std::size_t>(stages), 80_GiB))
+          .stages.back()
+          .by_kind.weights.count;
+    };
+    CHECK(weights(2) == 2 * (2 * layer + table) + 4 * 2 * h);
+    CHECK(weights(1) == 2 * (4 * layer + table + 64 * h) + 4 * 2 * h);
+  }
+
   TEST_CASE("what each stage of ZeRO keeps and sends") {
     // Weights: 2 x 1024 x 256 of the two embeddings, 64 x 256 of positions, 4 layers of 12 h^2 +
     // 13 h, and 2 h of the last norm. In fp16 each takes 2 bytes; its gradient 2; Adam's
