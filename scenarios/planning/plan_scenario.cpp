@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "placers/files/placement_file.h"
+#include "scenarios/read/choice_text.h"
 
 namespace baechi {
 namespace {
@@ -11,15 +12,10 @@ namespace {
 std::string graph_text(std::string_view model, bool untied) {
   const std::size_t colon = std::min(model.find(':'), model.size());
   std::string text = fmt::format("generate: {}", model.substr(0, colon));
-  std::string_view rest = model.substr(std::min(colon + 1, model.size()));
-  while (!rest.empty()) {
-    const std::string_view option = rest.substr(0, rest.find(','));
-    const std::size_t equals = std::min(option.find('='), option.size());
-    rest.remove_prefix(std::min(option.size() + 1, rest.size()));
-    if (untied && option.substr(0, equals) == "tied") continue;
-    text += fmt::format(", {}: {}", option.substr(0, equals),
-                        option.substr(std::min(equals + 1, option.size())));
-  }
+  if (colon == model.size()) return untied ? text + ", tied: false" : text;
+  for (const std::string& option : split_at_commas(model.substr(colon + 1)))
+    if (const std::size_t equals = option.find('='); !untied || option.substr(0, equals) != "tied")
+      text += fmt::format(", {}: {}", option.substr(0, equals), option.substr(equals + 1));
   return untied ? text + ", tied: false" : text;
 }
 

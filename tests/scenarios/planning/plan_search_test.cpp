@@ -367,6 +367,18 @@ TEST_SUITE("plan search") {
           "3 ranks of tensor, context and pipeline parallelism do not divide 8 devices");
   }
 
+  TEST_CASE("a search without plans says what is wrong with the first combination") {
+    const auto why = [](const PlanSpace& of) {
+      std::atomic<std::size_t> done = 0;
+      return message<InputError>(
+          [&] { fastest_plans(small_gpt(16), of, machines_of(8, 80_GiB), 3, done); });
+    };
+    CHECK(why({.tensor = {2}, .pipeline = {4}, .micro_batch = {1}, .zero = {2, 3}}) ==
+          "no plan: ZeRO divides among replicas, and there is one");
+    CHECK(why({.tensor = {1}, .pipeline = {8}, .micro_batch = {1}}) ==
+          "no plan: the model has 6 parts, fewer than stages");
+  }
+
   TEST_CASE("what plans choose is not the model's") {
     TrainingJob job = small_gpt(16);
     job.options.set("tensor", {"2", {}, {}});
