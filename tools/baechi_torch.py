@@ -303,7 +303,8 @@ class Writer:
 
     def labels(self, op):
         labels = [op.name] if op.weights or op.backward is not None else []
-        return labels + [self.owner[w] for w in op.weights if self.owner[w] != op.name]
+        return labels + [self.owner[w] for w in op.weights if self.owner[w] != op.name and
+                         isinstance(self.weights[w], torch.nn.Parameter)]  # buffers, such as masks, may be copied
 
     def add(self, name, op, phase, kernels, outputs, persistent):
         entry = {"name": name, "kind": op.kind + ("Backward" if phase == "backward" else ""), "phase": phase}

@@ -105,6 +105,9 @@ TEST_SUITE("cli") {
     CHECK(tight["limit_bytes"] == 1 << 20);
     CHECK(tight["plans"] == fits["plans"]);
     CHECK(holds(session.run(model + " --memory '1 MiB'").out, "does not fit"));
+    CHECK(session.json(model + " --memory '3 MiB' --memory-fraction 0.5")["limit_bytes"] ==
+          3 << 19);
+    CHECK(session.json(model + " --as h100 --memory '1 MiB'")["limit_bytes"] == 1 << 20);
   }
 
   TEST_CASE("plan --check takes one plan, and plan refuses what it does not know") {
@@ -126,6 +129,10 @@ TEST_SUITE("cli") {
     check(one + "--devices 20000 --zero 0", "--devices: '20000' is not a number from 1 to 16384");
     check(one + "--devices 8 --zero 0 --recompute some", "--recompute");
     check("--nodes dgx_a100 --devices 8 --schedule zb_h1", "--schedule: zb_h1 not in");
+    check("--nodes dgx_a100 --devices 8 --kind h100", "--kind excludes --nodes");
+    check("--nodes dgx_a100 --devices 8 --transfers shared", "--transfers");
+    check("--nodes dgx_a100 --devices 8 --memory-fraction 2",
+          "--memory-fraction: '2' is not a number in (0, 1]");
     check("--nodes dgx_a100 --devices 8 --framework megatron --write-scenario plan.yaml",
           "--write-scenario: scenarios have no --framework");
     check("--nodes dgx_a100 --devices 16384 --write-scenario plan.yaml",

@@ -69,6 +69,16 @@ class Bags(torch.nn.Module):
         return self.bag(words) + self.table(words[:, 0])
 
 
+class Masked(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("mask", torch.zeros(4))
+        self.a, self.b = torch.nn.Linear(4, 4), torch.nn.Linear(4, 4)
+
+    def forward(self, x):
+        return self.b(self.a(x) + self.mask) * self.mask
+
+
 class Sized(torch.nn.Module):
     def forward(self, x):
         return x + torch.full((x.shape[1], x.shape[1]), 1.0)
@@ -84,6 +94,14 @@ kernels = {op["kind"]: op["kernels"] for op in baechi_torch.trace(bags, 2)[0]["o
 check("additions of a bag", kernels["EmbeddingBag"][0]["flops"], 48)
 check("a bag reads its rows alone", 192 < kernels["EmbeddingBag"][0]["traffic_bytes"] < 1000, True)
 check("bytes of rows of a table", kernels["Embedding"][0]["traffic_bytes"], 64 + 64 + 16)
+
+
+# A buffer of 4 numbers that two ops read: the first holds its 16 bytes, and they are no group, as with a parameter.
+masked = {op["name"]: op for op in baechi_torch.trace(lambda batch: (Masked(), (torch.zeros(batch, 4),)), 2)[0]["ops"]}
+readers = [op for op in masked.values() if op["kind"] in ("add", "mul")]
+check("bytes of a buffer", sorted(op["persistent_bytes"] for op in readers), [0, 16])
+check("groups of a buffer", readers[0]["colocation"] == readers[1]["colocation"], False)
+check("a reader of a buffer is in no other group", all(op["colocation"] == [op["name"]] for op in readers), True)
 
 
 # 2 x 4 numbers of 4 bytes for each of 3 x 3 pixels: read for the loss, and again for their gradients, which are written.
