@@ -25,7 +25,10 @@ std::int64_t devices_of_a_node(const Cluster& cluster) {
 
 bool copies_embeddings(const TrainingJob& job, const ParallelPlan& plan) {
   constexpr std::array<std::string_view, 3> with_option{"gpt", "gpt2", "bert"};
-  return plan.pipeline > 1 && std::ranges::find(with_option, job.generator) != with_option.end();
+  Options options = job.options;
+  const Options::Value* tied = options.raw("tied", "");
+  return plan.pipeline > 1 && (tied == nullptr || tied->text != "false") &&
+         std::ranges::find(with_option, job.generator) != with_option.end();
 }
 
 OpGraph rank_graph(const TrainingJob& job, const ParallelPlan& plan) {
@@ -62,8 +65,7 @@ OpGraph rank_graph(const TrainingJob& job, const ParallelPlan& plan) {
 
 ParallelPlan ParallelPlan::of_rank() const {
   ParallelPlan rank = *this;
-  rank.data = rank.chunks = 1;
-  rank.pipeline = std::min<std::int64_t>(pipeline, 2);  // copies_embeddings()
+  rank.data = rank.pipeline = rank.chunks = 1;
   rank.zero = 0;
   rank.group = 0;
   rank.send = Sending::by_mode;

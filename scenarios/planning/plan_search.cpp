@@ -16,16 +16,23 @@ namespace {
 /// The graphs of one rank: plans that differ in nothing but stages and replicas share one.
 class RankGraphs {
  public:
-  RankGraphs(const TrainingJob& job, const std::vector<ParallelPlan>& plans) {
-    for (const ParallelPlan& plan : plans) graphs_.try_emplace(plan.of_rank());
+  RankGraphs(const TrainingJob& job, const std::vector<ParallelPlan>& plans) : job_(job) {
+    for (const ParallelPlan& plan : plans) graphs_.try_emplace(key(plan));
     std::vector<std::pair<const ParallelPlan, OpGraph>*> all;
     for (auto& graph : graphs_) all.push_back(&graph);
     tbb::parallel_for(std::size_t{0}, all.size(),
                       [&](std::size_t i) { all[i]->second = rank_graph(job, all[i]->first); });
   }
-  const OpGraph& of(const ParallelPlan& plan) const { return graphs_.at(plan.of_rank()); }
+  const OpGraph& of(const ParallelPlan& plan) const { return graphs_.at(key(plan)); }
 
  private:
+  ParallelPlan key(const ParallelPlan& plan) const {
+    ParallelPlan rank = plan.of_rank();
+    if (copies_embeddings(job_, plan)) rank.pipeline = 2;
+    return rank;
+  }
+
+  const TrainingJob& job_;
   std::map<ParallelPlan, OpGraph> graphs_;
 };
 
