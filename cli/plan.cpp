@@ -312,6 +312,8 @@ void add_plan(CLI::App& app, Verb& chosen) {
   // Plans say how their steps run, and machines what they are.
   for (const char* idle : {"--transfers", "--semantics", "--queue", "--no-cache", "--no-overlap"})
     verb->remove_option(verb->get_option(idle));
+  verb->get_option("--scenario")
+      ->description("Take the cluster from this scenario, in place of the flags above");
   for (const char* said : {"--kind", "--link", "--bandwidth", "--latency", "--collectives"})
     verb->get_option("--nodes")->excludes(verb->get_option(said));
   verb->footer(

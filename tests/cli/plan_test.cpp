@@ -129,7 +129,7 @@ TEST_SUITE("cli") {
     check(one + "--devices 20000 --zero 0", "--devices: '20000' is not a number from 1 to 16384");
     check(one + "--devices 8 --zero 0 --recompute some", "--recompute");
     check("--nodes dgx_a100 --devices 8 --schedule zb_h1", "--schedule: zb_h1 not in");
-    check("--nodes dgx_a100 --devices 8 --kind h100", "--kind excludes --nodes");
+    check("--nodes dgx_a100 --devices 8 --kind h100", "--nodes excludes --kind");
     check("--nodes dgx_a100 --devices 8 --transfers shared", "--transfers");
     check("--nodes dgx_a100 --devices 8 --memory-fraction 2",
           "--memory-fraction: '2' is not a number in (0, 1]");
