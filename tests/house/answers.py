@@ -23,18 +23,19 @@ QUESTIONS = {
               f"place {TRACE} --placer exact_dp {TWO}"],
     "simulate": [f"simulate {TRACE} --placement placement.json {TWO}",
                  f"simulate {TRACE} --placement placement.json {TIGHT}"],
-    "simulate --pipeline": [f"simulate {TRACE} --placement placement.json {TWO} --pipeline gpipe --micro-batches 4"],
+    "simulate --pipeline": [f"simulate {TRACE} --placement placement.json {memory} --pipeline gpipe --micro-batches 4"
+                            for memory in (TWO, TIGHT)],
     "bound": [f"bound {TRACE} {TWO}", f"bound {TRACE} {TIGHT}"],
     "bound --least-memory": [f"bound {TRACE} {TWO} --least-memory"],
     "explain": [f"explain {TRACE} --placement placement.json {TWO}",
                 f"explain {TRACE} --placement placement.json {TIGHT}"],
     "trace info": [f"trace info {TRACE}"],
     "list": ["list", "list placers m_etf"],
-    "run": ["run slow_link --quiet --out rows"],
+    "run": ["run slow_link --quiet --out rows", "run tight_memory --quiet --out tight"],
     "compare": ["compare rows"],
     "what-if": ["what-if what_if amp", "what-if what_if amp flash_attention"],
     "plan": ["plan gpt:layers=4,hidden=256,heads=4,length=128,vocabulary=1000 --batch 16 --nodes dgx_a100 --devices 8 "
-             "--as a100_megatron"],
+             f"--as a100_megatron{memory}" for memory in ("", " --memory 1MiB")],
     "plan --check": ["plan gpt:layers=4,hidden=256,heads=4,length=128,vocabulary=1000 --batch 16 --nodes dgx_a100 --devices 8 "
                      f"--as a100_megatron --tensor 2 --pipeline 2 --micro-batch 2 --zero 1 --recompute off --check{memory}"
                      for memory in ("", " --memory 1MiB")],
