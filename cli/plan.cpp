@@ -45,8 +45,10 @@ Machines machines_of(const PlanArguments& a, std::vector<Evidence>& evidence) {
   }
   ClusterChoice choice =
       a.nodes.empty() ? read_cluster_flags(a.cluster) : cluster_of_nodes(a.nodes, devices);
-  const auto gpu =
-      a.as.empty() ? device_kind(choice.devices.front().kind, "--kind") : device_kind(a.as, "--as");
+  const DeviceChoice& first = choice.devices.front();
+  const auto gpu = !a.as.empty()            ? device_kind(a.as, "--as")
+                   : first.model != nullptr ? first.model  // a scenario's own kind
+                                            : device_kind(first.kind, "--kind");
   require_one_kind(choice);
   if (const std::string& given = a.cluster.memory_fraction; !a.nodes.empty() && !given.empty()) {
     const auto fraction = parse_number<double>(given);
