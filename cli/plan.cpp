@@ -45,12 +45,20 @@ Machines machines_of(const PlanArguments& a, std::vector<Evidence>& evidence) {
   }
   ClusterChoice choice =
       a.nodes.empty() ? read_cluster_flags(a.cluster) : cluster_of_nodes(a.nodes, devices);
-  const auto gpu =
-      a.as.empty() ? device_kind(choice.devices.front().kind, "--kind") : device_kind(a.as, "--as");
+  const DeviceChoice& first = choice.devices.front();
+  const auto gpu = !a.as.empty()            ? device_kind(a.as, "--as")
+                   : first.model != nullptr ? first.model  // a scenario's own kind
+                                            : device_kind(first.kind, "--kind");
   require_one_kind(choice);
+  if (const std::string& given = a.cluster.memory_fraction; !a.nodes.empty() && !given.empty()) {
+    const auto fraction = parse_number<double>(given);
+    if (!fraction || !(*fraction > 0.0 && *fraction <= 1.0))
+      throw InputError(fmt::format("--memory-fraction: '{}' is not a number in (0, 1]", given));
+    choice.memory_fraction = *fraction;
+  }
   for (DeviceChoice& of : choice.devices) {
     if (!a.as.empty()) of.memory = gpu->memory;
-    if (a.nodes.empty() || a.cluster.memory.empty()) continue;
+    if (a.cluster.memory.empty()) continue;
     const auto memory = parse_bytes(a.cluster.memory);
     if (!memory)
       throw InputError(
@@ -303,6 +311,13 @@ void add_plan(CLI::App& app, Verb& chosen) {
       ->needs(planner);
   add_format(*verb, a->format, {"table", "json"});
   add_cluster_flags(*verb, a->cluster);
+  // Plans say how their steps run, and machines what they are.
+  for (const char* idle : {"--transfers", "--semantics", "--queue", "--no-cache", "--no-overlap"})
+    verb->remove_option(verb->get_option(idle));
+  verb->get_option("--scenario")
+      ->description("Take the cluster from this scenario, in place of the flags above");
+  for (const char* said : {"--kind", "--link", "--bandwidth", "--latency", "--collectives"})
+    verb->get_option("--nodes")->excludes(verb->get_option(said));
   verb->footer(
       "Every combination that uses all devices is a plan: over equal stages, 1F1B with a flush\n"
       "unless --schedule says otherwise. The engine simulates one rank of each stage, until no\n"

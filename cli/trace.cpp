@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -6,6 +7,7 @@
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/verbs.h"
+#include "scenarios/read/choice_text.h"
 #include "scenarios/run/build.h"
 #include "scenarios/run/prepared_graph.h"
 #include "sim/error.h"
@@ -77,7 +79,7 @@ std::string info_table(const Trace& trace) {
                                           static_cast<double>(sum.compute.count()) /
                                               static_cast<double>(path.count()))
                             : ""));
-  line("weights", to_text(sum.persistent));
+  line("persistent", to_text(sum.persistent));
   line("outputs", to_text(sum.outputs));
   line("workspace", to_text(sum.temporary) + " at most");
   line("known", coverage_line(trace.coverage));
@@ -153,9 +155,13 @@ void check_name(const std::string& out) {
       "'{}' does not say the format (.json, .json.gz, .json.zst: a trace; .dot; .graphml)", out));
 }
 
-int generate(const std::string& name, const std::vector<std::string>& assignments,
+int generate(const std::string& text, std::vector<std::string> assignments,
              const std::string& out) {
   std::optional<Stage> stage("generating");
+  const std::string name = text.substr(0, text.find(':'));
+  if (name != text)
+    std::ranges::move(split_at_commas(text.substr(name.size() + 1)),
+                      std::back_inserter(assignments));
   Trace trace = load_generated({.name = name, .options = parse_options(name, assignments, "")});
   give_times(trace);
   stage.reset();
@@ -247,7 +253,7 @@ void add_generate(CLI::App& trace, Verb& chosen) {
   CLI::App* verb = trace.add_subcommand("generate", "Generate a graph");
   verb->add_option("NAME", arguments->name, "Generator ('baechi list generators')")
       ->required()
-      ->type_name("");
+      ->type_name("NAME[:k=v,...]");
   verb->add_option("OPTION", arguments->options, "Option of the generator: key=value")
       ->type_name("");
   verb->add_option(

@@ -19,6 +19,7 @@ import json
 import os
 import subprocess
 import sys
+import traceback
 
 import torch
 import torch.fx
@@ -91,7 +92,25 @@ def graph_of(model, inputs):
         except Exception as why:  # the message of torch.export says what it cannot take
             print(f"torch.export does not take the model ({str(why).splitlines()[0]}): torch.fx", file=sys.stderr)
     tracer = Tracer()
-    return torch.fx.GraphModule(model, tracer.trace(model)), "torch.fx"
+    try:
+        return torch.fx.GraphModule(model, tracer.trace(model)), "torch.fx"
+    except Exception as why:
+        raise NotTraced(f"torch.fx does not take the model: {line_of(why)}{why}. Sizes of inputs (x.shape[1]) cannot "
+                        "become sizes of new tensors there: write them as numbers, make the tensor in __init__, or "
+                        "use torch 2.2 or later. A model whose control flow depends on numbers can be recorded while "
+                        "it runs (traces/README.md, PyTorch)") from why
+
+
+class NotTraced(Exception):
+    """The model is not one that this file can trace; the text says why and what to do."""
+
+
+def line_of(why):
+    """"FILE:LINE: " of the last line that is not PyTorch's."""
+    inside = os.path.dirname(torch.__file__)
+    lines = [f for f in traceback.extract_tb(why.__traceback__)
+             if not f.filename.startswith((inside, __file__, "<"))]
+    return f"{lines[-1].filename}:{lines[-1].lineno}: " if lines else ""
 
 
 class Op:
@@ -210,8 +229,14 @@ class Capture(torch.fx.Interpreter):
             leaves += [p for p in module.parameters() if p.requires_grad] if op.differentiable else []
         meter, saved = Meter(), []
         keep = torch.autograd.graph.saved_tensors_hooks(lambda t: (saved.append(t), t)[1], lambda t: t)
-        with torch.enable_grad() if op.differentiable else torch.no_grad(), keep, meter:
-            result = call(*args, **kwargs)
+        try:
+            with torch.enable_grad() if op.differentiable else torch.no_grad(), keep, meter:
+                result = call(*args, **kwargs)
+        except NotImplementedError as why:
+            if op.kind != "Loss":
+                raise NotTraced(f"{op.name}{' of ' + op.module if op.module else ''}: {line_of(why)}this version of PyTorch "
+                                f"cannot run it without memory: {str(why).split('.')[0]}") from why
+            return self.loss_by_formula(op)
         op.kernels = meter.kernels
         self.multiply_adds += meter.multiply_adds
         outputs = [t for t in tensors_of(result) if t.requires_grad]
@@ -219,6 +244,15 @@ class Capture(torch.fx.Interpreter):
             op.backward = self.backward_kernels(outputs, leaves, op)
             self.keep(op, saved, swapped.values(), tensors_of(result))
         return torch.fx.node.map_aggregate(result, lambda v: v.detach() if isinstance(v, torch.Tensor) else v)
+
+    def loss_by_formula(self, op):
+        """A pass over what the loss reads, and another for its gradients, which read it again."""
+        self.by_formula += 1
+        read = sum(source.outputs[output] for source, output in op.sources)
+        op.kernels = [{"flops": read // 4, "traffic_bytes": read}]
+        if op.differentiable:
+            op.backward, op.kept, op.rest = [{"flops": read // 4, "traffic_bytes": 2 * read}], list(op.sources), 0
+        return torch.empty((), device="meta")
 
     def backward_kernels(self, outputs, leaves, op):
         meter = Meter()
@@ -269,7 +303,8 @@ class Writer:
 
     def labels(self, op):
         labels = [op.name] if op.weights or op.backward is not None else []
-        return labels + [self.owner[w] for w in op.weights if self.owner[w] != op.name]
+        return labels + [self.owner[w] for w in op.weights if self.owner[w] != op.name and
+                         isinstance(self.weights[w], torch.nn.Parameter)]  # buffers, such as masks, may be copied
 
     def add(self, name, op, phase, kernels, outputs, persistent):
         entry = {"name": name, "kind": op.kind + ("Backward" if phase == "backward" else ""), "phase": phase}
@@ -402,12 +437,16 @@ def main():
     parser.add_argument("--optimizer", choices=sorted(OPTIMIZERS), default="adam", help="[adam]")
     parser.add_argument("-o", "--output", required=True, help="the trace file; .gz and .zst are packed")
     arguments = parser.parse_args()
-    document, facts = trace(find_function(arguments.function), arguments.batch, arguments.training, arguments.optimizer)
+    try:
+        document, facts = trace(find_function(arguments.function), arguments.batch, arguments.training,
+                                arguments.optimizer)
+    except NotTraced as why:
+        sys.exit(f"{arguments.function}: {why}")
     write(document, arguments.output)
     print(f"{arguments.output}: {len(document['ops'])} ops by {facts['how']}, {facts['parameters']} parameters, "
           f"{facts['multiply_adds'] / 1e9:.3f} GMACs in the forward pass", file=sys.stderr)
     if facts["by_formula"]:
-        print(f"{facts['by_formula']} backward ops by formula: this version of PyTorch cannot run them without memory",
+        print(f"{facts['by_formula']} ops by formula: this version of PyTorch cannot run them without memory",
               file=sys.stderr)
 
 

@@ -6,6 +6,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 FREE = {"_unsafe_view", "_reshape_alias", "empty", "empty_like", "empty_strided", "new_empty", "is_same_size",
         "zeros", "zeros_like", "ones_like", "new_zeros", "scalar_tensor", "full", "full_like", "arange", "detach",
         "lift_fresh", "lift_fresh_copy", "sym_size", "sym_numel", "sym_stride"}
+# Calls that read some rows of their first tensor, and the argument that says which.
+ROWS = {"embedding": 1, "_embedding_bag": 1, "index_select": 2, "gather": 2, "index": 1}
 PRODUCTS = {"mm": (0, 1), "bmm": (0, 1), "addmm": (1, 2), "baddbmm": (1, 2), "_int_mm": (0, 1), "mv": (0, 1)}
 
 
@@ -64,9 +66,21 @@ def flops_of(name, args, outputs):
         if "backward" in name:  # the scores again, and four gradients of products
             return 5 * attention_flops(args[1], args[2], args[3]) // 2
         return attention_flops(args[0], args[1], args[2])
-    if name in ("embedding", "index_select", "gather", "clone", "copy_", "cat", "stack", "_to_copy", "fill_", "zero_"):
+    if name == "_embedding_bag":  # adds up the rows
+        return args[1].numel() * args[0].shape[1]
+    if name in ("embedding", "index", "index_select", "gather", "clone", "copy_", "cat", "stack", "_to_copy", "fill_", "zero_"):
         return 0  # moves data
     return max([t.numel() for t in tensors_of(list(args)) + outputs] or [0])
+
+
+def bytes_read(name, args, kwargs, outputs):
+    """Of all tensors given; of a table the rows that were asked for, as many as are written or, in a bag, added up."""
+    if name not in ROWS:
+        return sum(size_of(t) for t in tensors_of(list(args)) + tensors_of(kwargs))
+    rows = size_of(outputs[0])
+    if name == "_embedding_bag":
+        rows = args[1].numel() * size_of(args[0]) // args[0].shape[0]
+    return rows + sum(size_of(t) for t in tensors_of(list(args[1:])))
 
 
 def words(value):
@@ -89,16 +103,13 @@ class Meter(TorchDispatchMode):
         if name in FREE or is_view(func):
             return outputs
         written = tensors_of(outputs)
-        read = tensors_of(list(args)) + tensors_of(kwargs)
         if not written:
             return outputs
-        if name == "embedding":  # reads the rows it was asked for, not the table
-            read = [args[1]] + written
         flops = int(flops_of(name, args, written))
         if name in PRODUCTS or name.startswith(("convolution", "_scaled_dot_product")):
             self.multiply_adds += flops // 2
         kernel = {"flops": flops,
-                  "traffic_bytes": int(sum(size_of(t) for t in read + written))}
+                  "traffic_bytes": int(bytes_read(name, args, kwargs, written) + sum(map(size_of, written)))}
         number_format = words(written[0].dtype)
         if number_format != "fp32":
             kernel["precision"] = number_format

@@ -93,9 +93,11 @@ std::shared_ptr<const DeviceModel> device_kind(const std::string& name, std::str
 }
 
 void require_one_kind(const ClusterChoice& cluster) {
+  const DeviceChoice& first = cluster.devices.front();
   for (const DeviceChoice& devices : cluster.devices)
-    if (devices.kind != cluster.devices.front().kind)
-      throw InputError("plan needs devices of one kind: every rank does the same");
+    if (devices.kind != first.kind || devices.memory != first.memory || devices.speed != 1.0)
+      throw InputError(
+          "plan needs devices of one kind and memory, and of speed 1: every rank does the same");
 }
 
 PlanSpace with_defaults(PlanSpace space, const TrainingJob& job, const Machines& machines) {

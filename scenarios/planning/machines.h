@@ -19,7 +19,7 @@ ClusterChoice cluster_of_nodes(const std::string& kind, std::int64_t devices);
 /// The kind of device of that name in devices.yaml. Throws InputError, which begins with `flag`.
 std::shared_ptr<const DeviceModel> device_kind(const std::string& name, std::string_view flag);
 
-/// Throws InputError unless all devices are of one kind.
+/// Throws InputError unless all devices are of one kind and memory, and of speed 1.
 void require_one_kind(const ClusterChoice& cluster);
 
 /// Replaces the empty lists of `space`: ranks of tensor parallelism are the divisors of a node's

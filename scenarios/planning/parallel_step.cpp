@@ -23,6 +23,14 @@ std::int64_t devices_of_a_node(const Cluster& cluster) {
   return cluster.num_nodes() == 0 ? all : all / static_cast<std::int64_t>(cluster.num_nodes());
 }
 
+bool copies_embeddings(const TrainingJob& job, const ParallelPlan& plan) {
+  constexpr std::array<std::string_view, 3> with_option{"gpt", "gpt2", "bert"};
+  Options options = job.options;
+  const Options::Value* tied = options.raw("tied", "");
+  return plan.pipeline > 1 && (tied == nullptr || tied->text != "false") &&
+         std::ranges::find(with_option, job.generator) != with_option.end();
+}
+
 OpGraph rank_graph(const TrainingJob& job, const ParallelPlan& plan) {
   Options options = job.options;
   Options given = job.options;  // raw() declares: a generator must declare these options itself
@@ -38,6 +46,7 @@ OpGraph rank_graph(const TrainingJob& job, const ParallelPlan& plan) {
   choose("sequence_parallel", "true", plan.sequence);
   choose("split_backward", "true", plan.splits_backward());
   choose("recompute_attention", "true", plan.recompute == Recomputing::selective);
+  if (copies_embeddings(job, plan)) options.set("tied", text("false"));
   OpGraph graph = generate_trace(job.generator, options).graph;
   if (plan.precision != "fp32") {
     Options format("precision", {{"to", text(plan.precision)}});

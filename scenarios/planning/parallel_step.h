@@ -100,8 +100,13 @@ struct ParallelPlan {
 /// Devices of a node; all, where a cluster has no nodes.
 std::int64_t devices_of_a_node(const Cluster& cluster);
 
-/// What one rank computes with a micro-batch: a graph for each of_rank(). Throws InputError if the
-/// generator cannot make it.
+/// Whether the first and the last stage hold a copy each of the weights that the model's embeddings
+/// and logits share, as in Megatron-LM: the generator is told `tied: false`. Left out: the two
+/// stages add up their gradients.
+bool copies_embeddings(const TrainingJob& job, const ParallelPlan& plan);
+
+/// What one rank computes with a micro-batch: a graph for each of_rank(), and another where
+/// copies_embeddings(). Throws InputError if the generator cannot make it.
 OpGraph rank_graph(const TrainingJob& job, const ParallelPlan& plan);
 
 /// The layer of each op: of forward ops by their names; -1: no layer precedes it, `layers`: behind

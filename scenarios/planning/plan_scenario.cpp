@@ -1,19 +1,22 @@
 #include "scenarios/planning/plan_scenario.h"
 
+#include <algorithm>
+
 #include "placers/files/placement_file.h"
+#include "scenarios/read/choice_text.h"
 
 namespace baechi {
 namespace {
 
-/// "gpt:layers=4,tied=false" as "generate: gpt, layers: 4, tied: false".
-std::string graph_text(std::string_view model) {
-  const std::size_t colon = model.find(':');
+/// "gpt:layers=4,tied=true" as "generate: gpt, layers: 4, tied: true", or with tied: false.
+std::string graph_text(std::string_view model, bool untied) {
+  const std::size_t colon = std::min(model.find(':'), model.size());
   std::string text = fmt::format("generate: {}", model.substr(0, colon));
-  if (colon == std::string_view::npos) return text;
-  text += ", ";
-  for (const char c : model.substr(colon + 1))
-    text += c == '=' ? ": " : c == ',' ? ", " : std::string(1, c);
-  return text;
+  if (colon == model.size()) return untied ? text + ", tied: false" : text;
+  for (const std::string& option : split_at_commas(model.substr(colon + 1)))
+    if (const std::size_t equals = option.find('='); !untied || option.substr(0, equals) != "tied")
+      text += fmt::format(", {}: {}", option.substr(0, equals), option.substr(equals + 1));
+  return untied ? text + ", tied: false" : text;
 }
 
 std::string data_parallel_text(const DataParallelOptions& o) {
@@ -31,8 +34,8 @@ std::string data_parallel_text(const DataParallelOptions& o) {
 std::string plan_scenario(std::string_view model, const TrainingJob& job, const ParallelPlan& plan,
                           const PlanNodes& nodes, std::string_view placement) {
   const std::int64_t micro_batches = plan.micro_batches(job.batch);
-  std::string text =
-      fmt::format("name: plan\ngraph: {{{}, batch: {}", graph_text(model), plan.micro_batch);
+  std::string text = fmt::format("name: plan\ngraph: {{{}, batch: {}",
+                                 graph_text(model, copies_embeddings(job, plan)), plan.micro_batch);
   if (plan.tensor > 1) text += fmt::format(", tensor: {}", plan.tensor);
   if (plan.context > 1) text += fmt::format(", context: {}", plan.context);
   if (plan.expert > 1) text += fmt::format(", expert: {}", plan.expert);

@@ -16,16 +16,23 @@ namespace {
 /// The graphs of one rank: plans that differ in nothing but stages and replicas share one.
 class RankGraphs {
  public:
-  RankGraphs(const TrainingJob& job, const std::vector<ParallelPlan>& plans) {
-    for (const ParallelPlan& plan : plans) graphs_.try_emplace(plan.of_rank());
+  RankGraphs(const TrainingJob& job, const std::vector<ParallelPlan>& plans) : job_(job) {
+    for (const ParallelPlan& plan : plans) graphs_.try_emplace(key(plan));
     std::vector<std::pair<const ParallelPlan, OpGraph>*> all;
     for (auto& graph : graphs_) all.push_back(&graph);
     tbb::parallel_for(std::size_t{0}, all.size(),
                       [&](std::size_t i) { all[i]->second = rank_graph(job, all[i]->first); });
   }
-  const OpGraph& of(const ParallelPlan& plan) const { return graphs_.at(plan.of_rank()); }
+  const OpGraph& of(const ParallelPlan& plan) const { return graphs_.at(key(plan)); }
 
  private:
+  ParallelPlan key(const ParallelPlan& plan) const {
+    ParallelPlan rank = plan.of_rank();
+    if (copies_embeddings(job_, plan)) rank.pipeline = 2;
+    return rank;
+  }
+
+  const TrainingJob& job_;
   std::map<ParallelPlan, OpGraph> graphs_;
 };
 
@@ -193,17 +200,16 @@ SimulatedPlan simulated_plan(const TrainingJob& job, const ParallelPlan& plan,
 PlanAnswer fastest_plans(const TrainingJob& job, const PlanSpace& space, const Machines& machines,
                          std::size_t most, std::atomic<std::size_t>& done) {
   std::vector<ParallelPlan> plans = plans_of(space, machines.devices, job.batch);
-  if (!plans.empty()) {
-    const std::int64_t parts = most_parts(rank_graph(job, plans[0]));
-    const std::int64_t per_node = devices_of_a_node(machines.cluster);
-    std::erase_if(plans, [&](const ParallelPlan& plan) {
-      return plan.pipeline * plan.chunks > parts ||
-             index(plan.device(plan.pipeline - 1, per_node)) >= machines.cluster.num_devices();
-    });
-  }
   if (plans.empty())
-    throw InputError(fmt::format("no plan divides a batch of {} among all {} devices", job.batch,
-                                 machines.devices));
+    throw InputError("no plan: " + why_no_plan(space, machines.devices, job.batch));
+  const std::int64_t parts = most_parts(rank_graph(job, plans[0]));
+  const std::int64_t per_node = devices_of_a_node(machines.cluster);
+  std::erase_if(plans, [&](const ParallelPlan& plan) {
+    return plan.pipeline * plan.chunks > parts ||
+           index(plan.device(plan.pipeline - 1, per_node)) >= machines.cluster.num_devices();
+  });
+  if (plans.empty())
+    throw InputError(fmt::format("no plan: the model has {} parts, fewer than stages", parts));
   const RankGraphs graphs(job, plans);
   std::vector<Candidate> candidates = candidates_of(job, plans, graphs, machines);
   PlanAnswer answer{.fastest = {}, .considered = plans.size()};

@@ -1,4 +1,5 @@
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -105,6 +106,9 @@ TEST_SUITE("cli") {
     CHECK(tight["limit_bytes"] == 1 << 20);
     CHECK(tight["plans"] == fits["plans"]);
     CHECK(holds(session.run(model + " --memory '1 MiB'").out, "does not fit"));
+    CHECK(session.json(model + " --memory '3 MiB' --memory-fraction 0.5")["limit_bytes"] ==
+          3 << 19);
+    CHECK(session.json(model + " --as h100 --memory '1 MiB'")["limit_bytes"] == 1 << 20);
   }
 
   TEST_CASE("plan --check takes one plan, and plan refuses what it does not know") {
@@ -126,6 +130,10 @@ TEST_SUITE("cli") {
     check(one + "--devices 20000 --zero 0", "--devices: '20000' is not a number from 1 to 16384");
     check(one + "--devices 8 --zero 0 --recompute some", "--recompute");
     check("--nodes dgx_a100 --devices 8 --schedule zb_h1", "--schedule: zb_h1 not in");
+    check("--nodes dgx_a100 --devices 8 --kind h100", "--nodes excludes --kind");
+    check("--nodes dgx_a100 --devices 8 --transfers shared", "--transfers");
+    check("--nodes dgx_a100 --devices 8 --memory-fraction 2",
+          "--memory-fraction: '2' is not a number in (0, 1]");
     check("--nodes dgx_a100 --devices 8 --framework megatron --write-scenario plan.yaml",
           "--write-scenario: scenarios have no --framework");
     check("--nodes dgx_a100 --devices 16384 --write-scenario plan.yaml",
@@ -136,6 +144,24 @@ TEST_SUITE("cli") {
     CHECK(twice.code == 2);
     CHECK_MESSAGE(holds(twice.err, "MODEL says fused_attention itself"), twice.err);
     CHECK_FALSE(std::filesystem::exists(session.folder().file("plan.yaml")));
+  }
+
+  TEST_CASE("plan takes equal devices of a scenario, with its own kinds") {
+    const Session session;
+    const auto result = [&](const std::string& devices) {
+      session.folder().write("c.yaml",
+                             "name: c\ngraph: {generate: gpt}\nplacers: [single]\n"
+                             "kinds: {devices: {a100: {base: a100, memory: 3 GiB}}}\n"
+                             "cluster: {link: {bandwidth: 1 GB/s}, devices: [" +
+                                 devices + "]}\n");
+      return session.run(
+          "plan gpt:layers=2,hidden=64,heads=2,length=16,vocabulary=100 --batch 8 --check --tensor "
+          "1 --pipeline 1 --micro-batch 1 --recompute off --zero 0 --scenario c.yaml");
+    };
+    CHECK(holds(result("{count: 2, kind: a100}").out, "of 3.00 GiB"));
+    for (const char* other : {"memory: 1 GiB", "memory: 3 GiB, speed: 0.5"})
+      CHECK(holds(result(fmt::format("{{kind: a100}}, {{kind: a100, {}}}", other)).err,
+                  "plan needs devices of one kind and memory, and of speed 1"));
   }
 
   TEST_CASE("--attention stands in the scenario of a plan") {

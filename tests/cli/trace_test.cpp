@@ -69,5 +69,6 @@ TEST_SUITE("cli") {
     const auto printed = session.run("trace generate layered ops=50");
     session.folder().write("g.json", printed.out);
     CHECK(session.json("trace info g.json") == session.json("trace info g.json.zst"));
+    CHECK(session.run("trace generate layered:ops=50").out == printed.out);  // as plan has it
   }
 }

@@ -16,25 +16,28 @@ FILE = os.path.join(ROOT, "cli/answers.schema.json")
 TRACE = os.path.join(ROOT, "traces/data/two_towers.trace.json")
 TWO = "--devices 2 --memory 4GiB"
 TIGHT = "--devices 2 --memory 40MB"
+NONE = "--devices 2 --memory 1MB"
 
 # Verb: the questions, each answered in the folder where earlier questions left their files.
 QUESTIONS = {
     "place": [f"place {TRACE} --placer m_etf {TWO} -o placement.json", f"place {TRACE} --placer m_topo {TIGHT}",
-              f"place {TRACE} --placer exact_dp {TWO}"],
+              f"place {TRACE} --placer exact_dp {TWO}", f"place {TRACE} {NONE}"],
     "simulate": [f"simulate {TRACE} --placement placement.json {TWO}",
-                 f"simulate {TRACE} --placement placement.json {TIGHT}"],
-    "simulate --pipeline": [f"simulate {TRACE} --placement placement.json {TWO} --pipeline gpipe --micro-batches 4"],
-    "bound": [f"bound {TRACE} {TWO}", f"bound {TRACE} {TIGHT}"],
+                 f"simulate {TRACE} --placement placement.json {TIGHT}",
+                 f"simulate {TRACE} --placement placement.json {NONE} --objective max_load"],
+    "simulate --pipeline": [f"simulate {TRACE} --placement placement.json {memory} --pipeline gpipe --micro-batches 4"
+                            for memory in (TWO, NONE)],
+    "bound": [f"bound {TRACE} {TWO}", f"bound {TRACE} {TIGHT}", f"bound {TRACE} {NONE}"],
     "bound --least-memory": [f"bound {TRACE} {TWO} --least-memory"],
     "explain": [f"explain {TRACE} --placement placement.json {TWO}",
-                f"explain {TRACE} --placement placement.json {TIGHT}"],
+                f"explain {TRACE} --placement placement.json {NONE}"],
     "trace info": [f"trace info {TRACE}"],
-    "list": ["list", "list placers m_etf"],
-    "run": ["run slow_link --quiet --out rows"],
+    "list": ["list", "list placers m_etf", "list devices"],
+    "run": ["run slow_link --quiet --out rows", "run tight_memory --quiet --out tight"],
     "compare": ["compare rows"],
     "what-if": ["what-if what_if amp", "what-if what_if amp flash_attention"],
     "plan": ["plan gpt:layers=4,hidden=256,heads=4,length=128,vocabulary=1000 --batch 16 --nodes dgx_a100 --devices 8 "
-             "--as a100_megatron"],
+             f"--as a100_megatron{memory}" for memory in ("", " --memory 1MiB")],
     "plan --check": ["plan gpt:layers=4,hidden=256,heads=4,length=128,vocabulary=1000 --batch 16 --nodes dgx_a100 --devices 8 "
                      f"--as a100_megatron --tensor 2 --pipeline 2 --micro-batch 2 --zero 1 --recompute off --check{memory}"
                      for memory in ("", " --memory 1MiB")],

@@ -10,6 +10,8 @@ import tempfile
 
 root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path[:0] = [os.path.join(root, "tools"), os.path.join(root, "scenarios", "examples")]
+import torch  # noqa: E402
+
 import baechi_torch  # noqa: E402
 import torch_models  # noqa: E402
 
@@ -56,5 +58,67 @@ for name, (parameters, multiply_adds) in EXPECTED.items():
             with baechi_torch.without_memory():
                 known = dict(getattr(torch_models, name)(2)[0].named_modules())
             check(what + ": modules of the map that the model does not have", [n for n in names if n not in known], [])
+
+
+class Bags(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.bag, self.table = torch.nn.EmbeddingBag(1000, 8, mode="sum"), torch.nn.Embedding(1000, 8)
+
+    def forward(self, words):
+        return self.bag(words) + self.table(words[:, 0])
+
+
+class Masked(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("mask", torch.zeros(4))
+        self.a, self.b = torch.nn.Linear(4, 4), torch.nn.Linear(4, 4)
+
+    def forward(self, x):
+        return self.b(self.a(x) + self.mask) * self.mask
+
+
+class Sized(torch.nn.Module):
+    def forward(self, x):
+        return x + torch.full((x.shape[1], x.shape[1]), 1.0)
+
+
+# A bag adds up 3 rows of 8 numbers for each of 2 samples: 48 additions, and 192 bytes of rows in place of the table's
+# 32,000. A table gives 2 rows of 32 bytes: read, written, and 2 indices of 8 bytes.
+def bags(batch):
+    return Bags(), (torch.zeros(batch, 3, dtype=torch.long),)
+
+
+kernels = {op["kind"]: op["kernels"] for op in baechi_torch.trace(bags, 2)[0]["ops"]}
+check("additions of a bag", kernels["EmbeddingBag"][0]["flops"], 48)
+check("a bag reads its rows alone", 192 < kernels["EmbeddingBag"][0]["traffic_bytes"] < 1000, True)
+check("bytes of rows of a table", kernels["Embedding"][0]["traffic_bytes"], 64 + 64 + 16)
+
+
+# A buffer of 4 numbers that two ops read: the first holds its 16 bytes, and they are no group, as with a parameter.
+masked = {op["name"]: op for op in baechi_torch.trace(lambda batch: (Masked(), (torch.zeros(batch, 4),)), 2)[0]["ops"]}
+readers = [op for op in masked.values() if op["kind"] in ("add", "mul")]
+check("bytes of a buffer", sorted(op["persistent_bytes"] for op in readers), [0, 16])
+check("groups of a buffer", readers[0]["colocation"] == readers[1]["colocation"], False)
+check("a reader of a buffer is in no other group", all(op["colocation"] == [op["name"]] for op in readers), True)
+
+
+# 2 x 4 numbers of 4 bytes for each of 3 x 3 pixels: read for the loss, and again for their gradients, which are written.
+def pixels(batch):
+    labels = torch.zeros(batch, 3, 3, dtype=torch.long, device="meta")
+    return torch.nn.Conv2d(1, 4, 1), (torch.zeros(batch, 1, 3, 3),), lambda out: torch.nn.functional.cross_entropy(
+        out, labels)
+
+
+ops = {op["name"]: op for op in baechi_torch.trace(pixels, 2, True)[0]["ops"]}
+check("a loss of pixels is a pass at least", sum(k["traffic_bytes"] for k in ops["loss"]["kernels"]) >= 288, True)
+check("so is its gradient", sum(k["traffic_bytes"] for k in ops["loss_grad"]["kernels"]) >= 576, True)
+if torch.__version__ < "2":  # torch.export takes it
+    try:
+        baechi_torch.trace(lambda batch: (Sized(), (torch.zeros(batch, 4),)))
+        check("a size made of a size", "traced", "refused")
+    except baechi_torch.NotTraced as why:
+        check("a refusal names the line", "torch_check.py:" in str(why), True)
 print(f"{passed} passed, {failed} failed")
 sys.exit(3 if failed else 0)

@@ -108,10 +108,8 @@ void pad_vocabulary(Words& words) {
   take(words, "vocabulary_multiple");
 }
 
-/// The stages of a pipeline hold a copy each of weights that embeddings and logits share.
 void share_embeddings(Words& words) {
-  const bool untied = take(words, "untied") == "true" || whole_of(words, "pipeline", 1) > 1;
-  words["tied"] = untied ? "false" : "true";
+  words["tied"] = take(words, "untied") == "true" ? "false" : "true";
 }
 
 void share_optimizer(Words& words) {

@@ -122,10 +122,12 @@ class SplitSums final : public Transform {
         builder_.set_compute(made, kinds[k],
                              time ? std::optional(Duration{scaled(time->count())}) : std::nullopt);
       }
-      for (const OpWork& kernel : graph_.kernels(v))
-        builder_.add_kernel(made, {.flops = scaled(kernel.flops),
-                                   .traffic = {scaled(kernel.traffic.count)},
-                                   .precision = kernel.precision});
+      for (OpWork kernel : graph_.kernels(v)) {
+        kernel.flops = scaled(kernel.flops);
+        kernel.traffic = {scaled(kernel.traffic.count)};
+        kernel.weights = {scaled(kernel.weights.count)};
+        builder_.add_kernel(made, kernel);
+      }
       return made;
     }
 

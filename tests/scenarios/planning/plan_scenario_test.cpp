@@ -96,6 +96,10 @@ TEST_SUITE("plan scenario") {
         {.tensor = 2, .data = 2, .pipeline = 4, .micro_batch = 4, .precision = "fp32", .zero = 1},
     };
     const TemporaryFolder folder;
+    TrainingJob tied = job();
+    tied.options.set("tied", {"true", {}, {}});
+    CHECK(plan_scenario("gpt:tied=true,layers=4", tied, plans[6], two_nodes(), "placement.json")
+              .find("generate: gpt, layers: 4, tied: false, batch: 2") != std::string::npos);
     for (const ParallelPlan& plan : plans) {
       CAPTURE(fmt::format("t {} d {} p {} b {} zero {} send {}", plan.tensor, plan.data,
                           plan.pipeline, plan.micro_batch, plan.zero, to_text(plan.send)));

@@ -214,6 +214,22 @@ TEST_SUITE("plan search") {
           "7 stages of 4 layers");
   }
 
+  TEST_CASE("the last stage holds a copy of the embeddings that the logits share") {
+    // In fp16 the last of two stages keeps 2 bytes for each weight of 2 layers, 12 h^2 + 13 h, and
+    // of the logits, 1024 h; and 4 for those of the last norm, 2 h. One stage keeps them once.
+    TrainingJob job = small_gpt(16);
+    job.options.set("tied", {"true", {}, {}});
+    const std::int64_t h = 256, layer = 12 * h * h + 13 * h, table = 1024 * h;
+    const auto weights = [&](std::int64_t stages) {
+      const ParallelPlan plan{.pipeline = stages, .micro_batch = 1, .recompute = Recomputing::off};
+      return simulated_plan(job, plan, machines_of(static_cast<std::size_t>(stages), 80_GiB))
+          .stages.back()
+          .by_kind.weights.count;
+    };
+    CHECK(weights(2) == 2 * (2 * layer + table) + 4 * 2 * h);
+    CHECK(weights(1) == 2 * (4 * layer + table + 64 * h) + 4 * 2 * h);
+  }
+
   TEST_CASE("what each stage of ZeRO keeps and sends") {
     // Weights: 2 x 1024 x 256 of the two embeddings, 64 x 256 of positions, 4 layers of 12 h^2 +
     // 13 h, and 2 h of the last norm. In fp16 each takes 2 bytes; its gradient 2; Adam's
@@ -349,6 +365,18 @@ TEST_SUITE("plan search") {
           "4 replicas cannot be divided into groups of 3");
     CHECK(why_no_plan({.tensor = {3}, .pipeline = {1}, .micro_batch = {1}}, 8, 16) ==
           "3 ranks of tensor, context and pipeline parallelism do not divide 8 devices");
+  }
+
+  TEST_CASE("a search without plans says what is wrong with the first combination") {
+    const auto why = [](const PlanSpace& of) {
+      std::atomic<std::size_t> done = 0;
+      return message<InputError>(
+          [&] { fastest_plans(small_gpt(16), of, machines_of(8, 80_GiB), 3, done); });
+    };
+    CHECK(why({.tensor = {2}, .pipeline = {4}, .micro_batch = {1}, .zero = {2, 3}}) ==
+          "no plan: ZeRO divides among replicas, and there is one");
+    CHECK(why({.tensor = {1}, .pipeline = {8}, .micro_batch = {1}}) ==
+          "no plan: the model has 6 parts, fewer than stages");
   }
 
   TEST_CASE("what plans choose is not the model's") {

@@ -180,6 +180,7 @@ Model gpt(const Gpt& s, const std::string& name) {
 void read_sizes(Options& options, const Expansion& e, Gpt& s) {
   s.core = read_attention(options, e, s.core);
   s.words = read_extent(options, "vocabulary", 50'257, "tokens there are");
+  s.tied = options.get("tied", true, "the logits' weights are the words' embeddings");
   s.ranks.tensor = read_ranks(
       options,
       {{"heads", s.heads},
@@ -224,7 +225,6 @@ Trace make_gpt(Options& options) {
   s.heads = read_extent(options, "heads", 16, "of attention", 10'000);
   s.length = read_extent(options, "length", 1024, "tokens of a sample", 1'000'000);
   s.positions = s.length;
-  s.tied = options.get("tied", true, "the logits' weights are the words' embeddings");
   s.bias = options.get("bias", true, "products have biases");
   s.dropout = options.get("dropout", true, "on probabilities, outputs of blocks and embeddings");
   s.query_key_norm = options.get("query_key_norm", false,

@@ -70,6 +70,16 @@ TEST_SUITE("split_sums") {
     for (const char* name : {"a", "b", "c", "d", "t"}) CHECK(g.find(name).has_value());
   }
 
+  TEST_CASE("kernels of other ops stay as they are, with their shapes and weights") {
+    const OpWork product{
+        .flops = 16, .traffic = 48_B, .weights = 16_B, .matrix = {MatrixKind::product, 1, 0, 2, 2}};
+    OpGraphBuilder g;
+    g.add_kernel(g.add_op({.name = "a"}), product);
+    const PlacedStep step = split(std::move(g).build(), {gpu0});
+    REQUIRE(step.graph.kernels(OpId{}).size() == 1);
+    CHECK(step.graph.kernels(OpId{}).front() == product);
+  }
+
   TEST_CASE("a control edge is no term") {
     OpGraphBuilder g;
     const OpId before = g.add_op({.name = "before"});
