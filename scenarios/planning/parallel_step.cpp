@@ -281,9 +281,8 @@ pipeline::PipelineResult ParallelStep::simulated(const DeviceModel& gpu, bool me
       costs,
       {.transfers = Transfers::duplex, .enforce_memory = memory, .count_memory = memory}};
   const Placement placement{.device = parts_->made.device};
-  if (!parts_->unrolled) parts_->unrolled = pipeline::unroll(problem, placement, parts_->options);
   pipeline::PipelineResult result =
-      simulate_pipeline(problem, placement, parts_->options, *parts_->unrolled, {});
+      simulate_few(problem, placement, parts_->options, parts_->unrolled);
   for (pipeline::StageUse& stage : result.stages) stage.peak += held;
   return result;
 }

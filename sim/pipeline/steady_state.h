@@ -1,0 +1,81 @@
+/// A run of few micro-batches that stands for a run of many: between filling and draining, the
+/// stages of a pipeline repeat themselves.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "sim/pipeline/unroll.h"
+#include "sim/problem/step.h"
+
+namespace baechi::pipeline {
+
+/// Whether runs of the schedule may repeat themselves: those that flush, pass after pass by rule.
+bool may_repeat(const ScheduleEntry& entry);
+/// Micro-batches of one period: one, or a group where stages have several chunks.
+std::size_t group_of(Layout layout, std::size_t stages);
+/// How many of `many` micro-batches are tried first, and how many after `few`.
+std::size_t few_micro_batches(std::size_t many, std::size_t stages, std::size_t group);
+std::size_t more_micro_batches(std::size_t few, std::size_t many, std::size_t group);
+
+/// Whether `many` has the passes of `few` and, before each stage drains, periods of `group`
+/// micro-batches more, all like the last one of `few`. Up to the first op of the last `group`
+/// micro-batches of `few`, the two then do the same.
+bool repeats(const Schedule& few, const Schedule& many, std::size_t group);
+
+/// What happens from `from` on for `period` in a run of few micro-batches happens `times` more in a
+/// run of many; all else is the same.
+struct Repetition {
+  TimePoint from{};
+  Duration period{};
+  std::int64_t times = 0;
+};
+
+/// Remembers when ops ran and tensors were sent, to find where a run repeats itself.
+class SteadyState final : public StepObserver {
+ public:
+  /// `unrolled` outlives this.
+  SteadyState(const Unrolled& unrolled, std::size_t group)
+      : unrolled_(unrolled),
+        group_(group),
+        ops_(unrolled.graph.num_ops()),
+        sent_(unrolled.graph.num_tensors()) {}
+
+  void on_op(OpId v, DeviceId, TimePoint start, TimePoint end) override { ops_[v] = {start, end}; }
+  void on_transfer(TensorId t, DeviceId, DeviceId, TimePoint start, TimePoint end) override {
+    sent_[t] = {start, end};
+    sends_.emplace_back(start, t);
+  }
+
+  /// After the run: what a run by the schedule `many` does more. Two moments are compared, the
+  /// first op of the last group and that of the group before: if everything under way is as far at
+  /// both, everything goes on alike while the passes are alike. Nothing is repeated (`times` is 0)
+  /// if memory ran out before the last group began. Nothing is returned if the runs differ in more.
+  std::optional<Repetition> repetition(const Schedule& many) const;
+  /// Bytes sent in what is repeated, once.
+  Bytes sent_in(const Repetition& repeated) const;
+
+ private:
+  struct Span {
+    TimePoint start = TimePoint::max(), end{};
+    friend bool operator==(const Span&, const Span&) = default;
+  };
+  /// From the first start to the last end of the ops of each micro-batch.
+  std::vector<Span> micro_batches() const;
+  /// The copies of each micro-batch from `first` on, but for the last group's, by what they are of.
+  std::vector<std::vector<OpId>> copies_from(std::size_t first) const;
+  /// Whether `later`, the copies of the same ops a group later, are as far at the second moment as
+  /// `ops` at the first.
+  bool are_as_far(std::span<const OpId> ops, std::span<const OpId> later,
+                  const Repetition& found) const;
+
+  const Unrolled& unrolled_;
+  std::size_t group_;
+  IdVector<OpId, Span> ops_;
+  IdVector<TensorId, Span> sent_;                       // the last time
+  std::vector<std::pair<TimePoint, TensorId>> sends_;
+};
+
+}  // namespace baechi::pipeline
