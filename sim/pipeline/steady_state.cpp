@@ -14,29 +14,39 @@ std::size_t group_of(Layout layout, std::size_t stages) {
   return layout == Layout::loop ? stages : 1;
 }
 
+namespace {
+
+/// At least `few`, and so many left out that they are whole periods: of a group, or, where a group
+/// is one micro-batch, of 1, 2, 3, 4 or 6.
+std::size_t whole_periods(std::size_t few, std::size_t many, std::size_t group) {
+  const std::size_t unit = group == 1 ? 12 : group;
+  return few < many ? few + (many - few) % unit : many;
+}
+
+}  // namespace
+
 std::size_t few_micro_batches(std::size_t many, std::size_t stages, std::size_t group) {
-  const std::size_t few = 2 * stages + 4 * group;  // the stages fill, and settle
-  return few < many ? few + (many - few) % group : many;
+  return whole_periods(2 * stages + 4 * group, many, group);  // the stages fill, and settle
 }
 
 std::size_t more_micro_batches(std::size_t few, std::size_t many, std::size_t group) {
-  return 2 * few < many ? 2 * few + (many - 2 * few) % group : many;
+  return whole_periods(2 * few, many, group);
 }
 
-bool repeats(const Schedule& few, const Schedule& many, std::size_t group) {
-  const std::size_t times = (many.micro_batches - few.micro_batches) / group;
+bool repeats(const Schedule& few, const Schedule& many, std::size_t period_of) {
+  const std::size_t times = (many.micro_batches - few.micro_batches) / period_of;
   for (std::size_t s = 0; s < few.passes.size(); ++s) {
     const std::vector<Pass>&a = few.passes[s], &b = many.passes[s];
     if ((b.size() - a.size()) % times != 0) return false;
     const std::size_t period = (b.size() - a.size()) / times;
     const auto same = static_cast<std::size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
     const auto last = std::ranges::find_if(
-        a, [&](const Pass& p) { return p.micro_batch + group >= few.micro_batches; });
+        a, [&](const Pass& p) { return p.micro_batch + period_of >= few.micro_batches; });
     if (last - a.begin() >= static_cast<std::ptrdiff_t>(same) || same < period) return false;
     for (std::size_t i = same; i < b.size(); ++i) {
       const std::size_t repeated = std::min(times, (i - same) / period + 1);
       Pass like = a[i - repeated * period];
-      like.micro_batch += static_cast<std::uint32_t>(repeated * group);
+      like.micro_batch += static_cast<std::uint32_t>(repeated * period_of);
       if (b[i] != like) return false;
     }
   }
@@ -60,26 +70,32 @@ std::optional<Repetition> SteadyState::repetition(const Schedule& many) const {
   if (std::ranges::all_of(spans.end() - static_cast<std::ptrdiff_t>(group_), spans.end(),
                           [](const Span& s) { return s.start == TimePoint::max(); }))
     return Repetition{};
-  if (spans.size() < 3 * group_ || !std::ranges::is_sorted(spans, {}, &Span::start) ||
+  if (!std::ranges::is_sorted(spans, {}, &Span::start) ||
       !std::ranges::is_sorted(spans, {}, &Span::end))
     return std::nullopt;
-  const std::size_t next = spans.size() - 2 * group_;  // begins at the first moment
-  const TimePoint from = spans[next].start;
-  const Repetition found{
-      .from = from,
-      .period = spans[next + group_].start - from,
-      .times = static_cast<std::int64_t>((many.micro_batches - spans.size()) / group_)};
-  const auto under_way = std::ranges::upper_bound(spans, from, {}, &Span::end);
+  for (std::size_t of = group_; 3 * of <= spans.size(); of += group_)
+    if (const auto found = repetition(many, spans, of)) return found;
+  return std::nullopt;
+}
+
+std::optional<Repetition> SteadyState::repetition(const Schedule& many, std::span<const Span> spans,
+                                                  std::size_t of) const {
+  const std::size_t left_out = many.micro_batches - spans.size();
+  if (left_out % of != 0 || !repeats(unrolled_.schedule, many, of)) return std::nullopt;
+  const std::size_t next = spans.size() - 2 * of;  // begins at the first moment
+  const Repetition found{.from = spans[next].start,
+                         .period = spans[next + of].start - spans[next].start,
+                         .times = static_cast<std::int64_t>(left_out / of)};
+  const auto under_way = std::ranges::upper_bound(spans, found.from, {}, &Span::end);
   const auto first = static_cast<std::size_t>(under_way - spans.begin());
-  if (first < group_) return std::nullopt;
-  const std::vector<std::vector<OpId>> copies = copies_from(first - group_);
-  for (std::size_t i = 0; i + group_ < copies.size(); ++i)
-    if (!are_as_far(copies[i], copies[i + group_], found)) return std::nullopt;
+  if (first < of) return std::nullopt;
+  const std::vector<std::vector<OpId>> copies = copies_of(first - of, next + of);
+  for (std::size_t i = 0; i + of < copies.size(); ++i)
+    if (!are_as_far(copies[i], copies[i + of], found)) return std::nullopt;
   return found;
 }
 
-std::vector<std::vector<OpId>> SteadyState::copies_from(std::size_t first) const {
-  const std::size_t end = unrolled_.schedule.micro_batches - group_;
+std::vector<std::vector<OpId>> SteadyState::copies_of(std::size_t first, std::size_t end) const {
   std::vector<std::vector<OpId>> copies(end - first);
   for (const OpId v : ops_.ids()) {
     const std::uint32_t i = unrolled_.micro_batch[v];

@@ -14,16 +14,17 @@ namespace baechi::pipeline {
 
 /// Whether runs of the schedule may repeat themselves: those that flush, pass after pass by rule.
 bool may_repeat(const ScheduleEntry& entry);
-/// Micro-batches of one period: one, or a group where stages have several chunks.
+/// The least number of micro-batches that a period may have: one, or a group where stages have
+/// several chunks.
 std::size_t group_of(Layout layout, std::size_t stages);
 /// How many of `many` micro-batches are tried first, and how many after `few`.
 std::size_t few_micro_batches(std::size_t many, std::size_t stages, std::size_t group);
 std::size_t more_micro_batches(std::size_t few, std::size_t many, std::size_t group);
 
-/// Whether `many` has the passes of `few` and, before each stage drains, periods of `group`
-/// micro-batches more, all like the last one of `few`. Up to the first op of the last `group`
+/// Whether `many` has the passes of `few` and, before each stage drains, periods of `period_of`
+/// micro-batches more, all like the last one of `few`. Up to the first op of the last `period_of`
 /// micro-batches of `few`, the two then do the same.
-bool repeats(const Schedule& few, const Schedule& many, std::size_t group);
+bool repeats(const Schedule& few, const Schedule& many, std::size_t period_of);
 
 /// What happens from `from` on for `period` in a run of few micro-batches happens `times` more in a
 /// run of many; all else is the same.
@@ -50,9 +51,11 @@ class SteadyState final : public StepObserver {
   }
 
   /// After the run: what a run by the schedule `many` does more. Two moments are compared, the
-  /// first op of the last group and that of the group before: if everything under way is as far at
-  /// both, everything goes on alike while the passes are alike. Nothing is repeated (`times` is 0)
-  /// if memory ran out before the last group began. Nothing is returned if the runs differ in more.
+  /// first op of the last period and that of the one before: if everything under way is as far at
+  /// both, everything goes on alike while the passes are alike. A period has one group or more:
+  /// stages that wait for each other in turn come back to the same state after several. Nothing is
+  /// repeated (`times` is 0) if memory ran out before the last group began. Nothing is returned if
+  /// the runs differ in more.
   std::optional<Repetition> repetition(const Schedule& many) const;
   /// Bytes sent in what is repeated, once.
   Bytes sent_in(const Repetition& repeated) const;
@@ -64,9 +67,12 @@ class SteadyState final : public StepObserver {
   };
   /// From the first start to the last end of the ops of each micro-batch.
   std::vector<Span> micro_batches() const;
-  /// The copies of each micro-batch from `first` on, but for the last group's, by what they are of.
-  std::vector<std::vector<OpId>> copies_from(std::size_t first) const;
-  /// Whether `later`, the copies of the same ops a group later, are as far at the second moment as
+  /// The same with periods of `of` micro-batches. `spans` is micro_batches().
+  std::optional<Repetition> repetition(const Schedule& many, std::span<const Span> spans,
+                                       std::size_t of) const;
+  /// The copies of the micro-batches [first, end), by what they are copies of.
+  std::vector<std::vector<OpId>> copies_of(std::size_t first, std::size_t end) const;
+  /// Whether `later`, the copies of the same ops a period later, are as far at the second moment as
   /// `ops` at the first.
   bool are_as_far(std::span<const OpId> ops, std::span<const OpId> later,
                   const Repetition& found) const;
