@@ -17,16 +17,16 @@ std::size_t group_of(Layout layout, std::size_t stages) {
 namespace {
 
 /// At least `few`, and so many left out that they are whole periods: of a group, or, where a group
-/// is one micro-batch, of 1, 2, 3, 4 or 6.
+/// is one micro-batch, of 1, 2, 3 or 6.
 std::size_t whole_periods(std::size_t few, std::size_t many, std::size_t group) {
-  const std::size_t unit = group == 1 ? 12 : group;
+  const std::size_t unit = group == 1 ? 6 : group;
   return few < many ? few + (many - few) % unit : many;
 }
 
 }  // namespace
 
 std::size_t few_micro_batches(std::size_t many, std::size_t stages, std::size_t group) {
-  return whole_periods(2 * stages + 4 * group, many, group);  // the stages fill, and settle
+  return whole_periods(stages + 5 * group, many, group);  // the stages fill, and settle
 }
 
 std::size_t more_micro_batches(std::size_t few, std::size_t many, std::size_t group) {
@@ -70,36 +70,37 @@ std::optional<Repetition> SteadyState::repetition(const Schedule& many) const {
   if (std::ranges::all_of(spans.end() - static_cast<std::ptrdiff_t>(group_), spans.end(),
                           [](const Span& s) { return s.start == TimePoint::max(); }))
     return Repetition{};
-  if (!std::ranges::is_sorted(spans, {}, &Span::start) ||
-      !std::ranges::is_sorted(spans, {}, &Span::end))
-    return std::nullopt;
-  for (std::size_t of = group_; 3 * of <= spans.size(); of += group_)
-    if (const auto found = repetition(many, spans, of)) return found;
+  const std::size_t left_out = many.micro_batches - spans.size();
+  for (std::size_t of = group_; 3 * of <= spans.size(); of += group_) {
+    if (left_out % of != 0 || !repeats(unrolled_.schedule, many, of)) continue;
+    const TimePoint later = spans[spans.size() - of].start;
+    const TimePoint from = spans[spans.size() - 2 * of].start;
+    if (!is_as_far(spans, from, later, of)) continue;
+    return Repetition{from, later - from, static_cast<std::int64_t>(left_out / of)};
+  }
   return std::nullopt;
 }
 
-std::optional<Repetition> SteadyState::repetition(const Schedule& many, std::span<const Span> spans,
-                                                  std::size_t of) const {
-  const std::size_t left_out = many.micro_batches - spans.size();
-  if (left_out % of != 0 || !repeats(unrolled_.schedule, many, of)) return std::nullopt;
-  const std::size_t next = spans.size() - 2 * of;  // begins at the first moment
-  const Repetition found{.from = spans[next].start,
-                         .period = spans[next + of].start - spans[next].start,
-                         .times = static_cast<std::int64_t>(left_out / of)};
-  const auto under_way = std::ranges::upper_bound(spans, found.from, {}, &Span::end);
+bool SteadyState::is_as_far(std::span<const Span> spans, TimePoint from, TimePoint later,
+                            std::size_t of) const {
+  const auto under_way =
+      std::ranges::find_if(spans, [&](const Span& s) { return s.end >= from; });
   const auto first = static_cast<std::size_t>(under_way - spans.begin());
-  if (first < of) return std::nullopt;
-  const std::vector<std::vector<OpId>> copies = copies_of(first - of, next + of);
+  if (first < of) return false;
+  const std::vector<std::vector<OpId>> copies = copies_from(first - of);
   for (std::size_t i = 0; i + of < copies.size(); ++i)
-    if (!are_as_far(copies[i], copies[i + of], found)) return std::nullopt;
-  return found;
+    for (std::size_t k = 0; k < copies[i].size() && k < copies[i + of].size(); ++k)
+      if (!is_as_far(copies[i][k], copies[i + of][k], from, later)) return false;
+  return true;
 }
 
-std::vector<std::vector<OpId>> SteadyState::copies_of(std::size_t first, std::size_t end) const {
-  std::vector<std::vector<OpId>> copies(end - first);
+std::vector<std::vector<OpId>> SteadyState::copies_from(std::size_t first) const {
+  std::vector<std::vector<OpId>> copies(unrolled_.schedule.micro_batches - first);
   for (const OpId v : ops_.ids()) {
     const std::uint32_t i = unrolled_.micro_batch[v];
-    if (i == no_micro_batch || i < first || i >= end || unrolled_.origin[v] == no_op) continue;
+    if (i == no_micro_batch || i < first ||
+        unrolled_.graph.op(v).phase == Phase::update)
+      continue;
     copies[i - first].push_back(v);
   }
   for (std::vector<OpId>& of_one : copies)
@@ -107,20 +108,51 @@ std::vector<std::vector<OpId>> SteadyState::copies_of(std::size_t first, std::si
   return copies;
 }
 
-bool SteadyState::are_as_far(std::span<const OpId> ops, std::span<const OpId> later,
-                             const Repetition& found) const {
+bool SteadyState::is_as_far(OpId v, OpId copy, TimePoint from, TimePoint later) const {
+  const OpGraph& graph = unrolled_.graph;
+  if (unrolled_.origin[v] != unrolled_.origin[copy]) return false;
+  const auto same = [&](TimePoint a, TimePoint b) { return b - later == a - from; };
   const auto as_far = [&](const Span& a, const Span& b) {
-    if (a.start >= found.from) return b.start >= found.from + found.period;
-    return b.start - a.start == found.period && b.end - a.end == found.period;
+    if (a.start >= from) return b.start >= later;
+    if (a.end < from) return b.end < later && b.start < later;
+    return b.start < later && same(a.end, b.end);
   };
-  return std::ranges::equal(ops, later, [&](OpId a, OpId b) {
-    if (unrolled_.origin[a] != unrolled_.origin[b] || !as_far(ops_[a], ops_[b])) return false;
-    const auto outputs = unrolled_.graph.outputs(a), same = unrolled_.graph.outputs(b);
-    for (std::size_t k = 0; k < std::min(outputs.size(), same.size()); ++k) {
-      const auto i = static_cast<std::ptrdiff_t>(k);
-      if (!as_far(sent_[outputs[i]], sent_[same[i]])) return false;
-    }
-    return true;
+  if (!as_far(ops_[v], ops_[copy])) return false;
+  if (ops_[v].start >= from) {
+    const auto a = ready_at(v, from), b = ready_at(copy, later);
+    return a.has_value() == b.has_value() && (!a || same(*a, *b) || *a == *b);
+  }
+  const auto outputs = graph.outputs(v), same_outputs = graph.outputs(copy);
+  const std::size_t n = std::min(outputs.size(), same_outputs.size());
+  for (std::size_t k = 0; k < n; ++k) {
+    const auto at = static_cast<std::ptrdiff_t>(k);
+    const Span &a = sent_[outputs[at]], &b = sent_[same_outputs[at]];
+    if (!as_far(a, b)) return false;
+    const bool waits = a.start >= from && is_sent(outputs[at]);
+    if (waits && !same(ops_[v].end, ops_[copy].end)) return false;
+  }
+  return true;
+}
+
+std::optional<TimePoint> SteadyState::ready_at(OpId v, TimePoint now) const {
+  const OpGraph& graph = unrolled_.graph;
+  const IdVector<OpId, DeviceId>& device = unrolled_.placement.device;
+  TimePoint last{};
+  for (const EdgeId e : graph.in_edges(v)) {
+    const Edge& edge = graph.edge(e);
+    const bool stays = device[edge.src] == device[v] || graph.instant(edge.tensor);
+    const Span& input = stays ? ops_[edge.src] : sent_[edge.tensor];
+    if (input.start >= now || input.end >= now) return std::nullopt;
+    last = std::max(last, input.end);
+  }
+  return last;
+}
+
+bool SteadyState::is_sent(TensorId t) const {
+  const OpGraph& graph = unrolled_.graph;
+  const IdVector<OpId, DeviceId>& device = unrolled_.placement.device;
+  return !graph.instant(t) && std::ranges::any_of(graph.readers(t), [&](EdgeId e) {
+    return device[graph.edge(e).dst] != device[graph.edge(e).src];
   });
 }
 

@@ -51,11 +51,11 @@ class SteadyState final : public StepObserver {
   }
 
   /// After the run: what a run by the schedule `many` does more. Two moments are compared, the
-  /// first op of the last period and that of the one before: if everything under way is as far at
-  /// both, everything goes on alike while the passes are alike. A period has one group or more:
-  /// stages that wait for each other in turn come back to the same state after several. Nothing is
-  /// repeated (`times` is 0) if memory ran out before the last group began. Nothing is returned if
-  /// the runs differ in more.
+  /// first op of the last period and that of the one before: if at both the same ops are over, as
+  /// much is left of those under way, and those that wait have waited as long, everything goes on
+  /// alike while the passes are alike. A period has one group or more: stages that wait for each
+  /// other in turn come back to the same state after several. Nothing is repeated (`times` is 0) if
+  /// memory ran out before the last group began. Nothing is returned if the runs differ in more.
   std::optional<Repetition> repetition(const Schedule& many) const;
   /// Bytes sent in what is repeated, once.
   Bytes sent_in(const Repetition& repeated) const;
@@ -67,15 +67,17 @@ class SteadyState final : public StepObserver {
   };
   /// From the first start to the last end of the ops of each micro-batch.
   std::vector<Span> micro_batches() const;
-  /// The same with periods of `of` micro-batches. `spans` is micro_batches().
-  std::optional<Repetition> repetition(const Schedule& many, std::span<const Span> spans,
-                                       std::size_t of) const;
-  /// The copies of the micro-batches [first, end), by what they are copies of.
-  std::vector<std::vector<OpId>> copies_of(std::size_t first, std::size_t end) const;
-  /// Whether `later`, the copies of the same ops a period later, are as far at the second moment as
-  /// `ops` at the first.
-  bool are_as_far(std::span<const OpId> ops, std::span<const OpId> later,
-                  const Repetition& found) const;
+  /// Whether the run is as far at `from` as at `later`, with other micro-batches: those `of` later.
+  bool is_as_far(std::span<const Span> spans, TimePoint from, TimePoint later,
+                 std::size_t of) const;
+  /// The same of one op and of its copy for the other micro-batch, with what they send.
+  bool is_as_far(OpId v, OpId copy, TimePoint from, TimePoint later) const;
+  /// The copies of ops for each micro-batch from `first` on, in the order of the ops.
+  std::vector<std::vector<OpId>> copies_from(std::size_t first) const;
+  /// When the last input of `v` came, if all did before `now`.
+  std::optional<TimePoint> ready_at(OpId v, TimePoint now) const;
+  /// Whether `t` goes to another device.
+  bool is_sent(TensorId t) const;
 
   const Unrolled& unrolled_;
   std::size_t group_;
