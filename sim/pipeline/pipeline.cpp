@@ -352,10 +352,10 @@ PipelineResult simulate_few(const Problem& problem, const Placement& placement,
   while (true) {
     if (!unrolled || unrolled->schedule.micro_batches != few)
       unrolled = unroll(problem, placement, {options.schedule, few, options.recompute});
+    if (few == all) return simulate_pipeline(problem, placement, options, *unrolled, {});
     Stream stream(problem, *unrolled);
     SteadyState steady(*unrolled, group);
     stream.run(std::array<StepObserver*, 1>{&steady});
-    if (few == all) return stream.result(problem, placement, options);
     const std::size_t laps = unrolled->schedule.chunks / unrolled->stages.count;
     if (const auto more = steady.repetition(entry.make({unrolled->stages.count, laps, all}))) {
       stream.repeat(*more, steady.sent_in(*more));

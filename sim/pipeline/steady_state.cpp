@@ -26,7 +26,8 @@ std::size_t whole_periods(std::size_t few, std::size_t many, std::size_t group) 
 }  // namespace
 
 std::size_t few_micro_batches(std::size_t many, std::size_t stages, std::size_t group) {
-  return whole_periods(stages + 5 * group, many, group);  // the stages fill, and settle
+  const std::size_t few = whole_periods(stages + 5 * group, many, group);  // they fill, and settle
+  return 3 * few > many ? many : few;
 }
 
 std::size_t more_micro_batches(std::size_t few, std::size_t many, std::size_t group) {

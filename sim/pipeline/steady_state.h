@@ -17,7 +17,8 @@ bool may_repeat(const ScheduleEntry& entry);
 /// The least number of micro-batches that a period may have: one, or a group where stages have
 /// several chunks.
 std::size_t group_of(Layout layout, std::size_t stages);
-/// How many of `many` micro-batches are tried first, and how many after `few`.
+/// How many of `many` micro-batches are tried first (all, if a third is not enough), and how many
+/// after `few`.
 std::size_t few_micro_batches(std::size_t many, std::size_t stages, std::size_t group);
 std::size_t more_micro_batches(std::size_t few, std::size_t many, std::size_t group);
 
