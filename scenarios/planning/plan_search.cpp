@@ -34,7 +34,7 @@ class RankGraphs {
 struct Candidate {
   std::size_t index = 0;  // in the order of the space
   bool fits = false;
-  Duration least{};                           // early_least_step(), or, once the step is built,
+  Duration least{};                            // early_least_step(), or, once the step is built,
   std::shared_ptr<const ParallelStep> step{};  // least_step()
 
   bool is_built() const { return step != nullptr; }

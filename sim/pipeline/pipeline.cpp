@@ -110,8 +110,9 @@ class LaneTimes final : public StepObserver {
     return sum;
   }
   const OpGraph& graph_;
-  std::vector<std::size_t> kind_;                 // [lanes]
-  /// By kind: when any lane of it, or of the kinds before, was busy. Ops start in the order of time.
+  std::vector<std::size_t> kind_;  // [lanes]
+  /// By kind: when any lane of it, or of the kinds before, was busy. Ops start in the order of
+  /// time.
   IdVector<DeviceId, std::array<std::vector<Busy>, 3>> busy_;
 };
 

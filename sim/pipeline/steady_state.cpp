@@ -84,8 +84,7 @@ std::optional<Repetition> SteadyState::repetition(const Schedule& many) const {
 
 bool SteadyState::is_as_far(std::span<const Span> spans, TimePoint from, TimePoint later,
                             std::size_t of) const {
-  const auto under_way =
-      std::ranges::find_if(spans, [&](const Span& s) { return s.end >= from; });
+  const auto under_way = std::ranges::find_if(spans, [&](const Span& s) { return s.end >= from; });
   const auto first = static_cast<std::size_t>(under_way - spans.begin());
   if (first < of) return false;
   const std::vector<std::vector<OpId>> copies = copies_from(first - of);
@@ -99,9 +98,7 @@ std::vector<std::vector<OpId>> SteadyState::copies_from(std::size_t first) const
   std::vector<std::vector<OpId>> copies(unrolled_.schedule.micro_batches - first);
   for (const OpId v : ops_.ids()) {
     const std::uint32_t i = unrolled_.micro_batch[v];
-    if (i == no_micro_batch || i < first ||
-        unrolled_.graph.op(v).phase == Phase::update)
-      continue;
+    if (i == no_micro_batch || i < first || unrolled_.graph.op(v).phase == Phase::update) continue;
     copies[i - first].push_back(v);
   }
   for (std::vector<OpId>& of_one : copies)

@@ -83,7 +83,7 @@ class SteadyState final : public StepObserver {
   const Unrolled& unrolled_;
   std::size_t group_;
   IdVector<OpId, Span> ops_;
-  IdVector<TensorId, Span> sent_;                       // the last time
+  IdVector<TensorId, Span> sent_;  // the last time
   std::vector<std::pair<TimePoint, TensorId>> sends_;
 };
 

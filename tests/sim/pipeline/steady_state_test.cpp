@@ -138,8 +138,8 @@ TEST_SUITE("pipelines") {
     const Uniform uniform(3, 0_B);
     const Problem problem{uniform.graph, uniform.cluster, uniform.costs};
     for (const char* schedule : {"gpipe", "1f1b", "2bw"})
-      CHECK(simulated_of(problem, uniform.placement,
-                         {.schedule = schedule, .micro_batches = 40}) == 40);
+      CHECK(simulated_of(problem, uniform.placement, {.schedule = schedule, .micro_batches = 40}) ==
+            40);
   }
 
   TEST_CASE("memory that runs out while the stages fill runs out in the long run, too") {
