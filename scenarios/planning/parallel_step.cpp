@@ -280,9 +280,13 @@ IdVector<OpId, Duration> ParallelStep::times(const DeviceModel& gpu) const {
 pipeline::PipelineResult ParallelStep::simulated(const DeviceModel& gpu, bool memory) const {
   const OpGraph timed = parts_->made.graph.with_times(parts_->kind, times(gpu));
   const Bytes held = framework_workspace(parts_->framework, gpu);
-  Cluster cluster = parts_->cluster;
-  for (const DeviceId d : cluster.devices())
-    cluster.set_memory(d, cluster.device(d).memory - std::min(held, cluster.device(d).memory));
+  std::optional<Cluster> smaller;
+  if (held > Bytes{}) {
+    smaller = parts_->cluster;
+    for (const DeviceId d : smaller->devices())
+      smaller->set_memory(d, smaller->device(d).memory - std::min(held, smaller->device(d).memory));
+  }
+  const Cluster& cluster = smaller ? *smaller : parts_->cluster;
   const ProfiledCosts costs(timed, cluster);
   const Problem problem{
       timed,
@@ -290,9 +294,8 @@ pipeline::PipelineResult ParallelStep::simulated(const DeviceModel& gpu, bool me
       costs,
       {.transfers = Transfers::duplex, .enforce_memory = memory, .count_memory = memory}};
   const Placement placement{.device = parts_->made.device};
-  if (!parts_->unrolled) parts_->unrolled = pipeline::unroll(problem, placement, parts_->options);
   pipeline::PipelineResult result =
-      simulate_pipeline(problem, placement, parts_->options, *parts_->unrolled, {});
+      simulate_few(problem, placement, parts_->options, parts_->unrolled);
   for (pipeline::StageUse& stage : result.stages) stage.peak += held;
   return result;
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <memory>
 #include <set>
 
 #include "sim/error.h"
@@ -40,9 +41,10 @@ class RankGraphs {
 struct Candidate {
   std::size_t index = 0;  // in the order of the space
   bool fits = false;
-  Duration least{};    // early_least_step(), or
-  bool built = false;  // least_step()
+  Duration least{};                            // early_least_step(), or, once the step is built,
+  std::shared_ptr<const ParallelStep> step{};  // least_step()
 
+  bool is_built() const { return step != nullptr; }
   friend bool operator<(const Candidate& a, const Candidate& b) {
     return std::pair{a.least, a.index} < std::pair{b.least, b.index};
   }
@@ -66,9 +68,9 @@ std::vector<Candidate> candidates_of(const TrainingJob& job, const std::vector<P
 /// candidates have a lower early bound: most steps never are.
 class Queue {
  public:
-  using Least = std::function<Duration(std::size_t index)>;
-  Queue(const std::vector<Candidate>& candidates, Least least_step)
-      : waiting_(candidates.begin(), candidates.end()), least_step_(std::move(least_step)) {}
+  using Build = std::function<void(Candidate&)>;
+  Queue(const std::vector<Candidate>& candidates, Build build)
+      : waiting_(candidates.begin(), candidates.end()), build_(std::move(build)) {}
 
   std::size_t size() const { return waiting_.size(); }
   /// The next ones, at most `count`; none if all are `beaten`.
@@ -78,10 +80,9 @@ class Queue {
           std::ranges::next(waiting_.begin(), static_cast<std::ptrdiff_t>(count), waiting_.end());
       std::vector<Candidate> first(waiting_.begin(), end);
       waiting_.erase(waiting_.begin(), end);
-      if (std::ranges::all_of(first, &Candidate::built)) return first;
+      if (std::ranges::all_of(first, &Candidate::is_built)) return first;
       tbb::parallel_for(std::size_t{0}, first.size(), [&](std::size_t i) {
-        if (!first[i].built) first[i].least = least_step_(first[i].index);
-        first[i].built = true;
+        if (!first[i].is_built()) build_(first[i]);
       });
       waiting_.insert(first.begin(), first.end());
     }
@@ -90,7 +91,7 @@ class Queue {
 
  private:
   std::set<Candidate> waiting_;
-  Least least_step_;
+  Build build_;
 };
 
 /// Keeps the `most` fastest, ties by the order of the space.
@@ -215,17 +216,17 @@ PlanAnswer fastest_plans(const TrainingJob& job, const PlanSpace& space, const M
   PlanAnswer answer{.fastest = {}, .considered = plans.size()};
   answer.too_large = std::erase_if(candidates, [](const Candidate& c) { return !c.fits; });
   done = answer.too_large;
-  const auto step_of = [&](std::size_t index) {
-    return ParallelStep(graphs.of(plans[index]), job, plans[index], machines.cluster);
-  };
-  Queue queue(candidates,
-              [&](std::size_t index) { return least_step(step_of(index), *machines.gpu); });
+  Queue queue(candidates, [&](Candidate& c) {
+    const ParallelPlan& plan = plans[c.index];
+    c.step = std::make_shared<const ParallelStep>(graphs.of(plan), job, plan, machines.cluster);
+    c.least = least_step(*c.step, *machines.gpu);
+  });
   Fastest fastest(most);
   const auto beaten = [&](Duration least) { return fastest.beaten(least); };
   std::vector<pipeline::PipelineResult> results(at_once);
   for (auto next = queue.next(at_once, beaten); !next.empty(); next = queue.next(at_once, beaten)) {
     tbb::parallel_for(std::size_t{0}, next.size(), [&](std::size_t i) {
-      results[i] = step_of(next[i].index).simulated(*machines.gpu, true);
+      results[i] = next[i].step->simulated(*machines.gpu, true);
     });
     for (std::size_t i = 0; i < next.size(); ++i) {
       ++answer.simulated;

@@ -114,10 +114,10 @@ class Steps {
 
   void add(const ResultTable& table) {
     for (std::size_t c = 0; c < table.columns.size(); ++c) {
-      const std::string point = point_label(results_, table, c);
       for (const ResultTable::Row& row : table.rows) {
         const RunResult* run = row.cells[c];
         if (run == nullptr || run->picture.empty()) continue;
+        const std::string point = point_label(results_, table, c);
         Json picture = Json::parse(run->picture);
         bool grouped = false;
         if (const auto path = picture.find("path"); path != picture.end())

@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 #include <utility>
 
 #include "sim/error.h"
 #include "sim/graph/analysis.h"
 #include "sim/objective/max_load.h"
+#include "sim/pipeline/steady_state.h"
 #include "sim/problem/limits.h"
 
 namespace baechi::pipeline {
@@ -17,10 +19,10 @@ namespace {
 /// When each micro-batch was on each device, and when it was done.
 class Passages final : public StepObserver {
  public:
-  Passages(const Unrolled& unrolled, std::size_t devices, std::size_t micro_batches)
+  Passages(const Unrolled& unrolled, std::size_t devices)
       : unrolled_(unrolled),
-        spans_(devices, std::vector<Span>(micro_batches)),
-        done_(micro_batches) {
+        spans_(devices, std::vector<Span>(unrolled.schedule.micro_batches)),
+        done_(unrolled.schedule.micro_batches) {
     for (const std::string& lane : unrolled.graph.lanes())
       launches_.push_back(is_host_lane(lane) && lane != host_pass_lane);
   }
@@ -81,25 +83,37 @@ class LaneTimes final : public StepObserver {
 
   void on_op(OpId v, DeviceId d, TimePoint start, TimePoint end) override {
     for (std::size_t k = kind_[index(graph_.lane(v))]; k < 3; ++k) {
-      Busy& busy = busy_[d][k];
-      if (end <= busy.until) continue;
-      busy.time += end - std::max(start, busy.until);
-      busy.until = end;
+      std::vector<Busy>& busy = busy_[d][k];
+      if (busy.empty() || start > busy.back().until)
+        busy.push_back({start, end});
+      else
+        busy.back().until = std::max(busy.back().until, end);
     }
   }
-  Times of(DeviceId d) const {
-    const auto& [computing, sending, launching] = busy_[d];
-    return {computing.time, sending.time - computing.time, launching.time - sending.time};
+  /// Of the run, and of what it repeats as often as it does.
+  Times of(DeviceId d, const Repetition& more) const {
+    std::array<Duration, 3> busy{};
+    for (std::size_t k = 0; k < 3; ++k)
+      busy[k] = within(busy_[d][k], {}, TimePoint::max()) +
+                more.times * within(busy_[d][k], more.from, more.from + more.period);
+    return {busy[0], busy[1] - busy[0], busy[2] - busy[1]};
   }
 
  private:
   struct Busy {
-    TimePoint until{};  // ops start in the order of time
-    Duration time{};
+    TimePoint from{}, until{};
   };
+  static Duration within(const std::vector<Busy>& busy, TimePoint from, TimePoint until) {
+    Duration sum{};
+    for (const Busy& b : busy)
+      sum += std::max(Duration{}, std::min(b.until, until) - std::max(b.from, from));
+    return sum;
+  }
   const OpGraph& graph_;
-  std::vector<std::size_t> kind_;                 // [lanes]
-  IdVector<DeviceId, std::array<Busy, 3>> busy_;  // by kind: of it and of the kinds before
+  std::vector<std::size_t> kind_;  // [lanes]
+  /// By kind: when any lane of it, or of the kinds before, was busy. Ops start in the order of
+  /// time.
+  IdVector<DeviceId, std::array<std::vector<Busy>, 3>> busy_;
 };
 
 /// The most that a device computes per sample.
@@ -199,6 +213,99 @@ StageUse memory_of(const DeviceUse& use, Bytes one_version) {
   return stage;
 }
 
+/// The engine's run of `unrolled`, which may repeat some of it.
+class Stream {
+ public:
+  Stream(const Problem& problem, const Unrolled& unrolled)
+      : unrolled_(unrolled),
+        costs_(problem.costs, unrolled),
+        stream_{unrolled.graph, problem.cluster, costs_, problem.engine},
+        passages_(unrolled, problem.cluster.num_devices()),
+        lanes_(unrolled.graph, problem.cluster.num_devices()) {
+    // Passes are in the order of the schedule, with ReadyOrder::program so are their ops.
+    if (stream_.engine.queue == ReadyOrder::program) stream_.engine.queue = ReadyOrder::fifo;
+  }
+
+  void run(std::span<StepObserver* const> observers) {
+    std::vector<StepObserver*> all(observers.begin(), observers.end());
+    all.push_back(&passages_);
+    all.push_back(&lanes_);
+    step_ = simulate(stream_, unrolled_.placement, all);
+  }
+  /// After the run; `moved`: bytes in what is repeated.
+  void repeat(const Repetition& more, Bytes moved) {
+    more_ = more;
+    step_.makespan += more.times * more.period;
+    step_.moved += Bytes{more.times * moved.count};
+    for (const DeviceId d : step_.devices.ids())
+      step_.devices[d].busy += lanes_.of(d, more).computing - lanes_.of(d, {}).computing;
+  }
+
+  /// Of a run of options.micro_batches, those that were repeated included.
+  PipelineResult result(const Problem& problem, const Placement& placement,
+                        const PipelineOptions& options) const;
+
+ private:
+  const Unrolled& unrolled_;
+  const UnrolledCosts costs_;
+  Problem stream_;
+  Passages passages_;
+  LaneTimes lanes_;
+  StepResult step_;
+  Repetition more_;
+};
+
+PipelineResult Stream::result(const Problem& problem, const Placement& placement,
+                              const PipelineOptions& options) const {
+  const ScheduleEntry& schedule = *find_schedule(options.schedule);  // unroll() found it
+  const std::size_t devices = problem.cluster.num_devices();
+  PipelineResult result{.oom = step_.oom,
+                        .makespan = step_.makespan,
+                        .moved = step_.moved,
+                        .in_line = stages_of(problem, placement).in_line};
+  const auto n = static_cast<std::int64_t>(options.micro_batches);
+  const IdVector<DeviceId, Bytes> held = persistent_bytes(unrolled_, problem.graph, devices);
+  LaneTimes::Times times;  // of all stages
+  for (const DeviceId d : unrolled_.stages.devices) {
+    StageUse use = memory_of(step_.devices[d], held[d]);
+    use.by_kind = peak_memory(stream_, unrolled_.placement, d, step_.devices[d].at_peak);
+    use.device = d;
+    use.busy = step_.devices[d].busy;
+    use.in_flight = passages_.most_at_once(d);
+    use.versions = schedule.versions(unrolled_.stages.stage[d], unrolled_.stages.count);
+    result.one_kind |= use.versions > 1 && held[d] > Bytes{};
+    const LaneTimes::Times of = lanes_.of(d, more_);
+    times.computing += of.computing;
+    times.sending += of.sending;
+    times.launching += of.launching;
+    result.stages.push_back(use);
+  }
+  result.one_kind &= persistent_of_one_kind(problem.graph);
+  const double available =
+      static_cast<double>(step_.makespan.count()) * static_cast<double>(result.stages.size());
+  if (available > 0.0) {
+    result.sending = static_cast<double>(times.sending.count()) / available;
+    result.launching = static_cast<double>(times.launching.count()) / available;
+    const Duration idle = step_.makespan * static_cast<std::int64_t>(result.stages.size()) -
+                          times.computing - times.sending - times.launching;
+    result.bubble = static_cast<double>(idle.count()) / available;
+  }
+  const IdVector<DeviceId, DeviceLoad> loads = device_loads(problem, placement);
+  for (const DeviceLoad& load : loads)
+    result.max_load = std::max(result.max_load, schedule.training ? load.total() : load.forward);
+  result.max_compute = largest_compute(result, options.micro_batches);
+  // Where nobody waits for the update, the middle of the run does not see it; its device does.
+  result.per_micro_batch =
+      schedule.flushes ? step_.makespan / n : std::max(passages_.pace(), result.max_compute);
+  const Duration its_updates =
+      result.per_micro_batch < result.max_load
+          ? load_with_its_updates(problem, placement, loads, unrolled_, options.micro_batches)
+          : result.max_load;
+  result.difference =
+      difference(result, schedule, options.recompute, problem.engine.overlap, its_updates);
+  return result;
+}
+
 }  // namespace
 
 void check_pipeline(const Problem& step, const PipelineOptions& options,
@@ -226,65 +333,37 @@ PipelineResult simulate_pipeline(const Problem& problem, const Placement& placem
                                  const PipelineOptions& options, const Unrolled& unrolled,
                                  std::span<StepObserver* const> observers) {
   check_pipeline(problem, options);
-  const ScheduleEntry& schedule = *find_schedule(options.schedule);  // unroll() found it
-  const UnrolledCosts costs(problem.costs, unrolled);
-  EngineOptions engine = problem.engine;
-  // Passes are in the order of the schedule, with ReadyOrder::program so are their ops.
-  if (engine.queue == ReadyOrder::program) engine.queue = ReadyOrder::fifo;
-  const std::size_t devices = problem.cluster.num_devices();
-  Passages passages(unrolled, devices, options.micro_batches);
-  std::vector<StepObserver*> all(observers.begin(), observers.end());
-  all.push_back(&passages);
-  LaneTimes lanes(unrolled.graph, devices);
-  all.push_back(&lanes);
-  const Problem stream{unrolled.graph, problem.cluster, costs, engine};
-  const StepResult step = simulate(stream, unrolled.placement, all);
+  Stream stream(problem, unrolled);
+  stream.run(observers);
+  return stream.result(problem, placement, options);
+}
 
-  PipelineResult result{.oom = step.oom,
-                        .makespan = step.makespan,
-                        .moved = step.moved,
-                        .in_line = stages_of(problem, placement).in_line};
-  const auto n = static_cast<std::int64_t>(options.micro_batches);
-  const IdVector<DeviceId, Bytes> held = persistent_bytes(unrolled, problem.graph, devices);
-  LaneTimes::Times times;  // of all stages
-  for (const DeviceId d : unrolled.stages.devices) {
-    StageUse use = memory_of(step.devices[d], held[d]);
-    use.by_kind = peak_memory(stream, unrolled.placement, d, step.devices[d].at_peak);
-    use.device = d;
-    use.busy = step.devices[d].busy;
-    use.in_flight = passages.most_at_once(d);
-    use.versions = schedule.versions(unrolled.stages.stage[d], unrolled.stages.count);
-    result.one_kind |= use.versions > 1 && held[d] > Bytes{};
-    const LaneTimes::Times of = lanes.of(d);
-    times.computing += of.computing;
-    times.sending += of.sending;
-    times.launching += of.launching;
-    result.stages.push_back(use);
+PipelineResult simulate_few(const Problem& problem, const Placement& placement,
+                            const PipelineOptions& options, std::optional<Unrolled>& unrolled) {
+  check_pipeline(problem, options);
+  const ScheduleEntry& entry = *find_schedule(options.schedule);
+  const std::size_t all = options.micro_batches;
+  const std::size_t stages = std::set(placement.device.begin(), placement.device.end()).size();
+  const std::size_t group = group_of(entry.layout, stages);
+  std::size_t few = all;
+  if (unrolled)
+    few = unrolled->schedule.micro_batches;
+  else if (may_repeat(entry))
+    few = few_micro_batches(all, stages, group);
+  while (true) {
+    if (!unrolled || unrolled->schedule.micro_batches != few)
+      unrolled = unroll(problem, placement, {options.schedule, few, options.recompute});
+    if (few == all) return simulate_pipeline(problem, placement, options, *unrolled, {});
+    Stream stream(problem, *unrolled);
+    SteadyState steady(*unrolled, group);
+    stream.run(std::array<StepObserver*, 1>{&steady});
+    const std::size_t laps = unrolled->schedule.chunks / unrolled->stages.count;
+    if (const auto more = steady.repetition(entry.make({unrolled->stages.count, laps, all}))) {
+      stream.repeat(*more, steady.sent_in(*more));
+      return stream.result(problem, placement, options);
+    }
+    few = more_micro_batches(few, all, group);
   }
-  result.one_kind &= persistent_of_one_kind(problem.graph);
-  const double available =
-      static_cast<double>(step.makespan.count()) * static_cast<double>(result.stages.size());
-  if (available > 0.0) {
-    result.sending = static_cast<double>(times.sending.count()) / available;
-    result.launching = static_cast<double>(times.launching.count()) / available;
-    const Duration idle = step.makespan * static_cast<std::int64_t>(result.stages.size()) -
-                          times.computing - times.sending - times.launching;
-    result.bubble = static_cast<double>(idle.count()) / available;
-  }
-  const IdVector<DeviceId, DeviceLoad> loads = device_loads(problem, placement);
-  for (const DeviceLoad& load : loads)
-    result.max_load = std::max(result.max_load, schedule.training ? load.total() : load.forward);
-  result.max_compute = largest_compute(result, options.micro_batches);
-  // Where nobody waits for the update, the middle of the run does not see it; its device does.
-  result.per_micro_batch =
-      schedule.flushes ? step.makespan / n : std::max(passages.pace(), result.max_compute);
-  const Duration its_updates =
-      result.per_micro_batch < result.max_load
-          ? load_with_its_updates(problem, placement, loads, unrolled, options.micro_batches)
-          : result.max_load;
-  result.difference =
-      difference(result, schedule, options.recompute, problem.engine.overlap, its_updates);
-  return result;
 }
 
 }  // namespace baechi::pipeline

@@ -61,5 +61,10 @@ PipelineResult simulate_pipeline(const Problem& problem, const Placement& placem
 PipelineResult simulate_pipeline(const Problem& problem, const Placement& placement,
                                  const PipelineOptions& options, const Unrolled& unrolled,
                                  std::span<StepObserver* const> observers);
+/// The result of simulate_pipeline(), from a run of fewer micro-batches where the stages repeat
+/// themselves (steady_state.h); then ids of `oom` are of that run. `unrolled`: what the last call
+/// for the same graph, placement and options left, or nothing.
+PipelineResult simulate_few(const Problem& problem, const Placement& placement,
+                            const PipelineOptions& options, std::optional<Unrolled>& unrolled);
 
 }  // namespace baechi::pipeline

@@ -314,6 +314,7 @@ class Unroller {
   Unrolled build() {
     Unrolled result;
     result.stages = stages_;
+    result.schedule = schedule_;
     IdVector<OpId, OpId> renumbered;
     result.graph = std::move(c_.builder).build(&renumbered).with_free_controls();
     const std::size_t n = result.graph.num_ops();

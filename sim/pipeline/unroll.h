@@ -22,6 +22,7 @@ struct Unrolled {
   OpGraph graph;
   Placement placement;
   Stages stages;
+  Schedule schedule;
   /// The op that each op is a copy of. no_op: an op of no time, which is either an empty pass or
   /// keeps the order of passes.
   IdVector<OpId, OpId> origin;

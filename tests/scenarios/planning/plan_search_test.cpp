@@ -174,6 +174,41 @@ TEST_SUITE("plan search") {
     }
   }
 
+  TEST_CASE("a step is that of all micro-batches, of which few are simulated") {
+    const TrainingJob job = small_gpt(128);
+    const PlanSpace all{.tensor = {1, 2},
+                        .pipeline = {1, 2, 4},
+                        .micro_batch = {1},
+                        .chunks = {1, 2},
+                        .overlap = {false},
+                        .recompute = {Recomputing::off, Recomputing::full},
+                        .schedule = {"1f1b_flush", "gpipe"},
+                        .zero = {0, 2, 3}};
+    for (const ParallelPlan& plan : plans_of(all, 8, 128)) {
+      CAPTURE(fmt::format("t {} d {} p {} v {} {} zero {}", plan.tensor, plan.data, plan.pipeline,
+                          plan.chunks, plan.schedule, plan.zero));
+      const OpGraph rank = rank_graph(job, plan);
+      if (plan.pipeline * plan.chunks > most_parts(rank)) continue;
+      const ParallelStep step(rank, job, plan, gpus_of(8, 80_GiB));
+      const OpGraph timed = step.graph().with_times("a100", step.times(gpu()));
+      const ProfiledCosts costs(timed, step.cluster());
+      const pipeline::PipelineResult whole = pipeline::simulate_pipeline(
+          {timed, step.cluster(), costs, {.transfers = Transfers::duplex}},
+          {.device = step.device()},
+          {.schedule = std::string(plan.passes().name),
+           .micro_batches = static_cast<std::size_t>(step.micro_batches())});
+      const pipeline::PipelineResult found = step.simulated(gpu(), true);
+      CHECK(found.makespan == whole.makespan);
+      CHECK(found.bubble == whole.bubble);
+      REQUIRE(found.stages.size() == whole.stages.size());
+      for (std::size_t s = 0; s < whole.stages.size(); ++s) {
+        CHECK(found.stages[s].peak == whole.stages[s].peak);
+        CHECK(found.stages[s].by_kind.activations == whole.stages[s].by_kind.activations);
+        CHECK(found.stages[s].busy == whole.stages[s].busy);
+      }
+    }
+  }
+
   TEST_CASE("interleaved stages have layers 0 and 2, 1 and 3, and a shorter bubble") {
     const TrainingJob job = small_gpt(16);
     ParallelPlan plan{.pipeline = 2, .micro_batch = 1, .recompute = Recomputing::off};
