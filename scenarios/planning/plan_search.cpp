@@ -169,7 +169,8 @@ std::vector<ParallelPlan> plans_of(const PlanSpace& space, std::int64_t devices,
                                    std::int64_t batch) {
   std::vector<ParallelPlan> plans = combinations(space, devices);
   std::erase_if(plans, [&](const ParallelPlan& plan) {
-    return plan.ranks() != devices || !plan.mistake(batch).empty();
+    const bool again = plan.chunks > 1 && plan.schedule != space.schedule.front();  // interleaved
+    return again || plan.ranks() != devices || !plan.mistake(batch).empty();
   });
   return plans;
 }

@@ -146,6 +146,18 @@ TEST_SUITE("cli") {
     CHECK_FALSE(std::filesystem::exists(session.folder().file("plan.yaml")));
   }
 
+  TEST_CASE("a search tells of tied embeddings what --check tells") {
+    const Session session;
+    const std::string model =
+        "plan gpt:layers=2,hidden=64,heads=2,length=16,vocabulary=100 --batch 8 --devices 2 "
+        "--nodes dgx_a100 --tensor 1 --micro-batch 1 --recompute off --zero 0 --pipeline ";
+    const Json all = session.json(model + "1,2");
+    REQUIRE(all["plans"].size() == 2);
+    for (const Json& plan : all["plans"])
+      CHECK(session.json(fmt::format("{}{} --check", model,
+                                     plan["pipeline"].get<int>()))["plans"][0] == plan);
+  }
+
   TEST_CASE("plan takes equal devices of a scenario, with its own kinds") {
     const Session session;
     const auto result = [&](const std::string& devices) {

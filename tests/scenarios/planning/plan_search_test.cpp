@@ -67,6 +67,16 @@ TEST_SUITE("plan search") {
       CHECK(plan.data * plan.micro_batch * plan.micro_batches(16) == 16);
     }
     CHECK(plans_of(space, 6, 16).empty());  // 6 replicas, or 3
+    // Two schedules of stages with one chunk, and one plan of interleaved ones.
+    CHECK(plans_of({.tensor = {1},
+                    .pipeline = {2},
+                    .micro_batch = {1},
+                    .chunks = {1, 2},
+                    .recompute = {Recomputing::off},
+                    .schedule = {"1f1b_flush", "gpipe"},
+                    .zero = {0}},
+                   2, 4)
+              .size() == 3);
   }
 
   TEST_CASE("the answer is that of simulating every plan") {
