@@ -159,7 +159,8 @@ class ParallelStep {
   bool plain() const;
 
   /// The plan's schedule, under times(gpu). Memory is counted only if `memory` says so; then a
-  /// device that has too little ends the step.
+  /// device that has too little ends the step. Where stages repeat themselves, few micro-batches
+  /// are simulated (pipeline::simulate_few).
   pipeline::PipelineResult simulated(const DeviceModel& gpu, bool memory) const;
 
  private:

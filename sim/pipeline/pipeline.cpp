@@ -90,7 +90,7 @@ class LaneTimes final : public StepObserver {
         busy.back().until = std::max(busy.back().until, end);
     }
   }
-  /// Of the run, and of what it repeats as often as it does.
+  /// In the run, and in `more` as often as that is repeated.
   Times of(DeviceId d, const Repetition& more) const {
     std::array<Duration, 3> busy{};
     for (std::size_t k = 0; k < 3; ++k)
@@ -241,7 +241,7 @@ class Stream {
       step_.devices[d].busy += lanes_.of(d, more).computing - lanes_.of(d, {}).computing;
   }
 
-  /// Of a run of options.micro_batches, those that were repeated included.
+  /// The result of a run of options.micro_batches, those that were repeated included.
   PipelineResult result(const Problem& problem, const Placement& placement,
                         const PipelineOptions& options) const;
 

@@ -64,7 +64,6 @@ class SteadyState final : public StepObserver {
  private:
   struct Span {
     TimePoint start = TimePoint::max(), end{};
-    friend bool operator==(const Span&, const Span&) = default;
   };
   /// From the first start to the last end of the ops of each micro-batch.
   std::vector<Span> micro_batches() const;
@@ -83,8 +82,8 @@ class SteadyState final : public StepObserver {
   const Unrolled& unrolled_;
   std::size_t group_;
   IdVector<OpId, Span> ops_;
-  IdVector<TensorId, Span> sent_;  // the last time
-  std::vector<std::pair<TimePoint, TensorId>> sends_;
+  IdVector<TensorId, Span> sent_;                      // its last transfer
+  std::vector<std::pair<TimePoint, TensorId>> sends_;  // all transfers
 };
 
 }  // namespace baechi::pipeline
