@@ -28,7 +28,8 @@ struct PlanArguments {
   std::int64_t batch = 0;
   std::size_t top = 10;
   PlanSpace space;  ///< as given; empty lists are defaults
-  std::vector<std::string> recompute{"off", "full"}, sequence{"off"}, overlap{"off"};
+  std::vector<std::string> recompute{"off", "full"}, sequence{"off"}, overlap{"off"},
+      overlap_experts{"off"};
   std::string gradients, scenario;
   bool check = false;
 };
@@ -99,6 +100,7 @@ PlanSpace space_of(const PlanArguments& a, const DeviceModel& gpu) {
     space.recompute.push_back(word == "on" ? Recomputing::full : *parse<Recomputing>(word));
   space.sequence = truths(a.sequence);
   space.overlap = truths(a.overlap);
+  space.overlap_experts = truths(a.overlap_experts);
   if (space.zero.empty())
     space.zero =
         space.group == std::vector<std::int64_t>{0} ? std::vector{0, 1, 2, 3} : std::vector{3};
@@ -245,6 +247,10 @@ void add_plan(CLI::App& app, Verb& chosen) {
        "Whether they exchange tokens beside their products, of which one part in as many as ranks "
        "stays before or behind: off, on, auto (both) [off]")
       ->check(CLI::IsMember({"off", "on", "auto"}));
+  list("--overlap-experts", a->overlap_experts, "WORD,...",
+       "Whether tokens go to experts and back beside other micro-batches: off, on, auto (both) "
+       "[off]")
+      ->check(CLI::IsMember({"off", "on", "auto"}));
   list("--context", space.context, "N,...", "Ranks that share the tokens of a sample [1]");
   list("--expert", space.expert, "N,...", "Ranks that share the experts of a layer [1]");
   list("--pipeline", space.pipeline, "N,...", "Stages to try [the divisors of the devices]");
@@ -254,8 +260,8 @@ void add_plan(CLI::App& app, Verb& chosen) {
       ->check(CLI::IsMember(schedule_names()));
   list("--micro-batch", space.micro_batch, "N,...", "Samples of a pass to try [1, 2, 4, ... 64]");
   list("--recompute", a->recompute, "WORD,...",
-       "What is computed again: off, selective (the core of every attention), full (every layer; "
-       "also spelled on) [off,full]")
+       "What is computed again: off, selective (the core of every attention; with fsdp2 all but "
+       "that and every second product), full (every layer; also spelled on) [off,full]")
       ->check(CLI::IsMember({"off", "selective", "full", "on"}));
   list("--precision", space.precision, "WORD,...",
        "Number formats to try: fp32, tf32, amp, fp16, bf16, fp8, mxfp8, nvfp4 [fp16]")
@@ -276,11 +282,12 @@ void add_plan(CLI::App& app, Verb& chosen) {
                    "[as the generator]")
       ->type_name("WORD")
       ->check(CLI::IsMember({"fused", "unfused"}));
-  verb->add_option("--framework", a->framework,
-                   "Whose own bytes count besides the model's: none, megatron, fsdp, deepspeed "
-                   "[none]")
+  verb->add_option(
+          "--framework", a->framework,
+          "Whose own bytes, and copies, count besides the model's: none, megatron, fsdp, fsdp2, "
+          "deepspeed [none]")
       ->type_name("NAME")
-      ->check(CLI::IsMember({"none", "megatron", "fsdp", "deepspeed"}));
+      ->check(CLI::IsMember({"none", "megatron", "fsdp", "fsdp2", "deepspeed"}));
   verb->add_flag("--check", a->check,
                  "Simulate the one plan that the flags name, and say whether it fits");
   verb->add_option(

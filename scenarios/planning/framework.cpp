@@ -32,8 +32,29 @@ Bytes framework_workspace(Framework framework, const DeviceModel& gpu) {
 /// Source: Megatron-LM, megatron/training/arguments.py: bf16 sets
 /// accumulate_allreduce_grads_in_fp32. DeepSpeed, runtime/bf16_optimizer.py: gradients in 32 bits.
 /// FSDP, as Composer's `DEFAULT` and torchtitan's configuration have it: reduce_dtype is float32.
-bool adds_in_32_bits(Framework framework, std::string_view precision) {
-  return framework != Framework::none && precision != "fp16" && precision != "amp";
+bool adds_in_32_bits(const TrainingJob& job, std::string_view precision) {
+  return job.framework != Framework::none && !job.short_sums && precision != "fp16" &&
+         precision != "amp";
+}
+
+/// FSDP's flat parameters: autograd joins the gradients of a unit, which are views of it (reads and
+/// writes them), casts them to the format of the sum, and divides them by a part of the number of
+/// ranks (reads and writes them there). Source: PyTorch, torch/distributed/fsdp/_flat_param.py,
+/// _runtime_utils.py, _post_backward_hook(). fully_shard joins and casts in one kernel, divides
+/// beside the sum, and copies what is gathered to single parameters. Source: PyTorch,
+/// torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py.
+void add_moves(const TrainingJob& job, std::string_view precision, DataParallelOptions& options) {
+  const bool flat = job.framework == Framework::fsdp;
+  if ((!flat && job.framework != Framework::fsdp2) || !options.sends_each_pass()) return;
+  const double weights = precision == "fp32" ? 4.0 : 2.0;
+  const double sums = adds_in_32_bits(job, precision) ? 4.0 : weights;
+  const double cast = weights + sums;
+  if (flat) {
+    options.before_sum = (2.0 * weights + (sums != weights ? cast : 0.0) + 2.0 * sums) / sums;
+  } else {
+    options.before_sum = cast / sums;
+    if (options.mode == Synchronisation::zero3) options.after_gather = 2.0;
+  }
 }
 
 }  // namespace baechi

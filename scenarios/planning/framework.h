@@ -7,7 +7,12 @@ namespace baechi {
 /// Bytes of the framework's allocator for as long as the training lives: workspaces of cuBLAS.
 Bytes framework_workspace(Framework framework, const DeviceModel& gpu);
 
-/// Whether the framework adds up gradients of weights in 32 bits though weights are in `precision`.
-bool adds_in_32_bits(Framework framework, std::string_view precision);
+/// Whether the job's framework adds up gradients of weights in 32 bits though weights are in
+/// `precision`.
+bool adds_in_32_bits(const TrainingJob& job, std::string_view precision);
+
+/// Tells `options` what the job's framework moves in a device's memory before gradients are sent
+/// and after weights are gathered.
+void add_moves(const TrainingJob& job, std::string_view precision, DataParallelOptions& options);
 
 }  // namespace baechi

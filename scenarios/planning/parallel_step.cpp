@@ -45,12 +45,15 @@ OpGraph rank_graph(const TrainingJob& job, const ParallelPlan& plan) {
   choose("expert", std::to_string(plan.expert), plan.expert > 1);
   choose("sequence_parallel", "true", plan.sequence);
   choose("split_backward", "true", plan.splits_backward());
-  choose("recompute_attention", "true", plan.recompute == Recomputing::selective);
+  const bool selective = plan.recompute == Recomputing::selective,
+             by_operation = job.framework == Framework::fsdp2;
+  choose("recompute_attention", "true", selective && !by_operation);
+  choose("recompute_operations", "true", selective && by_operation);
   if (copies_embeddings(job, plan)) options.set("tied", text("false"));
   OpGraph graph = generate_trace(job.generator, options).graph;
   if (plan.precision != "fp32") {
     Options format("precision", {{"to", text(plan.precision)}});
-    if (adds_in_32_bits(job.framework, plan.precision)) format.set("gradients", text("whole"));
+    if (adds_in_32_bits(job, plan.precision)) format.set("gradients", text("whole"));
     // Its norms read and write 16 bits.
     if (job.framework == Framework::megatron)
       format.set("except", {{}, {}, {{"", text("softmax")}, {"", text("loss")}}});
@@ -58,8 +61,13 @@ OpGraph rank_graph(const TrainingJob& job, const ParallelPlan& plan) {
   }
   if (plan.recompute == Recomputing::full)
     graph = make_transform("recompute", Options("recompute"))->apply(graph).graph;
-  if (plan.overlap)
-    graph = make_transform("overlap_exchanges", Options("overlap_exchanges"))->apply(graph).graph;
+  if (plan.overlap || plan.overlap_experts)
+    graph = make_transform("overlap_exchanges",
+                           Options("overlap_exchanges",
+                                   {{"tokens", text(plan.overlap ? "true" : "false")},
+                                    {"experts", text(plan.overlap_experts ? "true" : "false")}}))
+                ->apply(graph)
+                .graph;
   return graph;
 }
 
@@ -101,6 +109,7 @@ std::string ParallelPlan::mistake(std::int64_t batch) const {
   if (sequence && tensor == 1) return "tokens are shared by ranks of tensor parallelism: 1 is none";
   if (overlap && !sequence)
     return "exchanges are beside products only where ranks share the tokens between these";
+  if (overlap_experts && expert == 1) return "no ranks share experts: there is nothing to overlap";
   if (expert > 1 && (expert % tensor != 0 || ranks_of_stage() % expert != 0))
     return fmt::format(
         "{} ranks share experts: they are the {} ranks of tensor parallelism once or more, and a "
@@ -195,14 +204,15 @@ std::int64_t most_parts(const OpGraph& graph) {
 namespace {
 
 /// A rank of each stage: the transforms of a step in the order in which a scenario has them.
-PlacedStep made(const OpGraph& rank, const IdVector<OpId, DeviceId>& device,
+PlacedStep made(const OpGraph& rank, const IdVector<OpId, DeviceId>& device, const TrainingJob& job,
                 const ParallelPlan& plan, bool accumulates, std::int64_t per_node) {
   static const std::unique_ptr<Transform> accumulate =
       make_transform("accumulate", Options("accumulate"));
   // 1 ns for each kernel, so that the launches' times count kernels.
   static const std::unique_ptr<Transform> host =
       make_transform("host", Options("host", {{"per", text("pass")}, {"launch", text("1 ns")}}));
-  const DataParallelOptions options = plan.data_parallel(per_node);
+  DataParallelOptions options = plan.data_parallel(per_node);
+  add_moves(job, plan.precision, options);
   PlacedStep step = host->after_placing(
       options.replicas > 1 && plan.zero > 0 ? with_shares(rank, options) : rank, device);
   if (accumulates) step = accumulate->after_placing(step.graph, step.device);
@@ -234,7 +244,7 @@ ParallelStep::ParallelStep(const OpGraph& graph, const TrainingJob& job, const P
   if (const std::int64_t parts = plan.pipeline * plan.chunks; parts > most_parts(graph))
     throw InputError(fmt::format("{} stages of {} layers", parts, layers_of(graph)));
   PlacedStep step =
-      made(graph, devices_of_stages(graph, plan, per_node), plan, micro_batches > 1, per_node);
+      made(graph, devices_of_stages(graph, plan, per_node), job, plan, micro_batches > 1, per_node);
   Launches launches;
   for (const OpId v : step.graph.ops())
     if (step.graph.kind(v) == "Launch") launches.emplace_back(v, step.graph.op(v).compute.count());

@@ -21,13 +21,15 @@
 
 namespace baechi {
 
-/// What keeps bytes besides the model's.
-enum class Framework : std::uint8_t { none, megatron, fsdp, deepspeed };
+/// What keeps bytes, and moves bytes, besides the model's.
+enum class Framework : std::uint8_t { none, megatron, fsdp, fsdp2, deepspeed };
 constexpr auto names_of(Framework) {
-  return std::to_array<Named<Framework>>({{Framework::none, "none", "nothing but the model's"},
-                                          {Framework::megatron, "megatron", "Megatron-LM"},
-                                          {Framework::fsdp, "fsdp", "PyTorch's FSDP"},
-                                          {Framework::deepspeed, "deepspeed", "DeepSpeed"}});
+  return std::to_array<Named<Framework>>(
+      {{Framework::none, "none", "nothing but the model's"},
+       {Framework::megatron, "megatron", "Megatron-LM"},
+       {Framework::fsdp, "fsdp", "PyTorch's FSDP of flat parameters"},
+       {Framework::fsdp2, "fsdp2", "PyTorch's fully_shard of single parameters"},
+       {Framework::deepspeed, "deepspeed", "DeepSpeed"}});
 }
 
 /// What is computed again before its backward pass.
@@ -35,16 +37,20 @@ enum class Recomputing : std::uint8_t { off, selective, full };
 constexpr auto names_of(Recomputing) {
   return std::to_array<Named<Recomputing>>(
       {{Recomputing::off, "off", "nothing"},
-       {Recomputing::selective, "selective", "the core of every attention"},
+       {Recomputing::selective, "selective",
+        "the core of every attention; with fsdp2 all else, but every second product"},
        {Recomputing::full, "full", "every layer"}});
 }
 
 /// What is trained: a model that a generator makes, and the samples of a step.
 struct TrainingJob {
-  std::string generator;   ///< one with the option `batch`, and those that plans set
-  Options options;         ///< of the generator, without these
-  std::int64_t batch = 1;  ///< samples of a step, over all replicas
+  std::string generator{};  ///< one with the option `batch`, and those that plans set
+  Options options{};        ///< of the generator, without these
+  std::int64_t batch = 1;   ///< samples of a step, over all replicas
   Framework framework = Framework::none;
+  /// Gradients are added up in the weights' format, where the framework may choose: FSDP's
+  /// reduce_dtype.
+  bool short_sums = false;
 };
 
 /// Whether plans can name a schedule of stages with one chunk: one forward and one backward pass of
@@ -62,6 +68,7 @@ struct ParallelPlan {
   std::int64_t micro_batch = 1;  ///< samples of a pass
   bool sequence = false;  ///< ranks of tensor parallelism share the tokens between its products
   bool overlap = false;   ///< and exchange them beside its products
+  bool overlap_experts = false;  ///< tokens go to experts and back beside other micro-batches
   Recomputing recompute = Recomputing::full;
   std::string precision = "fp16";  ///< a number format of the transform `precision`, or fp32
   /// Stage of ZeRO: replicas divide 1: the optimizer's state, 32-bit copies of the weights, and the

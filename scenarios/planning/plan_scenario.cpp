@@ -46,7 +46,10 @@ std::string plan_scenario(std::string_view model, const TrainingJob& job, const 
   if (plan.precision != "fp32")
     text += fmt::format("  - {{precision: {{to: {}}}}}\n", plan.precision);
   if (plan.recompute == Recomputing::full) text += "  - recompute\n";
-  if (plan.overlap) text += "  - overlap_exchanges\n";
+  if (plan.overlap_experts)
+    text += fmt::format("  - {{overlap_exchanges: {{tokens: {}, experts: true}}}}\n", plan.overlap);
+  else if (plan.overlap)
+    text += "  - overlap_exchanges\n";
   text += fmt::format("  - {{host: {{per: pass, launch: {} ns}}}}\n", nodes.gpu->host_op.count());
   if (micro_batches > 1) text += "  - accumulate\n";
   if (plan.data * plan.context > 1)

@@ -143,6 +143,7 @@ std::vector<ParallelPlan> combinations(const PlanSpace& space, std::int64_t devi
   choose(plans, &ParallelPlan::tensor, space.tensor);
   choose(plans, &ParallelPlan::sequence, space.sequence);
   choose(plans, &ParallelPlan::overlap, space.overlap);
+  choose(plans, &ParallelPlan::overlap_experts, space.overlap_experts);
   choose(plans, &ParallelPlan::context, space.context);
   choose(plans, &ParallelPlan::expert, space.expert);
   choose(plans, &ParallelPlan::pipeline, space.pipeline);

@@ -14,7 +14,7 @@ namespace baechi {
 struct PlanSpace {
   std::vector<std::int64_t> tensor, pipeline, micro_batch;
   std::vector<std::int64_t> context{1}, expert{1}, chunks{1};
-  std::vector<bool> sequence{false}, overlap{false};
+  std::vector<bool> sequence{false}, overlap{false}, overlap_experts{false};
   std::vector<Recomputing> recompute{Recomputing::off, Recomputing::full};
   std::vector<std::string> precision{"fp16"}, schedule{"1f1b_flush"};
   std::vector<int> zero{0, 1, 2, 3};

@@ -35,6 +35,10 @@ Expansion read_expansion(Options& o, std::int64_t batch, Optimizer optimizer) {
             "those of the weights, as zero-bubble schedules and sequence_parallel need them");
   if (e.split_backward && e.level == Level::tf1)
     o.mistake("split_backward", "TensorFlow 1 splits it anyway; level module");
+  e.eager = o.get("eager", e.eager,
+                  "level module, of gpt, llama and moe: kernels as PyTorch launches them without a "
+                  "compiler or fused modules, in a training of 16 bits");
+  if (e.eager && e.level == Level::tf1) o.mistake("eager", "TensorFlow 1 has graphs; level module");
   e.colocate_gradients = o.get("colocate_gradients", true,
                                "level tf1: gradient ops share the group of their forward op");
   return e;
@@ -75,6 +79,17 @@ OpWork update_work(Optimizer optimizer, std::int64_t parameters) {
       break;
   }
   return {.flops = flops * parameters, .traffic = bytes_of(words * parameters)};
+}
+
+std::vector<OpWork> update_kernels(Optimizer optimizer, std::int64_t parameters, bool eager) {
+  const OpWork whole = update_work(optimizer, parameters);
+  if (!eager || optimizer != Optimizer::adam) return {whole};
+  // Words that each reads and writes: the norm 1, scaled 2; m *= b 2; m += (1 - b) g 3; v *= c 2;
+  // v += (1 - c) g g 3; the root of v, over a number, plus e 2 each; w -= r m / that 4.
+  std::vector<OpWork> kernels;
+  for (const std::int64_t words : {1, 2, 2, 3, 2, 3, 2, 2, 2, 4})
+    kernels.push_back({.flops = parameters, .traffic = bytes_of(words * parameters)});
+  return kernels;
 }
 
 std::string_view update_kind(Optimizer optimizer) {

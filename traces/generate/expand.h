@@ -35,6 +35,7 @@ struct Expansion {
   bool copy_sums = false;          ///< level module: a sum copies its gradient to its inputs
   bool fuse_relu = false;          ///< level module: a ReLU is a part of the kernel before it
   bool split_backward = false;     ///< level module: an op for the gradients of the variables
+  bool eager = false;              ///< level module: kernels as PyTorch's without a compiler
   bool colocate_gradients = true;  ///< level tf1: a gradient op is in the group of its forward op
 };
 /// Reads them. `batch` and `optimizer` are the defaults of the model.
@@ -56,6 +57,9 @@ OpGraph op_graph(const Model& model, const Expansion& options);
 int slots(Optimizer optimizer);
 /// The work of updating `parameters` parameters from their gradients.
 OpWork update_work(Optimizer optimizer, std::int64_t parameters);
+/// Its kernels: one, or those of PyTorch's own operations, behind the two that clip gradients by
+/// their norm.
+std::vector<OpWork> update_kernels(Optimizer optimizer, std::int64_t parameters, bool eager);
 /// The kind of TensorFlow's update op: "ApplyAdam".
 std::string_view update_kind(Optimizer optimizer);
 

@@ -157,14 +157,17 @@ struct Layer {
   std::vector<VariableId> variables{};
   std::int64_t multiply_adds = 0;  ///< of the forward pass, for the whole batch
   OpWork forward{};
-  OpWork input_gradient{};       ///< work of the gradients of the inputs
-  OpWork variable_gradient{};    ///< work of the gradients of the variables
-  std::vector<ValueId> saved{};  ///< inputs and outputs that the backward pass reads
-  Bytes kept{};                  ///< other numbers that it reads
+  OpWork input_gradient{};                 ///< work of the gradients of the inputs
+  OpWork variable_gradient{};              ///< work of the gradients of the variables
+  std::vector<OpWork> forward_besides{};   ///< further kernels of the forward pass
+  std::vector<OpWork> backward_besides{};  ///< and of the backward pass
+  std::vector<ValueId> saved{};            ///< inputs and outputs that the backward pass reads
+  Bytes kept{};                            ///< other numbers that it reads
   Bytes kept_fixed{};  ///< the same of fixed size: masks, indices, statistics (Tensor::fixed_size)
   Bytes workspace{};   ///< while the layer runs, and again while its backward op runs
   bool in_place = false;  ///< its output may overwrite its first input
   bool again = false;     ///< its backward op runs it once more before
+  bool forgets = false;   ///< what it writes inside its unit, and `kept`, is made again so
   /// For a layer between ranks: its collective in the forward and in the backward pass; without one
   /// it hands its input on.
   std::array<std::optional<CollectiveKind>, 2> collective{};
@@ -195,6 +198,17 @@ class Model {
                       bool trainable = true);
   /// Variables that are made while this is on are not trained.
   void freeze(bool on) { frozen_ = on; }
+  /// Layers that are added while this is on launch kernels as PyTorch does without a compiler or
+  /// fused modules.
+  void set_eager(bool on) { eager_ = on; }
+  /// Layers that are added while this is on, all but attention's core, exchanges and every second
+  /// product from the first, are computed again before their backward pass. Source: torchtitan,
+  /// selective checkpointing of ops (_apply_ac_to_transformer_block).
+  void forget_operations(bool on) {
+    forgets_ = on;
+    products_ = 0;
+  }
+  bool eager() const { return eager_; }
   /// Adds a layer; layers run in the order in which they are added. The layer becomes the producer
   /// of its outputs.
   LayerId add(Layer layer);
@@ -229,6 +243,9 @@ class Model {
   std::string prefix_;
   bool in_module_ = false;
   bool frozen_ = false;
+  bool eager_ = false;
+  bool forgets_ = false;
+  std::int64_t products_ = 0;  // since forgets_ was set
 };
 
 class Model::Scope {

@@ -131,6 +131,10 @@ class ModuleGraph {
     return true;
   }
   bool inside(ValueId v, std::size_t u) const { return uses_[v].writer == u && !leaves(v, u); }
+  bool made_again(ValueId v) const {
+    const auto producer = model_.value(v).producer;
+    return producer && model_.layer(*producer).forgets;
+  }
 
   /// The value in whose memory `v`, inside unit `u`, ends: the last one that overwrites it.
   ValueId storage(ValueId v, std::size_t u) const {
@@ -157,12 +161,16 @@ class ModuleGraph {
     }
     return most;
   }
-  /// The same for its backward op: gradients of the values inside, and workspace.
+  /// The same for its backward op: gradients of the values inside, and workspace; and all that it
+  /// makes again.
   Bytes backward_temporary(std::size_t u) const {
-    Bytes most;
+    Bytes most, renewed;
     for (const LayerId l : layers(units_[u])) {
       const Layer& layer = model_.layer(l);
       if (!is_differentiable(layer)) continue;
+      if (layer.forgets) renewed += layer.kept + layer.kept_fixed;
+      for (const ValueId v : layer.outputs)
+        if (uses_[v].saved && inside(v, u) && made_again(v)) renewed += model_.value(v).size();
       Bytes now = layer.workspace;
       for (const auto* values : {&layer.inputs, &layer.outputs}) {
         for (const ValueId v : *values)
@@ -170,7 +178,7 @@ class ModuleGraph {
       }
       most = std::max(most, now);
     }
-    return most;
+    return most + renewed;
   }
 
   /// The variables that unit `u` is the first to use, trained or not.
@@ -203,11 +211,14 @@ class ModuleGraph {
         weights += model_.variable(w).size();
       }
       if (!options_.training || !is_differentiable(layer)) continue;
-      kept += layer.kept;
-      masks += layer.kept_fixed;
+      if (!layer.forgets) {
+        kept += layer.kept;
+        masks += layer.kept_fixed;
+      }
       for (const ValueId v : layer.saved) {
         const bool repeated = std::ranges::find(fed, v) != fed.end();
-        if (repeated || (uses_[v].writer != Use::no_unit && !inside(v, u))) continue;
+        if (repeated || (uses_[v].writer != Use::no_unit && !inside(v, u)) || made_again(v))
+          continue;
         fed.push_back(v);
         kept += model_.value(v).size();
       }
@@ -217,8 +228,11 @@ class ModuleGraph {
                                   .persistent = weights,
                                   .temporary = forward_temporary(u),
                                   .module = module_path(unit.name)});
-    for (const LayerId l : layers(unit))
+    for (const LayerId l : layers(unit)) {
       if (!has_no_kernel(unit, l)) graph_.add_kernel(unit.forward, model_.layer(l).forward);
+      for (const OpWork& work : model_.layer(l).forward_besides)
+        graph_.add_kernel(unit.forward, work);
+    }
     exchange_between_ranks(unit, unit.forward, true);
     colocate(unit, unit.forward);
     for (const LayerId l : layers(unit)) {
@@ -320,12 +334,16 @@ class ModuleGraph {
     for (const LayerId l : layers(units_[u])) {
       const Layer& layer = model_.layer(l);
       const OpId op = units_[u].backward;
-      if (layer.again) graph_.add_kernel(op, layer.forward);
+      if (layer.again) {
+        graph_.add_kernel(op, layer.forward);
+        for (const OpWork& work : layer.forward_besides) graph_.add_kernel(op, work);
+      }
       if (differentiates_inputs(layer) && !has_no_kernel(units_[u], l))
         graph_.add_kernel(op, layer.input_gradient);
       if (layer.kind == LayerKind::add && options_.copy_sums)
         graph_.add_kernel(op, {.traffic = 3 * model_.value(layer.inputs[0]).size()});
       if (trains(layer)) graph_.add_kernel(units_[u].weights, layer.variable_gradient);
+      for (const OpWork& work : layer.backward_besides) graph_.add_kernel(op, work);
       for (const ValueId v : layer.outputs) {  // gradients from several readers are summed
         std::int64_t arriving = 0;
         for (const std::size_t reader : uses_[v].readers) arriving += differentiated_[reader];
@@ -444,7 +462,8 @@ class ModuleGraph {
                                      .persistent = slots(options_.optimizer) * bytes_of(n),
                                      .phase = Phase::update,
                                      .module = module_path(unit.name)});
-      graph_.add_kernel(op, update_work(options_.optimizer, n));
+      for (const OpWork& work : update_kernels(options_.optimizer, n, options_.eager))
+        graph_.add_kernel(op, work);
       colocate(unit, op);
       for (const OpId gradient : gradients[u]) graph_.add_control(gradient, op);
     }

@@ -66,8 +66,14 @@ constexpr std::array nemo_columns{Pair{"task", "task"},
                                   Pair{"cp", "context"},
                                   Pair{"vp", "virtual"},
                                   Pair{"step_s_computed", "seconds"}};
-constexpr std::array bridge_columns{Pair{"ep", "expert"}, Pair{"fsdp", "shards"}};
-constexpr Pair automodel_column{"kernels", "kernels"};
+constexpr std::array shared_columns{Pair{"ep", "expert"}, Pair{"fsdp", "shards"}};
+constexpr Pair bridge_column{"release", "release"}, automodel_column{"kernels", "kernels"};
+
+/// From release 26.06 on, recipes in MXFP8 on racks send tokens to experts and back beside other
+/// micro-batches. Source: Megatron-Bridge, scripts/performance/configs (moe_a2a_overlap) at v0.5.0.
+bool overlaps_experts(std::string_view release, std::string_view system, std::string_view format) {
+  return release >= "26.06" && format == "MXFP8" && system.find("GB") != std::string_view::npos;
+}
 
 bool read_nemo(Words& words, PublishedRow& row) {
   if (take(words, "task") != "pretrain") throw InputError("fine-tuning trains other weights");
@@ -81,13 +87,14 @@ bool read_nemo(Words& words, PublishedRow& row) {
   words["precision"] = format_of_row(format);
   set_model(words, lower_case(model));
   as_megatron(words);
-  if (take(words, "kernels").find("DeepEP") != std::string::npos && !words.contains("expert"))
+  if (overlaps_experts(take(words, "release"), system, format)) words["overlap_experts"] = "true";
+  const std::string kernels = take(words, "kernels");
+  if (kernels.find("DeepEP") != std::string::npos && !words.contains("expert"))
     throw InputError("ranks share its experts, and the row does not say how many");
+  // Megatron's FSDP keeps gradients where they are sent from; Automodel has PyTorch's fully_shard.
+  if (!kernels.empty()) words["framework"] = "fsdp2";
   const std::string shards = take(words, "shards");
-  if (!shards.empty() && shards != "0" && shards != "-") {
-    words["framework"] = "fsdp";
-    words["zero"] = "3";
-  }
+  if (!shards.empty() && shards != "0" && shards != "-") words["zero"] = "3";
   return true;
 }
 
@@ -256,12 +263,14 @@ bool read_cloud(const CloudConfigurations& configurations, Words& words, Publish
 
 std::optional<Comparison> compare_nemo(const std::string& folder) {
   std::vector<Pair> bridge(nemo_columns.begin(), nemo_columns.end());
-  bridge.insert(bridge.end(), bridge_columns.begin(), bridge_columns.end());
+  bridge.insert(bridge.end(), shared_columns.begin(), shared_columns.end());
+  std::vector<Pair> automodel = bridge;
+  bridge.push_back(bridge_column);
+  automodel.push_back(automodel_column);
   auto all = compare_trainings(folder, nemo("measured/nemo/megatron_bridge.csv", bridge));
   if (!all) return std::nullopt;
-  bridge.push_back(automodel_column);
   for (const auto& [file, columns] :
-       {std::pair{"automodel", std::span<const Pair>(bridge)}, {"nemo_24.07", nemo_columns}})
+       {std::pair{"automodel", std::span<const Pair>(automodel)}, {"nemo_24.07", nemo_columns}})
     if (auto more =
             compare_trainings(folder, nemo(fmt::format("measured/nemo/{}.csv", file), columns)))
       all->add(std::move(*more));

@@ -13,7 +13,8 @@ using Pair = std::pair<std::string_view, std::string_view>;
 
 // llm_foundry: MPT under FSDP, with micro-batches that were chosen by hand near the largest.
 
-constexpr std::array foundry_columns{Pair{"model", "model"},
+constexpr std::array foundry_columns{Pair{"section", "section"},
+                                     Pair{"model", "model"},
                                      Pair{"seqlen_t", "length"},
                                      Pair{"gpus", "devices"},
                                      Pair{"gpu", "gpu"},
@@ -21,6 +22,7 @@ constexpr std::array foundry_columns{Pair{"model", "model"},
                                      Pair{"gradaccum", "passes"},
                                      Pair{"throughput_t_s_gpu", "tokens_per_s"},
                                      Pair{"precision", "format"},
+                                     Pair{"mp_mode", "sums"},
                                      Pair{"sharding_strategy", "sharding"},
                                      Pair{"activation_checkpointing", "again"}};
 
@@ -28,7 +30,8 @@ struct Mpt {
   std::string_view name;
   std::int64_t layers, hidden, heads;
 };
-/// Source: llm-foundry, scripts/train/yamls/pretrain/mpt-*.yaml.
+/// Source: llm-foundry, scripts/train/yamls/pretrain/mpt-*.yaml. Positions are learned, and
+/// products have biases: the rows' `numparams` are those of these shapes to one.
 constexpr std::array<Mpt, 9> mpts{{{"125m", 12, 768, 12},
                                    {"350m", 24, 1024, 16},
                                    {"760m", 24, 1536, 12},
@@ -39,6 +42,11 @@ constexpr std::array<Mpt, 9> mpts{{{"125m", 12, 768, 12},
                                    {"30b", 48, 7168, 56},
                                    {"70b", 80, 8192, 64}}};
 
+/// What no column says: attn_impl is triton but for the later rows of 128 GPUs and more, which have
+/// flash (FlashAttention-2, whose tokens are packed); metrics of training are on by default.
+/// Source: llm-foundry, scripts/train/benchmarking/submit_benchmarks.py and sweep.py at the rows'
+/// dates, models/mpt/modeling_mpt.py (use_train_metrics), models/layers/attention.py; Composer,
+/// trainer/mosaic_fsdp_utils.py (mixed_precision), optim/decoupled_weight_decay.py.
 void read_foundry(Words& words, PublishedRow& row) {
   const std::string name = take(words, "model"), gpu = take(words, "gpu");
   const auto model = std::ranges::find(mpts, name, &Mpt::name);
@@ -48,13 +56,19 @@ void read_foundry(Words& words, PublishedRow& row) {
   words["hidden"] = std::to_string(model->hidden);
   words["heads"] = std::to_string(model->heads);
   words["vocabulary"] = "50368";
-  for (const char* none : {"dropout", "bias"}) words[none] = "false";
-  words["positions"] = "none";  // ALiBi
+  words["dropout"] = "false";
   words["fused_attention"] = "true";
+  words["eager"] = "true";
+  words["metrics"] = "2";
   words["framework"] = "fsdp";
-  words["nodes"] = gpu == "h100_80gb" ? "dgx_h100" : "dgx_a100";
-  if (gpu == "a100_40gb") words["as"] = gpu;
-  if (gpu == "h100_80gb") words["as"] = "h100_flash_2";
+  words["nodes"] = gpu == "h100_80gb" ? "dgx_h100" : "a100_1600g_server";
+  const bool large = take(words, "section").find("Large Scale") != std::string::npos;
+  words["as"] = large                ? "h100_flash_2"
+                : gpu == "h100_80gb" ? "h100_flash_triton"
+                : gpu == "a100_80gb" ? "a100_flash_triton"
+                                     : "a100_40gb_flash_triton";
+  if (large) words["packed_tokens"] = "true";
+  if (take(words, "sums") == "PURE") words["short_sums"] = "true";
   const std::string format = take(words, "format");
   words["precision"] = format == "amp_fp8" ? "fp8" : "bf16";
   words["zero"] = take(words, "sharding") == "FULL_SHARD" ? "3" : "2";
@@ -117,6 +131,7 @@ constexpr std::array titan_columns{Pair{"system", "system"},
                                    Pair{"local_batch", "micro_batch"},
                                    Pair{"global_batch", "batch"},
                                    Pair{"activation_checkpointing", "again"},
+                                   Pair{"compile", "compile"},
                                    Pair{"float8", "float8"},
                                    Pair{"schedule", "schedule_of_stages"},
                                    Pair{"tokens_per_s_per_gpu", "tokens_per_s"}};
@@ -133,8 +148,9 @@ bool read_titan(Words& words, PublishedRow& row) {
   words["nodes"] = system.starts_with("h200") ? "dgx_h200" : "dgx_h100";
   if (system.starts_with("h100_96gb")) words["as"] = "h100_96gb";
   words["precision"] = fp8 ? "fp8" : "bf16";
-  words["framework"] = "fsdp";
+  words["framework"] = "fsdp2";
   words["zero"] = "3";
+  if (take(words, "compile") != "1") words["eager"] = "true";
   const std::string again = take(words, "again");
   words["recompute"] = again == "full" ? "full" : again == "selective" ? "selective" : "off";
   if (const std::string schedule = take(words, "schedule_of_stages"); schedule.starts_with("Inter"))
@@ -142,7 +158,10 @@ bool read_titan(Words& words, PublishedRow& row) {
   return true;
 }
 
-// internevo: InternLM under ZeRO 1.
+// internevo: InternLM under ZeRO 1, whose gradients are sent beside the backward pass. Its norms
+// read and write 32 bits, which ops of their own do here, and its attention is FlashAttention 1.
+// Source: InternEvo at the table's date, configs/7B_sft.py (overlap_sync_grad),
+// model/modeling_internlm.py (norm1), doc/en/install.md.
 
 constexpr std::array evo_columns{Pair{"table", "table"},
                                  Pair{"model", "model"},
@@ -168,12 +187,13 @@ bool read_evo(Words& words, PublishedRow& row) {
   words["batch"] = std::to_string(batch);
   take(words, "passes");
   set_model(words, model);
-  words["nodes"] = "dgx_a100";
-  words["nics"] = "4";
-  words["network"] = "ethernet_100g";
+  words["nodes"] = "a100_400g_server";
+  words["as"] = "a100_flash_1";
+  words["fuse_modules"] = "false";
   words["precision"] = "bf16";
   words["recompute"] = take(words, "again") == "true" ? "full" : "off";
   words["zero"] = "1";
+  words["send"] = "beside";
   constexpr std::int64_t of_all = -1;
   if (const std::int64_t group = whole_of(words, "group", of_all, of_all);
       group > 0 && group < replicas)
@@ -205,9 +225,7 @@ bool read_science(Words& words, PublishedRow& row) {
   words["vocabulary"] = "250880";
   words["tied"] = "false";
   words["loss"] = "separate";
-  words["nodes"] = "dgx_a100";
-  words["nics"] = "4";
-  words["network"] = "ethernet_100g";
+  words["nodes"] = "jean_zay_a100";
   words["precision"] = "bf16";
   words["framework"] = "deepspeed";
   words["recompute"] = "full";

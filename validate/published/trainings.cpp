@@ -193,10 +193,12 @@ Training training_of(Words words) {
   p.micro_batch = take_whole("micro_batch", 1, 1);
   p.sequence = take(words, "sequence") == "true" && p.tensor > 1;
   p.overlap = take(words, "overlap") == "true" && p.sequence;
+  p.overlap_experts = take(words, "overlap_experts") == "true" && p.expert > 1;
   p.recompute = one_of_words(words, "recompute", Recomputing::off);
   if (const std::string format = take(words, "precision"); !format.empty()) p.precision = format;
   p.zero = static_cast<int>(take_whole("zero", 0, 0));
   p.group = take_whole("fsdp", 0, 0);
+  p.send = one_of_words(words, "send", Sending::by_mode);
   const std::int64_t of_a_replica = p.tensor * p.context * p.pipeline;
   if (t.devices % of_a_replica != 0)
     throw InputError(fmt::format("{} devices in replicas of {}", t.devices, of_a_replica));
@@ -204,6 +206,7 @@ Training training_of(Words words) {
   if (p.data * p.context == 1) p.zero = 0;
   t.job.batch = take_whole("batch", 1, 1);
   t.job.framework = one_of_words(words, "framework", Framework::none);
+  t.job.short_sums = take(words, "short_sums") == "true";
   t.job.generator = take(words, "generator");
   t.job.options = Options(t.job.generator);
   for (auto& [key, value] : words) t.job.options.set(key, {value, {}, {}});

@@ -44,6 +44,15 @@ class DataParallel final : public Transform {
                 "zero2 and zero3 keep shares of gradients, which 'fill' and 'empty' do not copy");
     if (copies && p.compress < 1.0)
       o.mistake("compress", "it makes what is sent of the gradients: drop 'fill' and 'empty'");
+    p.before_sum = o.get("before_sum", p.before_sum,
+                         "bytes that an op moves in the device's memory for each byte of gradients "
+                         "before they are sent: FSDP's flat parameters join, cast and divide them",
+                         0.0, 100.0);
+    p.after_gather = o.get(
+        "after_gather", p.after_gather,
+        "of mode zero3: the same for each byte of weights after they are gathered", 0.0, 100.0);
+    if (p.after_gather > 0.0 && p.mode != Synchronisation::zero3)
+      o.mistake("after_gather", "only zero3 gathers weights where they are read");
     p.gradients =
         o.get("gradients", p.gradients,
               "of a graph without gradients: their share of the bytes of weights", 0.0, 1e3);

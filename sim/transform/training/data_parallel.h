@@ -41,7 +41,10 @@ struct DataParallelOptions {
   bool simulate_all = false;
   double compress = 1.0;
   Bandwidth fill{}, empty{};  ///< 0: buckets are not copied
-  double gradients = 0.0;     ///< share of the weights; 0: as the graph has them
+  /// Bytes that a device moves in its own memory for each byte of gradients before they are sent,
+  /// and of weights after they are gathered.
+  double before_sum = 0.0, after_gather = 0.0;
+  double gradients = 0.0;  ///< share of the weights; 0: as the graph has them
   bool stateless = false;
   std::int64_t servers = 0;
   std::int64_t sharing = 1;

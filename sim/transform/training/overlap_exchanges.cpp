@@ -21,14 +21,23 @@ namespace {
 ///   product -> reduce_scatter NAME: NAME/beside begins with the product; NAME waits for it.
 /// Exchanges stay whole that have no product on that side, or one of which updates alone read what
 /// it makes, or are of ranks that share the tokens of a sample. The parts of a product take as long
-/// as the whole. Source: Wang et al., "Overlap Communication with Dependent Computation via
-/// Decomposition in Large Deep Learning Models", ASPLOS 2023; NVIDIA Transformer Engine,
-/// userbuffers.
+/// as the whole.
+///
+/// With `experts`, an all_to_all of ranks that share experts runs beside what other micro-batches
+/// compute: NAME/beside begins with what NAME reads, and nothing waits for it but the next on its
+/// lane. A pass then takes as long as its kernels or its exchanges, whichever is longer; that the
+/// first and last micro-batch have no other is left out. Source: Wang et al., "Overlap
+/// Communication with Dependent Computation via Decomposition in Large Deep Learning Models",
+/// ASPLOS 2023; NVIDIA Transformer Engine, userbuffers; Megatron-LM,
+/// overlap_moe_expert_parallel_comm.
 class OverlapExchanges final : public Transform {
  public:
   explicit OverlapExchanges(Options& o)
       : parts_(o.get("parts", std::int64_t{0},
-                     "of which one is not beside its product; 0: as many as ranks", 0)) {}
+                     "of which one is not beside its product; 0: as many as ranks", 0)),
+        tokens_(o.get("tokens", true, "exchanges of ranks of tensor parallelism")),
+        experts_(o.get("experts", false,
+                       "all_to_all of ranks that share experts, beside other micro-batches")) {}
 
   Transformed apply(const OpGraph& graph) const override {
     GraphCopy copy(graph);
@@ -52,6 +61,7 @@ class OverlapExchanges final : public Transform {
   };
 
   Bytes exposed(const Collective& c) const {
+    if (c.kind == CollectiveKind::all_to_all) return {};
     const std::int64_t parts = parts_ > 0 ? parts_ : c.ranks;
     return {(c.bytes.count + parts - 1) / parts};
   }
@@ -76,8 +86,10 @@ class OverlapExchanges final : public Transform {
   }
 
   std::optional<Beside> beside_of(const OpGraph& graph, const Collective& c) const {
+    if (experts_ && c.kind == CollectiveKind::all_to_all && c.member_ids().size() == 1)
+      return Beside{.after = writers_of(graph, c.first), .before = {}};
     const bool gathers = c.kind == CollectiveKind::all_gather;
-    if ((!gathers && c.kind != CollectiveKind::reduce_scatter) || c.sharing != 1 ||
+    if (!tokens_ || (!gathers && c.kind != CollectiveKind::reduce_scatter) || c.sharing != 1 ||
         c.member_ids().size() != 1 || exposed(c) == c.bytes)
       return std::nullopt;
     return gathers ? beside_readers(graph, c.first) : beside_writer(graph, c.first);
@@ -124,6 +136,7 @@ class OverlapExchanges final : public Transform {
   }
 
   std::int64_t parts_;
+  bool tokens_, experts_;
 };
 
 }  // namespace

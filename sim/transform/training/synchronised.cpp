@@ -159,6 +159,19 @@ class Synchronising {
     return made;
   }
 
+  /// An op of lane "compute" that moves so many bytes in the memory of `d`; in a graph of times it
+  /// takes none.
+  OpId add_moves(const std::string& name, std::string_view kind, Bytes bytes, DeviceId d,
+                 Phase phase) {
+    const OpId made = copy_.builder().add_op({.name = name, .kind = kind, .phase = phase});
+    place(made, d);
+    copy_.builder().add_kernel(made, {.traffic = bytes});
+    for (const std::string& device_kind : graph_.device_kinds())
+      copy_.builder().set_compute(made, device_kind,
+                                  graph_.has_work() ? std::nullopt : std::optional(Duration{}));
+    return made;
+  }
+
   /// Gradients are copied back once they are sent, bucket after bucket, and then handed out.
   /// Buckets that are sent beside the backward pass stay; the one that is sent after it goes once
   /// it is empty.
@@ -189,14 +202,16 @@ class Synchronising {
     const std::string name = name_of(k);
     const Phase phase = options_.sends_each_pass() ? Phase::backward : Phase::update;
     OpId first = no_op, last_filled = no_op;
+    if (options_.before_sum > 0.0)
+      first = last_filled =
+          add_moves("join/" + name, "Copy", options_.before_sum * bucket.bytes, d, phase);
     if (options_.compress < 1.0) {
-      first =
-          copy_.builder().add_op({.name = "compress/" + name, .kind = "Compress", .phase = phase});
-      place(first, d);
-      copy_.builder().add_kernel(first, {.traffic = 4 * bucket.bytes});
-      for (const std::string& kind : graph_.device_kinds())
-        copy_.builder().set_compute(first, kind,
-                                    graph_.has_work() ? std::nullopt : std::optional(Duration{}));
+      const OpId made = add_moves("compress/" + name, "Compress", 4 * bucket.bytes, d, phase);
+      if (first == no_op)
+        first = made;
+      else
+        copy_.builder().add_control(first, made);
+      if (last_filled != no_op) last_filled = made;
     }
     if (options_.per_gradient > Duration{}) {
       last_filled = add_op("bucket/" + name, d, phase, "Bucket", "compute",
@@ -370,7 +385,15 @@ class Synchronising {
       const OpId made = add_collective(CollectiveKind::all_gather, g.bytes,
                                        fmt::format("weights{}", next_gather_), g.device,
                                        graph_.op(v).phase, sharers(g.expert));
-      gathered_.emplace_back(made, copy_.builder().add_tensor(made, g.bytes));
+      const TensorId whole = copy_.builder().add_tensor(made, g.bytes);
+      if (options_.after_gather == 0.0) {
+        gathered_.emplace_back(made, whole);
+        continue;
+      }
+      const OpId split = add_moves(fmt::format("split/weights{}", next_gather_), "Copy",
+                                   options_.after_gather * g.bytes, g.device, graph_.op(v).phase);
+      copy_.builder().add_edge(whole, split);
+      gathered_.emplace_back(made, copy_.builder().add_tensor(split, g.bytes));
     }
   }
   void read_gathered() {
@@ -396,7 +419,7 @@ class Synchronising {
   bool updates_early_ = false;         // another pass reads what an update writes
   std::vector<WeightGather> gathers_;
   std::size_t next_gather_ = 0;
-  std::vector<std::pair<OpId, TensorId>> gathered_;  // [gathers] the member and what it writes
+  std::vector<std::pair<OpId, TensorId>> gathered_;  // [gathers] the member, and what users read
   IdVector<OpId, DeviceId> new_device_;
   std::vector<OpId> joined_;
 };

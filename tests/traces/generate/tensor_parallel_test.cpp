@@ -45,6 +45,14 @@ std::size_t count(const OpGraph& graph, CollectiveKind kind, Phase phase, Bytes 
   return found;
 }
 
+/// Bytes that kernels of a phase move.
+std::int64_t moved(const OpGraph& graph, Phase phase) {
+  std::int64_t bytes = 0;
+  for (const OpId v : graph.ops())
+    if (graph.op(v).phase == phase) bytes += graph.work(v).traffic.count;
+  return bytes;
+}
+
 /// Bytes that forward ops of layers leave for backward ops.
 std::int64_t kept(const OpGraph& graph, std::string_view layers) {
   std::int64_t bytes = 0;
@@ -77,6 +85,68 @@ std::int64_t parameters(const OpGraph& graph) {
 }
 
 }  // namespace
+
+TEST_SUITE("eager kernels") {
+  // 64 tokens, 3 layers. The outputs of products with a bias have 3 x 64 + 64 + 256 + 64 = 576
+  // features, whose gradients are summed over the tokens; those of q, k and v are joined.
+  TEST_CASE("PyTorch sums gradients of biases, joins those of q, k and v, and updates in parts") {
+    const Settings plain = with(tiny_gpt, {{"fused_attention", "true"}, {"dropout", "false"}});
+    const OpGraph one = gpt(plain), eager = gpt(with(plain, {{"eager", "true"}}));
+    CHECK(moved(eager, Phase::forward) == moved(one, Phase::forward));
+    CHECK(moved(eager, Phase::backward) - moved(one, Phase::backward) ==
+          3 * 64 * 576 * 4 + 3 * 2 * 3 * 64 * 64 * 4);
+    // 7 words of each parameter in one kernel, or 23 in ten: the norm and the scaled gradients 3.
+    CHECK(7 * moved(eager, Phase::update) == 23 * moved(one, Phase::update));
+  }
+
+  // Logits of 64 tokens and 128 words: cast 1.5, log-probabilities 2 times their 32 bits.
+  TEST_CASE("metrics read the logits once more each, in 32 bits") {
+    const OpGraph one = gpt(tiny_gpt), two = gpt(with(tiny_gpt, {{"metrics", "2"}}));
+    CHECK(moved(two, Phase::forward) - moved(one, Phase::forward) == 7 * 64 * 128 * 4);
+    CHECK(moved(two, Phase::backward) == moved(one, Phase::backward));
+  }
+
+  // q, k, v: read and written; the output: zeros, read and written. Backward the other way round.
+  TEST_CASE("packed tokens are copied for a fused kernel, and its output back") {
+    const Settings plain = with(tiny_gpt, {{"fused_attention", "true"}});
+    const OpGraph one = gpt(plain), packed = gpt(with(plain, {{"packed_tokens", "true"}}));
+    constexpr std::int64_t tokens = 3 * 64 * 64 * 4;  // of three layers
+    CHECK(moved(packed, Phase::forward) - moved(one, Phase::forward) == 9 * tokens);
+    CHECK(moved(packed, Phase::backward) - moved(one, Phase::backward) == 11 * tokens);
+  }
+
+  // 32 tokens, 2 layers; in bytes of 32 bits: five norms 18 instead of 3, queries (64) and keys
+  // (16) turned 10 instead of 2, the gated network (96) 5 instead of 3, the loss (128) 3.5 instead
+  // of 2. Keys and values (16 each) are written for all heads, and read.
+  TEST_CASE("a Llama without fused modules moves its tokens more often") {
+    const OpGraph one = generated("llama", tiny_llama),
+                  eager = generated("llama", with(tiny_llama, {{"eager", "true"}}));
+    constexpr std::int64_t token = 32 * 4;
+    CHECK(moved(eager, Phase::forward) - moved(one, Phase::forward) ==
+          5 * 15 * 64 * token + 2 * (8 * (64 + 16) + 2 * 96 + 2 * 64 + 2 * 16) * token +
+              token * 128 * 3 / 2);
+  }
+}
+
+TEST_SUITE("recomputed operations") {
+  // A layer's second, fourth and sixth product: keys (16 features), the output of attention (64)
+  // and the gate's other half (96), each with x, its weights and y. Besides: two norms of 3 times
+  // the tokens, queries and keys turned 2, the gated network 3, two residuals 3. 32 tokens.
+  TEST_CASE("every second product is computed again, and all else but attention's core") {
+    const OpGraph one = generated("llama", tiny_llama),
+                  again = generated("llama", with(tiny_llama, {{"recompute_operations", "true"}}));
+    constexpr std::int64_t products =
+        32 * (64 + 16) + 64 * 16 + 32 * (64 + 64) + 64 * 64 + 32 * (64 + 96) + 64 * 96;
+    constexpr std::int64_t passes = 32 * (2 * 3 * 64 + 2 * (64 + 16) + 3 * 96 + 2 * 3 * 64);
+    CHECK(moved(again, Phase::backward) - moved(one, Phase::backward) ==
+          2 * 4 * (products + passes));
+    CHECK(moved(again, Phase::forward) == moved(one, Phase::forward));
+    // Not kept in a layer: the inputs of q, k and v and of the gated network's products (a norm's
+    // output each), the turned queries and keys, the other half, and what the gate makes of both.
+    CHECK(kept(one, "layer_") - kept(again, "layer_") ==
+          2 * 4 * 32 * (2 * 64 + 64 + 16 + 2 * 96) + 2 * 2 * 4 * 32);
+  }
+}
 
 TEST_SUITE("tensor parallel") {
   TEST_CASE("GPT-3 has 175 billion parameters, and a rank of eight an eighth of the products") {

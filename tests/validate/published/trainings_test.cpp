@@ -63,10 +63,67 @@ TEST_SUITE("trainings") {
     CHECK(held(Framework::fsdp, "a100") == Bytes{2 * 8'519'680});
     CHECK(held(Framework::megatron, "a100") == Bytes{2 * 8'519'680} + 4_MiB);
     CHECK(held(Framework::megatron, "h200") == 96_MiB);
-    CHECK(adds_in_32_bits(Framework::megatron, "bf16"));
-    CHECK_FALSE(adds_in_32_bits(Framework::megatron, "fp16"));
-    CHECK(adds_in_32_bits(Framework::fsdp, "bf16"));
-    CHECK_FALSE(adds_in_32_bits(Framework::none, "bf16"));
+    CHECK(adds_in_32_bits({.framework = Framework::megatron}, "bf16"));
+    CHECK_FALSE(adds_in_32_bits({.framework = Framework::megatron}, "fp16"));
+    CHECK(adds_in_32_bits({.framework = Framework::fsdp}, "bf16"));
+    CHECK_FALSE(adds_in_32_bits({.framework = Framework::fsdp, .short_sums = true}, "bf16"));
+    CHECK_FALSE(adds_in_32_bits({.framework = Framework::none}, "bf16"));
+  }
+
+  // A gradient of 2 bytes: joined 2 + 2, cast 2 + 4, divided 4 + 4, of 4 that are sent: 18 / 4. In
+  // 16 bits it is not cast: 8 / 2; nor in 32: 16 / 4. fully_shard joins and casts at once: 6 / 4.
+  TEST_CASE("FSDP moves gradients before it sends them, fully_shard also what it gathers") {
+    const auto moved = [](const TrainingJob& job, const char* precision, Synchronisation mode) {
+      DataParallelOptions options{.mode = mode};
+      add_moves(job, precision, options);
+      return std::pair(options.before_sum, options.after_gather);
+    };
+    using S = Synchronisation;
+    CHECK(moved({.framework = Framework::fsdp}, "bf16", S::zero3) == std::pair(4.5, 0.0));
+    CHECK(moved({.framework = Framework::fsdp, .short_sums = true}, "bf16", S::zero2) ==
+          std::pair(4.0, 0.0));
+    CHECK(moved({.framework = Framework::fsdp}, "fp32", S::zero3) == std::pair(4.0, 0.0));
+    CHECK(moved({.framework = Framework::fsdp2}, "bf16", S::zero3) == std::pair(1.5, 2.0));
+    CHECK(moved({.framework = Framework::fsdp2}, "bf16", S::zero2) == std::pair(1.5, 0.0));
+    CHECK(moved({.framework = Framework::fsdp}, "bf16", S::zero1) == std::pair(0.0, 0.0));
+    CHECK(moved({.framework = Framework::megatron}, "bf16", S::zero3) == std::pair(0.0, 0.0));
+  }
+
+  TEST_CASE("MPT's rows run what their sweep's scripts say, and no column") {
+    const TemporaryFolder folder;
+    std::filesystem::create_directory(folder.file("measured"));
+    std::filesystem::create_directory(folder.file("measured/llm_foundry"));
+    folder.write("measured/llm_foundry/training.csv",
+                 "section,model,seqlen_t,gpus,gpu,microbatchsize,gradaccum,throughput_t_s_gpu,"
+                 "precision,mp_mode,sharding_strategy,activation_checkpointing\n"
+                 "A100 40GB,125m,512,8,a100_40gb,4,2,1000,bf16,PURE,FULL_SHARD,False\n"
+                 "H100 80GB BF16 (Large Scale),125m,512,8,h100_80gb,4,2,1000,amp_bf16,DEFAULT,"
+                 "SHARD_GRAD_OP,True\n");
+    const auto all =
+        find_entry(published_blocks(), "block", "llm_foundry").compare(folder.file(""));
+    REQUIRE(all);
+    REQUIRE(all->rows.size() == 2);
+    Words words{{"generator", "gpt"}, {"layers", "12"},
+                {"hidden", "768"},    {"heads", "12"},
+                {"length", "512"},    {"vocabulary", "50368"},
+                {"dropout", "false"}, {"eager", "true"},
+                {"metrics", "2"},     {"fused_attention", "true"},
+                {"micro_batch", "4"}, {"batch", "64"},
+                {"devices", "8"},     {"precision", "bf16"},
+                {"framework", "fsdp"}};
+    Words small = words;
+    small.insert({{"nodes", "a100_1600g_server"},
+                  {"as", "a100_40gb_flash_triton"},
+                  {"short_sums", "true"},
+                  {"zero", "3"}});
+    CHECK(all->rows[0].simulated == trained(training_of(small)).seconds);
+    words.insert({{"nodes", "dgx_h100"},
+                  {"as", "h100_flash_2"},
+                  {"packed_tokens", "true"},
+                  {"recompute", "full"},
+                  {"zero", "2"}});
+    CHECK(all->rows[1].simulated == trained(training_of(words)).seconds);
+    CHECK(all->rows[0].measured == 8 * 512 * 1e-3);  // 4,096 tokens of a GPU, 1,000 a second
   }
 
   TEST_CASE("a training with words that are no numbers, or of unknown models, is refused") {
@@ -152,7 +209,7 @@ TEST_SUITE("trainings") {
     std::filesystem::create_directory(folder.file("measured/nemo"));
     const std::string columns =
         "task,model,system,gpus,precision,gbs,mbs,seq,tp,pp,cp,vp,step_s_computed,ep,fsdp";
-    folder.write("measured/nemo/megatron_bridge.csv", columns + "\n");
+    folder.write("measured/nemo/megatron_bridge.csv", columns + ",release\n");
     folder.write(
         "measured/nemo/automodel.csv",
         columns + ",kernels\n" +
@@ -163,6 +220,21 @@ TEST_SUITE("trainings") {
     REQUIRE(all->left.skipped.size() == 1);
     CHECK(all->left.skipped[0].why.ends_with(
         "ranks share its experts, and the row does not say how many"));
+  }
+
+  TEST_CASE("from release 26.06 on, recipes in MXFP8 send tokens to experts beside other work") {
+    const TemporaryFolder folder;
+    std::filesystem::create_directory(folder.file("measured"));
+    std::filesystem::create_directory(folder.file("measured/nemo"));
+    const std::string plan = ",DGX-GB200,8,MXFP8,16,1,1024,1,1,1,1,9,8,0,";
+    folder.write("measured/nemo/megatron_bridge.csv",
+                 "task,model,system,gpus,precision,gbs,mbs,seq,tp,pp,cp,vp,step_s_computed,ep,fsdp,"
+                 "release\npretrain,Qwen3_30B_a3B" +
+                     plan + "26.04.01\npretrain,Qwen3_30B_a3B" + plan + "26.06\n");
+    const auto all = find_entry(published_blocks(), "block", "nemo").compare(folder.file(""));
+    REQUIRE(all);
+    REQUIRE(all->rows.size() == 2);
+    CHECK(all->rows[1].simulated < 0.95 * all->rows[0].simulated);
   }
 
   TEST_CASE(

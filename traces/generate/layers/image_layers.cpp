@@ -232,7 +232,11 @@ ValueId dense(Model& model, std::string_view name, ValueId x, std::int64_t units
   const ValueId y = model.output(l, std::move(out));
   l.multiplies({.count = 1, .rows = rows, .columns = units, .inner = in.shape.back()}, in.size(),
                model.variable(weights).size(), model.value(y).size());
-  if (bias) add_bias(l, model.variable("biases", {units}, Initializer::zeros), rows * units);
+  if (bias) {
+    add_bias(l, model.variable("biases", {units}, Initializer::zeros), rows * units);
+    if (model.eager())  // a sum over the rows
+      l.backward_besides.push_back({.flops = rows * units, .traffic = bytes_of(rows * units)});
+  }
   l.saved = {x};
   model.add(std::move(l));
   return y;
@@ -246,8 +250,8 @@ void predict(Model& model, std::string_view name, ValueId logits) {
   model.add(std::move(l));
 }
 
-void loss(Model& model, std::string_view name, ValueId logits, ValueId labels,
-          LossKernels kernels) {
+void loss(Model& model, std::string_view name, ValueId logits, ValueId labels, LossKernels kernels,
+          std::int64_t metrics) {
   Layer l = layer(model, LayerKind::loss, name, {{logits, labels}});
   const Value in = model.value(logits);
   model.output(l, {1});
@@ -259,6 +263,14 @@ void loss(Model& model, std::string_view name, ValueId logits, ValueId labels,
     l.forward.traffic = 9.5 * in.size();
     l.input_gradient.traffic = 3.5 * in.size();
   }
+  // Cast from 16 bits 1.5, log-probabilities 2. Backward: zeros 1, gradient 3, cast 1.5.
+  constexpr double torch_forward = 3.5, torch_backward = 5.5;
+  if (kernels == LossKernels::torch) {
+    l.forward.traffic = torch_forward * in.size();
+    l.input_gradient.traffic = torch_backward * in.size();
+  }
+  for (std::int64_t i = 0; i < metrics; ++i)
+    l.forward_besides.push_back({.flops = l.forward.flops, .traffic = torch_forward * in.size()});
   l.kept = in.size();  // log-probabilities
   model.add(std::move(l));
 }

@@ -71,8 +71,10 @@ void predict(Model& model, std::string_view name, ValueId logits);
 enum class LossKernels {
   fused,     ///< the logits are read and the probabilities written once in each pass
   separate,  ///< a kernel for each operation
+  torch,     ///< PyTorch's cross_entropy of logits that are cast to 32 bits
 };
+/// `metrics`: cross-entropies like `torch` that are computed besides, without a backward pass.
 void loss(Model& model, std::string_view name, ValueId logits, ValueId labels,
-          LossKernels kernels = LossKernels::fused);
+          LossKernels kernels = LossKernels::fused, std::int64_t metrics = 0);
 
 }  // namespace baechi::generate

@@ -73,6 +73,14 @@ ValueId normalised(Model& model, LayerKind kind, std::string_view name, ValueId 
   l.forward = {.flops = (shifted ? 8 : 5) * n, .traffic = 3 * in.size()};
   l.input_gradient = {.flops = 8 * n, .traffic = 5 * in.size()};
   l.variable_gradient = {.flops = (shifted ? 3 : 2) * n, .traffic = 2 * in.size()};
+  if (model.eager() && kind == LayerKind::rms_norm) {
+    // Half words: cast 3, squared 4, mean 2, times its root 4, cast 3, times gamma 2. Backward:
+    // gamma's product 2 + 3 and sum 1, cast 3, the root's product 4 + 6 and sum 2, the square's
+    // power, factor and product 4 + 4 + 6, their sum 6, cast 3.
+    l.forward.traffic = 18 * in.size();
+    l.input_gradient.traffic = 40 * in.size();
+    l.variable_gradient.traffic = 4 * in.size();
+  }
   l.saved = {x};
   l.kept_fixed = bytes_of(statistics * (n / width));
   return finish(model, std::move(l), in.shape);
@@ -292,12 +300,25 @@ Attention read_attention(Options& o, const Expansion& e, Attention attention) {
   attention.copied = o.get("copied_output", false,
                            "a fused kernel keeps its output in its own layout, too, as "
                            "FlashAttention does in models whose tokens come first");
+  attention.packed = o.get("packed_tokens", false,
+                           "tokens are copied out of their samples for a fused kernel, and its "
+                           "output back, as FlashAttention's unpad_input and pad_input do");
   attention.again = o.get("recompute_attention", false,
                           "the backward pass computes the core of every attention once more, and "
                           "keeps no probabilities; a fused one keeps none anyway");
   if (attention.again && e.level == Level::tf1)
     o.mistake("recompute_attention", "TensorFlow 1 keeps what it computes; level module");
   return attention;
+}
+
+bool read_forgetting(Options& o, const Expansion& e) {
+  const bool forgets = o.get("recompute_operations", false,
+                             "the backward pass computes all of a block once more but attention's "
+                             "core and every second product, as torchtitan's selective "
+                             "checkpointing does");
+  if (forgets && e.level == Level::tf1)
+    o.mistake("recompute_operations", "TensorFlow 1 keeps what it computes; level module");
+  return forgets;
 }
 
 namespace {
@@ -309,6 +330,30 @@ void recompute(Layer& l, const Attention& o) {
   l.again = true;
   l.workspace += l.kept + l.kept_fixed;
   l.kept = l.kept_fixed = {};
+}
+
+}  // namespace
+
+namespace {
+
+/// What is copied beside a fused kernel: by PyTorch without a compiler, keys and values for all
+/// heads that share them (read and written) and their sums back, or, where each head has its own,
+/// the gradients of all three into that of one product; and with `packed` all tokens out of their
+/// samples, and the output into samples of zeros. Source: flash_attn, bert_padding.py.
+void add_copies(const Model& model, Layer& l, Bytes out, const Attention& o) {
+  Bytes in;
+  for (const ValueId v : l.inputs) in += model.value(v).size();
+  const bool shared = o.key_value_heads > 0 && o.key_value_heads < o.heads;
+  if (model.eager() && shared) {
+    const Bytes moved = 2 * out + (in - model.value(l.inputs[0]).size());
+    l.forward_besides.push_back({.traffic = moved});
+    l.backward_besides.push_back({.traffic = moved});
+  } else if (model.eager()) {
+    l.backward_besides.push_back({.traffic = 2 * in});
+  }
+  if (!o.packed) return;
+  l.forward_besides.push_back({.traffic = 2 * in + 3 * out});
+  l.backward_besides.push_back({.traffic = 3 * in + 2 * out});
 }
 
 }  // namespace
@@ -346,6 +391,7 @@ ValueId attention(Model& model, std::string_view name, ValueId q, ValueId k, Val
         .inner = seen};
     l.input_gradient.matrix = l.forward.matrix;
     l.kept_fixed = bytes_of(n * o.heads * length);
+    add_copies(model, l, bytes_of(elements(out)), o);
     if (o.copied) l.kept += bytes_of(elements(out));
     const ValueId y = model.output(l, out);
     l.saved.push_back(y);
@@ -455,7 +501,8 @@ ValueId tanh(Model& model, std::string_view name, ValueId x) {
 ValueId rotate(Model& model, std::string_view name, ValueId x) {
   Layer l = layer(model, LayerKind::rotate, name, {{x}});
   const Value in = model.value(x);
-  l.forward = {.flops = 3 * elements(in.shape), .traffic = 2 * in.size()};
+  // Eager, in half words: cast 3, times a complex number of 32 bits each 4, cast 3.
+  l.forward = {.flops = 3 * elements(in.shape), .traffic = (model.eager() ? 10 : 2) * in.size()};
   l.input_gradient = l.forward;
   return finish(model, std::move(l), in.shape);
 }
@@ -464,8 +511,8 @@ ValueId gated_silu(Model& model, std::string_view name, ValueId gate, ValueId x)
   Layer l = layer(model, LayerKind::gated_silu, name, {{gate, x}});
   const Value in = model.value(x);
   const std::int64_t n = elements(in.shape);
-  l.forward = {.flops = 6 * n, .traffic = 3 * in.size()};
-  l.input_gradient = {.flops = 12 * n, .traffic = 5 * in.size()};
+  l.forward = {.flops = 6 * n, .traffic = (model.eager() ? 5 : 3) * in.size()};
+  l.input_gradient = {.flops = 12 * n, .traffic = (model.eager() ? 9 : 5) * in.size()};
   l.saved = {gate, x};
   return finish(model, std::move(l), in.shape);
 }

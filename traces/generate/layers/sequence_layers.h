@@ -102,10 +102,13 @@ struct Attention {
   bool fused = false;                ///< one kernel that does not write the probabilities
   bool causal = true;                ///< a fused kernel leaves out what the mask hides
   bool copied = false;               ///< a fused kernel's output is kept in two layouts
+  bool packed = false;               ///< tokens are copied for a fused kernel, and its output back
   bool again = false;                ///< the backward pass computes it once more, from q, k and v
 };
 /// Reads `fused_attention` and `recompute_attention` into the options of every attention.
 Attention read_attention(Options& options, const Expansion& expansion, Attention attention);
+/// Reads `recompute_operations`.
+bool read_forgetting(Options& options, const Expansion& expansion);
 /// Scaled dot-product attention of q [N, L, d] over k, v [N, T, d']: [N, L, d]. A causal mask does
 /// not reduce the work that is counted.
 ValueId attention(Model& model, std::string_view name, ValueId q, ValueId k, ValueId v,

@@ -35,6 +35,8 @@ struct Gpt {
   Activation activation = Activation::gelu;
   std::int64_t key_value_heads = 0, inner = 0;  ///< 0: as many as heads; 4 times the features
   LossKernels loss = LossKernels::fused;
+  std::int64_t metrics = 0;  ///< cross-entropies besides
+  bool eager = false, forgets = false;
   Attention core{.dropout = true};
   Experts experts{};
 };
@@ -154,6 +156,7 @@ std::pair<VariableId, ValueId> embedded(Model& model, const Gpt& s, std::int64_t
 /// leaves out that the ranks add up a few numbers per token.
 Model gpt(const Gpt& s, const std::string& name) {
   Model model(name, s.batch);
+  model.set_eager(s.eager);
   const std::int64_t words = s.words / s.ranks.tensor;
   const Shape tokens{s.batch, s.length / s.ranks.context};
   VariableId table{};
@@ -167,18 +170,21 @@ Model gpt(const Gpt& s, const std::string& name) {
   }
   for (std::int64_t i = 0; i < s.layers; ++i) {
     const auto layer = model.scope(fmt::format("h_{}", i));
+    model.forget_operations(s.forgets);
     x = attention_block(model, s, x);
     x = s.experts.experts > 0 ? experts_of_block(model, s, x) : feed_forward_block(model, s, x);
   }
+  model.forget_operations(false);
   x = split_to_ranks(model, "head_split", layer_norm(model, "ln_f", x), s.ranks);
   const ValueId logits =
       s.tied ? tied_logits(model, "lm_head", x, table) : dense(model, "lm_head", x, words, false);
-  loss(model, "loss", logits, model.input("labels", tokens), s.loss);
+  loss(model, "loss", logits, model.input("labels", tokens), s.loss, s.metrics);
   return model;
 }
 
 void read_sizes(Options& options, const Expansion& e, Gpt& s) {
   s.core = read_attention(options, e, s.core);
+  s.forgets = read_forgetting(options, e);
   s.words = read_extent(options, "vocabulary", 50'257, "tokens there are");
   s.tied = options.get("tied", true, "the logits' weights are the words' embeddings");
   s.ranks.tensor = read_ranks(
@@ -193,6 +199,11 @@ void read_sizes(Options& options, const Expansion& e, Gpt& s) {
                   "kernels of the loss: few, as PyTorch's, or one for each of its operations, as "
                   "Megatron-LM's") == "separate")
     s.loss = LossKernels::separate;
+  s.metrics = options.get("metrics", std::int64_t{0},
+                          "cross-entropies in 32 bits that are computed besides the loss, as "
+                          "Composer's LanguageCrossEntropy and LanguagePerplexity",
+                          0, 100);
+  s.eager = e.eager;
   limit_work(options, s.batch, s.length, s.hidden, s.words);
 }
 

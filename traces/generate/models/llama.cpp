@@ -22,6 +22,7 @@ struct Decoder {
   std::int64_t window = 0;  ///< tokens that every second block sees, the first on; 0: all
   std::int64_t dense_layers = 0, dense_inner = 0;  ///< first blocks without experts
   Ranks ranks{};
+  bool eager = false, forgets = false;
 
   /// Heads of keys and values on a rank: ranks repeat them where they are fewer.
   std::int64_t own_key_value_heads() const {
@@ -157,6 +158,7 @@ ValueId experts_module(Model& model, const Decoder& s, ValueId x) {
 Model decoder(const Decoder& s, const std::string& name) {
   const std::string ranks = s.ranks.tensor > 1 ? fmt::format("-t{}", s.ranks.tensor) : "";
   Model model(fmt::format("{}-l{}{}", name, s.length, ranks), s.batch);
+  model.set_eager(s.eager);
   const std::int64_t words = s.words / s.ranks.tensor;
   const Shape ids{s.batch, s.length / s.ranks.context};
   ValueId x{};
@@ -170,15 +172,18 @@ Model decoder(const Decoder& s, const std::string& name) {
   if (s.ranks.sequence) x = handed_on(model, "embedded", x);
   for (std::int64_t i = 0; i < s.layers; ++i) {
     const auto layer = model.scope(fmt::format("layer_{}", i));
+    model.forget_operations(s.forgets);
     x = attention_module(model, s, x, i);
     if (s.experts.experts == 0 || i < s.dense_layers)
       x = feed_forward_module(model, s, x, s.experts.experts == 0 ? s.inner : s.dense_inner);
     else
       x = experts_module(model, s, x);
   }
+  model.forget_operations(false);
   x = split_to_ranks(model, "head_split", rms_norm(model, "norm", x), s.ranks);
   const ValueId logits = dense(model, "lm_head", x, words, false);
-  loss(model, "loss", logits, model.input("labels", ids));
+  loss(model, "loss", logits, model.input("labels", ids),
+       s.eager ? LossKernels::torch : LossKernels::fused);
   return model;
 }
 
@@ -211,7 +216,7 @@ Decoder read_shape(Options& o, std::span<const Size> sizes, const Expansion& e,
   for (const Size& size : sizes) names.emplace_back(size.name);
   chosen = o.get("size", names, "the shape that the options below begin from");
   const Size& size = *std::ranges::find(sizes, chosen, &Size::name);
-  Decoder s{.batch = e.batch};
+  Decoder s{.batch = e.batch, .eager = e.eager};
   s.length = read_extent(o, "length", 2048, "tokens of a sample");
   s.layers = read_extent(o, "layers", size.layers, "blocks", 1000);
   s.hidden = read_extent(o, "hidden", size.hidden, "width of a token");
@@ -221,6 +226,7 @@ Decoder read_shape(Options& o, std::span<const Size> sizes, const Expansion& e,
   s.inner = read_extent(o, "inner", size.inner, "width inside a feed-forward network");
   s.words = read_extent(o, "vocabulary", size.words, "tokens there are");
   s.core = read_attention(o, e, s.core);
+  s.forgets = read_forgetting(o, e);
   s.ranks.tensor = read_ranks(
       o, {{"heads", s.heads}, {"features inside", s.inner}, {"tokens of the vocabulary", s.words}});
   s.ranks = read_token_ranks(o, e, s.ranks.tensor, s.length);

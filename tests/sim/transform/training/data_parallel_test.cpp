@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <string>
 
 #include "sim/engine/simulation.h"
 #include "sim/pipeline/pipeline.h"
@@ -140,6 +142,34 @@ TEST_SUITE("data_parallel") {
       return r.devices[gpu0].at_peak[MemoryKind::weights];
     };
     CHECK(weights(beside) == weights(after) + 200_B);
+  }
+
+  // Each gradient of 100 B is a bucket; the 40 B of f's weights are gathered for f, and for b1 and
+  // b0.
+  TEST_CASE("gradients are moved before they are sent, and weights after they are gathered") {
+    const auto moved = [](const Values& more) {
+      Values values{{"replicas", "2"}, {"bucket", "1 B"}, {"first_bucket", "1 B"}};
+      for (const auto& [key, value] : more) values[key] = value;
+      const PlacedStep step =
+          placed(two_gradients(), on({gpu0, gpu0, gpu0, gpu0, gpu0}).device, values);
+      std::map<std::string, std::int64_t> bytes;
+      for (const OpId v : step.graph.ops())
+        if (step.graph.kind(v) == "Copy")
+          bytes[std::string(step.graph.name(v))] = step.graph.work(v).traffic.count;
+      return bytes;
+    };
+    using Moved = std::map<std::string, std::int64_t>;
+    const Values zero3{{"mode", "zero3"}, {"before_sum", "4.5"}, {"after_gather", "2"}};
+    CHECK(moved(zero3) == Moved{{"join/gradients0", 450},
+                                {"join/gradients1", 450},
+                                {"split/weights0", 80},
+                                {"split/weights1", 80}});
+    CHECK(moved({{"before_sum", "1.5"}}) ==
+          Moved{{"join/gradients0", 150}, {"join/gradients1", 150}});
+    CHECK(moved({{"mode", "zero3"}}).empty());
+    CHECK(message<InputError>([&] {
+            moved({{"mode", "zero2"}, {"after_gather", "2"}});
+          }).find("only zero3 gathers weights where they are read") != std::string::npos);
   }
 
   TEST_CASE("copies into buckets are refused where nobody fills one") {

@@ -68,6 +68,28 @@ TEST_SUITE("overlap_exchanges") {
     CHECK(overlapped(between_exchanges({.product = 200ns})) == 620ns);
   }
 
+  // x until 10, experts until 1010, y until 1020; the second exchange begins at 1010.
+  TEST_CASE("tokens go to experts and back beside what other micro-batches compute") {
+    OpGraphBuilder b;
+    const OpId x = b.add_op({.name = "x", .compute = 10ns}), to = b.add_op({.name = "to"}),
+               p = b.add_op({.name = "expert_0", .compute = 1000ns}),
+               from = b.add_op({.name = "from"}), y = b.add_op({.name = "y", .compute = 10ns});
+    const std::vector<OpId> ops{x, to, p, from, y};
+    for (std::size_t i = 0; i + 1 < ops.size(); ++i)
+      b.add_edge(b.add_tensor(ops[i], 100_B), ops[i + 1]);
+    for (const OpId member : {to, from})
+      b.add_collective({.kind = CollectiveKind::all_to_all, .bytes = 400_B, .ranks = 4},
+                       {{member}});
+    const OpGraph graph = std::move(b).build();
+    const Duration exchange = (makespan(graph) - 1020ns) / 2;
+    CHECK(exchange > 10ns);
+    CHECK(overlapped(graph) == makespan(graph));
+    CHECK(overlapped(graph, {{"experts", "true"}}) == 1010ns + exchange);
+    // The exchanges of tensor parallelism are left whole by "tokens: false".
+    const OpGraph tokens = between_exchanges({.product = 1000ns});
+    CHECK(overlapped(tokens, {{"tokens", "false"}, {"experts", "true"}}) == makespan(tokens));
+  }
+
   TEST_CASE("what is no exchange beside a product stays as it is") {
     for (const Exchanges& c : {Exchanges{.product = 1000ns, .multiplies = false},
                                Exchanges{.product = 1000ns, .name = "moe/expert_0/fc"},
