@@ -15,7 +15,8 @@ namespace {
 using search::Chain;
 using search::SearchSpace;
 
-/// The best quick answer, and a short walk from there that is cool from the beginning.
+/// The best quick answer, and a short walk from there that is cool from the beginning
+/// and stays among the placements that fit.
 class Refine final : public Placer {
  public:
   explicit Refine(Options& o)
@@ -31,7 +32,7 @@ class Refine final : public Placer {
     Chain chain(space, *step, quick, seed);
     const Duration before = chain.best_score().value;
     chain.walk(std::min(evaluations_, std::max(least, most_ops / p.graph.num_ops())),
-               {.begin = 0.005, .end = 0.0005}, {});
+               {.begin = 0.001, .end = 0.0005, .leaves = 0.0}, {});
     const Duration after = chain.best_score().value;
     std::string from = fmt::format("{} by {}", to_text(before), quick.placed_by);
     quick.facts = {{"evaluations", static_cast<double>(chain.evaluations())},

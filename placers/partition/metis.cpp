@@ -9,6 +9,7 @@
 
 #include "placers/interface/placer.h"
 #include "placers/partition/partition.h"
+#include "placers/solver/metis_lock.h"
 #include "sim/options.h"
 
 namespace baechi::partition {
@@ -57,9 +58,7 @@ std::vector<std::int64_t> partition_by_metis(const Partition::Graph& graph, std:
   idx_t options[METIS_NOPTIONS];
   METIS_SetDefaultOptions(options);
   options[METIS_OPTION_SEED] = static_cast<idx_t>(seed & 0x7fffffffU);
-  // Its random numbers are the process's rand().
-  static std::mutex one_at_a_time;
-  const std::scoped_lock lock(one_at_a_time);
+  const std::scoped_lock lock(solver::metis_lock());
   const NothingPrinted nothing_printed;
   const int status = METIS_PartGraphKway(&vertices, &constraints, begin.data(), neighbour.data(),
                                          weight.data(), nullptr, cost.data(), &num_parts, nullptr,

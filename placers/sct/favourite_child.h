@@ -4,6 +4,7 @@
 /// delays" (1995), as in Baechi (SoCC 2020), m-SCT.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -28,6 +29,10 @@ struct SctGraph {
 struct SctOptions {
   /// False: any optimum is accepted, because only w is needed. Takes at most a quarter of the time.
   bool canonical = true;
+  /// Whether the solver starts near the optimum, where an interior-point method has been, or else
+  /// at a vertex chosen greedily. By default, whichever seems quicker. The canonical optimum is the
+  /// same.
+  std::optional<bool> interior{};
 };
 
 struct SctSolution {

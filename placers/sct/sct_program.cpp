@@ -3,13 +3,16 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <optional>
 #include <set>
+#include <utility>
 
 #include "placers/sct/favourite_child.h"
 #include "placers/sct/sct_network.h"
 #include "placers/sct/sct_reduction.h"
 #include "placers/sct/sct_star.h"
 #include "placers/solver/clp.h"
+#include "placers/solver/interior_point.h"
 #include "sim/error.h"
 
 namespace baechi {
@@ -71,8 +74,8 @@ class SctProgram {
 
   LinearProgram program;
 
-  /// A start for the solver: the vertex of good_x() and its longest-path trees.
-  Basis good_vertex() const;
+  /// A start for the solver: near the optimum where that is worth it, else good_vertex().
+  Basis start(std::optional<bool> interior) const;
   void put(const LinearOptimum& optimum, Answer& answer) const;
 
  private:
@@ -92,7 +95,11 @@ class SctProgram {
   void add_degrees();
   void add_objectives(bool canonical);
   std::vector<double> good_x() const;
+  /// The vertex of good_x() and its longest-path trees.
+  Basis good_vertex() const;
   void add_tree(const Times& times, Basis& basis) const;
+  bool is_hard() const;
+  void add_starts(const Times& times, const std::vector<double>& x, Basis& basis) const;
 
   std::uint32_t column(std::uint32_t e) const {  // of x_e: first columns, in part order
     return static_cast<std::uint32_t>(std::ranges::lower_bound(part_.edges, e) -
@@ -272,6 +279,62 @@ void SctProgram::add_tree(const Times& times, Basis& basis) const {
   tight(times.end_row[last], times.w_column);
 }
 
+/// Whether the simplex method has far to go from the good vertex, by its makespan and the bound by
+/// degrees, in a large program whose rows are short enough for another method. Then it takes as
+/// many steps as there are ops, and each takes as long as the program is large. bench/README.md has
+/// both.
+bool SctProgram::is_hard() const {
+  constexpr std::size_t large = 20'000;  // rows; below, the simplex method takes a second or two
+  constexpr std::size_t dense = 5;       // terms that meet a term, in the mean: much would fill in
+  constexpr double far = 1.25;
+  if (program.num_rows() < large || times_.empty()) return false;
+  std::size_t meetings = 0;
+  for (std::size_t i = 0; i < program.num_rows(); ++i) {
+    const std::size_t terms = program.row_begin[i + 1] - program.row_begin[i];
+    meetings += terms * terms;
+  }
+  if (meetings > dense * program.terms.size()) return false;
+  double good = 0.0, bound = 0.0;
+  for (const Times& times : times_) {
+    good += times.net.paths(times.good_x).longest;
+    bound += bound_by_degrees(times.net);
+  }
+  return good > far * bound;
+}
+
+Basis SctProgram::start(std::optional<bool> interior) const {
+  if (interior.value_or(is_hard())) {
+    const double rows = static_cast<double>(program.num_rows());
+    const double most = interior ? LinearProgram::infinity : rows * rows / 10.0;
+    if (auto near = solver::interior_optimum(program, most)) {
+      for (const Times& times : times_) add_starts(times, near->x, near->basis);
+      near->balance();
+      return std::move(near->basis);
+    }
+  }
+  return good_vertex();
+}
+
+/// A node that no tight row holds may start at several times in the optimum: it starts as soon as
+/// its inputs are there.
+void SctProgram::add_starts(const Times& times, const std::vector<double>& x, Basis& basis) const {
+  const SctNetwork& net = times.net;
+  std::vector<double> near(net.num_edges());
+  for (std::uint32_t i = 0; i < near.size(); ++i) near[i] = x[column(times.block->edge[i])];
+  const SctNetwork::Paths paths = net.paths(near);
+  const auto arrives = [&](std::uint32_t i) {
+    return paths.head[net.src(i)] + net.compute(net.src(i)) + near[i] * net.communication(i);
+  };
+  for (std::uint32_t v = 0; v < net.num_ops(); ++v) {
+    const auto in = net.in_edges(v);
+    if (in.empty() || std::ranges::any_of(in, [&](std::uint32_t i) {
+          return basis.rows[times.time_row[i]] != Rest::basic;
+        }))
+      continue;
+    basis.rows[times.time_row[*std::ranges::max_element(in, {}, arrives)]] = Rest::at_upper;
+  }
+}
+
 void SctProgram::put(const LinearOptimum& optimum, Answer& answer) const {
   if (optimum.status != LinearOptimum::Status::optimal) {
     answer.solved = false;
@@ -375,7 +438,7 @@ SctSolution solve_sct(const SctGraph& graph, const SctOptions& options) {
     s.canonical = options.canonical && answer.canonical && s.w - s.lower_bound <= proved * s.w;
     return s;
   };
-  const auto attempt = [&](bool from_good_vertex) {
+  const auto attempt = [&](bool from_start) {
     Answer answer = decided(reduction);
     for (const SctPart& part : parts) {
       if (part.blocks.empty() && !options.canonical) continue;
@@ -384,17 +447,18 @@ SctSolution solve_sct(const SctGraph& graph, const SctOptions& options) {
         continue;
       }
       const SctProgram sct(reduction, part, options.canonical);
-      const Basis start = sct.good_vertex();
-      sct.put(solve(sct.program, from_good_vertex ? &start : nullptr), answer);
+      const std::optional<Basis> start =
+          from_start ? std::optional(sct.start(options.interior)) : std::nullopt;
+      sct.put(solve(sct.program, start ? &*start : nullptr), answer);
     }
     if (!answer.solved)
       return SctSolution{
           .x = {}, .w = LinearProgram::infinity, .lower_bound = 0.0, .canonical = false};
     return judged(std::move(answer));
   };
-  SctSolution solution = attempt(/*from_good_vertex=*/true);
+  SctSolution solution = attempt(/*from_start=*/true);
   if (!(solution.w - solution.lower_bound <= close * solution.w))
-    if (SctSolution other = attempt(/*from_good_vertex=*/false);
+    if (SctSolution other = attempt(/*from_start=*/false);
         other.w - other.lower_bound < solution.w - solution.lower_bound)
       solution = std::move(other);
   // Clp may give up where times are more than 2^53 apart: no op is a favourite then but those that

@@ -32,32 +32,6 @@ double shared_bound(std::vector<Rival>& rivals) {
   return least;
 }
 
-/// A lower bound on w. For each op, the sum of two bounds: on the longest path to the op, with only
-/// the degree rows of edges into ops; and on the longest path from the op, with only the degree
-/// rows of edges out of ops. Returns the largest sum.
-double bound_by_degrees(const SctNetwork& net) {
-  std::vector<double> head(net.num_ops()), tail(net.num_ops());
-  std::vector<Rival> rivals;
-  for (const std::uint32_t v : net.order()) {
-    rivals.clear();
-    for (const std::uint32_t e : net.in_edges(v)) {
-      const std::uint32_t u = net.src(e);
-      rivals.push_back({head[u] + net.compute(u) + net.communication(e), net.communication(e)});
-    }
-    head[v] = shared_bound(rivals);
-  }
-  double bound = 0.0;
-  for (std::size_t i = net.num_ops(); i-- > 0;) {
-    const std::uint32_t u = net.order()[i];
-    rivals.clear();
-    for (const std::uint32_t e : net.out_edges(u))
-      rivals.push_back({tail[net.dst(e)] + net.communication(e), net.communication(e)});
-    tail[u] = shared_bound(rivals) + net.compute(u);
-    bound = std::max(bound, head[u] + tail[u]);
-  }
-  return bound;
-}
-
 constexpr std::uint32_t none = ~std::uint32_t{0};
 
 /// The part of `block` whose nodes are set in `node` and whose edges are set in `edge`; `last`
@@ -136,6 +110,29 @@ std::uint32_t root(std::vector<std::uint32_t>& parent, std::uint32_t i) {
 }
 
 }  // namespace
+
+double bound_by_degrees(const SctNetwork& net) {
+  std::vector<double> head(net.num_ops()), tail(net.num_ops());
+  std::vector<Rival> rivals;
+  for (const std::uint32_t v : net.order()) {
+    rivals.clear();
+    for (const std::uint32_t e : net.in_edges(v)) {
+      const std::uint32_t u = net.src(e);
+      rivals.push_back({head[u] + net.compute(u) + net.communication(e), net.communication(e)});
+    }
+    head[v] = shared_bound(rivals);
+  }
+  double bound = 0.0;
+  for (std::size_t i = net.num_ops(); i-- > 0;) {
+    const std::uint32_t u = net.order()[i];
+    rivals.clear();
+    for (const std::uint32_t e : net.out_edges(u))
+      rivals.push_back({tail[net.dst(e)] + net.communication(e), net.communication(e)});
+    tail[u] = shared_bound(rivals) + net.compute(u);
+    bound = std::max(bound, head[u] + tail[u]);
+  }
+  return bound;
+}
 
 SctReduction::SctReduction(const SctNetwork& net)
     : net_(net), decisions_(net), timed_(net.num_edges(), true), chained_(net.num_edges(), false) {

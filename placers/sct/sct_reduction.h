@@ -26,6 +26,11 @@ struct SctPart {
   std::vector<std::uint32_t> edges;   ///< ascending ids in the whole graph, all open
 };
 
+/// A lower bound on w. For each op, the sum of two bounds: on the longest path to the op, with only
+/// the degree rows of edges into ops; and on the longest path from the op, with only the degree
+/// rows of edges out of ops. Returns the largest sum.
+double bound_by_degrees(const SctNetwork& net);
+
 /// The reduction of one network: decided edges, blocks and parts.
 class SctReduction {
  public:

@@ -38,8 +38,8 @@ void Chain::restart_from(const Placement& placement) {
 void Chain::walk(std::size_t evaluations, Temperature temperature, const WalkLimits& limits) {
   const double cooling = std::pow(temperature.end / temperature.begin,
                                   1.0 / static_cast<double>(std::max<std::size_t>(evaluations, 1)));
-  double now = temperature.begin;
-  for (std::size_t i = 0; i < evaluations && !limits.reached(); ++i, now *= cooling) {
+  Temperature now = temperature;
+  for (std::size_t i = 0; i < evaluations && !limits.reached(); ++i, now.begin *= cooling) {
     const MoveEntry* move = propose();
     ++evaluations_;
     if (move == nullptr || !try_changes(now) || !(score_ < best_score_)) continue;
@@ -83,11 +83,11 @@ const MoveEntry* Chain::draw(std::vector<Change>& changes) {
 }
 
 /// Whether they were made.
-bool Chain::try_changes(double temperature) {
+bool Chain::try_changes(const Temperature& now) {
   moved_.clear();
   apply();
   const Score next = evaluator_->attempt(placement_, moved_);
-  if (!accepts(next, temperature)) {
+  if (!accepts(next, now)) {
     apply();
     return false;
   }
@@ -108,21 +108,21 @@ void Chain::apply() {
   }
 }
 
-bool Chain::accepts(const Score& next, double temperature) {
+bool Chain::accepts(const Score& next, const Temperature& now) {
   if (next.deadlock != score_.deadlock) return !next.deadlock;
   const auto broken = [](const Score& s) { return s.misplaced + s.split_groups; };
   if (broken(next) != broken(score_)) return broken(next) < broken(score_);
-  if (next.over > Bytes{} || score_.over > Bytes{}) return accepts_missing(next.over);
+  if (next.over > Bytes{} || score_.over > Bytes{}) return accepts_missing(next.over, now.leaves);
   const double worse = height(next) - height(score_);
-  return worse <= 0.0 || random_.uniform() < std::exp(-worse / (temperature * height(score_)));
+  return worse <= 0.0 || random_.uniform() < std::exp(-worse / (now.begin * height(score_)));
 }
 
 /// Among placements that lack memory the one that lacks less is better, whatever its value. From
 /// one that fits a walk leaves seldom: the more units there are, the more tries the way back takes.
-bool Chain::accepts_missing(Bytes over) {
-  constexpr double hottest = 0.3;               // of the mean change
-  constexpr double leaves = 0.3, units = 16.0;  // the chance to leave, with so few units
-  constexpr double memory = 0.98;               // of the mean, per try
+bool Chain::accepts_missing(Bytes over, double leaves) {
+  constexpr double hottest = 0.3;  // of the mean change
+  constexpr double units = 16.0;   // so few leave with the whole chance
+  constexpr double memory = 0.98;  // of the mean, per try
   const double more = static_cast<double>((over - score_.over).count);
   if (more != 0.0)
     change_ = change_ == 0.0 ? std::abs(more) : memory * change_ + (1.0 - memory) * std::abs(more);

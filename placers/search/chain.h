@@ -24,6 +24,9 @@ struct WalkLimits {
 /// begin to end of a walk temperature falls by a constant factor per evaluation.
 struct Temperature {
   double begin = 0.0, end = 0.0;
+  /// The chance to leave a placement that fits for one that does not, where there are few units. A
+  /// short walk has no time to come back.
+  double leaves = 0.3;
 };
 
 class Chain {
@@ -50,10 +53,10 @@ class Chain {
  private:
   const MoveEntry* propose();
   const MoveEntry* draw(std::vector<Change>& changes);
-  bool try_changes(double temperature);
+  bool try_changes(const Temperature& now);
   void apply();
-  bool accepts(const Score& next, double temperature);
-  bool accepts_missing(Bytes over);
+  bool accepts(const Score& next, const Temperature& now);
+  bool accepts_missing(Bytes over, double leaves);
 
   const SearchSpace& space_;
   std::unique_ptr<Evaluator> evaluator_;

@@ -12,11 +12,13 @@
 #include <vector>
 
 #include "placers/sct/favourite_child.h"
+#include "placers/sct/sct_graph.h"
 #include "placers/sct/sct_solutions.h"
 #include "placers/solver/clp.h"
 #include "sim/random.h"
 #include "tests/placers/sct/plain_program.h"
 #include "tests/shared_data.h"
+#include "traces/generator.h"
 
 using namespace baechi;
 using namespace baechi::solver;
@@ -310,6 +312,41 @@ TEST_SUITE("lp") {
       CHECK(any.w == doctest::Approx(s.w).epsilon(1e-7));
       CHECK(makespan(g, s.x) == doctest::Approx(s.w).epsilon(1e-12));
       CHECK(keeps_degrees(g, s.x));
+    }
+  }
+
+  TEST_CASE("the canonical optimum is the same from wherever the solver starts") {
+    const auto compare = [](const SctGraph& g) {
+      const SctSolution from_vertex = solve_sct(g, {.interior = false});
+      const SctSolution from_inside = solve_sct(g, {.interior = true});
+      CHECK(from_inside.canonical);
+      CHECK(from_inside.w - from_inside.lower_bound <= 1e-9 * from_inside.w);
+      CHECK(from_inside.w == doctest::Approx(from_vertex.w).epsilon(1e-10));
+      for (std::size_t e = 0; e < g.edges.size(); ++e)
+        CHECK(std::abs(from_inside.x[e] - from_vertex.x[e]) < 1e-9);
+      for (const double threshold : {0.1, 0.5})
+        CHECK(favourite_edges(g, from_inside.x, threshold) ==
+              favourite_edges(g, from_vertex.x, threshold));
+    };
+    Random random(7);
+    for (int i = 0; i < 60; ++i) {
+      CAPTURE(i);
+      compare(random_graph(random, 8 + random.below(50), 20 + random.below(300),
+                           i % 3 == 0   ? 6
+                           : i % 3 == 1 ? 1000
+                                        : 1'000'000));
+    }
+    // Layers of 16 ops over links that are slow beside the ops, as in bench/README.md.
+    for (const char* seed : {"1", "2", "3"}) {
+      CAPTURE(seed);
+      const Trace trace = generate_trace(
+          "layered", Options("layered", {{"ops", {.text = "700", .where = {}, .children = {}}},
+                                         {"width", {.text = "16", .where = {}, .children = {}}},
+                                         {"seed", {.text = seed, .where = {}, .children = {}}}}));
+      const Cluster cluster = Cluster::uniform(4, Bytes{std::int64_t{1} << 50},
+                                               {.bandwidth = {5.7e9}, .latency = 134us});
+      const ProfiledCosts costs(trace.graph, cluster);
+      compare(sct_graph({trace.graph, cluster, costs}));
     }
   }
 
