@@ -3,9 +3,11 @@
 #include <oneapi/tbb/parallel_for.h>
 
 #include <algorithm>
+#include <exception>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 
 #include "sim/error.h"
@@ -19,12 +21,17 @@ class RankGraphs {
  public:
   RankGraphs(const TrainingJob& job, const std::vector<ParallelPlan>& plans) : job_(job) {
     for (const ParallelPlan& plan : plans) graphs_.try_emplace(key(plan));
-    std::vector<std::pair<const ParallelPlan, OpGraph>*> all;
+    std::vector<std::pair<const ParallelPlan, std::optional<OpGraph>>*> all;
     for (auto& graph : graphs_) all.push_back(&graph);
-    tbb::parallel_for(std::size_t{0}, all.size(),
-                      [&](std::size_t i) { all[i]->second = rank_graph(job, all[i]->first); });
+    tbb::parallel_for(std::size_t{0}, all.size(), [&](std::size_t i) {
+      try {
+        all[i]->second = rank_graph(job, all[i]->first);
+      } catch (const InputError&) {  // ranks cannot divide the model so
+      }
+    });
   }
-  const OpGraph& of(const ParallelPlan& plan) const { return graphs_.at(key(plan)); }
+  bool has(const ParallelPlan& plan) const { return graphs_.at(key(plan)).has_value(); }
+  const OpGraph& of(const ParallelPlan& plan) const { return *graphs_.at(key(plan)); }
 
  private:
   ParallelPlan key(const ParallelPlan& plan) const {
@@ -34,7 +41,7 @@ class RankGraphs {
   }
 
   const TrainingJob& job_;
-  std::map<ParallelPlan, OpGraph> graphs_;
+  std::map<ParallelPlan, std::optional<OpGraph>> graphs_;
 };
 
 /// What is known of a plan before its step is simulated.
@@ -200,12 +207,30 @@ SimulatedPlan simulated_plan(const TrainingJob& job, const ParallelPlan& plan,
                         .simulated(*machines.gpu, true));
 }
 
+namespace {
+
+/// In how many parts stages can divide the model, by the first plan that it can be made for. Throws
+/// what is wrong with the first plan if it can be made for none.
+std::int64_t parts_of(const TrainingJob& job, const std::vector<ParallelPlan>& plans) {
+  std::exception_ptr mistake;
+  for (const ParallelPlan& plan : plans) {
+    try {
+      return most_parts(rank_graph(job, plan));
+    } catch (const InputError&) {
+      if (!mistake) mistake = std::current_exception();
+    }
+  }
+  std::rethrow_exception(mistake);
+}
+
+}  // namespace
+
 PlanAnswer fastest_plans(const TrainingJob& job, const PlanSpace& space, const Machines& machines,
                          std::size_t most, std::atomic<std::size_t>& done) {
   std::vector<ParallelPlan> plans = plans_of(space, machines.devices, job.batch);
   if (plans.empty())
     throw InputError("no plan: " + why_no_plan(space, machines.devices, job.batch));
-  const std::int64_t parts = most_parts(rank_graph(job, plans[0]));
+  const std::int64_t parts = parts_of(job, plans);
   const std::int64_t per_node = devices_of_a_node(machines.cluster);
   std::erase_if(plans, [&](const ParallelPlan& plan) {
     return plan.pipeline * plan.chunks > parts ||
@@ -214,6 +239,8 @@ PlanAnswer fastest_plans(const TrainingJob& job, const PlanSpace& space, const M
   if (plans.empty())
     throw InputError(fmt::format("no plan: the model has {} parts, fewer than stages", parts));
   const RankGraphs graphs(job, plans);
+  std::erase_if(plans, [&](const ParallelPlan& plan) { return !graphs.has(plan); });
+  if (plans.empty()) throw InputError("no plan: the model cannot be divided among such ranks");
   std::vector<Candidate> candidates = candidates_of(job, plans, graphs, machines);
   PlanAnswer answer{.fastest = {}, .considered = plans.size()};
   answer.too_large = std::erase_if(candidates, [](const Candidate& c) { return !c.fits; });

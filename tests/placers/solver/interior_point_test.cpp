@@ -18,7 +18,7 @@ using namespace baechi::solver;
 namespace {
 
 using Rest = Basis::Rest;
-constexpr double infinity = LinearProgram::infinity;
+constexpr double no_bound = LinearProgram::infinity;
 constexpr double any_number = 1e12;
 
 /// [num_columns] (A^T D A + E) x, the long way.
@@ -48,8 +48,8 @@ TEST_SUITE("interior_point") {
     // One row (1, 2) of weight 3: 3 (1, 2)^T (1, 2) = (3, 6; 6, 12), and (1, 2) on the diagonal:
     // 4 x + 6 y = 16 and 6 x + 14 y = 34 at x = 1, y = 2.
     LinearProgram lp;
-    const auto x = lp.add_column(0.0, infinity), y = lp.add_column(0.0, infinity);
-    lp.add_row(-infinity, {{{x, 1.0}, {y, 2.0}}}, 1.0);
+    const auto x = lp.add_column(0.0, no_bound), y = lp.add_column(0.0, no_bound);
+    lp.add_row(-no_bound, {{{x, 1.0}, {y, 2.0}}}, 1.0);
     NormalMatrix normal(lp);
     normal.factor(std::vector{3.0}, std::vector{1.0, 2.0});
     std::vector<double> b{16.0, 34.0};
@@ -66,8 +66,8 @@ TEST_SUITE("interior_point") {
       all.push_back({wide.add_column(0.0, 1.0), 1.0});
     }
     for (std::uint32_t j = 0; j + 1 < 70; ++j)
-      chain.add_row(-infinity, {{{j, 1.0}, {j + 1, 1.0}}}, 1.0);
-    wide.add_row(-infinity, all, 1.0);
+      chain.add_row(-no_bound, {{{j, 1.0}, {j + 1, 1.0}}}, 1.0);
+    wide.add_row(-no_bound, all, 1.0);
     // 70 on the diagonal and 69 beside it; fronts of few columns may hold as many zeros again
     CHECK(elimination_of(chain).entries() >= 70 + 69);
     CHECK(elimination_of(chain).entries() < 3 * (70 + 69));
@@ -88,7 +88,7 @@ TEST_SUITE("interior_point") {
         const std::uint32_t first = random.below(columns);
         for (std::uint32_t k = 0; k < (i < 2 ? columns / 2 : 3) && first + k < columns; ++k)
           row.push_back({first + k, 2.0 * random.uniform() - 1.0});
-        lp.add_row(-infinity, row, 1.0);
+        lp.add_row(-no_bound, row, 1.0);
       }
       std::vector<double> row(lp.num_rows()), column(columns), x(columns);
       for (double& value : row) value = std::exp2(10.0 * random.uniform());
@@ -107,9 +107,9 @@ TEST_SUITE("interior_point") {
   TEST_CASE("the optimum of a program of two variables, and the rows that hold it") {
     // minimise -x - 2y, x + y <= 4, x + 3y <= 6: at (3, 1), where both rows meet.
     LinearProgram lp;
-    const auto x = lp.add_column(0.0, infinity), y = lp.add_column(0.0, infinity);
-    lp.add_row(-infinity, {{{x, 1.0}, {y, 1.0}}}, 4.0);
-    lp.add_row(-infinity, {{{x, 1.0}, {y, 3.0}}}, 6.0);
+    const auto x = lp.add_column(0.0, no_bound), y = lp.add_column(0.0, no_bound);
+    lp.add_row(-no_bound, {{{x, 1.0}, {y, 1.0}}}, 4.0);
+    lp.add_row(-no_bound, {{{x, 1.0}, {y, 3.0}}}, 6.0);
     lp.objectives = {{-1.0, -2.0}};
     const auto best = interior_optimum(lp, any_number);
     REQUIRE(best);
@@ -123,7 +123,7 @@ TEST_SUITE("interior_point") {
     // maximise x + y <= 4 with x, y <= 3: then the least x is 1, y = 3.
     LinearProgram lp;
     const auto x = lp.add_column(0.0, 3.0), y = lp.add_column(0.0, 3.0);
-    lp.add_row(-infinity, {{{x, 1.0}, {y, 1.0}}}, 4.0);
+    lp.add_row(-no_bound, {{{x, 1.0}, {y, 1.0}}}, 4.0);
     lp.objectives = {{-1.0, -1.0}, {1.0, 0.0}};
     const auto best = interior_optimum(lp, any_number);
     REQUIRE(best);
@@ -137,7 +137,7 @@ TEST_SUITE("interior_point") {
     // maximise x + 2y with x, y <= 1 and x + y <= 2: at (1, 1). One row: one of three is basic.
     LinearProgram lp;
     const auto x = lp.add_column(0.0, 1.0), y = lp.add_column(0.0, 1.0);
-    lp.add_row(-infinity, {{{x, 1.0}, {y, 1.0}}}, 2.0);
+    lp.add_row(-no_bound, {{{x, 1.0}, {y, 1.0}}}, 2.0);
     lp.objectives = {{-1.0, -2.0}};
     const auto best = interior_optimum(lp, any_number);
     REQUIRE(best);
@@ -171,10 +171,10 @@ TEST_SUITE("interior_point") {
     std::vector<LinearProgram::Term> row;
     for (std::uint32_t j = 0; j < 60; ++j) row.push_back({lp.add_column(0.0, 1.0), 1.0});
     lp.objectives = {std::vector(60, -1.0)};
-    lp.add_row(-infinity, std::span(row).first(50), 1.0);
+    lp.add_row(-no_bound, std::span(row).first(50), 1.0);
     CHECK(interior_optimum(lp, any_number));
     CHECK_FALSE(interior_optimum(lp, 1000.0));  // of the 50 columns: 50^3 / 6
-    lp.add_row(-infinity, row, 1.0);            // 50^2 + 60^2 pairs: more than 50 for each term
+    lp.add_row(-no_bound, row, 1.0);            // 50^2 + 60^2 pairs: more than 50 for each term
     CHECK_FALSE(interior_optimum(lp, any_number));
   }
 }

@@ -374,6 +374,35 @@ TEST_SUITE("plan search") {
     for (const SimulatedPlan& row : some.fastest) CHECK(row.fullest().peak <= 20_MiB);
   }
 
+  TEST_CASE(
+      "plans that the model cannot be divided by are left out, and all of them are a mistake") {
+    // Two ranks of tensor parallelism divide the experts only if two ranks or more share them.
+    const auto text = [](const char* value) { return Options::Value{value, {}, {}}; };
+    const TrainingJob job{.generator = "moe",
+                          .options = Options("moe", {{"layers", text("2")},
+                                                     {"hidden", text("256")},
+                                                     {"length", text("64")},
+                                                     {"vocabulary", text("1024")}}),
+                          .batch = 8};
+    PlanSpace both{.tensor = {1, 2}, .pipeline = {1}, .micro_batch = {1}};
+    both.expert = {1, 2};
+    both.sequence = {true};
+    both.recompute = {Recomputing::off};
+    both.zero = {0};
+    std::atomic<std::size_t> done = 0;
+    const PlanAnswer found = fastest_plans(job, both, machines_of(4, 64_GiB), 9, done);
+    std::vector<std::pair<std::int64_t, std::int64_t>> divided;
+    for (const SimulatedPlan& plan : found.fastest)
+      divided.emplace_back(plan.plan.tensor, plan.plan.expert);
+    std::ranges::sort(divided);
+    CHECK(divided == std::vector<std::pair<std::int64_t, std::int64_t>>{{1, 1}, {1, 2}, {2, 2}});
+    CHECK(found.considered == 3);
+    both.tensor = {2};
+    both.expert = {1};
+    CHECK(message<InputError>([&] { fastest_plans(job, both, machines_of(4, 64_GiB), 9, done); }) ==
+          "moe.expert: 1 are not 2 ranks of tensor parallelism once or more");
+  }
+
   TEST_CASE("a model that ranks cannot share has no tensor parallelism, and none without a batch") {
     TrainingJob job{.generator = "resnet50", .options = Options("resnet50"), .batch = 8};
     CHECK(message<InputError>([&] {
