@@ -15,7 +15,7 @@ class PassOrder {
   PassOrder(Copies& copies, const Ordered& of) : c_(copies), o_(of), graph_(of.problem.graph) {}
 
   void keep() {
-    std::vector<OpId> users;   // of the device's gathers so far, the last one of each
+    Users users;
     std::vector<OpId> hosted;  // what the host's next ops of the device wait for
     for (std::size_t k = 0; k < c_.passes.size(); ++k) {
       const bool follows = k > 0 && c_.passes[k - 1].device == c_.passes[k].device;
@@ -95,8 +95,13 @@ class PassOrder {
   }
 
  private:
-  /// The first ops of a pass but for those that run ahead of it.
-  std::vector<OpId> gather_ahead(const DevicePass& pass, std::vector<OpId>& users) {
+  /// The last user of each of the device's gathers so far, by the number of ranks that share: the
+  /// weights of experts are gathered beside the others.
+  using Users = std::map<std::int64_t, std::vector<OpId>>;
+
+  /// The first ops of a pass but for those that run ahead of it. A gather waits for the last user
+  /// of the gather before the last, unless the user comes behind it in the pass.
+  std::vector<OpId> gather_ahead(const DevicePass& pass, Users& all) {
     std::vector<OpId> waiting;
     for (const OpId v : pass.all) {
       const Copy& c = c_.copies[v];
@@ -105,7 +110,12 @@ class PassOrder {
       const bool sums = copies_op && sums_gradients(graph_, c.origin);
       if (!c.reads_own && !gathers && !sums) waiting.push_back(v);
       if (!gathers) continue;
-      if (!c.reads_own && users.size() >= 2) c_.builder.add_control(users[users.size() - 2], v);
+      std::vector<OpId>& users = all[graph_.collectives()[graph_.collective_of(c.origin)].ranks];
+      if (!c.reads_own && users.size() >= 2) {
+        const OpId before = users[users.size() - 2];
+        if (before < v || !std::ranges::binary_search(pass.all, before))
+          c_.builder.add_control(before, v);
+      }
       users.push_back(c.last_user);
     }
     return waiting;

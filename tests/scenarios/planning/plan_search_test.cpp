@@ -376,7 +376,8 @@ TEST_SUITE("plan search") {
 
   TEST_CASE(
       "plans that the model cannot be divided by are left out, and all of them are a mistake") {
-    // Two ranks of tensor parallelism divide the experts only if two ranks or more share them.
+    // Two ranks of tensor parallelism divide the tokens, and the experts only if two ranks or more
+    // share them. ZeRO 3 gathers experts beside the other weights: each kind in its own order.
     const auto text = [](const char* value) { return Options::Value{value, {}, {}}; };
     const TrainingJob job{.generator = "moe",
                           .options = Options("moe", {{"layers", text("2")},
@@ -386,9 +387,9 @@ TEST_SUITE("plan search") {
                           .batch = 8};
     PlanSpace both{.tensor = {1, 2}, .pipeline = {1}, .micro_batch = {1}};
     both.expert = {1, 2};
-    both.sequence = {true};
+    both.sequence = {false, true};
     both.recompute = {Recomputing::off};
-    both.zero = {0};
+    both.zero = {3};
     std::atomic<std::size_t> done = 0;
     const PlanAnswer found = fastest_plans(job, both, machines_of(4, 64_GiB), 9, done);
     std::vector<std::pair<std::int64_t, std::int64_t>> divided;
