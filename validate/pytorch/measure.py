@@ -123,7 +123,10 @@ class Replicas:
         self.input = rebuilt(whole, iter([t[rank * size : (rank + 1) * size].to(device, copy=True) for t in tensors_of(whole)]))
         self.model, self.flat = Layers(models.layers_of(name)).to(device), case["way"] == "all_reduce"
         if not self.flat:
-            self.model = DistributedDataParallel(self.model)
+            loss_of(self.model(self.input)).backward()
+            unused = any(p.grad is None for p in self.model.parameters())
+            self.model.zero_grad(set_to_none=True)
+            self.model = DistributedDataParallel(self.model, find_unused_parameters=unused)
         if case["way"] == "zero1":
             from torch.distributed.optim import ZeroRedundancyOptimizer
 

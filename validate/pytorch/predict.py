@@ -200,10 +200,10 @@ class Predictor:
 
     def place(self, case):
         """The chunks that a placer makes, where a device has room for 0.55 of the step, or, if none fits, for more. m_topo counts
-        the outputs of all ops as if they stayed, so that it needs more than the whole step."""
+        the outputs of all ops as if they stayed, so that it needs several times the step."""
         path, trace = self.trace(case)
         peak = max(d["peak_bytes"] for d in self.simulate(dict(case, chunks=[[0, 0, 1 << 20]]))["devices"])
-        for share in (0.55, 0.7, 0.85, 1, 1.5, 2):
+        for share in (0.55, 0.7, 0.85, 1, 2, 4, 8, 16):
             answer = json.loads(self.run("place", path, "--placer", PLACERS[case["way"]], "--transform", "by_module:depth=2", "--devices", 2,
                                          "--memory", f"{int(share * peak)} B", "--bandwidth", f"{self.machine.bandwidth:.4f} GB/s",
                                          "--latency", f"{self.machine.latency:.1f} us", "--format", "json"))  # fmt: skip

@@ -400,6 +400,7 @@ TEST_SUITE("plan search") {
     CHECK(found.considered == 3);
     both.tensor = {2};
     both.expert = {1};
+    both.sequence = {true};
     CHECK(message<InputError>([&] { fastest_plans(job, both, machines_of(4, 64_GiB), 9, done); }) ==
           "moe.expert: 1 are not 2 ranks of tensor parallelism once or more");
   }
