@@ -1,6 +1,6 @@
 """Eleven models of other shapes than those of models.py: ./dev torch OUT validate/pytorch/varied_models.py
 
-Their peaks of memory were looked at while the importer's rule for workspaces was made; their times were not.
+Their peaks of memory were looked at while the importer's rule for workspaces was made. No rule was made by their times.
 """
 import torch
 from torch import nn
