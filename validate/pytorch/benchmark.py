@@ -1,7 +1,8 @@
-"""What the backend and the memory of this machine do, without any model: python3 benchmark.py RANK RANKS PORT OUT
+"""What the backend and the memory of this machine do, without running any model: python3 benchmark.py RANK RANKS PORT OUT [MODELS.py NAME]
 
-Rank 0 writes OUT: for sizes of tensors the microseconds of a send, an all_reduce and a broadcast, and how much of
-them keeps a core busy at either end; and what a process alone takes to copy gradients into a bucket and back, and to add them up.
+Rank 0 writes OUT: for sizes of tensors the microseconds of a send and an all_reduce, and how much of them keeps a core busy at
+either end; and what a process alone takes to copy gradients into a bucket and back, and to add them up. With NAME: only the
+microseconds in which an optimizer sends the new weights of that model.
 """
 import datetime
 import json
@@ -13,7 +14,7 @@ import time
 import torch
 import torch.distributed as dist
 
-from process import now, settle
+from process import Layers, models_of, now, settle
 
 SIZES = [64, 1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 20, 1 << 22, 1 << 24, 1 << 25]
 median = statistics.median
@@ -45,22 +46,17 @@ def exchanges(rank, size):
     both, busy = taken(there_and_back, count)
     there, sender = taken(lambda: dist.send(t, 1) if rank == 0 else dist.recv(t, 0), count)
     reduce, reduce_busy = taken(lambda: dist.all_reduce(t), count)
-    spread, spread_busy = taken(lambda: dist.broadcast(t, 0), count)
     return {"bytes": size, "send_us": both / 2, "both_busy_us": busy, "one_busy_us": sender,
-            "all_reduce_us": reduce, "all_reduce_busy_us": reduce_busy,
-            "broadcast_us": spread, "broadcast_busy_us": spread_busy}  # fmt: skip
+            "all_reduce_us": reduce, "all_reduce_busy_us": reduce_busy}  # fmt: skip
 
 
-def each_of_many(rank, count=32):
-    """Microseconds of a broadcast of a small tensor, of many that are sent at once from either rank in turn."""
-    tensors = [torch.zeros(1024) for _ in range(count)]
+def new_weights(models, name):
+    """Microseconds in which ZeroRedundancyOptimizer sends all weights of a model: its step without any gradient. No model runs."""
+    from torch.distributed.optim import ZeroRedundancyOptimizer
 
-    def all_at_once():
-        works = [dist.broadcast(t, i % 2, async_op=True) for i, t in enumerate(tensors)]
-        for work in works:
-            work.wait()
-
-    return taken(all_at_once, 15)[0] / count
+    weights = [torch.nn.Parameter(torch.zeros_like(p)) for p in Layers(models.layers_of(name)).parameters()]
+    optimizer = ZeroRedundancyOptimizer(weights, optimizer_class=torch.optim.SGD, lr=1e-3, foreach=False)
+    return taken(optimizer.step, 25)[0]
 
 
 def alone(size):
@@ -92,21 +88,25 @@ def alone(size):
     return dict({what + "_us": median(t) for what, t in times.items()}, bytes=size)
 
 
+def of_sizes(rank, ranks):
+    rows = [exchanges(rank, size) for size in SIZES] if ranks == 2 else []
+    of_all = [None] * ranks
+    dist.all_gather_object(of_all, rows)
+    dist.barrier()
+    return {"ranks": ranks, "rows": of_all, "copies": [alone(size) for size in SIZES[4:]] if rank == 0 else []}
+
+
 def main():
     rank, ranks, port, out = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4]
     settle(rank)
     dist.init_process_group("gloo", f"tcp://127.0.0.1:{port}", rank=rank, world_size=ranks,
                             timeout=datetime.timedelta(seconds=60))  # fmt: skip
     dist.barrier()
-    rows = [exchanges(rank, size) for size in SIZES] if ranks == 2 else []
-    each = each_of_many(rank)
-    of_all = [None] * ranks
-    dist.all_gather_object(of_all, rows)
+    found = {"weights_us": new_weights(models_of(sys.argv[5]), sys.argv[6])} if len(sys.argv) > 5 else of_sizes(rank, ranks)
     dist.barrier()
     if rank == 0:
-        copies = [alone(size) for size in SIZES[4:]]
         with open(out, "w") as file:
-            json.dump({"ranks": ranks, "rows": of_all, "each_of_many_us": each, "copies": copies}, file, indent=1)
+            json.dump(found, file, indent=1)
     dist.barrier()
 
 

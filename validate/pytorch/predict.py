@@ -53,22 +53,19 @@ class Machine:
             file.write("kind,ranks,bytes,us\n")
             for size, row in sorted(rows.items()):
                 file.write(f"all_reduce,2,{size},{row['all_reduce_us']:.1f}\n")
-        self.each_of_many = found["each_of_many_us"]
-        self.broadcast = {size: row["broadcast_us"] for size, row in rows.items()}
         self.free = f"{folder}/free.csv"
         with open(self.free, "w") as file:
             file.write("ranks,bytes,us\n2,1,0.001\n2,1000000000000,0.001\n")
 
-    def zero_table(self, path, parameters):
-        """ZeroRedundancyOptimizer of PyTorch sums all gradients, and then sends each new weight by itself."""
+    def zero_table(self, path, weights_us):
+        """ZeroRedundancyOptimizer of PyTorch sums all gradients, and then sends each new weight by itself, all in `weights_us`."""
         with open(self.table) as file:
             rows = [line.strip().split(",") for line in file][1:]
         with open(path, "w") as file:
             file.write("kind,ranks,bytes,us\n")
             for kind in ("all_reduce", "reduce_scatter"):
                 file.writelines(f"{kind},{ranks},{size},{us}\n" for _, ranks, size, us in rows)
-            for size, us in sorted(self.broadcast.items()):
-                file.write(f"all_gather,2,{size},{us + parameters * self.each_of_many:.1f}\n")
+            file.writelines(f"all_gather,2,{size},{weights_us:.1f}\n" for size in (1, 10**12))
         return path
 
     def copy_us(self, what, size):
@@ -127,8 +124,7 @@ class Predictor:
             if free:
                 said["cluster"]["collectives"]["file"] = m.free
             elif case["way"] == "zero1":
-                updates = sum(op["phase"] == "update" for op in self.trace(case)[1]["ops"])
-                said["cluster"]["collectives"]["file"] = m.zero_table(f"{self.folder}/predicted/zero.csv", updates)
+                said["cluster"]["collectives"]["file"] = m.zero_table(f"{self.folder}/predicted/zero.csv", self.weights_us(case))
             mode["stateless"] = True
             said["transforms"] = [{"data_parallel": mode}]
         elif rules:
@@ -154,6 +150,10 @@ class Predictor:
             return 0.0
         here, there = self.steps(case, "beside0"), self.steps(case, "beside1")
         return 1e6 * (statistics.median(max(a, b) for a in here for b in there) - statistics.median(here))
+
+    def weights_us(self, case):
+        with open(f"{self.folder}/recorded/{case['model']}.weights.json") as file:
+            return json.load(file)["weights_us"]
 
     def gradient_bytes(self, case):
         _, trace = self.trace(case)
