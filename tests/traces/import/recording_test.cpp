@@ -11,6 +11,7 @@
 #include "tests/traces/import/recordings.h"
 #include "traces/format/trace_file.h"
 #include "traces/import/pytorch/join.h"
+#include "traces/import/pytorch/workspaces.h"
 
 using namespace baechi;
 using namespace baechi::testing;
@@ -181,8 +182,32 @@ TEST_SUITE("recordings") {
     CHECK_FALSE(reads_y(32, pytorch::Workspace::call));
   }
 
-  // As above, with the barrier that linear_1_grad_2 ends: what linear_1_grad waits for, it waits
-  // for, too. Gradients stay until the ops that follow all updates.
+  // A storage of two gates: ops 0 and 1 write one each, ops 2 and 3 read one each. Op 3 is the
+  // last.
+  TEST_CASE("parts of a storage stay until nobody reads any of them") {
+    for (const bool external : {false, true}) {
+      CAPTURE(external);
+      pytorch::Dataflow flow;
+      for (std::size_t i = 0; i < 4; ++i) flow.arena.emplace_back().position = i;
+      pytorch::Storage& storage = flow.storages.emplace_back();
+      storage.external = external;
+      for (std::size_t i = 0; i < 2; ++i) {
+        pytorch::Contents& gate = flow.contents.emplace_back();
+        gate.producer = &flow.arena[i];
+        gate.storage = &storage;
+        gate.readers = {&flow.arena[i + 2]};
+        storage.parts.emplace_back(pytorch::Elements{}, &gate);
+      }
+      pytorch::hold_parts(flow);
+      using Readers = std::vector<pytorch::RecordedOp*>;
+      CHECK(flow.contents[0].readers ==
+            (external ? Readers{&flow.arena[2]} : Readers{&flow.arena[2], &flow.arena[3]}));
+      CHECK(flow.contents[1].readers == Readers{&flow.arena[3]});
+    }
+  }
+
+  // The layer again, with the barrier that linear_1_grad_2 ends: what linear_1_grad waits for, it
+  // waits for, too. Gradients stay until the ops that follow all updates.
   TEST_CASE("updates wait for the backward pass, and gradients stay until all are done") {
     const Trace trace = layer(read_file((recordings() / "layer.kineto.json").string()), {});
     const OpGraph& g = trace.graph;

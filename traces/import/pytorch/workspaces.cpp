@@ -81,7 +81,28 @@ std::vector<Contents*> gone_before(const RecordedOp& first, const CallOps& outer
   return found;
 }
 
+/// Null if nobody reads it.
+RecordedOp* last_reader(const Contents& c) {
+  const auto last = std::ranges::max_element(c.readers, {}, &RecordedOp::position);
+  return last == c.readers.end() ? nullptr : *last;
+}
+
 }  // namespace
+
+void hold_parts(Dataflow& flow) {
+  for (const Storage& storage : flow.storages) {
+    if (storage.external) continue;
+    RecordedOp* last = nullptr;
+    for (const auto& [where, part] : storage.parts)
+      if (RecordedOp* reader = last_reader(*part);
+          reader != nullptr && (last == nullptr || reader->position > last->position))
+        last = reader;
+    if (last == nullptr) continue;
+    for (const auto& [where, part] : storage.parts)
+      if (last->position > part->producer->position && last_reader(*part) != last)
+        part->readers.push_back(last);
+  }
+}
 
 void read_saved_tensors(const Dataflow& flow, const Times& times) {
   std::vector<CallOps> calls = calls_of(flow);

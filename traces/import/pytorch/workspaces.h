@@ -19,6 +19,10 @@ constexpr auto names_of(Workspace) {
   return std::to_array<Named<Workspace>>({{Workspace::call, "call"}, {Workspace::op, "op"}});
 }
 
+/// PyTorch frees a storage as a whole. Where ops wrote parts of a storage, such as the gates of a
+/// recurrent cell, the last reader of any part becomes a reader of each part.
+void hold_parts(Dataflow& flow);
+
 /// A function of autograd may hold tensors that its calls do not read, as the mean of PyTorch 1.13
 /// holds what it is the mean of. Where memory gives back more behind a function than the graph
 /// does, the function's last op reads what its forward call read or wrote, and nobody reads any
