@@ -2,22 +2,19 @@
 """A list scheduler whose decisions are formulas; evolve.py looks for good ones. As a placer:
 
     baechi place TRACE --placer exec:./formula_placer.py ...
+    baechi place TRACE --placer 'exec:./formula_placer.py,args=start' ...    what evolution began with
 
 Two formulas decide: which ready op is next (the largest ORDER), and which device takes it (the least WHERE). A formula is
-a sum of terms, weight x feature or weight x feature x feature."""
+a sum of terms, weight x feature or weight x feature x feature. Two more take over where the plan by the first two needs too
+much memory."""
 import heapq
 import json
-import os
-import subprocess
 import sys
-import tempfile
 
-ORDER = ["bottom", "top", "time", "out", "readers", "weights", "frees"]
-WHERE = ["end", "start", "moved", "load", "weights", "fill", "away"]
-# Found by evolve.py: seed 1, 8 generations of 4, 8 instances of `baechi arena --hidden 11` (0.6 of the memory, 4 GB/s).
-EVOLVED = {"order": [[1.0, ["bottom"]], [1.154, ["time"]]],
-           "where": [[1.0, ["end"]], [1.435, ["load"]], [0.1138, ["fill"]]]}
-BASE = {"order": [[1.0, ["bottom"]]], "where": [[1.0, ["end"]]]}
+ORDER = ["bottom", "top", "time", "out", "readers", "weights", "frees", "makes"]
+WHERE = ["end", "start", "moved", "load", "weights", "fill", "away", "after"]
+START = {"order": [[1.0, ["bottom"]]], "where": [[1.0, ["end"]]], "tight_order": [[1.0, ["bottom"]]], "tight_where": [[1.0, ["end"]]]}
+EVOLVED = START
 
 
 class Problem:
@@ -72,20 +69,17 @@ class Problem:
         self.scale = max(self.bottom, default=1.0) or 1.0
 
 
-def value(formula, features):
-    total = 0.0
-    for weight, names in formula:
-        for name in names:
-            weight *= features[name]
-        total += weight
-    return total
+def compiled(formula, features):
+    """The formula as a function of its features by name."""
+    terms = " + ".join("*".join([repr(weight)] + names) for weight, names in formula)
+    return eval("lambda %s: %s" % (", ".join(features), terms or "0.0"))  # numbers and names of features alone
 
 
 class Schedule:
     """One plan: memory over time as ops start and end, a transfer at a time per device."""
 
-    def __init__(self, p, formulas, share, spare):
-        self.p, self.formulas, self.spare = p, formulas, spare
+    def __init__(self, p, order, where, share, spare):
+        self.p, self.order, self.where, self.spare = p, order, where, spare
         self.limit = [share * d["memory_bytes"] for d in p.devices]
         self.total = sum(self.limit)
         devices = range(len(p.devices))
@@ -137,21 +131,21 @@ class Schedule:
                 continue
             ready, moved, away = self.arrival(v, d, False)
             start = max(ready, self.free[d])
-            score = value(self.formulas["where"], {
-                "end": (start + p.time[v][d]) / p.scale, "start": start / p.scale, "moved": moved / p.scale,
-                "load": self.load[d] / p.scale, "weights": self.weights[d] / self.limit[d],
-                "fill": (self.weights[d] + self.used[d]) / self.limit[d], "away": away / self.total})
+            used = self.weights[d] + self.used[d]
+            score = self.where(
+                end=(start + p.time[v][d]) / p.scale, start=start / p.scale, moved=moved / p.scale,
+                load=self.load[d] / p.scale, weights=self.weights[d] / self.limit[d],
+                fill=used / self.limit[d], away=away / self.total, after=(used + p.need[unit][0] + away) / self.limit[d])
             if best is None or score < best[0]:
                 best = (score, d)
         return None if best is None else best[1]
 
     def rank(self, v):
         p = self.p
-        return value(self.formulas["order"], {
-            "bottom": p.bottom[v] / p.scale, "top": p.top[v] / p.scale, "time": p.mean[v] / p.scale,
-            "out": sum(p.send[v]) / p.scale, "readers": len(p.readers[v]) / 8.0,
-            "weights": p.persistent[v] / self.total,
-            "frees": sum(b for u, _, b in p.inputs[v] if self.left[u] == 1) / self.total})
+        return self.order(
+            bottom=p.bottom[v] / p.scale, top=p.top[v] / p.scale, time=p.mean[v] / p.scale,
+            out=sum(p.send[v]) / p.scale, readers=len(p.readers[v]) / 8.0, weights=p.persistent[v] / self.total,
+            frees=sum(b for u, _, b in p.inputs[v] if self.left[u] == 1) / self.total, makes=p.held[v] / self.total)
 
     def run(self):
         p = self.p
@@ -185,62 +179,22 @@ class Schedule:
         return max(self.end, default=0.0)
 
 
-def scenario(data):
-    """The cluster as YAML, for baechi itself."""
-    devices, links = data["cluster"]["devices"], data["cluster"]["links"]
-    lines = ["name: problem", "graph: {import: trace.json}", "cluster:", "  devices:"]
-    for d, device in enumerate(devices):
-        kind = ", kind: %s" % device["kind"] if device["kind"] else ""
-        lines.append("    - {name: d%d_, memory: %d B, speed: %r%s}" % (d, device["memory_bytes"], device["speed"], kind))
-    lines += ["  link: {bandwidth: 1 GB/s, latency: 0 us}", "  links:"]
-    for i in range(len(devices)):
-        for j in range(i + 1, len(devices)):
-            lines.append("    - {from: d%d_, to: d%d_, bandwidth: %d B/s, latency: %d ns}" % (
-                i, j, links[i][j]["bandwidth_bytes_per_s"], round(1000 * links[i][j]["latency_us"])))
-    return "\n".join(lines + ["engine: {transfers: %s}" % data["engine"]["transfers"], "placers: [m_etf]", ""])
+# Which formulas, the share of the memory that is planned with, and how often the largest op's needs are kept free.
+TRIES = [("", 1.0, 1), ("", 1.0, 2), ("tight_", 1.0, 1), ("tight_", 1.0, 2), ("tight_", 0.9, 2), ("tight_", 0.8, 2)]
 
 
-def better_of_both(data, found, baechi):
-    """The better of a placement and m_etf's, as baechi simulates them; prints it."""
-    with tempfile.TemporaryDirectory() as folder:
-        def write(name, text):
-            with open(os.path.join(folder, name), "w") as file:
-                file.write(text)
-
-        write("trace.json", json.dumps(data["trace"]))
-        write("problem.yaml", scenario(data))
-        placer = "search:portfolio=m_etf,evaluations=0"
-        if found is not None:
-            write("mine.json", json.dumps({"format": "baechi-placement", "version": 1, "placement": found}))
-            placer += ",start=" + os.path.join(folder, "mine.json")
-        done = subprocess.run([baechi, "place", "trace.json", "--scenario", "problem.yaml", "--placer", placer, "--format",
-                               "json"], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        sys.stderr.buffer.write(done.stderr)
-        sys.stdout.buffer.write(done.stdout)
-        sys.exit(0 if done.returncode == 0 else 1)
-
-
-def place(formulas, baechi=""):
-    """Reads a problem and prints a placement: the shorter of the first plans that fit by `formulas` and by BASE. With
-    `baechi`, a path: or m_etf's, if that is better; plans count memory roughly, and where none fits, m_etf's does."""
-    data = json.load(sys.stdin)
-    p, found, shortest = Problem(data), None, None
-    for formula in [formulas, BASE]:
-        for share, spare in [(1.0, 1), (1.0, 2), (0.9, 2), (0.8, 2), (0.7, 2)]:
-            schedule = Schedule(p, formula, share, spare)
-            planned = schedule.run()
-            if planned is None:
-                continue
-            if shortest is None or planned < shortest:
-                shortest, found = planned, {name: schedule.at[v] for v, name in enumerate(p.names)}
-            break
-    if baechi:
-        better_of_both(data, found, baechi)
-    if found is None:
-        print("no plan fits", file=sys.stderr)
-        sys.exit(3)
-    json.dump({"format": "baechi-placement", "version": 1, "placement": found}, sys.stdout)
+def place(formulas):
+    """Reads a problem and prints the placement of the first try whose plan fits. Plans count memory roughly."""
+    p = Problem(json.load(sys.stdin))
+    for prefix, share, spare in TRIES:
+        schedule = Schedule(p, compiled(formulas[prefix + "order"], ORDER), compiled(formulas[prefix + "where"], WHERE), share, spare)
+        if schedule.run() is not None:
+            found = {name: schedule.at[v] for v, name in enumerate(p.names)}
+            json.dump({"format": "baechi-placement", "version": 1, "placement": found}, sys.stdout)
+            return
+    print("no plan fits", file=sys.stderr)
+    sys.exit(3)
 
 
 if __name__ == "__main__":
-    place(EVOLVED)
+    place(START if sys.argv[1:] == ["start"] else EVOLVED)

@@ -203,6 +203,7 @@ TEST_SUITE("recordings") {
       CHECK(flow.contents[0].readers ==
             (external ? Readers{&flow.arena[2]} : Readers{&flow.arena[2], &flow.arena[3]}));
       CHECK(flow.contents[1].readers == Readers{&flow.arena[3]});
+      CHECK(flow.arena[3].reads.size() == (external ? 0 : 1));  // what the last op gives back
     }
   }
 

@@ -99,8 +99,10 @@ void hold_parts(Dataflow& flow) {
         last = reader;
     if (last == nullptr) continue;
     for (const auto& [where, part] : storage.parts)
-      if (last->position > part->producer->position && last_reader(*part) != last)
+      if (last->position > part->producer->position && last_reader(*part) != last) {
         part->readers.push_back(last);
+        last->reads.push_back(part);
+      }
   }
 }
 
