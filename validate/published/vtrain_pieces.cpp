@@ -17,11 +17,11 @@ namespace baechi::validate {
 namespace {
 
 using Steps = std::vector<const GptStep*>;
-using Numbers = std::set<std::int64_t>;
+using WholeNumbers = std::set<std::int64_t>;
 
 /// Whether the rows determine four numbers: two numbers of micro-batches with two of layers each.
 bool apart(const Steps& rows) {
-  std::map<std::int64_t, Numbers> layers;
+  std::map<std::int64_t, WholeNumbers> layers;
   for (const GptStep* s : rows) layers[s->micro_batches()].insert(s->layers);
   return std::ranges::count_if(layers, [](const auto& l) { return l.second.size() > 1; }) > 1;
 }
@@ -31,7 +31,7 @@ bool apart(const Steps& rows) {
 /// micro-batches with two numbers of layers among these.
 struct Together {
   Steps rows{};
-  Numbers replicas{}, micro_batches{};
+  WholeNumbers replicas{}, micro_batches{};
 
   explicit Together(const Steps& all) {
     std::map<std::pair<std::int64_t, std::int64_t>, Steps> by_both;
@@ -39,7 +39,7 @@ struct Together {
       if (s->pipeline == 1) by_both[{s->data, s->micro_batch}].push_back(s);
     for (const auto& [both, of_both] : by_both)
       if (apart(of_both)) replicas.insert(both.first);
-    std::map<std::int64_t, Numbers> layers;
+    std::map<std::int64_t, WholeNumbers> layers;
     for (const auto& [both, of_both] : by_both)
       if (replicas.contains(both.first))
         for (const GptStep* s : of_both) layers[both.second].insert(s->layers);
@@ -53,7 +53,7 @@ struct Together {
 
 /// a and b of each micro-batch in turn, then c and e of each number of replicas.
 std::vector<double> solved(const Together& all) {
-  const auto place = [](const Numbers& of, std::int64_t n) {
+  const auto place = [](const WholeNumbers& of, std::int64_t n) {
     return static_cast<std::size_t>(std::distance(of.begin(), of.find(n)));
   };
   const std::size_t pieces = 2 * all.micro_batches.size();

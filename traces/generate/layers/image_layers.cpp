@@ -261,7 +261,7 @@ void loss(Model& model, std::string_view name, ValueId logits, ValueId labels, L
     // times the logits' bytes in 32 bits. Forward: cast from 16 bits 1.5, largest 1, subtracted 2,
     // exponential 2, sum 1, divided 2. Backward: times the gradient 2, cast 1.5.
     l.forward.traffic = 1.5 * in.size();
-    for (const std::int64_t times : {1, 2, 2, 1, 2})
+    for (const int times : {1, 2, 2, 1, 2})
       l.forward_besides.push_back({.traffic = times * in.size()});
     l.input_gradient.traffic = 2 * in.size();
     l.backward_besides.push_back({.traffic = 1.5 * in.size()});
