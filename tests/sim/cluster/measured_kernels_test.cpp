@@ -192,8 +192,10 @@ TEST_SUITE("measured_kernels") {
       }
       for (const auto& [head, x] : model->attention) CHECK(x.efficiency <= 1.0);
       CHECK(model->bandwidth_efficiency <= 1.0);
+      // GeForce's tensor cores add up in 32 bits at half of their rate.
+      const double least = name == "rtx_3090" || name == "rtx_4090" ? 1.9 : 3.9;
       CHECK(model->at(Precision::fp32).peak.flop_per_second <
-            model->at(Precision::fp16).peak.flop_per_second / 3.9);
+            model->at(Precision::fp16).peak.flop_per_second / least);
       CHECK_FALSE(model->fitted.empty());
     }
   }
