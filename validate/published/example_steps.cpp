@@ -1,4 +1,3 @@
-#include <functional>
 #include <map>
 
 #include "sim/engine/simulation.h"
@@ -66,56 +65,24 @@ Generated generated(const ExampleRow& row) {
   return {"bert", std::move(bert)};
 }
 
-/// The graph with what `change` makes of each kernel; nothing: the kernel as it is. Of what it
-/// returns the first takes the kernel's place, and the others follow.
-OpGraph with_kernels(
-    const OpGraph& graph,
-    const std::function<std::vector<OpWork>(std::string_view kind, const OpWork&)>& change) {
+/// Tensor cores read images channels last. A convolution of images in another order copies its
+/// inputs and outputs: each is read and written once more.
+OpGraph with_copies(const OpGraph& graph) {
   GraphCopy copy(graph);
   IdVector<TensorId, TensorId> tensors(graph.num_tensors());
   for (const OpId v : graph.ops()) {
     const OpId made = copy.add(v, copy.spec(v));
-    for (const OpWork& work : graph.kernels(v)) {
-      const std::vector<OpWork> changed = change(graph.kind(v), work);
-      for (const OpWork& kernel : changed.empty() ? std::vector{work} : changed)
-        copy.builder().add_kernel(made, kernel);
-    }
+    copy.add_kernels(v, made);
+    const std::string_view kind = graph.kind(v);
+    const bool convolves = kind.starts_with("Conv2d") || kind.starts_with("GroupedConv2d");
+    for (const OpWork& work : graph.kernels(v))
+      if (convolves && work.matrix.kind != MatrixKind::none && work.precision == Precision::fp16)
+        copy.builder().add_kernel(made, {.traffic = 2 * work.traffic, .precision = work.precision});
     for (const TensorId t : graph.outputs(v))
       if (!graph.tensor(t).control) tensors[t] = copy.add_tensor(t, made, graph.tensor(t).size);
   }
   copy.add_edges(tensors);
   return std::move(copy).built().graph;
-}
-
-/// Whether the product is a convolution by 3 x 3 filters that move by one pixel: it reads each of
-/// its inputs nine times.
-bool is_three_by_three(const OpWork& work) {
-  constexpr std::int64_t times = 9, bytes = 4;
-  const MatrixShape m = work.matrix.filled(work.flops);
-  if (work.matrix.kind != MatrixKind::product || m.count != 1) return false;
-  const std::int64_t numbers = work.traffic.count / bytes;
-  const std::int64_t left = m.rows * m.inner, right = m.inner * m.columns,
-                     product = m.rows * m.columns;
-  // Forward and of the gradient of the weights; of the gradient of the inputs.
-  return left == times * (numbers - right - product) || product == times * (numbers - right - left);
-}
-
-/// In 32 bits cuDNN multiplies 3 x 3 filters with 16 products for each 4 x 9. Source: Lavin and
-/// Gray, "Fast algorithms for convolutional neural networks", 2016: F(2 x 2, 3 x 3).
-std::vector<OpWork> by_winograd(std::string_view kind, const OpWork& work) {
-  if (!kind.starts_with("Conv2d") || !is_three_by_three(work)) return {};
-  OpWork fewer = work;
-  fewer.flops = work.flops * 16 / 36;
-  return {fewer};
-}
-
-/// Tensor cores read images channels last. A convolution of images in another order copies its
-/// inputs and outputs: each is read and written once more.
-std::vector<OpWork> with_copies(std::string_view kind, const OpWork& work) {
-  const bool convolves = kind.starts_with("Conv2d") || kind.starts_with("GroupedConv2d");
-  if (!convolves || work.matrix.kind == MatrixKind::none || work.precision != Precision::fp16)
-    return {};
-  return {work, {.traffic = 2 * work.traffic, .precision = work.precision}};
 }
 
 OpGraph graph_of(const ExampleRow& row, Settings extra) {
@@ -126,11 +93,11 @@ OpGraph graph_of(const ExampleRow& row, Settings extra) {
   if (fuses && !made.settings.contains("level")) made.settings["fuse_relu"] = "true";
   made.settings["training"] = row.training ? "true" : "false";
   OpGraph graph = generate_trace(made.generator, options_of(made.generator, made.settings)).graph;
-  if (row.precision == "fp32") return with_kernels(graph, by_winograd);
+  if (row.precision == "fp32") return graph;
   Options precision = options_of("precision", {{"to", row.mixed() ? "amp" : row.precision}});
   precision.set("except", {.text = "loss", .where = "", .children = {}});
   graph = make_transform("precision", std::move(precision))->apply(graph).graph;
-  return row.mixed() && !row.channels_last ? with_kernels(graph, with_copies) : graph;
+  return row.mixed() && !row.channels_last ? with_copies(graph) : graph;
 }
 
 }  // namespace

@@ -109,7 +109,7 @@ std::optional<std::string> kind_of(const ExampleRow& row) {
 
 std::string nodes_of(const ExampleRow& row) {
   // Of GPUs on PCIe the collectives are those measured on others with the same links.
-  static constexpr std::array<ModelWords, 10> machines{
+  static constexpr std::array<ModelWords, 12> machines{
       {{"a100-pcie",
         "{devices: {count: 8, kind: a100_pcie}, link: {kind: pcie4}, collectives: "
         "{kind: l40s_nccl}, "},
@@ -131,7 +131,9 @@ std::string nodes_of(const ExampleRow& row) {
        {"dgx-a100", "{kind: dgx_a100, "},
        {"dgx1-v100", "{kind: dgx1_v100, "},
        {"dgx2-v100", "{devices: {count: 16, kind: v100}, link: {kind: nvlink2}, "},
-       {"h100", "{kind: dgx_h100, "}}};
+       {"h100", "{kind: dgx_h100, "},
+       {"h200", "{kind: dgx_h200, "},
+       {"b200", "{kind: dgx_b200, "}}};
   const auto machine = ours(row.machine, machines);
   return machine ? fmt::format("{}count: {}}}", *machine, row.nodes) : "";
 }

@@ -64,7 +64,6 @@ struct ExampleStep {
 /// In the row's number format. The models are the published ones; what their READMEs do not say:
 ///   BERT: pretraining predicts 20 words of 128 or 80 of 512 (the authors' limits); nothing is
 ///     padding. Fine-tuning without a fused optimizer has one of ten kernels.
-///   Convolutions in 32 bits by 3 x 3 filters take 16 of 36 products (Winograd).
 ///   GNMT: sentences of 27 words on both sides, all of them counted; TensorFlow has the ops of
 ///     TensorFlow 1.
 ///   Transformer: sentences of 32 words, none of them padding.

@@ -16,13 +16,15 @@ struct LambdaName {
   std::string_view theirs, ours;
 };
 /// Machines with a kind of device and of node.
-constexpr std::array<LambdaName, 11> lambda_machines{{{"V100 16GB", "dgx1-v100-16g"},
+constexpr std::array<LambdaName, 13> lambda_machines{{{"V100 16GB", "dgx1-v100-16g"},
                                                       {"A100 80GB SXM4", "dgx-a100-80g"},
                                                       {"A100 40GB SXM4", "dgx-a100-40g"},
                                                       {"A100 80GB PCIe", "a100-pcie"},
                                                       {"H100 80GB SXM5", "h100"},
                                                       {"H100_80GB_SXM5", "h100"},
                                                       {"H100 80GB PCIe", "h100-pcie"},
+                                                      {"H200_140GB_SXM", "h200"},
+                                                      {"B200_192GB", "b200"},
                                                       {"RTX 3090", "rtx-3090"},
                                                       {"RTX 4090", "rtx-4090"},
                                                       {"RTX 6000 Ada", "rtx-6000-ada"},
