@@ -44,8 +44,8 @@ struct DeviceModel {
   Duration launch{};                  ///< time added to each kernel
   Duration no_kernel{};               ///< time of an op without kernels
   double bandwidth_efficiency = 1.0;  ///< share of the bandwidth
-  /// Of its efficiency: what a product in 16 bits reaches if it has rows of a number of bytes that
-  /// 16 does not divide.
+  /// The share of its efficiency that a product in 16 bits reaches if its rows are of a number of
+  /// bytes that 16 does not divide.
   double unaligned = 1.0;
   Bytes half_traffic{};         ///< of a kernel that reaches half of that share
   std::int64_t processors = 0;  ///< SMs or CUs, where kernels were measured

@@ -171,7 +171,7 @@ CrossValidated of_framework(std::span<const FittedRow> rows, std::span<const Fit
   });
 }
 
-/// Of each framework, as `frameworks` has them.
+/// The errors of each of `frameworks`.
 using ByFramework = std::map<std::string_view, CrossValidated>;
 
 std::string comment(std::span<const FittedRow> rows, std::span<const FitCase> cases,

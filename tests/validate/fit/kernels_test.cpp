@@ -53,7 +53,7 @@ TEST_SUITE("kernels") {
   TEST_CASE("a collective between fewer and more ranks takes a time between theirs") {
     const TemporaryFolder folder;
     std::filesystem::create_directories(folder.file("measured/aiconfigurator"));
-    // 10 and 25 us on 2 and 8 ranks: on 4 ranks 10 + 15 / 3. Of twice the bytes there is no row:
+    // 10 and 25 us on 2 and 8 ranks: on 4 ranks 10 + 15 / 3. No row has twice the bytes:
     // they take twice as long. What they take more is that of 3/4 of the bytes between those of
     // 1/2 and 7/8: 10 + 15 x 2 / 3.
     folder.write("measured/aiconfigurator/nccl.csv",
