@@ -103,7 +103,7 @@ TEST_SUITE("examples") {
     CHECK(score.rows[1].what == "pytorch resnet50 h100 amp, batch 4, 1 GPU");
     CHECK(score.rows[1].measured == doctest::Approx(500.0));
     CHECK(score.rows[2].what == "pytorch resnet50 rtx-3090 tf32, batch 4, 2 GPUs");
-    CHECK(score.left.skipped.size() == 3);  // no such node; no batch; no such network
+    CHECK(score.left.skipped.size() == 3);  // no batch, twice; no such network
   }
 
   TEST_CASE("rows whose speed is not what it seems do not count") {
