@@ -161,6 +161,10 @@ DeviceModel read_device_kind(Options& o) {
   model.no_kernel = o.get("no_kernel", Duration{1us}, "time of an op without a kernel");
   model.bandwidth_efficiency =
       o.get("bandwidth_efficiency", 0.75, "share of the bandwidth reached");
+  model.unaligned = o.get("unaligned", 1.0,
+                          "of its efficiency, what a product in 16 bits reaches whose rows are no "
+                          "multiple of 16 bytes",
+                          0.01, 1.0);
   if (const Value* efficiency = o.raw("efficiency",
                                       "efficiency (achieved / peak rate) by kind of op; or a "
                                       "section of these by number format"))

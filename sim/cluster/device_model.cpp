@@ -12,6 +12,17 @@
 namespace baechi {
 namespace {
 
+/// The share of its efficiency that a kernel reaches because of the length of its rows.
+double share_of_rows(const OpWork& kernel, const DeviceModel& model) {
+  constexpr std::int64_t aligned = 16 / 2;  // numbers
+  const MatrixShape& m = kernel.matrix;
+  const bool product = m.kind == MatrixKind::product || m.kind == MatrixKind::prepared_product;
+  const bool in_16_bits =
+      kernel.precision == Precision::fp16 || kernel.precision == Precision::bf16;
+  if (!product || !in_16_bits || (m.columns % aligned == 0 && m.inner % aligned == 0)) return 1.0;
+  return model.unaligned;
+}
+
 /// The time of a kernel that reaches `efficiency` of its format's peak.
 Duration roofline_time(const OpWork& kernel, const DeviceModel& model, double efficiency) {
   double seconds = 0.0;
@@ -39,6 +50,7 @@ std::optional<double> measured_us(const OpWork& kernel, const DeviceModel& model
     case MatrixKind::prepared_product:
       if (ProductNumbers numbers = model.at(kernel.precision).products; numbers.efficiency > 0.0) {
         if (shape.kind == MatrixKind::prepared_product) numbers.quantise = 0.0;
+        numbers.efficiency *= share_of_rows(kernel, model);
         return product_us(numbers, rates, shape, traffic);
       }
       break;
@@ -76,7 +88,7 @@ class KernelTimes {
     }
     auto& known = efficiency_[graph_.op(v).kind][static_cast<std::size_t>(kernel.precision)];
     if (!known) known = model_.at(kernel.precision).efficiency.of(graph_.kind(v));
-    return roofline_time(kernel, model_, *known);
+    return roofline_time(kernel, model_, *known * share_of_rows(kernel, model_));
   }
 
  private:
@@ -129,7 +141,8 @@ DeviceRates rates_of(const DeviceModel& model, Precision p) {
 
 Duration kernel_time(const OpWork& kernel, const DeviceModel& model, std::string_view kind) {
   if (const auto measured = measured_time(kernel, model)) return *measured;
-  return roofline_time(kernel, model, model.at(kernel.precision).efficiency.of(kind));
+  const double efficiency = model.at(kernel.precision).efficiency.of(kind);
+  return roofline_time(kernel, model, efficiency * share_of_rows(kernel, model));
 }
 
 IdVector<OpId, Duration> roofline_times(const OpGraph& graph, const DeviceModel& model) {

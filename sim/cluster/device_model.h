@@ -44,8 +44,11 @@ struct DeviceModel {
   Duration launch{};                  ///< time added to each kernel
   Duration no_kernel{};               ///< time of an op without kernels
   double bandwidth_efficiency = 1.0;  ///< share of the bandwidth
-  Bytes half_traffic{};               ///< of a kernel that reaches half of that share
-  std::int64_t processors = 0;        ///< SMs or CUs, where kernels were measured
+  /// The share of its efficiency that a product in 16 bits reaches if its rows are of a number of
+  /// bytes that 16 does not divide.
+  double unaligned = 1.0;
+  Bytes half_traffic{};         ///< of a kernel that reaches half of that share
+  std::int64_t processors = 0;  ///< SMs or CUs, where kernels were measured
   /// Fused attention in 16 bits by size of head: the numbers of the least size that is as large,
   /// else of the largest.
   std::map<std::int64_t, AttentionNumbers> attention{};

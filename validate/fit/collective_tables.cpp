@@ -63,11 +63,13 @@ class LinkTables {
   }
   bool empty() const { return measured_.empty(); }
 
-  /// What was measured; else the time of another op with as many ranks, times the ratio of the two
-  /// ops with other numbers of ranks: on a straight line over log(ranks) between two of these, that
-  /// of the nearest beyond. Without any all_reduce: a reduce_scatter and an all_gather.
+  /// What was measured; else between fewer and more ranks of the same op, as between(); else the
+  /// time of another op with as many ranks, times the ratio of the two ops with other numbers of
+  /// ranks: on a straight line over log(ranks) between two of these, that of the nearest beyond.
+  /// Without any all_reduce: a reduce_scatter and an all_gather.
   std::optional<Times> of(CollectiveKind op, std::int64_t ranks) const {
     if (const auto it = measured_.find({op, ranks}); it != measured_.end()) return it->second;
+    if (auto times = between(op, ranks)) return times;
     for (const CollectiveKind other : ops) {
       const auto there = measured_.find({other, ranks});
       if (other == op || there == measured_.end()) continue;
@@ -83,6 +85,24 @@ class LinkTables {
   std::map<std::pair<CollectiveKind, std::int64_t>, Times> measured_{};
 
  private:
+  /// The time of the least size is on a straight line over the ranks n, what larger ones take more
+  /// on one over the share (n - 1) / n that a rank sends.
+  std::optional<Times> between(CollectiveKind op, std::int64_t ranks) const {
+    const auto more = measured_.upper_bound({op, ranks});
+    if (more == measured_.end() || more == measured_.begin()) return std::nullopt;
+    const auto fewer = std::prev(more);
+    if (more->first.first != op || fewer->first.first != op) return std::nullopt;
+    const auto n = static_cast<double>(ranks), least = static_cast<double>(fewer->first.second),
+               most = static_cast<double>(more->first.second);
+    const double of_ranks = (n - least) / (most - least),
+                 of_shares = (1.0 / least - 1.0 / n) / (1.0 / least - 1.0 / most);
+    Times times{};
+    for (std::size_t i = 0; i < num_sizes; ++i)
+      times[i] = std::lerp(fewer->second[0], more->second[0], of_ranks) +
+                 std::lerp(fewer->second[i] - fewer->second[0], more->second[i] - more->second[0],
+                           of_shares);
+    return times;
+  }
   std::optional<Times> ratio_of(CollectiveKind op, CollectiveKind other, std::int64_t ranks) const {
     std::vector<std::pair<double, Times>> ratios;  // by log(ranks)
     for (const std::int64_t n : rank_counts) {

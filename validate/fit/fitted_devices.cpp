@@ -171,19 +171,18 @@ CrossValidated of_framework(std::span<const FittedRow> rows, std::span<const Fit
   });
 }
 
+/// The errors of each of `frameworks`.
+using ByFramework = std::map<std::string_view, CrossValidated>;
+
 std::string comment(std::span<const FittedRow> rows, std::span<const FitCase> cases,
-                    const DeviceNumbers& numbers) {
+                    const DeviceNumbers& numbers, const ByFramework& inferences) {
   double training = 0.0, inference = 0.0;
   std::size_t trainings = 0;
   for (std::size_t r = 0; r < rows.size(); ++r) {
     (rows[r].row.training ? training : inference) += engine_error(rows[r], numbers);
     trainings += rows[r].row.training ? 1U : 0U;
   }
-  const CrossValidated pytorch = of_framework(rows, cases, "pytorch"),
-                       tensorflow = of_framework(rows, cases, "tensorflow"),
-                       xla = of_framework(rows, cases, "xla"),
-                       mxnet = of_framework(rows, cases, "mxnet"),
-                       block = cross_validate(rows, cases, blocks),
+  const CrossValidated block = cross_validate(rows, cases, blocks),
                        network = cross_validate(rows, cases, networks,
                                                 [](const ExampleRow& row, const std::string& fold) {
                                                   return fold.starts_with(row.model + ",");
@@ -201,8 +200,9 @@ std::string comment(std::span<const FittedRow> rows, std::span<const FitCase> ca
       "inference, mean\n"
       "# of {} cases {}; training, a (framework, model, machine) left out, mean of {} blocks {}.\n",
       numbers.moved(), rows.size(), trainings, percent(training / static_cast<double>(trainings)),
-      percent(inference / static_cast<double>(rows.size() - trainings)), percent(pytorch.mean),
-      percent(mxnet.mean), percent(tensorflow.mean), percent(xla.mean), network.folds,
+      percent(inference / static_cast<double>(rows.size() - trainings)),
+      percent(inferences.at("pytorch").mean), percent(inferences.at("mxnet").mean),
+      percent(inferences.at("tensorflow").mean), percent(inferences.at("xla").mean), network.folds,
       percent(network.mean_of_folds), block.folds, percent(block.mean_of_folds));
 }
 
@@ -222,7 +222,10 @@ std::string fit_devices(const std::string& folder) {
   for (const FittedRow& row : rows) cases.push_back(row.fit_case);
   DeviceNumbers numbers(cases);
   numbers.fit(std::vector<bool>(rows.size(), true), restarts);
-  std::string yaml = comment(rows, cases, numbers);
+  ByFramework inferences;
+  for (const std::string_view framework : frameworks)
+    inferences[framework] = of_framework(rows, cases, framework);
+  std::string yaml = comment(rows, cases, numbers, inferences);
   std::map<std::string, std::int64_t> steps;
   for (const FittedRow& row : rows) ++steps[*kind_of(row.row)];
   for (const std::string_view framework : frameworks) {
@@ -232,7 +235,7 @@ std::string fit_devices(const std::string& folder) {
       if (sheet != built_in_devices().devices.end())
         yaml += kind_yaml(
             numbers.device(*sheet->second, std::string(gpu.fitted), std::string(framework)),
-            steps[name], of_framework(rows, cases, framework).mean);
+            steps[name], inferences.at(framework).mean);
     }
   }
   return yaml;

@@ -5,6 +5,8 @@
 #include <array>
 #include <cmath>
 #include <functional>
+#include <set>
+#include <span>
 
 #include "scenarios/planning/step_formulas.h"
 #include "sim/error.h"
@@ -23,8 +25,8 @@ struct Number {
   std::function<void(DeviceModel&, double)> set;
 };
 
-const std::array<Number, 5>& numbers() {
-  static const std::array<Number, 5> table{
+const std::array<Number, 6>& numbers() {
+  static const std::array<Number, 6> table{
       {{"efficiency", 1.0,
         [](const DeviceModel& g) { return g.at(Precision::fp16).efficiency.other; },
         [](DeviceModel& g, double x) { g.at(Precision::fp16).efficiency.other = x; }},
@@ -36,28 +38,44 @@ const std::array<Number, 5>& numbers() {
         [](const DeviceModel& g) { return static_cast<double>(g.half_traffic.count); },
         [](DeviceModel& g, double x) { g.half_traffic = {std::llround(x)}; }},
        {"host_op", 1e6, [](const DeviceModel& g) { return static_cast<double>(g.host_op.count()); },
-        [](DeviceModel& g, double x) { g.host_op = Duration{std::llround(x)}; }}}};
+        [](DeviceModel& g, double x) { g.host_op = Duration{std::llround(x)}; }},
+       {"unaligned", 1.0, [](const DeviceModel& g) { return g.unaligned; },
+        [](DeviceModel& g, double x) { g.unaligned = x; }}}};
   return table;
 }
 
-/// Measured steps, and what is simulated of them.
-struct Samples {
-  std::vector<ParallelStep> steps;
-  std::vector<double> ms;      // measured [steps]
-  std::vector<double> weight;  // [steps], 1 in sum
-  explicit Samples(const std::vector<GptStep>& measured) { add(measured, 1.0); }
-
-  /// Steps on one node, and on several, which count an eighth: there are fewer.
-  Samples(const std::vector<GptStep>& one_node, const std::vector<GptStep>& several) {
-    add(one_node, several.empty() ? 1.0 : 7.0 / 8.0);
-    if (!several.empty()) add(several, 1.0 / 8.0);
+/// What is fitted to: pieces of steps on one node, each by four steps, and steps on several nodes.
+class Samples {
+ public:
+  Samples(std::vector<GptPiece> pieces, std::vector<GptStep> several)
+      : pieces_(std::move(pieces)), several_(std::move(several)) {
+    for (const GptPiece& piece : pieces_)
+      for (const GptStep& step : steps_of(piece)) steps.push_back(parallel_step(step));
+    for (const GptStep& step : several_) steps.push_back(parallel_step(step));
   }
 
-  /// Mean absolute error of `simulated` [steps], relative to what was measured.
-  double error(const std::vector<double>& simulated) const {
-    double sum = 0.0;
-    for (std::size_t i = 0; i < ms.size(); ++i)
-      sum += weight[i] * std::abs(simulated[i] / ms[i] - 1.0);
+  std::vector<ParallelStep> steps;
+
+  struct Errors {
+    double layers = 0.0, heads = 0.0, several = 0.0;
+    /// Steps on several nodes count as much as pieces, a layer three times a head: a step has many.
+    double all() const { return 3.0 / 8.0 * layers + 1.0 / 8.0 * heads + 1.0 / 2.0 * several; }
+  };
+  /// Mean absolute errors of the milliseconds `simulated` [steps], relative to what was measured.
+  Errors errors(std::span<const double> simulated) const {
+    Errors sum;
+    const auto share = [](double is, double was, std::size_t of) {
+      return std::abs(is / was - 1.0) / static_cast<double>(of);
+    };
+    std::size_t at = 0;
+    for (const GptPiece& piece : pieces_) {
+      const PieceTimes is = taken_apart(simulated.subspan(at).first<4>());
+      at += 4;
+      sum.layers += share(is.layer, piece.measured.layer, pieces_.size());
+      sum.heads += share(is.head, piece.measured.head, pieces_.size());
+    }
+    for (const GptStep& step : several_)
+      sum.several += share(simulated[at++], step.ms, several_.size());
     return sum;
   }
   std::vector<double> simulated(const DeviceModel& gpu) const {
@@ -68,13 +86,8 @@ struct Samples {
   }
 
  private:
-  void add(const std::vector<GptStep>& measured, double share) {
-    for (const GptStep& s : measured) {
-      steps.push_back(parallel_step(s));
-      ms.push_back(s.ms);
-      weight.push_back(share / static_cast<double>(measured.size()));
-    }
-  }
+  std::vector<GptPiece> pieces_;
+  std::vector<GptStep> several_;
 };
 
 /// The formula of the steps, times what the engine's milliseconds are of the formula's seconds at
@@ -91,7 +104,7 @@ class CorrectedFormulas {
   double error(const DeviceModel& gpu) const {
     std::vector<double> ms = formulas_.seconds(gpu);
     for (std::size_t i = 0; i < ms.size(); ++i) ms[i] *= factor_[i];
-    return samples_.error(ms);
+    return samples_.errors(ms).all();
   }
 
  private:
@@ -124,7 +137,7 @@ DeviceModel improved(const CorrectedFormulas& formulas, DeviceModel best, std::u
 
 /// The formula is searched; the engine corrects it where the search ended, and begins it anew.
 DeviceModel fitted(const Samples& samples) {
-  constexpr std::array<double, 5> start{0.8, 10e9, 0.8, 100e3, 70e3};
+  constexpr std::array<double, 6> start{0.8, 10e9, 0.8, 100e3, 70e3, 0.35};
   DeviceModel gpu = megatron_gpu();
   for (std::size_t i = 0; i < start.size(); ++i) numbers()[i].set(gpu, start[i]);
   CorrectedFormulas formulas(samples);
@@ -135,18 +148,47 @@ DeviceModel fitted(const Samples& samples) {
   return gpu;
 }
 
-double error_of(const std::vector<GptStep>& steps, const DeviceModel& gpu) {
-  const Samples samples(steps);
-  return samples.error(samples.simulated(gpu));
+Samples::Errors errors_of(const Samples& samples, const DeviceModel& gpu) {
+  return samples.errors(samples.simulated(gpu));
 }
 
-/// The error on the steps for which `held_out` holds, fitted to the others.
-std::string held_out_error(const std::vector<GptStep>& steps, std::string_view what,
-                           auto held_out) {
-  std::vector<GptStep> shown, hidden;
-  for (const GptStep& s : steps) (held_out(s) ? hidden : shown).push_back(s);
-  return fmt::format("# {}: {:.1f} % over {} steps\n", what,
-                     100.0 * error_of(hidden, fitted(Samples(shown))), hidden.size());
+template <class Row>
+std::pair<std::vector<Row>, std::vector<Row>> split(const std::vector<Row>& rows, auto held_out) {
+  std::pair<std::vector<Row>, std::vector<Row>> shown_and_hidden;
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    (held_out(i, rows[i]) ? shown_and_hidden.second : shown_and_hidden.first).push_back(rows[i]);
+  return shown_and_hidden;
+}
+
+/// Errors of what is left out of the fit: a quarter of the pieces at a time, and one model of those
+/// on several nodes at a time.
+std::string left_out_text(const std::vector<GptPiece>& pieces,
+                          const std::vector<GptStep>& several) {
+  constexpr std::size_t folds = 4;
+  Samples::Errors sum;
+  for (std::size_t fold = 0; fold < folds; ++fold) {
+    const auto [shown, hidden] =
+        split(pieces, [&](std::size_t i, const GptPiece&) { return i % folds == fold; });
+    const auto errors = errors_of(Samples(hidden, {}), fitted(Samples(shown, several)));
+    sum.layers += errors.layers * static_cast<double>(hidden.size());
+    sum.heads += errors.heads * static_cast<double>(hidden.size());
+  }
+  std::set<std::int64_t> models;
+  for (const GptStep& s : several) models.insert(s.hidden);
+  for (const std::int64_t model : models) {
+    const auto [shown, hidden] =
+        split(several, [&](std::size_t, const GptStep& s) { return s.hidden == model; });
+    sum.several += errors_of(Samples({}, hidden), fitted(Samples(pieces, shown))).several *
+                   static_cast<double>(hidden.size());
+  }
+  const auto mean = [](double of, std::size_t rows) {
+    return 100.0 * of / static_cast<double>(std::max<std::size_t>(rows, 1));
+  };
+  return fmt::format(
+      "# left out, a quarter of the pieces at a time: layers {:.1f} %, heads {:.1f} %; a model on "
+      "several nodes at a time: {:.1f} %\n",
+      mean(sum.layers, pieces.size()), mean(sum.heads, pieces.size()),
+      mean(sum.several, several.size()));
 }
 
 }  // namespace
@@ -156,29 +198,30 @@ std::string fit_megatron(const std::string& folder) {
   const auto steps = vtrain_single_node(folder, left);
   if (!steps) throw InputError(fmt::format("{}: no vtrain/measured_single_node.csv", folder));
   const auto many = vtrain_multi_node(folder, left);
+  const std::vector<GptPiece> pieces = pieces_of(*steps, left);
+  const std::vector<GptStep> several = many ? *many : std::vector<GptStep>{};
   left.throw_if_any();
-  const DeviceModel gpu = fitted(Samples(*steps, many ? *many : std::vector<GptStep>{}));
+  const Samples samples(pieces, several);
+  const DeviceModel gpu = fitted(samples);
   std::string text = fmt::format(
       "devices:\n"
       "  a100_megatron:\n"
       "    {{peak: {{fp16: 312 TFLOP/s, fp32: 19.5 TFLOP/s}}, bandwidth: 2039 GB/s, memory: 80 "
       "GB,\n"
       "     efficiency: {{default: {:.3f}}}, half: {{fp16: {:.2f} GFLOP, traffic: {:.0f} kB}},\n"
-      "     bandwidth_efficiency: {:.3f}, launch: 0, no_kernel: 0, host_op: {:.1f} us}}\n",
+      "     bandwidth_efficiency: {:.3f}, unaligned: {:.3f}, launch: 0, no_kernel: 0, host_op: "
+      "{:.1f} "
+      "us}}\n",
       gpu.at(Precision::fp16).efficiency.other, gpu.at(Precision::fp16).half_flops / 1e9,
-      static_cast<double>(gpu.half_traffic.count) / 1e3, gpu.bandwidth_efficiency,
+      static_cast<double>(gpu.half_traffic.count) / 1e3, gpu.bandwidth_efficiency, gpu.unaligned,
       to_us(gpu.host_op));
-  text += fmt::format("# mean absolute error: {:.1f} % over {} steps\n",
-                      100.0 * error_of(*steps, gpu), steps->size());
-  if (many)
-    text += fmt::format("# on several nodes: {:.1f} % over {} steps\n",
-                        100.0 * error_of(*many, gpu), many->size());
-  text += "# fitted to some steps of one node, on others:\n";
-  text += held_out_error(*steps, "hidden size 1024, on 2048",
-                         [](const GptStep& s) { return s.hidden > 1024; });
-  text += held_out_error(*steps, "up to 18 layers, on more",
-                         [](const GptStep& s) { return s.layers > 18; });
-  text += held_out_error(*steps, "up to 4 GPUs, on 8", [](const GptStep& s) { return s.gpus > 4; });
+  const Samples::Errors errors = errors_of(samples, gpu);
+  text += fmt::format(
+      "# mean absolute errors: layers {:.1f} %, heads {:.1f} %, of {} pieces; {:.1f} % of {} steps "
+      "on several nodes\n",
+      100.0 * errors.layers, 100.0 * errors.heads, pieces.size(), 100.0 * errors.several,
+      several.size());
+  text += left_out_text(pieces, several);
   return text;
 }
 

@@ -2,6 +2,7 @@
 
 #include "sim/engine/simulation.h"
 #include "sim/error.h"
+#include "sim/transform/graph_copy.h"
 #include "sim/transform/transform.h"
 #include "traces/generator.h"
 #include "validate/published/examples.h"
@@ -53,11 +54,35 @@ Generated generated(const ExampleRow& row) {
                 {"batch", batch(row.batch)},
                 {"length", fmt::to_string(row.length > 0 ? row.length : 384)}};
   if (row.model.starts_with("bert-base")) bert["size"] = "base";
+  // NVIDIA's fine-tuning fuses its optimizer in PyTorch's mixed precision alone.
+  const bool fused = row.base_framework() == "tensorflow+xla" ||
+                     (row.base_framework() == "pytorch" && row.mixed());
+  if (row.model.ends_with("squad") && row.training && !fused) bert["eager"] = "true";
   if (row.model.ends_with("squad"))
     bert["answers"] = "true";
   else
     bert["masked"] = row.length >= 512 ? "80" : "20";
   return {"bert", std::move(bert)};
+}
+
+/// Tensor cores read images channels last. A convolution of images in another order copies its
+/// inputs and outputs: each is read and written once more.
+OpGraph with_copies(const OpGraph& graph) {
+  GraphCopy copy(graph);
+  IdVector<TensorId, TensorId> tensors(graph.num_tensors());
+  for (const OpId v : graph.ops()) {
+    const OpId made = copy.add(v, copy.spec(v));
+    copy.add_kernels(v, made);
+    const std::string_view kind = graph.kind(v);
+    const bool convolves = kind.starts_with("Conv2d") || kind.starts_with("GroupedConv2d");
+    for (const OpWork& work : graph.kernels(v))
+      if (convolves && work.matrix.kind != MatrixKind::none && work.precision == Precision::fp16)
+        copy.builder().add_kernel(made, {.traffic = 2 * work.traffic, .precision = work.precision});
+    for (const TensorId t : graph.outputs(v))
+      if (!graph.tensor(t).control) tensors[t] = copy.add_tensor(t, made, graph.tensor(t).size);
+  }
+  copy.add_edges(tensors);
+  return std::move(copy).built().graph;
 }
 
 OpGraph graph_of(const ExampleRow& row, Settings extra) {
@@ -71,7 +96,8 @@ OpGraph graph_of(const ExampleRow& row, Settings extra) {
   if (row.precision == "fp32") return graph;
   Options precision = options_of("precision", {{"to", row.mixed() ? "amp" : row.precision}});
   precision.set("except", {.text = "loss", .where = "", .children = {}});
-  return make_transform("precision", std::move(precision))->apply(graph).graph;
+  graph = make_transform("precision", std::move(precision))->apply(graph).graph;
+  return row.mixed() && !row.channels_last ? with_copies(graph) : graph;
 }
 
 }  // namespace

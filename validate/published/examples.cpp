@@ -108,11 +108,32 @@ std::optional<std::string> kind_of(const ExampleRow& row) {
 }
 
 std::string nodes_of(const ExampleRow& row) {
-  static constexpr std::array<ModelWords, 4> machines{
-      {{"dgx-a100", "{kind: dgx_a100, "},
+  // Of GPUs on PCIe the collectives are those measured on others with the same links.
+  static constexpr std::array<ModelWords, 12> machines{
+      {{"a100-pcie",
+        "{devices: {count: 8, kind: a100_pcie}, link: {kind: pcie4}, collectives: "
+        "{kind: l40s_nccl}, "},
+       {"h100-pcie",
+        "{devices: {count: 8, kind: h100_pcie}, link: {kind: pcie5}, collectives: "
+        "{kind: rtx_pro_6000_nccl}, "},
+       {"rtx-3090",
+        "{devices: {count: 8, kind: rtx_3090}, link: {kind: pcie4}, collectives: "
+        "{kind: l40s_nccl}, "},
+       {"rtx-4090",
+        "{devices: {count: 8, kind: rtx_4090}, link: {kind: pcie4}, collectives: "
+        "{kind: l40s_nccl}, "},
+       {"rtx-6000-ada",
+        "{devices: {count: 8, kind: rtx_6000_ada}, link: {kind: pcie4}, "
+        "collectives: {kind: l40s_nccl}, "},
+       {"rtx-a6000",
+        "{devices: {count: 8, kind: rtx_a6000}, link: {kind: pcie4}, collectives: "
+        "{kind: l40s_nccl}, "},
+       {"dgx-a100", "{kind: dgx_a100, "},
        {"dgx1-v100", "{kind: dgx1_v100, "},
        {"dgx2-v100", "{devices: {count: 16, kind: v100}, link: {kind: nvlink2}, "},
-       {"h100", "{kind: dgx_h100, "}}};
+       {"h100", "{kind: dgx_h100, "},
+       {"h200", "{kind: dgx_h200, "},
+       {"b200", "{kind: dgx_b200, "}}};
   const auto machine = ours(row.machine, machines);
   return machine ? fmt::format("{}count: {}}}", *machine, row.nodes) : "";
 }

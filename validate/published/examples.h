@@ -20,12 +20,13 @@ struct ExampleRow {
   std::string precision;
   bool training = false;
   std::int64_t nodes = 1, gpus = 1;
-  std::int64_t batch = 1;   ///< of a GPU and pass; Transformer: in tokens
-  std::int64_t length = 0;  ///< of a sample; 0: the file has none
-  std::int64_t passes = 1;  ///< forward and backward, before an update
-  double rate = 0.0;        ///< training: images, sequences or tokens per second, of all GPUs
-  double latency = 0.0;     ///< inference: seconds
-  std::string line{};       ///< line_of() the row
+  std::int64_t batch = 1;     ///< of a GPU and pass; Transformer: in tokens
+  std::int64_t length = 0;    ///< of a sample; 0: the file has none
+  std::int64_t passes = 1;    ///< forward and backward, before an update
+  double rate = 0.0;          ///< training: images, sequences or tokens per second, of all GPUs
+  double latency = 0.0;       ///< inference: seconds
+  bool channels_last = true;  ///< the order of images in mixed precision
+  std::string line{};         ///< line_of() the row
 
   bool mixed() const { return precision == "amp"; }
   /// "pytorch" of "pytorch-19.07".
@@ -62,7 +63,7 @@ struct ExampleStep {
 };
 /// In the row's number format. The models are the published ones; what their READMEs do not say:
 ///   BERT: pretraining predicts 20 words of 128 or 80 of 512 (the authors' limits); nothing is
-///     padding.
+///     padding. Fine-tuning without a fused optimizer has one of ten kernels.
 ///   GNMT: sentences of 27 words on both sides, all of them counted; TensorFlow has the ops of
 ///     TensorFlow 1.
 ///   Transformer: sentences of 32 words, none of them padding.

@@ -2,8 +2,10 @@
 #pragma once
 #include <fmt/format.h>
 
+#include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -19,6 +21,7 @@ namespace baechi::validate {
 struct GptStep {
   std::int64_t gpus = 0, batch = 0, micro_batch = 0, hidden = 0, heads = 0, layers = 0, length = 0;
   std::int64_t tensor = 1, data = 1, pipeline = 1;
+  std::int64_t vocabulary = 51'200;  ///< 50 257, padded
   double ms = 0.0;
   std::string line{};  ///< line_of() the row
 
@@ -33,6 +36,26 @@ struct GptStep {
 /// `left` takes rows that cannot be read.
 std::optional<std::vector<GptStep>> vtrain_single_node(const std::string& folder, Leftovers& left);
 std::optional<std::vector<GptStep>> vtrain_multi_node(const std::string& folder, Leftovers& left);
+
+/// What vTrain profiled alone: a layer, and what stands before the first and behind the last one
+/// (embeddings; logits and loss), of a micro-batch. In milliseconds.
+struct PieceTimes {
+  double layer = 0.0, head = 0.0;
+};
+/// A piece, and a step of it with one micro-batch and one layer.
+struct GptPiece {
+  GptStep step{};
+  PieceTimes measured{};
+  std::vector<std::string> lines{};  ///< rows that are sums of it
+};
+/// The pieces of steps on one node. Without a pipeline a step takes T = a M l + b M + c + e l
+/// milliseconds for M micro-batches and l layers. A layer takes a, a head b; c and e, which are of
+/// the update and the sum of gradients, are equal for all micro-batches. Steps whose rows do not
+/// determine these go to `left`.
+std::vector<GptPiece> pieces_of(const std::vector<GptStep>& steps, Leftovers& left);
+/// Four steps that determine a piece, and the piece of their milliseconds.
+std::array<GptStep, 4> steps_of(const GptPiece& piece);
+PieceTimes taken_apart(std::span<const double, 4> ms);
 
 /// Flops of one GPU for the batch, in a layer and in the logits: 2 for each parameter and token
 /// forward, twice that backward, and a layer forward once more.

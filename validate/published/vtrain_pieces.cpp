@@ -1,11 +1,12 @@
 // vTrain's steps on one node are sums of pieces that were profiled alone: for one number of ranks
 // of tensor parallelism, hidden size and micro-batch, and without replicas, T = a M l + b M + c + e
 // l holds to the nanosecond, M micro-batches and l layers. Its rows are therefore no measurements
-// of steps. The block takes a (a layer) and b (what stands behind the last layer: logits and loss;
-// and the embedding, without a pipeline) out of measured and simulated rows alike.
+// of steps. The block takes a (a layer) and b (logits and loss, and the embedding) out of measured
+// and simulated rows alike.
 #include <fmt/format.h>
 #include <oneapi/tbb/parallel_for.h>
 
+#include <map>
 #include <set>
 
 #include "validate/least_deviations.h"
@@ -15,92 +16,146 @@
 namespace baechi::validate {
 namespace {
 
-/// Rows of one piece.
-struct PieceKey {
-  std::int64_t tensor = 0, hidden = 0, micro_batch = 0;
-  auto operator<=>(const PieceKey&) const = default;
-};
-PieceKey piece_of(const GptStep& s) {
-  return {s.tensor, s.hidden, s.micro_batch};
-}
+using Steps = std::vector<const GptStep*>;
+using WholeNumbers = std::set<std::int64_t>;
 
-/// Whether the rows determine the four numbers: two numbers of micro-batches with two of layers
-/// each.
-bool apart(std::span<const GptStep* const> rows) {
-  std::map<std::int64_t, std::set<std::int64_t>> layers;
+/// Whether the rows determine four numbers: two numbers of micro-batches with two of layers each.
+bool apart(const Steps& rows) {
+  std::map<std::int64_t, WholeNumbers> layers;
   for (const GptStep* s : rows) layers[s->micro_batches()].insert(s->layers);
   return std::ranges::count_if(layers, [](const auto& l) { return l.second.size() > 1; }) > 1;
 }
 
-struct Pieces {
-  double layer = 0.0, head = 0.0;
-};
-/// The pieces of rows with `pipeline` stages, of which each has its part of the layers.
-Pieces taken_apart(std::span<const GptStep* const> rows, std::span<const double> ms) {
-  std::vector<FitRow> fit;
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    const auto m = static_cast<double>(rows[i]->micro_batches()),
-               l = static_cast<double>(rows[i]->layers);
-    fit.push_back({{m * l, m, 1.0, l}, ms[i]});
-  }
-  const std::vector<double> x = least_relative_deviations(fit);
-  return {x[0] * static_cast<double>(rows.front()->pipeline), x[1]};
-}
+/// Steps of one number of ranks and one hidden size, without a pipeline, whose pieces are found
+/// together: those of the replicas for which some micro-batch determines c and e, and of the
+/// micro-batches with two numbers of layers among these.
+struct Together {
+  Steps rows{};
+  WholeNumbers replicas{}, micro_batches{};
 
-/// The rows that show a piece, all with as few stages as possible; none if they do not.
-std::vector<const GptStep*> rows_of(const std::vector<const GptStep*>& all) {
-  std::map<std::int64_t, std::vector<const GptStep*>> by_stages;
-  for (const GptStep* s : all)
-    if (s->data == 1) by_stages[s->pipeline].push_back(s);
-  for (auto& [stages, rows] : by_stages)
-    if (apart(rows)) return std::move(rows);
-  return {};
-}
-
-void add_piece(const PieceKey& key, const std::vector<const GptStep*>& all, Comparison& to) {
-  const std::vector<const GptStep*> rows = rows_of(all);
-  if (rows.empty()) {
+  explicit Together(const Steps& all) {
+    std::map<std::pair<std::int64_t, std::int64_t>, Steps> by_both;
     for (const GptStep* s : all)
-      to.left.skip(s->line, "too few rows of its pieces to take them apart");
-    return;
+      if (s->pipeline == 1) by_both[{s->data, s->micro_batch}].push_back(s);
+    for (const auto& [both, of_both] : by_both)
+      if (apart(of_both)) replicas.insert(both.first);
+    std::map<std::int64_t, WholeNumbers> layers;
+    for (const auto& [both, of_both] : by_both)
+      if (replicas.contains(both.first))
+        for (const GptStep* s : of_both) layers[both.second].insert(s->layers);
+    for (const auto& [micro_batch, of_it] : layers)
+      if (of_it.size() > 1) micro_batches.insert(micro_batch);
+    for (const GptStep* s : all)
+      if (s->pipeline == 1 && replicas.contains(s->data) && micro_batches.contains(s->micro_batch))
+        rows.push_back(s);
   }
-  std::vector<double> measured(rows.size()), simulated(rows.size());
-  tbb::parallel_for(std::size_t{0}, rows.size(), [&](std::size_t i) {
-    measured[i] = rows[i]->ms;
-    simulated[i] = simulated_ms(parallel_step(*rows[i]), megatron_gpu());
-  });
-  const Pieces was = taken_apart(rows, measured), is = taken_apart(rows, simulated);
-  std::vector<std::string> lines;
-  for (const GptStep* s : all) lines.push_back(s->line);
-  const std::string what =
-      fmt::format("t {}, h {}, micro-batch {}", key.tensor, key.hidden, key.micro_batch);
-  const GptStep one{.batch = key.micro_batch,
-                    .hidden = key.hidden,
-                    .length = rows.front()->length,
-                    .tensor = key.tensor};
-  to.rows.push_back({.what = what,
-                     .group = "layer",
-                     .measured = was.layer,
-                     .simulated = is.layer,
-                     .work = layer_flops(one),
-                     .lines = lines});
-  to.rows.push_back({.what = what + ", head",
-                     .group = "head",
-                     .measured = was.head,
-                     .simulated = is.head,
-                     .work = head_flops(one),
-                     .lines = std::move(lines)});
+};
+
+/// a and b of each micro-batch in turn, then c and e of each number of replicas.
+std::vector<double> solved(const Together& all) {
+  const auto place = [](const WholeNumbers& of, std::int64_t n) {
+    return static_cast<std::size_t>(std::distance(of.begin(), of.find(n)));
+  };
+  const std::size_t pieces = 2 * all.micro_batches.size();
+  std::vector<FitRow> fit;
+  for (const GptStep* s : all.rows) {
+    const auto m = static_cast<double>(s->micro_batches()), l = static_cast<double>(s->layers);
+    std::vector<double> features(pieces + 2 * all.replicas.size(), 0.0);
+    const std::size_t piece = 2 * place(all.micro_batches, s->micro_batch),
+                      update = pieces + 2 * place(all.replicas, s->data);
+    features[piece] = m * l;
+    features[piece + 1] = m;
+    features[update] = 1.0;
+    features[update + 1] = l;
+    fit.push_back({std::move(features), s->ms});
+  }
+  return least_relative_deviations(fit);
+}
+
+void add_pieces(const Steps& all, std::vector<GptPiece>& to, Leftovers& left) {
+  const Together together(all);
+  const std::vector<double> x = together.rows.empty() ? std::vector<double>{} : solved(together);
+  std::map<std::int64_t, GptPiece> pieces;
+  std::size_t at = 0;
+  for (const std::int64_t micro_batch : together.micro_batches) {
+    pieces[micro_batch].measured = {x[at], x[at + 1]};
+    at += 2;
+  }
+  for (const GptStep* s : all) {
+    const auto piece = pieces.find(s->micro_batch);
+    if (piece == pieces.end()) {
+      left.skip(s->line, "too few rows of its pieces to take them apart");
+      continue;
+    }
+    piece->second.step = *s;
+    piece->second.lines.push_back(s->line);
+  }
+  for (auto& [micro_batch, piece] : pieces) {
+    GptStep& s = piece.step;
+    s.gpus = s.tensor;
+    s.data = s.pipeline = s.layers = 1;
+    s.batch = micro_batch;
+    to.push_back(std::move(piece));
+  }
 }
 
 }  // namespace
+
+std::vector<GptPiece> pieces_of(const std::vector<GptStep>& steps, Leftovers& left) {
+  std::map<std::pair<std::int64_t, std::int64_t>, Steps> by_ranks_and_size;
+  for (const GptStep& s : steps) by_ranks_and_size[{s.tensor, s.hidden}].push_back(&s);
+  std::vector<GptPiece> pieces;
+  for (const auto& [key, rows] : by_ranks_and_size) add_pieces(rows, pieces, left);
+  return pieces;
+}
+
+std::array<GptStep, 4> steps_of(const GptPiece& piece) {
+  std::array<GptStep, 4> steps;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    steps[i] = piece.step;
+    steps[i].batch *= i / 2 == 0 ? 2 : 4;
+    steps[i].layers *= i % 2 == 0 ? 2 : 4;
+  }
+  return steps;
+}
+
+PieceTimes taken_apart(std::span<const double, 4> ms) {
+  // 2 micro-batches of 2 layers, of 4; 4 micro-batches of 2, of 4: the last less the others is a
+  // for 4 micro-batches and layers more.
+  const double layer = (ms[3] - ms[2] - ms[1] + ms[0]) / 4.0;
+  return {layer, (ms[2] - ms[0]) / 2.0 - 2.0 * layer};
+}
 
 std::optional<Comparison> compare_vtrain_pieces(const std::string& folder) {
   Comparison all;
   const auto steps = vtrain_single_node(folder, all.left);
   if (!steps) return std::nullopt;
-  std::map<PieceKey, std::vector<const GptStep*>> pieces;
-  for (const GptStep& s : *steps) pieces[piece_of(s)].push_back(&s);
-  for (const auto& [key, rows] : pieces) add_piece(key, rows, all);
+  const std::vector<GptPiece> pieces = pieces_of(*steps, all.left);
+  std::vector<PieceTimes> simulated(pieces.size());
+  tbb::parallel_for(std::size_t{0}, pieces.size(), [&](std::size_t i) {
+    std::array<double, 4> ms{};
+    const auto four = steps_of(pieces[i]);
+    for (std::size_t s = 0; s < four.size(); ++s)
+      ms[s] = simulated_ms(parallel_step(four[s]), megatron_gpu());
+    simulated[i] = taken_apart(ms);
+  });
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    const auto& [step, measured, lines] = pieces[i];
+    const std::string what =
+        fmt::format("t {}, h {}, micro-batch {}", step.tensor, step.hidden, step.micro_batch);
+    all.rows.push_back({.what = what,
+                        .group = "layer",
+                        .measured = measured.layer,
+                        .simulated = simulated[i].layer,
+                        .work = layer_flops(step),
+                        .lines = lines});
+    all.rows.push_back({.what = what + ", head",
+                        .group = "head",
+                        .measured = measured.head,
+                        .simulated = simulated[i].head,
+                        .work = head_flops(step),
+                        .lines = lines});
+  }
   return all;
 }
 

@@ -414,12 +414,14 @@ TEST_SUITE("tensor parallel") {
                                {"vocabulary", "128"},
                                {"loss", "separate"}});
     const std::int64_t logits = 4 * 2 * 32 * 128;  // batch, tokens, words
-    std::int64_t forward = 0, backward = 0;
+    std::int64_t forward = 0, backward = 0, kernels = 0;
     for (const OpId v : graph.ops())
       for (const OpWork& kernel : graph.kernels(v)) {
         if (graph.name(v) == "loss") forward += kernel.traffic.count;
         if (graph.name(v) == "loss_grad") backward += kernel.traffic.count;
+        kernels += graph.name(v).starts_with("loss") ? 1 : 0;
       }
+    CHECK(kernels == 6 + 2);
     CHECK(2 * forward == 19 * logits);
     CHECK(2 * backward == 7 * logits);
   }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <fstream>
 
+#include "sim/find_entry.h"
 #include "tests/shared_data.h"
 #include "tests/temporary_folder.h"
 #include "validate/fit/fit.h"
@@ -47,6 +48,20 @@ TEST_SUITE("kernels") {
     for (const auto& row : rows)
       mean += std::abs(row.error(fitted)) / static_cast<double>(rows.size());
     CHECK(mean < 0.02);
+  }
+
+  TEST_CASE("a collective between fewer and more ranks takes a time between theirs") {
+    const TemporaryFolder folder;
+    std::filesystem::create_directories(folder.file("measured/aiconfigurator"));
+    // 10 and 25 us on 2 and 8 ranks: on 4 ranks 10 + 15 / 3. No row has twice the bytes:
+    // they take twice as long. What they take more is that of 3/4 of the bytes between those of
+    // 1/2 and 7/8: 10 + 15 x 2 / 3.
+    folder.write("measured/aiconfigurator/nccl.csv",
+                 "system,op,gpus,bytes,ms\n"
+                 "a100_sxm,all_gather,2,512,0.010\n"
+                 "a100_sxm,all_gather,8,512,0.025\n");
+    const std::string text = find_entry(fits(), "fit", "collective_tables").fit(folder.file(""));
+    CHECK(text.find("\n         4: [15, 35, 75, ") != std::string::npos);
   }
 
   TEST_CASE("few rows move the numbers little") {

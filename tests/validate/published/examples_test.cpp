@@ -61,6 +61,51 @@ TEST_SUITE("examples") {
     CHECK(nodes_of(rows->at(1)) == "{kind: dgx_a100, count: 1}");
   }
 
+  TEST_CASE("without channels last, convolutions in 16 bits copy their tensors") {
+    ExampleRow row{.framework = "pytorch",
+                   .model = "resnet50",
+                   .machine = "v100-16g",
+                   .precision = "amp",
+                   .batch = 1,
+                   .latency = 1.0};
+    const auto traffic = [&] {
+      std::pair<std::int64_t, std::int64_t> of_convolutions_and_others;
+      const ExampleStep step = example_step(row);
+      for (const OpId v : step.pass.ops())
+        for (const OpWork& work : step.pass.kernels(v))
+          (step.pass.kind(v) == "Conv2d" ? of_convolutions_and_others.first
+                                         : of_convolutions_and_others.second) += work.traffic.count;
+      return of_convolutions_and_others;
+    };
+    const auto last = traffic();
+    row.channels_last = false;
+    const auto first = traffic();
+    CHECK(first.first == 3 * last.first);  // read or written, and both once more
+    CHECK(first.second == last.second);
+  }
+
+  TEST_CASE("Lambda's second version has the batches of the first, and its machines' GPUs") {
+    const TemporaryFolder folder;
+    std::filesystem::create_directories(folder.file("lambda"));
+    folder.write("lambda/training.csv",
+                 "machine,gpus,precision,network,global_batch,throughput,version\n"
+                 "2x H100 80GB SXM5,2,fp16,resnet50,8,8,v1\n"
+                 "LambdaOD_8x_Texas_1xH100_80GB_SXM5_192-222-52-89_v2,8,fp16,resnet50,,8,v2\n"
+                 "8xH200_140GB_SXM_v2,8,fp16,resnet50,,8,v2\n"
+                 "2x RTX 4090,2,fp32,resnet50,,8,v2\n"
+                 "2x RTX 3090,2,fp32,resnet50,8,8,v1\n"
+                 "2x RTX 3090,2,fp32,waveglow,8,8,v1\n");
+    const std::vector<std::string> block{"lambda"};
+    const PublishedScore score = score_published(folder.file(""), block).scores.at(0);
+    REQUIRE(score.rows.size() == 3);
+    CHECK(score.rows[0].what == "pytorch resnet50 h100 amp, batch 4, 2 GPUs");
+    CHECK(score.rows[0].measured == doctest::Approx(1000.0));
+    CHECK(score.rows[1].what == "pytorch resnet50 h100 amp, batch 4, 1 GPU");
+    CHECK(score.rows[1].measured == doctest::Approx(500.0));
+    CHECK(score.rows[2].what == "pytorch resnet50 rtx-3090 tf32, batch 4, 2 GPUs");
+    CHECK(score.left.skipped.size() == 3);  // no batch, twice; no such network
+  }
+
   TEST_CASE("rows whose speed is not what it seems do not count") {
     ExampleRow row{.framework = "pytorch",
                    .model = "bert-large-pretrain",

@@ -94,24 +94,31 @@ TEST_SUITE("vtrain") {
     std::filesystem::create_directories(folder.file("vtrain"));
     // GPUs, batch, micro-batch, hidden, heads, layers, length, t, d, p, ms = 3 M l + 5 M + 7 + l /
     // 2 with M = 2 and 4; a row with replicas, and one of another size, which stands alone.
-    folder.write("vtrain/measured_single_node.csv",
-                 "# GPUs,global batch,micro batch,hidden size,attention heads,# layers,sequence "
-                 "length,tensor parallelism,data parallelism,pipeline parallelism,iteration time "
-                 "(ms)\n"
-                 "2,2,1,256,4,2,128,2,1,1,30\n"
-                 "2,2,1,256,4,4,128,2,1,1,43\n"
-                 "2,4,1,256,4,2,128,2,1,1,52\n"
-                 "2,4,1,256,4,4,128,2,1,1,77\n"
-                 "4,4,1,256,4,2,128,2,2,1,99\n"
-                 "2,2,1,512,4,2,128,2,1,1,30\n");
+    folder.write(
+        "vtrain/measured_single_node.csv",
+        "# GPUs,global batch,micro batch,hidden size,attention heads,# layers,sequence "
+        "length,tensor parallelism,data parallelism,pipeline parallelism,iteration time "
+        "(ms)\n"
+        "2,2,1,256,4,2,128,2,1,1,30\n"
+        "2,2,1,256,4,4,128,2,1,1,43\n"
+        "2,4,1,256,4,2,128,2,1,1,52\n"
+        "2,4,1,256,4,4,128,2,1,1,77\n"
+        "4,4,1,256,4,2,128,2,2,1,99\n"
+        // Micro-batches of 2, 4 l + 6 each, are two in both rows: T = 8 l + 12 + 7 + l / 2.
+        "2,4,2,256,4,2,128,2,1,1,36\n"
+        "2,4,2,256,4,4,128,2,1,1,53\n"
+        "2,2,1,512,4,2,128,2,1,1,30\n");
     const std::vector<std::string> block{"vtrain_pieces"};
     const PublishedScore score = score_published(folder.file(""), block).scores.front();
-    REQUIRE(score.rows.size() == 2);
+    REQUIRE(score.rows.size() == 4);
     CHECK(score.rows[0].group == "layer");
     CHECK(score.rows[0].measured == doctest::Approx(3.0));
     CHECK(score.rows[1].group == "head");
     CHECK(score.rows[1].measured == doctest::Approx(5.0));
     CHECK(score.rows[0].lines.size() == 5);  // replicas add no piece
+    // What the first micro-batches say of the update takes the second's apart.
+    CHECK(score.rows[2].measured == doctest::Approx(4.0));
+    CHECK(score.rows[3].measured == doctest::Approx(6.0));
     // Four times 12 h^2 + 2 s h flops per token, of which each rank has half; 128 tokens.
     CHECK(score.rows[0].work == doctest::Approx(4.0 * (12 * 256 * 256 + 2 * 128 * 256) * 128));
     CHECK(score.left.skipped.size() == 1);
