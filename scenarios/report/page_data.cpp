@@ -208,7 +208,7 @@ class Steps {
   }
 
  private:
-  /// Of the ops of a graph that are shown.
+  /// Names of a graph's ops that are shown.
   struct Names {
     std::size_t graph;
     std::string text{};
