@@ -14,6 +14,7 @@ std::string at(const std::string& where) {
 /// sweep reads some for each point, keep no help and no fallback.
 const Options::Value* Options::find(const std::string& key, std::string fallback,
                                     std::string_view help, Type type) {
+  if (declared_.empty()) declared_.reserve(8);  // few components have more
   if (std::ranges::find(declared_, key, &Declared::key) == declared_.end())
     declared_.push_back(
         {key, std::move(fallback), std::string(owner_.empty() ? help : ""), type, {}});
