@@ -54,6 +54,7 @@ OpGraph rank_graph(const TrainingJob& job, const ParallelPlan& plan) {
   if (plan.precision != "fp32") {
     Options format("precision", {{"to", text(plan.precision)}});
     if (adds_in_32_bits(job, plan.precision)) format.set("gradients", text("whole"));
+    if (job.short_attention) format.set("attention", text("fp8"));
     // Its norms read and write 16 bits.
     if (job.framework == Framework::megatron)
       format.set("except", {{}, {}, {{"", text("softmax")}, {"", text("loss")}}});

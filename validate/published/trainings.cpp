@@ -207,6 +207,7 @@ Training training_of(Words words) {
   t.job.batch = take_whole("batch", 1, 1);
   t.job.framework = one_of_words(words, "framework", Framework::none);
   t.job.short_sums = take(words, "short_sums") == "true";
+  t.job.short_attention = take(words, "short_attention") == "true";
   t.job.generator = take(words, "generator");
   t.job.options = Options(t.job.generator);
   for (auto& [key, value] : words) t.job.options.set(key, {value, {}, {}});

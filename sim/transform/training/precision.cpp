@@ -45,6 +45,8 @@ struct Speedup {
 ///     many. Products find their numbers converted: a gradient is read and written by rows and by
 ///     columns (4 bytes a number); of the inputs half are written so by the op before, a norm, the
 ///     others cost as much; what the gradients of weights multiply has been converted already.
+///     With `attention: fp8` the products of fused attention in layers compute in 8 bits, too
+///     (Transformer Engine, fp8_dpa); what it reads and writes stays.
 ///   tf32: all bytes stay; only arithmetic is faster.
 /// Tensors of fixed size stay: masks, indices, 32-bit statistics.
 /// Source: Micikevicius et al., "Mixed precision training", ICLR 2018; the factors 3 and 2: Zhu et
@@ -63,6 +65,9 @@ class MixedPrecision final : public Transform {
             o.get("gradients", std::vector<std::string>{"by_format", "whole"},
                   "of weights: in 32 bits with amp alone, or always, as Megatron-LM's with bf16") ==
             "whole") {
+    short_attention_ = o.get("attention", std::vector<std::string>{"whole", "fp8"},
+                             "with fp8, mxfp8 and nvfp4: the format of fused attention's products "
+                             "in layers; whole: 16 bits") == "fp8";
     if (to_ == "amp") whole_gradients_ = true;
     speedup_.compute = o.get("compute_factor", speedup_.compute,
                              "measured times of ops bound by arithmetic are divided by this", 1e-3);
@@ -157,6 +162,10 @@ class MixedPrecision final : public Transform {
     const bool product = in_layer && work.matrix.kind == MatrixKind::product;
     work.precision = product ? in_layers_ : precision_;
     if (product && in_layers_ != precision_) work.matrix.kind = MatrixKind::prepared_product;
+    const bool attention = work.matrix.kind == MatrixKind::attention ||
+                           work.matrix.kind == MatrixKind::causal_attention;
+    if (short_attention_ && in_layer && attention && in_layers_ != precision_)
+      work.precision = Precision::fp8;
     return work;
   }
 
@@ -302,7 +311,7 @@ class MixedPrecision final : public Transform {
   std::string to_;
   Precision precision_{}, in_layers_{};
   KindWords except_;
-  bool master_weights_, whole_gradients_;
+  bool master_weights_, whole_gradients_, short_attention_ = false;
   Speedup speedup_;
   std::map<std::string, Speedup, std::less<>> kinds_;
 };

@@ -1,8 +1,33 @@
 #include "traces/generate/layers/expert_layers.h"
 
+#include <cmath>
+
 #include "traces/generate/layers/image_layers.h"
 
 namespace baechi::generate {
+
+double Experts::sent() const {
+  if (places == 0) return 1.0;
+  const auto all = static_cast<double>(places), routes = static_cast<double>(top_k);
+  return std::min(1.0, all * (1.0 - std::pow(1.0 - 1.0 / all, routes)) / routes);
+}
+
+namespace {
+
+/// What a rank's experts make of their tokens: op by op, or all at once.
+std::vector<ValueId> written_by(Model& model, const Experts& s, std::vector<ValueId> tokens,
+                                const ExpertParts& parts) {
+  if (s.grouped) model.set_groups(s.own());
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    const auto module = model.module(s.grouped ? "expert_all" : fmt::format("expert_{}", i),
+                                     s.grouped ? "MixtralExperts" : "MixtralExpert");
+    tokens[i] = parts.network(tokens[i], s.inner / s.divided);
+  }
+  model.set_groups(1);
+  return tokens;
+}
+
+}  // namespace
 
 ValueId experts_block(Model& model, const Experts& s, std::int64_t tokens_of_rank, ValueId x,
                       const ExpertParts& parts) {
@@ -17,26 +42,27 @@ ValueId experts_block(Model& model, const Experts& s, std::int64_t tokens_of_ran
     const auto module = model.module("router", "TopKRouter");
     normal = parts.norm(x);
     routes = route(model, "top_k", dense(model, "gate", normal, s.experts, false), s.top_k);
-    tokens = exchanged ? dispatch(model, "dispatch", normal, routes, 1, s.experts * capacity)
-                       : dispatch(model, "dispatch", normal, routes, s.experts, capacity);
+    tokens = exchanged || s.grouped
+                 ? dispatch(model, "dispatch", normal, routes, 1, s.experts * capacity)
+                 : dispatch(model, "dispatch", normal, routes, s.experts, capacity);
   }
   if (s.shared_inner > 0) {
     const auto module = model.module("shared", "MixtralExpert");
     x = add(model, "sum", parts.dropped(parts.network(normal, s.shared_inner)), x);
   }
+  const bool sorts = s.own() > 1 && s.places == 0;
   if (exchanged) {
-    ValueId received = to_experts(model, "to_experts", tokens.front(), s.groups(), s.divided);
+    ValueId received =
+        to_experts(model, "to_experts", tokens.front(), s.groups(), s.divided, s.sent());
     received = gather_to_expert(model, "to_parts", received, s.divided);
-    tokens = sort_to_experts(model, "sort", received, s.own());
+    tokens = {received};
+    if (sorts) tokens = sort_to_experts(model, "sort", received, s.grouped ? 1 : s.own());
   }
-  for (std::size_t i = 0; i < tokens.size(); ++i) {
-    const auto module = model.module(fmt::format("expert_{}", i), "MixtralExpert");
-    tokens[i] = parts.network(tokens[i], s.inner / s.divided);
-  }
+  tokens = written_by(model, s, std::move(tokens), parts);
   if (exchanged) {
-    const ValueId written =
-        sum_of_expert(model, "from_parts", join_experts(model, "join", tokens), s.divided);
-    tokens = {to_experts(model, "from_experts", written, s.groups(), s.divided)};
+    const ValueId joined = sorts ? join_experts(model, "join", tokens) : tokens.front();
+    const ValueId written = sum_of_expert(model, "from_parts", joined, s.divided);
+    tokens = {to_experts(model, "from_experts", written, s.groups(), s.divided, s.sent())};
   }
   const auto module = model.module("combine", "MixtralCombine");
   return add(model, "residual",
@@ -61,6 +87,17 @@ void read_experts(Options& options, const Expansion& e, const Ranks& ranks, Expe
   if (s.inner % s.divided != 0)
     options.mistake("expert_tensor",
                     fmt::format("{} features inside cannot be divided by {}", s.inner, s.divided));
+  s.grouped = options.get("grouped_experts", s.grouped,
+                          "the products of a rank's experts are one kernel, as a grouped GEMM is");
+  s.places = options.get("send_once", std::int64_t{0},
+                         "nodes, or on one node ranks, with the experts: a token is sent to each "
+                         "once, as DeepEP does, not to each of its experts; 0: it is not", 0);
+  if (s.places > 0 && !s.grouped) {
+    options.mistake("send_once", "whoever receives a token makes its copies: needs grouped_experts");
+    s.places = 0;
+  }
+  if (s.grouped && e.level == Level::tf1)
+    options.mistake("level", "TensorFlow 1 has no products of several experts");
   if (s.experts == 0) {
     if (s.ranks > 1) options.mistake("expert", "ranks share experts, and there are none");
     return;

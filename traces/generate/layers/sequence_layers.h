@@ -153,9 +153,9 @@ ValueId route(Model& model, std::string_view name, ValueId logits, std::int64_t 
 std::vector<ValueId> dispatch(Model& model, std::string_view name, ValueId x, ValueId routes,
                               std::int64_t experts, std::int64_t capacity);
 /// All ranks that share experts exchange equal parts of x [tokens, features], and their gradients.
-/// `beside` groups of ranks do so at the same time.
+/// `beside` groups of ranks do so at the same time. They send a part `sent` of x.
 ValueId to_experts(Model& model, std::string_view name, ValueId x, std::int64_t ranks,
-                   std::int64_t beside);
+                   std::int64_t beside, double sent);
 /// Ranks that divide an expert: all have the tokens of all; sum_of_expert() adds up what the parts
 /// make, and each keeps that of its own tokens.
 ValueId gather_to_expert(Model& model, std::string_view name, ValueId x, std::int64_t ranks);
