@@ -86,6 +86,7 @@ enum class LayerKind : std::uint8_t {
   tanh,
   rotate,
   gated_silu,
+  state_space,  ///< taps of its convolution, three numbers a head, gamma
   route,
   dispatch,
   combine,
@@ -137,6 +138,7 @@ constexpr auto names_of(LayerKind) {
                                           {LayerKind::tanh, "Tanh"},
                                           {LayerKind::rotate, "RotaryEmbedding"},
                                           {LayerKind::gated_silu, "GatedSiLU"},
+                                          {LayerKind::state_space, "StateSpace"},
                                           {LayerKind::route, "Route"},
                                           {LayerKind::dispatch, "Dispatch"},
                                           {LayerKind::combine, "Combine"},

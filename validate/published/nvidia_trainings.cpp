@@ -69,16 +69,42 @@ constexpr std::array nemo_columns{Pair{"task", "task"},
 constexpr std::array shared_columns{Pair{"ep", "expert"}, Pair{"fsdp", "shards"}};
 constexpr Pair bridge_column{"release", "release"}, automodel_column{"kernels", "kernels"};
 
-/// From release 26.06 on, recipes in MXFP8 on racks send tokens to experts and back beside other
-/// micro-batches. Source: Megatron-Bridge, scripts/performance/configs (moe_a2a_overlap) at v0.5.0.
-bool overlaps_experts(std::string_view release, std::string_view system, std::string_view format) {
-  return release >= "26.06" && format == "MXFP8" && system.find("GB") != std::string_view::npos;
+/// The tables of release 25.09 name no format: most rows reach more than a GPU does in 16 bits.
+std::string format_said(std::string format, std::string_view release) {
+  return format.empty() && release == "25.09" ? "FP8" : format;
+}
+
+/// What recipes of experts say beside their plans: their products are grouped, gradients are added
+/// up in 16 bits. A token goes to each rank of a node, or to each node, once (HybridEP, DeepEP), but
+/// with Qwen3 235B on B200 and with gpt-oss in BF16. From release 26.06 on, recipes in MXFP8 on racks
+/// exchange tokens beside other micro-batches, and DeepSeek's on B200 where nodes share experts; of
+/// these DeepSeek on GB300 and gpt-oss have attention in 8 bits. Source: Megatron-Bridge,
+/// scripts/performance/configs (moe_flex_dispatcher_backend, moe_a2a_overlap,
+/// fp8_dot_product_attention, grad_reduce_in_fp32), at v0.5.0.
+void add_recipe(Words& words, std::string_view model, std::string_view release,
+                std::string_view system, std::string_view format) {
+  const auto is = [&](std::string_view part) { return model.find(part) != std::string_view::npos; };
+  const std::int64_t ranks = whole_of(words, "expert", 1);
+  const bool rack = system.find("GB") != std::string_view::npos, oss = is("oss"),
+             once = !(is("235b") && !rack) && !(oss && format == "BF16");
+  const std::int64_t of_node = rack ? 64 : 8;
+  words["grouped_experts"] = "true";
+  if (!release.empty()) words["short_sums"] = "true";
+  if (once && ranks > 1)
+    words["send_once"] = std::to_string(ranks <= of_node ? ranks : (ranks + of_node - 1) / of_node);
+  if (format != "MXFP8") return;
+  const bool late = release >= "26.06" && rack;
+  if (late ? !is("nemotron") : is("deepseek") && !rack && ranks > of_node)
+    words["overlap_experts"] = "true";
+  if (late && (oss || (is("deepseek") && system.find("300") != std::string_view::npos)))
+    words["short_attention"] = "true";
 }
 
 bool read_nemo(Words& words, PublishedRow& row) {
   if (take(words, "task") != "pretrain") throw InputError("fine-tuning trains other weights");
-  const std::string model = take(words, "model"), system = take(words, "system"),
-                    format = take(words, "format");
+  const std::string release = take(words, "release"), model = take(words, "model"),
+                    system = take(words, "system"),
+                    format = format_said(take(words, "format"), release);
   row.what = fmt::format("{}, {} {}, {}", model, words["devices"], system, format);
   row.group = model;
   row.alike = fmt::format("{} {}", system, format);
@@ -87,7 +113,8 @@ bool read_nemo(Words& words, PublishedRow& row) {
   words["precision"] = format_of_row(format);
   set_model(words, lower_case(model));
   as_megatron(words);
-  if (overlaps_experts(take(words, "release"), system, format)) words["overlap_experts"] = "true";
+  if (words["generator"] == "moe" || words["generator"] == "hybrid")
+    add_recipe(words, lower_case(model), release, system, format);
   const std::string kernels = take(words, "kernels");
   if (kernels.find("DeepEP") != std::string::npos && !words.contains("expert"))
     throw InputError("ranks share its experts, and the row does not say how many");

@@ -37,7 +37,7 @@ struct KnownModel {
   std::string_view name, generator, why;  ///< no generator: why
 };
 constexpr std::string_view other_variant = "no generator has this variant";
-constexpr std::array<KnownModel, 30> known_models{{
+constexpr auto known_models = std::to_array<KnownModel>({
     {"llama3.1-8b", "llama:size=3-8b", ""},
     {"llama3-8b", "llama:size=3-8b", ""},
     {"llama3_8b", "llama:size=3-8b", ""},
@@ -69,8 +69,10 @@ constexpr std::array<KnownModel, 30> known_models{{
      "gpt:layers=96,hidden=18432,heads=96,key_value_heads=8,vocabulary=256000,tied=false,"
      "bias=false,dropout=false,positions=rotary,activation=squared_relu,fused_attention=true",
      ""},
-    {"deepseekv3", "moe:size=deepseek-v3", ""},
+    {"deepseekv3", "moe:size=deepseek-v3,further_tokens=1", ""},
+    {"deepseekv3 (w/ mtp)", "moe:size=deepseek-v3,further_tokens=1", ""},
     {"deepseekv3 (w/o mtp)", "moe:size=deepseek-v3", ""},
+    {"deepseekv3 (tokendrop)", "moe:size=deepseek-v3,further_tokens=1", ""},
     {"deepseekv3", "", other_variant},
     {"deepseek", "", "its attention is not modelled"},
     {"grok1",
@@ -79,12 +81,20 @@ constexpr std::array<KnownModel, 30> known_models{{
      ""},
     {"qwen3_30b_a3b", "moe:size=qwen3-30b", ""},
     {"qwen3_235b_a22b", "moe:size=qwen3-235b", ""},
+    {"qwen3_30b_a3b (tokendrop)", "moe:size=qwen3-30b", ""},
+    {"qwen3_235b_a22b (tokendrop)", "moe:size=qwen3-235b", ""},
+    {"qwen3 moe 30b", "moe:size=qwen3-30b", ""},
     {"qwen3", "", other_variant},
     {"gpt oss 120b", "moe:size=gpt-oss-120b", ""},
     {"gpt-oss 120b", "moe:size=gpt-oss-120b", ""},
     {"gpt-oss 20b", "moe:size=gpt-oss-20b", ""},
-    {"nemotron", "", "no generator has Mamba's layers"},
-}};
+    {"nemotron_3_nano", "hybrid:size=nemotron-3-nano", ""},
+    {"nemotron v3 nano 30b (26.02)", "hybrid:size=nemotron-3-nano", ""},
+    {"nemotron_3_5_lightning", "hybrid:size=nemotron-3-nano,further_tokens=2", ""},
+    {"nemotron_3_super", "hybrid:size=nemotron-3-super,further_tokens=2", ""},
+    {"nemotron v3 super 120b (26.02)", "hybrid:size=nemotron-3-super", ""},
+    {"nemotron", "", "its shape is not known"},
+});
 
 /// The machines of a training, on their own network.
 ClusterChoice machines_of_row(const Training& t) {

@@ -27,6 +27,22 @@ std::vector<ValueId> written_by(Model& model, const Experts& s, std::vector<Valu
   return tokens;
 }
 
+/// x and what the expert makes of it that all tokens go to. Ranks of tensor parallelism divide it,
+/// as any feed-forward network. Source: Megatron-LM, core/transformer/moe/shared_experts.py.
+ValueId with_shared(Model& model, const Experts& s, ValueId normal, ValueId x,
+                    const ExpertParts& parts) {
+  const ValueId inside = split_to_ranks(model, "shared/split", normal, s.whole);
+  ValueId y{};
+  {
+    const auto module = model.module("shared", "MixtralExpert");
+    y = parts.network(inside, s.shared_inner / s.whole.tensor);
+    if (s.whole.tensor == 1) return add(model, "sum", parts.dropped(y), x);
+  }
+  y = sum_of_ranks(model, "shared/sum", y, s.whole);
+  const auto module = model.module("shared_out", "MixtralResidual");
+  return add(model, "sum", parts.dropped(y), x);
+}
+
 }  // namespace
 
 ValueId experts_block(Model& model, const Experts& s, std::int64_t tokens_of_rank, ValueId x,
@@ -36,20 +52,18 @@ ValueId experts_block(Model& model, const Experts& s, std::int64_t tokens_of_ran
   auto capacity = static_cast<std::int64_t>(share);
   if (static_cast<double>(capacity) < share) ++capacity;
   const bool exchanged = s.ranks > 1;
-  ValueId normal{}, routes{};
+  ValueId normal{}, read{}, routes{};
   std::vector<ValueId> tokens;
   {
     const auto module = model.module("router", "TopKRouter");
     normal = parts.norm(x);
     routes = route(model, "top_k", dense(model, "gate", normal, s.experts, false), s.top_k);
+    read = s.latent > 0 ? dense(model, "to_latent", normal, s.latent, false) : normal;
     tokens = exchanged || s.grouped
-                 ? dispatch(model, "dispatch", normal, routes, 1, s.experts * capacity)
-                 : dispatch(model, "dispatch", normal, routes, s.experts, capacity);
+                 ? dispatch(model, "dispatch", read, routes, 1, s.experts * capacity)
+                 : dispatch(model, "dispatch", read, routes, s.experts, capacity);
   }
-  if (s.shared_inner > 0) {
-    const auto module = model.module("shared", "MixtralExpert");
-    x = add(model, "sum", parts.dropped(parts.network(normal, s.shared_inner)), x);
-  }
+  if (s.shared_inner > 0) x = with_shared(model, s, normal, x, parts);
   const bool sorts = s.own() > 1 && s.places == 0;
   if (exchanged) {
     ValueId received =
@@ -65,12 +79,14 @@ ValueId experts_block(Model& model, const Experts& s, std::int64_t tokens_of_ran
     tokens = {to_experts(model, "from_experts", written, s.groups(), s.divided, s.sent())};
   }
   const auto module = model.module("combine", "MixtralCombine");
-  return add(model, "residual",
-             parts.dropped(combine(model, "sum", x, routes, tokens, parts.weighted)), x);
+  ValueId y = combine(model, "sum", read, routes, tokens, parts.weighted);
+  if (s.latent > 0) y = dense(model, "from_latent", y, model.value(x).shape.back(), false);
+  return add(model, "residual", parts.dropped(y), x);
 }
 
 void read_experts(Options& options, const Expansion& e, const Ranks& ranks, Experts& s) {
   s.top_k = read_extent(options, "top_k", s.top_k, "experts that a token goes to");
+  s.whole = ranks;
   s.shared_inner = options.get("shared_inner", s.shared_inner,
                                "width inside a further expert that all tokens go to", 0);
   s.capacity_factor = options.get(
@@ -102,6 +118,8 @@ void read_experts(Options& options, const Expansion& e, const Ranks& ranks, Expe
     if (s.ranks > 1) options.mistake("expert", "ranks share experts, and there are none");
     return;
   }
+  if (s.shared_inner % ranks.tensor != 0)
+    options.mistake("shared_inner", fmt::format("cannot be divided by {}", ranks.tensor));
   if (s.experts % s.groups() != 0)
     options.mistake("expert",
                     fmt::format("{} experts cannot be divided by {}", s.experts, s.groups()));

@@ -16,6 +16,8 @@ struct Experts {
   std::int64_t inner = 0;
   std::int64_t shared_inner = 0;  ///< of an expert that all tokens go to; 0: none
   bool grouped = false;     ///< each product of a rank's experts is one kernel
+  std::int64_t latent = 0;  ///< width of the tokens that experts read and write; 0: as outside
+  Ranks whole{};            ///< of the model: those of tensor parallelism divide the shared expert
   std::int64_t places = 0;  ///< a token is sent to each of so many once; 0: to each of its experts
 
   std::int64_t groups() const { return ranks / divided; }

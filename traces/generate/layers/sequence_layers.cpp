@@ -480,6 +480,16 @@ ValueId rms_norm(Model& model, std::string_view name, ValueId x) {
   return normalised(model, LayerKind::rms_norm, name, x, 1, false);
 }
 
+ValueId joined_with_token(Model& model, ValueId before, ValueId embedded, std::int64_t features) {
+  const auto module = model.module("further", "FurtherToken");
+  const std::array<ValueId, 2> both{rms_norm(model, "norm_token", embedded),
+                                    rms_norm(model, "norm_before", before)};
+  const ValueId joined = concat_features(model, "join", both);
+  const Shape weights{2 * features, features};
+  return dense_by(model, "project", joined,
+                  model.variable("further/project/weights", weights, Initializer::truncated_normal));
+}
+
 ValueId gelu(Model& model, std::string_view name, ValueId x) {
   return per_element(model, layer(model, LayerKind::gelu, name, {{x}}), 10, false);
 }

@@ -21,6 +21,7 @@ struct Decoder {
   std::int64_t key_value_rank = 0, query_rank = 0, turned = 64;
   std::int64_t window = 0;  ///< tokens that every second block sees, the first on; 0: all
   std::int64_t dense_layers = 0, dense_inner = 0;  ///< first blocks without experts
+  std::int64_t further = 0;  ///< tokens that are predicted besides the next, by a block each
   Ranks ranks{};
   bool eager = false, forgets = false;
 
@@ -152,6 +153,23 @@ ValueId experts_module(Model& model, const Decoder& s, ValueId x) {
        .network = [&](ValueId y, std::int64_t inner) { return gated(model, s, y, inner); }});
 }
 
+ValueId block(Model& model, const Decoder& s, ValueId x, std::int64_t i) {
+  model.forget_operations(s.forgets);
+  x = attention_module(model, s, x, i);
+  const bool one = s.experts.experts == 0 || i < s.dense_layers;
+  x = one ? feed_forward_module(model, s, x, s.experts.experts == 0 ? s.inner : s.dense_inner)
+          : experts_module(model, s, x);
+  model.forget_operations(false);
+  return x;
+}
+
+/// Logits by the weights `head`, and their loss.
+void predict_words(Model& model, const Decoder& s, ValueId x, VariableId head, ValueId labels) {
+  x = split_to_ranks(model, "head_split", rms_norm(model, "norm", x), s.ranks);
+  loss(model, "loss", dense_by(model, "lm_head", x, head), labels,
+       s.eager ? LossKernels::torch : LossKernels::fused);
+}
+
 /// Source: Touvron et al., "LLaMA", 2023, section 2.2: normalise before each part, gated SiLU,
 /// rotary positions, no biases; grouped keys and values as in Llama 2. Experts: Jiang et al.,
 /// "Mixtral of Experts", 2024, section 2; capacity: Fedus et al., "Switch Transformers", 2021.
@@ -170,20 +188,23 @@ Model decoder(const Decoder& s, const std::string& name) {
   }
   x = sum_of_ranks(model, "embed_sum", x, s.ranks);
   if (s.ranks.sequence) x = handed_on(model, "embedded", x);
+  const ValueId embedded = x, labels = model.input("labels", ids);
   for (std::int64_t i = 0; i < s.layers; ++i) {
     const auto layer = model.scope(fmt::format("layer_{}", i));
-    model.forget_operations(s.forgets);
-    x = attention_module(model, s, x, i);
-    if (s.experts.experts == 0 || i < s.dense_layers)
-      x = feed_forward_module(model, s, x, s.experts.experts == 0 ? s.inner : s.dense_inner);
-    else
-      x = experts_module(model, s, x);
+    x = block(model, s, x, i);
   }
-  model.forget_operations(false);
-  x = split_to_ranks(model, "head_split", rms_norm(model, "norm", x), s.ranks);
-  const ValueId logits = dense(model, "lm_head", x, words, false);
-  loss(model, "loss", logits, model.input("labels", ids),
-       s.eager ? LossKernels::torch : LossKernels::fused);
+  const Shape of_head{s.hidden, words};
+  const VariableId head =
+      model.variable("lm_head/weights", of_head, Initializer::truncated_normal);
+  predict_words(model, s, x, head, labels);
+  for (char depth = 'a'; depth < 'a' + s.further; ++depth) {
+    {
+      const auto layer = model.scope(fmt::format("layer_{}", s.layers + (depth - 'a')));
+      x = block(model, s, joined_with_token(model, x, embedded, s.hidden), s.layers);
+    }
+    const auto scope = model.scope(fmt::format("further_{}", depth));
+    predict_words(model, s, x, head, labels);
+  }
   return model;
 }
 
@@ -273,6 +294,10 @@ Trace make_moe(Options& options) {
   s.dense_inner =
       read_extent(options, "dense_inner", shape.dense_inner > 0 ? shape.dense_inner : 4 * s.hidden,
                   "width inside these");
+  s.further = options.get("further_tokens", std::int64_t{0},
+                          "tokens that are predicted besides the next, each by a block more, as in "
+                          "DeepSeek-V3",
+                          0, 16);
   read_experts(options, e, s.ranks, s.experts);
   const auto routed = static_cast<std::int64_t>(static_cast<double>(s.length * s.experts.top_k) *
                                                 std::min(s.experts.capacity_factor, 1024.0));
