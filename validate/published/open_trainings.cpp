@@ -75,6 +75,7 @@ void read_foundry(Words& words, PublishedRow& row) {
   words["recompute"] = take(words, "again") == "True" ? "full" : "off";
   row.group = gpu;
   row.alike = fmt::format("{} {}", gpu, format);
+  row.race = fmt::format("{}, {} tokens, {} {}", name, words["length"], gpu, format);
   row.what = fmt::format("{}, {} tokens, {} {}, {} x {}", name, words["length"], words["devices"],
                          gpu, whole_of(words, "passes"), words["micro_batch"]);
 }
@@ -183,6 +184,7 @@ bool read_evo(Words& words, PublishedRow& row) {
   row.what = fmt::format("{} GPUs, t {}, ZeRO 1 over {}, {} x {}", words["devices"],
                          words["tensor"], words["group"], words["passes"], words["micro_batch"]);
   row.group = fmt::format("t {}", words["tensor"]);
+  row.race = model;
   row.measured = seconds_of(words, batch);
   words["batch"] = std::to_string(batch);
   take(words, "passes");
@@ -216,6 +218,7 @@ bool read_science(Words& words, PublishedRow& row) {
                          words["hidden"], words["layers"], words["tensor"], words["data"],
                          words["pipeline"], words["micro_batch"], words["batch"]);
   row.group = fmt::format("p {}", words["pipeline"]);
+  row.race = fmt::format("h {}, {} layers", words["hidden"], words["layers"]);
   const std::int64_t replicas = whole_of(words, "data");
   words["devices"] =
       std::to_string(replicas * whole_of(words, "tensor") * whole_of(words, "pipeline"));

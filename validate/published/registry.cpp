@@ -30,6 +30,7 @@ std::optional<Comparison> compare_internevo(const std::string& folder);
 std::optional<Comparison> compare_bigscience(const std::string& folder);
 std::optional<Comparison> compare_nemo(const std::string& folder);
 std::optional<Comparison> compare_dgxc(const std::string& folder);
+std::optional<Comparison> compare_plans(const std::string& folder);
 
 namespace {
 
@@ -133,6 +134,10 @@ std::span<const PublishedBlock> published_blocks() {
        compare_nemo},
       {"dgxc", "pretraining steps of DGX Cloud's recipes on 8-2304 H100 (NVIDIA)", "nothing",
        one_mfu, "", compare_dgxc},
+      {"plans",
+       "plans of one model on one machine, in the trainings above: their order, and the plan ranked "
+       "first beside the best",
+       "as in the blocks of the trainings", "none: orders", "", compare_plans},
       {"kernels", "matrix products on A100 to GB300, L40S and RTX PRO 6000 (AIConfigurator)",
        "9 to 12 numbers for each GPU and format", one_mfu, "", compare_kernels, kernels},
       {"passes", "norms, activations, rotary positions and sums on A100 and H100 (Vidur)",

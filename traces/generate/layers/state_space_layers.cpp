@@ -12,31 +12,31 @@ struct OfToken {
 };
 
 /// Each of the `taps` last tokens is multiplied and added; read and written.
-OfToken convolution(const StateSpace& s) {
+OfToken mixer_convolution(const StateSpace& s) {
   return {2 * s.taps * s.convolved(), 2 * s.convolved()};
 }
 /// A chunk's states: features times what writes them. They are written once per chunk, read and
 /// written as they pass from chunk to chunk.
-OfToken states(const StateSpace& s) {
+OfToken mixer_states(const StateSpace& s) {
   const std::int64_t each = s.inner() * s.state / s.chunk;
   return {2 * s.inner() * s.state, s.inner() + s.groups * s.state + 2 * 3 * each};
 }
 /// Scores of the tokens of a chunk, of each group; all of them are written.
-OfToken scores(const StateSpace& s) {
+OfToken mixer_scores(const StateSpace& s) {
   return {2 * s.groups * s.chunk * s.state, 2 * s.groups * s.state + s.groups * s.chunk};
 }
 /// Scores times features, of the tokens before alone, and the states before the chunk.
-OfToken outputs(const StateSpace& s) {
+OfToken mixer_outputs(const StateSpace& s) {
   const std::int64_t each = s.inner() * s.state / s.chunk;
   return {s.inner() * s.chunk + 2 * s.inner() * s.state,
           2 * s.inner() + s.groups * (s.state + s.chunk) + 2 * each};
 }
 /// Reads output and gate, and writes.
-OfToken gated_norm(const StateSpace& s) {
+OfToken mixer_norm(const StateSpace& s) {
   return {10 * s.inner(), 3 * s.inner()};
 }
 
-OpWork work(const OfToken& one, std::int64_t tokens, std::int64_t times = 1) {
+OpWork mixer_work(const OfToken& one, std::int64_t tokens, std::int64_t times = 1) {
   return {.flops = times * tokens * one.flops, .traffic = bytes_of(times * tokens * one.moved)};
 }
 
@@ -54,16 +54,16 @@ ValueId state_space(Model& model, std::string_view name, ValueId x, const StateS
         model.variable("heads", {3, s.heads}, Initializer::ones),  // step, decay, direct way
         model.variable("gamma", {s.inner()}, Initializer::ones)};
   }
-  l.forward = work(outputs(s), tokens);
-  l.forward_besides = {work(convolution(s), tokens), work(states(s), tokens),
-                       work(scores(s), tokens), work(gated_norm(s), tokens)};
+  l.forward = mixer_work(mixer_outputs(s), tokens);
+  l.forward_besides = {mixer_work(mixer_convolution(s), tokens), mixer_work(mixer_states(s), tokens),
+                       mixer_work(mixer_scores(s), tokens), mixer_work(mixer_norm(s), tokens)};
   // Convolved and summed up again; then two gradients of every product, and what both read.
-  l.input_gradient = work(outputs(s), tokens, 2);
-  l.backward_besides = {work(convolution(s), tokens), work(states(s), tokens),
-                        work(scores(s), tokens),      work(gated_norm(s), tokens, 2),
-                        work(scores(s), tokens, 2),   work(states(s), tokens, 2),
-                        work(convolution(s), tokens)};
-  l.variable_gradient = work(convolution(s), tokens);
+  l.input_gradient = mixer_work(mixer_outputs(s), tokens, 2);
+  l.backward_besides = {mixer_work(mixer_convolution(s), tokens), mixer_work(mixer_states(s), tokens),
+                        mixer_work(mixer_scores(s), tokens),      mixer_work(mixer_norm(s), tokens, 2),
+                        mixer_work(mixer_scores(s), tokens, 2),   mixer_work(mixer_states(s), tokens, 2),
+                        mixer_work(mixer_convolution(s), tokens)};
+  l.variable_gradient = mixer_work(mixer_convolution(s), tokens);
   l.multiply_adds = (l.forward.flops + l.forward_besides[1].flops + l.forward_besides[2].flops) / 2;
   l.saved = {x};
   l.kept = bytes_of(tokens * s.inner());

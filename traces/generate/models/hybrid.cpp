@@ -28,14 +28,14 @@ struct Hybrid {
   }
 };
 
-struct Size {
+struct HybridSize {
   std::string_view name, layers;
   std::int64_t hidden, inner, heads, key_value_heads, head_size, mixer_heads, mixer_head_size;
   std::int64_t experts = 0, top_k = 2, shared_inner = 0, latent = 0;
 };
 /// Shapes as in the models' published config.json, or Megatron-Bridge's nemotron_h_provider.py:
 /// Nemotron-H 8B, Nemotron 3 Nano and Super.
-constexpr std::array<Size, 3> sizes{
+constexpr std::array<HybridSize, 3> hybrid_sizes{
     {{"nemotron-h-8b", "M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M-", 4096, 21'504, 32, 8,
       128, 128, 64},
      {"nemotron-3-nano", "MEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEMEM*EMEMEMEME", 2688, 1856, 32, 2,
@@ -170,7 +170,7 @@ std::string read_layers(Options& o, const std::string& key, std::string_view fal
   return letters;
 }
 
-void read_mixer(Options& o, const Size& size, Hybrid& s) {
+void read_mixer(Options& o, const HybridSize& size, Hybrid& s) {
   s.mixer.heads = read_extent(o, "mixer_heads", size.mixer_heads, "of a Mamba-2 mixer", 10'000);
   s.mixer.head_size =
       read_extent(o, "mixer_head_size", size.mixer_head_size, "features of such a head", 100'000);
@@ -181,9 +181,9 @@ void read_mixer(Options& o, const Size& size, Hybrid& s) {
 
 Hybrid read_hybrid(Options& o, const Expansion& e, std::string& chosen) {
   std::vector<std::string> names;
-  for (const Size& size : sizes) names.emplace_back(size.name);
+  for (const HybridSize& size : hybrid_sizes) names.emplace_back(size.name);
   chosen = o.get("size", names, "the shape that the options below begin from");
-  const Size& size = *std::ranges::find(sizes, chosen, &Size::name);
+  const HybridSize& size = *std::ranges::find(hybrid_sizes, chosen, &HybridSize::name);
   Hybrid s{.batch = e.batch};
   s.length = read_extent(o, "length", 2048, "tokens of a sample");
   s.layers = read_layers(o, "layers", size.layers,

@@ -153,7 +153,7 @@ ValueId experts_module(Model& model, const Decoder& s, ValueId x) {
        .network = [&](ValueId y, std::int64_t inner) { return gated(model, s, y, inner); }});
 }
 
-ValueId block(Model& model, const Decoder& s, ValueId x, std::int64_t i) {
+ValueId decoder_block(Model& model, const Decoder& s, ValueId x, std::int64_t i) {
   model.forget_operations(s.forgets);
   x = attention_module(model, s, x, i);
   const bool one = s.experts.experts == 0 || i < s.dense_layers;
@@ -191,7 +191,7 @@ Model decoder(const Decoder& s, const std::string& name) {
   const ValueId embedded = x, labels = model.input("labels", ids);
   for (std::int64_t i = 0; i < s.layers; ++i) {
     const auto layer = model.scope(fmt::format("layer_{}", i));
-    x = block(model, s, x, i);
+    x = decoder_block(model, s, x, i);
   }
   const Shape of_head{s.hidden, words};
   const VariableId head =
@@ -200,7 +200,7 @@ Model decoder(const Decoder& s, const std::string& name) {
   for (char depth = 'a'; depth < 'a' + s.further; ++depth) {
     {
       const auto layer = model.scope(fmt::format("layer_{}", s.layers + (depth - 'a')));
-      x = block(model, s, joined_with_token(model, x, embedded, s.hidden), s.layers);
+      x = decoder_block(model, s, joined_with_token(model, x, embedded, s.hidden), s.layers);
     }
     const auto scope = model.scope(fmt::format("further_{}", depth));
     predict_words(model, s, x, head, labels);
