@@ -107,7 +107,6 @@ bool read_nemo(Words& words, PublishedRow& row) {
                     format = format_said(take(words, "format"), release);
   row.what = fmt::format("{}, {} {}, {}", model, words["devices"], system, format);
   row.group = model;
-  row.race = fmt::format("{}, {} {}", model, system, format);
   row.alike = fmt::format("{} {}", system, format);
   row.measured = take_number(words, "seconds");
   words["nodes"] = nodes_of_system(system);
