@@ -24,10 +24,11 @@ std::int64_t devices_of_a_node(const Cluster& cluster) {
 }
 
 bool copies_embeddings(const TrainingJob& job, const ParallelPlan& plan) {
-  constexpr std::array<std::string_view, 3> with_option{"gpt", "gpt2", "bert"};
+  constexpr std::array<std::string_view, 4> with_option{"gpt", "gpt2", "bert", "hybrid"};
   Options options = job.options;
   const Options::Value* tied = options.raw("tied", "");
-  return plan.pipeline > 1 && (tied == nullptr || tied->text != "false") &&
+  const bool by_default = job.generator != "hybrid";
+  return plan.pipeline > 1 && (tied == nullptr ? by_default : tied->text != "false") &&
          std::ranges::find(with_option, job.generator) != with_option.end();
 }
 

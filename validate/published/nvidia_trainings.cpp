@@ -53,6 +53,9 @@ void as_megatron(Words& words) {
   drop_if(words, "expert", {"n/a", "-", "1", "NA"});
 }
 
+/// Inner width of LoRA's adapters. Source: NeMo, llm/peft/lora.py (dim 32).
+constexpr std::string_view adapter_width = "32";
+
 constexpr std::array nemo_columns{Pair{"task", "task"},
                                   Pair{"model", "model"},
                                   Pair{"system", "system"},
@@ -101,7 +104,7 @@ void add_recipe(Words& words, std::string_view model, std::string_view release,
 }
 
 bool read_nemo(Words& words, PublishedRow& row) {
-  if (take(words, "task") != "pretrain") throw InputError("fine-tuning trains other weights");
+  if (take(words, "task") == "lora") words["adapters"] = std::string(adapter_width);
   const std::string release = take(words, "release"), model = take(words, "model"),
                     system = take(words, "system"),
                     format = format_said(take(words, "format"), release);
@@ -144,8 +147,10 @@ struct CloudPlan {
   std::string_view model, plan;
   std::int64_t length;
 };
-constexpr std::array<CloudPlan, 11> cloud_plans{
-    {{"Llama 3.1 8b BF16", "llama3-8b", "CP=2", 8192},
+constexpr std::array<CloudPlan, 13> cloud_plans{
+    {{"Llama3 8b Finetuning", "llama3-8b", "TP=1", 4096},
+     {"Llama3 70b Finetuning", "llama3-70b", "TP=4, PP=4, VP=5", 4096},
+     {"Llama 3.1 8b BF16", "llama3-8b", "CP=2", 8192},
      {"Llama 3.1 8b", "llama3-8b", "CP=2", 8192},
      {"Llama 3.1 70b", "llama3-70b", "TP=4, PP=4, CP=2, VP=5", 8192},
      {"Maxtext LLama2 70b", "llama2-70b", "FSDP", 4096},
@@ -242,8 +247,7 @@ bool read_cloud(const CloudConfigurations& configurations, Words& words, Publish
                     release = take(words, "release");
   const auto plan = std::ranges::find_if(
       cloud_plans, [&](const CloudPlan& p) { return title.starts_with(p.title); });
-  if (title.find("Finetuning") != std::string::npos)
-    throw InputError("fine-tuning trains other weights");
+  if (title.find("LORA") != std::string::npos) words["adapters"] = std::string(adapter_width);
   const bool titled = title.find("TP=") != std::string::npos;
   const CloudConfiguration* configured =
       titled ? nullptr

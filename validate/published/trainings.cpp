@@ -44,6 +44,7 @@ constexpr auto known_models = std::to_array<KnownModel>({
     {"llama3.1-70b", "llama:size=3-70b", ""},
     {"llama3-70b", "llama:size=3-70b", ""},
     {"llama3 70b", "llama:size=3-70b", ""},
+    {"llama3 70b 2-node", "llama:size=3-70b", ""},
     {"llama3.1-405b", "llama:size=3-405b", ""},
     {"llama3.1_405b", "llama:size=3-405b", ""},
     {"llama2-7b", "llama:size=7b", ""},

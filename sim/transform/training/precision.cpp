@@ -119,8 +119,10 @@ class MixedPrecision final : public Transform {
     copy.add_edges(tensors);
     copy.change_collectives(
         [&](const Collective& c) { return stays[c.first] || !halves() ? c.bytes : half(c.bytes); });
+    const bool trains = std::ranges::any_of(
+        graph.ops(), [&](OpId v) { return graph.op(v).phase == Phase::update; });
     for (const OpId v : graph.ops())
-      if (casts(graph, v) && !stays[v]) add_cast(copy, graph, v, weights[v], updates[v]);
+      if (casts(graph, v) && !stays[v] && !(trains && updates[v].empty())) add_cast(copy, graph, v, weights[v], updates[v]);
     return std::move(copy).built();
   }
 

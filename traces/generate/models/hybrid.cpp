@@ -18,6 +18,9 @@ struct Hybrid {
   std::string further{};  ///< those that predict a token more
   std::int64_t depths = 0;  ///< how many tokens more are predicted
   bool tied = false;
+  bool bias = false, dropout = false;  ///< of attention and feed-forward networks; of all layers
+  LayerKind norm = LayerKind::rms_norm, activation = LayerKind::squared_relu;
+  LossKernels loss = LossKernels::fused;
   StateSpace mixer{};  ///< of all ranks
   Experts experts{};
   Attention core{.fused = true};
@@ -44,11 +47,21 @@ constexpr std::array<HybridSize, 3> hybrid_sizes{
       "MEMEMEM*EMEMEMEM*EMEMEMEM*EMEMEMEMEM*EMEMEMEMEM*EMEMEMEMEM*EMEMEMEMEM*EMEMEMEM*EMEMEMEME",
       4096, 2688, 32, 2, 128, 128, 64, 512, 22, 5376, 1024}}};
 
-/// down(max(up(x), 0)^2).
-ValueId squared(Model& model, ValueId x, std::int64_t inner) {
+/// down(max(up(x), 0)^2), or with GELU.
+ValueId activated(Model& model, const Hybrid& s, ValueId x, std::int64_t inner) {
   const std::int64_t width = model.value(x).shape.back();
-  const ValueId up = dense(model, "up_proj", x, inner, false);
-  return dense(model, "down_proj", squared_relu(model, "act", up), width, false);
+  const ValueId up = dense(model, "up_proj", x, inner, s.bias);
+  const ValueId y = s.activation == LayerKind::gelu ? gelu(model, "act", up)
+                                                    : squared_relu(model, "act", up);
+  return dense(model, "down_proj", y, width, s.bias);
+}
+
+ValueId norm_of(Model& model, const Hybrid& s, ValueId x) {
+  return s.norm == LayerKind::rms_norm ? rms_norm(model, "norm", x) : layer_norm(model, "norm", x);
+}
+
+ValueId residual(Model& model, const Hybrid& s, ValueId y, ValueId x) {
+  return add(model, "residual", s.dropout ? dropout(model, "dropout", y) : y, x);
 }
 
 /// x + part(norm(x)), where ranks of tensor parallelism divide the part: those that share tokens
@@ -58,18 +71,18 @@ ValueId with_part(Model& model, const Hybrid& s, const std::string& name, ValueI
   ValueId inside = x;
   if (s.ranks.sequence) {
     const auto module = model.module(name + "_in", "HybridInput");
-    inside = rms_norm(model, "norm", x);
+    inside = norm_of(model, s, x);
   }
   inside = split_to_ranks(model, name + "/split", inside, s.ranks);
   ValueId y{};
   {
     const auto module = model.module(name, "Hybrid" + name);
-    y = part(s.ranks.sequence ? inside : rms_norm(model, "norm", inside));
-    if (s.ranks.tensor == 1) return add(model, "residual", y, x);
+    y = part(s.ranks.sequence ? inside : norm_of(model, s, inside));
+    if (s.ranks.tensor == 1) return residual(model, s, y, x);
   }
   y = sum_of_ranks(model, name + "/sum", y, s.ranks);
   const auto module = model.module(name + "_out", "HybridResidual");
-  return add(model, "residual", y, x);
+  return residual(model, s, y, x);
 }
 
 ValueId mixed(Model& model, const Hybrid& s, ValueId x) {
@@ -86,10 +99,11 @@ ValueId attended(Model& model, const Hybrid& s, ValueId x) {
   core.heads = s.heads / s.ranks.tensor;
   core.key_value_heads = s.own_key_value_heads();
   const std::int64_t shared = s.head_size * core.key_value_heads;
-  const ValueId q = dense(model, "q_proj", x, s.head_size * core.heads, false);
-  const ValueId k = dense(model, "k_proj", x, shared, false);
-  const ValueId v = dense(model, "v_proj", x, shared, false);
-  return dense(model, "o_proj", attention(model, "core", q, k, v, core), s.hidden, false);
+  core.dropout = s.dropout;
+  const ValueId q = dense(model, "q_proj", x, s.head_size * core.heads, s.bias);
+  const ValueId k = dense(model, "k_proj", x, shared, s.bias);
+  const ValueId v = dense(model, "v_proj", x, shared, s.bias);
+  return dense(model, "o_proj", attention(model, "core", q, k, v, core), s.hidden, s.bias);
 }
 
 ValueId layer_of_letter(Model& model, const Hybrid& s, char letter, ValueId x) {
@@ -100,22 +114,22 @@ ValueId layer_of_letter(Model& model, const Hybrid& s, char letter, ValueId x) {
       return with_part(model, s, "attention", x, [&](ValueId y) { return attended(model, s, y); });
     case '-':
       return with_part(model, s, "mlp", x, [&](ValueId y) {
-        return squared(model, y, s.inner / s.ranks.tensor);
+        return activated(model, s, y, s.inner / s.ranks.tensor);
       });
     default:
       return experts_block(
           model, s.experts, s.batch * s.ranks.tokens(s.length), x,
-          {.norm = [&](ValueId y) { return rms_norm(model, "norm", y); },
-           .network = [&](ValueId y, std::int64_t inner) { return squared(model, y, inner); }});
+          {.norm = [&](ValueId y) { return norm_of(model, s, y); },
+           .network = [&](ValueId y, std::int64_t inner) { return activated(model, s, y, inner); }});
   }
 }
 
 /// Logits by the weights `table`, and their loss.
 void predicted(Model& model, const Hybrid& s, ValueId x, VariableId table, ValueId labels) {
-  x = split_to_ranks(model, "head_split", rms_norm(model, "norm", x), s.ranks);
+  x = split_to_ranks(model, "head_split", norm_of(model, s, x), s.ranks);
   const ValueId logits =
       s.tied ? tied_logits(model, "lm_head", x, table) : dense_by(model, "lm_head", x, table);
-  loss(model, "loss", logits, labels, LossKernels::fused);
+  loss(model, "loss", logits, labels, s.loss);
 }
 
 /// Source: NVIDIA, "Nemotron-H: A Family of Accurate and Efficient Hybrid Mamba-Transformer
@@ -134,7 +148,9 @@ Model hybrid(const Hybrid& s, const std::string& name) {
     table = model.variable("weights", {words, s.hidden}, Initializer::truncated_normal);
     x = embedding(model, "lookup", tokens, table);
   }
-  x = embedded = sum_of_ranks(model, "embed_sum", x, s.ranks);
+  x = sum_of_ranks(model, "embed_sum", x, s.ranks);
+  if (s.ranks.tensor > 1) x = handed_on(model, "embedded", x);
+  embedded = x;
   std::int64_t i = 0;
   for (const char letter : s.layers) {
     const auto layer = model.scope(fmt::format("layer_{}", i++));
@@ -179,6 +195,19 @@ void read_mixer(Options& o, const HybridSize& size, Hybrid& s) {
   if (s.mixer.heads % s.mixer.groups != 0) o.mistake("mixer_groups", "does not divide mixer_heads");
 }
 
+void read_kernels(Options& o, Hybrid& s) {
+  s.bias = o.get("bias", false, "products of attention and feed-forward networks have biases");
+  s.dropout = o.get("dropout", false, "on outputs of layers, and on probabilities");
+  if (o.get("norm", std::vector<std::string>{"rms", "layer"}, "RMSNorm or LayerNorm") == "layer")
+    s.norm = LayerKind::layer_norm;
+  if (o.get("activation", std::vector<std::string>{"squared_relu", "gelu"},
+            "inside a feed-forward network") == "gelu")
+    s.activation = LayerKind::gelu;
+  if (o.get("loss", std::vector<std::string>{"fused", "separate"},
+            "kernels of the loss: few, or one for each of its operations") == "separate")
+    s.loss = LossKernels::separate;
+}
+
 Hybrid read_hybrid(Options& o, const Expansion& e, std::string& chosen) {
   std::vector<std::string> names;
   for (const HybridSize& size : hybrid_sizes) names.emplace_back(size.name);
@@ -201,6 +230,7 @@ Hybrid read_hybrid(Options& o, const Expansion& e, std::string& chosen) {
   s.words = read_extent(o, "vocabulary", 131'072, "tokens there are");
   s.tied = o.get("tied", false, "the logits' weights are the words' embeddings");
   read_mixer(o, size, s);
+  read_kernels(o, s);
   s.core = read_attention(o, e, s.core);
   s.ranks.tensor = read_ranks(o, {{"heads", s.heads},
                                   {"heads of mixers", s.mixer.heads},
@@ -210,7 +240,7 @@ Hybrid read_hybrid(Options& o, const Expansion& e, std::string& chosen) {
   if (s.ranks.context > 1)
     o.mistake("context", "the states of a mixer pass over all tokens of a sample: it must be 1");
   if (s.heads % s.key_value_heads != 0) o.mistake("key_value_heads", "does not divide 'heads'");
-  const bool any = (s.layers + s.further).find('E') != std::string::npos;
+  const bool any = (s.depths > 0 ? s.layers + s.further : s.layers).find('E') != std::string::npos;
   const std::int64_t experts = read_extent(o, "experts", std::max<std::int64_t>(8, size.experts),
                                            "feed-forward networks of a layer E", 1024);
   s.experts = {.experts = any ? experts : 0,

@@ -23,6 +23,7 @@ struct Decoder {
   std::int64_t dense_layers = 0, dense_inner = 0;  ///< first blocks without experts
   std::int64_t further = 0;  ///< tokens that are predicted besides the next, by a block each
   Ranks ranks{};
+  std::int64_t adapters = 0;  ///< inner width of what is trained beside each product; 0: all is
   bool eager = false, forgets = false;
 
   /// Heads of keys and values on a rank: ranks repeat them where they are fewer.
@@ -56,11 +57,25 @@ constexpr std::array<Size, 7> moe_sizes{
      {"gpt-oss-120b", 36, 2880, 64, 8, 2880, 201'088, 64, 128, 4, 0, 0, 0, 0, 0, 128},
      {"deepseek-v3", 61, 7168, 128, 128, 2048, 129'280, 128, 256, 8, 2048, 3, 18'432, 512, 1536}}};
 
+/// x times weights; where adapters alone are trained, plus two products that are. Source: Hu et al.,
+/// "LoRA", ICLR 2022, section 4.1.
+ValueId adapted(Model& model, const Decoder& s, std::string_view name, ValueId x,
+                  std::int64_t units) {
+  const ValueId y = dense(model, name, x, units, false);
+  if (s.adapters == 0) return y;
+  const std::string own(name);
+  model.freeze(false);
+  const ValueId low = dense(model, own + "/adapter_in", x, s.adapters, false);
+  const ValueId high = dense(model, own + "/adapter_out", low, units, false);
+  model.freeze(true);
+  return add(model, own + "/adapted", y, high);
+}
+
 /// down(silu(gate(x)) * up(x)).
 ValueId gated(Model& model, const Decoder& s, ValueId x, std::int64_t inner) {
-  const ValueId gate = dense(model, "gate_proj", x, inner, false);
-  const ValueId up = dense(model, "up_proj", x, inner, false);
-  return dense(model, "down_proj", gated_silu(model, "act", gate, up), s.hidden, false);
+  const ValueId gate = adapted(model, s, "gate_proj", x, inner);
+  const ValueId up = adapted(model, s, "up_proj", x, inner);
+  return adapted(model, s, "down_proj", gated_silu(model, "act", gate, up), s.hidden);
 }
 
 /// What the ranks of a part read: where they share tokens, they normalise theirs and gather all.
@@ -110,9 +125,9 @@ ValueId attention_module(Model& model, const Decoder& s, ValueId x, std::int64_t
       q = p.q, k = p.k, v = p.v;
       return;
     }
-    q = rotate(model, "rotate_q", dense(model, "q_proj", normal, width, false));
-    k = rotate(model, "rotate_k", dense(model, "k_proj", normal, shared, false));
-    v = dense(model, "v_proj", normal, shared, false);
+    q = rotate(model, "rotate_q", adapted(model, s, "q_proj", normal, width));
+    k = rotate(model, "rotate_k", adapted(model, s, "k_proj", normal, shared));
+    v = adapted(model, s, "v_proj", normal, shared);
   };
   if (s.ranks.context > 1) {
     {
@@ -125,7 +140,7 @@ ValueId attention_module(Model& model, const Decoder& s, ValueId x, std::int64_t
   {
     const auto module = model.module("self_attn", "LlamaAttention");
     if (s.ranks.context == 1) project();
-    y = dense(model, "o_proj", attention(model, "core", q, k, v, core), s.hidden, false);
+    y = adapted(model, s, "o_proj", attention(model, "core", q, k, v, core), s.hidden);
     if (s.ranks.tensor == 1) return add(model, "residual", y, x);
   }
   y = sum_of_ranks(model, "self_attn/sum", y, s.ranks);
@@ -177,6 +192,7 @@ Model decoder(const Decoder& s, const std::string& name) {
   const std::string ranks = s.ranks.tensor > 1 ? fmt::format("-t{}", s.ranks.tensor) : "";
   Model model(fmt::format("{}-l{}{}", name, s.length, ranks), s.batch);
   model.set_eager(s.eager);
+  model.freeze(s.adapters > 0);
   const std::int64_t words = s.words / s.ranks.tensor;
   const Shape ids{s.batch, s.length / s.ranks.context};
   ValueId x{};
@@ -246,6 +262,12 @@ Decoder read_shape(Options& o, std::span<const Size> sizes, const Expansion& e,
                                   "heads of keys and values, each shared by several heads");
   s.inner = read_extent(o, "inner", size.inner, "width inside a feed-forward network");
   s.words = read_extent(o, "vocabulary", size.words, "tokens there are");
+  s.adapters = o.get("adapters", std::int64_t{0},
+                     "inner width of two products beside each of attention and feed-forward "
+                     "networks, which alone are trained (LoRA); 0: all weights are",
+                     0, 100'000);
+  if (s.adapters > 0 && e.level == Level::tf1)
+    o.mistake("level", "TensorFlow 1 trains all weights here");
   s.core = read_attention(o, e, s.core);
   s.forgets = read_forgetting(o, e);
   s.ranks.tensor = read_ranks(
