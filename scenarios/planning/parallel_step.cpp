@@ -32,6 +32,23 @@ bool copies_embeddings(const TrainingJob& job, const ParallelPlan& plan) {
          std::ranges::find(with_option, job.generator) != with_option.end();
 }
 
+namespace {
+
+/// Patterns of the layers that have a router.
+Options::Value layers_of_experts(const OpGraph& graph) {
+  Options::Value names;
+  for (const OpId v : graph.ops()) {
+    const std::string_view name = graph.name(v);
+    constexpr std::string_view router = "/router";
+    if (graph.op(v).phase == Phase::forward && name.ends_with(router))
+      names.children.emplace_back(
+          "", text(fmt::format("{}/*", name.substr(0, name.size() - router.size()))));
+  }
+  return names;
+}
+
+}  // namespace
+
 OpGraph rank_graph(const TrainingJob& job, const ParallelPlan& plan) {
   Options options = job.options;
   Options given = job.options;  // raw() declares: a generator must declare these options itself
@@ -63,6 +80,10 @@ OpGraph rank_graph(const TrainingJob& job, const ParallelPlan& plan) {
   }
   if (plan.recompute == Recomputing::full)
     graph = make_transform("recompute", Options("recompute"))->apply(graph).graph;
+  if (plan.recompute == Recomputing::off && job.experts_again)
+    graph = make_transform("recompute", Options("recompute", {{"names", layers_of_experts(graph)}}))
+                ->apply(graph)
+                .graph;
   if (plan.overlap || plan.overlap_experts)
     graph = make_transform("overlap_exchanges",
                            Options("overlap_exchanges",

@@ -78,28 +78,37 @@ std::string format_said(std::string format, std::string_view release) {
 }
 
 /// What recipes of experts say beside their plans: their products are grouped, gradients are added
-/// up in 16 bits. A token goes to each rank of a node, or to each node, once (HybridEP, DeepEP), but
-/// with Qwen3 235B on B200 and with gpt-oss in BF16. From release 26.06 on, recipes in MXFP8 on racks
+/// up in 16 bits; Nemotron 3 exchanges no tokens beside products, and on H100 and, but for NVFP4, Super
+/// on GB200 it computes its layers of experts again. A token goes to each rank of a node, or to each
+/// node, once (HybridEP, DeepEP), but with Qwen3 235B on B200, gpt-oss in BF16, and Nemotron 3 Super
+/// in NVFP4 but for GB300. From release 26.06 on, recipes in MXFP8 on racks
 /// exchange tokens beside other micro-batches, and DeepSeek's on B200 where nodes share experts; of
 /// these DeepSeek on GB300 and gpt-oss have attention in 8 bits. Source: Megatron-Bridge,
 /// scripts/performance/configs (moe_flex_dispatcher_backend, moe_a2a_overlap,
-/// fp8_dot_product_attention, grad_reduce_in_fp32), at v0.5.0.
+/// fp8_dot_product_attention, grad_reduce_in_fp32, recompute_modules), at v0.5.0.
 void add_recipe(Words& words, std::string_view model, std::string_view release,
                 std::string_view system, std::string_view format) {
   const auto is = [&](std::string_view part) { return model.find(part) != std::string_view::npos; };
   const std::int64_t ranks = whole_of(words, "expert", 1);
   const bool rack = system.find("GB") != std::string_view::npos, oss = is("oss"),
-             once = !(is("235b") && !rack) && !(oss && format == "BF16");
+             newest = system.find("GB300") != std::string_view::npos,
+             once = !(is("235b") && !rack) && !(oss && format == "BF16") &&
+                    !(is("super") && format == "NVFP4" && !newest);
   const std::int64_t of_node = rack ? 64 : 8;
   words["grouped_experts"] = "true";
   if (!release.empty()) words["short_sums"] = "true";
   if (once && ranks > 1)
     words["send_once"] = std::to_string(ranks <= of_node ? ranks : (ranks + of_node - 1) / of_node);
+  if (is("nemotron")) take(words, "overlap");
+  if (is("nemotron_3") && !release.empty() &&
+      (system.find("H100") != std::string_view::npos ||
+       (is("super") && system.find("GB200") != std::string_view::npos && format != "NVFP4")))
+    words["experts_again"] = "true";
   if (format != "MXFP8") return;
   const bool late = release >= "26.06" && rack;
   if (late ? !is("nemotron") : is("deepseek") && !rack && ranks > of_node)
     words["overlap_experts"] = "true";
-  if (late && (oss || (is("deepseek") && system.find("300") != std::string_view::npos)))
+  if (late && (oss || (is("deepseek") && newest)))
     words["short_attention"] = "true";
 }
 

@@ -219,6 +219,7 @@ Training training_of(Words words) {
   t.job.framework = one_of_words(words, "framework", Framework::none);
   t.job.short_sums = take(words, "short_sums") == "true";
   t.job.short_attention = take(words, "short_attention") == "true";
+  t.job.experts_again = take(words, "experts_again") == "true";
   t.job.generator = take(words, "generator");
   t.job.options = Options(t.job.generator);
   for (auto& [key, value] : words) t.job.options.set(key, {value, {}, {}});
@@ -241,7 +242,10 @@ TrainedStep trained(const Training& t) {
   s.fits = s.peak <= memory;
   ParallelPlan once = t.plan;
   once.recompute = Recomputing::off;
-  const OpGraph plain = t.plan.recompute == Recomputing::off ? graph : rank_graph(t.job, once);
+  TrainingJob job = t.job;
+  job.experts_again = false;
+  const bool same = t.plan.recompute == Recomputing::off && !t.job.experts_again;
+  const OpGraph plain = same ? graph : rank_graph(job, once);
   s.flops = model_flops(plain) * static_cast<double>(t.plan.micro_batches(t.job.batch)) /
             static_cast<double>(t.plan.pipeline);
   s.weights_read = weight_bytes(graph) / static_cast<double>(t.plan.pipeline);

@@ -5,6 +5,11 @@
 namespace baechi::generate {
 namespace {
 
+/// Triton's kernels of the scan take so many times as long as what they move would at the share of
+/// the bandwidth that other kernels reach. Fitted to NeMo's steps of Nemotron 3 Nano on GB200 (7.1)
+/// and GB300 (5.5), of 2026; its steps on B200 and H100, and all of Super, were left out.
+constexpr std::int64_t slowness = 6;
+
 /// Flops and numbers moved of one token. States are in 32 bits, where all others may be in 16: they
 /// count twice.
 struct OfToken {
@@ -19,17 +24,19 @@ OfToken mixer_convolution(const StateSpace& s) {
 /// written as they pass from chunk to chunk.
 OfToken mixer_states(const StateSpace& s) {
   const std::int64_t each = s.inner() * s.state / s.chunk;
-  return {2 * s.inner() * s.state, s.inner() + s.groups * s.state + 2 * 3 * each};
+  return {2 * s.inner() * s.state,
+          slowness * (s.inner() + s.groups * s.state + 2 * 3 * each)};
 }
 /// Scores of the tokens of a chunk, of each group; all of them are written.
 OfToken mixer_scores(const StateSpace& s) {
-  return {2 * s.groups * s.chunk * s.state, 2 * s.groups * s.state + s.groups * s.chunk};
+  return {2 * s.groups * s.chunk * s.state,
+          slowness * (2 * s.groups * s.state + s.groups * s.chunk)};
 }
 /// Scores times features, of the tokens before alone, and the states before the chunk.
 OfToken mixer_outputs(const StateSpace& s) {
   const std::int64_t each = s.inner() * s.state / s.chunk;
   return {s.inner() * s.chunk + 2 * s.inner() * s.state,
-          2 * s.inner() + s.groups * (s.state + s.chunk) + 2 * each};
+          slowness * (2 * s.inner() + s.groups * (s.state + s.chunk) + 2 * each)};
 }
 /// Reads output and gate, and writes.
 OfToken mixer_norm(const StateSpace& s) {
