@@ -267,8 +267,8 @@ class ModuleGraph {
   void exchange_between_ranks(const Unit& unit, OpId op, bool forward) {
     const Layer* layer = exchange(unit);
     if (layer == nullptr || !layer->collective[forward ? 0 : 1]) return;
-    const Bytes whole = std::max(model_.value(layer->inputs[0]).size(),
-                                 model_.value(layer->outputs[0]).size());
+    const Bytes whole =
+        std::max(model_.value(layer->inputs[0]).size(), model_.value(layer->outputs[0]).size());
     graph_.add_collective({.kind = *layer->collective[forward ? 0 : 1],
                            .bytes = {std::llround(layer->sent * static_cast<double>(whole.count))},
                            .ranks = static_cast<std::uint32_t>(layer->ranks),

@@ -96,8 +96,8 @@ Bytes bytes_of_test(const Words& words, bool deterministic, bool own_layers, boo
 void name_machine(Words& words) {
   const std::string platform = take(words, "platform");
   words["nodes"] = platform == "gb200" ? "gb200_tray" : "dgx_" + platform;
-  const std::int64_t of_replica = whole_of(words, "tensor", 1) * whole_of(words, "pipeline", 1) *
-                                  whole_of(words, "context", 1);
+  const std::int64_t of_replica =
+      whole_of(words, "tensor", 1) * whole_of(words, "pipeline", 1) * whole_of(words, "context", 1);
   if (!words.contains("devices"))
     words["devices"] = std::to_string(std::max<std::int64_t>(8, of_replica));
 }
@@ -159,8 +159,9 @@ void read_model(Words& words) {
   const std::string positions = take(words, "position-embedding-type");
   if (!positions.empty()) words["positions"] = positions == "rope" ? "rotary" : "none";
   const std::string of_head = take(words, "kv-channels");
-  refuse(!hybrid && !of_head.empty() && whole_of(words, "hidden") / whole_of(words, "heads", 1) !=
-                                 parse_number<std::int64_t>(of_head),
+  refuse(!hybrid && !of_head.empty() &&
+             whole_of(words, "hidden") / whole_of(words, "heads", 1) !=
+                 parse_number<std::int64_t>(of_head),
          "heads are wider than their share of the features");
   words["generator"] = "gpt";
   words["loss"] = "separate";

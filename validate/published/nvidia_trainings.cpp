@@ -77,15 +77,28 @@ std::string format_said(std::string format, std::string_view release) {
   return format.empty() && release == "25.09" ? "FP8" : format;
 }
 
+/// Microseconds in which Megatron-LM's host launches one of our kernels: the median of 13
+/// iterations of its tests on H100, tiny models of 12 layers (megatron_ci, 98 to 252 us; README).
+/// CUDA graphs need none: Qwen3's recipes have them but on H100, 235B on B200, and 30B on B200
+/// until 26.02.
+constexpr std::string_view host_us = "147";
+bool launches_kernels(std::string_view model, std::string_view release, std::string_view system) {
+  if (model.find("qwen3_") == std::string_view::npos) return false;
+  const bool b200 = system == "DGX-B200", large = model.find("235b") != std::string_view::npos,
+             dropless = model.find("tokendrop") == std::string_view::npos;
+  return system == "DGX-H100" || (b200 && (large || (dropless && release <= "26.02")));
+}
+
 /// What recipes of experts say beside their plans: their products are grouped, gradients are added
-/// up in 16 bits; Nemotron 3 exchanges no tokens beside products, and on H100 and, but for NVFP4, Super
-/// on GB200 it computes its layers of experts again. A token goes to each rank of a node, or to each
-/// node, once (HybridEP, DeepEP), but with Qwen3 235B on B200, gpt-oss in BF16, and Nemotron 3 Super
-/// in NVFP4 but for GB300. From release 26.06 on, recipes in MXFP8 on racks
-/// exchange tokens beside other micro-batches, and DeepSeek's on B200 where nodes share experts; of
-/// these DeepSeek on GB300 and gpt-oss have attention in 8 bits. Source: Megatron-Bridge,
-/// scripts/performance/configs (moe_flex_dispatcher_backend, moe_a2a_overlap,
-/// fp8_dot_product_attention, grad_reduce_in_fp32, recompute_modules), at v0.5.0.
+/// up in 16 bits, beside the backward pass; Nemotron 3 exchanges no tokens beside products, and on
+/// H100 and, but for NVFP4, Super on GB200 it computes its layers of experts again. A token goes to
+/// each rank of a node, or to each node, once (HybridEP, DeepEP), but with Qwen3 235B on B200,
+/// gpt-oss in BF16, and Nemotron 3 Super in NVFP4 but for GB300. From release 26.06 on, recipes in
+/// MXFP8 on racks exchange tokens beside other micro-batches, and DeepSeek's on B200 where nodes
+/// share experts; of these DeepSeek on GB300 and gpt-oss have attention in 8 bits. Source:
+/// Megatron-Bridge, scripts/performance/configs (moe_flex_dispatcher_backend, moe_a2a_overlap,
+/// fp8_dot_product_attention, grad_reduce_in_fp32, overlap_grad_reduce, recompute_modules), at
+/// v0.5.0.
 void add_recipe(Words& words, std::string_view model, std::string_view release,
                 std::string_view system, std::string_view format) {
   const auto is = [&](std::string_view part) { return model.find(part) != std::string_view::npos; };
@@ -96,7 +109,8 @@ void add_recipe(Words& words, std::string_view model, std::string_view release,
                     !(is("super") && format == "NVFP4" && !newest);
   const std::int64_t of_node = rack ? 64 : 8;
   words["grouped_experts"] = "true";
-  if (!release.empty()) words["short_sums"] = "true";
+  if (launches_kernels(model, release, system)) words["host"] = std::string(host_us);
+  if (!release.empty()) words["short_sums"] = "true", words["send"] = "beside";
   if (once && ranks > 1)
     words["send_once"] = std::to_string(ranks <= of_node ? ranks : (ranks + of_node - 1) / of_node);
   if (is("nemotron")) take(words, "overlap");
@@ -108,8 +122,7 @@ void add_recipe(Words& words, std::string_view model, std::string_view release,
   const bool late = release >= "26.06" && rack;
   if (late ? !is("nemotron") : is("deepseek") && !rack && ranks > of_node)
     words["overlap_experts"] = "true";
-  if (late && (oss || (is("deepseek") && newest)))
-    words["short_attention"] = "true";
+  if (late && (oss || (is("deepseek") && newest))) words["short_attention"] = "true";
 }
 
 bool read_nemo(Words& words, PublishedRow& row) {

@@ -68,10 +68,9 @@ std::optional<Comparison> compare_plans(const std::string& folder) {
     std::string_view name;
     CompareBlock compare;
   };
-  constexpr std::array sources{Source{"vtrain", compare_vtrain_multi_node},
-                               Source{"llm_foundry", compare_llm_foundry},
-                               Source{"internevo", compare_internevo},
-                               Source{"bigscience", compare_bigscience}};
+  constexpr std::array sources{
+      Source{"vtrain", compare_vtrain_multi_node}, Source{"llm_foundry", compare_llm_foundry},
+      Source{"internevo", compare_internevo}, Source{"bigscience", compare_bigscience}};
   Comparison all;
   bool any = false;
   for (const Source& source : sources) {

@@ -135,7 +135,8 @@ std::span<const PublishedBlock> published_blocks() {
       {"dgxc", "pretraining steps of DGX Cloud's recipes on 8-2304 H100 (NVIDIA)", "nothing",
        one_mfu, "", compare_dgxc},
       {"plans",
-       "plans of one model on one machine, in the trainings above: their order, and the plan ranked "
+       "plans of one model on one machine, in the trainings above: their order, and the plan "
+       "ranked "
        "first beside the best",
        "as in the blocks of the trainings", "none: orders", "", compare_plans},
       {"kernels", "matrix products on A100 to GB300, L40S and RTX PRO 6000 (AIConfigurator)",

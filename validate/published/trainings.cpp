@@ -195,6 +195,7 @@ Training training_of(Words words) {
     return value;
   };
   t.devices = take_whole("devices", 1, 1);
+  t.host = std::chrono::microseconds(take_whole("host", 0, 0));
   ParallelPlan& p = t.plan;
   p.tensor = take_whole("tensor", 1, 1);
   p.context = take_whole("context", 1, 1);
@@ -229,12 +230,13 @@ Training training_of(Words words) {
 TrainedStep trained(const Training& t) {
   if (const std::string why = t.plan.mistake(t.job.batch); !why.empty()) throw InputError(why);
   ClusterChoice choice = machines_of_row(t);
-  const auto gpu = device_kind(t.as.empty() ? choice.devices.front().kind : t.as, "--as");
-  const Bytes memory = t.as.empty() ? choice.devices.front().memory : gpu->memory;
+  DeviceModel gpu = *device_kind(t.as.empty() ? choice.devices.front().kind : t.as, "--as");
+  if (t.host > Duration::zero()) gpu.host_op = t.host;
+  const Bytes memory = t.as.empty() ? choice.devices.front().memory : gpu.memory;
   for (DeviceChoice& devices : choice.devices) devices.memory = Bytes{without_end * memory.count};
   const OpGraph graph = rank_graph(t.job, t.plan);
   const ParallelStep step(graph, t.job, t.plan, make_cluster(choice));
-  const pipeline::PipelineResult result = step.simulated(*gpu, true);
+  const pipeline::PipelineResult result = step.simulated(gpu, true);
   TrainedStep s{.seconds = to_us(result.makespan) / 1e6};
   if (result.oom) throw InputError("more memory than 64 devices have");
   for (const pipeline::StageUse& stage : result.stages) s.peak = std::max(s.peak, stage.peak);

@@ -122,7 +122,8 @@ class MixedPrecision final : public Transform {
     const bool trains = std::ranges::any_of(
         graph.ops(), [&](OpId v) { return graph.op(v).phase == Phase::update; });
     for (const OpId v : graph.ops())
-      if (casts(graph, v) && !stays[v] && !(trains && updates[v].empty())) add_cast(copy, graph, v, weights[v], updates[v]);
+      if (casts(graph, v) && !stays[v] && !(trains && updates[v].empty()))
+        add_cast(copy, graph, v, weights[v], updates[v]);
     return std::move(copy).built();
   }
 

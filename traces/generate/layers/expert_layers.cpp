@@ -107,9 +107,11 @@ void read_experts(Options& options, const Expansion& e, const Ranks& ranks, Expe
                           "the products of a rank's experts are one kernel, as a grouped GEMM is");
   s.places = options.get("send_once", std::int64_t{0},
                          "nodes, or on one node ranks, with the experts: a token is sent to each "
-                         "once, as DeepEP does, not to each of its experts; 0: it is not", 0);
+                         "once, as DeepEP does, not to each of its experts; 0: it is not",
+                         0);
   if (s.places > 0 && !s.grouped) {
-    options.mistake("send_once", "whoever receives a token makes its copies: needs grouped_experts");
+    options.mistake("send_once",
+                    "whoever receives a token makes its copies: needs grouped_experts");
     s.places = 0;
   }
   if (s.grouped && e.level == Level::tf1)

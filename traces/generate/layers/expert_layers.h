@@ -15,7 +15,7 @@ struct Experts {
   std::int64_t divided = 1;  ///< of these, neighbours that divide an expert's inner features
   std::int64_t inner = 0;
   std::int64_t shared_inner = 0;  ///< of an expert that all tokens go to; 0: none
-  bool grouped = false;     ///< each product of a rank's experts is one kernel
+  bool grouped = false;           ///< each product of a rank's experts is one kernel
   std::int64_t latent = 0;  ///< width of the tokens that experts read and write; 0: as outside
   Ranks whole{};            ///< of the model: those of tensor parallelism divide the shared expert
   std::int64_t places = 0;  ///< a token is sent to each of so many once; 0: to each of its experts
@@ -39,9 +39,9 @@ struct ExpertParts {
 /// * tokens * top k / experts) tokens of each rank: the shape of an op does not depend on data.
 /// Ranks of tensor parallelism route the tokens that they have; experts are on ranks of their own,
 /// which exchange tokens. Where ranks divide an expert, they gather its tokens and add up its
-/// parts. Source: Megatron-LM, core/transformer/moe/token_dispatcher.py. Where a token is sent once to
-/// each place, the rank that receives it makes its copies, and sorts them so; the way back is the
-/// same. Source: DeepSeek-AI, "DeepSeek-V3 Technical Report", 2024, section 3.2.2; DeepEP.
+/// parts. Source: Megatron-LM, core/transformer/moe/token_dispatcher.py. Where a token is sent once
+/// to each place, the rank that receives it makes its copies, and sorts them so; the way back is
+/// the same. Source: DeepSeek-AI, "DeepSeek-V3 Technical Report", 2024, section 3.2.2; DeepEP.
 ValueId experts_block(Model& model, const Experts& s, std::int64_t tokens, ValueId x,
                       const ExpertParts& parts);
 

@@ -228,9 +228,9 @@ ValueId dense(Model& model, std::string_view name, ValueId x, std::int64_t units
   BAECHI_CHECK(rows % groups == 0, "{}: {} rows in {} groups", name, rows, groups);
   const auto scope = model.scope(name);
   const std::int64_t inner = in.shape.back();
-  const VariableId weights = model.variable(
-      "weights", groups > 1 ? Shape{groups, inner, units} : Shape{inner, units},
-      Initializer::truncated_normal);
+  const VariableId weights =
+      model.variable("weights", groups > 1 ? Shape{groups, inner, units} : Shape{inner, units},
+                     Initializer::truncated_normal);
   l.variables = {weights};
   Shape out = in.shape;
   out.back() = units;

@@ -486,8 +486,9 @@ ValueId joined_with_token(Model& model, ValueId before, ValueId embedded, std::i
                                     rms_norm(model, "norm_before", before)};
   const ValueId joined = concat_features(model, "join", both);
   const Shape weights{2 * features, features};
-  return dense_by(model, "project", joined,
-                  model.variable("further/project/weights", weights, Initializer::truncated_normal));
+  return dense_by(
+      model, "project", joined,
+      model.variable("further/project/weights", weights, Initializer::truncated_normal));
 }
 
 ValueId gelu(Model& model, std::string_view name, ValueId x) {

@@ -24,8 +24,7 @@ OfToken mixer_convolution(const StateSpace& s) {
 /// written as they pass from chunk to chunk.
 OfToken mixer_states(const StateSpace& s) {
   const std::int64_t each = s.inner() * s.state / s.chunk;
-  return {2 * s.inner() * s.state,
-          slowness * (s.inner() + s.groups * s.state + 2 * 3 * each)};
+  return {2 * s.inner() * s.state, slowness * (s.inner() + s.groups * s.state + 2 * 3 * each)};
 }
 /// Scores of the tokens of a chunk, of each group; all of them are written.
 OfToken mixer_scores(const StateSpace& s) {
@@ -62,14 +61,16 @@ ValueId state_space(Model& model, std::string_view name, ValueId x, const StateS
         model.variable("gamma", {s.inner()}, Initializer::ones)};
   }
   l.forward = mixer_work(mixer_outputs(s), tokens);
-  l.forward_besides = {mixer_work(mixer_convolution(s), tokens), mixer_work(mixer_states(s), tokens),
-                       mixer_work(mixer_scores(s), tokens), mixer_work(mixer_norm(s), tokens)};
+  l.forward_besides = {mixer_work(mixer_convolution(s), tokens),
+                       mixer_work(mixer_states(s), tokens), mixer_work(mixer_scores(s), tokens),
+                       mixer_work(mixer_norm(s), tokens)};
   // Convolved and summed up again; then two gradients of every product, and what both read.
   l.input_gradient = mixer_work(mixer_outputs(s), tokens, 2);
-  l.backward_besides = {mixer_work(mixer_convolution(s), tokens), mixer_work(mixer_states(s), tokens),
-                        mixer_work(mixer_scores(s), tokens),      mixer_work(mixer_norm(s), tokens, 2),
-                        mixer_work(mixer_scores(s), tokens, 2),   mixer_work(mixer_states(s), tokens, 2),
-                        mixer_work(mixer_convolution(s), tokens)};
+  l.backward_besides = {
+      mixer_work(mixer_convolution(s), tokens), mixer_work(mixer_states(s), tokens),
+      mixer_work(mixer_scores(s), tokens),      mixer_work(mixer_norm(s), tokens, 2),
+      mixer_work(mixer_scores(s), tokens, 2),   mixer_work(mixer_states(s), tokens, 2),
+      mixer_work(mixer_convolution(s), tokens)};
   l.variable_gradient = mixer_work(mixer_convolution(s), tokens);
   l.multiply_adds = (l.forward.flops + l.forward_besides[1].flops + l.forward_besides[2].flops) / 2;
   l.saved = {x};

@@ -14,8 +14,8 @@ namespace {
 struct Hybrid {
   std::int64_t batch = 0, length = 0, hidden = 0, inner = 0, words = 0;
   std::int64_t heads = 0, key_value_heads = 0, head_size = 0;
-  std::string layers{};   ///< a letter each
-  std::string further{};  ///< those that predict a token more
+  std::string layers{};     ///< a letter each
+  std::string further{};    ///< those that predict a token more
   std::int64_t depths = 0;  ///< how many tokens more are predicted
   bool tied = false;
   bool bias = false, dropout = false;  ///< of attention and feed-forward networks; of all layers
@@ -51,8 +51,8 @@ constexpr std::array<HybridSize, 3> hybrid_sizes{
 ValueId activated(Model& model, const Hybrid& s, ValueId x, std::int64_t inner) {
   const std::int64_t width = model.value(x).shape.back();
   const ValueId up = dense(model, "up_proj", x, inner, s.bias);
-  const ValueId y = s.activation == LayerKind::gelu ? gelu(model, "act", up)
-                                                    : squared_relu(model, "act", up);
+  const ValueId y =
+      s.activation == LayerKind::gelu ? gelu(model, "act", up) : squared_relu(model, "act", up);
   return dense(model, "down_proj", y, width, s.bias);
 }
 
@@ -113,14 +113,14 @@ ValueId layer_of_letter(Model& model, const Hybrid& s, char letter, ValueId x) {
     case '*':
       return with_part(model, s, "attention", x, [&](ValueId y) { return attended(model, s, y); });
     case '-':
-      return with_part(model, s, "mlp", x, [&](ValueId y) {
-        return activated(model, s, y, s.inner / s.ranks.tensor);
-      });
+      return with_part(model, s, "mlp", x,
+                       [&](ValueId y) { return activated(model, s, y, s.inner / s.ranks.tensor); });
     default:
       return experts_block(
           model, s.experts, s.batch * s.ranks.tokens(s.length), x,
           {.norm = [&](ValueId y) { return norm_of(model, s, y); },
-           .network = [&](ValueId y, std::int64_t inner) { return activated(model, s, y, inner); }});
+           .network = [&](ValueId y,
+                          std::int64_t inner) { return activated(model, s, y, inner); }});
   }
 }
 
@@ -156,8 +156,9 @@ Model hybrid(const Hybrid& s, const std::string& name) {
     const auto layer = model.scope(fmt::format("layer_{}", i++));
     x = layer_of_letter(model, s, letter, x);
   }
-  head = s.tied ? table
-                : model.variable("lm_head/weights", {s.hidden, words}, Initializer::truncated_normal);
+  head = s.tied
+             ? table
+             : model.variable("lm_head/weights", {s.hidden, words}, Initializer::truncated_normal);
   predicted(model, s, x, head, labels);
   // Names without numbers: these layers compute in 16 bits. Source: Megatron-Bridge,
   // nemotron_3_super.py (keep_mtp_spec_in_bf16).
@@ -215,14 +216,16 @@ Hybrid read_hybrid(Options& o, const Expansion& e, std::string& chosen) {
   const HybridSize& size = *std::ranges::find(hybrid_sizes, chosen, &HybridSize::name);
   Hybrid s{.batch = e.batch};
   s.length = read_extent(o, "length", 2048, "tokens of a sample");
-  s.layers = read_layers(o, "layers", size.layers,
-                         "a letter each: M (Mamba-2), * (attention), - (feed-forward), E (experts)");
+  s.layers =
+      read_layers(o, "layers", size.layers,
+                  "a letter each: M (Mamba-2), * (attention), - (feed-forward), E (experts)");
   s.further = read_layers(o, "further", "*E", "those that predict a token more, in these letters");
-  s.depths = o.get("further_tokens", std::int64_t{0}, "tokens that are predicted besides the next",
-                   0, 16);
+  s.depths =
+      o.get("further_tokens", std::int64_t{0}, "tokens that are predicted besides the next", 0, 16);
   if (s.further.size() > 16) o.mistake("further", "more than 16 layers");
   s.hidden = read_extent(o, "hidden", size.hidden, "width of a token");
-  s.inner = read_extent(o, "inner", size.inner, "width inside a feed-forward network, or an expert");
+  s.inner =
+      read_extent(o, "inner", size.inner, "width inside a feed-forward network, or an expert");
   s.heads = read_extent(o, "heads", size.heads, "of an attention");
   s.key_value_heads = read_extent(o, "key_value_heads", size.key_value_heads,
                                   "heads of keys and values, each shared by several heads");

@@ -57,10 +57,10 @@ constexpr std::array<Size, 7> moe_sizes{
      {"gpt-oss-120b", 36, 2880, 64, 8, 2880, 201'088, 64, 128, 4, 0, 0, 0, 0, 0, 128},
      {"deepseek-v3", 61, 7168, 128, 128, 2048, 129'280, 128, 256, 8, 2048, 3, 18'432, 512, 1536}}};
 
-/// x times weights; where adapters alone are trained, plus two products that are. Source: Hu et al.,
-/// "LoRA", ICLR 2022, section 4.1.
+/// x times weights; where adapters alone are trained, plus two products that are. Source: Hu et
+/// al., "LoRA", ICLR 2022, section 4.1.
 ValueId adapted(Model& model, const Decoder& s, std::string_view name, ValueId x,
-                  std::int64_t units) {
+                std::int64_t units) {
   const ValueId y = dense(model, name, x, units, false);
   if (s.adapters == 0) return y;
   const std::string own(name);
@@ -210,8 +210,7 @@ Model decoder(const Decoder& s, const std::string& name) {
     x = decoder_block(model, s, x, i);
   }
   const Shape of_head{s.hidden, words};
-  const VariableId head =
-      model.variable("lm_head/weights", of_head, Initializer::truncated_normal);
+  const VariableId head = model.variable("lm_head/weights", of_head, Initializer::truncated_normal);
   predict_words(model, s, x, head, labels);
   for (char depth = 'a'; depth < 'a' + s.further; ++depth) {
     {
