@@ -135,8 +135,8 @@ std::string short_name(std::string_view name) {
 
 std::string group_of(const Words& words) {
   if (words.contains("pattern")) return "Mamba";
-  if (words.contains("experts")) return "experts";
   if (words.contains("sharded")) return "FSDP";
+  if (words.contains("experts")) return "experts";
   return whole_of(words, "context", 1) > 1 ? "context" : "dense";
 }
 

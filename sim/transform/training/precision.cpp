@@ -119,10 +119,9 @@ class MixedPrecision final : public Transform {
     copy.add_edges(tensors);
     copy.change_collectives(
         [&](const Collective& c) { return stays[c.first] || !halves() ? c.bytes : half(c.bytes); });
-    const bool trains = std::ranges::any_of(
-        graph.ops(), [&](OpId v) { return graph.op(v).phase == Phase::update; });
+    const IdVector<OpId, bool> frozen = frozen_weights(graph, updates);
     for (const OpId v : graph.ops())
-      if (casts(graph, v) && !stays[v] && !(trains && updates[v].empty()))
+      if (casts(graph, v) && !stays[v] && !frozen[v])
         add_cast(copy, graph, v, weights[v], updates[v]);
     return std::move(copy).built();
   }
@@ -210,6 +209,24 @@ class MixedPrecision final : public Transform {
   bool casts(const OpGraph& graph, OpId v) const {
     return halves() && master_weights_ && graph.has_work() && graph.op(v).phase == Phase::forward &&
            graph.op(v).persistent > Bytes{};
+  }
+
+  /// Ops of a training whose weights nothing updates, and whose backward ops hold no gradients.
+  /// None where the graph does not say which ops are backward ops of which.
+  static IdVector<OpId, bool> frozen_weights(const OpGraph& graph,
+                                             const IdVector<OpId, std::vector<OpId>>& updates) {
+    bool trains = false, linked = false;
+    IdVector<OpId, bool> learns(graph.num_ops(), false), frozen;
+    for (const OpId v : graph.ops()) {
+      const Op& op = graph.op(v);
+      trains |= op.phase == Phase::update;
+      if (op.phase != Phase::backward || op.forward == no_op) continue;
+      linked = true;
+      if (op.persistent > Bytes{}) learns[op.forward] = true;
+    }
+    for (const OpId v : graph.ops())
+      frozen.push_back(trains && linked && updates[v].empty() && !learns[v]);
+    return frozen;
   }
 
   /// The ops that stay in 32 bits: of the kinds `except`, the backward ops of these, and the ops
