@@ -27,6 +27,7 @@ std::optional<Comparison> compare_llm_foundry(const std::string& folder);
 std::optional<Comparison> compare_llm_foundry_fits(const std::string& folder);
 std::optional<Comparison> compare_torchtitan(const std::string& folder);
 std::optional<Comparison> compare_internevo(const std::string& folder);
+std::optional<Comparison> compare_internevo_memory(const std::string& folder);
 std::optional<Comparison> compare_bigscience(const std::string& folder);
 std::optional<Comparison> compare_nemo(const std::string& folder);
 std::optional<Comparison> compare_dgxc(const std::string& folder);
@@ -128,6 +129,8 @@ std::span<const PublishedBlock> published_blocks() {
        one_mfu, "", compare_torchtitan},
       {"internevo", "steps of InternLM-7B under ZeRO 1 on 8-1024 A100 (InternLM)", "nothing",
        one_mfu, "", compare_internevo},
+      {"internevo_memory", "memory of InternLM-7B and -20B under FSDP on 3-16 A800, by nvidia-smi",
+       "nothing", "one factor times the weights of a rank", "", compare_internevo_memory},
       {"bigscience", "steps of GPTs of 104-200 B on up to 384 A100 (BigScience)", "nothing",
        one_mfu, "", compare_bigscience},
       {"nemo", "pretraining steps of NeMo's tables, H100 to GB300 (NVIDIA)", "nothing", one_mfu, "",

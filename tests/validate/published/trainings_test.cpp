@@ -298,6 +298,31 @@ TEST_SUITE("trainings") {
     CHECK(twice.peak < once.peak);
   }
 
+  // 7.3 billion parameters and no others: 3 ranks hold 2.4 billion of 18 bytes each, 40.8 GiB.
+  TEST_CASE("InternLM's memory is a block of its own, of ranks that share all alike") {
+    const TemporaryFolder folder;
+    std::filesystem::create_directory(folder.file("measured"));
+    std::filesystem::create_directory(folder.file("measured/internevo"));
+    folder.write("measured/internevo/training.csv",
+                 "table,model,system,tp,zero1,gpus,seq,micro_batch,micro_batches,recompute,packed,"
+                 "tokens_per_s_per_gpu,tflops_per_gpu,pp,fsdp,memory_gb\n"
+                 "memory,internlm-7b,a800_80gb,1,-1,3,2048,1,4,true,,,,3,False,75\n"
+                 "memory,internlm-7b,a800_80gb,1,-1,3,2048,1,4,true,,,,1,True,72\n");
+    const auto memory =
+        find_entry(published_blocks(), "block", "internevo_memory").compare(folder.file(""));
+    REQUIRE(memory);
+    REQUIRE(memory->rows.size() == 1);
+    CHECK(memory->left.skipped.size() == 1);
+    CHECK(memory->rows[0].measured == 72.0);
+    CHECK(memory->rows[0].simulated > 40.8);
+    CHECK(memory->rows[0].simulated < 1.15 * 40.8);
+    const auto steps =
+        find_entry(published_blocks(), "block", "internevo").compare(folder.file(""));
+    REQUIRE(steps);
+    CHECK(steps->rows.empty());
+    CHECK(steps->left.skipped.empty());
+  }
+
   // Four plans each, of which the larger micro-batches do more a second in the simulation. The
   // first model's order is measured so, the second's the other way round: of its plans the one
   // ranked first does a quarter of the best. The third's plans are as good as equal.
