@@ -527,8 +527,8 @@ TEST_SUITE("tensor parallel") {
     CHECK(products(one) == products(rank));
   }
 
-  // As above. A rank's two experts are one op, whose products are two in one kernel. Of a token's
-  // two experts each is on one of four ranks: it goes to 4 (1 - (3/4)^2) = 1.75 of them, not to 2.
+  // As above. A rank's two experts are one op, whose products are two in one kernel. A token's
+  // two experts are each on one of four ranks: it goes to 4 (1 - (3/4)^2) = 1.75 of them, not to 2.
   TEST_CASE("experts in one kernel, and tokens that are sent to a rank once") {
     const Settings moe = with(tiny_llama, {{"experts", "8"}, {"top_k", "2"}, {"expert", "4"}});
     const OpGraph apart = generated("moe", moe),
@@ -586,7 +586,7 @@ TEST_SUITE("tensor parallel") {
   }
 
   // A block has 4 products of attention, 64 x 64, and 3 of 64 x 96 inside: adapters of 8 have 8 for
-  // each feature on either side. Of the rest only the gradients of inputs are made.
+  // each feature on either side. The others have no gradients.
   TEST_CASE("adapters alone are trained: no gradients of other weights") {
     const Settings all = with(tiny_llama, {{"key_value_heads", "4"}, {"heads", "4"}});
     const OpGraph whole = generated("llama", all),
