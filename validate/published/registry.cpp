@@ -57,6 +57,8 @@ constexpr FittedFile attention[] = {
 constexpr FittedFile collectives[] = {
     {"measured/aiconfigurator/nccl.csv.zst", 0x3e0af6597bd47412U}};
 
+constexpr FittedFile nemo[] = {{"measured/nemo/megatron_bridge.csv", 0xcb29193437001e1bU}};
+
 constexpr std::string_view one_mfu = "one MFU for each machine and number format";
 constexpr std::string_view one_bus = "one bandwidth for each machine";
 
@@ -133,10 +135,11 @@ std::span<const PublishedBlock> published_blocks() {
        "nothing", "one factor times the weights of a rank", "", compare_internevo_memory},
       {"bigscience", "steps of GPTs of 104-200 B on up to 384 A100 (BigScience)", "nothing",
        one_mfu, "", compare_bigscience},
-      {"nemo", "pretraining steps of NeMo's tables, H100 to GB300 (NVIDIA)", "nothing", one_mfu, "",
-       compare_nemo},
-      {"dgxc", "pretraining steps of DGX Cloud's recipes on 8-2304 H100 (NVIDIA)", "nothing",
-       one_mfu, "", compare_dgxc},
+      {"nemo", "training steps of NeMo's tables, H100 to GB300 (NVIDIA)",
+       "how slow mixers of Mamba-2 are, to Nemotron 3 Nano on GB200 and GB300; nothing else",
+       one_mfu, "", compare_nemo, nemo},
+      {"dgxc", "training steps of DGX Cloud's recipes on 8-2304 H100 (NVIDIA)", "nothing", one_mfu,
+       "", compare_dgxc},
       {"plans",
        "plans of one model on one machine, in the trainings above: their order, and the plan "
        "ranked "

@@ -66,8 +66,8 @@ ValueId residual(Model& model, const Hybrid& s, ValueId y, ValueId x) {
 
 /// x + part(norm(x)), where ranks of tensor parallelism divide the part: those that share tokens
 /// normalise theirs and gather all.
-ValueId with_part(Model& model, const Hybrid& s, const std::string& name, ValueId x,
-                  const std::function<ValueId(ValueId)>& part) {
+ValueId with_part(Model& model, const Hybrid& s, const std::string& name, std::string_view kind,
+                  ValueId x, const std::function<ValueId(ValueId)>& part) {
   ValueId inside = x;
   if (s.ranks.sequence) {
     const auto module = model.module(name + "_in", "HybridInput");
@@ -76,7 +76,7 @@ ValueId with_part(Model& model, const Hybrid& s, const std::string& name, ValueI
   inside = split_to_ranks(model, name + "/split", inside, s.ranks);
   ValueId y{};
   {
-    const auto module = model.module(name, "Hybrid" + name);
+    const auto module = model.module(name, kind);
     y = part(s.ranks.sequence ? inside : norm_of(model, s, inside));
     if (s.ranks.tensor == 1) return residual(model, s, y, x);
   }
@@ -109,11 +109,13 @@ ValueId attended(Model& model, const Hybrid& s, ValueId x) {
 ValueId layer_of_letter(Model& model, const Hybrid& s, char letter, ValueId x) {
   switch (letter) {
     case 'M':
-      return with_part(model, s, "mamba", x, [&](ValueId y) { return mixed(model, s, y); });
+      return with_part(model, s, "mamba", mixer_module, x,
+                       [&](ValueId y) { return mixed(model, s, y); });
     case '*':
-      return with_part(model, s, "attention", x, [&](ValueId y) { return attended(model, s, y); });
+      return with_part(model, s, "attention", "HybridAttention", x,
+                       [&](ValueId y) { return attended(model, s, y); });
     case '-':
-      return with_part(model, s, "mlp", x,
+      return with_part(model, s, "mlp", "HybridMLP", x,
                        [&](ValueId y) { return activated(model, s, y, s.inner / s.ranks.tensor); });
     default:
       return experts_block(
