@@ -86,7 +86,8 @@ enum class LayerKind : std::uint8_t {
   tanh,
   rotate,
   gated_silu,
-  state_space,  ///< taps of its convolution, three numbers a head, gamma
+  weighted_bias,  ///< biases of each group
+  state_space,    ///< taps of its convolution, three numbers a head, gamma
   route,
   dispatch,
   combine,
@@ -138,6 +139,7 @@ constexpr auto names_of(LayerKind) {
                                           {LayerKind::tanh, "Tanh"},
                                           {LayerKind::rotate, "RotaryEmbedding"},
                                           {LayerKind::gated_silu, "GatedSiLU"},
+                                          {LayerKind::weighted_bias, "WeightedBias"},
                                           {LayerKind::state_space, "StateSpace"},
                                           {LayerKind::route, "Route"},
                                           {LayerKind::dispatch, "Dispatch"},

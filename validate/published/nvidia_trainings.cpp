@@ -113,6 +113,7 @@ void add_recipe(Words& words, std::string_view model, std::string_view release,
   if (!release.empty()) words["short_sums"] = "true", words["send"] = "beside";
   if (once && ranks > 1)
     words["send_once"] = std::to_string(ranks <= of_node ? ranks : (ranks + of_node - 1) / of_node);
+  if (oss && format == "BF16") words["bias_apart"] = "true";
   if (is("nemotron")) take(words, "overlap");
   if (is("nemotron_3") && !release.empty() &&
       (system.find("H100") != std::string_view::npos ||

@@ -57,7 +57,7 @@ constexpr FittedFile attention[] = {
 constexpr FittedFile collectives[] = {
     {"measured/aiconfigurator/nccl.csv.zst", 0x3e0af6597bd47412U}};
 
-constexpr FittedFile nemo[] = {{"measured/nemo/megatron_bridge.csv", 0xcb29193437001e1bU}};
+constexpr FittedFile nemo_steps[] = {{"measured/nemo/megatron_bridge.csv", 0xcb29193437001e1bU}};
 
 constexpr std::string_view one_mfu = "one MFU for each machine and number format";
 constexpr std::string_view one_bus = "one bandwidth for each machine";
@@ -137,7 +137,7 @@ std::span<const PublishedBlock> published_blocks() {
        one_mfu, "", compare_bigscience},
       {"nemo", "training steps of NeMo's tables, H100 to GB300 (NVIDIA)",
        "how slow mixers of Mamba-2 are, to Nemotron 3 Nano on GB200 and GB300; nothing else",
-       one_mfu, "", compare_nemo, nemo},
+       one_mfu, "", compare_nemo, nemo_steps},
       {"dgxc", "training steps of DGX Cloud's recipes on 8-2304 H100 (NVIDIA)", "nothing", one_mfu,
        "", compare_dgxc},
       {"plans",

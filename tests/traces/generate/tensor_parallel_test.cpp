@@ -559,6 +559,34 @@ TEST_SUITE("tensor parallel") {
           }).find("needs grouped_experts") != std::string::npos);
   }
 
+  // 8 experts of 2 layers with biases of 96, 96 and 64, a router's of 8, and of attention 64, 16,
+  // 16 and 64. A rank has a quarter of the experts: 64 tokens each. Their last bias moves 28 bytes
+  // a number forward and 40 backward, here of words twice as long.
+  TEST_CASE("biases of experts, in the product or operation by operation") {
+    const Settings moe =
+        with(tiny_llama,
+             {{"experts", "8"}, {"top_k", "2"}, {"expert", "4"}, {"grouped_experts", "true"}});
+    const OpGraph none = generated("moe", moe),
+                  inside = generated("moe", with(moe, {{"bias", "true"}})),
+                  apart = generated("moe", with(moe, {{"bias", "true"}, {"bias_apart", "true"}}));
+    CHECK(parameters(inside) - parameters(none) ==
+          2 * (2 * (96 + 96 + 64) + 8 + 64 + 16 + 16 + 64));
+    CHECK(parameters(apart) == parameters(inside));
+    const auto moved = [](const OpGraph& graph, const char* op) {
+      std::int64_t sum = 0;
+      for (const OpWork& kernel : graph.kernels(*graph.find(op))) sum += kernel.traffic.count;
+      return sum;
+    };
+    constexpr std::int64_t numbers = 2 * 32 * 64;
+    CHECK(moved(apart, "layer_0/expert_all") - moved(inside, "layer_0/expert_all") ==
+          2 * 28 * numbers);
+    CHECK(moved(apart, "layer_0/expert_all_grad") - moved(inside, "layer_0/expert_all_grad") ==
+          2 * 40 * numbers);
+    CHECK(message<InputError>([&] {
+            generated("moe", with(moe, {{"bias_apart", "true"}}));
+          }).find("needs grouped_experts with biases") != std::string::npos);
+  }
+
   // 64 tokens of 64 features, 2 heads of 8 features in 2 groups, states of 4, so 16 features of
   // heads: the mixer reads 16 + 16 + 2 x 2 x 4 + 2 = 50 features. Two ranks have a head each.
   TEST_CASE("layers by letters: a mixer, an attention, a network, and ranks that divide them") {

@@ -6,6 +6,26 @@
 
 namespace baechi::generate {
 
+/// Bytes of a number that is in 16 bits before and after, halved by the precision. Forward: the
+/// product of bias and weight 4, the sum 2 + 4 + 4, joined 4 + 4, cast 4 + 2. Backward: cast 2 + 4;
+/// to the input 4 + 2, joined 2 + 2; to bias and weight each a product 4 + 4 and its sum 4.
+ValueId weighted_bias(Model& model, std::string_view name, ValueId x) {
+  const Value in = model.value(x);
+  const std::int64_t n = elements(in.shape);
+  Layer l{.kind = LayerKind::weighted_bias, .name = model.scoped(name), .inputs = {x}};
+  const Shape biases{model.groups(), in.shape.back()};
+  {
+    const auto scope = model.scope(name);
+    l.variables = {model.variable("biases", biases, Initializer::zeros)};
+  }
+  l.forward = {.flops = 2 * n, .traffic = bytes_of(28 / 2 * n)};
+  l.input_gradient = {.flops = n, .traffic = bytes_of((6 + 6 + 4 + 12) / 2 * n)};
+  l.variable_gradient = {.flops = 2 * n, .traffic = bytes_of(12 / 2 * n)};
+  const ValueId y = model.output(l, in.shape);
+  model.add(std::move(l));
+  return y;
+}
+
 double Experts::sent() const {
   if (places == 0) return 1.0;
   const auto all = static_cast<double>(places), routes = static_cast<double>(top_k);
@@ -57,7 +77,7 @@ ValueId experts_block(Model& model, const Experts& s, std::int64_t tokens_of_ran
   {
     const auto module = model.module("router", "TopKRouter");
     normal = parts.norm(x);
-    routes = route(model, "top_k", dense(model, "gate", normal, s.experts, false), s.top_k);
+    routes = route(model, "top_k", dense(model, "gate", normal, s.experts, s.bias), s.top_k);
     read = s.latent > 0 ? dense(model, "to_latent", normal, s.latent, false) : normal;
     tokens = exchanged || s.grouped
                  ? dispatch(model, "dispatch", read, routes, 1, s.experts * capacity)
@@ -105,6 +125,11 @@ void read_experts(Options& options, const Expansion& e, const Ranks& ranks, Expe
                     fmt::format("{} features inside cannot be divided by {}", s.inner, s.divided));
   s.grouped = options.get("grouped_experts", s.grouped,
                           "the products of a rank's experts are one kernel, as a grouped GEMM is");
+  s.bias_apart = options.get("bias_apart", false,
+                             "grouped experts with biases add the last one operation by operation "
+                             "in 32 bits, as Megatron-LM's do");
+  if (s.bias_apart && !(s.grouped && s.bias))
+    options.mistake("bias_apart", "needs grouped_experts with biases");
   s.places = options.get("send_once", std::int64_t{0},
                          "nodes, or on one node ranks, with the experts: a token is sent to each "
                          "once, as DeepEP does, not to each of its experts; 0: it is not",

@@ -15,6 +15,8 @@ struct Experts {
   std::int64_t divided = 1;  ///< of these, neighbours that divide an expert's inner features
   std::int64_t inner = 0;
   std::int64_t shared_inner = 0;  ///< of an expert that all tokens go to; 0: none
+  bool bias = false;              ///< the router has one, and the networks
+  bool bias_apart = false;        ///< grouped experts add their last one as weighted_bias() does
   bool grouped = false;           ///< each product of a rank's experts is one kernel
   std::int64_t latent = 0;  ///< width of the tokens that experts read and write; 0: as outside
   Ranks whole{};            ///< of the model: those of tensor parallelism divide the shared expert
@@ -26,6 +28,11 @@ struct Experts {
   /// `places` with the same probability, is expected in places (1 - (1 - 1 / places)^top_k).
   double sent() const;
 };
+
+/// Adds to the tokens of each group of Model::groups() that group's bias, times the weight of the
+/// token's route: in 32 bits, operation by operation. Source: Megatron-LM, core/transformer/moe/
+/// experts.py (_apply_bias).
+ValueId weighted_bias(Model& model, std::string_view name, ValueId x);
 
 struct ExpertParts {
   std::function<ValueId(ValueId)> norm;

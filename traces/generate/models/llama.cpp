@@ -24,6 +24,7 @@ struct Decoder {
   std::int64_t further = 0;  ///< tokens that are predicted besides the next, by a block each
   Ranks ranks{};
   std::int64_t adapters = 0;  ///< inner width of what is trained beside each product; 0: all is
+  bool bias = false;          ///< of products in attention and feed-forward networks
   bool eager = false, forgets = false;
 
   /// Heads of keys and values on a rank: ranks repeat them where they are fewer.
@@ -39,6 +40,7 @@ struct Size {
   std::int64_t experts = 8, top_k = 2;
   std::int64_t shared_inner = 0, dense_layers = 0, dense_inner = 0;
   std::int64_t key_value_rank = 0, query_rank = 0, window = 0;
+  bool bias = false;
 };
 /// Shapes as in the models' published config.json: Llama 2, 3 and 3.1, Mixtral 8x7B and 8x22B,
 /// Qwen 3, gpt-oss, DeepSeek-V3.
@@ -53,15 +55,15 @@ constexpr std::array<Size, 7> moe_sizes{
      {"8x22b", 56, 6144, 48, 8, 16'384, 32'000},
      {"qwen3-30b", 48, 2048, 32, 4, 768, 151'936, 128, 128, 8},
      {"qwen3-235b", 94, 4096, 64, 4, 1536, 151'936, 128, 128, 8},
-     {"gpt-oss-20b", 24, 2880, 64, 8, 2880, 201'088, 64, 32, 4, 0, 0, 0, 0, 0, 128},
-     {"gpt-oss-120b", 36, 2880, 64, 8, 2880, 201'088, 64, 128, 4, 0, 0, 0, 0, 0, 128},
+     {"gpt-oss-20b", 24, 2880, 64, 8, 2880, 201'088, 64, 32, 4, 0, 0, 0, 0, 0, 128, true},
+     {"gpt-oss-120b", 36, 2880, 64, 8, 2880, 201'088, 64, 128, 4, 0, 0, 0, 0, 0, 128, true},
      {"deepseek-v3", 61, 7168, 128, 128, 2048, 129'280, 128, 256, 8, 2048, 3, 18'432, 512, 1536}}};
 
 /// x times weights; where adapters alone are trained, plus two products that are. Source: Hu et
 /// al., "LoRA", ICLR 2022, section 4.1.
 ValueId adapted(Model& model, const Decoder& s, std::string_view name, ValueId x,
                 std::int64_t units) {
-  const ValueId y = dense(model, name, x, units, false);
+  const ValueId y = dense(model, name, x, units, s.bias);
   if (s.adapters == 0) return y;
   const std::string own(name);
   model.freeze(false);
@@ -75,7 +77,10 @@ ValueId adapted(Model& model, const Decoder& s, std::string_view name, ValueId x
 ValueId gated(Model& model, const Decoder& s, ValueId x, std::int64_t inner) {
   const ValueId gate = adapted(model, s, "gate_proj", x, inner);
   const ValueId up = adapted(model, s, "up_proj", x, inner);
-  return adapted(model, s, "down_proj", gated_silu(model, "act", gate, up), s.hidden);
+  const ValueId y = gated_silu(model, "act", gate, up);
+  if (!s.experts.bias_apart || model.groups() == 1)
+    return adapted(model, s, "down_proj", y, s.hidden);
+  return weighted_bias(model, "down_bias", dense(model, "down_proj", y, s.hidden, false));
 }
 
 /// What the ranks of a part read: where they share tokens, they normalise theirs and gather all.
@@ -267,6 +272,7 @@ Decoder read_shape(Options& o, std::span<const Size> sizes, const Expansion& e,
                      0, 100'000);
   if (s.adapters > 0 && e.level == Level::tf1)
     o.mistake("level", "TensorFlow 1 trains all weights here");
+  s.bias = o.get("bias", size.bias, "products of attention and feed-forward networks have biases");
   s.core = read_attention(o, e, s.core);
   s.forgets = read_forgetting(o, e);
   s.ranks.tensor = read_ranks(
@@ -308,7 +314,8 @@ Trace make_moe(Options& options) {
                                       "feed-forward networks of a block", 1024),
                .top_k = shape.top_k,
                .inner = s.inner,
-               .shared_inner = shape.shared_inner};
+               .shared_inner = shape.shared_inner,
+               .bias = s.bias};
   s.dense_layers =
       options.get("dense_layers", shape.dense_layers,
                   "first blocks with one network of 'dense_inner' in place of experts", 0);
