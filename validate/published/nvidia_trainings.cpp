@@ -31,7 +31,7 @@ std::string format_of_row(const std::string& text) {
 std::string nodes_of_system(std::string system) {
   system = lower_case(std::move(system));
   if (system.starts_with("dgx-")) system.erase(0, 4);
-  if (system == "h100" || system == "b200") return "dgx_" + system;
+  if (system == "h100" || system == "b200" || system == "b300") return "dgx_" + system;
   if (system == "gb200" || system == "gb300") return system + "_rack";
   throw InputError(fmt::format("no kind of nodes with {}", system));
 }
@@ -79,12 +79,13 @@ std::string format_said(std::string format, std::string_view release) {
 
 /// Microseconds in which Megatron-LM's host launches one of our kernels: the median of 13
 /// iterations of its tests on H100, tiny models of 12 layers (megatron_ci, 98 to 252 us; README).
-/// CUDA graphs need none: Qwen3's recipes have them but on H100, 235B on B200, and 30B on B200
-/// until 26.02.
+/// CUDA graphs need none: Qwen3's recipes have them but on H100, 235B on B200 and B300, and 30B on
+/// them until 26.02.
 constexpr std::string_view host_us = "147";
 bool launches_kernels(std::string_view model, std::string_view release, std::string_view system) {
   if (model.find("qwen3_") == std::string_view::npos) return false;
-  const bool b200 = system == "DGX-B200", large = model.find("235b") != std::string_view::npos,
+  const bool b200 = system == "DGX-B200" || system == "DGX-B300",
+             large = model.find("235b") != std::string_view::npos,
              dropless = model.find("tokendrop") == std::string_view::npos;
   return system == "DGX-H100" || (b200 && (large || (dropless && release <= "26.02")));
 }
@@ -94,17 +95,17 @@ bool launches_kernels(std::string_view model, std::string_view release, std::str
 /// H100 and, but for NVFP4, Super on GB200 it computes its layers of experts again. A token goes to
 /// each rank of a node, or to each node, once (HybridEP, DeepEP), but with Qwen3 235B on B200,
 /// gpt-oss in BF16, and Nemotron 3 Super in NVFP4 but for GB300. From release 26.06 on, recipes in
-/// MXFP8 on racks exchange tokens beside other micro-batches, and DeepSeek's on B200 where nodes
-/// share experts; of these DeepSeek on GB300 and gpt-oss have attention in 8 bits. Source:
-/// Megatron-Bridge, scripts/performance/configs (moe_flex_dispatcher_backend, moe_a2a_overlap,
-/// fp8_dot_product_attention, grad_reduce_in_fp32, overlap_grad_reduce, recompute_modules), at
-/// v0.5.0.
+/// MXFP8 on racks and B300 exchange tokens beside other micro-batches, and DeepSeek's on B200 where
+/// nodes share experts; of these DeepSeek on GB300 and B300 and gpt-oss have attention in 8 bits.
+/// Source: Megatron-Bridge, scripts/performance/configs (moe_flex_dispatcher_backend,
+/// moe_a2a_overlap, fp8_dot_product_attention, grad_reduce_in_fp32, overlap_grad_reduce,
+/// recompute_modules), at v0.5.0.
 void add_recipe(Words& words, std::string_view model, std::string_view release,
                 std::string_view system, std::string_view format) {
   const auto is = [&](std::string_view part) { return model.find(part) != std::string_view::npos; };
   const std::int64_t ranks = whole_of(words, "expert", 1);
   const bool rack = system.find("GB") != std::string_view::npos, oss = is("oss"),
-             newest = system.find("GB300") != std::string_view::npos,
+             newest = system.find("B300") != std::string_view::npos,
              once = !(is("235b") && !rack) && !(oss && format == "BF16") &&
                     !(is("super") && format == "NVFP4" && !newest);
   const std::int64_t of_node = rack ? 64 : 8;
@@ -120,7 +121,7 @@ void add_recipe(Words& words, std::string_view model, std::string_view release,
        (is("super") && system.find("GB200") != std::string_view::npos && format != "NVFP4")))
     words["experts_again"] = "true";
   if (format != "MXFP8") return;
-  const bool late = release >= "26.06" && rack;
+  const bool late = release >= "26.06" && system != "DGX-B200" && system != "DGX-H100";
   if (late ? !is("nemotron") : is("deepseek") && !rack && ranks > of_node)
     words["overlap_experts"] = "true";
   if (late && (oss || (is("deepseek") && newest))) words["short_attention"] = "true";

@@ -44,6 +44,7 @@ constexpr auto known_models = std::to_array<KnownModel>({
     {"llama3.1-70b", "llama:size=3-70b", ""},
     {"llama3-70b", "llama:size=3-70b", ""},
     {"llama3 70b", "llama:size=3-70b", ""},
+    {"llama3_70b", "llama:size=3-70b", ""},
     {"llama3 70b 2-node", "llama:size=3-70b", ""},
     {"llama3.1-405b", "llama:size=3-405b", ""},
     {"llama3.1_405b", "llama:size=3-405b", ""},
@@ -75,6 +76,10 @@ constexpr auto known_models = std::to_array<KnownModel>({
     {"deepseekv3 (w/o mtp)", "moe:size=deepseek-v3", ""},
     {"deepseekv3 (tokendrop)", "moe:size=deepseek-v3,further_tokens=1", ""},
     {"deepseekv3", "", other_variant},
+    {"kimi_k2",
+     "moe:size=deepseek-v3,heads=64,key_value_heads=64,experts=384,dense_layers=1,vocabulary="
+     "163840",
+     ""},
     {"deepseek", "", "its attention is not modelled"},
     {"grok1",
      "moe:layers=64,hidden=6144,heads=48,key_value_heads=8,inner=32768,experts=8,top_k=2,"
@@ -89,6 +94,11 @@ constexpr auto known_models = std::to_array<KnownModel>({
     {"gpt oss 120b", "moe:size=gpt-oss-120b", ""},
     {"gpt-oss 120b", "moe:size=gpt-oss-120b", ""},
     {"gpt-oss 20b", "moe:size=gpt-oss-20b", ""},
+    {"nemotronh_56b",
+     "hybrid:layers=M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-"
+     "M-M"
+     "-M*-M-M-M-M-M*-M-M-M-M-M-,hidden=8192,heads=64,inner=32768,mixer_heads=256,state=256",
+     ""},
     {"nemotron_3_nano", "hybrid:size=nemotron-3-nano", ""},
     {"nemotron v3 nano 30b (26.02)", "hybrid:size=nemotron-3-nano", ""},
     {"nemotron_3_5_lightning", "hybrid:size=nemotron-3-nano,further_tokens=2", ""},
