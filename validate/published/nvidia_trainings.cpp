@@ -99,7 +99,7 @@ bool launches_kernels(std::string_view model, std::string_view release, std::str
 /// nodes share experts; of these DeepSeek on GB300 and B300 and gpt-oss have attention in 8 bits.
 /// Source: Megatron-Bridge, scripts/performance/configs (moe_flex_dispatcher_backend,
 /// moe_a2a_overlap, fp8_dot_product_attention, grad_reduce_in_fp32, overlap_grad_reduce,
-/// recompute_modules), at v0.5.0.
+/// recompute_modules), from v0.5.0 on.
 void add_recipe(Words& words, std::string_view model, std::string_view release,
                 std::string_view system, std::string_view format) {
   const auto is = [&](std::string_view part) { return model.find(part) != std::string_view::npos; };

@@ -274,6 +274,23 @@ TEST_SUITE("trainings") {
     CHECK(all->rows[1].simulated == trained(training_of(words)).seconds);
   }
 
+  TEST_CASE("models and machines of recipes that are not in the first half of the tables") {
+    for (const auto& [model, parts] : {std::pair{"kimi_k2", std::pair{"generator", "moe"}},
+                                       {"nemotronh_56b", {"generator", "hybrid"}},
+                                       {"llama3_70b", {"size", "3-70b"}}}) {
+      Words words;
+      set_model(words, model);
+      CHECK(words[parts.first] == parts.second);
+      words.insert({{"length", "1024"},
+                    {"batch", "8"},
+                    {"devices", "8"},
+                    {"nodes", "dgx_b300"},
+                    {"micro_batch", "1"},
+                    {"precision", "bf16"}});
+      CHECK(trained(training_of(words)).seconds > 0.0);
+    }
+  }
+
   // A step of 12 layers, of which the host launches every kernel: 1 ms each is longer than all of
   // the device's work.
   TEST_CASE("a host that launches slowly is what a step waits for") {
