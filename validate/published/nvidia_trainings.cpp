@@ -171,9 +171,9 @@ struct CloudPlan {
   std::string_view model, plan;
   std::int64_t length;
 };
-constexpr std::array<CloudPlan, 13> cloud_plans{
+constexpr std::array<CloudPlan, 16> cloud_plans{
     {{"Llama3 8b Finetuning", "llama3-8b", "TP=1", 4096},
-     {"Llama3 70b Finetuning", "llama3-70b", "TP=4, PP=4, VP=5", 4096},
+     {"Llama3 70b Finetuning", "llama3-70b", "", 4096},
      {"Llama 3.1 8b BF16", "llama3-8b", "CP=2", 8192},
      {"Llama 3.1 8b", "llama3-8b", "CP=2", 8192},
      {"Llama 3.1 70b", "llama3-70b", "TP=4, PP=4, CP=2, VP=5", 8192},
@@ -181,6 +181,9 @@ constexpr std::array<CloudPlan, 13> cloud_plans{
      {"Maxtext Llama3 70b", "llama3-70b", "FSDP", 8192},
      {"NeMo Megatron", "gpt3-175b", "TP=4, PP=8, VP=12", 2048},
      {"Nemotron4 340b", "nemotron4-340b", "TP=8, PP=8, VP=12", 4096},
+     {"Nemotron4 15b", "nemotron4-15b", "", 4096},
+     {"Nemotron-H", "nemotronh_56b", "", 8192},
+     {"NemotronH", "nemotronh_56b", "", 8192},
      {"Grok", "grok1", "", 8192},
      {"Llama 3.1 405b", "llama3.1-405b", "", 8192},
      {"Llama3.1 405b", "llama3.1-405b", "", 8192},
@@ -271,7 +274,8 @@ bool read_cloud(const CloudConfigurations& configurations, Words& words, Publish
                     release = take(words, "release");
   const auto plan = std::ranges::find_if(
       cloud_plans, [&](const CloudPlan& p) { return title.starts_with(p.title); });
-  if (title.find("LORA") != std::string::npos) words["adapters"] = std::string(adapter_width);
+  if (lower_case(title).find("lora") != std::string::npos)
+    words["adapters"] = std::string(adapter_width);
   const bool titled = title.find("TP=") != std::string::npos;
   const CloudConfiguration* configured =
       titled ? nullptr
@@ -303,7 +307,8 @@ bool read_cloud(const CloudConfigurations& configurations, Words& words, Publish
   words["precision"] = format_of_row(format);
   set_model(words, plan->model);
   if (configured != nullptr)
-    for (const auto& [word, value] : configured->plan) words[word] = value;
+    for (const auto& [word, value] : configured->plan)
+      if (word != "layers" || words["generator"] != "hybrid") words[word] = value;
   as_megatron(words);
   share_experts(words);
   if (sharded) {
