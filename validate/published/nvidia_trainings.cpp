@@ -285,7 +285,7 @@ bool read_cloud(const CloudConfigurations& configurations, Words& words, Publish
                                                  .release = release,
                                                  .size = lower_case(title),
                                                  .formats = format});
-  if (plan == cloud_plans.end() || (plan->plan.empty() && configured == nullptr))
+  if (plan == cloud_plans.end() || (plan->plan.empty() && configured == nullptr && !titled))
     throw InputError(fmt::format("no plan is said for '{}'", title));
   const std::string said = titled ? title : std::string(plan->plan);
   const bool sharded = said.find("FSDP") != std::string::npos;
