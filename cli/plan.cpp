@@ -218,7 +218,7 @@ void add_plan(CLI::App& app, Verb& chosen) {
       "plan", "Find how the kinds of parallelism train a model fastest, or check one plan");
   verb->add_option("MODEL", a->model,
                    "A generator of a model, with options: gpt:layers=96,hidden=12288; gpt, gpt2, "
-                   "bert, transformer, llama and moe divide theirs among ranks of tensor "
+                   "bert, transformer, llama, moe and hybrid divide theirs among ranks of tensor "
                    "parallelism, too; with --planner, an input of Piper's program")
       ->required()
       ->type_name("");

@@ -24,12 +24,30 @@ std::int64_t devices_of_a_node(const Cluster& cluster) {
 }
 
 bool copies_embeddings(const TrainingJob& job, const ParallelPlan& plan) {
-  constexpr std::array<std::string_view, 3> with_option{"gpt", "gpt2", "bert"};
+  constexpr std::array<std::string_view, 4> with_option{"gpt", "gpt2", "bert", "hybrid"};
   Options options = job.options;
   const Options::Value* tied = options.raw("tied", "");
-  return plan.pipeline > 1 && (tied == nullptr || tied->text != "false") &&
+  const bool by_default = job.generator != "hybrid";
+  return plan.pipeline > 1 && (tied == nullptr ? by_default : tied->text != "false") &&
          std::ranges::find(with_option, job.generator) != with_option.end();
 }
+
+namespace {
+
+/// Patterns of the layers that have a router.
+Options::Value layers_of_experts(const OpGraph& graph) {
+  Options::Value names;
+  for (const OpId v : graph.ops()) {
+    const std::string_view name = graph.name(v);
+    constexpr std::string_view router = "/router";
+    if (graph.op(v).phase == Phase::forward && name.ends_with(router))
+      names.children.emplace_back(
+          "", text(fmt::format("{}/*", name.substr(0, name.size() - router.size()))));
+  }
+  return names;
+}
+
+}  // namespace
 
 OpGraph rank_graph(const TrainingJob& job, const ParallelPlan& plan) {
   Options options = job.options;
@@ -54,6 +72,7 @@ OpGraph rank_graph(const TrainingJob& job, const ParallelPlan& plan) {
   if (plan.precision != "fp32") {
     Options format("precision", {{"to", text(plan.precision)}});
     if (adds_in_32_bits(job, plan.precision)) format.set("gradients", text("whole"));
+    if (job.short_attention) format.set("attention", text("fp8"));
     // Its norms read and write 16 bits.
     if (job.framework == Framework::megatron)
       format.set("except", {{}, {}, {{"", text("softmax")}, {"", text("loss")}}});
@@ -61,6 +80,10 @@ OpGraph rank_graph(const TrainingJob& job, const ParallelPlan& plan) {
   }
   if (plan.recompute == Recomputing::full)
     graph = make_transform("recompute", Options("recompute"))->apply(graph).graph;
+  if (plan.recompute == Recomputing::off && job.experts_again)
+    graph = make_transform("recompute", Options("recompute", {{"names", layers_of_experts(graph)}}))
+                ->apply(graph)
+                .graph;
   if (plan.overlap || plan.overlap_experts)
     graph = make_transform("overlap_exchanges",
                            Options("overlap_exchanges",

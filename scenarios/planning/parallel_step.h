@@ -51,6 +51,11 @@ struct TrainingJob {
   /// Gradients are added up in the weights' format, where the framework may choose: FSDP's
   /// reduce_dtype.
   bool short_sums = false;
+  /// Attention computes in 8 bits where the products of layers compute in few: fp8_dpa.
+  bool short_attention = false;
+  /// Layers of experts, where these are layers of their own, are computed again: Megatron-LM's
+  /// recompute_modules with "moe".
+  bool experts_again = false;
 };
 
 /// Whether plans can name a schedule of stages with one chunk: one forward and one backward pass of

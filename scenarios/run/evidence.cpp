@@ -6,6 +6,7 @@
 #include <set>
 
 #include "scenarios/read/device_table.h"
+#include "traces/generate/layers/state_space_layers.h"
 
 namespace baechi {
 namespace {
@@ -21,11 +22,20 @@ bool is_timed_by(const OpGraph& graph, const DeviceModel& device) {
          std::ranges::find(graph.device_kinds(), device.name) != graph.device_kinds().end();
 }
 
+bool has_mixers(const OpGraph& graph) {
+  return std::ranges::any_of(graph.kinds(), [](const std::string& kind) {
+    return kind.starts_with(generate::mixer_module) ||
+           kind.starts_with(to_text(generate::LayerKind::state_space));
+  });
+}
+
 }  // namespace
 
 std::vector<Evidence> evidence_of(const OpGraph& graph, const DeviceModel& device) {
   std::vector<Evidence> evidence{
       {device.name, device.fitted.empty() ? "unfitted: the data sheet's rates" : device.fitted}};
+  if (has_mixers(graph))
+    evidence.push_back({"mixers of Mamba-2", std::string(generate::mixer_fitted)});
   // Kinds of frameworks are fitted in all of their formats.
   if (device.fitted.empty() || device.processors == 0) return evidence;
   std::set<Precision> formats;

@@ -37,6 +37,14 @@ Duration roofline_time(const OpWork& kernel, const DeviceModel& model, double ef
   return saturated_sum(model.launch, Duration{saturated(std::ceil(1e9 * seconds))});
 }
 
+/// A product in few bits was measured with the conversion of its left matrix before it: kernels of
+/// their own, which move bytes and are launched, too. Alone it is launched as a product in 16 bits.
+void without_conversion(ProductNumbers& numbers, const DeviceModel& model) {
+  numbers.quantise = 0.0;
+  if (const ProductNumbers& whole = model.at(Precision::bf16).products; whole.efficiency > 0.0)
+    numbers.launch = std::min(numbers.launch, whole.launch);
+}
+
 /// Microseconds of a kernel of a shape for which the device has measured numbers.
 std::optional<double> measured_us(const OpWork& kernel, const DeviceModel& model) {
   if (kernel.matrix.kind == MatrixKind::none) return std::nullopt;
@@ -49,15 +57,17 @@ std::optional<double> measured_us(const OpWork& kernel, const DeviceModel& model
     case MatrixKind::product:
     case MatrixKind::prepared_product:
       if (ProductNumbers numbers = model.at(kernel.precision).products; numbers.efficiency > 0.0) {
-        if (shape.kind == MatrixKind::prepared_product) numbers.quantise = 0.0;
+        if (shape.kind == MatrixKind::prepared_product) without_conversion(numbers, model);
         numbers.efficiency *= share_of_rows(kernel, model);
         return product_us(numbers, rates, shape, traffic);
       }
       break;
     case MatrixKind::attention:
     case MatrixKind::causal_attention:
+      // In 8 bits: the same shares, of that format's peak.
       if (model.attention.empty() ||
-          (kernel.precision != Precision::fp16 && kernel.precision != Precision::bf16))
+          (kernel.precision != Precision::fp16 && kernel.precision != Precision::bf16 &&
+           kernel.precision != Precision::fp8))
         break;
       auto numbers = model.attention.lower_bound(shape.columns);
       if (numbers == model.attention.end()) --numbers;

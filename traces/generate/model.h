@@ -86,6 +86,8 @@ enum class LayerKind : std::uint8_t {
   tanh,
   rotate,
   gated_silu,
+  weighted_bias,  ///< biases of each group
+  state_space,    ///< taps of its convolution, three numbers a head, gamma
   route,
   dispatch,
   combine,
@@ -137,6 +139,8 @@ constexpr auto names_of(LayerKind) {
                                           {LayerKind::tanh, "Tanh"},
                                           {LayerKind::rotate, "RotaryEmbedding"},
                                           {LayerKind::gated_silu, "GatedSiLU"},
+                                          {LayerKind::weighted_bias, "WeightedBias"},
+                                          {LayerKind::state_space, "StateSpace"},
                                           {LayerKind::route, "Route"},
                                           {LayerKind::dispatch, "Dispatch"},
                                           {LayerKind::combine, "Combine"},
@@ -173,6 +177,7 @@ struct Layer {
   std::array<std::optional<CollectiveKind>, 2> collective{};
   std::int64_t ranks = 0;   ///< of these collectives
   std::int64_t beside = 1;  ///< as many alike of other ranks run at the same time
+  double sent = 1.0;        ///< the part of the larger of its input and output that they move
   ModuleId module{};        ///< set by Model::add
 
   /// The work of y = x w, which is `count` products [rows, inner] x [inner, columns]. The backward
@@ -209,6 +214,10 @@ class Model {
     products_ = 0;
   }
   bool eager() const { return eager_; }
+  /// dense() layers that are added while this is above 1 multiply so many equal parts of their rows
+  /// by weights of their own, in one kernel.
+  void set_groups(std::int64_t groups) { groups_ = groups; }
+  std::int64_t groups() const { return groups_; }
   /// Adds a layer; layers run in the order in which they are added. The layer becomes the producer
   /// of its outputs.
   LayerId add(Layer layer);
@@ -245,6 +254,7 @@ class Model {
   bool frozen_ = false;
   bool eager_ = false;
   bool forgets_ = false;
+  std::int64_t groups_ = 1;
   std::int64_t products_ = 0;  // since forgets_ was set
 };
 

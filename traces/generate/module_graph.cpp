@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include "traces/generate/expand.h"
 
@@ -266,9 +267,10 @@ class ModuleGraph {
   void exchange_between_ranks(const Unit& unit, OpId op, bool forward) {
     const Layer* layer = exchange(unit);
     if (layer == nullptr || !layer->collective[forward ? 0 : 1]) return;
+    const Bytes whole =
+        std::max(model_.value(layer->inputs[0]).size(), model_.value(layer->outputs[0]).size());
     graph_.add_collective({.kind = *layer->collective[forward ? 0 : 1],
-                           .bytes = std::max(model_.value(layer->inputs[0]).size(),
-                                             model_.value(layer->outputs[0]).size()),
+                           .bytes = {std::llround(layer->sent * static_cast<double>(whole.count))},
                            .ranks = static_cast<std::uint32_t>(layer->ranks),
                            .sharing = static_cast<std::uint32_t>(layer->beside)},
                           {{op}});

@@ -17,6 +17,7 @@ Trace make_inception_v3(Options&);
 Trace make_layered(Options&);
 Trace make_llama(Options&);
 Trace make_moe(Options&);
+Trace make_hybrid(Options&);
 Trace make_recurrent(Options&);
 Trace make_resnet101(Options&);
 Trace make_resnet50(Options&);
@@ -67,6 +68,8 @@ std::span<const GeneratorEntry> generators() {
        "Touvron et al. 2023", generate::make_llama},
       {"moe", "the same with experts; each token goes to a few of them",
        "Jiang et al. 2024, Mixtral", generate::make_moe},
+      {"hybrid", "layers of Mamba-2, attention, feed-forward networks and experts, by letters",
+       "NVIDIA 2025, Nemotron-H", generate::make_hybrid},
       {"cells", "a family: random cells of convolutions and pools, by seed",
        "search space of ENAS, Pham et al. 2018", generate::make_cells},
       {"recurrent", "a family: a random recurrent cell of 8 nodes, unrolled, by seed",

@@ -25,6 +25,8 @@ struct PublishedRow {
   /// are `alike` (a machine, a number format) have one rate.
   double work = 0.0;
   std::string alike{};
+  /// What is trained, on which machine: rows that share it differ in their plans. "": none do.
+  std::string race{};
   double size = 0.0;                 ///< bytes or ops, where rows differ in it alone; else 0
   std::vector<std::string> lines{};  ///< of files that it was read from, as line_of() has them
 

@@ -56,7 +56,7 @@ constexpr std::array ci_columns{
     Pair{"moe-router-topk", "top_k"},
     Pair{"moe-grouped-gemm", "grouped"},
     Pair{"moe-ffn-hidden-size", "inner_of_expert"},
-    Pair{"moe-shared-expert-intermediate-size", "--moe-shared-expert-intermediate-size"},
+    Pair{"moe-shared-expert-intermediate-size", "shared_inner"},
     Pair{"expert-tensor-parallel-size", "ranks_of_expert"},
     Pair{"multi-latent-attention", "--multi-latent-attention"},
     Pair{"mtp-num-layers", "--mtp-num-layers"},
@@ -64,7 +64,7 @@ constexpr std::array ci_columns{
     Pair{"cuda-graph-impl", "--cuda-graph-impl"},
     Pair{"deterministic-mode", "deterministic"},
     Pair{"attention-dropout", "attention_dropout"},
-    Pair{"hybrid-layer-pattern", "--hybrid-layer-pattern"},
+    Pair{"hybrid-layer-pattern", "pattern"},
     Pair{"pipeline-model-parallel-layout", "--pipeline-model-parallel-layout"},
     Pair{"fine-grained-activation-offloading", "--fine-grained-activation-offloading"},
 };
@@ -96,7 +96,10 @@ Bytes bytes_of_test(const Words& words, bool deterministic, bool own_layers, boo
 void name_machine(Words& words) {
   const std::string platform = take(words, "platform");
   words["nodes"] = platform == "gb200" ? "gb200_tray" : "dgx_" + platform;
-  if (!words.contains("devices")) words["devices"] = "8";
+  const std::int64_t of_replica =
+      whole_of(words, "tensor", 1) * whole_of(words, "pipeline", 1) * whole_of(words, "context", 1);
+  if (!words.contains("devices"))
+    words["devices"] = std::to_string(std::max<std::int64_t>(8, of_replica));
 }
 
 void pad_vocabulary(Words& words) {
@@ -124,34 +127,41 @@ void share_optimizer(Words& words) {
 
 /// A name such as "gpt/gpt3_mcore_te_tp1_pp2" without what every case has.
 std::string short_name(std::string_view name) {
-  for (const std::string_view all : {"gpt/", "moe/", "bert/", "t5/", "gpt3_", "mcore_"})
+  for (const std::string_view all :
+       {"gpt/", "moe/", "bert/", "t5/", "hybrid/", "nemotron/", "gpt3_", "hybrid_mr_", "mcore_"})
     if (name.starts_with(all)) name.remove_prefix(all.size());
   return std::string(name);
 }
 
 std::string group_of(const Words& words) {
-  if (words.contains("experts")) return "experts";
+  if (words.contains("pattern")) return "Mamba";
   if (words.contains("sharded")) return "FSDP";
+  if (words.contains("experts")) return "experts";
   return whole_of(words, "context", 1) > 1 ? "context" : "dense";
 }
 
 void read_model(Words& words) {
+  if (words.contains("pattern")) take(words, "--mtp-num-layers");
   for (const auto& [word, value] : words)
     refuse(word.starts_with("--"), fmt::format("no generator has {} {}", word, value));
-  refuse(words.contains("sharded"), "Megatron-FSDP's buffers are not modelled");
+  if (words.contains("sharded") && take(words, "sharded") == "true") words["zero"] = "3";
   refuse(words.contains("fp8"), "copies of weights in fp8 are not modelled");
   refuse(words.contains("optimizer") && words["optimizer"] != "adam", "optimizer is not Adam");
   refuse(!words.contains("layers") || !words.contains("batch"), "the row says no size");
-  if (const std::string norm = take(words, "normalization"); !norm.empty())
-    refuse(norm != "LayerNorm", "no generator has norm " + norm);
+  const bool hybrid = words.contains("pattern");
+  if (const std::string norm = take(words, "normalization"); hybrid)
+    words["norm"] = norm == "RMSNorm" ? "rms" : "layer";
+  else
+    refuse(!norm.empty() && norm != "LayerNorm", "no generator has norm " + norm);
   take(words, "optimizer");
   if (take(words, "no_bias") == "true") words["bias"] = "false";
   if (take(words, "attention_dropout") == "0.0") words["dropout"] = "false";
   const std::string positions = take(words, "position-embedding-type");
   if (!positions.empty()) words["positions"] = positions == "rope" ? "rotary" : "none";
   const std::string of_head = take(words, "kv-channels");
-  refuse(!of_head.empty() && whole_of(words, "hidden") / whole_of(words, "heads", 1) !=
-                                 parse_number<std::int64_t>(of_head),
+  refuse(!hybrid && !of_head.empty() &&
+             whole_of(words, "hidden") / whole_of(words, "heads", 1) !=
+                 parse_number<std::int64_t>(of_head),
          "heads are wider than their share of the features");
   words["generator"] = "gpt";
   words["loss"] = "separate";
@@ -194,6 +204,31 @@ void name_bert(Words& words) {
   take(words, "loss");
 }
 
+/// Layers by letters; behind each '/' those that predict a token more. Mixers have the defaults of
+/// Megatron-LM's arguments (mamba-head-dim 64, groups 8, states 128, expand 2), and those of
+/// Nemotron 3 its own.
+void name_hybrid(Words& words, bool nemotron) {
+  const std::string pattern = take(words, "pattern");
+  const std::size_t end = std::min(pattern.find('/'), pattern.size());
+  words["generator"] = "hybrid";
+  words["layers"] = pattern.substr(0, end);
+  if (const auto further = std::ranges::count(pattern, '/'); further > 0)
+    words["further_tokens"] = std::to_string(further);
+  take(words, "positions");
+  const std::int64_t stages = whole_of(words, "pipeline", 1),
+                     parts = std::ranges::count(pattern, '|') + 1;
+  if (parts > stages) words["virtual"] = std::to_string(parts / stages);
+  words["size"] = nemotron ? "nemotron-3-nano" : "nemotron-h-8b";
+  if (nemotron) return;
+  const std::int64_t hidden = whole_of(words, "hidden");
+  words["mixer_heads"] = std::to_string(2 * hidden / 64);
+  words["head_size"] = std::to_string(hidden / whole_of(words, "heads", 1));
+  words.try_emplace("inner", std::to_string(4 * hidden));
+  words.try_emplace("bias", "true");
+  words.try_emplace("dropout", "true");
+  words["activation"] = "gelu";
+}
+
 bool read_ci(Words& words, PublishedRow& row) {
   const std::string name = take(words, "case"), environment = take(words, "environment");
   const bool bert = name.starts_with("bert/"), t5 = name.starts_with("t5/");
@@ -202,8 +237,10 @@ bool read_ci(Words& words, PublishedRow& row) {
            fmt::format("no column says what {} does", unsaid));
   refuse(name.starts_with("gpt/gpt_grpo") || name.find("inference") != std::string::npos,
          "no training alone");
-  refuse(!name.starts_with("gpt/") && !name.starts_with("moe/") && !bert && !t5,
+  const bool hybrid = words.contains("pattern"), nemotron = name.starts_with("nemotron/");
+  refuse(!name.starts_with("gpt/") && !name.starts_with("moe/") && !bert && !t5 && !hybrid,
          "no generator makes the model");
+  if (hybrid) words["layers"] = "1";  // its pattern says more
   if (bert) words["vocabulary"] = "30522";
   if (t5) {
     words["vocabulary"] = "29098";  // pieces of words, and 102 of no word
@@ -238,6 +275,7 @@ bool read_ci(Words& words, PublishedRow& row) {
   row.simulated = static_cast<double>(
       bytes_of_test(words, deterministic, own_layers, take(words, "grouped") == "true").count);
   if (words.contains("experts")) name_experts(words);
+  if (hybrid) name_hybrid(words, nemotron);
   if (bert) name_bert(words);
   if (t5) name_t5(words);
   return true;

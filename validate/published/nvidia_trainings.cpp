@@ -31,7 +31,7 @@ std::string format_of_row(const std::string& text) {
 std::string nodes_of_system(std::string system) {
   system = lower_case(std::move(system));
   if (system.starts_with("dgx-")) system.erase(0, 4);
-  if (system == "h100" || system == "b200") return "dgx_" + system;
+  if (system == "h100" || system == "b200" || system == "b300") return "dgx_" + system;
   if (system == "gb200" || system == "gb300") return system + "_rack";
   throw InputError(fmt::format("no kind of nodes with {}", system));
 }
@@ -53,6 +53,9 @@ void as_megatron(Words& words) {
   drop_if(words, "expert", {"n/a", "-", "1", "NA"});
 }
 
+/// Inner width of LoRA's adapters. Source: NeMo, llm/peft/lora.py (dim 32).
+constexpr std::string_view adapter_width = "32";
+
 constexpr std::array nemo_columns{Pair{"task", "task"},
                                   Pair{"model", "model"},
                                   Pair{"system", "system"},
@@ -69,16 +72,66 @@ constexpr std::array nemo_columns{Pair{"task", "task"},
 constexpr std::array shared_columns{Pair{"ep", "expert"}, Pair{"fsdp", "shards"}};
 constexpr Pair bridge_column{"release", "release"}, automodel_column{"kernels", "kernels"};
 
-/// From release 26.06 on, recipes in MXFP8 on racks send tokens to experts and back beside other
-/// micro-batches. Source: Megatron-Bridge, scripts/performance/configs (moe_a2a_overlap) at v0.5.0.
-bool overlaps_experts(std::string_view release, std::string_view system, std::string_view format) {
-  return release >= "26.06" && format == "MXFP8" && system.find("GB") != std::string_view::npos;
+/// The tables of release 25.09 name no format: most rows reach more than a GPU does in 16 bits.
+std::string format_said(std::string format, std::string_view release) {
+  return format.empty() && release == "25.09" ? "FP8" : format;
+}
+
+/// Microseconds in which Megatron-LM's host launches one of our kernels: the median of 13
+/// iterations of its tests on H100, tiny models of 12 layers (megatron_ci, 98 to 252 us; README).
+/// CUDA graphs need none: Qwen3's recipes have them but on H100, 235B on B200 and B300, and 30B on
+/// them until 26.02.
+constexpr std::string_view host_us = "147";
+bool launches_kernels(std::string_view model, std::string_view release, std::string_view system) {
+  if (model.find("qwen3_") == std::string_view::npos) return false;
+  const bool b200 = system == "DGX-B200" || system == "DGX-B300",
+             large = model.find("235b") != std::string_view::npos,
+             dropless = model.find("tokendrop") == std::string_view::npos;
+  return system == "DGX-H100" || (b200 && (large || (dropless && release <= "26.02")));
+}
+
+/// What recipes of experts say beside their plans: their products are grouped, gradients are added
+/// up in 16 bits, beside the backward pass; Nemotron 3 exchanges no tokens beside products, and on
+/// H100 and, but for NVFP4, Super on GB200 it computes its layers of experts again. A token goes to
+/// each rank of a node, or to each node, once (HybridEP, DeepEP), but with Qwen3 235B on B200,
+/// gpt-oss in BF16, and Nemotron 3 Super in NVFP4 but for GB300. From release 26.06 on, recipes in
+/// MXFP8 on racks and B300 exchange tokens beside other micro-batches, and DeepSeek's on B200 where
+/// nodes share experts; of these DeepSeek on GB300 and B300 and gpt-oss have attention in 8 bits.
+/// Source: Megatron-Bridge, scripts/performance/configs (moe_flex_dispatcher_backend,
+/// moe_a2a_overlap, fp8_dot_product_attention, grad_reduce_in_fp32, overlap_grad_reduce,
+/// recompute_modules), from v0.5.0 on.
+void add_recipe(Words& words, std::string_view model, std::string_view release,
+                std::string_view system, std::string_view format) {
+  const auto is = [&](std::string_view part) { return model.find(part) != std::string_view::npos; };
+  const std::int64_t ranks = whole_of(words, "expert", 1);
+  const bool rack = system.find("GB") != std::string_view::npos, oss = is("oss"),
+             newest = system.find("B300") != std::string_view::npos,
+             once = !(is("235b") && !rack) && !(oss && format == "BF16") &&
+                    !(is("super") && format == "NVFP4" && !newest);
+  const std::int64_t of_node = rack ? 64 : 8;
+  words["grouped_experts"] = "true";
+  if (launches_kernels(model, release, system)) words["host"] = std::string(host_us);
+  if (!release.empty()) words["short_sums"] = "true", words["send"] = "beside";
+  if (once && ranks > 1)
+    words["send_once"] = std::to_string(ranks <= of_node ? ranks : (ranks + of_node - 1) / of_node);
+  if (oss && format == "BF16") words["bias_apart"] = "true";
+  if (is("nemotron")) take(words, "overlap");
+  if (is("nemotron_3") && !release.empty() &&
+      (system.find("H100") != std::string_view::npos ||
+       (is("super") && system.find("GB200") != std::string_view::npos && format != "NVFP4")))
+    words["experts_again"] = "true";
+  if (format != "MXFP8") return;
+  const bool late = release >= "26.06" && system != "DGX-B200" && system != "DGX-H100";
+  if (late ? !is("nemotron") : is("deepseek") && !rack && ranks > of_node)
+    words["overlap_experts"] = "true";
+  if (late && (oss || (is("deepseek") && newest))) words["short_attention"] = "true";
 }
 
 bool read_nemo(Words& words, PublishedRow& row) {
-  if (take(words, "task") != "pretrain") throw InputError("fine-tuning trains other weights");
-  const std::string model = take(words, "model"), system = take(words, "system"),
-                    format = take(words, "format");
+  if (take(words, "task") == "lora") words["adapters"] = std::string(adapter_width);
+  const std::string release = take(words, "release"), model = take(words, "model"),
+                    system = take(words, "system"),
+                    format = format_said(take(words, "format"), release);
   row.what = fmt::format("{}, {} {}, {}", model, words["devices"], system, format);
   row.group = model;
   row.alike = fmt::format("{} {}", system, format);
@@ -87,7 +140,8 @@ bool read_nemo(Words& words, PublishedRow& row) {
   words["precision"] = format_of_row(format);
   set_model(words, lower_case(model));
   as_megatron(words);
-  if (overlaps_experts(take(words, "release"), system, format)) words["overlap_experts"] = "true";
+  if (words["generator"] == "moe" || words["generator"] == "hybrid")
+    add_recipe(words, lower_case(model), release, system, format);
   const std::string kernels = take(words, "kernels");
   if (kernels.find("DeepEP") != std::string::npos && !words.contains("expert"))
     throw InputError("ranks share its experts, and the row does not say how many");
@@ -117,14 +171,19 @@ struct CloudPlan {
   std::string_view model, plan;
   std::int64_t length;
 };
-constexpr std::array<CloudPlan, 11> cloud_plans{
-    {{"Llama 3.1 8b BF16", "llama3-8b", "CP=2", 8192},
+constexpr std::array<CloudPlan, 16> cloud_plans{
+    {{"Llama3 8b Finetuning", "llama3-8b", "TP=1", 4096},
+     {"Llama3 70b Finetuning", "llama3-70b", "", 4096},
+     {"Llama 3.1 8b BF16", "llama3-8b", "CP=2", 8192},
      {"Llama 3.1 8b", "llama3-8b", "CP=2", 8192},
      {"Llama 3.1 70b", "llama3-70b", "TP=4, PP=4, CP=2, VP=5", 8192},
      {"Maxtext LLama2 70b", "llama2-70b", "FSDP", 4096},
      {"Maxtext Llama3 70b", "llama3-70b", "FSDP", 8192},
      {"NeMo Megatron", "gpt3-175b", "TP=4, PP=8, VP=12", 2048},
      {"Nemotron4 340b", "nemotron4-340b", "TP=8, PP=8, VP=12", 4096},
+     {"Nemotron4 15b", "nemotron4-15b", "", 4096},
+     {"Nemotron-H", "nemotronh_56b", "", 8192},
+     {"NemotronH", "nemotronh_56b", "", 8192},
      {"Grok", "grok1", "", 8192},
      {"Llama 3.1 405b", "llama3.1-405b", "", 8192},
      {"Llama3.1 405b", "llama3.1-405b", "", 8192},
@@ -215,8 +274,8 @@ bool read_cloud(const CloudConfigurations& configurations, Words& words, Publish
                     release = take(words, "release");
   const auto plan = std::ranges::find_if(
       cloud_plans, [&](const CloudPlan& p) { return title.starts_with(p.title); });
-  if (title.find("Finetuning") != std::string::npos)
-    throw InputError("fine-tuning trains other weights");
+  if (lower_case(title).find("lora") != std::string::npos)
+    words["adapters"] = std::string(adapter_width);
   const bool titled = title.find("TP=") != std::string::npos;
   const CloudConfiguration* configured =
       titled ? nullptr
@@ -226,7 +285,7 @@ bool read_cloud(const CloudConfigurations& configurations, Words& words, Publish
                                                  .release = release,
                                                  .size = lower_case(title),
                                                  .formats = format});
-  if (plan == cloud_plans.end() || (plan->plan.empty() && configured == nullptr))
+  if (plan == cloud_plans.end() || (plan->plan.empty() && configured == nullptr && !titled))
     throw InputError(fmt::format("no plan is said for '{}'", title));
   const std::string said = titled ? title : std::string(plan->plan);
   const bool sharded = said.find("FSDP") != std::string::npos;
@@ -248,7 +307,8 @@ bool read_cloud(const CloudConfigurations& configurations, Words& words, Publish
   words["precision"] = format_of_row(format);
   set_model(words, plan->model);
   if (configured != nullptr)
-    for (const auto& [word, value] : configured->plan) words[word] = value;
+    for (const auto& [word, value] : configured->plan)
+      if (word != "layers" || words["generator"] != "hybrid") words[word] = value;
   as_megatron(words);
   share_experts(words);
   if (sharded) {

@@ -75,6 +75,7 @@ void read_foundry(Words& words, PublishedRow& row) {
   words["recompute"] = take(words, "again") == "True" ? "full" : "off";
   row.group = gpu;
   row.alike = fmt::format("{} {}", gpu, format);
+  row.race = fmt::format("{}, {} tokens, {} {}", name, words["length"], gpu, format);
   row.what = fmt::format("{}, {} tokens, {} {}, {} x {}", name, words["length"], words["devices"],
                          gpu, whole_of(words, "passes"), words["micro_batch"]);
 }
@@ -172,20 +173,51 @@ constexpr std::array evo_columns{Pair{"table", "table"},
                                  Pair{"micro_batch", "micro_batch"},
                                  Pair{"micro_batches", "passes"},
                                  Pair{"recompute", "again"},
+                                 Pair{"pp", "pipeline"},
+                                 Pair{"fsdp", "sharded"},
+                                 Pair{"memory_gb", "memory"},
                                  Pair{"tokens_per_s_per_gpu", "tokens_per_s"}};
 
+/// Memory as nvidia-smi prints it, in GiB: with the context of CUDA and what PyTorch keeps cached.
+bool read_evo_memory(Words& words, PublishedRow& row) {
+  if (take(words, "table") != "memory") return false;
+  if (take(words, "sharded") != "True")
+    throw InputError("its stages have unequal numbers of layers");
+  const std::string model = take(words, "model");
+  const std::int64_t replicas = whole_of(words, "devices") / whole_of(words, "tensor");
+  row.what = fmt::format("{}, {} GPUs, t {}, FSDP", model, words["devices"], words["tensor"]);
+  row.measured = take_number(words, "memory");
+  words["batch"] =
+      std::to_string(replicas * whole_of(words, "micro_batch") * whole_of(words, "passes"));
+  for (const std::string_view word : {"passes", "group"}) take(words, word);
+  set_model(words, model);
+  words["nodes"] = "a100_400g_server";
+  words["precision"] = "bf16";
+  words["framework"] = "fsdp";
+  words["fuse_modules"] = "false";
+  words["recompute"] = take(words, "again") == "true" ? "full" : "off";
+  words["zero"] = "3";
+  return true;
+}
+
+/// The baseline: 18 bytes for each parameter of a rank, whatever shares them.
+void score_gibibytes(const TrainedStep& step, PublishedRow& row) {
+  row.simulated = static_cast<double>(step.peak.count) / static_cast<double>(1LL << 30);
+  row.work = step.weights_read;
+}
+
 bool read_evo(Words& words, PublishedRow& row) {
-  if (take(words, "table") == "memory")
-    throw InputError("memory by nvidia-smi, of uneven stages and shares");
+  if (take(words, "table") == "memory") return false;
   const std::string model = take(words, "model");
   const std::int64_t replicas = whole_of(words, "devices") / whole_of(words, "tensor");
   const std::int64_t batch = replicas * whole_of(words, "micro_batch") * whole_of(words, "passes");
   row.what = fmt::format("{} GPUs, t {}, ZeRO 1 over {}, {} x {}", words["devices"],
                          words["tensor"], words["group"], words["passes"], words["micro_batch"]);
   row.group = fmt::format("t {}", words["tensor"]);
+  row.race = model;
   row.measured = seconds_of(words, batch);
   words["batch"] = std::to_string(batch);
-  take(words, "passes");
+  for (const std::string_view word : {"passes", "pipeline", "sharded", "memory"}) take(words, word);
   set_model(words, model);
   words["nodes"] = "a100_400g_server";
   words["as"] = "a100_flash_1";
@@ -216,6 +248,7 @@ bool read_science(Words& words, PublishedRow& row) {
                          words["hidden"], words["layers"], words["tensor"], words["data"],
                          words["pipeline"], words["micro_batch"], words["batch"]);
   row.group = fmt::format("p {}", words["pipeline"]);
+  row.race = fmt::format("h {}, {} layers", words["hidden"], words["layers"]);
   const std::int64_t replicas = whole_of(words, "data");
   words["devices"] =
       std::to_string(replicas * whole_of(words, "tensor") * whole_of(words, "pipeline"));
@@ -272,6 +305,13 @@ std::optional<Comparison> compare_internevo(const std::string& folder) {
                                     .columns = evo_columns,
                                     .read = read_evo,
                                     .score = score_seconds});
+}
+
+std::optional<Comparison> compare_internevo_memory(const std::string& folder) {
+  return compare_trainings(folder, {.path = "measured/internevo/training.csv",
+                                    .columns = evo_columns,
+                                    .read = read_evo_memory,
+                                    .score = score_gibibytes});
 }
 
 std::optional<Comparison> compare_bigscience(const std::string& folder) {

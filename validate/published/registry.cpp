@@ -27,9 +27,11 @@ std::optional<Comparison> compare_llm_foundry(const std::string& folder);
 std::optional<Comparison> compare_llm_foundry_fits(const std::string& folder);
 std::optional<Comparison> compare_torchtitan(const std::string& folder);
 std::optional<Comparison> compare_internevo(const std::string& folder);
+std::optional<Comparison> compare_internevo_memory(const std::string& folder);
 std::optional<Comparison> compare_bigscience(const std::string& folder);
 std::optional<Comparison> compare_nemo(const std::string& folder);
 std::optional<Comparison> compare_dgxc(const std::string& folder);
+std::optional<Comparison> compare_plans(const std::string& folder);
 
 namespace {
 
@@ -54,6 +56,8 @@ constexpr FittedFile attention[] = {
     {"measured/aiconfigurator/attention_forward.csv.zst", 0x0b2d2c0fc3027c11U}};
 constexpr FittedFile collectives[] = {
     {"measured/aiconfigurator/nccl.csv.zst", 0x3e0af6597bd47412U}};
+
+constexpr FittedFile nemo_steps[] = {{"measured/nemo/megatron_bridge.csv", 0xcb29193437001e1bU}};
 
 constexpr std::string_view one_mfu = "one MFU for each machine and number format";
 constexpr std::string_view one_bus = "one bandwidth for each machine";
@@ -130,12 +134,20 @@ std::span<const PublishedBlock> published_blocks() {
        one_mfu, "", compare_torchtitan},
       {"internevo", "steps of InternLM-7B under ZeRO 1 on 8-1024 A100 (InternLM)", "nothing",
        one_mfu, "", compare_internevo},
+      {"internevo_memory", "memory of InternLM-7B and -20B under FSDP on 3-16 A800, by nvidia-smi",
+       "nothing", "one factor times the weights of a rank", "", compare_internevo_memory},
       {"bigscience", "steps of GPTs of 104-200 B on up to 384 A100 (BigScience)", "nothing",
        one_mfu, "", compare_bigscience},
-      {"nemo", "pretraining steps of NeMo's tables, H100 to GB300 (NVIDIA)", "nothing", one_mfu, "",
-       compare_nemo},
-      {"dgxc", "pretraining steps of DGX Cloud's recipes on 8-2304 H100 (NVIDIA)", "nothing",
-       one_mfu, "", compare_dgxc},
+      {"nemo", "training steps of NeMo's tables, H100 to GB300 (NVIDIA)",
+       "how slow mixers of Mamba-2 are, to Nemotron 3 Nano on GB200 and GB300; nothing else",
+       one_mfu, "", compare_nemo, nemo_steps},
+      {"dgxc", "training steps of DGX Cloud's recipes on 8-2304 H100 (NVIDIA)", "nothing", one_mfu,
+       "", compare_dgxc},
+      {"plans",
+       "plans of one model on one machine, in the trainings above: their order, and the plan "
+       "ranked "
+       "first beside the best",
+       "as in the blocks of the trainings", "none: orders", "", compare_plans},
       {"kernels", "matrix products on A100 to GB300, L40S and RTX PRO 6000 (AIConfigurator)",
        "9 to 12 numbers for each GPU and format", one_mfu, "", compare_kernels, kernels},
       {"passes", "norms, activations, rotary positions and sums on A100 and H100 (Vidur)",

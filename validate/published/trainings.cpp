@@ -37,13 +37,15 @@ struct KnownModel {
   std::string_view name, generator, why;  ///< no generator: why
 };
 constexpr std::string_view other_variant = "no generator has this variant";
-constexpr std::array<KnownModel, 30> known_models{{
+constexpr auto known_models = std::to_array<KnownModel>({
     {"llama3.1-8b", "llama:size=3-8b", ""},
     {"llama3-8b", "llama:size=3-8b", ""},
     {"llama3_8b", "llama:size=3-8b", ""},
     {"llama3.1-70b", "llama:size=3-70b", ""},
     {"llama3-70b", "llama:size=3-70b", ""},
     {"llama3 70b", "llama:size=3-70b", ""},
+    {"llama3_70b", "llama:size=3-70b", ""},
+    {"llama3 70b 2-node", "llama:size=3-70b", ""},
     {"llama3.1-405b", "llama:size=3-405b", ""},
     {"llama3.1_405b", "llama:size=3-405b", ""},
     {"llama2-7b", "llama:size=7b", ""},
@@ -69,9 +71,15 @@ constexpr std::array<KnownModel, 30> known_models{{
      "gpt:layers=96,hidden=18432,heads=96,key_value_heads=8,vocabulary=256000,tied=false,"
      "bias=false,dropout=false,positions=rotary,activation=squared_relu,fused_attention=true",
      ""},
-    {"deepseekv3", "moe:size=deepseek-v3", ""},
+    {"deepseekv3", "moe:size=deepseek-v3,further_tokens=1", ""},
+    {"deepseekv3 (w/ mtp)", "moe:size=deepseek-v3,further_tokens=1", ""},
     {"deepseekv3 (w/o mtp)", "moe:size=deepseek-v3", ""},
+    {"deepseekv3 (tokendrop)", "moe:size=deepseek-v3,further_tokens=1", ""},
     {"deepseekv3", "", other_variant},
+    {"kimi_k2",
+     "moe:size=deepseek-v3,heads=64,key_value_heads=64,experts=384,dense_layers=1,vocabulary="
+     "163840",
+     ""},
     {"deepseek", "", "its attention is not modelled"},
     {"grok1",
      "moe:layers=64,hidden=6144,heads=48,key_value_heads=8,inner=32768,experts=8,top_k=2,"
@@ -79,12 +87,25 @@ constexpr std::array<KnownModel, 30> known_models{{
      ""},
     {"qwen3_30b_a3b", "moe:size=qwen3-30b", ""},
     {"qwen3_235b_a22b", "moe:size=qwen3-235b", ""},
+    {"qwen3_30b_a3b (tokendrop)", "moe:size=qwen3-30b", ""},
+    {"qwen3_235b_a22b (tokendrop)", "moe:size=qwen3-235b", ""},
+    {"qwen3 moe 30b", "moe:size=qwen3-30b", ""},
     {"qwen3", "", other_variant},
     {"gpt oss 120b", "moe:size=gpt-oss-120b", ""},
     {"gpt-oss 120b", "moe:size=gpt-oss-120b", ""},
     {"gpt-oss 20b", "moe:size=gpt-oss-20b", ""},
-    {"nemotron", "", "no generator has Mamba's layers"},
-}};
+    {"nemotronh_56b",
+     "hybrid:layers=M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-"
+     "M-M"
+     "-M*-M-M-M-M-M*-M-M-M-M-M-,hidden=8192,heads=64,inner=32768,mixer_heads=256,state=256",
+     ""},
+    {"nemotron_3_nano", "hybrid:size=nemotron-3-nano", ""},
+    {"nemotron v3 nano 30b (26.02)", "hybrid:size=nemotron-3-nano", ""},
+    {"nemotron_3_5_lightning", "hybrid:size=nemotron-3-nano,further_tokens=2", ""},
+    {"nemotron_3_super", "hybrid:size=nemotron-3-super,further_tokens=2", ""},
+    {"nemotron v3 super 120b (26.02)", "hybrid:size=nemotron-3-super", ""},
+    {"nemotron", "", "its shape is not known"},
+});
 
 /// The machines of a training, on their own network.
 ClusterChoice machines_of_row(const Training& t) {
@@ -184,6 +205,7 @@ Training training_of(Words words) {
     return value;
   };
   t.devices = take_whole("devices", 1, 1);
+  t.host = std::chrono::microseconds(take_whole("host", 0, 0));
   ParallelPlan& p = t.plan;
   p.tensor = take_whole("tensor", 1, 1);
   p.context = take_whole("context", 1, 1);
@@ -207,6 +229,8 @@ Training training_of(Words words) {
   t.job.batch = take_whole("batch", 1, 1);
   t.job.framework = one_of_words(words, "framework", Framework::none);
   t.job.short_sums = take(words, "short_sums") == "true";
+  t.job.short_attention = take(words, "short_attention") == "true";
+  t.job.experts_again = take(words, "experts_again") == "true";
   t.job.generator = take(words, "generator");
   t.job.options = Options(t.job.generator);
   for (auto& [key, value] : words) t.job.options.set(key, {value, {}, {}});
@@ -216,12 +240,13 @@ Training training_of(Words words) {
 TrainedStep trained(const Training& t) {
   if (const std::string why = t.plan.mistake(t.job.batch); !why.empty()) throw InputError(why);
   ClusterChoice choice = machines_of_row(t);
-  const auto gpu = device_kind(t.as.empty() ? choice.devices.front().kind : t.as, "--as");
-  const Bytes memory = t.as.empty() ? choice.devices.front().memory : gpu->memory;
+  DeviceModel gpu = *device_kind(t.as.empty() ? choice.devices.front().kind : t.as, "--as");
+  if (t.host > Duration::zero()) gpu.host_op = t.host;
+  const Bytes memory = t.as.empty() ? choice.devices.front().memory : gpu.memory;
   for (DeviceChoice& devices : choice.devices) devices.memory = Bytes{without_end * memory.count};
   const OpGraph graph = rank_graph(t.job, t.plan);
   const ParallelStep step(graph, t.job, t.plan, make_cluster(choice));
-  const pipeline::PipelineResult result = step.simulated(*gpu, true);
+  const pipeline::PipelineResult result = step.simulated(gpu, true);
   TrainedStep s{.seconds = to_us(result.makespan) / 1e6};
   if (result.oom) throw InputError("more memory than 64 devices have");
   for (const pipeline::StageUse& stage : result.stages) s.peak = std::max(s.peak, stage.peak);
@@ -229,7 +254,10 @@ TrainedStep trained(const Training& t) {
   s.fits = s.peak <= memory;
   ParallelPlan once = t.plan;
   once.recompute = Recomputing::off;
-  const OpGraph plain = t.plan.recompute == Recomputing::off ? graph : rank_graph(t.job, once);
+  TrainingJob job = t.job;
+  job.experts_again = false;
+  const bool same = t.plan.recompute == Recomputing::off && !t.job.experts_again;
+  const OpGraph plain = same ? graph : rank_graph(job, once);
   s.flops = model_flops(plain) * static_cast<double>(t.plan.micro_batches(t.job.batch)) /
             static_cast<double>(t.plan.pipeline);
   s.weights_read = weight_bytes(graph) / static_cast<double>(t.plan.pipeline);

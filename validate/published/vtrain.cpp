@@ -131,6 +131,7 @@ std::optional<Comparison> compare_vtrain_multi_node(const std::string& folder) {
                  .measured = step.ms,
                  .simulated = simulated_ms(parallel_step(step), megatron_gpu()),
                  .work = static_cast<double>(step.layers) * layer_flops(step) + head_flops(step),
+                 .race = fmt::format("h {}, {} layers", step.hidden, step.layers),
                  .lines = {step.line}};
     } catch (const InputError& e) {
       why[i] = e.what();

@@ -45,6 +45,8 @@ struct Speedup {
 ///     many. Products find their numbers converted: a gradient is read and written by rows and by
 ///     columns (4 bytes a number); of the inputs half are written so by the op before, a norm, the
 ///     others cost as much; what the gradients of weights multiply has been converted already.
+///     With `attention: fp8` the products of fused attention in layers compute in 8 bits, too
+///     (Transformer Engine, fp8_dpa); what it reads and writes stays.
 ///   tf32: all bytes stay; only arithmetic is faster.
 /// Tensors of fixed size stay: masks, indices, 32-bit statistics.
 /// Source: Micikevicius et al., "Mixed precision training", ICLR 2018; the factors 3 and 2: Zhu et
@@ -63,6 +65,9 @@ class MixedPrecision final : public Transform {
             o.get("gradients", std::vector<std::string>{"by_format", "whole"},
                   "of weights: in 32 bits with amp alone, or always, as Megatron-LM's with bf16") ==
             "whole") {
+    short_attention_ = o.get("attention", std::vector<std::string>{"whole", "fp8"},
+                             "with fp8, mxfp8 and nvfp4: the format of fused attention's products "
+                             "in layers; whole: 16 bits") == "fp8";
     if (to_ == "amp") whole_gradients_ = true;
     speedup_.compute = o.get("compute_factor", speedup_.compute,
                              "measured times of ops bound by arithmetic are divided by this", 1e-3);
@@ -114,8 +119,10 @@ class MixedPrecision final : public Transform {
     copy.add_edges(tensors);
     copy.change_collectives(
         [&](const Collective& c) { return stays[c.first] || !halves() ? c.bytes : half(c.bytes); });
+    const IdVector<OpId, bool> frozen = frozen_weights(graph, updates);
     for (const OpId v : graph.ops())
-      if (casts(graph, v) && !stays[v]) add_cast(copy, graph, v, weights[v], updates[v]);
+      if (casts(graph, v) && !stays[v] && !frozen[v])
+        add_cast(copy, graph, v, weights[v], updates[v]);
     return std::move(copy).built();
   }
 
@@ -157,6 +164,10 @@ class MixedPrecision final : public Transform {
     const bool product = in_layer && work.matrix.kind == MatrixKind::product;
     work.precision = product ? in_layers_ : precision_;
     if (product && in_layers_ != precision_) work.matrix.kind = MatrixKind::prepared_product;
+    const bool attention = work.matrix.kind == MatrixKind::attention ||
+                           work.matrix.kind == MatrixKind::causal_attention;
+    if (short_attention_ && in_layer && attention && in_layers_ != precision_)
+      work.precision = Precision::fp8;
     return work;
   }
 
@@ -198,6 +209,24 @@ class MixedPrecision final : public Transform {
   bool casts(const OpGraph& graph, OpId v) const {
     return halves() && master_weights_ && graph.has_work() && graph.op(v).phase == Phase::forward &&
            graph.op(v).persistent > Bytes{};
+  }
+
+  /// Ops of a training whose weights nothing updates, and whose backward ops hold no gradients.
+  /// None where the graph does not say which ops are backward ops of which.
+  static IdVector<OpId, bool> frozen_weights(const OpGraph& graph,
+                                             const IdVector<OpId, std::vector<OpId>>& updates) {
+    bool trains = false, linked = false;
+    IdVector<OpId, bool> learns(graph.num_ops(), false), frozen;
+    for (const OpId v : graph.ops()) {
+      const Op& op = graph.op(v);
+      trains |= op.phase == Phase::update;
+      if (op.phase != Phase::backward || op.forward == no_op) continue;
+      linked = true;
+      if (op.persistent > Bytes{}) learns[op.forward] = true;
+    }
+    for (const OpId v : graph.ops())
+      frozen.push_back(trains && linked && updates[v].empty() && !learns[v]);
+    return frozen;
   }
 
   /// The ops that stay in 32 bits: of the kinds `except`, the backward ops of these, and the ops
@@ -302,7 +331,7 @@ class MixedPrecision final : public Transform {
   std::string to_;
   Precision precision_{}, in_layers_{};
   KindWords except_;
-  bool master_weights_, whole_gradients_;
+  bool master_weights_, whole_gradients_, short_attention_ = false;
   Speedup speedup_;
   std::map<std::string, Speedup, std::less<>> kinds_;
 };

@@ -37,6 +37,16 @@ TEST_SUITE("evidence") {
           1);
   }
 
+  TEST_CASE("what is fitted besides the device is named where it counts") {
+    OpGraphBuilder builder;
+    builder.add_kernel(builder.add_op({.name = "a", .kind = "MambaMixer"}), {.flops = 1});
+    const auto evidence =
+        evidence_of(std::move(builder).build(), *built_in_devices().devices.at("h100"));
+    REQUIRE(evidence.size() == 2);
+    CHECK(evidence[1].of == "mixers of Mamba-2");
+    CHECK(evidence[1].fitted.find("fitted to steps of Nemotron 3 Nano") != std::string::npos);
+  }
+
   TEST_CASE("kinds of links and collectives in a cluster are named, inside kinds of nodes, too") {
     const ScenarioFile file = scenario_of(R"(
 graph: {generate: layered, ops: 3}

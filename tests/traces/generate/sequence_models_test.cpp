@@ -139,9 +139,20 @@ TEST_SUITE("sequence_models") {
              // 192 + h (512 + 64) + 512 + 512 x 128 x 256 + 128 x 128 h; 257 experts of 3 h 2048
              // and a router of 256 h, or 3 h 18432 in the first three; words 2 x 129280 h.
              Row{"moe", {{"size", "deepseek-v3"}}, 671'026'419'200 - 58 * 256},
-             // Published, less the biases and sinks of a block: heads 4096 + 2 x 512 + 2880 + 64,
-             // router 128, 128 experts of 2 x 2880 + 2880.
-             Row{"moe", {{"size", "gpt-oss-120b"}}, 116'829'156'672 - 36 * (8192 + 128 * 8640)},
+             // Published, less the sinks of a block, one for each head.
+             Row{"moe", {{"size", "gpt-oss-120b"}}, 116'829'156'672 - 36 * 64},
+             // A block more, whose attention and experts are those above, with 2 h of norms; it
+             // reads 2 h numbers by a product and two norms, and has a norm before its logits.
+             Row{"moe",
+                 {{"size", "deepseek-v3"}, {"further_tokens", "1"}},
+                 671'026'419'200 - 58 * 256 + 187'107'328 + 257LL * 3 * 7168 * 2048 + 256 * 7168 +
+                     2 * 7168 + 2LL * 7168 * 7168 + 3 * 7168},
+             // Published: 31.6 billion. By hand, h = 2688: 23 mixers of h (2 x 4096 + 2 x 1024 +
+             // 64)
+             // + 5 x 6144 + 3 x 64 + 4096 + 4096 h, 23 layers of 128 experts of 2 h 1856, one of
+             // 2 h 3712 and a router of 128 h, 6 attentions of 2 x 4096 h + 2 x 256 h; each with a
+             // norm of h, and one behind them; words 2 x 131072 h.
+             Row{"hybrid", {{"size", "nemotron-3-nano"}}, 31'577'937'344},
              Row{"moe", {}, 46'702'792'704},
              Row{"moe", {{"size", "8x22b"}}, 140'620'634'112},
          }) {

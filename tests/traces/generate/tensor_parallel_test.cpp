@@ -528,4 +528,108 @@ TEST_SUITE("tensor parallel") {
     };
     CHECK(products(one) == products(rank));
   }
+
+  // As above. A rank's two experts are one op, whose products are two in one kernel. A token's
+  // two experts are each on one of four ranks: it goes to 4 (1 - (3/4)^2) = 1.75 of them, not to 2.
+  TEST_CASE("experts in one kernel, and tokens that are sent to a rank once") {
+    const Settings moe = with(tiny_llama, {{"experts", "8"}, {"top_k", "2"}, {"expert", "4"}});
+    const OpGraph apart = generated("moe", moe),
+                  grouped = generated("moe", with(moe, {{"grouped_experts", "true"}})),
+                  once = generated("moe",
+                                   with(moe, {{"grouped_experts", "true"}, {"send_once", "4"}}));
+    CHECK(parameters(grouped) == parameters(apart));
+    const auto products = [](const OpGraph& graph, std::int64_t count) {
+      std::int64_t sum = 0;
+      for (const OpId v : graph.ops())
+        for (const OpWork& kernel : graph.kernels(v))
+          if (graph.name(v).find("/expert_") != std::string_view::npos &&
+              kernel.matrix.kind == MatrixKind::product && kernel.matrix.count == count)
+            sum += kernel.flops;
+      return sum;
+    };
+    CHECK(products(grouped, 2) == products(apart, 1));
+    CHECK(products(grouped, 1) == 0);
+    CHECK(grouped.find("layer_0/expert_all"));
+    CHECK(grouped.find("layer_0/sort"));
+    using enum CollectiveKind;
+    const Bytes whole{4 * 8 * 8 * 64};
+    CHECK(count(grouped, all_to_all, Phase::forward, whole) == 2 * 2);
+    CHECK(count(once, all_to_all, Phase::forward, Bytes{whole.count * 7 / 8}) == 2 * 2);
+    CHECK_FALSE(once.find("layer_0/sort"));  // whoever receives a token sorts its copies
+    CHECK(message<InputError>([&] {
+            generated("moe", with(moe, {{"send_once", "4"}}));
+          }).find("needs grouped_experts") != std::string::npos);
+  }
+
+  // 8 experts of 2 layers with biases of 96, 96 and 64, a router's of 8, and of attention 64, 16,
+  // 16 and 64. A rank has a quarter of the experts: 64 tokens each. Their last bias moves 28 bytes
+  // a number forward and 40 backward, here of words twice as long.
+  TEST_CASE("biases of experts, in the product or operation by operation") {
+    const Settings moe =
+        with(tiny_llama,
+             {{"experts", "8"}, {"top_k", "2"}, {"expert", "4"}, {"grouped_experts", "true"}});
+    const OpGraph none = generated("moe", moe),
+                  inside = generated("moe", with(moe, {{"bias", "true"}})),
+                  apart = generated("moe", with(moe, {{"bias", "true"}, {"bias_apart", "true"}}));
+    CHECK(parameters(inside) - parameters(none) ==
+          2 * (2 * (96 + 96 + 64) + 8 + 64 + 16 + 16 + 64));
+    CHECK(parameters(apart) == parameters(inside));
+    const auto moved = [](const OpGraph& graph, const char* op) {
+      std::int64_t sum = 0;
+      for (const OpWork& kernel : graph.kernels(*graph.find(op))) sum += kernel.traffic.count;
+      return sum;
+    };
+    constexpr std::int64_t numbers = 2 * 32 * 64;
+    CHECK(moved(apart, "layer_0/expert_all") - moved(inside, "layer_0/expert_all") ==
+          2 * 28 * numbers);
+    CHECK(moved(apart, "layer_0/expert_all_grad") - moved(inside, "layer_0/expert_all_grad") ==
+          2 * 40 * numbers);
+    CHECK(message<InputError>([&] {
+            generated("moe", with(moe, {{"bias_apart", "true"}}));
+          }).find("needs grouped_experts with biases") != std::string::npos);
+  }
+
+  // 64 tokens of 64 features, 2 heads of 8 features in 2 groups, states of 4, so 16 features of
+  // heads: the mixer reads 16 + 16 + 2 x 2 x 4 + 2 = 50 features. Two ranks have a head each.
+  TEST_CASE("layers by letters: a mixer, an attention, a network, and ranks that divide them") {
+    const Settings tiny{{"layers", "M*-"},    {"hidden", "64"},         {"heads", "4"},
+                        {"head_size", "16"},  {"key_value_heads", "4"}, {"inner", "256"},
+                        {"mixer_heads", "2"}, {"mixer_head_size", "8"}, {"mixer_groups", "2"},
+                        {"state", "4"},       {"length", "64"},         {"vocabulary", "128"}};
+    const OpGraph one = generated("hybrid", tiny),
+                  rank = generated("hybrid", with(tiny, {{"tensor", "2"}}));
+    CHECK(one.find("layer_0/mamba"));
+    CHECK(one.find("layer_1/attention"));
+    CHECK(one.find("layer_2/mlp"));
+    // Products 64 x 50 and 16 x 64, 5 taps of 32, 3 numbers of a head, a norm of 16 and of 64.
+    constexpr std::int64_t mixer = 64 * 50 + 16 * 64 + 5 * 32 + 3 * 2 + 16 + 64;
+    constexpr std::int64_t others = 4 * 64 * 64 + 64 + 2 * 64 * 256 + 64 + 2 * 128 * 64 + 64;
+    CHECK(parameters(one) == mixer + others);
+    // All is halved but four norms of 64.
+    CHECK(parameters(rank) == (mixer + others - 4 * 64) / 2 + 4 * 64);
+    CHECK(message<InputError>([&] {
+            generated("hybrid", with(tiny, {{"layers", "MX"}}));
+          }).find("of the letters M, *, - and E") != std::string::npos);
+    CHECK(message<InputError>([&] {
+            generated("hybrid", with(tiny, {{"context", "2"}}));
+          }).find("pass over all tokens") != std::string::npos);
+  }
+
+  // A block has 4 products of attention, 64 x 64, and 3 of 64 x 96 inside: adapters of 8 have 8 for
+  // each feature on either side. The others have no gradients.
+  TEST_CASE("adapters alone are trained: no gradients of other weights") {
+    const Settings all = with(tiny_llama, {{"key_value_heads", "4"}, {"heads", "4"}});
+    const OpGraph whole = generated("llama", all),
+                  adapted = generated("llama", with(all, {{"adapters", "8"}}));
+    std::int64_t updated = 0, gradients = 0;
+    for (const OpId v : adapted.ops()) {
+      if (adapted.op(v).phase == Phase::update) updated += adapted.op(v).persistent.count;
+      for (const OpWork& kernel : adapted.kernels(v))  // inner 0: the gradient of weights
+        if (kernel.matrix.kind == MatrixKind::product && kernel.matrix.inner == 0) ++gradients;
+    }
+    const std::int64_t layers = 2, trained = layers * 8 * (4 * 128 + 3 * (64 + 96));
+    CHECK(updated == 2 * 4 * trained);  // two moments of 4 bytes
+    CHECK(gradients == layers * 7 * 2);
+    CHECK(parameters(adapted) - parameters(whole) == trained);
+  }
 }

@@ -1,8 +1,69 @@
 #include "traces/generate/layers/expert_layers.h"
 
+#include <cmath>
+
 #include "traces/generate/layers/image_layers.h"
 
 namespace baechi::generate {
+
+/// Bytes of a number that is in 16 bits before and after, halved by the precision. Forward: the
+/// product of bias and weight 4, the sum 2 + 4 + 4, joined 4 + 4, cast 4 + 2. Backward: cast 2 + 4;
+/// to the input 4 + 2, joined 2 + 2; to bias and weight each a product 4 + 4 and its sum 4.
+ValueId weighted_bias(Model& model, std::string_view name, ValueId x) {
+  const Value in = model.value(x);
+  const std::int64_t n = elements(in.shape);
+  Layer l{.kind = LayerKind::weighted_bias, .name = model.scoped(name), .inputs = {x}};
+  const Shape biases{model.groups(), in.shape.back()};
+  {
+    const auto scope = model.scope(name);
+    l.variables = {model.variable("biases", biases, Initializer::zeros)};
+  }
+  l.forward = {.flops = 2 * n, .traffic = bytes_of(28 / 2 * n)};
+  l.input_gradient = {.flops = n, .traffic = bytes_of((6 + 6 + 4 + 12) / 2 * n)};
+  l.variable_gradient = {.flops = 2 * n, .traffic = bytes_of(12 / 2 * n)};
+  const ValueId y = model.output(l, in.shape);
+  model.add(std::move(l));
+  return y;
+}
+
+double Experts::sent() const {
+  if (places == 0) return 1.0;
+  const auto all = static_cast<double>(places), routes = static_cast<double>(top_k);
+  return std::min(1.0, all * (1.0 - std::pow(1.0 - 1.0 / all, routes)) / routes);
+}
+
+namespace {
+
+/// What a rank's experts make of their tokens: op by op, or all at once.
+std::vector<ValueId> written_by(Model& model, const Experts& s, std::vector<ValueId> tokens,
+                                const ExpertParts& parts) {
+  if (s.grouped) model.set_groups(s.own());
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    const auto module = model.module(s.grouped ? "expert_all" : fmt::format("expert_{}", i),
+                                     s.grouped ? "MixtralExperts" : "MixtralExpert");
+    tokens[i] = parts.network(tokens[i], s.inner / s.divided);
+  }
+  model.set_groups(1);
+  return tokens;
+}
+
+/// x and what the expert makes of it that all tokens go to. Ranks of tensor parallelism divide it,
+/// as any feed-forward network. Source: Megatron-LM, core/transformer/moe/shared_experts.py.
+ValueId with_shared(Model& model, const Experts& s, ValueId normal, ValueId x,
+                    const ExpertParts& parts) {
+  const ValueId inside = split_to_ranks(model, "shared/split", normal, s.whole);
+  ValueId y{};
+  {
+    const auto module = model.module("shared", "MixtralExpert");
+    y = parts.network(inside, s.shared_inner / s.whole.tensor);
+    if (s.whole.tensor == 1) return add(model, "sum", parts.dropped(y), x);
+  }
+  y = sum_of_ranks(model, "shared/sum", y, s.whole);
+  const auto module = model.module("shared_out", "MixtralResidual");
+  return add(model, "sum", parts.dropped(y), x);
+}
+
+}  // namespace
 
 ValueId experts_block(Model& model, const Experts& s, std::int64_t tokens_of_rank, ValueId x,
                       const ExpertParts& parts) {
@@ -11,40 +72,41 @@ ValueId experts_block(Model& model, const Experts& s, std::int64_t tokens_of_ran
   auto capacity = static_cast<std::int64_t>(share);
   if (static_cast<double>(capacity) < share) ++capacity;
   const bool exchanged = s.ranks > 1;
-  ValueId normal{}, routes{};
+  ValueId normal{}, read{}, routes{};
   std::vector<ValueId> tokens;
   {
     const auto module = model.module("router", "TopKRouter");
     normal = parts.norm(x);
-    routes = route(model, "top_k", dense(model, "gate", normal, s.experts, false), s.top_k);
-    tokens = exchanged ? dispatch(model, "dispatch", normal, routes, 1, s.experts * capacity)
-                       : dispatch(model, "dispatch", normal, routes, s.experts, capacity);
+    routes = route(model, "top_k", dense(model, "gate", normal, s.experts, s.bias), s.top_k);
+    read = s.latent > 0 ? dense(model, "to_latent", normal, s.latent, false) : normal;
+    tokens = exchanged || s.grouped
+                 ? dispatch(model, "dispatch", read, routes, 1, s.experts * capacity)
+                 : dispatch(model, "dispatch", read, routes, s.experts, capacity);
   }
-  if (s.shared_inner > 0) {
-    const auto module = model.module("shared", "MixtralExpert");
-    x = add(model, "sum", parts.dropped(parts.network(normal, s.shared_inner)), x);
-  }
+  if (s.shared_inner > 0) x = with_shared(model, s, normal, x, parts);
+  const bool sorts = s.own() > 1 && s.places == 0;
   if (exchanged) {
-    ValueId received = to_experts(model, "to_experts", tokens.front(), s.groups(), s.divided);
+    ValueId received =
+        to_experts(model, "to_experts", tokens.front(), s.groups(), s.divided, s.sent());
     received = gather_to_expert(model, "to_parts", received, s.divided);
-    tokens = sort_to_experts(model, "sort", received, s.own());
+    tokens = {received};
+    if (sorts) tokens = sort_to_experts(model, "sort", received, s.grouped ? 1 : s.own());
   }
-  for (std::size_t i = 0; i < tokens.size(); ++i) {
-    const auto module = model.module(fmt::format("expert_{}", i), "MixtralExpert");
-    tokens[i] = parts.network(tokens[i], s.inner / s.divided);
-  }
+  tokens = written_by(model, s, std::move(tokens), parts);
   if (exchanged) {
-    const ValueId written =
-        sum_of_expert(model, "from_parts", join_experts(model, "join", tokens), s.divided);
-    tokens = {to_experts(model, "from_experts", written, s.groups(), s.divided)};
+    const ValueId joined = sorts ? join_experts(model, "join", tokens) : tokens.front();
+    const ValueId written = sum_of_expert(model, "from_parts", joined, s.divided);
+    tokens = {to_experts(model, "from_experts", written, s.groups(), s.divided, s.sent())};
   }
   const auto module = model.module("combine", "MixtralCombine");
-  return add(model, "residual",
-             parts.dropped(combine(model, "sum", x, routes, tokens, parts.weighted)), x);
+  ValueId y = combine(model, "sum", read, routes, tokens, parts.weighted);
+  if (s.latent > 0) y = dense(model, "from_latent", y, model.value(x).shape.back(), false);
+  return add(model, "residual", parts.dropped(y), x);
 }
 
 void read_experts(Options& options, const Expansion& e, const Ranks& ranks, Experts& s) {
   s.top_k = read_extent(options, "top_k", s.top_k, "experts that a token goes to");
+  s.whole = ranks;
   s.shared_inner = options.get("shared_inner", s.shared_inner,
                                "width inside a further expert that all tokens go to", 0);
   s.capacity_factor = options.get(
@@ -61,10 +123,30 @@ void read_experts(Options& options, const Expansion& e, const Ranks& ranks, Expe
   if (s.inner % s.divided != 0)
     options.mistake("expert_tensor",
                     fmt::format("{} features inside cannot be divided by {}", s.inner, s.divided));
+  s.grouped = options.get("grouped_experts", s.grouped,
+                          "the products of a rank's experts are one kernel, as a grouped GEMM is");
+  s.bias_apart = options.get("bias_apart", false,
+                             "grouped experts with biases add the last one operation by operation "
+                             "in 32 bits, as Megatron-LM's do");
+  if (s.bias_apart && !(s.grouped && s.bias))
+    options.mistake("bias_apart", "needs grouped_experts with biases");
+  s.places = options.get("send_once", std::int64_t{0},
+                         "nodes, or on one node ranks, with the experts: a token is sent to each "
+                         "once, as DeepEP does, not to each of its experts; 0: it is not",
+                         0);
+  if (s.places > 0 && !s.grouped) {
+    options.mistake("send_once",
+                    "whoever receives a token makes its copies: needs grouped_experts");
+    s.places = 0;
+  }
+  if (s.grouped && e.level == Level::tf1)
+    options.mistake("level", "TensorFlow 1 has no products of several experts");
   if (s.experts == 0) {
     if (s.ranks > 1) options.mistake("expert", "ranks share experts, and there are none");
     return;
   }
+  if (s.shared_inner % ranks.tensor != 0)
+    options.mistake("shared_inner", fmt::format("cannot be divided by {}", ranks.tensor));
   if (s.experts % s.groups() != 0)
     options.mistake("expert",
                     fmt::format("{} experts cannot be divided by {}", s.experts, s.groups()));

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "sim/error.h"
+
 namespace baechi::generate {
 namespace {
 
@@ -222,18 +224,21 @@ ValueId flatten(Model& model, std::string_view name, ValueId x) {
 ValueId dense(Model& model, std::string_view name, ValueId x, std::int64_t units, bool bias) {
   Layer l = layer(model, LayerKind::dense, name, {{x}});
   const Value in = model.value(x);
-  const std::int64_t rows = elements(in.shape) / in.shape.back();
+  const std::int64_t rows = elements(in.shape) / in.shape.back(), groups = model.groups();
+  BAECHI_CHECK(rows % groups == 0, "{}: {} rows in {} groups", name, rows, groups);
   const auto scope = model.scope(name);
+  const std::int64_t inner = in.shape.back();
   const VariableId weights =
-      model.variable("weights", {in.shape.back(), units}, Initializer::truncated_normal);
+      model.variable("weights", groups > 1 ? Shape{groups, inner, units} : Shape{inner, units},
+                     Initializer::truncated_normal);
   l.variables = {weights};
   Shape out = in.shape;
   out.back() = units;
   const ValueId y = model.output(l, std::move(out));
-  l.multiplies({.count = 1, .rows = rows, .columns = units, .inner = in.shape.back()}, in.size(),
-               model.variable(weights).size(), model.value(y).size());
+  l.multiplies({.count = groups, .rows = rows / groups, .columns = units, .inner = inner},
+               in.size(), model.variable(weights).size(), model.value(y).size());
   if (bias) {
-    add_bias(l, model.variable("biases", {units}, Initializer::zeros), rows * units);
+    add_bias(l, model.variable("biases", {groups * units}, Initializer::zeros), rows * units);
     if (model.eager())  // a sum over the rows
       l.backward_besides.push_back({.flops = rows * units, .traffic = bytes_of(rows * units)});
   }

@@ -480,6 +480,17 @@ ValueId rms_norm(Model& model, std::string_view name, ValueId x) {
   return normalised(model, LayerKind::rms_norm, name, x, 1, false);
 }
 
+ValueId joined_with_token(Model& model, ValueId before, ValueId embedded, std::int64_t features) {
+  const auto module = model.module("further", "FurtherToken");
+  const std::array<ValueId, 2> both{rms_norm(model, "norm_token", embedded),
+                                    rms_norm(model, "norm_before", before)};
+  const ValueId joined = concat_features(model, "join", both);
+  const Shape weights{2 * features, features};
+  return dense_by(
+      model, "project", joined,
+      model.variable("further/project/weights", weights, Initializer::truncated_normal));
+}
+
 ValueId gelu(Model& model, std::string_view name, ValueId x) {
   return per_element(model, layer(model, LayerKind::gelu, name, {{x}}), 10, false);
 }
@@ -545,10 +556,14 @@ std::vector<ValueId> dispatch(Model& model, std::string_view name, ValueId x, Va
 }
 
 ValueId to_experts(Model& model, std::string_view name, ValueId x, std::int64_t ranks,
-                   std::int64_t beside) {
+                   std::int64_t beside, double sent) {
   if (ranks == 1) return x;
-  constexpr Passes all{CollectiveKind::all_to_all, CollectiveKind::all_to_all};
-  return exchanged(model, name, x, all, ranks, beside, model.value(x).shape[1]);
+  Layer l = layer(model, LayerKind::exchange, name, {{x}});
+  l.collective = {CollectiveKind::all_to_all, CollectiveKind::all_to_all};
+  l.ranks = ranks;
+  l.beside = beside;
+  l.sent = sent;
+  return finish(model, std::move(l), model.value(x).shape);
 }
 
 ValueId gather_to_expert(Model& model, std::string_view name, ValueId x, std::int64_t ranks) {
@@ -563,7 +578,6 @@ ValueId sum_of_expert(Model& model, std::string_view name, ValueId x, std::int64
 
 std::vector<ValueId> sort_to_experts(Model& model, std::string_view name, ValueId x,
                                      std::int64_t experts) {
-  if (experts == 1) return {x};
   Layer l = layer(model, LayerKind::dispatch, name, {{x}});
   const Value in = model.value(x);
   for (std::int64_t e = 0; e < experts; ++e) model.output(l, {in.shape[0] / experts, in.shape[1]});
@@ -575,7 +589,6 @@ std::vector<ValueId> sort_to_experts(Model& model, std::string_view name, ValueI
 }
 
 ValueId join_experts(Model& model, std::string_view name, std::span<const ValueId> parts) {
-  if (parts.size() == 1) return parts.front();
   const Shape part = model.value(parts.front()).shape;
   return moved(model, layer(model, LayerKind::combine, name, parts),
                {part[0] * std::ssize(parts), part[1]});

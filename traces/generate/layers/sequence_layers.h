@@ -133,6 +133,11 @@ ValueId handed_on(Model& model, std::string_view name, ValueId x);
 /// Source: Dubey et al., "The Llama 3 Herd of Models", 2024, section 3.3.2.
 ValueId gather_context(Model& model, std::string_view name, ValueId x, const Ranks& ranks);
 
+/// What a layer reads that predicts a token more: `before`, of the layers before, and the next
+/// token's embedding, each normalised, joined and multiplied. Source: DeepSeek-AI, "DeepSeek-V3
+/// Technical Report", 2024, section 2.2.
+ValueId joined_with_token(Model& model, ValueId before, ValueId embedded, std::int64_t features);
+
 /// Normalises the features of each token, or of each of its heads, which share the weights.
 ValueId layer_norm(Model& model, std::string_view name, ValueId x, std::int64_t heads = 1);
 ValueId rms_norm(Model& model, std::string_view name, ValueId x);
@@ -153,9 +158,9 @@ ValueId route(Model& model, std::string_view name, ValueId logits, std::int64_t 
 std::vector<ValueId> dispatch(Model& model, std::string_view name, ValueId x, ValueId routes,
                               std::int64_t experts, std::int64_t capacity);
 /// All ranks that share experts exchange equal parts of x [tokens, features], and their gradients.
-/// `beside` groups of ranks do so at the same time.
+/// `beside` groups of ranks do so at the same time. They send a part `sent` of x.
 ValueId to_experts(Model& model, std::string_view name, ValueId x, std::int64_t ranks,
-                   std::int64_t beside);
+                   std::int64_t beside, double sent);
 /// Ranks that divide an expert: all have the tokens of all; sum_of_expert() adds up what the parts
 /// make, and each keeps that of its own tokens.
 ValueId gather_to_expert(Model& model, std::string_view name, ValueId x, std::int64_t ranks);

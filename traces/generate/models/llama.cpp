@@ -21,7 +21,10 @@ struct Decoder {
   std::int64_t key_value_rank = 0, query_rank = 0, turned = 64;
   std::int64_t window = 0;  ///< tokens that every second block sees, the first on; 0: all
   std::int64_t dense_layers = 0, dense_inner = 0;  ///< first blocks without experts
+  std::int64_t further = 0;  ///< tokens that are predicted besides the next, by a block each
   Ranks ranks{};
+  std::int64_t adapters = 0;  ///< inner width of what is trained beside each product; 0: all is
+  bool bias = false;          ///< of products in attention and feed-forward networks
   bool eager = false, forgets = false;
 
   /// Heads of keys and values on a rank: ranks repeat them where they are fewer.
@@ -37,6 +40,7 @@ struct Size {
   std::int64_t experts = 8, top_k = 2;
   std::int64_t shared_inner = 0, dense_layers = 0, dense_inner = 0;
   std::int64_t key_value_rank = 0, query_rank = 0, window = 0;
+  bool bias = false;
 };
 /// Shapes as in the models' published config.json: Llama 2, 3 and 3.1, Mixtral 8x7B and 8x22B,
 /// Qwen 3, gpt-oss, DeepSeek-V3.
@@ -51,15 +55,32 @@ constexpr std::array<Size, 7> moe_sizes{
      {"8x22b", 56, 6144, 48, 8, 16'384, 32'000},
      {"qwen3-30b", 48, 2048, 32, 4, 768, 151'936, 128, 128, 8},
      {"qwen3-235b", 94, 4096, 64, 4, 1536, 151'936, 128, 128, 8},
-     {"gpt-oss-20b", 24, 2880, 64, 8, 2880, 201'088, 64, 32, 4, 0, 0, 0, 0, 0, 128},
-     {"gpt-oss-120b", 36, 2880, 64, 8, 2880, 201'088, 64, 128, 4, 0, 0, 0, 0, 0, 128},
+     {"gpt-oss-20b", 24, 2880, 64, 8, 2880, 201'088, 64, 32, 4, 0, 0, 0, 0, 0, 128, true},
+     {"gpt-oss-120b", 36, 2880, 64, 8, 2880, 201'088, 64, 128, 4, 0, 0, 0, 0, 0, 128, true},
      {"deepseek-v3", 61, 7168, 128, 128, 2048, 129'280, 128, 256, 8, 2048, 3, 18'432, 512, 1536}}};
+
+/// x times weights; where adapters alone are trained, plus two products that are. Source: Hu et
+/// al., "LoRA", ICLR 2022, section 4.1.
+ValueId adapted(Model& model, const Decoder& s, std::string_view name, ValueId x,
+                std::int64_t units) {
+  const ValueId y = dense(model, name, x, units, s.bias);
+  if (s.adapters == 0) return y;
+  const std::string own(name);
+  model.freeze(false);
+  const ValueId low = dense(model, own + "/adapter_in", x, s.adapters, false);
+  const ValueId high = dense(model, own + "/adapter_out", low, units, false);
+  model.freeze(true);
+  return add(model, own + "/adapted", y, high);
+}
 
 /// down(silu(gate(x)) * up(x)).
 ValueId gated(Model& model, const Decoder& s, ValueId x, std::int64_t inner) {
-  const ValueId gate = dense(model, "gate_proj", x, inner, false);
-  const ValueId up = dense(model, "up_proj", x, inner, false);
-  return dense(model, "down_proj", gated_silu(model, "act", gate, up), s.hidden, false);
+  const ValueId gate = adapted(model, s, "gate_proj", x, inner);
+  const ValueId up = adapted(model, s, "up_proj", x, inner);
+  const ValueId y = gated_silu(model, "act", gate, up);
+  if (!s.experts.bias_apart || model.groups() == 1)
+    return adapted(model, s, "down_proj", y, s.hidden);
+  return weighted_bias(model, "down_bias", dense(model, "down_proj", y, s.hidden, false));
 }
 
 /// What the ranks of a part read: where they share tokens, they normalise theirs and gather all.
@@ -109,9 +130,9 @@ ValueId attention_module(Model& model, const Decoder& s, ValueId x, std::int64_t
       q = p.q, k = p.k, v = p.v;
       return;
     }
-    q = rotate(model, "rotate_q", dense(model, "q_proj", normal, width, false));
-    k = rotate(model, "rotate_k", dense(model, "k_proj", normal, shared, false));
-    v = dense(model, "v_proj", normal, shared, false);
+    q = rotate(model, "rotate_q", adapted(model, s, "q_proj", normal, width));
+    k = rotate(model, "rotate_k", adapted(model, s, "k_proj", normal, shared));
+    v = adapted(model, s, "v_proj", normal, shared);
   };
   if (s.ranks.context > 1) {
     {
@@ -124,7 +145,7 @@ ValueId attention_module(Model& model, const Decoder& s, ValueId x, std::int64_t
   {
     const auto module = model.module("self_attn", "LlamaAttention");
     if (s.ranks.context == 1) project();
-    y = dense(model, "o_proj", attention(model, "core", q, k, v, core), s.hidden, false);
+    y = adapted(model, s, "o_proj", attention(model, "core", q, k, v, core), s.hidden);
     if (s.ranks.tensor == 1) return add(model, "residual", y, x);
   }
   y = sum_of_ranks(model, "self_attn/sum", y, s.ranks);
@@ -152,6 +173,23 @@ ValueId experts_module(Model& model, const Decoder& s, ValueId x) {
        .network = [&](ValueId y, std::int64_t inner) { return gated(model, s, y, inner); }});
 }
 
+ValueId decoder_block(Model& model, const Decoder& s, ValueId x, std::int64_t i) {
+  model.forget_operations(s.forgets);
+  x = attention_module(model, s, x, i);
+  const bool one = s.experts.experts == 0 || i < s.dense_layers;
+  x = one ? feed_forward_module(model, s, x, s.experts.experts == 0 ? s.inner : s.dense_inner)
+          : experts_module(model, s, x);
+  model.forget_operations(false);
+  return x;
+}
+
+/// Logits by the weights `head`, and their loss.
+void predict_words(Model& model, const Decoder& s, ValueId x, VariableId head, ValueId labels) {
+  x = split_to_ranks(model, "head_split", rms_norm(model, "norm", x), s.ranks);
+  loss(model, "loss", dense_by(model, "lm_head", x, head), labels,
+       s.eager ? LossKernels::torch : LossKernels::fused);
+}
+
 /// Source: Touvron et al., "LLaMA", 2023, section 2.2: normalise before each part, gated SiLU,
 /// rotary positions, no biases; grouped keys and values as in Llama 2. Experts: Jiang et al.,
 /// "Mixtral of Experts", 2024, section 2; capacity: Fedus et al., "Switch Transformers", 2021.
@@ -159,6 +197,7 @@ Model decoder(const Decoder& s, const std::string& name) {
   const std::string ranks = s.ranks.tensor > 1 ? fmt::format("-t{}", s.ranks.tensor) : "";
   Model model(fmt::format("{}-l{}{}", name, s.length, ranks), s.batch);
   model.set_eager(s.eager);
+  model.freeze(s.adapters > 0);
   const std::int64_t words = s.words / s.ranks.tensor;
   const Shape ids{s.batch, s.length / s.ranks.context};
   ValueId x{};
@@ -170,20 +209,22 @@ Model decoder(const Decoder& s, const std::string& name) {
   }
   x = sum_of_ranks(model, "embed_sum", x, s.ranks);
   if (s.ranks.sequence) x = handed_on(model, "embedded", x);
+  const ValueId embedded = x, labels = model.input("labels", ids);
   for (std::int64_t i = 0; i < s.layers; ++i) {
     const auto layer = model.scope(fmt::format("layer_{}", i));
-    model.forget_operations(s.forgets);
-    x = attention_module(model, s, x, i);
-    if (s.experts.experts == 0 || i < s.dense_layers)
-      x = feed_forward_module(model, s, x, s.experts.experts == 0 ? s.inner : s.dense_inner);
-    else
-      x = experts_module(model, s, x);
+    x = decoder_block(model, s, x, i);
   }
-  model.forget_operations(false);
-  x = split_to_ranks(model, "head_split", rms_norm(model, "norm", x), s.ranks);
-  const ValueId logits = dense(model, "lm_head", x, words, false);
-  loss(model, "loss", logits, model.input("labels", ids),
-       s.eager ? LossKernels::torch : LossKernels::fused);
+  const Shape of_head{s.hidden, words};
+  const VariableId head = model.variable("lm_head/weights", of_head, Initializer::truncated_normal);
+  predict_words(model, s, x, head, labels);
+  for (char depth = 'a'; depth < 'a' + s.further; ++depth) {
+    {
+      const auto layer = model.scope(fmt::format("layer_{}", s.layers + (depth - 'a')));
+      x = decoder_block(model, s, joined_with_token(model, x, embedded, s.hidden), s.layers);
+    }
+    const auto scope = model.scope(fmt::format("further_{}", depth));
+    predict_words(model, s, x, head, labels);
+  }
   return model;
 }
 
@@ -225,6 +266,13 @@ Decoder read_shape(Options& o, std::span<const Size> sizes, const Expansion& e,
                                   "heads of keys and values, each shared by several heads");
   s.inner = read_extent(o, "inner", size.inner, "width inside a feed-forward network");
   s.words = read_extent(o, "vocabulary", size.words, "tokens there are");
+  s.adapters = o.get("adapters", std::int64_t{0},
+                     "inner width of two products beside each of attention and feed-forward "
+                     "networks, which alone are trained (LoRA); 0: all weights are",
+                     0, 100'000);
+  if (s.adapters > 0 && e.level == Level::tf1)
+    o.mistake("level", "TensorFlow 1 trains all weights here");
+  s.bias = o.get("bias", size.bias, "products of attention and feed-forward networks have biases");
   s.core = read_attention(o, e, s.core);
   s.forgets = read_forgetting(o, e);
   s.ranks.tensor = read_ranks(
@@ -266,13 +314,18 @@ Trace make_moe(Options& options) {
                                       "feed-forward networks of a block", 1024),
                .top_k = shape.top_k,
                .inner = s.inner,
-               .shared_inner = shape.shared_inner};
+               .shared_inner = shape.shared_inner,
+               .bias = s.bias};
   s.dense_layers =
       options.get("dense_layers", shape.dense_layers,
                   "first blocks with one network of 'dense_inner' in place of experts", 0);
   s.dense_inner =
       read_extent(options, "dense_inner", shape.dense_inner > 0 ? shape.dense_inner : 4 * s.hidden,
                   "width inside these");
+  s.further = options.get("further_tokens", std::int64_t{0},
+                          "tokens that are predicted besides the next, each by a block more, as in "
+                          "DeepSeek-V3",
+                          0, 16);
   read_experts(options, e, s.ranks, s.experts);
   const auto routed = static_cast<std::int64_t>(static_cast<double>(s.length * s.experts.top_k) *
                                                 std::min(s.experts.capacity_factor, 1024.0));

@@ -82,6 +82,34 @@ TEST_SUITE("precision") {
     }
   }
 
+  TEST_CASE("8 bits: attention's core in layers, too, where it is asked for") {
+    OpGraphBuilder b;
+    for (const char* name : {"h_0/attn", "pool"})
+      b.add_kernel(b.add_op({.name = name}),
+                   {.flops = 1000, .matrix = {MatrixKind::causal_attention, 0, 5, 5, 5}});
+    const OpGraph whole = std::move(b).build();
+    for (const char* word : {"fp8", "nvfp4"}) {
+      const OpGraph made = apply("precision", whole, {{"to", word}, {"attention", "fp8"}}).graph;
+      CHECK(work(made, "h_0/attn").precision == Precision::fp8);
+      CHECK(work(made, "pool").precision == Precision::bf16);
+    }
+    const OpGraph bf16 = apply("precision", whole, {{"to", "bf16"}, {"attention", "fp8"}}).graph;
+    CHECK(work(bf16, "h_0/attn").precision == Precision::bf16);
+  }
+
+  TEST_CASE("weights that a training does not update are not cast in every step") {
+    for (const Bytes gradients : {0_B, 40_B}) {
+      OpGraphBuilder b;
+      const OpId op = b.add_op({.name = "a", .persistent = 40_B});
+      b.add_kernel(op, {.flops = 1000});
+      b.set_forward(b.add_op({.name = "a_grad", .persistent = gradients, .phase = Phase::backward}),
+                    op);
+      b.add_op({.name = "u", .phase = Phase::update});
+      const OpGraph made = apply("precision", std::move(b).build(), {{"to", "bf16"}}).graph;
+      CHECK(made.find("a/half").has_value() == (gradients > 0_B));
+    }
+  }
+
   TEST_CASE("8 bits: a gradient is converted by rows and by columns, once for its two products") {
     OpGraphBuilder b;
     const OpId layer = b.add_op({.name = "h_0/mlp_grad", .phase = Phase::backward});

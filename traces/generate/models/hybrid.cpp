@@ -1,0 +1,276 @@
+#include <algorithm>
+#include <array>
+#include <functional>
+
+#include "traces/generate/expand.h"
+#include "traces/generate/layers/expert_layers.h"
+#include "traces/generate/layers/image_layers.h"
+#include "traces/generate/layers/sequence_layers.h"
+#include "traces/generate/layers/state_space_layers.h"
+
+namespace baechi::generate {
+namespace {
+
+struct Hybrid {
+  std::int64_t batch = 0, length = 0, hidden = 0, inner = 0, words = 0;
+  std::int64_t heads = 0, key_value_heads = 0, head_size = 0;
+  std::string layers{};     ///< a letter each
+  std::string further{};    ///< those that predict a token more
+  std::int64_t depths = 0;  ///< how many tokens more are predicted
+  bool tied = false;
+  bool bias = false, dropout = false;  ///< of attention and feed-forward networks; of all layers
+  LayerKind norm = LayerKind::rms_norm, activation = LayerKind::squared_relu;
+  LossKernels loss = LossKernels::fused;
+  StateSpace mixer{};  ///< of all ranks
+  Experts experts{};
+  Attention core{.fused = true};
+  Ranks ranks{};
+
+  std::int64_t own_key_value_heads() const {
+    return std::max<std::int64_t>(1, key_value_heads / ranks.tensor);
+  }
+};
+
+struct HybridSize {
+  std::string_view name, layers;
+  std::int64_t hidden, inner, heads, key_value_heads, head_size, mixer_heads, mixer_head_size;
+  std::int64_t experts = 0, top_k = 2, shared_inner = 0, latent = 0;
+};
+/// Shapes as in the models' published config.json, or Megatron-Bridge's nemotron_h_provider.py:
+/// Nemotron-H 8B, Nemotron 3 Nano and Super.
+constexpr std::array<HybridSize, 3> hybrid_sizes{
+    {{"nemotron-h-8b", "M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M-", 4096, 21'504, 32, 8,
+      128, 128, 64},
+     {"nemotron-3-nano", "MEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEMEM*EMEMEMEME", 2688, 1856, 32, 2,
+      128, 64, 64, 128, 6, 3712},
+     {"nemotron-3-super",
+      "MEMEMEM*EMEMEMEM*EMEMEMEM*EMEMEMEMEM*EMEMEMEMEM*EMEMEMEMEM*EMEMEMEMEM*EMEMEMEM*EMEMEMEME",
+      4096, 2688, 32, 2, 128, 128, 64, 512, 22, 5376, 1024}}};
+
+/// down(max(up(x), 0)^2), or with GELU.
+ValueId activated(Model& model, const Hybrid& s, ValueId x, std::int64_t inner) {
+  const std::int64_t width = model.value(x).shape.back();
+  const ValueId up = dense(model, "up_proj", x, inner, s.bias);
+  const ValueId y =
+      s.activation == LayerKind::gelu ? gelu(model, "act", up) : squared_relu(model, "act", up);
+  return dense(model, "down_proj", y, width, s.bias);
+}
+
+ValueId norm_of(Model& model, const Hybrid& s, ValueId x) {
+  return s.norm == LayerKind::rms_norm ? rms_norm(model, "norm", x) : layer_norm(model, "norm", x);
+}
+
+ValueId residual(Model& model, const Hybrid& s, ValueId y, ValueId x) {
+  return add(model, "residual", s.dropout ? dropout(model, "dropout", y) : y, x);
+}
+
+/// x + part(norm(x)), where ranks of tensor parallelism divide the part: those that share tokens
+/// normalise theirs and gather all.
+ValueId with_part(Model& model, const Hybrid& s, const std::string& name, std::string_view kind,
+                  ValueId x, const std::function<ValueId(ValueId)>& part) {
+  ValueId inside = x;
+  if (s.ranks.sequence) {
+    const auto module = model.module(name + "_in", "HybridInput");
+    inside = norm_of(model, s, x);
+  }
+  inside = split_to_ranks(model, name + "/split", inside, s.ranks);
+  ValueId y{};
+  {
+    const auto module = model.module(name, kind);
+    y = part(s.ranks.sequence ? inside : norm_of(model, s, inside));
+    if (s.ranks.tensor == 1) return residual(model, s, y, x);
+  }
+  y = sum_of_ranks(model, name + "/sum", y, s.ranks);
+  const auto module = model.module(name + "_out", "HybridResidual");
+  return residual(model, s, y, x);
+}
+
+ValueId mixed(Model& model, const Hybrid& s, ValueId x) {
+  StateSpace own = s.mixer;
+  own.heads /= s.ranks.tensor;
+  own.groups = std::max<std::int64_t>(1, own.groups / s.ranks.tensor);
+  return dense(model, "out_proj",
+               state_space(model, "mixer", dense(model, "in_proj", x, own.width(), false), own),
+               s.hidden, false);
+}
+
+ValueId attended(Model& model, const Hybrid& s, ValueId x) {
+  Attention core = s.core;
+  core.heads = s.heads / s.ranks.tensor;
+  core.key_value_heads = s.own_key_value_heads();
+  const std::int64_t shared = s.head_size * core.key_value_heads;
+  core.dropout = s.dropout;
+  const ValueId q = dense(model, "q_proj", x, s.head_size * core.heads, s.bias);
+  const ValueId k = dense(model, "k_proj", x, shared, s.bias);
+  const ValueId v = dense(model, "v_proj", x, shared, s.bias);
+  return dense(model, "o_proj", attention(model, "core", q, k, v, core), s.hidden, s.bias);
+}
+
+ValueId layer_of_letter(Model& model, const Hybrid& s, char letter, ValueId x) {
+  switch (letter) {
+    case 'M':
+      return with_part(model, s, "mamba", mixer_module, x,
+                       [&](ValueId y) { return mixed(model, s, y); });
+    case '*':
+      return with_part(model, s, "attention", "HybridAttention", x,
+                       [&](ValueId y) { return attended(model, s, y); });
+    case '-':
+      return with_part(model, s, "mlp", "HybridMLP", x,
+                       [&](ValueId y) { return activated(model, s, y, s.inner / s.ranks.tensor); });
+    default:
+      return experts_block(
+          model, s.experts, s.batch * s.ranks.tokens(s.length), x,
+          {.norm = [&](ValueId y) { return norm_of(model, s, y); },
+           .network = [&](ValueId y,
+                          std::int64_t inner) { return activated(model, s, y, inner); }});
+  }
+}
+
+/// Logits by the weights `table`, and their loss.
+void predicted(Model& model, const Hybrid& s, ValueId x, VariableId table, ValueId labels) {
+  x = split_to_ranks(model, "head_split", norm_of(model, s, x), s.ranks);
+  const ValueId logits =
+      s.tied ? tied_logits(model, "lm_head", x, table) : dense_by(model, "lm_head", x, table);
+  loss(model, "loss", logits, labels, s.loss);
+}
+
+/// Source: NVIDIA, "Nemotron-H: A Family of Accurate and Efficient Hybrid Mamba-Transformer
+/// Models", 2025, section 2; "Nemotron 3 Super", 2026: latent experts, tokens predicted besides.
+/// Further tokens: DeepSeek-AI, "DeepSeek-V3 Technical Report", 2024, section 2.2; each depth has
+/// weights of its own here.
+Model hybrid(const Hybrid& s, const std::string& name) {
+  Model model(fmt::format("{}-l{}", name, s.length), s.batch);
+  const std::int64_t words = s.words / s.ranks.tensor;
+  const Shape ids{s.batch, s.length / s.ranks.context};
+  const ValueId labels = model.input("labels", ids), tokens = model.input("input_ids", ids);
+  VariableId table{}, head{};
+  ValueId x{}, embedded{};
+  {
+    const auto module = model.module("embed_tokens", "Embedding");
+    table = model.variable("weights", {words, s.hidden}, Initializer::truncated_normal);
+    x = embedding(model, "lookup", tokens, table);
+  }
+  x = sum_of_ranks(model, "embed_sum", x, s.ranks);
+  if (s.ranks.tensor > 1) x = handed_on(model, "embedded", x);
+  embedded = x;
+  std::int64_t i = 0;
+  for (const char letter : s.layers) {
+    const auto layer = model.scope(fmt::format("layer_{}", i++));
+    x = layer_of_letter(model, s, letter, x);
+  }
+  head = s.tied
+             ? table
+             : model.variable("lm_head/weights", {s.hidden, words}, Initializer::truncated_normal);
+  predicted(model, s, x, head, labels);
+  // Names without numbers: these layers compute in 16 bits. Source: Megatron-Bridge,
+  // nemotron_3_super.py (keep_mtp_spec_in_bf16).
+  for (char depth = 'a'; depth < 'a' + s.depths; ++depth) {
+    const auto scope = model.scope(fmt::format("further_{}", depth));
+    x = joined_with_token(model, x, embedded, s.hidden);
+    for (std::size_t at = 0; at < s.further.size(); ++at) {
+      const auto layer = model.scope(std::string(1, static_cast<char>('a' + at)));
+      x = layer_of_letter(model, s, s.further[at], x);
+    }
+    predicted(model, s, x, head, labels);
+  }
+  return model;
+}
+
+/// Letters of layers; `|` stands between stages, and says nothing here.
+std::string read_layers(Options& o, const std::string& key, std::string_view fallback,
+                        std::string_view help) {
+  std::string letters = o.get(key, std::string(fallback).c_str(), help);
+  std::erase(letters, '|');
+  constexpr std::size_t most = 1000;
+  if (letters.find_first_not_of("M*-E") != std::string::npos || letters.size() > most) {
+    o.mistake(key, fmt::format("is no more than {} of the letters M, *, - and E", most));
+    letters = fallback;
+  }
+  return letters;
+}
+
+void read_mixer(Options& o, const HybridSize& size, Hybrid& s) {
+  s.mixer.heads = read_extent(o, "mixer_heads", size.mixer_heads, "of a Mamba-2 mixer", 10'000);
+  s.mixer.head_size =
+      read_extent(o, "mixer_head_size", size.mixer_head_size, "features of such a head", 100'000);
+  s.mixer.groups = read_extent(o, "mixer_groups", 8, "of such heads", 10'000);
+  s.mixer.state = read_extent(o, "state", 128, "numbers of its state for a feature", 100'000);
+  if (s.mixer.heads % s.mixer.groups != 0) o.mistake("mixer_groups", "does not divide mixer_heads");
+}
+
+void read_kernels(Options& o, Hybrid& s) {
+  s.bias = o.get("bias", false, "products of attention and feed-forward networks have biases");
+  s.dropout = o.get("dropout", false, "on outputs of layers, and on probabilities");
+  if (o.get("norm", std::vector<std::string>{"rms", "layer"}, "RMSNorm or LayerNorm") == "layer")
+    s.norm = LayerKind::layer_norm;
+  if (o.get("activation", std::vector<std::string>{"squared_relu", "gelu"},
+            "inside a feed-forward network") == "gelu")
+    s.activation = LayerKind::gelu;
+  if (o.get("loss", std::vector<std::string>{"fused", "separate"},
+            "kernels of the loss: few, or one for each of its operations") == "separate")
+    s.loss = LossKernels::separate;
+}
+
+Hybrid read_hybrid(Options& o, const Expansion& e, std::string& chosen) {
+  std::vector<std::string> names;
+  for (const HybridSize& size : hybrid_sizes) names.emplace_back(size.name);
+  chosen = o.get("size", names, "the shape that the options below begin from");
+  const HybridSize& size = *std::ranges::find(hybrid_sizes, chosen, &HybridSize::name);
+  Hybrid s{.batch = e.batch};
+  s.length = read_extent(o, "length", 2048, "tokens of a sample");
+  s.layers =
+      read_layers(o, "layers", size.layers,
+                  "a letter each: M (Mamba-2), * (attention), - (feed-forward), E (experts)");
+  s.further = read_layers(o, "further", "*E", "those that predict a token more, in these letters");
+  s.depths =
+      o.get("further_tokens", std::int64_t{0}, "tokens that are predicted besides the next", 0, 16);
+  if (s.further.size() > 16) o.mistake("further", "more than 16 layers");
+  s.hidden = read_extent(o, "hidden", size.hidden, "width of a token");
+  s.inner =
+      read_extent(o, "inner", size.inner, "width inside a feed-forward network, or an expert");
+  s.heads = read_extent(o, "heads", size.heads, "of an attention");
+  s.key_value_heads = read_extent(o, "key_value_heads", size.key_value_heads,
+                                  "heads of keys and values, each shared by several heads");
+  s.head_size = read_extent(o, "head_size", size.head_size, "features of a head", 100'000);
+  s.words = read_extent(o, "vocabulary", 131'072, "tokens there are");
+  s.tied = o.get("tied", false, "the logits' weights are the words' embeddings");
+  read_mixer(o, size, s);
+  read_kernels(o, s);
+  s.core = read_attention(o, e, s.core);
+  s.ranks.tensor = read_ranks(o, {{"heads", s.heads},
+                                  {"heads of mixers", s.mixer.heads},
+                                  {"features inside", s.inner},
+                                  {"tokens of the vocabulary", s.words}});
+  s.ranks = read_token_ranks(o, e, s.ranks.tensor, s.length);
+  if (s.ranks.context > 1)
+    o.mistake("context", "the states of a mixer pass over all tokens of a sample: it must be 1");
+  if (s.heads % s.key_value_heads != 0) o.mistake("key_value_heads", "does not divide 'heads'");
+  const bool any = (s.depths > 0 ? s.layers + s.further : s.layers).find('E') != std::string::npos;
+  const std::int64_t experts = read_extent(o, "experts", std::max<std::int64_t>(8, size.experts),
+                                           "feed-forward networks of a layer E", 1024);
+  s.experts = {.experts = any ? experts : 0,
+               .top_k = size.top_k,
+               .inner = s.inner,
+               .shared_inner = size.shared_inner,
+               .grouped = true};
+  s.experts.latent = o.get("latent", size.latent,
+                           "width of the tokens that experts read and write; 0: as outside", 0);
+  read_experts(o, e, s.ranks, s.experts);
+  limit_work(o, s.batch, s.length, s.hidden,
+             std::max({s.words, s.inner, s.mixer.width(), 2 * s.length}));
+  limit_work(o, s.batch, s.length * s.experts.top_k, s.hidden, s.inner);
+  return s;
+}
+
+}  // namespace
+
+Trace make_hybrid(Options& options) {
+  const Expansion e = read_expansion(options, 1, Optimizer::adam);
+  std::string size;
+  const Hybrid s = read_hybrid(options, e, size);
+  if (e.level == Level::tf1) options.mistake("level", "TensorFlow 1 has no kernels of a mixer");
+  options.finish();
+  return expand(hybrid(s, size), e);
+}
+
+}  // namespace baechi::generate
