@@ -302,7 +302,10 @@ pipeline::PipelineResult ParallelStep::simulated(const DeviceModel& gpu, bool me
       timed,
       cluster,
       costs,
-      {.transfers = Transfers::duplex, .enforce_memory = memory, .count_memory = memory}};
+      {.transfers = Transfers::duplex,
+       .overlap = computes_while_sending(parts_->framework),
+       .enforce_memory = memory,
+       .count_memory = memory}};
   const Placement placement{.device = parts_->made.device};
   pipeline::PipelineResult result =
       simulate_few(problem, placement, parts_->options, parts_->unrolled);

@@ -42,13 +42,16 @@ std::string numbers_yaml(const Numbers& numbers);
 
 /// Kernels that are no products, as DeviceModel has them: launch + traffic / (bandwidth x share).
 struct PassNumbers {
-  double launch = 0.0;  ///< us
-  double share = 1.0;
+  double launch = 0.0;                    ///< us
+  double share = 1.0;                     ///< of sums, which PyTorch computes, and of all others
+  std::map<std::string, double> passes{};  ///< of an inference library's kernels, by group
   std::size_t rows = 0;
   double error = 0.0;  ///< mean, fitted to the rows of other models
 
   double us(const MeasuredKernel& kernel, const DeviceModel& gpu) const;
 };
+/// The share of sums is that of those that no cache holds, 256 MB and more. A kind without any has
+/// the share of the first kind by name that has some.
 std::map<std::string, PassNumbers> fit_passes(std::span<const MeasuredKernel> passes);
 
 }  // namespace baechi::validate
