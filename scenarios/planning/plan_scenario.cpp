@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "placers/files/placement_file.h"
+#include "scenarios/planning/framework.h"
 #include "scenarios/read/choice_text.h"
 
 namespace baechi {

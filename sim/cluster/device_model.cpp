@@ -44,10 +44,10 @@ ProductNumbers prepared(ProductNumbers numbers, const DeviceModel& model) {
 }
 
 /// Whether a kernel runs alone, as in a benchmark, or in a step that computes all the time.
-enum class Load : std::uint8_t { alone, step };
+enum class RunsIn : std::uint8_t { benchmark, step };
 
 /// Microseconds of a kernel of a shape for which the device has measured numbers.
-std::optional<double> measured_us(const OpWork& kernel, const DeviceModel& model, Load load) {
+std::optional<double> measured_us(const OpWork& kernel, const DeviceModel& model, RunsIn where) {
   if (kernel.matrix.kind == MatrixKind::none) return std::nullopt;
   const auto traffic = static_cast<double>(kernel.traffic.count);
   const MatrixShape shape = kernel.matrix.filled(kernel.flops);
@@ -59,7 +59,7 @@ std::optional<double> measured_us(const OpWork& kernel, const DeviceModel& model
     case MatrixKind::prepared_product:
       if (ProductNumbers numbers = model.at(kernel.precision).products; numbers.efficiency > 0.0) {
         if (shape.kind == MatrixKind::prepared_product) numbers = prepared(numbers, model);
-        if (load == Load::step) numbers = numbers.under_load();
+        if (where == RunsIn::step) numbers = numbers.under_load();
         return product_us(numbers, rates, shape, traffic);
       }
       break;
@@ -75,8 +75,8 @@ std::optional<double> measured_us(const OpWork& kernel, const DeviceModel& model
   return std::nullopt;
 }
 
-std::optional<Duration> measured_time(const OpWork& kernel, const DeviceModel& model, Load load) {
-  const std::optional<double> us = measured_us(kernel, model, load);
+std::optional<Duration> measured_time(const OpWork& kernel, const DeviceModel& model, RunsIn where) {
+  const std::optional<double> us = measured_us(kernel, model, where);
   return us ? std::optional(Duration{saturated(std::ceil(1e3 * *us))}) : std::nullopt;
 }
 
@@ -92,7 +92,7 @@ class KernelTimes {
       const auto [it, fresh] =
           measured_.try_emplace({kernel.flops, kernel.traffic, kernel.precision, m.kind, m.count,
                                  m.rows, m.columns, m.inner});
-      if (fresh) it->second = measured_time(kernel, model_, Load::step);
+      if (fresh) it->second = measured_time(kernel, model_, RunsIn::step);
       if (it->second) return *it->second;
     }
     auto& known = reached_[graph_.op(v).kind][static_cast<std::size_t>(kernel.precision)];
@@ -154,7 +154,7 @@ DeviceRates rates_of(const DeviceModel& model, Precision p) {
 }
 
 Duration kernel_time(const OpWork& kernel, const DeviceModel& model, std::string_view kind) {
-  if (const auto measured = measured_time(kernel, model, Load::alone)) return *measured;
+  if (const auto measured = measured_time(kernel, model, RunsIn::benchmark)) return *measured;
   return roofline_time(kernel, model, shares_of(model, kernel.precision, kind));
 }
 
