@@ -11,6 +11,12 @@ Bytes framework_workspace(Framework framework, const DeviceModel& gpu);
 /// `precision`.
 bool adds_in_32_bits(const TrainingJob& job, std::string_view precision);
 
+/// How collectives and ops that run beside each other slow each other, as EngineOptions has it.
+struct Contention {
+  double overlapped = 1.0, disturbed = 1.0;
+};
+Contention contention_of(Framework framework);
+
 /// Whether a device computes while it sends to a stage, or receives from one.
 bool computes_while_sending(Framework framework);
 

@@ -64,7 +64,8 @@ std::string plan_scenario(std::string_view model, const TrainingJob& job, const 
              "placers: [{}]\n"
              "measure: {{pipeline: {{schedule: {}, micro_batches: {}}}}}\n",
              nodes.kind, nodes.count, nodes.devices, nodes.gpu->name, nodes.memory.count,
-             computes_while_sending(job.framework) ? "" : ", overlap: false", plan.pipeline == 1 ? std::string("single")
+             computes_while_sending(job.framework) ? "" : ", overlap: false",
+             plan.pipeline == 1 ? std::string("single")
                                 : fmt::format("{{expert: {{file: {}}}}}", placement),
              plan.passes().name, micro_batches);
 }

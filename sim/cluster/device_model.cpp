@@ -28,9 +28,8 @@ Duration roofline_time(const OpWork& kernel, const DeviceModel& model, const Sha
     seconds = (static_cast<double>(kernel.flops) + units.half_flops) /
               (units.peak.flop_per_second * reached.peak);
   if (kernel.traffic > Bytes{})
-    seconds =
-        std::max(seconds, static_cast<double>((kernel.traffic + model.half_traffic).count) /
-                              (model.bandwidth.bytes_per_second * reached.bandwidth));
+    seconds = std::max(seconds, static_cast<double>((kernel.traffic + model.half_traffic).count) /
+                                    (model.bandwidth.bytes_per_second * reached.bandwidth));
   return saturated_sum(model.launch, Duration{saturated(std::ceil(1e9 * seconds))});
 }
 
@@ -75,7 +74,8 @@ std::optional<double> measured_us(const OpWork& kernel, const DeviceModel& model
   return std::nullopt;
 }
 
-std::optional<Duration> measured_time(const OpWork& kernel, const DeviceModel& model, RunsIn where) {
+std::optional<Duration> measured_time(const OpWork& kernel, const DeviceModel& model,
+                                      RunsIn where) {
   const std::optional<double> us = measured_us(kernel, model, where);
   return us ? std::optional(Duration{saturated(std::ceil(1e3 * *us))}) : std::nullopt;
 }

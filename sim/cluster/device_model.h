@@ -43,12 +43,12 @@ struct DeviceModel {
   std::array<Arithmetic, all<Precision>().size()> arithmetic{};  ///< by Precision
   Bandwidth bandwidth{};                                         ///< peak of the device's memory
   Bytes memory{};
-  Duration launch{};                  ///< time added to each kernel
-  Duration no_kernel{};               ///< time of an op without kernels
-  double bandwidth_efficiency = 1.0;  ///< share of the bandwidth
+  Duration launch{};                                    ///< time added to each kernel
+  Duration no_kernel{};                                 ///< time of an op without kernels
+  double bandwidth_efficiency = 1.0;                    ///< share of the bandwidth
   std::map<std::string, double, std::less<>> passes{};  ///< other shares, by kind of op as above
-  Bytes half_traffic{};               ///< of a kernel that reaches half of that share
-  std::int64_t processors = 0;        ///< SMs or CUs, where kernels were measured
+  Bytes half_traffic{};         ///< of a kernel that reaches half of that share
+  std::int64_t processors = 0;  ///< SMs or CUs, where kernels were measured
   /// Fused attention in 16 bits by size of head: the numbers of the least size that is as large,
   /// else of the largest.
   std::map<std::int64_t, AttentionNumbers> attention{};
@@ -74,7 +74,8 @@ DeviceRates rates_of(const DeviceModel& model, Precision p);
 Duration kernel_time(const OpWork& kernel, const DeviceModel& model, std::string_view kind);
 
 /// Time of every op of `graph` on such a device, which computes all the time and is at its limit of
-/// power (ProductNumbers::sustained), rounded up to a nanosecond. [num_ops] Throws InputError if a kernel's number format is not the device's, or a time is above 146 years.
+/// power (ProductNumbers::sustained), rounded up to a nanosecond. [num_ops] Throws InputError if a
+/// kernel's number format is not the device's, or a time is above 146 years.
 IdVector<OpId, Duration> roofline_times(const OpGraph& graph, const DeviceModel& model);
 
 }  // namespace baechi

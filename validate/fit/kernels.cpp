@@ -258,10 +258,11 @@ std::string fit_kernels(const std::string& folder) {
       passes += fmt::format("{}{}: {:.2g}", passes.empty() ? "" : ", ", group, share);
     text += fmt::format(
         "  {}:\n    {}     products: {{\n       {}}},\n     attention: {{\n       {}}},\n"
-        "     bandwidth_efficiency: {:.3g}, launch: {:.3g} us, passes: {{{}}},\n     fitted: \"{}{}{}; {}\",\n     "
+        "     bandwidth_efficiency: {:.3g}, launch: {:.3g} us, passes: {{{}}},\n     fitted: "
+        "\"{}{}{}; {}\",\n     "
         "source: \"{}\"}}\n",
-        kind, data_sheet_yaml(*gpu), gemms.yaml, heads.yaml, pass.share, pass.launch, passes, gemms.fitted,
-        heads.fitted.empty() ? "" : "; ", heads.fitted, passed, gpu->source);
+        kind, data_sheet_yaml(*gpu), gemms.yaml, heads.yaml, pass.share, pass.launch, passes,
+        gemms.fitted, heads.fitted.empty() ? "" : "; ", heads.fitted, passed, gpu->source);
   }
   return text + "  # End\n";
 }

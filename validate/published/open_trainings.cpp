@@ -152,6 +152,7 @@ bool read_titan(Words& words, PublishedRow& row) {
   words["framework"] = "fsdp2";
   words["zero"] = "3";
   if (take(words, "compile") != "1") words["eager"] = "true";
+  if (whole_of(words, "context", 1) > 1) words["balanced"] = "false";
   const std::string again = take(words, "again");
   words["recompute"] = again == "full" ? "full" : again == "selective" ? "selective" : "off";
   if (const std::string schedule = take(words, "schedule_of_stages"); schedule.starts_with("Inter"))
@@ -206,12 +207,11 @@ bool read_evo(Words& words, PublishedRow& row) {
 
 // bigscience: GPTs of 104 to 200 B under Megatron-DeepSpeed.
 
-constexpr std::array science_columns{Pair{"gpus", "devices"},  Pair{"hidden", "hidden"},
-                                     Pair{"layers", "layers"}, Pair{"heads", "heads"},
-                                     Pair{"section", "section"}, Pair{"size", "size"},
-                                     Pair{"dp", "data"},       Pair{"tp", "tensor"},
-                                     Pair{"pp", "pipeline"},   Pair{"mbs", "micro_batch"},
-                                     Pair{"gbs", "batch"},     Pair{"s_per_iteration", "seconds"}};
+constexpr std::array science_columns{
+    Pair{"gpus", "devices"},    Pair{"hidden", "hidden"},   Pair{"layers", "layers"},
+    Pair{"heads", "heads"},     Pair{"section", "section"}, Pair{"size", "size"},
+    Pair{"dp", "data"},         Pair{"tp", "tensor"},       Pair{"pp", "pipeline"},
+    Pair{"mbs", "micro_batch"}, Pair{"gbs", "batch"},       Pair{"s_per_iteration", "seconds"}};
 
 /// The page gives its hidden size and layers once for many tables. Rows say their number of
 /// parameters, from which the layers follow, and their rate: in the first tables it is that of 80,
@@ -225,8 +225,8 @@ void correct_shape(Words& words) {
   words["billions"] = size;
   const double parameters = 1e9 * take_number(words, "billions");
   const auto hidden = static_cast<double>(whole_of(words, "hidden"));
-  words["layers"] = std::to_string(
-      std::llround((parameters - vocabulary * hidden) / (12.0 * hidden * hidden)));
+  words["layers"] =
+      std::to_string(std::llround((parameters - vocabulary * hidden) / (12.0 * hidden * hidden)));
 }
 
 bool read_science(Words& words, PublishedRow& row) {

@@ -67,10 +67,10 @@ class MixedPrecision final : public Transform {
             o.get("gradients", std::vector<std::string>{"by_format", "whole"},
                   "of weights: in 32 bits with amp alone, or always, as Megatron-LM's with bf16") ==
             "whole") {
-    dynamic_ = o.get("conversions", std::vector<std::string>{"prepared", "dynamic"},
-                     "of fp8, mxfp8, nvfp4: beside other kernels, as Transformer Engine's, or by "
-                     "kernels of their own that know the largest number, as torchao's") ==
-               "dynamic";
+    dynamic_ =
+        o.get("conversions", std::vector<std::string>{"prepared", "dynamic"},
+              "of fp8, mxfp8, nvfp4: beside other kernels, as Transformer Engine's, or by "
+              "kernels of their own that know the largest number, as torchao's") == "dynamic";
     if (to_ == "amp") whole_gradients_ = true;
     speedup_.compute = o.get("compute_factor", speedup_.compute,
                              "measured times of ops bound by arithmetic are divided by this", 1e-3);

@@ -74,6 +74,9 @@ TEST_SUITE("trainings") {
   TEST_CASE("DeepSpeed's stages wait for what they send, and InternEvo broadcasts new weights") {
     CHECK(computes_while_sending(Framework::megatron));
     CHECK_FALSE(computes_while_sending(Framework::deepspeed));
+    // 20 of 132 processors are NCCL's.
+    CHECK(contention_of(Framework::fsdp).disturbed * 112.0 == doctest::Approx(132.0));
+    CHECK(contention_of(Framework::megatron).disturbed == 1.0);
     DataParallelOptions options{.mode = Synchronisation::zero1};
     add_moves({.framework = Framework::deepspeed}, "bf16", options);
     CHECK_FALSE(options.broadcasts);
@@ -91,8 +94,7 @@ TEST_SUITE("trainings") {
                  "section,size,gpus,hidden,layers,heads,dp,tp,pp,mbs,gbs,s_per_iteration\n"
                  "Choosing the fastest 3D Topology,195B,352,13312,96,64,4,8,11,1,2048,197\n"
                  "GBS Variations,181B,384,12288,96,64,4,8,12,4,2048,117\n");
-    const auto all =
-        find_entry(published_blocks(), "block", "bigscience").compare(folder.file(""));
+    const auto all = find_entry(published_blocks(), "block", "bigscience").compare(folder.file(""));
     REQUIRE(all);
     REQUIRE(all->rows.size() == 2);
     CHECK(all->rows[0].what.starts_with("h 14400, 77 layers"));
