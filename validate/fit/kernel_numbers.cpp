@@ -48,7 +48,7 @@ double loss_of(std::span<const KernelRow<Numbers>> rows, const Numbers& numbers,
 }
 
 using PassRows = std::vector<const MeasuredKernel*>;
-constexpr std::string_view sums = "add";
+constexpr std::string_view sums = "Add";
 
 double pass_us(const MeasuredKernel& kernel, const DeviceModel& gpu, double launch, double share) {
   return launch + static_cast<double>(kernel.work.traffic.count) * 1e6 /

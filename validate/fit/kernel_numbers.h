@@ -44,7 +44,7 @@ std::string numbers_yaml(const Numbers& numbers);
 struct PassNumbers {
   double launch = 0.0;                     ///< us
   double share = 1.0;                      ///< of sums, which PyTorch computes, and of all others
-  std::map<std::string, double> passes{};  ///< of an inference library's kernels, by group
+  std::map<std::string, double> passes{};  ///< of an inference library's kernels, by kind of op
   std::size_t rows = 0;
   double error = 0.0;  ///< mean, fitted to the rows of other models
 
