@@ -18,6 +18,15 @@ std::span<const MeasuredNumber<AttentionNumbers>> fields_of(const AttentionNumbe
   return attention_numbers();
 }
 
+/// What the search changes: not the limit of power, which long products alone know.
+std::span<const MeasuredNumber<ProductNumbers>> searched_of(const ProductNumbers&) {
+  constexpr std::size_t of_limit = 2;  // sustained, settled: the last
+  return product_numbers().first(product_numbers().size() - of_limit);
+}
+std::span<const MeasuredNumber<AttentionNumbers>> searched_of(const AttentionNumbers&) {
+  return attention_numbers();
+}
+
 std::string text_of(double value, NumberUnit unit) {
   switch (unit) {
     case NumberUnit::us:
@@ -41,7 +50,7 @@ double loss_of(std::span<const KernelRow<Numbers>> rows, const Numbers& numbers,
                const Numbers& start) {
   double sum = 0.0;
   for (const KernelRow<Numbers>& row : rows) sum += std::abs(std::log1p(row.error(numbers)));
-  for (const auto& field : fields_of(start))
+  for (const auto& field : searched_of(start))
     if (start.*field.member > 0.0)
       sum += std::abs(std::log(numbers.*field.member / start.*field.member));
   return sum / static_cast<double>(rows.size());
@@ -108,10 +117,12 @@ double PassNumbers::us(const MeasuredKernel& kernel, const DeviceModel& gpu) con
   return pass_us(kernel, gpu, launch, own == passes.end() ? share : own->second);
 }
 
+namespace {
+
 template <class Numbers>
-Numbers fitted_numbers(std::span<const KernelRow<Numbers>> rows, const Numbers& start) {
+Numbers searched_numbers(std::span<const KernelRow<Numbers>> rows, const Numbers& start) {
   constexpr int sweeps = 20;
-  const auto fields = fields_of(start);
+  const auto fields = searched_of(start);
   std::vector<double> step(fields.size(), 0.2);  // of logarithms
   Numbers best = start;
   double least = loss_of(rows, best, start);
@@ -139,6 +150,37 @@ Numbers fitted_numbers(std::span<const KernelRow<Numbers>> rows, const Numbers& 
   return best;
 }
 
+}  // namespace
+
+template <>
+AttentionNumbers fitted_numbers(std::span<const KernelRow<AttentionNumbers>> rows,
+                                const AttentionNumbers& start) {
+  return searched_numbers(rows, start);
+}
+
+template <>
+ProductNumbers fitted_numbers(std::span<const KernelRow<ProductNumbers>> rows,
+                              const ProductNumbers& start) {
+  constexpr double brief = 2000.0, settled = 10'000.0;  // us
+  std::vector<KernelRow<ProductNumbers>> shorter;
+  for (const auto& row : rows)
+    if (row.measured < brief) shorter.push_back(row);
+  ProductNumbers unlimited = start;
+  unlimited.sustained = ProductNumbers{}.sustained;
+  unlimited.settled = 0.0;
+  ProductNumbers numbers = searched_numbers<ProductNumbers>(shorter, unlimited);
+  std::vector<double> left;
+  for (const auto& row : rows)
+    if (row.measured >= settled) left.push_back(1.0 + row.error(numbers));
+  if (left.empty()) return numbers;
+  const auto median = left.begin() + std::ssize(left) / 2;
+  std::ranges::nth_element(left, median);
+  if (*median >= 1.0) return numbers;
+  numbers.sustained = as_printed(*median, NumberUnit::number);
+  numbers.settled = settled;
+  return numbers;
+}
+
 template <>
 ProductNumbers first_numbers(const std::string& group, bool cache) {
   ProductNumbers x{.efficiency = 0.8,
@@ -155,8 +197,6 @@ ProductNumbers first_numbers(const std::string& group, bool cache) {
     x.launch = 12.0;
     x.quantise = 8.0;
   }
-  x.sustained = 0.9;
-  x.settled = 1e4;
   if (cache) x.cache = 2e7, x.cached = 2.0;
   return x;
 }
@@ -209,10 +249,6 @@ std::map<std::string, PassNumbers> fit_passes(std::span<const MeasuredKernel> pa
   return numbers;
 }
 
-template ProductNumbers fitted_numbers(std::span<const KernelRow<ProductNumbers>>,
-                                       const ProductNumbers&);
-template AttentionNumbers fitted_numbers(std::span<const KernelRow<AttentionNumbers>>,
-                                         const AttentionNumbers&);
 template std::string numbers_yaml(const ProductNumbers&);
 template std::string numbers_yaml(const AttentionNumbers&);
 
