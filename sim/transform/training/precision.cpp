@@ -47,7 +47,7 @@ struct Speedup {
 ///     others cost as much; what the gradients of weights multiply has been converted already.
 ///     With `conversions: dynamic`, as torchao has them, a kernel finds the largest number before
 ///     another converts, weights are converted for each product, and what a product reads by
-///     columns is copied: 5 bytes a number, 7 with a copy. Of q, k and v one converts their input,
+///     columns is copied: 5 bytes a number, 7 with a copy. One of q, k and v converts their input,
 ///     and of gate and up: 3.5 and 5 bytes in the mean of a Llama's numbers.
 ///   tf32: all bytes stay; only arithmetic is faster.
 /// Tensors of fixed size stay: masks, indices, 32-bit statistics.
