@@ -11,8 +11,17 @@ Bytes framework_workspace(Framework framework, const DeviceModel& gpu);
 /// `precision`.
 bool adds_in_32_bits(const TrainingJob& job, std::string_view precision);
 
+/// How collectives and ops that run beside each other slow each other, as EngineOptions has it.
+struct Contention {
+  double overlapped = 1.0, disturbed = 1.0;
+};
+Contention contention_of(Framework framework);
+
+/// Whether a device computes while it sends to a stage, or receives from one.
+bool computes_while_sending(Framework framework);
+
 /// Tells `options` what the job's framework moves in a device's memory before gradients are sent
-/// and after weights are gathered.
+/// and after weights are gathered, and whether new weights are broadcast.
 void add_moves(const TrainingJob& job, std::string_view precision, DataParallelOptions& options);
 
 }  // namespace baechi

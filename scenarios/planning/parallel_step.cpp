@@ -73,6 +73,7 @@ OpGraph rank_graph(const TrainingJob& job, const ParallelPlan& plan) {
     Options format("precision", {{"to", text(plan.precision)}});
     if (adds_in_32_bits(job, plan.precision)) format.set("gradients", text("whole"));
     if (job.short_attention) format.set("attention", text("fp8"));
+    if (job.framework == Framework::fsdp2) format.set("conversions", text("dynamic"));
     // Its norms read and write 16 bits.
     if (job.framework == Framework::megatron)
       format.set("except", {{}, {}, {{"", text("softmax")}, {"", text("loss")}}});
@@ -321,11 +322,16 @@ pipeline::PipelineResult ParallelStep::simulated(const DeviceModel& gpu, bool me
   }
   const Cluster& cluster = smaller ? *smaller : parts_->cluster;
   const ProfiledCosts costs(timed, cluster);
-  const Problem problem{
-      timed,
-      cluster,
-      costs,
-      {.transfers = Transfers::duplex, .enforce_memory = memory, .count_memory = memory}};
+  const Contention contention = contention_of(parts_->framework);
+  const Problem problem{timed,
+                        cluster,
+                        costs,
+                        {.transfers = Transfers::duplex,
+                         .overlap = computes_while_sending(parts_->framework),
+                         .enforce_memory = memory,
+                         .overlapped = contention.overlapped,
+                         .disturbed = contention.disturbed,
+                         .count_memory = memory}};
   const Placement placement{.device = parts_->made.device};
   pipeline::PipelineResult result =
       simulate_few(problem, placement, parts_->options, parts_->unrolled);

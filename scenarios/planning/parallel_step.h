@@ -22,14 +22,15 @@
 namespace baechi {
 
 /// What keeps bytes, and moves bytes, besides the model's.
-enum class Framework : std::uint8_t { none, megatron, fsdp, fsdp2, deepspeed };
+enum class Framework : std::uint8_t { none, megatron, fsdp, fsdp2, deepspeed, internevo };
 constexpr auto names_of(Framework) {
   return std::to_array<Named<Framework>>(
       {{Framework::none, "none", "nothing but the model's"},
        {Framework::megatron, "megatron", "Megatron-LM"},
        {Framework::fsdp, "fsdp", "PyTorch's FSDP of flat parameters"},
        {Framework::fsdp2, "fsdp2", "PyTorch's fully_shard of single parameters"},
-       {Framework::deepspeed, "deepspeed", "DeepSpeed"}});
+       {Framework::deepspeed, "deepspeed", "DeepSpeed"},
+       {Framework::internevo, "internevo", "InternEvo"}});
 }
 
 /// What is computed again before its backward pass.

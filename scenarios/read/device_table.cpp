@@ -165,6 +165,8 @@ DeviceModel read_device_kind(Options& o) {
                           "of its efficiency, what a product in 16 bits reaches whose rows are no "
                           "multiple of 16 bytes",
                           0.01, 1.0);
+  if (const Value* passes = o.raw("passes", "other shares of the bandwidth, by kind of op"))
+    model.passes = read_shares(*passes, o).by_kind;
   if (const Value* efficiency = o.raw("efficiency",
                                       "efficiency (achieved / peak rate) by kind of op; or a "
                                       "section of these by number format"))
@@ -183,6 +185,13 @@ DeviceModel read_device_kind(Options& o) {
                                      "times of fused attention in 16 bits by size of head, {128: "
                                      "{...}}; instead of the roofline"))
     read_attention(*attention, model, o);
+  const double clock =
+      o.get("clock", 1.0,
+            "share of the clock that products keep at the limit of power: of the one that "
+            "`sustained` says, where a base has a higher limit",
+            0.1);
+  if (clock > 1.0) o.mistake("clock", "more than 1");
+  for (Arithmetic& a : model.arithmetic) a.products.sustained *= std::min(clock, 1.0);
   const bool measured =
       !model.attention.empty() || std::ranges::any_of(model.arithmetic, [](const Arithmetic& a) {
         return a.products.efficiency > 0.0;

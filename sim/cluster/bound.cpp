@@ -13,7 +13,8 @@ Bound bound_by_work(const OpGraph& graph, OpId op, const DeviceModel& model) {
       arithmetic += (static_cast<double>(kernel.flops) + units.half_flops) / rate;
     if (kernel.traffic > Bytes{})
       traffic += static_cast<double>((kernel.traffic + model.half_traffic).count) /
-                 (model.bandwidth.bytes_per_second * model.bandwidth_efficiency);
+                 (model.bandwidth.bytes_per_second *
+                  Efficiency::of(graph.kind(op), model.passes, model.bandwidth_efficiency));
   }
   if (launches > arithmetic && launches > traffic) return Bound::host;
   return arithmetic >= traffic ? Bound::compute : Bound::memory;

@@ -23,30 +23,41 @@ double share_of_rows(const OpWork& kernel, const DeviceModel& model) {
   return model.unaligned;
 }
 
-/// The time of a kernel that reaches `efficiency` of its format's peak.
-Duration roofline_time(const OpWork& kernel, const DeviceModel& model, double efficiency) {
+/// What kernels of a kind of op reach of the peak and of the memory's bandwidth.
+struct Shares {
+  double peak = 1.0, bandwidth = 1.0;
+};
+Shares shares_of(const DeviceModel& model, Precision p, std::string_view kind) {
+  return {model.at(p).efficiency.of(kind),
+          Efficiency::of(kind, model.passes, model.bandwidth_efficiency)};
+}
+
+Duration roofline_time(const OpWork& kernel, const DeviceModel& model, const Shares& reached) {
   double seconds = 0.0;
   const Arithmetic& units = model.at(kernel.precision);
   if (kernel.flops > 0)
     seconds = (static_cast<double>(kernel.flops) + units.half_flops) /
-              (units.peak.flop_per_second * efficiency);
+              (units.peak.flop_per_second * reached.peak * share_of_rows(kernel, model));
   if (kernel.traffic > Bytes{})
-    seconds =
-        std::max(seconds, static_cast<double>((kernel.traffic + model.half_traffic).count) /
-                              (model.bandwidth.bytes_per_second * model.bandwidth_efficiency));
+    seconds = std::max(seconds, static_cast<double>((kernel.traffic + model.half_traffic).count) /
+                                    (model.bandwidth.bytes_per_second * reached.bandwidth));
   return saturated_sum(model.launch, Duration{saturated(std::ceil(1e9 * seconds))});
 }
 
-/// A product in few bits was measured with the conversion of its left matrix before it: kernels of
-/// their own, which move bytes and are launched, too. Alone it is launched as a product in 16 bits.
-void without_conversion(ProductNumbers& numbers, const DeviceModel& model) {
+/// A product is launched like one of 16 bits. What products of other formats take besides is the
+/// kernels that convert their numbers: of a prepared product they are ops of their own.
+ProductNumbers prepared(ProductNumbers numbers, const DeviceModel& model) {
   numbers.quantise = 0.0;
-  if (const ProductNumbers& whole = model.at(Precision::bf16).products; whole.efficiency > 0.0)
-    numbers.launch = std::min(numbers.launch, whole.launch);
+  if (const ProductNumbers& plain = model.at(Precision::bf16).products; plain.efficiency > 0.0)
+    numbers.launch = std::min(numbers.launch, plain.launch);
+  return numbers;
 }
 
+/// Whether a kernel runs alone, as in a benchmark, or in a step that computes all the time.
+enum class RunsIn : std::uint8_t { benchmark, step };
+
 /// Microseconds of a kernel of a shape for which the device has measured numbers.
-std::optional<double> measured_us(const OpWork& kernel, const DeviceModel& model) {
+std::optional<double> measured_us(const OpWork& kernel, const DeviceModel& model, RunsIn where) {
   if (kernel.matrix.kind == MatrixKind::none) return std::nullopt;
   const auto traffic = static_cast<double>(kernel.traffic.count);
   const MatrixShape shape = kernel.matrix.filled(kernel.flops);
@@ -57,7 +68,8 @@ std::optional<double> measured_us(const OpWork& kernel, const DeviceModel& model
     case MatrixKind::product:
     case MatrixKind::prepared_product:
       if (ProductNumbers numbers = model.at(kernel.precision).products; numbers.efficiency > 0.0) {
-        if (shape.kind == MatrixKind::prepared_product) without_conversion(numbers, model);
+        if (shape.kind == MatrixKind::prepared_product) numbers = prepared(numbers, model);
+        if (where == RunsIn::step) numbers = numbers.under_load();
         numbers.efficiency *= share_of_rows(kernel, model);
         return product_us(numbers, rates, shape, traffic);
       }
@@ -76,8 +88,9 @@ std::optional<double> measured_us(const OpWork& kernel, const DeviceModel& model
   return std::nullopt;
 }
 
-std::optional<Duration> measured_time(const OpWork& kernel, const DeviceModel& model) {
-  const std::optional<double> us = measured_us(kernel, model);
+std::optional<Duration> measured_time(const OpWork& kernel, const DeviceModel& model,
+                                      RunsIn where) {
+  const std::optional<double> us = measured_us(kernel, model, where);
   return us ? std::optional(Duration{saturated(std::ceil(1e3 * *us))}) : std::nullopt;
 }
 
@@ -85,7 +98,7 @@ std::optional<Duration> measured_time(const OpWork& kernel, const DeviceModel& m
 class KernelTimes {
  public:
   KernelTimes(const OpGraph& graph, const DeviceModel& model)
-      : graph_(graph), model_(model), efficiency_(graph.kinds().size()) {}
+      : graph_(graph), model_(model), reached_(graph.kinds().size()) {}
 
   Duration time(OpId v, const OpWork& kernel) {
     if (kernel.matrix.kind != MatrixKind::none) {
@@ -93,12 +106,12 @@ class KernelTimes {
       const auto [it, fresh] =
           measured_.try_emplace({kernel.flops, kernel.traffic, kernel.precision, m.kind, m.count,
                                  m.rows, m.columns, m.inner});
-      if (fresh) it->second = measured_time(kernel, model_);
+      if (fresh) it->second = measured_time(kernel, model_, RunsIn::step);
       if (it->second) return *it->second;
     }
-    auto& known = efficiency_[graph_.op(v).kind][static_cast<std::size_t>(kernel.precision)];
-    if (!known) known = model_.at(kernel.precision).efficiency.of(graph_.kind(v));
-    return roofline_time(kernel, model_, *known * share_of_rows(kernel, model_));
+    auto& known = reached_[graph_.op(v).kind][static_cast<std::size_t>(kernel.precision)];
+    if (!known) known = shares_of(model_, kernel.precision, graph_.kind(v));
+    return roofline_time(kernel, model_, *known);
   }
 
  private:
@@ -108,7 +121,7 @@ class KernelTimes {
                            std::int64_t, std::int64_t>;
   std::map<Shape, std::optional<Duration>> measured_;
   /// [kinds of the graph], by Precision
-  std::vector<std::array<std::optional<double>, all<Precision>().size()>> efficiency_;
+  std::vector<std::array<std::optional<Shares>, all<Precision>().size()>> reached_;
 };
 
 void check_format(const DeviceModel& model, Precision p, std::string_view op) {
@@ -124,6 +137,11 @@ void check_format(const DeviceModel& model, Precision p, std::string_view op) {
 }  // namespace
 
 double Efficiency::of(std::string_view kind) const {
+  return of(kind, by_kind, other);
+}
+
+double Efficiency::of(std::string_view kind,
+                      const std::map<std::string, double, std::less<>>& by_kind, double other) {
   // A beginning of `kind` sorts before it, and a longer one after a shorter one.
   for (auto it = by_kind.upper_bound(kind); it != by_kind.begin();) {
     --it;
@@ -150,9 +168,8 @@ DeviceRates rates_of(const DeviceModel& model, Precision p) {
 }
 
 Duration kernel_time(const OpWork& kernel, const DeviceModel& model, std::string_view kind) {
-  if (const auto measured = measured_time(kernel, model)) return *measured;
-  const double efficiency = model.at(kernel.precision).efficiency.of(kind);
-  return roofline_time(kernel, model, efficiency * share_of_rows(kernel, model));
+  if (const auto measured = measured_time(kernel, model, RunsIn::benchmark)) return *measured;
+  return roofline_time(kernel, model, shares_of(model, kernel.precision, kind));
 }
 
 IdVector<OpId, Duration> roofline_times(const OpGraph& graph, const DeviceModel& model) {

@@ -20,6 +20,8 @@ struct Efficiency {
   std::map<std::string, double, std::less<>> by_kind{};
 
   double of(std::string_view kind) const;
+  static double of(std::string_view kind, const std::map<std::string, double, std::less<>>& by_kind,
+                   double other);
 };
 
 /// Rates of a device for kernels of one number format.
@@ -41,9 +43,10 @@ struct DeviceModel {
   std::array<Arithmetic, all<Precision>().size()> arithmetic{};  ///< by Precision
   Bandwidth bandwidth{};                                         ///< peak of the device's memory
   Bytes memory{};
-  Duration launch{};                  ///< time added to each kernel
-  Duration no_kernel{};               ///< time of an op without kernels
-  double bandwidth_efficiency = 1.0;  ///< share of the bandwidth
+  Duration launch{};                                    ///< time added to each kernel
+  Duration no_kernel{};                                 ///< time of an op without kernels
+  double bandwidth_efficiency = 1.0;                    ///< share of the bandwidth
+  std::map<std::string, double, std::less<>> passes{};  ///< other shares, by kind of op as above
   /// The share of its efficiency that a product in 16 bits reaches if its rows are of a number of
   /// bytes that 16 does not divide.
   double unaligned = 1.0;
@@ -68,12 +71,14 @@ std::array<Arithmetic, all<Precision>().size()> in_every_format(const Arithmetic
 /// What the device could do at most with kernels of that number format.
 DeviceRates rates_of(const DeviceModel& model, Precision p);
 
-/// The time of a kernel of an op of `kind` with its launch, rounded up to a nanosecond; at most 146
-/// years. The device has a peak in the kernel's number format.
+/// The time of a kernel of an op of `kind` that runs alone, as in a benchmark, with its launch,
+/// rounded up to a nanosecond; at most 146 years. The device has a peak in the kernel's number
+/// format.
 Duration kernel_time(const OpWork& kernel, const DeviceModel& model, std::string_view kind);
 
-/// Time of every op of `graph` on such a device, rounded up to a nanosecond. [num_ops] Throws
-/// InputError if a kernel's number format is not the device's, or a time is above 146 years.
+/// Time of every op of `graph` on such a device, which computes all the time and is at its limit of
+/// power (ProductNumbers::sustained), rounded up to a nanosecond. [num_ops] Throws InputError if a
+/// kernel's number format is not the device's, or a time is above 146 years.
 IdVector<OpId, Duration> roofline_times(const OpGraph& graph, const DeviceModel& model);
 
 }  // namespace baechi

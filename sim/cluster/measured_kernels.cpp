@@ -80,8 +80,16 @@ std::span<const MeasuredNumber<ProductNumbers>> product_numbers() {
       {"split_bandwidth", &N::split_bandwidth, number, 1e-3, 1e6, "with which parts are added up"},
       {"quantise", &N::quantise, number, 0.0, 100.0, "bytes moved per number of the left matrix"},
       {"cache", &N::cache, bytes, 0.0, 1e9, "traffic that a benchmark finds in the cache"},
-      {"cached", &N::cached, number, 1.0, 100.0, "how much faster this is"}};
+      {"cached", &N::cached, number, 1.0, 100.0, "how much faster this is"},
+      {"sustained", &N::sustained, number, 0.1, 1.0, "share of the rate at the limit of power"},
+      {"settled", &N::settled, us, 0.0, 1e6, "that a product takes which a benchmark has there"}};
   return table;
+}
+
+ProductNumbers ProductNumbers::under_load() const {
+  ProductNumbers loaded = *this;
+  loaded.settled = 0.0;
+  return loaded;
 }
 
 std::span<const MeasuredNumber<AttentionNumbers>> attention_numbers() {
@@ -104,8 +112,10 @@ double product_us(const ProductNumbers& x, const DeviceRates& rates, const Matri
   const double memory = moved(traffic, rates.bytes * x.bandwidth, x.cache, x.cached);
   const double left = static_cast<double>(shape.count) * static_cast<double>(shape.rows) *
                       static_cast<double>(shape.inner);
-  return x.launch + together(tiles_us(x, rates, shape), memory, x.overlap) +
-         x.quantise * left / rates.bytes;
+  const double tiles = tiles_us(x, rates, shape);
+  const double limited = x.settled > 0.0 ? std::min(1.0, tiles / x.settled) : 1.0;
+  const double longer = 1.0 + limited * (1.0 / x.sustained - 1.0);
+  return x.launch + together(tiles * longer, memory, x.overlap) + x.quantise * left / rates.bytes;
 }
 
 double attention_us(const AttentionNumbers& x, const DeviceRates& rates, const MatrixShape& shape,

@@ -21,6 +21,9 @@ struct DeviceRates {
 ///   waves x (sums of 64 each x a step + tile + tile_area x area / 128^2) + split, if it is split
 /// and the library takes the tiles and parts that are fastest. Memory works beside it:
 ///   launch + (tiles^overlap + traffic^overlap)^(1 / overlap) + quantise
+/// A device at its limit of power lowers its clock: a product that a benchmark repeats for long
+/// enough computes at `sustained` of the rate of a short one. Products of `settled` and more do,
+/// shorter ones in proportion to their time.
 struct ProductNumbers {
   double efficiency = 0.0;  ///< share of the peak within a tile; 0: no numbers
   double bandwidth = 1.0;   ///< share of the memory's bandwidth
@@ -33,6 +36,11 @@ struct ProductNumbers {
   /// The first `cache` bytes of the traffic are `cached` times as fast: a benchmark finds them in
   /// the cache.
   double cache = 0.0, cached = 1.0;
+  double sustained = 1.0;  ///< share of the rate that is left at the limit of power
+  double settled = 0.0;    ///< us
+
+  /// The numbers of products in a step that computes all the time: every one is at the limit.
+  ProductNumbers under_load() const;
 };
 
 /// Fused attention of one size of head. A block of 128 queries goes over the keys; blocks share the

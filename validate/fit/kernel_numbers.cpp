@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <set>
 
 #include "scenarios/read/device_table.h"
@@ -14,6 +15,15 @@ std::span<const MeasuredNumber<ProductNumbers>> fields_of(const ProductNumbers&)
   return product_numbers();
 }
 std::span<const MeasuredNumber<AttentionNumbers>> fields_of(const AttentionNumbers&) {
+  return attention_numbers();
+}
+
+/// What the search changes: not the limit of power, which long products alone know.
+std::span<const MeasuredNumber<ProductNumbers>> searched_of(const ProductNumbers&) {
+  constexpr std::size_t of_limit = 2;  // sustained, settled: the last
+  return product_numbers().first(product_numbers().size() - of_limit);
+}
+std::span<const MeasuredNumber<AttentionNumbers>> searched_of(const AttentionNumbers&) {
   return attention_numbers();
 }
 
@@ -40,27 +50,62 @@ double loss_of(std::span<const KernelRow<Numbers>> rows, const Numbers& numbers,
                const Numbers& start) {
   double sum = 0.0;
   for (const KernelRow<Numbers>& row : rows) sum += std::abs(std::log1p(row.error(numbers)));
-  for (const auto& field : fields_of(start))
+  for (const auto& field : searched_of(start))
     if (start.*field.member > 0.0)
       sum += std::abs(std::log(numbers.*field.member / start.*field.member));
   return sum / static_cast<double>(rows.size());
 }
 
-PassNumbers fitted_passes(std::span<const MeasuredKernel* const> rows, const DeviceModel& gpu) {
+using PassRows = std::vector<const MeasuredKernel*>;
+constexpr std::string_view sums = "Add";
+
+double pass_us(const MeasuredKernel& kernel, const DeviceModel& gpu, double launch, double share) {
+  return launch + static_cast<double>(kernel.work.traffic.count) * 1e6 /
+                      (gpu.bandwidth.bytes_per_second * share);
+}
+
+/// The share of 0.30 to 1.00 for which the sum of |log(simulated / measured)| is least, and the
+/// sum.
+std::pair<double, double> best_share(const PassRows& rows, const DeviceModel& gpu, double launch) {
+  std::pair<double, double> best{1.0, std::numeric_limits<double>::infinity()};
+  for (int share = 30; share <= 100; share += 2) {
+    double sum = 0.0;
+    for (const MeasuredKernel* row : rows)
+      sum += std::abs(std::log(pass_us(*row, gpu, launch, share / 100.0) / row->us));
+    if (sum < best.second) best = {share / 100.0, sum};
+  }
+  return best;
+}
+
+/// A launch of 0.5 to 6 us, and the share of each group with it. `share`: of sums, if none of them
+/// is larger than the caches.
+PassNumbers fitted_passes(const PassRows& rows, const DeviceModel& gpu, double share) {
+  constexpr Bytes uncached{256'000'000};
+  std::map<std::string, PassRows> groups;
+  PassRows large;
+  for (const MeasuredKernel* row : rows) {
+    groups[row->group].push_back(row);
+    if (row->group == sums && row->work.traffic >= uncached) large.push_back(row);
+  }
   PassNumbers best;
   double least = 0.0;
-  // A grid: a share of 0.30 to 1.00, a launch of 0.5 to 6 us.
-  for (int share = 30; share <= 100; share += 2) {
-    for (int launch = 2; launch <= 24; ++launch) {
-      PassNumbers at{.launch = launch / 4.0, .share = share / 100.0};
-      double sum = 0.0;
-      for (const MeasuredKernel* row : rows) sum += std::abs(std::log(at.us(*row, gpu) / row->us));
-      if (best.rows == 0 || sum < least) {
-        least = sum;
-        best = at;
-        best.rows = rows.size();
+  for (int quarter = 2; quarter <= 24; ++quarter) {
+    PassNumbers at{.launch = quarter / 4.0, .share = share, .rows = rows.size()};
+    if (!large.empty()) at.share = best_share(large, gpu, at.launch).first;
+    double sum = 0.0;
+    for (const auto& [group, members] : groups) {
+      if (group == sums) {
+        for (const MeasuredKernel* row : members)
+          sum += std::abs(std::log(pass_us(*row, gpu, at.launch, at.share) / row->us));
+        continue;
       }
+      const auto [reached, loss] = best_share(members, gpu, at.launch);
+      at.passes[group] = reached;
+      sum += loss;
     }
+    if (best.rows != 0 && sum >= least) continue;
+    least = sum;
+    best = at;
   }
   return best;
 }
@@ -68,14 +113,16 @@ PassNumbers fitted_passes(std::span<const MeasuredKernel* const> rows, const Dev
 }  // namespace
 
 double PassNumbers::us(const MeasuredKernel& kernel, const DeviceModel& gpu) const {
-  return launch + static_cast<double>(kernel.work.traffic.count) * 1e6 /
-                      (gpu.bandwidth.bytes_per_second * share);
+  const auto own = passes.find(kernel.group);
+  return pass_us(kernel, gpu, launch, own == passes.end() ? share : own->second);
 }
 
+namespace {
+
 template <class Numbers>
-Numbers fitted_numbers(std::span<const KernelRow<Numbers>> rows, const Numbers& start) {
+Numbers searched_numbers(std::span<const KernelRow<Numbers>> rows, const Numbers& start) {
   constexpr int sweeps = 20;
-  const auto fields = fields_of(start);
+  const auto fields = searched_of(start);
   std::vector<double> step(fields.size(), 0.2);  // of logarithms
   Numbers best = start;
   double least = loss_of(rows, best, start);
@@ -101,6 +148,37 @@ Numbers fitted_numbers(std::span<const KernelRow<Numbers>> rows, const Numbers& 
   }
   for (const auto& field : fields) best.*field.member = as_printed(best.*field.member, field.unit);
   return best;
+}
+
+}  // namespace
+
+template <>
+AttentionNumbers fitted_numbers(std::span<const KernelRow<AttentionNumbers>> rows,
+                                const AttentionNumbers& start) {
+  return searched_numbers(rows, start);
+}
+
+template <>
+ProductNumbers fitted_numbers(std::span<const KernelRow<ProductNumbers>> rows,
+                              const ProductNumbers& start) {
+  constexpr double brief = 2000.0, settled = 10'000.0;  // us
+  std::vector<KernelRow<ProductNumbers>> shorter;
+  for (const auto& row : rows)
+    if (row.measured < brief) shorter.push_back(row);
+  ProductNumbers unlimited = start;
+  unlimited.sustained = ProductNumbers{}.sustained;
+  unlimited.settled = 0.0;
+  ProductNumbers numbers = searched_numbers<ProductNumbers>(shorter, unlimited);
+  std::vector<double> left;
+  for (const auto& row : rows)
+    if (row.measured >= settled) left.push_back(1.0 + row.error(numbers));
+  if (left.empty()) return numbers;
+  const auto median = left.begin() + std::ssize(left) / 2;
+  std::ranges::nth_element(left, median);
+  if (*median >= 1.0) return numbers;
+  numbers.sustained = as_printed(*median, NumberUnit::number);
+  numbers.settled = settled;
+  return numbers;
 }
 
 template <>
@@ -151,7 +229,8 @@ std::map<std::string, PassNumbers> fit_passes(std::span<const MeasuredKernel> pa
   std::map<std::string, PassNumbers> numbers;
   for (const auto& [kind, rows] : of_kind) {
     const DeviceModel& gpu = *built_in_devices().devices.at(kind);
-    PassNumbers fitted = fitted_passes(rows, gpu);
+    const double share = numbers.empty() ? 1.0 : numbers.begin()->second.share;
+    PassNumbers fitted = fitted_passes(rows, gpu, share);
     std::set<std::string> models;
     for (const MeasuredKernel* row : rows) models.insert(row->key);
     for (const std::string& model : models) {
@@ -159,7 +238,7 @@ std::map<std::string, PassNumbers> fit_passes(std::span<const MeasuredKernel> pa
       for (const MeasuredKernel* row : rows)
         if (row->key != model) others.push_back(row);
       if (others.empty()) continue;
-      const PassNumbers without = fitted_passes(others, gpu);
+      const PassNumbers without = fitted_passes(others, gpu, share);
       for (const MeasuredKernel* row : rows)
         if (row->key == model)
           fitted.error +=
@@ -170,10 +249,6 @@ std::map<std::string, PassNumbers> fit_passes(std::span<const MeasuredKernel> pa
   return numbers;
 }
 
-template ProductNumbers fitted_numbers(std::span<const KernelRow<ProductNumbers>>,
-                                       const ProductNumbers&);
-template AttentionNumbers fitted_numbers(std::span<const KernelRow<AttentionNumbers>>,
-                                         const AttentionNumbers&);
 template std::string numbers_yaml(const ProductNumbers&);
 template std::string numbers_yaml(const AttentionNumbers&);
 

@@ -28,6 +28,8 @@ struct KernelRow {
 /// start)| divided by the number of rows, is least, searched one at a time from `start`, where a
 /// number that is 0 stays 0: few rows move the numbers little. Times are whole nanoseconds, other
 /// numbers have three digits, as devices.yaml has them.
+/// Products that take less than 2 ms are searched so, before the limit of power. What those of 10
+/// ms and more keep of this rate, in the median, is `sustained`.
 template <class Numbers>
 Numbers fitted_numbers(std::span<const KernelRow<Numbers>> rows, const Numbers& start);
 
@@ -42,13 +44,16 @@ std::string numbers_yaml(const Numbers& numbers);
 
 /// Kernels that are no products, as DeviceModel has them: launch + traffic / (bandwidth x share).
 struct PassNumbers {
-  double launch = 0.0;  ///< us
-  double share = 1.0;
+  double launch = 0.0;                     ///< us
+  double share = 1.0;                      ///< of sums, which PyTorch computes, and of all others
+  std::map<std::string, double> passes{};  ///< of an inference library's kernels, by kind of op
   std::size_t rows = 0;
   double error = 0.0;  ///< mean, fitted to the rows of other models
 
   double us(const MeasuredKernel& kernel, const DeviceModel& gpu) const;
 };
+/// The share of sums is that of those that no cache holds, 256 MB and more. A kind without any has
+/// the share of the first kind by name that has some.
 std::map<std::string, PassNumbers> fit_passes(std::span<const MeasuredKernel> passes);
 
 }  // namespace baechi::validate

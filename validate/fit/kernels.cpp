@@ -253,12 +253,16 @@ std::string fit_kernels(const std::string& folder) {
         own == of_passes.end()
             ? "other kernels as h100's"
             : fmt::format("other kernels {} rows, error {}", pass.rows, percent_text(pass.error));
+    std::string passes;
+    for (const auto& [group, share] : pass.passes)
+      passes += fmt::format("{}{}: {:.2g}", passes.empty() ? "" : ", ", group, share);
     text += fmt::format(
         "  {}:\n    {}     products: {{\n       {}}},\n     attention: {{\n       {}}},\n"
-        "     bandwidth_efficiency: {:.3g}, launch: {:.3g} us,\n     fitted: \"{}{}{}; {}\",\n     "
+        "     bandwidth_efficiency: {:.3g}, launch: {:.3g} us, passes: {{{}}},\n     fitted: "
+        "\"{}{}{}; {}\",\n     "
         "source: \"{}\"}}\n",
-        kind, data_sheet_yaml(*gpu), gemms.yaml, heads.yaml, pass.share, pass.launch, gemms.fitted,
-        heads.fitted.empty() ? "" : "; ", heads.fitted, passed, gpu->source);
+        kind, data_sheet_yaml(*gpu), gemms.yaml, heads.yaml, pass.share, pass.launch, passes,
+        gemms.fitted, heads.fitted.empty() ? "" : "; ", heads.fitted, passed, gpu->source);
   }
   return text + "  # End\n";
 }

@@ -105,19 +105,23 @@ std::vector<MeasuredKernel> measured_passes(const std::string& folder, Leftovers
                        tp = table->whole(row, ranks, 1), f = table->whole(row, ffn, 1) / tp,
                        h = table->whole(row, heads, 1);
     const std::int64_t turned = d / h * (h + table->whole(row, kv_heads, 1)) / tp;
-    const std::int64_t of_gates = table->text(row, gated) == "True" ? 3 : 2;
+    const bool gates = table->text(row, gated) == "True";
+    const std::string_view norm = gates ? "RMSNorm" : "LayerNorm";
+    struct Pass {
+      std::string_view column, kind;  ///< of an op of the generators
+      std::int64_t numbers;
+    };
     // Passes over 16-bit numbers as the generators count them: a norm reads its input twice.
-    const std::pair<std::string_view, std::int64_t> passes[] = {
-        {"input_layernorm_ms", 3 * d},
-        {"post_attention_layernorm_ms", 3 * d},
-        {"attn_rope_ms", 2 * turned},
-        {"mlp_act_ms", of_gates * f},
-        {"add_ms", 3 * d}};
-    for (const auto& [column, numbers] : passes) {
+    const Pass passes[] = {{"input_layernorm_ms", norm, 3 * d},
+                           {"post_attention_layernorm_ms", norm, 3 * d},
+                           {"attn_rope_ms", "RotaryEmbedding", 2 * turned},
+                           {"mlp_act_ms", gates ? "GatedSiLU" : "GELU", (gates ? 3 : 2) * f},
+                           {"add_ms", "Add", 3 * d}};
+    for (const auto& [column, kind, numbers] : passes) {
       const std::size_t at = table->column(column);
       if (table->text(row, at).empty() || table->text(row, at) == "0.0") continue;
       kernels.push_back({.kind = device_kind_of(table->text(row, gpu)),
-                         .group = std::string(column.substr(0, column.size() - 3)),
+                         .group = std::string(kind),
                          .what = fmt::format("{} {}", table->text(row, gpu), column),
                          .key = std::string(table->text(row, model)),
                          .work = {.traffic = Bytes{2 * t * numbers}, .precision = Precision::fp16},

@@ -53,6 +53,11 @@ class DataParallel final : public Transform {
         "of mode zero3: the same for each byte of weights after they are gathered", 0.0, 100.0);
     if (p.after_gather > 0.0 && p.mode != Synchronisation::zero3)
       o.mistake("after_gather", "only zero3 gathers weights where they are read");
+    p.broadcasts = o.get("broadcasts", p.broadcasts,
+                         "of modes zero1 and zero2: new weights go by a broadcast from each "
+                         "replica that has a share, one after the other, and not by one gather");
+    if (p.broadcasts && p.mode != Synchronisation::zero1 && p.mode != Synchronisation::zero2)
+      o.mistake("broadcasts", "only zero1 and zero2 share out new weights");
     p.gradients =
         o.get("gradients", p.gradients,
               "of a graph without gradients: their share of the bytes of weights", 0.0, 1e3);

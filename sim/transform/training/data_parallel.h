@@ -44,7 +44,8 @@ struct DataParallelOptions {
   /// Bytes that a device moves in its own memory for each byte of gradients before they are sent,
   /// and of weights after they are gathered.
   double before_sum = 0.0, after_gather = 0.0;
-  double gradients = 0.0;  ///< share of the weights; 0: as the graph has them
+  bool broadcasts = false;  ///< of new weights, one from each replica that has a share
+  double gradients = 0.0;   ///< share of the weights; 0: as the graph has them
   bool stateless = false;
   std::int64_t servers = 0;
   std::int64_t sharing = 1;

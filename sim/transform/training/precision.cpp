@@ -47,6 +47,10 @@ struct Speedup {
 ///     others cost as much; what the gradients of weights multiply has been converted already.
 ///     With `attention: fp8` the products of fused attention in layers compute in 8 bits, too
 ///     (Transformer Engine, fp8_dpa); what it reads and writes stays.
+///     With `conversions: dynamic`, as torchao has them, a kernel finds the largest number before
+///     another converts, weights are converted for each product, and what a product reads by
+///     columns is copied: 5 bytes a number, 7 with a copy. One of q, k and v converts their input,
+///     and of gate and up: 3.5 and 5 bytes in the mean of a Llama's numbers.
 ///   tf32: all bytes stay; only arithmetic is faster.
 /// Tensors of fixed size stay: masks, indices, 32-bit statistics.
 /// Source: Micikevicius et al., "Mixed precision training", ICLR 2018; the factors 3 and 2: Zhu et
@@ -68,6 +72,10 @@ class MixedPrecision final : public Transform {
     short_attention_ = o.get("attention", std::vector<std::string>{"whole", "fp8"},
                              "with fp8, mxfp8 and nvfp4: the format of fused attention's products "
                              "in layers; whole: 16 bits") == "fp8";
+    dynamic_ =
+        o.get("conversions", std::vector<std::string>{"prepared", "dynamic"},
+              "of fp8, mxfp8, nvfp4: beside other kernels, as Transformer Engine's, or by "
+              "kernels of their own that know the largest number, as torchao's") == "dynamic";
     if (to_ == "amp") whole_gradients_ = true;
     speedup_.compute = o.get("compute_factor", speedup_.compute,
                              "measured times of ops bound by arithmetic are divided by this", 1e-3);
@@ -172,16 +180,23 @@ class MixedPrecision final : public Transform {
   }
 
   /// Bytes moved to bring into the format of its products what `v` reads.
-  static Bytes converted(const OpGraph& graph, OpId v) {
-    const std::int64_t each = graph.op(v).phase == Phase::forward ? 2 : 4;
-    Bytes moved;
+  Bytes converted(const OpGraph& graph, OpId v) const {
+    const bool forward = graph.op(v).phase == Phase::forward;
+    double moved = 0.0;
     for (const OpWork& work : graph.kernels(v)) {
+      if (work.matrix.kind != MatrixKind::product) continue;
       const bool of_weights = work.matrix.inner == 0;
-      if (work.matrix.kind != MatrixKind::product || of_weights) continue;
       const MatrixShape shape = work.matrix.filled(work.flops);
-      moved += Bytes{each * shape.count * shape.rows * shape.inner};
+      const auto read = static_cast<double>(shape.count * shape.rows * shape.inner);
+      const auto weights = static_cast<double>(shape.count * shape.inner * shape.columns);
+      if (!dynamic_)
+        moved += of_weights ? 0.0 : (forward ? 2.0 : 4.0) * read;
+      else if (of_weights)
+        moved += 5.0 * read;
+      else
+        moved += forward ? 3.5 * read + 5.0 * weights : 7.0 * (read + weights);
     }
-    return moved;
+    return Bytes{static_cast<std::int64_t>(moved)};
   }
 
   /// Whether `t` is in 32 bits as its producer stays; a gradient: as the op stays whose output it
@@ -331,7 +346,7 @@ class MixedPrecision final : public Transform {
   std::string to_;
   Precision precision_{}, in_layers_{};
   KindWords except_;
-  bool master_weights_, whole_gradients_, short_attention_ = false;
+  bool master_weights_, whole_gradients_, short_attention_ = false, dynamic_ = false;
   Speedup speedup_;
   std::map<std::string, Speedup, std::less<>> kinds_;
 };

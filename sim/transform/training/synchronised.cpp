@@ -367,14 +367,32 @@ class Synchronising {
     }
     for (const auto& [key, bytes] : weights) {
       const auto [d, expert] = key;
-      const OpId gather =
-          add_collective(CollectiveKind::all_gather, bytes,
-                         fmt::format("{}weights{}", expert ? "expert_" : "", index(d)), d,
-                         Phase::update, sharers(expert));
+      const OpId gather = gather_new(bytes, d, expert);
       for (const auto& [at, ops] : updates)
         if (at == d || !updates.contains(d))
           for (const OpId u : ops) copy_.builder().add_control(copy_.copy_of(u), gather);
     }
+  }
+
+  /// Adds the gather of a device's new weights, and returns it; or the first of its broadcasts. A
+  /// broadcast of a share goes from rank to rank, like a gather of so many bytes in all.
+  OpId gather_new(Bytes bytes, DeviceId d, bool expert) {
+    const std::string name = fmt::format("{}weights{}", expert ? "expert_" : "", index(d));
+    const auto add = [&](Bytes size, const std::string& of) {
+      return add_collective(CollectiveKind::all_gather, size, of, d, Phase::update,
+                            sharers(expert));
+    };
+    if (!options_.broadcasts) return add(bytes, name);
+    const std::int64_t shares = sharers(expert).ranks;
+    const Bytes share{(bytes.count + shares - 1) / shares};
+    const OpId first = add(share, name);
+    OpId before = first;
+    for (std::int64_t k = 1; k < shares; ++k) {
+      const OpId next = add(share, fmt::format("{}/{}", name, k));
+      copy_.builder().add_control(before, next);
+      before = next;
+    }
+    return first;
   }
 
   /// Adds the collectives that gather weights for `v` first.

@@ -75,6 +75,21 @@ TEST_SUITE("measured_kernels") {
     CHECK(product_us(numbers, rates, shape, 0.0) == doctest::Approx(2.0 + 1.5 + 16.384));
   }
 
+  TEST_CASE("a product that a benchmark repeats for long enough computes at the limit of power") {
+    ProductNumbers numbers = plain_numbers();
+    numbers.sustained = 0.5;
+    numbers.settled = 3.0;
+    const auto us = [](const ProductNumbers& x) {
+      return product_us(x, rates_of_processors(1), product_of(128, 128, 64), 0.0);
+    };
+    // 1.5 us of tiles are half of 3 us: half of the way from once to twice as long.
+    CHECK(us(numbers) == doctest::Approx(2.0 + 1.5 * 1.5));
+    // In a step all products are at the limit, and so is one that takes longer than `settled`.
+    CHECK(us(numbers.under_load()) == doctest::Approx(2.0 + 2 * 1.5));
+    numbers.settled = 1.0;
+    CHECK(us(numbers) == doctest::Approx(2.0 + 2 * 1.5));
+  }
+
   TEST_CASE("fused attention shares its blocks, and takes the longest at least") {
     // One head of 64, 128 queries and keys: 4 x 64 x 128 x 128 flops in 1 us, exponentials in 0.5.
     const AttentionNumbers numbers{.efficiency = 1.0,
@@ -118,6 +133,13 @@ TEST_SUITE("measured_kernels") {
     CHECK(kernel_time(kernel, model, "MatMul") == Duration{4524});
     kernel.matrix.kind = MatrixKind::prepared_product;
     CHECK(kernel_time(kernel, model, "MatMul") == Duration{3500});
+    // So have the launches of the kernels that convert: 2 us are those of a product of 16 bits.
+    kernel.precision = Precision::fp8;
+    model.at(Precision::fp8) = model.at(Precision::bf16);
+    model.at(Precision::fp8).products.launch = 12.0;
+    CHECK(kernel_time(kernel, model, "MatMul") == Duration{3500});
+    kernel.matrix.kind = MatrixKind::product;
+    CHECK(kernel_time(kernel, model, "MatMul") == Duration{14524});
     kernel.precision = Precision::fp32;
     CHECK(kernel_time(kernel, model, "MatMul") == Duration{2007});  // half of the peak; the launch
     kernel.precision = Precision::bf16;
@@ -218,6 +240,23 @@ TEST_SUITE("measured_kernels") {
     }
     // Two kernels by the roofline, which reach a quarter of the peak, not half: 4000 ns, not 2000.
     CHECK(times[OpId{1}] - times[OpId{0}] == Duration{4000});
+    // In a step the three products of each op are at the limit of power: their 1.5, 2.5 and 1.5 us
+    // of tiles take twice as long.
+    ProductNumbers& limited = model.at(Precision::bf16).products;
+    limited.sustained = 0.5;
+    limited.settled = 1e6;
+    const auto loaded = roofline_times(graph, model);
+    CHECK(loaded[OpId{0}] - times[OpId{0}] == Duration{5500});
+  }
+
+  // 1000 bytes at 1 byte per ns.
+  TEST_CASE("a pass reaches the share of the bandwidth that its kind of op has") {
+    DeviceModel model{.name = "m", .bandwidth = {1e9}, .source = {}, .fitted = {}};
+    model.bandwidth_efficiency = 0.8;
+    model.passes = {{"Norm", 0.5}};
+    const OpWork pass{.traffic = 1000_B};
+    CHECK(kernel_time(pass, model, "Add") == Duration{1250});
+    CHECK(kernel_time(pass, model, "NormBackward") == Duration{2000});
   }
 
   TEST_CASE("no kind reaches more than its peak or bandwidth, and fp32 never takes tensor peaks") {
@@ -232,6 +271,7 @@ TEST_SUITE("measured_kernels") {
       CHECK(model->bandwidth_efficiency <= 1.0);
       // GeForce's tensor cores add up in 32 bits at half of their rate.
       const double least = name == "rtx_3090" || name == "rtx_4090" ? 1.9 : 3.9;
+      for (const auto& [kind, share] : model->passes) CHECK(share <= 1.0);
       CHECK(model->at(Precision::fp32).peak.flop_per_second <
             model->at(Precision::fp16).peak.flop_per_second / least);
       CHECK_FALSE(model->fitted.empty());

@@ -115,6 +115,21 @@ TEST_SUITE("eager kernels") {
     CHECK(moved(packed, Phase::backward) - moved(one, Phase::backward) == 11 * tokens);
   }
 
+  // 16 tokens of a rank, after 16 of another: in the mean one sees 16 and half of its own.
+  TEST_CASE("without balance the last of the ranks that share tokens has the most to do") {
+    const auto seen = [](const Settings& more) {
+      const OpGraph graph = generated("llama", with(tiny_llama, more));
+      for (const OpId v : graph.ops())
+        for (const OpWork& kernel : graph.kernels(v))
+          if (kernel.matrix.kind >= MatrixKind::attention) return kernel.matrix;
+      return MatrixShape{};
+    };
+    CHECK(seen({{"context", "2"}}) == MatrixShape{MatrixKind::causal_attention, 0, 16, 8, 32});
+    CHECK(seen({{"context", "2"}, {"balanced", "false"}}) ==
+          MatrixShape{MatrixKind::attention, 0, 16, 8, 24});
+    CHECK(seen({{"balanced", "false"}}) == seen({}));
+  }
+
   // 32 tokens, 2 layers; in bytes of 32 bits: five norms 18 instead of 3, queries (64) and keys
   // (16) turned 10 instead of 2, the gated network (96) 5 instead of 3, the loss (128) 3.5 instead
   // of 2. Keys and values (16 each) are written for all heads, and read.

@@ -69,6 +69,37 @@ TEST_SUITE("trainings") {
     CHECK(adds_in_32_bits({.framework = Framework::fsdp}, "bf16"));
     CHECK_FALSE(adds_in_32_bits({.framework = Framework::fsdp, .short_sums = true}, "bf16"));
     CHECK_FALSE(adds_in_32_bits({.framework = Framework::none}, "bf16"));
+    CHECK_FALSE(adds_in_32_bits({.framework = Framework::internevo}, "bf16"));
+  }
+
+  TEST_CASE("DeepSpeed's stages wait for what they send, and InternEvo broadcasts new weights") {
+    CHECK(computes_while_sending(Framework::megatron));
+    CHECK_FALSE(computes_while_sending(Framework::deepspeed));
+    // 20 of 132 processors are NCCL's.
+    CHECK(contention_of(Framework::fsdp).disturbed * 112.0 == doctest::Approx(132.0));
+    CHECK(contention_of(Framework::megatron).disturbed == 1.0);
+    DataParallelOptions options{.mode = Synchronisation::zero1};
+    add_moves({.framework = Framework::deepspeed}, "bf16", options);
+    CHECK_FALSE(options.broadcasts);
+    add_moves({.framework = Framework::internevo}, "bf16", options);
+    CHECK(options.broadcasts);
+  }
+
+  // 195e9 parameters, of which 250,880 x 14,400 are embeddings: 76.9 layers of 12 x 14,400^2.
+  // 181e9 of 12,288 features: 98.2.
+  TEST_CASE("BLOOM's rows have the layers that their parameters say") {
+    const TemporaryFolder folder;
+    std::filesystem::create_directory(folder.file("measured"));
+    std::filesystem::create_directory(folder.file("measured/bigscience"));
+    folder.write("measured/bigscience/a100_steps.csv",
+                 "section,size,gpus,hidden,layers,heads,dp,tp,pp,mbs,gbs,s_per_iteration\n"
+                 "Choosing the fastest 3D Topology,195B,352,13312,96,64,4,8,11,1,2048,197\n"
+                 "GBS Variations,181B,384,12288,96,64,4,8,12,4,2048,117\n");
+    const auto all = find_entry(published_blocks(), "block", "bigscience").compare(folder.file(""));
+    REQUIRE(all);
+    REQUIRE(all->rows.size() == 2);
+    CHECK(all->rows[0].what.starts_with("h 14400, 77 layers"));
+    CHECK(all->rows[1].what.starts_with("h 12288, 98 layers"));
   }
 
   // A gradient of 2 bytes: joined 2 + 2, cast 2 + 4, divided 4 + 4, of 4 that are sent: 18 / 4. In

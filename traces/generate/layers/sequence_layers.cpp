@@ -303,6 +303,9 @@ Attention read_attention(Options& o, const Expansion& e, Attention attention) {
   attention.packed = o.get("packed_tokens", false,
                            "tokens are copied out of their samples for a fused kernel, and its "
                            "output back, as FlashAttention's unpad_input and pad_input do");
+  attention.balanced = o.get("balanced", true,
+                             "with context: every rank sees as many tokens of the others; else the "
+                             "graph is of the last rank, with a fused kernel, which sees the most");
   attention.again = o.get("recompute_attention", false,
                           "the backward pass computes the core of every attention once more, and "
                           "keeps no probabilities; a fused one keeps none anyway");
@@ -371,7 +374,10 @@ ValueId attention(Model& model, std::string_view name, ValueId q, ValueId k, Val
     BAECHI_CHECK(model.value(kept).shape[2] == shared * size,
                  "{}: keys and values are of {} features", name, shared * size);
   const Shape out{n, length, o.heads * per_value};
-  const std::int64_t seen = o.fused && o.window > 0 ? std::min(o.window, others) : others;
+  const bool windowed = o.fused && o.window > 0 && o.window < others;
+  // The last of several ranks: its own tokens see half of each other.
+  const bool last = o.fused && o.causal && !o.balanced && !windowed && length < others;
+  const std::int64_t seen = windowed ? o.window : last ? others - length / 2 : others;
   const std::int64_t scores = n * o.heads * length * seen;
   l.multiply_adds = scores * (per_head + per_value);
   l.forward.flops = 2 * l.multiply_adds + 5 * scores;

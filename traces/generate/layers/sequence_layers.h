@@ -104,6 +104,9 @@ struct Attention {
   bool copied = false;               ///< a fused kernel's output is kept in two layouts
   bool packed = false;               ///< tokens are copied for a fused kernel, and its output back
   bool again = false;                ///< the backward pass computes it once more, from q, k and v
+  /// Ranks that share the tokens of a sample see as many of the others'. Else each has tokens that
+  /// follow each other, and the last rank, for which all wait, sees all before its own.
+  bool balanced = true;
 };
 /// Reads `fused_attention` and `recompute_attention` into the options of every attention.
 Attention read_attention(Options& options, const Expansion& expansion, Attention attention);

@@ -172,6 +172,27 @@ TEST_SUITE("data_parallel") {
           }).find("only zero3 gathers weights where they are read") != std::string::npos);
   }
 
+  // 40 B of weights, of which each of two replicas has changed 20: gathered in 20 ns, or broadcast
+  // in 10 and 10.
+  TEST_CASE("new weights are gathered, or broadcast by each replica that has a share") {
+    const auto gathered = [](const Values& values) {
+      const PlacedStep step =
+          placed(two_gradients(), on({gpu0, gpu0, gpu0, gpu0, gpu0}).device, values);
+      std::vector<std::int64_t> bytes;
+      for (const Collective& c : step.graph.collectives())
+        if (c.kind == CollectiveKind::all_gather) bytes.push_back(c.bytes.count);
+      return bytes;
+    };
+    Values values{{"replicas", "2"}, {"mode", "zero1"}};
+    CHECK(gathered(values) == std::vector<std::int64_t>{40});
+    values["broadcasts"] = "true";
+    CHECK(gathered(values) == std::vector<std::int64_t>{20, 20});
+    CHECK(trained({{"mode", "zero1"}, {"broadcasts", "true"}}).makespan == 176ns);
+    CHECK(message<InputError>([&] {
+            gathered({{"mode", "zero3"}, {"broadcasts", "true"}});
+          }).find("only zero1 and zero2 share out new weights") != std::string::npos);
+  }
+
   TEST_CASE("copies into buckets are refused where nobody fills one") {
     const auto refused = [](const Values& values) {
       return message<InputError>([&] { transform("data_parallel", values); });

@@ -115,11 +115,26 @@ TEST_SUITE("precision") {
     const OpId layer = b.add_op({.name = "h_0/mlp_grad", .phase = Phase::backward});
     b.add_kernel(layer, {.flops = 1000, .matrix = {MatrixKind::product, 1, 0, 5, 10}});
     b.add_kernel(layer, {.flops = 1000, .matrix = {MatrixKind::product, 1, 5, 10, 0}});
-    const OpGraph made = apply("precision", std::move(b).build(), {{"to", "fp8"}}).graph;
+    const OpGraph whole = std::move(b).build();
+    const OpGraph made = apply("precision", whole, {{"to", "fp8"}}).graph;
     const auto kernels = made.kernels(OpId{0});
     REQUIRE(kernels.size() == 3);
     CHECK(kernels[1].matrix.kind == MatrixKind::prepared_product);
     CHECK(kernels[2].traffic == 400_B);  // 10 rows of 10 numbers, 4 bytes each
+    // By kernels of their own: the gradient's 100 numbers and 50 weights 7 bytes each, the input's
+    // 5 x 10 numbers 5.
+    const Values dynamic{{"to", "fp8"}, {"conversions", "dynamic"}};
+    CHECK(apply("precision", whole, dynamic).graph.kernels(OpId{0})[2].traffic == 1300_B);
+  }
+
+  // 10 rows of 10 numbers, 3.5 bytes each, and 50 weights, 5 each.
+  TEST_CASE("8 bits by kernels that know the largest number: weights are converted, too") {
+    OpGraphBuilder b;
+    const OpId layer = b.add_op({.name = "h_0/mlp"});
+    b.add_kernel(layer, {.flops = 1000, .matrix = {MatrixKind::product, 1, 0, 5, 10}});
+    const Values dynamic{{"to", "fp8"}, {"conversions", "dynamic"}};
+    const OpGraph made = apply("precision", std::move(b).build(), dynamic).graph;
+    CHECK(made.kernels(OpId{0})[1].traffic == 600_B);
   }
 
   TEST_CASE("fp16: half of activations and gradients, a half copy of weights and its cast") {
