@@ -68,10 +68,11 @@ Duration optimal_without_communication(const OpGraph& graph, std::size_t devices
 
 std::optional<Best> best_placement(const Problem& problem) {
   const OpGraph& graph = problem.graph;
+  Simulator simulator(problem);
   std::optional<Best> best;
   Placement p{.device = IdVector<OpId, DeviceId>(graph.num_ops())};
   do {
-    const StepResult r = simulate(problem, p);
+    const StepResult& r = simulator.run(p);
     if (!r.oom && (!best || r.makespan < best->makespan)) best = Best{p, r.makespan};
   } while (advance(graph, problem.cluster.num_devices(), p));
   return best;

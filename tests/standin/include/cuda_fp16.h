@@ -19,8 +19,9 @@ inline __half __float2half(float x) {
 }
 
 inline float __half2float(__half h) {
-  const int exponent = h.bits >> 10U & 31U;
+  const std::uint32_t exponent = h.bits >> 10U & 31U;
   if (exponent == 0) return 0;
-  const float value = std::ldexp(static_cast<float>(1024U + (h.bits & 1023U)), exponent - 25);
-  return (h.bits & 0x8000U) != 0 ? -value : value;
+  // Sign, exponent of bias 127 instead of 15, fraction of 23 bits instead of 10.
+  return std::bit_cast<float>((h.bits & 0x8000U) << 16U | (exponent + 112U) << 23U |
+                              (h.bits & 1023U) << 13U);
 }
