@@ -10,10 +10,14 @@ std::string at(const std::string& where) {
   return where.empty() ? "" : where + ": ";
 }
 
+/// Options without an owner are there to say which options a component has. Others, of which a
+/// sweep reads some for each point, keep no help and no fallback.
 const Options::Value* Options::find(const std::string& key, std::string fallback,
                                     std::string_view help, Type type) {
+  if (declared_.empty()) declared_.reserve(8);  // few components have more
   if (std::ranges::find(declared_, key, &Declared::key) == declared_.end())
-    declared_.push_back({key, std::move(fallback), std::string(help), type, {}});
+    declared_.push_back(
+        {key, std::move(fallback), std::string(owner_.empty() ? help : ""), type, {}});
   const auto it = values_.find(key);
   return it == values_.end() ? nullptr : &it->second;
 }
@@ -35,7 +39,7 @@ bool Options::get(const std::string& key, bool fallback, std::string_view help) 
 
 std::int64_t Options::get(const std::string& key, std::int64_t fallback, std::string_view help,
                           std::int64_t least, std::int64_t most) {
-  const Value* v = find(key, fmt::format("{}", fallback), help, Type::whole);
+  const Value* v = find(key, owner_.empty() ? fmt::format("{}", fallback) : "", help, Type::whole);
   if (v == nullptr) return fallback;
   const auto number = parse_number<std::int64_t>(v->text);
   if (number && *number >= least && *number <= most) return *number;
@@ -48,7 +52,7 @@ std::int64_t Options::get(const std::string& key, std::int64_t fallback, std::st
 
 double Options::get(const std::string& key, double fallback, std::string_view help, double least,
                     double most) {
-  const Value* v = find(key, fmt::format("{}", fallback), help, Type::number);
+  const Value* v = find(key, owner_.empty() ? fmt::format("{}", fallback) : "", help, Type::number);
   if (v == nullptr) return fallback;
   const auto number = parse_number<double>(v->text);
   if (number && std::isfinite(*number) && *number >= least && *number <= most) return *number;
@@ -67,7 +71,7 @@ std::string Options::get(const std::string& key, const char* fallback, std::stri
 }
 
 Bytes Options::get(const std::string& key, Bytes fallback, std::string_view help) {
-  const Value* v = find(key, to_text(fallback), help, Type::size);
+  const Value* v = find(key, owner_.empty() ? to_text(fallback) : "", help, Type::size);
   if (v == nullptr) return fallback;
   if (const auto bytes = parse_bytes(v->text)) return *bytes;
   not_a(key, *v, "a size such as '8 GiB'");
@@ -75,7 +79,7 @@ Bytes Options::get(const std::string& key, Bytes fallback, std::string_view help
 }
 
 Duration Options::get(const std::string& key, Duration fallback, std::string_view help) {
-  const Value* v = find(key, to_text(fallback), help, Type::time);
+  const Value* v = find(key, owner_.empty() ? to_text(fallback) : "", help, Type::time);
   if (v == nullptr) return fallback;
   if (const auto time = parse_duration(v->text)) return *time;
   not_a(key, *v, "a time such as '134 us'");
@@ -83,7 +87,7 @@ Duration Options::get(const std::string& key, Duration fallback, std::string_vie
 }
 
 Bandwidth Options::get(const std::string& key, Bandwidth fallback, std::string_view help) {
-  const Value* v = find(key, to_text(fallback), help, Type::rate);
+  const Value* v = find(key, owner_.empty() ? to_text(fallback) : "", help, Type::rate);
   if (v == nullptr) return fallback;
   if (const auto rate = parse_bandwidth(v->text)) return *rate;
   not_a(key, *v, "a rate such as '5.7 GB/s'");
@@ -91,7 +95,7 @@ Bandwidth Options::get(const std::string& key, Bandwidth fallback, std::string_v
 }
 
 FlopRate Options::get(const std::string& key, FlopRate fallback, std::string_view help) {
-  const Value* v = find(key, to_text(fallback), help, Type::flop_rate);
+  const Value* v = find(key, owner_.empty() ? to_text(fallback) : "", help, Type::flop_rate);
   if (v == nullptr) return fallback;
   if (const auto rate = parse_flop_rate(v->text)) return *rate;
   not_a(key, *v, "a rate such as '4.7 TFLOP/s'");
@@ -133,10 +137,10 @@ void Options::mistake(const std::string& key, std::string_view what) {
 
 void Options::finish() const {
   Mistakes all = mistakes_;
-  std::vector<std::string> known;
-  for (const Declared& d : declared_) known.push_back(d.key);
   for (const auto& [key, value] : values_) {
-    if (std::ranges::find(known, key) != known.end()) continue;
+    if (std::ranges::find(declared_, key, &Declared::key) != declared_.end()) continue;
+    std::vector<std::string> known;
+    for (const Declared& d : declared_) known.push_back(d.key);
     all.add(fmt::format("{}{} has no option '{}'{} (options: {})", at(value.where), owner_, key,
                         did_you_mean(key, known),
                         known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", "))));

@@ -64,7 +64,13 @@ void skip_escape(char32_t kind, std::string_view& text) {
 std::string plain_text(std::string_view text) {
   std::string plain;
   plain.reserve(text.size());
+  const auto is_printed = [](char c) { return c >= 0x20 && c < 0x7F; };
   while (!text.empty()) {
+    const auto printed = static_cast<std::size_t>(std::ranges::find_if_not(text, is_printed) -
+                                                  text.begin());  // most texts, whole
+    plain += text.substr(0, printed);
+    text.remove_prefix(printed);
+    if (text.empty()) break;
     const std::string_view before = text;
     const char32_t c = next_character(text);
     if (c == broken && !before.starts_with("\xEF\xBF\xBD")) {

@@ -63,8 +63,10 @@ std::string resolve_path(const Options::Value& value, const std::string& base) {
     expanded.append(text.substr(0, begin)).append(variable);
     text.remove_prefix(end + 1);
   }
-  const fs::path path(expanded.append(text));
-  return path.is_absolute() || base.empty() ? path.string() : (fs::path(base) / path).string();
+  expanded.append(text);
+  if (base.empty()) return expanded;
+  const fs::path path(expanded);
+  return path.is_absolute() ? expanded : (fs::path(base) / path).string();
 }
 
 bool is_pattern(std::string_view text) {

@@ -1,12 +1,16 @@
 #include "scenarios/report/page_data.h"
 
-#include <fmt/format.h>
+#include <fmt/compile.h>
 
 #include <algorithm>
 #include <array>
+#include <iterator>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <ranges>
 #include <set>
 #include <string_view>
+#include <utility>
 
 #include "scenarios/results/axis_scale.h"
 
@@ -14,6 +18,47 @@ namespace baechi {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+// A page has numbers for each of up to 20,000 runs: they are written as text, not gathered as Json.
+
+std::string text_of(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+/// Invalid UTF-8 becomes U+FFFD.
+void append_text(std::string& out, std::string_view text) {
+  const bool plain = std::ranges::all_of(
+      text, [](char c) { return c >= ' ' && c <= '~' && c != '"' && c != '\\'; });
+  if (plain)
+    out.append(1, '"').append(text).append(1, '"');
+  else
+    out += text_of(Json(text));
+}
+
+void append_count(std::string& out, std::int64_t count) {
+  fmt::format_to(std::back_inserter(out), FMT_COMPILE("{}"), count);
+}
+
+void append_count(std::string& out, std::optional<std::int64_t> count) {
+  if (count)
+    append_count(out, *count);
+  else
+    out += "null";
+}
+
+/// `append(value)` for each of `values`, with commas between.
+void append_all(std::string& out, const auto& values, auto append) {
+  for (bool first = true; const auto& value : values) {
+    if (!std::exchange(first, false)) out += ',';
+    append(value);
+  }
+}
+
+void append_list(std::string& out, const auto& values, auto append) {
+  out += '[';
+  append_all(out, values, append);
+  out += ']';
+}
 
 /// The values of an axis, each once, in the order of columns.
 std::vector<std::string> axis_values(const ResultTable& table, std::size_t axis) {
@@ -24,19 +69,22 @@ std::vector<std::string> axis_values(const ResultTable& table, std::size_t axis)
   return values;
 }
 
-Json scales_data(const ResultTable& table) {
+std::string scales_data(const ResultTable& table) {
   constexpr std::array<const char*, 3> kinds{"linear", "logarithmic", "words"};
-  Json scales = Json::array();
-  for (std::size_t a = 0; a < table.axes.size(); ++a) {
+  std::string out;
+  append_list(out, std::views::iota(std::size_t{0}, table.axes.size()), [&](std::size_t a) {
     const std::vector<std::string> values = axis_values(table, a);
     const AxisScale scale = axis_scale(values);
-    Json at = Json::object();
-    if (scale.kind != AxisScale::Kind::words)
-      for (std::size_t i = 0; i < values.size(); ++i) at[values[i]] = scale.at[i];
-    scales.push_back(
-        {{"kind", kinds[static_cast<std::size_t>(scale.kind)]}, {"at", std::move(at)}});
-  }
-  return scales;
+    out += fmt::format("{{\"kind\":\"{}\",\"at\":{{", kinds[static_cast<std::size_t>(scale.kind)]);
+    if (scale.kind != AxisScale::Kind::words) {
+      append_all(out, values, [&, i = std::size_t{0}](const std::string& value) mutable {
+        append_text(out, value);
+        out += ':' + text_of(Json(scale.at[i++]));
+      });
+    }
+    out += "}}";
+  });
+  return out;
 }
 
 /// Where shares change; of very many such ratios some, evenly chosen, and the last.
@@ -62,39 +110,67 @@ Json profiles_data(std::span<const Profile> profiles) {
 }
 
 /// Bytes by kind, in the order in which the page names them; null: not told apart.
-Json parts_of(const PeakMemory& peak) {
-  const auto if_told = [&](Bytes part) { return peak.told_apart ? Json(part.count) : Json(); };
-  return {peak.weights.count,     if_told(peak.gradients), if_told(peak.optimizer_state),
-          peak.activations.count, peak.workspace.count,    peak.copies.count};
+void append_parts(std::string& out, const PeakMemory& peak) {
+  const auto if_told = [&](Bytes part) {
+    return peak.told_apart ? std::optional(part.count) : std::nullopt;
+  };
+  const std::array<std::optional<std::int64_t>, 6> parts{
+      peak.weights.count,     if_told(peak.gradients), if_told(peak.optimizer_state),
+      peak.activations.count, peak.workspace.count,    peak.copies.count};
+  append_list(out, parts, [&](const auto& part) { append_count(out, part); });
 }
 
-Json table_data(const ResultTable& table) {
-  Json bounds = Json::array(), memory = Json::array(), rows = Json::array();
-  for (std::size_t c = 0; c < table.columns.size(); ++c) {
-    bounds.push_back(table.bounds[c] ? Json(table.bounds[c]->count()) : Json());
-    Json limit;
-    for (const ResultTable::Row& row : table.rows)
-      if (row.cells[c] != nullptr) limit = row.cells[c]->memory.count;
-    memory.push_back(limit);
-  }
-  for (const ResultTable::Row& row : table.rows) {
-    Json value = Json::array(), peak = Json::array(), parts = Json::array(), status = Json::array();
-    for (const RunResult* run : row.cells) {
-      value.push_back(run != nullptr && run->value ? Json(run->value->count()) : Json());
-      peak.push_back(run != nullptr && run->peak ? Json(run->peak->count) : Json());
-      parts.push_back(run != nullptr && run->at_peak ? parts_of(*run->at_peak) : Json());
-      status.push_back(run == nullptr ? -1 : static_cast<int>(run->status));
-    }
-    rows.push_back({{"name", row.name},
-                    {"value", std::move(value)},
-                    {"peak", std::move(peak)},
-                    {"parts", std::move(parts)},
-                    {"status", std::move(status)}});
-  }
-  return {{"axes", table.axes},           {"figure", table.figure()},
-          {"peaks", table.has_peaks()},   {"columns", table.columns},
-          {"scales", scales_data(table)}, {"bounds", std::move(bounds)},
-          {"memory", std::move(memory)},  {"rows", std::move(rows)}};
+/// The memory of the last run in column `c`.
+std::optional<std::int64_t> memory_of(const ResultTable& table, std::size_t c) {
+  std::optional<std::int64_t> limit;
+  for (const ResultTable::Row& row : table.rows)
+    if (row.cells[c] != nullptr) limit = row.cells[c]->memory.count;
+  return limit;
+}
+
+void append_row(std::string& out, const ResultTable::Row& row) {
+  const auto list = [&](std::string_view name, auto append) {
+    out.append(",\"").append(name).append("\":");
+    append_list(out, row.cells, append);
+  };
+  out += "{\"name\":";
+  append_text(out, row.name);
+  list("value", [&](const RunResult* run) {
+    append_count(out,
+                 run != nullptr && run->value ? std::optional(run->value->count()) : std::nullopt);
+  });
+  list("peak", [&](const RunResult* run) {
+    append_count(out, run != nullptr && run->peak ? std::optional(run->peak->count) : std::nullopt);
+  });
+  list("parts", [&](const RunResult* run) {
+    if (run != nullptr && run->at_peak)
+      append_parts(out, *run->at_peak);
+    else
+      out += "null";
+  });
+  list("status", [&](const RunResult* run) {
+    append_count(out, run == nullptr ? std::int64_t{-1} : static_cast<std::int64_t>(run->status));
+  });
+  out += '}';
+}
+
+std::string table_data(const ResultTable& table) {
+  std::string out = fmt::format(
+      "{{\"axes\":{},\"figure\":{},\"peaks\":{},\"columns\":", text_of(Json(table.axes)),
+      text_of(Json(table.figure())), table.has_peaks());
+  append_list(out, table.columns, [&](const auto& column) {
+    append_list(out, column, [&](const std::string& value) { append_text(out, value); });
+  });
+  out += ",\"scales\":" + scales_data(table) + ",\"bounds\":";
+  append_list(out, table.bounds, [&](const std::optional<Duration>& bound) {
+    append_count(out, bound ? std::optional(bound->count()) : std::nullopt);
+  });
+  out += ",\"memory\":";
+  append_list(out, std::views::iota(std::size_t{0}, table.columns.size()),
+              [&](std::size_t c) { append_count(out, memory_of(table, c)); });
+  out += ",\"rows\":";
+  append_list(out, table.rows, [&](const ResultTable::Row& row) { append_row(out, row); });
+  return out + '}';
 }
 
 std::vector<std::string_view> lines_of(std::string_view text) {
@@ -113,48 +189,101 @@ class Steps {
   explicit Steps(const Results& results) : results_(results) {}
 
   void add(const ResultTable& table) {
-    for (std::size_t c = 0; c < table.columns.size(); ++c) {
-      for (const ResultTable::Row& row : table.rows) {
-        const RunResult* run = row.cells[c];
-        if (run == nullptr || run->picture.empty()) continue;
-        const std::string point = point_label(results_, table, c);
-        Json picture = Json::parse(run->picture);
-        bool grouped = false;
-        if (const auto path = picture.find("path"); path != picture.end())
-          for (std::size_t i = 2; i < path->size(); i += 6) need_name(table.graph, (*path)[i]);
-        for (const Json& device : picture.at("devices")) {
-          const Json& slices = device.at("compute");
-          for (std::size_t i = 5; i < slices.size(); i += 6) grouped |= slices[i] != 0;
-          for (std::size_t i = 2; i < slices.size(); i += 6) need_name(run->graph, slices[i]);
-          for (const char* track : {"send", "receive"})
-            for (std::size_t i = 2; i < device.at(track).size(); i += 5)
-              need_name(run->graph, device.at(track)[i]);
-        }
-        steps[fmt::format("{}", run->id)] = {
-            {"graph", run->graph}, {"title", fmt::format("{}, {}", row.name, point)},
-            {"point", point},      {"placer", row.name},
-            {"grouped", grouped},  {"picture", std::move(picture)}};
-      }
-    }
+    for (std::size_t c = 0; c < table.columns.size(); ++c)
+      for (const ResultTable::Row& row : table.rows)
+        if (const RunResult* run = row.cells[c]; run != nullptr && !run->picture.empty())
+          add(*run, table.graph, row.name, point_label(results_, table, c));
   }
 
-  Json steps = Json::object(), names = Json::object();
+  /// {ID: {...}, ...}
+  std::string steps() const { return '{' + steps_ + '}'; }
+
+  /// {GRAPH: {OP: NAME, ...}, ...}
+  std::string names() const {
+    std::string out = "{";
+    append_all(out, names_, [&](const Names& names) {
+      out += fmt::format("\"{}\":{{{}}}", names.graph, names.text);
+    });
+    return out + '}';
+  }
 
  private:
+  /// Names of a graph's ops that are shown.
+  struct Names {
+    std::size_t graph;
+    std::string text{};
+    std::vector<bool> known{};  // [ops]
+  };
+
+  void add(const RunResult& run, std::size_t graph, const std::string& name,
+           const std::string& point) {
+    const Json picture = Json::parse(run.picture);
+    bool grouped = false;
+    if (const auto path = picture.find("path"); path != picture.end())
+      for (std::size_t i = 2; i < path->size(); i += 6) need_name(graph, (*path)[i]);
+    for (const Json& device : picture.at("devices")) {
+      const Json& slices = device.at("compute");
+      for (std::size_t i = 5; i < slices.size(); i += 6) grouped |= slices[i] != 0;
+      for (std::size_t i = 2; i < slices.size(); i += 6) need_name(run.graph, slices[i]);
+      for (const char* track : {"send", "receive"})
+        for (std::size_t i = 2; i < device.at(track).size(); i += 5)
+          need_name(run.graph, device.at(track)[i]);
+    }
+    steps_ += fmt::format(
+        "{}\"{}\":{{\"graph\":{},\"title\":{},\"point\":{},\"placer\":{},\"grouped\":{},"
+        "\"picture\":{}}}",
+        steps_.empty() ? "" : ",", run.id, run.graph,
+        text_of(Json(fmt::format("{}, {}", name, point))), text_of(Json(point)),
+        text_of(Json(name)), grouped, text_of(picture));
+  }
+
   void need_name(std::size_t graph, const Json& op) {
     if (graph != graph_of_lines_) {
       lines_ = lines_of(results_.graphs[graph].op_names);
       graph_of_lines_ = graph;
     }
     const auto number = op.get<std::size_t>();
-    if (number < lines_.size())
-      names[fmt::format("{}", graph)][fmt::format("{}", number)] = lines_[number];
+    if (number >= lines_.size()) return;
+    auto of = std::ranges::find(names_, graph, &Names::graph);
+    if (of == names_.end()) of = names_.insert(of, {.graph = graph});
+    if (of->known.size() < lines_.size()) of->known.resize(lines_.size());
+    if (of->known[number]) return;
+    of->known[number] = true;
+    of->text += fmt::format("{}\"{}\":", of->text.empty() ? "" : ",", number);
+    append_text(of->text, lines_[number]);
   }
 
   const Results& results_;
+  std::string steps_;
+  std::vector<Names> names_;
   std::vector<std::string_view> lines_;
   std::size_t graph_of_lines_ = ~std::size_t{0};
 };
+
+/// The swept values of all tables, {VALUE: SHORT TEXT, ...}; the last table that has a value says
+/// its text.
+std::string labels_data(std::span<const ResultTable> tables) {
+  std::vector<std::pair<std::string, std::string>> labels;  // (value, text), in order of sight
+  std::map<std::string, std::size_t> known;                 // into labels, by value
+  for (const ResultTable& table : tables) {
+    for (std::size_t a = 0; a < table.axes.size(); ++a) {
+      const std::vector<std::string> values = axis_values(table, a);
+      const std::vector<std::string> texts = short_values(values);
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        const auto [it, fresh] = known.emplace(values[i], labels.size());
+        if (fresh) labels.emplace_back(values[i], "");
+        labels[it->second].second = texts[i];
+      }
+    }
+  }
+  std::string out = "{";
+  append_all(out, labels, [&](const auto& label) {
+    append_text(out, label.first);
+    out += ':';
+    append_text(out, label.second);
+  });
+  return out + '}';
+}
 
 /// The model of a graph that generators name with its batch: "resnet50" of "resnet50-b32".
 std::string model_name(const GraphRecord& graph) {
@@ -209,27 +338,16 @@ std::string first_step(std::span<const ResultTable> tables) {
 std::string page_data(const Results& results, std::span<const ResultTable> tables,
                       const UsedRuns& used, std::span<const Profile> step_profiles,
                       std::span<const Profile> placing_profiles) {
-  Json drawn = Json::array(), labels = Json::object();
   Steps steps(results);
-  for (const ResultTable& table : tables) {
-    drawn.push_back(table_data(table));
-    steps.add(table);
-    for (std::size_t a = 0; a < table.axes.size(); ++a) {
-      const std::vector<std::string> values = axis_values(table, a);
-      const std::vector<std::string> texts = short_values(values);
-      for (std::size_t i = 0; i < values.size(); ++i) labels[values[i]] = texts[i];
-    }
-  }
-  const Json data{
-      {"tables", std::move(drawn)},
-      {"labels", std::move(labels)},
-      {"steps", std::move(steps.steps)},
-      {"names", std::move(steps.names)},
-      {"profiles",
-       {{"step", profiles_data(step_profiles)}, {"placing", profiles_data(placing_profiles)}}},
-      {"utilisation", utilisation_data(results, used)},
-      {"first", first_step(tables)}};
-  std::string text = data.dump(-1, ' ', false, Json::error_handler_t::replace);
+  for (const ResultTable& table : tables) steps.add(table);
+  std::string text = "{\"tables\":";
+  append_list(text, tables, [&](const ResultTable& table) { text += table_data(table); });
+  text += fmt::format(
+      ",\"labels\":{},\"steps\":{},\"names\":{},\"profiles\":{{\"step\":{},\"placing\":{}}},"
+      "\"utilisation\":{},\"first\":{}}}",
+      labels_data(tables), steps.steps(), steps.names(), text_of(profiles_data(step_profiles)),
+      text_of(profiles_data(placing_profiles)), text_of(utilisation_data(results, used)),
+      text_of(Json(first_step(tables))));
   // "</script" would end the element, "<!--" change how it is read.
   for (std::size_t at = 0; (at = text.find('<', at)) != std::string::npos;)
     text.replace(at, 1, "\\u003c");

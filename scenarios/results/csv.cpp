@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>
 
@@ -22,6 +23,15 @@ std::string in_quotes(std::string_view text) {
     out += c;
   }
   return out + '"';
+}
+
+/// Whether `cell`, of any column, stands in a CSV file as it is. Most cells do.
+bool is_plain(const std::string& cell) {
+  const auto is_letter_or_digit = [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+  };
+  return std::ranges::all_of(cell,
+                             [&](char c) { return is_letter_or_digit(c) || c == '.' || c == '_'; });
 }
 
 /// As JSON. Invalid UTF-8, which the names in a graph's file may have, becomes U+FFFD.
@@ -49,7 +59,10 @@ CsvRows::CsvRows(const ResultsHeader& header, Print print)
 void CsvRows::add_line(const std::vector<std::string>& cells) {
   for (std::size_t i = 0; i < cells.size(); ++i) {
     if (i > 0) lines_ += ',';
-    lines_ += csv_cell(cells[i], columns_[i].type);
+    if (is_plain(cells[i]))
+      lines_ += cells[i];
+    else
+      lines_ += csv_cell(cells[i], columns_[i].type);
   }
   lines_ += '\n';
 }

@@ -1,6 +1,6 @@
 #include "scenarios/results/sqlite.h"
 
-#include <fmt/format.h>
+#include <fmt/compile.h>
 #include <sqlite3.h>
 
 #include <charconv>
@@ -337,8 +337,8 @@ SqliteRows::~SqliteRows() = default;
 void SqliteRows::add(const RunResult& row, const std::vector<std::string>& cells) {
   Tables& t = *tables_;
   t.results.insert_cells(cells);
-  t.runs.insert(row.id, fmt::format("{:016x}", row.key), row.scenario, row.graph,
-                fmt::format("{}", row.seed));
+  t.runs.insert(row.id, fmt::format(FMT_COMPILE("{:016x}"), row.key), row.scenario, row.graph,
+                fmt::to_string(row.seed));
   for (std::size_t a = 0; a < row.at.size(); ++a) t.axes.insert(row.id, a, row.at[a]);
   for (const auto& [name, value] : row.facts) t.facts.insert(row.id, name, value);
   if (!row.placement.empty()) t.placements.insert(row.id, Blob{row.placement});

@@ -17,12 +17,12 @@
 
 namespace baechi::sqlite {
 
-/// An open database.
+/// An open database, for one thread at a time: it locks nothing.
 class Database {
  public:
   Database(const std::string& path, int flags) {
     sqlite3* raw = nullptr;
-    const int rc = sqlite3_open_v2(path.c_str(), &raw, flags, nullptr);
+    const int rc = sqlite3_open_v2(path.c_str(), &raw, flags | SQLITE_OPEN_NOMUTEX, nullptr);
     db_.reset(raw);
     if (rc != SQLITE_OK) fail(path);
     // A foreign file's views and triggers do not run.

@@ -169,7 +169,7 @@ Cluster make_cluster(const ClusterChoice& choice) {
 }
 
 std::unique_ptr<CostModel> make_costs(const ClusterChoice& choice, const OpGraph& graph,
-                                      const Cluster& cluster) {
+                                      const Cluster& cluster, bool check) {
   std::unique_ptr<CostModel> plain;
   if (choice.fit)
     plain = std::make_unique<OriginalCosts>(graph, cluster, *choice.fit);
@@ -179,7 +179,7 @@ std::unique_ptr<CostModel> make_costs(const ClusterChoice& choice, const OpGraph
   if (calibration.measured != nullptr)
     plain = std::make_unique<CalibratedCosts>(std::move(plain), graph, calibration.measured,
                                               calibration.use);
-  check_limits(graph, cluster, *plain);
+  if (check) check_limits(graph, cluster, *plain);
   return plain;
 }
 

@@ -23,8 +23,8 @@ Cluster make_cluster(const ClusterChoice& choice);
 
 /// OriginalCosts if the choice has a fit, else ProfiledCosts; with a calibration, CalibratedCosts
 /// over them. Throws InputError if the graph has no times for a device kind, or the calibration
-/// nothing of its mode or way.
+/// nothing of its mode or way; with `check` also as check_limits() does.
 std::unique_ptr<CostModel> make_costs(const ClusterChoice& choice, const OpGraph& graph,
-                                      const Cluster& cluster);
+                                      const Cluster& cluster, bool check = true);
 
 }  // namespace baechi

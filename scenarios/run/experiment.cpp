@@ -74,13 +74,15 @@ class ExpandedStep final : public StepBehind {
 
 }  // namespace
 
-CostedGraph::CostedGraph(std::shared_ptr<const PreparedGraph> prepared, const ClusterChoice& on)
+CostedGraph::CostedGraph(std::shared_ptr<const PreparedGraph> prepared, const ClusterChoice& on,
+                         bool check)
     : graph(std::move(prepared)),
       choice(on),
       cluster(make_cluster(choice)),
-      step_costs(make_costs(choice, *graph->step, cluster)),
-      placed_costs(graph->placed == graph->step ? step_costs
-                                                : make_costs(choice, *graph->placed, cluster)) {}
+      step_costs(make_costs(choice, *graph->step, cluster, check)),
+      placed_costs(graph->placed == graph->step
+                       ? step_costs
+                       : make_costs(choice, *graph->placed, cluster, check)) {}
 
 ExperimentStep::ExperimentStep(std::shared_ptr<const CostedGraph> costed,
                                const EngineOptions& engine, Placement placement)

@@ -14,8 +14,10 @@ namespace baechi {
 
 /// A prepared graph on a cluster, with costs. Points that differ in engine or profile share one.
 struct CostedGraph {
-  /// Throws InputError as make_cluster() and make_costs() do.
-  CostedGraph(std::shared_ptr<const PreparedGraph> prepared, const ClusterChoice& on);
+  /// Throws InputError as make_cluster() and make_costs() do. `check`: false where the same graph
+  /// was on the same cluster before, and kept its limits.
+  CostedGraph(std::shared_ptr<const PreparedGraph> prepared, const ClusterChoice& on,
+              bool check = true);
 
   std::shared_ptr<const PreparedGraph> graph;
   ClusterChoice choice;

@@ -24,6 +24,7 @@ namespace {
 constexpr std::string_view magic = "baechi journal 4\n";
 constexpr std::chrono::seconds to_disk_every{5};
 constexpr std::size_t first_window = std::size_t{1} << 20U;  // bytes read at once
+constexpr std::size_t read_with_a_row = std::size_t{1} << 16U;
 
 constexpr std::array peak_parts{&PeakMemory::weights,         &PeakMemory::gradients,
                                 &PeakMemory::optimizer_state, &PeakMemory::activations,
@@ -374,21 +375,32 @@ std::size_t Journal::size() const {
   return size_;
 }
 
+/// The record behind the frame at `at`. Most rows are asked for in the order of the file: what
+/// follows is read with it. mutex_ is locked.
+std::string Journal::record(std::uint64_t at) const {
+  const auto window = [&](std::size_t size) {
+    if (at >= window_at_ && at + size <= window_at_ + window_.size())
+      return std::string_view(window_).substr(at - window_at_);
+    std::string read(std::min<std::uint64_t>(end_ - at, std::max(size, read_with_a_row)), '\0');
+    read_at(file_, read.data(), read.size(), at, path_);
+    window_ = std::move(read);
+    window_at_ = at;
+    return std::string_view(window_);
+  };
+  Frame frame;
+  std::memcpy(&frame, window(sizeof frame).data(), sizeof frame);
+  return std::string(window(sizeof frame + frame.length).substr(sizeof frame, frame.length));
+}
+
 std::optional<RunResult> Journal::row(std::size_t id) const {
-  std::uint64_t at = 0;
+  std::string bytes;
   {
     const std::lock_guard lock(mutex_);
-    at = at_[id];
+    if (at_[id] == 0) return std::nullopt;
+    bytes = record(at_[id]);
   }
-  if (at == 0) return std::nullopt;
-  Frame frame;
-  char bytes[sizeof frame];
-  read_at(file_, bytes, sizeof frame, at, path_);
-  std::memcpy(&frame, bytes, sizeof frame);
-  std::string record(frame.length, '\0');
-  read_at(file_, record.data(), record.size(), at + sizeof frame, path_);
   RunResult row = sweep_.row(sweep_.run(id));
-  read_into(row, record);
+  read_into(row, bytes);
   return row;
 }
 

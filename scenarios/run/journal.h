@@ -54,6 +54,7 @@ class Journal {
   void refuse_rows();
   void write(std::string_view bytes);
   void to_disk();
+  std::string record(std::uint64_t at) const;
 
   const std::string path_;
   const Sweep& sweep_;
@@ -62,6 +63,8 @@ class Journal {
   std::vector<std::uint64_t> at_;  // [runs]: offset of the row in the file; 0: none
   std::uint64_t end_ = 0;          // of the file
   std::size_t size_ = 0;
+  mutable std::string window_;  // a part of the file, from window_at_ on
+  mutable std::uint64_t window_at_ = 0;
   std::chrono::steady_clock::time_point on_disk_ = std::chrono::steady_clock::now();
 };
 

@@ -51,6 +51,7 @@ class SweepMaker {
       mistakes.add(mistakes_);
       return Sweep(SweepParts{});
     }
+    parts_.limits_checked = true;
     describe();
     return Sweep(std::move(parts_));
   }

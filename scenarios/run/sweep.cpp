@@ -73,6 +73,18 @@ void add(Hash& hash, const ProfileChoice& profile) {
   hash.add(profile.error);
 }
 
+/// Sweep::key() of a run whose point has the hash `point`.
+std::uint64_t key_of(const Run& run, std::uint64_t point, std::string_view version) {
+  Hash hash;
+  hash.add(version);
+  hash.add(static_cast<std::int64_t>(point));
+  hash.add(run.placer.text);
+  hash.add(static_cast<std::int64_t>(run.seed));
+  hash.add(std::int64_t{run.file.report.placements});
+  if (run.measure.text != default_measure) hash.add(run.measure.text);
+  return hash.value();
+}
+
 /// Which of `starts` the thing `number` is in: the last that begins at or before it. `number`
 /// becomes the number in that file.
 std::size_t file_of(std::span<const FileStart> starts, std::size_t FileStart::* begin,
@@ -97,6 +109,12 @@ std::uint64_t hash_of_devices(const ClusterChoice& cluster) {
 }
 
 Sweep::Sweep(SweepParts parts) : parts_(std::make_unique<SweepParts>(std::move(parts))) {
+  parts_->hashes.reserve(num_runs());
+  for (std::size_t id = 0; id < num_runs(); ++id) {
+    const Run r = run(id);
+    const std::uint64_t point = point_hash(r);
+    parts_->hashes.push_back({.key = key_of(r, point, header().version), .point = point});
+  }
   parts_->header.hash = hash_of_runs();
 }
 Sweep::Sweep(Sweep&&) noexcept = default;
@@ -187,21 +205,14 @@ std::uint64_t Sweep::point_hash(const Run& run) {
 }
 
 std::uint64_t Sweep::key(const Run& run) const {
-  Hash hash;
-  hash.add(header().version);
-  hash.add(static_cast<std::int64_t>(point_hash(run)));
-  hash.add(run.placer.text);
-  hash.add(static_cast<std::int64_t>(run.seed));
-  hash.add(std::int64_t{run.file.report.placements});
-  if (run.measure.text != default_measure) hash.add(run.measure.text);
-  return hash.value();
+  return parts_->hashes[run.id].key;
 }
 
 RunResult Sweep::row(const Run& run) const {
   RunResult row;
   row.id = run.id;
   row.key = key(run);
-  row.point = point_hash(run);
+  row.point = parts_->hashes[run.id].point;
   row.scenario = run.scenario;
   row.graph = run.graph.record;
   row.placer = run.placer.label;
@@ -234,7 +245,7 @@ std::string Sweep::hash_of_runs() const {
       for (const std::string& value : values) hash.add(value);
     for (const Choice& c : file.placers) hash.add(c.label);
   }
-  for (std::size_t id = 0; id < num_runs(); ++id) hash.add(static_cast<std::int64_t>(key(run(id))));
+  for (const auto& [key, point] : parts_->hashes) hash.add(static_cast<std::int64_t>(key));
   return fmt::format("{:016x}", hash.value());
 }
 

@@ -23,16 +23,23 @@ struct SweepParts {
   std::vector<FileStart> starts{};   ///< [files]
   std::vector<SweepGraph> graphs{};  ///< per file: by graph, transforms, kind of cluster
   ResultsHeader header{};
+  struct Hashes {
+    std::uint64_t key = 0, point = 0;  ///< Sweep::key(), Sweep::point_hash()
+  };
+  std::vector<Hashes> hashes{};  ///< [runs]: each is asked for several times
   std::vector<std::string> warnings{};
   std::unique_ptr<RecentCache<CostedGraph>> costed = std::make_unique<RecentCache<CostedGraph>>();
   std::unique_ptr<RecentCache<LowerBounds>> bounds = std::make_unique<RecentCache<LowerBounds>>();
   std::unique_ptr<RecentCache<PlacerAnswer>> answers =
       std::make_unique<RecentCache<PlacerAnswer>>();
 
+  bool limits_checked = false;  ///< of every graph on every cluster
+
   std::shared_ptr<const CostedGraph> costed_graph(std::size_t number, const SweepGraph& graph,
                                                   const ClusterChoice& cluster) const {
-    return costed->of(number,
-                      [&] { return std::make_shared<CostedGraph>(graph.prepared, cluster); });
+    return costed->of(number, [&] {
+      return std::make_shared<CostedGraph>(graph.prepared, cluster, !limits_checked);
+    });
   }
 };
 

@@ -25,6 +25,11 @@ bool closes(char c) {
   return c == ')' || c == ']' || c == '}';
 }
 
+/// Whether `c` may begin or end a text, a comment or brackets.
+bool is_special(char c) {
+  return c == '"' || c == '\\' || c == '/' || opens(c) || closes(c);
+}
+
 /// Position behind the bracket that closes the one at `at`, quoted texts left aside; the end if
 /// there is none.
 std::size_t behind_bracket(std::string_view text, std::size_t at) {
@@ -167,6 +172,12 @@ class HloReader {
 /// Adds a line's text without its comments.
 void HloReader::add_line(std::string_view line) {
   for (std::size_t at = 0; at < line.size(); ++at) {
+    if (!commented_ && !is_special(line[at])) {  // most of a line
+      const std::size_t begin = at;
+      while (at + 1 < line.size() && !is_special(line[at + 1])) ++at;
+      statement_ += line.substr(begin, at + 1 - begin);
+      continue;
+    }
     const std::string_view rest = line.substr(at);
     if (commented_ || (!quoted_ && rest.starts_with("/*"))) {
       const std::size_t end = rest.find("*/", commented_ ? 0 : 2);

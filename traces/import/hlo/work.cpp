@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "sim/units.h"
 #include "traces/import/hlo/module.h"
@@ -15,25 +16,28 @@ std::int64_t plus(std::int64_t a, std::int64_t b) {
   return std::min(most, a + b);
 }
 
-/// Whether `word` is one of `words`, which spaces separate.
-bool one_of(std::string_view word, std::string_view words) {
-  if (word.empty() || word.find(' ') != word.npos) return false;
-  for (std::size_t at = words.find(word); at != words.npos; at = words.find(word, at + 1)) {
-    const std::size_t end = at + word.size();
-    if ((at == 0 || words[at - 1] == ' ') && (end == words.size() || words[end] == ' '))
-      return true;
+using Words = std::unordered_set<std::string_view>;
+
+/// The words of `list`, which spaces separate.
+Words words_of(std::string_view list) {
+  Words words;
+  while (!list.empty()) {
+    const std::size_t end = std::min(list.find(' '), list.size());
+    words.insert(list.substr(0, end));
+    list.remove_prefix(std::min(end + 1, list.size()));
   }
-  return false;
+  return words;
 }
 
 /// Whether the instruction computes nothing, and only moves bytes.
 bool moves(std::string_view opcode) {
-  return one_of(opcode,
-                "broadcast broadcast-in-dim concatenate convert copy copy-start "
-                "dynamic-broadcast-in-dim dynamic-gather dynamic-iota dynamic-pad "
-                "dynamic-reshape dynamic-slice dynamic-update-slice gather iota pad "
-                "real-dynamic-slice reshape reverse scatter slice slice-start "
-                "torch-index-select transpose");
+  static const Words moving = words_of(
+      "broadcast broadcast-in-dim concatenate convert copy copy-start "
+      "dynamic-broadcast-in-dim dynamic-gather dynamic-iota dynamic-pad "
+      "dynamic-reshape dynamic-slice dynamic-update-slice gather iota pad "
+      "real-dynamic-slice reshape reverse scatter slice slice-start "
+      "torch-index-select transpose");
+  return moving.contains(opcode);
 }
 
 /// The instruction of `computation` that makes `operand`; null if none does.
@@ -52,8 +56,9 @@ const Shape* shape_of(const Computation& computation, const Instruction& reader,
 
 /// What reads of its first operand only as much as it writes.
 bool slices(std::string_view opcode) {
-  return one_of(opcode,
-                "dynamic-gather dynamic-slice gather real-dynamic-slice slice torch-index-select");
+  static const Words slicing =
+      words_of("dynamic-gather dynamic-slice gather real-dynamic-slice slice torch-index-select");
+  return slicing.contains(opcode);
 }
 
 std::int64_t bytes_of(const Computation& computation, const Instruction& reader, std::size_t i) {
@@ -188,15 +193,15 @@ std::vector<std::int64_t> numbers_after(std::string_view text, std::string_view 
 }
 
 bool is_transparent(std::string_view opcode) {
-  return opcode.ends_with("-done") || opcode == "async-update" ||
-         one_of(opcode, "bitcast get-tuple-element opt-barrier optimization-barrier tuple");
+  static const Words views =
+      words_of("bitcast get-tuple-element opt-barrier optimization-barrier tuple");
+  return opcode.ends_with("-done") || opcode == "async-update" || views.contains(opcode);
 }
 
 bool is_free(std::string_view opcode) {
-  return is_transparent(opcode) ||
-         one_of(opcode,
-                "add-dependency after-all bitcast-convert constant parameter partition-id "
-                "replica-id");
+  static const Words free = words_of(
+      "add-dependency after-all bitcast-convert constant parameter partition-id replica-id");
+  return is_transparent(opcode) || free.contains(opcode);
 }
 
 std::optional<CollectiveKind> collective_kind(std::string_view opcode) {
@@ -217,8 +222,7 @@ bool is_known(std::string_view opcode) {
   if (is_free(opcode) || moves(opcode)) return true;
   // The start of what runs beside others is told by its name.
   if (opcode.ends_with("-start")) opcode.remove_suffix(6);
-  return one_of(
-      opcode,
+  static const Words computing = words_of(
       "abs acos acosh add all-gather all-reduce all-to-all and asin asinh async atan atan2 "
       "atanh batch-norm-grad batch-norm-inference batch-norm-training call case cbrt ceil "
       "cholesky clamp collective-broadcast collective-permute compare complex composite "
@@ -232,6 +236,7 @@ bool is_known(std::string_view opcode) {
       "select select-and-scatter send set-dimension-size shift-left shift-right-arithmetic "
       "shift-right-logical sign sine sinh sort sqrt stochastic-convert subtract tan tanh topk "
       "triangular-solve uniform-dequantize uniform-quantize while xor");
+  return computing.contains(opcode);
 }
 
 /// How often a loop runs: told by XLA, or by the one constant that its condition
