@@ -172,7 +172,8 @@ ProductNumbers fitted_numbers(std::span<const KernelRow<ProductNumbers>> rows,
   std::vector<double> left;
   for (const auto& row : rows)
     if (row.measured >= settled) left.push_back(1.0 + row.error(numbers));
-  if (left.empty()) return numbers;
+  constexpr std::size_t fewest = 5;
+  if (left.size() < fewest) return numbers;
   const auto median = left.begin() + std::ssize(left) / 2;
   std::ranges::nth_element(left, median);
   if (*median >= 1.0) return numbers;

@@ -29,7 +29,7 @@ struct KernelRow {
 /// number that is 0 stays 0: few rows move the numbers little. Times are whole nanoseconds, other
 /// numbers have three digits, as devices.yaml has them.
 /// Products that take less than 2 ms are searched so, before the limit of power. What those of 10
-/// ms and more keep of this rate, in the median, is `sustained`.
+/// ms and more keep of this rate, in the median, is `sustained`, if there are five or more.
 template <class Numbers>
 Numbers fitted_numbers(std::span<const KernelRow<Numbers>> rows, const Numbers& start);
 
