@@ -68,7 +68,7 @@ TEST_SUITE("cli") {
       const auto evidence = session.json(work + " --kind h100")["evidence"];
       CHECK(evidence[0]["of"] == "h100");
       CHECK(
-          holds(evidence[0]["fitted"].get<std::string>(), "products bf16 2886 rows, error 5.6 %"));
+          holds(evidence[0]["fitted"].get<std::string>(), "products bf16 2886 rows, error 5.5 %"));
     }
     CHECK(holds(session.run("run run.yaml --out results --quiet").err,
                 "has one time per op for every kind of device: none is of 'v100'\n"));
