@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "placers/files/placement_file.h"
-#include "scenarios/planning/framework.h"
 #include "scenarios/read/choice_text.h"
 
 namespace baechi {
@@ -60,11 +59,10 @@ std::string plan_scenario(std::string_view model, const TrainingJob& job, const 
          fmt::format(
              "cluster:\n"
              "  nodes: {{kind: {}, count: {}, devices: {{count: {}, kind: {}, memory: {} B}}}}\n"
-             "engine: {{transfers: duplex{}}}\n"
+             "engine: {{transfers: duplex}}\n"
              "placers: [{}]\n"
              "measure: {{pipeline: {{schedule: {}, micro_batches: {}}}}}\n",
              nodes.kind, nodes.count, nodes.devices, nodes.gpu->name, nodes.memory.count,
-             computes_while_sending(job.framework) ? "" : ", overlap: false",
              plan.pipeline == 1 ? std::string("single")
                                 : fmt::format("{{expert: {{file: {}}}}}", placement),
              plan.passes().name, micro_batches);
