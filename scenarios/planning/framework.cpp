@@ -24,7 +24,7 @@ Bytes framework_workspace(Framework framework, const DeviceModel& gpu) {
   if (framework == Framework::none) return {};
   const bool hopper = std::ranges::any_of(
       from_hopper, [&](std::string_view kind) { return gpu.name.starts_with(kind); });
-  const Bytes handle = hopper ? 32_MiB : Bytes{(2 * 4096 + 8 * 16) * 1024};
+  const Bytes handle = hopper ? 32_MiB : Bytes{(2 * 4096 + 8 * 16) * std::int64_t{1024}};
   const Bytes engine = hopper ? 32_MiB : 4_MiB;
   return 2 * handle + (framework == Framework::megatron ? engine : Bytes{});
 }

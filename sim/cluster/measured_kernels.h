@@ -70,9 +70,9 @@ std::span<const MeasuredNumber<ProductNumbers>> product_numbers();
 std::span<const MeasuredNumber<AttentionNumbers>> attention_numbers();
 
 /// Microseconds of a kernel of the filled `shape` that moves `traffic` bytes.
-double product_us(const ProductNumbers& numbers, const DeviceRates& rates, const MatrixShape& shape,
+double product_us(const ProductNumbers& x, const DeviceRates& rates, const MatrixShape& shape,
                   double traffic);
-double attention_us(const AttentionNumbers& numbers, const DeviceRates& rates,
-                    const MatrixShape& shape, double traffic);
+double attention_us(const AttentionNumbers& x, const DeviceRates& rates, const MatrixShape& shape,
+                    double traffic);
 
 }  // namespace baechi

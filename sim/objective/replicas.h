@@ -45,7 +45,7 @@ inline std::int64_t replica_load(std::int64_t whole, std::int64_t weights, std::
                                  double exchange) {
   if (replicas == 1) return whole;
   const double exchanged = weights > 0 ? exchange * static_cast<double>(weights) : 0.0;
-  if (exchanged > static_cast<double>(no_load / 2)) return no_load;
+  if (exchanged > static_cast<double>(no_load) / 2.0) return no_load;
   return whole / replicas + (whole % replicas > 0 ? 1 : 0) + std::llround(exchanged);
 }
 

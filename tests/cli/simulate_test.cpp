@@ -1,4 +1,5 @@
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -52,13 +53,13 @@ TEST_SUITE("cli") {
     for (const char* verb : {"place ", "bound ", "simulate ", "explain "}) {
       CAPTURE(verb);
       const std::string placed = *verb == 's' || *verb == 'e' ? " --placement split.json " : " ";
-      const std::string toy = std::string(verb) + "toy.json" + placed + two_gpus;
+      const std::string toy = fmt::format("{}toy.json{}{}", verb, placed, two_gpus);
       CHECK_FALSE(holds(session.run(toy).out, "every kind"));
       CHECK(session.run(toy + " --kind v100")
                 .out.starts_with("times        those of the trace, which has one per op for every "
                                  "kind; none is of 'v100'\n"));
       CHECK(session.json(toy + " --kind v100")["kind_without_times"] == "v100");
-      const std::string work = std::string(verb) + "work.json" + placed + two_gpus;
+      const std::string work = fmt::format("{}work.json{}{}", verb, placed, two_gpus);
       CHECK(session.run(work).out.starts_with("assumed      rtx_2080: "));
       CHECK(session.json(work)["assumed_kind"] == "rtx_2080");
       CHECK_FALSE(holds(session.run(work + " --kind v100").out, "every kind"));
