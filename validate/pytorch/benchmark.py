@@ -20,15 +20,20 @@ SIZES = [64, 1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 20, 1 << 22, 1 << 24, 1 <<
 median = statistics.median
 
 
-def taken(action, count):
-    """Median microseconds of the clock, and mean microseconds of this process's threads on its core."""
+def lower_quartile(values):
+    return statistics.quantiles(values, n=4)[0]
+
+
+def taken(action, count, of=lower_quartile):
+    """Microseconds of the clock, and the median microseconds of this process's threads on its core. The lower quartile of the
+    tries: in up to half of them a thread of the backend waits for its core, 2 to 4 ms, which steps that compute hardly do."""
     spans = []
     for _ in range(3 if "JUDGE_QUICK" in os.environ else count):
         dist.barrier()
         begin, own = now(), time.process_time()
         action()
         spans.append((now() - begin, time.process_time() - own))
-    return 1e6 * median(s[0] for s in spans), 1e6 * median(s[1] for s in spans)
+    return 1e6 * of([s[0] for s in spans]), 1e6 * median(s[1] for s in spans)
 
 
 def exchanges(rank, size):
@@ -56,7 +61,7 @@ def new_weights(models, name):
 
     weights = [torch.nn.Parameter(torch.zeros_like(p)) for p in Layers(models.layers_of(name)).parameters()]
     optimizer = ZeroRedundancyOptimizer(weights, optimizer_class=torch.optim.SGD, lr=1e-3, foreach=False)
-    return taken(optimizer.step, 25)[0]
+    return taken(optimizer.step, 25, median)[0]
 
 
 def alone(size):
