@@ -189,9 +189,8 @@ DeviceModel read_device_kind(Options& o) {
       o.get("clock", 1.0,
             "share of the clock that products keep at the limit of power: of the one that "
             "`sustained` says, where a base has a higher limit",
-            0.1);
-  if (clock > 1.0) o.mistake("clock", "more than 1");
-  for (Arithmetic& a : model.arithmetic) a.products.sustained *= std::min(clock, 1.0);
+            0.1, 1.0);
+  for (Arithmetic& a : model.arithmetic) a.products.sustained *= clock;
   const bool measured =
       !model.attention.empty() || std::ranges::any_of(model.arithmetic, [](const Arithmetic& a) {
         return a.products.efficiency > 0.0;

@@ -26,7 +26,7 @@ def lower_quartile(values):
 
 def taken(action, count, of=lower_quartile):
     """Microseconds of the clock, and the median microseconds of this process's threads on its core. The lower quartile of the
-    tries: in up to half of them a thread of the backend waits for its core, 2 to 4 ms, which steps that compute hardly do."""
+    tries: in up to half of them a thread of the backend waits for its core, 2 to 4 ms; steps that compute meet fewer of these waits."""
     spans = []
     for _ in range(3 if "JUDGE_QUICK" in os.environ else count):
         dist.barrier()

@@ -170,6 +170,19 @@ placers: [single]
     CHECK(mine.host_step == 2ms);
   }
 
+  TEST_CASE("a lower limit of power leaves a share of the clock that the base's products keep") {
+    DeviceTable table = built_in_devices();
+    Mistakes mistakes;
+    table.add(parse_yaml("devices: {cool: {base: h100, clock: 0.5}}", "kinds.yaml"), mistakes);
+    mistakes.throw_if_any();
+    const auto kept = [&](const char* kind) {
+      return table.devices.at(kind)->at(Precision::bf16).products.sustained;
+    };
+    CHECK(kept("h100") > 0.5);
+    CHECK(kept("h100") < 1.0);
+    CHECK(kept("cool") == 0.5 * kept("h100"));
+  }
+
   TEST_CASE("every built-in kind is whole, and says where its figures are from") {
     const DeviceTable& table = built_in_devices();
     for (const char* name : {"k80", "p100", "v100", "rtx_2080", "a100", "h100", "h200"})

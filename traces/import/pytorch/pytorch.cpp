@@ -147,8 +147,10 @@ Trace import_step(TextFile& execution, std::span<TextFile* const> kineto,
     trace.notes.push_back(fmt::format(
         "{} calls name a parent that is not in the file: they count to the call around them",
         calls.orphans));
-  if (settings.workspace == Workspace::call) hold_parts(flow);
-  if (times.known() && settings.workspace == Workspace::call) read_saved_tensors(flow, times);
+  if (settings.workspace == Workspace::call) {
+    hold_parts(flow);
+    if (times.known()) read_saved_tensors(flow, times);
+  }
   trace.graph = build(flow, times, path, settings);
   return trace;
 }
