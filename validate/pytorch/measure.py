@@ -14,7 +14,7 @@ import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
 from record import Training, seconds_of
-from process import Layers, loss_of, models_of, now, peak_of, rebuilt, settle, sgd, tensors_of
+from process import Ahead, Layers, loss_of, models_of, now, peak_of, put_backend_ahead, rebuilt, settle, sgd, tensors_of
 
 
 class Stages:
@@ -44,21 +44,24 @@ class Stages:
 
     def arrived(self):
         """Waits for what was sent, and lets go of its tensors."""
-        for work, _ in self.pending:
-            work.wait()
+        with Ahead():
+            for work, _ in self.pending:
+                work.wait()
         self.pending = []
 
     def receive(self, chunk, like):
         tensors = [torch.empty(t.shape, dtype=t.dtype) for t in tensors_of(like)]
-        works = [dist.irecv(t, self.chunks[chunk][0]) for t in tensors]
-        self.arrived()
-        for work in works:
-            work.wait()
+        with Ahead():
+            works = [dist.irecv(t, self.chunks[chunk][0]) for t in tensors]
+            for work in [work for work, _ in self.pending] + works:
+                work.wait()
+        self.pending = []
         return [t.to(self.device) for t in tensors]  # gloo sends what is in the host's memory
 
     def send(self, tensors, chunk):
-        for t in (t.to("cpu").contiguous() for t in tensors):
-            self.pending.append((dist.isend(t, self.chunks[chunk][0]), t))
+        tensors = [t.to("cpu").contiguous() for t in tensors]
+        with Ahead():
+            self.pending += [(dist.isend(t, self.chunks[chunk][0]), t) for t in tensors]
 
     def forward(self, c, i):
         x = self.inputs[i] if c == 0 else None
@@ -204,6 +207,8 @@ def main():
     settle(rank)
     dist.init_process_group("gloo", f"tcp://127.0.0.1:{port}", rank=rank, world_size=ranks,
                             timeout=datetime.timedelta(seconds=30))  # fmt: skip
+    dist.barrier()
+    put_backend_ahead()
     models = models_of(models)
     with open(results, "a") as out:
         for case in json.load(open(job)):
