@@ -1,8 +1,7 @@
-"""What the backend and the memory of this machine do, without running any model: python3 benchmark.py RANK RANKS PORT OUT [MODELS.py NAME]
+"""What the backend and copies in memory take: python3 benchmark.py RANK RANKS PORT OUT [MODELS.py NAME]
 
-Rank 0 writes OUT: for sizes of tensors the microseconds of a send and an all_reduce; and what a process alone takes to copy
-gradients into a bucket and back, and to add them up. With NAME: only the microseconds in which an optimizer sends the new
-weights of that model.
+Rank 0 writes OUT: for sizes of tensors the microseconds of a send and an all_reduce. With NAME, and without running that model: the
+microseconds that its parameters and gradients take, copied into buckets and back, added up, and sent as new weights.
 """
 import datetime
 import json
@@ -12,17 +11,25 @@ import sys
 
 import torch
 import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
 
 from process import Ahead, Layers, models_of, now, put_backend_ahead, settle
 
 SIZES = [64, 1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 20, 1 << 22, 1 << 24, 1 << 25]
-median = statistics.median
+median, large = statistics.median, torch.zeros(1 << 21)
+
+
+def forget():
+    """Between two messages of a step a process computes: nothing that they need is in its nearer caches."""
+    large.add_(1)
 
 
 def taken(action, count):
     """Median microseconds."""
     spans = []
     for _ in range(3 if "JUDGE_QUICK" in os.environ else count):
+        forget()
         dist.barrier()
         begin = now()
         action()
@@ -42,50 +49,60 @@ def exchanges(rank, size):
     return {"bytes": size, "send_us": taken(there_and_back, count) / 2, "all_reduce_us": taken(lambda: dist.all_reduce(t), count)}
 
 
-def new_weights(models, name):
-    """Microseconds in which ZeroRedundancyOptimizer sends all weights of a model: its step without any gradient. No model runs."""
-    from torch.distributed.optim import ZeroRedundancyOptimizer
+class Parameters(nn.Module):
+    """The parameters of a model, and next to no operations."""
 
-    weights = [torch.nn.Parameter(torch.zeros_like(p)) for p in Layers(models.layers_of(name)).parameters()]
-    optimizer = ZeroRedundancyOptimizer(weights, optimizer_class=torch.optim.SGD, lr=1e-3, foreach=False)
-    return taken(optimizer.step, 25)
+    def __init__(self, like):
+        super().__init__()
+        self.parts = nn.ParameterList([nn.Parameter(torch.zeros_like(p)) for p in like])
+
+    def forward(self):
+        return sum(p.sum() for p in self.parts)
 
 
-def alone(size):
-    """Microseconds that a process alone takes for gradients of `size` bytes in all."""
-    count = max(1, min(16, size >> 18))
-    parts = [torch.zeros(size // 4 // count) for _ in range(count)]
-    bucket, times = torch.zeros(sum(p.numel() for p in parts)), {"flatten": [], "unflatten": [], "fill": [], "empty": [], "add": []}
+def copies(like):
+    """Of all gradients of a model: what flattening, the way back, and adding to them takes one process."""
+    parts = [torch.zeros_like(p) for p in like]
+    more, times = [torch.zeros_like(p) for p in like], {"flatten": [], "unflatten": [], "add": []}
 
     def note(what, action):
+        forget()
         begin = now()
         result = action()
         times[what].append(1e6 * (now() - begin))
         return result
 
-    views = torch._utils._unflatten_dense_tensors(bucket, parts)
-
-    def each(action):
-        for view, part in zip(views, parts):
-            action(view, part)
-
-    for _ in range(9):
+    for _ in range(25):
         flat = note("flatten", lambda: torch._utils._flatten_dense_tensors(parts))
         back = torch._utils._unflatten_dense_tensors(flat, parts)
         note("unflatten", lambda: (flat.div_(2), [p.copy_(b) for p, b in zip(parts, back)]))
+        note("add", lambda: [p.add_(m) for p, m in zip(parts, more)])
         del flat, back
-        note("fill", lambda: each(lambda view, part: torch.mul(part, 0.5, out=view)))
-        note("empty", lambda: each(lambda view, part: part.copy_(view)))
-        note("add", lambda: each(lambda view, part: part.add_(view)))
-    return dict({what + "_us": median(t) for what, t in times.items()}, bytes=size)
+    return {what + "_us": median(t) for what, t in times.items()}
+
+
+def of_model(models, name):
+    """Each process has a group of its own, in which nothing is sent: what DistributedDataParallel itself takes. Then both send new
+    weights: the step of ZeroRedundancyOptimizer without any gradient."""
+    from torch.distributed.optim import ZeroRedundancyOptimizer
+
+    like = list(Layers(models.layers_of(name)).parameters())
+    groups = [dist.new_group([rank]) for rank in range(dist.get_world_size())]
+    put_backend_ahead()
+    plain = Parameters(like)
+    wrapped = DistributedDataParallel(Parameters(like), process_group=groups[dist.get_rank()])
+    optimizer = ZeroRedundancyOptimizer(Parameters(like).parameters(), optimizer_class=torch.optim.SGD, lr=1e-3, foreach=False)
+
+    def passes(model):
+        model.zero_grad(set_to_none=True)
+        model().backward()
+
+    alone = taken(lambda: passes(plain), 25)
+    return dict(copies(like), ddp_us=max(0, taken(lambda: passes(wrapped), 25) - alone), weights_us=taken(optimizer.step, 25))
 
 
 def of_sizes(rank, ranks):
-    rows = [exchanges(rank, size) for size in SIZES] if ranks == 2 else []
-    of_all = [None] * ranks
-    dist.all_gather_object(of_all, rows)
-    dist.barrier()
-    return {"ranks": ranks, "rows": of_all, "copies": [alone(size) for size in SIZES[4:]] if rank == 0 else []}
+    return {"ranks": ranks, "rows": [exchanges(rank, size) for size in SIZES] if ranks == 2 else []}
 
 
 def main():
@@ -95,7 +112,7 @@ def main():
                             timeout=datetime.timedelta(seconds=60))  # fmt: skip
     dist.barrier()
     put_backend_ahead()
-    found = {"weights_us": new_weights(models_of(sys.argv[5]), sys.argv[6])} if len(sys.argv) > 5 else of_sizes(rank, ranks)
+    found = of_model(models_of(sys.argv[5]), sys.argv[6]) if len(sys.argv) > 5 else of_sizes(rank, ranks)
     dist.barrier()
     if rank == 0:
         with open(out, "w") as file:

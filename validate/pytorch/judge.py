@@ -86,14 +86,13 @@ class Judge:
         replicas = sorted({case["batch"] for case in self.cases(name) if case["way"] in REPLICAS})
         busy = [python("record.py", core, self.path, name, f"{self.out}/beside{core}", self.given.device, *replicas) for core in (0, 1)]
         done += sum(process.wait() for process in busy)
-        if any(case["way"] == "zero1" for case in self.cases(name)):
-            done += not together("benchmark.py", 2, f"{self.out}/recorded/{name}.weights.json", self.path, name)
+        done += not together("benchmark.py", 2, f"{self.out}/recorded/{name}.weights.json", self.path, name)
         say(f"{name}: recorded with batches {batches}" if done == 0 else f"{name}: not recorded, see {self.out}/log.txt")
 
     def benchmark(self):
         if not together("benchmark.py", 2, f"{self.out}/benchmark.json"):
             sys.exit(f"the benchmark of the backend failed: {self.out}/log.txt")
-        say("benchmarked: sends, collectives, copies")
+        say("benchmarked: sends, collectives")
 
     def predict(self, name):
         """Adds the model's predictions to predictions.json before any of its steps is measured with two processes."""

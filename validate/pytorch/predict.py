@@ -42,8 +42,7 @@ class Machine:
     def __init__(self, folder):
         with open(f"{folder}/benchmark.json") as file:
             found = json.load(file)
-        rows = {row["bytes"]: row for row in found["rows"][0]}
-        self.copies = found["copies"]
+        rows = {row["bytes"]: row for row in found["rows"]}
         large = 1 << 22
         middle = 1 << 18
         self.latency = min(row["send_us"] for size, row in rows.items() if size <= 1 << 14)
@@ -68,15 +67,9 @@ class Machine:
             file.writelines(f"all_gather,2,{size},{weights_us:.1f}\n" for size in (1, 10**12))
         return path
 
-    def copy_us(self, what, size):
-        """Microseconds to copy `size` bytes: between two benchmarked sizes on a line."""
-        rows = sorted((row["bytes"], row[what + "_us"]) for row in self.copies)
-        for (a, x), (b, y) in zip(rows, rows[1:]):
-            if size <= b or b == rows[-1][0]:
-                return max(x * size / a if size < a else x + (y - x) * (size - a) / (b - a), 1e-3)
 
-    def rate(self, size, *whats):
-        return f"{size / 1e3 / max(1e-6, sum(self.copy_us(w, size) for w in whats)):.4f} GB/s"
+def rate(size, us):
+    return f"{size / 1e3 / max(us, 1e-3):.4f} GB/s"
 
 
 class Predictor:
@@ -119,20 +112,21 @@ class Predictor:
             if rules:
                 mode["send"] = "after" if flat else "beside"
             if rules and without != "copies_of_buckets":
-                mode["fill"] = m.rate(size, "flatten" if flat else "fill")
-                mode["empty"] = m.rate(size, "unflatten" if flat else "empty")
+                ours = self.of_model(case)  # DistributedDataParallel copies each gradient there and back
+                mode["fill"] = rate(size, ours["flatten_us"] if flat else ours["ddp_us"] / 2)
+                mode["empty"] = rate(size, ours["unflatten_us"] if flat else ours["ddp_us"] / 2)
             if free:
                 said["cluster"]["collectives"]["file"] = m.free
             elif case["way"] == "zero1":
-                said["cluster"]["collectives"]["file"] = m.zero_table(f"{self.folder}/predicted/zero.csv", self.weights_us(case))
+                said["cluster"]["collectives"]["file"] = m.zero_table(f"{self.folder}/predicted/zero.csv", self.of_model(case)["weights_us"])
             mode["stateless"] = True
             said["transforms"] = [{"data_parallel": mode}]
         elif rules:
             said["transforms"] = ["send_after_pass"] if without != "sends_after_passes" else []
             if case["micro_batches"] > 1 and without != "sums_of_gradients":
-                size, n = self.gradient_bytes(case) / 2, case["micro_batches"]
-                rate = size / 1e3 / m.copy_us("add", size) * n / (n - 1)  # the first micro-batch adds nothing
-                said["transforms"].append({"accumulate": {"rate": f"{rate:.4f} GB/s"}})
+                n = case["micro_batches"]  # the first micro-batch adds nothing
+                added = rate(self.gradient_bytes(case), self.of_model(case)["add_us"] * (n - 1) / n)
+                said["transforms"].append({"accumulate": {"rate": added}})
         return said
 
     def recorded(self, case):
@@ -151,9 +145,10 @@ class Predictor:
         here, there = self.steps(case, "beside0"), self.steps(case, "beside1")
         return 1e6 * (statistics.median(max(a, b) for a in here for b in there) - statistics.median(here))
 
-    def weights_us(self, case):
+    def of_model(self, case):
+        """What the benchmark says of the model's parameters."""
         with open(f"{self.folder}/recorded/{case['model']}.weights.json") as file:
-            return json.load(file)["weights_us"]
+            return json.load(file)
 
     def gradient_bytes(self, case):
         _, trace = self.trace(case)
