@@ -1,7 +1,8 @@
 """What the backend and copies in memory take: python3 benchmark.py RANK RANKS PORT OUT [MODELS.py NAME]
 
-Rank 0 writes OUT: for sizes of tensors the microseconds of a send and an all_reduce. With NAME, and without running that model: the
-microseconds that its parameters and gradients take, copied into buckets and back, added up, and sent as new weights.
+Rank 0 writes OUT: for sizes of tensors the microseconds of a send, of a boundary of stages, and of an all_reduce. With NAME, and
+without running that model: the microseconds that its parameters and gradients take, copied into buckets and back, added up, and
+sent as new weights.
 """
 import datetime
 import json
@@ -14,7 +15,9 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
+from measure import Stages
 from process import Ahead, Layers, models_of, now, put_backend_ahead, settle
+from record import Training
 
 SIZES = [64, 1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 20, 1 << 22, 1 << 24, 1 << 25]
 median, large = statistics.median, torch.zeros(1 << 21)
@@ -25,28 +28,51 @@ def forget():
     large.add_(1)
 
 
-def taken(action, count):
-    """Median microseconds."""
+def taken(action, count, here=True):
+    """Median microseconds. A process that is not `here` waits."""
     spans = []
     for _ in range(3 if "JUDGE_QUICK" in os.environ else count):
         forget()
         dist.barrier()
         begin = now()
-        action()
+        if here:
+            action()
         spans.append(now() - begin)
     return 1e6 * median(spans)
 
 
+class Shift(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.by = nn.Parameter(torch.zeros(1))
+
+    def forward(self, x):
+        return x + self.by
+
+
+class Shifts:
+    """A model of two layers that compute next to nothing."""
+
+    def __init__(self, size):
+        self.layers_of = lambda name: [Shift(), Shift()]
+        self.input_of = lambda name, batch: torch.zeros(batch, size // 4)
+        self.batch_of = lambda name: 1
+
+
 def exchanges(rank, size):
-    """The times of one size."""
-    t, count = torch.zeros(size // 4), 15 if size > 1 << 22 else 25
+    """The times of one size. At the boundary of stages: half of what two stages take longer than one process, for there and back."""
+    t, count, shifts = torch.zeros(size // 4), 15 if size > 1 << 22 else 25, Shifts(size)
 
     def there_and_back():
         with Ahead():
             dist.send(t, 1) if rank == 0 else dist.recv(t, 0)
             dist.recv(t, 1) if rank == 0 else dist.send(t, 0)
 
-    return {"bytes": size, "send_us": taken(there_and_back, count) / 2, "all_reduce_us": taken(lambda: dist.all_reduce(t), count)}
+    stages = Stages(shifts, {"model": "", "micro_batches": 1, "chunks": [[0, 0, 1], [1, 1, 2]]}, rank)
+    both = taken(stages.step, count)
+    whole = taken(Training(shifts, "", 1).step, count, rank == 0)
+    return {"bytes": size, "send_us": taken(there_and_back, count) / 2, "boundary_us": (both - whole) / 2,
+            "all_reduce_us": taken(lambda: dist.all_reduce(t), count)}  # fmt: skip
 
 
 class Parameters(nn.Module):
@@ -101,10 +127,6 @@ def of_model(models, name):
     return dict(copies(like), ddp_us=max(0, taken(lambda: passes(wrapped), 25) - alone), weights_us=taken(optimizer.step, 25))
 
 
-def of_sizes(rank, ranks):
-    return {"ranks": ranks, "rows": [exchanges(rank, size) for size in SIZES] if ranks == 2 else []}
-
-
 def main():
     rank, ranks, port, out = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4]
     settle(rank)
@@ -112,7 +134,7 @@ def main():
                             timeout=datetime.timedelta(seconds=60))  # fmt: skip
     dist.barrier()
     put_backend_ahead()
-    found = of_model(models_of(sys.argv[5]), sys.argv[6]) if len(sys.argv) > 5 else of_sizes(rank, ranks)
+    found = of_model(models_of(sys.argv[5]), sys.argv[6]) if len(sys.argv) > 5 else {"rows": [exchanges(rank, size) for size in SIZES]}
     dist.barrier()
     if rank == 0:
         with open(out, "w") as file:

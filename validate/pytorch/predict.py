@@ -6,7 +6,7 @@ import subprocess
 
 MICRO_BATCHES = (2, 4, 8)
 # What a prediction knows beyond Baechi's link, each in a plain word: `baechi validate torch` tells what it is worth.
-EFFECTS = ("sends_after_passes", "transfers_of_the_core", "copies_of_buckets", "sums_of_gradients", "a_busy_other_core", "waits_for_the_slower")
+EFFECTS = ("sends_after_passes", "transfers_of_the_core", "work_at_boundaries", "copies_of_buckets", "sums_of_gradients", "a_busy_other_core", "waits_for_the_slower")
 REPLICAS = ("all_reduce", "ddp", "zero1")
 PLACERS = {"m_topo": "m_topo", "m_etf": "m_etf", "m_sct": "m_sct", "search": "local_search"}
 
@@ -45,8 +45,10 @@ class Machine:
         rows = {row["bytes"]: row for row in found["rows"]}
         large = 1 << 22
         middle = 1 << 18
-        self.latency = min(row["send_us"] for size, row in rows.items() if size <= 1 << 14)
-        self.bandwidth = (large - middle) / max(1e-9, rows[large]["send_us"] - rows[middle]["send_us"]) / 1e3  # GB/s
+        small = [row for size, row in rows.items() if size <= 1 << 14]
+        self.latency = min(row["send_us"] for row in small)
+        self.boundary = max(0, min(row["boundary_us"] for row in small) - self.latency)  # once, however many tensors are sent
+        self.bandwidth = (large - middle) / max(1e-9, rows[large]["boundary_us"] - rows[middle]["boundary_us"]) / 1e3  # GB/s
         self.table = f"{folder}/collectives.csv"
         with open(self.table, "w") as file:
             file.write("kind,ranks,bytes,us\n")
@@ -97,10 +99,13 @@ class Predictor:
                 self.traces[name, batch, where] = path, json.load(file)
         return self.traces[name, batch, where]
 
-    def scenario(self, case, rules=True, free=False):
+    def scenario(self, case, placed, rules=True, free=False):
         """The machine as a scenario. Without `rules`: as Baechi has it, a link and nothing else."""
         m, without = self.machine, case.get("without")
-        link = {"bandwidth": "1000 GB/s", "latency": "0 us"} if free else {"bandwidth": f"{m.bandwidth:.4f} GB/s", "latency": f"{m.latency:.1f} us"}
+        latency = m.latency
+        if rules and "chunks" in case and without != "work_at_boundaries":
+            latency += m.boundary / self.tensors_at_boundary(case, placed)
+        link = {"bandwidth": "1000 GB/s", "latency": "0 us"} if free else {"bandwidth": f"{m.bandwidth:.4f} GB/s", "latency": f"{latency:.1f} us"}
         said = {"graph": {"import": self.trace(case)[0]},
                 "cluster": {"devices": {"count": 2, "memory": "64 GiB"}, "link": link, "collectives": {"model": "table", "file": m.table}},
                 "engine": {"transfers": "duplex", "queue": "program", "overlap": not rules or without == "transfers_of_the_core"} if rules or free else {},
@@ -128,6 +133,11 @@ class Predictor:
                 added = rate(self.gradient_bytes(case), self.of_model(case)["add_us"] * (n - 1) / n)
                 said["transforms"].append({"accumulate": {"rate": added}})
         return said
+
+    def tensors_at_boundary(self, case, placed):
+        """How many tensors a stage sends or receives in a pass, in the mean."""
+        sent = {(e["from"], e.get("output", 0), placed[e["to"]]) for e in self.trace(case)[1]["edges"] if placed[e["from"]] != placed[e["to"]]}
+        return max(1, len(sent) / max(1, 2 * (len(case["chunks"]) - 1)))
 
     def recorded(self, case):
         """The middle of the recorded steps in us, and how far their middle half lies apart: what one process alone does."""
@@ -228,7 +238,7 @@ class Predictor:
     def simulate(self, case, **how):
         path, trace = self.trace(case)
         placed = self.device_of_layers(case, trace) if "chunks" in case else {o["name"]: 0 for o in trace["ops"]}
-        scenario = self.write("scenario.yaml", self.scenario(case, **how))
+        scenario = self.write("scenario.yaml", self.scenario(case, placed, **how))
         placement = self.write("placement.json", {"format": "baechi-placement", "version": 1, "graph": trace["name"],
                                                   "devices": 2, "placement": placed})  # fmt: skip
         pipeline = []
