@@ -26,6 +26,14 @@ class PassOrder {
     }
   }
 
+  void ask() {
+    for (const OpId v : c_.copies.ids()) {
+      const std::size_t by = c_.copies[v].asked_by;
+      if (by == no_pass || by == 0 || c_.passes[by - 1].device != c_.passes[by].device) continue;
+      for (const OpId end : c_.passes[by - 1].last) c_.builder.add_control(end, v);
+    }
+  }
+
   void keep_program() {
     std::map<std::pair<DeviceId, LaneKind>, OpId> last;
     for (const DevicePass& pass : c_.passes) {
@@ -33,7 +41,7 @@ class PassOrder {
       ops.insert(ops.end(), pass.host.begin(), pass.host.end());
       std::ranges::sort(ops);
       for (const OpId v : ops) {
-        if (c_.copies[v].origin == no_op) continue;
+        if (c_.copies[v].origin == no_op || is_asked(graph_, c_.copies[v].origin)) continue;
         const auto [it, first] =
             last.try_emplace({pass.device, graph_.lane(c_.copies[v].origin)}, v);
         if (!first) c_.builder.add_control(it->second, v);
@@ -157,6 +165,7 @@ void keep_order(Copies& copies, const Ordered& of) {
   PassOrder order(copies, of);
   order.end_empty_passes();
   order.keep();
+  order.ask();
   if (of.problem.engine.queue == ReadyOrder::program) order.keep_program();
   if (of.schedule.ahead > 0) order.keep_near();
 }

@@ -18,6 +18,8 @@ struct Copy {
   TensorId first_output{};
   bool reads_own = false, read_by_own = false;  ///< pass; of the host's ops: the host's
   OpId last_user = no_op;                       ///< of its own pass
+  std::size_t asked_by = no_pass;               ///< the pass that asks for what it sends
+  bool read_far = false;                        ///< on several devices, so none asks
 };
 
 /// The copies of one pass on one device. The updates of all chunks of a stage are one pass.
@@ -54,6 +56,7 @@ struct Ordered {
 ///   the last backward passes.
 /// - An all_gather of weights is one ahead of the ops that read the last ones, also where these are
 ///   of the pass before.
+/// - What is asked for leaves when the device that reads it has ended the pass before.
 /// - The host does not wait for the device: its ops follow those of the pass before.
 /// - A backward pass without ops ends with the backward passes of the chunks that read from it.
 /// - A forward pass is no further ahead than the schedule says.

@@ -12,6 +12,8 @@ bool launches(const OpGraph& graph, OpId v);
 /// Whether `v` serves ops of its device, and so runs beside them: it launches them, or it is an
 /// all_gather of weights that they read, outside the update, which waits for nothing but its turn.
 bool serves(const OpGraph& graph, OpId v);
+/// Whether `v` begins a transfer that its receiver asks for.
+bool is_asked(const OpGraph& graph, OpId v);
 /// Whether `v` is a collective that sends gradients.
 bool sums_gradients(const OpGraph& graph, OpId v);
 

@@ -67,6 +67,7 @@ class Unroller {
     for (const OpId v : graph_.ops()) {
       launches_.push_back(launches(graph_, v));
       serves_.push_back(serves(graph_, v));
+      asked_.push_back(is_asked(graph_, v));
     }
     for (const TensorId t : graph_.tensors()) adds_up_.push_back(adds_up(t));
     c_.builder.names_are_unique();
@@ -259,7 +260,8 @@ class Unroller {
       if (!from_host) c_.passes[a.pass].awaited.push_back(from);
       return;
     }
-    if (a.pass == b.pass && from_host == to_host) {
+    if (asked_[a.origin]) ask(a, b);
+    if (a.pass == b.pass && from_host == to_host && !asked_[b.origin]) {
       a.read_by_own = true;
       b.reads_own |= !sums_gradients(graph_, a.origin) && (to_host || !serves_[a.origin]);
       if (a.last_user == no_op || a.last_user < to) a.last_user = to;
@@ -267,6 +269,14 @@ class Unroller {
     if (graph_.instant(t)) return c_.builder.add_control(from, to);
     const std::size_t output = index(t) - index(*graph_.outputs(a.origin).begin());
     c_.builder.add_edge(static_cast<TensorId>(index(a.first_output) + output), to);
+  }
+
+  /// The first pass of the one device that reads what `sent` sends asks for it.
+  void ask(Copy& sent, const Copy& reader) const {
+    if (reader.device == sent.device || sent.read_far) return;
+    const bool other = sent.asked_by != no_pass && c_.passes[sent.asked_by].device != reader.device;
+    sent.read_far = other;
+    sent.asked_by = other ? no_pass : std::min(sent.asked_by, reader.pass);
   }
 
   /// The two devices that train a chunk from either end add up its gradients before they update:
@@ -306,6 +316,7 @@ class Unroller {
 
   void find_ends(DevicePass& pass) const {
     for (const OpId v : pass.all) {
+      if (c_.copies[v].origin != no_op && asked_[c_.copies[v].origin]) continue;
       if (!c_.copies[v].reads_own) pass.first.push_back(v);
       if (!c_.copies[v].read_by_own) pass.last.push_back(v);
     }
@@ -346,10 +357,10 @@ class Unroller {
   const IdVector<OpId, DeviceId>& home_;
   const PipelineOptions options_;
   const ScheduleEntry& entry_;
-  IdVector<OpId, char> launches_, serves_;  // [num_ops]
-  IdVector<TensorId, char> adds_up_;        // [num_tensors]
-  std::string name_, suffix_;               // of the next copy; of the names of its pass
-  IdVector<OpId, OpId> first_copy_;         // of each op: later ones are made like it
+  IdVector<OpId, char> launches_, serves_, asked_;  // [num_ops]
+  IdVector<TensorId, char> adds_up_;                // [num_tensors]
+  std::string name_, suffix_;                       // of the next copy; of the names of its pass
+  IdVector<OpId, OpId> first_copy_;                 // of each op: later ones are made like it
   Stages stages_;
   Chunks chunks_;
   Schedule schedule_;

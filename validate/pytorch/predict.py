@@ -127,7 +127,7 @@ class Predictor:
             mode["stateless"] = True
             said["transforms"] = [{"data_parallel": mode}]
         elif rules:
-            said["transforms"] = ["send_after_pass"] if without != "sends_after_passes" else []
+            said["transforms"] = [{"send_after_pass": {"asked": True}}] if without != "sends_after_passes" else []
             if case["micro_batches"] > 1 and without != "sums_of_gradients":
                 n = case["micro_batches"]  # the first micro-batch adds nothing
                 added = rate(self.gradient_bytes(case), self.of_model(case)["add_us"] * (n - 1) / n)

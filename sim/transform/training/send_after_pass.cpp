@@ -5,6 +5,7 @@
 #include <memory>
 #include <tuple>
 
+#include "sim/graph/analysis.h"
 #include "sim/transform/graph_copy.h"
 
 namespace baechi {
@@ -14,8 +15,12 @@ namespace {
 /// the k-th further one of its op NAME/sent.k.
 class PassSends {
  public:
-  PassSends(const OpGraph& graph, const IdVector<OpId, DeviceId>& device)
-      : graph_(graph), device_(device), copy_(graph), receipts_(graph.num_ops()) {
+  PassSends(const OpGraph& graph, const IdVector<OpId, DeviceId>& device, bool asked)
+      : graph_(graph),
+        device_(device),
+        lane_(asked ? asked_lane : graph.lanes()[index(compute_lane)]),
+        copy_(graph),
+        receipts_(graph.num_ops()) {
     for (const EdgeId e : graph.edges()) {
       const Edge& edge = graph.edge(e);
       const std::uint32_t more = device[edge.src] != device[edge.dst] ? 1 : 0;
@@ -104,6 +109,7 @@ class PassSends {
           {.name = fmt::format("{}/sent{}", graph_.name(from), k == 0 ? "" : fmt::format(".{}", k)),
            .kind = "Send",
            .phase = graph_.op(from).phase,
+           .lane = lane_,
            .module = graph_.module(from)});
       on_.push_back(device_[from]);
       for (const std::string& kind : graph_.device_kinds())
@@ -117,6 +123,7 @@ class PassSends {
 
   const OpGraph& graph_;
   const IdVector<OpId, DeviceId>& device_;
+  const std::string_view lane_;  // of sends
   GraphCopy copy_;
   IdVector<OpId, std::uint32_t> receipts_;  // [num_ops] most transfers on a path to it
   std::map<Key, PassOf> passes_;
@@ -128,20 +135,28 @@ class PassSends {
 /// runs forward, or backward, after the same receipt. PyTorch sends so, because what crosses is the
 /// result of a call: of a stage's forward(), or of its backward(), which first ends all gradients.
 /// Both ends keep the tensor until their last pass of the micro-batch has ended, because its caller
-/// holds what forward() took and gave back. Control edges do not wait.
+/// holds what forward() took and gave back. Control edges do not wait. With `asked`, a pipeline's
+/// stage sends when, besides, the receiver has ended the pass before: gloo sends no tensor before
+/// its peer has memory for it.
 class SendAfterPass final : public Transform {
  public:
-  explicit SendAfterPass(Options& /*o*/) {}
+  explicit SendAfterPass(Options& o)
+      : asked_(o.get("asked", false,
+                     "in a pipeline, a stage receives what it asks for: a tensor leaves when its "
+                     "receiver has ended the pass before")) {}
   Transformed apply(const OpGraph& graph) const override { return same_ops(graph); }
   PlacedStep after_placing(const OpGraph& graph,
                            const IdVector<OpId, DeviceId>& device) const override {
-    return PassSends(graph, device).run();
+    return PassSends(graph, device, asked_).run();
   }
   std::string no_pipeline(StreamedBy pipeline) const override {
     if (pipeline.splits)
       return "send_after_pass: this schedule sends before the gradients of the weights are made";
     return "";
   }
+
+ private:
+  bool asked_;
 };
 
 }  // namespace

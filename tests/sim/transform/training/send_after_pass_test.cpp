@@ -85,6 +85,47 @@ TEST_SUITE("send_after_pass") {
     CHECK(peak(step, gpu1) == 260_B);
   }
 
+  TEST_CASE("a stage that receives what it asks for has one copy at a time") {
+    OpGraphBuilder b;
+    const auto add = [&](const char* name, Duration time, Phase phase) {
+      return b.add_op({.name = name, .compute = time, .phase = phase});
+    };
+    const OpId f0 = add("f0", 10ns, Phase::forward), f1 = add("f1", 10ns, Phase::forward),
+               d1 = add("d1", 20ns, Phase::backward), d0 = add("d0", 10ns, Phase::backward);
+    b.set_forward(d1, f1);
+    b.set_forward(d0, f0);
+    b.add_edge(b.add_tensor(f0, 100_B), f1);
+    b.add_edge(b.add_tensor(f1, 10_B), d1);
+    b.add_edge(b.add_tensor(d1, 100_B), d0);
+    const OpGraph graph = std::move(b).build();
+    const Cluster cluster = gpus(2);  // 1 B takes 1 ns
+    const auto run = [&](const Values& values) {
+      const PlacedStep step = transform("send_after_pass", values)
+                                  ->after_placing(graph, on({gpu0, gpu1, gpu1, gpu0}).device);
+      const ProfiledCosts costs(step.graph, cluster);
+      Placement placement;
+      placement.device = step.device;
+      return pipeline::simulate_pipeline(
+          {step.graph,
+           cluster,
+           costs,
+           {.transfers = Transfers::duplex, .queue = ReadyOrder::program}},
+          placement, {.schedule = "1f1b_flush", .micro_batches = 2});
+    };
+    // gpu0: f0#0 until 10, f0#1 until 20. Copies come at 110 and 210. gpu1: f1#0 120, d1#0 140;
+    // f1#1 220, d1#1 240. Gradients come at 240 and 340, d0#1 ends at 350. While d1#0 runs gpu1 has
+    // both copies, the 10 B of f1 and the 100 B of d1.
+    const pipeline::PipelineResult sent = run({});
+    CHECK(sent.makespan == 350ns);
+    CHECK(sent.stages[1].peak == 310_B);
+    // The second copy leaves when d1#0 ends at 140 and comes at 240; d1#1 270, its gradient 370,
+    // d0#1 380. gpu0 runs f0#1 meanwhile, as before.
+    const pipeline::PipelineResult asked = run({{"asked", "true"}});
+    CHECK(asked.makespan == 380ns);
+    CHECK(asked.stages[1].peak == 210_B);
+    CHECK(asked.stages[0].busy == sent.stages[0].busy);
+  }
+
   TEST_CASE("on one device nothing is sent, and nothing changes") {
     const OpGraph graph = two_stages();
     const PlacedStep step =
