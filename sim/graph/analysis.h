@@ -15,8 +15,6 @@ bool is_host_lane(std::string_view name);
 bool on_host(const OpGraph& graph, OpId v);
 /// The lane of launches that the host begins together with a pass of the device, not ahead of it.
 inline constexpr std::string_view host_pass_lane = "host_pass";
-/// The lane of ops that begin a transfer when its receiver has ended the pass before.
-inline constexpr std::string_view asked_lane = "asked";
 
 /// The most that is in memory at once if all ops run on one device, in the order of their ids:
 /// weights from the beginning, outputs until their last reader has ended, workspace.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "sim/graph/analysis.h"
+#include "sim/transform/training/asked_lane.h"
 
 namespace baechi::pipeline {
 

@@ -5,8 +5,8 @@
 #include <memory>
 #include <tuple>
 
-#include "sim/graph/analysis.h"
 #include "sim/transform/graph_copy.h"
+#include "sim/transform/training/asked_lane.h"
 
 namespace baechi {
 namespace {

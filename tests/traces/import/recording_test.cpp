@@ -162,6 +162,28 @@ TEST_SUITE("recordings") {
     CHECK(workspace(pytorch::Workspace::call, "relu_1") == Bytes{0});
   }
 
+  // As above, but the sum reads z, so that mm is the last to read its gradient of 32 B. While the
+  // sum runs, PyTorch still has that, and 48 + 100 + 16 B more than before the function.
+  TEST_CASE("the last op of a function of autograd reads what the function holds until it ends") {
+    const std::string execution = replaced(read_file((recordings() / "layer.et.json").string()),
+                                           R"("values":[[109,8,0,8,4,"cuda:0"],[0],0)",
+                                           R"("values":[[105,5,0,8,4,"cuda:0"],[0],0)");
+    const std::string kineto = read_file((recordings() / "layer.kineto.json").string());
+    const auto graph = [&](const std::string& until) {
+      return imported_texts(execution,
+                            replaced(kineto, R"("ts":1700000000000145,"args")",
+                                     fmt::format(R"("ts":1700000000000{},"args")", until)),
+                            {.optimizer = pytorch::UpdateOrder::as_ready})
+          .graph;
+    };
+    const OpGraph late = graph("160"), early = graph("145");
+    CHECK(edges(late).contains("relu_1_grad -> linear_1_grad_2 32"));
+    CHECK(late.op(op(late, "linear_1_grad_2")).temporary == Bytes{100});
+    // The 100 B are gone, but not the gradient of 32 B.
+    CHECK(edges(early).contains("relu_1_grad -> linear_1_grad_2 32"));
+    CHECK(early.op(op(early, "linear_1_grad_2")).temporary == Bytes{0});
+  }
+
   // As above, but 64 B are freed behind AddmmBackward0: the gradient of y, 32 B, which mm and sum
   // read, and y, which only relu_1 reads.
   TEST_CASE("a function of autograd reads what it saved, where memory gives it back behind it") {

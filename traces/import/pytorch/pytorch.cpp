@@ -149,7 +149,10 @@ Trace import_step(TextFile& execution, std::span<TextFile* const> kineto,
         calls.orphans));
   if (settings.workspace == Workspace::call) {
     hold_parts(flow);
-    if (times.known()) read_saved_tensors(flow, times);
+    if (times.known()) {
+      read_saved_tensors(flow, times);
+      read_until_end(flow, times);
+    }
   }
   trace.graph = build(flow, times, path, settings);
   return trace;

@@ -29,6 +29,11 @@ void hold_parts(Dataflow& flow);
 /// more, as far as this is no larger; the largest first.
 void read_saved_tensors(const Dataflow& flow, const Times& times);
 
+/// An operator or a function of autograd holds what it took until it ends. Where its last op's
+/// workspace has room for tensors that earlier ops of the call read last, the last op reads them,
+/// too, the largest first: a stage that has received one of them holds it once.
+void read_until_end(const Dataflow& flow, const Times& times);
+
 /// Temporary bytes. [flow.ops] Workspace::op: the peak while the op runs, less the bytes before it,
 /// less its outputs. Workspace::call: the peak while the op runs, less the bytes before the
 /// outermost operator or function of autograd around it, less what the graph itself holds more than
