@@ -6,7 +6,8 @@ import subprocess
 
 MICRO_BATCHES = (2, 4, 8)
 # What a prediction knows beyond Baechi's link, each in a plain word: `baechi validate torch` tells what it is worth.
-EFFECTS = ("sends_after_passes", "transfers_of_the_core", "work_at_boundaries", "copies_of_buckets", "sums_of_gradients", "a_busy_other_core", "waits_for_the_slower")
+EFFECTS = ("sends_after_passes", "transfers_of_the_core", "work_at_boundaries", "waits_make_cold", "copies_of_buckets", "sums_of_gradients",
+           "a_busy_other_core", "waits_for_the_slower")  # fmt: skip
 REPLICAS = ("all_reduce", "ddp", "zero1")
 PLACERS = {"m_topo": "m_topo", "m_etf": "m_etf", "m_sct": "m_sct", "search": "local_search"}
 
@@ -103,8 +104,11 @@ class Predictor:
         """The machine as a scenario. Without `rules`: as Baechi has it, a link and nothing else."""
         m, without = self.machine, case.get("without")
         latency = m.latency
-        if rules and "chunks" in case and without != "work_at_boundaries":
-            latency += m.boundary / self.tensors_at_boundary(case, placed)
+        if rules and "chunks" in case:
+            more = m.boundary if without != "work_at_boundaries" else 0
+            if without != "waits_make_cold":  # a stage waits long before its first pass forward and its first one backward
+                more += 1e6 * self.record(case, "recorded")["after_wait_seconds"] / case["micro_batches"]
+            latency += more / self.tensors_at_boundary(case, placed)
         link = {"bandwidth": "1000 GB/s", "latency": "0 us"} if free else {"bandwidth": f"{m.bandwidth:.4f} GB/s", "latency": f"{latency:.1f} us"}
         said = {"graph": {"import": self.trace(case)[0]},
                 "cluster": {"devices": {"count": 2, "memory": "64 GiB"}, "link": link, "collectives": {"model": "table", "file": m.table}},
@@ -144,9 +148,12 @@ class Predictor:
         low, middle, high = statistics.quantiles(self.steps(case, "beside0" if case["way"] in REPLICAS else "recorded"), n=4)
         return 1e6 * middle, (high - low) / middle
 
-    def steps(self, case, where):
+    def record(self, case, where):
         with open(f"{self.folder}/{where}/{case['model']}_{case['batch']}.json") as file:
-            return json.load(file)["all"]
+            return json.load(file)
+
+    def steps(self, case, where):
+        return self.record(case, where)["all"]
 
     def wait_us(self, case):
         """Replicas end a step together: how much longer the slower of two recorded steps is than the middle one."""

@@ -3,7 +3,7 @@
 One process: python3 record.py CORE MODELS.py NAME OUT cpu|cuda BATCH...   writes, for each batch, OUT/NAME_BATCH with the endings
     .et.json          the calls and tensors of one step (ExecutionTraceObserver)
     .K.kineto.json    the times of another step (Kineto), K = 0, 1, ...
-    .json             what the steps took without a profiler
+    .json             what the steps took without a profiler, and how much more with a wait between their passes
 An observer and a profiler over the same step would lengthen its operations, by up to 41 % on a processor.
 """
 import gc
@@ -11,6 +11,7 @@ import json
 import os
 import statistics
 import sys
+import time
 
 import torch
 
@@ -76,17 +77,25 @@ class Training:
         self.model, self.device = Layers(models.layers_of(name), frames=True).to(device), device
         self.optimizer = sgd(self.model.parameters())
 
-    def step(self):
+    def step(self, wait=0.0):
+        """Seconds without `wait`, which comes before the backward pass."""
+        begin = now()
         self.optimizer.zero_grad(set_to_none=True)
-        loss_of(self.model(self.input)).backward()
+        loss = loss_of(self.model(self.input))
+        forward = now()
+        if wait:
+            time.sleep(wait)
+        resumed = now()
+        loss.backward()
         self.optimizer.step()
         if self.device == "cuda":
             torch.cuda.synchronize()
+        return now() - resumed + forward - begin
 
 
 def record(models, name, batches, out, device="cpu", rounds=3, each=3):
     """Batches take turns, so that a change of the machine's speed touches all."""
-    trainings, plain = {}, {batch: [] for batch in batches}
+    trainings, plain, waited = {}, {batch: [] for batch in batches}, {batch: [] for batch in batches}
     for batch in batches:
         try:
             training = Training(models, name, batch, device)
@@ -100,12 +109,15 @@ def record(models, name, batches, out, device="cpu", rounds=3, each=3):
         for batch, training in trainings.items():
             seconds_of(training.step, 1)
             for k in range(each):
-                plain[batch] += seconds_of(training.step, 2)
+                plain[batch] += seconds_of(training.step, 3)[1:]  # the first is slower, because the profiler ran before it
+                waited[batch].append(training.step(plain[batch][-1] / 2))
                 record_times(training.step, f"{out}/{name}_{batch}.{r * each + k}.kineto.json", device, r + k == 0)
             gc.collect()
     for batch in trainings:
         with open(f"{out}/{name}_{batch}.json", "w") as file:
-            json.dump({"step_seconds": statistics.median(plain[batch]), "all": plain[batch]}, file)
+            middle = statistics.median(plain[batch])
+            colder = max(0, statistics.median(waited[batch]) - middle)
+            json.dump({"step_seconds": middle, "all": plain[batch], "after_wait_seconds": colder}, file)
 
 
 def main():
