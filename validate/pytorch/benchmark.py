@@ -108,11 +108,12 @@ def copies(like):
 
 
 def of_model(models, name):
-    """Each process has a group of its own, in which nothing is sent: what DistributedDataParallel itself takes. Then both send new
-    weights: the step of ZeroRedundancyOptimizer without any gradient."""
+    """Each process has a group of its own, in which nothing is sent: what DistributedDataParallel itself takes. Then both send
+    buffers, as it does before each forward pass, and new weights: the step of ZeroRedundancyOptimizer without any gradient."""
     from torch.distributed.optim import ZeroRedundancyOptimizer
 
-    like = list(Layers(models.layers_of(name)).parameters())
+    model = Layers(models.layers_of(name))
+    like, buffers = list(model.parameters()), list(model.buffers())
     groups = [dist.new_group([rank]) for rank in range(dist.get_world_size())]
     put_backend_ahead()
     plain = Parameters(like)
@@ -123,8 +124,12 @@ def of_model(models, name):
         model.zero_grad(set_to_none=True)
         model().backward()
 
+    def send_buffers():
+        dist._broadcast_coalesced(dist.distributed_c10d._get_default_group(), buffers, 250 << 20, 0)
+
     alone = taken(lambda: passes(plain), 25)
-    return dict(copies(like), ddp_us=max(0, taken(lambda: passes(wrapped), 25) - alone), weights_us=taken(optimizer.step, 25))
+    return dict(copies(like), ddp_us=max(0, taken(lambda: passes(wrapped), 25) - alone), weights_us=taken(optimizer.step, 25),
+                buffers_us=taken(send_buffers, 25) if buffers else 0)  # fmt: skip
 
 
 def main():

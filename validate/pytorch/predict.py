@@ -6,8 +6,8 @@ import subprocess
 
 MICRO_BATCHES = (2, 4, 8)
 # What a prediction knows beyond Baechi's link, each in a plain word: `baechi validate torch` tells what it is worth.
-EFFECTS = ("sends_after_passes", "transfers_of_the_core", "work_at_boundaries", "waits_make_cold", "copies_of_buckets", "sums_of_gradients",
-           "a_busy_other_core", "waits_for_the_slower")  # fmt: skip
+EFFECTS = ("sends_after_passes", "transfers_of_the_core", "work_at_boundaries", "waits_make_cold", "copies_of_buckets",
+           "sends_of_buffers", "sums_of_gradients", "a_busy_other_core", "waits_for_the_slower")  # fmt: skip
 REPLICAS = ("all_reduce", "ddp", "zero1")
 PLACERS = {"m_topo": "m_topo", "m_etf": "m_etf", "m_sct": "m_sct", "search": "local_search"}
 
@@ -162,6 +162,12 @@ class Predictor:
         here, there = self.steps(case, "beside0"), self.steps(case, "beside1")
         return 1e6 * (statistics.median(max(a, b) for a in here for b in there) - statistics.median(here))
 
+    def buffers_us(self, case):
+        """DistributedDataParallel sends buffers, such as running statistics, before the forward pass."""
+        if case["way"] not in ("ddp", "zero1") or case.get("without") == "sends_of_buffers":
+            return 0.0
+        return self.of_model(case)["buffers_us"]
+
     def of_model(self, case):
         """What the benchmark says of the model's parameters."""
         with open(f"{self.folder}/recorded/{case['model']}.weights.json") as file:
@@ -259,7 +265,7 @@ class Predictor:
         if answer["status"] != "ok":
             raise RuntimeError(answer["status"])
         time = answer["pipeline"]["time_us"] if case["micro_batches"] > 1 else answer["step_time_us"]
-        return time + (self.wait_us(case) if how.get("rules", True) else 0.0)
+        return time + (self.wait_us(case) + self.buffers_us(case) if how.get("rules", True) else 0.0)
 
     def waiting_inputs(self, case):
         """Bytes of the inputs of micro-batches that are not under way at the peak: the runner has them from the beginning."""
