@@ -40,7 +40,8 @@ void Chain::walk(std::size_t evaluations, Temperature temperature, const WalkLim
                                   1.0 / static_cast<double>(std::max<std::size_t>(evaluations, 1)));
   Temperature now = temperature;
   for (std::size_t i = 0; i < evaluations && !limits.reached(); ++i, now.begin *= cooling) {
-    const MoveEntry* move = propose();
+    if (limits.until_feasible && best_score_.feasible()) return;
+    const MoveEntry* move = propose(now.leaves > 0.0);
     ++evaluations_;
     if (move == nullptr || !try_changes(now) || !(score_ < best_score_)) continue;
     best_ = placement_;
@@ -51,26 +52,46 @@ void Chain::walk(std::size_t evaluations, Temperature temperature, const WalkLim
 
 /// What to try next, in changes_: of several draws the one that the objective estimates to be best.
 /// Estimates know values alone, so one try in four is a plain draw, and each as long as the
-/// placement is infeasible.
-const MoveEntry* Chain::propose() {
+/// placement is infeasible. `leaves`: a walk may leave what fits.
+const MoveEntry* Chain::propose(bool leaves) {
   const std::size_t most = evaluator_->estimates();
-  if (most == 1 || !score_.feasible() || random_.below(4) == 0) return draw(changes_);
   proposals_.resize(most);
   op_moves_.resize(most);
+  const auto drawn = [&](std::vector<Change>& changes, std::vector<OpMove>& ops) {
+    return leaves ? draw(changes) : draw_fitting(changes, ops);
+  };
+  if (most == 1 || !score_.feasible() || random_.below(4) == 0)
+    return drawn(changes_, op_moves_.front());
   drawn_.clear();
   for (std::size_t i = 0; i < most; ++i) {
     const std::size_t n = drawn_.size();
-    const MoveEntry* move = draw(proposals_[n]);
+    const MoveEntry* move = drawn(proposals_[n], op_moves_[n]);
     if (move == nullptr) continue;
     drawn_.push_back(move);
-    op_moves_[n].clear();
-    for (const auto& [unit, to] : proposals_[n])
-      for (const OpId v : space_.units().members(unit)) op_moves_[n].push_back({v, to});
+    list_ops(proposals_[n], op_moves_[n]);
   }
   if (drawn_.empty()) return nullptr;
   const std::size_t best = evaluator_->best_estimate(std::span(op_moves_).first(drawn_.size()));
   std::swap(changes_, proposals_[best]);
   return drawn_[best];
+}
+
+void Chain::list_ops(std::span<const Change> changes, std::vector<OpMove>& ops) const {
+  ops.clear();
+  for (const auto& [unit, to] : changes)
+    for (const OpId v : space_.units().members(unit)) ops.push_back({v, to});
+}
+
+/// The first of a few draws that may fit, else the last.
+const MoveEntry* Chain::draw_fitting(std::vector<Change>& changes, std::vector<OpMove>& ops) {
+  constexpr int most = 5;
+  const MoveEntry* move = nullptr;
+  for (int i = 0; i < most; ++i) {
+    move = draw(changes);
+    list_ops(changes, ops);
+    if (evaluator_->may_fit(ops)) break;
+  }
+  return move;
 }
 
 /// Nothing if it makes no sense here.
