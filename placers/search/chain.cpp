@@ -57,18 +57,13 @@ const MoveEntry* Chain::propose(bool leaves) {
   const std::size_t most = evaluator_->estimates();
   proposals_.resize(most);
   op_moves_.resize(most);
-  const auto drawn = [&](std::vector<Change>& changes, std::vector<OpMove>& ops) {
-    return leaves ? draw(changes) : draw_fitting(changes, ops);
-  };
   if (most == 1 || !score_.feasible() || random_.below(4) == 0)
-    return drawn(changes_, op_moves_.front());
+    return draw(changes_, op_moves_.front(), leaves);
   drawn_.clear();
   for (std::size_t i = 0; i < most; ++i) {
     const std::size_t n = drawn_.size();
-    const MoveEntry* move = drawn(proposals_[n], op_moves_[n]);
-    if (move == nullptr) continue;
-    drawn_.push_back(move);
-    list_ops(proposals_[n], op_moves_[n]);
+    const MoveEntry* move = draw(proposals_[n], op_moves_[n], leaves);
+    if (move != nullptr) drawn_.push_back(move);
   }
   if (drawn_.empty()) return nullptr;
   const std::size_t best = evaluator_->best_estimate(std::span(op_moves_).first(drawn_.size()));
@@ -76,31 +71,21 @@ const MoveEntry* Chain::propose(bool leaves) {
   return drawn_[best];
 }
 
-void Chain::list_ops(std::span<const Change> changes, std::vector<OpMove>& ops) const {
-  ops.clear();
-  for (const auto& [unit, to] : changes)
-    for (const OpId v : space_.units().members(unit)) ops.push_back({v, to});
-}
-
-/// The first of a few draws that may fit, else the last.
-const MoveEntry* Chain::draw_fitting(std::vector<Change>& changes, std::vector<OpMove>& ops) {
-  constexpr int most = 5;
-  const MoveEntry* move = nullptr;
-  for (int i = 0; i < most; ++i) {
-    move = draw(changes);
-    list_ops(changes, ops);
-    if (evaluator_->may_fit(ops)) break;
-  }
-  return move;
-}
-
-/// Nothing if it makes no sense here.
-const MoveEntry* Chain::draw(std::vector<Change>& changes) {
+/// Nothing if it makes no sense here. `changes` are listed by ops, too. A walk that never leaves
+/// what fits draws a few times, until a change may fit.
+const MoveEntry* Chain::draw(std::vector<Change>& changes, std::vector<OpMove>& ops, bool leaves) {
   const auto table = moves();
-  const MoveEntry& move = table[random_.below(static_cast<std::uint32_t>(table.size()))];
-  changes.clear();
-  move.propose(space_, at_, random_, changes);
-  return changes.empty() ? nullptr : &move;
+  const MoveEntry* move = nullptr;
+  for (int left = leaves ? 1 : 5; left > 0; --left) {
+    move = &table[random_.below(static_cast<std::uint32_t>(table.size()))];
+    changes.clear();
+    move->propose(space_, at_, random_, changes);
+    ops.clear();
+    for (const auto& [unit, to] : changes)
+      for (const OpId v : space_.units().members(unit)) ops.push_back({v, to});
+    if (left > 1 && evaluator_->may_fit(ops)) break;
+  }
+  return changes.empty() ? nullptr : move;
 }
 
 /// Whether they were made.

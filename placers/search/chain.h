@@ -54,9 +54,7 @@ class Chain {
 
  private:
   const MoveEntry* propose(bool leaves);
-  const MoveEntry* draw(std::vector<Change>& changes);
-  const MoveEntry* draw_fitting(std::vector<Change>& changes, std::vector<OpMove>& ops);
-  void list_ops(std::span<const Change> changes, std::vector<OpMove>& ops) const;
+  const MoveEntry* draw(std::vector<Change>& changes, std::vector<OpMove>& ops, bool leaves);
   bool try_changes(const Temperature& now);
   void apply();
   bool accepts(const Score& next, const Temperature& now);

@@ -8,6 +8,7 @@
 
 #include "placers/files/placement_file.h"
 #include "placers/interface/registry.h"
+#include "placers/search/chain.h"
 #include "placers/search/move.h"
 #include "placers/search/portfolio.h"
 #include "sim/engine/simulation.h"
