@@ -3,18 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 
 #include "placers/interface/colocation.h"
 #include "placers/interface/memory_floor.h"
 #include "placers/interface/registry.h"
 #include "placers/least_memory.h"
+#include "placers/search/chain.h"
 #include "placers/search/space.h"
 #include "sim/engine/simulation.h"
 #include "sim/error.h"
 #include "sim/problem/bounds.h"
-#include "sim/random.h"
 
 namespace baechi {
 namespace {
@@ -84,7 +83,7 @@ class Attempt {
   /// Stretches of the units' order.
   Feasible cuts();
   /// At most `times` x the usual number of moves, from `at`.
-  Feasible walk(UnitDevices at, std::size_t times);
+  Feasible walk(const UnitDevices& at, std::size_t times);
   /// The usual number of moves.
   std::size_t moves() const {
     return std::clamp(most_simulated / problem_.graph.num_ops(), fewest_moves, most_moves);
@@ -116,9 +115,6 @@ class Attempt {
     best_ = placement;
     shortest_ = step.makespan;
   }
-  /// `at` after one random move: of one unit, of several units near in topological order, or a
-  /// swap.
-  UnitDevices moved(const UnitDevices& at);
 
   const Problem problem_;
   const SearchSpace space_;
@@ -128,11 +124,9 @@ class Attempt {
   std::map<std::string_view, std::optional<Placement>> answers_;
   std::optional<Placement> best_;
   Duration shortest_{};
-  Random random_{1};
   IdVector<DeviceId, Bytes> peak_{problem_.cluster.num_devices()};  // in the last missing()
   UnitDevices least_;  // lacks least memory of start_simply() and cuts()
   Bytes least_missing_{std::int64_t{1} << 62};
-  std::vector<DeviceId> full_;  // devices short of memory in the last call of missing()
 
   static EngineOptions without_limits(const Problem& p) {
     EngineOptions engine = p.engine;
@@ -144,13 +138,10 @@ class Attempt {
 Bytes Attempt::missing(const Placement& placement) {
   const StepResult& step = without_limits_.run(placement);
   Bytes sum;
-  full_.clear();
   for (const DeviceId d : problem_.cluster.devices()) {
     peak_[d] = step.devices[d].peak;
     const Bytes over = step.devices[d].peak - problem_.cluster.device(d).memory;
-    if (over <= Bytes{}) continue;
-    sum += over;
-    full_.push_back(d);
+    sum += std::max(Bytes{}, over);
   }
   return sum;
 }
@@ -195,33 +186,6 @@ Feasible Attempt::ask(std::span<const std::string_view> asked) {
   }
   if (!best_) return {};
   return {std::move(best_), fmt::format("placed by {}", winner), winner};
-}
-
-UnitDevices Attempt::moved(const UnitDevices& at) {
-  UnitDevices to = at;
-  const auto movable = space_.movable();
-  const auto any = [&](std::size_t n) { return random_.below(static_cast<std::uint32_t>(n)); };
-  // In three of four moves, the unit is on a device that is short of memory.
-  std::size_t i = any(movable.size());
-  if (!full_.empty() && any(4) > 0) {
-    for (int tries = 0; tries < 64 && std::ranges::find(full_, at[movable[i]]) == full_.end();
-         ++tries)
-      i = any(movable.size());
-  }
-  const UnitId u = movable[i];
-  const DeviceId target = space_.able(u)[any(space_.able(u).size())];
-  const DeviceId from = at[u];
-  to[u] = target;
-  const std::uint32_t kind = any(4);
-  if (kind == 0) {  // a swap
-    const UnitId other = movable[any(movable.size())];
-    if (at[other] == target && space_.can_run(other, from)) to[other] = from;
-  } else if (kind == 1) {  // moves up to a quarter of all units, in topological order
-    const std::size_t most = std::max<std::size_t>(movable.size() >> (2 + any(6)), 1);
-    for (std::size_t k = i + 1; k < std::min(movable.size(), i + most); ++k)
-      if (at[movable[k]] == from && space_.can_run(movable[k], target)) to[movable[k]] = target;
-  }
-  return to;
 }
 
 void Attempt::start_simply() {
@@ -282,27 +246,14 @@ Feasible Attempt::cuts() {
   return {};
 }
 
-Feasible Attempt::walk(UnitDevices at, std::size_t times) {
-  Bytes now = missing(placement(at));
-  const double hottest = 0.02 * static_cast<double>(now.count);
+Feasible Attempt::walk(const UnitDevices& at, std::size_t times) {
   const std::size_t budget = times * moves();
-  std::vector<DeviceId> full = full_;
-  for (std::size_t tried = 1; tried <= budget; ++tried) {
-    full_ = full;
-    UnitDevices next = moved(at);
-    Placement candidate = placement(next);
-    const Bytes over = missing(candidate);
-    if (over == Bytes{} && !simulator_.run(candidate).oom)
-      return {std::move(candidate), fmt::format("{} moves that lessen the memory missing", tried),
-              "moves"};
-    const double heat =
-        hottest * (1.0 - static_cast<double>(tried) / static_cast<double>(budget)) + 1e-9;
-    const double worse = static_cast<double>((over - now).count);
-    if (worse > 0 && random_.uniform() >= std::exp(-worse / heat)) continue;
-    at = std::move(next);
-    now = over;
-    full = full_;
-  }
+  const auto step = make_objective("step_time", Options("step_time"));
+  search::Chain chain(space_, *step, placement(at), times);
+  chain.walk(budget, {.begin = 0.05, .end = 0.05}, {.until_feasible = true});
+  if (chain.best_score().feasible())
+    return {chain.best(),
+            fmt::format("{} moves that lessen the memory missing", chain.evaluations()), "moves"};
   return {{}, fmt::format("{} moves that lessen the memory missing were too few", budget)};
 }
 

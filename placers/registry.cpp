@@ -108,7 +108,7 @@ std::span<const PlacerEntry> placers() {
        .memory = planned,
        .fallback = true},
       {.name = "refine",
-       .summary = "auto's answer, and a few dozen simulated steps near it",
+       .summary = "auto's answer, and 16 to 256 simulated steps near it",
        .source = "our own; annealing as search",
        .make = make_refine,
        .memory = objective,

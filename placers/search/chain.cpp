@@ -40,7 +40,8 @@ void Chain::walk(std::size_t evaluations, Temperature temperature, const WalkLim
                                   1.0 / static_cast<double>(std::max<std::size_t>(evaluations, 1)));
   Temperature now = temperature;
   for (std::size_t i = 0; i < evaluations && !limits.reached(); ++i, now.begin *= cooling) {
-    const MoveEntry* move = propose();
+    if (limits.until_feasible && best_score_.feasible()) return;
+    const MoveEntry* move = propose(now.leaves > 0.0);
     ++evaluations_;
     if (move == nullptr || !try_changes(now) || !(score_ < best_score_)) continue;
     best_ = placement_;
@@ -51,21 +52,18 @@ void Chain::walk(std::size_t evaluations, Temperature temperature, const WalkLim
 
 /// What to try next, in changes_: of several draws the one that the objective estimates to be best.
 /// Estimates know values alone, so one try in four is a plain draw, and each as long as the
-/// placement is infeasible.
-const MoveEntry* Chain::propose() {
+/// placement is infeasible. `leaves`: a walk may leave what fits.
+const MoveEntry* Chain::propose(bool leaves) {
   const std::size_t most = evaluator_->estimates();
-  if (most == 1 || !score_.feasible() || random_.below(4) == 0) return draw(changes_);
   proposals_.resize(most);
   op_moves_.resize(most);
+  if (most == 1 || !score_.feasible() || random_.below(4) == 0)
+    return draw(changes_, op_moves_.front(), leaves);
   drawn_.clear();
   for (std::size_t i = 0; i < most; ++i) {
     const std::size_t n = drawn_.size();
-    const MoveEntry* move = draw(proposals_[n]);
-    if (move == nullptr) continue;
-    drawn_.push_back(move);
-    op_moves_[n].clear();
-    for (const auto& [unit, to] : proposals_[n])
-      for (const OpId v : space_.units().members(unit)) op_moves_[n].push_back({v, to});
+    const MoveEntry* move = draw(proposals_[n], op_moves_[n], leaves);
+    if (move != nullptr) drawn_.push_back(move);
   }
   if (drawn_.empty()) return nullptr;
   const std::size_t best = evaluator_->best_estimate(std::span(op_moves_).first(drawn_.size()));
@@ -73,13 +71,21 @@ const MoveEntry* Chain::propose() {
   return drawn_[best];
 }
 
-/// Nothing if it makes no sense here.
-const MoveEntry* Chain::draw(std::vector<Change>& changes) {
+/// Nothing if it makes no sense here. `changes` are listed by ops, too. A walk that never leaves
+/// what fits draws a few times, until a change may fit.
+const MoveEntry* Chain::draw(std::vector<Change>& changes, std::vector<OpMove>& ops, bool leaves) {
   const auto table = moves();
-  const MoveEntry& move = table[random_.below(static_cast<std::uint32_t>(table.size()))];
-  changes.clear();
-  move.propose(space_, at_, random_, changes);
-  return changes.empty() ? nullptr : &move;
+  const MoveEntry* move = nullptr;
+  for (int left = leaves ? 1 : 5; left > 0; --left) {
+    move = &table[random_.below(static_cast<std::uint32_t>(table.size()))];
+    changes.clear();
+    move->propose(space_, at_, random_, changes);
+    ops.clear();
+    for (const auto& [unit, to] : changes)
+      for (const OpId v : space_.units().members(unit)) ops.push_back({v, to});
+    if (left > 1 && evaluator_->may_fit(ops)) break;
+  }
+  return changes.empty() ? nullptr : move;
 }
 
 /// Whether they were made.

@@ -17,6 +17,7 @@ namespace baechi::search {
 struct WalkLimits {
   const std::atomic<bool>* stop = nullptr;
   std::chrono::steady_clock::time_point until = std::chrono::steady_clock::time_point::max();
+  bool until_feasible = false;  ///< ends at the first placement that fits
   bool reached() const;
 };
 
@@ -25,7 +26,8 @@ struct WalkLimits {
 struct Temperature {
   double begin = 0.0, end = 0.0;
   /// The chance to leave a placement that fits for one that does not, where there are few units. A
-  /// short walk has no time to come back.
+  /// short walk has no time to come back. With a chance of 0, changes that surely do not fit are
+  /// not tried.
   double leaves = 0.3;
 };
 
@@ -51,8 +53,8 @@ class Chain {
   const std::vector<Improvement>& improvements() const { return improvements_; }
 
  private:
-  const MoveEntry* propose();
-  const MoveEntry* draw(std::vector<Change>& changes);
+  const MoveEntry* propose(bool leaves);
+  const MoveEntry* draw(std::vector<Change>& changes, std::vector<OpMove>& ops, bool leaves);
   bool try_changes(const Temperature& now);
   void apply();
   bool accepts(const Score& next, const Temperature& now);

@@ -58,6 +58,10 @@ class Evaluator {
   /// Makes the placement of the last attempt() the base.
   virtual void keep() {}
 
+  /// False if what the moved ops hold for the whole step surely takes a device above its limit,
+  /// while the base fits. Each op is moved at most once.
+  virtual bool may_fit(std::span<const OpMove> /*change*/) { return true; }
+
   /// The number of changes of the base that best_estimate() compares in one call, which costs as
   /// much as a few scores; 1 if this objective has no estimate.
   virtual std::size_t estimates() const { return 1; }
@@ -93,5 +97,10 @@ std::unique_ptr<Objective> make_objective(std::string_view name, Options options
 /// only accelerators limit it (the model of Tarnawski et al.); Score::over is 0 if the problem does
 /// not enforce memory limits.
 Score constraints(const Problem& problem, const Placement& placement);
+
+/// Whether `placement` misplaces no op and splits no group. It differs only in the devices of the
+/// ops `moved` from a placement that does neither.
+bool keeps_constraints(const Problem& problem, const Placement& placement,
+                       std::span<const OpMove> moved);
 
 }  // namespace baechi

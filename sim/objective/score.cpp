@@ -32,4 +32,21 @@ Score constraints(const Problem& p, const Placement& placement) {
   return score;
 }
 
+bool keeps_constraints(const Problem& p, const Placement& placement,
+                       std::span<const OpMove> moved) {
+  const auto apart = [&](OpId a, OpId b) { return placement.device[a] != placement.device[b]; };
+  for (const auto& [v, to] : moved) {
+    if (p.costs.compute(v, to) == cannot_run) return false;
+    const GroupId g = p.graph.op(v).group;
+    if (g == no_group) continue;
+    const auto members = p.graph.members(g);
+    const OpId first = members.front();
+    if (apart(v, first)) return false;
+    // The others follow the first: those that moved are compared with it above.
+    if (v == first && std::ranges::any_of(members, [&](OpId m) { return apart(m, first); }))
+      return false;
+  }
+  return true;
+}
+
 }  // namespace baechi

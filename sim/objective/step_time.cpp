@@ -39,21 +39,23 @@ class StepTime final : public Objective {
         : problem_(problem), simulator_(without_needless_accounting(problem)) {}
 
     Score score(const Placement& placement) override {
-      fits_ = true;
-      const Score score = simulate(placement, {});
-      return fits_ ? score : simulate_without_limits(placement, {});
+      const Score broken = constraints(problem_, placement);
+      const Score score = simulate(broken, placement, {});
+      return fits_ ? score : simulate_without_limits(broken, placement, {});
     }
 
     Score begin(const Placement& placement) override {
       if (!estimate_ && can_estimate(problem_)) estimate_.emplace(problem_);
       base_ = placement;
       base_fits_ = true;
+      base_whole_ = false;
       moved_.clear();
       Score score = attempt(placement);
       if (!fits_) {
         base_fits_ = false;
         score = attempt(placement);
       }
+      note_base();
       if (!estimate_) return score;
       for (std::size_t lane = 0; lane < StepEstimate::lanes; ++lane)
         estimate_->place(lane, placement);
@@ -73,11 +75,25 @@ class StepTime final : public Objective {
         base_fits_ = fits_;
         if (!fits_) attempt(base_);  // it ended early: the order of all ops is needed
       }
+      note_base();
       if (!estimate_) return;
       for (const auto& [v, to] : moved_) {
         for (std::size_t lane = 0; lane < StepEstimate::lanes; ++lane) estimate_->move(lane, v, to);
       }
       set_order();
+    }
+
+    bool may_fit(std::span<const OpMove> change) override {
+      if (!base_fits_ || !problem_.engine.enforce_memory) return true;
+      more_.assign(problem_.cluster.num_devices(), {});
+      for (const auto& [v, to] : change) {
+        const Bytes held = problem_.graph.op(v).persistent;
+        more_[to] += held;
+        more_[base_.device[v]] -= held;
+      }
+      return std::ranges::none_of(more_.ids(), [&](DeviceId d) {
+        return more_[d] > Bytes{} && base_peak_[d] + more_[d] > problem_.cluster.device(d).memory;
+      });
     }
 
     std::size_t estimates() const override { return estimate_ ? StepEstimate::lanes : 1; }
@@ -118,30 +134,45 @@ class StepTime final : public Objective {
       started_.ops.clear();
       StepObserver* const observer = &started_;
       std::span<StepObserver* const> observers{&observer, estimate_ ? 1U : 0U};
-      return base_fits_ ? simulate(placement, observers)
-                        : simulate_without_limits(placement, observers);
+      const Score broken = base_whole_ && keeps_constraints(problem_, placement, moved_)
+                               ? Score{}
+                               : constraints(problem_, placement);
+      whole_ = broken.misplaced + broken.split_groups == 0;
+      return base_fits_ ? simulate(broken, placement, observers)
+                        : simulate_without_limits(broken, placement, observers);
     }
 
-    /// Sets fits_.
-    Score simulate(const Placement& placement, std::span<StepObserver* const> observers) {
-      Score score = constraints(problem_, placement);
+    /// `score` has the broken constraints. Sets fits_ and peak_.
+    Score simulate(Score score, const Placement& placement,
+                   std::span<StepObserver* const> observers) {
       const StepResult& step = simulator_.run(placement, observers);
       score.value = step.makespan;
       score.over = step.oom ? step.oom->needed - step.oom->free : Bytes{};
       fits_ = !step.oom;
+      note_peaks(step);
       return score;
     }
-    Score simulate_without_limits(const Placement& placement,
+    Score simulate_without_limits(Score score, const Placement& placement,
                                   std::span<StepObserver* const> observers) {
       if (!unlimited_) unlimited_.emplace(without_limits(problem_));
-      Score score = constraints(problem_, placement);
       const StepResult& step = unlimited_->run(placement, observers);
       score.value = step.makespan;
       score.over = {};
       for (const DeviceId d : problem_.cluster.devices())
         score.over += std::max(Bytes{}, step.devices[d].peak - problem_.cluster.device(d).memory);
       fits_ = score.over == Bytes{};
+      note_peaks(step);
       return score;
+    }
+
+    void note_peaks(const StepResult& step) {
+      peak_.assign(problem_.cluster.num_devices(), {});
+      for (const DeviceId d : problem_.cluster.devices()) peak_[d] = step.devices[d].peak;
+    }
+    /// What was simulated last is the base.
+    void note_base() {
+      std::swap(base_peak_, peak_);
+      base_whole_ = whole_;
     }
 
     /// The order of the last step; ops that did not start before it failed follow.
@@ -161,10 +192,14 @@ class StepTime final : public Objective {
     std::optional<Simulator> unlimited_;    // made when something does not fit
     Placement base_;
     bool base_fits_ = true;
-    bool fits_ = true;           // the last placement that was simulated
-    std::vector<OpId> order_;    // in which its ops start
-    StartOrder started_;         // of the last attempt
-    std::vector<OpMove> moved_;  // by it
+    bool base_whole_ = false;              // no op is misplaced, no group split
+    IdVector<DeviceId, Bytes> base_peak_;  // zeros if memory is not counted
+    bool fits_ = true, whole_ = false;     // the last placement that was simulated
+    IdVector<DeviceId, Bytes> peak_;       // its peaks
+    IdVector<DeviceId, Bytes> more_;       // scratch of may_fit()
+    std::vector<OpId> order_;              // in which its ops start
+    StartOrder started_;                   // of the last attempt
+    std::vector<OpMove> moved_;            // by it
   };
 };
 

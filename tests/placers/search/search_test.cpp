@@ -8,6 +8,7 @@
 
 #include "placers/files/placement_file.h"
 #include "placers/interface/registry.h"
+#include "placers/search/chain.h"
 #include "placers/search/move.h"
 #include "placers/search/portfolio.h"
 #include "sim/engine/simulation.h"
@@ -308,6 +309,31 @@ TEST_SUITE("search") {
     CHECK(fits.value == 10ns);
     evaluator->keep();
     CHECK_FALSE(evaluator->attempt(on({d0, d0, d1}), std::array{a}).feasible());
+
+    // The base has 100 B on each device: a second op takes 200 of 120, an exchange nothing more.
+    CHECK_FALSE(evaluator->may_fit(std::array{OpMove{a, d1}}));
+    CHECK(evaluator->may_fit(std::array{OpMove{a, d1}, OpMove{c, d2}}));
+    CHECK(evaluator->begin(on({d0, d0, d0})) == all);
+    CHECK(evaluator->may_fit(std::array{OpMove{a, d1}}));  // it does not fit: nothing is known
+  }
+
+  TEST_CASE("a walk ends at the first placement that fits, if that is asked for") {
+    // 14 ops of 1 B on two devices of 7 B: all on one lack 7 B, so 7 moves or more are needed.
+    OpGraphBuilder b;
+    for (int i = 0; i < 14; ++i)
+      b.add_op({.name = std::to_string(i), .compute = 1ns, .persistent = 1_B});
+    const OpGraph graph = std::move(b).build();
+    const Cluster cluster = gpus(2, 7_B);
+    const ProfiledCosts costs(graph, cluster);
+    const Problem problem{graph, cluster, costs};
+    const search::SearchSpace space(problem);
+    const auto objective = make_objective("step_time", Options("step_time"));
+    const Placement start{.device = IdVector<OpId, DeviceId>(graph.num_ops())};
+    search::Chain chain(space, *objective, start, 1);
+    chain.walk(10'000, {.begin = 0.05, .end = 0.05}, {.until_feasible = true});
+    CHECK(chain.best_score().feasible());
+    CHECK(chain.evaluations() < 10'000);
+    CHECK(chain.improvements().back().evaluation == chain.evaluations());
   }
 
   TEST_CASE("of several changes the one that shortens the step most is estimated") {

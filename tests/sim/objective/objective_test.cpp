@@ -180,6 +180,34 @@ TEST_SUITE("objectives") {
     CHECK(score("max_load", unlimited, on({gpu0, gpu0, core})).feasible());
   }
 
+  TEST_CASE("whether a change breaks a constraint is what the constraints of the whole say") {
+    std::array<int, 2> times{};
+    for (std::uint64_t seed = 0; seed < 200; ++seed) {
+      CAPTURE(seed);
+      Random random(seed);
+      OpGraphBuilder b;
+      for (std::uint32_t i = 0; i < 8; ++i) {
+        b.add_op({.name = std::to_string(i), .compute = 1ns});
+        if (i < 5) b.colocate(OpId{i}, i < 3 ? "first" : "second");
+      }
+      const OpGraph graph = std::move(b).build();
+      const Cluster cluster = gpus(2);
+      const ProfiledCosts costs(graph, cluster);
+      const Problem problem{graph, cluster, costs};
+      Placement next{.device = IdVector<OpId, DeviceId>(8)};  // all on one device: nothing broken
+      std::vector<OpMove> moved;
+      for (const OpId v : graph.ops()) {
+        if (random.below(2) == 0) continue;
+        next.device[v] = DeviceId{random.below(2)};
+        moved.push_back({v, next.device[v]});
+      }
+      const bool kept = constraints(problem, next).split_groups == 0;
+      CHECK(keeps_constraints(problem, next, moved) == kept);
+      ++times[kept ? 1 : 0];
+    }
+    CHECK(std::ranges::min(times) > 10);
+  }
+
   TEST_CASE("the step time is the engine's, and so is its idea of memory") {
     for (std::uint64_t seed = 0; seed < 50; ++seed) {
       const RandomProblem random({.ops = 20}, 3, seed);
