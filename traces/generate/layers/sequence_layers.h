@@ -98,6 +98,7 @@ struct Attention {
   std::int64_t key_value_heads = 0;  ///< 0: as many as heads; fewer: several heads share one
   std::int64_t value_size = 0;       ///< features of a head's values; 0: as of its keys
   std::int64_t window = 0;           ///< tokens that a token of a fused kernel sees; 0: all
+  std::int64_t document = 0;         ///< so many tokens see each other; 0: all of a sample
   bool dropout = false;              ///< on the probabilities
   bool fused = false;                ///< one kernel that does not write the probabilities
   bool causal = true;                ///< a fused kernel leaves out what the mask hides
@@ -150,10 +151,12 @@ ValueId squared_relu(Model& model, std::string_view name, ValueId x);
 /// GELU or squared ReLU times the weight of each token: both factors are kept.
 ValueId weighted_activation(Model& model, LayerKind kind, std::string_view name, ValueId x);
 ValueId tanh(Model& model, std::string_view name, ValueId x);
-/// Rotary positions: turns pairs of features by an angle that is proportional to the step.
-ValueId rotate(Model& model, std::string_view name, ValueId x);
-/// silu(gate) * x.
-ValueId gated_silu(Model& model, std::string_view name, ValueId gate, ValueId x);
+/// Rotary positions: turns pairs of features by an angle that is proportional to the step. `apart`:
+/// operation by operation, as Megatron-LM does where it scales the turned features, too.
+ValueId rotate(Model& model, std::string_view name, ValueId x, bool apart = false);
+/// silu(gate) * x. `clamped`: kernels of their own limit both, and join them, before.
+ValueId gated_silu(Model& model, std::string_view name, ValueId gate, ValueId x,
+                   bool clamped = false);
 
 /// The `top_k` most probable experts of each token, from logits [..., experts]: [..., top_k].
 ValueId route(Model& model, std::string_view name, ValueId logits, std::int64_t top_k);

@@ -23,7 +23,9 @@ struct Decoder {
   std::int64_t dense_layers = 0, dense_inner = 0;  ///< first blocks without experts
   std::int64_t further = 0;  ///< tokens that are predicted besides the next, by a block each
   Ranks ranks{};
-  std::int64_t adapters = 0;  ///< inner width of what is trained beside each product; 0: all is
+  std::int64_t adapters = 0;  ///< inner width of what is trained beside products; 0: all is
+  bool few_adapters = false;  ///< beside those of queries, keys and values alone
+  bool rotary_apart = false;  ///< as rotate() has it
   bool bias = false;          ///< of products in attention and feed-forward networks
   bool eager = false, forgets = false;
 
@@ -59,12 +61,14 @@ constexpr std::array<Size, 7> moe_sizes{
      {"gpt-oss-120b", 36, 2880, 64, 8, 2880, 201'088, 64, 128, 4, 0, 0, 0, 0, 0, 128, true},
      {"deepseek-v3", 61, 7168, 128, 128, 2048, 129'280, 128, 256, 8, 2048, 3, 18'432, 512, 1536}}};
 
+enum class Beside : std::uint8_t { attention_input, other };
+
 /// x times weights; where adapters alone are trained, plus two products that are. Source: Hu et
 /// al., "LoRA", ICLR 2022, section 4.1.
 ValueId adapted(Model& model, const Decoder& s, std::string_view name, ValueId x,
-                std::int64_t units) {
+                std::int64_t units, Beside beside = Beside::other) {
   const ValueId y = dense(model, name, x, units, s.bias);
-  if (s.adapters == 0) return y;
+  if (s.adapters == 0 || (s.few_adapters && beside == Beside::other)) return y;
   const std::string own(name);
   model.freeze(false);
   const ValueId low = dense(model, own + "/adapter_in", x, s.adapters, false);
@@ -77,9 +81,12 @@ ValueId adapted(Model& model, const Decoder& s, std::string_view name, ValueId x
 ValueId gated(Model& model, const Decoder& s, ValueId x, std::int64_t inner) {
   const ValueId gate = adapted(model, s, "gate_proj", x, inner);
   const ValueId up = adapted(model, s, "up_proj", x, inner);
-  const ValueId y = gated_silu(model, "act", gate, up);
-  if (!s.experts.bias_apart || model.groups() == 1)
-    return adapted(model, s, "down_proj", y, s.hidden);
+  const bool of_experts = model.groups() > 1;
+  const bool again = of_experts && s.experts.activation_again;
+  if (again) model.forget_operations(true);
+  const ValueId y = gated_silu(model, "act", gate, up, of_experts && s.experts.clamp_apart);
+  if (again) model.forget_operations(s.forgets);
+  if (!s.experts.bias_apart || !of_experts) return adapted(model, s, "down_proj", y, s.hidden);
   return weighted_bias(model, "down_bias", dense(model, "down_proj", y, s.hidden, false));
 }
 
@@ -130,9 +137,12 @@ ValueId attention_module(Model& model, const Decoder& s, ValueId x, std::int64_t
       q = p.q, k = p.k, v = p.v;
       return;
     }
-    q = rotate(model, "rotate_q", adapted(model, s, "q_proj", normal, width));
-    k = rotate(model, "rotate_k", adapted(model, s, "k_proj", normal, shared));
-    v = adapted(model, s, "v_proj", normal, shared);
+    const auto product = [&](std::string_view name, std::int64_t units) {
+      return adapted(model, s, name, normal, units, Beside::attention_input);
+    };
+    q = rotate(model, "rotate_q", product("q_proj", width), s.rotary_apart);
+    k = rotate(model, "rotate_k", product("k_proj", shared), s.rotary_apart);
+    v = product("v_proj", shared);
   };
   if (s.ranks.context > 1) {
     {
@@ -267,17 +277,29 @@ Decoder read_shape(Options& o, std::span<const Size> sizes, const Expansion& e,
   s.inner = read_extent(o, "inner", size.inner, "width inside a feed-forward network");
   s.words = read_extent(o, "vocabulary", size.words, "tokens there are");
   s.adapters = o.get("adapters", std::int64_t{0},
-                     "inner width of two products beside each of attention and feed-forward "
+                     "inner width of two products beside others of attention and feed-forward "
                      "networks, which alone are trained (LoRA); 0: all weights are",
                      0, 100'000);
   if (s.adapters > 0 && e.level == Level::tf1)
     o.mistake("level", "TensorFlow 1 trains all weights here");
+  s.few_adapters = o.get("adapters_beside", std::vector<std::string>{"all", "attention_qkv"},
+                         "which of these products: all, or those that make queries, keys and "
+                         "values") == "attention_qkv";
+  s.rotary_apart = o.get("rotary_apart", false,
+                         "rotary positions operation by operation, as Megatron-LM's where they are "
+                         "scaled, too (YaRN)");
   s.bias = o.get("bias", size.bias, "products of attention and feed-forward networks have biases");
   s.core = read_attention(o, e, s.core);
   s.forgets = read_forgetting(o, e);
   s.ranks.tensor = read_ranks(
       o, {{"heads", s.heads}, {"features inside", s.inner}, {"tokens of the vocabulary", s.words}});
   s.ranks = read_token_ranks(o, e, s.ranks.tensor, s.length);
+  s.core.document = o.get("document", std::int64_t{0},
+                          "tokens of a document, of which a sample has several, one behind the "
+                          "other: a token sees those of its own; 0: a sample is one",
+                          0);
+  if (s.core.document > 0 && (s.ranks.context > 1 || s.length % s.core.document != 0))
+    o.mistake("document", "must divide 'length', and context must be 1");
   if (s.key_value_heads % s.ranks.tensor != 0 && s.ranks.tensor % s.key_value_heads != 0)
     o.mistake("tensor", fmt::format("{} heads of keys and values cannot be divided by {}",
                                     s.key_value_heads, s.ranks.tensor));
@@ -327,6 +349,19 @@ Trace make_moe(Options& options) {
                           "DeepSeek-V3",
                           0, 16);
   read_experts(options, e, s.ranks, s.experts);
+  s.experts.clamp_apart = options.get("clamp_apart", false,
+                                      "kernels of their own limit what grouped experts activate, "
+                                      "as Megatron-LM's do for gpt-oss");
+  s.experts.activation_again =
+      options.get("recompute_activation", false,
+                  "the backward pass computes the activation of grouped experts once more: "
+                  "Megatron-LM's recompute_modules with moe_act");
+  if (s.experts.clamp_apart && !s.experts.grouped)
+    options.mistake("clamp_apart", "needs grouped_experts");
+  if (s.experts.activation_again && !s.experts.grouped)
+    options.mistake("recompute_activation", "needs grouped_experts");
+  if (s.experts.activation_again && e.level == Level::tf1)
+    options.mistake("level", "TensorFlow 1 keeps what it computes");
   const auto routed = static_cast<std::int64_t>(static_cast<double>(s.length * s.experts.top_k) *
                                                 std::min(s.experts.capacity_factor, 1024.0));
   limit_work(options, s.batch, routed, s.hidden, s.inner);
