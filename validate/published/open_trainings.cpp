@@ -195,7 +195,7 @@ bool read_evo_memory(Words& words, PublishedRow& row) {
   set_model(words, model);
   words["nodes"] = "a100_400g_server";
   words["precision"] = "bf16";
-  words["framework"] = "fsdp";
+  words["framework"] = "internevo";
   words["fuse_modules"] = "false";
   words["recompute"] = take(words, "again") == "true" ? "full" : "off";
   words["zero"] = "3";
