@@ -43,10 +43,12 @@ void drop_if(Words& words, std::string_view word, std::initializer_list<std::str
 }
 
 /// Megatron-LM's way: the distributed optimizer, tokens shared by ranks of tensor parallelism. The
-/// recipes of NeMo exchange them beside products (tp_comm_overlap).
+/// recipes of NeMo exchange them beside products (tp_comm_overlap), and send gradients beside the
+/// backward pass (overlap_grad_reduce).
 void as_megatron(Words& words) {
   words["framework"] = "megatron";
   words["zero"] = "1";
+  words["send"] = "beside";
   if (const auto tensor = words.find("tensor"); tensor != words.end() && tensor->second != "1")
     words["sequence"] = words["overlap"] = "true";
   drop_if(words, "virtual", {"n/a", "-", "1", "NA"});
@@ -55,7 +57,7 @@ void as_megatron(Words& words) {
 
 /// NeMo's fine-tuning: samples of SQuAD, of some 200 tokens, are packed one behind the other, and
 /// each sees its own tokens. LoRA has adapters beside queries, keys and values alone, and exchanges
-/// no tokens beside products; all weights' gradients are sent beside the backward pass, in 16 bits.
+/// no tokens beside products; gradients of all weights are added up in 16 bits.
 /// Source: NeMo, collections/llm/recipes/llama3_8b.py and llama3_70b.py
 /// (finetune_performance_optimizations), megatron_gpt_finetuning_config.yaml at r2.0.0rc1. The
 /// published rates of the rows of 24.07 count no attention.
@@ -67,7 +69,6 @@ void fine_tune(Words& words, bool lora, std::string_view width) {
     take(words, "overlap");
   } else {
     words["short_sums"] = "true";
-    words["send"] = "beside";
   }
 }
 
@@ -190,7 +191,7 @@ bool read_nemo(Words& words, PublishedRow& row) {
   words["precision"] = format_of_row(format);
   set_model(words, lower_case(model));
   as_megatron(words);
-  if (!release.empty()) words["short_sums"] = "true", words["send"] = "beside";
+  if (!release.empty()) words["short_sums"] = "true";
   if (words["generator"] == "moe" || words["generator"] == "hybrid")
     add_recipe(words, {lower_case(model), release, system, format});
   if (kernels.find("DeepEP") != std::string::npos && !words.contains("expert"))
