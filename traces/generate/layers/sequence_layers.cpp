@@ -486,8 +486,8 @@ ValueId layer_norm(Model& model, std::string_view name, ValueId x, std::int64_t 
   return normalised(model, LayerKind::layer_norm, name, x, 2, true, heads);
 }
 
-ValueId rms_norm(Model& model, std::string_view name, ValueId x) {
-  return normalised(model, LayerKind::rms_norm, name, x, 1, false);
+ValueId rms_norm(Model& model, std::string_view name, ValueId x, std::int64_t heads) {
+  return normalised(model, LayerKind::rms_norm, name, x, 1, false, heads);
 }
 
 ValueId joined_with_token(Model& model, ValueId before, ValueId embedded, std::int64_t features) {

@@ -144,7 +144,7 @@ ValueId joined_with_token(Model& model, ValueId before, ValueId embedded, std::i
 
 /// Normalises the features of each token, or of each of its heads, which share the weights.
 ValueId layer_norm(Model& model, std::string_view name, ValueId x, std::int64_t heads = 1);
-ValueId rms_norm(Model& model, std::string_view name, ValueId x);
+ValueId rms_norm(Model& model, std::string_view name, ValueId x, std::int64_t heads = 1);
 ValueId gelu(Model& model, std::string_view name, ValueId x);
 /// max(x, 0)^2. Source: So et al., "Primer", NeurIPS 2021, section 4.
 ValueId squared_relu(Model& model, std::string_view name, ValueId x);

@@ -23,10 +23,11 @@ struct Decoder {
   std::int64_t dense_layers = 0, dense_inner = 0;  ///< first blocks without experts
   std::int64_t further = 0;  ///< tokens that are predicted besides the next, by a block each
   Ranks ranks{};
-  std::int64_t adapters = 0;  ///< inner width of what is trained beside products; 0: all is
-  bool few_adapters = false;  ///< beside those of queries, keys and values alone
-  bool rotary_apart = false;  ///< as rotate() has it
-  bool bias = false;          ///< of products in attention and feed-forward networks
+  std::int64_t adapters = 0;    ///< inner width of what is trained beside products; 0: all is
+  bool few_adapters = false;    ///< beside those of queries, keys and values alone
+  bool query_key_norm = false;  ///< in each head, with weights that all heads share
+  bool rotary_apart = false;    ///< as rotate() has it
+  bool bias = false;            ///< of products in attention and feed-forward networks
   bool eager = false, forgets = false;
 
   /// Heads of keys and values on a rank: ranks repeat them where they are fewer.
@@ -42,7 +43,7 @@ struct Size {
   std::int64_t experts = 8, top_k = 2;
   std::int64_t shared_inner = 0, dense_layers = 0, dense_inner = 0;
   std::int64_t key_value_rank = 0, query_rank = 0, window = 0;
-  bool bias = false;
+  bool bias = false, query_key_norm = false;
 };
 /// Shapes as in the models' published config.json: Llama 2, 3 and 3.1, Mixtral 8x7B and 8x22B,
 /// Qwen 3, gpt-oss, DeepSeek-V3.
@@ -55,8 +56,8 @@ constexpr std::array<Size, 6> llama_sizes{{{"7b", 32, 4096, 32, 32, 11'008, 32'0
 constexpr std::array<Size, 7> moe_sizes{
     {{"8x7b", 32, 4096, 32, 8, 14'336, 32'000},
      {"8x22b", 56, 6144, 48, 8, 16'384, 32'000},
-     {"qwen3-30b", 48, 2048, 32, 4, 768, 151'936, 128, 128, 8},
-     {"qwen3-235b", 94, 4096, 64, 4, 1536, 151'936, 128, 128, 8},
+     {"qwen3-30b", 48, 2048, 32, 4, 768, 151'936, 128, 128, 8, 0, 0, 0, 0, 0, 0, false, true},
+     {"qwen3-235b", 94, 4096, 64, 4, 1536, 151'936, 128, 128, 8, 0, 0, 0, 0, 0, 0, false, true},
      {"gpt-oss-20b", 24, 2880, 64, 8, 2880, 201'088, 64, 32, 4, 0, 0, 0, 0, 0, 128, true},
      {"gpt-oss-120b", 36, 2880, 64, 8, 2880, 201'088, 64, 128, 4, 0, 0, 0, 0, 0, 128, true},
      {"deepseek-v3", 61, 7168, 128, 128, 2048, 129'280, 128, 256, 8, 2048, 3, 18'432, 512, 1536}}};
@@ -140,8 +141,14 @@ ValueId attention_module(Model& model, const Decoder& s, ValueId x, std::int64_t
     const auto product = [&](std::string_view name, std::int64_t units) {
       return adapted(model, s, name, normal, units, Beside::attention_input);
     };
-    q = rotate(model, "rotate_q", product("q_proj", width), s.rotary_apart);
-    k = rotate(model, "rotate_k", product("k_proj", shared), s.rotary_apart);
+    q = product("q_proj", width);
+    k = product("k_proj", shared);
+    if (s.query_key_norm) {
+      q = rms_norm(model, "q_norm", q, core.heads);
+      k = rms_norm(model, "k_norm", k, core.key_value_heads);
+    }
+    q = rotate(model, "rotate_q", q, s.rotary_apart);
+    k = rotate(model, "rotate_k", k, s.rotary_apart);
     v = product("v_proj", shared);
   };
   if (s.ranks.context > 1) {
@@ -285,6 +292,8 @@ Decoder read_shape(Options& o, std::span<const Size> sizes, const Expansion& e,
   s.few_adapters = o.get("adapters_beside", std::vector<std::string>{"all", "attention_qkv"},
                          "which of these products: all, or those that make queries, keys and "
                          "values") == "attention_qkv";
+  s.query_key_norm = o.get("query_key_norm", size.query_key_norm,
+                           "queries and keys are normalised in each head before they are turned");
   s.rotary_apart = o.get("rotary_apart", false,
                          "rotary positions operation by operation, as Megatron-LM's where they are "
                          "scaled, too (YaRN)");
