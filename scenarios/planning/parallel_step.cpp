@@ -270,6 +270,7 @@ struct ParallelStep::Parts {
   pipeline::PipelineOptions options;
   std::string kind;  // of the devices, for the times
   Framework framework = Framework::none;
+  bool tokens_beside = false;  // go to experts beside other micro-batches
   mutable std::optional<pipeline::Unrolled> unrolled{};
 };
 
@@ -295,7 +296,8 @@ ParallelStep::ParallelStep(const OpGraph& graph, const TrainingJob& job, const P
             .options = {.schedule = std::string(plan.passes().name),
                         .micro_batches = static_cast<std::size_t>(micro_batches)},
             .kind = {},
-            .framework = job.framework});
+            .framework = job.framework,
+            .tokens_beside = plan.overlap_experts});
   parts_->kind = parts_->cluster.device(DeviceId{}).kind;
 }
 ParallelStep::~ParallelStep() = default;
@@ -338,7 +340,7 @@ pipeline::PipelineResult ParallelStep::simulated(const DeviceModel& gpu, bool me
   }
   const Cluster& cluster = smaller ? *smaller : parts_->cluster;
   const ProfiledCosts costs(timed, cluster);
-  const Contention contention = contention_of(parts_->framework);
+  const Contention contention = contention_of(parts_->framework, parts_->tokens_beside, gpu);
   const Problem problem{timed,
                         cluster,
                         costs,

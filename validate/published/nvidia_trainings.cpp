@@ -57,19 +57,15 @@ void as_megatron(Words& words) {
 
 /// NeMo's fine-tuning: samples of SQuAD, of some 200 tokens, are packed one behind the other, and
 /// each sees its own tokens. LoRA has adapters beside queries, keys and values alone, and exchanges
-/// no tokens beside products; gradients of all weights are added up in 16 bits.
-/// Source: NeMo, collections/llm/recipes/llama3_8b.py and llama3_70b.py
+/// no tokens beside products. Source: NeMo, collections/llm/recipes/llama3_8b.py and llama3_70b.py
 /// (finetune_performance_optimizations), megatron_gpt_finetuning_config.yaml at r2.0.0rc1. The
 /// published rates of the rows of 24.07 count no attention.
 void fine_tune(Words& words, bool lora, std::string_view width) {
   words["document"] = "256";
-  if (lora) {
-    words["adapters"] = std::string(width);
-    words["adapters_beside"] = "attention_qkv";
-    take(words, "overlap");
-  } else {
-    words["short_sums"] = "true";
-  }
+  if (!lora) return;
+  words["adapters"] = std::string(width);
+  words["adapters_beside"] = "attention_qkv";
+  take(words, "overlap");
 }
 
 constexpr std::array nemo_columns{Pair{"task", "task"},
@@ -196,9 +192,10 @@ bool read_nemo(Words& words, PublishedRow& row) {
     add_recipe(words, {lower_case(model), release, system, format});
   if (kernels.find("DeepEP") != std::string::npos && !words.contains("expert"))
     throw InputError("ranks share its experts, and the row does not say how many");
-  if (kernels.empty()) {
+  if (kernels.empty() && release.empty()) {
+    take(words, "send");  // the configurations of 24.07 do not say that it is beside the passes
     if (task != "pretrain") fine_tune(words, task == "lora", "32");
-  } else {
+  } else if (release.empty()) {
     // Megatron's FSDP keeps gradients where they are sent from; Automodel has PyTorch's
     // fully_shard, computes every layer again, and has adapters beside all products.
     words["framework"] = "fsdp2";
@@ -367,9 +364,11 @@ bool read_cloud(const CloudConfigurations& configurations, Words& words, Publish
       if (word != "layers" || words["generator"] != "hybrid") words[word] = value;
   as_megatron(words);
   share_experts(words);
-  if (title.find("Finetuning") != std::string::npos)
-    fine_tune(words, title.find("LORA") != std::string::npos,
-              plan->model == "llama3-8b" ? "8" : "16");
+  if (title.find("Finetuning") != std::string::npos) {
+    const bool lora = title.find("LORA") != std::string::npos;
+    fine_tune(words, lora, plan->model == "llama3-8b" ? "8" : "16");
+    if (!lora) words["short_sums"] = "true";  // grad_reduce_in_fp32
+  }
   if (sharded) {
     words["framework"] = "none";
     words["zero"] = "3";
