@@ -47,22 +47,17 @@ bool casts_all_gradients(Framework framework) {
 /// FSDP and InternEvo leave it to NCCL to gather and scatter beside the ops, on processors that
 /// these want, too. Collectives took 1.3 times as long (vTrain, MICRO 2024; Daydream, ATC 2020:
 /// 1.34). They use 20 of an H800's 132 processors (DeepSeek-AI, "DeepSeek-V3", 2024, section
-/// 3.2.2): 132 / 112. Megatron-LM's recipes exchange tokens of tensor parallelism by copy engines.
-/// What sends tokens to experts has 32 processors. Source: Megatron-Bridge, scripts/performance
-/// (moe_hybridep_num_sms).
-Contention contention_of(Framework framework, bool tokens_beside, const DeviceModel& gpu) {
-  constexpr std::int64_t senders = 32;
+/// 3.2.2): 132 / 112. Megatron-LM's recipes exchange tokens by copy engines. Its other collectives
+/// slow nothing here: those that send tokens to experts have 32 of 148 processors (Megatron-Bridge,
+/// moe_hybridep_num_sms), but only products would wait for these, not passes over memory.
+Contention contention_of(Framework framework) {
   switch (framework) {
     case Framework::fsdp:
     case Framework::fsdp2:
     case Framework::internevo:
       return {.overlapped = 1.3, .disturbed = 132.0 / 112.0};
-    case Framework::megatron:
-      if (tokens_beside && gpu.processors > senders)
-        return {.disturbed = static_cast<double>(gpu.processors) /
-                             static_cast<double>(gpu.processors - senders)};
-      break;
     case Framework::none:
+    case Framework::megatron:
     case Framework::deepspeed:
       break;
   }

@@ -19,8 +19,7 @@ bool casts_all_gradients(Framework framework);
 struct Contention {
   double overlapped = 1.0, disturbed = 1.0;
 };
-/// `tokens_beside`: tokens go to experts beside other micro-batches.
-Contention contention_of(Framework framework, bool tokens_beside, const DeviceModel& gpu);
+Contention contention_of(Framework framework);
 
 /// Whether a device computes while it sends to a stage, or receives from one.
 bool computes_while_sending(Framework framework);

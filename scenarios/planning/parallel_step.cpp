@@ -270,7 +270,6 @@ struct ParallelStep::Parts {
   pipeline::PipelineOptions options;
   std::string kind;  // of the devices, for the times
   Framework framework = Framework::none;
-  bool tokens_beside = false;  // go to experts beside other micro-batches
   mutable std::optional<pipeline::Unrolled> unrolled{};
 };
 
@@ -296,8 +295,7 @@ ParallelStep::ParallelStep(const OpGraph& graph, const TrainingJob& job, const P
             .options = {.schedule = std::string(plan.passes().name),
                         .micro_batches = static_cast<std::size_t>(micro_batches)},
             .kind = {},
-            .framework = job.framework,
-            .tokens_beside = plan.overlap_experts});
+            .framework = job.framework});
   parts_->kind = parts_->cluster.device(DeviceId{}).kind;
 }
 ParallelStep::~ParallelStep() = default;
@@ -340,7 +338,7 @@ pipeline::PipelineResult ParallelStep::simulated(const DeviceModel& gpu, bool me
   }
   const Cluster& cluster = smaller ? *smaller : parts_->cluster;
   const ProfiledCosts costs(timed, cluster);
-  const Contention contention = contention_of(parts_->framework, parts_->tokens_beside, gpu);
+  const Contention contention = contention_of(parts_->framework);
   const Problem problem{timed,
                         cluster,
                         costs,
