@@ -684,6 +684,25 @@ TEST_SUITE("tensor parallel") {
           15 * moved);
   }
 
+  // 32 tokens of 64 features, 4 bytes each, before two norms in each of two layers: a dropout moves
+  // them twice, a cast 1.5 times; the activation of 96 features 5 times instead of 3. Once more are
+  // these and the norm, 3.
+  TEST_CASE("InternLM's blocks launch kernels that others have fused") {
+    const OpGraph fused = generated("llama", tiny_llama),
+                  apart = generated("llama", with(tiny_llama, {{"internlm_kernels", "true"}})),
+                  again = generated("llama", with(tiny_llama, {{"internlm_kernels", "true"},
+                                                               {"recompute_norm", "true"}}));
+    constexpr std::int64_t token = 32 * 4;
+    CHECK(moved(apart, Phase::forward) - moved(fused, Phase::forward) ==
+          2 * (2 * 64 * 7 / 2 + 2 * 96) * token);
+    CHECK(moved(again, Phase::forward) == moved(apart, Phase::forward));
+    CHECK(moved(again, Phase::backward) - moved(apart, Phase::backward) ==
+          2 * 2 * 64 * 13 / 2 * token);
+    CHECK(message<InputError>([&] {
+            generated("llama", with(tiny_llama, {{"recompute_norm", "true"}}));
+          }).find("needs internlm_kernels") != std::string::npos);
+  }
+
   // A rank's experts have 64 tokens of 96 features, 4 bytes each. What is limited apart moves 8
   // times as much forward, 10 backward; what is activated again reads two and writes one.
   TEST_CASE("what experts activate is limited apart, and activated again") {

@@ -60,7 +60,8 @@ ValueId product(Model& model, Layer l, VariableId weights, std::int64_t units, b
 /// Adds a normalisation of the features of each token, or of each of its heads, with `statistics`
 /// numbers each, which the backward pass reads.
 ValueId normalised(Model& model, LayerKind kind, std::string_view name, ValueId x,
-                   std::int64_t statistics, bool shifted, std::int64_t heads = 1) {
+                   std::int64_t statistics, bool shifted, std::int64_t heads = 1,
+                   bool cast = false) {
   Layer l = layer(model, kind, name, {{x}});
   const Value in = model.value(x);
   const std::int64_t n = elements(in.shape);
@@ -80,6 +81,10 @@ ValueId normalised(Model& model, LayerKind kind, std::string_view name, ValueId 
     l.forward.traffic = 18 * in.size();
     l.input_gradient.traffic = 40 * in.size();
     l.variable_gradient.traffic = 4 * in.size();
+  }
+  if (cast) {  // 2 + 4 bytes a number, of 4
+    l.forward_besides.push_back({.traffic = {in.size().count * 3 / 2}});
+    l.backward_besides.push_back({.traffic = {in.size().count * 3 / 2}});
   }
   l.saved = {x};
   l.kept_fixed = bytes_of(statistics * (n / width));
@@ -486,8 +491,8 @@ ValueId layer_norm(Model& model, std::string_view name, ValueId x, std::int64_t 
   return normalised(model, LayerKind::layer_norm, name, x, 2, true, heads);
 }
 
-ValueId rms_norm(Model& model, std::string_view name, ValueId x, std::int64_t heads) {
-  return normalised(model, LayerKind::rms_norm, name, x, 1, false, heads);
+ValueId rms_norm(Model& model, std::string_view name, ValueId x, std::int64_t heads, bool cast) {
+  return normalised(model, LayerKind::rms_norm, name, x, 1, false, heads, cast);
 }
 
 ValueId joined_with_token(Model& model, ValueId before, ValueId embedded, std::int64_t features) {
@@ -540,14 +545,16 @@ ValueId rotate(Model& model, std::string_view name, ValueId x, bool apart) {
 /// Clamped: gate and x are limited (each 2), and joined (4). Backward: each limit 3; what was
 /// joined is split, and joined again 4. The backward pass reads what was limited, too. Source:
 /// Megatron-LM, core/fusions/fused_bias_geglu.py (weighted_bias_quick_geglu_impl).
-ValueId gated_silu(Model& model, std::string_view name, ValueId gate, ValueId x, bool clamped) {
+ValueId gated_silu(Model& model, std::string_view name, ValueId gate, ValueId x,
+                   GateKernels kernels) {
   Layer l = layer(model, LayerKind::gated_silu, name, {{gate, x}});
   const Value in = model.value(x);
   const std::int64_t n = elements(in.shape);
-  l.forward = {.flops = 6 * n, .traffic = (model.eager() ? 5 : 3) * in.size()};
-  l.input_gradient = {.flops = 12 * n, .traffic = (model.eager() ? 9 : 5) * in.size()};
+  const bool apart = model.eager() || kernels == GateKernels::apart;
+  l.forward = {.flops = 6 * n, .traffic = (apart ? 5 : 3) * in.size()};
+  l.input_gradient = {.flops = 12 * n, .traffic = (apart ? 9 : 5) * in.size()};
   l.saved = {gate, x};
-  if (clamped) {
+  if (kernels == GateKernels::clamped) {
     l.forward_besides.push_back({.traffic = (2 + 2 + 4) * in.size()});
     l.backward_besides.push_back({.traffic = (3 + 3 + 4) * in.size()});
     l.kept = 2 * in.size();

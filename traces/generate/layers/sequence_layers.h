@@ -144,7 +144,9 @@ ValueId joined_with_token(Model& model, ValueId before, ValueId embedded, std::i
 
 /// Normalises the features of each token, or of each of its heads, which share the weights.
 ValueId layer_norm(Model& model, std::string_view name, ValueId x, std::int64_t heads = 1);
-ValueId rms_norm(Model& model, std::string_view name, ValueId x, std::int64_t heads = 1);
+/// `cast`: a kernel of its own casts x from 16 to 32 bits before, and the gradient back.
+ValueId rms_norm(Model& model, std::string_view name, ValueId x, std::int64_t heads = 1,
+                 bool cast = false);
 ValueId gelu(Model& model, std::string_view name, ValueId x);
 /// max(x, 0)^2. Source: So et al., "Primer", NeurIPS 2021, section 4.
 ValueId squared_relu(Model& model, std::string_view name, ValueId x);
@@ -154,9 +156,11 @@ ValueId tanh(Model& model, std::string_view name, ValueId x);
 /// Rotary positions: turns pairs of features by an angle that is proportional to the step. `apart`:
 /// operation by operation, as Megatron-LM does where it scales the turned features, too.
 ValueId rotate(Model& model, std::string_view name, ValueId x, bool apart = false);
-/// silu(gate) * x. `clamped`: kernels of their own limit both, and join them, before.
+/// Clamped: kernels of their own limit both, and join them, before. Apart: one for each operation.
+enum class GateKernels : std::uint8_t { fused, clamped, apart };
+/// silu(gate) * x.
 ValueId gated_silu(Model& model, std::string_view name, ValueId gate, ValueId x,
-                   bool clamped = false);
+                   GateKernels kernels = GateKernels::fused);
 
 /// The `top_k` most probable experts of each token, from logits [..., experts]: [..., top_k].
 ValueId route(Model& model, std::string_view name, ValueId logits, std::int64_t top_k);

@@ -28,6 +28,7 @@ struct Decoder {
   bool query_key_norm = false;  ///< in each head, with weights that all heads share
   bool rotary_apart = false;    ///< as rotate() has it
   bool bias = false;            ///< of products in attention and feed-forward networks
+  bool internlm = false, norm_again = false;  ///< see normalised()
   bool eager = false, forgets = false;
 
   /// Heads of keys and values on a rank: ranks repeat them where they are fewer.
@@ -85,7 +86,10 @@ ValueId gated(Model& model, const Decoder& s, ValueId x, std::int64_t inner) {
   const bool of_experts = model.groups() > 1;
   const bool again = of_experts && s.experts.activation_again;
   if (again) model.forget_operations(true);
-  const ValueId y = gated_silu(model, "act", gate, up, of_experts && s.experts.clamp_apart);
+  const GateKernels kernels = of_experts && s.experts.clamp_apart ? GateKernels::clamped
+                              : s.internlm                        ? GateKernels::apart
+                                                                  : GateKernels::fused;
+  const ValueId y = gated_silu(model, "act", gate, up, kernels);
   if (again) model.forget_operations(s.forgets);
   if (!s.experts.bias_apart || !of_experts) return adapted(model, s, "down_proj", y, s.hidden);
   return weighted_bias(model, "down_bias", dense(model, "down_proj", y, s.hidden, false));
@@ -99,8 +103,15 @@ ValueId gathered_input(Model& model, const Decoder& s, const std::string& part, 
   }
   return split_to_ranks(model, part + "/split", x, s.ranks);
 }
+/// Source: InternEvo v0.2.0, model/modeling_internlm.py (_dropout_and_norm_attn and _ffn, which are
+/// computed again where the block is not: dropout_selective_checkpoint).
 ValueId normalised(Model& model, const Decoder& s, ValueId inside) {
-  return s.ranks.sequence ? inside : rms_norm(model, "norm", inside);
+  if (s.ranks.sequence) return inside;
+  if (!s.internlm) return rms_norm(model, "norm", inside);
+  model.forget_operations(s.norm_again);
+  const ValueId y = rms_norm(model, "norm", dropout(model, "dropout", inside), 1, true);
+  model.forget_operations(s.forgets);
+  return y;
 }
 
 struct Projected {
@@ -294,6 +305,13 @@ Decoder read_shape(Options& o, std::span<const Size> sizes, const Expansion& e,
                          "values") == "attention_qkv";
   s.query_key_norm = o.get("query_key_norm", size.query_key_norm,
                            "queries and keys are normalised in each head before they are turned");
+  s.internlm = o.get("internlm_kernels", false,
+                     "blocks launch a dropout that drops nothing and a cast to 32 bits before each "
+                     "norm, and their activation in two kernels");
+  s.norm_again = o.get("recompute_norm", false,
+                       "with these, the backward pass computes dropout and norm once more");
+  if (s.norm_again && (!s.internlm || e.level == Level::tf1))
+    o.mistake("recompute_norm", "needs internlm_kernels, and level module");
   s.rotary_apart = o.get("rotary_apart", false,
                          "rotary positions operation by operation, as Megatron-LM's where they are "
                          "scaled, too (YaRN)");
