@@ -624,6 +624,13 @@ TEST_SUITE("tensor parallel") {
     CHECK(parameters(one) == mixer + others);
     // All is halved but four norms of 64.
     CHECK(parameters(rank) == (mixer + others - 4 * 64) / 2 + 4 * 64);
+    // A mixer writes 64 x 16 numbers, and keeps as many before its gate and before its norm, and a
+    // number for each token and group.
+    const OpGraph apart = generated("hybrid", with(tiny, {{"fuse_modules", "false"}}));
+    std::int64_t written = 0;
+    for (const TensorId t : apart.outputs(*apart.find("layer_0/mamba/mixer")))
+      written += apart.tensor(t).size.count;
+    CHECK(written == 4 * (3 * 64 * 16 + 64 * 2));
     CHECK(message<InputError>([&] {
             generated("hybrid", with(tiny, {{"layers", "MX"}}));
           }).find("of the letters M, *, - and E") != std::string::npos);
