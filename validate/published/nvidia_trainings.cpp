@@ -44,11 +44,11 @@ void drop_if(Words& words, std::string_view word, std::initializer_list<std::str
 
 /// Megatron-LM's way: the distributed optimizer, tokens shared by ranks of tensor parallelism. The
 /// recipes of NeMo exchange them beside products (tp_comm_overlap), and send gradients beside the
-/// backward pass (overlap_grad_reduce).
+/// backward pass (overlap_grad_reduce): here one stage does, several would gain nothing.
 void as_megatron(Words& words) {
   words["framework"] = "megatron";
   words["zero"] = "1";
-  words["send"] = "beside";
+  if (whole_of(words, "pipeline", 1) == 1) words["send"] = "beside";
   if (const auto tensor = words.find("tensor"); tensor != words.end() && tensor->second != "1")
     words["sequence"] = words["overlap"] = "true";
   drop_if(words, "virtual", {"n/a", "-", "1", "NA"});
@@ -159,6 +159,7 @@ void add_recipe(Words& words, const Recipe& r) {
   const std::int64_t ranks = whole_of(words, "expert", 1);
   const std::int64_t of_node = r.rack() ? 64 : 8;
   words["grouped_experts"] = "true";
+  if (!r.automodel()) words["send"] = "beside";
   if (r.launches()) words["host"] = std::string(host_us);
   if (r.sends_once() && ranks > 1)
     words["send_once"] = std::to_string(ranks <= of_node ? ranks : (ranks + of_node - 1) / of_node);

@@ -378,7 +378,7 @@ TEST_SUITE("data_parallel") {
       CHECK(c.bytes == (c.kind == CollectiveKind::all_gather ? 40_B : 20_B));
   }
 
-  // Of f's 40 bytes of weights 10 have a gradient, of g's 60 none.
+  // 10 of f's 40 bytes of weights have a gradient, and none of g's 60.
   TEST_CASE("weights without a gradient are not gathered") {
     OpGraphBuilder b;
     const OpId f = b.add_op({.name = "f", .persistent = 40_B});
