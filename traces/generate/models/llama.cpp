@@ -278,22 +278,8 @@ void read_latent(Options& o, const Size& size, Decoder& s) {
     o.mistake("key_value_rank", "ranks cannot share it: tensor and context must be 1");
 }
 
-/// Reads `size`; the other options may change its shapes.
-Decoder read_shape(Options& o, std::span<const Size> sizes, const Expansion& e,
-                   std::string& chosen) {
-  std::vector<std::string> names;
-  for (const Size& size : sizes) names.emplace_back(size.name);
-  chosen = o.get("size", names, "the shape that the options below begin from");
-  const Size& size = *std::ranges::find(sizes, chosen, &Size::name);
-  Decoder s{.batch = e.batch, .eager = e.eager};
-  s.length = read_extent(o, "length", 2048, "tokens of a sample");
-  s.layers = read_extent(o, "layers", size.layers, "blocks", 1000);
-  s.hidden = read_extent(o, "hidden", size.hidden, "width of a token");
-  s.heads = read_extent(o, "heads", size.heads, "of an attention");
-  s.key_value_heads = read_extent(o, "key_value_heads", size.key_value_heads,
-                                  "heads of keys and values, each shared by several heads");
-  s.inner = read_extent(o, "inner", size.inner, "width inside a feed-forward network");
-  s.words = read_extent(o, "vocabulary", size.words, "tokens there are");
+/// What is trained, and which kernels run.
+void read_kernels(Options& o, const Size& size, const Expansion& e, Decoder& s) {
   s.adapters = o.get("adapters", std::int64_t{0},
                      "inner width of two products beside others of attention and feed-forward "
                      "networks, which alone are trained (LoRA); 0: all weights are",
@@ -316,6 +302,25 @@ Decoder read_shape(Options& o, std::span<const Size> sizes, const Expansion& e,
                          "rotary positions operation by operation, as Megatron-LM's where they are "
                          "scaled, too (YaRN)");
   s.bias = o.get("bias", size.bias, "products of attention and feed-forward networks have biases");
+}
+
+/// Reads `size`; the other options may change its shapes.
+Decoder read_shape(Options& o, std::span<const Size> sizes, const Expansion& e,
+                   std::string& chosen) {
+  std::vector<std::string> names;
+  for (const Size& size : sizes) names.emplace_back(size.name);
+  chosen = o.get("size", names, "the shape that the options below begin from");
+  const Size& size = *std::ranges::find(sizes, chosen, &Size::name);
+  Decoder s{.batch = e.batch, .eager = e.eager};
+  s.length = read_extent(o, "length", 2048, "tokens of a sample");
+  s.layers = read_extent(o, "layers", size.layers, "blocks", 1000);
+  s.hidden = read_extent(o, "hidden", size.hidden, "width of a token");
+  s.heads = read_extent(o, "heads", size.heads, "of an attention");
+  s.key_value_heads = read_extent(o, "key_value_heads", size.key_value_heads,
+                                  "heads of keys and values, each shared by several heads");
+  s.inner = read_extent(o, "inner", size.inner, "width inside a feed-forward network");
+  s.words = read_extent(o, "vocabulary", size.words, "tokens there are");
+  read_kernels(o, size, e, s);
   s.core = read_attention(o, e, s.core);
   s.forgets = read_forgetting(o, e);
   s.ranks.tensor = read_ranks(
