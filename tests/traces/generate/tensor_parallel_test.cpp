@@ -446,6 +446,8 @@ TEST_SUITE("tensor parallel") {
     CHECK(kernels == 6 + 2);
     CHECK(2 * forward == 19 * logits);
     CHECK(2 * backward == 7 * logits);
+    const OpGraph llama = generated("llama", with(tiny_llama, {{"loss", "separate"}}));
+    CHECK(2 * traffic(llama, "loss") == 19 * 4 * 32 * 128);
   }
 
   TEST_CASE("ranks share heads, features and words evenly, or the number is refused") {

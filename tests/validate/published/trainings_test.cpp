@@ -383,6 +383,7 @@ TEST_SUITE("trainings") {
                                              {"zero", "1"},
                                              {"adapters", "32"},
                                              {"adapters_beside", "attention_qkv"},
+                                             {"loss", "separate"},
                                              {"document", "256"}}));
     CHECK(
         all->rows[2].simulated ==

@@ -29,6 +29,7 @@ struct Decoder {
   bool rotary_apart = false;    ///< as rotate() has it
   bool bias = false;            ///< of products in attention and feed-forward networks
   bool internlm = false, norm_again = false;  ///< see normalised()
+  LossKernels loss = LossKernels::fused;
   bool eager = false, forgets = false;
 
   /// Heads of keys and values on a rank: ranks repeat them where they are fewer.
@@ -215,7 +216,7 @@ ValueId decoder_block(Model& model, const Decoder& s, ValueId x, std::int64_t i)
 void predict_words(Model& model, const Decoder& s, ValueId x, VariableId head, ValueId labels) {
   x = split_to_ranks(model, "head_split", rms_norm(model, "norm", x), s.ranks);
   loss(model, "loss", dense_by(model, "lm_head", x, head), labels,
-       s.eager ? LossKernels::torch : LossKernels::fused);
+       s.eager ? LossKernels::torch : s.loss);
 }
 
 /// Source: Touvron et al., "LLaMA", 2023, section 2.2: normalise before each part, gated SiLU,
@@ -301,6 +302,10 @@ void read_kernels(Options& o, const Size& size, const Expansion& e, Decoder& s) 
   s.rotary_apart = o.get("rotary_apart", false,
                          "rotary positions operation by operation, as Megatron-LM's where they are "
                          "scaled, too (YaRN)");
+  if (o.get("loss", std::vector<std::string>{"fused", "separate"},
+            "kernels of the loss: few, or one for each of its operations, as Megatron-LM's") ==
+      "separate")
+    s.loss = LossKernels::separate;
   s.bias = o.get("bias", size.bias, "products of attention and feed-forward networks have biases");
 }
 
