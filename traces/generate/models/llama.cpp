@@ -154,12 +154,10 @@ ValueId attention_module(Model& model, const Decoder& s, ValueId x, std::int64_t
       return adapted(model, s, name, normal, units, Beside::attention_input);
     };
     q = product("q_proj", width);
-    k = product("k_proj", shared);
-    if (s.query_key_norm) {
-      q = rms_norm(model, "q_norm", q, core.heads);
-      k = rms_norm(model, "k_norm", k, core.key_value_heads);
-    }
+    if (s.query_key_norm) q = rms_norm(model, "q_norm", q, core.heads);
     q = rotate(model, "rotate_q", q, s.rotary_apart);
+    k = product("k_proj", shared);
+    if (s.query_key_norm) k = rms_norm(model, "k_norm", k, core.key_value_heads);
     k = rotate(model, "rotate_k", k, s.rotary_apart);
     v = product("v_proj", shared);
   };
