@@ -38,11 +38,18 @@ bool adds_in_32_bits(const TrainingJob& job, std::string_view precision) {
          !job.short_sums && precision != "fp16" && precision != "amp";
 }
 
+/// Source: InternEvo, solver/optimizer/fsdp_optimizer.py, step() (grad_fp32), and
+/// hybrid_zero_optim.py, _step() (flat_fp32_avg_grads).
+bool casts_all_gradients(Framework framework) {
+  return framework == Framework::internevo;
+}
+
 /// FSDP and InternEvo leave it to NCCL to gather and scatter beside the ops, on processors that
 /// these want, too. Collectives took 1.3 times as long (vTrain, MICRO 2024; Daydream, ATC 2020:
 /// 1.34). They use 20 of an H800's 132 processors (DeepSeek-AI, "DeepSeek-V3", 2024, section
-/// 3.2.2): 132 / 112. Megatron-LM's recipes exchange tokens by copy engines, and its other
-/// collectives run before and behind its passes.
+/// 3.2.2): 132 / 112. Megatron-LM's recipes exchange tokens by copy engines. Its other collectives
+/// slow nothing here: those that send tokens to experts have 32 of 148 processors (Megatron-Bridge,
+/// moe_hybridep_num_sms), but only products would wait for these, not passes over memory.
 Contention contention_of(Framework framework) {
   switch (framework) {
     case Framework::fsdp:
@@ -72,7 +79,8 @@ bool computes_while_sending(Framework framework) {
 /// broadcasts the weights that it has changed. Source: InternEvo,
 /// solver/optimizer/hybrid_zero_optim.py, broadcast_params().
 void add_moves(const TrainingJob& job, std::string_view precision, DataParallelOptions& options) {
-  options.broadcasts = job.framework == Framework::internevo;
+  options.broadcasts =
+      job.framework == Framework::internevo && options.mode == Synchronisation::zero1;
   const bool flat = job.framework == Framework::fsdp;
   if ((!flat && job.framework != Framework::fsdp2) || !options.sends_each_pass()) return;
   const double weights = precision == "fp32" ? 4.0 : 2.0;

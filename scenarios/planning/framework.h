@@ -11,6 +11,10 @@ Bytes framework_workspace(Framework framework, const DeviceModel& gpu);
 /// `precision`.
 bool adds_in_32_bits(const TrainingJob& job, std::string_view precision);
 
+/// Whether the framework casts all gradients of a rank to 32 bits before it updates anything, and
+/// keeps both until it has.
+bool casts_all_gradients(Framework framework);
+
 /// How collectives and ops that run beside each other slow each other, as EngineOptions has it.
 struct Contention {
   double overlapped = 1.0, disturbed = 1.0;

@@ -247,6 +247,22 @@ PlacedStep made(const OpGraph& rank, const IdVector<OpId, DeviceId>& device, con
 
 }  // namespace
 
+namespace {
+
+/// The peak is while all gradients are there in 32 bits, too, and no activation is left, where that
+/// is more. Optimizer state is 12 bytes a parameter: two moments and a copy of the weights.
+void cast_all_gradients(pipeline::StageUse& stage) {
+  PeakMemory updating{.weights = stage.by_kind.weights,
+                      .gradients = stage.by_kind.gradients,
+                      .optimizer_state = stage.by_kind.optimizer_state};
+  updating.workspace = {updating.optimizer_state.count / 3};
+  if (updating.total() <= stage.peak) return;
+  stage.by_kind = updating;
+  stage.peak = updating.total();
+}
+
+}  // namespace
+
 struct ParallelStep::Parts {
   PlacedStep made;
   Launches launches;
@@ -335,7 +351,10 @@ pipeline::PipelineResult ParallelStep::simulated(const DeviceModel& gpu, bool me
   const Placement placement{.device = parts_->made.device};
   pipeline::PipelineResult result =
       simulate_few(problem, placement, parts_->options, parts_->unrolled);
-  for (pipeline::StageUse& stage : result.stages) stage.peak += held;
+  for (pipeline::StageUse& stage : result.stages) {
+    if (casts_all_gradients(parts_->framework)) cast_all_gradients(stage);
+    stage.peak += held;
+  }
   return result;
 }
 

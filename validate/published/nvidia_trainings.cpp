@@ -43,18 +43,32 @@ void drop_if(Words& words, std::string_view word, std::initializer_list<std::str
 }
 
 /// Megatron-LM's way: the distributed optimizer, tokens shared by ranks of tensor parallelism. The
-/// recipes of NeMo exchange them beside products (tp_comm_overlap).
+/// recipes of NeMo exchange them beside products (tp_comm_overlap), and send gradients beside the
+/// backward pass (overlap_grad_reduce): here one stage does, several would gain nothing.
 void as_megatron(Words& words) {
   words["framework"] = "megatron";
   words["zero"] = "1";
+  if (whole_of(words, "pipeline", 1) == 1) words["send"] = "beside";
   if (const auto tensor = words.find("tensor"); tensor != words.end() && tensor->second != "1")
     words["sequence"] = words["overlap"] = "true";
   drop_if(words, "virtual", {"n/a", "-", "1", "NA"});
   drop_if(words, "expert", {"n/a", "-", "1", "NA"});
 }
 
-/// Inner width of LoRA's adapters. Source: NeMo, llm/peft/lora.py (dim 32).
-constexpr std::string_view adapter_width = "32";
+/// NeMo's fine-tuning: samples of SQuAD, of some 200 tokens, are packed one behind the other, and
+/// each sees its own tokens. LoRA has adapters beside queries, keys and values alone, exchanges no
+/// tokens beside products, and its loss is not fused (cross_entropy_loss_fusion). Source: NeMo,
+/// collections/llm/recipes/llama3_8b.py and llama3_70b.py (finetune_performance_optimizations),
+/// megatron_gpt_finetuning_config.yaml at r2.0.0rc1. The published rates of the rows of 24.07 count
+/// no attention.
+void fine_tune(Words& words, bool lora, std::string_view width) {
+  words["document"] = "256";
+  if (!lora) return;
+  words["adapters"] = std::string(width);
+  words["adapters_beside"] = "attention_qkv";
+  words["loss"] = "separate";
+  take(words, "overlap");
+}
 
 constexpr std::array nemo_columns{Pair{"task", "task"},
                                   Pair{"model", "model"},
@@ -79,56 +93,92 @@ std::string format_said(std::string format, std::string_view release) {
 
 /// Microseconds in which Megatron-LM's host launches one of our kernels: the median of 13
 /// iterations of its tests on H100, tiny models of 12 layers (megatron_ci, 98 to 252 us; README).
-/// CUDA graphs need none: Qwen3's recipes have them but on H100, 235B on B200 and B300, and 30B on
-/// them until 26.02.
 constexpr std::string_view host_us = "147";
-bool launches_kernels(std::string_view model, std::string_view release, std::string_view system) {
-  if (model.find("qwen3_") == std::string_view::npos) return false;
-  const bool b200 = system == "DGX-B200" || system == "DGX-B300",
-             large = model.find("235b") != std::string_view::npos,
-             dropless = model.find("tokendrop") == std::string_view::npos;
-  return system == "DGX-H100" || (b200 && (large || (dropless && release <= "26.02")));
-}
 
-/// What recipes of experts say beside their plans: their products are grouped, gradients are added
-/// up in 16 bits, beside the backward pass; Nemotron 3 exchanges no tokens beside products, and on
-/// H100 and, but for NVFP4, Super on GB200 it computes its layers of experts again. A token goes to
-/// each rank of a node, or to each node, once (HybridEP, DeepEP), but with Qwen3 235B on B200,
-/// gpt-oss in BF16, and Nemotron 3 Super in NVFP4 but for GB300. From release 26.06 on, recipes in
-/// MXFP8 on racks and B300 exchange tokens beside other micro-batches, and DeepSeek's on B200 where
-/// nodes share experts; of these DeepSeek on GB300 and B300 and gpt-oss have attention in 8 bits.
-/// Source: Megatron-Bridge, scripts/performance/configs (moe_flex_dispatcher_backend,
-/// moe_a2a_overlap, fp8_dot_product_attention, grad_reduce_in_fp32, overlap_grad_reduce,
-/// recompute_modules), from v0.5.0 on.
-void add_recipe(Words& words, std::string_view model, std::string_view release,
-                std::string_view system, std::string_view format) {
-  const auto is = [&](std::string_view part) { return model.find(part) != std::string_view::npos; };
+/// A recipe of a model of experts: Megatron-Bridge's, but for the last of Automodel.
+struct Recipe {
+  std::string_view model, release, system, format;
+  bool is(std::string_view part) const { return model.find(part) != std::string_view::npos; }
+  bool on(std::string_view gpu) const { return system.ends_with(gpu); }
+  bool since(std::string_view first) const { return release >= first; }
+  bool rack() const { return on("GB200") || on("GB300"); }
+  bool eight_bits() const { return format == "MXFP8" || format == "FP8-MX"; }
+  bool automodel() const { return release.empty(); }
+
+  /// One CUDA graph of a whole iteration: tokens are exchanged beside other micro-batches,
+  /// attention computes in 8 bits, and experts are one fused network.
+  bool whole_graph() const {
+    if (!eight_bits() || !since("26.06") || !(is("qwen3_") || is("oss"))) return false;
+    if (rack()) return true;
+    return is("qwen3_") && (since("26.06.01") || (is("30b") && on("B300"))) && !on("H100");
+  }
+  /// No CUDA graphs: the host launches kernel by kernel.
+  bool launches() const {
+    if (automodel() || whole_graph()) return false;
+    if (is("oss")) return !on("300");
+    if (is("nemotron_3_super")) return on("DGX-B200") && eight_bits();
+    if (!is("qwen3_")) return false;
+    const bool small = is("30b") && !is("tokendrop") && !since("26.02.01");
+    return on("H100") || ((on("DGX-B200") || on("DGX-B300")) && (is("235b") || small));
+  }
+  /// A token goes once to each rank of a node, or to each node, that has one of its experts
+  /// (HybridEP, DeepEP).
+  bool sends_once() const {
+    if (automodel()) return true;
+    if (is("tokendrop")) return false;
+    if (is("oss"))
+      return whole_graph() ||
+             (since("26.04") && (on("DGX-B300") || (on("200") && !since("26.06"))));
+    if (is("qwen3_235b"))
+      return rack() || whole_graph() || release == "26.02.01" || (on("B300") && since("26.06"));
+    if (is("qwen3_30b")) return on("300") || rack() || since(on("H100") ? "26.02" : "26.02.01");
+    return true;
+  }
+  /// Whether tokens go to experts and back beside other micro-batches. `stages`: of the pipeline.
+  bool exchanges_beside(std::int64_t ranks, std::int64_t stages) const {
+    if (whole_graph()) return true;
+    if (is("tokendrop")) return false;
+    if (is("oss")) return on("GB200") && since("26.04");
+    if (is("qwen3_"))
+      return (on("H100") && (is("235b") || stages > 1)) ||
+             (is("235b") &&
+              ((on("DGX-B200") && release == "25.11") || (on("DGX-B300") && release == "26.02")));
+    if (format != "MXFP8" || is("nemotron")) return false;
+    return since("26.06") && (rack() || on("B300")) ? true : is("deepseek") && !rack() && ranks > 8;
+  }
+};
+
+/// What recipes of experts say beside their plans: their products are grouped; Nemotron 3 exchanges
+/// no tokens beside products, and Nano on H100 computes its layers of experts again. Attention of
+/// DeepSeek in MXFP8 on GB300 and B300 from release 26.06 on is in 8 bits. gpt-oss adds the last
+/// biases of its experts, and limits what they activate, by kernels of their own, unless one graph
+/// holds all, and turns queries and keys so; it activates once more on GPUs of 80 to 192 GB.
+/// Source: Megatron-Bridge, scripts/performance/configs at v0.1.0rc4 to v0.5.1, perf_recipes at
+/// v0.6.0 (moe_flex_dispatcher_backend, moe_a2a_overlap, cuda_graph_impl,
+/// fp8_dot_product_attention, recompute_modules); Automodel, examples/llm_benchmark
+/// (activation_checkpointing).
+void add_recipe(Words& words, const Recipe& r) {
   const std::int64_t ranks = whole_of(words, "expert", 1);
-  const bool rack = system.find("GB") != std::string_view::npos, oss = is("oss"),
-             newest = system.find("B300") != std::string_view::npos,
-             once = !(is("235b") && !rack) && !(oss && format == "BF16") &&
-                    !(is("super") && format == "NVFP4" && !newest);
-  const std::int64_t of_node = rack ? 64 : 8;
+  const std::int64_t of_node = r.rack() ? 64 : 8;
   words["grouped_experts"] = "true";
-  if (launches_kernels(model, release, system)) words["host"] = std::string(host_us);
-  if (!release.empty()) words["short_sums"] = "true", words["send"] = "beside";
-  if (once && ranks > 1)
+  if (!r.automodel()) words["send"] = "beside";
+  if (r.launches()) words["host"] = std::string(host_us);
+  if (r.sends_once() && ranks > 1)
     words["send_once"] = std::to_string(ranks <= of_node ? ranks : (ranks + of_node - 1) / of_node);
-  if (oss && format == "BF16") words["bias_apart"] = "true";
-  if (is("nemotron")) take(words, "overlap");
-  if (is("nemotron_3") && !release.empty() &&
-      (system.find("H100") != std::string_view::npos ||
-       (is("super") && system.find("GB200") != std::string_view::npos && format != "NVFP4")))
-    words["experts_again"] = "true";
-  if (format != "MXFP8") return;
-  const bool late = release >= "26.06" && system != "DGX-B200" && system != "DGX-H100";
-  if (late ? !is("nemotron") : is("deepseek") && !rack && ranks > of_node)
-    words["overlap_experts"] = "true";
-  if (late && (oss || (is("deepseek") && newest))) words["short_attention"] = "true";
+  if (r.is("oss")) {
+    words["rotary_apart"] = "true";
+    if (!r.whole_graph() && !r.automodel()) words["bias_apart"] = words["clamp_apart"] = "true";
+    if (!r.whole_graph() && !r.on("300")) words["recompute_activation"] = "true";
+  }
+  if (r.is("nemotron")) take(words, "overlap");
+  if (r.is("nemotron_3_nano") && r.on("H100") && !r.automodel()) words["experts_again"] = "true";
+  if (r.exchanges_beside(ranks, whole_of(words, "pipeline", 1))) words["overlap_experts"] = "true";
+  if (r.whole_graph() || (r.is("deepseek") && r.on("300") && r.since("26.06") && r.eight_bits()))
+    words["short_attention"] = "true";
 }
 
 bool read_nemo(Words& words, PublishedRow& row) {
-  if (take(words, "task") == "lora") words["adapters"] = std::string(adapter_width);
+  const std::string task = take(words, "task"), kernels = take(words, "kernels");
   const std::string release = take(words, "release"), model = take(words, "model"),
                     system = take(words, "system"),
                     format = format_said(take(words, "format"), release);
@@ -140,13 +190,21 @@ bool read_nemo(Words& words, PublishedRow& row) {
   words["precision"] = format_of_row(format);
   set_model(words, lower_case(model));
   as_megatron(words);
+  if (!release.empty()) words["short_sums"] = "true";
   if (words["generator"] == "moe" || words["generator"] == "hybrid")
-    add_recipe(words, lower_case(model), release, system, format);
-  const std::string kernels = take(words, "kernels");
+    add_recipe(words, {lower_case(model), release, system, format});
   if (kernels.find("DeepEP") != std::string::npos && !words.contains("expert"))
     throw InputError("ranks share its experts, and the row does not say how many");
-  // Megatron's FSDP keeps gradients where they are sent from; Automodel has PyTorch's fully_shard.
-  if (!kernels.empty()) words["framework"] = "fsdp2";
+  if (kernels.empty() && release.empty()) {
+    take(words, "send");  // the configurations of 24.07 do not say that it is beside the passes
+    if (task != "pretrain") fine_tune(words, task == "lora", "32");
+  } else if (release.empty()) {
+    // Megatron's FSDP keeps gradients where they are sent from; Automodel has PyTorch's
+    // fully_shard, computes every layer again, and has adapters beside all products.
+    words["framework"] = "fsdp2";
+    words["recompute"] = "full";
+    if (task == "lora") words["adapters"] = "16";
+  }
   const std::string shards = take(words, "shards");
   if (!shards.empty() && shards != "0" && shards != "-") words["zero"] = "3";
   return true;
@@ -274,8 +332,6 @@ bool read_cloud(const CloudConfigurations& configurations, Words& words, Publish
                     release = take(words, "release");
   const auto plan = std::ranges::find_if(
       cloud_plans, [&](const CloudPlan& p) { return title.starts_with(p.title); });
-  if (lower_case(title).find("lora") != std::string::npos)
-    words["adapters"] = std::string(adapter_width);
   const bool titled = title.find("TP=") != std::string::npos;
   const CloudConfiguration* configured =
       titled ? nullptr
@@ -311,6 +367,11 @@ bool read_cloud(const CloudConfigurations& configurations, Words& words, Publish
       if (word != "layers" || words["generator"] != "hybrid") words[word] = value;
   as_megatron(words);
   share_experts(words);
+  if (title.find("Finetuning") != std::string::npos) {
+    const bool lora = title.find("LORA") != std::string::npos;
+    fine_tune(words, lora, plan->model == "llama3-8b" ? "8" : "16");
+    if (!lora) words["short_sums"] = "true";  // grad_reduce_in_fp32
+  }
   if (sharded) {
     words["framework"] = "none";
     words["zero"] = "3";

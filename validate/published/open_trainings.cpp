@@ -162,7 +162,8 @@ bool read_titan(Words& words, PublishedRow& row) {
 }
 
 // internevo: InternLM under ZeRO 1, whose gradients are sent beside the backward pass. Its norms
-// read and write 32 bits, which ops of their own do here, and its attention is FlashAttention 1.
+// read and write 32 bits, which ops of their own do here, and its attention is FlashAttention 1;
+// what else is not fused: internlm_kernels of the generator.
 // Source: InternEvo at the table's date, configs/7B_sft.py (overlap_sync_grad),
 // model/modeling_internlm.py (norm1), doc/en/install.md.
 
@@ -195,7 +196,7 @@ bool read_evo_memory(Words& words, PublishedRow& row) {
   set_model(words, model);
   words["nodes"] = "a100_400g_server";
   words["precision"] = "bf16";
-  words["framework"] = "fsdp";
+  words["framework"] = "internevo";
   words["fuse_modules"] = "false";
   words["recompute"] = take(words, "again") == "true" ? "full" : "off";
   words["zero"] = "3";
@@ -224,8 +225,11 @@ bool read_evo(Words& words, PublishedRow& row) {
   words["nodes"] = "a100_400g_server";
   words["as"] = "a100_flash_1";
   words["fuse_modules"] = "false";
+  words["internlm_kernels"] = "true";
   words["precision"] = "bf16";
-  words["recompute"] = take(words, "again") == "true" ? "full" : "off";
+  const bool again = take(words, "again") == "true";
+  words["recompute"] = again ? "full" : "off";
+  if (!again) words["recompute_norm"] = "true";
   words["zero"] = "1";
   words["framework"] = "internevo";
   words["send"] = "beside";

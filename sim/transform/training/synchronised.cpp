@@ -353,16 +353,34 @@ class Synchronising {
     }
   }
 
+  /// [num_ops] Bytes of the gradients that the backward ops of each op hold, of all replicas; empty
+  /// where no backward op says so.
+  IdVector<OpId, Bytes> held_gradients() const {
+    IdVector<OpId, Bytes> held(graph_.num_ops());
+    bool any = false;
+    for (const OpId v : graph_.ops()) {
+      const Op& op = graph_.op(v);
+      if (op.phase != Phase::backward || op.forward == no_op || op.persistent == Bytes{}) continue;
+      any = true;
+      const bool expert = options_.expert > 1 && is_expert(graph_, op.forward);
+      held[op.forward] += Bytes{options_.shares_gradients(expert) * op.persistent.count};
+    }
+    return any ? held : IdVector<OpId, Bytes>{};
+  }
+
   /// With shares of the optimizer, each device's new weights are gathered when its updates have
   /// ended, with whatever follows an update in the phase, such as a cast. Weights whose updates are
-  /// elsewhere wait for all.
+  /// elsewhere wait for all. Weights without a gradient are never new: of an op that has some, as
+  /// many bytes as its gradients have are.
   void gather_new_weights() {
+    const IdVector<OpId, Bytes> gradients = held_gradients();
     std::map<std::pair<DeviceId, bool>, Bytes> weights;  // of experts and others
     std::map<DeviceId, std::vector<OpId>> updates;
     for (const OpId v : graph_.ops()) {
       const Op& op = graph_.op(v);
       if (op.phase == Phase::forward && op.persistent > Bytes{})
-        weights[{device_[v], options_.expert > 1 && is_expert(graph_, v)}] += op.persistent;
+        weights[{device_[v], options_.expert > 1 && is_expert(graph_, v)}] +=
+            gradients.empty() ? op.persistent : std::min(op.persistent, gradients[v]);
       if (op.phase == Phase::update) updates[device_[v]].push_back(v);
     }
     for (const auto& [key, bytes] : weights) {

@@ -34,6 +34,13 @@ const Settings tiny_llama{{"layers", "2"},          {"hidden", "64"}, {"heads", 
                           {"key_value_heads", "2"}, {"inner", "96"},  {"length", "32"},
                           {"vocabulary", "128"}};
 
+/// Bytes that the kernels of an op move.
+std::int64_t traffic(const OpGraph& graph, const char* op) {
+  std::int64_t sum = 0;
+  for (const OpWork& kernel : graph.kernels(*graph.find(op))) sum += kernel.traffic.count;
+  return sum;
+}
+
 /// How many collectives of a kind a phase has; all move so many bytes.
 std::size_t count(const OpGraph& graph, CollectiveKind kind, Phase phase, Bytes bytes) {
   std::size_t found = 0;
@@ -439,6 +446,8 @@ TEST_SUITE("tensor parallel") {
     CHECK(kernels == 6 + 2);
     CHECK(2 * forward == 19 * logits);
     CHECK(2 * backward == 7 * logits);
+    const OpGraph llama = generated("llama", with(tiny_llama, {{"loss", "separate"}}));
+    CHECK(2 * traffic(llama, "loss") == 19 * 4 * 32 * 128);
   }
 
   TEST_CASE("ranks share heads, features and words evenly, or the number is refused") {
@@ -589,15 +598,10 @@ TEST_SUITE("tensor parallel") {
     CHECK(parameters(inside) - parameters(none) ==
           2 * (2 * (96 + 96 + 64) + 8 + 64 + 16 + 16 + 64));
     CHECK(parameters(apart) == parameters(inside));
-    const auto moved = [](const OpGraph& graph, const char* op) {
-      std::int64_t sum = 0;
-      for (const OpWork& kernel : graph.kernels(*graph.find(op))) sum += kernel.traffic.count;
-      return sum;
-    };
     constexpr std::int64_t numbers = 2 * 32 * 64;
-    CHECK(moved(apart, "layer_0/expert_all") - moved(inside, "layer_0/expert_all") ==
+    CHECK(traffic(apart, "layer_0/expert_all") - traffic(inside, "layer_0/expert_all") ==
           2 * 28 * numbers);
-    CHECK(moved(apart, "layer_0/expert_all_grad") - moved(inside, "layer_0/expert_all_grad") ==
+    CHECK(traffic(apart, "layer_0/expert_all_grad") - traffic(inside, "layer_0/expert_all_grad") ==
           2 * 40 * numbers);
     CHECK(message<InputError>([&] {
             generated("moe", with(moe, {{"bias_apart", "true"}}));
@@ -622,6 +626,13 @@ TEST_SUITE("tensor parallel") {
     CHECK(parameters(one) == mixer + others);
     // All is halved but four norms of 64.
     CHECK(parameters(rank) == (mixer + others - 4 * 64) / 2 + 4 * 64);
+    // A mixer writes 64 x 16 numbers, and keeps as many before its gate and before its norm, and a
+    // number for each token and group.
+    const OpGraph apart = generated("hybrid", with(tiny, {{"fuse_modules", "false"}}));
+    std::int64_t written = 0;
+    for (const TensorId t : apart.outputs(*apart.find("layer_0/mamba/mixer")))
+      written += apart.tensor(t).size.count;
+    CHECK(written == 4 * (3 * 64 * 16 + 64 * 2));
     CHECK(message<InputError>([&] {
             generated("hybrid", with(tiny, {{"layers", "MX"}}));
           }).find("of the letters M, *, - and E") != std::string::npos);
@@ -646,5 +657,80 @@ TEST_SUITE("tensor parallel") {
     CHECK(updated == 2 * 4 * trained);  // two moments of 4 bytes
     CHECK(gradients == layers * 7 * 2);
     CHECK(parameters(adapted) - parameters(whole) == trained);
+    // Beside queries, keys and values alone.
+    const OpGraph few =
+        generated("llama", with(all, {{"adapters", "8"}, {"adapters_beside", "attention_qkv"}}));
+    CHECK(parameters(few) - parameters(whole) == layers * 8 * 3 * 128);
+  }
+
+  // A sample of 32 tokens has two documents of 16: half of the scores, 2 x 8 heads x 16 x 16, of 4
+  // x 8 operations for products and 5 more.
+  TEST_CASE("tokens see those of their own document") {
+    const auto attention = [](const Settings& more) {
+      const OpGraph graph = generated("llama", with(tiny_llama, more));
+      for (const OpWork& kernel : graph.kernels(*graph.find("layer_0/self_attn")))
+        if (kernel.matrix.kind >= MatrixKind::attention) return kernel;
+      return OpWork{};
+    };
+    const OpWork one = attention({}), two = attention({{"document", "16"}});
+    CHECK(one.flops == 8 * 32 * 32 * (4 * 8 + 5));
+    CHECK(two.flops == 2 * 8 * 16 * 16 * (4 * 8 + 5));
+    CHECK(two.traffic == one.traffic);
+    CHECK(two.matrix == MatrixShape{MatrixKind::causal_attention, 0, 16, 8, 16});
+    CHECK(attention({{"document", "32"}}).flops == one.flops);
+    CHECK(message<InputError>([&] { attention({{"document", "15"}}); }).find("must divide") !=
+          std::string::npos);
+  }
+
+  // 32 tokens of 64 features as queries and 16 as keys, 4 bytes each: apart they are moved 12 times
+  // instead of twice, and 17 times instead of twice backward.
+  TEST_CASE("rotary positions operation by operation") {
+    const OpGraph fused = generated("llama", tiny_llama),
+                  apart = generated("llama", with(tiny_llama, {{"rotary_apart", "true"}}));
+    constexpr std::int64_t moved = 32 * (64 + 16) * 4;
+    CHECK(traffic(apart, "layer_0/self_attn") - traffic(fused, "layer_0/self_attn") == 10 * moved);
+    CHECK(traffic(apart, "layer_0/self_attn_grad") - traffic(fused, "layer_0/self_attn_grad") ==
+          15 * moved);
+  }
+
+  // 32 tokens of 64 features, 4 bytes each, before two norms in each of two layers: a dropout moves
+  // them twice, a cast 1.5 times; the activation of 96 features 5 times instead of 3. Once more are
+  // these and the norm, 3.
+  TEST_CASE("InternLM's blocks launch kernels that others have fused") {
+    const OpGraph fused = generated("llama", tiny_llama),
+                  apart = generated("llama", with(tiny_llama, {{"internlm_kernels", "true"}})),
+                  again = generated("llama", with(tiny_llama, {{"internlm_kernels", "true"},
+                                                               {"recompute_norm", "true"}}));
+    constexpr std::int64_t token = 32 * 4;
+    CHECK(moved(apart, Phase::forward) - moved(fused, Phase::forward) ==
+          2 * (2 * 64 * 7 / 2 + 2 * 96) * token);
+    CHECK(moved(again, Phase::forward) == moved(apart, Phase::forward));
+    CHECK(moved(again, Phase::backward) - moved(apart, Phase::backward) ==
+          2 * 2 * 64 * 13 / 2 * token);
+    CHECK(message<InputError>([&] {
+            generated("llama", with(tiny_llama, {{"recompute_norm", "true"}}));
+          }).find("needs internlm_kernels") != std::string::npos);
+  }
+
+  // A rank's experts have 64 tokens of 96 features, 4 bytes each. What is limited apart moves 8
+  // times as much forward, 10 backward; what is activated again reads two and writes one.
+  TEST_CASE("what experts activate is limited apart, and activated again") {
+    const Settings moe =
+        with(tiny_llama,
+             {{"experts", "8"}, {"top_k", "2"}, {"expert", "4"}, {"grouped_experts", "true"}});
+    const OpGraph plain = generated("moe", moe),
+                  clamped = generated("moe", with(moe, {{"clamp_apart", "true"}})),
+                  again = generated("moe", with(moe, {{"recompute_activation", "true"}}));
+    constexpr std::int64_t features = 64 * 96 * 4;
+    const auto more = [&](const OpGraph& graph, const char* op) {
+      return traffic(graph, op) - traffic(plain, op);
+    };
+    CHECK(more(clamped, "layer_0/expert_all") == 8 * features);
+    CHECK(more(clamped, "layer_0/expert_all_grad") == 10 * features);
+    CHECK(more(again, "layer_0/expert_all") == 0);
+    CHECK(more(again, "layer_0/expert_all_grad") == 3 * features);
+    CHECK(message<InputError>([&] {
+            generated("moe", with(tiny_llama, {{"clamp_apart", "true"}}));
+          }).find("needs grouped_experts") != std::string::npos);
   }
 }

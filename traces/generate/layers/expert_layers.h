@@ -17,6 +17,8 @@ struct Experts {
   std::int64_t shared_inner = 0;  ///< of an expert that all tokens go to; 0: none
   bool bias = false;              ///< the router has one, and the networks
   bool bias_apart = false;        ///< grouped experts add their last one as weighted_bias() does
+  bool clamp_apart = false;       ///< kernels of their own limit what grouped experts activate
+  bool activation_again = false;  ///< the backward pass activates it once more
   bool grouped = false;           ///< each product of a rank's experts is one kernel
   std::int64_t latent = 0;  ///< width of the tokens that experts read and write; 0: as outside
   Ranks whole{};            ///< of the model: those of tensor parallelism divide the shared expert

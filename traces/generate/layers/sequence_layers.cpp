@@ -60,7 +60,8 @@ ValueId product(Model& model, Layer l, VariableId weights, std::int64_t units, b
 /// Adds a normalisation of the features of each token, or of each of its heads, with `statistics`
 /// numbers each, which the backward pass reads.
 ValueId normalised(Model& model, LayerKind kind, std::string_view name, ValueId x,
-                   std::int64_t statistics, bool shifted, std::int64_t heads = 1) {
+                   std::int64_t statistics, bool shifted, std::int64_t heads = 1,
+                   bool cast = false) {
   Layer l = layer(model, kind, name, {{x}});
   const Value in = model.value(x);
   const std::int64_t n = elements(in.shape);
@@ -80,6 +81,10 @@ ValueId normalised(Model& model, LayerKind kind, std::string_view name, ValueId 
     l.forward.traffic = 18 * in.size();
     l.input_gradient.traffic = 40 * in.size();
     l.variable_gradient.traffic = 4 * in.size();
+  }
+  if (cast) {  // 2 + 4 bytes a number, of 4
+    l.forward_besides.push_back({.traffic = {in.size().count * 3 / 2}});
+    l.backward_besides.push_back({.traffic = {in.size().count * 3 / 2}});
   }
   l.saved = {x};
   l.kept_fixed = bytes_of(statistics * (n / width));
@@ -366,14 +371,18 @@ ValueId attention(Model& model, std::string_view name, ValueId q, ValueId k, Val
   Layer l =
       layer(model, o.fused ? LayerKind::fused_attention : LayerKind::attention, name, {{q, k, v}});
   const Shape in = model.value(q).shape;
-  const std::int64_t n = in[0], length = in[1], width = in[2], others = model.value(k).shape[1];
+  const bool documents = o.document > 0 && o.document < in[1];
+  // Documents are samples of their own.
+  const std::int64_t n = documents ? in[0] * in[1] / o.document : in[0],
+                     length = documents ? o.document : in[1], width = in[2],
+                     others = documents ? o.document : model.value(k).shape[1];
   const std::int64_t per_head = width / o.heads,
                      per_value = o.value_size > 0 ? o.value_size : per_head;
   const std::int64_t shared = o.key_value_heads > 0 ? o.key_value_heads : o.heads;
   for (const auto& [kept, size] : {std::pair{k, per_head}, {v, per_value}})
     BAECHI_CHECK(model.value(kept).shape[2] == shared * size,
                  "{}: keys and values are of {} features", name, shared * size);
-  const Shape out{n, length, o.heads * per_value};
+  const Shape out{in[0], in[1], o.heads * per_value};
   const bool windowed = o.fused && o.window > 0 && o.window < others;
   // The last of several ranks: its own tokens see half of each other.
   const bool last = o.fused && o.causal && !o.balanced && !windowed && length < others;
@@ -482,8 +491,8 @@ ValueId layer_norm(Model& model, std::string_view name, ValueId x, std::int64_t 
   return normalised(model, LayerKind::layer_norm, name, x, 2, true, heads);
 }
 
-ValueId rms_norm(Model& model, std::string_view name, ValueId x) {
-  return normalised(model, LayerKind::rms_norm, name, x, 1, false);
+ValueId rms_norm(Model& model, std::string_view name, ValueId x, std::int64_t heads, bool cast) {
+  return normalised(model, LayerKind::rms_norm, name, x, 1, false, heads, cast);
 }
 
 ValueId joined_with_token(Model& model, ValueId before, ValueId embedded, std::int64_t features) {
@@ -515,22 +524,41 @@ ValueId tanh(Model& model, std::string_view name, ValueId x) {
   return per_element(model, layer(model, LayerKind::tanh, name, {{x}}), 1, true);
 }
 
-ValueId rotate(Model& model, std::string_view name, ValueId x) {
+/// Apart, as often as x is moved. Forward: one half negated 1, joined 2, two products 2 + 2, their
+/// sum 3, joined with no features 2. Backward: two products 2 + 2, negated 1, joined 2, the sum of
+/// both 3, back into the whole head twice 3 + 1, their sum 3. Source: Megatron-LM,
+/// core/models/common/embeddings/rope_utils.py (_apply_rotary_pos_emb_bshd).
+ValueId rotate(Model& model, std::string_view name, ValueId x, bool apart) {
   Layer l = layer(model, LayerKind::rotate, name, {{x}});
   const Value in = model.value(x);
   // Eager, in half words: cast 3, times a complex number of 32 bits each 4, cast 3.
-  l.forward = {.flops = 3 * elements(in.shape), .traffic = (model.eager() ? 10 : 2) * in.size()};
+  l.forward = {.flops = 3 * elements(in.shape),
+               .traffic = (apart           ? 12
+                           : model.eager() ? 10
+                                           : 2) *
+                          in.size()};
   l.input_gradient = l.forward;
+  if (apart) l.input_gradient.traffic = 17 * in.size();
   return finish(model, std::move(l), in.shape);
 }
 
-ValueId gated_silu(Model& model, std::string_view name, ValueId gate, ValueId x) {
+/// Clamped: gate and x are limited (each 2), and joined (4). Backward: each limit 3; what was
+/// joined is split, and joined again 4. The backward pass reads what was limited, too. Source:
+/// Megatron-LM, core/fusions/fused_bias_geglu.py (weighted_bias_quick_geglu_impl).
+ValueId gated_silu(Model& model, std::string_view name, ValueId gate, ValueId x,
+                   GateKernels kernels) {
   Layer l = layer(model, LayerKind::gated_silu, name, {{gate, x}});
   const Value in = model.value(x);
   const std::int64_t n = elements(in.shape);
-  l.forward = {.flops = 6 * n, .traffic = (model.eager() ? 5 : 3) * in.size()};
-  l.input_gradient = {.flops = 12 * n, .traffic = (model.eager() ? 9 : 5) * in.size()};
+  const bool apart = model.eager() || kernels == GateKernels::apart;
+  l.forward = {.flops = 6 * n, .traffic = (apart ? 5 : 3) * in.size()};
+  l.input_gradient = {.flops = 12 * n, .traffic = (apart ? 9 : 5) * in.size()};
   l.saved = {gate, x};
+  if (kernels == GateKernels::clamped) {
+    l.forward_besides.push_back({.traffic = (2 + 2 + 4) * in.size()});
+    l.backward_besides.push_back({.traffic = (3 + 3 + 4) * in.size()});
+    l.kept = 2 * in.size();
+  }
   return finish(model, std::move(l), in.shape);
 }
 

@@ -98,6 +98,7 @@ struct Attention {
   std::int64_t key_value_heads = 0;  ///< 0: as many as heads; fewer: several heads share one
   std::int64_t value_size = 0;       ///< features of a head's values; 0: as of its keys
   std::int64_t window = 0;           ///< tokens that a token of a fused kernel sees; 0: all
+  std::int64_t document = 0;         ///< so many tokens see each other; 0: all of a sample
   bool dropout = false;              ///< on the probabilities
   bool fused = false;                ///< one kernel that does not write the probabilities
   bool causal = true;                ///< a fused kernel leaves out what the mask hides
@@ -143,17 +144,23 @@ ValueId joined_with_token(Model& model, ValueId before, ValueId embedded, std::i
 
 /// Normalises the features of each token, or of each of its heads, which share the weights.
 ValueId layer_norm(Model& model, std::string_view name, ValueId x, std::int64_t heads = 1);
-ValueId rms_norm(Model& model, std::string_view name, ValueId x);
+/// `cast`: a kernel of its own casts x from 16 to 32 bits before, and the gradient back.
+ValueId rms_norm(Model& model, std::string_view name, ValueId x, std::int64_t heads = 1,
+                 bool cast = false);
 ValueId gelu(Model& model, std::string_view name, ValueId x);
 /// max(x, 0)^2. Source: So et al., "Primer", NeurIPS 2021, section 4.
 ValueId squared_relu(Model& model, std::string_view name, ValueId x);
 /// GELU or squared ReLU times the weight of each token: both factors are kept.
 ValueId weighted_activation(Model& model, LayerKind kind, std::string_view name, ValueId x);
 ValueId tanh(Model& model, std::string_view name, ValueId x);
-/// Rotary positions: turns pairs of features by an angle that is proportional to the step.
-ValueId rotate(Model& model, std::string_view name, ValueId x);
+/// Rotary positions: turns pairs of features by an angle that is proportional to the step. `apart`:
+/// operation by operation, as Megatron-LM does where it scales the turned features, too.
+ValueId rotate(Model& model, std::string_view name, ValueId x, bool apart = false);
+/// Clamped: kernels of their own limit both, and join them, before. Apart: one for each operation.
+enum class GateKernels : std::uint8_t { fused, clamped, apart };
 /// silu(gate) * x.
-ValueId gated_silu(Model& model, std::string_view name, ValueId gate, ValueId x);
+ValueId gated_silu(Model& model, std::string_view name, ValueId gate, ValueId x,
+                   GateKernels kernels = GateKernels::fused);
 
 /// The `top_k` most probable experts of each token, from logits [..., experts]: [..., top_k].
 ValueId route(Model& model, std::string_view name, ValueId logits, std::int64_t top_k);

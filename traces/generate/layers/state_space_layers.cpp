@@ -75,7 +75,9 @@ ValueId state_space(Model& model, std::string_view name, ValueId x, const StateS
   l.variable_gradient = mixer_work(mixer_convolution(s), tokens);
   l.multiply_adds = (l.forward.flops + l.forward_besides[1].flops + l.forward_besides[2].flops) / 2;
   l.saved = {x};
-  l.kept = bytes_of(tokens * s.inner());
+  // What the scan writes before its gate, and what the norm reads, a kernel of its own. Source:
+  // Megatron-LM, core/ssm/mamba_mixer.py (_ssm_training); mamba_ssm, ssd_combined.py.
+  l.kept = bytes_of(2 * tokens * s.inner());
   l.kept_fixed = bytes_of(tokens * s.groups);
   Shape out = in;
   out.back() = s.inner();

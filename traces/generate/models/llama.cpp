@@ -23,8 +23,13 @@ struct Decoder {
   std::int64_t dense_layers = 0, dense_inner = 0;  ///< first blocks without experts
   std::int64_t further = 0;  ///< tokens that are predicted besides the next, by a block each
   Ranks ranks{};
-  std::int64_t adapters = 0;  ///< inner width of what is trained beside each product; 0: all is
-  bool bias = false;          ///< of products in attention and feed-forward networks
+  std::int64_t adapters = 0;    ///< inner width of what is trained beside products; 0: all is
+  bool few_adapters = false;    ///< beside those of queries, keys and values alone
+  bool query_key_norm = false;  ///< in each head, with weights that all heads share
+  bool rotary_apart = false;    ///< as rotate() has it
+  bool bias = false;            ///< of products in attention and feed-forward networks
+  bool internlm = false, norm_again = false;  ///< see normalised()
+  LossKernels loss = LossKernels::fused;
   bool eager = false, forgets = false;
 
   /// Heads of keys and values on a rank: ranks repeat them where they are fewer.
@@ -40,7 +45,7 @@ struct Size {
   std::int64_t experts = 8, top_k = 2;
   std::int64_t shared_inner = 0, dense_layers = 0, dense_inner = 0;
   std::int64_t key_value_rank = 0, query_rank = 0, window = 0;
-  bool bias = false;
+  bool bias = false, query_key_norm = false;
 };
 /// Shapes as in the models' published config.json: Llama 2, 3 and 3.1, Mixtral 8x7B and 8x22B,
 /// Qwen 3, gpt-oss, DeepSeek-V3.
@@ -53,18 +58,20 @@ constexpr std::array<Size, 6> llama_sizes{{{"7b", 32, 4096, 32, 32, 11'008, 32'0
 constexpr std::array<Size, 7> moe_sizes{
     {{"8x7b", 32, 4096, 32, 8, 14'336, 32'000},
      {"8x22b", 56, 6144, 48, 8, 16'384, 32'000},
-     {"qwen3-30b", 48, 2048, 32, 4, 768, 151'936, 128, 128, 8},
-     {"qwen3-235b", 94, 4096, 64, 4, 1536, 151'936, 128, 128, 8},
+     {"qwen3-30b", 48, 2048, 32, 4, 768, 151'936, 128, 128, 8, 0, 0, 0, 0, 0, 0, false, true},
+     {"qwen3-235b", 94, 4096, 64, 4, 1536, 151'936, 128, 128, 8, 0, 0, 0, 0, 0, 0, false, true},
      {"gpt-oss-20b", 24, 2880, 64, 8, 2880, 201'088, 64, 32, 4, 0, 0, 0, 0, 0, 128, true},
      {"gpt-oss-120b", 36, 2880, 64, 8, 2880, 201'088, 64, 128, 4, 0, 0, 0, 0, 0, 128, true},
      {"deepseek-v3", 61, 7168, 128, 128, 2048, 129'280, 128, 256, 8, 2048, 3, 18'432, 512, 1536}}};
 
+enum class Beside : std::uint8_t { attention_input, other };
+
 /// x times weights; where adapters alone are trained, plus two products that are. Source: Hu et
 /// al., "LoRA", ICLR 2022, section 4.1.
 ValueId adapted(Model& model, const Decoder& s, std::string_view name, ValueId x,
-                std::int64_t units) {
+                std::int64_t units, Beside beside = Beside::other) {
   const ValueId y = dense(model, name, x, units, s.bias);
-  if (s.adapters == 0) return y;
+  if (s.adapters == 0 || (s.few_adapters && beside == Beside::other)) return y;
   const std::string own(name);
   model.freeze(false);
   const ValueId low = dense(model, own + "/adapter_in", x, s.adapters, false);
@@ -77,9 +84,15 @@ ValueId adapted(Model& model, const Decoder& s, std::string_view name, ValueId x
 ValueId gated(Model& model, const Decoder& s, ValueId x, std::int64_t inner) {
   const ValueId gate = adapted(model, s, "gate_proj", x, inner);
   const ValueId up = adapted(model, s, "up_proj", x, inner);
-  const ValueId y = gated_silu(model, "act", gate, up);
-  if (!s.experts.bias_apart || model.groups() == 1)
-    return adapted(model, s, "down_proj", y, s.hidden);
+  const bool of_experts = model.groups() > 1;
+  const bool again = of_experts && s.experts.activation_again;
+  if (again) model.forget_operations(true);
+  const GateKernels kernels = of_experts && s.experts.clamp_apart ? GateKernels::clamped
+                              : s.internlm                        ? GateKernels::apart
+                                                                  : GateKernels::fused;
+  const ValueId y = gated_silu(model, "act", gate, up, kernels);
+  if (again) model.forget_operations(s.forgets);
+  if (!s.experts.bias_apart || !of_experts) return adapted(model, s, "down_proj", y, s.hidden);
   return weighted_bias(model, "down_bias", dense(model, "down_proj", y, s.hidden, false));
 }
 
@@ -91,8 +104,15 @@ ValueId gathered_input(Model& model, const Decoder& s, const std::string& part, 
   }
   return split_to_ranks(model, part + "/split", x, s.ranks);
 }
+/// Source: InternEvo v0.2.0, model/modeling_internlm.py (_dropout_and_norm_attn and _ffn, which are
+/// computed again where the block is not: dropout_selective_checkpoint).
 ValueId normalised(Model& model, const Decoder& s, ValueId inside) {
-  return s.ranks.sequence ? inside : rms_norm(model, "norm", inside);
+  if (s.ranks.sequence) return inside;
+  if (!s.internlm) return rms_norm(model, "norm", inside);
+  model.forget_operations(s.norm_again);
+  const ValueId y = rms_norm(model, "norm", dropout(model, "dropout", inside), 1, true);
+  model.forget_operations(s.forgets);
+  return y;
 }
 
 struct Projected {
@@ -130,9 +150,16 @@ ValueId attention_module(Model& model, const Decoder& s, ValueId x, std::int64_t
       q = p.q, k = p.k, v = p.v;
       return;
     }
-    q = rotate(model, "rotate_q", adapted(model, s, "q_proj", normal, width));
-    k = rotate(model, "rotate_k", adapted(model, s, "k_proj", normal, shared));
-    v = adapted(model, s, "v_proj", normal, shared);
+    const auto product = [&](std::string_view name, std::int64_t units) {
+      return adapted(model, s, name, normal, units, Beside::attention_input);
+    };
+    q = product("q_proj", width);
+    if (s.query_key_norm) q = rms_norm(model, "q_norm", q, core.heads);
+    q = rotate(model, "rotate_q", q, s.rotary_apart);
+    k = product("k_proj", shared);
+    if (s.query_key_norm) k = rms_norm(model, "k_norm", k, core.key_value_heads);
+    k = rotate(model, "rotate_k", k, s.rotary_apart);
+    v = product("v_proj", shared);
   };
   if (s.ranks.context > 1) {
     {
@@ -187,7 +214,7 @@ ValueId decoder_block(Model& model, const Decoder& s, ValueId x, std::int64_t i)
 void predict_words(Model& model, const Decoder& s, ValueId x, VariableId head, ValueId labels) {
   x = split_to_ranks(model, "head_split", rms_norm(model, "norm", x), s.ranks);
   loss(model, "loss", dense_by(model, "lm_head", x, head), labels,
-       s.eager ? LossKernels::torch : LossKernels::fused);
+       s.eager ? LossKernels::torch : s.loss);
 }
 
 /// Source: Touvron et al., "LLaMA", 2023, section 2.2: normalise before each part, gated SiLU,
@@ -250,6 +277,36 @@ void read_latent(Options& o, const Size& size, Decoder& s) {
     o.mistake("key_value_rank", "ranks cannot share it: tensor and context must be 1");
 }
 
+/// What is trained, and which kernels run.
+void read_kernels(Options& o, const Size& size, const Expansion& e, Decoder& s) {
+  s.adapters = o.get("adapters", std::int64_t{0},
+                     "inner width of two products beside others of attention and feed-forward "
+                     "networks, which alone are trained (LoRA); 0: all weights are",
+                     0, 100'000);
+  if (s.adapters > 0 && e.level == Level::tf1)
+    o.mistake("level", "TensorFlow 1 trains all weights here");
+  s.few_adapters = o.get("adapters_beside", std::vector<std::string>{"all", "attention_qkv"},
+                         "which of these products: all, or those that make queries, keys and "
+                         "values") == "attention_qkv";
+  s.query_key_norm = o.get("query_key_norm", size.query_key_norm,
+                           "queries and keys are normalised in each head before they are turned");
+  s.internlm = o.get("internlm_kernels", false,
+                     "blocks launch a dropout that drops nothing and a cast to 32 bits before each "
+                     "norm, and their activation in two kernels");
+  s.norm_again = o.get("recompute_norm", false,
+                       "with these, the backward pass computes dropout and norm once more");
+  if (s.norm_again && (!s.internlm || e.level == Level::tf1))
+    o.mistake("recompute_norm", "needs internlm_kernels, and level module");
+  s.rotary_apart = o.get("rotary_apart", false,
+                         "rotary positions operation by operation, as Megatron-LM's where they are "
+                         "scaled, too (YaRN)");
+  if (o.get("loss", std::vector<std::string>{"fused", "separate"},
+            "kernels of the loss: few, or one for each of its operations, as Megatron-LM's") ==
+      "separate")
+    s.loss = LossKernels::separate;
+  s.bias = o.get("bias", size.bias, "products of attention and feed-forward networks have biases");
+}
+
 /// Reads `size`; the other options may change its shapes.
 Decoder read_shape(Options& o, std::span<const Size> sizes, const Expansion& e,
                    std::string& chosen) {
@@ -266,18 +323,18 @@ Decoder read_shape(Options& o, std::span<const Size> sizes, const Expansion& e,
                                   "heads of keys and values, each shared by several heads");
   s.inner = read_extent(o, "inner", size.inner, "width inside a feed-forward network");
   s.words = read_extent(o, "vocabulary", size.words, "tokens there are");
-  s.adapters = o.get("adapters", std::int64_t{0},
-                     "inner width of two products beside each of attention and feed-forward "
-                     "networks, which alone are trained (LoRA); 0: all weights are",
-                     0, 100'000);
-  if (s.adapters > 0 && e.level == Level::tf1)
-    o.mistake("level", "TensorFlow 1 trains all weights here");
-  s.bias = o.get("bias", size.bias, "products of attention and feed-forward networks have biases");
+  read_kernels(o, size, e, s);
   s.core = read_attention(o, e, s.core);
   s.forgets = read_forgetting(o, e);
   s.ranks.tensor = read_ranks(
       o, {{"heads", s.heads}, {"features inside", s.inner}, {"tokens of the vocabulary", s.words}});
   s.ranks = read_token_ranks(o, e, s.ranks.tensor, s.length);
+  s.core.document = o.get("document", std::int64_t{0},
+                          "tokens of a document, of which a sample has several, one behind the "
+                          "other: a token sees those of its own; 0: a sample is one",
+                          0);
+  if (s.core.document > 0 && (s.ranks.context > 1 || s.length % s.core.document != 0))
+    o.mistake("document", "must divide 'length', and context must be 1");
   if (s.key_value_heads % s.ranks.tensor != 0 && s.ranks.tensor % s.key_value_heads != 0)
     o.mistake("tensor", fmt::format("{} heads of keys and values cannot be divided by {}",
                                     s.key_value_heads, s.ranks.tensor));
@@ -327,6 +384,19 @@ Trace make_moe(Options& options) {
                           "DeepSeek-V3",
                           0, 16);
   read_experts(options, e, s.ranks, s.experts);
+  s.experts.clamp_apart = options.get("clamp_apart", false,
+                                      "kernels of their own limit what grouped experts activate, "
+                                      "as Megatron-LM's do for gpt-oss");
+  s.experts.activation_again =
+      options.get("recompute_activation", false,
+                  "the backward pass computes the activation of grouped experts once more: "
+                  "Megatron-LM's recompute_modules with moe_act");
+  if (s.experts.clamp_apart && !s.experts.grouped)
+    options.mistake("clamp_apart", "needs grouped_experts");
+  if (s.experts.activation_again && !s.experts.grouped)
+    options.mistake("recompute_activation", "needs grouped_experts");
+  if (s.experts.activation_again && e.level == Level::tf1)
+    options.mistake("level", "TensorFlow 1 keeps what it computes");
   const auto routed = static_cast<std::int64_t>(static_cast<double>(s.length * s.experts.top_k) *
                                                 std::min(s.experts.capacity_factor, 1024.0));
   limit_work(options, s.batch, routed, s.hidden, s.inner);

@@ -378,6 +378,27 @@ TEST_SUITE("data_parallel") {
       CHECK(c.bytes == (c.kind == CollectiveKind::all_gather ? 40_B : 20_B));
   }
 
+  // 10 of f's 40 bytes of weights have a gradient, and none of g's 60.
+  TEST_CASE("weights without a gradient are not gathered") {
+    OpGraphBuilder b;
+    const OpId f = b.add_op({.name = "f", .persistent = 40_B});
+    const OpId g = b.add_op({.name = "g", .persistent = 60_B});
+    b.add_edge(b.add_tensor(f, 8_B), g);
+    const OpId back = b.add_op({.name = "b", .persistent = 10_B, .phase = Phase::backward});
+    b.set_forward(back, f);
+    b.add_edge(b.add_tensor(g, 8_B), back);
+    const OpId u = b.add_op({.name = "u", .persistent = 20_B, .phase = Phase::update});
+    b.add_control(back, u);
+    const OpGraph graph = std::move(b).build();
+    for (const char* mode : {"zero1", "zero2"}) {
+      CAPTURE(mode);
+      const PlacedStep step =
+          placed(graph, IdVector<OpId, DeviceId>(4, gpu0), {{"replicas", "2"}, {"mode", mode}});
+      for (const Collective& c : step.graph.collectives())
+        if (c.kind == CollectiveKind::all_gather) CHECK(c.bytes == 10_B);
+    }
+  }
+
   TEST_CASE("what ZeRO divides") {
     const auto kinds = [](const char* mode) {
       const OpGraph graph = two_gradients(false);
