@@ -93,7 +93,7 @@ std::int64_t plan() {
   const ParallelPlan plan{.tensor = 2, .data = 2, .pipeline = 4};
   const DeviceModel& gpu = *built_in_devices().devices.at("a100_megatron");
   const OpGraph rank = rank_graph(job, plan);
-  const Cluster sixteen = cluster(16);
+  const auto sixteen = std::make_shared<const Cluster>(cluster(16));
   std::size_t ops = 0;
   measured([&] {
     const ParallelStep step(rank, job, plan, sixteen);

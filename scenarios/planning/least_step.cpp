@@ -117,11 +117,16 @@ struct StageBytes {
   Bytes persistent{}, kept{};
 };
 
+/// Where an output is needed.
+struct Readers {
+  std::vector<DeviceId> forward{}, backward{};
+};
+
 /// Adds what the outputs of `v` take on stages that read them in both passes, or make them in the
-/// first.
+/// first. `readers` is used again from op to op.
 void add_kept(const OpGraph& graph, const IdVector<OpId, DeviceId>& device, OpId v,
-              std::map<DeviceId, StageBytes>& stages) {
-  std::vector<DeviceId> forward, backward;  // where an output is needed
+              Readers& readers, IdVector<DeviceId, StageBytes>& stages) {
+  auto& [forward, backward] = readers;
   for (const TensorId t : graph.outputs(v)) {
     forward.clear(), backward.clear();
     if (graph.op(v).phase == Phase::forward) forward.push_back(device[v]);
@@ -146,11 +151,14 @@ Bytes least_memory(const OpGraph& rank, const TrainingJob& job, const ParallelPl
   IdVector<OpId, DeviceId> part;
   for (const std::int64_t p : parts_of_ops(rank, plan)) part.push_back(static_cast<DeviceId>(p));
   const DataParallelOptions shares = plan.data_parallel(1);
-  std::map<DeviceId, StageBytes> parts;
+  IdVector<DeviceId, StageBytes> parts(static_cast<std::size_t>(plan.pipeline * plan.chunks));
+  Readers readers;
   for (const OpId v : rank.ops()) {
+    add_kept(rank, part, v, readers, parts);
+    const Bytes own = rank.op(v).persistent;
+    if (own == Bytes{}) continue;
     const std::int64_t of = shares.shares(rank.op(v).phase, is_expert(rank, v));
-    parts[part[v]].persistent += Bytes{(rank.op(v).persistent.count + of - 1) / of};
-    add_kept(rank, part, v, parts);
+    parts[part[v]].persistent += Bytes{(own.count + of - 1) / of};
   }
   // As many passes as a stage begins before its first backward pass; with more micro-batches these
   // are as many, or more.
@@ -162,8 +170,8 @@ Bytes least_memory(const OpGraph& rank, const TrainingJob& job, const ParallelPl
   Bytes most{};
   for (std::size_t s = 0; s < stages; ++s) {
     Bytes bytes{};
-    for (const auto& [p, of] : parts)
-      if (index(p) % stages == s) bytes += of.persistent;
+    for (const DeviceId p : parts.ids())
+      if (index(p) % stages == s) bytes += parts[p].persistent;
     for (const pipeline::Pass& pass : schedule.passes[s]) {
       if (pass.kind != pipeline::PassKind::forward) break;
       bytes += parts[DeviceId{pass.chunk}].kept;
@@ -182,9 +190,9 @@ Duration least_step(const ParallelStep& step, const DeviceModel& gpu) {
                step.times(gpu));
 }
 
-Duration early_least_step(const OpGraph& rank, const TrainingJob& job, const ParallelPlan& plan,
-                          const Cluster& cluster, const DeviceModel& gpu) {
-  IdVector<OpId, Duration> times = roofline_times(rank, gpu);
+Duration early_least_step(const OpGraph& rank, IdVector<OpId, Duration> times,
+                          const TrainingJob& job, const ParallelPlan& plan,
+                          const Cluster& cluster) {
   for (const OpId v : rank.ops())
     if (rank.op(v).phase == Phase::update) times[v] = {};  // ZeRO divides it
   const auto device = devices_of_stages(rank, plan, devices_of_a_node(cluster));

@@ -168,8 +168,17 @@ DataParallelOptions ParallelPlan::data_parallel(std::int64_t per_node) const {
   return options;
 }
 
-IdVector<OpId, std::int64_t> layer_of_ops(const OpGraph& graph, std::int64_t layers) {
-  const Segments segments = segments_by_layer(graph);
+namespace {
+
+std::int64_t layers_of(const Segments& segments) {
+  std::int64_t layers = 0;
+  for (const std::uint32_t s : segments)
+    if (s != no_segment) layers = std::max<std::int64_t>(layers, s + 1);
+  return layers;
+}
+
+IdVector<OpId, std::int64_t> layer_of_ops(const OpGraph& graph, const Segments& segments,
+                                          std::int64_t layers) {
   IdVector<OpId, std::int64_t> layer(graph.num_ops(), -1);
   for (const OpId v : graph.ops()) {
     const Op& op = graph.op(v);
@@ -190,10 +199,17 @@ IdVector<OpId, std::int64_t> layer_of_ops(const OpGraph& graph, std::int64_t lay
   return layer;
 }
 
+}  // namespace
+
+IdVector<OpId, std::int64_t> layer_of_ops(const OpGraph& graph, std::int64_t layers) {
+  return layer_of_ops(graph, segments_by_layer(graph), layers);
+}
+
 IdVector<OpId, std::int64_t> parts_of_ops(const OpGraph& graph, const ParallelPlan& plan) {
-  const std::int64_t layers = std::max<std::int64_t>(1, layers_of(graph)),
+  const Segments segments = segments_by_layer(graph);
+  const std::int64_t layers = std::max<std::int64_t>(1, layers_of(segments)),
                      parts = plan.pipeline * plan.chunks;
-  const IdVector<OpId, std::int64_t> layer = layer_of_ops(graph, layers);
+  const IdVector<OpId, std::int64_t> layer = layer_of_ops(graph, segments, layers);
   const auto [least, greatest] = std::ranges::minmax(layer);
   const std::int64_t first = parts > layers ? least : 0,
                      last = parts > layers ? greatest : layers - 1;
@@ -212,16 +228,14 @@ IdVector<OpId, DeviceId> devices_of_stages(const OpGraph& graph, const ParallelP
 }
 
 std::int64_t layers_of(const OpGraph& graph) {
-  std::int64_t layers = 0;
-  for (const std::uint32_t s : segments_by_layer(graph))
-    if (s != no_segment) layers = std::max<std::int64_t>(layers, s + 1);
-  return layers;
+  return layers_of(segments_by_layer(graph));
 }
 
 std::int64_t most_parts(const OpGraph& graph) {
-  const std::int64_t layers = layers_of(graph);
+  const Segments segments = segments_by_layer(graph);
+  const std::int64_t layers = layers_of(segments);
   if (layers == 0) return 1;
-  const auto [least, greatest] = std::ranges::minmax(layer_of_ops(graph, layers));
+  const auto [least, greatest] = std::ranges::minmax(layer_of_ops(graph, segments, layers));
   return greatest - least + 1;
 }
 
@@ -266,7 +280,7 @@ void cast_all_gradients(pipeline::StageUse& stage) {
 struct ParallelStep::Parts {
   PlacedStep made;
   Launches launches;
-  Cluster cluster;
+  std::shared_ptr<const Cluster> cluster;
   pipeline::PipelineOptions options;
   std::string kind;  // of the devices, for the times
   Framework framework = Framework::none;
@@ -274,13 +288,13 @@ struct ParallelStep::Parts {
 };
 
 ParallelStep::ParallelStep(const OpGraph& graph, const TrainingJob& job, const ParallelPlan& plan,
-                           Cluster cluster) {
+                           std::shared_ptr<const Cluster> cluster) {
   if (const std::string why = plan.mistake(job.batch); !why.empty()) throw InputError(why);
   const std::int64_t micro_batches = plan.micro_batches(job.batch);
-  const std::int64_t per_node = devices_of_a_node(cluster);
-  if (index(plan.device(plan.pipeline - 1, per_node)) >= cluster.num_devices() ||
-      (cluster.num_nodes() == 0 && plan.ranks() > per_node))
-    throw InputError(fmt::format("{} ranks on {} devices", plan.ranks(), cluster.num_devices()));
+  const std::int64_t per_node = devices_of_a_node(*cluster);
+  if (index(plan.device(plan.pipeline - 1, per_node)) >= cluster->num_devices() ||
+      (cluster->num_nodes() == 0 && plan.ranks() > per_node))
+    throw InputError(fmt::format("{} ranks on {} devices", plan.ranks(), cluster->num_devices()));
   if (const std::int64_t parts = plan.pipeline * plan.chunks; parts > most_parts(graph))
     throw InputError(fmt::format("{} stages of {} layers", parts, layers_of(graph)));
   PlacedStep step =
@@ -296,7 +310,7 @@ ParallelStep::ParallelStep(const OpGraph& graph, const TrainingJob& job, const P
                         .micro_batches = static_cast<std::size_t>(micro_batches)},
             .kind = {},
             .framework = job.framework});
-  parts_->kind = parts_->cluster.device(DeviceId{}).kind;
+  parts_->kind = parts_->cluster->device(DeviceId{}).kind;
 }
 ParallelStep::~ParallelStep() = default;
 ParallelStep::ParallelStep(ParallelStep&&) noexcept = default;
@@ -308,7 +322,7 @@ const IdVector<OpId, DeviceId>& ParallelStep::device() const {
   return parts_->made.device;
 }
 const Cluster& ParallelStep::cluster() const {
-  return parts_->cluster;
+  return *parts_->cluster;
 }
 const ParallelStep::Launches& ParallelStep::launches() const {
   return parts_->launches;
@@ -332,11 +346,11 @@ pipeline::PipelineResult ParallelStep::simulated(const DeviceModel& gpu, bool me
   const Bytes held = framework_workspace(parts_->framework, gpu);
   std::optional<Cluster> smaller;
   if (held > Bytes{}) {
-    smaller = parts_->cluster;
+    smaller = *parts_->cluster;
     for (const DeviceId d : smaller->devices())
       smaller->set_memory(d, smaller->device(d).memory - std::min(held, smaller->device(d).memory));
   }
-  const Cluster& cluster = smaller ? *smaller : parts_->cluster;
+  const Cluster& cluster = smaller ? *smaller : *parts_->cluster;
   const ProfiledCosts costs(timed, cluster);
   const Contention contention = contention_of(parts_->framework);
   const Problem problem{timed,

@@ -152,7 +152,7 @@ class ParallelStep {
   /// `graph` is rank_graph()'s. Throws InputError if the plan has a mistake(), the model fewer
   /// layers than stages have chunks, or the cluster too few devices for the simulated ranks.
   ParallelStep(const OpGraph& graph, const TrainingJob& job, const ParallelPlan& plan,
-               Cluster cluster);
+               std::shared_ptr<const Cluster> cluster);
   ~ParallelStep();
   ParallelStep(ParallelStep&&) noexcept;
 

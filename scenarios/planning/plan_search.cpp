@@ -16,22 +16,32 @@
 namespace baechi {
 namespace {
 
-/// The graphs of one rank: plans that differ in nothing but stages and replicas share one.
+/// The graphs of one rank, and the times of their ops: plans that differ in nothing but stages and
+/// replicas share one.
 class RankGraphs {
  public:
-  RankGraphs(const TrainingJob& job, const std::vector<ParallelPlan>& plans) : job_(job) {
+  struct Rank {
+    OpGraph graph;
+    IdVector<OpId, Duration> times;
+  };
+  RankGraphs(const TrainingJob& job, const std::vector<ParallelPlan>& plans, const DeviceModel& gpu)
+      : job_(job) {
     for (const ParallelPlan& plan : plans) graphs_.try_emplace(key(plan));
-    std::vector<std::pair<const ParallelPlan, std::optional<OpGraph>>*> all;
+    std::vector<std::pair<const ParallelPlan, std::optional<Rank>>*> all;
     for (auto& graph : graphs_) all.push_back(&graph);
     tbb::parallel_for(std::size_t{0}, all.size(), [&](std::size_t i) {
+      std::optional<OpGraph> graph;
       try {
-        all[i]->second = rank_graph(job, all[i]->first);
+        graph = rank_graph(job, all[i]->first);
       } catch (const InputError&) {  // ranks cannot divide the model so
+        return;
       }
+      IdVector<OpId, Duration> times = roofline_times(*graph, gpu);
+      all[i]->second = Rank{std::move(*graph), std::move(times)};
     });
   }
   bool has(const ParallelPlan& plan) const { return graphs_.at(key(plan)).has_value(); }
-  const OpGraph& of(const ParallelPlan& plan) const { return *graphs_.at(key(plan)); }
+  const Rank& of(const ParallelPlan& plan) const { return *graphs_.at(key(plan)); }
 
  private:
   ParallelPlan key(const ParallelPlan& plan) const {
@@ -41,7 +51,7 @@ class RankGraphs {
   }
 
   const TrainingJob& job_;
-  std::map<ParallelPlan, std::optional<OpGraph>> graphs_;
+  std::map<ParallelPlan, std::optional<Rank>> graphs_;
 };
 
 /// What is known of a plan before its step is simulated.
@@ -62,11 +72,11 @@ std::vector<Candidate> candidates_of(const TrainingJob& job, const std::vector<P
   const Cluster& cluster = machines.cluster;
   std::vector<Candidate> candidates(plans.size());
   tbb::parallel_for(std::size_t{0}, plans.size(), [&](std::size_t i) {
-    const OpGraph& rank = graphs.of(plans[i]);
+    const auto& [rank, times] = graphs.of(plans[i]);
     candidates[i] = {
         .index = i, .fits = least_memory(rank, job, plans[i]) <= cluster.device(DeviceId{}).memory};
     if (candidates[i].fits)
-      candidates[i].least = early_least_step(rank, job, plans[i], cluster, *machines.gpu);
+      candidates[i].least = early_least_step(rank, times, job, plans[i], cluster);
   });
   return candidates;
 }
@@ -203,7 +213,8 @@ SimulatedPlan simulated_plan(const TrainingJob& job, const ParallelPlan& plan,
                              const Machines& machines) {
   Cluster roomy = machines.cluster;
   for (const DeviceId d : roomy.devices()) roomy.set_memory(d, Bytes{std::int64_t{1} << 60});
-  return made(plan, ParallelStep(rank_graph(job, plan), job, plan, std::move(roomy))
+  return made(plan, ParallelStep(rank_graph(job, plan), job, plan,
+                                 std::make_shared<const Cluster>(std::move(roomy)))
                         .simulated(*machines.gpu, true));
 }
 
@@ -238,16 +249,17 @@ PlanAnswer fastest_plans(const TrainingJob& job, const PlanSpace& space, const M
   });
   if (plans.empty())
     throw InputError(fmt::format("no plan: the model has {} parts, fewer than stages", parts));
-  const RankGraphs graphs(job, plans);
+  const RankGraphs graphs(job, plans, *machines.gpu);
   std::erase_if(plans, [&](const ParallelPlan& plan) { return !graphs.has(plan); });
   if (plans.empty()) throw InputError("no plan: the model cannot be divided among such ranks");
   std::vector<Candidate> candidates = candidates_of(job, plans, graphs, machines);
   PlanAnswer answer{.fastest = {}, .considered = plans.size()};
   answer.too_large = std::erase_if(candidates, [](const Candidate& c) { return !c.fits; });
   done = answer.too_large;
+  const auto cluster = std::make_shared<const Cluster>(machines.cluster);  // links of all pairs
   Queue queue(candidates, [&](Candidate& c) {
     const ParallelPlan& plan = plans[c.index];
-    c.step = std::make_shared<const ParallelStep>(graphs.of(plan), job, plan, machines.cluster);
+    c.step = std::make_shared<const ParallelStep>(graphs.of(plan).graph, job, plan, cluster);
     c.least = least_step(*c.step, *machines.gpu);
   });
   Fastest fastest(most);

@@ -76,9 +76,10 @@ std::string why_no_plan(const PlanSpace& space, std::int64_t devices, std::int64
 Duration least_step(const ParallelStep& step, const DeviceModel& gpu);
 
 /// A time that least_step() does not fall below, before the step is built of `rank`, the plan's
-/// rank_graph(). Updates, launches, sums of gradients, and what replicas send take no time here.
-Duration early_least_step(const OpGraph& rank, const TrainingJob& job, const ParallelPlan& plan,
-                          const Cluster& cluster, const DeviceModel& gpu);
+/// rank_graph(), whose ops take `times`. Updates, launches, sums of gradients, and what replicas
+/// send take no time here.
+Duration early_least_step(const OpGraph& rank, IdVector<OpId, Duration> times,
+                          const TrainingJob& job, const ParallelPlan& plan, const Cluster& cluster);
 
 /// Bytes that the fullest stage takes at least: weights, gradients, optimizer state, and what the
 /// forward passes keep for the backward passes of all micro-batches that are in flight. `rank` is

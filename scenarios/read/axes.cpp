@@ -24,15 +24,24 @@ void for_each_combination(const std::string& name, const Options::Value& section
   std::iota(widest_first.begin(), widest_first.end(), 0U);
   std::ranges::stable_sort(widest_first, {}, [&](std::size_t i) { return axes[i].key.size(); });
 
+  // Only the last axis's value changes from one to the next, unless another axis is below its key.
+  const bool last_alone = std::ranges::none_of(
+      axes, [&](const Axis& axis) { return axis.key.starts_with(axes.back().key + "."); });
   std::vector<std::size_t> digit(axes.size(), 0);  // into each axis's values
-  while (true) {
-    Options::Value root{.text = {}, .where = {}, .children = {{name, section}}};
-    for (const std::size_t i : widest_first) put(root, axes[i].key, axes[i].values[digit[i]]);
+  Options::Value root;
+  for (std::size_t changed = 0; true;) {  // the first axis with another value
+    if (changed + 1 == axes.size() && last_alone && !root.children.empty()) {
+      put(root, axes.back().key, axes.back().values[digit.back()]);
+    } else {
+      root.children = {{name, section}};
+      for (const std::size_t i : widest_first) put(root, axes[i].key, axes[i].values[digit[i]]);
+    }
     if (!visit(root.children.front().second)) return;
 
-    std::size_t i = axes.size();
-    while (i > 0 && ++digit[i - 1] == axes[i - 1].values.size()) digit[--i] = 0;
-    if (i == 0) return;
+    changed = axes.size();
+    while (changed > 0 && ++digit[changed - 1] == axes[changed - 1].values.size())
+      digit[--changed] = 0;
+    if (changed-- == 0) return;
   }
 }
 

@@ -25,14 +25,14 @@ DeviceChoice read_device(Options& o) {
   return d;
 }
 
-Link read_link(Options& o, const DeviceTable& kinds) {
+Link read_link(Options& o, const KnownKinds& kinds) {
   Link link{};
   const std::string kind = o.get("kind", "", "one that 'baechi list devices' knows");
   if (!kind.empty()) {
-    if (const auto it = kinds.links.find(kind); it != kinds.links.end())
+    if (const auto it = kinds->links.find(kind); it != kinds->links.end())
       link = it->second.link;
     else
-      o.mistake("kind", no_such("link kind", kind, keys_of(kinds.links)));
+      o.mistake("kind", no_such("link kind", kind, keys_of(kinds->links)));
   }
   link.bandwidth = o.get("bandwidth", link.bandwidth, "of one direction; needed without a kind");
   link.latency = o.get("latency", link.latency, "what each transfer takes besides");
@@ -55,7 +55,7 @@ struct GroupLink {
   std::string from, to;
   Link link{};
 };
-GroupLink read_group_link(Options& o, const DeviceTable& kinds) {
+GroupLink read_group_link(Options& o, const KnownKinds& kinds) {
   GroupLink g;
   g.from = o.get("from", "", "name of a device group");
   g.to = o.get("to", "", "name of a device group; the same: inside the group");
@@ -91,7 +91,7 @@ ClusterParts read_parts(Options& o) {
   return parts;
 }
 
-void read_devices(const Value& section, const DeviceTable& kinds, ClusterChoice& cluster,
+void read_devices(const Value& section, const KnownKinds& kinds, ClusterChoice& cluster,
                   Mistakes& mistakes) {
   const auto group = [&](const Value& v) {
     mistakes.attempt(
@@ -106,7 +106,7 @@ void need_speed(const Value& section, std::string_view owner, Mistakes& mistakes
   if (find(section, "kind") == nullptr) need(section, owner, {"bandwidth"}, mistakes);
 }
 
-void read_links(const Value& section, const DeviceTable& kinds, ClusterChoice& cluster,
+void read_links(const Value& section, const KnownKinds& kinds, ClusterChoice& cluster,
                 Mistakes& mistakes) {
   std::vector<std::string> names;
   names.reserve(cluster.devices.size());
@@ -157,7 +157,7 @@ void check_parts(const Value& section, const ClusterParts& parts, Mistakes& mist
 
 /// Adds what the kinds that `section` names were fitted to, and the kinds that they name. `nodes`:
 /// the section may name a kind of node; in a kind of node, other kinds may have its name.
-void add_evidence(const Value& section, const DeviceTable& kinds, std::vector<Evidence>& evidence,
+void add_evidence(const Value& section, const KnownKinds& kinds, std::vector<Evidence>& evidence,
                   bool nodes = true) {
   const auto add = [&](std::string_view what, const std::string& kind, const std::string& fitted) {
     const std::string of = fmt::format("{} {}", what, kind);
@@ -167,11 +167,11 @@ void add_evidence(const Value& section, const DeviceTable& kinds, std::vector<Ev
   for (const auto& [key, value] : section.children) {
     add_evidence(value, kinds, evidence, nodes);
     if (key != "kind") continue;
-    if (const auto it = kinds.links.find(value.text); it != kinds.links.end())
+    if (const auto it = kinds->links.find(value.text); it != kinds->links.end())
       add("link", value.text, it->second.fitted);
-    if (const auto it = kinds.collectives.find(value.text); it != kinds.collectives.end())
+    if (const auto it = kinds->collectives.find(value.text); it != kinds->collectives.end())
       add("collectives", value.text, it->second.fitted);
-    if (const auto it = kinds.nodes.find(value.text); nodes && it != kinds.nodes.end()) {
+    if (const auto it = kinds->nodes.find(value.text); nodes && it != kinds->nodes.end()) {
       if (!it->second.fitted.empty()) add("nodes", value.text, it->second.fitted);
       add_evidence(it->second.section, kinds, evidence, false);
     }
@@ -180,10 +180,11 @@ void add_evidence(const Value& section, const DeviceTable& kinds, std::vector<Ev
 
 }  // namespace
 
-DeviceChoice read_device_group(const Value& section, const char* owner, const DeviceTable& kinds) {
+DeviceChoice read_device_group(const Value& section, const char* owner, const KnownKinds& kinds) {
   DeviceChoice device = read_section(section, owner, read_device);
-  if (const auto it = kinds.devices.find(device.kind); it != kinds.devices.end())
-    device.model = it->second;
+  if (!device.kind.empty())
+    if (const auto it = kinds->devices.find(device.kind); it != kinds->devices.end())
+      device.model = it->second;
   if (find(section, "memory") == nullptr && device.model != nullptr) {
     device.memory = device.model->memory;
     return device;
@@ -192,26 +193,26 @@ DeviceChoice read_device_group(const Value& section, const char* owner, const De
   if (find(section, "memory") == nullptr && !device.kind.empty())
     mistakes.add(fmt::format("{}{}.kind: {}; a kind of the trace's own needs 'memory', too",
                              at(find(section, "kind")->where), owner,
-                             not_one_of(device.kind, keys_of(kinds.devices))));
+                             not_one_of(device.kind, keys_of(kinds->devices))));
   else
     need(section, owner, {"memory"}, mistakes);
   mistakes.throw_if_any();
   return device;
 }
 
-Link read_link_section(const Value& section, const char* owner, const DeviceTable& kinds) {
+Link read_link_section(const Value& section, const char* owner, const KnownKinds& kinds) {
   if (section.children.empty() && !section.text.empty())
     throw InputError(fmt::format(
         "{}{}: '{}' is not a mapping of options, such as {{{}}}", at(section.where), owner,
         section.text,
-        kinds.links.contains(section.text) ? "kind: " + section.text : "bandwidth: 5.7 GB/s"));
+        kinds->links.contains(section.text) ? "kind: " + section.text : "bandwidth: 5.7 GB/s"));
   Mistakes mistakes;
   need_speed(section, owner, mistakes);
   mistakes.throw_if_any();
   return read_section(section, owner, [&](Options& o) { return read_link(o, kinds); });
 }
 
-ClusterChoice read_cluster(const Value& section, const std::string& base, const DeviceTable& kinds,
+ClusterChoice read_cluster(const Value& section, const std::string& base, const KnownKinds& kinds,
                            Mistakes& mistakes) {
   ClusterChoice cluster;
   const std::size_t before = mistakes.size();

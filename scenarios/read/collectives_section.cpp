@@ -34,8 +34,8 @@ std::string folder_of(const Value& value, const std::string& base) {
 }
 
 /// With the kinds' sections in place of their names, and whole paths, also in `inside`.
-Value whole(const Value& given, const std::string& base, const DeviceTable& kinds) {
-  Value section = with_kind(given, "collective kind", kinds.collectives);
+Value whole(const Value& given, const std::string& base, const KnownKinds& kinds) {
+  Value section = with_kind(given, "collective kind", kinds, &DeviceTable::collectives);
   if (Value* file = find(section, "file")) file->text = resolve_path(*file, folder_of(*file, base));
   if (Value* inside = find(section, "inside"); inside != nullptr && is_mapping(*inside))
     *inside = whole(*inside, base, kinds);
@@ -44,13 +44,14 @@ Value whole(const Value& given, const std::string& base, const DeviceTable& kind
 
 }  // namespace
 
-Value with_kind(const Value& value, std::string_view what,
-                const std::map<std::string, SectionModel>& kinds) {
+Value with_kind(const Value& value, std::string_view what, const KnownKinds& kinds,
+                Sections DeviceTable::* known) {
   const Value* kind = find(value, "kind");
   if (kind == nullptr) return value;
-  const auto it = kinds.find(kind->text);
-  if (it == kinds.end())
-    throw InputError(at(kind->where) + no_such(what, kind->text, keys_of(kinds)));
+  const Sections& sections = kinds.table().*known;
+  const auto it = sections.find(kind->text);
+  if (it == sections.end())
+    throw InputError(at(kind->where) + no_such(what, kind->text, keys_of(sections)));
   Value own = value;
   erase(own, "kind");
   Value section = is_mapping(own) ? merged(it->second.section, own) : it->second.section;
@@ -58,7 +59,7 @@ Value with_kind(const Value& value, std::string_view what,
   return section;
 }
 
-void read_collectives(const Value& section, const std::string& base, const DeviceTable& kinds,
+void read_collectives(const Value& section, const std::string& base, const KnownKinds& kinds,
                       ClusterChoice& cluster) {
   const Value made = whole(section, base, kinds);
   cluster.collectives = make_collectives(made);

@@ -35,8 +35,22 @@ struct DeviceTable {
   void add(const Options::Value& section, Mistakes& mistakes);
 };
 
-/// The kinds in scenarios/devices.yaml.
+/// The kinds in scenarios/devices.yaml, which are read at the first call: that takes 120 million
+/// instructions.
 const DeviceTable& built_in_devices();
+
+/// The kinds that a section may name: a table that outlives this, or those built in, which are not
+/// read before one is asked for. Many scenarios name none.
+class KnownKinds {
+ public:
+  KnownKinds() = default;  ///< built in
+  KnownKinds(const DeviceTable& table) : table_(&table) {}
+  const DeviceTable& table() const { return table_ != nullptr ? *table_ : built_in_devices(); }
+  const DeviceTable* operator->() const { return &table(); }
+
+ private:
+  const DeviceTable* table_ = nullptr;
+};
 
 /// Generated graphs have the times of this kind: Baechi's GPU.
 inline constexpr const char* default_device = "rtx_2080";

@@ -194,7 +194,8 @@ class Loader {
 
   void read_kinds() {
     Value* kinds = find(root_, "kinds");
-    if (kinds != nullptr && include(*kinds, "kinds")) kinds_.add(*kinds, mistakes_);
+    if (kinds != nullptr && include(*kinds, "kinds"))
+      own_kinds_.emplace(built_in_devices()).add(*kinds, mistakes_);
   }
 
   std::vector<Axis> axes_below(std::string_view section) const {
@@ -270,8 +271,9 @@ class Loader {
     }
     file.transforms = read_all<std::vector<TransformChoice>>(
         "transforms", [&](const Value& v) { return read_transforms(v, base_, mistakes_); });
+    const KnownKinds kinds = own_kinds_ ? KnownKinds(*own_kinds_) : KnownKinds();
     file.clusters = read_all<ClusterChoice>(
-        "cluster", [&](const Value& v) { return read_cluster(v, base_, kinds_, mistakes_); });
+        "cluster", [&](const Value& v) { return read_cluster(v, base_, kinds, mistakes_); });
     if (const Value* section = find(root_, "calibration")) {
       const CalibrationChoice calibration = read_calibration_section(*section, base_, mistakes_);
       for (ClusterChoice& cluster : file.clusters) cluster.calibration = calibration;
@@ -289,7 +291,7 @@ class Loader {
   std::string base_;
   Mistakes& mistakes_;
   Value root_;
-  DeviceTable kinds_ = built_in_devices();
+  std::optional<DeviceTable> own_kinds_;             // with those built in
   bool clusters_known_ = true;                       // false if a cluster's file cannot be read
   std::vector<Axis> axes_;                           // as in the file
   std::map<std::string, Value, std::less<>> lists_;  // swept placers, seeds and measures

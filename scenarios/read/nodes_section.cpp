@@ -76,8 +76,8 @@ std::vector<std::uint32_t> read_wires(const Value& section, std::size_t devices)
   return wires;
 }
 
-void add_group(const Value& given, const DeviceTable& kinds, ClusterChoice& cluster) {
-  const Value section = with_kind(given, "node kind", kinds.nodes);
+void add_group(const Value& given, const KnownKinds& kinds, ClusterChoice& cluster) {
+  const Value section = with_kind(given, "node kind", kinds, &DeviceTable::nodes);
   Options o = options_of(section, "cluster.nodes", "");
   const NodeParts parts = read_parts(o);
   o.finish();
@@ -114,13 +114,13 @@ void add_group(const Value& given, const DeviceTable& kinds, ClusterChoice& clus
 
 }  // namespace
 
-std::optional<Value> read_nodes(const Value& section, const DeviceTable& kinds,
+std::optional<Value> read_nodes(const Value& section, const KnownKinds& kinds,
                                 ClusterChoice& cluster, Mistakes& mistakes) {
   std::optional<Value> collectives;
   const auto group = [&](const Value& given) {
     mistakes.attempt([&] {
       add_group(given, kinds, cluster);
-      const Value whole = with_kind(given, "node kind", kinds.nodes);
+      const Value whole = with_kind(given, "node kind", kinds, &DeviceTable::nodes);
       const Value* own = find(whole, "collectives");
       if (own != nullptr && !collectives) collectives = *own;
       if (cluster.nodes.size() > 1) need(whole, "cluster.nodes", {"network"}, mistakes);
@@ -131,8 +131,8 @@ std::optional<Value> read_nodes(const Value& section, const DeviceTable& kinds,
   } else {
     for (const auto& [key, given] : section.children) group(given);
     if (!section.children.empty() && cluster.nodes.size() > 1)
-      need(with_kind(section.children.front().second, "node kind", kinds.nodes), "cluster.nodes",
-           {"network"}, mistakes);
+      need(with_kind(section.children.front().second, "node kind", kinds, &DeviceTable::nodes),
+           "cluster.nodes", {"network"}, mistakes);
   }
   return collectives;
 }

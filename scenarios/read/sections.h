@@ -18,7 +18,7 @@ Options options_of(const Options::Value& section, std::string owner, const std::
 /// Each adds mistakes to `mistakes`. After a mistake its result must not be used.
 GraphChoice read_graph(const Options::Value& section, const std::string& base, Mistakes& mistakes);
 ClusterChoice read_cluster(const Options::Value& section, const std::string& base,
-                           const DeviceTable& kinds, Mistakes& mistakes);
+                           const KnownKinds& kinds, Mistakes& mistakes);
 std::vector<TransformChoice> read_transforms(const Options::Value& section, const std::string& base,
                                              Mistakes& mistakes);
 ProfileChoice read_profile(const Options::Value& section, Mistakes& mistakes);

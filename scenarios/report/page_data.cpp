@@ -13,16 +13,23 @@
 #include <utility>
 
 #include "scenarios/results/axis_scale.h"
+#include "traces/format/json.h"
 
 namespace baechi {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Tree = nlohmann::ordered_json;
 
-// A page has numbers for each of up to 20,000 runs: they are written as text, not gathered as Json.
+// A page has numbers for each of up to 20,000 runs: they are written as text, not gathered as a
+// tree.
 
-std::string text_of(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+std::string text_of(const Tree& json) {
+  return json.dump(-1, ' ', false, Tree::error_handler_t::replace);
+}
+
+/// Valid JSON as the page has it: letters beyond ASCII are not escaped.
+std::string text_as_page(const std::string& json) {
+  return json.find('\\') == std::string::npos ? json : text_of(Tree::parse(json));
 }
 
 /// Invalid UTF-8 becomes U+FFFD.
@@ -32,7 +39,7 @@ void append_text(std::string& out, std::string_view text) {
   if (plain)
     out.append(1, '"').append(text).append(1, '"');
   else
-    out += text_of(Json(text));
+    out += text_of(Tree(text));
 }
 
 void append_count(std::string& out, std::int64_t count) {
@@ -79,7 +86,7 @@ std::string scales_data(const ResultTable& table) {
     if (scale.kind != AxisScale::Kind::words) {
       append_all(out, values, [&, i = std::size_t{0}](const std::string& value) mutable {
         append_text(out, value);
-        out += ':' + text_of(Json(scale.at[i++]));
+        out += ':' + text_of(Tree(scale.at[i++]));
       });
     }
     out += "}}";
@@ -88,16 +95,16 @@ std::string scales_data(const ResultTable& table) {
 }
 
 /// Where shares change; of very many such ratios some, evenly chosen, and the last.
-Json profiles_data(std::span<const Profile> profiles) {
+Tree profiles_data(std::span<const Profile> profiles) {
   constexpr std::size_t most = 300;
-  Json json = Json::array();
+  Tree json = Tree::array();
   for (const Profile& profile : profiles) {
     std::vector<std::size_t> steps;
     for (std::size_t i = 0; i < profile.ratios.size(); ++i)
       if (i + 1 == profile.ratios.size() || profile.ratios[i + 1] > profile.ratios[i])
         steps.push_back(i);
     const std::size_t every = 1 + steps.size() / most;
-    Json ratio = Json::array(), share = Json::array();
+    Tree ratio = Tree::array(), share = Tree::array();
     for (std::size_t k = 0; k < steps.size(); ++k) {
       if (k % every != 0 && k + 1 != steps.size()) continue;
       ratio.push_back(profile.ratios[steps[k]]);
@@ -156,8 +163,8 @@ void append_row(std::string& out, const ResultTable::Row& row) {
 
 std::string table_data(const ResultTable& table) {
   std::string out = fmt::format(
-      "{{\"axes\":{},\"figure\":{},\"peaks\":{},\"columns\":", text_of(Json(table.axes)),
-      text_of(Json(table.figure())), table.has_peaks());
+      "{{\"axes\":{},\"figure\":{},\"peaks\":{},\"columns\":", text_of(Tree(table.axes)),
+      text_of(Tree(table.figure())), table.has_peaks());
   append_list(out, table.columns, [&](const auto& column) {
     append_list(out, column, [&](const std::string& value) { append_text(out, value); });
   });
@@ -217,32 +224,48 @@ class Steps {
 
   void add(const RunResult& run, std::size_t graph, const std::string& name,
            const std::string& point) {
-    const Json picture = Json::parse(run.picture);
     bool grouped = false;
-    if (const auto path = picture.find("path"); path != picture.end())
-      for (std::size_t i = 2; i < path->size(); i += 6) need_name(graph, (*path)[i]);
-    for (const Json& device : picture.at("devices")) {
-      const Json& slices = device.at("compute");
-      for (std::size_t i = 5; i < slices.size(); i += 6) grouped |= slices[i] != 0;
-      for (std::size_t i = 2; i < slices.size(); i += 6) need_name(run.graph, slices[i]);
-      for (const char* track : {"send", "receive"})
-        for (std::size_t i = 2; i < device.at(track).size(); i += 5)
-          need_name(run.graph, device.at(track)[i]);
-    }
+    JsonFile picture("picture", run.picture);
+    picture.root().entries([&](std::string_view key, Json value) {
+      if (key == "path")
+        each_of(value, 6, [&](std::size_t i, std::size_t n) {
+          if (i == 2) need_name(graph, n);
+        });
+      if (key != "devices") return;
+      value.list([&](Json device) {
+        device.entries([&](std::string_view track, Json slices) {
+          if (track != "compute" && track != "send" && track != "receive") return;
+          each_of(slices, track == "compute" ? 6 : 5, [&](std::size_t i, std::size_t n) {
+            if (i == 2) need_name(run.graph, n);
+            grouped |= i == 5 && n != 0;
+          });
+        });
+      });
+    });
+    picture.finish();
     steps_ += fmt::format(
         "{}\"{}\":{{\"graph\":{},\"title\":{},\"point\":{},\"placer\":{},\"grouped\":{},"
         "\"picture\":{}}}",
         steps_.empty() ? "" : ",", run.id, run.graph,
-        text_of(Json(fmt::format("{}, {}", name, point))), text_of(Json(point)),
-        text_of(Json(name)), grouped, text_of(picture));
+        text_of(Tree(fmt::format("{}, {}", name, point))), text_of(Tree(point)),
+        text_of(Tree(name)), grouped, text_as_page(run.picture));
   }
 
-  void need_name(std::size_t graph, const Json& op) {
+  /// Calls each(i, number) for each number of a track whose slices have `numbers` of them: the
+  /// i-th of its slice.
+  static void each_of(Json& track, std::size_t numbers, auto each) {
+    std::size_t i = 0;
+    track.list([&](Json number) {
+      each(i, static_cast<std::size_t>(number.whole()));
+      if (++i == numbers) i = 0;
+    });
+  }
+
+  void need_name(std::size_t graph, std::size_t number) {
     if (graph != graph_of_lines_) {
       lines_ = lines_of(results_.graphs[graph].op_names);
       graph_of_lines_ = graph;
     }
-    const auto number = op.get<std::size_t>();
     if (number >= lines_.size()) return;
     auto of = std::ranges::find(names_, graph, &Names::graph);
     if (of == names_.end()) of = names_.insert(of, {.graph = graph});
@@ -293,14 +316,14 @@ std::string model_name(const GraphRecord& graph) {
 }
 
 /// The whole steps of runs, as points under rooflines.
-Json utilisation_data(const Results& results, const UsedRuns& used) {
-  Json runs = Json::array();
+Tree utilisation_data(const Results& results, const UsedRuns& used) {
+  Tree runs = Tree::array();
   for (const auto& [run, label] : used.shown) {
     const Utilisation& u = *run->utilisation;
     if (!u.intensity() || *u.flops <= 0.0) continue;  // no point on logarithmic axes
     const double device_seconds = to_us(*run->value) / 1e6 * static_cast<double>(run->devices);
     const auto at_full = [&](double amount, std::optional<double> share) {
-      return share.value_or(0.0) > 0.0 ? Json(amount / device_seconds / *share) : Json();
+      return share.value_or(0.0) > 0.0 ? Tree(amount / device_seconds / *share) : Tree();
     };
     runs.push_back({{"id", run->id},
                     {"name", label},
@@ -347,7 +370,7 @@ std::string page_data(const Results& results, std::span<const ResultTable> table
       "\"utilisation\":{},\"first\":{}}}",
       labels_data(tables), steps.steps(), steps.names(), text_of(profiles_data(step_profiles)),
       text_of(profiles_data(placing_profiles)), text_of(utilisation_data(results, used)),
-      text_of(Json(first_step(tables))));
+      text_of(Tree(first_step(tables))));
   // "</script" would end the element, "<!--" change how it is read.
   for (std::size_t at = 0; (at = text.find('<', at)) != std::string::npos;)
     text.replace(at, 1, "\\u003c");

@@ -51,7 +51,6 @@ class SweepMaker {
       mistakes.add(mistakes_);
       return Sweep(SweepParts{});
     }
-    parts_.limits_checked = true;
     describe();
     return Sweep(std::move(parts_));
   }
@@ -153,12 +152,21 @@ class SweepMaker {
       const FileStart& start = parts_.starts[f];
       std::vector<std::string> warnings(file.graphs.size() * file.transforms.size() *
                                         file.clusters.size());
+      const auto graph_of = [&](std::size_t i) {
+        return start.graph + i / file.clusters.size() * start.num_kinds +
+               start.kinds[i % file.clusters.size()];
+      };
+      std::vector<std::uint64_t> times;  // [clusters]: a hash
+      for (const ClusterChoice& cluster : file.clusters) times.push_back(hash_of_times(cluster));
+      std::set<std::pair<std::size_t, std::uint64_t>> seen;
+      std::vector<bool> new_times;  // whether no pair before has the times of this one
+      for (std::size_t i = 0; i < warnings.size(); ++i)
+        new_times.push_back(seen.emplace(graph_of(i), times[i % times.size()]).second);
       gather(warnings.size(), [&](std::size_t i) {
         const std::size_t cluster = i % file.clusters.size();
-        const std::size_t graph =
-            start.graph + i / file.clusters.size() * start.num_kinds + start.kinds[cluster];
-        const auto costed =
-            parts_.costed_graph(start.costed + i, parts_.graphs[graph], file.clusters[cluster]);
+        const std::size_t graph = graph_of(i);
+        const auto costed = parts_.costed_graph(start.costed + i, parts_.graphs[graph],
+                                                file.clusters[cluster], new_times[i]);
         const PreparedGraph& prepared = *parts_.graphs[graph].prepared;
         check_together(file, file.transforms[wanted_[graph].transforms],
                        sources_[wanted_[graph].trace]->where, costed);

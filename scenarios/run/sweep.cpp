@@ -108,6 +108,15 @@ std::uint64_t hash_of_devices(const ClusterChoice& cluster) {
   return hash.value();
 }
 
+std::uint64_t hash_of_times(const ClusterChoice& cluster) {
+  ClusterChoice roomy = cluster;
+  for (DeviceChoice& d : roomy.devices) d.memory = {};
+  roomy.memory_fraction = 1.0;
+  Hash hash;
+  add(hash, roomy);
+  return hash.value();
+}
+
 Sweep::Sweep(SweepParts parts) : parts_(std::make_unique<SweepParts>(std::move(parts))) {
   parts_->hashes.reserve(num_runs());
   for (std::size_t id = 0; id < num_runs(); ++id) {

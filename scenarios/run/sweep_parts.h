@@ -33,17 +33,18 @@ struct SweepParts {
   std::unique_ptr<RecentCache<PlacerAnswer>> answers =
       std::make_unique<RecentCache<PlacerAnswer>>();
 
-  bool limits_checked = false;  ///< of every graph on every cluster
-
+  /// `check`: its limits, too, which make_sweep() has checked.
   std::shared_ptr<const CostedGraph> costed_graph(std::size_t number, const SweepGraph& graph,
-                                                  const ClusterChoice& cluster) const {
-    return costed->of(number, [&] {
-      return std::make_shared<CostedGraph>(graph.prepared, cluster, !limits_checked);
-    });
+                                                  const ClusterChoice& cluster,
+                                                  bool check = false) const {
+    return costed->of(
+        number, [&] { return std::make_shared<CostedGraph>(graph.prepared, cluster, check); });
   }
 };
 
 /// A hash of the devices and their calibration: all of a cluster that a lower bound depends on.
 std::uint64_t hash_of_devices(const ClusterChoice& cluster);
+/// A hash of all but the memory: of what decides how long ops, transfers and collectives take.
+std::uint64_t hash_of_times(const ClusterChoice& cluster);
 
 }  // namespace baechi

@@ -6,6 +6,7 @@
 #include "sim/cluster/collectives.h"
 #include "sim/error.h"
 #include "sim/graph/analysis.h"
+#include "sim/graph/not_given.h"
 #include "sim/saturated.h"
 
 namespace baechi {
@@ -47,9 +48,9 @@ ProfiledCosts::ProfiledCosts(const OpGraph& graph, const Cluster& cluster)
 
 Duration ProfiledCosts::compute(OpId op, DeviceId device) const {
   const std::size_t kind = kind_[device];
-  const std::optional<Duration> time = graph_.compute(op, kind);
-  if (!time) return cannot_run;
-  const Duration base = *time;
+  Duration base = graph_.op(op).compute;  // of the first kind; < 0: none
+  if (kind > 0) base = graph_.compute(op, kind).value_or(not_given);
+  if (base < Duration::zero()) return cannot_run;
   const double speed = cluster_.device(device).speed;
   if (speed == 1.0 || (has_host_ && on_host(graph_, op))) return base;
   return Duration{saturated(std::ceil(static_cast<double>(base.count()) / speed))};

@@ -20,9 +20,9 @@ namespace {
 class Passages final : public StepObserver {
  public:
   Passages(const Unrolled& unrolled, std::size_t devices)
-      : unrolled_(unrolled),
-        spans_(devices, std::vector<Span>(unrolled.schedule.micro_batches)),
-        done_(unrolled.schedule.micro_batches) {
+      : unrolled_(unrolled), spans_(devices), done_(unrolled.schedule.micro_batches) {
+    for (const DeviceId d : unrolled.stages.devices)
+      spans_[d].resize(unrolled.schedule.micro_batches);
     for (const std::string& lane : unrolled.graph.lanes())
       launches_.push_back(is_host_lane(lane) && lane != host_pass_lane);
   }
@@ -66,7 +66,7 @@ class Passages final : public StepObserver {
   };
   const Unrolled& unrolled_;
   std::vector<bool> launches_;                   // [lanes]
-  IdVector<DeviceId, std::vector<Span>> spans_;  // [devices][micro_batches]
+  IdVector<DeviceId, std::vector<Span>> spans_;  // [devices][micro_batches], empty without ops
   std::vector<TimePoint> done_;                  // [micro_batches]
 };
 

@@ -71,38 +71,42 @@ std::optional<Repetition> SteadyState::repetition(const Schedule& many) const {
   if (std::ranges::all_of(spans.end() - static_cast<std::ptrdiff_t>(group_), spans.end(),
                           [](const Span& s) { return s.start == TimePoint::max(); }))
     return Repetition{};
+  const Copies copies = this->copies();
   const std::size_t left_out = many.micro_batches - spans.size();
   for (std::size_t of = group_; 3 * of <= spans.size(); of += group_) {
     if (left_out % of != 0 || !repeats(unrolled_.schedule, many, of)) continue;
     const TimePoint later = spans[spans.size() - of].start;
     const TimePoint from = spans[spans.size() - 2 * of].start;
-    if (!is_as_far(spans, from, later, of)) continue;
+    if (!is_as_far(spans, copies, from, later, of)) continue;
     return Repetition{from, later - from, static_cast<std::int64_t>(left_out / of)};
   }
   return std::nullopt;
 }
 
-bool SteadyState::is_as_far(std::span<const Span> spans, TimePoint from, TimePoint later,
-                            std::size_t of) const {
+bool SteadyState::is_as_far(std::span<const Span> spans, const Copies& copies, TimePoint from,
+                            TimePoint later, std::size_t of) const {
   const auto under_way = std::ranges::find_if(spans, [&](const Span& s) { return s.end >= from; });
   const auto first = static_cast<std::size_t>(under_way - spans.begin());
   if (first < of) return false;
-  const std::vector<std::vector<OpId>> copies = copies_from(first - of);
-  for (std::size_t i = 0; i + of < copies.size(); ++i)
+  for (std::size_t i = first - of; i + of < copies.size(); ++i)
     for (std::size_t k = 0; k < copies[i].size() && k < copies[i + of].size(); ++k)
       if (!is_as_far(copies[i][k], copies[i + of][k], from, later)) return false;
   return true;
 }
 
-std::vector<std::vector<OpId>> SteadyState::copies_from(std::size_t first) const {
-  std::vector<std::vector<OpId>> copies(unrolled_.schedule.micro_batches - first);
+SteadyState::Copies SteadyState::copies() const {
+  std::size_t origins = 0;
+  for (const OpId origin : unrolled_.origin)
+    if (origin != no_op) origins = std::max(origins, index(origin) + 1);
+  std::vector<std::vector<OpId>> by_origin(origins + 1);  // the last: of no op
   for (const OpId v : ops_.ids()) {
-    const std::uint32_t i = unrolled_.micro_batch[v];
-    if (i == no_micro_batch || i < first || unrolled_.graph.op(v).phase == Phase::update) continue;
-    copies[i - first].push_back(v);
+    if (unrolled_.micro_batch[v] == no_micro_batch || unrolled_.graph.op(v).phase == Phase::update)
+      continue;
+    by_origin[std::min(index(unrolled_.origin[v]), origins)].push_back(v);
   }
-  for (std::vector<OpId>& of_one : copies)
-    std::ranges::stable_sort(of_one, {}, [&](OpId v) { return unrolled_.origin[v]; });
+  Copies copies(unrolled_.schedule.micro_batches);
+  for (const std::vector<OpId>& of_one : by_origin)
+    for (const OpId v : of_one) copies[unrolled_.micro_batch[v]].push_back(v);
   return copies;
 }
 

@@ -67,13 +67,14 @@ class SteadyState final : public StepObserver {
   };
   /// From the first start to the last end of the ops of each micro-batch.
   std::vector<Span> micro_batches() const;
+  /// Copies of ops for each micro-batch, but updates, in the order of the ops.
+  using Copies = std::vector<std::vector<OpId>>;
+  Copies copies() const;
   /// Whether the run is as far at `from` as at `later`, with other micro-batches: those `of` later.
-  bool is_as_far(std::span<const Span> spans, TimePoint from, TimePoint later,
+  bool is_as_far(std::span<const Span> spans, const Copies& copies, TimePoint from, TimePoint later,
                  std::size_t of) const;
   /// The same of one op and of its copy for the other micro-batch, with what they send.
   bool is_as_far(OpId v, OpId copy, TimePoint from, TimePoint later) const;
-  /// The copies of ops for each micro-batch from `first` on, in the order of the ops.
-  std::vector<std::vector<OpId>> copies_from(std::size_t first) const;
   /// When the last input of `v` came, if all did before `now`.
   std::optional<TimePoint> ready_at(OpId v, TimePoint now) const;
   /// Whether `t` goes to another device.

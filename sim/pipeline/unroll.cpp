@@ -25,7 +25,7 @@ void check_phases(const OpGraph& graph, const ScheduleEntry& schedule) {
       throw InputError(fmt::format(
           "no pipeline: forward op '{}' reads from '{}', which is not of the forward pass",
           graph.name(edge.dst), graph.name(edge.src)));
-    linked |= from && is_backward(graph, edge.dst) && !serves(graph, edge.src);
+    linked = linked || (from && is_backward(graph, edge.dst) && !serves(graph, edge.src));
   }
   if (linked || !schedule.training) return;
   const bool any = std::ranges::any_of(graph.ops(), [&](OpId v) { return is_backward(graph, v); });
@@ -372,6 +372,15 @@ class Unroller {
 };
 
 }  // namespace
+
+Duration UnrolledCosts::collective(const Collective& c, std::span<const DeviceId> devices) const {
+  const OpId origin = unrolled_.origin[c.first];
+  if (origin == no_op) return costs_.collective(c, devices);
+  Known& known = known_[origin];
+  if (!std::ranges::equal(known.devices, devices))
+    known = {{devices.begin(), devices.end()}, costs_.collective(c, devices)};
+  return known.time;
+}
 
 Unrolled unroll(const Problem& problem, const Placement& placement,
                 const PipelineOptions& options) {

@@ -1,6 +1,7 @@
 /// A stream of micro-batches through a placed graph, written out as one larger placed graph.
 #pragma once
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -41,7 +42,7 @@ struct Unrolled {
 /// for the stages and micro-batches.
 Unrolled unroll(const Problem& problem, const Placement& placement, const PipelineOptions& options);
 
-/// The costs of the ops and tensors that were copied.
+/// The costs of the ops and tensors that were copied. For one thread.
 class UnrolledCosts final : public CostModel {
  public:
   UnrolledCosts(const CostModel& costs, const Unrolled& unrolled)
@@ -57,13 +58,17 @@ class UnrolledCosts final : public CostModel {
   Duration latency(TensorId t, DeviceId src, DeviceId dst) const override {
     return costs_.latency(unrolled_.tensor_origin[t], src, dst);
   }
-  Duration collective(const Collective& c, std::span<const DeviceId> devices) const override {
-    return costs_.collective(c, devices);
-  }
+  /// Copies of a collective take the same time, which is asked for once.
+  Duration collective(const Collective& c, std::span<const DeviceId> devices) const override;
 
  private:
+  struct Known {
+    std::vector<DeviceId> devices;
+    Duration time{};
+  };
   const CostModel& costs_;
   const Unrolled& unrolled_;
+  mutable std::map<OpId, Known> known_{};  // by the origin of the first member
 };
 
 }  // namespace baechi::pipeline

@@ -28,14 +28,16 @@ struct Pair {
 /// One pair of devices for each class of links.
 std::vector<Pair> link_classes(const Cluster& cluster, const CostModel& costs) {
   std::vector<Pair> classes;
+  const bool uniform = costs.uniform_transfers();
   for (const DeviceId src : cluster.devices()) {
     for (const DeviceId dst : cluster.devices()) {
       if (src == dst) continue;
       const auto same = [&](const Pair& c) {
         return cluster.link(c.src, c.dst) == cluster.link(src, dst);
       };
-      if (std::ranges::none_of(classes, same)) classes.push_back({src, dst});
-      if (costs.uniform_transfers()) return classes;
+      const bool known = !classes.empty() && same(classes.back());  // as most pairs
+      if (!known && std::ranges::none_of(classes, same)) classes.push_back({src, dst});
+      if (uniform) return classes;
     }
   }
   return classes;

@@ -16,16 +16,16 @@ struct Pairs {
 
 std::vector<Pairs> pairs_by_link(const Cluster& cluster) {
   std::vector<Pairs> classes;
+  std::size_t last = 0;  // the class of the pair before: neighbours are mostly alike
   for (const DeviceId src : cluster.devices()) {
     for (const DeviceId dst : cluster.devices()) {
       if (src == dst) continue;
-      const auto it = std::ranges::find_if(classes, [&](const Pairs& p) {
-        return cluster.link(p.src, p.dst) == cluster.link(src, dst);
-      });
-      if (it == classes.end())
-        classes.push_back({src, dst, 1});
-      else
-        ++it->count;
+      const Link& link = cluster.link(src, dst);
+      const auto same = [&](const Pairs& p) { return cluster.link(p.src, p.dst) == link; };
+      if (last == classes.size() || !same(classes[last]))
+        last = static_cast<std::size_t>(std::ranges::find_if(classes, same) - classes.begin());
+      if (last == classes.size()) classes.push_back({src, dst});
+      ++classes[last].count;
     }
   }
   return classes;

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
+#include <initializer_list>
 #include <nlohmann/json.hpp>
 
 namespace baechi {
@@ -165,35 +165,43 @@ class Painter {
 
   std::int64_t quanta(TimePoint t) const { return t.time_since_epoch().count() / quantum_; }
 
+  /// A comma stands behind each number: that of a list's last one goes with end_list().
+  static void append_numbers(std::string& out, std::initializer_list<std::int64_t> numbers) {
+    for (const std::int64_t n : numbers) {
+      const fmt::format_int digits(n);
+      out.append(digits.data(), digits.size());
+      out += ',';
+    }
+  }
+  static void end_list(std::string& out) {
+    if (out.back() == ',') out.pop_back();
+    out += ']';
+  }
+
   void append_track(std::string& out, std::string_view name, const std::vector<Slice>& slices,
                     std::size_t most, bool ops) const {
     out += fmt::format(",\"{}\":[", name);
     std::int64_t before = 0;
-    bool first = true;
     for (const Slice& s : at_most(slices, std::max(most, least), result_.makespan)) {
       const std::int64_t start = quanta(s.start);
-      fmt::format_to(std::back_inserter(out), "{}{},{},{},{},{}", first ? "" : ",", start - before,
-                     quanta(s.end) - start, s.what, s.count, s.a);
-      if (ops) fmt::format_to(std::back_inserter(out), ",{}", s.b);
+      append_numbers(out, {start - before, quanta(s.end) - start, s.what,
+                           static_cast<std::int64_t>(s.count), s.a});
+      if (ops) append_numbers(out, {s.b});
       before = start;
-      first = false;
     }
-    out += ']';
+    end_list(out);
   }
 
   void append_memory(std::string& out, const std::vector<Sample>& samples, std::size_t bins) const {
     out += ",\"memory\":[";
     std::int64_t before = 0;
-    bool first = true;
     for (const Sample& s : thinned(samples, std::max(bins, least), result_.makespan)) {
       const std::int64_t at = quanta(s.at);
-      fmt::format_to(std::back_inserter(out), "{}{}", first ? "" : ",", at - before);
-      for (const MemoryKind kind : memory_kinds)
-        fmt::format_to(std::back_inserter(out), ",{}", s.use[kind].count / unit_);
+      append_numbers(out, {at - before});
+      for (const MemoryKind kind : memory_kinds) append_numbers(out, {s.use[kind].count / unit_});
       before = at;
-      first = false;
     }
-    out += ']';
+    end_list(out);
   }
 
   const OpGraph& graph_;

@@ -245,7 +245,8 @@ TrainedStep trained(const Training& t) {
   const Bytes memory = t.as.empty() ? choice.devices.front().memory : gpu.memory;
   for (DeviceChoice& devices : choice.devices) devices.memory = Bytes{without_end * memory.count};
   const OpGraph graph = rank_graph(t.job, t.plan);
-  const ParallelStep step(graph, t.job, t.plan, make_cluster(choice));
+  const ParallelStep step(graph, t.job, t.plan,
+                          std::make_shared<const Cluster>(make_cluster(choice)));
   const pipeline::PipelineResult result = step.simulated(gpu, true);
   TrainedStep s{.seconds = to_us(result.makespan) / 1e6};
   if (result.oom) throw InputError("more memory than 64 devices have");

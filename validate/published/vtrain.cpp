@@ -72,7 +72,8 @@ ParallelStep parallel_step(const GptStep& s, const std::string& network) {
                         .batch = s.batch};
   const ParallelPlan plan{
       .tensor = s.tensor, .data = s.data, .pipeline = s.pipeline, .micro_batch = s.micro_batch};
-  return {rank_graph(job, plan), job, plan, cluster_for(s, network)};
+  return {rank_graph(job, plan), job, plan,
+          std::make_shared<const Cluster>(cluster_for(s, network))};
 }
 
 double simulated_ms(const ParallelStep& step, const DeviceModel& gpu) {

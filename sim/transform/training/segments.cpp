@@ -11,13 +11,10 @@
 namespace baechi {
 
 std::string_view layer_of(std::string_view name) {
-  std::size_t begin = 0;
-  while (begin < name.size()) {
-    const std::size_t end = std::min(name.find_first_of("/.", begin), name.size());
-    const std::string_view part = name.substr(begin, end - begin);
-    if (std::ranges::any_of(part, [](char c) { return c >= '0' && c <= '9'; }))
-      return end < name.size() ? name.substr(0, end) : std::string_view();
-    begin = end + 1;
+  bool number = false;  // in the parts so far
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    if (number && (name[i] == '/' || name[i] == '.')) return name.substr(0, i);
+    number = number || (name[i] >= '0' && name[i] <= '9');
   }
   return {};
 }

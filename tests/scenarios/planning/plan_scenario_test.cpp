@@ -106,7 +106,8 @@ TEST_SUITE("plan scenario") {
       write_file(folder.file("placement.json"), placement_of_stages(job(), plan, sixteen()));
       const std::string text = plan_scenario(model, job(), plan, two_nodes(), "placement.json");
       const pipeline::PipelineResult planned =
-          ParallelStep(rank_graph(job(), plan), job(), plan, cluster_in(text, folder))
+          ParallelStep(rank_graph(job(), plan), job(), plan,
+                       std::make_shared<const Cluster>(cluster_in(text, folder)))
               .simulated(*two_nodes().gpu, true);
       const RunResult run = row_of(text, folder);
       CHECK(run.value == planned.per_micro_batch);

@@ -34,6 +34,9 @@ Cluster gpus_of(std::size_t count, Bytes memory) {
     devices.push_back({.name = fmt::format("gpu{}", i), .kind = "a100", .memory = memory});
   return Cluster::uniform(std::move(devices), Link{{100e9}, std::chrono::microseconds(5)});
 }
+std::shared_ptr<const Cluster> shared_gpus_of(std::size_t count, Bytes memory) {
+  return std::make_shared<const Cluster>(gpus_of(count, memory));
+}
 
 const DeviceModel& gpu() {
   return *built_in_devices().devices.at("a100_megatron");
@@ -99,7 +102,7 @@ TEST_SUITE("plan search") {
     const TrainingJob job = small_gpt(16);
     std::vector<std::pair<Duration, Duration>> steps;  // least, simulated
     for (const ParallelPlan& plan : plans_of(space, 8, 16)) {
-      const ParallelStep step(rank_graph(job, plan), job, plan, gpus_of(8, 80_GiB));
+      const ParallelStep step(rank_graph(job, plan), job, plan, shared_gpus_of(8, 80_GiB));
       steps.emplace_back(least_step(step, gpu()), step.simulated(gpu(), true).makespan);
     }
     std::ranges::sort(steps);
@@ -123,12 +126,13 @@ TEST_SUITE("plan search") {
       CAPTURE(fmt::format("t {} d {} p {} b {} zero {}", plan.tensor, plan.data, plan.pipeline,
                           plan.micro_batch, plan.zero));
       const OpGraph rank = rank_graph(job, plan);
-      const ParallelStep step(rank, job, plan, gpus_of(8, 80_GiB));
+      const ParallelStep step(rank, job, plan, shared_gpus_of(8, 80_GiB));
       const pipeline::PipelineResult simulated = step.simulated(gpu(), true);
       const Duration least = least_step(step, gpu());
       CHECK(least <= simulated.makespan);
       CHECK(2 * least > simulated.makespan);
-      CHECK(early_least_step(rank, job, plan, gpus_of(8, 80_GiB), gpu()) <= least);
+      CHECK(early_least_step(rank, roofline_times(rank, gpu()), job, plan, gpus_of(8, 80_GiB)) <=
+            least);
       Bytes peak{};
       for (const pipeline::StageUse& stage : simulated.stages) peak = std::max(peak, stage.peak);
       const Bytes least_bytes = least_memory(rank, job, plan);
@@ -145,8 +149,9 @@ TEST_SUITE("plan search") {
       CAPTURE(fmt::format("t {} d {} p {} b {} zero {}", plan.tensor, plan.data, plan.pipeline,
                           plan.micro_batch, plan.zero));
       const OpGraph rank = rank_graph(job, plan);
-      const ParallelStep step(rank, job, plan, gpus_of(8, 80_GiB));
-      const Duration early = early_least_step(rank, job, plan, gpus_of(8, 80_GiB), gpu());
+      const ParallelStep step(rank, job, plan, shared_gpus_of(8, 80_GiB));
+      const Duration early =
+          early_least_step(rank, roofline_times(rank, gpu()), job, plan, gpus_of(8, 80_GiB));
       CHECK(early <= least_step(step, gpu()));
       CHECK(2 * early > least_step(step, gpu()));
     }
@@ -173,11 +178,12 @@ TEST_SUITE("plan search") {
                           plan.sequence, plan.context, plan.data, plan.pipeline, plan.chunks,
                           plan.schedule, plan.micro_batch, plan.zero, plan.group));
       const OpGraph rank = rank_graph(job, plan);
-      const ParallelStep step(rank, job, plan, gpus_of(8, 80_GiB));
+      const ParallelStep step(rank, job, plan, shared_gpus_of(8, 80_GiB));
       const pipeline::PipelineResult simulated = step.simulated(gpu(), true);
       const Duration least = least_step(step, gpu());
       CHECK(least <= simulated.makespan);
-      CHECK(early_least_step(rank, job, plan, gpus_of(8, 80_GiB), gpu()) <= least);
+      CHECK(early_least_step(rank, roofline_times(rank, gpu()), job, plan, gpus_of(8, 80_GiB)) <=
+            least);
       Bytes peak{};
       for (const pipeline::StageUse& stage : simulated.stages) peak = std::max(peak, stage.peak);
       CHECK(least_memory(rank, job, plan) <= peak);
@@ -199,7 +205,7 @@ TEST_SUITE("plan search") {
                           plan.chunks, plan.schedule, plan.zero));
       const OpGraph rank = rank_graph(job, plan);
       if (plan.pipeline * plan.chunks > most_parts(rank)) continue;
-      const ParallelStep step(rank, job, plan, gpus_of(8, 80_GiB));
+      const ParallelStep step(rank, job, plan, shared_gpus_of(8, 80_GiB));
       const OpGraph timed = step.graph().with_times("a100", step.times(gpu()));
       const ProfiledCosts costs(timed, step.cluster());
       const pipeline::PipelineResult whole = pipeline::simulate_pipeline(
@@ -223,7 +229,7 @@ TEST_SUITE("plan search") {
     const TrainingJob job = small_gpt(16);
     ParallelPlan plan{.pipeline = 2, .micro_batch = 1, .recompute = Recomputing::off};
     const auto bubble = [&] {
-      return ParallelStep(rank_graph(job, plan), job, plan, gpus_of(2, 80_GiB))
+      return ParallelStep(rank_graph(job, plan), job, plan, shared_gpus_of(2, 80_GiB))
           .simulated(gpu(), false)
           .bubble;
     };
@@ -252,10 +258,11 @@ TEST_SUITE("plan search") {
     CHECK(index(device[*rank.find("lm_head")]) == 5);
     CHECK(index(device[*rank.find("embeddings")]) == 0);
     // It runs, and the engine's step is that of the plan's scenario form: five sends each way.
-    const auto step = ParallelStep(rank, job, plan, gpus_of(6, 80_GiB)).simulated(gpu(), false);
+    const auto step =
+        ParallelStep(rank, job, plan, shared_gpus_of(6, 80_GiB)).simulated(gpu(), false);
     CHECK(step.makespan > Duration{});
     plan.pipeline = 7;
-    CHECK(message<InputError>([&] { ParallelStep(rank, job, plan, gpus_of(7, 80_GiB)); }) ==
+    CHECK(message<InputError>([&] { ParallelStep(rank, job, plan, shared_gpus_of(7, 80_GiB)); }) ==
           "7 stages of 4 layers");
   }
 
@@ -293,7 +300,7 @@ TEST_SUITE("plan search") {
       CAPTURE(row.zero);
       const ParallelPlan plan{
           .data = 8, .micro_batch = 2, .recompute = Recomputing::off, .zero = row.zero};
-      const ParallelStep step(rank_graph(job, plan), job, plan, gpus_of(8, 80_GiB));
+      const ParallelStep step(rank_graph(job, plan), job, plan, shared_gpus_of(8, 80_GiB));
       std::array<std::int64_t, 3> kept{};
       for (const OpId v : step.graph().ops())
         kept[static_cast<std::size_t>(step.graph().op(v).phase)] +=
@@ -332,7 +339,7 @@ TEST_SUITE("plan search") {
     const auto step = [&](int zero) {
       const ParallelPlan plan{
           .data = 8, .micro_batch = 1, .recompute = Recomputing::off, .zero = zero};
-      return ParallelStep(rank_graph(job, plan), job, plan, gpus_of(8, 80_GiB));
+      return ParallelStep(rank_graph(job, plan), job, plan, shared_gpus_of(8, 80_GiB));
     };
     const auto scattered = [](const ParallelStep& of) {
       std::vector<double> ns;
@@ -355,7 +362,7 @@ TEST_SUITE("plan search") {
     const TrainingJob job = small_gpt(16);
     const auto activations = [&](Recomputing recompute) {
       const ParallelPlan plan{.data = 8, .micro_batch = 2, .recompute = recompute};
-      const ParallelStep step(rank_graph(job, plan), job, plan, gpus_of(8, 80_GiB));
+      const ParallelStep step(rank_graph(job, plan), job, plan, shared_gpus_of(8, 80_GiB));
       return step.simulated(gpu(), true).stages.at(0).by_kind.activations;
     };
     CHECK(activations(Recomputing::full) < activations(Recomputing::selective));

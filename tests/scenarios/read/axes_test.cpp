@@ -85,6 +85,31 @@ sweep:
     CHECK(file.point(3).cluster.devices.front().memory.count == std::int64_t{2} << 30U);
   }
 
+  TEST_CASE("a variant has the values of its own axes alone, wherever their keys lead") {
+    const auto variants = [](const std::vector<std::pair<std::string, std::string>>& swept) {
+      std::vector<Axis> axes;
+      for (const auto& [key, values] : swept) {
+        axes.push_back({.key = key, .values = {}});
+        for (const auto& [none, value] : parse_yaml(values, "v").children)
+          axes.back().values.push_back(value);
+      }
+      std::string all;
+      for_each_combination("s", parse_yaml("{a: {b: 0}}", "t"), axes, [&](const auto& variant) {
+        all += (all.empty() ? "" : " ") + one_line(variant);
+        return true;
+      });
+      return all;
+    };
+    CHECK(variants({}) == "{a: {b: 0}}");
+    CHECK(variants({{"s.a.b", "[1, 2]"}, {"s.c", "[3, 4]"}}) ==
+          "{a: {b: 1}, c: 3} {a: {b: 1}, c: 4} {a: {b: 2}, c: 3} {a: {b: 2}, c: 4}");
+    // The last axis makes the mapping that its key leads through.
+    CHECK(variants({{"s.d.e", "[1, 2]"}}) == "{a: {b: 0}, d: {e: 1}} {a: {b: 0}, d: {e: 2}}");
+    // The last axis replaces what the first reaches into.
+    CHECK(variants({{"s.a.b", "[1, 2]"}, {"s.a", "[{}, {c: 3}]"}}) ==
+          "{a: {b: 1}} {a: {c: 3, b: 1}} {a: {b: 2}} {a: {c: 3, b: 2}}");
+  }
+
   TEST_CASE("1.0 and 1 are one value of an axis") {
     const TemporaryFolder folder;
     const std::string path = folder.write("s.yaml", R"(

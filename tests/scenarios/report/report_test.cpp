@@ -213,6 +213,16 @@ TEST_SUITE("report") {
     const Json data = data_of(html);
     CHECK(data["steps"].size() == 7);
     CHECK(data["names"]["0"]["0"] == "</script><script>alert(1)</script>");
+    for (const RunResult& row : results.rows) {
+      if (row.picture.empty()) continue;
+      const Json& step = data["steps"][std::to_string(row.id)]["picture"];
+      CHECK(step == Json::parse(row.picture));
+      for (const Json& device : step["devices"])  // what ran, and what was sent, has a name
+        for (const auto& [track, each] :
+             {std::pair("compute", 6), std::pair("send", 5), std::pair("receive", 5)})
+          for (std::size_t i = 2; i < device[track].size(); i += static_cast<std::size_t>(each))
+            CHECK(data["names"]["0"].contains(device[track][i].dump()));
+    }
     REQUIRE(data["tables"].size() == 1);
     CHECK(data["tables"][0]["scales"][0]["kind"] == "linear");
     CHECK(data["tables"][0]["scales"][0]["at"]["0.6"] == 0.6);
@@ -226,6 +236,18 @@ TEST_SUITE("report") {
     CHECK(table["rows"][2]["value"][0].is_null());
     CHECK(data["steps"][data["first"].get<std::string>()]["point"] ==
           results.graphs[0].label + ", memory fraction 1.0");
+  }
+
+  TEST_CASE("the page writes letters beyond ASCII as they are, also those of pictures") {
+    Results results = run_all(sweep_of(swept_text));
+    results.rows[0].picture =
+        R"({"ns":1,"quantum":1,"unit":1,"oom":null,"devices":[{"name":"g\u00fc","limit":1,)"
+        R"("busy":0,"peak":0,"compute":[0,1,2,1,0,0],"send":[],"receive":[],"memory":[]}]})";
+    const std::string html = to_html(results);
+    CHECK(html.find("{\"name\":\"gü\",\"limit\":1,") != std::string::npos);
+    const Json step = data_of(html)["steps"]["0"];
+    CHECK(step["grouped"] == false);
+    CHECK(data_of(html)["names"]["0"].size() == 1);  // of op 2
   }
 
   TEST_CASE("of very many runs the page shows the first and says so") {

@@ -2,7 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -33,6 +35,19 @@ void check_copy(const Unrolled& unrolled, OpId v, const OpGraph& graph) {
   CHECK(made.name(v).starts_with(std::string(graph.name(of)) + "#" +
                                  std::to_string(unrolled.micro_batch[v])));
 }
+
+/// A collective takes 1 ns a byte and 7 ns.
+class CountedCollectives final : public CostModel {
+ public:
+  Duration compute(OpId, DeviceId) const override { return 10ns; }
+  Duration transfer(TensorId, DeviceId, DeviceId) const override { return {}; }
+  Duration latency(TensorId, DeviceId, DeviceId) const override { return {}; }
+  Duration collective(const Collective& c, std::span<const DeviceId>) const override {
+    ++asked;
+    return Duration{c.bytes.count + 7};
+  }
+  mutable int asked = 0;
+};
 
 }  // namespace
 
@@ -239,6 +254,31 @@ TEST_SUITE("pipelines") {
     CHECK_FALSE(copied.same_compute(gpu1, gpu2));
     for (const OpId v : unrolled.graph.ops())
       CHECK(copied.compute(v, gpu0) == copied.compute(v, gpu1));
+  }
+
+  TEST_CASE("copies of a collective take the same time, which is asked for once") {
+    // a -> gather -> b, three micro-batches: three copies of the collective.
+    OpGraphBuilder g;
+    const OpId a = g.add_op({.name = "a", .compute = 10ns});
+    const OpId gather = g.add_op({.name = "gather"});
+    const OpId b = g.add_op({.name = "b", .compute = 10ns});
+    g.add_edge(g.add_tensor(a, 1_B), gather);
+    g.add_edge(g.add_tensor(gather, 1_B), b);
+    g.add_collective({.kind = CollectiveKind::all_gather, .bytes = 100_B, .ranks = 2}, {{gather}});
+    const OpGraph graph = std::move(g).build();
+    const Cluster cluster = gpus(2);
+    const CountedCollectives costs;
+    const Unrolled unrolled = unroll({graph, cluster, costs}, on({gpu0, gpu0, gpu0}),
+                                     {.schedule = "inference", .micro_batches = 3});
+    REQUIRE(unrolled.graph.collectives().size() == 3);
+    const UnrolledCosts copied(costs, unrolled);
+    costs.asked = 0;
+    for (const Collective& c : unrolled.graph.collectives())
+      CHECK(copied.collective(c, std::array{gpu0}) == 107ns);  // 100 B + 7
+    CHECK(costs.asked == 1);
+    for (const Collective& c : unrolled.graph.collectives())
+      CHECK(copied.collective(c, std::array{gpu1}) == 107ns);
+    CHECK(costs.asked == 2);  // on another device it might take longer
   }
 
   TEST_CASE("any training graph, placement and engine can be streamed, and every op runs") {
