@@ -26,10 +26,12 @@ double share_of_rows(const OpWork& kernel, const DeviceModel& model) {
 /// What kernels of a kind of op reach of the peak and of the memory's bandwidth.
 struct Shares {
   double peak = 1.0, bandwidth = 1.0;
+  bool of_kind = false;  ///< the efficiency is told for the kind of op
 };
 Shares shares_of(const DeviceModel& model, Precision p, std::string_view kind) {
-  return {model.at(p).efficiency.of(kind),
-          Efficiency::of(kind, model.passes, model.bandwidth_efficiency)};
+  const Efficiency& efficiency = model.at(p).efficiency;
+  return {efficiency.of(kind), Efficiency::of(kind, model.passes, model.bandwidth_efficiency),
+          Efficiency::of(kind, efficiency.by_kind, 0.0) > 0.0};
 }
 
 Duration roofline_time(const OpWork& kernel, const DeviceModel& model, const Shares& reached) {
@@ -101,7 +103,9 @@ class KernelTimes {
       : graph_(graph), model_(model), reached_(graph.kinds().size()) {}
 
   Duration time(OpId v, const OpWork& kernel) {
-    if (kernel.matrix.kind != MatrixKind::none) {
+    auto& known = reached_[graph_.op(v).kind][static_cast<std::size_t>(kernel.precision)];
+    if (!known) known = shares_of(model_, kernel.precision, graph_.kind(v));
+    if (kernel.matrix.kind != MatrixKind::none && !known->of_kind) {
       const MatrixShape& m = kernel.matrix;
       const auto [it, fresh] =
           measured_.try_emplace({kernel.flops, kernel.traffic, kernel.precision, m.kind, m.count,
@@ -109,8 +113,6 @@ class KernelTimes {
       if (fresh) it->second = measured_time(kernel, model_, RunsIn::step);
       if (it->second) return *it->second;
     }
-    auto& known = reached_[graph_.op(v).kind][static_cast<std::size_t>(kernel.precision)];
-    if (!known) known = shares_of(model_, kernel.precision, graph_.kind(v));
     return roofline_time(kernel, model_, *known);
   }
 
@@ -168,8 +170,10 @@ DeviceRates rates_of(const DeviceModel& model, Precision p) {
 }
 
 Duration kernel_time(const OpWork& kernel, const DeviceModel& model, std::string_view kind) {
-  if (const auto measured = measured_time(kernel, model, RunsIn::benchmark)) return *measured;
-  return roofline_time(kernel, model, shares_of(model, kernel.precision, kind));
+  const Shares reached = shares_of(model, kernel.precision, kind);
+  if (!reached.of_kind)
+    if (const auto measured = measured_time(kernel, model, RunsIn::benchmark)) return *measured;
+  return roofline_time(kernel, model, reached);
 }
 
 IdVector<OpId, Duration> roofline_times(const OpGraph& graph, const DeviceModel& model) {

@@ -37,7 +37,8 @@ struct Arithmetic {
 /// its arithmetic and its memory traffic, at its efficiency. A kernel of f flops reaches f / (f +
 /// half_flops) of its efficiency, so its arithmetic takes (f + half_flops) / (peak x efficiency).
 /// Traffic likewise with `half_traffic`. Kernels of a shape for which the device has measured
-/// numbers take the time of sim/cluster/measured_kernels.h.
+/// numbers take the time of sim/cluster/measured_kernels.h, unless an efficiency is told for their
+/// kind of op.
 struct DeviceModel {
   std::string name;
   std::array<Arithmetic, all<Precision>().size()> arithmetic{};  ///< by Precision

@@ -20,10 +20,11 @@ struct LineOptions {
   Bandwidth bandwidth{};
   double loss = 0.0;
   Bandwidth wire{};
+  double part = 0.5;                           ///< of an all_reduce
   std::map<std::int64_t, LineValues> ranks{};  ///< where they were measured
 };
 
-/// all_reduce of n ranks and S bytes: alpha(n) + 2 S (n - 1) / (n B(n)). Half of it for
+/// all_reduce of n ranks and S bytes: alpha(n) + 2 S (n - 1) / (n B(n)). A part of it for
 /// reduce_scatter, all_gather, all_to_all; alpha(n) / 2 + S / B(n) for broadcast and send_recv.
 class LineModel final : public CollectiveModel {
  public:
@@ -35,9 +36,10 @@ class LineModel final : public CollectiveModel {
     if (spread.ranks < 2) return Duration{};
     const LineValues values = values_of(spread, devices, cluster);
     const auto n = static_cast<double>(spread.ranks);
-    double parts = 0.5, moved = (n - 1.0) / n;
-    if (c.kind == CollectiveKind::all_reduce) parts = 1.0, moved *= 2.0;
-    if (c.kind == CollectiveKind::broadcast || c.kind == CollectiveKind::send_recv) moved = 1.0;
+    double parts = options_.part, moved = 2.0 * options_.part * (n - 1.0) / n;
+    if (c.kind == CollectiveKind::all_reduce) parts = 1.0, moved = 2.0 * (n - 1.0) / n;
+    if (c.kind == CollectiveKind::broadcast || c.kind == CollectiveKind::send_recv)
+      parts = 0.5, moved = 1.0;
     return Duration{saturated(std::ceil(parts * static_cast<double>(values.latency.count()) +
                                         static_cast<double>(c.bytes.count) * moved * 1e9 /
                                             values.bandwidth.bytes_per_second))};
@@ -104,6 +106,10 @@ std::shared_ptr<const CollectiveModel> make_line(Options& o) {
   options.loss = o.get("loss", 0.0, "the bandwidth of n ranks is bandwidth / (1 + loss / n)", -1.0);
   options.wire = o.get("wire", Bandwidth{},
                        "instead: bandwidth of a ring, times the rings of the node's wires");
+  options.part = o.get("part", options.part,
+                       "of an all_reduce's time that a reduce_scatter, an all_gather or an "
+                       "all_to_all takes",
+                       0.0);
   if (const Options::Value* ranks =
           o.raw("ranks", "{N: {latency, bandwidth}}: measured values of N ranks"))
     options.ranks = read_ranks(*ranks);

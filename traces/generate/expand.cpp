@@ -35,10 +35,13 @@ Expansion read_expansion(Options& o, std::int64_t batch, Optimizer optimizer) {
             "those of the weights, as zero-bubble schedules and sequence_parallel need them");
   if (e.split_backward && e.level == Level::tf1)
     o.mistake("split_backward", "TensorFlow 1 splits it anyway; level module");
-  e.eager = o.get("eager", e.eager,
-                  "level module, of gpt, llama and moe: kernels as PyTorch launches them without a "
-                  "compiler or fused modules, in a training of 16 bits");
+  e.eager =
+      o.get("eager", e.eager,
+            "level module, of bert, gpt, llama and moe: kernels as PyTorch launches them without a "
+            "compiler or fused modules, in a training of 16 bits");
   if (e.eager && e.level == Level::tf1) o.mistake("eager", "TensorFlow 1 has graphs; level module");
+  e.fused_update = o.get("fused_update", e.fused_update,
+                         "the optimizer is one kernel also with `eager`, as NVIDIA Apex has it");
   e.colocate_gradients = o.get("colocate_gradients", true,
                                "level tf1: gradient ops share the group of their forward op");
   return e;

@@ -36,6 +36,7 @@ struct Expansion {
   bool fuse_relu = false;          ///< level module: a ReLU is a part of the kernel before it
   bool split_backward = false;     ///< level module: an op for the gradients of the variables
   bool eager = false;              ///< level module: kernels as PyTorch's without a compiler
+  bool fused_update = false;       ///< the optimizer is one kernel also if `eager`
   bool colocate_gradients = true;  ///< level tf1: a gradient op is in the group of its forward op
 };
 /// Reads them. `batch` and `optimizer` are the defaults of the model.

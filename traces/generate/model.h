@@ -214,6 +214,10 @@ class Model {
     products_ = 0;
   }
   bool eager() const { return eager_; }
+  /// Layers that are added while this is on: the kernel of a sum drops what it adds, and norms read
+  /// their input once. Source: Megatron-LM, bias_dropout_add; NVIDIA Apex, fused_layer_norm.
+  void fuse_passes(bool on) { fuses_passes_ = on; }
+  bool fuses_passes() const { return fuses_passes_; }
   /// dense() layers that are added while this is above 1 multiply so many equal parts of their rows
   /// by weights of their own, in one kernel.
   void set_groups(std::int64_t groups) { groups_ = groups; }
@@ -253,6 +257,7 @@ class Model {
   bool in_module_ = false;
   bool frozen_ = false;
   bool eager_ = false;
+  bool fuses_passes_ = false;
   bool forgets_ = false;
   std::int64_t groups_ = 1;
   std::int64_t products_ = 0;  // since forgets_ was set

@@ -63,13 +63,15 @@ class LinkTables {
   }
   bool empty() const { return measured_.empty(); }
 
-  /// What was measured; else between fewer and more ranks of the same op, as between(); else the
-  /// time of another op with as many ranks, times the ratio of the two ops with other numbers of
-  /// ranks: on a straight line over log(ranks) between two of these, that of the nearest beyond.
-  /// Without any all_reduce: a reduce_scatter and an all_gather.
+  /// What was measured; else between fewer and more ranks of the same op, as between(); an
+  /// all_to_all of more than two ranks as of_bytes_sent(); else the time of another op with as many
+  /// ranks, times the ratio of the two ops with other numbers of ranks: on a straight line over
+  /// log(ranks) between two of these, that of the nearest beyond. Without any all_reduce: a
+  /// reduce_scatter and an all_gather.
   std::optional<Times> of(CollectiveKind op, std::int64_t ranks) const {
     if (const auto it = measured_.find({op, ranks}); it != measured_.end()) return it->second;
-    if (auto times = between(op, ranks)) return times;
+    if (auto times = between(op, ranks)) return as_other_ops(op, ranks, *times);
+    if (auto times = of_bytes_sent(op, ranks)) return times;
     for (const CollectiveKind other : ops) {
       const auto there = measured_.find({other, ranks});
       if (other == op || there == measured_.end()) continue;
@@ -88,9 +90,9 @@ class LinkTables {
   /// The time of the least size is on a straight line over the ranks n, what larger ones take more
   /// on one over the share (n - 1) / n that a rank sends.
   std::optional<Times> between(CollectiveKind op, std::int64_t ranks) const {
-    const auto more = measured_.upper_bound({op, ranks});
-    if (more == measured_.end() || more == measured_.begin()) return std::nullopt;
-    const auto fewer = std::prev(more);
+    const auto more = measured_.upper_bound({op, ranks}), own = measured_.lower_bound({op, ranks});
+    if (more == measured_.end() || own == measured_.begin()) return std::nullopt;
+    const auto fewer = std::prev(own);
     if (more->first.first != op || fewer->first.first != op) return std::nullopt;
     const auto n = static_cast<double>(ranks), least = static_cast<double>(fewer->first.second),
                most = static_cast<double>(more->first.second);
@@ -101,6 +103,47 @@ class LinkTables {
       times[i] = std::lerp(fewer->second[0], more->second[0], of_ranks) +
                  std::lerp(fewer->second[i] - fewer->second[0], more->second[i] - more->second[0],
                            of_shares);
+    return times;
+  }
+  /// `times` times what other ops with as many ranks took, over what they take by between():
+  /// NCCL changes its protocol at about the same sizes. An all_to_all knows no protocols.
+  Times as_other_ops(CollectiveKind op, std::int64_t ranks, Times times) const {
+    std::vector<Times> ratios;
+    for (const CollectiveKind other : ops) {
+      const auto there = measured_.find({other, ranks});
+      const bool alone = other == CollectiveKind::all_to_all || op == CollectiveKind::all_to_all;
+      if (other == op || alone || there == measured_.end()) continue;
+      const auto expected = between(other, ranks);
+      if (!expected) continue;
+      Times& ratio = ratios.emplace_back();
+      for (std::size_t i = 0; i < num_sizes; ++i) ratio[i] = there->second[i] / (*expected)[i];
+    }
+    for (const Times& ratio : ratios)
+      for (std::size_t i = 0; i < num_sizes; ++i)
+        times[i] *= std::pow(ratio[i], 1.0 / static_cast<double>(ratios.size()));
+    return times;
+  }
+  /// On a switch an all_to_all of 4 or 8 ranks takes as long for each byte that a rank sends; of 2
+  /// ranks it does not. That they are on a switch, another op says that takes not much
+  /// longer with 8 ranks than with 4.
+  std::optional<Times> of_bytes_sent(CollectiveKind op, std::int64_t ranks) const {
+    constexpr std::int64_t few = 4, many = 8;
+    constexpr double not_much = 1.5;
+    const auto there = measured_.find({op, ranks == few ? many : few});
+    if (op != CollectiveKind::all_to_all || (ranks != few && ranks != many) ||
+        there == measured_.end())
+      return std::nullopt;
+    const bool on_switch = std::ranges::any_of(ops, [&](CollectiveKind other) {
+      const auto less = measured_.find({other, few}), more = measured_.find({other, many});
+      return less != measured_.end() && more != measured_.end() &&
+             more->second.back() < not_much * less->second.back();
+    });
+    if (!on_switch) return std::nullopt;
+    const auto sent = [](std::int64_t n) {
+      return static_cast<double>(n - 1) / static_cast<double>(n);
+    };
+    Times times = there->second;
+    for (double& us : times) us *= sent(ranks) / sent(there->first.second);
     return times;
   }
   std::optional<Times> ratio_of(CollectiveKind op, CollectiveKind other, std::int64_t ranks) const {

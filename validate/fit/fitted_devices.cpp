@@ -174,6 +174,60 @@ CrossValidated of_framework(std::span<const FittedRow> rows, std::span<const Fit
 /// The errors of each of `frameworks`.
 using ByFramework = std::map<std::string_view, CrossValidated>;
 
+/// A GPU that nobody measured under PyTorch: `alone` is its kind without a framework, whose
+/// products it keeps, but for convolutions.
+DeviceModel under_pytorch(const DeviceModel& alone, const DeviceNumbers& numbers) {
+  const DeviceModel others = numbers.device(alone, "", "pytorch");
+  DeviceModel model = alone;
+  for (const Precision p : all<Precision>()) {
+    Arithmetic& own = model.arithmetic[static_cast<std::size_t>(p)];
+    own.efficiency.by_kind = others.at(p).efficiency.by_kind;
+    own.half_flops = others.at(p).half_flops;
+  }
+  model.bandwidth_efficiency = others.bandwidth_efficiency;
+  model.launch = others.launch;
+  model.no_kernel = others.no_kernel;
+  model.host_op = others.host_op;
+  model.host_step = others.host_step;
+  return model;
+}
+
+/// Errors of PyTorch's rows on GPUs whose kernels alone were measured, each by the numbers of the
+/// others; and the numbers of all for such GPUs.
+std::string unmeasured_text(std::span<const FittedRow> rows, std::span<const FitCase> cases,
+                            const DeviceNumbers& all) {
+  const auto& kinds = built_in_devices().devices;
+  std::string text;
+  for (const std::string gpu : {"v100", "a100"}) {
+    std::vector<bool> others;
+    for (const FitCase& c : cases) others.push_back(c.gpu != gpu);
+    DeviceNumbers numbers(cases);
+    numbers.fit(others, restarts);
+    const DeviceModel device = under_pytorch(*kinds.at(gpu), numbers);
+    for (const bool training : {false, true}) {
+      double sum = 0.0, count = 0.0;
+      for (const FittedRow& row : rows) {
+        const FitCase& c = row.fit_case;
+        if (c.gpu != gpu || c.framework != "pytorch" || row.row.training != training) continue;
+        sum += std::abs(simulated_seconds(row.row, row.step, device) / c.measured - 1.0);
+        count += 1.0;
+      }
+      if (count > 0.0)
+        text += fmt::format("{}{} {} {} of {} rows", text.empty() ? "" : ", ", gpu,
+                            training ? "training" : "inference", percent(sum / count), count);
+    }
+  }
+  const DeviceModel device = under_pytorch(*kinds.at("a100"), all);  // it has no 8 bits
+  const std::string shares = by_format(device, ", ", [](const Arithmetic& a) {
+    return fmt::format("{} from {} MFLOP", shares_text(a.efficiency), number(a.half_flops / 1e6));
+  });
+  return fmt::format(
+      "# GPUs that nobody measured under PyTorch: bandwidth_efficiency: {:.3g}, launch: {:.3g} us, "
+      "host_op: {:.3g} us, host_step: {:.3g} us, {}.\n# Left out: {}.\n",
+      device.bandwidth_efficiency, to_us(device.launch), to_us(device.host_op),
+      to_us(device.host_step), shares, text);
+}
+
 std::string comment(std::span<const FittedRow> rows, std::span<const FitCase> cases,
                     const DeviceNumbers& numbers, const ByFramework& inferences) {
   double training = 0.0, inference = 0.0;
@@ -226,6 +280,7 @@ std::string fit_devices(const std::string& folder) {
   for (const std::string_view framework : frameworks)
     inferences[framework] = of_framework(rows, cases, framework);
   std::string yaml = comment(rows, cases, numbers, inferences);
+  yaml += unmeasured_text(rows, cases, numbers);
   std::map<std::string, std::int64_t> steps;
   for (const FittedRow& row : rows) ++steps[*kind_of(row.row)];
   for (const std::string_view framework : frameworks) {

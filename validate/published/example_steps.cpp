@@ -55,9 +55,14 @@ Generated generated(const ExampleRow& row) {
                 {"length", fmt::to_string(row.length > 0 ? row.length : 384)}};
   if (row.model.starts_with("bert-base")) bert["size"] = "base";
   // NVIDIA's fine-tuning fuses its optimizer in PyTorch's mixed precision alone.
-  const bool fused = row.base_framework() == "tensorflow+xla" ||
-                     (row.base_framework() == "pytorch" && row.mixed());
+  const bool torch = row.base_framework() == "pytorch";
+  const bool fused = row.base_framework() == "tensorflow+xla" || (torch && row.mixed());
   if (row.model.ends_with("squad") && row.training && !fused) bert["eager"] = "true";
+  if (torch) {
+    bert["kernels"] = "torch";
+    bert["eager"] = "true";
+    if (fused || !row.model.ends_with("squad")) bert["fused_update"] = "true";
+  }
   if (row.model.ends_with("squad"))
     bert["answers"] = "true";
   else

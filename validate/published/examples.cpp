@@ -89,12 +89,20 @@ std::optional<std::vector<ExampleRow>> training_rows(const std::string& folder, 
 }
 
 std::optional<std::string> kind_of(const ExampleRow& row) {
-  static constexpr std::array<ModelWords, 6> gpus{{{"a100-80g", "a100"},
-                                                   {"a100-40g", "a100_40gb"},
-                                                   {"v100-32g", "v100_32gb"},
-                                                   {"v100", "v100"},
-                                                   {"h100", "h100"},
-                                                   {"t4", "t4"}}};
+  static constexpr std::array<ModelWords, 14> gpus{{{"a100-pcie", "a100_pcie"},
+                                                    {"h100-pcie", "h100_pcie"},
+                                                    {"h200", "h200"},
+                                                    {"b200", "b200"},
+                                                    {"rtx-3090", "rtx_3090"},
+                                                    {"rtx-4090", "rtx_4090"},
+                                                    {"rtx-6000-ada", "rtx_6000_ada"},
+                                                    {"rtx-a6000", "rtx_a6000"},
+                                                    {"a100-80g", "a100"},
+                                                    {"a100-40g", "a100_40gb"},
+                                                    {"v100-32g", "v100_32gb"},
+                                                    {"v100", "v100"},
+                                                    {"h100", "h100"},
+                                                    {"t4", "t4"}}};
   static constexpr std::array<ModelWords, 4> frameworks{{{"pytorch", "pytorch"},
                                                          {"tensorflow+xla", "xla"},
                                                          {"tensorflow", "tensorflow"},
@@ -108,7 +116,21 @@ std::optional<std::string> kind_of(const ExampleRow& row) {
 }
 
 std::string nodes_of(const ExampleRow& row) {
-  // Of GPUs on PCIe the collectives are those measured on others with the same links.
+  // Of GPUs on PCIe the collectives are those measured on others with the same links; so are those
+  // of GPUs that send through the host's memory. Nobody measured V100's.
+  static constexpr std::array<ModelWords, 4> through_host{
+      {{"dgx-a100",
+        "{devices: {count: 8, kind: a100}, link: {kind: pcie4}, collectives: {kind: l40s_nccl}, "},
+       {"h100-pcie", ""},
+       {"h100",
+        "{devices: {count: 8, kind: h100}, link: {kind: pcie5}, collectives: "
+        "{kind: rtx_pro_6000_nccl}, "},
+       {"h200",
+        "{devices: {count: 8, kind: h200}, link: {kind: pcie5}, collectives: "
+        "{kind: rtx_pro_6000_nccl}, "}}};
+  if (row.through_host)
+    if (const auto found = ours(row.machine, through_host); found && !found->empty())
+      return fmt::format("{}count: {}}}", *found, row.nodes);
   static constexpr std::array<ModelWords, 12> machines{
       {{"a100-pcie",
         "{devices: {count: 8, kind: a100_pcie}, link: {kind: pcie4}, collectives: "

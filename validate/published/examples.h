@@ -26,6 +26,7 @@ struct ExampleRow {
   double rate = 0.0;          ///< training: images, sequences or tokens per second, of all GPUs
   double latency = 0.0;       ///< inference: seconds
   bool channels_last = true;  ///< the order of images in mixed precision
+  bool through_host = false;  ///< GPUs send to each other through the host's memory
   std::string line{};         ///< line_of() the row
 
   bool mixed() const { return precision == "amp"; }

@@ -62,6 +62,7 @@ bool read_paper(Words& words, PublishedRow& row, std::string_view quantity) {
                                     {"tied", "false"},
                                     {"loss", "separate"},
                                     {"fused_attention", "false"},
+                                    {"kernels", "megatron"},
                                     {"nodes", "dgx_a100"},
                                     {"as", "a100_megatron"}})
     words[word] = value;

@@ -282,6 +282,7 @@ bool read_science(Words& words, PublishedRow& row) {
   words["vocabulary"] = "250880";
   words["tied"] = "false";
   words["loss"] = "separate";
+  words["kernels"] = "megatron";
   words["nodes"] = "jean_zay_a100";
   words["precision"] = "bf16";
   words["framework"] = "deepspeed";

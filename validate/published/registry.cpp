@@ -71,11 +71,11 @@ std::span<const PublishedBlock> published_blocks() {
        "node are sums (MICRO 2024)",
        "six numbers of a100_megatron, to these pieces and to steps on several nodes; to other "
        "pieces "
-       "12.3 % for layers, 26.0 % for heads",
+       "12.8 % for layers, 28.2 % for heads",
        one_mfu, "", compare_vtrain_pieces, vtrain},
       {"vtrain_multi_node", "steps of GPTs of 3.6-175 B on 64-512 A100 (vTrain, MICRO 2024)",
        "the same six numbers, and two of the network of dgx_a100; with the network of the other "
-       "models 6.1 %, with these numbers of others 6.4 %",
+       "models 6.2 %, with these numbers of others 6.4 %",
        one_mfu, "", compare_vtrain_multi_node, vtrain},
       {"allreduce_a100", "all-reduce alone, 2-8 A100 of a DGX, 1 MiB-1 GiB (vTrain, MICRO 2024)",
        "four numbers, to 2, 4 and 8 GPUs", one_bus,
@@ -113,7 +113,8 @@ std::span<const PublishedBlock> published_blocks() {
        compare_bert_data_parallel},
       {"lambda",
        "training throughput of ResNet-50 and BERT-base on 1-8 V100, A100, H100 and RTX (Lambda)",
-       "nothing", one_mfu, "", compare_lambda},
+       "nothing; PyTorch's passes and host times are those of V100, T4 and A100 in dlexamples/",
+       one_mfu, "", compare_lambda},
       {"flagperf", "memory of training ResNet-50 on A100 (FlagPerf)", "nothing",
        "one GB per billion parameters and sample", "", compare_flagperf},
       {"korthikanti", "steps of GPTs of 22-1000 B on 8-512 A100, table 5 (MLSys 2023)", "nothing",

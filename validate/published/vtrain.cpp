@@ -68,6 +68,7 @@ ParallelStep parallel_step(const GptStep& s, const std::string& network) {
                                                    {"length", text(s.length)},
                                                    {"vocabulary", text(s.vocabulary)},
                                                    {"tied", {"false", {}, {}}},
+                                                   {"kernels", {"megatron", {}, {}}},
                                                    {"loss", {"separate", {}, {}}}}),
                         .batch = s.batch};
   const ParallelPlan plan{

@@ -40,17 +40,17 @@ struct Speedup {
 ///   amp: the same with fp16, but gradients of weights stay in 32 bits (PyTorch's autocast), as
 ///     they do with `gradients: whole`.
 ///   fp8, mxfp8, nvfp4: bf16, in which products of layers compute in 8 or 4 bits: ops whose names
-///     have a part with a number (layer_of). Attention, embeddings and the head stay in 16 bits,
-///     and so do all bytes: an 8-bit copy of the weights by rows and another by columns take as
-///     many. Products find their numbers converted: a gradient is read and written by rows and by
-///     columns (4 bytes a number); of the inputs half are written so by the op before, a norm, the
-///     others cost as much; what the gradients of weights multiply has been converted already.
-///     With `attention: fp8` the products of fused attention in layers compute in 8 bits, too
-///     (Transformer Engine, fp8_dpa); what it reads and writes stays.
-///     With `conversions: dynamic`, as torchao has them, a kernel finds the largest number before
-///     another converts, weights are converted for each product, and what a product reads by
-///     columns is copied: 5 bytes a number, 7 with a copy. One of q, k and v converts their input,
-///     and of gate and up: 3.5 and 5 bytes in the mean of a Llama's numbers.
+///     have a part with a number (layer_of). Attention, whose products are as many as the batch
+///     asks for (`count` 0), embeddings and the head stay in 16 bits, and so do all bytes: an 8-bit
+///     copy of the weights by rows and another by columns take as many. Products find their numbers
+///     converted: a gradient is read and written by rows and by columns (4 bytes a number); of the
+///     inputs half are written so by the op before, a norm, the others cost as much; what the
+///     gradients of weights multiply has been converted already. With `attention: fp8` the products
+///     of fused attention in layers compute in 8 bits, too (Transformer Engine, fp8_dpa); what it
+///     reads and writes stays. With `conversions: dynamic`, as torchao has them, a kernel finds the
+///     largest number before another converts, weights are converted for each product, and what a
+///     product reads by columns is copied: 5 bytes a number, 7 with a copy. One of q, k and v
+///     converts their input, and of gate and up: 3.5 and 5 bytes in the mean of a Llama's numbers.
 ///   tf32: all bytes stay; only arithmetic is faster.
 /// Tensors of fixed size stay: masks, indices, 32-bit statistics.
 /// Source: Micikevicius et al., "Mixed precision training", ICLR 2018; the factors 3 and 2: Zhu et
@@ -162,6 +162,10 @@ class MixedPrecision final : public Transform {
     return Duration{std::llround(static_cast<double>(time.count()) / factor)};
   }
 
+  static bool is_of_weights(const OpWork& work) {
+    return work.matrix.kind == MatrixKind::product && work.matrix.count > 0;
+  }
+
   /// Kernels that a recording already has in half precision stay.
   OpWork changed(OpWork work, bool in_layer) const {
     if (work.precision == Precision::fp16 || work.precision == Precision::bf16) return work;
@@ -169,7 +173,7 @@ class MixedPrecision final : public Transform {
       work.traffic = half(work.traffic);
       work.weights = half(work.weights);
     }
-    const bool product = in_layer && work.matrix.kind == MatrixKind::product;
+    const bool product = in_layer && is_of_weights(work);
     work.precision = product ? in_layers_ : precision_;
     if (product && in_layers_ != precision_) work.matrix.kind = MatrixKind::prepared_product;
     const bool attention = work.matrix.kind == MatrixKind::attention ||
@@ -184,7 +188,7 @@ class MixedPrecision final : public Transform {
     const bool forward = graph.op(v).phase == Phase::forward;
     double moved = 0.0;
     for (const OpWork& work : graph.kernels(v)) {
-      if (work.matrix.kind != MatrixKind::product) continue;
+      if (!is_of_weights(work)) continue;
       const bool of_weights = work.matrix.inner == 0;
       const MatrixShape shape = work.matrix.filled(work.flops);
       const auto read = static_cast<double>(shape.count * shape.rows * shape.inner);

@@ -362,6 +362,14 @@ TEST_SUITE("collectives") {
     CHECK(time_of(*line, Kind::broadcast, 4000_B, flat(4), 4) == 80ns + 2000ns);
     // n = 2: 100 + 20, and 4000 bytes at 1.5 B/ns
     CHECK(time_of(*line, Kind::all_reduce, 4000_B, flat(2), 2) == 120ns + 2667ns);
+    // An all_gather takes 0.6 of an all_reduce, and not half.
+    const auto slow = model("line", {{"latency", value("100 ns")},
+                                     {"step_latency", value("10 ns")},
+                                     {"bandwidth", value("3 GB/s")},
+                                     {"loss", value("2")},
+                                     {"part", value("0.6")}});
+    CHECK(time_of(*slow, Kind::all_gather, 4000_B, flat(4), 4) == 96ns + 1800ns);
+    CHECK(time_of(*slow, Kind::all_reduce, 4000_B, flat(4), 4) == 160ns + 3000ns);
   }
 
   TEST_CASE("line: values of some numbers of ranks") {

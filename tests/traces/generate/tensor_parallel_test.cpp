@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <map>
 
 #include "sim/error.h"
 #include "sim/transform/transform.h"
@@ -104,6 +105,59 @@ TEST_SUITE("eager kernels") {
           3 * 64 * 576 * 4 + 3 * 2 * 3 * 64 * 64 * 4);
     // 7 words of each parameter in one kernel, or 23 in ten: the norm and the scaled gradients 3.
     CHECK(7 * moved(eager, Phase::update) == 23 * moved(one, Phase::update));
+  }
+
+  // 12 layers of 768 features, 8 tokens. Eager: gradients of biases are summed over 5 x 768 + 3072
+  // features in a layer, and over the answers' 2; masks, half of a number's 4 bytes, of a dropout
+  // in the embeddings and two in a layer; a sum of biases that reads and writes 3072 features.
+  TEST_CASE("BERT in PyTorch adds biases before its GELU, and drops by a mask") {
+    const Settings plain{{"batch", "1"}, {"length", "8"}, {"answers", "true"}};
+    const OpGraph one = generated("bert", plain),
+                  eager = generated("bert", with(plain, {{"eager", "true"}}));
+    constexpr std::int64_t layers = 12, tokens = 8, mask = tokens * 768 * 2;
+    CHECK(moved(eager, Phase::forward) - moved(one, Phase::forward) ==
+          layers * (2 * tokens * 3072 * 4 + 2 * mask) + mask);
+    CHECK(moved(eager, Phase::backward) - moved(one, Phase::backward) ==
+          layers * (tokens * (5 * 768 + 3072) * 4 + 2 * mask) + mask + tokens * 2 * 4);
+  }
+
+  TEST_CASE("an optimizer is one kernel with eager layers, too, if it is fused") {
+    const OpGraph one = gpt(tiny_gpt),
+                  fused = gpt(with(tiny_gpt, {{"eager", "true"}, {"fused_update", "true"}}));
+    CHECK(moved(fused, Phase::update) == moved(one, Phase::update));
+  }
+
+  // Scores: 2 samples x 4 heads x 32 x 32 numbers of 4 bytes, S = 32,768. q, k, v and the output
+  // have S / 2 each. In one kernel 4 of these and 8 S, and 8 of these and 8 S backward.
+  //   torch: the products q, k, S and S, v, out; q, k and v copied, scaled, masked, the softmax, 2
+  //   S each; dropped with a mask 2.5 S; the output copied: 12 S / 2 + 10.5 S. Backward four
+  //   products, dropped 2.5 S, the softmax 3 S, scaled 2 S, copies: 16 S / 2 + 11.5 S.
+  //   megatron: without the first copies, 2 S for all up to the softmax: 6 S / 2 + 6.5 S. Backward
+  //   nothing is scaled apart: 16 S / 2 + 9.5 S. And around it, with S / 2 numbers a token's
+  //   features: two dropouts were read and written before their sums, which now read a mask, 0.5;
+  //   two norms read their input once: -5 S / 2. Backward two masks, and norms that read x and dy
+  //   once for dx: -3 S / 2.
+  TEST_CASE("attention that is not fused has the kernels of PyTorch or of Megatron-LM") {
+    constexpr double scores = 32'768.0;
+    const OpGraph one = gpt(tiny_gpt);
+    const auto more = [&](const char* kernels, Phase phase) {
+      const OpGraph other = gpt(with(tiny_gpt, {{"kernels", kernels}}));
+      return static_cast<double>(moved(other, phase) - moved(one, phase)) / (3.0 * scores);
+    };
+    CHECK(more("torch", Phase::forward) == doctest::Approx(16.5 - 10.0));
+    CHECK(more("torch", Phase::backward) == doctest::Approx(19.5 - 12.0));
+    CHECK(more("megatron", Phase::forward) == doctest::Approx(9.5 - 10.0 - 2.5));
+    CHECK(more("megatron", Phase::backward) == doctest::Approx(17.5 - 12.0 - 1.5));
+    // Two products of each head forward, four backward: the number of heads grows with the batch.
+    const OpGraph torch = gpt(with(tiny_gpt, {{"kernels", "torch"}}));
+    std::map<Phase, int> products;
+    for (const OpId v : torch.ops())
+      for (const OpWork& kernel : torch.kernels(v))
+        if (kernel.matrix.kind == MatrixKind::product && kernel.matrix.count == 0) {
+          ++products[torch.op(v).phase];
+          CHECK(kernel.matrix.filled(kernel.flops).count == 2 * 4);
+        }
+    CHECK(products == std::map<Phase, int>{{Phase::forward, 3 * 2}, {Phase::backward, 3 * 4}});
   }
 
   // Logits of 64 tokens and 128 words: cast 1.5, log-probabilities 2 times their 32 bits.

@@ -84,6 +84,39 @@ TEST_SUITE("examples") {
     CHECK(first.second == last.second);
   }
 
+  TEST_CASE("Lambda's GPUs send through the host's memory, on kinds of their own") {
+    ExampleRow row{.framework = "pytorch",
+                   .model = "resnet50",
+                   .machine = "h100",
+                   .precision = "amp",
+                   .gpus = 8,
+                   .through_host = true};
+    CHECK(nodes_of(row) ==
+          "{devices: {count: 8, kind: h100}, link: {kind: pcie5}, collectives: {kind: "
+          "rtx_pro_6000_nccl}, count: 1}");
+    row.through_host = false;
+    CHECK(nodes_of(row) == "{kind: dgx_h100, count: 1}");
+    row.machine = "h100-pcie";
+    CHECK(kind_of(row) == "h100_pcie_pytorch");
+    row.machine = "rtx-6000-ada";
+    CHECK(kind_of(row) == "rtx_6000_ada_pytorch");
+  }
+
+  // Throughputs count 100 steps. 8 x 320 samples: 2 x 88,641 of them are 69.25 steps. 320: 101.
+  TEST_CASE("Lambda's BERT stops when its samples have passed twice") {
+    const TemporaryFolder folder;
+    std::filesystem::create_directories(folder.file("lambda"));
+    folder.write("lambda/training.csv",
+                 "machine,gpus,precision,network,global_batch,throughput,version\n"
+                 "8x H100 80GB SXM5,8,fp16,bert_base_squad,2560,2560,v1\n"
+                 "1x H100 80GB SXM5,1,fp16,bert_base_squad,320,320,v1\n");
+    const std::vector<std::string> block{"lambda"};
+    const PublishedScore score = score_published(folder.file(""), block).scores.at(0);
+    REQUIRE(score.rows.size() == 2);
+    CHECK(score.rows[0].measured == doctest::Approx(1000.0 / 0.6925078125));
+    CHECK(score.rows[1].measured == doctest::Approx(1000.0 / 1.01));
+  }
+
   TEST_CASE("Lambda's second version has the batches of the first, and its machines' GPUs") {
     const TemporaryFolder folder;
     std::filesystem::create_directories(folder.file("lambda"));

@@ -68,6 +68,9 @@ void add_bias(Layer& l, VariableId bias, std::int64_t outputs) {
 
 }  // namespace
 
+/// A dropout's mask has a byte for each number of two.
+constexpr double mask_share = 0.5;
+
 std::int64_t read_classes(Options& options) {
   constexpr std::int64_t most = 1'000'000;
   const std::int64_t classes =
@@ -198,6 +201,9 @@ ValueId add(Model& model, std::string_view name, ValueId a, ValueId b) {
   const ValueId y = model.output(l, in.shape);
   // Both inputs take the gradient of the sum as it is.
   l.forward = elementwise(elements(in.shape), 3 * in.size());
+  const auto before = model.value(a).producer;
+  if (model.fuses_passes() && before && model.layer(*before).kind == LayerKind::dropout)
+    l.forward.traffic += mask_share * in.size();
   model.add(std::move(l));
   return y;
 }
@@ -207,7 +213,12 @@ ValueId dropout(Model& model, std::string_view name, ValueId x) {
   const Value in = model.value(x);
   const ValueId y = model.output(l, in.shape);
   work_per_element(l, in.size(), in.size(), 2 * elements(in.shape));
-  l.kept_fixed = {elements(in.shape)};  // one byte per element
+  if (model.fuses_passes() || model.eager()) {  // the mask is written and read
+    l.forward.traffic += mask_share * in.size();
+    l.input_gradient.traffic += mask_share * in.size();
+  }
+  if (model.fuses_passes()) l.forward = {};  // the sum behind it drops
+  l.kept_fixed = {elements(in.shape)};       // one byte per element
   model.add(std::move(l));
   return y;
 }

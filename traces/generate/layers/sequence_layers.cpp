@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "sim/enum_option.h"
 #include "sim/error.h"
 
 namespace baechi::generate {
@@ -74,6 +75,10 @@ ValueId normalised(Model& model, LayerKind kind, std::string_view name, ValueId 
   l.forward = {.flops = (shifted ? 8 : 5) * n, .traffic = 3 * in.size()};
   l.input_gradient = {.flops = 8 * n, .traffic = 5 * in.size()};
   l.variable_gradient = {.flops = (shifted ? 3 : 2) * n, .traffic = 2 * in.size()};
+  if (model.fuses_passes()) {  // a row stays in the processor's own memory
+    l.forward.traffic = 2 * in.size();
+    l.input_gradient.traffic = 3 * in.size();
+  }
   if (model.eager() && kind == LayerKind::rms_norm) {
     // Half words: cast 3, squared 4, mean 2, times its root 4, cast 3, times gamma 2. Backward:
     // gamma's product 2 + 3 and sum 1, cast 3, the root's product 4 + 6 and sum 2, the square's
@@ -302,6 +307,12 @@ ValueId weighted_sum(Model& model, std::string_view name, ValueId weights, Value
 Attention read_attention(Options& o, const Expansion& e, Attention attention) {
   attention.fused =
       o.get("fused_attention", attention.fused, "one kernel that never writes the probabilities");
+  attention.kernels = read_enum(o, "kernels", attention.kernels,
+                                "of attention that is not fused: one, or two products with "
+                                "operations between them, as PyTorch or Megatron-LM has them; "
+                                "gpt's dropouts and norms are Megatron-LM's, too");
+  if (attention.kernels != AttentionKernels::one && e.level == Level::tf1)
+    o.mistake("kernels", "TensorFlow 1 has its own; level module");
   attention.copied = o.get("copied_output", false,
                            "a fused kernel keeps its output in its own layout, too, as "
                            "FlashAttention does in models whose tokens come first");
@@ -366,6 +377,64 @@ void add_copies(const Model& model, Layer& l, Bytes out, const Attention& o) {
 
 }  // namespace
 
+namespace {
+
+/// Bytes that attention reads and writes, and the sizes of its products: `count` of them for each
+/// sample.
+struct AttentionSizes {
+  Bytes q, k, v, out, scores;
+  std::int64_t length = 0, others = 0, per_head = 0, per_value = 0;
+};
+
+/// The kernels of attention that is not fused, one by one. Source: Shoeybi et al., Megatron-LM,
+/// 2019, fused_kernels; NVIDIA's BERT in PyTorch, modeling.py, which copies q, k, v and the output
+/// between the layouts of tokens and of heads. Dropout writes and reads a mask, a byte for each
+/// number of two.
+void set_kernels(Layer& l, const AttentionSizes& s, const Attention& o) {
+  const bool torch = o.kernels == AttentionKernels::torch;
+  const std::int64_t scored = s.scores.count / word.count;
+  const auto product = [&](std::int64_t depth, Bytes traffic, MatrixShape shape) {
+    return OpWork{.flops = 2 * scored * depth, .traffic = traffic, .matrix = shape};
+  };
+  const auto pass = [&](double times) {
+    return OpWork{.flops = scored, .traffic = times * s.scores};
+  };
+  const auto copy = [&](std::vector<OpWork>& kernels, Bytes bytes) {
+    kernels.push_back({.traffic = 2 * bytes});
+  };
+  constexpr auto kind = MatrixKind::product;
+  const MatrixShape scoring{kind, 0, s.length, s.others, s.per_head},
+      summing{kind, 0, s.length, s.per_value, s.others},
+      of_values{kind, 0, s.others, s.per_value, s.length},
+      of_queries{kind, 0, s.length, s.per_head, s.others},
+      of_keys{kind, 0, s.others, s.per_head, s.length},
+      of_scores{kind, 0, s.length, s.others, s.per_value};
+  constexpr double dropped = 2.5;
+  std::vector<OpWork>& there = l.forward_besides;
+  l.forward = product(s.per_head, s.q + s.k + s.scores, scoring);
+  if (torch) {
+    for (const Bytes bytes : {s.q, s.k, s.v}) copy(there, bytes);
+    for (int scaled_and_masked = 0; scaled_and_masked < 2; ++scaled_and_masked)
+      there.push_back(pass(2));
+  }
+  there.push_back(pass(2));  // the softmax
+  if (o.dropout) there.push_back(pass(dropped));
+  there.push_back(product(s.per_value, s.scores + s.v + s.out, summing));
+  copy(there, s.out);
+  std::vector<OpWork>& back = l.backward_besides;
+  l.input_gradient = product(s.per_value, s.out + s.v + s.scores, of_scores);
+  back.push_back(product(s.per_value, s.scores + s.out + s.v, of_values));
+  if (o.dropout) back.push_back(pass(dropped));
+  back.push_back(pass(3));  // the softmax
+  if (torch) back.push_back(pass(2));
+  back.push_back(product(s.per_head, s.scores + s.k + s.q, of_queries));
+  back.push_back(product(s.per_head, s.scores + s.q + s.k, of_keys));
+  copy(back, s.out);
+  for (const Bytes bytes : {s.q, s.k, s.v}) copy(back, bytes);
+}
+
+}  // namespace
+
 ValueId attention(Model& model, std::string_view name, ValueId q, ValueId k, ValueId v,
                   const Attention& o) {
   Layer l =
@@ -425,6 +494,18 @@ ValueId attention(Model& model, std::string_view name, ValueId q, ValueId k, Val
     l.kept_fixed = {scores};
   }
   l.workspace = bytes_of(2 * scores);
+  if (o.kernels != AttentionKernels::one)
+    set_kernels(l,
+                {.q = model.value(q).size(),
+                 .k = model.value(k).size(),
+                 .v = model.value(v).size(),
+                 .out = bytes_of(elements(out)),
+                 .scores = bytes_of(scores),
+                 .length = length,
+                 .others = others,
+                 .per_head = per_head,
+                 .per_value = per_value},
+                o);
   recompute(l, o);
   return finish(model, std::move(l), out);
 }
@@ -506,8 +587,10 @@ ValueId joined_with_token(Model& model, ValueId before, ValueId embedded, std::i
       model.variable("further/project/weights", weights, Initializer::truncated_normal));
 }
 
-ValueId gelu(Model& model, std::string_view name, ValueId x) {
-  return per_element(model, layer(model, LayerKind::gelu, name, {{x}}), 10, false);
+ValueId gelu(Model& model, std::string_view name, ValueId x, bool biased) {
+  Layer l = layer(model, LayerKind::gelu, name, {{x}});
+  if (biased) l.forward_besides.push_back({.traffic = 2 * model.value(x).size()});
+  return per_element(model, std::move(l), 10, false);
 }
 
 ValueId squared_relu(Model& model, std::string_view name, ValueId x) {

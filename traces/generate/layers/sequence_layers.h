@@ -93,6 +93,18 @@ ValueId softmax(Model& model, std::string_view name, ValueId x);
 /// The sum over T of `values` [N, T, features], weighted by `weights` [N, T]: [N, features].
 ValueId weighted_sum(Model& model, std::string_view name, ValueId weights, ValueId values);
 
+/// The kernels of attention that is not fused.
+enum class AttentionKernels : std::uint8_t {
+  one,      ///< one, with two passes over the scores for each operation
+  torch,    ///< a product, PyTorch's operations, another product; heads are copied apart
+  megatron  ///< the same, but scores are scaled, masked and normalised by one, where heads lie
+};
+constexpr auto names_of(AttentionKernels) {
+  return std::to_array<Named<AttentionKernels>>({{AttentionKernels::one, "one"},
+                                                 {AttentionKernels::torch, "torch"},
+                                                 {AttentionKernels::megatron, "megatron"}});
+}
+
 struct Attention {
   std::int64_t heads = 1;
   std::int64_t key_value_heads = 0;  ///< 0: as many as heads; fewer: several heads share one
@@ -101,15 +113,17 @@ struct Attention {
   std::int64_t document = 0;         ///< so many tokens see each other; 0: all of a sample
   bool dropout = false;              ///< on the probabilities
   bool fused = false;                ///< one kernel that does not write the probabilities
-  bool causal = true;                ///< a fused kernel leaves out what the mask hides
-  bool copied = false;               ///< a fused kernel's output is kept in two layouts
-  bool packed = false;               ///< tokens are copied for a fused kernel, and its output back
-  bool again = false;                ///< the backward pass computes it once more, from q, k and v
+  AttentionKernels kernels = AttentionKernels::one;  ///< if it is not fused
+  bool causal = true;   ///< a fused kernel leaves out what the mask hides
+  bool copied = false;  ///< a fused kernel's output is kept in two layouts
+  bool packed = false;  ///< tokens are copied for a fused kernel, and its output back
+  bool again = false;   ///< the backward pass computes it once more, from q, k and v
   /// Ranks that share the tokens of a sample see as many of the others'. Else each has tokens that
   /// follow each other, and the last rank, for which all wait, sees all before its own.
   bool balanced = true;
 };
-/// Reads `fused_attention` and `recompute_attention` into the options of every attention.
+/// Reads `fused_attention`, `kernels` and `recompute_attention` into the options of every
+/// attention.
 Attention read_attention(Options& options, const Expansion& expansion, Attention attention);
 /// Reads `recompute_operations`.
 bool read_forgetting(Options& options, const Expansion& expansion);
@@ -147,7 +161,8 @@ ValueId layer_norm(Model& model, std::string_view name, ValueId x, std::int64_t 
 /// `cast`: a kernel of its own casts x from 16 to 32 bits before, and the gradient back.
 ValueId rms_norm(Model& model, std::string_view name, ValueId x, std::int64_t heads = 1,
                  bool cast = false);
-ValueId gelu(Model& model, std::string_view name, ValueId x);
+/// `biased`: of the sum of x and the biases of the layer before, which a kernel of its own adds.
+ValueId gelu(Model& model, std::string_view name, ValueId x, bool biased = false);
 /// max(x, 0)^2. Source: So et al., "Primer", NeurIPS 2021, section 4.
 ValueId squared_relu(Model& model, std::string_view name, ValueId x);
 /// GELU or squared ReLU times the weight of each token: both factors are kept.

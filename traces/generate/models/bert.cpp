@@ -8,7 +8,7 @@ namespace {
 struct Bert {
   std::int64_t batch = 0, length = 0, layers = 0, hidden = 0, heads = 0, words = 0;
   std::int64_t masked = 0;  ///< words of a sample to predict; 0: all, ungathered
-  bool pretraining = true, answers = false;
+  bool pretraining = true, answers = false, eager = false;
   bool tied = true;         ///< the logits' weights are the words' embeddings
   std::int64_t tensor = 1;  ///< ranks of tensor parallelism
   Attention core{.dropout = true, .causal = false};
@@ -46,7 +46,7 @@ ValueId feed_forward_layer(Model& model, const Bert& s, ValueId x) {
   {
     const auto module = model.module("feed_forward", "BertFeedForward");
     y = dense(model, "intermediate", split, 4 * s.hidden / s.tensor);
-    y = dense(model, "output", gelu(model, "gelu", y), s.hidden);
+    y = dense(model, "output", gelu(model, "gelu", y, s.eager), s.hidden);
     if (s.tensor == 1) return normalised_sum(model, y, x);
   }
   y = sum_of_ranks(model, "feed_forward/sum", y, {s.tensor});
@@ -120,6 +120,7 @@ Model bert(const Bert& s, std::string_view size) {
   Model model(fmt::format("bert-{}-l{}{}", size, s.length,
                           s.tensor > 1 ? fmt::format("-t{}", s.tensor) : ""),
               s.batch);
+  model.set_eager(s.eager);
   const Shape tokens{s.batch, s.length};
   Tables tables{};
   ValueId x{}, pooled{};
@@ -173,6 +174,7 @@ Trace make_bert(Options& options) {
   s.answers = options.get("answers", false,
                           "fine-tuning: a head that finds the answer to a question (SQuAD), in "
                           "place of the pooler and the pretraining heads");
+  s.eager = e.eager;
   s.core = read_attention(options, e, s.core);
   s.tensor = read_ranks(
       options, {{"heads", s.heads}, {"features", s.hidden}, {"words of the vocabulary", s.words}});

@@ -171,10 +171,12 @@ Model gpt(const Gpt& s, const std::string& name) {
   for (std::int64_t i = 0; i < s.layers; ++i) {
     const auto layer = model.scope(fmt::format("h_{}", i));
     model.forget_operations(s.forgets);
+    model.fuse_passes(s.core.kernels == AttentionKernels::megatron);
     x = attention_block(model, s, x);
     x = s.experts.experts > 0 ? experts_of_block(model, s, x) : feed_forward_block(model, s, x);
   }
   model.forget_operations(false);
+  model.fuse_passes(false);
   x = split_to_ranks(model, "head_split", layer_norm(model, "ln_f", x), s.ranks);
   const ValueId logits =
       s.tied ? tied_logits(model, "lm_head", x, table) : dense(model, "lm_head", x, words, false);

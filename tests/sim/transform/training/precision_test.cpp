@@ -82,6 +82,17 @@ TEST_SUITE("precision") {
     }
   }
 
+  TEST_CASE("8 bits: products of attention, whose number grows with the batch, stay in 16") {
+    OpGraphBuilder b;
+    b.add_kernel(b.add_op({.name = "h_0/attn"}),
+                 {.flops = 1000, .matrix = {MatrixKind::product, 0, 5, 5, 10}});
+    const OpGraph made = apply("precision", std::move(b).build(), {{"to", "fp8"}}).graph;
+    const auto kernels = made.kernels(OpId{0});
+    CHECK(kernels[0].precision == Precision::bf16);
+    CHECK(kernels[0].matrix.kind == MatrixKind::product);
+    for (const OpWork& kernel : kernels) CHECK(kernel.traffic == Bytes{});  // nothing is converted
+  }
+
   TEST_CASE("8 bits: attention's core in layers, too, where it is asked for") {
     OpGraphBuilder b;
     for (const char* name : {"h_0/attn", "pool"})
