@@ -45,6 +45,10 @@ TEST_SUITE("house") {
     check_by("tests/house/answers.py", "'" + program() + "' --check");
   }
 
+  TEST_CASE("the list of changes that tests must notice names text and tests that are there") {
+    check_by("tests/mutants/mutants.py", "--list");
+  }
+
   TEST_CASE("README fits a newcomer's first sitting: 1,200 words at most") {
     std::ifstream page(fs::path(source_dir()) / "README.md");
     std::size_t words = 0;

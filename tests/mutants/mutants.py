@@ -4,6 +4,8 @@
 mutants.py BUILD [N [SEED]] [--file PART]: BUILD is a build folder of the preset `quick` (or `test`). With N, a random N of the
 changes, drawn with SEED. With --file, only changes of files whose path holds PART.
 
+mutants.py --list: builds nothing, and says which changes have old text that does not stand once in its file, or no tests.
+
 mutants.py BUILD --random N [--seed S] [ROOM]: N changes that are not in the list but drawn (random_mutants.py), in
 equal numbers from the rooms sim, placers, traces and scenarios, or all from ROOM, such as sim/pipeline. A change that
 does not compile is drawn again. The tests next to the file are tried first, then those of its room. The last lines are
@@ -22,6 +24,7 @@ The list, mutants.txt: a block per change, blocks apart by empty lines.
 `tests` are the beginnings of test files below tests/: those that must notice.
 """
 import argparse
+import glob
 import json
 import os
 import random
@@ -193,7 +196,23 @@ def try_random(build, given):
     return sum(tried.values()) - sum(noticed.values())
 
 
+def mistakes(changes):
+    """What is wrong in the list, as far as the checkout alone tells."""
+    for change in changes:
+        try:
+            changed_text(change)
+        except (ValueError, OSError) as error:
+            yield f"mutants.txt:{change['line']}: {error}"
+        for name in change["tests"].split(","):
+            if not glob.glob(os.path.join(ROOT, "tests", name.strip() + "*")):
+                yield f"mutants.txt:{change['line']}: no test begins with tests/{name.strip()}"
+
+
 def main(arguments):
+    if arguments == ["--list"]:
+        wrong = list(mistakes(read_list(os.path.join(HERE, "mutants.txt"))))
+        print("\n".join(wrong))
+        sys.exit(1 if wrong else 0)
     if "--random" in arguments:
         parser = argparse.ArgumentParser()
         parser.add_argument("build")

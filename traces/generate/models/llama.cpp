@@ -2,6 +2,7 @@
 #include <array>
 
 #include "traces/generate/expand.h"
+#include "traces/generate/layers/attention.h"
 #include "traces/generate/layers/expert_layers.h"
 #include "traces/generate/layers/image_layers.h"
 #include "traces/generate/layers/sequence_layers.h"

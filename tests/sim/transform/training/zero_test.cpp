@@ -1,0 +1,314 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <string>
+
+#include "sim/engine/simulation.h"
+#include "sim/transform/training/data_parallel.h"
+#include "sim/transform/training/weight_gathers.h"
+#include "tests/message.h"
+#include "tests/sim/transform/training/two_gradients.h"
+
+using namespace baechi;
+using namespace baechi::testing;
+
+TEST_SUITE("zero") {
+  // 40 B of weights, of which each of two replicas has changed 20: gathered in 20 ns, or broadcast
+  // in 10 and 10.
+  TEST_CASE("new weights are gathered, or broadcast by each replica that has a share") {
+    const auto gathered = [](const Values& values) {
+      const PlacedStep step =
+          placed(two_gradients(), on({gpu0, gpu0, gpu0, gpu0, gpu0}).device, values);
+      std::vector<std::int64_t> bytes;
+      for (const Collective& c : step.graph.collectives())
+        if (c.kind == CollectiveKind::all_gather) bytes.push_back(c.bytes.count);
+      return bytes;
+    };
+    Values values{{"replicas", "2"}, {"mode", "zero1"}};
+    CHECK(gathered(values) == std::vector<std::int64_t>{40});
+    values["broadcasts"] = "true";
+    CHECK(gathered(values) == std::vector<std::int64_t>{20, 20});
+    CHECK(trained({{"mode", "zero1"}, {"broadcasts", "true"}}).makespan == 176ns);
+    CHECK(message<InputError>([&] {
+            gathered({{"mode", "zero3"}, {"broadcasts", "true"}});
+          }).find("only zero1 and zero2 share out new weights") != std::string::npos);
+  }
+
+  TEST_CASE("zero3 gathers the weights for each micro-batch, forward and backward") {
+    const OpGraph graph = apply("micro_batches", two_gradients(false), {{"count", "3"}}).graph;
+    const PlacedStep step = placed(graph, IdVector<OpId, DeviceId>(graph.num_ops(), gpu0),
+                                   {{"replicas", "2"}, {"mode", "zero3"}});
+    std::vector<std::int64_t> gathered;
+    for (const Collective& c : step.graph.collectives())
+      if (c.kind == CollectiveKind::all_gather) gathered.push_back(c.bytes.count);
+    CHECK(gathered == std::vector<std::int64_t>(6, 40));
+  }
+
+  // The table of 100 B is read by the first layer, and, as the weights of the last, by another op
+  // of its group: gathered for each of them, forward and backward. The step of a cell that reads
+  // the weights of the first step reads what was gathered for that.
+  TEST_CASE("zero3 gathers tied weights for each layer that reads them") {
+    OpGraphBuilder b;
+    const OpId table = b.add_op({.name = "table", .kind = "Embedding", .persistent = 100_B});
+    const OpId cell = b.add_op({.name = "cell", .kind = "Cell", .persistent = 40_B});
+    const OpId next = b.add_op({.name = "next", .kind = "Cell"});
+    const OpId head = b.add_op({.name = "head", .kind = "Linear"});
+    b.add_kernel(head, {.flops = 1, .traffic = 150_B, .weights = 100_B});
+    b.add_kernel(next, {.flops = 1, .traffic = 50_B, .weights = 40_B});
+    b.colocate(table, "tied");
+    b.colocate(head, "tied");
+    b.colocate(cell, "cells");
+    b.colocate(next, "cells");
+    OpId before = no_op;
+    for (const OpId v : {table, cell, next, head}) {
+      if (before != no_op) b.add_edge(b.add_tensor(before, 8_B), v);
+      before = v;
+    }
+    for (const OpId v : {head, next, cell, table}) {
+      const OpId g = b.add_op({.name = fmt::format("{}_grad", b.name(v)),
+                               .persistent = v == table ? 100_B : 0_B,
+                               .phase = Phase::backward});
+      b.set_forward(g, v);
+      b.add_edge(b.add_tensor(before, 8_B), g);
+      before = g;
+    }
+    const OpId u = b.add_op({.name = "u", .persistent = 200_B, .phase = Phase::update});
+    b.add_control(before, u);
+    const OpGraph graph = std::move(b).build();
+    std::vector<std::int64_t> bytes;
+    for (const WeightGather& g :
+         weight_gathers(graph, IdVector<OpId, DeviceId>(graph.num_ops()), 1, 1_B))
+      bytes.push_back(g.bytes.count);
+    CHECK(bytes == std::vector<std::int64_t>{100, 40, 100, 100, 40, 100});
+  }
+
+  // zero2 sends the gradients of both micro-batches by themselves: each is whole until it is
+  // scattered, and the second adds its share to the first's.
+  TEST_CASE("gradients that each micro-batch sends are whole until they are sent") {
+    const OpGraph graph = apply("micro_batches", two_gradients(), {{"count", "2"}}).graph;
+    const PlacedStep step = placed(graph, IdVector<OpId, DeviceId>(graph.num_ops(), gpu0),
+                                   {{"replicas", "2"}, {"mode", "zero2"}});
+    const OpId later = *step.graph.find("b1@1");
+    CHECK(step.graph.op(later).temporary == 0_B);
+    std::int64_t whole = 0, shares = 0, added = 0;
+    for (const TensorId t : step.graph.tensors()) {
+      const Tensor& tensor = step.graph.tensor(t);
+      if (tensor.size == 100_B) whole += tensor.reference ? 0 : 1;
+      if (tensor.size == 50_B) (tensor.reference ? added : shares) += 1;
+    }
+    CHECK(whole == 4);
+    CHECK(shares == 2);
+    CHECK(added == 2);
+  }
+
+  TEST_CASE("new weights are gathered when all that follows an update has ended") {
+    // As two_gradients(), but u1 and u0 clip, and an op of 50 ns follows them, by data or control
+    // edges: gradients are scattered from 50 to 150; halves: clipped until 156, 25 ns more until
+    // 181; weights are gathered in 20 ns.
+    for (const bool control : {false, true}) {
+      OpGraphBuilder b;
+      const OpId f = b.add_op({.name = "f", .compute = 50ns, .persistent = 40_B});
+      const OpId g = b.add_op({.name = "g", .persistent = 200_B, .phase = Phase::backward});
+      b.set_forward(g, f);
+      b.add_edge(b.add_tensor(f, 0_B), g);
+      const OpId clip = b.add_op({.name = "clip", .compute = 12ns, .phase = Phase::update});
+      const OpId adam =
+          b.add_op({.name = "adam", .compute = 50ns, .persistent = 80_B, .phase = Phase::update});
+      b.add_control(g, clip);
+      if (control)
+        b.add_control(clip, adam);
+      else
+        b.add_edge(b.add_tensor(clip, 0_B), adam);
+      const OpGraph graph = std::move(b).build();
+      const PlacedStep step =
+          placed(graph, IdVector<OpId, DeviceId>(4, gpu0), {{"replicas", "2"}, {"mode", "zero1"}});
+      CHECK(step_of(step, gpus(1)).makespan == 201ns);
+    }
+  }
+
+  TEST_CASE("each micro-batch sends what replicas do not keep whole") {
+    // zero2 of f, b1, b0 twice: 200 B are scattered behind either backward pass, once for ddp.
+    const OpGraph graph = apply("micro_batches", two_gradients(false), {{"count", "2"}}).graph;
+    const auto sent = [&](const char* mode, CollectiveKind kind) {
+      std::vector<std::int64_t> bytes;
+      const PlacedStep step = placed(graph, IdVector<OpId, DeviceId>(graph.num_ops(), gpu0),
+                                     {{"replicas", "2"}, {"mode", mode}});
+      for (const Collective& c : step.graph.collectives())
+        if (c.kind == kind) bytes.push_back(c.bytes.count);
+      return bytes;
+    };
+    using Bytes = std::vector<std::int64_t>;
+    CHECK(sent("ddp", CollectiveKind::all_reduce) == Bytes{200});
+    CHECK(sent("zero1", CollectiveKind::reduce_scatter) == Bytes{200});
+    CHECK(sent("zero2", CollectiveKind::reduce_scatter) == Bytes{200, 200});
+  }
+
+  TEST_CASE("new weights are gathered whole, however little is sent of gradients") {
+    const PlacedStep step = placed(two_gradients(), on({gpu0, gpu0, gpu0, gpu0, gpu0}).device,
+                                   {{"replicas", "2"}, {"mode", "zero1"}, {"compress", "0.1"}});
+    // 40 B of weights, 200 B of gradients.
+    for (const Collective& c : step.graph.collectives())
+      CHECK(c.bytes == (c.kind == CollectiveKind::all_gather ? 40_B : 20_B));
+  }
+
+  // 10 of f's 40 bytes of weights have a gradient, and none of g's 60.
+  TEST_CASE("weights without a gradient are not gathered") {
+    OpGraphBuilder b;
+    const OpId f = b.add_op({.name = "f", .persistent = 40_B});
+    const OpId g = b.add_op({.name = "g", .persistent = 60_B});
+    b.add_edge(b.add_tensor(f, 8_B), g);
+    const OpId back = b.add_op({.name = "b", .persistent = 10_B, .phase = Phase::backward});
+    b.set_forward(back, f);
+    b.add_edge(b.add_tensor(g, 8_B), back);
+    const OpId u = b.add_op({.name = "u", .persistent = 20_B, .phase = Phase::update});
+    b.add_control(back, u);
+    const OpGraph graph = std::move(b).build();
+    for (const char* mode : {"zero1", "zero2"}) {
+      CAPTURE(mode);
+      const PlacedStep step =
+          placed(graph, IdVector<OpId, DeviceId>(4, gpu0), {{"replicas", "2"}, {"mode", mode}});
+      for (const Collective& c : step.graph.collectives())
+        if (c.kind == CollectiveKind::all_gather) CHECK(c.bytes == 10_B);
+    }
+  }
+
+  TEST_CASE("what ZeRO divides") {
+    const auto kinds = [](const char* mode) {
+      const OpGraph graph = two_gradients(false);
+      const OpGraph result =
+          transform("data_parallel", {{"replicas", "4"}, {"mode", mode}})->apply(graph).graph;
+      std::array<std::int64_t, 3> bytes{};
+      for (const OpId v : result.ops())
+        bytes[static_cast<std::size_t>(result.op(v).phase)] += result.op(v).persistent.count;
+      return bytes;
+    };
+    using Three = std::array<std::int64_t, 3>;  // weights, gradients, optimizer state
+    CHECK(kinds("ddp") == Three{40, 200, 160});
+    CHECK(kinds("zero1") == Three{40, 200, 40});
+    CHECK(kinds("zero2") == Three{40, 50, 40});
+    CHECK(kinds("zero3") == Three{10, 50, 40});
+    // zero2: the whole gradient is there from the start of its op to the end of the scatter:
+    // weights 40, shares 2 x 50 + 2 x 40, b1's tensors 10 + 10 and its gradient 100: at 10 ns.
+    CHECK(trained({{"mode", "zero2"}, {"bucket", "1 B"}, {"first_bucket", "1 B"}}, false)
+              .devices[gpu0]
+              .peak >= 40_B + 180_B + 120_B);
+  }
+
+  /// The collectives of a graph: kind, bytes, ranks, nodes, sharing.
+  const auto collectives = [](const OpGraph& graph) {
+    std::vector<std::array<std::int64_t, 5>> all;
+    for (const Collective& c : graph.collectives())
+      all.push_back(
+          {static_cast<std::int64_t>(c.kind), c.bytes.count, c.ranks, c.nodes, c.sharing});
+    return all;
+  };
+  constexpr auto all_reduce = static_cast<std::int64_t>(CollectiveKind::all_reduce),
+                 reduce_scatter = static_cast<std::int64_t>(CollectiveKind::reduce_scatter),
+                 all_gather = static_cast<std::int64_t>(CollectiveKind::all_gather);
+
+  TEST_CASE("groups of replicas divide, and add up among each other") {
+    // 8 replicas on 4 machines, in groups of 2 on one machine each: a scatter of 200 B in the
+    // group, then the half among 4 groups, of which two use the network of a machine at once.
+    const Values values{{"replicas", "8"}, {"nodes", "4"}, {"group", "2"}, {"send", "after"}};
+    const auto with = [&](const char* mode) {
+      Values all = values;
+      all["mode"] = mode;
+      return placed(two_gradients(false), on({gpu0, gpu0, gpu0, gpu0, gpu0}).device, all).graph;
+    };
+    const std::vector<std::array<std::int64_t, 5>> summed{{reduce_scatter, 200, 2, 1, 1},
+                                                          {all_reduce, 100, 4, 4, 2}};
+    CHECK(collectives(with("zero2")).size() == 3);
+    const auto one = collectives(with("zero1"));
+    REQUIRE(one.size() == 3);
+    CHECK(std::vector(one.begin(), one.begin() + 2) == summed);
+    CHECK(one[2] == std::array<std::int64_t, 5>{all_gather, 40, 2, 1, 1});  // new weights
+    // zero3: 20 of 40 B of weights, gathered in the group for each of two passes.
+    const OpGraph three = with("zero3");
+    CHECK(three.op(*three.find("f")).persistent == 20_B);
+    std::size_t gathers = 0;
+    for (const auto& c : collectives(three))
+      if (c[0] == all_gather) {
+        CHECK(c == std::array<std::int64_t, 5>{all_gather, 40, 2, 1, 1});
+        ++gathers;
+      }
+    CHECK(gathers == 2);
+    CHECK(message<InputError>(
+              [] { transform("data_parallel", {{"mode", "zero3"}, {"group", "3"}}); }) ==
+          "x.yaml:1:2: data_parallel.group: 8 replicas in mode zero3 are not divided into "
+          "groups of 3");
+  }
+
+  TEST_CASE("replicas that share experts add up those of every fourth") {
+    // 8 replicas on 2 machines; 4 neighbours share experts, so that 2 replicas, one on each
+    // machine, have the same. Four such pairs use the network at once.
+    const OpGraph graph =
+        placed(two_gradients(false, {"b1", "h/expert_0_grad"}),
+               on({gpu0, gpu0, gpu0, gpu0, gpu0}).device,
+               {{"replicas", "8"}, {"nodes", "2"}, {"expert", "4"}, {"mode", "after"}})
+            .graph;
+    CHECK(collectives(graph) == std::vector<std::array<std::int64_t, 5>>{
+                                    {all_reduce, 100, 8, 2, 1}, {all_reduce, 100, 2, 2, 4}});
+    CHECK(message<InputError>([] { transform("data_parallel", {{"expert", "3"}}); }) ==
+          "x.yaml:1:2: data_parallel.expert: 8 replicas are not divided by 3");
+  }
+
+  TEST_CASE("after fp16, replicas divide 32-bit weights and gather half ones") {
+    // f holds 20 B, the half copy; u1 its 32-bit weights, 40 B, beside 80 B of state; u0 80 B;
+    // b1 and b0 50 B of gradients each. Times of f and b are halved.
+    const OpGraph graph = apply("precision", two_gradients(false), {{"to", "fp16"}}).graph;
+    const auto kinds = [&](const char* mode) {
+      const OpGraph result =
+          apply("data_parallel", graph, {{"replicas", "4"}, {"mode", mode}}).graph;
+      std::array<std::int64_t, 3> bytes{};
+      for (const OpId v : result.ops())
+        bytes[static_cast<std::size_t>(result.op(v).phase)] += result.op(v).persistent.count;
+      return bytes;
+    };
+    using Three = std::array<std::int64_t, 3>;  // weights, gradients, optimizer state
+    CHECK(kinds("ddp") == Three{20, 100, 200});
+    CHECK(kinds("zero1") == Three{20, 100, 50});
+    CHECK(kinds("zero2") == Three{20, 2 * 13, 50});
+    CHECK(kinds("zero3") == Three{5, 2 * 13, 50});
+    // Two replicas gather 20 B in 10 ns, for f and again for b1: f from 10 to 15, b1 from 20 to 30,
+    // b0 until 40. 50 B are scattered in 25 ns, from 30 and from 55 to 80; half of both updates
+    // takes 6 ns.
+    const PlacedStep step =
+        placed(graph, on({gpu0, gpu0, gpu0, gpu0, gpu0}).device,
+               {{"replicas", "2"}, {"bucket", "1 B"}, {"first_bucket", "1 B"}, {"mode", "zero3"}});
+    std::vector<Bytes> gathered;
+    for (const Collective& c : step.graph.collectives())
+      if (c.kind == CollectiveKind::all_gather) gathered.push_back(c.bytes);
+    CHECK(gathered == std::vector<Bytes>{20_B, 20_B});
+    CHECK(step_of(step, gpus(1)).makespan == 86ns);
+  }
+
+  TEST_CASE("weights of a recomputed segment are gathered one op ahead, not all at once") {
+    // f0 -> f1 -> f2, recomputed as r0 -> r1 -> r2, then b2 -> b1 -> b0. Weights i are read by fi,
+    // and then by ri and bi.
+    OpGraphBuilder b;
+    std::optional<TensorId> passed;
+    const auto add = [&](std::string name, Bytes weights, Phase phase) {
+      const OpId v = b.add_op({.name = name, .persistent = weights, .phase = phase});
+      if (passed) b.add_edge(*passed, v);
+      passed = b.add_tensor(v, 1_B);
+      return v;
+    };
+    std::vector<OpId> forward;
+    for (const int i : {0, 1, 2})
+      forward.push_back(add(fmt::format("f{}", i), 10_B, Phase::forward));
+    for (const int i : {0, 1, 2})
+      b.set_forward(add(fmt::format("r{}", i), 0_B, Phase::backward), forward[std::size_t(i)]);
+    for (const int i : {2, 1, 0})
+      b.set_forward(add(fmt::format("b{}", i), 0_B, Phase::backward), forward[std::size_t(i)]);
+    const OpGraph graph = std::move(b).build();
+    std::vector<std::string> waits;
+    for (const WeightGather& g :
+         weight_gathers(graph, IdVector<OpId, DeviceId>(graph.num_ops(), gpu0), 1, 1_B))
+      waits.push_back(fmt::format("{} after {}", graph.name(g.first_user()),
+                                  g.waits_for == no_op ? "nothing" : graph.name(g.waits_for)));
+    CHECK(waits == std::vector<std::string>{"f0 after nothing", "f1 after nothing", "f2 after f0",
+                                            "r0 after f1", "r1 after f2", "r2 after r0"});
+  }
+}

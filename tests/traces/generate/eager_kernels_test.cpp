@@ -1,0 +1,216 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "sim/error.h"
+#include "tests/message.h"
+#include "tests/traces/generate/generated_graphs.h"
+
+using namespace baechi;
+using namespace baechi::testing;
+using namespace baechi::literals;
+
+TEST_SUITE("eager kernels") {
+  // 64 tokens, 3 layers. The outputs of products with a bias have 3 x 64 + 64 + 256 + 64 = 576
+  // features, whose gradients are summed over the tokens; those of q, k and v are joined.
+  TEST_CASE("PyTorch sums gradients of biases, joins those of q, k and v, and updates in parts") {
+    const Settings plain = with(tiny_gpt, {{"fused_attention", "true"}, {"dropout", "false"}});
+    const OpGraph one = gpt(plain), eager = gpt(with(plain, {{"eager", "true"}}));
+    CHECK(moved(eager, Phase::forward) == moved(one, Phase::forward));
+    CHECK(moved(eager, Phase::backward) - moved(one, Phase::backward) ==
+          3 * 64 * 576 * 4 + 3 * 2 * 3 * 64 * 64 * 4);
+    // 7 words of each parameter in one kernel, or 23 in ten: the norm and the scaled gradients 3.
+    CHECK(7 * moved(eager, Phase::update) == 23 * moved(one, Phase::update));
+  }
+
+  // 12 layers of 768 features, 8 tokens. Eager: gradients of biases are summed over 5 x 768 + 3072
+  // features in a layer, and over the answers' 2; masks, half of a number's 4 bytes, of a dropout
+  // in the embeddings and two in a layer; a sum of biases that reads and writes 3072 features.
+  TEST_CASE("BERT in PyTorch adds biases before its GELU, and drops by a mask") {
+    const Settings plain{{"batch", "1"}, {"length", "8"}, {"answers", "true"}};
+    const OpGraph one = generated("bert", plain),
+                  eager = generated("bert", with(plain, {{"eager", "true"}}));
+    constexpr std::int64_t layers = 12, tokens = 8, mask = tokens * 768 * 2;
+    CHECK(moved(eager, Phase::forward) - moved(one, Phase::forward) ==
+          layers * (2 * tokens * 3072 * 4 + 2 * mask) + mask);
+    CHECK(moved(eager, Phase::backward) - moved(one, Phase::backward) ==
+          layers * (tokens * (5 * 768 + 3072) * 4 + 2 * mask) + mask + tokens * 2 * 4);
+  }
+
+  TEST_CASE("an optimizer is one kernel with eager layers, too, if it is fused") {
+    const OpGraph one = gpt(tiny_gpt),
+                  fused = gpt(with(tiny_gpt, {{"eager", "true"}, {"fused_update", "true"}}));
+    CHECK(moved(fused, Phase::update) == moved(one, Phase::update));
+  }
+
+  // Scores: 2 samples x 4 heads x 32 x 32 numbers of 4 bytes, S = 32,768. q, k, v and the output
+  // have S / 2 each. In one kernel 4 of these and 8 S, and 8 of these and 8 S backward.
+  //   torch: the products q, k, S and S, v, out; q, k and v copied, scaled, masked, the softmax, 2
+  //   S each; dropped with a mask 2.5 S; the output copied: 12 S / 2 + 10.5 S. Backward four
+  //   products, dropped 2.5 S, the softmax 3 S, scaled 2 S, copies: 16 S / 2 + 11.5 S.
+  //   megatron: without the first copies, 2 S for all up to the softmax: 6 S / 2 + 6.5 S. Backward
+  //   nothing is scaled apart: 16 S / 2 + 9.5 S. And around it, with S / 2 numbers a token's
+  //   features: two dropouts were read and written before their sums, which now read a mask, 0.5;
+  //   two norms read their input once: -5 S / 2. Backward two masks, and norms that read x and dy
+  //   once for dx: -3 S / 2.
+  TEST_CASE("attention that is not fused has the kernels of PyTorch or of Megatron-LM") {
+    constexpr double scores = 32'768.0;
+    const OpGraph one = gpt(tiny_gpt);
+    const auto more = [&](const char* kernels, Phase phase) {
+      const OpGraph other = gpt(with(tiny_gpt, {{"kernels", kernels}}));
+      return static_cast<double>(moved(other, phase) - moved(one, phase)) / (3.0 * scores);
+    };
+    CHECK(more("torch", Phase::forward) == doctest::Approx(16.5 - 10.0));
+    CHECK(more("torch", Phase::backward) == doctest::Approx(19.5 - 12.0));
+    CHECK(more("megatron", Phase::forward) == doctest::Approx(9.5 - 10.0 - 2.5));
+    CHECK(more("megatron", Phase::backward) == doctest::Approx(17.5 - 12.0 - 1.5));
+    // Two products of each head forward, four backward: the number of heads grows with the batch.
+    const OpGraph torch = gpt(with(tiny_gpt, {{"kernels", "torch"}}));
+    std::map<Phase, int> products;
+    for (const OpId v : torch.ops())
+      for (const OpWork& kernel : torch.kernels(v))
+        if (kernel.matrix.kind == MatrixKind::product && kernel.matrix.count == 0) {
+          ++products[torch.op(v).phase];
+          CHECK(kernel.matrix.filled(kernel.flops).count == 2 * 4);
+        }
+    CHECK(products == std::map<Phase, int>{{Phase::forward, 3 * 2}, {Phase::backward, 3 * 4}});
+  }
+
+  // Logits of 64 tokens and 128 words: cast 1.5, log-probabilities 2 times their 32 bits.
+  TEST_CASE("metrics read the logits once more each, in 32 bits") {
+    const OpGraph one = gpt(tiny_gpt), two = gpt(with(tiny_gpt, {{"metrics", "2"}}));
+    CHECK(moved(two, Phase::forward) - moved(one, Phase::forward) == 7 * 64 * 128 * 4);
+    CHECK(moved(two, Phase::backward) == moved(one, Phase::backward));
+  }
+
+  // q, k, v: read and written; the output: zeros, read and written. Backward the other way round.
+  TEST_CASE("packed tokens are copied for a fused kernel, and its output back") {
+    const Settings plain = with(tiny_gpt, {{"fused_attention", "true"}});
+    const OpGraph one = gpt(plain), packed = gpt(with(plain, {{"packed_tokens", "true"}}));
+    constexpr std::int64_t tokens = 3 * 64 * 64 * 4;  // of three layers
+    CHECK(moved(packed, Phase::forward) - moved(one, Phase::forward) == 9 * tokens);
+    CHECK(moved(packed, Phase::backward) - moved(one, Phase::backward) == 11 * tokens);
+  }
+
+  // 16 tokens of a rank, after 16 of another: in the mean one sees 16 and half of its own.
+  TEST_CASE("without balance the last of the ranks that share tokens has the most to do") {
+    const auto seen = [](const Settings& more) {
+      const OpGraph graph = generated("llama", with(tiny_llama, more));
+      for (const OpId v : graph.ops())
+        for (const OpWork& kernel : graph.kernels(v))
+          if (kernel.matrix.kind >= MatrixKind::attention) return kernel.matrix;
+      return MatrixShape{};
+    };
+    CHECK(seen({{"context", "2"}}) == MatrixShape{MatrixKind::causal_attention, 0, 16, 8, 32});
+    CHECK(seen({{"context", "2"}, {"balanced", "false"}}) ==
+          MatrixShape{MatrixKind::attention, 0, 16, 8, 24});
+    CHECK(seen({{"balanced", "false"}}) == seen({}));
+  }
+
+  // 32 tokens, 2 layers; in bytes of 32 bits: five norms 18 instead of 3, queries (64) and keys
+  // (16) turned 10 instead of 2, the gated network (96) 5 instead of 3, the loss (128) 3.5 instead
+  // of 2. Keys and values (16 each) are written for all heads, and read.
+  TEST_CASE("a Llama without fused modules moves its tokens more often") {
+    const OpGraph one = generated("llama", tiny_llama),
+                  eager = generated("llama", with(tiny_llama, {{"eager", "true"}}));
+    constexpr std::int64_t token = 32 * 4;
+    CHECK(moved(eager, Phase::forward) - moved(one, Phase::forward) ==
+          5 * 15 * 64 * token + 2 * (8 * (64 + 16) + 2 * 96 + 2 * 64 + 2 * 16) * token +
+              token * 128 * 3 / 2);
+  }
+
+  // 8 experts of 2 layers with biases of 96, 96 and 64, a router's of 8, and of attention 64, 16,
+  // 16 and 64. A rank has a quarter of the experts: 64 tokens each. Their last bias moves 28 bytes
+  // a number forward and 40 backward, here of words twice as long.
+  TEST_CASE("biases of experts, in the product or operation by operation") {
+    const Settings moe =
+        with(tiny_llama,
+             {{"experts", "8"}, {"top_k", "2"}, {"expert", "4"}, {"grouped_experts", "true"}});
+    const OpGraph none = generated("moe", moe),
+                  inside = generated("moe", with(moe, {{"bias", "true"}})),
+                  apart = generated("moe", with(moe, {{"bias", "true"}, {"bias_apart", "true"}}));
+    CHECK(parameters(inside) - parameters(none) ==
+          2 * (2 * (96 + 96 + 64) + 8 + 64 + 16 + 16 + 64));
+    CHECK(parameters(apart) == parameters(inside));
+    constexpr std::int64_t numbers = 2 * 32 * 64;
+    CHECK(traffic(apart, "layer_0/expert_all") - traffic(inside, "layer_0/expert_all") ==
+          2 * 28 * numbers);
+    CHECK(traffic(apart, "layer_0/expert_all_grad") - traffic(inside, "layer_0/expert_all_grad") ==
+          2 * 40 * numbers);
+    CHECK(message<InputError>([&] {
+            generated("moe", with(moe, {{"bias_apart", "true"}}));
+          }).find("needs grouped_experts with biases") != std::string::npos);
+  }
+
+  // 32 tokens of 64 features as queries and 16 as keys, 4 bytes each: apart they are moved 12 times
+  // instead of twice, and 17 times instead of twice backward.
+  TEST_CASE("rotary positions operation by operation") {
+    const OpGraph fused = generated("llama", tiny_llama),
+                  apart = generated("llama", with(tiny_llama, {{"rotary_apart", "true"}}));
+    constexpr std::int64_t moved = 32 * (64 + 16) * 4;
+    CHECK(traffic(apart, "layer_0/self_attn") - traffic(fused, "layer_0/self_attn") == 10 * moved);
+    CHECK(traffic(apart, "layer_0/self_attn_grad") - traffic(fused, "layer_0/self_attn_grad") ==
+          15 * moved);
+  }
+
+  // 32 tokens of 64 features, 4 bytes each, before two norms in each of two layers: a dropout moves
+  // them twice, a cast 1.5 times; the activation of 96 features 5 times instead of 3. Once more are
+  // these and the norm, 3.
+  TEST_CASE("InternLM's blocks launch kernels that others have fused") {
+    const OpGraph fused = generated("llama", tiny_llama),
+                  apart = generated("llama", with(tiny_llama, {{"internlm_kernels", "true"}})),
+                  again = generated("llama", with(tiny_llama, {{"internlm_kernels", "true"},
+                                                               {"recompute_norm", "true"}}));
+    constexpr std::int64_t token = 32 * 4;
+    CHECK(moved(apart, Phase::forward) - moved(fused, Phase::forward) ==
+          2 * (2 * 64 * 7 / 2 + 2 * 96) * token);
+    CHECK(moved(again, Phase::forward) == moved(apart, Phase::forward));
+    CHECK(moved(again, Phase::backward) - moved(apart, Phase::backward) ==
+          2 * 2 * 64 * 13 / 2 * token);
+    CHECK(message<InputError>([&] {
+            generated("llama", with(tiny_llama, {{"recompute_norm", "true"}}));
+          }).find("needs internlm_kernels") != std::string::npos);
+  }
+
+  // A rank's experts have 64 tokens of 96 features, 4 bytes each. What is limited apart moves 8
+  // times as much forward, 10 backward; what is activated again reads two and writes one.
+  TEST_CASE("what experts activate is limited apart, and activated again") {
+    const Settings moe =
+        with(tiny_llama,
+             {{"experts", "8"}, {"top_k", "2"}, {"expert", "4"}, {"grouped_experts", "true"}});
+    const OpGraph plain = generated("moe", moe),
+                  clamped = generated("moe", with(moe, {{"clamp_apart", "true"}})),
+                  again = generated("moe", with(moe, {{"recompute_activation", "true"}}));
+    constexpr std::int64_t features = 64 * 96 * 4;
+    const auto more = [&](const OpGraph& graph, const char* op) {
+      return traffic(graph, op) - traffic(plain, op);
+    };
+    CHECK(more(clamped, "layer_0/expert_all") == 8 * features);
+    CHECK(more(clamped, "layer_0/expert_all_grad") == 10 * features);
+    CHECK(more(again, "layer_0/expert_all") == 0);
+    CHECK(more(again, "layer_0/expert_all_grad") == 3 * features);
+    CHECK(message<InputError>([&] {
+            generated("moe", with(tiny_llama, {{"clamp_apart", "true"}}));
+          }).find("needs grouped_experts") != std::string::npos);
+  }
+}
+
+TEST_SUITE("recomputed operations") {
+  // A layer's second, fourth and sixth product: keys (16 features), the output of attention (64)
+  // and the gate's other half (96), each with x, its weights and y. Besides: two norms of 3 times
+  // the tokens, queries and keys turned 2, the gated network 3, two residuals 3. 32 tokens.
+  TEST_CASE("every second product is computed again, and all else but attention's core") {
+    const OpGraph one = generated("llama", tiny_llama),
+                  again = generated("llama", with(tiny_llama, {{"recompute_operations", "true"}}));
+    constexpr std::int64_t products =
+        32 * (64 + 16) + 64 * 16 + 32 * (64 + 64) + 64 * 64 + 32 * (64 + 96) + 64 * 96;
+    constexpr std::int64_t passes = 32 * (2 * 3 * 64 + 2 * (64 + 16) + 3 * 96 + 2 * 3 * 64);
+    CHECK(moved(again, Phase::backward) - moved(one, Phase::backward) ==
+          2 * 4 * (products + passes));
+    CHECK(moved(again, Phase::forward) == moved(one, Phase::forward));
+    // Not kept in a layer: the inputs of q, k and v and of the gated network's products (a norm's
+    // output each), the turned queries and keys, the other half, and what the gate makes of both.
+    CHECK(kept(one, "layer_") - kept(again, "layer_") ==
+          2 * 4 * 32 * (2 * 64 + 64 + 16 + 2 * 96) + 2 * 2 * 4 * 32);
+  }
+}
