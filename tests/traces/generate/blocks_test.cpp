@@ -29,7 +29,7 @@ TEST_SUITE("blocks of models") {
                                   {"positions", "rotary"},
                                   {"activation", "squared_relu"},
                                   {"fused_attention", "true"}});
-    CHECK(parameters(nemotron) == 96 * block + 2 * 256'000 * h + 2 * h);
+    CHECK(forward_parameters(nemotron) == 96 * block + 2 * 256'000 * h + 2 * h);
     CHECK(doctest::Approx(331.6e9).epsilon(0.0005) == static_cast<double>(96 * block + 2 * h));
     // Two operations an element where GELU has ten, of 2 x 32 tokens of 4 x 64 features in 3
     // blocks; the same with experts, each of which takes 16 of the 64 tokens.
@@ -86,7 +86,7 @@ TEST_SUITE("blocks of models") {
     // Weights of a block: queries 64 x 16 + 16 x 8 x 12, keys and values 64 (32 + 4) + 32 x 8 x 16,
     // normalisations 16 + 32, in place of three products of 64 x 64.
     const OpGraph plain = generated("llama", with(tiny_llama, {{"key_value_heads", "8"}}));
-    CHECK(parameters(all) - parameters(plain) ==
+    CHECK(forward_parameters(all) - forward_parameters(plain) ==
           2 * (64 * 16 + 16 * 96 + 64 * 36 + 32 * 128 + 48 - 3 * 64 * 64));
     CHECK(message<InputError>([&] {
             generated("llama", with(latent, {{"tensor", "2"}}));
@@ -97,8 +97,8 @@ TEST_SUITE("blocks of models") {
   TEST_CASE("logits of BERT that are not tied have weights of their own") {
     const auto extra = [](const char* ranks) {
       const Settings tied{{"vocabulary", "2048"}, {"tensor", ranks}};
-      return parameters(generated("bert", with(tied, {{"tied", "false"}}))) -
-             parameters(generated("bert", tied));
+      return forward_parameters(generated("bert", with(tied, {{"tied", "false"}}))) -
+             forward_parameters(generated("bert", tied));
     };
     CHECK(extra("1") == 2048 * 768);
     CHECK(extra("2") == 1024 * 768);
@@ -113,7 +113,7 @@ TEST_SUITE("blocks of models") {
       CAPTURE(ranks);
       const Settings plain = with(tiny_gpt, {{"tensor", ranks}});
       const OpGraph before = gpt(plain), after = gpt(with(plain, {{"query_key_norm", "true"}}));
-      CHECK(parameters(after) - parameters(before) == 3 * 2 * (16 + 16));
+      CHECK(forward_parameters(after) - forward_parameters(before) == 3 * 2 * (16 + 16));
       CHECK(kept(after, "h_") - kept(before, "h_") ==
             3 * 2 * 4 * 64 * (64 + 2 * 4) / (*ranks - '0'));
     }
@@ -187,9 +187,9 @@ TEST_SUITE("blocks of models") {
     // Products 64 x 50 and 16 x 64, 5 taps of 32, 3 numbers of a head, a norm of 16 and of 64.
     constexpr std::int64_t mixer = 64 * 50 + 16 * 64 + 5 * 32 + 3 * 2 + 16 + 64;
     constexpr std::int64_t others = 4 * 64 * 64 + 64 + 2 * 64 * 256 + 64 + 2 * 128 * 64 + 64;
-    CHECK(parameters(one) == mixer + others);
+    CHECK(forward_parameters(one) == mixer + others);
     // All is halved but four norms of 64.
-    CHECK(parameters(rank) == (mixer + others - 4 * 64) / 2 + 4 * 64);
+    CHECK(forward_parameters(rank) == (mixer + others - 4 * 64) / 2 + 4 * 64);
     // A mixer writes 64 x 16 numbers, and keeps as many before its gate and before its norm, and a
     // number for each token and group.
     const OpGraph apart = generated("hybrid", with(tiny, {{"fuse_modules", "false"}}));
@@ -220,11 +220,11 @@ TEST_SUITE("blocks of models") {
     const std::int64_t layers = 2, trained = layers * 8 * (4 * 128 + 3 * (64 + 96));
     CHECK(updated == 2 * 4 * trained);  // two moments of 4 bytes
     CHECK(gradients == layers * 7 * 2);
-    CHECK(parameters(adapted) - parameters(whole) == trained);
+    CHECK(forward_parameters(adapted) - forward_parameters(whole) == trained);
     // Beside queries, keys and values alone.
     const OpGraph few =
         generated("llama", with(all, {{"adapters", "8"}, {"adapters_beside", "attention_qkv"}}));
-    CHECK(parameters(few) - parameters(whole) == layers * 8 * 3 * 128);
+    CHECK(forward_parameters(few) - forward_parameters(whole) == layers * 8 * 3 * 128);
   }
 
   // A sample of 32 tokens has two documents of 16: half of the scores, 2 x 8 heads x 16 x 16, of 4

@@ -129,9 +129,9 @@ TEST_SUITE("eager kernels") {
     const OpGraph none = generated("moe", moe),
                   inside = generated("moe", with(moe, {{"bias", "true"}})),
                   apart = generated("moe", with(moe, {{"bias", "true"}, {"bias_apart", "true"}}));
-    CHECK(parameters(inside) - parameters(none) ==
+    CHECK(forward_parameters(inside) - forward_parameters(none) ==
           2 * (2 * (96 + 96 + 64) + 8 + 64 + 16 + 16 + 64));
-    CHECK(parameters(apart) == parameters(inside));
+    CHECK(forward_parameters(apart) == forward_parameters(inside));
     constexpr std::int64_t numbers = 2 * 32 * 64;
     CHECK(traffic(apart, "layer_0/expert_all") - traffic(inside, "layer_0/expert_all") ==
           2 * 28 * numbers);

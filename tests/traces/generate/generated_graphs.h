@@ -81,7 +81,7 @@ inline std::int64_t flops(const OpGraph& graph, Phase phase) {
 }
 
 /// Weights of the forward ops, in numbers of 4 bytes.
-inline std::int64_t parameters(const OpGraph& graph) {
+inline std::int64_t forward_parameters(const OpGraph& graph) {
   std::int64_t bytes = 0;
   for (const OpId v : graph.ops())
     if (graph.op(v).phase == Phase::forward) bytes += graph.op(v).persistent.count;

@@ -18,10 +18,11 @@ TEST_SUITE("tensor parallel") {
     rank["tensor"] = "8";
     // Per block 12 h^2 + 13 h; words and positions; the last normalisation.
     constexpr std::int64_t h = 12288, blocks = 96;
-    CHECK(parameters(gpt(gpt3)) == blocks * (12 * h * h + 13 * h) + (51200 + 2048) * h + 2 * h);
+    CHECK(forward_parameters(gpt(gpt3)) ==
+          blocks * (12 * h * h + 13 * h) + (51200 + 2048) * h + 2 * h);
     // Whole on each rank: two normalisations (4 h) and two biases (2 h) per block, positions, the
     // last normalisation. An eighth of the rest: 12 h^2 + 7 h per block, and the words.
-    CHECK(parameters(gpt(rank)) ==
+    CHECK(forward_parameters(gpt(rank)) ==
           blocks * ((12 * h * h + 7 * h) / 8 + 6 * h) + (51200 / 8 + 2048) * h + 2 * h);
   }
 
@@ -36,7 +37,7 @@ TEST_SUITE("tensor parallel") {
                                            {"sequence_parallel", "true"},
                                            {"bias", "false"}});
     const OpGraph before = gpt(whole), after = gpt(with(whole, {{"expert_tensor", "2"}}));
-    CHECK(parameters(before) == parameters(after));
+    CHECK(forward_parameters(before) == forward_parameters(after));
     CHECK(flops(before, Phase::forward) == flops(after, Phase::forward));
     constexpr Bytes tokens{64 * 64 * 4};
     for (const Phase phase : {Phase::forward, Phase::backward})
@@ -64,8 +65,10 @@ TEST_SUITE("tensor parallel") {
       return generated("transformer", with(plain, settings));
     };
     // Four products in each of 2 + 2 x 2 attentions, and a bias of each word.
-    CHECK(parameters(more({{"bias", "true"}})) - parameters(before) == 6 * 4 * 64 + 128);
-    CHECK(parameters(more({{"learned_positions", "true"}})) - parameters(before) == 32 * 64);
+    CHECK(forward_parameters(more({{"bias", "true"}})) - forward_parameters(before) ==
+          6 * 4 * 64 + 128);
+    CHECK(forward_parameters(more({{"learned_positions", "true"}})) - forward_parameters(before) ==
+          32 * 64);
     // GELU keeps its input besides its output, ReLU does not: 4 bytes a number.
     CHECK(kept(more({{"activation", "gelu"}}), "") - kept(before, "") ==
           4 * 256 * 2 * (2 * 32 + 2 * 16));
@@ -80,10 +83,10 @@ TEST_SUITE("tensor parallel") {
     constexpr std::int64_t network = 2 * 64 * 256 + 256 + 64;
     const Settings experts = with(tiny_gpt, {{"experts", "4"}, {"dropout", "false"}});
     const OpGraph one = gpt(with(tiny_gpt, {{"dropout", "false"}})), four = gpt(experts);
-    CHECK(parameters(four) - parameters(one) == 3 * (3 * network + 64 * 4));
+    CHECK(forward_parameters(four) - forward_parameters(one) == 3 * (3 * network + 64 * 4));
     CHECK(kept(four, "h_") - kept(one, "h_") == 3 * 4 * 64 * (64 + 256 + 4 + 1 + 1));
     const OpGraph rank = gpt(with(experts, {{"expert", "4"}}));
-    CHECK(parameters(four) - parameters(rank) == 3 * 3 * network);
+    CHECK(forward_parameters(four) - forward_parameters(rank) == 3 * 3 * network);
     CHECK(message<InputError>([] { gpt(with(tiny_gpt, {{"expert", "2"}})); }) ==
           "gpt.expert: ranks share experts, and there are none");
   }
@@ -162,7 +165,7 @@ TEST_SUITE("tensor parallel") {
     const OpGraph whole = gpt(apart_head),
                   split = gpt(with(apart_head, {{"split_backward", "true"}}));
     CHECK(flops(whole, Phase::backward) == flops(split, Phase::backward));
-    CHECK(parameters(whole) == parameters(split));
+    CHECK(forward_parameters(whole) == forward_parameters(split));
     std::int64_t apart = 0;
     for (const OpId v : split.ops())
       if (split.name(v).ends_with("_weights_grad")) {
@@ -185,7 +188,7 @@ TEST_SUITE("tensor parallel") {
     CHECK(count(rank, all_gather, Phase::backward, gathered) == 2 * 3);
     CHECK(count(rank, reduce_scatter, Phase::backward, gathered) == 2 * 3);
     for (const Collective& c : rank.collectives()) CHECK(c.ranks == 4);
-    CHECK(parameters(rank) == parameters(whole));
+    CHECK(forward_parameters(rank) == forward_parameters(whole));
     CHECK(4 * flops(rank, Phase::forward) == flops(whole, Phase::forward));
     CHECK(4 * kept(rank, "h_") == kept(whole, "h_"));
   }
@@ -198,10 +201,12 @@ TEST_SUITE("tensor parallel") {
       const std::int64_t layer = (2 * h * h + 3 * 96 * h) / ranks + 2 * key_value * 8 * h + 2 * h;
       return 2 * layer + 2 * 128 * h / ranks + h;
     };
-    CHECK(parameters(generated("llama", tiny_llama)) == weights(1, 2));
-    CHECK(parameters(generated("llama", with(tiny_llama, {{"tensor", "2"}}))) == weights(2, 1));
+    CHECK(forward_parameters(generated("llama", tiny_llama)) == weights(1, 2));
+    CHECK(forward_parameters(generated("llama", with(tiny_llama, {{"tensor", "2"}}))) ==
+          weights(2, 1));
     const Settings eight = with(tiny_llama, {{"tensor", "8"}});
-    CHECK(parameters(generated("llama", eight)) == weights(8, 1));  // and not a fourth of a head
+    CHECK(forward_parameters(generated("llama", eight)) ==
+          weights(8, 1));  // and not a fourth of a head
     const OpGraph sequence = generated("llama", with(eight, {{"sequence_parallel", "true"}}));
     CHECK(count(sequence, CollectiveKind::reduce_scatter, Phase::forward, Bytes{4 * 32 * 64}) ==
           2 * 2 + 1);
@@ -221,7 +226,7 @@ TEST_SUITE("tensor parallel") {
     CHECK(count(rank, all_to_all, Phase::forward, exchanged) == 2 * 2);
     CHECK(count(rank, all_to_all, Phase::backward, exchanged) == 2 * 2);
     // A rank has 2 of 8 experts, each with four times the tokens: as many products.
-    CHECK(parameters(one) - parameters(rank) == 2 * 6 * 3 * 96 * 64);
+    CHECK(forward_parameters(one) - forward_parameters(rank) == 2 * 6 * 3 * 96 * 64);
     const auto products = [](const OpGraph& graph) {
       std::int64_t sum = 0;
       for (const OpId v : graph.ops())
@@ -240,7 +245,7 @@ TEST_SUITE("tensor parallel") {
                   grouped = generated("moe", with(moe, {{"grouped_experts", "true"}})),
                   once = generated("moe",
                                    with(moe, {{"grouped_experts", "true"}, {"send_once", "4"}}));
-    CHECK(parameters(grouped) == parameters(apart));
+    CHECK(forward_parameters(grouped) == forward_parameters(apart));
     const auto products = [](const OpGraph& graph, std::int64_t count) {
       std::int64_t sum = 0;
       for (const OpId v : graph.ops())

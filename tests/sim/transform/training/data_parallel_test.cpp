@@ -27,52 +27,54 @@ TEST_SUITE("data_parallel") {
       return values;
     };
     // 30 to 130 and 130 to 230; then both updates, because an optimizer's step follows it all.
-    for (const bool tensors : {true, false}) CHECK(trained(each, tensors).makespan == 240ns);
+    for (const bool tensors : {true, false})
+      CHECK(replicas_trained(each, tensors).makespan == 240ns);
     // 200 B from 50 to 250, then both updates. So it is if one bucket takes both.
-    CHECK(trained(with("mode", "after")).makespan == 260ns);
-    CHECK(trained({}).makespan == 260ns);
-    CHECK(trained({{"first_bucket", "1 B"}}).makespan == 240ns);
+    CHECK(replicas_trained(with("mode", "after")).makespan == 260ns);
+    CHECK(replicas_trained({}).makespan == 260ns);
+    CHECK(replicas_trained({{"first_bucket", "1 B"}}).makespan == 240ns);
     // Buckets are of no use to what is sent behind the backward pass.
-    CHECK(trained(with("send", "after")).makespan == 260ns);
+    CHECK(replicas_trained(with("send", "after")).makespan == 260ns);
     // 100 ns to the servers, from 30 and from 130, and 100 ns back, from 130 and from 230; u0 until
     // 335. One server for both replicas takes twice as long: 30 + 3 x 200 + 5.
-    CHECK(trained(with("mode", "ps")).makespan == 335ns);
+    CHECK(replicas_trained(with("mode", "ps")).makespan == 335ns);
     Values one_server = with("mode", "ps");
     one_server["servers"] = "1";
-    CHECK(trained(one_server).makespan == 635ns);
+    CHECK(replicas_trained(one_server).makespan == 635ns);
     // Scattered from 30 to 80 and to 130; half of each update (3 ns) until 136; 40 B of weights are
     // gathered in 20 ns. zero1 sends after the backward pass if nothing else is said: 200 B are
     // scattered from 50 to 150, updates until 156.
     for (const bool tensors : {true, false}) {
-      CHECK(trained(with("mode", "zero2"), tensors).makespan == 156ns);
-      CHECK(trained(with("mode", "zero1"), tensors).makespan == 176ns);
+      CHECK(replicas_trained(with("mode", "zero2"), tensors).makespan == 156ns);
+      CHECK(replicas_trained(with("mode", "zero1"), tensors).makespan == 176ns);
       Values beside = with("mode", "zero1");
       beside["send"] = "beside";
-      CHECK(trained(beside, tensors).makespan == 156ns);
+      CHECK(replicas_trained(beside, tensors).makespan == 156ns);
     }
     // 40 B of weights are gathered in 20 ns before f, from 20 to 40 for b1 and until 60 for b0: f
     // from 20 to 30, b1 from 40 to 60, b0 until 80. Scattered from 60 to 110 and to 160, updates
     // until 166; nothing is gathered at the end.
-    CHECK(trained(with("mode", "zero3"), false).makespan == 166ns);
+    CHECK(replicas_trained(with("mode", "zero3"), false).makespan == 166ns);
     // A tenth of the bytes: 10 ns in place of 100: from 30 to 40 and from 50 to 60.
-    CHECK(trained(with("compress", "0.1")).makespan == 70ns);
+    CHECK(replicas_trained(with("compress", "0.1")).makespan == 70ns);
     // Three ranks: 4 x 34 ns each.
-    CHECK(trained(with("replicas", "3")).makespan == 30ns + 2 * 136ns + 10ns);
+    CHECK(replicas_trained(with("replicas", "3")).makespan == 30ns + 2 * 136ns + 10ns);
   }
 
   TEST_CASE("gradients are copied into buckets before they are sent, and back after") {
     // f 0-10, b1 10-30, b0 30-50. After: one bucket of 200 B, filled 50-150 at 2 B/ns, summed
     // 150-350, emptied 350-400 at 4 B/ns; two updates of 5 ns.
-    CHECK(trained({{"mode", "after"}}).makespan == 260ns);
-    const StepResult after = trained({{"mode", "after"}, {"fill", "2 GB/s"}, {"empty", "4 GB/s"}});
+    CHECK(replicas_trained({{"mode", "after"}}).makespan == 260ns);
+    const StepResult after =
+        replicas_trained({{"mode", "after"}, {"fill", "2 GB/s"}, {"empty", "4 GB/s"}});
     CHECK(after.makespan == 410ns);
     // Two buckets of 100 B: filled 30-80, b0 80-100, filled 100-150; summed 80-180 and 180-280;
     // once all are sent emptied 280-305 and 305-330.
-    const StepResult beside = trained({{"mode", "ddp"},
-                                       {"bucket", "1 B"},
-                                       {"first_bucket", "1 B"},
-                                       {"fill", "2 GB/s"},
-                                       {"empty", "4 GB/s"}});
+    const StepResult beside = replicas_trained({{"mode", "ddp"},
+                                                {"bucket", "1 B"},
+                                                {"first_bucket", "1 B"},
+                                                {"fill", "2 GB/s"},
+                                                {"empty", "4 GB/s"}});
     CHECK(beside.makespan == 340ns);
     // Buckets that are sent beside the backward pass are there all the time.
     const auto weights = [](const StepResult& r) {
@@ -123,20 +125,20 @@ TEST_SUITE("data_parallel") {
     // b1 until 30, its bucket until 37, b0 until 57, its bucket until 64; 100 ns from 37 and from
     // 137; both updates until 247. Alone: 10 + 2 x 20 + 2 x 7 + 2 x 5.
     Values values{{"bucket", "1 B"}, {"first_bucket", "1 B"}, {"per_gradient", "7 ns"}};
-    CHECK(trained(values).makespan == 247ns);
+    CHECK(replicas_trained(values).makespan == 247ns);
     values["replicas"] = "1";
-    CHECK(trained(values).makespan == 74ns);
+    CHECK(replicas_trained(values).makespan == 74ns);
     // One bucket of both takes 14 ns, from 50 on.
-    CHECK(trained({{"per_gradient", "7 ns"}}).makespan == 50ns + 14ns + 200ns + 10ns);
+    CHECK(replicas_trained({{"per_gradient", "7 ns"}}).makespan == 50ns + 14ns + 200ns + 10ns);
   }
 
   TEST_CASE("replicas add nothing to what the devices of one send each other") {
     const OpGraph graph = two_gradients();
     for (const auto& device :
          {on({gpu1, gpu0, gpu1, gpu0, gpu1}), on({gpu0, gpu1, gpu1, gpu1, gpu1})}) {
-      const StepResult alone = step_of({graph, device.device}, gpus(2));
+      const StepResult alone = replicas_step({graph, device.device}, gpus(2));
       const PlacedStep step = placed(graph, device.device, {{"replicas", "2"}, {"bucket", "1 B"}});
-      CHECK(step_of(step, gpus(2)).moved == alone.moved);
+      CHECK(replicas_step(step, gpus(2)).moved == alone.moved);
     }
   }
 
@@ -147,7 +149,7 @@ TEST_SUITE("data_parallel") {
       const IdVector<OpId, DeviceId> device(graph.num_ops(), gpu0);
       for (const char* mode : {"ddp", "after"}) {
         const PlacedStep step = placed(graph, device, {{"replicas", "2"}, {"mode", mode}});
-        CHECK(step_of(step, gpus(1)).makespan == 310ns);
+        CHECK(replicas_step(step, gpus(1)).makespan == 310ns);
       }
     }
     // Where sizes are assumed, updates do not wait: u1 is before b0@1, which ends at 105. 1 x 40 B
@@ -155,7 +157,7 @@ TEST_SUITE("data_parallel") {
     const OpGraph graph = apply("micro_batches", two_gradients(false), {{"count", "2"}}).graph;
     const PlacedStep assumed = placed(graph, IdVector<OpId, DeviceId>(graph.num_ops(), gpu0),
                                       {{"replicas", "2"}, {"gradients", "1"}});
-    CHECK(step_of(assumed, gpus(1)).makespan == 145ns);
+    CHECK(replicas_step(assumed, gpus(1)).makespan == 145ns);
   }
 
   TEST_CASE("an op called b@1 is no copy of b: each has a gradient of its own") {
@@ -163,7 +165,7 @@ TEST_SUITE("data_parallel") {
     for (const bool tensors : {true, false}) {
       const OpGraph graph = two_gradients(tensors, {"b@1", "b"});
       const PlacedStep step = placed(graph, IdVector<OpId, DeviceId>(5, gpu0), {{"replicas", "2"}});
-      CHECK(step_of(step, gpus(1)).makespan == 260ns);
+      CHECK(replicas_step(step, gpus(1)).makespan == 260ns);
     }
   }
 
@@ -174,7 +176,7 @@ TEST_SUITE("data_parallel") {
     CHECK(all.graph.find("f@1").has_value());
     CHECK(all.graph.find("f@@1").has_value());
     CHECK(all.graph.find("f@1@@1").has_value());
-    CHECK(step_of(all, gpus(2)).makespan == 310ns);
+    CHECK(replicas_step(all, gpus(2)).makespan == 310ns);
   }
 
   TEST_CASE("buckets fill in the order of the backward pass, on each device by itself") {
@@ -211,7 +213,7 @@ TEST_SUITE("data_parallel") {
     const OpGraph graph = two_gradients();
     const PlacedStep step = placed(graph, on({gpu0, gpu0, gpu0, gpu1, gpu0}).device,
                                    {{"replicas", "2"}, {"bucket", "1 B"}, {"first_bucket", "1 B"}});
-    const StepResult result = step_of(step, gpus(2));
+    const StepResult result = replicas_step(step, gpus(2));
     CHECK(result.moved == 100_B);
     CHECK(result.devices[gpu1].busy == 5ns);
     CHECK(result.makespan == 335ns);
@@ -250,7 +252,7 @@ TEST_SUITE("data_parallel") {
     // A third of 300 B over 2 ranks: 2 x 50 ns (99 B rounded up) after 30 ns.
     const PlacedStep step =
         placed(one_kind, on({gpu0, gpu0}).device, {{"replicas", "2"}, {"gradients", "0.33"}});
-    CHECK(step_of(step, gpus(1)).makespan == 130ns);
+    CHECK(replicas_step(step, gpus(1)).makespan == 130ns);
   }
 
   TEST_CASE("one replica that stands for all takes as long as all, to the nanosecond") {
@@ -280,8 +282,8 @@ TEST_SUITE("data_parallel") {
         const EngineOptions engine =
             engines[random.below(static_cast<std::uint32_t>(engines.size()))];
         if (engine.transfers == Transfers::shared) continue;  // one bus for all replicas
-        const StepResult a = step_of(one, gpus(devices), engine);
-        const StepResult b = step_of(every, gpus(replicas * devices), engine);
+        const StepResult a = replicas_step(one, gpus(devices), engine);
+        const StepResult b = replicas_step(every, gpus(replicas * devices), engine);
         ++compared;
         CHECK(a.makespan == b.makespan);
         for (const DeviceId d : b.devices.ids()) {

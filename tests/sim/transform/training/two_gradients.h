@@ -48,8 +48,8 @@ inline PlacedStep placed(const OpGraph& graph, const IdVector<OpId, DeviceId>& d
   return made->after_placing(made->apply(graph).graph, device);
 }
 
-inline StepResult step_of(const PlacedStep& step, const Cluster& cluster,
-                          EngineOptions engine = {}) {
+inline StepResult replicas_step(const PlacedStep& step, const Cluster& cluster,
+                                EngineOptions engine = {}) {
   const ProfiledCosts costs(step.graph, cluster);
   Placement placement;
   placement.device = step.device;
@@ -57,10 +57,10 @@ inline StepResult step_of(const PlacedStep& step, const Cluster& cluster,
 }
 
 /// The step of two_gradients() on one device; 1 B takes 1 ns, also to the other replica.
-inline StepResult trained(Values values, bool tensors = true) {
+inline StepResult replicas_trained(Values values, bool tensors = true) {
   values.emplace("replicas", "2");
   const OpGraph graph = two_gradients(tensors);
-  return step_of(placed(graph, on({gpu0, gpu0, gpu0, gpu0, gpu0}).device, values), gpus(1));
+  return replicas_step(placed(graph, on({gpu0, gpu0, gpu0, gpu0, gpu0}).device, values), gpus(1));
 }
 
 /// Whether the graph has persistent bytes of gradients or optimizer state.

@@ -30,7 +30,7 @@ TEST_SUITE("zero") {
     CHECK(gathered(values) == std::vector<std::int64_t>{40});
     values["broadcasts"] = "true";
     CHECK(gathered(values) == std::vector<std::int64_t>{20, 20});
-    CHECK(trained({{"mode", "zero1"}, {"broadcasts", "true"}}).makespan == 176ns);
+    CHECK(replicas_trained({{"mode", "zero1"}, {"broadcasts", "true"}}).makespan == 176ns);
     CHECK(message<InputError>([&] {
             gathered({{"mode", "zero3"}, {"broadcasts", "true"}});
           }).find("only zero1 and zero2 share out new weights") != std::string::npos);
@@ -124,7 +124,7 @@ TEST_SUITE("zero") {
       const OpGraph graph = std::move(b).build();
       const PlacedStep step =
           placed(graph, IdVector<OpId, DeviceId>(4, gpu0), {{"replicas", "2"}, {"mode", "zero1"}});
-      CHECK(step_of(step, gpus(1)).makespan == 201ns);
+      CHECK(replicas_step(step, gpus(1)).makespan == 201ns);
     }
   }
 
@@ -191,7 +191,7 @@ TEST_SUITE("zero") {
     CHECK(kinds("zero3") == Three{10, 50, 40});
     // zero2: the whole gradient is there from the start of its op to the end of the scatter:
     // weights 40, shares 2 x 50 + 2 x 40, b1's tensors 10 + 10 and its gradient 100: at 10 ns.
-    CHECK(trained({{"mode", "zero2"}, {"bucket", "1 B"}, {"first_bucket", "1 B"}}, false)
+    CHECK(replicas_trained({{"mode", "zero2"}, {"bucket", "1 B"}, {"first_bucket", "1 B"}}, false)
               .devices[gpu0]
               .peak >= 40_B + 180_B + 120_B);
   }
@@ -281,7 +281,7 @@ TEST_SUITE("zero") {
     for (const Collective& c : step.graph.collectives())
       if (c.kind == CollectiveKind::all_gather) gathered.push_back(c.bytes);
     CHECK(gathered == std::vector<Bytes>{20_B, 20_B});
-    CHECK(step_of(step, gpus(1)).makespan == 86ns);
+    CHECK(replicas_step(step, gpus(1)).makespan == 86ns);
   }
 
   TEST_CASE("weights of a recomputed segment are gathered one op ahead, not all at once") {
