@@ -138,6 +138,7 @@ class Build:
         program = os.path.join(self.scratch, "baechi_tests")
         words = []
         for word in shlex.split(self.link.split(" && ")[1] if " && " in self.link else self.link):
+            word = word.removeprefix(self.folder + "/")  # whole libraries are named by their paths
             if word.endswith(".a") and not os.path.isabs(word) and replaced in self.objects_of(word):
                 words += [by if name == replaced else name for name in self.objects_of(word)]
             else:
