@@ -249,7 +249,7 @@ Feasible Attempt::cuts() {
 Feasible Attempt::walk(const UnitDevices& at, std::size_t times) {
   const std::size_t budget = times * moves();
   const auto step = make_objective("step_time", Options("step_time"));
-  search::Chain chain(space_, *step, placement(at), times);
+  search::Chain chain(space_, *step, placement(at), times);  // a seed for each of the walks
   chain.walk(budget, {.begin = 0.05, .end = 0.05}, {.until_feasible = true});
   if (chain.best_score().feasible())
     return {chain.best(),

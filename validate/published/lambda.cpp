@@ -40,7 +40,8 @@ std::string ours(std::span<const LambdaName> names, std::string_view text, std::
   throw InputError(fmt::format("no {} is '{}'", what, text));
 }
 
-/// Samples of SQuAD 1.1 for training, of at most 384 tokens, 128 apart.
+/// Samples of SQuAD 1.1 for training, of at most 384 tokens, 128 apart: a count that was not looked
+/// up again. With another tokenizer they are 88,524, which moves no row by more than 0.2 %.
 constexpr double squad_samples = 88'641.0;
 
 /// What a GPU trained while the clock ran, over what BERT's throughput counts.

@@ -144,7 +144,7 @@ struct Recipe {
              (is("235b") &&
               ((on("DGX-B200") && release == "25.11") || (on("DGX-B300") && release == "26.02")));
     if (format != "MXFP8" || is("nemotron")) return false;
-    return since("26.06") && (rack() || on("B300")) ? true : is("deepseek") && !rack() && ranks > 8;
+    return (since("26.06") && (rack() || on("B300"))) || (is("deepseek") && !rack() && ranks > 8);
   }
 };
 
