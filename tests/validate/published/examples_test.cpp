@@ -33,6 +33,16 @@ std::vector<PublishedScore> scores(const std::string& block) {
   return score_published(data->string(), names).scores;
 }
 
+/// The score of rows of Lambda's file.
+PublishedScore score_of_lambda(const std::string& rows) {
+  const TemporaryFolder folder;
+  std::filesystem::create_directories(folder.file("lambda"));
+  folder.write("lambda/training.csv",
+               "machine,gpus,precision,network,global_batch,throughput,version\n" + rows);
+  const std::vector<std::string> block{"lambda"};
+  return score_published(folder.file(""), block).scores.at(0);
+}
+
 }  // namespace
 
 TEST_SUITE("examples") {
@@ -104,32 +114,22 @@ TEST_SUITE("examples") {
 
   // Throughputs count 100 steps. 8 x 320 samples: 2 x 88,641 of them are 69.25 steps. 320: 101.
   TEST_CASE("Lambda's BERT stops when its samples have passed twice") {
-    const TemporaryFolder folder;
-    std::filesystem::create_directories(folder.file("lambda"));
-    folder.write("lambda/training.csv",
-                 "machine,gpus,precision,network,global_batch,throughput,version\n"
-                 "8x H100 80GB SXM5,8,fp16,bert_base_squad,2560,2560,v1\n"
-                 "1x H100 80GB SXM5,1,fp16,bert_base_squad,320,320,v1\n");
-    const std::vector<std::string> block{"lambda"};
-    const PublishedScore score = score_published(folder.file(""), block).scores.at(0);
+    const PublishedScore score = score_of_lambda(
+        "8x H100 80GB SXM5,8,fp16,bert_base_squad,2560,2560,v1\n"
+        "1x H100 80GB SXM5,1,fp16,bert_base_squad,320,320,v1\n");
     REQUIRE(score.rows.size() == 2);
     CHECK(score.rows[0].measured == doctest::Approx(1000.0 / 0.6925078125));
     CHECK(score.rows[1].measured == doctest::Approx(1000.0 / 1.01));
   }
 
   TEST_CASE("Lambda's second version has the batches of the first, and its machines' GPUs") {
-    const TemporaryFolder folder;
-    std::filesystem::create_directories(folder.file("lambda"));
-    folder.write("lambda/training.csv",
-                 "machine,gpus,precision,network,global_batch,throughput,version\n"
-                 "2x H100 80GB SXM5,2,fp16,resnet50,8,8,v1\n"
-                 "LambdaOD_8x_Texas_1xH100_80GB_SXM5_192-222-52-89_v2,8,fp16,resnet50,,8,v2\n"
-                 "8xH200_140GB_SXM_v2,8,fp16,resnet50,,8,v2\n"
-                 "2x RTX 4090,2,fp32,resnet50,,8,v2\n"
-                 "2x RTX 3090,2,fp32,resnet50,8,8,v1\n"
-                 "2x RTX 3090,2,fp32,waveglow,8,8,v1\n");
-    const std::vector<std::string> block{"lambda"};
-    const PublishedScore score = score_published(folder.file(""), block).scores.at(0);
+    const PublishedScore score = score_of_lambda(
+        "2x H100 80GB SXM5,2,fp16,resnet50,8,8,v1\n"
+        "LambdaOD_8x_Texas_1xH100_80GB_SXM5_192-222-52-89_v2,8,fp16,resnet50,,8,v2\n"
+        "8xH200_140GB_SXM_v2,8,fp16,resnet50,,8,v2\n"
+        "2x RTX 4090,2,fp32,resnet50,,8,v2\n"
+        "2x RTX 3090,2,fp32,resnet50,8,8,v1\n"
+        "2x RTX 3090,2,fp32,waveglow,8,8,v1\n");
     REQUIRE(score.rows.size() == 3);
     CHECK(score.rows[0].what == "pytorch resnet50 h100 amp, batch 4, 2 GPUs");
     CHECK(score.rows[0].measured == doctest::Approx(1000.0));

@@ -33,6 +33,25 @@ Words small_gpt() {
           {"zero", "1"}};
 }
 
+/// A folder with files of one source.
+class Measurements {
+ public:
+  explicit Measurements(const std::string& source) : source_("measured/" + source) {
+    std::filesystem::create_directories(folder_.file(source_));
+  }
+  void write(const std::string& file, const std::string& text) const {
+    folder_.write(source_ + "/" + file, text);
+  }
+  std::optional<Comparison> compared(std::string_view block) const {
+    return find_entry(published_blocks(), "block", block).compare(data());
+  }
+  std::string data() const { return folder_.file(""); }  ///< as --data names it
+
+ private:
+  TemporaryFolder folder_;
+  std::string source_;
+};
+
 }  // namespace
 
 TEST_SUITE("trainings") {
@@ -88,14 +107,12 @@ TEST_SUITE("trainings") {
   // 195e9 parameters, of which 250,880 x 14,400 are embeddings: 76.9 layers of 12 x 14,400^2.
   // 181e9 of 12,288 features: 98.2.
   TEST_CASE("BLOOM's rows have the layers that their parameters say") {
-    const TemporaryFolder folder;
-    std::filesystem::create_directory(folder.file("measured"));
-    std::filesystem::create_directory(folder.file("measured/bigscience"));
-    folder.write("measured/bigscience/a100_steps.csv",
-                 "section,size,gpus,hidden,layers,heads,dp,tp,pp,mbs,gbs,s_per_iteration\n"
-                 "Choosing the fastest 3D Topology,195B,352,13312,96,64,4,8,11,1,2048,197\n"
-                 "GBS Variations,181B,384,12288,96,64,4,8,12,4,2048,117\n");
-    const auto all = find_entry(published_blocks(), "block", "bigscience").compare(folder.file(""));
+    const Measurements files("bigscience");
+    files.write("a100_steps.csv",
+                "section,size,gpus,hidden,layers,heads,dp,tp,pp,mbs,gbs,s_per_iteration\n"
+                "Choosing the fastest 3D Topology,195B,352,13312,96,64,4,8,11,1,2048,197\n"
+                "GBS Variations,181B,384,12288,96,64,4,8,12,4,2048,117\n");
+    const auto all = files.compared("bigscience");
     REQUIRE(all);
     REQUIRE(all->rows.size() == 2);
     CHECK(all->rows[0].what.starts_with("h 14400, 77 layers"));
@@ -122,17 +139,14 @@ TEST_SUITE("trainings") {
   }
 
   TEST_CASE("MPT's rows run what their sweep's scripts say, and no column") {
-    const TemporaryFolder folder;
-    std::filesystem::create_directory(folder.file("measured"));
-    std::filesystem::create_directory(folder.file("measured/llm_foundry"));
-    folder.write("measured/llm_foundry/training.csv",
-                 "section,model,seqlen_t,gpus,gpu,microbatchsize,gradaccum,throughput_t_s_gpu,"
-                 "precision,mp_mode,sharding_strategy,activation_checkpointing\n"
-                 "A100 40GB,125m,512,8,a100_40gb,4,2,1000,bf16,PURE,FULL_SHARD,False\n"
-                 "H100 80GB BF16 (Large Scale),125m,512,8,h100_80gb,4,2,1000,amp_bf16,DEFAULT,"
-                 "SHARD_GRAD_OP,True\n");
-    const auto all =
-        find_entry(published_blocks(), "block", "llm_foundry").compare(folder.file(""));
+    const Measurements files("llm_foundry");
+    files.write("training.csv",
+                "section,model,seqlen_t,gpus,gpu,microbatchsize,gradaccum,throughput_t_s_gpu,"
+                "precision,mp_mode,sharding_strategy,activation_checkpointing\n"
+                "A100 40GB,125m,512,8,a100_40gb,4,2,1000,bf16,PURE,FULL_SHARD,False\n"
+                "H100 80GB BF16 (Large Scale),125m,512,8,h100_80gb,4,2,1000,amp_bf16,DEFAULT,"
+                "SHARD_GRAD_OP,True\n");
+    const auto all = files.compared("llm_foundry");
     REQUIRE(all);
     REQUIRE(all->rows.size() == 2);
     Words words{{"generator", "gpt"}, {"layers", "12"},
@@ -168,27 +182,25 @@ TEST_SUITE("trainings") {
   }
 
   TEST_CASE("what cannot be asked costs its row alone, and what is the same is asked once") {
-    const TemporaryFolder folder;
-    std::filesystem::create_directory(folder.file("measured"));
-    std::filesystem::create_directory(folder.file("measured/small"));
-    folder.write("measured/small/training.csv",
-                 "gpus,batch,words,seconds\n8,32,50304,1\n8,33,50304,2\n8,32,50304,3\n7,32,x,1\n");
+    const Measurements files("small");
+    files.write("training.csv",
+                "gpus,batch,words,seconds\n8,32,50304,1\n8,33,50304,2\n8,32,50304,3\n7,32,x,1\n");
     static constexpr std::pair<std::string_view, std::string_view> columns[] = {
         {"gpus", "devices"}, {"batch", "batch"}, {"words", "vocabulary"}, {"seconds", "seconds"}};
-    const auto all =
-        compare_trainings(folder.file(""), {.path = "measured/small/training.csv",
-                                            .columns = columns,
-                                            .read =
-                                                [](Words& words, PublishedRow& row) {
-                                                  row.measured = std::stod(take(words, "seconds"));
-                                                  Words given = small_gpt();
-                                                  given["layers"] = "1";
-                                                  for (auto& [word, value] : words)
-                                                    given[word] = value;
-                                                  words = given;
-                                                  return true;
-                                                },
-                                            .score = score_seconds});
+    const auto all = compare_trainings(files.data(), {.path = "measured/small/training.csv",
+                                                      .columns = columns,
+                                                      .read =
+                                                          [](Words& words, PublishedRow& row) {
+                                                            row.measured =
+                                                                std::stod(take(words, "seconds"));
+                                                            Words given = small_gpt();
+                                                            given["layers"] = "1";
+                                                            for (auto& [word, value] : words)
+                                                              given[word] = value;
+                                                            words = given;
+                                                            return true;
+                                                          },
+                                                      .score = score_seconds});
     REQUIRE(all);
     REQUIRE(all->rows.size() == 2);
     CHECK(all->rows[0].simulated == all->rows[1].simulated);
@@ -199,21 +211,18 @@ TEST_SUITE("trainings") {
   // A page's rows say no plan. Its configurations do, from one release to the next: the row's
   // release has none of its own, v25.04.01 is the first behind it. Nothing is said of FP8.
   TEST_CASE("a recipe of DGX Cloud has the plan of its page's next table of configurations") {
-    const TemporaryFolder folder;
-    std::filesystem::create_directory(folder.file("measured"));
-    std::filesystem::create_directory(folder.file("measured/dgxc"));
-    folder.write("measured/dgxc/training.csv",
-                 "page,title,system,gpus,precision,gbs,step_s,tokens_per_s,release\n"
-                 "llama,Llama 3.1 405b BF16,H100,32,BF16,,5.4,97090,v25.04\n"
-                 "llama,Llama 3.1 405b FP8,H100,32,FP8,,3.5,148524,v25.04\n");
-    folder.write(
-        "measured/dgxc/configurations.csv",
-        "page,system,release,GPUs,SeqLen,Layers,TP,PP,CP,VP,MBS,GBS,Size,Precision,EP,ETP\n"
-        "llama,,v25.03,32,8192,1,4,1,2,NA,1,64,405b,BF16,NA,\n"
-        "llama,,v25.04.01,32,8192,1,8,1,2,NA,1,64,8b,BF16/FP8,NA,\n"
-        "llama,H100,v25.05,32,8192,2,8,1,2,NA,1,64,405b-Proxy,BF16,NA,\n"
-        "llama,,v25.04.01,32,8192,1,8,1,2,NA,1,64,405b-Proxy,BF16,NA,\n");
-    const auto all = find_entry(published_blocks(), "block", "dgxc").compare(folder.file(""));
+    const Measurements files("dgxc");
+    files.write("training.csv",
+                "page,title,system,gpus,precision,gbs,step_s,tokens_per_s,release\n"
+                "llama,Llama 3.1 405b BF16,H100,32,BF16,,5.4,97090,v25.04\n"
+                "llama,Llama 3.1 405b FP8,H100,32,FP8,,3.5,148524,v25.04\n");
+    files.write("configurations.csv",
+                "page,system,release,GPUs,SeqLen,Layers,TP,PP,CP,VP,MBS,GBS,Size,Precision,EP,ETP\n"
+                "llama,,v25.03,32,8192,1,4,1,2,NA,1,64,405b,BF16,NA,\n"
+                "llama,,v25.04.01,32,8192,1,8,1,2,NA,1,64,8b,BF16/FP8,NA,\n"
+                "llama,H100,v25.05,32,8192,2,8,1,2,NA,1,64,405b-Proxy,BF16,NA,\n"
+                "llama,,v25.04.01,32,8192,1,8,1,2,NA,1,64,405b-Proxy,BF16,NA,\n");
+    const auto all = files.compared("dgxc");
     REQUIRE(all);
     REQUIRE(all->rows.size() == 1);
     REQUIRE(all->left.skipped.size() == 1);
@@ -237,17 +246,14 @@ TEST_SUITE("trainings") {
   }
 
   TEST_CASE("a training whose ranks share experts must say how many") {
-    const TemporaryFolder folder;
-    std::filesystem::create_directory(folder.file("measured"));
-    std::filesystem::create_directory(folder.file("measured/nemo"));
+    const Measurements files("nemo");
     const std::string columns =
         "task,model,system,gpus,precision,gbs,mbs,seq,tp,pp,cp,vp,step_s_computed,ep,fsdp";
-    folder.write("measured/nemo/megatron_bridge.csv", columns + ",release\n");
-    folder.write(
-        "measured/nemo/automodel.csv",
-        columns + ",kernels\n" +
-            "pretrain,GPT-OSS 20B,DGX-H100,8,BF16,256,2,4096,1,1,1,-,10,-,8,TE + DeepEP\n");
-    const auto all = find_entry(published_blocks(), "block", "nemo").compare(folder.file(""));
+    files.write("megatron_bridge.csv", columns + ",release\n");
+    files.write("automodel.csv",
+                columns + ",kernels\n" +
+                    "pretrain,GPT-OSS 20B,DGX-H100,8,BF16,256,2,4096,1,1,1,-,10,-,8,TE + DeepEP\n");
+    const auto all = files.compared("nemo");
     REQUIRE(all);
     CHECK(all->rows.empty());
     REQUIRE(all->left.skipped.size() == 1);
@@ -256,15 +262,13 @@ TEST_SUITE("trainings") {
   }
 
   TEST_CASE("from release 26.06 on, recipes in MXFP8 send tokens to experts beside other work") {
-    const TemporaryFolder folder;
-    std::filesystem::create_directory(folder.file("measured"));
-    std::filesystem::create_directory(folder.file("measured/nemo"));
+    const Measurements files("nemo");
     const std::string plan = ",DGX-GB200,8,MXFP8,16,1,1024,1,1,1,1,9,8,0,";
-    folder.write("measured/nemo/megatron_bridge.csv",
-                 "task,model,system,gpus,precision,gbs,mbs,seq,tp,pp,cp,vp,step_s_computed,ep,fsdp,"
-                 "release\npretrain,Qwen3_30B_a3B" +
-                     plan + "26.04.01\npretrain,Qwen3_30B_a3B" + plan + "26.06\n");
-    const auto all = find_entry(published_blocks(), "block", "nemo").compare(folder.file(""));
+    files.write("megatron_bridge.csv",
+                "task,model,system,gpus,precision,gbs,mbs,seq,tp,pp,cp,vp,step_s_computed,ep,fsdp,"
+                "release\npretrain,Qwen3_30B_a3B" +
+                    plan + "26.04.01\npretrain,Qwen3_30B_a3B" + plan + "26.06\n");
+    const auto all = files.compared("nemo");
     REQUIRE(all);
     REQUIRE(all->rows.size() == 2);
     CHECK(all->rows[1].simulated < 0.95 * all->rows[0].simulated);
@@ -272,15 +276,12 @@ TEST_SUITE("trainings") {
 
   // Two nodes share the experts: a token goes to each once. Its host launches kernels one by one.
   TEST_CASE("a recipe of experts runs what its files say, and no column") {
-    const TemporaryFolder folder;
-    std::filesystem::create_directory(folder.file("measured"));
-    std::filesystem::create_directory(folder.file("measured/nemo"));
-    folder.write(
-        "measured/nemo/megatron_bridge.csv",
-        "task,model,system,gpus,precision,gbs,mbs,seq,tp,pp,cp,vp,step_s_computed,ep,fsdp,"
-        "release\npretrain,Qwen3_30B_a3B,DGX-H100,16,FP8,32,1,1024,1,1,1,n/a,9,16,0,26.04\n"
-        "pretrain,DeepSeekV3 (w/o MTP),DGX-GB300,64,MXFP8,64,1,1024,1,1,1,1,9,64,,26.06\n");
-    const auto all = find_entry(published_blocks(), "block", "nemo").compare(folder.file(""));
+    const Measurements files("nemo");
+    files.write("megatron_bridge.csv",
+                "task,model,system,gpus,precision,gbs,mbs,seq,tp,pp,cp,vp,step_s_computed,ep,fsdp,"
+                "release\npretrain,Qwen3_30B_a3B,DGX-H100,16,FP8,32,1,1024,1,1,1,n/a,9,16,0,26.04\n"
+                "pretrain,DeepSeekV3 (w/o MTP),DGX-GB300,64,MXFP8,64,1,1024,1,1,1,1,9,64,,26.06\n");
+    const auto all = files.compared("nemo");
     REQUIRE(all);
     REQUIRE(all->rows.size() == 2);
     Words words{{"generator", "moe"}, {"grouped_experts", "true"}, {"short_sums", "true"},
@@ -309,15 +310,13 @@ TEST_SUITE("trainings") {
   // In 16 bits on GB200 its host launches kernels, and activations run once more. From 26.04 on
   // tokens go to each rank once, beside other micro-batches.
   TEST_CASE("gpt-oss runs what its recipe says, and no column") {
-    const TemporaryFolder folder;
-    std::filesystem::create_directory(folder.file("measured"));
-    std::filesystem::create_directory(folder.file("measured/nemo"));
+    const Measurements files("nemo");
     const std::string plan = ",DGX-GB200,64,BF16,256,4,1024,1,1,1,n/a,5,64,0,";
-    folder.write("measured/nemo/megatron_bridge.csv",
-                 "task,model,system,gpus,precision,gbs,mbs,seq,tp,pp,cp,vp,step_s_computed,ep,fsdp,"
-                 "release\npretrain,GPT OSS 120B" +
-                     plan + "26.02\npretrain,GPT OSS 120B" + plan + "26.04\n");
-    const auto all = find_entry(published_blocks(), "block", "nemo").compare(folder.file(""));
+    files.write("megatron_bridge.csv",
+                "task,model,system,gpus,precision,gbs,mbs,seq,tp,pp,cp,vp,step_s_computed,ep,fsdp,"
+                "release\npretrain,GPT OSS 120B" +
+                    plan + "26.02\npretrain,GPT OSS 120B" + plan + "26.04\n");
+    const auto all = files.compared("nemo");
     REQUIRE(all);
     REQUIRE(all->rows.size() == 2);
     Words words{{"generator", "moe"},
@@ -347,21 +346,17 @@ TEST_SUITE("trainings") {
   // NeMo's samples are documents of 256 tokens, and its LoRA trains beside queries, keys and
   // values. Automodel computes every layer again.
   TEST_CASE("fine-tuning as the recipes have it") {
-    const TemporaryFolder folder;
-    std::filesystem::create_directory(folder.file("measured"));
-    std::filesystem::create_directory(folder.file("measured/nemo"));
+    const Measurements files("nemo");
     const std::string columns =
         "task,model,system,gpus,precision,gbs,mbs,seq,tp,pp,cp,vp,step_s_computed";
-    folder.write("measured/nemo/megatron_bridge.csv", columns + ",ep,fsdp,release\n");
-    folder.write("measured/nemo/automodel.csv",
-                 columns +
-                     ",ep,fsdp,kernels\n"
-                     "lora,LLAMA2-7B,DGX-H100,8,BF16,16,1,1024,1,1,1,1,9,-,8,TE\n");
-    folder.write("measured/nemo/nemo_24.07.csv",
-                 columns +
-                     "\nlora,LLAMA2-7B,DGX-H100,8,FP8,16,1,1024,1,1,1,,9\n"
-                     "sft,LLAMA2-7B,DGX-H100,8,FP8,16,1,1024,1,1,1,,9\n");
-    const auto all = find_entry(published_blocks(), "block", "nemo").compare(folder.file(""));
+    files.write("megatron_bridge.csv", columns + ",ep,fsdp,release\n");
+    files.write("automodel.csv", columns +
+                                     ",ep,fsdp,kernels\n"
+                                     "lora,LLAMA2-7B,DGX-H100,8,BF16,16,1,1024,1,1,1,1,9,-,8,TE\n");
+    files.write("nemo_24.07.csv", columns +
+                                      "\nlora,LLAMA2-7B,DGX-H100,8,FP8,16,1,1024,1,1,1,,9\n"
+                                      "sft,LLAMA2-7B,DGX-H100,8,FP8,16,1,1024,1,1,1,,9\n");
+    const auto all = files.compared("nemo");
     REQUIRE(all);
     REQUIRE(all->rows.size() == 3);
     const Words words{{"generator", "llama"}, {"size", "7b"},  {"length", "1024"},
@@ -435,24 +430,20 @@ TEST_SUITE("trainings") {
   // 7.3 billion parameters and no others: 3 ranks hold 2.4 billion. While they are updated a
   // parameter has 2 bytes, its gradient 2 and, in 32 bits, 4, its state 12: 45.4 GiB.
   TEST_CASE("InternLM's memory is a block of its own, of ranks that share all alike") {
-    const TemporaryFolder folder;
-    std::filesystem::create_directory(folder.file("measured"));
-    std::filesystem::create_directory(folder.file("measured/internevo"));
-    folder.write("measured/internevo/training.csv",
-                 "table,model,system,tp,zero1,gpus,seq,micro_batch,micro_batches,recompute,packed,"
-                 "tokens_per_s_per_gpu,tflops_per_gpu,pp,fsdp,memory_gb\n"
-                 "memory,internlm-7b,a800_80gb,1,-1,3,2048,1,4,true,,,,3,False,75\n"
-                 "memory,internlm-7b,a800_80gb,1,-1,3,2048,1,4,true,,,,1,True,72\n");
-    const auto memory =
-        find_entry(published_blocks(), "block", "internevo_memory").compare(folder.file(""));
+    const Measurements files("internevo");
+    files.write("training.csv",
+                "table,model,system,tp,zero1,gpus,seq,micro_batch,micro_batches,recompute,packed,"
+                "tokens_per_s_per_gpu,tflops_per_gpu,pp,fsdp,memory_gb\n"
+                "memory,internlm-7b,a800_80gb,1,-1,3,2048,1,4,true,,,,3,False,75\n"
+                "memory,internlm-7b,a800_80gb,1,-1,3,2048,1,4,true,,,,1,True,72\n");
+    const auto memory = files.compared("internevo_memory");
     REQUIRE(memory);
     REQUIRE(memory->rows.size() == 1);
     CHECK(memory->left.skipped.size() == 1);
     CHECK(memory->rows[0].measured == 72.0);
     CHECK(memory->rows[0].simulated > 45.4);
     CHECK(memory->rows[0].simulated < 1.01 * 45.4);
-    const auto steps =
-        find_entry(published_blocks(), "block", "internevo").compare(folder.file(""));
+    const auto steps = files.compared("internevo");
     REQUIRE(steps);
     CHECK(steps->rows.empty());
     CHECK(steps->left.skipped.empty());
@@ -462,9 +453,7 @@ TEST_SUITE("trainings") {
   // first model's order is measured so, the second's the other way round: of its plans the one
   // ranked first does a quarter of the best. The third's plans are as good as equal.
   TEST_CASE("the order of plans: right, reversed, and none where all are alike") {
-    const TemporaryFolder folder;
-    std::filesystem::create_directory(folder.file("measured"));
-    std::filesystem::create_directory(folder.file("measured/llm_foundry"));
+    const Measurements files("llm_foundry");
     std::string rows =
         "section,model,seqlen_t,gpus,gpu,microbatchsize,gradaccum,throughput_t_s_gpu,precision,"
         "mp_mode,sharding_strategy,activation_checkpointing\n";
@@ -474,8 +463,8 @@ TEST_SUITE("trainings") {
       for (std::size_t i = 0; i < 4; ++i)
         rows += fmt::format("A100,{},512,8,a100_80gb,{},1,{},bf16,DEFAULT,FULL_SHARD,False\n",
                             model, 1 << i, rates[i]);
-    folder.write("measured/llm_foundry/training.csv", rows);
-    const auto all = find_entry(published_blocks(), "block", "plans").compare(folder.file(""));
+    files.write("training.csv", rows);
+    const auto all = files.compared("plans");
     REQUIRE(all);
     REQUIRE(all->rows.size() == 5);
     CHECK(all->rows[0].simulated == doctest::Approx(1.0));  // Spearman
