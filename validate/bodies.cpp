@@ -47,6 +47,7 @@ Body timed(OpWork work, Duration length, const Calibration& calibration, std::si
   const std::string_view of_work = stand_in(work, calibration).kind;
   for (const auto& op : calibration.ops) {
     if (op.kind == "spin" || !parse<BodyKind>(op.kind)) continue;
+    if (&op != calibration.find_op(op.kind)) continue;  // of another mode
     if (op.kind == of_work) return sized(op, *parse<BodyKind>(op.kind), length);
     kinds.push_back(&op);
   }

@@ -46,6 +46,11 @@ std::optional<double> amount_of(const std::string& kind, const std::string& args
   return (*n)[0];
 }
 
+/// The mode that an op's time depends on: between the kernels of a cublas op are gaps. Empty: none.
+std::string mode_of_time(const Measurement& m) {
+  return m.subject == "cublas" ? m.mode : "";
+}
+
 /// Line through the medians, its residuals, and whether each size follows from the others.
 struct SizeFit {
   std::vector<double> sizes;
@@ -285,13 +290,16 @@ class Calibrator {
   }
 
   void fit_ops() {
-    std::map<std::string, BySize> by_kind;
+    std::map<std::pair<std::string, std::string>, BySize> by_kind;  // and mode
     for (const Measurement& m : rows_)
       if (m.what == "op")
-        by_kind[m.subject][amount_of(m.subject, m.args).value_or(0.0)].push_back(m.value);
-    for (const auto& [kind, by_size] : by_kind) {
+        by_kind[{m.subject, mode_of_time(m)}][amount_of(m.subject, m.args).value_or(0.0)].push_back(
+            m.value);
+    for (const auto& [kind_and_mode, by_size] : by_kind) {
       const SizeFit fit = fit_sizes(by_size);
-      Calibration::OpTime op{.kind = kind, .time = line_with_intervals(by_size)};
+      Calibration::OpTime op{.kind = kind_and_mode.first,
+                             .mode = kind_and_mode.second,
+                             .time = line_with_intervals(by_size)};
       op.time.worst_residual = fit.worst_residual;
       op.left_out_error = fit.left_out_of_line;
       const bool line_fits = fit.left_out_of_line <= largest_left_out_error &&
@@ -305,26 +313,26 @@ class Calibrator {
   }
 
   void fit_interference() {
-    using Key = std::tuple<std::string, std::string, std::string>;  // subject, args, against
-    std::map<std::pair<std::string, std::string>, Samples> alone;
-    std::map<Key, std::map<std::int64_t, Samples>> together;
+    using Key = std::tuple<std::string, std::string, std::string>;  // subject, args, its mode
+    std::map<Key, Samples> alone;
+    std::map<std::pair<Key, std::string>, std::map<std::int64_t, Samples>> together;  // and against
     for (const Measurement& m : rows_) {
-      if (m.what == "op") alone[{m.subject, m.args}].push_back(m.value);
-      if (m.what == "interference")
-        together[{m.subject, m.args, m.against}][m.count].push_back(m.value);
+      const Key key{m.subject, m.args, mode_of_time(m)};
+      if (m.what == "op") alone[key].push_back(m.value);
+      if (m.what == "interference") together[{key, m.against}][m.count].push_back(m.value);
     }
     std::map<std::pair<std::string, std::string>, std::vector<Estimate>> found;
     for (const auto& [key, by_count] : together) {
-      const auto& [subject, args, against] = key;
-      const auto base = alone.find({subject, args});
+      const auto& [op, against] = key;
+      const auto base = alone.find(op);
       if (base == alone.end()) continue;
       for (const auto& [count, samples] : by_count) {
         const auto neighbours = static_cast<double>(count);
-        found[{subject, against}].push_back(bootstrap(std::vector<Samples>{base->second, samples},
-                                                      [neighbours](const std::vector<Samples>& g) {
-                                                        return (median(g[1]) / median(g[0]) - 1.0) /
-                                                               neighbours;
-                                                      }));
+        found[{std::get<0>(op), against}].push_back(
+            bootstrap(std::vector<Samples>{base->second, samples},
+                      [neighbours](const std::vector<Samples>& g) {
+                        return (median(g[1]) / median(g[0]) - 1.0) / neighbours;
+                      }));
       }
     }
     for (const auto& [pair, estimates] : found) {

@@ -51,7 +51,7 @@ std::vector<Fit> fits_of(const Calibration& calibration) {
     if (t.time.most > 0.0) fits.push_back(line_or_table(name + ": bytes", t.time));
   }
   for (const auto& op : calibration.ops) {
-    Fit fit = line_or_table(op.kind, op.time);
+    Fit fit = line_or_table(op.mode.empty() ? op.kind : op.mode + " " + op.kind, op.time);
     fit.error += fmt::format(", a size left out {:.1f} %", 100.0 * op.left_out_error);
     if (fit.wrong.empty() && op.left_out_error > largest_left_out)
       fit.wrong = "its sizes do not tell each other";

@@ -37,7 +37,7 @@ void OutsideSizes::add(const std::string& graph, const ReplayPlan& plan,
       known = &transfer->time;
       what = fmt::format("transfers by {} in bytes", to_text(plan.way));
     } else {
-      const auto* op = calibration.find_op(to_text(t.body.kind));
+      const auto* op = calibration.find_op(to_text(t.body.kind), to_text(plan.mode));
       if (op == nullptr) continue;
       known = &op->time;
       what = fmt::format("ops of kind {} in {}", to_text(t.body.kind), unit_of(t.body.kind));

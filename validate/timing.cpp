@@ -43,7 +43,7 @@ void check_known(const ReplayPlan& plan, const Calibration& calibration) {
 
 Duration length_of(const ReplayPlan& plan, const Calibration& calibration, const Task& task) {
   if (!task.transfer) {
-    const auto* op = calibration.find_op(to_text(task.body.kind));
+    const auto* op = calibration.find_op(to_text(task.body.kind), measured_mode(plan.mode));
     if (task.body.kind == BodyKind::spin && op == nullptr) return task.length;
     return rounded(op->time(task.body.amount()));
   }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "validate/made_up_gpu.h"
+
 namespace baechi::validate {
 namespace {
 
@@ -10,11 +12,16 @@ Estimate exactly(double value) {
   return {value, value, value};
 }
 
-FittedTime straight(double fixed_ns, double ns_per_unit) {
-  return {.fixed_ns = exactly(fixed_ns),
-          .ns_per_unit = exactly(ns_per_unit),
+FittedTime straight(made_up_gpu::Length length) {
+  return {.fixed_ns = exactly(static_cast<double>(length.fixed_ns)),
+          .ns_per_unit = exactly(1.0 / length.per_ns),
           .least = 0.0,
           .most = 1e15};
+}
+
+Calibration::Mode mode_of(const char* name, made_up_gpu::Gaps gaps) {
+  return {name, exactly(static_cast<double>(gaps.same)), exactly(static_cast<double>(gaps.cross)),
+          exactly(static_cast<double>(gaps.submit))};
 }
 
 }  // namespace
@@ -25,36 +32,36 @@ Calibration virtual_truth(int devices) {
                     .cuda = "none",
                     .harness = "virtual clock",
                     .date = "2000-01-01",
-                    .sms = 132,
-                    .timer_tick_ns = 32.0};
+                    .sms = made_up_gpu::multiprocessors,
+                    .timer_tick_ns = made_up_gpu::timer_tick_ns};
   for (int d = 0; d < devices; ++d) truth.partitions.push_back({24, 8});
-  truth.modes = {{"graph", exactly(1180), exactly(1650), exactly(9000)},
-                 {"stream", exactly(1720), exactly(3100), exactly(2400)}};
+  truth.modes = {mode_of("graph", made_up_gpu::graph), mode_of("stream", made_up_gpu::stream)};
   for (const auto& mode : truth.modes) {
     const double hop = mode.cross_ns.value;
     truth.transfers.push_back({.mode = mode.mode,
                                .way = "link",
                                .direction = "",
                                .paced = true,
-                               .latency_ns = exactly(2 * hop + 700),
-                               .occupancy_ns = exactly(mode.same_ns.value + 700),
-                               .time = straight(0, 1.0 / 180)});
+                               .latency_ns = exactly(2 * hop),
+                               .occupancy_ns = mode.same_ns,
+                               .time = straight({0, made_up_gpu::link_bytes_per_ns})});
     for (const char* direction : {"d2h", "h2d"})
       truth.transfers.push_back({.mode = mode.mode,
                                  .way = "host",
                                  .direction = direction,
-                                 .latency_ns = exactly(2 * hop + 4200),
+                                 .latency_ns = exactly(2 * hop + made_up_gpu::host_copy.fixed_ns),
                                  .occupancy_ns = exactly(2600),
-                                 .time = straight(0, 1.0 / 52),
+                                 .time = straight({0, made_up_gpu::host_copy.per_ns}),
                                  .shared = true,
                                  .contention = static_cast<double>(devices)});
   }
-  truth.ops = {{"gemm", straight(5200, 1.0 / 95'000)}, {"ew", straight(2800, 1.0 / 760)}};
+  truth.ops = {{.kind = "gemm", .time = straight(made_up_gpu::gemm)},
+               {.kind = "ew", .time = straight(made_up_gpu::ew)}};
   truth.interference = {{"ew", "ew", exactly(0.08)},
                         {"ew", "gemm", exactly(0.03)},
                         {"gemm", "ew", exactly(0.02)},
                         {"gemm", "gemm", exactly(0.01)}};
-  truth.granule = Bytes{std::int64_t{2} << 20};
+  truth.granule = Bytes{made_up_gpu::granule};
   return truth;
 }
 

@@ -186,6 +186,7 @@ class Reader {
     Options o = options_of(v, "ops", "");
     Calibration::OpTime op;
     op.kind = o.get("kind", {"spin", "gemm", "ew", "cublas"}, "");
+    op.mode = o.get("mode", "", "");
     op.left_out_error = o.get("left_out_error", 0.0, "");
     op.time = fitted(o);
     o.finish();
@@ -247,7 +248,8 @@ std::string calibration_yaml(const Calibration& c) {
         t.shared, t.contention, text_of(t.time));
   if (!c.ops.empty()) out += "ops:\n";
   for (const auto& op : c.ops)
-    out += fmt::format("- {{kind: {}, left_out_error: {}, {}}}\n", op.kind, op.left_out_error,
+    out += fmt::format("- {{kind: {}{}, left_out_error: {}, {}}}\n", op.kind,
+                       op.mode.empty() ? "" : ", mode: " + op.mode, op.left_out_error,
                        text_of(op.time));
   if (!c.interference.empty())
     out += "# slower by this much per device that runs a neighbour\ninterference:\n";

@@ -86,7 +86,7 @@ CalibratedCosts::CalibratedCosts(std::unique_ptr<CostModel> plain, const OpGraph
 const FittedTime* CalibratedCosts::time_of(OpId op, StandIn& work) const {
   if (!effects_.costs) return nullptr;
   work = stand_in(graph_.work(op), *calibration_);
-  const auto* known = calibration_->find_op(work.kind);
+  const auto* known = calibration_->find_op(work.kind, mode_->mode);
   return known == nullptr ? nullptr : &known->time;
 }
 

@@ -29,8 +29,11 @@ const Calibration::Transfer* Calibration::find_transfer(std::string_view mode, s
   return it == transfers.end() ? nullptr : &*it;
 }
 
-const Calibration::OpTime* Calibration::find_op(std::string_view kind) const {
-  const auto it = std::ranges::find(ops, kind, &OpTime::kind);
+const Calibration::OpTime* Calibration::find_op(std::string_view kind,
+                                                std::string_view mode) const {
+  auto it = std::ranges::find_if(
+      ops, [&](const OpTime& op) { return op.kind == kind && op.mode == mode; });
+  if (it == ops.end()) it = std::ranges::find(ops, kind, &OpTime::kind);
   return it == ops.end() ? nullptr : &*it;
 }
 

@@ -63,6 +63,7 @@ struct Calibration {
   };
   struct OpTime {
     std::string kind{};  ///< body of an op: "gemm" (flops), "ew" (bytes), "cublas" (flops)
+    std::string mode{};  ///< in which it takes that; empty: in every mode
     FittedTime time{};
     double left_out_error = 0.0;  ///< worst relative error at a size that was left out of the fit
     friend bool operator==(const OpTime&, const OpTime&) = default;
@@ -106,7 +107,8 @@ struct Calibration {
   const Mode* find_mode(std::string_view mode) const;  ///< null if it was not measured
   const Transfer* find_transfer(std::string_view mode, std::string_view way,
                                 std::string_view direction) const;
-  const OpTime* find_op(std::string_view kind) const;
+  /// The time in the mode or, if there is none of its own, the first of the kind.
+  const OpTime* find_op(std::string_view kind, std::string_view mode = {}) const;
 };
 
 /// Effects of a calibration, each to be switched off.

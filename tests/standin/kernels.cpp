@@ -13,10 +13,6 @@ namespace {
 
 constexpr std::int64_t little = 1 << 20;  // bytes
 
-std::int64_t at_speed(double amount, double per_ns) {
-  return static_cast<std::int64_t>(amount / per_ns);
-}
-
 }  // namespace
 
 void launch_spin(cudaStream_t stream, std::int64_t ns, Stamp* stamp) {
@@ -33,7 +29,7 @@ void launch_gate(cudaStream_t stream, const unsigned*, unsigned*, std::int64_t) 
 
 void launch_ew(cudaStream_t stream, unsigned, void* to, const void* from, std::int64_t bytes,
                Stamp* stamp) {
-  REPLAY_CUDA(standin::run(stream, 2800 + at_speed(static_cast<double>(bytes), 760), stamp,
+  REPLAY_CUDA(standin::run(stream, standin::truth::ew.of(static_cast<double>(bytes)), stamp,
                            standin::Engine::none, false,
                            {from, to, static_cast<std::size_t>(bytes / 2)}));
   if (stamp != nullptr || bytes > little) return;
@@ -45,7 +41,7 @@ void launch_ew(cudaStream_t stream, unsigned, void* to, const void* from, std::i
 void launch_gemm(cudaStream_t stream, unsigned, float* c, const void* a, const void* b, int n,
                  Stamp* stamp) {
   const double side = n;
-  REPLAY_CUDA(standin::run(stream, 5200 + at_speed(2 * side * side * side, 25'000), stamp));
+  REPLAY_CUDA(standin::run(stream, standin::truth::gemm.of(2 * side * side * side), stamp));
   if (stamp != nullptr || n > 256) return;
   const auto* const left = static_cast<const __half*>(a);
   const auto* const right = static_cast<const __half*>(b);
@@ -61,7 +57,8 @@ void launch_gemm(cudaStream_t stream, unsigned, float* c, const void* a, const v
 
 void launch_link(cudaStream_t stream, unsigned, void* to, const void* from, std::int64_t bytes,
                  std::int64_t ns, Stamp* stamp) {
-  const std::int64_t moving = 700 + at_speed(static_cast<double>(bytes), 80);
+  const std::int64_t moving =
+      static_cast<std::int64_t>(static_cast<double>(bytes) / standin::truth::link_bytes_per_ns);
   REPLAY_CUDA(standin::run(stream, std::max(ns, moving), stamp));
   if (stamp == nullptr && bytes <= little) std::memcpy(to, from, static_cast<std::size_t>(bytes));
 }
@@ -85,7 +82,7 @@ void launch_fill(cudaStream_t stream, void* values, std::int64_t count, unsigned
 
 void launch_tick(cudaStream_t stream, unsigned long long* ns, int) {
   REPLAY_CUDA(standin::run(stream, 1000, nullptr));
-  *ns = 32;
+  *ns = standin::truth::timer_tick_ns;
 }
 
 }  // namespace baechi::validate::replay

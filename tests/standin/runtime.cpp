@@ -195,7 +195,8 @@ cudaError_t run(cudaStream_t stream, std::int64_t ns, Stamp* stamp, Engine engin
     return cudaSuccess;
   }
   ns = with_cache(ns, touched);
-  std::int64_t begin = std::max({s->used ? s->ready + same_gap : s->ready, s->waits, host});
+  std::int64_t begin =
+      std::max({s->used ? s->ready + truth::stream.same : s->ready, s->waits, host});
   begin = on_engine(engine, begin, ns);
   s->ready = gate ? host + 10'000'000 : begin + ns;
   s->used = true;
@@ -310,7 +311,8 @@ cudaError_t cudaMemcpyAsync(void*, const void*, std::size_t bytes, cudaMemcpyKin
   const auto engine = kind == cudaMemcpyDeviceToHost   ? Engine::to_host
                       : kind == cudaMemcpyHostToDevice ? Engine::to_device
                                                        : Engine::between;
-  return standin::run(stream, 4200 + static_cast<std::int64_t>(bytes / 52), nullptr, engine);
+  return standin::run(stream, standin::truth::host_copy.of(static_cast<double>(bytes)), nullptr,
+                      engine);
 }
 cudaError_t cudaMemcpyPeerAsync(void*, int, const void*, int, std::size_t bytes,
                                 cudaStream_t stream) {
@@ -365,7 +367,8 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
   host += 500;
   if (event->graph == nullptr) {
     if (s->graph != nullptr) return fails(cudaErrorStreamCaptureIsolation);
-    if (event->stream != s->id) s->waits = std::max(s->waits, event->at + standin::cross_gap);
+    if (event->stream != s->id)
+      s->waits = std::max(s->waits, event->at + standin::truth::stream.cross);
     return cudaSuccess;
   }
   if (s->graph != nullptr && s->graph != event->graph) return fails(cudaErrorStreamCaptureMerge);
@@ -415,15 +418,16 @@ cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t) {
 }
 cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream) {
   STANDIN_CALL("cudaGraphLaunch");
-  host += 9000;
+  host += standin::truth::graph.submit;
   const std::int64_t from = std::max(host, stream->ready);
   std::int64_t end = from;
   for (Node& node : graph->nodes) {
     std::int64_t begin = from;
     for (const std::size_t i : node.after) {
       const Node& before = graph->nodes[i];
-      begin = std::max(begin, before.end + (before.stream == node.stream ? standin::same_gap
-                                                                         : standin::cross_gap));
+      begin = std::max(begin,
+                       before.end + (before.stream == node.stream ? standin::truth::graph.same
+                                                                  : standin::truth::graph.cross));
     }
     const std::int64_t ns = with_cache(node.ns, node.touched);
     begin = on_engine(node.engine, begin, ns);
@@ -447,7 +451,8 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph) {
 cudaError_t cudaMemPoolCreate(cudaMemPool_t* pool, const cudaMemPoolProps* properties) {
   STANDIN_CALL("cudaMemPoolCreate");
   const char* const granule = std::getenv("STANDIN_GRANULE");
-  const std::size_t of = granule == nullptr ? 2 << 20 : std::strtoull(granule, nullptr, 10);
+  const std::size_t of = granule == nullptr ? std::size_t{standin::truth::granule}
+                                            : std::strtoull(granule, nullptr, 10);
   *pool = new CUmemPoolHandle_st{.limit = (properties->maxSize + of - 1) / of * of};
   return cudaSuccess;
 }

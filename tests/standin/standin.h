@@ -3,8 +3,7 @@
 ///
 /// Streams, events, captures, graphs, pools and green contexts keep their rules; kernels are
 /// lengths (small ones also compute, so that their check passes). Time passes by what is asked of
-/// it. Its truth: 1180 ns between kernels of a stream, 1650 ns from one stream to another, in every
-/// mode.
+/// it. Its truth is the made-up GPU of validate/made_up_gpu.h.
 ///
 /// Environment:
 ///   STANDIN_FAULT=CALL:NTH:CODE[:sticky]  the NTH call of CALL returns CODE (0: every one);
@@ -19,7 +18,7 @@
 ///   STANDIN_OVERLAP=1                     all parts have the same multiprocessors
 ///   STANDIN_SEEN_LESS=1                   a part is told to have one multiprocessor more
 ///   STANDIN_CDP=1                         with cuBLAS (cublas.cpp) all parts share two more
-///   STANDIN_GRANULE=BYTES                 of pools [2 MiB]
+///   STANDIN_GRANULE=BYTES                 of pools [as the made-up GPU]
 ///   STANDIN_CACHE=BYTES                   a pass over memory whose input is among the last so many
 ///                                         bytes that were touched takes half as long
 #pragma once
@@ -30,14 +29,15 @@
 #include <vector>
 
 #include "validate/cuda/kernels.h"
+#include "validate/made_up_gpu.h"
 
 namespace standin {
 
 using baechi::validate::replay::SmSet;
 using baechi::validate::replay::Stamp;
 
-inline constexpr std::int64_t same_gap = 1180, cross_gap = 1650;  // ns
-inline constexpr int num_sms = 132, group_sms = 8, num_groups = 16;
+namespace truth = baechi::validate::made_up_gpu;
+inline constexpr int num_sms = truth::multiprocessors, group_sms = 8, num_groups = 16;
 
 extern std::int64_t host;  ///< the host's virtual time, ns
 

@@ -116,8 +116,8 @@ TEST_CASE("without noise and with a fine timer calibration is exact") {
   CHECK(found.find_mode("graph")->same_ns == Estimate{1180, 1180, 1180});
   CHECK(found.find_mode("stream")->cross_ns == Estimate{3100, 3100, 3100});
   const auto* link = found.find_transfer("graph", "link", "");
-  CHECK(link->latency_ns.value == 4000);
-  CHECK(link->occupancy_ns.value == doctest::Approx(1880).epsilon(1e-3));
+  CHECK(link->latency_ns.value == 3300);
+  CHECK(link->occupancy_ns.value == doctest::Approx(1180).epsilon(1e-3));
   CHECK(found.find_transfer("graph", "host", "d2h")->contention ==
         doctest::Approx(3.0).epsilon(0.1));
   CHECK(found.find_op("gemm")->time(2e9) == doctest::Approx(5200 + 2e9 / 95'000).epsilon(1e-3));

@@ -429,7 +429,7 @@ TEST_CASE("a scenario's calibration decides its costs, and is refused if it does
   const ProfiledCosts plain(problem.graph, problem.cluster);
   CHECK(costs.compute(OpId{0}, gpu0) == plain.compute(OpId{0}, gpu0) + 1180ns);
   CHECK(costs.transfer(TensorId{0}, gpu0, gpu1) ==
-        plain.transfer(TensorId{0}, gpu0, gpu1) + 4000ns);  // two hops of 1.65 us and 0.7 us
+        plain.transfer(TensorId{0}, gpu0, gpu1) + 3300ns);  // two hops of 1.65 us
   std::string three = text;
   three.replace(three.find("count: 2"), 8, "count: 3");
   CHECK_THROWS_WITH_AS(
