@@ -114,11 +114,11 @@ Clusters join(const Costs& costs, const Joining& how) {
 
 /// A schedule: ops in the order of their ids, each where its cluster is. The first op of a cluster
 /// decides: where the whole cluster would end first if its other inputs came in time.
-class Schedule {
+class ClusterSchedule {
  public:
   /// `share`: of each device's memory that footprints may take; 0: only weights and the largest op
   /// count.
-  Schedule(const Costs& costs, const Clusters& clusters, double share)
+  ClusterSchedule(const Costs& costs, const Clusters& clusters, double share)
       : costs_(costs),
         p_(costs.problem),
         clusters_(clusters),
@@ -248,7 +248,7 @@ class Coarsen final : public Placer {
   }
   static void add_plan(const Costs& costs, std::shared_ptr<const Clusters> clusters, double share,
                        std::vector<Planned>& plans) {
-    Schedule schedule(costs, *clusters, share);
+    ClusterSchedule schedule(costs, *clusters, share);
     if (const std::optional<Duration> length = schedule.make())
       plans.push_back({*length, schedule.placement(), std::move(clusters), share});
   }

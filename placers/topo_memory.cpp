@@ -8,7 +8,7 @@
 namespace baechi {
 namespace {
 
-constexpr DeviceId nowhere{~std::uint32_t{0}};
+constexpr DeviceId unknown{~std::uint32_t{0}};
 
 }  // namespace
 
@@ -19,7 +19,7 @@ TopoMemory::TopoMemory(const Problem& problem, const ColocationUnits& units, Var
       cached_(problem.engine.cache_tensors),
       limit_(memory_limits(problem)),
       needs_(units.size()),
-      device_(problem.graph.num_ops(), nowhere),
+      device_(problem.graph.num_ops(), unknown),
       kept_(problem.cluster.num_devices()),
       workspace_(problem.cluster.num_devices()) {
   if (copies_count_) copied_.assign(graph_.num_tensors() * kept_.size(), false);
@@ -46,7 +46,7 @@ std::vector<TopoMemory::Copy> TopoMemory::new_copies(UnitId u, DeviceId d) const
   std::vector<Copy> copies;
   if (!copies_count_) return copies;
   const auto add = [&](const Edge& edge, DeviceId other, DeviceId to) {
-    if (other != nowhere && other != d) copies.push_back({edge.tensor, to});
+    if (other != unknown && other != d) copies.push_back({edge.tensor, to});
   };
   for (const OpId v : units_.members(u)) {
     for (const EdgeId e : graph_.in_edges(v)) add(graph_.edge(e), device_[graph_.edge(e).src], d);

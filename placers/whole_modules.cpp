@@ -113,9 +113,7 @@ class Division {
 
   void join(WholeModules& result) const {
     const std::size_t n = result.names.size();
-    std::vector<std::uint32_t> rank(n), parent(n);
-    boost::disjoint_sets sets(rank.data(), parent.data());
-    for (std::uint32_t u = 0; u < n; ++u) sets.make_set(u);
+    boost::disjoint_sets_with_storage<> sets(n);
     for (const auto& [a, b] : pairs_) {
       const auto left = unit(a), right = unit(b);
       if (left && right) sets.union_set(number_.at(*left), number_.at(*right));

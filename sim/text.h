@@ -10,4 +10,10 @@ namespace baechi {
 /// U+009F) and control characters other than line breaks and tabs are removed.
 std::string plain_text(std::string_view text);
 
+/// `text` with what HTML and SVG would read as their own replaced.
+std::string escaped(std::string_view text);
+
+/// `text` without the spaces, tabs and carriage returns at its ends.
+std::string_view trimmed(std::string_view text);
+
 }  // namespace baechi

@@ -9,10 +9,6 @@
 namespace baechi::validate {
 namespace {
 
-Estimate exactly(double value) {
-  return {value, value, value};
-}
-
 /// Without what only a calibration of ours knows.
 Calibration without_overheads(Calibration c) {
   for (auto& mode : c.modes) mode = {.mode = mode.mode};

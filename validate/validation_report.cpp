@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <ranges>
 
+#include "sim/text.h"
+
 namespace baechi {
 extern const char *const page_css, *const chart_js, *const validation_js;
 }  // namespace baechi
@@ -22,7 +24,7 @@ struct Shown {
   std::vector<Row> rows;
 };
 
-std::string percent(double x, int digits = 2) {
+std::string percent_of(double x, int digits = 2) {
   return fmt::format("{:.{}f} %", 100.0 * x, digits);
 }
 std::string interval(const Estimate& e) {
@@ -33,12 +35,8 @@ std::string number(const std::optional<double>& x) {
 }
 
 Row accuracy_cells(const Accuracy& a) {
-  return {fmt::format("{}", a.plans),
-          percent(a.median),
-          interval(a.median_interval),
-          percent(a.p95),
-          percent(a.bias),
-          interval(a.bias_interval)};
+  return {fmt::format("{}", a.plans), percent_of(a.median), interval(a.median_interval),
+          percent_of(a.p95),          percent_of(a.bias),   interval(a.bias_interval)};
 }
 
 Shown layers_shown(const Validation& v) {
@@ -80,8 +78,8 @@ Shown rankings_shown(const Validation& v) {
           .rows = {}};
   for (const Ranking& r : v.rankings)
     t.rows.push_back({r.group, r.mode, fmt::format("{}", r.plans), fmt::format("{}", r.placements),
-                      fmt::format("{}", r.steps), percent(r.spread, 1), number(r.spearman),
-                      number(r.kendall), fmt::format("{}", r.pairs), percent(r.regret)});
+                      fmt::format("{}", r.steps), percent_of(r.spread, 1), number(r.spearman),
+                      number(r.kendall), fmt::format("{}", r.pairs), percent_of(r.regret)});
   return t;
 }
 
@@ -148,20 +146,20 @@ std::vector<std::string> remarks(const Validation& v) {
     lines.push_back(
         fmt::format("noise floor: the same plans once more differ by {} in the median, "
                     "{} at the 95th percentile; no claim below that",
-                    percent(v.noise_median, 3), percent(v.noise_p95, 3)));
+                    percent_of(v.noise_median, 3), percent_of(v.noise_p95, 3)));
   if (v.start_error)
     lines.push_back(fmt::format("starts of tasks are off by {} of the step in the median",
-                                percent(*v.start_error, 3)));
+                                percent_of(*v.start_error, 3)));
   if (v.told_share)
     lines.push_back(fmt::format(
         "where lengths are told to both sides they are {} of the measured step in the median; of "
         "the rest the prediction is off by {}",
-        percent(*v.told_share), v.untold_error ? percent(*v.untold_error, 1) : "nothing"));
+        percent_of(*v.told_share), v.untold_error ? percent_of(*v.untold_error, 1) : "nothing"));
   for (const Floor& f : v.floors)
     lines.push_back(fmt::format(
         "noise floor between {}: {} plans of {} differ by {} in the median, {} at the 95th "
         "percentile",
-        f.between, f.plans, f.path, percent(f.median, 3), percent(f.p95, 3)));
+        f.between, f.plans, f.path, percent_of(f.median, 3), percent_of(f.p95, 3)));
   for (const auto& [rival, name] : {std::pair("no overheads", "a model without overheads"),
                                     std::pair("Baechi's procedure", "Baechi's procedure"),
                                     std::pair("datasheet roofline", "a datasheet's roofline")})
@@ -170,7 +168,7 @@ std::vector<std::string> remarks(const Validation& v) {
           fmt::format("skill: {:.2f} of the median error of {} is gone", *better, name));
   if (v.canary_spread)
     lines.push_back(
-        fmt::format("the canary's times spread over {}: {}", percent(*v.canary_spread),
+        fmt::format("the canary's times spread over {}: {}", percent_of(*v.canary_spread),
                     *v.canary_spread > 0.02 ? "clocks moved, times are in doubt" : "clocks held"));
   if (v.frozen > 0)
     lines.push_back(
@@ -183,13 +181,6 @@ std::vector<std::string> remarks(const Validation& v) {
   if (v.machine.gpu == "virtual")
     lines.emplace_back("this is a virtual clock, no GPU: it says nothing about hardware");
   return lines;
-}
-
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text)
-    out += c == '&' ? "&amp;" : c == '<' ? "&lt;" : c == '>' ? "&gt;" : std::string(1, c);
-  return out;
 }
 
 void append_html(std::string& out, const Shown& t) {

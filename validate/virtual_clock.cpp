@@ -8,10 +8,6 @@
 namespace baechi::validate {
 namespace {
 
-Estimate exactly(double value) {
-  return {value, value, value};
-}
-
 FittedTime straight(made_up_gpu::Length length) {
   return {.fixed_ns = exactly(static_cast<double>(length.fixed_ns)),
           .ns_per_unit = exactly(1.0 / length.per_ns),

@@ -7,10 +7,11 @@
 namespace baechi::exact {
 namespace {
 
-class Writer : ProgramWriter<LatencyProgram> {
+class LatencyWriter : ProgramWriter<LatencyProgram> {
  public:
-  Writer(const Problem& problem, const Bundles& bundles, const std::vector<DeviceClass>& classes,
-         std::size_t parts, Duration below, Duration step)
+  LatencyWriter(const Problem& problem, const Bundles& bundles,
+                const std::vector<DeviceClass>& classes, std::size_t parts, Duration below,
+                Duration step)
       : ProgramWriter(bundles, classes, below, step),
         problem_(problem),
         graph_(problem.graph),
@@ -227,7 +228,7 @@ Invocations LatencyProgram::invocations(const std::vector<double>& solution) con
 LatencyProgram latency_program(const Problem& problem, const Bundles& bundles,
                                const std::vector<DeviceClass>& classes, std::size_t parts,
                                Duration below, Duration step, bool strict) {
-  return Writer(problem, bundles, classes, parts, below, step).write(strict);
+  return LatencyWriter(problem, bundles, classes, parts, below, step).write(strict);
 }
 
 }  // namespace baechi::exact

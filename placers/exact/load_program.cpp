@@ -6,10 +6,11 @@
 namespace baechi::exact {
 namespace {
 
-class Writer : ProgramWriter<LoadProgram> {
+class LoadWriter : ProgramWriter<LoadProgram> {
  public:
-  Writer(const Problem& problem, const Bundles& bundles, const std::vector<DeviceClass>& classes,
-         Duration below, Duration step, LoadRules rules)
+  LoadWriter(const Problem& problem, const Bundles& bundles,
+             const std::vector<DeviceClass>& classes, Duration below, Duration step,
+             LoadRules rules)
       : ProgramWriter(bundles, classes, below, step), problem_(problem), rules_(rules) {}
 
   LoadProgram write() {
@@ -231,7 +232,7 @@ class Writer : ProgramWriter<LoadProgram> {
 LoadProgram load_program(const Problem& problem, const Bundles& bundles,
                          const std::vector<DeviceClass>& classes, Duration below, Duration step,
                          LoadRules rules) {
-  return Writer(problem, bundles, classes, below, step, rules).write();
+  return LoadWriter(problem, bundles, classes, below, step, rules).write();
 }
 
 bool is_contiguous(const Problem& problem, const Placement& placement) {

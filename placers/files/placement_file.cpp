@@ -20,7 +20,7 @@ namespace baechi {
 namespace {
 
 constexpr std::string_view format_name = "baechi-placement";
-constexpr DeviceId unplaced{~std::uint32_t{0}};
+constexpr DeviceId not_read{~std::uint32_t{0}};
 
 constexpr std::string_view file_keys[] = {
     "format", "version", "id", "graph", "devices", "placement", "order",
@@ -62,10 +62,10 @@ class OpNames {
   std::vector<OpId> by_name_;
 };
 
-class Reader {
+class PlacementReader {
  public:
-  Reader(const std::string& text, const std::string& path, const OpGraph& graph,
-         std::size_t num_devices, std::optional<std::int64_t> problem)
+  PlacementReader(const std::string& text, const std::string& path, const OpGraph& graph,
+                  std::size_t num_devices, std::optional<std::int64_t> problem)
       : file_(path, text),
         graph_(graph),
         num_devices_(num_devices),
@@ -78,7 +78,7 @@ class Reader {
     const bool is_object = root.is_object();
     std::optional<std::size_t> placement_at;
     bool infeasible = false, identified = !problem_;
-    result_.device.assign(graph_.num_ops(), unplaced);
+    result_.device.assign(graph_.num_ops(), not_read);
     root.object({"a placement", file_keys, 2}, [&](std::string_view key, Json value) {
       if (key == "format") check_format(value);
       if (key == "version") check_version(value);
@@ -177,7 +177,7 @@ class Reader {
         device.mistake(
             fmt::format("there is no device {}; the cluster has 0 to {}", d, num_devices_ - 1));
       if (!v) return;
-      if (result_.device[*v] != unplaced) device.mistake("this op was placed before");
+      if (result_.device[*v] != not_read) device.mistake("this op was placed before");
       result_.device[*v] = exists ? static_cast<DeviceId>(d) : DeviceId{0};
       if (!exists || (highest_ && *highest_ >= result_.device[*v])) return;
       highest_ = result_.device[*v];
@@ -223,7 +223,7 @@ class Reader {
     std::vector<std::string_view> missing;
     std::size_t count = 0;
     for (const OpId v : graph_.ops()) {
-      if (result_.device[v] == unplaced && ++count <= listed) missing.push_back(graph_.name(v));
+      if (result_.device[v] == not_read && ++count <= listed) missing.push_back(graph_.name(v));
     }
     if (count == 0) return;
     file_.mistake(offset, fmt::format("{} op{} of the graph without a device: {}{}", count,
@@ -252,7 +252,7 @@ Placement read_placement(const std::string& path, const OpGraph& graph, std::siz
 
 Placement parse_placement(const std::string& text, const std::string& path, const OpGraph& graph,
                           std::size_t num_devices, std::optional<std::int64_t> problem) {
-  return Reader(text, path, graph, num_devices, problem).read();
+  return PlacementReader(text, path, graph, num_devices, problem).read();
 }
 
 std::vector<OpId> placement_order(const Placement& placement, const OpGraph& graph) {

@@ -15,9 +15,9 @@ namespace {
 constexpr std::string_view file_names[] = {"fpgas", "cpus", "maxLoad"};
 constexpr std::string_view device_names[] = {"nodes", "load"};
 
-class Reader {
+class SplitReader {
  public:
-  Reader(const std::string& text, const std::string& path, const Problem& problem)
+  SplitReader(const std::string& text, const std::string& path, const Problem& problem)
       : file_(path, text), problem_(problem), device_(problem.graph.num_ops()) {
     name_nodes(problem.graph);
     for (const DeviceId d : problem.cluster.devices())
@@ -117,7 +117,7 @@ bool is_split(const std::string& text) {
 }
 
 Placement parse_split(const std::string& text, const std::string& path, const Problem& problem) {
-  return Reader(text, path, problem).read();
+  return SplitReader(text, path, problem).read();
 }
 
 Placement read_placement_or_split(const std::string& path, const Problem& problem) {

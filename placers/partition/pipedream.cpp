@@ -65,9 +65,7 @@ class PipeDream final : public Placer {
       const std::size_t a = vertex(graph.edge(e).src), b = vertex(graph.edge(e).dst);
       if (a != b && !ignored.contains(a)) ways.emplace(a, b);
     }
-    std::vector<std::size_t> rank(2 * units.size()), parent(2 * units.size());
-    boost::disjoint_sets sets(rank.data(), parent.data());
-    for (std::size_t v = 0; v < 2 * units.size(); ++v) sets.make_set(v);
+    boost::disjoint_sets_with_storage<> sets(2 * units.size());
     for (std::size_t u = 0; u < units.size(); ++u) sets.union_set(2 * u, 2 * u + 1);
     join_components(ways, sets);
     IdVector<OpId, GroupId> group(graph.num_ops());

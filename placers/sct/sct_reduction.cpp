@@ -32,14 +32,14 @@ double shared_bound(std::vector<Rival>& rivals) {
   return least;
 }
 
-constexpr std::uint32_t none = ~std::uint32_t{0};
+constexpr std::uint32_t nothing = ~std::uint32_t{0};
 
 /// The part of `block` whose nodes are set in `node` and whose edges are set in `edge`; `last`
 /// stays as in `block`.
 SctComponent restricted(const SctComponent& block, const std::vector<bool>& node,
                         const std::vector<bool>& edge) {
   SctComponent kept{.graph = {}, .edge = {}, .last_op = {}, .last = block.last};
-  std::vector<std::uint32_t> id(node.size(), none);
+  std::vector<std::uint32_t> id(node.size(), nothing);
   for (std::uint32_t v = 0; v < node.size(); ++v) {
     if (!node[v]) continue;
     id[v] = static_cast<std::uint32_t>(kept.last_op.size());
@@ -184,7 +184,7 @@ std::vector<SctComponent> SctReduction::shortened(const SctComponent& block) {
 }
 
 void SctReduction::join_chains(SctComponent& block) {
-  std::vector<std::uint32_t> next(block.last_op.size(), none), previous = next;
+  std::vector<std::uint32_t> next(block.last_op.size(), nothing), previous = next;
   bool any = false;
   for (std::uint32_t i = 0; i < block.edge.size(); ++i) {
     if (edge(block.edge[i]) != SctEdge::near) continue;
@@ -194,11 +194,11 @@ void SctReduction::join_chains(SctComponent& block) {
   }
   if (!any) return;
   std::vector<bool> node(next.size()), open(block.edge.size());
-  for (std::uint32_t v = 0; v < next.size(); ++v) node[v] = previous[v] == none;
+  for (std::uint32_t v = 0; v < next.size(); ++v) node[v] = previous[v] == nothing;
   std::vector<std::uint32_t> chain(next.size());
   for (std::uint32_t v = 0; v < next.size(); ++v) {
     if (!node[v]) continue;
-    for (std::uint32_t u = v; u != none; u = next[u]) {
+    for (std::uint32_t u = v; u != nothing; u = next[u]) {
       chain[u] = v;
       if (u == v) continue;
       block.graph.compute[v] += block.graph.compute[u];
@@ -218,10 +218,10 @@ std::vector<SctPart> SctReduction::parts() const {
   std::vector<std::uint32_t> parent(net_.num_edges());
   std::iota(parent.begin(), parent.end(), 0U);
   const auto link = [&](std::span<const std::uint32_t> edges) {
-    std::uint32_t before = none;
+    std::uint32_t before = nothing;
     for (const std::uint32_t e : edges) {
       if (edge(e) != SctEdge::open) continue;
-      if (before != none) parent[root(parent, e)] = root(parent, before);
+      if (before != nothing) parent[root(parent, e)] = root(parent, before);
       before = e;
     }
   };
@@ -231,12 +231,12 @@ std::vector<SctPart> SctReduction::parts() const {
   }
   for (const SctComponent& block : blocks_) link(block.edge);
 
-  std::vector<std::uint32_t> part(net_.num_edges(), none);  // [num_edges] the part of each root
+  std::vector<std::uint32_t> part(net_.num_edges(), nothing);  // [num_edges] the part of each root
   std::vector<SctPart> parts;
   for (std::uint32_t b = 0; b < blocks_.size(); ++b) {
     if (blocks_[b].edge.empty()) continue;
     std::uint32_t& p = part[root(parent, blocks_[b].edge.front())];
-    if (p == none) {
+    if (p == nothing) {
       p = static_cast<std::uint32_t>(parts.size());
       parts.emplace_back();
     }
@@ -246,7 +246,7 @@ std::vector<SctPart> SctReduction::parts() const {
   for (std::uint32_t e = 0; e < net_.num_edges(); ++e) {
     if (edge(e) != SctEdge::open) continue;
     const std::uint32_t p = part[root(parent, e)];
-    (p == none ? untimed : parts[p]).edges.push_back(e);
+    (p == nothing ? untimed : parts[p]).edges.push_back(e);
   }
   if (!untimed.edges.empty()) parts.push_back(std::move(untimed));
   return parts;

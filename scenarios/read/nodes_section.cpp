@@ -24,7 +24,7 @@ struct NodeParts {
   double oversubscription = 1.0, efficiency = network_efficiency;
   const Value* collectives = nullptr;
 };
-NodeParts read_parts(Options& o) {
+NodeParts read_node_parts(Options& o) {
   NodeParts parts;
   parts.count = static_cast<std::size_t>(
       o.get("count", std::int64_t{1}, "how many alike", 1, std::int64_t{most_devices}));
@@ -79,7 +79,7 @@ std::vector<std::uint32_t> read_wires(const Value& section, std::size_t devices)
 void add_group(const Value& given, const KnownKinds& kinds, ClusterChoice& cluster) {
   const Value section = with_kind(given, "node kind", kinds, &DeviceTable::nodes);
   Options o = options_of(section, "cluster.nodes", "");
-  const NodeParts parts = read_parts(o);
+  const NodeParts parts = read_node_parts(o);
   o.finish();
   const auto lacks = [&](std::string_view what) {
     return InputError(fmt::format("{}cluster.nodes: it needs {}", at(section.where), what));
@@ -140,7 +140,7 @@ std::optional<Value> read_nodes(const Value& section, const KnownKinds& kinds,
 std::vector<SectionKeys> nodes_section_keys() {
   return {{"cluster.nodes",
            "one such section, or a list of groups of equal nodes; instead of `devices` and `link`",
-           keys_of_reader([](Options& o) { read_parts(o); }),
+           keys_of_reader([](Options& o) { read_node_parts(o); }),
            {}}};
 }
 

@@ -15,8 +15,8 @@
 namespace baechi {
 namespace {
 
-constexpr std::size_t most_text = std::size_t{1} << 20U;
-constexpr std::size_t most_values = 100'000;
+constexpr std::size_t most_bytes = std::size_t{1} << 20U;
+constexpr std::size_t most_scalars = 100'000;
 constexpr std::size_t most_levels = 100;
 
 std::size_t count_levels(const Options::Value& value) {
@@ -90,8 +90,8 @@ class TreeBuilder final : public YAML::EventHandler {
   }
   void count(const YAML::Mark& mark, std::size_t more) {
     values_ += more;
-    if (values_ > most_values)
-      fail(mark, fmt::format("more than {} values, aliases counted out", most_values));
+    if (values_ > most_scalars)
+      fail(mark, fmt::format("more than {} values, aliases counted out", most_scalars));
   }
 
   void scalar(const YAML::Mark& mark, YAML::anchor_t anchor, const std::string& text) {
@@ -179,8 +179,8 @@ std::string_view hint(std::string_view message) {
 }  // namespace
 
 Options::Value parse_yaml(std::string_view text, const std::string& path) {
-  if (text.size() > most_text)
-    throw InputError(fmt::format("{}: more than {} bytes", path, most_text));
+  if (text.size() > most_bytes)
+    throw InputError(fmt::format("{}: more than {} bytes", path, most_bytes));
   std::istringstream in{std::string(text)};
   TreeBuilder builder(path);
   try {

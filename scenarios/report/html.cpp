@@ -8,6 +8,7 @@
 #include "scenarios/results/comparison_text.h"
 #include "scenarios/results/tables.h"
 #include "scenarios/results/utilisation_table.h"
+#include "sim/text.h"
 
 namespace baechi {
 
@@ -17,24 +18,6 @@ extern const char *const page_css,
                                                                                 *const chart_js;
 
 namespace {
-
-/// `text` with what HTML would read as its own replaced.
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '&')
-      out += "&amp;";
-    else if (c == '<')
-      out += "&lt;";
-    else if (c == '>')
-      out += "&gt;";
-    else if (c == '"')
-      out += "&quot;";
-    else
-      out += c;
-  }
-  return out;
-}
 
 void append_cell(std::string& out, const ResultTable& table, const RunResult* r,
                  std::size_t column) {

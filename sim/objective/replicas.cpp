@@ -24,10 +24,10 @@ std::int64_t whole(const Placement& placement, const std::string& name, std::int
   return fits ? static_cast<std::int64_t>(value) : -1;
 }
 
-class Reader {
+class ReplicasReader {
  public:
-  Reader(const Problem& problem, const std::vector<DeviceClass>& classes,
-         const Placement& placement)
+  ReplicasReader(const Problem& problem, const std::vector<DeviceClass>& classes,
+                 const Placement& placement)
       : problem_(problem),
         classes_(classes),
         placement_(placement),
@@ -146,7 +146,7 @@ bool has_replicas(const Placement& placement) {
 
 Replicas replicas_of(const Problem& problem, const std::vector<DeviceClass>& classes,
                      const Placement& placement) {
-  return Reader(problem, classes, placement).read();
+  return ReplicasReader(problem, classes, placement).read();
 }
 
 void write_replicas(const Replicas& replicas, std::map<std::string, double>& facts) {

@@ -60,11 +60,11 @@ std::string json_string(std::string_view text) {
 }
 
 /// Microseconds, the unit of the format, with all of our digits.
-std::string us(Duration time) {
+std::string micros(Duration time) {
   return fmt::format("{}.{:03}", time.count() / 1000, time.count() % 1000);
 }
-std::string us(TimePoint time) {
-  return us(time.time_since_epoch());
+std::string micros(TimePoint time) {
+  return micros(time.time_since_epoch());
 }
 
 /// Names of Chrome colours that are easy to tell apart. chrome://tracing uses them; Perfetto
@@ -198,7 +198,7 @@ class Writer {
                         k == 0                ? 's'
                         : k + 1 == way.size() ? 'f'
                                               : 't',
-                        i + 1, way[k].pid, way[k].tid, us(way[k].start)));
+                        i + 1, way[k].pid, way[k].tid, micros(way[k].start)));
     }
   }
 
@@ -239,8 +239,8 @@ class Writer {
     }
     for (std::size_t i = 0; i < slices.size(); ++i) {
       event(fmt::format("\"ph\":\"X\",\"pid\":{},\"tid\":{},\"ts\":{},\"dur\":{},{}", pid(device),
-                        next_thread_ + lane[i], us(spans[i].start),
-                        us(spans[i].end - spans[i].start), slices[i].text));
+                        next_thread_ + lane[i], micros(spans[i].start),
+                        micros(spans[i].end - spans[i].start), slices[i].text));
     }
     std::vector<Place> places;
     for (std::size_t i = 0; i < slices.size(); ++i)
@@ -261,7 +261,7 @@ class Writer {
         counts +=
             fmt::format("{}\"{}\":{}", counts.empty() ? "" : ",", to_text(kind), use[kind].count);
       event(fmt::format("\"ph\":\"C\",\"name\":\"memory\",\"pid\":{},\"ts\":{},\"args\":{{{}}}",
-                        pid(device), us(at), counts));
+                        pid(device), micros(at), counts));
     }
   }
 
@@ -269,8 +269,8 @@ class Writer {
     event(
         fmt::format("\"ph\":\"i\",\"s\":\"p\",\"name\":\"out of memory\",\"pid\":{},\"tid\":0,"
                     "\"ts\":{},\"args\":{{\"op\":{},\"needed_bytes\":{},\"free_bytes\":{}}}",
-                    pid(oom.device), us(oom.at), json_string(graph_.name(oom.op)), oom.needed.count,
-                    oom.free.count));
+                    pid(oom.device), micros(oom.at), json_string(graph_.name(oom.op)),
+                    oom.needed.count, oom.free.count));
   }
 
   void metadata(std::string_view what, DeviceId device, std::size_t thread, std::string_view args) {

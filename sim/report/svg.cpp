@@ -4,23 +4,12 @@
 
 #include <algorithm>
 
+#include "sim/text.h"
+
 namespace baechi {
 namespace {
 
 constexpr double width = 900, left = 90, row = 30, bar = 22, top = 40;
-
-std::string escaped(std::string_view text) {
-  std::string result;
-  for (const char c : text) {
-    if (c == '<')
-      result += "&lt;";
-    else if (c == '&')
-      result += "&amp;";
-    else
-      result += c;
-  }
-  return result;
-}
 
 struct Picture {
   double per_ns = 1.0;

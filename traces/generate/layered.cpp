@@ -7,7 +7,7 @@
 namespace baechi::generate {
 namespace {
 
-struct Shape {
+struct Layering {
   std::size_t ops = 0, width = 0;
   double degree = 0.0;
   std::uint64_t seed = 0;
@@ -16,9 +16,9 @@ struct Shape {
   bool ties = false, training = false;
 };
 
-Shape read_shape(Options& o) {
+Layering read_shape(Options& o) {
   using namespace std::chrono_literals;
-  Shape s;
+  Layering s;
   s.ops = static_cast<std::size_t>(o.get("ops", std::int64_t{2000}, "how many forward ops", 1));
   s.width = static_cast<std::size_t>(o.get("width", std::int64_t{64}, "ops of a layer", 1));
   s.degree = o.get("degree", 1.75, "mean number of ops an op reads from, 1 to 3", 1.0);
@@ -56,7 +56,7 @@ double skewed(Random& random, std::int64_t median, double spread) {
 /// Chooses the ops that `v`, which is not in the first layer, reads from: one in the layer before
 /// and about the same column, others up to 8 layers back, mostly near. Returns how many of `chosen`
 /// are set.
-std::size_t choose_inputs(const Shape& s, Random& random, std::size_t v,
+std::size_t choose_inputs(const Layering& s, Random& random, std::size_t v,
                           std::array<std::size_t, 3>& chosen) {
   const std::size_t layer = v / s.width, column = v % s.width;
   const double extra = (s.degree - 1.0) / 2.0;
@@ -110,7 +110,7 @@ void add_backward(OpGraphBuilder& builder, const std::vector<Duration>& time,
 
 /// Layers of `width` ops; times and sizes are log-normal.
 Trace make_layered(Options& options) {
-  const Shape s = read_shape(options);
+  const Layering s = read_shape(options);
   Random random(s.seed);
   OpGraphBuilder builder;
   std::vector<std::pair<OpId, OpId>> reads;  // edges that the backward pass mirrors

@@ -25,6 +25,10 @@ ValueId Model::input(std::string_view name, Shape shape) {
   return values_.push_back({.name = std::string(name), .shape = std::move(shape)});
 }
 
+Layer Model::layer(LayerKind kind, std::string_view name, std::span<const ValueId> inputs) const {
+  return {.kind = kind, .name = scoped(name), .inputs = {inputs.begin(), inputs.end()}};
+}
+
 ValueId Model::output(Layer& layer, Shape shape) {
   const ValueId v = values_.push_back({.name = layer.name, .shape = std::move(shape)});
   layer.outputs.push_back(v);

@@ -27,15 +27,15 @@ namespace {
 //   the tensor that the reader read, to the backward node of the writer.
 // - Every backward node reads the output of its forward node.
 
-constexpr std::string_view file_names[] = {"nodes", "edges", "maxSizePerFPGA", "maxFPGAs",
-                                           "maxCPUs"};
-constexpr JsonKeys file_keys{"the file", file_names, 2};
-constexpr std::string_view node_names[] = {"id",         "cpuLatency",      "fpgaLatency",
-                                           "name",       "supportedOnFpga", "isBackwardNode",
-                                           "colorClass", "layerId",         "size"};
-constexpr JsonKeys node_keys{"a node", node_names, 3};
-constexpr std::string_view edge_names[] = {"sourceId", "destId", "cost", "size"};
-constexpr JsonKeys edge_keys{"an edge", edge_names, 4};
+constexpr std::string_view partitioning_file_names[] = {"nodes", "edges", "maxSizePerFPGA",
+                                                        "maxFPGAs", "maxCPUs"};
+constexpr JsonKeys partitioning_file_keys{"the file", partitioning_file_names, 2};
+constexpr std::string_view partitioning_node_names[] = {
+    "id",         "cpuLatency", "fpgaLatency", "name", "supportedOnFpga", "isBackwardNode",
+    "colorClass", "layerId",    "size"};
+constexpr JsonKeys partitioning_node_keys{"a node", partitioning_node_names, 3};
+constexpr std::string_view partitioning_edge_names[] = {"sourceId", "destId", "cost", "size"};
+constexpr JsonKeys partitioning_edge_keys{"an edge", partitioning_edge_names, 4};
 
 constexpr const char* accelerator = "accelerator";
 constexpr const char* cpu = "cpu";
@@ -146,7 +146,7 @@ void DnnPartitioningReader::read_node(Json value) {
   Duration on_accelerator{}, on_cpu{};
   Bytes size{};
   bool supported = true, backward = false;
-  value.object(node_keys, [&](std::string_view key, Json v) {
+  value.object(partitioning_node_keys, [&](std::string_view key, Json v) {
     if (key == "id")
       id = v.whole();
     else if (key == "name")
@@ -180,7 +180,7 @@ void DnnPartitioningReader::read_node(Json value) {
 
 void DnnPartitioningReader::read_edge(Json value) {
   FileEdge edge;
-  value.object(edge_keys, [&](std::string_view key, Json v) {
+  value.object(partitioning_edge_keys, [&](std::string_view key, Json v) {
     if (key == "sourceId") {
       edge.from = v.whole();
       edge.from_offset = v.offset();
@@ -306,7 +306,7 @@ void DnnPartitioningReader::write_notes(Trace& trace) const {
 Trace DnnPartitioningReader::read() {
   Trace trace{.source = "msr-fiddle/dnn-partitioning"};
   ClusterHint cluster;
-  file_.root().object(file_keys, [&](std::string_view key, Json v) {
+  file_.root().object(partitioning_file_keys, [&](std::string_view key, Json v) {
     if (key == "nodes")
       v.list([&](Json node) { read_node(node); });
     else if (key == "edges")

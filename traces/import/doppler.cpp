@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "sim/error.h"
+#include "sim/text.h"
 #include "traces/format/compressed_file.h"
 #include "traces/format/utf8.h"
 #include "traces/importer.h"
@@ -60,13 +61,6 @@ class DopplerReader {
   OpGraphBuilder builder_;
   std::vector<TensorId> output_;  // by op
 };
-
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t' || text.back() == '\r'))
-    text.remove_suffix(1);
-  return text;
-}
 
 /// The lines that are not blank.
 std::vector<DopplerReader::Line> DopplerReader::lines() const {

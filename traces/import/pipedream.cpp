@@ -4,6 +4,7 @@
 #include <cmath>
 #include <set>
 
+#include "sim/text.h"
 #include "traces/format/compressed_file.h"
 #include "traces/format/utf8.h"
 #include "traces/importer.h"
@@ -27,12 +28,6 @@ namespace {
 //   reader of the activation.
 
 using Place = std::pair<std::size_t, std::size_t>;  // line, column
-
-std::string_view trimmed(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(" \t\r");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
-}
 
 /// Removes the text up to `separator`, and the separator, from `text`; returns the text before the
 /// separator. Without a separator, takes all of `text`.

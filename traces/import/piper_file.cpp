@@ -11,17 +11,17 @@
 namespace baechi {
 namespace {
 
-constexpr std::string_view file_names[] = {
+constexpr std::string_view piper_file_names[] = {
     "nodes", "edges", "maxDevices", "maxMemoryPerDevice", "bandwidth", "mbsInBatch"};
-constexpr JsonKeys file_keys{"the file", file_names, 6};
-constexpr std::string_view node_names[] = {"id", "TMPCs", "name"};
-constexpr JsonKeys node_keys{"a node", node_names, 2};
-constexpr std::string_view mode_names[] = {"id",           "timePerSample", "parameterSize",
-                                           "memoryUsageA", "memoryUsageB",  "syncTimeFw",
-                                           "syncTimeBw"};
-constexpr JsonKeys mode_keys{"a mode", mode_names, 7};
-constexpr std::string_view edge_names[] = {"sourceId", "destId", "communicationCost"};
-constexpr JsonKeys edge_keys{"an edge", edge_names, 3};
+constexpr JsonKeys piper_file_keys{"the file", piper_file_names, 6};
+constexpr std::string_view piper_node_names[] = {"id", "TMPCs", "name"};
+constexpr JsonKeys piper_node_keys{"a node", piper_node_names, 2};
+constexpr std::string_view piper_mode_names[] = {"id",           "timePerSample", "parameterSize",
+                                                 "memoryUsageA", "memoryUsageB",  "syncTimeFw",
+                                                 "syncTimeBw"};
+constexpr JsonKeys piper_mode_keys{"a mode", piper_mode_names, 7};
+constexpr std::string_view piper_edge_names[] = {"sourceId", "destId", "communicationCost"};
+constexpr JsonKeys piper_edge_keys{"an edge", piper_edge_names, 3};
 
 /// Bytes by the id of the node at the other end, and the place in the file.
 struct Traffic {
@@ -39,7 +39,7 @@ class PiperReader {
   explicit PiperReader(JsonFile& file) : file_(file) {}
 
   PiperFile read() {
-    file_.root().object(file_keys, [&](std::string_view key, Json v) {
+    file_.root().object(piper_file_keys, [&](std::string_view key, Json v) {
       if (key == "nodes")
         v.list([&](Json node) { read_node(node); });
       else if (key == "edges")
@@ -90,7 +90,7 @@ class PiperReader {
 
   ReadMode read_mode(Json v) {
     ReadMode read;
-    v.object(mode_keys, [&](std::string_view key, Json value) {
+    v.object(piper_mode_keys, [&](std::string_view key, Json value) {
       if (key == "id")
         read.mode.id = value.string();
       else if (key == "syncTimeFw")
@@ -134,7 +134,7 @@ class PiperReader {
     PiperNode node{.offset = offset};
     ReadModes read;
     std::optional<std::int64_t> id;
-    v.object(node_keys, [&](std::string_view key, Json value) {
+    v.object(piper_node_keys, [&](std::string_view key, Json value) {
       if (key == "id")
         id = value.whole();
       else if (key == "name")
@@ -154,7 +154,7 @@ class PiperReader {
   FileEdge read_edge(Json v) {
     FileEdge edge{.offset = v.offset()};
     int values = 0;
-    v.object(edge_keys, [&](std::string_view key, Json value) {
+    v.object(piper_edge_keys, [&](std::string_view key, Json value) {
       ++values;
       if (key == "communicationCost")
         edge.bytes = value.number();

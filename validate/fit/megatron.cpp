@@ -45,9 +45,9 @@ const std::array<Number, 6>& numbers() {
 }
 
 /// What is fitted to: pieces of steps on one node, each by four steps, and steps on several nodes.
-class Samples {
+class PieceSamples {
  public:
-  Samples(std::vector<GptPiece> pieces, std::vector<GptStep> several)
+  PieceSamples(std::vector<GptPiece> pieces, std::vector<GptStep> several)
       : pieces_(std::move(pieces)), several_(std::move(several)) {
     for (const GptPiece& piece : pieces_)
       for (const GptStep& step : steps_of(piece)) steps.push_back(parallel_step(step));
@@ -94,7 +94,7 @@ class Samples {
 /// one device.
 class CorrectedFormulas {
  public:
-  explicit CorrectedFormulas(const Samples& samples)
+  explicit CorrectedFormulas(const PieceSamples& samples)
       : samples_(samples), formulas_(samples.steps), factor_(samples.steps.size(), 1e3) {}
 
   void correct_at(const DeviceModel& gpu) {
@@ -108,7 +108,7 @@ class CorrectedFormulas {
   }
 
  private:
-  const Samples& samples_;
+  const PieceSamples& samples_;
   StepFormulas formulas_;
   std::vector<double> factor_;  // [steps]
 };
@@ -136,7 +136,7 @@ DeviceModel improved(const CorrectedFormulas& formulas, DeviceModel best, std::u
 }
 
 /// The formula is searched; the engine corrects it where the search ended, and begins it anew.
-DeviceModel fitted(const Samples& samples) {
+DeviceModel fitted(const PieceSamples& samples) {
   constexpr std::array<double, 6> start{0.8, 10e9, 0.8, 100e3, 70e3, 0.35};
   DeviceModel gpu = megatron_gpu();
   for (std::size_t i = 0; i < start.size(); ++i) numbers()[i].set(gpu, start[i]);
@@ -148,12 +148,13 @@ DeviceModel fitted(const Samples& samples) {
   return gpu;
 }
 
-Samples::Errors errors_of(const Samples& samples, const DeviceModel& gpu) {
+PieceSamples::Errors errors_of(const PieceSamples& samples, const DeviceModel& gpu) {
   return samples.errors(samples.simulated(gpu));
 }
 
 template <class Row>
-std::pair<std::vector<Row>, std::vector<Row>> split(const std::vector<Row>& rows, auto held_out) {
+std::pair<std::vector<Row>, std::vector<Row>> split_rows(const std::vector<Row>& rows,
+                                                         auto held_out) {
   std::pair<std::vector<Row>, std::vector<Row>> shown_and_hidden;
   for (std::size_t i = 0; i < rows.size(); ++i)
     (held_out(i, rows[i]) ? shown_and_hidden.second : shown_and_hidden.first).push_back(rows[i]);
@@ -165,11 +166,11 @@ std::pair<std::vector<Row>, std::vector<Row>> split(const std::vector<Row>& rows
 std::string left_out_text(const std::vector<GptPiece>& pieces,
                           const std::vector<GptStep>& several) {
   constexpr std::size_t folds = 4;
-  Samples::Errors sum;
+  PieceSamples::Errors sum;
   for (std::size_t fold = 0; fold < folds; ++fold) {
     const auto [shown, hidden] =
-        split(pieces, [&](std::size_t i, const GptPiece&) { return i % folds == fold; });
-    const auto errors = errors_of(Samples(hidden, {}), fitted(Samples(shown, several)));
+        split_rows(pieces, [&](std::size_t i, const GptPiece&) { return i % folds == fold; });
+    const auto errors = errors_of(PieceSamples(hidden, {}), fitted(PieceSamples(shown, several)));
     sum.layers += errors.layers * static_cast<double>(hidden.size());
     sum.heads += errors.heads * static_cast<double>(hidden.size());
   }
@@ -177,9 +178,10 @@ std::string left_out_text(const std::vector<GptPiece>& pieces,
   for (const GptStep& s : several) models.insert(s.hidden);
   for (const std::int64_t model : models) {
     const auto [shown, hidden] =
-        split(several, [&](std::size_t, const GptStep& s) { return s.hidden == model; });
-    sum.several += errors_of(Samples({}, hidden), fitted(Samples(pieces, shown))).several *
-                   static_cast<double>(hidden.size());
+        split_rows(several, [&](std::size_t, const GptStep& s) { return s.hidden == model; });
+    sum.several +=
+        errors_of(PieceSamples({}, hidden), fitted(PieceSamples(pieces, shown))).several *
+        static_cast<double>(hidden.size());
   }
   const auto mean = [](double of, std::size_t rows) {
     return 100.0 * of / static_cast<double>(std::max<std::size_t>(rows, 1));
@@ -201,7 +203,7 @@ std::string fit_megatron(const std::string& folder) {
   const std::vector<GptPiece> pieces = pieces_of(*steps, left);
   const std::vector<GptStep> several = many ? *many : std::vector<GptStep>{};
   left.throw_if_any();
-  const Samples samples(pieces, several);
+  const PieceSamples samples(pieces, several);
   const DeviceModel gpu = fitted(samples);
   std::string text = fmt::format(
       "devices:\n"
@@ -215,7 +217,7 @@ std::string fit_megatron(const std::string& folder) {
       gpu.at(Precision::fp16).efficiency.other, gpu.at(Precision::fp16).half_flops / 1e9,
       static_cast<double>(gpu.half_traffic.count) / 1e3, gpu.bandwidth_efficiency, gpu.unaligned,
       to_us(gpu.host_op));
-  const Samples::Errors errors = errors_of(samples, gpu);
+  const PieceSamples::Errors errors = errors_of(samples, gpu);
   text += fmt::format(
       "# mean absolute errors: layers {:.1f} %, heads {:.1f} %, of {} pieces; {:.1f} % of {} steps "
       "on several nodes\n",

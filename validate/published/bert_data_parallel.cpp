@@ -14,14 +14,14 @@ namespace baechi::validate {
 namespace {
 
 /// A machine of the file: its nodes, and their kind of device.
-struct Machine {
+struct BertMachine {
   std::string name, nodes, device;
 };
-const Machine* machine_of(const ExampleRow& row) {
-  static const Machine known[] = {{"dgx-a100-80g", "dgx_a100", "a100"},
-                                  {"dgx1-v100-32g", "dgx1_v100", "v100"},
-                                  {"dgx1-v100-16g", "dgx1_v100", "v100"}};
-  const auto* found = std::ranges::find(known, row.machine, &Machine::name);
+const BertMachine* machine_of(const ExampleRow& row) {
+  static const BertMachine known[] = {{"dgx-a100-80g", "dgx_a100", "a100"},
+                                      {"dgx1-v100-32g", "dgx1_v100", "v100"},
+                                      {"dgx1-v100-16g", "dgx1_v100", "v100"}};
+  const auto* found = std::ranges::find(known, row.machine, &BertMachine::name);
   return found == std::end(known) ? nullptr : found;
 }
 
@@ -37,7 +37,7 @@ bool is_alone(const ExampleRow& one, const ExampleRow& row) {
          one.batch == row.batch && one.length == row.length;
 }
 
-Duration on_one_gpu(const OpGraph& graph, const Machine& machine) {
+Duration on_one_gpu(const OpGraph& graph, const BertMachine& machine) {
   Duration total{};
   for (const Duration time : roofline_times(graph, *built_in_devices().devices.at(machine.device)))
     total += time;
@@ -46,7 +46,7 @@ Duration on_one_gpu(const OpGraph& graph, const Machine& machine) {
 
 /// The last pass with its updates, of which each op takes `scale` of its roofline time, and the sum
 /// of the gradients. Gradients of several passes are summed after the last; of one, as they come.
-Duration with_replicas(const OpGraph& graph, const ExampleRow& row, const Machine& machine,
+Duration with_replicas(const OpGraph& graph, const ExampleRow& row, const BertMachine& machine,
                        double scale) {
   IdVector<OpId, Duration> times =
       roofline_times(graph, *built_in_devices().devices.at(machine.device));
@@ -85,7 +85,7 @@ std::optional<Comparison> compare_bert_data_parallel(const std::string& folder) 
       all.left.skip(row.line, "no row of the same step on one GPU");
       continue;
     }
-    const Machine& machine = *machine_of(row);
+    const BertMachine& machine = *machine_of(row);
     const ExampleStep step = example_step(row), alone = example_step(*one);
     const auto ms = [](Duration time) { return to_us(time) / 1e3; };
     const auto earlier = [&](const ExampleRow& of, const OpGraph& pass) {

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "sim/text.h"
 #include "validate/published/published.h"
 
 namespace baechi {
@@ -13,19 +14,6 @@ namespace {
 
 /// Points of a chart; of more rows every so-manieth is drawn.
 constexpr std::size_t most_points = 2000;
-
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '<')
-      out += "&lt;";
-    else if (c == '&')
-      out += "&amp;";
-    else
-      out += c;
-  }
-  return out;
-}
 
 std::string percent(bool known, double share) {
   return fmt::format("<td>{}</td>", known ? fmt::format("{:.1f} %", 100.0 * share) : "");

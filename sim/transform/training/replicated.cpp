@@ -10,9 +10,9 @@ namespace {
 
 /// Copies of a graph beside each other in one builder, op after op: all copies of an op have
 /// adjacent ids, in the order of the graph, so that each copy keeps the order of its ops.
-class Replicas {
+class ReplicaBuilder {
  public:
-  Replicas(const OpGraph& graph, std::uint32_t count) : graph_(graph), count_(count) {
+  ReplicaBuilder(const OpGraph& graph, std::uint32_t count) : graph_(graph), count_(count) {
     for (const OpId v : graph.ops())
       for (std::uint32_t r = 0; r < count; ++r) add_op(v, r);
     for (const OpId v : graph.ops())
@@ -103,7 +103,7 @@ PlacedStep replicated(const PlacedStep& one, std::int64_t count, const std::vect
   for (const DeviceId d : one.device)
     stride = std::max(stride, static_cast<std::uint32_t>(index(d)) + 1);
   const auto copies = static_cast<std::uint32_t>(count);
-  Replicas replicas(one.graph, copies);
+  ReplicaBuilder replicas(one.graph, copies);
   replicas.add_collectives(joined);
   IdVector<OpId, OpId> renumbered;
   PlacedStep all;

@@ -7,11 +7,6 @@
 namespace baechi::generate {
 namespace {
 
-Layer layer(const Model& model, LayerKind kind, std::string_view name,
-            std::span<const ValueId> inputs) {
-  return {.kind = kind, .name = model.scoped(name), .inputs = {inputs.begin(), inputs.end()}};
-}
-
 std::int64_t extent(std::int64_t size, std::int64_t kernel, std::int64_t stride, Padding padding) {
   if (padding.keeps_size) return (size + stride - 1) / stride;
   return (size + 2 * padding.pixels - kernel) / stride + 1;
@@ -80,7 +75,7 @@ std::int64_t read_classes(Options& options) {
 }
 
 ValueId conv2d(Model& model, std::string_view name, ValueId x, const Conv2d& o) {
-  Layer l = layer(model, o.groups > 1 ? LayerKind::grouped_conv2d : LayerKind::conv2d, name, {{x}});
+  Layer l = model.layer(o.groups > 1 ? LayerKind::grouped_conv2d : LayerKind::conv2d, name, {{x}});
   const Value in = model.value(x);
   const std::int64_t channels = in.shape[1] / o.groups;  // that one filter sees
   const Shape out{in.shape[0], o.filters, extent(in.shape[2], o.kernel.height, o.stride, o.padding),
@@ -106,7 +101,7 @@ ValueId conv2d(Model& model, std::string_view name, ValueId x, const Conv2d& o) 
 
 ValueId batch_norm(Model& model, std::string_view name, ValueId x, BatchNorm o) {
   Layer l =
-      layer(model, o.frozen ? LayerKind::frozen_batch_norm : LayerKind::batch_norm, name, {{x}});
+      model.layer(o.frozen ? LayerKind::frozen_batch_norm : LayerKind::batch_norm, name, {{x}});
   const Value in = model.value(x);
   const std::int64_t channels = in.shape[1];
   const auto scope = model.scope(name);
@@ -131,7 +126,7 @@ ValueId batch_norm(Model& model, std::string_view name, ValueId x, BatchNorm o) 
 }
 
 ValueId relu(Model& model, std::string_view name, ValueId x) {
-  Layer l = layer(model, LayerKind::relu, name, {{x}});
+  Layer l = model.layer(LayerKind::relu, name, {{x}});
   const Value in = model.value(x);
   const ValueId y = model.output(l, in.shape);
   work_per_element(l, in.size(), in.size(), elements(in.shape));
@@ -143,7 +138,7 @@ ValueId relu(Model& model, std::string_view name, ValueId x) {
 }
 
 ValueId sigmoid(Model& model, std::string_view name, ValueId x) {
-  Layer l = layer(model, LayerKind::sigmoid, name, {{x}});
+  Layer l = model.layer(LayerKind::sigmoid, name, {{x}});
   const Value in = model.value(x);
   const ValueId y = model.output(l, in.shape);
   work_per_element(l, in.size(), in.size(), 4 * elements(in.shape));
@@ -154,7 +149,7 @@ ValueId sigmoid(Model& model, std::string_view name, ValueId x) {
 }
 
 ValueId scale_channels(Model& model, std::string_view name, ValueId x, ValueId factors) {
-  Layer l = layer(model, LayerKind::scale_channels, name, {{x, factors}});
+  Layer l = model.layer(LayerKind::scale_channels, name, {{x, factors}});
   const Value in = model.value(x);
   const Bytes each = model.value(factors).size();
   const ValueId y = model.output(l, in.shape);
@@ -168,24 +163,24 @@ ValueId scale_channels(Model& model, std::string_view name, ValueId x, ValueId f
 }
 
 ValueId max_pool(Model& model, std::string_view name, ValueId x, Pool o) {
-  return pool(model, layer(model, LayerKind::max_pool, name, {{x}}),
-              pooled(model.value(x).shape, o), o.kernel.height * o.kernel.width);
+  return pool(model, model.layer(LayerKind::max_pool, name, {{x}}), pooled(model.value(x).shape, o),
+              o.kernel.height * o.kernel.width);
 }
 
 ValueId avg_pool(Model& model, std::string_view name, ValueId x, Pool o) {
-  return pool(model, layer(model, LayerKind::avg_pool, name, {{x}}),
-              pooled(model.value(x).shape, o), o.kernel.height * o.kernel.width);
+  return pool(model, model.layer(LayerKind::avg_pool, name, {{x}}), pooled(model.value(x).shape, o),
+              o.kernel.height * o.kernel.width);
 }
 
 ValueId adaptive_avg_pool(Model& model, std::string_view name, ValueId x, std::int64_t side) {
   const Shape in = model.value(x).shape;
   const std::int64_t window = (in[2] + side - 1) / side * ((in[3] + side - 1) / side);
-  return pool(model, layer(model, LayerKind::avg_pool, name, {{x}}), {in[0], in[1], side, side},
+  return pool(model, model.layer(LayerKind::avg_pool, name, {{x}}), {in[0], in[1], side, side},
               window);
 }
 
 ValueId concat(Model& model, std::string_view name, std::span<const ValueId> parts) {
-  Layer l = layer(model, LayerKind::concat, name, parts);
+  Layer l = model.layer(LayerKind::concat, name, parts);
   Shape out = model.value(parts[0]).shape;
   out[1] = 0;
   for (const ValueId part : parts) out[1] += model.value(part).shape[1];
@@ -196,7 +191,7 @@ ValueId concat(Model& model, std::string_view name, std::span<const ValueId> par
 }
 
 ValueId add(Model& model, std::string_view name, ValueId a, ValueId b) {
-  Layer l = layer(model, LayerKind::add, name, {{a, b}});
+  Layer l = model.layer(LayerKind::add, name, {{a, b}});
   const Value in = model.value(a);
   const ValueId y = model.output(l, in.shape);
   // Both inputs take the gradient of the sum as it is.
@@ -209,7 +204,7 @@ ValueId add(Model& model, std::string_view name, ValueId a, ValueId b) {
 }
 
 ValueId dropout(Model& model, std::string_view name, ValueId x) {
-  Layer l = layer(model, LayerKind::dropout, name, {{x}});
+  Layer l = model.layer(LayerKind::dropout, name, {{x}});
   const Value in = model.value(x);
   const ValueId y = model.output(l, in.shape);
   work_per_element(l, in.size(), in.size(), 2 * elements(in.shape));
@@ -224,7 +219,7 @@ ValueId dropout(Model& model, std::string_view name, ValueId x) {
 }
 
 ValueId flatten(Model& model, std::string_view name, ValueId x) {
-  Layer l = layer(model, LayerKind::flatten, name, {{x}});
+  Layer l = model.layer(LayerKind::flatten, name, {{x}});
   const Shape in = model.value(x).shape;
   const ValueId y = model.output(l, {in[0], elements(in) / in[0]});
   l.in_place = true;
@@ -233,7 +228,7 @@ ValueId flatten(Model& model, std::string_view name, ValueId x) {
 }
 
 ValueId dense(Model& model, std::string_view name, ValueId x, std::int64_t units, bool bias) {
-  Layer l = layer(model, LayerKind::dense, name, {{x}});
+  Layer l = model.layer(LayerKind::dense, name, {{x}});
   const Value in = model.value(x);
   const std::int64_t rows = elements(in.shape) / in.shape.back(), groups = model.groups();
   BAECHI_CHECK(rows % groups == 0, "{}: {} rows in {} groups", name, rows, groups);
@@ -259,7 +254,7 @@ ValueId dense(Model& model, std::string_view name, ValueId x, std::int64_t units
 }
 
 void predict(Model& model, std::string_view name, ValueId logits) {
-  Layer l = layer(model, LayerKind::predict, name, {{logits}});
+  Layer l = model.layer(LayerKind::predict, name, {{logits}});
   const Value in = model.value(logits);
   model.output(l, in.shape);
   l.forward = elementwise(4 * elements(in.shape), 2 * in.size());
@@ -268,7 +263,7 @@ void predict(Model& model, std::string_view name, ValueId logits) {
 
 void loss(Model& model, std::string_view name, ValueId logits, ValueId labels, LossKernels kernels,
           std::int64_t metrics) {
-  Layer l = layer(model, LayerKind::loss, name, {{logits, labels}});
+  Layer l = model.layer(LayerKind::loss, name, {{logits, labels}});
   const Value in = model.value(logits);
   model.output(l, {1});
   work_per_element(l, in.size(), in.size(), 5 * elements(in.shape));

@@ -8,11 +8,6 @@
 namespace baechi::generate {
 namespace {
 
-Layer layer(const Model& model, LayerKind kind, std::string_view name,
-            std::span<const ValueId> inputs) {
-  return {.kind = kind, .name = model.scoped(name), .inputs = {inputs.begin(), inputs.end()}};
-}
-
 /// Adds `l` with one output of this shape, and returns the output.
 ValueId finish(Model& model, Layer l, Shape shape) {
   const ValueId y = model.output(l, std::move(shape));
@@ -62,7 +57,7 @@ ValueId product(Model& model, Layer l, VariableId weights, std::int64_t units, b
 ValueId normalised(Model& model, LayerKind kind, std::string_view name, ValueId x,
                    std::int64_t statistics, bool shifted, std::int64_t heads = 1,
                    bool cast = false) {
-  Layer l = layer(model, kind, name, {{x}});
+  Layer l = model.layer(kind, name, {{x}});
   const Value in = model.value(x);
   const std::int64_t n = elements(in.shape);
   const auto scope = model.scope(name);
@@ -141,7 +136,7 @@ Ranks read_token_ranks(Options& options, const Expansion& e, std::int64_t tensor
 }
 
 ValueId embedding(Model& model, std::string_view name, ValueId ids, VariableId table) {
-  Layer l = layer(model, LayerKind::embedding, name, {{ids}});
+  Layer l = model.layer(LayerKind::embedding, name, {{ids}});
   Shape shape = model.value(ids).shape;
   shape.push_back(model.variable(table).shape[1]);
   const std::int64_t n = elements(shape);
@@ -156,7 +151,7 @@ ValueId embedding(Model& model, std::string_view name, ValueId ids, VariableId t
 }
 
 ValueId add_positions(Model& model, std::string_view name, ValueId x, VariableId table) {
-  Layer l = layer(model, LayerKind::position_embedding, name, {{x}});
+  Layer l = model.layer(LayerKind::position_embedding, name, {{x}});
   const Value in = model.value(x);
   BAECHI_CHECK(model.variable(table).shape[0] >= in.shape[1], "{}: too few positions", name);
   l.variables = {table};
@@ -166,14 +161,14 @@ ValueId add_positions(Model& model, std::string_view name, ValueId x, VariableId
 }
 
 ValueId add_positions(Model& model, std::string_view name, ValueId x) {
-  Layer l = layer(model, LayerKind::position_encoding, name, {{x}});
+  Layer l = model.layer(LayerKind::position_encoding, name, {{x}});
   const Shape shape = model.value(x).shape;
   l.forward = {.flops = elements(shape), .traffic = bytes_of(2 * elements(shape))};
   return finish(model, std::move(l), shape);
 }
 
 std::vector<ValueId> unstack(Model& model, std::string_view name, ValueId x) {
-  Layer l = layer(model, LayerKind::unstack, name, {{x}});
+  Layer l = model.layer(LayerKind::unstack, name, {{x}});
   const Value in = model.value(x);
   Shape step{in.shape};
   step.erase(step.begin() + 1);
@@ -188,26 +183,26 @@ std::vector<ValueId> unstack(Model& model, std::string_view name, ValueId x) {
 ValueId stack(Model& model, std::string_view name, std::span<const ValueId> steps) {
   Shape shape = model.value(steps[0]).shape;
   shape.insert(shape.begin() + 1, std::ssize(steps));
-  return moved(model, layer(model, LayerKind::stack, name, steps), std::move(shape));
+  return moved(model, model.layer(LayerKind::stack, name, steps), std::move(shape));
 }
 
 ValueId first_step(Model& model, std::string_view name, ValueId x) {
   Shape shape = model.value(x).shape;
   shape.erase(shape.begin() + 1);
-  return moved(model, layer(model, LayerKind::first_step, name, {{x}}), std::move(shape));
+  return moved(model, model.layer(LayerKind::first_step, name, {{x}}), std::move(shape));
 }
 
 ValueId gather_steps(Model& model, std::string_view name, ValueId x, std::int64_t steps) {
   Shape shape = model.value(x).shape;
   shape[1] = steps;
-  return moved(model, layer(model, LayerKind::gather_steps, name, {{x}}), std::move(shape));
+  return moved(model, model.layer(LayerKind::gather_steps, name, {{x}}), std::move(shape));
 }
 
 ValueId concat_features(Model& model, std::string_view name, std::span<const ValueId> parts) {
   Shape shape = model.value(parts[0]).shape;
   shape.back() = 0;
   for (const ValueId part : parts) shape.back() += model.value(part).shape.back();
-  return moved(model, layer(model, LayerKind::concat, name, parts), std::move(shape));
+  return moved(model, model.layer(LayerKind::concat, name, parts), std::move(shape));
 }
 
 ValueId join_heads(Model& model, std::string_view name, ValueId own, ValueId common,
@@ -215,23 +210,23 @@ ValueId join_heads(Model& model, std::string_view name, ValueId own, ValueId com
   Shape shape = model.value(own).shape;
   shape.back() += heads * model.value(common).shape.back();
   const std::array<ValueId, 2> parts{own, common};
-  return moved(model, layer(model, LayerKind::concat, name, parts), std::move(shape));
+  return moved(model, model.layer(LayerKind::concat, name, parts), std::move(shape));
 }
 
 ValueId first_features(Model& model, std::string_view name, ValueId x, std::int64_t features) {
   Shape shape = model.value(x).shape;
   shape.back() = features;
-  return moved(model, layer(model, LayerKind::first_features, name, {{x}}), std::move(shape));
+  return moved(model, model.layer(LayerKind::first_features, name, {{x}}), std::move(shape));
 }
 
 ValueId zeros(Model& model, std::string_view name, Shape shape) {
-  Layer l = layer(model, LayerKind::zeros, name, {});
+  Layer l = model.layer(LayerKind::zeros, name, {});
   l.forward.traffic = bytes_of(elements(shape));
   return finish(model, std::move(l), std::move(shape));
 }
 
 ValueId step_count(Model& model, std::string_view name, std::optional<ValueId> before) {
-  Layer l = layer(model, LayerKind::step_count, name, {});
+  Layer l = model.layer(LayerKind::step_count, name, {});
   if (before) l.inputs = {*before};
   return finish(model, std::move(l), {});
 }
@@ -245,7 +240,7 @@ LstmVariables lstm_variables(Model& model, std::string_view name, std::int64_t f
 
 LstmState lstm_cell(Model& model, std::string_view name, ValueId x, LstmState before,
                     LstmVariables variables) {
-  Layer l = layer(model, LayerKind::lstm_cell, name, {{x, before.cell, before.output}});
+  Layer l = model.layer(LayerKind::lstm_cell, name, {{x, before.cell, before.output}});
   const Value in = model.value(x);
   const Value state = model.value(before.cell);
   const std::int64_t n = in.shape[0], units = state.shape[1];
@@ -274,7 +269,7 @@ LstmState lstm_cell(Model& model, std::string_view name, ValueId x, LstmState be
 
 ValueId additive_score(Model& model, std::string_view name, ValueId query, ValueId keys,
                        VariableId v) {
-  Layer l = layer(model, LayerKind::additive_score, name, {{query, keys}});
+  Layer l = model.layer(LayerKind::additive_score, name, {{query, keys}});
   const Shape in = model.value(keys).shape;
   const std::int64_t n = elements(in);
   l.variables = {v};
@@ -289,11 +284,11 @@ ValueId additive_score(Model& model, std::string_view name, ValueId query, Value
 }
 
 ValueId softmax(Model& model, std::string_view name, ValueId x) {
-  return per_element(model, layer(model, LayerKind::softmax, name, {{x}}), 5, true);
+  return per_element(model, model.layer(LayerKind::softmax, name, {{x}}), 5, true);
 }
 
 ValueId weighted_sum(Model& model, std::string_view name, ValueId weights, ValueId values) {
-  Layer l = layer(model, LayerKind::weighted_sum, name, {{weights, values}});
+  Layer l = model.layer(LayerKind::weighted_sum, name, {{weights, values}});
   const Shape in = model.value(values).shape;
   const std::int64_t n = elements(in);
   l.multiply_adds = n;
@@ -304,12 +299,12 @@ ValueId weighted_sum(Model& model, std::string_view name, ValueId weights, Value
 }
 
 ValueId dense_by(Model& model, std::string_view name, ValueId x, VariableId weights) {
-  return product(model, layer(model, LayerKind::dense, name, {{x}}), weights,
+  return product(model, model.layer(LayerKind::dense, name, {{x}}), weights,
                  model.variable(weights).shape[1], false);
 }
 
 ValueId tied_logits(Model& model, std::string_view name, ValueId x, VariableId table, bool bias) {
-  return product(model, layer(model, LayerKind::dense, name, {{x}}), table,
+  return product(model, model.layer(LayerKind::dense, name, {{x}}), table,
                  model.variable(table).shape[0], bias);
 }
 
@@ -326,7 +321,7 @@ ValueId exchanged(Model& model, std::string_view name, ValueId x, const Passes& 
                   std::int64_t ranks, std::int64_t beside, std::int64_t tokens,
                   std::size_t axis = 1) {
   const bool sum = passes == sum_passes || passes == split_passes;
-  Layer l = layer(model, sum ? LayerKind::all_reduce : LayerKind::exchange, name, {{x}});
+  Layer l = model.layer(sum ? LayerKind::all_reduce : LayerKind::exchange, name, {{x}});
   l.collective = passes;
   l.ranks = ranks;
   l.beside = beside;
@@ -381,23 +376,23 @@ ValueId joined_with_token(Model& model, ValueId before, ValueId embedded, std::i
 }
 
 ValueId gelu(Model& model, std::string_view name, ValueId x, bool biased) {
-  Layer l = layer(model, LayerKind::gelu, name, {{x}});
+  Layer l = model.layer(LayerKind::gelu, name, {{x}});
   if (biased) l.forward_besides.push_back({.traffic = 2 * model.value(x).size()});
   return per_element(model, std::move(l), 10, false);
 }
 
 ValueId squared_relu(Model& model, std::string_view name, ValueId x) {
-  return per_element(model, layer(model, LayerKind::squared_relu, name, {{x}}), 2, false);
+  return per_element(model, model.layer(LayerKind::squared_relu, name, {{x}}), 2, false);
 }
 
 ValueId weighted_activation(Model& model, LayerKind kind, std::string_view name, ValueId x) {
-  Layer l = layer(model, kind, name, {{x}});
+  Layer l = model.layer(kind, name, {{x}});
   l.kept = model.value(x).size();
   return per_element(model, std::move(l), kind == LayerKind::squared_relu ? 3 : 11, false);
 }
 
 ValueId tanh(Model& model, std::string_view name, ValueId x) {
-  return per_element(model, layer(model, LayerKind::tanh, name, {{x}}), 1, true);
+  return per_element(model, model.layer(LayerKind::tanh, name, {{x}}), 1, true);
 }
 
 /// Apart, as often as x is moved. Forward: one half negated 1, joined 2, two products 2 + 2, their
@@ -405,7 +400,7 @@ ValueId tanh(Model& model, std::string_view name, ValueId x) {
 /// both 3, back into the whole head twice 3 + 1, their sum 3. Source: Megatron-LM,
 /// core/models/common/embeddings/rope_utils.py (_apply_rotary_pos_emb_bshd).
 ValueId rotate(Model& model, std::string_view name, ValueId x, bool apart) {
-  Layer l = layer(model, LayerKind::rotate, name, {{x}});
+  Layer l = model.layer(LayerKind::rotate, name, {{x}});
   const Value in = model.value(x);
   // Eager, in half words: cast 3, times a complex number of 32 bits each 4, cast 3.
   l.forward = {.flops = 3 * elements(in.shape),
@@ -423,7 +418,7 @@ ValueId rotate(Model& model, std::string_view name, ValueId x, bool apart) {
 /// Megatron-LM, core/fusions/fused_bias_geglu.py (weighted_bias_quick_geglu_impl).
 ValueId gated_silu(Model& model, std::string_view name, ValueId gate, ValueId x,
                    GateKernels kernels) {
-  Layer l = layer(model, LayerKind::gated_silu, name, {{gate, x}});
+  Layer l = model.layer(LayerKind::gated_silu, name, {{gate, x}});
   const Value in = model.value(x);
   const std::int64_t n = elements(in.shape);
   const bool apart = model.eager() || kernels == GateKernels::apart;
@@ -439,7 +434,7 @@ ValueId gated_silu(Model& model, std::string_view name, ValueId gate, ValueId x,
 }
 
 ValueId route(Model& model, std::string_view name, ValueId logits, std::int64_t top_k) {
-  Layer l = layer(model, LayerKind::route, name, {{logits}});
+  Layer l = model.layer(LayerKind::route, name, {{logits}});
   const Value in = model.value(logits);
   Shape shape = in.shape;
   shape.back() = top_k;
@@ -452,7 +447,7 @@ ValueId route(Model& model, std::string_view name, ValueId logits, std::int64_t 
 
 std::vector<ValueId> dispatch(Model& model, std::string_view name, ValueId x, ValueId routes,
                               std::int64_t experts, std::int64_t capacity) {
-  Layer l = layer(model, LayerKind::dispatch, name, {{x, routes}});
+  Layer l = model.layer(LayerKind::dispatch, name, {{x, routes}});
   const Value in = model.value(x);
   const std::int64_t features = in.shape.back();
   for (std::int64_t e = 0; e < experts; ++e) model.output(l, {capacity, features});
@@ -468,7 +463,7 @@ std::vector<ValueId> dispatch(Model& model, std::string_view name, ValueId x, Va
 ValueId to_experts(Model& model, std::string_view name, ValueId x, std::int64_t ranks,
                    std::int64_t beside, double sent) {
   if (ranks == 1) return x;
-  Layer l = layer(model, LayerKind::exchange, name, {{x}});
+  Layer l = model.layer(LayerKind::exchange, name, {{x}});
   l.collective = {CollectiveKind::all_to_all, CollectiveKind::all_to_all};
   l.ranks = ranks;
   l.beside = beside;
@@ -488,7 +483,7 @@ ValueId sum_of_expert(Model& model, std::string_view name, ValueId x, std::int64
 
 std::vector<ValueId> sort_to_experts(Model& model, std::string_view name, ValueId x,
                                      std::int64_t experts) {
-  Layer l = layer(model, LayerKind::dispatch, name, {{x}});
+  Layer l = model.layer(LayerKind::dispatch, name, {{x}});
   const Value in = model.value(x);
   for (std::int64_t e = 0; e < experts; ++e) model.output(l, {in.shape[0] / experts, in.shape[1]});
   l.forward.traffic = 2 * in.size();
@@ -500,13 +495,13 @@ std::vector<ValueId> sort_to_experts(Model& model, std::string_view name, ValueI
 
 ValueId join_experts(Model& model, std::string_view name, std::span<const ValueId> parts) {
   const Shape part = model.value(parts.front()).shape;
-  return moved(model, layer(model, LayerKind::combine, name, parts),
+  return moved(model, model.layer(LayerKind::combine, name, parts),
                {part[0] * std::ssize(parts), part[1]});
 }
 
 ValueId combine(Model& model, std::string_view name, ValueId x, ValueId routes,
                 std::span<const ValueId> written, bool weighted) {
-  Layer l = layer(model, LayerKind::combine, name, {{routes}});
+  Layer l = model.layer(LayerKind::combine, name, {{routes}});
   l.inputs.insert(l.inputs.end(), written.begin(), written.end());
   const Value out = model.value(x);
   Bytes read;

@@ -15,6 +15,9 @@ namespace baechi::generate::tf1 {
 
 enum class NodeId : std::uint32_t {};
 
+/// Sizes of shapes, 4 bytes a dimension.
+inline constexpr Bytes shape_of_matrix{8}, shape_of_steps{12}, shape_of_image{16};
+
 /// An output of an op: "op:port" in TensorFlow.
 struct Output {
   NodeId op{};
@@ -85,6 +88,8 @@ class Graph {
   };
   const Node& node(NodeId op) const { return ops_[op]; }
   Bytes size(Output t) const { return ops_[t.op].outputs[t.port]; }
+  Output input(NodeId op, std::size_t i) const { return ops_[op].inputs[i]; }
+  Bytes input_size(NodeId op, std::size_t i) const { return size(input(op, i)); }
   auto ops() const { return ops_.ids(); }
 
   /// The graph of a step that fetches `fetch`. TensorFlow does not run ops that `fetch` does not

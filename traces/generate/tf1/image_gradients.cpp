@@ -8,14 +8,6 @@ namespace {
 
 using Arriving = std::span<const Output>;
 
-Output input(const Graph& g, NodeId op, std::size_t i) {
-  return g.node(op).inputs[i];
-}
-Bytes input_size(const Graph& g, NodeId op, std::size_t i) {
-  return g.size(input(g, op, i));
-}
-constexpr Bytes shape_of_image{16};
-
 /// Adds an op that reads `inputs` and writes `size`, with one operation per element.
 Output kernel(Graph& g, std::string_view kind, std::vector<Output> inputs, Bytes size) {
   Bytes traffic = size;
@@ -27,7 +19,7 @@ Output kernel(Graph& g, std::string_view kind, std::vector<Output> inputs, Bytes
 }
 
 void relu(Graph& g, NodeId op, Arriving dy, Sent& sent) {
-  sent[0] = kernel(g, "ReluGrad", {dy[0], {op, 0}}, input_size(g, op, 0));
+  sent[0] = kernel(g, "ReluGrad", {dy[0], {op, 0}}, g.input_size(op, 0));
 }
 
 /// Transposes to channels last, the only layout of the inference-mode kernel, or back.
@@ -43,22 +35,21 @@ Output transpose(Graph& g, Output x) {
 
 /// Batch norm by moving statistics, on images stored channels first.
 void batch_norm(Graph& g, NodeId op, Arriving dy, Sent& sent) {
-  const Bytes size = input_size(g, op, 0), channels = input_size(g, op, 1);
-  const Output x = transpose(g, input(g, op, 0));
+  const Bytes size = g.input_size(op, 0), channels = g.input_size(op, 1);
+  const Output x = transpose(g, g.input(op, 0));
   const Output dy_last = transpose(g, dy[0]);
-  const NodeId all =
-      g.add({.kind = "FusedBatchNormGrad",
-             .inputs = {dy_last, x, input(g, op, 1), input(g, op, 3), input(g, op, 4)},
-             .outputs = {size, channels, channels, Bytes{}, Bytes{}},
-             .work = {.flops = 8 * size.count / word.count, .traffic = 5 * size}})
-          .op;
+  const NodeId all = g.add({.kind = "FusedBatchNormGrad",
+                            .inputs = {dy_last, x, g.input(op, 1), g.input(op, 3), g.input(op, 4)},
+                            .outputs = {size, channels, channels, Bytes{}, Bytes{}},
+                            .work = {.flops = 8 * size.count / word.count, .traffic = 5 * size}})
+                         .op;
   sent[0] = transpose(g, {all, 0});
   sent[1] = Output{all, 1};
   sent[2] = Output{all, 2};
 }
 
 void conv2d(Graph& g, NodeId op, Arriving dy, Sent& sent) {
-  const Output x = input(g, op, 0), w = input(g, op, 1);
+  const Output x = g.input(op, 0), w = g.input(op, 1);
   const OpWork work = g.node(op).work;
   const Bytes workspace = g.node(op).temporary;
   const NodeId shapes =
@@ -80,24 +71,24 @@ void bias_add(Graph& g, NodeId op, Arriving dy, Sent& sent) {
   const Bytes read = g.size(dy[0]);
   sent[1] = g.add({.kind = "BiasAddGrad",
                    .inputs = {dy[0]},
-                   .outputs = {input_size(g, op, 1)},
+                   .outputs = {g.input_size(op, 1)},
                    .work = {.flops = read.count / word.count, .traffic = read}});
 }
 
 void mat_mul(Graph& g, NodeId op, Arriving dy, Sent& sent) {
-  const Output x = input(g, op, 0), w = input(g, op, 1);
+  const Output x = g.input(op, 0), w = g.input(op, 1);
   const OpWork work = g.node(op).work;
   sent[0] = g.add({.kind = "MatMul", .inputs = {dy[0], w}, .outputs = {g.size(x)}, .work = work});
   sent[1] = g.add({.kind = "MatMul", .inputs = {x, dy[0]}, .outputs = {g.size(w)}, .work = work});
 }
 
 void max_pool(Graph& g, NodeId op, Arriving dy, Sent& sent) {
-  sent[0] = kernel(g, "MaxPoolGrad", {input(g, op, 0), {op, 0}, dy[0]}, input_size(g, op, 0));
+  sent[0] = kernel(g, "MaxPoolGrad", {g.input(op, 0), {op, 0}, dy[0]}, g.input_size(op, 0));
 }
 
 void avg_pool(Graph& g, NodeId op, Arriving dy, Sent& sent) {
   const Output shape = g.constant("Shape", shape_of_image);
-  sent[0] = kernel(g, "AvgPoolGrad", {shape, dy[0]}, input_size(g, op, 0));
+  sent[0] = kernel(g, "AvgPoolGrad", {shape, dy[0]}, g.input_size(op, 0));
 }
 
 /// Concat: one Slice per input.
@@ -105,7 +96,7 @@ void concat(Graph& g, NodeId op, Arriving dy, Sent& sent) {
   const std::size_t n = g.node(op).inputs.size() - 1;
   const Output rank = g.constant("Rank");
   const Output axis = g.add(
-      {.kind = "FloorMod", .name = "mod", .inputs = {input(g, op, n), rank}, .outputs = {word}});
+      {.kind = "FloorMod", .name = "mod", .inputs = {g.input(op, n), rank}, .outputs = {word}});
   std::vector<Output> inputs{axis};
   for (std::size_t i = 0; i < n; ++i) inputs.push_back(g.constant("Shape", shape_of_image));
   const NodeId offsets = g.add({.kind = "ConcatOffset",
@@ -113,7 +104,7 @@ void concat(Graph& g, NodeId op, Arriving dy, Sent& sent) {
                                 .outputs = std::vector<Bytes>(n, shape_of_image)})
                              .op;
   for (std::uint32_t i = 0; i < n; ++i) {
-    const Bytes size = input_size(g, op, i);
+    const Bytes size = g.input_size(op, i);
     sent[i] = g.add({.kind = "Slice",
                      .inputs = {dy[0], {offsets, i}, inputs[i + 1]},
                      .outputs = {size},
@@ -127,12 +118,12 @@ void identity(Graph& /*g*/, NodeId /*op*/, Arriving dy, Sent& sent) {
 
 void reshape(Graph& g, NodeId op, Arriving dy, Sent& sent) {
   const Output shape = g.constant("Shape", shape_of_image);
-  sent[0] = g.add({.kind = "Reshape", .inputs = {dy[0], shape}, .outputs = {input_size(g, op, 0)}});
+  sent[0] = g.add({.kind = "Reshape", .inputs = {dy[0], shape}, .outputs = {g.input_size(op, 0)}});
 }
 
 /// The forward op has written the gradient already; here it is scaled by dy.
 void cross_entropy(Graph& g, NodeId op, Arriving dy, Sent& sent) {
-  const Bytes size = input_size(g, op, 0);
+  const Bytes size = g.input_size(op, 0);
   const Output gradient =
       g.add({.kind = "PreventGradient", .inputs = {{op, 1}}, .outputs = {size}});
   const Output axis = g.constant("ExpandDims/dim");
@@ -148,7 +139,7 @@ void cross_entropy(Graph& g, NodeId op, Arriving dy, Sent& sent) {
 
 /// x / y of scalars: dx = dy / y and dy' = -x / y / y dy, each summed over the broadcast axes.
 void real_div(Graph& g, NodeId op, Arriving dy, Sent& sent) {
-  const Output x = input(g, op, 0), y = input(g, op, 1);
+  const Output x = g.input(op, 0), y = g.input(op, 1);
   const Output x_shape = g.constant("Shape"), y_shape = g.constant("Shape");
   const NodeId axes =
       g.add(

@@ -9,8 +9,6 @@ namespace {
 // Forward ops as contrib/layers/python/layers/layers.py (slim) and ops/nn_ops.py write a layer.
 // Known shapes and axes are constants.
 
-constexpr Bytes shape_of_matrix{8};
-
 void write_product(Writer& m, const Layer& l, NodeSpec product) {
   const Bytes size = m.model.value(l.outputs[0]).size();
   product.outputs = {size};

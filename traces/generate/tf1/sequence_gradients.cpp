@@ -6,14 +6,6 @@ namespace {
 // The gradients that ops/{array,math,nn}_grad.py and contrib/rnn/python/ops/lstm_ops.py register.
 
 using Arriving = std::span<const Output>;
-constexpr Bytes shape_of_steps{12};
-
-Output input(const Graph& g, NodeId op, std::size_t i) {
-  return g.node(op).inputs[i];
-}
-Bytes input_size(const Graph& g, NodeId op, std::size_t i) {
-  return g.size(input(g, op, i));
-}
 
 /// Adds an op that only moves bytes.
 Output moved(Graph& g, std::string_view kind, std::string_view name, std::vector<Output> inputs,
@@ -30,7 +22,7 @@ Output host(Graph& g, std::string_view kind, std::string_view name, std::vector<
   return g.add({.kind = kind, .name = name, .inputs = std::move(inputs), .outputs = {size}});
 }
 /// Adds an op with one operation per element of its largest tensor.
-Output kernel(Graph& g, std::string_view kind, std::vector<Output> inputs, Bytes size) {
+Output pass_over_largest(Graph& g, std::string_view kind, std::vector<Output> inputs, Bytes size) {
   Bytes traffic = size, most = size;
   for (const Output t : inputs) {
     traffic += g.size(t);
@@ -47,7 +39,7 @@ Output reshape(Graph& g, Output x, Output shape, Bytes size) {
 
 void like_input(Graph& g, NodeId op, Arriving dy, Sent& sent) {
   const Output shape = g.constant("Shape", shape_of_steps);
-  sent[0] = reshape(g, dy[0], shape, input_size(g, op, 0));
+  sent[0] = reshape(g, dy[0], shape, g.input_size(op, 0));
 }
 
 /// The op that finds the broadcast axes of two inputs.
@@ -66,11 +58,11 @@ Broadcast broadcast(Graph& g) {
 }
 /// `d` summed over the axes along which the input of `size` was broadcast.
 Output unbroadcast(Graph& g, Output d, Output axes, Output shape, Bytes size) {
-  return reshape(g, kernel(g, "Sum", {d, axes}, size), shape, size);
+  return reshape(g, pass_over_largest(g, "Sum", {d, axes}, size), shape, size);
 }
 
 void add(Graph& g, NodeId op, Arriving dy, Sent& sent) {
-  const Bytes x = input_size(g, op, 0), y = input_size(g, op, 1);
+  const Bytes x = g.input_size(op, 0), y = g.input_size(op, 1);
   if (x == y) {
     sent[0] = sent[1] = dy[0];
     return;
@@ -82,17 +74,17 @@ void add(Graph& g, NodeId op, Arriving dy, Sent& sent) {
 
 /// Inputs of two shapes.
 void mul(Graph& g, NodeId op, Arriving dy, Sent& sent) {
-  const Output x = input(g, op, 0), y = input(g, op, 1);
+  const Output x = g.input(op, 0), y = g.input(op, 1);
   const Bytes size = g.size({op, 0});
   const Broadcast b = broadcast(g);
-  const Output dx = kernel(g, "Mul", {dy[0], y}, size);
+  const Output dx = pass_over_largest(g, "Mul", {dy[0], y}, size);
   sent[0] = unbroadcast(g, dx, {b.axes, 0}, b.x_shape, g.size(x));
-  const Output d = kernel(g, "Mul", {x, dy[0]}, size);
+  const Output d = pass_over_largest(g, "Mul", {x, dy[0]}, size);
   sent[1] = unbroadcast(g, d, {b.axes, 1}, b.y_shape, g.size(y));
 }
 
 void tanh(Graph& g, NodeId op, Arriving dy, Sent& sent) {
-  sent[0] = kernel(g, "TanhGrad", {{op, 0}, dy[0]}, input_size(g, op, 0));
+  sent[0] = pass_over_largest(g, "TanhGrad", {{op, 0}, dy[0]}, g.input_size(op, 0));
 }
 
 /// Sum of a whole vector: dy is repeated.
@@ -100,7 +92,7 @@ void sum_of_all(Graph& g, NodeId op, Arriving dy, Sent& sent) {
   const Output shape = g.constant("Reshape/shape");
   const Output one = reshape(g, dy[0], shape, g.size(dy[0]));
   const Output multiples = g.constant("Const", shape_of_steps);
-  sent[0] = kernel(g, "Tile", {one, multiples}, input_size(g, op, 0));
+  sent[0] = pass_over_largest(g, "Tile", {one, multiples}, g.input_size(op, 0));
 }
 
 /// Sum along some axes. First ops build the shape in which these axes are 1, although it is known.
@@ -110,7 +102,7 @@ void sum(Graph& g, NodeId op, Arriving dy, Sent& sent) {
     return;
   }
   const Output shape = g.constant("Shape", shape_of_steps), rank = g.constant("Size");
-  const Output shifted = host(g, "Add", "add", {input(g, op, 1), rank});
+  const Output shifted = host(g, "Add", "add", {g.input(op, 1), rank});
   const Output axes = host(g, "FloorMod", "mod", {shifted, rank});
   const Output axes_shape = g.constant("Shape");
   const Output start = g.constant("range/start"), delta = g.constant("range/delta");
@@ -123,22 +115,22 @@ void sum(Graph& g, NodeId op, Arriving dy, Sent& sent) {
   const Output divisor = host(g, "Maximum", "Maximum", {kept, least}, shape_of_steps);
   const Output multiples = host(g, "FloorDiv", "floordiv", {shape, divisor}, shape_of_steps);
   const Output column = reshape(g, dy[0], kept, g.size(dy[0]));
-  sent[0] = kernel(g, "Tile", {column, multiples}, input_size(g, op, 0));
+  sent[0] = pass_over_largest(g, "Tile", {column, multiples}, g.input_size(op, 0));
 }
 
 /// Softmax: dx = (dy - sum(dy y)) y.
 void softmax(Graph& g, NodeId op, Arriving dy, Sent& sent) {
   const Output y{op, 0};
   const Bytes size = g.size(y);
-  const Output product = kernel(g, "Mul", {dy[0], y}, size);
+  const Output product = pass_over_largest(g, "Mul", {dy[0], y}, size);
   const Output axis = g.constant("Sum/reduction_indices");
-  const Output total = kernel(g, "Sum", {product, axis}, word);
-  const Output rest = kernel(g, "Sub", {dy[0], total}, size);
-  sent[0] = kernel(g, "Mul", {rest, y}, size);
+  const Output total = pass_over_largest(g, "Sum", {product, axis}, word);
+  const Output rest = pass_over_largest(g, "Sub", {dy[0], total}, size);
+  sent[0] = pass_over_largest(g, "Mul", {rest, y}, size);
 }
 
 void batch_mat_mul(Graph& g, NodeId op, Arriving dy, Sent& sent) {
-  const Output x = input(g, op, 0), y = input(g, op, 1);
+  const Output x = g.input(op, 0), y = g.input(op, 1);
   const auto product = [&](Output a, Output b, Bytes size) {
     return g.add({.kind = "BatchMatMul",
                   .name = "MatMul",
@@ -152,12 +144,12 @@ void batch_mat_mul(Graph& g, NodeId op, Arriving dy, Sent& sent) {
 
 void transpose(Graph& g, NodeId op, Arriving dy, Sent& sent) {
   const Output order =
-      host(g, "InvertPermutation", "InvertPermutation", {input(g, op, 1)}, shape_of_steps);
-  sent[0] = moved(g, "Transpose", "transpose", {dy[0], order}, input_size(g, op, 0));
+      host(g, "InvertPermutation", "InvertPermutation", {g.input(op, 1)}, shape_of_steps);
+  sent[0] = moved(g, "Transpose", "transpose", {dy[0], order}, g.input_size(op, 0));
 }
 
 void unpack(Graph& g, NodeId op, Arriving dy, Sent& sent) {
-  sent[0] = moved(g, "Pack", "stack", {dy.begin(), dy.end()}, input_size(g, op, 0));
+  sent[0] = moved(g, "Pack", "stack", {dy.begin(), dy.end()}, g.input_size(op, 0));
 }
 
 void pack(Graph& g, NodeId op, Arriving dy, Sent& sent) {
@@ -165,23 +157,23 @@ void pack(Graph& g, NodeId op, Arriving dy, Sent& sent) {
   const NodeId all = g.add({.kind = "Unpack",
                             .name = "unstack",
                             .inputs = {dy[0]},
-                            .outputs = std::vector<Bytes>(sent.size(), input_size(g, op, 0)),
+                            .outputs = std::vector<Bytes>(sent.size(), g.input_size(op, 0)),
                             .work = {.traffic = 2 * size}})
                          .op;
   for (std::uint32_t i = 0; i < sent.size(); ++i) sent[i] = Output{all, i};
 }
 
 void split(Graph& g, NodeId op, Arriving dy, Sent& sent) {
-  sent[0] = moved(g, "ConcatV2", "concat", {dy[0], dy[1], input(g, op, 2)}, input_size(g, op, 0));
+  sent[0] = moved(g, "ConcatV2", "concat", {dy[0], dy[1], g.input(op, 2)}, g.input_size(op, 0));
 }
 
 /// Rows of a table: the gradients of the rows and their numbers. An op cuts the width out of the
 /// shape of the table.
 void gather(Graph& g, NodeId op, Arriving dy, Sent& sent) {
-  const Output indices = input(g, op, 1);
+  const Output indices = g.input(op, 1);
   Output table_shape{};
   {
-    const auto place = g.colocate_with(input(g, op, 0).op);
+    const auto place = g.colocate_with(g.input(op, 0).op);
     const Output shape = g.constant("Shape", Bytes{16});
     table_shape = host(g, "Cast", "ToInt32", {shape}, Bytes{8});
   }

@@ -7,8 +7,6 @@ namespace {
 // contrib/seq2seq/python/ops/attention_wrapper.py write a layer. Known shapes and axes are
 // constants. Ops that Baechi's model keeps together are in the group of a NoOp.
 
-constexpr Bytes shape_of_steps{12}, shape_of_matrix{8};
-
 Bytes output_size(const Writer& m, const Layer& l) {
   return m.model.value(l.outputs[0]).size();
 }

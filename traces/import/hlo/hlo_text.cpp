@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "sim/error.h"
+#include "sim/text.h"
 #include "sim/units.h"
 #include "traces/import/hlo/module.h"
 
@@ -11,12 +12,6 @@ namespace {
 // several lines, within computations, `%name (...) -> ... {` to `}`, of which one begins with
 // ENTRY; if none does, the last one is the entry. Comments are `// ...`, `# ...` and `/*index=5*/`.
 // Source: openxla/xla, hlo_parser.cc and the operation semantics' page.
-
-std::string_view trimmed(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(" \t\r");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
-}
 
 bool opens(char c) {
   return c == '(' || c == '[' || c == '{';

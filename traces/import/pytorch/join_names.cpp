@@ -28,7 +28,7 @@ struct Thread {
 };
 
 /// Numbers names, in common for calls and events.
-class Names {
+class NameNumbers {
  public:
   std::uint32_t of(const std::string& name) {
     return numbers_.emplace(name, static_cast<std::uint32_t>(numbers_.size())).first->second;
@@ -39,7 +39,7 @@ class Names {
 };
 
 std::vector<Thread> of_calls(const ExecutionTrace& trace, const std::vector<bool>& out,
-                             Names& names) {
+                             NameNumbers& names) {
   std::vector<Thread> all;
   std::unordered_map<std::int64_t, std::size_t> threads;
   for (const Call& call : trace.calls) {
@@ -52,7 +52,7 @@ std::vector<Thread> of_calls(const ExecutionTrace& trace, const std::vector<bool
   return all;
 }
 
-std::vector<Thread> of_events(const Kineto& kineto, Names& names) {
+std::vector<Thread> of_events(const Kineto& kineto, NameNumbers& names) {
   std::vector<Thread> all(kineto.num_threads);
   for (std::size_t i = 0; i < kineto.calls.size(); ++i) {
     all[kineto.calls[i].thread].items.push_back(i);
@@ -63,7 +63,7 @@ std::vector<Thread> of_events(const Kineto& kineto, Names& names) {
 
 /// A place on a thread of the recording: [calls of a thread] the position of the call's event
 /// there.
-struct Place {
+struct MatchedPlace {
   Alignment at;
   std::size_t matched = 0;
 };
@@ -71,11 +71,11 @@ struct Place {
 /// Matches `names` with consecutive events from `at` on, as far as they agree. Among events that
 /// begin at the same time, any may be next, because the profiler does not keep the order of the
 /// calls there.
-Place follow(const std::vector<std::uint32_t>& names, const Thread& events, const Kineto& kineto,
-             std::size_t at) {
+MatchedPlace follow(const std::vector<std::uint32_t>& names, const Thread& events,
+                    const Kineto& kineto, std::size_t at) {
   constexpr std::size_t most_at_once = 64;
   const auto start = [&](std::size_t i) { return kineto.calls[events.items[i]].start; };
-  Place place{.at = Alignment(names.size())};
+  MatchedPlace place{.at = Alignment(names.size())};
   std::vector<std::size_t> ahead;  // events after `at` that are matched already
   for (const std::uint32_t name : names) {
     for (auto it = std::ranges::find(ahead, at); it != ahead.end();
@@ -100,12 +100,13 @@ Place follow(const std::vector<std::uint32_t>& names, const Thread& events, cons
 }
 
 /// All places where the longest matching beginning of the calls occurs.
-std::vector<Place> in_a_row(const Thread& calls, const Thread& events, const Kineto& kineto) {
-  std::vector<Place> best;
+std::vector<MatchedPlace> in_a_row(const Thread& calls, const Thread& events,
+                                   const Kineto& kineto) {
+  std::vector<MatchedPlace> best;
   for (std::size_t at = 0; at < events.items.size(); ++at) {
     if (events.names[at] != calls.names.front()) continue;
     if (!best.empty() && at + best.front().matched > events.items.size()) break;
-    Place found = follow(calls.names, events, kineto, at);
+    MatchedPlace found = follow(calls.names, events, kineto, at);
     if (!best.empty() && found.matched < best.front().matched) continue;
     if (!best.empty() && found.matched > best.front().matched) best.clear();
     best.push_back(std::move(found));
@@ -115,7 +116,8 @@ std::vector<Place> in_a_row(const Thread& calls, const Thread& events, const Kin
 
 /// Matches calls that are left with events that are left, of the same name, that begin together
 /// with the event of the call's neighbour.
-void match_at_once(Place& place, const Thread& calls, const Thread& events, const Kineto& kineto) {
+void match_at_once(MatchedPlace& place, const Thread& calls, const Thread& events,
+                   const Kineto& kineto) {
   constexpr std::size_t most_away = 64;
   std::vector<bool> taken(events.items.size());
   for (const auto& at : place.at)
@@ -141,10 +143,11 @@ void match_at_once(Place& place, const Thread& calls, const Thread& events, cons
   }
 }
 
-std::vector<Place> with_gaps(const Thread& calls, const Thread& events, const Kineto& kineto) {
-  std::vector<Place> found;
+std::vector<MatchedPlace> with_gaps(const Thread& calls, const Thread& events,
+                                    const Kineto& kineto) {
+  std::vector<MatchedPlace> found;
   for (Alignment& at : align(calls.names, events.names, 1 + calls.names.size() / 25)) {
-    Place place{.at = std::move(at)};
+    MatchedPlace place{.at = std::move(at)};
     place.matched = static_cast<std::size_t>(
         std::ranges::count_if(place.at, [](const auto& event) { return event.has_value(); }));
     match_at_once(place, calls, events, kineto);
@@ -153,8 +156,8 @@ std::vector<Place> with_gaps(const Thread& calls, const Thread& events, const Ki
   return found;
 }
 
-using Find = std::vector<Place> (*)(const Thread& calls, const Thread& events,
-                                    const Kineto& kineto);
+using Find = std::vector<MatchedPlace> (*)(const Thread& calls, const Thread& events,
+                                           const Kineto& kineto);
 
 Join by_order(const ExecutionTrace& trace, const Kineto& kineto, Exported exported, Find find,
               std::string key) {
@@ -162,11 +165,11 @@ Join by_order(const ExecutionTrace& trace, const Kineto& kineto, Exported export
   Join join{.event = {}, .key = std::move(key)};
   join.event.resize(trace.calls.size());
   const std::vector<bool> out = left_out(trace, exported);
-  Names names;
+  NameNumbers names;
   const std::vector<Thread> calls = of_calls(trace, out, names), events = of_events(kineto, names);
   std::vector<bool> taken(events.size());
   for (const Thread& mine : calls) {
-    std::vector<Place> best;
+    std::vector<MatchedPlace> best;
     std::size_t where = 0;
     for (std::size_t t = 0; t < events.size(); ++t) {
       if (taken[t]) continue;
@@ -179,7 +182,7 @@ Join by_order(const ExecutionTrace& trace, const Kineto& kineto, Exported export
     if (best.empty()) continue;
     taken[where] = true;
     const auto event = [&](std::size_t at) { return events[where].items[at]; };
-    const auto agreeing = [&](const Place& place) {
+    const auto agreeing = [&](const MatchedPlace& place) {
       std::size_t n = 0;
       for (std::size_t i = 0; i < place.at.size(); ++i) {
         if (!place.at[i]) continue;
@@ -188,8 +191,8 @@ Join by_order(const ExecutionTrace& trace, const Kineto& kineto, Exported export
       }
       return n;
     };
-    const Place* chosen = &best.front();
-    for (const Place& place : best)
+    const MatchedPlace* chosen = &best.front();
+    for (const MatchedPlace& place : best)
       if (agreeing(place) >= agreeing(*chosen)) chosen = &place;
     join.repeated = std::max(join.repeated, best.size());
     join.matched += chosen->matched;
