@@ -51,4 +51,10 @@ class TemporaryFolder {
   std::filesystem::path path_;
 };
 
+/// Whether the file is there and holds `text`.
+inline bool says(const TemporaryFolder& folder, std::string_view file, std::string_view text) {
+  return std::filesystem::exists(folder.file(file)) &&
+         folder.read(file).find(text) != std::string::npos;
+}
+
 }  // namespace baechi::testing

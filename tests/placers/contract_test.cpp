@@ -25,7 +25,7 @@ using namespace baechi::testing;
 namespace {
 
 /// 20 to 60 ops, up to three inputs each, a quarter of them in groups.
-OpGraph random_graph(std::uint64_t seed) {
+OpGraph seeded_graph(std::uint64_t seed) {
   Random random(seed);
   OpGraphBuilder g;
   const std::uint32_t n = 20 + random.below(41);
@@ -170,7 +170,7 @@ TEST_CASE("every placer keeps the contract, whatever the graph and the cluster")
     const std::uint64_t rounds = entry.name == "exec" ? 2 : thorough() ? 40 : 8;
     for (std::uint64_t seed = 0; seed < rounds; ++seed) {
       CAPTURE(seed);
-      const OpGraph graph = random_graph(seed);
+      const OpGraph graph = seeded_graph(seed);
       check_contract(entry, placer, graph, gpus(1), seed);
       check_contract(entry, placer, graph, gpus(4), seed);
       check_contract(entry, placer, graph, gpus(4, 50'000_B), seed);
@@ -182,7 +182,7 @@ TEST_CASE("every placer keeps the contract, whatever the graph and the cluster")
 }
 
 TEST_CASE("every placer finds a placement where memory abounds, and it runs") {
-  const OpGraph graph = random_graph(1);
+  const OpGraph graph = seeded_graph(1);
   const Cluster cluster = gpus(4);
   const ProfiledCosts costs(graph, cluster);
   const Problem problem{graph, cluster, costs};
@@ -195,7 +195,7 @@ TEST_CASE("every placer finds a placement where memory abounds, and it runs") {
 }
 
 TEST_CASE("with too little memory a placer says infeasible, or the engine out of memory") {
-  const OpGraph graph = random_graph(1);
+  const OpGraph graph = seeded_graph(1);
   const Cluster cluster = gpus(4, 1_B);
   const ProfiledCosts costs(graph, cluster);
   const Problem problem{graph, cluster, costs};
@@ -220,7 +220,7 @@ TEST_CASE("every placer refuses an option it does not have") {
 }
 
 TEST_CASE("a placer may be called from several threads at once") {
-  const OpGraph graph = random_graph(2);
+  const OpGraph graph = seeded_graph(2);
   const Cluster cluster = gpus(4);
   const ProfiledCosts costs(graph, cluster);
   const Problem problem{graph, cluster, costs};
@@ -235,7 +235,7 @@ TEST_CASE("a placer may be called from several threads at once") {
 }
 
 TEST_CASE("what a placer does on other threads counts as its processor time") {
-  const OpGraph graph = random_graph(2);
+  const OpGraph graph = seeded_graph(2);
   const Cluster cluster = gpus(4);
   const CountedCosts costs(graph, cluster);
   for_each_placer([&](const PlacerEntry&, const Placer& placer) {

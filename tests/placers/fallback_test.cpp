@@ -20,7 +20,7 @@ namespace {
 
 /// Options with which `entry` can be made; nothing if it cannot be run here, or if it looks for a
 /// placement that fits by itself.
-std::optional<Values> usable_options(const PlacerEntry& entry) {
+std::optional<Values> fallback_options(const PlacerEntry& entry) {
   if (entry.memory == CountedMemory::objective || entry.needs == "file") return std::nullopt;
   if (entry.name == "expert") return Values{{"default", value("0")}};
   if (entry.name.starts_with("mip_")) return Values{{"max_nodes", value("0")}};
@@ -62,7 +62,7 @@ TEST_SUITE_BEGIN("placers");
 
 TEST_CASE("with fallback every placer places what it cannot place alone, and says who did") {
   for (const PlacerEntry& entry : placers()) {
-    const std::optional<Values> options = usable_options(entry);
+    const std::optional<Values> options = fallback_options(entry);
     if (!options || entry.name == "auto") continue;
     CAPTURE(entry.name);
     CHECK(some_tight_problem([&](const Problem& problem) {

@@ -35,7 +35,7 @@ struct Schedule {
 };
 
 Schedule of_engine(const Problem& problem, const Placement& placement) {
-  Timeline timeline;
+  baechi::Timeline timeline;
   StepObserver* const observer = &timeline;
   simulate(problem, placement, {&observer, 1});
   Schedule s;

@@ -237,13 +237,13 @@ TEST_CASE("Baechi's procedure and a datasheet say what they would") {
   ours.gpu = "NVIDIA H100 80GB HBM3";
   ours.partitions = {{33, 8}, {33, 8}};  // a quarter of 132
   const auto copy = [](std::int64_t bytes, double ns, const char* way, const std::string& args) {
-    return Measurement{.what = "copy",
-                       .mode = "graph",
-                       .way = way,
-                       .subject = std::string(way) == "host" ? "d2h" : "",
-                       .args = fmt::format("{}{}", bytes, args),
-                       .count = 1,
-                       .value = ns};
+    return validate::Measurement{.what = "copy",
+                                 .mode = "graph",
+                                 .way = way,
+                                 .subject = std::string(way) == "host" ? "d2h" : "",
+                                 .args = fmt::format("{}{}", bytes, args),
+                                 .count = 1,
+                                 .value = ns};
   };
   // 1000, 2000 and 6000 ns for 0, 1000 and 2000 bytes: slope 2.5, intercept 500. The link takes
   // 300 and 500 ns beyond the 10000 that it is told.

@@ -19,7 +19,7 @@
 
 using namespace baechi;
 using namespace baechi::validate;
-using baechi::testing::TemporaryFolder;
+using namespace baechi::testing;
 
 namespace {
 
@@ -96,11 +96,6 @@ std::size_t files_in(const std::string& folder) {
   for (const auto& entry : std::filesystem::directory_iterator(folder))
     if (entry.is_regular_file() && entry.file_size() > 0) ++files;
   return files;
-}
-
-bool says(const TemporaryFolder& folder, const std::string& file, const std::string& text) {
-  return std::filesystem::exists(folder.file(file)) &&
-         folder.read(file).find(text) != std::string::npos;
 }
 
 }  // namespace

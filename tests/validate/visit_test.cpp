@@ -18,9 +18,7 @@
 
 using namespace baechi;
 using namespace baechi::validate;
-using baechi::testing::source_dir;
-using baechi::testing::TemporaryFolder;
-using baechi::testing::thorough;
+using namespace baechi::testing;
 
 namespace {
 
@@ -76,15 +74,11 @@ int visit(const TemporaryFolder& folder, const std::string& arguments,
                            source_dir() + "/validate/cuda/visit.sh " + arguments);
 }
 
-std::set<std::string> files_in(const std::string& folder) {
+std::set<std::string> names_in(const std::string& folder) {
   std::set<std::string> files;
   for (const auto& entry : fs::directory_iterator(folder))
     files.insert(entry.path().filename().string());
   return files;
-}
-
-bool says(const TemporaryFolder& folder, const std::string& file, const std::string& text) {
-  return fs::exists(folder.file(file)) && folder.read(file).find(text) != std::string::npos;
 }
 
 }  // namespace
@@ -95,7 +89,7 @@ TEST_SUITE("visit") {
     write_sets(folder, {"spin", "memory"});
     CHECK(visit(folder, "protocol out runs") == 0);
     CAPTURE(folder.read("said.txt"));
-    CHECK(files_in(folder.file("out")) == std::set<std::string>{"clocks.csv", "control.tgz",
+    CHECK(names_in(folder.file("out")) == std::set<std::string>{"clocks.csv", "control.tgz",
                                                                 "facts.txt", "log.txt",
                                                                 "memory.tgz", "spin.tgz"});
     REQUIRE(shell(folder,
@@ -135,7 +129,7 @@ TEST_SUITE("visit") {
     write_set(folder, "memory", {"memory"}, memory);
     CHECK(visit(folder, "protocol out runs") == 0);
     CAPTURE(folder.read("said.txt"));
-    CHECK(files_in(folder.file("out")).size() <= 8);
+    CHECK(names_in(folder.file("out")).size() <= 8);
 
     for (const std::string set : {"spin", "timed", "host", "memory"}) {
       CAPTURE(set);
@@ -158,7 +152,7 @@ TEST_SUITE("visit") {
     write_sets(folder, {"rehearsal_spin", "rehearsal_work", "held_out"});
     CHECK(visit(folder, "look out runs") <= 1);  // cuBLAS is not on every machine
     CAPTURE(folder.read("said.txt"));
-    const std::set<std::string> files = files_in(folder.file("out"));
+    const std::set<std::string> files = names_in(folder.file("out"));
     CHECK(files.size() <= 8);
     for (const char* file :
          {"settle.tgz", "measure.tgz", "rehearsal_spin.tgz", "rehearsal_work.tgz"})
@@ -229,7 +223,7 @@ TEST_SUITE("visit") {
     write_sets(folder, {"spin"});
     CHECK(visit(folder, "protocol out runs", "STANDIN_FAULT=cudaGraphLaunch:60:700:sticky") == 1);
     for (const char* file : {"control.tgz", "spin.tgz"})
-      CHECK(files_in(folder.file("out")).contains(file));
+      CHECK(names_in(folder.file("out")).contains(file));
     CHECK(says(folder, "out/log.txt", "control: exit code 3"));
   }
 
@@ -238,8 +232,8 @@ TEST_SUITE("visit") {
     write_sets(folder, {"spin"});
     CHECK(visit(folder, "protocol out runs", "VISIT_SECONDS=36") == 1);
     CHECK(says(folder, "out/log.txt", "spin: no time left"));
-    CHECK(files_in(folder.file("out")).contains("control.tgz"));
-    CHECK_FALSE(files_in(folder.file("out")).contains("spin.tgz"));
+    CHECK(names_in(folder.file("out")).contains("control.tgz"));
+    CHECK_FALSE(names_in(folder.file("out")).contains("spin.tgz"));
   }
 
   TEST_CASE("wrong arguments are refused before anything runs") {

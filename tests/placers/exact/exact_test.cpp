@@ -11,6 +11,7 @@
 #include "sim/random.h"
 #include "tests/placers/exact/brute_force.h"
 #include "tests/placers/exact/small_problem.h"
+#include "tests/placers/place_by_name.h"
 #include "tests/shared_data.h"
 #include "tests/small_graphs.h"
 #include "tests/thorough.h"
@@ -22,11 +23,6 @@ using namespace baechi::testing;
 
 namespace {
 
-using Values = std::map<std::string, Options::Value>;
-
-std::unique_ptr<Placer> placer(const std::string& name, Values values = {}) {
-  return make_placer(name, Options(name, std::move(values)));
-}
 std::unique_ptr<Objective> objective(const std::string& name) {
   return make_objective(name, Options(name));
 }

@@ -18,6 +18,7 @@
 #include "sim/error.h"
 #include "sim/text.h"
 #include "tests/message.h"
+#include "tests/placers/place_by_name.h"
 #include "tests/small_graphs.h"
 #include "traces/format/trace_file.h"
 
@@ -54,11 +55,6 @@ class Programs {
  private:
   std::filesystem::path folder_;
 };
-
-using Values = std::map<std::string, Options::Value>;
-Options::Value value(std::string text) {
-  return {.text = std::move(text), .where = {}, .children = {}};
-}
 
 constexpr const char* on_0_1_1 =
     R"({"format": "baechi-placement", "version": 1, "placement": {"a": 0, "b": 1, "c": 1}})";

@@ -16,7 +16,7 @@ using namespace baechi::testing;
 
 namespace {
 
-Kept random_problem(std::uint64_t seed, std::uint32_t ops, std::size_t devices) {
+Kept kept_problem(std::uint64_t seed, std::uint32_t ops, std::size_t devices) {
   Random random(seed);
   return Kept(random_graph({.ops = ops}, random), devices);
 }
@@ -74,7 +74,7 @@ TEST_SUITE("placers/learned") {
 
   /// Twelve ops, three devices, so that devices are told apart by what is on them.
   TEST_CASE("the gradient of a whole policy is that of central differences: list") {
-    const Kept k = random_problem(4, 12, 3);
+    const Kept k = kept_problem(4, 12, 3);
     const auto objective = step_time();
     const Environment environment(k.problem(), *objective, 0);
     const Network network = list_network();
@@ -100,7 +100,7 @@ TEST_SUITE("placers/learned") {
   /// From the third bundle on there are two devices at least to choose from: one that has bundles,
   /// and an empty one, or all three.
   TEST_CASE("a stretch that is drawn anew differs from its base, and nothing else does") {
-    const Kept k = random_problem(4, 12, 3);
+    const Kept k = kept_problem(4, 12, 3);
     const auto objective = step_time();
     const Environment environment(k.problem(), *objective, 0);
     const std::size_t bundles = environment.num_bundles();
@@ -133,7 +133,7 @@ TEST_SUITE("placers/learned") {
   }
 
   TEST_CASE("the gradient of a whole policy is that of central differences: grouped") {
-    const Kept k = random_problem(4, 12, 3);
+    const Kept k = kept_problem(4, 12, 3);
     const auto objective = step_time();
     const Environment environment(k.problem(), *objective, 0);
     GroupedEpisode episode(environment);
@@ -148,7 +148,7 @@ TEST_SUITE("placers/learned") {
   }
 
   TEST_CASE("the gradient of a whole policy is that of central differences: placeto") {
-    const Kept k = random_problem(4, 12, 3);
+    const Kept k = kept_problem(4, 12, 3);
     const auto objective = step_time();
     const Environment environment(k.problem(), *objective, 0);
     MovingEpisode episode(environment, 5);
@@ -167,7 +167,7 @@ TEST_SUITE("placers/learned") {
   /// Placeto's rewards add up to what the whole episode saves, so the best it saw is no worse than
   /// the placement it began with.
   TEST_CASE("placeto begins with the best heuristic's placement") {
-    const Kept k = random_problem(9, 40, 4);
+    const Kept k = kept_problem(9, 40, 4);
     const auto objective = step_time();
     const Environment environment(k.problem(), *objective, 0);
     const Found one = learn_moves(environment, {.evaluations = 1, .seed = 1}, 1, nullptr);

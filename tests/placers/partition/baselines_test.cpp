@@ -20,7 +20,7 @@ Placement place(const std::string& name, const Problem& problem,
   return make_placer(name, Options(name, std::move(options)))->place(problem, 0);
 }
 
-std::string devices(const Placement& placement) {
+std::string device_digits(const Placement& placement) {
   std::string text;
   for (const DeviceId d : placement.device) text += std::to_string(index(d));
   return text;
@@ -88,7 +88,7 @@ TEST_SUITE("baselines") {
     for (const char* name : {"scotch", "metis"}) {
       CAPTURE(name);
       const Placement p = place(name, problem);
-      CHECK((devices(p) == "000111" || devices(p) == "111000"));
+      CHECK((device_digits(p) == "000111" || device_digits(p) == "111000"));
       CHECK(max_load(problem, p) == 31ns);
     }
   }
@@ -127,9 +127,9 @@ TEST_SUITE("baselines") {
     const Problem problem{graph, cluster, costs};
     const auto parse = [&](const char* text) { return parse_split(text, "s.json", problem); };
     // The accelerators are devices 1 and 2.
-    CHECK(devices(parse(R"({"fpgas": [{"nodes": [2], "load": -1}, {"nodes": [1]}],
+    CHECK(device_digits(parse(R"({"fpgas": [{"nodes": [2], "load": -1}, {"nodes": [1]}],
                             "cpus": [{"nodes": []}], "maxLoad": 3})")) == "212");
-    CHECK(devices(parse(R"({"fpgas": [], "cpus": [{"nodes": [1, 2]}]})")) == "000");
+    CHECK(device_digits(parse(R"({"fpgas": [], "cpus": [{"nodes": [1, 2]}]})")) == "000");
     CHECK_THROWS_WITH_AS(
         parse(R"({"fpgas": [{"nodes": [1]}, {"nodes": []}, {"nodes": [2]}], "cpus": []})"),
         "the split has more than the 2 accelerators of the cluster", InfeasibleError);
@@ -139,7 +139,8 @@ TEST_SUITE("baselines") {
                          "s.json:1:29: nodes: this node was placed before",
                          InputError);
     // Node 3 is node1grad: two forward nodes, and the backward ones are counted on.
-    CHECK(devices(parse(R"({"fpgas": [{"nodes": [2]}, {"nodes": [3, 1]}], "cpus": []})")) == "212");
+    CHECK(device_digits(parse(R"({"fpgas": [{"nodes": [2]}, {"nodes": [3, 1]}], "cpus": []})")) ==
+          "212");
     CHECK(is_split(R"({"fpgas": [], "cpus": []})"));
     CHECK_FALSE(is_split(R"({"format": "baechi-placement", "placement": {"\"fpgas\"": 1}})"));
   }

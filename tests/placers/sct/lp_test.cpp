@@ -50,8 +50,8 @@ SctGraph golden_graph(const std::filesystem::path& path) {
   return g;
 }
 
-SctGraph random_graph(Random& random, std::uint32_t num_ops, std::uint32_t max_edges,
-                      std::uint32_t max_time) {
+SctGraph random_sct_graph(Random& random, std::uint32_t num_ops, std::uint32_t max_edges,
+                          std::uint32_t max_time) {
   SctGraph g;
   for (std::uint32_t v = 0; v < num_ops; ++v) g.compute.emplace_back(random.below(max_time));
   for (std::uint32_t u = 0; u < num_ops; ++u)
@@ -220,7 +220,7 @@ TEST_SUITE("lp") {
     constexpr int steps = 6;
     for (int i = 0; i < 60; ++i) {
       CAPTURE(i);
-      const SctGraph g = random_graph(random, 5, 6, i % 2 == 0 ? 5 : 100);
+      const SctGraph g = random_sct_graph(random, 5, 6, i % 2 == 0 ? 5 : 100);
       const SctSolution s = solve_sct(g);
       const double kept = kept_communication(g, s.x);
       CHECK(makespan(g, s.x) == doctest::Approx(s.w));
@@ -246,7 +246,7 @@ TEST_SUITE("lp") {
     Random random(2);
     for (int i = 0; i < 300; ++i) {
       CAPTURE(i);
-      const SctGraph g = random_graph(random, 4 + random.below(9), 30, i % 2 == 0 ? 6 : 1000);
+      const SctGraph g = random_sct_graph(random, 4 + random.below(9), 30, i % 2 == 0 ? 6 : 1000);
       const std::vector<double> expected = canonical_x_the_long_way(g);
       const std::vector<double> x = solve_sct(g).x;
       for (std::size_t e = 0; e < x.size(); ++e) CHECK(std::abs(x[e] - expected[e]) < 1e-5);
@@ -263,7 +263,8 @@ TEST_SUITE("lp") {
       std::vector<std::uint32_t> begins;
       for (int bundle = 0; bundle < 4; ++bundle) {
         const auto entry = static_cast<std::uint32_t>(g.compute.size() - 1);
-        const SctGraph part = random_graph(random, 2 + random.below(4), 6, i % 2 == 0 ? 6 : 1000);
+        const SctGraph part =
+            random_sct_graph(random, 2 + random.below(4), 6, i % 2 == 0 ? 6 : 1000);
         const auto exit = static_cast<std::uint32_t>(entry + 1 + part.compute.size());
         begins.push_back(entry + 1);
         g.compute.insert(g.compute.end(), part.compute.begin(), part.compute.end());
@@ -289,7 +290,7 @@ TEST_SUITE("lp") {
     Random random(3);
     for (int i = 0; i < 100; ++i) {
       CAPTURE(i);
-      const SctGraph g = random_graph(random, 40, 100, i % 2 == 0 ? 4 : 1000);
+      const SctGraph g = random_sct_graph(random, 40, 100, i % 2 == 0 ? 4 : 1000);
       const SctSolution s = solve_sct(g), t = solve_sct(renumbered(g, random));
       CHECK(s.w == doctest::Approx(t.w).epsilon(1e-9));
       for (std::size_t e = 0; e < s.x.size(); ++e) CHECK(std::abs(s.x[e] - t.x[e]) < 1e-7);
@@ -300,7 +301,7 @@ TEST_SUITE("lp") {
     Random random(4);
     for (int i = 0; i < 100; ++i) {
       CAPTURE(i);
-      SctGraph g = random_graph(random, 30, 200, 1000);
+      SctGraph g = random_sct_graph(random, 30, 200, 1000);
       for (Duration& t : g.compute)
         t *= static_cast<std::int64_t>(std::exp2(28.0 * random.uniform()));
       for (auto& e : g.edges)
@@ -331,10 +332,10 @@ TEST_SUITE("lp") {
     Random random(7);
     for (int i = 0; i < 60; ++i) {
       CAPTURE(i);
-      compare(random_graph(random, 8 + random.below(50), 20 + random.below(300),
-                           i % 3 == 0   ? 6
-                           : i % 3 == 1 ? 1000
-                                        : 1'000'000));
+      compare(random_sct_graph(random, 8 + random.below(50), 20 + random.below(300),
+                               i % 3 == 0   ? 6
+                               : i % 3 == 1 ? 1000
+                                            : 1'000'000));
     }
     // Layers of 16 ops over links that are slow beside the ops, as in bench/README.md.
     for (const char* seed : {"1", "2", "3"}) {
@@ -353,7 +354,7 @@ TEST_SUITE("lp") {
   TEST_CASE("several threads at once find, bit by bit, what one finds") {
     Random random(5);
     std::vector<SctGraph> graphs;
-    for (int i = 0; i < 8; ++i) graphs.push_back(random_graph(random, 60, 300, 50));
+    for (int i = 0; i < 8; ++i) graphs.push_back(random_sct_graph(random, 60, 300, 50));
     std::vector<std::vector<double>> alone, together(graphs.size());
     for (const SctGraph& g : graphs) alone.push_back(solve_sct(g).x);
     std::vector<std::thread> threads;
@@ -365,7 +366,7 @@ TEST_SUITE("lp") {
 
   TEST_CASE("a solution that is wanted again is solved once, whoever wants it") {
     Random random(6);
-    const SctGraph g = random_graph(random, 60, 300, 50);
+    const SctGraph g = random_sct_graph(random, 60, 300, 50);
     SctGraph other = g;
     other.edges.back().communication += 1ns;
     SctSolutions solutions;

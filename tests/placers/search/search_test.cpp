@@ -15,6 +15,7 @@
 #include "sim/objective/objective.h"
 #include "tests/message.h"
 #include "tests/placers/exact/brute_force.h"
+#include "tests/placers/place_by_name.h"
 #include "tests/random_problems.h"
 #include "tests/shared_data.h"
 #include "tests/small_graphs.h"
@@ -28,12 +29,7 @@ using namespace baechi::testing;
 
 namespace {
 
-using Values = std::map<std::string, Options::Value>;
-
-Options::Value value(std::string text) {
-  return {.text = std::move(text), .where = {}, .children = {}};
-}
-Options::Value list(std::initializer_list<const char*> items) {
+Options::Value list_of(std::initializer_list<const char*> items) {
   Options::Value all;
   for (const char* item : items) all.children.emplace_back("", value(item));
   return all;
@@ -554,9 +550,9 @@ TEST_SUITE("search") {
     };
     CHECK(said({{"objective", value("max_lod")}}).find("did you mean 'max_load'?") !=
           std::string::npos);
-    CHECK(said({{"portfolio", list({"m_etf", "search"})}}).find("cannot begin with another") !=
+    CHECK(said({{"portfolio", list_of({"m_etf", "search"})}}).find("cannot begin with another") !=
           std::string::npos);
-    CHECK(said({{"portfolio", list({"m_eft"})}}).find("did you mean 'm_etf'?") !=
+    CHECK(said({{"portfolio", list_of({"m_eft"})}}).find("did you mean 'm_etf'?") !=
           std::string::npos);
   }
 }

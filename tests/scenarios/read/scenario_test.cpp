@@ -29,7 +29,7 @@ namespace {
 
 const fs::path source = source_dir();
 
-std::string text_of(const fs::path& path) {
+std::string text_in(const fs::path& path) {
   std::ostringstream text;
   text << std::ifstream(path, std::ios::binary).rdbuf();
   return std::move(text).str();
@@ -281,9 +281,9 @@ sweep: {graph.import: [b.trace.json, "${BAECHI_TEST_FOLDER}/?.trace.json"]}
   }
 
   TEST_CASE("the reference and the schema in the repo are what the program says") {
-    CHECK_MESSAGE(text_of(source / "scenarios/README.md") == scenario_reference(),
+    CHECK_MESSAGE(text_in(source / "scenarios/README.md") == scenario_reference(),
                   "baechi schema --reference > scenarios/README.md");
-    CHECK_MESSAGE(text_of(source / "scenarios/scenario.schema.json") == scenario_schema(),
+    CHECK_MESSAGE(text_in(source / "scenarios/scenario.schema.json") == scenario_schema(),
                   "baechi schema > scenarios/scenario.schema.json");
   }
 
@@ -294,7 +294,7 @@ sweep: {graph.import: [b.trace.json, "${BAECHI_TEST_FOLDER}/?.trace.json"]}
       if (entry.path().extension() != ".yaml") continue;
       const std::string path = entry.path().string();
       CAPTURE(path);
-      const std::string text = text_of(path);
+      const std::string text = text_in(path);
       CHECK(text.starts_with("# yaml-language-server: $schema=../scenario.schema.json\n"));
       if (!data && text.find("${BAECHI_SHARED}") != std::string::npos) {
         MESSAGE("skipped: ", path, " needs shared data");

@@ -71,7 +71,7 @@ HandMade three_graphs() {
 
 TEST_SUITE("comparison") {
   TEST_CASE("means over what all solve, and with failures as ten, or the largest ratio of all") {
-    const Comparison c = compare(three_graphs().contest(), 0.0);
+    const baechi::Comparison c = compare(three_graphs().contest(), 0.0);
     CHECK(c.points == 3);
     CHECK(c.solved_by_all == 1);  // g0
     CHECK(c.graphs == 3);
@@ -104,7 +104,7 @@ TEST_SUITE("comparison") {
     set.run(0, "far", Status::ok, 100ns).run(0, "x", Status::ok, 100ns);
     set.run(1, "far", Status::ok, 2500ns).run(1, "y", Status::ok, 100ns);
     set.run(2, "far", Status::ok, 100ns).run(2, "x", Status::oom);
-    const Comparison c = compare(set.contest(), 0.0);
+    const baechi::Comparison c = compare(set.contest(), 0.0);
     for (const PlacerScore& s : c.placers)
       if (s.placer == "x") CHECK(s.to_best_or_worst.mean == doctest::Approx(5.0));  // 1 and 25
   }
@@ -113,7 +113,7 @@ TEST_SUITE("comparison") {
     HandMade set({1ns, 1ns});
     for (std::size_t g = 0; g < 2; ++g)
       set.run(g, "none", Status::infeasible).run(g, "only", Status::ok, 100ns);
-    const Comparison c = compare(set.contest(), 0.0);
+    const baechi::Comparison c = compare(set.contest(), 0.0);
     CHECK(c.placers[0].placer == "only");
     CHECK(c.placers[1].to_best_or_worst.points == 0);
     CHECK(c.placers[1].to_bound_or_worst.points == 0);
@@ -127,7 +127,7 @@ TEST_SUITE("comparison") {
     for (std::size_t g = 0; g < 9; ++g)
       set.run(g, "fails", Status::ok, 100ns).run(g, "solves", Status::ok, 130ns);
     set.run(9, "fails", Status::oom).run(9, "solves", Status::ok, 130ns);
-    const Comparison c = compare(set.contest(), 0.0);
+    const baechi::Comparison c = compare(set.contest(), 0.0);
     CHECK(c.placers[0].placer == "solves");
     CHECK(c.placers[0].to_best_or_worst.mean > c.placers[1].to_best_or_worst.mean);
   }
@@ -149,14 +149,14 @@ TEST_SUITE("comparison") {
     set.run(0, "one", Status::ok, 100ns).run(0, "all", Status::ok, 110ns);
     for (std::size_t g = 1; g < 4; ++g)
       set.run(g, "one", Status::oom).run(g, "all", Status::ok, 100ns);
-    const Comparison c = compare(set.contest(), 0.0);
+    const baechi::Comparison c = compare(set.contest(), 0.0);
     CHECK(c.placers[0].placer == "all");
     CHECK(c.placers[1].to_best.mean == doctest::Approx(1.0));
     CHECK(c.placers[1].to_best_or_worst.mean == doctest::Approx(std::pow(10.0, 0.75)));
   }
 
   TEST_CASE("duels: wins, ties and losses, signed ranks of graphs, Holm's correction") {
-    const Comparison c = compare(three_graphs().contest(), 0.0);
+    const baechi::Comparison c = compare(three_graphs().contest(), 0.0);
     REQUIRE(c.duels.size() == 3);
     const Duel &xy = c.duels[0], &x_slow = c.duels[1], &y_slow = c.duels[2];
     CHECK(std::tuple(xy.wins, xy.ties, xy.losses) == std::tuple(1, 1, 1));
@@ -194,7 +194,7 @@ TEST_SUITE("comparison") {
     ContestBuilder builder;
     for (const RunResult& row : copies.rows) builder.add(row);
     const Contest contest = builder.contest();
-    const Comparison c = compare(contest, 0.0);
+    const baechi::Comparison c = compare(contest, 0.0);
     REQUIRE(c.placers.size() == 6);
     for (const PlacerScore& one : c.placers) {
       for (const PlacerScore& other : c.placers) {
@@ -225,7 +225,7 @@ TEST_SUITE("comparison") {
     HandMade set({1ns});
     set.run(0, "lucky", Status::ok, 50ns, 1, 9us).run(0, "lucky", Status::ok, 300ns, 2, 3us);
     set.run(0, "lucky", Status::oom, {}, 3, 5us).run(0, "steady", Status::ok, 200ns);
-    const Comparison c = compare(set.contest(), 0.0);
+    const baechi::Comparison c = compare(set.contest(), 0.0);
     CHECK(c.placers[0].placer == "steady");
     CHECK(c.placers[0].best == 1);
     CHECK(c.placers[1].to_best.mean == doctest::Approx(1.5));  // 50, 300, failed: 300
@@ -268,7 +268,7 @@ TEST_SUITE("comparison") {
 
   TEST_CASE("profiles: at how many points a placer is within a factor of the least") {
     const Contest contest = three_graphs().contest();
-    const Comparison c = compare(contest, 0.0);
+    const baechi::Comparison c = compare(contest, 0.0);
     const std::vector<Profile> steps = step_profiles(contest, c);
     REQUIRE(steps.size() == 3);
     CHECK(steps[0].ratios == std::vector<double>{1.0, 1.0, 2.0});

@@ -21,7 +21,7 @@ using Json = nlohmann::json;
 namespace {
 
 /// The program's exit code; what it says goes to out.txt in `folder`, where it runs.
-int run(const TemporaryFolder& folder, const std::string& arguments) {
+int run_program(const TemporaryFolder& folder, const std::string& arguments) {
   const std::string command =
       "cd '" + folder.file("") + "' && " + program() + " " + arguments + " >out.txt 2>&1";
   return std::system(command.c_str());  // NOLINT(concurrency-mt-unsafe)
@@ -74,7 +74,7 @@ TEST_SUITE("names") {
                  "sweep:\n  engine.semantics: " +
                      yaml_list<Semantics>() + "\n  engine.transfers: " + yaml_list<Transfers>() +
                      "\n  engine.queue: " + yaml_list<ReadyOrder>() + "\n");
-    const int code = run(folder, "run words.yaml --out results --quiet");
+    const int code = run_program(folder, "run words.yaml --out results --quiet");
     CAPTURE(folder.read("out.txt"));
     REQUIRE(code == 0);
 
@@ -117,14 +117,14 @@ TEST_SUITE("names") {
         CAPTURE(to_text(t));
         CAPTURE(to_text(s));
         const int code =
-            run(folder,
-                "simulate toy.json --placement both.json --devices 2 --memory '1 MB' "
-                "--transfers " +
-                    std::string(to_text(t)) + " --semantics " + std::string(to_text(s)));
+            run_program(folder,
+                        "simulate toy.json --placement both.json --devices 2 --memory '1 MB' "
+                        "--transfers " +
+                            std::string(to_text(t)) + " --semantics " + std::string(to_text(s)));
         CAPTURE(folder.read("out.txt"));
         CHECK(code == 0);
       }
-    CHECK(run(folder, "simulate --help") == 0);
+    CHECK(run_program(folder, "simulate --help") == 0);
     check_help<Transfers>(folder.read("out.txt"));
     check_help<Semantics>(folder.read("out.txt"));
 

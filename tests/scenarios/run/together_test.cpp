@@ -9,15 +9,15 @@ using namespace baechi::testing;
 
 namespace {
 
-const std::string base = R"(name: together
+const std::string together_base = R"(name: together
 graph: {generate: layered, ops: 6, width: 2, seed: 1, training: true}
 cluster: {devices: {count: 2, memory: 1 GiB}, link: {bandwidth: 1 GB/s}}
 placers: [single]
 )";
 
-/// What making a sweep of base and `lines` says; line 5 is the first of these.
+/// What making a sweep of together_base and `lines` says; line 5 is the first of these.
 std::string said(const std::string& lines) {
-  return message<InputError>([&] { sweep_of(base + lines); });
+  return message<InputError>([&] { sweep_of(together_base + lines); });
 }
 
 }  // namespace

@@ -37,9 +37,9 @@ OpGraph with_updates(std::size_t chunks, Bytes gradient) {
 }
 
 /// Runs the graph by `schedule`; the chunks are on the devices round and round.
-PipelineResult run(const OpGraph& graph, std::size_t devices, const char* schedule,
-                   std::size_t micro_batches, const std::string& name = "",
-                   const Values& values = {}, EngineOptions engine = {}) {
+PipelineResult piped(const OpGraph& graph, std::size_t devices, const char* schedule,
+                     std::size_t micro_batches, const std::string& name = "",
+                     const Values& values = {}, EngineOptions engine = {}) {
   PlacedStep step{graph, {}};
   for (const OpId v : graph.ops())
     step.device.push_back(
@@ -51,7 +51,7 @@ PipelineResult run(const OpGraph& graph, std::size_t devices, const char* schedu
                            {.schedule = schedule, .micro_batches = micro_batches});
 }
 
-const Values two_replicas{{"replicas", "2"}, {"bucket", "1 B"}, {"first_bucket", "1 B"}};
+const Values of_two_replicas{{"replicas", "2"}, {"bucket", "1 B"}, {"first_bucket", "1 B"}};
 
 }  // namespace
 
@@ -61,31 +61,32 @@ TEST_SUITE("pipelines") {
     // B over 2 replicas take 40 ns: chunk 2's from the end of its last B, which is 40 ns before the
     // end (two B of chunk 0), chunk 0's from 150 to 190; then both updates.
     const OpGraph graph = with_updates(4, 40_B);
-    CHECK(run(graph, 2, "interleaved", 2).makespan == 160ns);
-    CHECK(run(graph, 2, "interleaved", 2, "data_parallel", two_replicas).makespan == 200ns);
+    CHECK(piped(graph, 2, "interleaved", 2).makespan == 160ns);
+    CHECK(piped(graph, 2, "interleaved", 2, "data_parallel", of_two_replicas).makespan == 200ns);
     // One bucket of 80 B from 150 to 230.
-    CHECK(run(graph, 2, "interleaved", 2, "data_parallel", {{"replicas", "2"}}).makespan == 240ns);
+    CHECK(piped(graph, 2, "interleaved", 2, "data_parallel", {{"replicas", "2"}}).makespan ==
+          240ns);
   }
 
   TEST_CASE("gpipe with data_parallel: sums wait for the micro-batch that runs last") {
     // One device, two micro-batches, 2 x 30: B of 1, then of 0 until 60. 40 ns, update.
-    CHECK(run(with_updates(1, 40_B), 1, "gpipe", 2, "data_parallel", two_replicas).makespan ==
+    CHECK(piped(with_updates(1, 40_B), 1, "gpipe", 2, "data_parallel", of_two_replicas).makespan ==
           105ns);
   }
 
   TEST_CASE("the host launches ahead of the device: only the first launch is seen") {
     // 1f1b_flush: (4 + 2 - 1) x 30 and an update of 5. Launches of 1 ns: 1 more.
     const OpGraph graph = with_updates(2, 0_B);
-    CHECK(run(graph, 2, "1f1b_flush", 4).makespan == 155ns);
-    CHECK(run(graph, 2, "1f1b_flush", 4, "host", {{"launch", "1 ns"}}).makespan == 156ns);
+    CHECK(piped(graph, 2, "1f1b_flush", 4).makespan == 155ns);
+    CHECK(piped(graph, 2, "1f1b_flush", 4, "host", {{"launch", "1 ns"}}).makespan == 156ns);
     for (const char* schedule : {"interleaved", "gpipe"}) {
       const OpGraph four = with_updates(4, 0_B);
-      const Duration alone = run(four, 2, schedule, 4).makespan;
-      CHECK(run(four, 2, schedule, 4, "host", {{"launch", "1 ns"}}).makespan == alone + 1ns);
+      const Duration alone = piped(four, 2, schedule, 4).makespan;
+      CHECK(piped(four, 2, schedule, 4, "host", {{"launch", "1 ns"}}).makespan == alone + 1ns);
     }
     // 50 ns are longer than any op. A device launches 2 x 4 + 1 ops, one after the other: 450, and
     // runs the last for 5.
-    CHECK(run(graph, 2, "1f1b_flush", 4, "host", {{"launch", "50 ns"}}).makespan == 455ns);
+    CHECK(piped(graph, 2, "1f1b_flush", 4, "host", {{"launch", "50 ns"}}).makespan == 455ns);
   }
 
   TEST_CASE("a pass keeps to the engine's queue") {
@@ -119,8 +120,8 @@ TEST_SUITE("pipelines") {
   TEST_CASE("dualpipe: the two devices of a chunk add up its gradients before they update") {
     // Two devices; each runs both chunks for half of four micro-batches, 4 x 30, and waits for one
     // F at the beginning. The gradients of the two chunks are sums of two devices.
-    const Duration alone = run(with_updates(2, 0_B), 2, "dualpipe", 4).makespan;
-    const PipelineResult summed = run(with_updates(2, 400_B), 2, "dualpipe", 4);
+    const Duration alone = piped(with_updates(2, 0_B), 2, "dualpipe", 4).makespan;
+    const PipelineResult summed = piped(with_updates(2, 400_B), 2, "dualpipe", 4);
     CHECK(summed.sending > 0.0);
     // 400 B over two devices take 400 ns. The last chunk's B ends both devices' passes; its sum
     // begins there or when the other chunk's has ended, and one update or both follow.
@@ -131,7 +132,7 @@ TEST_SUITE("pipelines") {
   TEST_CASE("what takes the time is told: collectives, launches, or the bubble") {
     // 30 passes' ns of 1f1b_flush, 2 devices x 155 ns. 4000 B over two replicas: 4000 ns.
     const OpGraph graph = with_updates(2, 4000_B);
-    const PipelineResult sums = run(graph, 2, "1f1b_flush", 4, "data_parallel", two_replicas);
+    const PipelineResult sums = piped(graph, 2, "1f1b_flush", 4, "data_parallel", of_two_replicas);
     CHECK(sums.makespan == 4155ns);
     // In 2 x 4155 ns each device computes 125. Sums: device 0 from 150 to 4150, device 1 from 130
     // to 4130. The rest is bubble: 30 ns at device 0, and 10 + 20 at device 1.
@@ -140,10 +141,10 @@ TEST_SUITE("pipelines") {
     CHECK(sums.difference.find("stages compute nothing for 97.0 % of the time: collectives 96.3, "
                                "launches 0.0, bubble 0.7") != std::string::npos);
     const PipelineResult launched =
-        run(with_updates(2, 0_B), 2, "1f1b_flush", 4, "host", {{"launch", "50 ns"}});
+        piped(with_updates(2, 0_B), 2, "1f1b_flush", 4, "host", {{"launch", "50 ns"}});
     CHECK(launched.launching > launched.bubble);
     CHECK(launched.sending == 0.0);
-    const PipelineResult filling = run(with_updates(2, 0_B), 2, "1f1b_flush", 4);
+    const PipelineResult filling = piped(with_updates(2, 0_B), 2, "1f1b_flush", 4);
     CHECK(filling.bubble == doctest::Approx(60.0 / 310.0));
     CHECK(filling.difference.find("as the pipeline fills and drains") != std::string::npos);
   }

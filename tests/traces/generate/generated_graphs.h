@@ -38,6 +38,13 @@ inline std::int64_t traffic(const OpGraph& graph, const char* op) {
   return sum;
 }
 
+/// Ops of a kind.
+inline std::size_t count(const OpGraph& g, std::string_view kind) {
+  std::size_t n = 0;
+  for (const OpId v : g.ops()) n += g.kind(v) == kind ? 1U : 0U;
+  return n;
+}
+
 /// How many collectives of a kind a phase has; all move so many bytes.
 inline std::size_t count(const OpGraph& graph, CollectiveKind kind, Phase phase, Bytes bytes) {
   std::size_t found = 0;

@@ -22,12 +22,6 @@ std::size_t count(const OpGraph& g, Phase phase) {
   return n;
 }
 
-std::size_t count(const OpGraph& g, std::string_view kind) {
-  std::size_t n = 0;
-  for (const OpId v : g.ops()) n += g.kind(v) == kind ? 1U : 0U;
-  return n;
-}
-
 /// Ops with an edge.
 std::size_t connected(const OpGraph& g, Phase phase) {
   std::size_t n = 0;

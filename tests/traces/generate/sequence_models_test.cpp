@@ -30,12 +30,6 @@ std::size_t connected(const OpGraph& g, Phase phase, std::string_view part) {
   return n;
 }
 
-std::size_t count(const OpGraph& g, std::string_view kind) {
-  std::size_t n = 0;
-  for (const OpId v : g.ops()) n += g.kind(v) == kind ? 1U : 0U;
-  return n;
-}
-
 /// Weights alone: those of a forward pass.
 std::int64_t weights(std::string_view name, Settings settings) {
   settings["training"] = "false";
@@ -46,7 +40,7 @@ std::int64_t weights(std::string_view name, Settings settings) {
 }
 
 /// Forward multiply-adds, as half the operations of products: what is done per element is less.
-double multiply_adds(const OpGraph& g) {
+double forward_multiply_adds(const OpGraph& g) {
   double flops = 0.0;
   for (const OpId v : g.ops())
     if (g.op(v).phase == Phase::forward) flops += static_cast<double>(g.work(v).flops);
@@ -186,21 +180,21 @@ TEST_SUITE("sequence_models") {
 
   TEST_CASE("forward multiply-adds are the published ones") {
     // What is done per element, gates among it, adds less than 1 %.
-    CHECK(multiply_adds(gnmt("128", "40")) == doctest::Approx(2.050e11).epsilon(0.01));
-    CHECK(multiply_adds(gnmt("128", "50")) == doctest::Approx(2.563e11).epsilon(0.01));
+    CHECK(forward_multiply_adds(gnmt("128", "40")) == doctest::Approx(2.050e11).epsilon(0.01));
+    CHECK(forward_multiply_adds(gnmt("128", "50")) == doctest::Approx(2.563e11).epsilon(0.01));
     for (const char* level : {"module", "tf1"}) {
-      CHECK(multiply_adds(generate("gnmt", {{"batch", "256"}, {"level", level}})) ==
+      CHECK(forward_multiply_adds(generate("gnmt", {{"batch", "256"}, {"level", level}})) ==
             doctest::Approx(4.100e11).epsilon(0.01));
     }
     // Two operations per weight and token but those of tables that are looked up, and 2 L d per
     // layer and token for attention: GPT-2 small 123 653 376 (without wpe) + 12 * 2 * 1024 * 768.
-    CHECK(multiply_adds(generate("gpt2", {{"batch", "1"}})) ==
+    CHECK(forward_multiply_adds(generate("gpt2", {{"batch", "1"}})) ==
           doctest::Approx(1024.0 * (123'653'376 + 12.0 * 2 * 1024 * 768)).epsilon(0.01));
     // Llama 7b: 6 738 415 616 - 32 000 * 4096; 32 * 2 * 2048 * 4096.
-    CHECK(multiply_adds(generate("llama", {})) ==
+    CHECK(forward_multiply_adds(generate("llama", {})) ==
           doctest::Approx(2048.0 * (6'607'343'616.0 + 32.0 * 2 * 2048 * 4096)).epsilon(0.01));
     // Mixtral: 12 879 925 248 weights see a token, of which a table of 32 000 * 4096.
-    CHECK(multiply_adds(generate("moe", {})) ==
+    CHECK(forward_multiply_adds(generate("moe", {})) ==
           doctest::Approx(2048.0 * (12'748'853'248.0 + 32.0 * 2 * 2048 * 4096)).epsilon(0.01));
   }
 

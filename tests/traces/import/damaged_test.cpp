@@ -27,7 +27,7 @@ Recording recording(const std::filesystem::path& data, const std::string& model)
           Json::parse(read_file(path + ".profiler.json.zst"))};
 }
 
-Trace imported(const Recording& r) {
+Trace imported_recording(const Recording& r) {
   return imported_texts(r.calls.dump(), r.events.dump());
 }
 
@@ -72,18 +72,18 @@ TEST_SUITE("recordings") {
     for (const char* model : {"resnet50", "gnmt_small"}) {
       CAPTURE(model);
       const Recording whole = recording(*data, model);
-      const Trace full = imported(whole);
+      const Trace full = imported_recording(whole);
       Recording damaged = whole;
       const std::size_t some = whole.events.size() / 300;
       damaged.events = without(whole.events, some, is_call);
-      const Trace trace = imported(damaged);
+      const Trace trace = imported_recording(damaged);
       CHECK(noted(trace, "order of names with gaps"));
       CHECK(trace.graph.num_ops() == full.graph.num_ops());
       CHECK(share_of_time(trace.graph, full.graph) > 0.9);
       CHECK(share_of_time(trace.graph, full.graph) <= 1.0);
       damaged.events = without(whole.events, whole.events.size() / 50, is_call);
-      CHECK_THROWS_WITH_AS(imported(damaged), doctest::Contains("99 in 100 must be there"),
-                           InputError);
+      CHECK_THROWS_WITH_AS(imported_recording(damaged),
+                           doctest::Contains("99 in 100 must be there"), InputError);
     }
   }
 
@@ -91,27 +91,27 @@ TEST_SUITE("recordings") {
     const auto data = shared_data("traces");
     if (!data) return;
     const Recording whole = recording(*data, "resnet50");
-    const Trace full = imported(whole);
+    const Trace full = imported_recording(whole);
     Recording damaged = whole;
     damaged.calls["nodes"] = without(whole.calls["nodes"], 9, is_operator);
-    const Trace trace = imported(damaged);
+    const Trace trace = imported_recording(damaged);
     CHECK(noted(trace, "order of names with gaps"));
     CHECK(noted(trace, "name a parent that is not in the file"));
     CHECK(share_of_time(trace.graph, full.graph) > 0.95);
     CHECK(share_of_time(trace.graph, full.graph) < 1.05);
     damaged.calls["nodes"] = without(whole.calls["nodes"], 200, is_operator);
-    CHECK_THROWS_AS(imported(damaged), InputError);
+    CHECK_THROWS_AS(imported_recording(damaged), InputError);
   }
 
   TEST_CASE("an execution trace that ends before its step does is told in a warning") {
     const auto data = shared_data("traces");
     if (!data) return;
     Recording cut = recording(*data, "resnet50");
-    CHECK_FALSE(noted(imported(cut), "does not hold the whole step"));
+    CHECK_FALSE(noted(imported_recording(cut), "does not hold the whole step"));
     auto& nodes = cut.calls["nodes"].get_ref<Json::array_t&>();
     std::ranges::sort(nodes, {}, [](const Json& n) { return n["rf_id"].get<std::int64_t>(); });
     nodes.resize(nodes.size() * 6 / 10);
-    CHECK(noted(imported(cut), "warning: the Kineto trace has a call of the optimizer"));
+    CHECK(noted(imported_recording(cut), "warning: the Kineto trace has a call of the optimizer"));
   }
 
   TEST_CASE("the order of events in the file, and the names of threads, do not matter") {

@@ -61,7 +61,7 @@ std::string text(int field, const std::string& value) {
          value;
 }
 
-Bytes output(const OpGraph& g, std::string_view op) {
+Bytes output_of(const OpGraph& g, std::string_view op) {
   return g.tensor(*g.outputs(*g.find(op)).begin()).size;
 }
 
@@ -74,17 +74,17 @@ TEST_SUITE("onnx") {
     CHECK(trace.format == "onnx");
     const OpGraph& g = trace.graph;
     CHECK(g.num_ops() == 11);  // ten nodes and the input
-    CHECK(output(g, "conv") == Bytes{8 * 16 * 16 * 4});
+    CHECK(output_of(g, "conv") == Bytes{8 * 16 * 16 * 4});
     CHECK(g.work(*g.find("conv")).flops == 2 * 8 * 16 * 16 * 3 * 3 * 3);
     CHECK(g.op(*g.find("conv")).persistent == Bytes{8 * 27 * 4 + 8 * 4});
-    CHECK(output(g, "flat") == Bytes{8 * 4});
-    CHECK(output(g, "fc") == Bytes{10 * 4});
+    CHECK(output_of(g, "flat") == Bytes{8 * 4});
+    CHECK(output_of(g, "fc") == Bytes{10 * 4});
     CHECK(g.work(*g.find("fc")).flops == 2 * 8 * 10);
     CHECK(g.kernels(*g.find("flat")).empty());
     CHECK(has_note(trace, "shapes of 10 of 10 values: 1 stated, 9 inferred"));
     CHECK(has_note(trace, "1 sides of inputs are open"));
     const OpGraph four = imported(seed("onnx/small.onnx"), "onnx", {{"batch", "4"}}).graph;
-    CHECK(output(four, "fc") == Bytes{4 * 10 * 4});
+    CHECK(output_of(four, "fc") == Bytes{4 * 10 * 4});
     CHECK(four.work(*four.find("conv")).flops == 4 * g.work(*g.find("conv")).flops);
     // Filters and bias are read once whatever the batch; what goes through conv grows with it.
     const OpWork one_conv = g.work(*g.find("conv")), four_conv = four.work(*four.find("conv"));

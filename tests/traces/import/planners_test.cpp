@@ -8,26 +8,13 @@
 #include "sim/error.h"
 #include "sim/graph/analysis.h"
 #include "tests/shared_data.h"
-#include "tests/this_build.h"
-#include "traces/format/compressed_file.h"
-#include "traces/importer.h"
+#include "tests/traces/import/imported.h"
 
 using namespace baechi;
 using namespace baechi::testing;
 using namespace std::chrono_literals;
 
 namespace {
-
-std::string seed(const std::string& file) {
-  return source_dir() + "/tests/fuzz/corpus/" + file;
-}
-
-Trace read(const std::string& path, const std::string& importer,
-           const std::map<std::string, std::string>& words = {}) {
-  std::map<std::string, Options::Value> values;
-  for (const auto& [key, word] : words) values[key].text = word;
-  return read_trace(path, importer, Options(importer, values));
-}
 
 Duration total(const OpGraph& graph) {
   Duration sum{};
@@ -53,14 +40,15 @@ TEST_SUITE("planners") {
     CHECK(trace.cluster->accelerators == 4);
     CHECK(trace.cluster->memory == Bytes{1'000'000});
     CHECK(trace.cluster->transfer[TensorId{0}] == 5us);  // 5000 B at 1 GB/s
-    const Trace less = read(seed("piper/two.json"), "piper", {{"mode", "activation recomp"}});
+    const Trace less = imported(seed("piper/two.json"), "piper", {{"mode", "activation recomp"}});
     CHECK(less.graph.op(OpId{0}).persistent == Bytes{850 + 10});
     CHECK(less.graph.op(OpId{0}).compute == 3ms);
     CHECK(less.notes.front() == "1 ops have no mode 'activation recomp': their first was taken");
-    CHECK_THROWS_WITH_AS(read(seed("piper/two.json"), "piper", {{"degree", "2"}}),
+    CHECK_THROWS_WITH_AS(imported(seed("piper/two.json"), "piper", {{"degree", "2"}}),
                          doctest::Contains("node 0 has no mode of degree 2"), InputError);
-    CHECK(read(seed("piper/two.json"), "piper", {{"time_unit", "ms"}}).graph.op(OpId{0}).compute ==
-          2us);
+    CHECK(imported(seed("piper/two.json"), "piper", {{"time_unit", "ms"}})
+              .graph.op(OpId{0})
+              .compute == 2us);
   }
 
   TEST_CASE("Piper's published files") {
@@ -77,7 +65,7 @@ TEST_SUITE("planners") {
       CHECK(trace.cluster.has_value());
     }
     CHECK_NOTHROW(
-        read((*data / "piper/inputs/bert32a100.json").string(), "piper", {{"degree", "8"}}));
+        imported((*data / "piper/inputs/bert32a100.json").string(), "piper", {{"degree", "8"}}));
   }
 
   // 1e9 units of compute are 10 us, 4e9 of comm 40 us; no size is stated.
@@ -95,7 +83,7 @@ TEST_SUITE("planners") {
     CHECK(g.measured_transfer(TensorId{0}) == 40us);
     CHECK(g.measured_transfer(TensorId{1}) == 4us);
     CHECK(critical_path(g) == 35us);  // 10 + 20 + 5
-    const Trace twice = read(seed("doppler/three.txt"), "doppler", {{"unit_us", "2e-8"}});
+    const Trace twice = imported(seed("doppler/three.txt"), "doppler", {{"unit_us", "2e-8"}});
     CHECK(twice.graph.op(OpId{0}).compute == 20us);
   }
 

@@ -66,7 +66,7 @@ const char* const three_models[][2] = {{"resnet50", "resnet50_train_b4"},
                                        {"gnmt_small", "gnmt_small_train"},
                                        {"transformer_small", "transformer_small_train"}};
 
-Trace committed(const std::string& name) {
+Trace committed_recording(const std::string& name) {
   return read_trace(source_dir() + "/traces/data/" + name + ".trace.json.zst");
 }
 
@@ -386,8 +386,8 @@ TEST_SUITE("recordings") {
       const std::string path = (*data / "traces" / "recorded" / model).string();
       TextFile kineto("k", kineto_of_events(events_of(read_file(path + ".events.jsonl.zst"))));
       const Trace ours = imported(path + ".eg.json.zst", &kineto, as_committed);
-      CHECK_MESSAGE((graph_text(ours) == graph_text(committed(trace))), model);
-      CHECK(ours.batch == committed(trace).batch);
+      CHECK_MESSAGE((graph_text(ours) == graph_text(committed_recording(trace))), model);
+      CHECK(ours.batch == committed_recording(trace).batch);
       CHECK(noted(ours, "joined by Record function id"));
     }
   }
@@ -402,7 +402,7 @@ TEST_SUITE("recordings") {
       const Trace ours =
           imported((folder / model).string() + ".eg.json.zst", &kineto, as_committed);
       CHECK(noted(ours, "joined by order of names"));
-      auto text = nlohmann::ordered_json::parse(graph_text(committed(trace)));
+      auto text = nlohmann::ordered_json::parse(graph_text(committed_recording(trace)));
       for (auto& entry : text["ops"]) entry["temporary_bytes"] = 0;
       CHECK_MESSAGE((nlohmann::ordered_json::parse(graph_text(ours)) == text), model);
     }

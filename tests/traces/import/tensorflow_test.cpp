@@ -12,7 +12,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-const Op& op(const OpGraph& g, std::string_view name) {
+const Op& op_named(const OpGraph& g, std::string_view name) {
   return g.op(*g.find(name));
 }
 
@@ -31,7 +31,7 @@ TEST_SUITE("tensorflow") {
     CHECK(output(g, "w") == Bytes{8 * 4 * 4});
     CHECK(output(g, "x") == Bytes{16 * 8 * 2});  // halves
     CHECK(g.num_groups() == 1);
-    CHECK(op(g, "w").group == op(g, "product").group);
+    CHECK(op_named(g, "w").group == op_named(g, "product").group);
     CHECK(imported(seed("tensorflow/small.pb"), "").graph.num_edges() == 1);
   }
 
@@ -69,10 +69,10 @@ TEST_SUITE("tensorflow") {
         "attr { key: \"value\" value { tensor { dtype: DT_FLOAT tensor_shape { dim { size: 3 "
         "} dim { size: 5 } } } } } }\nnode { name: \"y\" op: \"Relu\" input: \"w\" }\n");
     const OpGraph g = read_trace(file, "tensorflow").graph;
-    CHECK(op(g, "w").persistent == Bytes{60});
+    CHECK(op_named(g, "w").persistent == Bytes{60});
     CHECK(output(g, "w") == Bytes{60});
     CHECK(g.tensor(*g.outputs(*g.find("w")).begin()).reference);
-    CHECK(op(g, "y").persistent == Bytes{});
+    CHECK(op_named(g, "y").persistent == Bytes{});
   }
 
   TEST_CASE("functions, which hold a graph of TensorFlow 2, are told") {
@@ -86,10 +86,10 @@ TEST_SUITE("tensorflow") {
     const Trace trace = imported(seed("tensorflow/small.pbtxt"), "tensorflow",
                                  {{"costs", seed("tensorflow/small.run_meta")}});
     const OpGraph& g = trace.graph;
-    CHECK(op(g, "product").compute == 150us);  // two kernels; those of stream:7 are the same
-    CHECK(op(g, "w").compute == 10us);         // 11 - 1
-    CHECK(op(g, "product").temporary == Bytes{4608});
-    CHECK(op(g, "w").persistent == Bytes{256});
+    CHECK(op_named(g, "product").compute == 150us);  // two kernels; those of stream:7 are the same
+    CHECK(op_named(g, "w").compute == 10us);         // 11 - 1
+    CHECK(op_named(g, "product").temporary == Bytes{4608});
+    CHECK(op_named(g, "w").persistent == Bytes{256});
     CHECK(g.tensor(*g.outputs(*g.find("w")).begin()).reference);  // the variable's own memory
     CHECK(output(g, "product") == Bytes{512});
     CHECK(output(g, "parts", 1) == Bytes{256});
@@ -99,7 +99,7 @@ TEST_SUITE("tensorflow") {
                                     {"times", "whole"},
                                     {"sizes", "requested"}})
                               .graph;
-    CHECK(op(whole, "product").compute == 422us);  // 423 - 1
+    CHECK(op_named(whole, "product").compute == 422us);  // 423 - 1
     CHECK(output(whole, "product") == Bytes{384});
   }
 
@@ -121,7 +121,7 @@ TEST_SUITE("tensorflow") {
     }
     // run_meta.pbtxt: output 768 of Conv2D was 432 requested; 8704 bytes of workspace.
     CHECK(output(text, "Conv2D") == Bytes{768});
-    CHECK(op(text, "Conv2D").temporary == Bytes{8704});
-    CHECK(op(text, "DW2").persistent == Bytes{1280});
+    CHECK(op_named(text, "Conv2D").temporary == Bytes{8704});
+    CHECK(op_named(text, "DW2").persistent == Bytes{1280});
   }
 }

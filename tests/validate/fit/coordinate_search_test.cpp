@@ -24,21 +24,21 @@ SearchProblem sums(double pull, double weight) {
   return p;
 }
 
-const std::vector<bool> all(4, true);
+const std::vector<bool> all_free(4, true);
 
 }  // namespace
 
 TEST_SUITE("coordinate_search") {
   TEST_CASE("it finds the numbers that rows were made with") {
-    const std::vector<double> x = search(sums(0.0, 0.0), all, 0);
+    const std::vector<double> x = search(sums(0.0, 0.0), all_free, 0);
     CHECK(x[0] == doctest::Approx(3.0).epsilon(0.01));
     CHECK(x[1] == doctest::Approx(1.0).epsilon(0.02));
   }
 
   TEST_CASE("a number that is pulled moves only if the rows gain more than the pull") {
     // b = 1 gains 1 of row 3, and costs the pull.
-    CHECK(search(sums(0.9, 1.0), all, 0)[1] == doctest::Approx(1.0).epsilon(0.02));
-    CHECK(search(sums(1.1, 1.0), all, 0)[1] == 0.0);
+    CHECK(search(sums(0.9, 1.0), all_free, 0)[1] == doctest::Approx(1.0).epsilon(0.02));
+    CHECK(search(sums(1.1, 1.0), all_free, 0)[1] == 0.0);
   }
 
   TEST_CASE("rows that do not count decide nothing") {
@@ -48,6 +48,6 @@ TEST_SUITE("coordinate_search") {
   }
 
   TEST_CASE("the same problem has the same result, to the bit") {
-    CHECK(search(sums(0.5, 1.0), all, 3) == search(sums(0.5, 1.0), all, 3));
+    CHECK(search(sums(0.5, 1.0), all_free, 3) == search(sums(0.5, 1.0), all_free, 3));
   }
 }

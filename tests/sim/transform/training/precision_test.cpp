@@ -40,7 +40,7 @@ OpGraph training(bool work) {
   return std::move(b).build();
 }
 
-const Op& op(const OpGraph& graph, std::string_view name) {
+const Op& op_named(const OpGraph& graph, std::string_view name) {
   return graph.op(*graph.find(name));
 }
 OpWork work(const OpGraph& graph, std::string_view name) {
@@ -78,7 +78,8 @@ TEST_SUITE("precision") {
       CHECK(kernels[3] == OpWork{.traffic = 200_B, .precision = Precision::bf16});
       CHECK(work(made, "head").precision == Precision::bf16);
       CHECK(written(made, "h_0/mlp") == 30_B);
-      CHECK(op(made, "h_0/mlp").persistent == 60_B);  // nothing updates it: 20 and the master 40
+      CHECK(op_named(made, "h_0/mlp").persistent ==
+            60_B);  // nothing updates it: 20 and the master 40
     }
   }
 
@@ -154,21 +155,22 @@ TEST_SUITE("precision") {
           OpWork{.flops = 1000, .traffic = 50_B, .precision = Precision::fp16});
     CHECK(work(half, "grad").precision == Precision::fp16);
     CHECK(written(half, "conv") == 50_B);
-    CHECK(op(half, "conv").temporary == 5_B);
-    CHECK(op(half, "conv").persistent == 60_B);  // 40 and the half copy: no update op is known
+    CHECK(op_named(half, "conv").temporary == 5_B);
+    CHECK(op_named(half, "conv").persistent ==
+          60_B);  // 40 and the half copy: no update op is known
     // The cast reads 40 B, writes 20 B and holds them, beside its op.
-    CHECK(op(half, "conv/half").persistent == 0_B);
+    CHECK(op_named(half, "conv/half").persistent == 0_B);
     CHECK(work(half, "conv/half").traffic == 60_B);
-    CHECK(op(half, "conv/half").group == op(half, "conv").group);
-    CHECK(op(half, "conv").group != no_group);
-    CHECK(op(half, "grad").persistent == 20_B);
+    CHECK(op_named(half, "conv/half").group == op_named(half, "conv").group);
+    CHECK(op_named(half, "conv").group != no_group);
+    CHECK(op_named(half, "grad").persistent == 20_B);
     CHECK(written(half, "grad") == 20_B);
     // Ops of kinds that are excepted stay, with what they write; so do updates.
     CHECK(work(half, "norm") == work(training(true), "norm"));
-    CHECK(op(half, "norm").temporary == 10_B);
+    CHECK(op_named(half, "norm").temporary == 10_B);
     CHECK(written(half, "norm") == 60_B);
     CHECK(work(half, "update") == work(training(true), "update"));
-    CHECK(op(half, "update").persistent == 80_B);
+    CHECK(op_named(half, "update").persistent == 80_B);
     CHECK(half.num_ops() == 6);
     CHECK(work(apply("precision", training(true), {{"to", "bf16"}}).graph, "conv").precision ==
           Precision::bf16);
@@ -193,11 +195,11 @@ TEST_SUITE("precision") {
     graph = graph.with_groups(IdVector<OpId, GroupId>(graph.num_ops(), GroupId{1}), names);
     for (const char* to : {"fp16", "bf16", "amp"}) {
       const OpGraph half = apply("precision", graph, {{"to", to}}).graph;
-      CHECK(op(half, "f").persistent == 20_B);
-      CHECK(op(half, "g").persistent == 20_B);
-      CHECK(op(half, "u0").persistent == 80_B + 40_B);
-      CHECK(op(half, "u1").persistent == 80_B + 40_B);
-      CHECK(op(half, "f/half").phase == Phase::update);
+      CHECK(op_named(half, "f").persistent == 20_B);
+      CHECK(op_named(half, "g").persistent == 20_B);
+      CHECK(op_named(half, "u0").persistent == 80_B + 40_B);
+      CHECK(op_named(half, "u1").persistent == 80_B + 40_B);
+      CHECK(op_named(half, "f/half").phase == Phase::update);
       CHECK(half.in_edges(*half.find("f/half")).size() == 1);
       CHECK(half.in_edges(*half.find("g/half")).size() == 2);
     }
@@ -207,18 +209,18 @@ TEST_SUITE("precision") {
     const OpGraph half = apply("precision", training(true)).graph;
     CHECK(work(half, "conv").precision == Precision::fp16);
     CHECK(written(half, "conv") == 50_B);
-    CHECK(op(half, "grad").persistent == 40_B);
+    CHECK(op_named(half, "grad").persistent == 40_B);
     CHECK(written(half, "grad") == 40_B);
-    CHECK(op(half, "conv/half").persistent == 0_B);
+    CHECK(op_named(half, "conv/half").persistent == 0_B);
   }
 
   TEST_CASE("gradients of weights stay in 32 bits where that is asked for") {
     const OpGraph whole =
         apply("precision", training(true), {{"to", "bf16"}, {"gradients", "whole"}}).graph;
-    CHECK(op(whole, "grad").persistent == 40_B);
+    CHECK(op_named(whole, "grad").persistent == 40_B);
     CHECK(written(whole, "grad") == 40_B);
     CHECK(written(whole, "conv") == 50_B);
-    CHECK(op(whole, "conv").persistent == 60_B);
+    CHECK(op_named(whole, "conv").persistent == 60_B);
   }
 
   TEST_CASE("masks, indices and 32-bit statistics keep their bytes") {
@@ -256,9 +258,9 @@ TEST_SUITE("precision") {
     const OpGraph half =
         apply("precision", training(true), {{"to", "fp16"}, {"master_weights", "false"}}).graph;
     CHECK(half.num_ops() == 5);
-    CHECK(op(half, "conv").persistent == 20_B);
-    CHECK(op(half, "grad").persistent == 20_B);
-    CHECK(op(half, "update").persistent == 40_B);
+    CHECK(op_named(half, "conv").persistent == 20_B);
+    CHECK(op_named(half, "grad").persistent == 20_B);
+    CHECK(op_named(half, "update").persistent == 40_B);
     CHECK(work(half, "update").traffic == 50_B);
     CHECK(message<InputError>([] { transform("precision", {{"master_weights", "false"}}); }) ==
           "x.yaml:1:2: precision.master_weights: amp keeps 32-bit weights; without them it is fp16 "
@@ -278,17 +280,17 @@ TEST_SUITE("precision") {
   TEST_CASE("measured times are divided by a factor for what bounds them") {
     //   conv and its backward op by 3, relu by 2, norm and update not at all
     const OpGraph half = apply("precision", training(false)).graph;
-    CHECK(op(half, "conv").compute == 10ns);
-    CHECK(op(half, "grad").compute == 10ns);
-    CHECK(op(half, "relu").compute == 15ns);
-    CHECK(op(half, "norm").compute == 30ns);
-    CHECK(op(half, "update").compute == 30ns);
-    CHECK(half.num_ops() == 5);                  // nothing says how long a cast takes
-    CHECK(op(half, "conv").persistent == 60_B);  // but its memory counts
+    CHECK(op_named(half, "conv").compute == 10ns);
+    CHECK(op_named(half, "grad").compute == 10ns);
+    CHECK(op_named(half, "relu").compute == 15ns);
+    CHECK(op_named(half, "norm").compute == 30ns);
+    CHECK(op_named(half, "update").compute == 30ns);
+    CHECK(half.num_ops() == 5);                        // nothing says how long a cast takes
+    CHECK(op_named(half, "conv").persistent == 60_B);  // but its memory counts
     const OpGraph tf32 =
         apply("precision", training(false), {{"to", "tf32"}, {"compute_factor", "5"}}).graph;
-    CHECK(op(tf32, "conv").compute == 6ns);
-    CHECK(op(tf32, "relu").compute == 30ns);  // memory is as fast as it was
+    CHECK(op_named(tf32, "conv").compute == 6ns);
+    CHECK(op_named(tf32, "relu").compute == 30ns);  // memory is as fast as it was
   }
 
   TEST_CASE("a kind of device may have factors of its own, and exceptions can be given") {
@@ -342,7 +344,7 @@ TEST_SUITE("precision") {
     const OpGraph graph = std::move(b).build();
     for (const char* to : {"amp", "bf16"}) {
       const OpGraph half = apply("precision", graph, {{"to", to}}).graph;
-      CHECK(op(half, "f").persistent == 120_B + 20_B);
+      CHECK(op_named(half, "f").persistent == 120_B + 20_B);
       CHECK(work(half, "f/half").traffic == 60_B);  // 40 B read, 20 B written
     }
   }
@@ -362,9 +364,9 @@ TEST_SUITE("precision") {
       const OpGraph half =
           apply("precision", graph, {{"to", "bf16"}, {"master_weights", master}}).graph;
       CHECK(half.num_ops() == 3);
-      CHECK(op(half, "f").persistent == 40_B);
-      CHECK(op(half, "g").persistent == 40_B);
-      CHECK(op(half, "u").persistent == 80_B);
+      CHECK(op_named(half, "f").persistent == 40_B);
+      CHECK(op_named(half, "g").persistent == 40_B);
+      CHECK(op_named(half, "u").persistent == 80_B);
       CHECK(work(half, "u").traffic == 100_B);
     }
   }
