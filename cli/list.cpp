@@ -75,14 +75,19 @@ Section block_section(std::string name, const std::map<std::string, SectionModel
   return section;
 }
 
-/// The first line of the comment at the top of a file; skips the line for YAML editors.
+/// The comment at the top of a file up to the first line that ends a sentence, or up to the
+/// sentence that ends in a later line; skips the line for YAML editors.
 std::string first_comment(const std::filesystem::path& path) {
   std::ifstream file(path);
+  std::string text;
   for (std::string line; std::getline(file, line) && line.starts_with('#');) {
-    if (line.starts_with("# ") && !line.starts_with("# yaml-language-server"))
-      return line.substr(2);
+    if (!line.starts_with("# ") || line.starts_with("# yaml-language-server")) continue;
+    text += (text.empty() ? "" : " ") + line.substr(2);
+    if (text.ends_with('.') || text.ends_with('?')) break;
+    if (const std::size_t end = text.find(". "); end != std::string::npos)
+      return text.substr(0, end + 1);
   }
-  return "";
+  return text;
 }
 
 /// An item for each file of `folder` that `name_of` names, by name. The folder is in the working

@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 
 SECONDS = 120  # an example that takes longer, or needs data that is not here, has no picture
@@ -49,8 +50,10 @@ def write_gallery(baechi, root, docs):
     text = ("# Gallery\n\nEvery example of `scenarios/examples`. A scenario's name is enough: `baechi run first`.\n\n"
             "## Scenarios\n\n")
     with tempfile.TemporaryDirectory() as work:
-        for path in sorted(glob.glob(f"{examples}/*.yaml")):
+        scenarios = sorted(glob.glob(f"{examples}/*.yaml"))
+        for number, path in enumerate(scenarios, 1):
             name = os.path.splitext(os.path.basename(path))[0]
+            print(f"gallery: {name}, {number} of {len(scenarios)}", file=sys.stderr)
             with open(path) as file:
                 source = file.read()
             text += f"### {name}\n\n{question_of(path)}\n\n"

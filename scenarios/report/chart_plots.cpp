@@ -215,8 +215,9 @@ Plot value_plot(const Shown& shown, const Positions& x, const std::string& name)
   const int height = 305 + x.below + 18 * static_cast<int>(failed.placers);
   const double top = 0.93;
   const double strip = (18.0 * static_cast<double>(failed.placers) + 4.0) / height;
-  std::string body = fmt::format("  set multiplot title {}\n{}{}",
-                                 gnuplot_literal(title_text(shown)), frame(height, x.below), x.setup);
+  std::string body =
+      fmt::format("  set multiplot title {}\n{}{}", gnuplot_literal(title_text(shown)),
+                  frame(height, x.below), x.setup);
   body += fmt::format(
       "  set tmargin at screen {}\n  set yrange [0:{}]\n{}  set ylabel {}\n"
       "  set xlabel {}\n  plot {}$bound using 1:2 with lines dt 2 lc rgb '#666666' title 'lower "
