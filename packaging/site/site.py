@@ -169,6 +169,7 @@ def main():
         os.makedirs(f"{docs}/notebooks")
         for name in NOTEBOOKS:
             page_of_notebook(f"{ROOT}/python/notebooks/{name}.ipynb", f"{docs}/notebooks")
+        shutil.copy(f"{HERE}/site.css", docs)
         write_gallery(BAECHI, ROOT, docs)
         print("pages and links", file=sys.stderr)
         manual = write_manual(docs)
