@@ -51,6 +51,7 @@ Positions positions(const Shown& shown) {
   const bool slanted = letters > 80;
   if (slanted) p.below += 40;
   p.setup += fmt::format("  set xtics ({}){}\n", tics, slanted ? " rotate by -30" : "");
+  if (slanted) p.setup += "  set xlabel offset 0,2.2\n";  // gnuplot leaves room for upright names
   p.marks = fmt::format("  set xtics ({}) scale 0\n", marks);
   return p;
 }
