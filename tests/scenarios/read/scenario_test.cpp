@@ -260,7 +260,7 @@ sweep: {graph.import: [b.trace.json, "${BAECHI_TEST_FOLDER}/?.trace.json"]}
     const auto scenario = [&](const std::string& import) {
       return folder.write(
           "s.yaml", "name: s\ngraph: {import: " + import +
-                        "}\ncluster: {devices: {count: 2, memory: 4 GiB}}\nplacers: [single]\n");
+                        "}\ncluster: {devices: {count: 1, memory: 4 GiB}}\nplacers: [single]\n");
     };
     const std::string brought = "traces/data/two_towers.trace.json";
     CHECK(load_scenario(scenario(brought)).point(0).graph.file == (source / brought).string());
