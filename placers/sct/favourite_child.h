@@ -40,6 +40,7 @@ struct SctSolution {
   double w = 0.0;            ///< ns; the makespan of x, so (x, w) is feasible
   double lower_bound = 0.0;  ///< ns; no makespan is smaller, by a dual solution
   bool canonical = false;    ///< x is the canonical optimum; w is proved optimal
+  int from_inside = 0;       ///< solver runs that began where an interior-point method had been
 };
 
 /// The linear program of m-SCT:

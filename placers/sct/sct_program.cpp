@@ -65,6 +65,7 @@ struct Answer {
   SctNetwork::Duals duals;
   bool solved = true;     // all parts so far
   bool canonical = true;  // all parts so far
+  int from_inside = 0;    // parts so far
 };
 
 /// The linear program of one part. Times are scaled by a power of two to about 1000.
@@ -75,7 +76,7 @@ class SctProgram {
   LinearProgram program;
 
   /// A start for the solver: near the optimum where that is worth it, else good_vertex().
-  Basis start(std::optional<bool> interior) const;
+  solver::Start start(std::optional<bool> interior) const;
   void put(const LinearOptimum& optimum, Answer& answer) const;
 
  private:
@@ -302,17 +303,17 @@ bool SctProgram::is_hard() const {
   return good > far * bound;
 }
 
-Basis SctProgram::start(std::optional<bool> interior) const {
+solver::Start SctProgram::start(std::optional<bool> interior) const {
   if (interior.value_or(is_hard())) {
     const double rows = static_cast<double>(program.num_rows());
     const double most = interior ? LinearProgram::infinity : rows * rows / 10.0;
     if (auto near = solver::interior_optimum(program, most)) {
       for (const Times& times : times_) add_starts(times, near->x, near->basis);
       near->balance();
-      return std::move(near->basis);
+      return {.basis = std::move(near->basis), .cost = std::move(near->cost)};
     }
   }
-  return good_vertex();
+  return {.basis = good_vertex()};
 }
 
 /// A node that no tight row holds may start at several times in the optimum: it starts as soon as
@@ -436,6 +437,7 @@ SctSolution solve_sct(const SctGraph& graph, const SctOptions& options) {
     s.w = net.paths(s.x).longest;
     s.lower_bound = net.lower_bound(std::move(answer.duals), reduction.chained());
     s.canonical = options.canonical && answer.canonical && s.w - s.lower_bound <= proved * s.w;
+    s.from_inside = answer.from_inside;
     return s;
   };
   const auto attempt = [&](bool from_start) {
@@ -447,8 +449,9 @@ SctSolution solve_sct(const SctGraph& graph, const SctOptions& options) {
         continue;
       }
       const SctProgram sct(reduction, part, options.canonical);
-      const std::optional<Basis> start =
+      const std::optional<solver::Start> start =
           from_start ? std::optional(sct.start(options.interior)) : std::nullopt;
+      if (start && !start->cost.empty()) ++answer.from_inside;
       sct.put(solve(sct.program, start ? &*start : nullptr), answer);
     }
     if (!answer.solved)

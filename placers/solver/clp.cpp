@@ -14,11 +14,19 @@ namespace {
 // below the tolerance means zero.
 constexpr double dual_tolerance = 1e-9;
 constexpr double zero_reduced_cost = 1e-8;
+// A sum of objectives has weights down to 1e-7 of the first: what they decide is far below
+// `dual_tolerance`.
+constexpr double dual_tolerance_of_sums = 1e-11;
 
 void load(const LinearProgram& program, ClpSimplex& clp) {
   clp.loadProblem(coin_matrix(program), program.column_lower.data(), program.column_upper.data(),
                   program.objectives.front().data(), program.row_lower.data(),
                   program.row_upper.data());
+}
+
+void set_objective(const std::vector<double>& objective, ClpSimplex& clp) {
+  for (std::size_t i = 0; i < objective.size(); ++i)
+    clp.setObjectiveCoefficient(static_cast<int>(i), objective[i]);
 }
 
 void set_basis(const Basis& basis, ClpSimplex& clp) {
@@ -67,16 +75,23 @@ LinearOptimum::Status status_of(const ClpSimplex& clp) {
 
 }  // namespace
 
-LinearOptimum solve(const LinearProgram& program, const Basis* start) {
+LinearOptimum solve(const LinearProgram& program, const Start* start) {
   BAECHI_CHECK(!program.objectives.empty(), "a linear program without an objective");
   ClpSimplex clp;
   clp.setLogLevel(0);
-  clp.setDualTolerance(dual_tolerance);
   load(program, clp);
   if (start != nullptr) {
-    set_basis(*start, clp);
+    set_basis(start->basis, clp);
+    if (!start->cost.empty()) {
+      set_objective(start->cost, clp);
+      clp.setDualTolerance(dual_tolerance_of_sums);
+      clp.dual();
+      set_objective(program.objectives.front(), clp);
+    }
+    clp.setDualTolerance(dual_tolerance);
     clp.primal();
   } else {
+    clp.setDualTolerance(dual_tolerance);
     clp.dual();
   }
   LinearOptimum optimum;
@@ -89,9 +104,7 @@ LinearOptimum solve(const LinearProgram& program, const Basis* start) {
     optimum.x.assign(x, x + program.num_columns());
     if (++optimum.objectives == program.objectives.size()) return optimum;
     keep_optima_only(clp);
-    const std::vector<double>& next = program.objectives[optimum.objectives];
-    for (std::size_t i = 0; i < next.size(); ++i)
-      clp.setObjectiveCoefficient(static_cast<int>(i), next[i]);
+    set_objective(program.objectives[optimum.objectives], clp);
     clp.primal(/*ifValuesPass=*/1);
     if (status_of(clp) != LinearOptimum::Status::optimal) return optimum;
   }

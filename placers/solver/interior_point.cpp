@@ -155,7 +155,7 @@ InteriorPoint::InteriorPoint(const LinearProgram& program, NormalMatrix& normal)
       product_(g_.size()),
       at_(g_.size()),
       size_(1.0 + largest(g_.b())) {
-  constexpr std::array weights{1.0, 1e-5, 1e-6};
+  constexpr std::array weights{1.0, 1e-5, 1e-7};
   for (std::size_t k = 0; k < program.objectives.size(); ++k)
     for (std::size_t j = 0; j < c_.size(); ++j)
       c_[j] += weights[std::min(k, weights.size() - 1)] * program.objectives[k][j];
@@ -211,7 +211,7 @@ void InteriorPoint::find_residuals() {
 }
 
 bool InteriorPoint::done() const {
-  constexpr double small = 1e-14, smallest = 1e-18, exact = 1e-9;
+  constexpr double small = 1e-14, smallest = 1e-18, exact = 1e-7;
   if (mean_ > small) return false;
   std::size_t unclear = 0;
   for (std::size_t i = 0; i < slack_.size(); ++i) {
@@ -278,7 +278,8 @@ InteriorOptimum InteriorPoint::optimum() const {
   InteriorOptimum result{.basis = {.columns = std::vector(z_.size(), Basis::Rest::basic),
                                    .rows = std::vector(g_.num_rows(), Basis::Rest::basic)},
                          .bounds = {},
-                         .x = z_};
+                         .x = z_,
+                         .cost = c_};
   for (std::size_t i = 0; i < slack_.size(); ++i) {
     const bool row = i < g_.num_rows();
     const double sign = row ? g_.sign(i) : g_.bounds()[i - g_.num_rows()].sign;

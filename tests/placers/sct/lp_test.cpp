@@ -109,6 +109,19 @@ bool keeps_degrees(const SctGraph& g, const std::vector<double>& x) {
   return std::ranges::all_of(out, fits) && std::ranges::all_of(in, fits);
 }
 
+const Link slow_link{.bandwidth = {5.7e9}, .latency = 134us};  // slow beside the ops
+
+/// Layers of 16 ops, as in bench/README.md.
+SctGraph layers(const char* ops, const char* seed, const Link& link) {
+  const Trace trace = generate_trace(
+      "layered", Options("layered", {{"ops", {.text = ops, .where = {}, .children = {}}},
+                                     {"width", {.text = "16", .where = {}, .children = {}}},
+                                     {"seed", {.text = seed, .where = {}, .children = {}}}}));
+  const Cluster cluster = Cluster::uniform(4, Bytes{std::int64_t{1} << 50}, link);
+  const ProfiledCosts costs(trace.graph, cluster);
+  return sct_graph({trace.graph, cluster, costs});
+}
+
 }  // namespace
 
 TEST_SUITE("lp") {
@@ -133,9 +146,15 @@ TEST_SUITE("lp") {
     const auto x = lp.add_column(0.0, 3.0), y = lp.add_column(0.0, 3.0);
     lp.add_row(-infinity, {{{x, 1.0}, {y, 1.0}}}, 4.0);
     lp.objectives = {{-1.0, -1.0}, {1.0, 0.0}};
-    const Basis start{.columns = {Basis::Rest::at_upper, Basis::Rest::at_lower},
-                      .rows = {Basis::Rest::basic}};
-    for (const LinearOptimum& best : {solve(lp), solve(lp, &start)}) {
+    const Start vertex{.basis = {.columns = {Basis::Rest::at_upper, Basis::Rest::at_lower},
+                                 .rows = {Basis::Rest::basic}}};
+    // (3, 3) breaks the row, and no price has a wrong sign there: the dual simplex method goes on
+    Start outside = vertex, elsewhere = vertex;
+    outside.basis.columns[y] = Basis::Rest::at_upper;
+    outside.cost = {-1.0 + 1e-5, -1.0};
+    elsewhere.cost = {1.0, 1.0};  // leads to (0, 0)
+    for (const LinearOptimum& best :
+         {solve(lp), solve(lp, &vertex), solve(lp, &outside), solve(lp, &elsewhere)}) {
       REQUIRE(best.status == LinearOptimum::Status::optimal);
       CHECK(best.x[x] == doctest::Approx(1.0));
       CHECK(best.x[y] == doctest::Approx(3.0));
@@ -337,18 +356,21 @@ TEST_SUITE("lp") {
                                : i % 3 == 1 ? 1000
                                             : 1'000'000));
     }
-    // Layers of 16 ops over links that are slow beside the ops, as in bench/README.md.
     for (const char* seed : {"1", "2", "3"}) {
       CAPTURE(seed);
-      const Trace trace = generate_trace(
-          "layered", Options("layered", {{"ops", {.text = "700", .where = {}, .children = {}}},
-                                         {"width", {.text = "16", .where = {}, .children = {}}},
-                                         {"seed", {.text = seed, .where = {}, .children = {}}}}));
-      const Cluster cluster = Cluster::uniform(4, Bytes{std::int64_t{1} << 50},
-                                               {.bandwidth = {5.7e9}, .latency = 134us});
-      const ProfiledCosts costs(trace.graph, cluster);
-      compare(sct_graph({trace.graph, cluster, costs}));
+      compare(layers("700", seed, slow_link));
     }
+  }
+
+  TEST_CASE("only large programs far from their bound begin with an interior-point method") {
+    // 16 wide, an op has 1.7 edges: time rows for these, and degree rows for two thirds of the ops
+    const SctSolution large = solve_sct(layers("9000", "1", slow_link));  // more than 20,000 rows
+    CHECK(large.from_inside == 1);
+    CHECK(large.canonical);
+    CHECK(large.w - large.lower_bound <= 1e-9 * large.w);
+    CHECK(solve_sct(layers("700", "1", slow_link)).from_inside == 0);
+    const Link quick{.bandwidth = {12e9}, .latency = 5us};  // a greedy choice is nearly optimal
+    CHECK(solve_sct(layers("9000", "1", quick)).from_inside == 0);
   }
 
   TEST_CASE("several threads at once find, bit by bit, what one finds") {

@@ -144,7 +144,8 @@ TEST_SUITE("interior_point") {
     CHECK(std::abs(best->x[x] - 1.0) < 1e-3);
     CHECK(std::abs(best->x[y] - 1.0) < 1e-3);
     CHECK(basics(best->basis) == 1);
-    const LinearOptimum last = solve(lp, &best->basis);
+    const Start start{.basis = best->basis, .cost = best->cost};
+    const LinearOptimum last = solve(lp, &start);
     REQUIRE(last.status == LinearOptimum::Status::optimal);
     CHECK(last.x == std::vector{1.0, 1.0});
   }
