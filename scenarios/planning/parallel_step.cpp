@@ -73,6 +73,9 @@ OpGraph rank_graph(const TrainingJob& job, const ParallelPlan& plan) {
     Options format("precision", {{"to", text(plan.precision)}});
     if (adds_in_32_bits(job, plan.precision)) format.set("gradients", text("whole"));
     if (job.short_attention) format.set("attention", text("fp8"));
+    Options::Value whole;
+    for (const std::string& kind : job.whole_products) whole.children.emplace_back("", text(kind));
+    if (!whole.children.empty()) format.set("whole", std::move(whole));
     if (job.framework == Framework::fsdp2) format.set("conversions", text("dynamic"));
     // Its norms read and write 16 bits.
     if (job.framework == Framework::megatron)
@@ -284,6 +287,7 @@ struct ParallelStep::Parts {
   pipeline::PipelineOptions options;
   std::string kind;  // of the devices, for the times
   Framework framework = Framework::none;
+  bool sharded = false;  // weights are
   mutable std::optional<pipeline::Unrolled> unrolled{};
 };
 
@@ -309,7 +313,8 @@ ParallelStep::ParallelStep(const OpGraph& graph, const TrainingJob& job, const P
             .options = {.schedule = std::string(plan.passes().name),
                         .micro_batches = static_cast<std::size_t>(micro_batches)},
             .kind = {},
-            .framework = job.framework});
+            .framework = job.framework,
+            .sharded = plan.zero == 3});
   parts_->kind = parts_->cluster->device(DeviceId{}).kind;
 }
 ParallelStep::~ParallelStep() = default;
@@ -352,7 +357,7 @@ pipeline::PipelineResult ParallelStep::simulated(const DeviceModel& gpu, bool me
   }
   const Cluster& cluster = smaller ? *smaller : *parts_->cluster;
   const ProfiledCosts costs(timed, cluster);
-  const Contention contention = contention_of(parts_->framework);
+  const Contention contention = contention_of(parts_->framework, parts_->sharded);
   const Problem problem{timed,
                         cluster,
                         costs,

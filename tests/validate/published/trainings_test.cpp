@@ -95,8 +95,8 @@ TEST_SUITE("trainings") {
     CHECK(computes_while_sending(Framework::megatron));
     CHECK_FALSE(computes_while_sending(Framework::deepspeed));
     // 20 of 132 processors are NCCL's.
-    CHECK(contention_of(Framework::fsdp).disturbed * 112.0 == doctest::Approx(132.0));
-    CHECK(contention_of(Framework::megatron).disturbed == 1.0);
+    CHECK(contention_of(Framework::fsdp, false).disturbed * 112.0 == doctest::Approx(132.0));
+    CHECK(contention_of(Framework::megatron, false).disturbed == 1.0);
     DataParallelOptions options{.mode = Synchronisation::zero1};
     add_moves({.framework = Framework::deepspeed}, "bf16", options);
     CHECK_FALSE(options.broadcasts);

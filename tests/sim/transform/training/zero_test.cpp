@@ -79,7 +79,7 @@ TEST_SUITE("zero") {
     const OpGraph graph = std::move(b).build();
     std::vector<std::int64_t> bytes;
     for (const WeightGather& g :
-         weight_gathers(graph, IdVector<OpId, DeviceId>(graph.num_ops()), 1, 1_B))
+         weight_gathers(graph, IdVector<OpId, DeviceId>(graph.num_ops()), 1, {1_B}))
       bytes.push_back(g.bytes.count);
     CHECK(bytes == std::vector<std::int64_t>{100, 40, 100, 100, 40, 100});
   }
@@ -305,7 +305,7 @@ TEST_SUITE("zero") {
     const OpGraph graph = std::move(b).build();
     std::vector<std::string> waits;
     for (const WeightGather& g :
-         weight_gathers(graph, IdVector<OpId, DeviceId>(graph.num_ops(), gpu0), 1, 1_B))
+         weight_gathers(graph, IdVector<OpId, DeviceId>(graph.num_ops(), gpu0), 1, {1_B}))
       waits.push_back(fmt::format("{} after {}", graph.name(g.first_user()),
                                   g.waits_for == no_op ? "nothing" : graph.name(g.waits_for)));
     CHECK(waits == std::vector<std::string>{"f0 after nothing", "f1 after nothing", "f2 after f0",
