@@ -267,12 +267,15 @@ PlacedStep made(const OpGraph& rank, const IdVector<OpId, DeviceId>& device, con
 namespace {
 
 /// The peak is while all gradients are there in 32 bits, too, and no activation is left, where that
-/// is more. Optimizer state is 12 bytes a parameter: two moments and a copy of the weights.
-void cast_all_gradients(pipeline::StageUse& stage) {
+/// is more. Optimizer state is 12 bytes a parameter: two moments and a copy of the weights. Where
+/// weights are sharded, PyTorch's AdamW updates all parameters at once, with two more numbers of 32
+/// bits for each. Source: PyTorch 2.0, optim/adamw.py, _multi_tensor_adamw (exp_avg_sq_sqrt,
+/// denom), the first that InternEvo's FSDP runs with (use_orig_params).
+void cast_all_gradients(pipeline::StageUse& stage, bool sharded) {
   PeakMemory updating{.weights = stage.by_kind.weights,
                       .gradients = stage.by_kind.gradients,
                       .optimizer_state = stage.by_kind.optimizer_state};
-  updating.workspace = {updating.optimizer_state.count / 3};
+  updating.workspace = {(sharded ? 3 : 1) * updating.optimizer_state.count / 3};
   if (updating.total() <= stage.peak) return;
   stage.by_kind = updating;
   stage.peak = updating.total();
@@ -371,7 +374,7 @@ pipeline::PipelineResult ParallelStep::simulated(const DeviceModel& gpu, bool me
   pipeline::PipelineResult result =
       simulate_few(problem, placement, parts_->options, parts_->unrolled);
   for (pipeline::StageUse& stage : result.stages) {
-    if (casts_all_gradients(parts_->framework)) cast_all_gradients(stage);
+    if (casts_all_gradients(parts_->framework)) cast_all_gradients(stage, parts_->sharded);
     stage.peak += held;
   }
   return result;

@@ -214,6 +214,8 @@ bool read_nemo(Words& words, PublishedRow& row) {
   const std::string shards = take(words, "shards");
   if (!automodel && !shards.empty() && shards != "0" && shards != "-") words["zero"] = "3";
   if (automodel) add_automodel(words, lower_case(model), task == "lora");
+  if (kernels.find("DeepEP") != std::string::npos && !words.contains("expert"))
+    throw InputError("ranks share its experts, and the row does not say how many");
   if (!release.empty()) words["short_sums"] = "true";
   if (words["generator"] == "moe" || words["generator"] == "hybrid")
     add_recipe(words, {lower_case(model), release, system, format});
