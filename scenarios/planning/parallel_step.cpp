@@ -73,6 +73,9 @@ OpGraph rank_graph(const TrainingJob& job, const ParallelPlan& plan) {
     Options format("precision", {{"to", text(plan.precision)}});
     if (adds_in_32_bits(job, plan.precision)) format.set("gradients", text("whole"));
     if (job.short_attention) format.set("attention", text("fp8"));
+    Options::Value whole;
+    for (const std::string& kind : job.whole_products) whole.children.emplace_back("", text(kind));
+    if (!whole.children.empty()) format.set("whole", std::move(whole));
     if (job.framework == Framework::fsdp2) format.set("conversions", text("dynamic"));
     // Its norms read and write 16 bits.
     if (job.framework == Framework::megatron)
@@ -264,12 +267,15 @@ PlacedStep made(const OpGraph& rank, const IdVector<OpId, DeviceId>& device, con
 namespace {
 
 /// The peak is while all gradients are there in 32 bits, too, and no activation is left, where that
-/// is more. Optimizer state is 12 bytes a parameter: two moments and a copy of the weights.
-void cast_all_gradients(pipeline::StageUse& stage) {
+/// is more. Optimizer state is 12 bytes a parameter: two moments and a copy of the weights. Where
+/// weights are sharded, PyTorch's AdamW updates all parameters at once, with two more numbers of 32
+/// bits for each. Source: PyTorch 2.0, optim/adamw.py, _multi_tensor_adamw (exp_avg_sq_sqrt,
+/// denom), the first that InternEvo's FSDP runs with (use_orig_params).
+void cast_all_gradients(pipeline::StageUse& stage, bool sharded) {
   PeakMemory updating{.weights = stage.by_kind.weights,
                       .gradients = stage.by_kind.gradients,
                       .optimizer_state = stage.by_kind.optimizer_state};
-  updating.workspace = {updating.optimizer_state.count / 3};
+  updating.workspace = {(sharded ? 3 : 1) * updating.optimizer_state.count / 3};
   if (updating.total() <= stage.peak) return;
   stage.by_kind = updating;
   stage.peak = updating.total();
@@ -284,6 +290,7 @@ struct ParallelStep::Parts {
   pipeline::PipelineOptions options;
   std::string kind;  // of the devices, for the times
   Framework framework = Framework::none;
+  bool sharded = false;  // weights are
   mutable std::optional<pipeline::Unrolled> unrolled{};
 };
 
@@ -309,7 +316,8 @@ ParallelStep::ParallelStep(const OpGraph& graph, const TrainingJob& job, const P
             .options = {.schedule = std::string(plan.passes().name),
                         .micro_batches = static_cast<std::size_t>(micro_batches)},
             .kind = {},
-            .framework = job.framework});
+            .framework = job.framework,
+            .sharded = plan.zero == 3});
   parts_->kind = parts_->cluster->device(DeviceId{}).kind;
 }
 ParallelStep::~ParallelStep() = default;
@@ -352,7 +360,7 @@ pipeline::PipelineResult ParallelStep::simulated(const DeviceModel& gpu, bool me
   }
   const Cluster& cluster = smaller ? *smaller : *parts_->cluster;
   const ProfiledCosts costs(timed, cluster);
-  const Contention contention = contention_of(parts_->framework);
+  const Contention contention = contention_of(parts_->framework, parts_->sharded);
   const Problem problem{timed,
                         cluster,
                         costs,
@@ -366,7 +374,7 @@ pipeline::PipelineResult ParallelStep::simulated(const DeviceModel& gpu, bool me
   pipeline::PipelineResult result =
       simulate_few(problem, placement, parts_->options, parts_->unrolled);
   for (pipeline::StageUse& stage : result.stages) {
-    if (casts_all_gradients(parts_->framework)) cast_all_gradients(stage);
+    if (casts_all_gradients(parts_->framework)) cast_all_gradients(stage, parts_->sharded);
     stage.peak += held;
   }
   return result;

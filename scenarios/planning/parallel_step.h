@@ -54,6 +54,8 @@ struct TrainingJob {
   bool short_sums = false;
   /// Attention computes in 8 bits where the products of layers compute in few: fp8_dpa.
   bool short_attention = false;
+  /// Kinds of ops whose products stay in 16 bits where those of layers compute in few.
+  std::vector<std::string> whole_products{};
   /// Layers of experts, where these are layers of their own, are computed again: Megatron-LM's
   /// recompute_modules with "moe".
   bool experts_again = false;

@@ -208,11 +208,12 @@ std::string fit_megatron(const std::string& folder) {
   std::string text = fmt::format(
       "devices:\n"
       "  a100_megatron:\n"
-      "    {{peak: {{fp16: 312 TFLOP/s, fp32: 19.5 TFLOP/s}}, bandwidth: 2039 GB/s, memory: 80 "
-      "GB,\n"
-      "     efficiency: {{default: {:.3f}}}, half: {{fp16: {:.2f} GFLOP, traffic: {:.0f} kB}},\n"
-      "     bandwidth_efficiency: {:.3f}, unaligned: {:.3f}, launch: 0, no_kernel: 0, host_op: "
-      "{:.1f} "
+      "    {{peak: {{fp16: 312 TFLOP/s, bf16: 312 TFLOP/s, fp32: 19.5 TFLOP/s}}, bandwidth: 2039 "
+      "GB/s, memory: 81920 MiB,\n"
+      "     efficiency: {{default: {0:.3f}}}, half: {{fp16: {1:.2f} GFLOP, bf16: {1:.2f} GFLOP, "
+      "traffic: {2:.0f} kB}},\n"
+      "     bandwidth_efficiency: {3:.3f}, unaligned: {4:.3f}, launch: 0, no_kernel: 0, host_op: "
+      "{5:.1f} "
       "us}}\n",
       gpu.at(Precision::fp16).efficiency.other, gpu.at(Precision::fp16).half_flops / 1e9,
       static_cast<double>(gpu.half_traffic.count) / 1e3, gpu.bandwidth_efficiency, gpu.unaligned,

@@ -150,13 +150,14 @@ struct Recipe {
 
 /// What recipes of experts say beside their plans: their products are grouped; Nemotron 3 exchanges
 /// no tokens beside products, and Nano on H100 computes its layers of experts again. Attention of
-/// DeepSeek in MXFP8 on GB300 and B300 from release 26.06 on is in 8 bits. gpt-oss adds the last
-/// biases of its experts, and limits what they activate, by kernels of their own, unless one graph
-/// holds all, and turns queries and keys so; it activates once more on GPUs of 80 to 192 GB.
+/// DeepSeek in MXFP8 on GB300 and B300 from release 26.06 on is in 8 bits. In NVFP4 the products of
+/// Super's attention, and those to and from its latent tokens, stay in 16 bits. gpt-oss adds the
+/// last biases of its experts, and limits what they activate, by kernels of their own, unless one
+/// graph holds all, and turns queries and keys so; it activates once more on GPUs of 80 to 192 GB.
 /// Source: Megatron-Bridge, scripts/performance/configs at v0.1.0rc4 to v0.5.1, perf_recipes at
 /// v0.6.0 (moe_flex_dispatcher_backend, moe_a2a_overlap, cuda_graph_impl,
-/// fp8_dot_product_attention, recompute_modules); Automodel, examples/llm_benchmark
-/// (activation_checkpointing).
+/// fp8_dot_product_attention, recompute_modules; nemotronh/te_quant.cfg); Automodel,
+/// examples/llm_benchmark (activation_checkpointing).
 void add_recipe(Words& words, const Recipe& r) {
   const std::int64_t ranks = whole_of(words, "expert", 1);
   const std::int64_t of_node = r.rack() ? 64 : 8;
@@ -173,8 +174,27 @@ void add_recipe(Words& words, const Recipe& r) {
   if (r.is("nemotron")) take(words, "overlap");
   if (r.is("nemotron_3_nano") && r.on("H100") && !r.automodel()) words["experts_again"] = "true";
   if (r.exchanges_beside(ranks, whole_of(words, "pipeline", 1))) words["overlap_experts"] = "true";
+  if (r.is("nemotron_3_super") && r.format == "NVFP4")
+    words["whole_products"] = "HybridAttention, TopKRouter, MixtralCombine";
   if (r.whole_graph() || (r.is("deepseek") && r.on("300") && r.since("26.06") && r.eight_bits()))
     words["short_attention"] = "true";
+}
+
+/// Automodel's recipes, which have PyTorch's fully_shard: they compute every layer again, but for
+/// gpt-oss 120B. Where several micro-batches go into a step of Qwen3 and Nemotron 3 Nano, weights
+/// stay gathered from the first on, and gradients are sent with the last alone
+/// (enable_fsdp_optimizations); with stages that is so for every model of experts. LoRA has
+/// adapters beside all products. Source: Automodel, examples/benchmark/configs at the rows' dates
+/// (activation_checkpointing, ep_size); components/moe/fsdp_mixin.py.
+void add_automodel(Words& words, const std::string& model, bool lora) {
+  const auto is = [&](std::string_view part) { return model.find(part) != std::string::npos; };
+  words["framework"] = "fsdp2";
+  const bool large = is("gpt-oss 120b"), experts = words["generator"] != "llama";
+  words["recompute"] = large ? "off" : "full";
+  if (is("gpt-oss") && !words.contains("expert")) words["expert"] = large ? "64" : "8";
+  const bool deferred = is("qwen3") || is("nano") || whole_of(words, "pipeline", 1) > 1;
+  if (!experts || !deferred) words["zero"] = "3";
+  if (lora) words["adapters"] = "16";
 }
 
 bool read_nemo(Words& words, PublishedRow& row) {
@@ -190,23 +210,19 @@ bool read_nemo(Words& words, PublishedRow& row) {
   words["precision"] = format_of_row(format);
   set_model(words, lower_case(model));
   as_megatron(words);
+  const bool automodel = !kernels.empty();
+  const std::string shards = take(words, "shards");
+  if (!automodel && !shards.empty() && shards != "0" && shards != "-") words["zero"] = "3";
+  if (automodel) add_automodel(words, lower_case(model), task == "lora");
+  if (kernels.find("DeepEP") != std::string::npos && !words.contains("expert"))
+    throw InputError("ranks share its experts, and the row does not say how many");
   if (!release.empty()) words["short_sums"] = "true";
   if (words["generator"] == "moe" || words["generator"] == "hybrid")
     add_recipe(words, {lower_case(model), release, system, format});
-  if (kernels.find("DeepEP") != std::string::npos && !words.contains("expert"))
-    throw InputError("ranks share its experts, and the row does not say how many");
-  if (kernels.empty() && release.empty()) {
+  if (!automodel && release.empty()) {
     take(words, "send");  // the configurations of 24.07 do not say that it is beside the passes
     if (task != "pretrain") fine_tune(words, task == "lora", "32");
-  } else if (release.empty()) {
-    // Megatron's FSDP keeps gradients where they are sent from; Automodel has PyTorch's
-    // fully_shard, computes every layer again, and has adapters beside all products.
-    words["framework"] = "fsdp2";
-    words["recompute"] = "full";
-    if (task == "lora") words["adapters"] = "16";
   }
-  const std::string shards = take(words, "shards");
-  if (!shards.empty() && shards != "0" && shards != "-") words["zero"] = "3";
   return true;
 }
 

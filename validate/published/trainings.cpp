@@ -231,6 +231,11 @@ Training training_of(Words words) {
   t.job.short_sums = take(words, "short_sums") == "true";
   t.job.short_attention = take(words, "short_attention") == "true";
   t.job.experts_again = take(words, "experts_again") == "true";
+  for (std::string kinds = take(words, "whole_products"); !kinds.empty();) {
+    const std::size_t end = kinds.find(", ");
+    t.job.whole_products.push_back(kinds.substr(0, end));
+    kinds.erase(0, end == std::string::npos ? end : end + 2);
+  }
   t.job.generator = take(words, "generator");
   t.job.options = Options(t.job.generator);
   for (auto& [key, value] : words) t.job.options.set(key, {value, {}, {}});

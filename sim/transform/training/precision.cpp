@@ -47,10 +47,11 @@ struct Speedup {
 ///     inputs half are written so by the op before, a norm, the others cost as much; what the
 ///     gradients of weights multiply has been converted already. With `attention: fp8` the products
 ///     of fused attention in layers compute in 8 bits, too (Transformer Engine, fp8_dpa); what it
-///     reads and writes stays. With `conversions: dynamic`, as torchao has them, a kernel finds the
-///     largest number before another converts, weights are converted for each product, and what a
-///     product reads by columns is copied: 5 bytes a number, 7 with a copy. One of q, k and v
-///     converts their input, and of gate and up: 3.5 and 5 bytes in the mean of a Llama's numbers.
+///     reads and writes stays. Products of the kinds `whole` stay in 16 bits. With `conversions:
+///     dynamic`, as torchao has them, a kernel finds the largest number before another converts,
+///     weights are converted for each product, and what a product reads by columns is copied: 5
+///     bytes a number, 7 with a copy. One of q, k and v converts their input, and of gate and
+///     up: 3.5 and 5 bytes in the mean of a Llama's numbers.
 ///   tf32: all bytes stay; only arithmetic is faster.
 /// Tensors of fixed size stay: masks, indices, 32-bit statistics.
 /// Source: Micikevicius et al., "Mixed precision training", ICLR 2018; the factors 3 and 2: Zhu et
@@ -69,6 +70,8 @@ class MixedPrecision final : public Transform {
             o.get("gradients", std::vector<std::string>{"by_format", "whole"},
                   "of weights: in 32 bits with amp alone, or always, as Megatron-LM's with bf16") ==
             "whole") {
+    whole_ = KindWords::read(o, "whole", {},
+                             "kinds of ops whose products stay in 16 bits with fp8, mxfp8, nvfp4");
     short_attention_ = o.get("attention", std::vector<std::string>{"whole", "fp8"},
                              "with fp8, mxfp8 and nvfp4: the format of fused attention's products "
                              "in layers; whole: 16 bits") == "fp8";
@@ -96,7 +99,8 @@ class MixedPrecision final : public Transform {
   Transformed apply(const OpGraph& graph) const override {
     if (halves()) refuse_if_halved(graph);
     GraphCopy copy(graph);
-    const std::vector<bool> computes = compute_bound_kinds().of_kinds(graph);
+    const std::vector<bool> computes = compute_bound_kinds().of_kinds(graph),
+                            whole = whole_.of_kinds(graph);
     IdVector<TensorId, TensorId> tensors(graph.num_tensors());
     const IdVector<OpId, std::vector<OpId>> updates = updates_of_weights(graph);
     const IdVector<OpId, bool> stays = what_stays(graph, updates);
@@ -106,23 +110,24 @@ class MixedPrecision final : public Transform {
       const bool same = stays[v];
       OpSpec spec = copy.spec(v);
       spec.persistent = persistent[v];
-      if (const Bytes whole = whole_gradients_ ? gradient_workspace(graph, v) : Bytes{};
+      if (const Bytes sums = whole_gradients_ ? gradient_workspace(graph, v) : Bytes{};
           !same && halves())
-        spec.temporary = whole + half(spec.temporary - whole);
+        spec.temporary = sums + half(spec.temporary - sums);
       const bool by_compute = computes[graph.op(v).kind];
       const OpId made = copy.add(v, spec, [&](Duration time, std::size_t kind) {
         return same ? time : shorter(time, by_compute, graph, kind);
       });
-      const bool in_layer = !layer_of(graph.name(v)).empty();
+      const OpId forward = graph.op(v).forward == no_op ? v : graph.op(v).forward;
+      const bool in_layer = !layer_of(graph.name(v)).empty() && !whole[graph.op(forward).kind];
       copy.add_kernels(v, made, [&](OpWork work) { return same ? work : changed(work, in_layer); });
       if (in_layer && !same && in_layers_ != precision_)
         copy.builder().add_kernel(made, {.traffic = converted(graph, v), .precision = precision_});
       for (const TensorId t : graph.outputs(v)) {
         const Tensor& tensor = graph.tensor(t);
         if (tensor.control) continue;
-        const bool whole = !halves() || tensor.fixed_size || in_whole(graph, t, stays) ||
-                           (whole_gradients_ && is_for_updates(graph, t));
-        tensors[t] = copy.add_tensor(t, made, whole ? tensor.size : half(tensor.size));
+        const bool stays_whole = !halves() || tensor.fixed_size || in_whole(graph, t, stays) ||
+                                 (whole_gradients_ && is_for_updates(graph, t));
+        tensors[t] = copy.add_tensor(t, made, stays_whole ? tensor.size : half(tensor.size));
       }
     }
     copy.add_edges(tensors);
@@ -361,6 +366,7 @@ class MixedPrecision final : public Transform {
   std::string to_;
   Precision precision_{}, in_layers_{};
   KindWords except_;
+  KindWords whole_;
   bool master_weights_, whole_gradients_, short_attention_ = false, dynamic_ = false;
   Speedup speedup_;
   std::map<std::string, Speedup, std::less<>> kinds_;

@@ -109,6 +109,25 @@ TEST_SUITE("precision") {
     CHECK(work(bf16, "h_0/attn").precision == Precision::bf16);
   }
 
+  TEST_CASE("products of the kinds that are to stay whole are in 16 bits, of both passes") {
+    OpGraphBuilder b;
+    for (const char* kind : {"Attention", "Network"}) {
+      const std::string name = fmt::format("h_0/{}", kind);
+      const OpId op = b.add_op({.name = name, .kind = kind});
+      b.add_kernel(op, {.flops = 1000, .matrix = {MatrixKind::product, 1, 0, 5, 10}});
+      const OpId back =
+          b.add_op({.name = name + "_grad", .kind = "Backward", .phase = Phase::backward});
+      b.add_kernel(back, {.flops = 1000, .matrix = {MatrixKind::product, 1, 0, 10, 5}});
+      b.set_forward(back, op);
+    }
+    const OpGraph whole = std::move(b).build();
+    const OpGraph made = apply("precision", whole, {{"to", "nvfp4"}, {"whole", "attention"}}).graph;
+    for (const char* ending : {"", "_grad"}) {
+      CHECK(work(made, fmt::format("h_0/Attention{}", ending)).precision == Precision::bf16);
+      CHECK(work(made, fmt::format("h_0/Network{}", ending)).precision == Precision::fp4);
+    }
+  }
+
   TEST_CASE("weights that a training does not update are not cast in every step") {
     for (const Bytes gradients : {0_B, 40_B}) {
       OpGraphBuilder b;
