@@ -87,19 +87,28 @@ class WithCopies(Training):
         self.optimizer.step()
 
 
+def later(seconds):
+    """The largest value of any process."""
+    found = torch.tensor([seconds], dtype=torch.float64)
+    dist.all_reduce(found, dist.ReduceOp.MAX)
+    return float(found)
+
+
 def longer(steps):
-    """Median microseconds that each other step takes longer than the first. They take turns, so that a change of the machine's
-    speed touches all. Each runs twice, because another one has used the caches before it, and processes begin it together."""
-    spans = []
+    """Median microseconds that each step, until both processes have ended it, takes longer than the first takes here. Steps take
+    turns, so that a change of the machine's speed touches all. Each runs twice, because another one has used the caches before it."""
+    here, both = [], [[] for _ in steps]
     for _ in tries(15):
-        spans.append([])
-        for step in steps:
+        for k, step in enumerate(steps):
             step()
             dist.barrier()
             begin = now()
             step()
-            spans[-1].append(now() - begin)
-    return [max(0, 1e6 * median(span[k] - span[0] for span in spans)) for k in range(1, len(steps))]
+            taken = now() - begin
+            both[k].append(later(taken))
+            if k == 0:
+                here.append(taken)
+    return [max(0, 1e6 * (median(spans) - median(here))) for spans in both]
 
 
 def of_model(models, name):
@@ -111,7 +120,7 @@ def of_model(models, name):
     put_backend_ahead()
     plain, copied, alone = Training(models, name, batch), WithCopies(models, name, batch), Training(models, name, batch)
     alone.model = wrapped(alone.model, alone.input, own)
-    flat_us, ddp_us = longer([plain.step, copied.step, alone.step])
+    wait_us, flat_us, ddp_us = longer([plain.step, copied.step, alone.step])
     del copied, alone
 
     def behind(action):
@@ -128,7 +137,7 @@ def of_model(models, name):
         dist._broadcast_coalesced(group, buffers, 250 << 20, 0)
 
     parts, more = [torch.zeros_like(p) for p in like], [torch.zeros_like(p) for p in like]
-    return {"flat_us": flat_us, "ddp_us": ddp_us, "rows": rows,
+    return {"wait_us": wait_us, "flat_us": max(0, flat_us - wait_us), "ddp_us": max(0, ddp_us - wait_us), "rows": rows,
             "add_us": taken(lambda: [p.add_(m) for p, m in zip(parts, more)], 25),
             "weights_us": max(0, behind(divided(like).step) - behind(plain.optimizer.step) / 2),
             "buffers_us": max(0, behind(lambda: send(both)) - behind(lambda: send(own))) if buffers else 0}  # fmt: skip

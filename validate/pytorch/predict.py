@@ -151,11 +151,10 @@ class Predictor:
         return self.record(case, where)["all"]
 
     def wait_us(self, case):
-        """Replicas end a step together: how much longer the slower of two recorded steps is than the middle one."""
+        """Replicas end a step together: how much later the slower of two ends."""
         if case["way"] not in REPLICAS or case.get("without") == "waits_for_the_slower":
             return 0.0
-        here, there = self.steps(case, "beside0"), self.steps(case, "beside1")
-        return 1e6 * (statistics.median(max(a, b) for a in here for b in there) - statistics.median(here))
+        return self.of_model(case)["wait_us"]
 
     def buffers_us(self, case):
         """DistributedDataParallel sends buffers, such as running statistics, before the forward pass."""
