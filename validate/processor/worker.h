@@ -47,6 +47,11 @@ class Worker {
   /// Until all of the device's tasks have ended, or the step is given up.
   void run(SharedStep& step);
 
+  /// What a transfer of this worker has written for `receiver`.
+  std::span<const float> written(const Task& transfer, int id, int receiver) const;
+  /// What the largest transfer that `task` waits for has written here; empty if there is none.
+  std::span<const float> received(const Task& task) const;
+
  private:
   /// A transfer queue and the transfer that it is busy with.
   struct Link {
@@ -55,11 +60,6 @@ class Worker {
     bool busy = false;
     std::int64_t copied = 0;
   };
-
-  /// What a transfer of this worker has written for `receiver`.
-  std::span<const float> written(const Task& transfer, int id, int receiver) const;
-  /// What the largest transfer that `task` waits for has written here; empty if there is none.
-  std::span<const float> received(const Task& task) const;
 
   bool is_ready(const Task& task) const;
   void begin(int id);
