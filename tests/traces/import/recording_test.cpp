@@ -239,6 +239,18 @@ TEST_SUITE("recordings") {
     CHECK(reads_y(64, pytorch::Workspace::call));
     CHECK_FALSE(reads_y(64, pytorch::Workspace::op));
     CHECK_FALSE(reads_y(32, pytorch::Workspace::call));
+    // Were its last op a sum with another gradient, it would have let go of y before: mm reads y.
+    const Trace summed = [&] {
+      const std::string text = replaced(
+          replaced(kineto, "aten::sum\"", "aten::add\""), optimizer,
+          fmt::format(R"({{"ph":"i","s":"t","name":"[memory]","pid":7,"tid":8,)"
+                      R"("ts":1700000000000172,"args":{{"Device Type":1,"Bytes":-64}}}},{})",
+                      optimizer));
+      const std::string calls = read_file((recordings() / "layer.et.json").string());
+      return imported_texts(replaced(calls, "aten::sum", "aten::add"), text,
+                            {.optimizer = pytorch::UpdateOrder::as_ready});
+    }();
+    CHECK(edges(summed.graph).contains("linear_1 -> linear_1_grad 32"));
   }
 
   // A storage of two gates: ops 0 and 1 write one each, ops 2 and 3 read one each. Op 3 is the

@@ -81,11 +81,12 @@ std::vector<Contents*> gone_before(const RecordedOp& first, const CallOps& outer
   return found;
 }
 
-/// The last op of a function of autograd. Behind it, right in the frame around the function, sums
-/// of gradients run, when it has let go of what it held.
+/// The last op of a function of autograd. Sums with other gradients, right in the frame around it,
+/// run when it has let go of what it held.
 RecordedOp* last_inside(const CallOps& outer) {
-  const auto inside = [&](const RecordedOp* op) { return op->calls.front()->parent != outer.call; };
-  const auto last = std::find_if(outer.ops.rbegin(), outer.ops.rend(), inside);
+  const auto last = std::find_if(outer.ops.rbegin(), outer.ops.rend(), [&](const RecordedOp* op) {
+    return op->kind != "add" || op->calls.front()->parent != outer.call;
+  });
   return last == outer.ops.rend() ? outer.ops.back() : *last;
 }
 
