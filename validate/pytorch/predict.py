@@ -9,6 +9,7 @@ MICRO_BATCHES = (2, 4, 8)
 EFFECTS = ("sends_after_passes", "transfers_of_the_core", "work_at_boundaries", "waits_make_cold", "copies_of_buckets",
            "sends_of_buffers", "sums_of_gradients", "a_busy_other_core", "waits_for_the_slower")  # fmt: skip
 REPLICAS = ("all_reduce", "ddp", "zero1")
+SUMS = ("add", "select_backward", "slice_backward", "diagonal_backward", "unfold_backward", "as_strided_backward")
 PLACERS = {"m_topo": "m_topo", "m_etf": "m_etf", "m_sct": "m_sct", "search": "local_search"}
 
 
@@ -200,13 +201,13 @@ class Predictor:
             if found[edge["from"]] is None and op.get("kind") == "input":
                 found[edge["from"]] = found[edge["to"]]
         found = {name: last if device is None else device for name, device in found.items()}
-        # Autograd adds up the gradients of a tensor with several readers where these are: a stage sends their sum.
+        # Autograd adds up the gradients of a tensor with several readers, and of its views, where these are: a stage sends their sum.
         operands = {}
         for edge in trace["edges"]:
             operands.setdefault(edge["to"], set()).add(edge["from"])
         for op in trace["ops"]:
             devices = {found[name] for name in operands.get(op["name"], ())}
-            if op.get("kind") == "add" and op["phase"] == "backward" and len(devices) == 1:
+            if op.get("kind") in SUMS and op["phase"] == "backward" and len(devices) == 1:
                 found[op["name"]] = devices.pop()
         return found
 
