@@ -12,6 +12,7 @@
 #include "validate/calibrate.h"
 #include "validate/cuda/benchmarks.h"
 #include "validate/cuda/timeline.h"
+#include "validate/processor/worker.h"
 #include "validate/replays.h"
 #include "validate/score.h"
 
@@ -59,6 +60,34 @@ TEST_SUITE("processor") {
     CHECK(processor.run(small).verdict == Verdict::ok);
     small.budget[1] = 65535;
     CHECK(processor.run(small).verdict == Verdict::oom);
+  }
+
+  // Two transfers of 4 KiB and 64 KiB wait for the first op, and the last op for both.
+  TEST_CASE("an op reads what the largest transfer that it waits for has written") {
+    if (!two_cores()) return;
+    ReplayPlan plan = replay::empty_plan("p", 2, SubmitMode::graph, Way::link);
+    const Body pass{.kind = BodyKind::ew, .args = {64 << 10}};
+    const int first = replay::add_op(plan, 0, pass);
+    const int small = replay::add_transfer(plan, 0, 1, 4 << 10, 1000, {first});
+    const int large = replay::add_transfer(plan, 0, 1, 64 << 10, 1000, {first});
+    const int last = replay::add_op(plan, 1, pass, {small, large});
+    SharedStep step(plan, 1'000'000'000);
+    Worker sender(0, 2), receiver(1, 2);
+    {
+      std::jthread here([&] { sender.run(step); }), there([&] { receiver.run(step); });
+    }
+    REQUIRE_FALSE(step.stop);
+    const auto task = [&](int id) -> const Task& {
+      return plan.tasks[static_cast<std::size_t>(id)];
+    };
+    const auto written = sender.written(task(large), large, 1);
+    CHECK(written.size() == (64 << 10) / sizeof(float));
+    CHECK(written.front() == 0.5F);  // what links send; 0.25 before
+    CHECK(written.back() == 0.5F);
+    CHECK(sender.written(task(small), small, 1).data() + 1024 == written.data());
+    CHECK(receiver.received(task(last)).data() == written.data());
+    CHECK(receiver.received(task(last)).size() == written.size());
+    CHECK(sender.received(task(first)).empty());
   }
 
   TEST_CASE("what a processor cannot run fails, and more devices than cores are refused") {

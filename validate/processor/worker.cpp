@@ -7,9 +7,9 @@
 namespace baechi::validate {
 namespace {
 
-constexpr std::size_t scratch = std::size_t{64} << 20;  // bytes read, and as many written
-constexpr std::size_t link_memory = std::size_t{4} << 20;
-constexpr std::int64_t chunk = 8 << 10;     // bytes that a link copies at a time
+constexpr std::size_t scratch = std::size_t{64} << 20;     // bytes read, and as many written
+constexpr std::size_t link_memory = std::size_t{4} << 20;  // bytes
+constexpr std::int64_t chunk = 8 << 10;                    // bytes that a link copies at a time
 constexpr std::int64_t piece = 4096;        // floats of ew between two looks at the links
 constexpr std::int64_t some_flops = 16384;  // of a product between two looks
 
@@ -26,7 +26,8 @@ SharedStep::SharedStep(const ReplayPlan& p, std::int64_t limit_ns)
       bytes(static_cast<std::size_t>(p.devices)),
       readers(p.buffers.size()),
       taken_by(p.tasks.size()),
-      read_by(p.tasks.size()) {
+      read_by(p.tasks.size()),
+      workers(static_cast<std::size_t>(p.devices)) {
   for (std::size_t d = 0; d < bytes.size(); ++d) {
     bytes[d] = p.resident[d];
     if (p.live_memory && p.resident[d] > p.budget[d]) stop = full = true;
@@ -43,8 +44,9 @@ Worker::Worker(int device, int devices)
     : device_(device),
       inputs_(scratch / sizeof(float)),
       outputs_(scratch / sizeof(float), 1.0F),
-      source_(link_memory, 'b'),
-      sinks_(static_cast<std::size_t>(devices), std::vector<char>(link_memory)) {
+      source_(link_memory / sizeof(float), 0.5F),
+      sinks_(static_cast<std::size_t>(devices),
+             std::vector<float>(link_memory / sizeof(float), 0.25F)) {
   unsigned h = 1;
   for (float& x : inputs_) {
     h = h * 1664525U + 1013904223U;
@@ -57,13 +59,22 @@ void Worker::run(SharedStep& step) {
   const ReplayPlan& plan = step.plan;
   ops_.clear();
   links_.assign(static_cast<std::size_t>(plan.queues), {});
+  at_.assign(plan.tasks.size(), 0);
+  std::size_t behind = 0;
   for (std::size_t i = 0; i < plan.tasks.size(); ++i) {
     const Task& task = plan.tasks[i];
     if (task.owner() != device_) continue;
+    if (task.transfer) {  // transfers lie one behind the other, and then at the beginning again
+      const auto floats = (static_cast<std::size_t>(task.bytes) + 63) / 64 * 64 / sizeof(float);
+      if (behind + floats > source_.size()) behind = 0;
+      at_[i] = behind;
+      behind += floats;
+    }
     auto& queue = task.transfer ? links_[static_cast<std::size_t>(task.queue)].tasks : ops_;
     queue.push_back(static_cast<int>(i));
   }
   const std::int64_t give_up = clock_ns() + step.limit;
+  step.workers[static_cast<std::size_t>(device_)] = this;
   ++step.arrived;
   while (step.arrived.load() < plan.devices && !step.stop)
     if (clock_ns() > give_up) step.stop = true;
@@ -133,7 +144,8 @@ void Worker::serve(Link& link) {
     const double share = static_cast<double>(link.copied) / static_cast<double>(task.bytes);
     if (static_cast<double>(gone) < share * static_cast<double>(told)) return;
     const std::int64_t bytes = std::min(chunk, task.bytes - link.copied);
-    const auto at = static_cast<std::size_t>(link.copied) % link_memory;
+    const auto first = at_[static_cast<std::size_t>(id)] * sizeof(float);
+    const auto at = (first + static_cast<std::size_t>(link.copied)) % link_memory / sizeof(float);
     const int to = task.to == Task::host ? task.device : task.to;
     std::memcpy(sinks_[static_cast<std::size_t>(to)].data() + at, source_.data() + at,
                 static_cast<std::size_t>(bytes));
@@ -150,12 +162,31 @@ void Worker::run_op(const Task& task, std::int64_t begun) {
     case BodyKind::spin:
       return spin_until(begun + task.body.args[0]);
     case BodyKind::ew:
-      return elementwise(task.body.args[0]);
+      return elementwise(task.body.args[0], received(task));
     case BodyKind::gemm:
-      return product(static_cast<int>(task.body.args[0]));
+      return product(static_cast<int>(task.body.args[0]), received(task));
     case BodyKind::cublas:
       return;  // refused beforehand
   }
+}
+
+std::span<const float> Worker::written(const Task& transfer, int id, int receiver) const {
+  const std::span<const float> all = sinks_[static_cast<std::size_t>(receiver)];
+  const auto whole = all.subspan(at_[static_cast<std::size_t>(id)]);
+  return whole.first(
+      std::min(static_cast<std::size_t>(transfer.bytes) / sizeof(float), whole.size()));
+}
+
+std::span<const float> Worker::received(const Task& task) const {
+  std::span<const float> most;
+  for (const int id : task.after) {
+    const Task& other = step_->plan.tasks[static_cast<std::size_t>(id)];
+    if (!other.transfer || other.to != device_) continue;
+    const auto& sender = *step_->workers[static_cast<std::size_t>(other.owner())];
+    const auto mine = sender.written(other, id, device_);
+    if (mine.size() > most.size()) most = mine;
+  }
+  return most;
 }
 
 void Worker::spin_until(std::int64_t time) {
@@ -171,30 +202,33 @@ std::size_t Worker::slice(std::int64_t floats) {
   return begin;
 }
 
-void Worker::elementwise(std::int64_t bytes) {
+void Worker::elementwise(std::int64_t bytes, std::span<const float> received) {
   const auto floats = bytes / 8;  // read, and as many written
   const std::size_t at = slice(floats);
   for (std::int64_t done = 0; done < floats; done += piece) {
-    const float* const from = inputs_.data() + at + done;
     float* const to = outputs_.data() + at + done;
     const std::int64_t count = std::min(piece, floats - done);
+    const bool here = static_cast<std::size_t>(done + count) <= received.size();
+    const float* const from = here ? received.data() + done : inputs_.data() + at + done;
     for (std::int64_t i = 0; i < count; ++i) to[i] = 0.5F * from[i] + 1.0F;
     serve_links();
   }
 }
 
 /// C = A B, n x n each, row by row.
-void Worker::product(int n) {
+void Worker::product(int n, std::span<const float> received) {
   const auto size = static_cast<std::size_t>(n);
   const float* const a = inputs_.data() + slice(std::int64_t{2} * n * n);
   const float* const b = a + size * size;
   float* const c = outputs_.data() + (a - inputs_.data());
   std::int64_t flops = 0;
   for (std::size_t i = 0; i < size; ++i) {
+    const bool here = (i + 1) * size <= received.size();
+    const float* const of_a = (here ? received.data() : a) + i * size;
     float* const row = c + i * size;
     std::fill_n(row, size, 0.0F);
     for (std::size_t k = 0; k < size; ++k) {
-      const float left = a[i * size + k];
+      const float left = of_a[k];
       const float* const right = b + k * size;
       for (std::size_t j = 0; j < size; ++j) row[j] += left * right[j];
       flops += 2 * n;

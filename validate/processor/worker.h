@@ -2,6 +2,7 @@
 #pragma once
 #include <atomic>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "validate/plan/plan.h"
@@ -16,6 +17,8 @@ struct alignas(64) SharedTask {
   std::int64_t start = 0, end = 0;  ///< of clock_ns(); read by others once it has ended
 };
 
+class Worker;
+
 /// One run of a plan, as all devices see it.
 struct SharedStep {
   SharedStep(const ReplayPlan& plan, std::int64_t limit_ns);
@@ -27,6 +30,7 @@ struct SharedStep {
   std::vector<std::atomic<int>> readers;           ///< [buffers] that have not ended
   std::vector<std::vector<std::size_t>> taken_by;  ///< [tasks] buffers
   std::vector<std::vector<std::size_t>> read_by;   ///< [tasks] buffers
+  std::vector<const Worker*> workers;              ///< [devices] that have arrived
   std::atomic<int> arrived{0};                     ///< devices at the start
   std::atomic<bool> stop{false}, full{false};      ///< given up; for want of memory
 };
@@ -42,6 +46,11 @@ class Worker {
 
   /// Until all of the device's tasks have ended, or the step is given up.
   void run(SharedStep& step);
+
+  /// What a transfer of this worker has written for `receiver`.
+  std::span<const float> written(const Task& transfer, int id, int receiver) const;
+  /// What the largest transfer that `task` waits for has written here; empty if there is none.
+  std::span<const float> received(const Task& task) const;
 
  private:
   /// A transfer queue and the transfer that it is busy with.
@@ -59,15 +68,17 @@ class Worker {
   void serve(Link& link);
   void run_op(const Task& task, std::int64_t begun);
   void spin_until(std::int64_t time);
-  void elementwise(std::int64_t bytes);
-  void product(int n);
+  /// Both read what was received first, and then scratch memory.
+  void elementwise(std::int64_t bytes, std::span<const float> received);
+  void product(int n, std::span<const float> received);
   std::size_t slice(std::int64_t floats);
 
   const int device_;
   std::vector<float> inputs_, outputs_;
-  std::size_t next_ = 0;                  // of the scratch memory, in floats
-  std::vector<char> source_;              // of its links
-  std::vector<std::vector<char>> sinks_;  // [receiver] of its links
+  std::size_t next_ = 0;                   // of the scratch memory, in floats
+  std::vector<float> source_;              // of its links
+  std::vector<std::vector<float>> sinks_;  // [receiver] of its links
+  std::vector<std::size_t> at_;            // [tasks] where in its sink a transfer begins, in floats
   SharedStep* step_ = nullptr;
   std::vector<int> ops_;
   std::vector<Link> links_;

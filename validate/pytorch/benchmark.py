@@ -1,8 +1,7 @@
 """What the backend and copies in memory take: python3 benchmark.py RANK RANKS PORT OUT [MODELS.py NAME]
 
-Rank 0 writes OUT: for sizes of tensors the microseconds of a send, of a boundary of stages, and of an all_reduce. With NAME, and
-without running that model: the microseconds that its parameters and gradients take, copied into buckets and back, added up, and
-sent as new weights.
+Rank 0 writes OUT: for sizes of tensors the microseconds of a send, of a boundary of stages, and of an all_reduce. With NAME: what
+replicas add to the step of that model, in parts.
 """
 import datetime
 import json
@@ -13,10 +12,9 @@ import sys
 import torch
 import torch.distributed as dist
 from torch import nn
-from torch.nn.parallel import DistributedDataParallel
 
-from measure import Stages
-from process import Ahead, Layers, models_of, now, put_backend_ahead, settle
+from measure import Stages, divided, summed, wrapped
+from process import Ahead, loss_of, models_of, now, put_backend_ahead, settle
 from record import Training
 
 SIZES = [64, 1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 20, 1 << 22, 1 << 24, 1 << 25]
@@ -32,11 +30,11 @@ def tries(count):
     return range(3 if "JUDGE_QUICK" in os.environ else count)
 
 
-def taken(action, count, here=True):
+def taken(action, count, here=True, before=forget):
     """Median microseconds. A process that is not `here` waits."""
     spans = []
     for _ in tries(count):
-        forget()
+        before()
         dist.barrier()
         begin = now()
         if here:
@@ -79,61 +77,70 @@ def exchanges(rank, size):
             "all_reduce_us": taken(lambda: dist.all_reduce(t), count)}  # fmt: skip
 
 
-class Parameters(nn.Module):
-    """The parameters of a model, and next to no operations."""
+class WithCopies(Training):
+    """Copies all gradients into one tensor and back, as for an all_reduce, and sends nothing."""
 
-    def __init__(self, like):
-        super().__init__()
-        self.parts = nn.ParameterList([nn.Parameter(torch.zeros_like(p)) for p in like])
+    def step(self):
+        self.optimizer.zero_grad(set_to_none=True)
+        loss_of(self.model(self.input)).backward()
+        summed(self.model.parameters(), lambda flat: None)
+        self.optimizer.step()
 
-    def forward(self):
-        return sum(p.sum() for p in self.parts)
+
+def later(seconds):
+    """The largest value of any process."""
+    found = torch.tensor([seconds], dtype=torch.float64)
+    dist.all_reduce(found, dist.ReduceOp.MAX)
+    return float(found)
 
 
-def copies(like):
-    """Of all gradients of a model: what flattening, the way back, and adding to them takes one process."""
-    parts = [torch.zeros_like(p) for p in like]
-    more, times = [torch.zeros_like(p) for p in like], {"flatten": [], "unflatten": [], "add": []}
-
-    def note(what, action):
-        forget()
-        begin = now()
-        result = action()
-        times[what].append(1e6 * (now() - begin))
-        return result
-
-    for _ in tries(25):
-        flat = note("flatten", lambda: torch._utils._flatten_dense_tensors(parts))
-        back = torch._utils._unflatten_dense_tensors(flat, parts)
-        note("unflatten", lambda: (flat.div_(2), [p.copy_(b) for p, b in zip(parts, back)]))
-        note("add", lambda: [p.add_(m) for p, m in zip(parts, more)])
-        del flat, back
-    return {what + "_us": median(t) for what, t in times.items()}
+def longer(steps):
+    """Median microseconds that each step, until both processes have ended it, takes longer than the first takes here. Steps take
+    turns, so that a change of the machine's speed touches all. Each runs twice, because another one has used the caches before it."""
+    here, both = [], [[] for _ in steps]
+    for _ in tries(15):
+        for k, step in enumerate(steps):
+            step()
+            dist.barrier()
+            begin = now()
+            step()
+            taken = now() - begin
+            both[k].append(later(taken))
+            if k == 0:
+                here.append(taken)
+    return [max(0, 1e6 * (median(spans) - median(here))) for spans in both]
 
 
 def of_model(models, name):
-    """Each process has a group of its own, in which nothing is sent: what DistributedDataParallel itself takes. Then both send
-    buffers, as it does before each forward pass, and new weights: the step of ZeroRedundancyOptimizer without any gradient."""
-    from torch.distributed.optim import ZeroRedundancyOptimizer
-
-    model = Layers(models.layers_of(name))
-    like, buffers = list(model.parameters()), list(model.buffers())
-    groups = [dist.new_group([rank]) for rank in range(dist.get_world_size())]
+    """What replicas of the model add to its step. A step of one process, which nothing is sent in, with copies of gradients or with
+    DistributedDataParallel, beside another such process. Then, behind steps of one process each, which leave caches as they are in
+    a step: sums of as many bytes as there are gradients, new weights by ZeroRedundancyOptimizer, and buffers."""
+    batch, both = max(1, models.batch_of(name) // 2), dist.distributed_c10d._get_default_group()
+    own = [dist.new_group([rank]) for rank in range(dist.get_world_size())][dist.get_rank()]
     put_backend_ahead()
-    plain = Parameters(like)
-    wrapped = DistributedDataParallel(Parameters(like), process_group=groups[dist.get_rank()])
-    optimizer = ZeroRedundancyOptimizer(Parameters(like).parameters(), optimizer_class=torch.optim.SGD, lr=1e-3, foreach=False)
+    plain, copied, alone = Training(models, name, batch), WithCopies(models, name, batch), Training(models, name, batch)
+    alone.model = wrapped(alone.model, alone.input, own)
+    wait_us, flat_us, ddp_us = longer([plain.step, copied.step, alone.step])
+    del copied, alone
 
-    def passes(model):
-        model.zero_grad(set_to_none=True)
-        model().backward()
+    def behind(action):
+        return taken(action, 15, before=plain.step)
 
-    def send_buffers():
-        dist._broadcast_coalesced(dist.distributed_c10d._get_default_group(), buffers, 250 << 20, 0)
+    like, buffers = list(plain.model.parameters()), list(plain.model.buffers())
+    total = max(4, sum(p.numel() * p.element_size() for p in like if p.grad is not None))
+    rows = []
+    for size in sorted({min(total, 1 << 20), total}):
+        t = torch.zeros(size // 4)
+        rows.append({"bytes": size, "all_reduce_us": behind(lambda: dist.all_reduce(t))})
 
-    alone = taken(lambda: passes(plain), 25)
-    return dict(copies(like), ddp_us=max(0, taken(lambda: passes(wrapped), 25) - alone), weights_us=taken(optimizer.step, 25),
-                buffers_us=taken(send_buffers, 25) if buffers else 0)  # fmt: skip
+    def send(group):
+        dist._broadcast_coalesced(group, buffers, 250 << 20, 0)
+
+    parts, more = [torch.zeros_like(p) for p in like], [torch.zeros_like(p) for p in like]
+    return {"wait_us": wait_us, "flat_us": max(0, flat_us - wait_us), "ddp_us": max(0, ddp_us - wait_us), "rows": rows,
+            "add_us": taken(lambda: [p.add_(m) for p, m in zip(parts, more)], 25),
+            "weights_us": max(0, behind(divided(like).step) - behind(plain.optimizer.step) / 2),
+            "buffers_us": max(0, behind(lambda: send(both)) - behind(lambda: send(own))) if buffers else 0}  # fmt: skip
 
 
 def main():

@@ -11,6 +11,7 @@ import sys
 
 import torch
 import torch.distributed as dist
+from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.nn.parallel import DistributedDataParallel
 
 from record import Training, seconds_of
@@ -116,6 +117,28 @@ def passes(schedule, rank, chunks, count):
     return order + backwards[count - ahead :]
 
 
+def summed(parameters, add_up):
+    """All gradients in one tensor, added up over the replicas by `add_up`, divided, and copied back."""
+    gradients = [p.grad for p in parameters if p.grad is not None]
+    flat = torch._utils._flatten_dense_tensors(gradients)
+    add_up(flat)
+    flat.div_(dist.get_world_size())
+    for gradient, part in zip(gradients, torch._utils._unflatten_dense_tensors(flat, gradients)):
+        gradient.copy_(part)
+
+
+def wrapped(model, x, group=None):
+    """DistributedDataParallel looks for parameters without a gradient where a step leaves some."""
+    loss_of(model(x)).backward()
+    unused = any(p.grad is None for p in model.parameters())
+    model.zero_grad(set_to_none=True)
+    return DistributedDataParallel(model, process_group=group, find_unused_parameters=unused)
+
+
+def divided(parameters):
+    return ZeroRedundancyOptimizer(parameters, optimizer_class=torch.optim.SGD, lr=1e-3, foreach=False)
+
+
 class Replicas:
     """Each rank trains on its part of the batch."""
 
@@ -126,28 +149,14 @@ class Replicas:
         self.input = rebuilt(whole, iter([t[rank * size : (rank + 1) * size].to(device, copy=True) for t in tensors_of(whole)]))
         self.model, self.flat = Layers(models.layers_of(name)).to(device), case["way"] == "all_reduce"
         if not self.flat:
-            loss_of(self.model(self.input)).backward()
-            unused = any(p.grad is None for p in self.model.parameters())
-            self.model.zero_grad(set_to_none=True)
-            self.model = DistributedDataParallel(self.model, find_unused_parameters=unused)
-        if case["way"] == "zero1":
-            from torch.distributed.optim import ZeroRedundancyOptimizer
-
-            self.optimizer = ZeroRedundancyOptimizer(self.model.parameters(), optimizer_class=torch.optim.SGD, lr=1e-3, foreach=False)
-        else:
-            self.optimizer = sgd(self.model.parameters())
+            self.model = wrapped(self.model, self.input)
+        self.optimizer = (divided if case["way"] == "zero1" else sgd)(self.model.parameters())
 
     def step(self):
         self.optimizer.zero_grad(set_to_none=True)
         loss_of(self.model(self.input)).backward()
         if self.flat:
-            gradients = [p.grad for p in self.model.parameters() if p.grad is not None]
-            flat = torch._utils._flatten_dense_tensors(gradients)
-            dist.all_reduce(flat)
-            flat.div_(dist.get_world_size())
-            for gradient, summed in zip(gradients, torch._utils._unflatten_dense_tensors(flat, gradients)):
-                gradient.copy_(summed)
-            del flat, summed
+            summed(self.model.parameters(), dist.all_reduce)
         self.optimizer.step()
 
 

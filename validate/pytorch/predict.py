@@ -9,6 +9,7 @@ MICRO_BATCHES = (2, 4, 8)
 EFFECTS = ("sends_after_passes", "transfers_of_the_core", "work_at_boundaries", "waits_make_cold", "copies_of_buckets",
            "sends_of_buffers", "sums_of_gradients", "a_busy_other_core", "waits_for_the_slower")  # fmt: skip
 REPLICAS = ("all_reduce", "ddp", "zero1")
+SUMS = ("add", "select_backward", "slice_backward", "diagonal_backward", "unfold_backward", "as_strided_backward")
 PLACERS = {"m_topo": "m_topo", "m_etf": "m_etf", "m_sct": "m_sct", "search": "local_search"}
 
 
@@ -50,24 +51,22 @@ class Machine:
         self.latency = min(row["send_us"] for row in small)
         self.boundary = max(0, min(row["boundary_us"] for row in small) - self.latency)  # once, however many tensors are sent
         self.bandwidth = (large - middle) / max(1e-9, rows[large]["boundary_us"] - rows[middle]["boundary_us"]) / 1e3  # GB/s
-        self.table = f"{folder}/collectives.csv"
-        with open(self.table, "w") as file:
-            file.write("kind,ranks,bytes,us\n")
-            for size, row in sorted(rows.items()):
-                file.write(f"all_reduce,2,{size},{row['all_reduce_us']:.1f}\n")
+        self.sums = {size: row["all_reduce_us"] for size, row in rows.items()}
         self.free = f"{folder}/free.csv"
         with open(self.free, "w") as file:
             file.write("ranks,bytes,us\n2,1,0.001\n2,1000000000000,0.001\n")
 
-    def zero_table(self, path, weights_us):
-        """ZeroRedundancyOptimizer of PyTorch sums all gradients, and then sends each new weight by itself, all in `weights_us`."""
-        with open(self.table) as file:
-            rows = [line.strip().split(",") for line in file][1:]
+    def table(self, path, of_model, zero):
+        """Times of collectives: of small sums anywhere, of larger ones behind a step of the model. ZeroRedundancyOptimizer of PyTorch sums
+        all gradients, and then sends each new weight by itself, all in `weights_us`."""
+        sums = {row["bytes"]: row["all_reduce_us"] for row in of_model["rows"]}
+        sums.update({size: us for size, us in self.sums.items() if size < min(sums)})
         with open(path, "w") as file:
             file.write("kind,ranks,bytes,us\n")
-            for kind in ("all_reduce", "reduce_scatter"):
-                file.writelines(f"{kind},{ranks},{size},{us}\n" for _, ranks, size, us in rows)
-            file.writelines(f"all_gather,2,{size},{weights_us:.1f}\n" for size in (1, 10**12))
+            for kind in ("all_reduce", "reduce_scatter") if zero else ("all_reduce",):
+                file.writelines(f"{kind},2,{size},{us:.1f}\n" for size, us in sorted(sums.items()))
+            if zero:
+                file.writelines(f"all_gather,2,{size},{of_model['weights_us']:.1f}\n" for size in (1, 10**12))
         return path
 
 
@@ -111,7 +110,7 @@ class Predictor:
             latency += more / self.tensors_at_boundary(case, placed)
         link = {"bandwidth": "1000 GB/s", "latency": "0 us"} if free else {"bandwidth": f"{m.bandwidth:.4f} GB/s", "latency": f"{latency:.1f} us"}
         said = {"graph": {"import": self.trace(case)[0]},
-                "cluster": {"devices": {"count": 2, "memory": "64 GiB"}, "link": link, "collectives": {"model": "table", "file": m.table}},
+                "cluster": {"devices": {"count": 2, "memory": "64 GiB"}, "link": link},
                 "engine": {"transfers": "duplex", "queue": "program", "overlap": not rules or without == "transfers_of_the_core"} if rules or free else {},
                 "transforms": [], "placers": ["single"]}  # fmt: skip
         if "chunks" not in case:
@@ -121,13 +120,10 @@ class Predictor:
             if rules:
                 mode["send"] = "after" if flat else "beside"
             if rules and without != "copies_of_buckets":
-                ours = self.of_model(case)  # DistributedDataParallel copies each gradient there and back
-                mode["fill"] = rate(size, ours["flatten_us"] if flat else ours["ddp_us"] / 2)
-                mode["empty"] = rate(size, ours["unflatten_us"] if flat else ours["ddp_us"] / 2)
-            if free:
-                said["cluster"]["collectives"]["file"] = m.free
-            elif case["way"] == "zero1":
-                said["cluster"]["collectives"]["file"] = m.zero_table(f"{self.folder}/predicted/zero.csv", self.of_model(case)["weights_us"])
+                ours = self.of_model(case)  # gradients are copied there and back
+                mode["fill"] = mode["empty"] = rate(size, ours["flat_us" if flat else "ddp_us"] / 2)
+            table = m.free if free else m.table(f"{self.folder}/predicted/collectives.csv", self.of_model(case), case["way"] == "zero1")
+            said["cluster"]["collectives"] = {"model": "table", "file": table}
             mode["stateless"] = True
             said["transforms"] = [{"data_parallel": mode}]
         elif rules:
@@ -156,11 +152,10 @@ class Predictor:
         return self.record(case, where)["all"]
 
     def wait_us(self, case):
-        """Replicas end a step together: how much longer the slower of two recorded steps is than the middle one."""
+        """Replicas end a step together: how much later the slower of two ends."""
         if case["way"] not in REPLICAS or case.get("without") == "waits_for_the_slower":
             return 0.0
-        here, there = self.steps(case, "beside0"), self.steps(case, "beside1")
-        return 1e6 * (statistics.median(max(a, b) for a in here for b in there) - statistics.median(here))
+        return self.of_model(case)["wait_us"]
 
     def buffers_us(self, case):
         """DistributedDataParallel sends buffers, such as running statistics, before the forward pass."""
@@ -206,13 +201,13 @@ class Predictor:
             if found[edge["from"]] is None and op.get("kind") == "input":
                 found[edge["from"]] = found[edge["to"]]
         found = {name: last if device is None else device for name, device in found.items()}
-        # Autograd adds up the gradients of a tensor with several readers where these are: a stage sends their sum.
+        # Autograd adds up the gradients of a tensor with several readers, and of its views, where these are: a stage sends their sum.
         operands = {}
         for edge in trace["edges"]:
             operands.setdefault(edge["to"], set()).add(edge["from"])
         for op in trace["ops"]:
             devices = {found[name] for name in operands.get(op["name"], ())}
-            if op.get("kind") == "add" and op["phase"] == "backward" and len(devices) == 1:
+            if op.get("kind") in SUMS and op["phase"] == "backward" and len(devices) == 1:
                 found[op["name"]] = devices.pop()
         return found
 

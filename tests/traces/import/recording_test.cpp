@@ -62,6 +62,16 @@ Trace layer(const std::string& kineto_text,
   return imported(recordings() / "layer.et.json", &kineto, settings);
 }
 
+/// A call of a recording of version 1.0.1. `tensors`: [[tensor, storage, offset, elements, bytes of
+/// an element, device], ...].
+std::string call(int id, int parent, const std::string& name, const std::string& inputs,
+                 const std::string& outputs) {
+  return fmt::format(
+      R"({{"id": {0}, "parent": {1}, "rf_id": {0}, "name": "aten::{2}", "seq_id": -1, "tid": 1,
+          "op_schema": "aten::{2}(Tensor a, Tensor b) -> Tensor", "inputs": {3}, "outputs": {4}}})",
+      id, parent, name, inputs, outputs);
+}
+
 const char* const three_models[][2] = {{"resnet50", "resnet50_train_b4"},
                                        {"gnmt_small", "gnmt_small_train"},
                                        {"transformer_small", "transformer_small_train"}};
@@ -143,6 +153,33 @@ TEST_SUITE("recordings") {
     CHECK(trace.coverage.with_time == 0);           // is read_trace()'s to fill
   }
 
+  // bag(y, ids) calls sort(ids) and cumsum; its own kernel reads y. Were it cut into the calls
+  // inside it, nobody would read y, and nobody would write what sum reads.
+  //
+  //   input_1 --> relu_1 --y, 32 B--> bag_1 --16 B--> sum_1
+  TEST_CASE("a call that reads what no call inside it takes is one op") {
+    const std::string x = R"([1, 1, 0, 8, 4, "cpu"])", y = R"([2, 2, 0, 8, 4, "cpu"])",
+                      ids = R"([3, 3, 0, 2, 8, "cpu"])", sorted = R"([4, 4, 0, 2, 8, "cpu"])",
+                      summed = R"([5, 5, 0, 2, 8, "cpu"])", bag = R"([6, 6, 0, 4, 4, "cpu"])",
+                      sum = R"([7, 7, 0, 1, 4, "cpu"])";
+    const auto nodes = [&](const std::string& last) {
+      return R"({"schema": "1.0.1", "nodes": [{"id": 1, "parent": 1, "rf_id": 0, "inputs": [],
+                  "name": "[pytorch|profiler|execution_graph|thread]"},)" +
+             call(2, 1, "relu", "[" + x + "]", "[" + y + "]") + "," +
+             call(3, 1, "bag", "[" + y + "," + ids + "]", "[" + bag + "]") + "," +
+             call(4, 3, "sort", "[" + ids + "]", "[" + sorted + "]") + "," +
+             call(5, 3, "cumsum", "[" + sorted + last + "]", "[" + summed + "]") + "," +
+             call(6, 1, "sum", "[" + bag + "]", "[" + sum + "]") + "]}";
+    };
+    const Trace whole = imported_texts(nodes(""), "");
+    CHECK(names(whole.graph) ==
+          std::set<std::string>{"input_1", "input_2", "relu_1", "bag_1", "sum_1"});
+    CHECK(edges(whole.graph) == std::set<std::string>{"input_1 -> relu_1 32", "input_2 -> bag_1 16",
+                                                      "relu_1 -> bag_1 32", "bag_1 -> sum_1 16"});
+    // Where cumsum takes y, the calls inside say all that bag does.
+    CHECK(names(imported_texts(nodes("," + y), "").graph).contains("cumsum_1"));
+  }
+
   // As above, but the function of autograd frees the 100 B of its mm only when its sum runs. While
   // the sum runs, there are 48 + 100 + 16 B more than before the function, of which the graph
   // holds the results, 48 + 16 B.
@@ -202,6 +239,18 @@ TEST_SUITE("recordings") {
     CHECK(reads_y(64, pytorch::Workspace::call));
     CHECK_FALSE(reads_y(64, pytorch::Workspace::op));
     CHECK_FALSE(reads_y(32, pytorch::Workspace::call));
+    // Were its last op a sum with another gradient, it would have let go of y before: mm reads y.
+    const Trace summed = [&] {
+      const std::string text = replaced(
+          replaced(kineto, "aten::sum\"", "aten::add\""), optimizer,
+          fmt::format(R"({{"ph":"i","s":"t","name":"[memory]","pid":7,"tid":8,)"
+                      R"("ts":1700000000000172,"args":{{"Device Type":1,"Bytes":-64}}}},{})",
+                      optimizer));
+      const std::string calls = read_file((recordings() / "layer.et.json").string());
+      return imported_texts(replaced(calls, "aten::sum", "aten::add"), text,
+                            {.optimizer = pytorch::UpdateOrder::as_ready});
+    }();
+    CHECK(edges(summed.graph).contains("linear_1 -> linear_1_grad 32"));
   }
 
   // A storage of two gates: ops 0 and 1 write one each, ops 2 and 3 read one each. Op 3 is the

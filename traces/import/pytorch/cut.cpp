@@ -35,6 +35,29 @@ bool is_collective(const Call& call) {
   return false;  // a wait
 }
 
+bool takes(const Call& call, std::int64_t storage) {
+  return std::ranges::any_of(call.inputs, [&](const Argument& a) {
+    return std::ranges::any_of(a.tensors,
+                               [&](const TensorView& t) { return t.storage == storage; });
+  });
+}
+
+bool taken_inside(const Call& call, std::int64_t storage) {
+  return std::ranges::any_of(call.children, [&](const Call* child) {
+    return takes(*child, storage) || taken_inside(*child, storage);
+  });
+}
+
+/// Whether a kernel of the call itself reads a tensor, which no call inside it takes. Such a kernel
+/// may need several other calls before it, such as the gradient of embedding_bag, which sorts.
+bool reads_itself(const Call& call) {
+  return std::ranges::any_of(call.inputs, [&](const Argument& a) {
+    return std::ranges::any_of(a.tensors, [&](const TensorView& t) {
+      return t.elements > 0 && !taken_inside(call, t.storage);
+    });
+  });
+}
+
 /// Splits an optimizer's call on lists of tensors (_foreach_add_, _fused_adam_) into one call per
 /// tensor. The i-th call gets the i-th tensor of each list, every argument that is no list, and a
 /// share of the time in proportion to its bytes.
@@ -109,7 +132,7 @@ std::vector<Call*> cut(ExecutionTrace& trace, Call& call, std::size_t& split) {
       std::ranges::count_if(inside, [](const Call* c) { return !fills_or_copies(c->name); });
   const bool below = call.sequence >= 0 &&
                      std::ranges::all_of(call.children, [](Call* c) { return c->sequence < 0; });
-  if (kernels > 1 && !below && !is_whole(call.name)) return inside;
+  if (kernels > 1 && !below && !is_whole(call.name) && !reads_itself(call)) return inside;
   if (!takes_lists(call)) return {&call};
   split_lists(trace, call);
   ++split;

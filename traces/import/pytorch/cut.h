@@ -8,7 +8,8 @@
 namespace baechi::pytorch {
 
 /// The calls in the subtree of `call` that become ops, in order: the outermost calls that have one
-/// kernel inside or that autograd differentiates as one.
+/// kernel inside, that autograd differentiates as one, or that read a tensor which no call inside
+/// takes.
 /// - Calls that fill or copy do not count as kernels.
 /// - Views, allocations and calls whose results only Python sees do not become ops.
 /// - A collective becomes one op, with everything inside it; so does a Triton kernel.

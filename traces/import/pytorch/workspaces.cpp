@@ -81,6 +81,15 @@ std::vector<Contents*> gone_before(const RecordedOp& first, const CallOps& outer
   return found;
 }
 
+/// The last op of a function of autograd. Sums with other gradients, right in the frame around it,
+/// run when it has let go of what it held.
+RecordedOp* last_inside(const CallOps& outer) {
+  const auto last = std::find_if(outer.ops.rbegin(), outer.ops.rend(), [&](const RecordedOp* op) {
+    return op->kind != "add" || op->calls.front()->parent != outer.call;
+  });
+  return last == outer.ops.rend() ? outer.ops.back() : *last;
+}
+
 /// Null if nobody reads it.
 RecordedOp* last_reader(const Contents& c) {
   const auto last = std::ranges::max_element(c.readers, {}, &RecordedOp::position);
@@ -121,7 +130,7 @@ void read_saved_tensors(const Dataflow& flow, const Times& times) {
     for (Contents* c : gone_before(*calls[i].ops.front(), *forward->second)) {
       if (c->bytes > released) continue;
       released -= c->bytes;
-      c->readers.push_back(calls[i].ops.back());
+      c->readers.push_back(last_inside(calls[i]));
     }
   }
 }

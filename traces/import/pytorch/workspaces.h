@@ -25,8 +25,8 @@ void hold_parts(Dataflow& flow);
 
 /// A function of autograd may hold tensors that its calls do not read, as the mean of PyTorch 1.13
 /// holds what it is the mean of. Where memory gives back more behind a function than the graph
-/// does, the function's last op reads what its forward call read or wrote, and nobody reads any
-/// more, as far as this is no larger; the largest first.
+/// does, the function's last op, sums of gradients behind it left out, reads what its forward call
+/// read or wrote, and nobody reads any more, as far as this is no larger; the largest first.
 void read_saved_tensors(const Dataflow& flow, const Times& times);
 
 /// An operator or a function of autograd holds what it took until it ends. Where its last op's
