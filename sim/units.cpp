@@ -31,8 +31,8 @@ constexpr auto flop_units = std::to_array<Unit>(
     {{"FLOP", 1}, {"MFLOP", 1e6}, {"GFLOP", 1e9}, {"TFLOP", 1e12}, {"PFLOP", 1e15}});
 
 /// Value of `text` in the base unit.
-std::optional<double> parse(std::string_view text, std::span<const Unit> units,
-                            std::string_view suffix = {}) {
+std::optional<double> parse_amount(std::string_view text, std::span<const Unit> units,
+                                   std::string_view suffix = {}) {
   double number = 0.0;
   const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (ec != std::errc{} || !std::isfinite(number) || number < 0.0) return std::nullopt;
@@ -62,22 +62,22 @@ Duration operator/(Bytes size, Bandwidth bw) {
 }
 
 std::optional<Bytes> parse_bytes(std::string_view text) {
-  const auto n = to_count(parse(text, byte_units));
+  const auto n = to_count(parse_amount(text, byte_units));
   return n ? std::optional(Bytes{*n}) : std::nullopt;
 }
 
 std::optional<Duration> parse_duration(std::string_view text) {
-  const auto n = to_count(parse(text, time_units));
+  const auto n = to_count(parse_amount(text, time_units));
   return n ? std::optional(Duration{*n}) : std::nullopt;
 }
 
 std::optional<Bandwidth> parse_bandwidth(std::string_view text) {
-  const auto v = parse(text, byte_units, "/s");
+  const auto v = parse_amount(text, byte_units, "/s");
   return v && *v > 0.0 && std::isfinite(*v) ? std::optional(Bandwidth{*v}) : std::nullopt;
 }
 
 std::optional<FlopRate> parse_flop_rate(std::string_view text) {
-  const auto v = parse(text, flop_units, "/s");
+  const auto v = parse_amount(text, flop_units, "/s");
   return v && *v > 0.0 && std::isfinite(*v) ? std::optional(FlopRate{*v}) : std::nullopt;
 }
 
