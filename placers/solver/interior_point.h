@@ -20,9 +20,9 @@ struct InteriorOptimum {
   /// What rests at a bound in the optimum. A column without bounds is basic, also if nothing that
   /// rests holds it: then there are more basics than rows.
   Basis basis;
-  std::vector<Bound> bounds;  ///< all, the surest first
-  std::vector<double> x;      ///< [num_columns] close to the optimum, within the bounds
-  std::vector<double> cost;   ///< [num_columns] the sum of all objectives that was minimised
+  std::vector<Bound> bounds;   ///< all, the surest first
+  std::vector<double> x;       ///< [num_columns] close to the optimum, within the bounds
+  std::vector<double> cost{};  ///< [num_columns] the sum of all objectives that was minimised
 
   /// Makes as many basic as there are rows: the least sure of the bounds change sides. Bounds that
   /// the caller has made hold stay.

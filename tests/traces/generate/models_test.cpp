@@ -9,6 +9,7 @@
 #include "sim/error.h"
 #include "tests/shared_data.h"
 #include "tests/small_graphs.h"
+#include "tests/traces/generate/generated_graphs.h"
 #include "tests/traces/generate/generated_models.h"
 
 using namespace baechi;
