@@ -237,6 +237,15 @@ class Predictor:
             behind.setdefault(name, []).append(part)
         return dict(trace, edges=edges, ops=[o for op in trace["ops"] for o in [op, *behind.get(op["name"], [])]]), placed
 
+    @staticmethod
+    def with_inputs(trace, placed):
+        """The runner has its inputs until the backward pass has ended: its last op on a device reads them, too."""
+        last = {placed[o["name"]]: o["name"] for o in trace["ops"] if o["phase"] == "backward"}
+        inputs = [o["name"] for o in trace["ops"] if o.get("kind") == "input" and placed[o["name"]] in last]
+        known = {(e["from"], e["to"]) for e in trace["edges"]}
+        more = [(name, last[placed[name]]) for name in inputs]
+        return dict(trace, edges=trace["edges"] + [{"from": a, "to": b} for a, b in more if (a, b) not in known])
+
     def place(self, case):
         """The chunks that a placer makes, where a device has room for 0.55 of the step, or, if none fits, for more. m_topo counts
         the outputs of all ops as if they stayed, so that it needs several times the step."""
@@ -273,8 +282,7 @@ class Predictor:
         path, trace = self.trace(case)
         placed = self.device_of_layers(case, trace) if "chunks" in case else {o["name"]: 0 for o in trace["ops"]}
         divided, placed = self.with_parts(trace, placed)
-        if divided is not trace:
-            path = self.write("parts.trace.json", divided)
+        path = self.write("placed.trace.json", self.with_inputs(divided, placed))
         scenario = self.write("scenario.yaml", self.scenario(case, placed, **how))
         placement = self.write("placement.json", {"format": "baechi-placement", "version": 1, "graph": trace["name"],
                                                   "devices": 2, "placement": placed})  # fmt: skip
