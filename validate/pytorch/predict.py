@@ -211,6 +211,41 @@ class Predictor:
                 found[op["name"]] = devices.pop()
         return found
 
+    def with_parts(self, trace, placed):
+        """Of the gradient of a concatenation a stage sends the part that belongs to what it has received: as many bytes as came. Copies the
+        part, and lets it go where it is wanted."""
+        ops, sizes, parts = {o["name"]: o for o in trace["ops"]}, {}, {}
+        for e in trace["edges"]:
+            if placed[e["from"]] != placed[e["to"]] and ops[e["to"]]["phase"] == "forward":
+                sizes.setdefault(e["from"], set()).add(ops[e["from"]]["outputs"][e.get("output", 0)]["bytes"])
+        edges, placed = [], dict(placed)
+        for e in trace["edges"]:
+            came = sizes.get(ops[e["to"]].get("forward"), set())
+            if placed[e["from"]] != placed[e["to"]] and ops[e["to"]]["phase"] == "backward" and len(came) == 1:
+                size, key = min(came), (e["from"], e.get("output", 0), e["to"])
+                if size < ops[e["from"]]["outputs"][key[1]]["bytes"]:
+                    parts[key] = part = {"name": f"{e['from']}_part_{len(parts)}", "kind": "clone", "phase": "backward", "compute_us": 0,
+                                         "forward": ops[e["from"]].get("forward", e["from"]), "outputs": [{"bytes": size}]}  # fmt: skip
+                    placed[part["name"]] = placed[e["from"]]
+                    edges += [{**e, "to": part["name"]}, {"from": part["name"], "to": e["to"]}]
+                    continue
+            edges.append(e)
+        if not parts:
+            return trace, placed
+        behind = {}
+        for (name, _, _), part in parts.items():
+            behind.setdefault(name, []).append(part)
+        return dict(trace, edges=edges, ops=[o for op in trace["ops"] for o in [op, *behind.get(op["name"], [])]]), placed
+
+    @staticmethod
+    def with_inputs(trace, placed):
+        """The runner has its inputs until the backward pass has ended: its last op on a device reads them, too."""
+        last = {placed[o["name"]]: o["name"] for o in trace["ops"] if o["phase"] == "backward"}
+        inputs = [o["name"] for o in trace["ops"] if o.get("kind") == "input" and placed[o["name"]] in last]
+        known = {(e["from"], e["to"]) for e in trace["edges"]}
+        more = [(name, last[placed[name]]) for name in inputs]
+        return dict(trace, edges=trace["edges"] + [{"from": a, "to": b} for a, b in more if (a, b) not in known])
+
     def place(self, case):
         """The chunks that a placer makes, where a device has room for 0.55 of the step, or, if none fits, for more. m_topo counts
         the outputs of all ops as if they stayed, so that it needs several times the step."""
@@ -246,6 +281,8 @@ class Predictor:
     def simulate(self, case, **how):
         path, trace = self.trace(case)
         placed = self.device_of_layers(case, trace) if "chunks" in case else {o["name"]: 0 for o in trace["ops"]}
+        divided, placed = self.with_parts(trace, placed)
+        path = self.write("placed.trace.json", self.with_inputs(divided, placed))
         scenario = self.write("scenario.yaml", self.scenario(case, placed, **how))
         placement = self.write("placement.json", {"format": "baechi-placement", "version": 1, "graph": trace["name"],
                                                   "devices": 2, "placement": placed})  # fmt: skip

@@ -93,8 +93,14 @@ class Training:
         return now() - resumed + forward - begin
 
 
+def unsteady(steps):
+    """Whether the middle half of the steps lies more than a tenth apart."""
+    low, middle, high = statistics.quantiles(steps, n=4)
+    return high - low > 0.1 * middle
+
+
 def record(models, name, batches, out, device="cpu", rounds=3, each=3):
-    """Batches take turns, so that a change of the machine's speed touches all."""
+    """Batches take turns, so that a change of the machine's speed touches all. While a step is unsteady, up to twice as many rounds."""
     trainings, plain, waited = {}, {batch: [] for batch in batches}, {batch: [] for batch in batches}
     for batch in batches:
         try:
@@ -105,18 +111,20 @@ def record(models, name, batches, out, device="cpu", rounds=3, each=3):
             trainings[batch] = training
         except Exception as why:  # costs this batch alone
             print(f"{name}, batch {batch}: {why}", file=sys.stderr)
-    for r in range(rounds):
+    for r in range(2 * rounds):
+        if r >= rounds and not any(unsteady(plain[batch]) for batch in trainings):
+            break
         for batch, training in trainings.items():
             seconds_of(training.step, 1)
             for k in range(each):
                 plain[batch] += seconds_of(training.step, 3)[1:]  # the first is slower, because the profiler ran before it
-                waited[batch].append(training.step(plain[batch][-1] / 2))
+                waited[batch].append(training.step(plain[batch][-1] / 2) - statistics.mean(plain[batch][-2:]))
                 record_times(training.step, f"{out}/{name}_{batch}.{r * each + k}.kineto.json", device, r + k == 0)
             gc.collect()
     for batch in trainings:
         with open(f"{out}/{name}_{batch}.json", "w") as file:
             middle = statistics.median(plain[batch])
-            colder = max(0, statistics.median(waited[batch]) - middle)
+            colder = max(0, statistics.median(waited[batch]))
             json.dump({"step_seconds": middle, "all": plain[batch], "after_wait_seconds": colder}, file)
 
 

@@ -62,14 +62,29 @@ Trace layer(const std::string& kineto_text,
   return imported(recordings() / "layer.et.json", &kineto, settings);
 }
 
-/// A call of a recording of version 1.0.1. `tensors`: [[tensor, storage, offset, elements, bytes of
-/// an element, device], ...].
-std::string call(int id, int parent, const std::string& name, const std::string& inputs,
-                 const std::string& outputs) {
-  return fmt::format(
-      R"({{"id": {0}, "parent": {1}, "rf_id": {0}, "name": "aten::{2}", "seq_id": -1, "tid": 1,
-          "op_schema": "aten::{2}(Tensor a, Tensor b) -> Tensor", "inputs": {3}, "outputs": {4}}})",
-      id, parent, name, inputs, outputs);
+/// A call of a recording of version 1.0.1. A tensor is [tensor, storage, offset, elements, bytes of
+/// an element, device]; its elements are its only side.
+std::string call(int id, int parent, const std::string& name,
+                 const std::vector<nlohmann::json>& inputs, const nlohmann::json& output) {
+  nlohmann::json shapes = nlohmann::json::array(), types = shapes;
+  for (const auto& tensor : inputs) {
+    shapes.push_back({tensor[3]});
+    types.push_back("Tensor(float)");
+  }
+  return nlohmann::json{{"id", id},
+                        {"parent", parent},
+                        {"rf_id", id},
+                        {"name", "aten::" + name},
+                        {"seq_id", -1},
+                        {"tid", 1},
+                        {"op_schema", "aten::" + name + "(Tensor a, Tensor b) -> Tensor"},
+                        {"inputs", inputs},
+                        {"input_shapes", shapes},
+                        {"input_types", types},
+                        {"outputs", nlohmann::json::array({output})},
+                        {"output_shapes", nlohmann::json::array({{output[3]}})},
+                        {"output_types", nlohmann::json::array({"Tensor(float)"})}}
+      .dump();
 }
 
 const char* const three_models[][2] = {{"resnet50", "resnet50_train_b4"},
@@ -158,26 +173,25 @@ TEST_SUITE("recordings") {
   //
   //   input_1 --> relu_1 --y, 32 B--> bag_1 --16 B--> sum_1
   TEST_CASE("a call that reads what no call inside it takes is one op") {
-    const std::string x = R"([1, 1, 0, 8, 4, "cpu"])", y = R"([2, 2, 0, 8, 4, "cpu"])",
-                      ids = R"([3, 3, 0, 2, 8, "cpu"])", sorted = R"([4, 4, 0, 2, 8, "cpu"])",
-                      summed = R"([5, 5, 0, 2, 8, "cpu"])", bag = R"([6, 6, 0, 4, 4, "cpu"])",
-                      sum = R"([7, 7, 0, 1, 4, "cpu"])";
-    const auto nodes = [&](const std::string& last) {
-      return R"({"schema": "1.0.1", "nodes": [{"id": 1, "parent": 1, "rf_id": 0, "inputs": [],
-                  "name": "[pytorch|profiler|execution_graph|thread]"},)" +
-             call(2, 1, "relu", "[" + x + "]", "[" + y + "]") + "," +
-             call(3, 1, "bag", "[" + y + "," + ids + "]", "[" + bag + "]") + "," +
-             call(4, 3, "sort", "[" + ids + "]", "[" + sorted + "]") + "," +
-             call(5, 3, "cumsum", "[" + sorted + last + "]", "[" + summed + "]") + "," +
-             call(6, 1, "sum", "[" + bag + "]", "[" + sum + "]") + "]}";
+    const auto tensor = [](int id, int elements, int bytes) {
+      return nlohmann::json{id, id, 0, elements, bytes, "cpu"};
     };
-    const Trace whole = imported_texts(nodes(""), "");
+    const nlohmann::json x = tensor(1, 8, 4), y = tensor(2, 8, 4), ids = tensor(3, 2, 8),
+                         sorted = tensor(4, 2, 8), summed = tensor(5, 2, 8), bag = tensor(6, 4, 4);
+    const auto step = [&](const std::vector<nlohmann::json>& taken) {
+      return R"({"schema": "1.0.1", "nodes": [{"id": 1, "parent": 1, "rf_id": 0, "inputs": [],
+                 "name": "[pytorch|profiler|execution_graph|thread]"},)" +
+             call(2, 1, "relu", {x}, y) + "," + call(3, 1, "bag", {y, ids}, bag) + "," +
+             call(4, 3, "sort", {ids}, sorted) + "," + call(5, 3, "cumsum", taken, summed) + "," +
+             call(6, 1, "sum", {bag}, tensor(7, 1, 4)) + "]}";
+    };
+    const Trace whole = imported_texts(step({sorted}), "");
     CHECK(names(whole.graph) ==
           std::set<std::string>{"input_1", "input_2", "relu_1", "bag_1", "sum_1"});
     CHECK(edges(whole.graph) == std::set<std::string>{"input_1 -> relu_1 32", "input_2 -> bag_1 16",
                                                       "relu_1 -> bag_1 32", "bag_1 -> sum_1 16"});
     // Where cumsum takes y, the calls inside say all that bag does.
-    CHECK(names(imported_texts(nodes("," + y), "").graph).contains("cumsum_1"));
+    CHECK(names(imported_texts(step({sorted, y}), "").graph).contains("cumsum_1"));
   }
 
   // As above, but the function of autograd frees the 100 B of its mm only when its sum runs. While
