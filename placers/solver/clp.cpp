@@ -14,9 +14,9 @@ namespace {
 // below the tolerance means zero.
 constexpr double dual_tolerance = 1e-9;
 constexpr double zero_reduced_cost = 1e-8;
-// A sum of objectives has weights down to 1e-7 of the first: what they decide is far below
+// A sum of objectives has weights down to 1e-6 of the first: what they decide is far below
 // `dual_tolerance`.
-constexpr double dual_tolerance_of_sums = 1e-11;
+constexpr double dual_tolerance_of_sums = 1e-10;
 
 void load(const LinearProgram& program, ClpSimplex& clp) {
   clp.loadProblem(coin_matrix(program), program.column_lower.data(), program.column_upper.data(),

@@ -155,7 +155,7 @@ InteriorPoint::InteriorPoint(const LinearProgram& program, NormalMatrix& normal)
       product_(g_.size()),
       at_(g_.size()),
       size_(1.0 + largest(g_.b())) {
-  constexpr std::array weights{1.0, 1e-5, 1e-7};
+  constexpr std::array weights{1.0, 1e-5, 1e-6};
   for (std::size_t k = 0; k < program.objectives.size(); ++k)
     for (std::size_t j = 0; j < c_.size(); ++j)
       c_[j] += weights[std::min(k, weights.size() - 1)] * program.objectives[k][j];

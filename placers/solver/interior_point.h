@@ -30,7 +30,7 @@ struct InteriorOptimum {
 };
 
 /// Minimises all objectives of `program` at once, the first with weight 1, the second with 1e-5,
-/// the third and further ones with 1e-7. Each row must have exactly one bound; the first objective
+/// the third and further ones with 1e-6. Each row must have exactly one bound; the first objective
 /// should be about 1000, and factors of x near 1. Nothing if a factorisation would take more than
 /// `most_multiplications`, if rows are long, or if the method does not get there. The same program,
 /// the same answer, on every machine. May be called from several threads at once.

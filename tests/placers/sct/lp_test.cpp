@@ -363,8 +363,8 @@ TEST_SUITE("lp") {
   }
 
   TEST_CASE("only large programs far from their bound begin with an interior-point method") {
-    // 16 wide, an op has 1.7 edges: time rows for these, and degree rows for two thirds of the ops
-    const SctSolution large = solve_sct(layers("9000", "1", slow_link));  // more than 20,000 rows
+    // 9,000 ops have more than 20,000 rows: one for each of 1.7 edges an op, and those of degrees
+    const SctSolution large = solve_sct(layers("9000", "1", slow_link));
     CHECK(large.from_inside == 1);
     CHECK(large.canonical);
     CHECK(large.w - large.lower_bound <= 1e-9 * large.w);

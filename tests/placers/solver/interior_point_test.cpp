@@ -157,7 +157,8 @@ TEST_SUITE("interior_point") {
         .bounds = {{1e6, false, 0, Rest::at_lower},
                    {1e3, true, 0, Rest::at_upper},
                    {10.0, false, 1, Rest::at_lower}},
-        .x = {0.0, 0.0}};
+        .x = {0.0, 0.0},
+        .cost = {}};
     InteriorOptimum none_rests = all_rest;
     none_rests.basis = {.columns = {Rest::basic, Rest::basic}, .rows = {Rest::basic}};
     for (InteriorOptimum* near : {&all_rest, &none_rests}) {
