@@ -94,6 +94,7 @@ class MixedPrecision final : public Transform {
   }
 
   Transformed apply(const OpGraph& graph) const override {
+    if (halves()) refuse_if_halved(graph);
     GraphCopy copy(graph);
     const std::vector<bool> computes = compute_bound_kinds().of_kinds(graph);
     IdVector<TensorId, TensorId> tensors(graph.num_tensors());
@@ -136,6 +137,16 @@ class MixedPrecision final : public Transform {
 
  private:
   bool halves() const { return to_ != "tf32"; }
+
+  static constexpr std::string_view cast_kind = "Cast", cast_suffix = "/half";
+
+  /// Throws InputError if the graph has a cast of this transform: bytes would be halved twice.
+  static void refuse_if_halved(const OpGraph& graph) {
+    for (const OpId v : graph.ops())
+      if (graph.kind(v) == cast_kind && graph.name(v).ends_with(cast_suffix))
+        throw InputError(fmt::format(
+            "precision: the step is in half precision already: '{}' casts weights", graph.name(v)));
+  }
 
   void read_kinds(Options& o) {
     const Options::Value* given =
@@ -336,8 +347,8 @@ class MixedPrecision final : public Transform {
   static void add_cast(GraphCopy& copy, const OpGraph& graph, OpId v, Bytes weights,
                        const std::vector<OpId>& updates) {
     const OpId cast =
-        copy.builder().add_op({.name = fmt::format("{}/half", graph.name(v)),
-                               .kind = "Cast",
+        copy.builder().add_op({.name = fmt::format("{}{}", graph.name(v), cast_suffix),
+                               .kind = cast_kind,
                                .phase = updates.empty() ? Phase::forward : Phase::update});
     const Bytes moved = weights + half(weights);
     copy.builder().add_kernel(cast, {.traffic = moved, .weights = moved});

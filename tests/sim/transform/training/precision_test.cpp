@@ -265,6 +265,12 @@ TEST_SUITE("precision") {
           "or bf16");
   }
 
+  TEST_CASE("a step is brought to half precision once") {
+    const OpGraph half = apply("precision", training(true), {{"to", "bf16"}}).graph;
+    CHECK(message<InputError>([&] { apply("precision", half, {{"to", "amp"}}); }) ==
+          "precision: the step is in half precision already: 'conv/half' casts weights");
+  }
+
   TEST_CASE("tf32 changes arithmetic only") {
     const OpGraph graph = training(true);
     const OpGraph tf32 = apply("precision", graph, {{"to", "tf32"}}).graph;
