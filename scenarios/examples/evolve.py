@@ -55,7 +55,7 @@ class Arena:
         self.rival = self.ask("m_etf", True)
 
     def ask(self, placer, update):
-        command = [self.arguments.baechi, "arena", "--json", "--placer", placer, "-j", str(self.arguments.threads)]
+        command = [self.arguments.baechi, "arena", "--format", "json", "--placer", placer, "-j", str(self.arguments.threads)]
         command += ["--instances", self.arguments.instances] + (["--update-best"] if update else [])
         answer = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
         scores = {entry["name"]: entry["score"] for entry in answer["ranking"]}

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "scenarios/read/data_folder.h"
 #include "scenarios/read/paths.h"
 #include "scenarios/read/section.h"
 #include "scenarios/read/sections.h"
@@ -12,6 +13,26 @@
 namespace baechi {
 
 using Value = Options::Value;
+
+namespace {
+
+bool is_regular(const std::string& path) {
+  std::error_code none;
+  return std::filesystem::is_regular_file(path, none);
+}
+
+/// The file of `import`, relative to `base`; where there is none, relative to the folder of the
+/// data that comes with the program. Throws InputError if neither is there.
+std::string graph_file(const Value& import, const std::string& base) {
+  std::string file = resolve_path(import, base);
+  if (is_regular(file)) return file;
+  const std::filesystem::path data = data_folder();
+  const std::string brought = (data / import.text).string();
+  if (!data.empty() && is_regular(brought)) return brought;
+  throw InputError(fmt::format("{}graph.import: no file '{}'", at(import.where), file));
+}
+
+}  // namespace
 
 GraphChoice read_graph(const Value& section, const std::string& base, Mistakes& mistakes) {
   GraphChoice graph;
@@ -43,10 +64,7 @@ GraphChoice read_graph(const Value& section, const std::string& base, Mistakes& 
       throw InputError(fmt::format(
           "{}graph.import: a pattern ('{}') stands in a sweep: sweep: {{graph.import: [...]}}",
           at(import->where), import->text));
-    graph.file = resolve_path(*import, base);
-    std::error_code ec;
-    if (!std::filesystem::is_regular_file(graph.file, ec))
-      throw InputError(fmt::format("{}graph.import: no file '{}'", at(import->where), graph.file));
+    graph.file = graph_file(*import, base);
   });
   return graph;
 }

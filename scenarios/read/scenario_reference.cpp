@@ -121,7 +121,8 @@ sweep:
   cluster.memory_fraction: [0.1, 0.2, 0.5, 1.0]
 ```
 
-A quantity is a number and a unit. A path is relative to the file it stands in. In paths and in options `${NAME}` is a
+A quantity is a number and a unit. A path is relative to the file it stands in; a graph's may also begin in the folder of the data
+that comes with the program, such as `traces/data/two_towers.trace.json`. In paths and in options `${NAME}` is a
 variable of the environment. A placer's `name` is what results and charts call it. Keys that begin with `x-` are ignored: they
 are for YAML anchors. `--set KEY=VALUE` overrides a dotted key.
 

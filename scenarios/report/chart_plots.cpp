@@ -25,6 +25,7 @@ struct Positions {
   bool words = false;  // in no order: dots, without lines
   std::string setup{};
   std::string marks{};  // its tics without labels
+  int below = 175;      // pixels under the axis: its labels, its name and the key
 };
 Positions positions(const Shown& shown) {
   std::vector<std::string> values;
@@ -47,7 +48,10 @@ Positions positions(const Shown& shown) {
   }
   std::size_t letters = 0;
   for (const std::string& label : labels) letters += label.size() + 2;
-  p.setup += fmt::format("  set xtics ({}){}\n", tics, letters > 80 ? " rotate by -30" : "");
+  const bool slanted = letters > 80;
+  if (slanted) p.below += 40;
+  p.setup += fmt::format("  set xtics ({}){}\n", tics, slanted ? " rotate by -30" : "");
+  if (slanted) p.setup += "  set xlabel offset 0,2.2\n";  // gnuplot leaves room for upright names
   p.marks = fmt::format("  set xtics ({}) scale 0\n", marks);
   return p;
 }
@@ -173,14 +177,14 @@ std::string title_text(const Shown& shown) {
 }
 
 /// Margins in parts of a picture of this height, the key in the lower one, names at the right.
-std::string frame(int height) {
+std::string frame(int height, int below) {
   return fmt::format(
       "  set grid lc rgb '#dddddd'\n  set border 3\n  set tics nomirror\n"
       "  set key at screen 0.5, screen 0.01 center bottom horizontal Left reverse samplen 2 font "
       "',11'\n"
       "  set lmargin at screen 0.13\n  set rmargin at screen 0.82\n  set bmargin at screen "
       "{:.4f}\n",
-      175.0 / height);
+      static_cast<double>(below) / height);
 }
 
 Plot value_plot(const Shown& shown, const Positions& x, const std::string& name) {
@@ -209,11 +213,12 @@ Plot value_plot(const Shown& shown, const Positions& x, const std::string& name)
   const Failures failed = failures(shown, x);
   data += failed.data;
 
-  const int height = 480 + 18 * static_cast<int>(failed.placers);
+  const int height = 305 + x.below + 18 * static_cast<int>(failed.placers);
   const double top = 0.93;
   const double strip = (18.0 * static_cast<double>(failed.placers) + 4.0) / height;
-  std::string body = fmt::format("  set multiplot title {}\n{}{}",
-                                 gnuplot_literal(title_text(shown)), frame(height), x.setup);
+  std::string body =
+      fmt::format("  set multiplot title {}\n{}{}", gnuplot_literal(title_text(shown)),
+                  frame(height, x.below), x.setup);
   body += fmt::format(
       "  set tmargin at screen {}\n  set yrange [0:{}]\n{}  set ylabel {}\n"
       "  set xlabel {}\n  plot {}$bound using 1:2 with lines dt 2 lc rgb '#666666' title 'lower "
@@ -262,13 +267,13 @@ Plot memory_plot(const Shown& shown, const Positions& x, const std::string& name
     data += block(fmt::format("m{}", r), x, values[r]);
   for (double& bytes : limits) bytes /= unit.scale;
   data += block("limit", x, limits);
-  constexpr int height = 480;
+  const int height = 305 + x.below;
   const bool in_sight = most > limit / 4;  // else it would press the lines to the ground
   const double top_of_y = 1.04 * std::max(most, in_sight ? limit : 0.0) / unit.scale;
   const std::string body = fmt::format(
       "  set title {}\n{}{}  set tmargin at screen 0.93\n  set yrange [0:{}]\n{}"
       "  set ylabel {}\n  set xlabel {}\n  plot {}{}\n",
-      gnuplot_literal(held_text(shown)), frame(height), x.setup, top_of_y,
+      gnuplot_literal(held_text(shown)), frame(height, x.below), x.setup, top_of_y,
       direct_labels(shown.table, x, values, top_of_y),
       gnuplot_literal(fmt::format("peak memory [{}], of {}", unit.name,
                                   to_text(Bytes{static_cast<std::int64_t>(limit)}))),

@@ -20,6 +20,12 @@ std::string text(const auto& value) {
   return fmt::to_string(value);
 }
 
+/// A real number has a point or an exponent: a reader that guesses the type of a column by its
+/// first rows takes it for real, though these are whole.
+std::string with_point(std::string number) {
+  return number.find_first_of(".e") == std::string::npos ? number + ".0" : number;
+}
+
 std::string bytes(std::optional<Bytes> size) {
   return size ? text(size->count) : "";
 }
@@ -31,9 +37,10 @@ std::string us(std::optional<Duration> time) {
 /// The share of the value above the lower bound: "0.25" if the bound is three quarters.
 std::string gap(const RunResult& row) {
   if (!row.value || !row.lower_bound) return "";
-  if (*row.value <= *row.lower_bound) return "0";
-  return fmt::format(FMT_COMPILE("{:.4g}"), 1.0 - static_cast<double>(row.lower_bound->count()) /
-                                                      static_cast<double>(row.value->count()));
+  if (*row.value <= *row.lower_bound) return "0.0";
+  return with_point(
+      fmt::format(FMT_COMPILE("{:.4g}"), 1.0 - static_cast<double>(row.lower_bound->count()) /
+                                                   static_cast<double>(row.value->count())));
 }
 
 /// A part of the memory at the highest peak, if it is known.
@@ -49,7 +56,7 @@ std::string at_peak_if_told_apart(const Header& h, const Row& row) {
 
 /// Six digits: "0.663", "8.18e+09".
 std::string number(std::optional<double> value) {
-  return value ? fmt::format(FMT_COMPILE("{:.6g}"), *value) : "";
+  return value ? with_point(fmt::format(FMT_COMPILE("{:.6g}"), *value)) : "";
 }
 
 /// A share of the utilisation, if it is known.
@@ -80,7 +87,7 @@ constexpr std::array columns{
     Column{"devices", whole, [](const Header&, const Row& r) { return text(r.devices); },
            "cluster.devices.count"},
     Column{"memory_fraction", real,
-           [](const Header&, const Row& r) { return text(r.memory_fraction); },
+           [](const Header&, const Row& r) { return with_point(text(r.memory_fraction)); },
            "cluster.memory_fraction"},
     Column{"memory_bytes", whole, [](const Header&, const Row& r) { return text(r.memory.count); }},
     Column{"transfers", words,

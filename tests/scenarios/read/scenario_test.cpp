@@ -255,6 +255,23 @@ sweep: {graph.import: [b.trace.json, "${BAECHI_TEST_FOLDER}/?.trace.json"]}
     CHECK(file.point(0).cluster.devices.front().count == 2);
   }
 
+  TEST_CASE("a graph that comes with the program is found from any folder") {
+    const TemporaryFolder folder;
+    const auto scenario = [&](const std::string& import) {
+      return folder.write(
+          "s.yaml", "name: s\ngraph: {import: " + import +
+                        "}\ncluster: {devices: {count: 1, memory: 4 GiB}}\nplacers: [single]\n");
+    };
+    const std::string brought = "traces/data/two_towers.trace.json";
+    CHECK(load_scenario(scenario(brought)).point(0).graph.file == (source / brought).string());
+    fs::create_directories(folder.file("traces/data"));
+    folder.write(brought, text_of(source / brought));  // one beside the scenario goes before
+    CHECK(load_scenario(scenario(brought)).point(0).graph.file == folder.file(brought));
+    CHECK(message<InputError>([&] { load_scenario(scenario("nowhere.json")); }) ==
+          folder.file("s.yaml") + ":2:17: graph.import: no file '" + folder.file("nowhere.json") +
+              "'");
+  }
+
   /// The working directory is another one: a path that started there would lead to no file.
   TEST_CASE("paths of placers, and of placers in a search's portfolio, are relative to the file") {
     const TemporaryFolder folder;

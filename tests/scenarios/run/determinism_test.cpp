@@ -167,7 +167,7 @@ placers: [single, round_robin]
     CHECK(results.rows[1].status == Status::ok);
     CHECK(results.rows[1].value == 2us);
     const std::string csv = to_csv(results);
-    CHECK(csv.find("1,s,heavy,2,round_robin,0,2,1,5,sequential,ok,2.000,2.000,") !=
+    CHECK(csv.find("1,s,heavy,2,round_robin,0,2,1.0,5,sequential,ok,2.000,2.000,") !=
           std::string::npos);
     CHECK(csv.find(",\"gpu0: op 'b' needs 4 B, ") != std::string::npos);
   }
