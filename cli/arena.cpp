@@ -16,7 +16,8 @@ namespace {
 
 struct ArenaArguments {
   Competition competition{.placer = "", .folder = "scenarios/arena"};
-  bool json = false, markdown = false, classes = false;
+  std::string format;
+  bool classes = false;
 };
 
 Cell score_cell(const ArenaScore& s) {
@@ -84,7 +85,10 @@ Report failures_report(const ArenaOutcome& outcome) {
   return report;
 }
 
+/// Without a placer that competes: the ranking of the known ones alone.
 nlohmann::ordered_json result_json(const CompetitionResult& result, const std::string& placer) {
+  if (result.rank == 0)
+    return {{"instances", result.instances}, {"ranking", ranking_report(result, placer).json()}};
   const ArenaOutcome& outcome = result.outcome;
   return {{"placer", placer},
           {"score", score_cell(result.score()).value},
@@ -129,11 +133,11 @@ int compete_in_arena(ArenaArguments arguments) {
   const CompetitionResult result =
       compete(asked, stages("making instances"),
               [&](const std::atomic<std::size_t>& done, std::size_t total) {
-                return std::make_shared<Progress>(done, total, arguments.json);
+                return std::make_shared<Progress>(done, total, arguments.format == "json");
               });
-  if (arguments.json && result.rank > 0)
+  if (arguments.format == "json")
     print_json(result_json(result, asked.placer));
-  else if (arguments.markdown && result.rank == 0)
+  else if (arguments.format == "markdown")
     print_out(ranking_markdown(result));
   else
     print_out(ranking_text(result, asked.placer) +
@@ -155,8 +159,9 @@ void add_arena(CLI::App& app, Verb& chosen) {
       verb->add_option("--placer", arguments->competition.placer,
                        "The placer, as in 'baechi place'; without it, the known placers are ranked")
           ->type_name("NAME[:k=v,...]");
-  verb->add_flag("--json", arguments->json, "Print JSON, for programs");
-  verb->add_flag("--markdown", arguments->markdown, "Print the known placers as Markdown");
+  add_format(*verb, arguments->format, {"table", "json", "markdown"});
+  verb->add_flag_callback("--json", [arguments] { arguments->format = "json"; })
+      ->group("");  // the old spelling of --format json; the help does not list it
   verb->add_flag("--classes", arguments->classes,
                  "Print which placer is good when, as Markdown: step time / best known by size, "
                  "memory, link and devices")
@@ -186,7 +191,7 @@ void add_arena(CLI::App& app, Verb& chosen) {
       "Examples:\n"
       "  baechi arena\n"
       "  baechi arena --placer m_etf\n"
-      "  baechi arena --placer exec:./mine.py --json\n"
+      "  baechi arena --placer exec:./mine.py --format json\n"
       "  baechi arena --placer exec:./mine.py --hidden 7\n"
       "  baechi arena duel m_etf heft");
   verb->require_subcommand(0, 1);

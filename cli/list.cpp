@@ -75,29 +75,48 @@ Section block_section(std::string name, const std::map<std::string, SectionModel
   return section;
 }
 
-/// The first line of the comment at the top of a file; skips the line for YAML editors.
+/// The comment at the top of a file up to the first line that ends a sentence, or up to the
+/// sentence that ends in a later line; skips the line for YAML editors.
 std::string first_comment(const std::filesystem::path& path) {
   std::ifstream file(path);
+  std::string text;
   for (std::string line; std::getline(file, line) && line.starts_with('#');) {
-    if (line.starts_with("# ") && !line.starts_with("# yaml-language-server"))
-      return line.substr(2);
+    if (!line.starts_with("# ") || line.starts_with("# yaml-language-server")) continue;
+    text += (text.empty() ? "" : " ") + line.substr(2);
+    if (text.ends_with('.') || text.ends_with('?')) break;
+    if (const std::size_t end = text.find(". "); end != std::string::npos)
+      return text.substr(0, end + 1);
   }
-  return "";
+  return text;
 }
 
-/// The scenario files below `folder`, which is in the working directory or in data_folder().
-Section scenario_section(std::string name, const std::string& folder) {
+/// An item for each file of `folder` that `name_of` names, by name. The folder is in the working
+/// directory or in data_folder().
+Section file_section(std::string name, const std::string& folder, const auto& name_of) {
   Section section{std::move(name), {}, "none below ./" + folder};
-  std::vector<std::filesystem::path> paths;
   std::error_code none;
   for (const auto& entry :
        std::filesystem::recursive_directory_iterator(with_data_folder(folder), none)) {
-    if (entry.path().extension() == ".yaml") paths.push_back(entry.path());
+    const std::filesystem::path& path = entry.path();
+    if (std::string called = name_of(path); !called.empty())
+      section.items.push_back({std::move(called), first_comment(path), path.string(), {}});
   }
-  std::ranges::sort(paths);
-  for (const auto& path : paths)
-    section.items.push_back({path.string(), first_comment(path), {}, {}});
+  std::ranges::sort(section.items, {}, &Component::name);
   return section;
+}
+
+/// As `baechi run NAME` takes them.
+Section scenario_section() {
+  return file_section("scenarios", "scenarios/examples", [](const std::filesystem::path& path) {
+    return path.extension() == ".yaml" ? path.stem().string() : std::string();
+  });
+}
+
+/// As `baechi paper NAME` takes them.
+Section paper_section() {
+  return file_section("papers", "scenarios/papers", [](const std::filesystem::path& path) {
+    return path.filename() == "paper.yaml" ? path.parent_path().filename().string() : std::string();
+  });
 }
 
 std::vector<Section> sections() {
@@ -113,8 +132,8 @@ std::vector<Section> sections() {
           block_section("nodes", built_in_devices().nodes),
           block_section("collective_kinds", built_in_devices().collectives),
           {"collective_models", std::move(all.collectives)},
-          scenario_section("scenarios", "scenarios/examples"),
-          scenario_section("papers", "scenarios/papers")};
+          scenario_section(),
+          paper_section()};
 }
 
 /// The names of each section, a screen in all.
@@ -123,8 +142,7 @@ std::string overview(const std::vector<Section>& all) {
   std::string text;
   for (const Section& section : all) {
     std::string names;
-    for (const Component& item : section.items)
-      names += (names.empty() ? "" : " ") + std::filesystem::path(item.name).stem().string();
+    for (const Component& item : section.items) names += (names.empty() ? "" : " ") + item.name;
     std::string lines = wrapped(section.items.empty() ? section.if_empty : names, 100 - indent);
     for (std::size_t at = 0; (at = lines.find('\n', at)) != std::string::npos; at += indent)
       lines.insert(at + 1, std::string(indent, ' '));

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <optional>
 
+#include "cli/progress.h"
 #include "cli/verbs.h"
 #include "scenarios/report/write_results.h"
 
@@ -17,9 +19,11 @@ struct MergeFlags {
 };
 
 int merge(const MergeFlags& flags) {
+  std::optional<Stage> stage("merging");
   const Results all = merge_results(flags.folders, flags.partial);
   merge_timelines(flags.folders, flags.out);
   write_results(flags.out, all);
+  stage.reset();
   fmt::print(stderr, "{0}/report.html  {0}/results.csv  {0}/results.sqlite: {1} of {2} runs\n",
              flags.out, all.rows.size(), all.planned);
   return 0;

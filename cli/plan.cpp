@@ -118,6 +118,11 @@ std::string model_text(const PlanArguments& a) {
 
 TrainingJob job_of(const PlanArguments& a) {
   const Choice model = parse_choice(model_text(a), "MODEL");
+  if (std::error_code none; std::filesystem::is_regular_file(model.name, none))
+    throw InputError(
+        fmt::format("MODEL: '{}' is a file. plan divides models that a generator makes ('baechi "
+                    "list generators'); 'baechi place' and 'baechi what-if' take a graph in a file",
+                    model.name));
   return {.generator = model.name,
           .options = model.options,
           .batch = a.batch,

@@ -6,6 +6,7 @@
 
 #include "cli/arguments.h"
 #include "cli/output.h"
+#include "cli/progress.h"
 #include "cli/verbs.h"
 #include "scenarios/read/calibration_file.h"
 #include "scenarios/read/load.h"
@@ -50,7 +51,9 @@ int write_plans(const PlanFlags& flags) {
   choice.least = {
       .busy = flags.least_busy, .overheads = flags.overheads, .distinct = flags.distinct};
   if (!flags.calibration.empty()) choice.calibration = read_calibration(flags.calibration);
+  std::optional<Stage> stage("placing and writing plans");
   const Exported exported = export_plans(sweep, choice, flags.out);
+  stage.reset();
   for (const std::string& remark : exported.remarks) fmt::print(stderr, "{}\n", remark);
   for (const std::string& line : exported.worth.lines()) fmt::print(stderr, "{}\n", line);
   fmt::print(

@@ -4,9 +4,11 @@
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "cli/arguments.h"
 #include "cli/output.h"
+#include "cli/progress.h"
 #include "cli/verbs.h"
 #include "scenarios/read/data_folder.h"
 #include "sim/error.h"
@@ -153,7 +155,8 @@ Json to_json(const ScoreBoard& board) {
 }
 
 int published(const PublishedFlags& flags) {
-  const ScoreBoard board = score_published(measurements_folder(flags.data), flags.blocks);
+  const ScoreBoard board =
+      score_published(measurements_folder(flags.data), flags.blocks, stages("scoring blocks"));
   if (!flags.out.empty()) {
     fs::create_directories(flags.out);
     write_aside(flags.out + "/blocks.csv", blocks_csv(board.scores));
@@ -174,7 +177,9 @@ struct FitFlags {
 
 int fit(const FitFlags& flags) {
   const FitEntry& entry = find_entry(fits(), "fit", flags.what);
+  std::optional<Stage> stage("fitting " + flags.what);
   const std::string yaml = entry.fit(measurements_folder(flags.data));
+  stage.reset();
   if (flags.out.empty())
     print_out(yaml);
   else

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "cli/arguments.h"
+#include "cli/progress.h"
 #include "cli/verbs.h"
 #include "sim/error.h"
 #include "sim/file_aside.h"
@@ -57,6 +58,7 @@ int replay(const ReplayFlags& flags) {
   if (!flags.benchmarks && !fs::exists(flags.run + "/machine.txt"))
     throw InputError(fmt::format("{}/machine.txt: --no-benchmarks needs it", flags.run));
   ValidationRun run;
+  std::optional<Stage> stage("measuring");
   const ReplayChoice choice{
       .replays = flags.replays, .timelines = flags.timelines, .in_turn = real};
   if (real) {
@@ -72,6 +74,7 @@ int replay(const ReplayFlags& flags) {
     replay_plans(clock, plans, choice, run);
     write_measured(flags, clock.machine(), run);
   }
+  stage.reset();
   fmt::print(stderr, "{}: {} plans on {} of {} devices\n", flags.run, plans.size(),
              real ? "a processor" : "a virtual clock", devices);
   return 0;

@@ -24,7 +24,7 @@ placers: [single]
 sweep: {cluster.link.bandwidth: [1 MB/s, 100 GB/s]}
 )");
     const auto arena = [&](const std::string& rest) {
-      const auto result = session.run("arena --instances mine --json --placer " + rest);
+      const auto result = session.run("arena --instances mine --format json --placer " + rest);
       REQUIRE(result.code == 0);
       return Json::parse(result.out);
     };
@@ -36,7 +36,10 @@ sweep: {cluster.link.bandwidth: [1 MB/s, 100 GB/s]}
     CHECK(other["score"].get<double>() > 1.0);  // one device does all
     CHECK(other["rank"].get<int>() == 2);
     CHECK(other["ranking"].size() == 2);
-    CHECK(arena("round_robin")["ranking"].size() == 1);  // single was not kept
+    CHECK(arena("round_robin")["ranking"].size() == 1);         // single was not kept
+    const Json known = session.json("arena --instances mine");  // without a placer that competes
+    CHECK(known["instances"] == 2);
+    CHECK(known["ranking"].size() == 1);
     CHECK(session.run("arena --instances nowhere --placer single").code == 2);
   }
 
@@ -49,7 +52,7 @@ sweep: {cluster.link.bandwidth: [1 MB/s, 100 GB/s]}
 
   TEST_CASE("the arena's best known values are of its instances' graphs as they are") {
     const Session session;
-    const Json arena = Json::parse(session.run("arena --placer single --json").out);
+    const Json arena = session.json("arena --placer single");
     CHECK(arena["instances"] == 286);
     CHECK(arena["solved"].get<int>() + arena["failures"].get<int>() == 286);
   }

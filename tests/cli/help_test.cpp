@@ -130,6 +130,8 @@ TEST_SUITE("cli") {
       CHECK(session.run(std::string(old) + " --help").code == 0);
       CHECK_FALSE(holds(session.run("--help").out, std::string("\n  ") + old));
     }
+    CHECK(session.run("arena --json").out == session.run("arena --format json").out);
+    CHECK_FALSE(holds(session.run("arena --help").out, "--json"));
     CHECK(session.run("arena --json duel m_etf heft").code == 2);
     CHECK(holds(session.run("arena --json duel m_etf heft").err, "no flag of 'arena duel'"));
     CHECK(holds(session.run("arena dule").err, "(did you mean 'duel'?)"));
@@ -206,6 +208,14 @@ TEST_SUITE("cli") {
     CHECK(holds(one, "reserve            keep room for a group"));
     CHECK_FALSE(holds(one, "m_topo"));
     CHECK(session.json("list placers m_etf")["placers"].size() == 1);
+  }
+
+  TEST_CASE("list names scenarios and papers as 'run' and 'paper' take them") {
+    const Session session;
+    CHECK(holds(session.run("list").out, "papers             baechi_socc20 cnn_utilisation"));
+    CHECK(holds(session.run("list scenarios slow_link").out, "scenarios/examples/slow_link.yaml"));
+    CHECK(session.json("list papers").at("papers").front().at("name") == "baechi_socc20");
+    CHECK(session.run("run slow_link --quiet --out named").code == 0);
   }
 
   TEST_CASE("list has everything that is registered, with its options") {

@@ -106,7 +106,7 @@ sweep: {cluster.link.bandwidth: [1 MB/s, 100 GB/s]}
     const std::string started = beside.file("started");
     session.folder().write("slow.sh", "#!/bin/sh\ntouch " + started + "\nsleep 1\nexit 3\n");
     const auto result =
-        session.run("arena --instances mine --placer exec:./slow.sh --update-best --json",
+        session.run("arena --instances mine --placer exec:./slow.sh --update-best --format json",
                     "chmod +x slow.sh; " + interrupt_when("test -e " + started, "TERM"));
     CAPTURE(result.err);
     CHECK(result.code == 130);

@@ -143,6 +143,10 @@ TEST_SUITE("cli") {
         "--devices 8");
     CHECK(twice.code == 2);
     CHECK_MESSAGE(holds(twice.err, "MODEL says fused_attention itself"), twice.err);
+    session.folder().write("net.trace.json", "{}");
+    const auto file = session.run("plan net.trace.json --batch 16 --nodes dgx_a100 --devices 8");
+    CHECK(file.code == 2);
+    CHECK_MESSAGE(holds(file.err, "MODEL: 'net.trace.json' is a file"), file.err);
     CHECK_FALSE(std::filesystem::exists(session.folder().file("plan.yaml")));
   }
 

@@ -41,18 +41,27 @@ QUESTIONS = {
     "plan --check": ["plan gpt:layers=4,hidden=256,heads=4,length=128,vocabulary=1000 --batch 16 --nodes dgx_a100 --devices 8 "
                      f"--as a100_megatron --tensor 2 --pipeline 2 --micro-batch 2 --zero 1 --recompute off --check{memory}"
                      for memory in ("", " --memory 1MiB")],
-    "arena": ["arena --placer single --instances hidden --json"],
+    "arena": ["arena --placer single --instances hidden", "arena"],
     "arena duel": ["arena duel single m_etf --evaluations 40"],
     "study codesign": [f"study codesign {ROOT}/scenarios/examples/codesign.yaml"],
     "study configure": ["study configure latencies.csv --threads 2 --batch 2"],
+    "validate published": ["validate published allreduce_a100 --data data"],
+    "validate torch": ["validate torch torch"],
 }
-LATENCIES = "model,threads,batch,mean_ms\nsmall,1,1,6\nsmall,2,2,9\nlarge,2,2,30\n"
+FILES = {
+    "latencies.csv": "model,threads,batch,mean_ms\nsmall,1,1,6\nsmall,2,2,9\nlarge,2,2,30\n",
+    "data/vtrain/allreduce/a100_gpu3.csv": "size(B),count,type,time(ns),busbw(GB/s),time(ns),busbw(GB/s)\n"
+                                           "1048576,262144,float,50000,1,99000,1\n",
+    "torch/score.csv": "model,way,cut,predicted_us,measured_us,noise,counts,no_transfers_us,baechi_us,without_copies_us\n"
+                       "a,ddp,,90,100,0.02,yes,50,150,70\na,two_stages,3,96,80,0.04,yes,40,120,96\n",
+    "torch/peaks.csv": "model,way,cut,rank,predicted_bytes,measured_bytes\na,ddp,,0,99,100\n",
+}
 # Objects whose keys are names of the user's, or of the case.
 NAMED = {"placement", "facts", "kinds", "phases", "modules", "options"}
 
 
 def answer(question, folder):
-    flags = [] if "--json" in question else ["--format", "json"]
+    flags = ["--format", "json"]
     done = subprocess.run([BAECHI, *question.split(), *flags], cwd=folder, text=True, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, env=dict(os.environ, BAECHI_DATA=ROOT))
     if done.returncode != 0:
@@ -113,8 +122,10 @@ def describe(schema, known, where, missing):
 def main():
     known, missing, lines = words(), [], []
     with tempfile.TemporaryDirectory() as folder:
-        with open(os.path.join(folder, "latencies.csv"), "w") as file:
-            file.write(LATENCIES)
+        for name, text in FILES.items():
+            os.makedirs(os.path.dirname(os.path.join(folder, name)), exist_ok=True)
+            with open(os.path.join(folder, name), "w") as file:
+                file.write(text)
         subprocess.run([BAECHI, *"arena --placer single --hidden 3 -o hidden".split()], cwd=folder, check=True,
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=dict(os.environ, BAECHI_DATA=ROOT))
         for verb, questions in QUESTIONS.items():

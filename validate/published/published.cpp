@@ -139,15 +139,19 @@ std::vector<Unasked> unasked_of(std::span<const PublishedScore> scores) {
 
 }  // namespace
 
-ScoreBoard score_published(const std::string& folder, std::span<const std::string> names) {
+ScoreBoard score_published(const std::string& folder, std::span<const std::string> names,
+                           const Watch& watch) {
   std::vector<const PublishedBlock*> blocks;
   for (const std::string& name : names)
     blocks.push_back(&find_entry(published_blocks(), "block", name));
   if (names.empty())
     for (const PublishedBlock& block : published_blocks()) blocks.push_back(&block);
   ScoreBoard board;
+  std::atomic<std::size_t> done = 0;
+  const auto watching = begin_watch(watch, done, blocks.size());
   for (const PublishedBlock* block : blocks) {
     auto comparison = block->compare(folder);
+    ++done;
     if (!comparison) continue;
     board.scores.push_back(score_of(*block, std::move(*comparison)));
     board.scores.back().fitted = fitted_text(*block, folder);

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/watch.h"
 #include "validate/published/comparison.h"
 
 namespace baechi::validate {
@@ -81,9 +82,11 @@ struct ScoreBoard {
   std::vector<PublishedScore> scores;
   std::vector<Unasked> unasked{};  ///< with all blocks only, by file
 };
-/// The scores of the blocks called `names` (all if empty) whose files `folder` has. Throws
-/// InputError on an unknown name, or if the folder has the files of none of them.
-ScoreBoard score_published(const std::string& folder, std::span<const std::string> names);
+/// The scores of the blocks called `names` (all if empty) whose files `folder` has. `watch` is told
+/// of the blocks. Throws InputError on an unknown name, or if the folder has the files of none of
+/// them.
+ScoreBoard score_published(const std::string& folder, std::span<const std::string> names,
+                           const Watch& watch = {});
 
 /// block,rows,skipped,mean,median,log_mean,bias,baseline,worst_row,worst_error,fitted,published
 std::string blocks_csv(std::span<const PublishedScore> scores);
