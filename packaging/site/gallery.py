@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 
 SECONDS = 120  # an example that takes longer, or needs data that is not here, has no picture
@@ -24,22 +25,34 @@ def question_of(path):
     return " ".join(lines)
 
 
-def picture_of(baechi, path, folder, name):
-    """Runs the scenario and draws it: the name of an SVG in `folder`, or why there is none."""
-    work = os.path.join(folder, name)
+def command_of(path):
+    """The command in the comment at the top of a scenario, else that which runs it by its name."""
+    with open(path) as file:
+        said = re.search(r"(?m)^#   baechi (.*)", file.read())
+    return said[1] if said else f"run {os.path.splitext(os.path.basename(path))[0]}"
+
+
+def run(baechi, root, arguments):
+    """What the command prints, and what it says is wrong."""
     try:
-        for command in (["run", path, "--out", work, "--quiet"], ["report", work, "--plots"]):
-            done = subprocess.run([baechi, *command], timeout=SECONDS, text=True, stdout=subprocess.DEVNULL,
-                                  stderr=subprocess.PIPE)
-            if done.returncode != 0:
-                return None, done.stderr.strip().splitlines()[0]
+        done = subprocess.run([baechi, *arguments], cwd=root, timeout=SECONDS, text=True, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, env=dict(os.environ, COLUMNS="100"))
     except subprocess.TimeoutExpired:
-        return None, f"takes more than {SECONDS // 60} minutes"
-    for kind in ("step_time.*", "value.*", "step.*", "*"):
-        plots = sorted(glob.glob(f"{work}/plots/{kind}.svg"))
-        if plots:
-            return plots[0], ""
-    return None, "nothing to draw"
+        return "", f"takes more than {SECONDS // 60} minutes"
+    return done.stdout, "" if done.returncode == 0 else done.stderr.strip().splitlines()[0].replace(root + "/", "")
+
+
+def shown(baechi, root, command, work):
+    """Runs the command in `root`: (an SVG that shows its answer or None, what it prints, why there is neither)."""
+    verb = command.split()[0]
+    if verb != "run":
+        text, why = run(baechi, root, [*command.split(), *(["-o", work] if verb == "study" else [])])
+        return next(iter(sorted(glob.glob(f"{work}/*.svg"))), None), text, why
+    _, why = run(baechi, root, [*command.split(), "--out", work, "--quiet"])
+    if not why:
+        _, why = run(baechi, root, ["report", work, "--plots"])
+    plots = [plot for kind in ("step_time.*", "value.*", "step.*", "*") for plot in sorted(glob.glob(f"{work}/plots/{kind}.svg"))]
+    return (plots[0] if plots else None), "", why or ("" if plots else "nothing to draw")
 
 
 def write_gallery(baechi, root, docs):
@@ -49,21 +62,23 @@ def write_gallery(baechi, root, docs):
     text = ("# Gallery\n\nEvery example of `scenarios/examples`. A scenario's name is enough: `baechi run first`.\n\n"
             "## Scenarios\n\n")
     with tempfile.TemporaryDirectory() as work:
-        for path in sorted(glob.glob(f"{examples}/*.yaml")):
+        scenarios = sorted(glob.glob(f"{examples}/*.yaml"))
+        for number, path in enumerate(scenarios, 1):
             name = os.path.splitext(os.path.basename(path))[0]
+            print(f"gallery: {name}, {number} of {len(scenarios)}", file=sys.stderr)
             with open(path) as file:
                 source = file.read()
             text += f"### {name}\n\n{question_of(path)}\n\n"
-            codesign = re.search(r"(?m)^(area|codesign|accelerator|search):", source) and "placers:" not in source
-            command = f"baechi study codesign scenarios/examples/{name}.yaml" if codesign else f"baechi run {name}"
-            text += f"    {command}\n\n"
-            if not codesign:
-                plot, why = picture_of(baechi, path, work, name)
-                if plot:
-                    shutil.copy(plot, f"{pictures}/{name}.svg")
-                    text += f"![{name}: step times](gallery/{name}.svg)\n\n"
-                else:
-                    text += f"*No picture: {html.escape(why)}.*\n\n"
+            command = command_of(path)
+            text += f"    baechi {command}\n\n"
+            plot, printed, why = shown(baechi, root, command, os.path.join(work, name))
+            if plot:
+                shutil.copy(plot, f"{pictures}/{name}.svg")
+                text += f"![{name}, drawn](gallery/{name}.svg)\n\n"
+            elif printed:
+                text += f"```text\n{printed.rstrip()}\n```\n\n"
+            else:
+                text += f"*No picture: {html.escape(why)}.*\n\n"
             text += f'??? note "{name}.yaml"\n\n' + "".join(
                 f"    {line}\n" for line in ["```yaml", *source.rstrip().splitlines(), "```"]) + "\n"
     text += "## Transcripts\n\nCommands and what they print; a test repeats them.\n\n"

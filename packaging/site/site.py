@@ -30,8 +30,17 @@ def printed(*arguments):
 
 
 def tracked():
-    return subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, check=True, text=True,
-                          stdout=subprocess.PIPE).stdout.split()
+    """The files of the repository; where it is no checkout of git, all but what builds and runs write."""
+    listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, text=True,
+                            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    if listed.returncode == 0:
+        return listed.stdout.split()
+    paths = []
+    for folder, folders, names in os.walk(ROOT):
+        written = {".git", "build", "results"} if folder == ROOT else {"__pycache__"}
+        folders[:] = [name for name in folders if name not in written]
+        paths += [os.path.relpath(os.path.join(folder, name), ROOT) for name in names]
+    return sorted(paths)
 
 
 def title_of(path):
@@ -160,7 +169,9 @@ def main():
         os.makedirs(f"{docs}/notebooks")
         for name in NOTEBOOKS:
             page_of_notebook(f"{ROOT}/python/notebooks/{name}.ipynb", f"{docs}/notebooks")
+        shutil.copy(f"{HERE}/site.css", docs)
         write_gallery(BAECHI, ROOT, docs)
+        print("pages and links", file=sys.stderr)
         manual = write_manual(docs)
         with open(f"{work}/mkdocs.yml", "w") as file:
             with open(f"{HERE}/mkdocs.yml") as settings:
