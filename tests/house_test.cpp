@@ -57,6 +57,26 @@ TEST_SUITE("house") {
     CHECK(words <= 1200);
   }
 
+  TEST_CASE("the release has one version and one date") {
+    const auto found = [](const char* file, const char* pattern) {
+      std::ifstream page(fs::path(source_dir()) / file);
+      const std::string text{std::istreambuf_iterator<char>(page), {}};
+      std::smatch match;
+      REQUIRE_MESSAGE(std::regex_search(text, match, std::regex(pattern)), file);
+      return match[1].str();
+    };
+    const std::string version = found("CMakeLists.txt", R"(baechi_sim VERSION ([0-9.]+))");
+    CHECK(found("CITATION.cff", R"(\nversion: ([0-9.]+))") == version);
+    CHECK(found("CHANGELOG.md", R"(\n## ([0-9.]+) )") == version);
+    CHECK(found("packaging/changelog", R"(\(([0-9.]+)-1\))") == version);
+    CHECK(found("packaging/conda.yaml", R"(version: ([0-9.]+))") == version);
+    CHECK(found("packaging/spack.py", R"(version\(.([0-9.]+).)") == version);
+    CHECK(found("packaging/Containerfile", R"(baechi-sim:([0-9.]+) )") == version);
+    CHECK(found("scenarios/jobs/kubernetes.yaml", R"(baechi-sim:([0-9.]+))") == version);
+    const std::string date = found("CITATION.cff", R"(date-released: ([0-9-]+))");
+    CHECK(found("CHANGELOG.md", R"(\n## [0-9.]+ \(([0-9-]+)\))") == date);
+  }
+
   TEST_CASE("no sentence of a comment or a page begins with a bare 'Of'") {
     const std::regex bare(R"((^|[.:]|//|///|#) *Of [a-z0-9])");
     for (const char* room :
