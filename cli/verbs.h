@@ -34,10 +34,10 @@ void add_study(CLI::App& app, Verb& chosen);
 void add_trace(CLI::App& app, Verb& chosen);
 void add_train(CLI::App& app, Verb& chosen);
 void add_validate(CLI::App& app, Verb& chosen);
-void add_validate_fit(CLI::App& validate, Verb& chosen);
-void add_validate_published(CLI::App& validate, Verb& chosen);
-void add_validate_replay(CLI::App& validate, Verb& chosen);
-void add_validate_torch(CLI::App& validate, Verb& chosen);
+void add_validate_fit(CLI::App& app, Verb& chosen);
+void add_validate_published(CLI::App& app, Verb& chosen);
+void add_validate_replay(CLI::App& app, Verb& chosen);
+void add_validate_torch(CLI::App& app, Verb& chosen);
 void add_what_if(CLI::App& app, Verb& chosen);
 
 }  // namespace baechi

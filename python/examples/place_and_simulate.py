@@ -2,7 +2,7 @@
 import baechi
 
 graph = baechi.generate("resnet50", batch=8)
-cluster = baechi.Cluster(devices=4, memory="600 MiB", kind="v100", bandwidth="25 GB/s", latency="10 us")
+cluster = baechi.Cluster(devices=4, memory="800 MiB", kind="v100", bandwidth="25 GB/s", latency="10 us")
 print(graph, "on", cluster)
 for placer in ("m_topo", "m_etf", "search:seconds=1"):
     placement = baechi.place(graph, cluster, placer=placer)

@@ -36,7 +36,7 @@ sweep: {cluster.link.bandwidth: [1 MB/s, 100 GB/s]}
     CHECK(other["score"].get<double>() > 1.0);  // one device does all
     CHECK(other["rank"].get<int>() == 2);
     CHECK(other["ranking"].size() == 2);
-    CHECK(arena("round_robin")["ranking"].size() == 1);  // single was not kept
+    CHECK(arena("round_robin")["ranking"].size() == 1);         // single was not kept
     const Json known = session.json("arena --instances mine");  // without a placer that competes
     CHECK(known["instances"] == 2);
     CHECK(known["ranking"].size() == 1);

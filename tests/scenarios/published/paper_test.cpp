@@ -6,6 +6,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "scenarios/published/committed_results.h"
 #include "sim/error.h"
 #include "tests/message.h"
 #include "tests/temporary_folder.h"
@@ -280,6 +281,21 @@ chapters: 3
     std::istringstream lines(now);
     for (std::string line; std::getline(lines, line);)  // two columns of neighbours follow
       CHECK_MESSAGE(("\n" + committed.str()).find("\n" + line + ",") != std::string::npos, line);
+  }
+
+  TEST_CASE("the committed results of quick papers are those of this version") {
+    for (const std::string name :
+         {"cnn_utilisation", "daydream_atc20", "packrat_icml25", "tbd_iiswc18"}) {
+      Mistakes mistakes;
+      const Paper paper = load_paper(source_dir() + "/scenarios/papers/" + name, mistakes);
+      mistakes.throw_if_any();
+      if (!paper.missing.empty()) {
+        MESSAGE("skipped: ", name, ": ", paper.missing);
+        continue;
+      }
+      const std::string found = difference_from_committed(paper, evaluate_quietly(paper));
+      CHECK_MESSAGE(found.empty(), "baechi paper ", name, " --out scenarios/papers\n", found);
+    }
   }
 
   TEST_CASE("a paper whose inputs are elsewhere can be read without them") {
