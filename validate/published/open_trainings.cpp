@@ -252,9 +252,11 @@ constexpr std::array science_columns{
 /// The page gives its hidden size and layers once for many tables. Rows say their number of
 /// parameters, from which the layers follow, and their rate: in the first tables it is that of 80,
 /// 77 and 72 layers of 14,400 features, and of no whole number of layers of any other size. The
-/// tables of varied batches are headed by 72 layers of 14,336, but for the last of them.
-void correct_shape(Words& words, std::string_view section) {
+/// tables of varied batches are headed by 72 layers of 14,336, but for the last of them. Source:
+/// BigScience, train/tr11-176B-ml/chronicles-prequel.md.
+void correct_shape(Words& words) {
   constexpr double vocabulary = 250'880.0;
+  const std::string section = take(words, "section");
   std::string size = take(words, "size");
   if (section.starts_with("Choosing the fastest")) words["hidden"] = "14400";
   if (section == "GBS Variations" && size == "181B") words["hidden"] = "14336";
@@ -267,12 +269,8 @@ void correct_shape(Words& words, std::string_view section) {
       std::to_string(std::llround((parameters - vocabulary * hidden) / (12.0 * hidden * hidden)));
 }
 
-/// Gradients are added up in 16 bits until "Rebalancing layers". Source: BigScience,
-/// train/tr11-176B-ml/chronicles-prequel.md.
 bool read_science(Words& words, PublishedRow& row) {
-  const std::string section = take(words, "section");
-  correct_shape(words, section);
-  if (!section.starts_with("Rebalancing")) words["short_sums"] = "true";
+  correct_shape(words);
   row.measured = take_number(words, "seconds");
   row.what = fmt::format("h {}, {} layers, t {} d {} p {}, micro-batch {}, batch {}",
                          words["hidden"], words["layers"], words["tensor"], words["data"],
