@@ -276,7 +276,8 @@ bool read_science(Words& words, PublishedRow& row) {
                          words["hidden"], words["layers"], words["tensor"], words["data"],
                          words["pipeline"], words["micro_batch"], words["batch"]);
   row.group = fmt::format("p {}", words["pipeline"]);
-  row.race = fmt::format("h {}, {} layers", words["hidden"], words["layers"]);
+  row.race =
+      fmt::format("h {}, {} layers, {} heads", words["hidden"], words["layers"], words["heads"]);
   const std::int64_t replicas = whole_of(words, "data");
   words["devices"] =
       std::to_string(replicas * whole_of(words, "tensor") * whole_of(words, "pipeline"));
