@@ -47,20 +47,17 @@ bool casts_all_gradients(Framework framework) {
 /// FSDP and InternEvo leave it to NCCL to gather and scatter beside the ops, on processors that
 /// these want, too. Collectives took 1.3 times as long (vTrain, MICRO 2024; Daydream, ATC 2020:
 /// 1.34). They use 20 of an H800's 132 processors (DeepSeek-AI, "DeepSeek-V3", 2024, section
-/// 3.2.2): 132 / 112. So does Megatron-FSDP, which gathers and scatters beside most ops.
-/// Megatron-LM's recipes exchange tokens by copy engines. Its other collectives slow nothing here:
-/// those that send tokens to experts have 32 of 148 processors (Megatron-Bridge,
+/// 3.2.2): 132 / 112. Megatron-LM's recipes exchange tokens by copy engines. Its other collectives
+/// slow nothing here: those that send tokens to experts have 32 of 148 processors (Megatron-Bridge,
 /// moe_hybridep_num_sms), but only products would wait for these, not passes over memory.
-Contention contention_of(Framework framework, bool sharded) {
-  constexpr Contention beside{.overlapped = 1.3, .disturbed = 132.0 / 112.0};
+Contention contention_of(Framework framework) {
   switch (framework) {
     case Framework::fsdp:
     case Framework::fsdp2:
     case Framework::internevo:
-      return beside;
-    case Framework::megatron:
-      return sharded ? beside : Contention{};
+      return {.overlapped = 1.3, .disturbed = 132.0 / 112.0};
     case Framework::none:
+    case Framework::megatron:
     case Framework::deepspeed:
       break;
   }
@@ -79,15 +76,13 @@ bool computes_while_sending(Framework framework) {
 /// _runtime_utils.py, _post_backward_hook(). fully_shard joins and casts in one kernel, divides
 /// beside the sum, and copies what is gathered to single parameters. Source: PyTorch,
 /// torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py. InternEvo's ZeRO 1: each rank
-/// broadcasts the weights that it has changed. A unit of FSDP and fully_shard is a layer, as the
-/// trainings here wrap them. Source: InternEvo,
+/// broadcasts the weights that it has changed. Source: InternEvo,
 /// solver/optimizer/hybrid_zero_optim.py, broadcast_params().
 void add_moves(const TrainingJob& job, std::string_view precision, DataParallelOptions& options) {
   options.broadcasts =
       job.framework == Framework::internevo && options.mode == Synchronisation::zero1;
   const bool flat = job.framework == Framework::fsdp;
   if ((!flat && job.framework != Framework::fsdp2) || !options.sends_each_pass()) return;
-  options.by_layer = options.mode == Synchronisation::zero3;
   const double weights = precision == "fp32" ? 4.0 : 2.0;
   const double sums = adds_in_32_bits(job, precision) ? 4.0 : weights;
   const double cast = weights + sums;

@@ -19,15 +19,13 @@ bool casts_all_gradients(Framework framework);
 struct Contention {
   double overlapped = 1.0, disturbed = 1.0;
 };
-/// `sharded`: replicas divide the weights, too.
-Contention contention_of(Framework framework, bool sharded);
+Contention contention_of(Framework framework);
 
 /// Whether a device computes while it sends to a stage, or receives from one.
 bool computes_while_sending(Framework framework);
 
 /// Tells `options` what the job's framework moves in a device's memory before gradients are sent
-/// and after weights are gathered, whether these are gathered layer by layer, and whether new
-/// weights are broadcast.
+/// and after weights are gathered, and whether new weights are broadcast.
 void add_moves(const TrainingJob& job, std::string_view precision, DataParallelOptions& options);
 
 }  // namespace baechi

@@ -360,7 +360,7 @@ pipeline::PipelineResult ParallelStep::simulated(const DeviceModel& gpu, bool me
   }
   const Cluster& cluster = smaller ? *smaller : *parts_->cluster;
   const ProfiledCosts costs(timed, cluster);
-  const Contention contention = contention_of(parts_->framework, parts_->sharded);
+  const Contention contention = contention_of(parts_->framework);
   const Problem problem{timed,
                         cluster,
                         costs,

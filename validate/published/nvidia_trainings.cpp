@@ -169,7 +169,7 @@ void add_recipe(Words& words, const Recipe& r) {
   if (r.is("oss")) {
     words["rotary_apart"] = "true";
     if (!r.whole_graph() && !r.automodel()) words["bias_apart"] = words["clamp_apart"] = "true";
-    if (!r.whole_graph() && !r.on("300")) words["recompute_activation"] = "true";
+    if (!r.whole_graph() && !r.automodel() && !r.on("300")) words["recompute_activation"] = "true";
   }
   if (r.is("nemotron")) take(words, "overlap");
   if (r.is("nemotron_3_nano") && r.on("H100") && !r.automodel()) words["experts_again"] = "true";

@@ -252,7 +252,8 @@ constexpr std::array science_columns{
 /// The page gives its hidden size and layers once for many tables. Rows say their number of
 /// parameters, from which the layers follow, and their rate: in the first tables it is that of 80,
 /// 77 and 72 layers of 14,400 features, and of no whole number of layers of any other size. The
-/// tables of varied batches are headed by 72 layers of 14,336, but for the last of them.
+/// tables of varied batches are headed by 72 layers of 14,336, but for the last of them. Source:
+/// BigScience, train/tr11-176B-ml/chronicles-prequel.md.
 void correct_shape(Words& words, std::string_view section) {
   constexpr double vocabulary = 250'880.0;
   std::string size = take(words, "size");
@@ -267,18 +268,25 @@ void correct_shape(Words& words, std::string_view section) {
       std::to_string(std::llround((parameters - vocabulary * hidden) / (12.0 * hidden * hidden)));
 }
 
-/// Gradients are added up in 16 bits until "Rebalancing layers". Source: BigScience,
-/// train/tr11-176B-ml/chronicles-prequel.md.
+/// The page says that the network became better on 25 February, so that rows of that day are not to
+/// be compared with earlier ones, and that those of 28 February have another optimizer.
+std::string_view days_of(std::string_view section) {
+  if (section.starts_with("Rebalancing")) return "from 28 February";
+  const bool later = section.starts_with("GBS") || section.starts_with("Another round") ||
+                     section.starts_with("Re-do");
+  return later ? "from 25 February" : "until 24 February";
+}
+
 bool read_science(Words& words, PublishedRow& row) {
   const std::string section = take(words, "section");
   correct_shape(words, section);
-  if (!section.starts_with("Rebalancing")) words["short_sums"] = "true";
   row.measured = take_number(words, "seconds");
   row.what = fmt::format("h {}, {} layers, t {} d {} p {}, micro-batch {}, batch {}",
                          words["hidden"], words["layers"], words["tensor"], words["data"],
                          words["pipeline"], words["micro_batch"], words["batch"]);
   row.group = fmt::format("p {}", words["pipeline"]);
-  row.race = fmt::format("h {}, {} layers", words["hidden"], words["layers"]);
+  row.race = fmt::format("h {}, {} layers, {} heads, {}", words["hidden"], words["layers"],
+                         words["heads"], days_of(section));
   const std::int64_t replicas = whole_of(words, "data");
   words["devices"] =
       std::to_string(replicas * whole_of(words, "tensor") * whole_of(words, "pipeline"));

@@ -58,11 +58,6 @@ class DataParallel final : public Transform {
                          "replica that has a share, one after the other, and not by one gather");
     if (p.broadcasts && p.mode != Synchronisation::zero1 && p.mode != Synchronisation::zero2)
       o.mistake("broadcasts", "only zero1 and zero2 share out new weights");
-    p.by_layer = o.get("by_layer", p.by_layer,
-                       "of mode zero3: the weights of a whole layer (a part of ops' names with a "
-                       "number) are gathered at once, as FSDP does, and not in buckets");
-    if (p.by_layer && p.mode != Synchronisation::zero3)
-      o.mistake("by_layer", "only zero3 gathers weights where they are read");
     p.gradients =
         o.get("gradients", p.gradients,
               "of a graph without gradients: their share of the bytes of weights", 0.0, 1e3);

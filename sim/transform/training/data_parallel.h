@@ -45,7 +45,6 @@ struct DataParallelOptions {
   /// and of weights after they are gathered.
   double before_sum = 0.0, after_gather = 0.0;
   bool broadcasts = false;  ///< of new weights, one from each replica that has a share
-  bool by_layer = false;    ///< weights are gathered layer by layer, not in buckets
   double gradients = 0.0;   ///< share of the weights; 0: as the graph has them
   bool stateless = false;
   std::int64_t servers = 0;

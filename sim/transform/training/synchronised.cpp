@@ -41,8 +41,7 @@ class Synchronising {
              !on_host(graph, src);
     });
     if (options.mode == Synchronisation::zero3)
-      gathers_ = weight_gathers(graph, device, options.sharers(),
-                                {.bytes = options.bucket, .layer = options.by_layer},
+      gathers_ = weight_gathers(graph, device, options.sharers(), options.bucket,
                                 options.expert > 1 ? options.sharers(true) : 0);
     for (std::size_t k = 0; k < buckets_.size(); ++k) {
       due_[buckets_[k].last_producer()].push_back(k);

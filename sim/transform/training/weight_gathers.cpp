@@ -6,7 +6,6 @@
 #include <tuple>
 
 #include "sim/transform/training/data_parallel.h"
-#include "sim/transform/training/segments.h"
 
 namespace baechi {
 namespace {
@@ -72,22 +71,16 @@ std::vector<Use> weights_read(const OpGraph& graph, std::int64_t shards,
   return all;
 }
 
-/// Uses in the order of first users, joined until they are a unit.
-void add_units(const OpGraph& graph, std::vector<WeightGather>& all, DeviceId d,
-               std::vector<Use> uses, GatherUnit unit) {
+/// Uses in the order of first users, joined until they have `limit` bytes.
+void add_buckets(std::vector<WeightGather>& all, DeviceId d, std::vector<Use> uses, Bytes limit) {
   std::ranges::stable_sort(uses, {}, [](const Use& u) { return u.users.front(); });
   bool full = true;
-  std::string_view layer;
   for (const Use& use : uses) {
-    const std::string_view of = layer_of(graph.name(use.users.front()));
-    const bool in_layer = unit.layer && (!of.empty() || !layer.empty());
-    if (all.empty() || (in_layer ? of != layer : full) || &use == uses.data())
-      all.push_back({.device = d, .expert = use.expert});
-    layer = of;
+    if (full) all.push_back({.device = d, .expert = use.expert});
     WeightGather& gather = all.back();
     gather.bytes += use.weights;
     gather.users.insert(gather.users.end(), use.users.begin(), use.users.end());
-    full = gather.bytes >= unit.bytes;
+    full = gather.bytes >= limit;
   }
 }
 
@@ -95,7 +88,7 @@ void add_units(const OpGraph& graph, std::vector<WeightGather>& all, DeviceId d,
 
 std::vector<WeightGather> weight_gathers(const OpGraph& graph,
                                          const IdVector<OpId, DeviceId>& device,
-                                         std::int64_t shards, GatherUnit unit,
+                                         std::int64_t shards, Bytes limit,
                                          std::int64_t expert_shards) {
   const auto backward = backward_users(graph);
   struct Uses {
@@ -118,8 +111,8 @@ std::vector<WeightGather> weight_gathers(const OpGraph& graph,
     const DeviceId d = key.first;
     std::vector<WeightGather> here;
     for (auto& [number, of] : micro_batches) {
-      add_units(graph, here, d, std::move(of.forward), unit);
-      add_units(graph, here, d, std::move(of.backward), unit);
+      add_buckets(here, d, std::move(of.forward), limit);
+      add_buckets(here, d, std::move(of.backward), limit);
     }
     for (WeightGather& gather : here) {
       std::ranges::sort(gather.users);

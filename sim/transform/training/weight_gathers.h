@@ -20,24 +20,18 @@ struct WeightGather {
   OpId first_user() const { return users.front(); }
 };
 
-/// What is gathered at once: buckets of `bytes` or more, or all of a layer (layer_of); what is in
-/// none in buckets.
-struct GatherUnit {
-  Bytes bytes{};
-  bool layer = false;
-};
-
-/// For each device, in the order of first users: weights of forward ops, in units, in each
-/// micro-batch (OpGraph::micro_batch) once for the forward ops, and once for the backward ops that
-/// differentiate them (Op::forward; else those of the op's group). The weights of an op are its
-/// persistent bytes times `shards`; those of experts times `expert_shards`, if this is not 0, in
-/// gathers of their own. An op without persistent bytes whose kernels read weights
-/// (OpWork::weights) reads those of its group: with the op of its kind that holds them, or in a
-/// gather of its own. In all sorted by first user. Source: ZeRO stage 3, Rajbhandari et al., SC
-/// 2020; FSDP, Zhao et al., VLDB 2023, which also gathers one unit ahead.
+/// For each device, in the order of first users: weights of forward ops, in buckets of `limit`
+/// bytes or more, in each micro-batch (OpGraph::micro_batch) once for the forward ops, and once for
+/// the backward ops that differentiate them (Op::forward; else those of the op's group). The
+/// weights of an op are its persistent bytes times `shards`; those of experts times
+/// `expert_shards`, if this is not 0, in gathers of their own. An op without persistent bytes whose
+/// kernels read weights (OpWork::weights) reads those of its group: with the op of its kind that
+/// holds them, or in a gather of its own. In all sorted by first user.
+/// Source: ZeRO stage 3, Rajbhandari et al., SC 2020; FSDP, Zhao et al., VLDB 2023, which also
+/// gathers one unit ahead.
 std::vector<WeightGather> weight_gathers(const OpGraph& graph,
                                          const IdVector<OpId, DeviceId>& device,
-                                         std::int64_t shards, GatherUnit unit,
+                                         std::int64_t shards, Bytes limit,
                                          std::int64_t expert_shards = 0);
 
 }  // namespace baechi

@@ -95,9 +95,8 @@ TEST_SUITE("trainings") {
     CHECK(computes_while_sending(Framework::megatron));
     CHECK_FALSE(computes_while_sending(Framework::deepspeed));
     // 20 of 132 processors are NCCL's.
-    CHECK(contention_of(Framework::fsdp, false).disturbed * 112.0 == doctest::Approx(132.0));
-    CHECK(contention_of(Framework::megatron, false).disturbed == 1.0);
-    CHECK(contention_of(Framework::megatron, true).disturbed * 112.0 == doctest::Approx(132.0));
+    CHECK(contention_of(Framework::fsdp).disturbed * 112.0 == doctest::Approx(132.0));
+    CHECK(contention_of(Framework::megatron).disturbed == 1.0);
     DataParallelOptions options{.mode = Synchronisation::zero1};
     add_moves({.framework = Framework::deepspeed}, "bf16", options);
     CHECK_FALSE(options.broadcasts);
@@ -139,11 +138,6 @@ TEST_SUITE("trainings") {
     CHECK(moved({.framework = Framework::fsdp2}, "bf16", S::zero2) == std::pair(1.5, 0.0));
     CHECK(moved({.framework = Framework::fsdp}, "bf16", S::zero1) == std::pair(0.0, 0.0));
     CHECK(moved({.framework = Framework::megatron}, "bf16", S::zero3) == std::pair(0.0, 0.0));
-    for (const Framework framework : {Framework::fsdp, Framework::megatron}) {
-      DataParallelOptions options{.mode = S::zero3};
-      add_moves({.framework = framework}, "bf16", options);
-      CHECK(options.by_layer == (framework == Framework::fsdp));
-    }
   }
 
   TEST_CASE("MPT's rows run what their sweep's scripts say, and no column") {

@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <optional>
 #include <string>
-#include <vector>
 
 #include "sim/engine/simulation.h"
 #include "sim/transform/training/data_parallel.h"
@@ -81,44 +79,9 @@ TEST_SUITE("zero") {
     const OpGraph graph = std::move(b).build();
     std::vector<std::int64_t> bytes;
     for (const WeightGather& g :
-         weight_gathers(graph, IdVector<OpId, DeviceId>(graph.num_ops()), 1, {1_B}))
+         weight_gathers(graph, IdVector<OpId, DeviceId>(graph.num_ops()), 1, 1_B))
       bytes.push_back(g.bytes.count);
     CHECK(bytes == std::vector<std::int64_t>{100, 40, 100, 100, 40, 100});
-  }
-
-  // Two layers of two ops of 10 B each, behind an op of 5 B that is in none. The second layer's
-  // weights are gathered while the first's are in use, once what comes before them has been.
-  TEST_CASE("zero3 gathers layer by layer where it is told to") {
-    OpGraphBuilder b;
-    std::optional<TensorId> passed;
-    std::vector<OpId> forward;
-    const auto add = [&](const std::string& name, Bytes held, Phase phase) {
-      const OpId v = b.add_op({.name = name, .persistent = held, .phase = phase});
-      if (passed) b.add_edge(*passed, v);
-      passed = b.add_tensor(v, 1_B);
-      return v;
-    };
-    const std::vector<std::string> names{"words", "h.0/attn", "h.0/mlp", "h.1/attn", "h.1/mlp"};
-    for (const std::string& name : names)
-      forward.push_back(add(name, name == "words" ? 5_B : 10_B, Phase::forward));
-    for (std::size_t i = names.size(); i-- > 0;)
-      b.set_forward(add(names[i] + "_grad", 0_B, Phase::backward), forward[i]);
-    const OpGraph graph = std::move(b).build();
-    std::vector<std::string> all;
-    for (const WeightGather& g :
-         weight_gathers(graph, IdVector<OpId, DeviceId>(graph.num_ops(), gpu0), 1,
-                        {.bytes = 1_B, .layer = true}))
-      all.push_back(fmt::format("{} B for {} after {}", g.bytes.count, graph.name(g.first_user()),
-                                g.waits_for == no_op ? "nothing" : graph.name(g.waits_for)));
-    CHECK(all == std::vector<std::string>{
-                     "5 B for words after nothing", "20 B for h.0/attn after nothing",
-                     "20 B for h.1/attn after words", "20 B for h.1/mlp_grad after h.0/mlp",
-                     "20 B for h.0/mlp_grad after h.1/mlp",
-                     "5 B for words_grad after h.1/attn_grad"});
-    CHECK(message<InputError>([] {
-            placed(two_gradients(), on({gpu0, gpu0, gpu0, gpu0, gpu0}).device,
-                   {{"replicas", "2"}, {"mode", "zero2"}, {"by_layer", "true"}});
-          }).find("only zero3 gathers weights where they are read") != std::string::npos);
   }
 
   // zero2 sends the gradients of both micro-batches by themselves: each is whole until it is
@@ -342,7 +305,7 @@ TEST_SUITE("zero") {
     const OpGraph graph = std::move(b).build();
     std::vector<std::string> waits;
     for (const WeightGather& g :
-         weight_gathers(graph, IdVector<OpId, DeviceId>(graph.num_ops(), gpu0), 1, {1_B}))
+         weight_gathers(graph, IdVector<OpId, DeviceId>(graph.num_ops(), gpu0), 1, 1_B))
       waits.push_back(fmt::format("{} after {}", graph.name(g.first_user()),
                                   g.waits_for == no_op ? "nothing" : graph.name(g.waits_for)));
     CHECK(waits == std::vector<std::string>{"f0 after nothing", "f1 after nothing", "f2 after f0",
