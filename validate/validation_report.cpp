@@ -30,7 +30,7 @@ std::string percent_of(double x, int digits = 2) {
 std::string interval(const Estimate& e) {
   return fmt::format("{:.2f} to {:.2f} %", 100.0 * e.low, 100.0 * e.high);
 }
-std::string number(const std::optional<double>& x) {
+std::string rank_text(const std::optional<double>& x) {
   return x ? fmt::format("{:.3f}", *x) : "-";
 }
 
@@ -78,8 +78,8 @@ Shown rankings_shown(const Validation& v) {
           .rows = {}};
   for (const Ranking& r : v.rankings)
     t.rows.push_back({r.group, r.mode, fmt::format("{}", r.plans), fmt::format("{}", r.placements),
-                      fmt::format("{}", r.steps), percent_of(r.spread, 1), number(r.spearman),
-                      number(r.kendall), fmt::format("{}", r.pairs), percent_of(r.regret)});
+                      fmt::format("{}", r.steps), percent_of(r.spread, 1), rank_text(r.spearman),
+                      rank_text(r.kendall), fmt::format("{}", r.pairs), percent_of(r.regret)});
   return t;
 }
 

@@ -14,7 +14,7 @@ Options::Value* item(Options::Value& list, std::string_view text) {
   return whole && i < list.children.size() ? &list.children[i].second : nullptr;
 }
 
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   std::string out = "\"";
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
@@ -96,12 +96,12 @@ void put(Options::Value& root, std::string_view key, Options::Value value) {
 }
 
 std::string one_line(const Options::Value& v) {
-  if (v.children.empty()) return is_plain(v.text) ? v.text : quoted(v.text);
+  if (v.children.empty()) return is_plain(v.text) ? v.text : in_quotes(v.text);
   const bool mapping = is_mapping(v);
   std::string out(1, mapping ? '{' : '[');
   for (const auto& [key, child] : v.children) {
     if (out.size() > 1) out += ", ";
-    if (mapping) out += (is_plain(key) ? key : quoted(key)) + ": ";
+    if (mapping) out += (is_plain(key) ? key : in_quotes(key)) + ": ";
     out += one_line(child);
   }
   return out + (mapping ? '}' : ']');
