@@ -9,13 +9,13 @@ using Names = std::span<const std::uint32_t>;
 using Index = std::int64_t;
 constexpr Index nowhere = -1;
 
-Index size(Names names) {
+Index length_of(Names names) {
   return static_cast<Index>(names.size());
 }
 
 /// How far the names agree from calls[x] and events[y] on: the x where they stop.
 Index slide(Names calls, Names events, Index x, Index y) {
-  while (x < size(calls) && y < size(events) &&
+  while (x < length_of(calls) && y < length_of(events) &&
          calls[static_cast<std::size_t>(x)] == events[static_cast<std::size_t>(y)]) {
     ++x;
     ++y;
@@ -30,7 +30,7 @@ struct Place {
 /// The places with the fewest gaps. On diagonal k, call x stands beside event x + k; the furthest x
 /// that is reached with so many gaps is kept for each diagonal, with the event where it began.
 std::vector<Place> places(Names calls, Names events, Index most_gaps) {
-  const Index n = size(calls), m = size(events), low = -most_gaps;
+  const Index n = length_of(calls), m = length_of(events), low = -most_gaps;
   const auto slot = [&](Index k) { return static_cast<std::size_t>(k - low + 1); };
   std::vector<Index> reached(static_cast<std::size_t>(m - low + 3), nowhere), begin(reached);
   for (Index k = 0; k <= m; ++k) {
@@ -86,14 +86,14 @@ class Aligned {
 Aligned::Start Aligned::start(std::size_t gaps, Index k) const {
   if (gaps == 0) return {.x = 0, .by_call = false};
   const Index event = furthest(gaps - 1, k - 1), call = furthest(gaps - 1, k + 1);
-  const bool event_fits = event != nowhere && event + k <= size(events_);
-  const bool call_fits = call != nowhere && call < size(calls_) && call + 1 + k >= 0;
+  const bool event_fits = event != nowhere && event + k <= length_of(events_);
+  const bool call_fits = call != nowhere && call < length_of(calls_) && call + 1 + k >= 0;
   if (call_fits && (!event_fits || call + 1 > event)) return {.x = call + 1, .by_call = true};
   return {.x = event_fits ? event : nowhere, .by_call = false};
 }
 
 Alignment Aligned::make(Index first_event) {
-  const Index n = size(calls_), m = size(events_);
+  const Index n = length_of(calls_), m = length_of(events_);
   for (std::size_t gaps = 0;; ++gaps) {
     const auto g = static_cast<Index>(gaps);
     furthest_.emplace_back(2 * gaps + 1, nowhere);
