@@ -146,10 +146,10 @@ TEST_SUITE("lp") {
     const auto x = lp.add_column(0.0, 3.0), y = lp.add_column(0.0, 3.0);
     lp.add_row(-infinity, {{{x, 1.0}, {y, 1.0}}}, 4.0);
     lp.objectives = {{-1.0, -1.0}, {1.0, 0.0}};
-    const Start vertex{.basis = {.columns = {Basis::Rest::at_upper, Basis::Rest::at_lower},
-                                 .rows = {Basis::Rest::basic}}};
+    const solver::Start vertex{.basis = {.columns = {Basis::Rest::at_upper, Basis::Rest::at_lower},
+                                         .rows = {Basis::Rest::basic}}};
     // (3, 3) breaks the row, and no price has a wrong sign there: the dual simplex method goes on
-    Start outside = vertex, elsewhere = vertex;
+    solver::Start outside = vertex, elsewhere = vertex;
     outside.basis.columns[y] = Basis::Rest::at_upper;
     outside.cost = {-1.0 + 1e-5, -1.0};
     elsewhere.cost = {1.0, 1.0};  // leads to (0, 0)
