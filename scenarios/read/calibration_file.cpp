@@ -186,7 +186,8 @@ class Reader {
     Options o = options_of(v, "ops", "");
     Calibration::OpTime op;
     op.kind = o.get("kind", {"spin", "gemm", "ew", "cublas"}, "");
-    op.mode = o.get("mode", "", "");
+    const std::string mode = o.get("mode", {"any", "graph", "stream"}, "");
+    if (mode != "any") op.mode = mode;
     op.left_out_error = o.get("left_out_error", 0.0, "");
     op.time = fitted(o);
     o.finish();

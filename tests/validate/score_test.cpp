@@ -389,8 +389,13 @@ TEST_CASE("verdicts of plans with budgets are right off the boundary, and failur
 }
 
 TEST_CASE("a calibration is read as it was written, and another schema refused") {
-  const Calibration truth = virtual_truth(3);
+  Calibration truth = virtual_truth(3);
+  truth.ops.front().mode = "stream";
   CHECK(parse_calibration(calibration_yaml(truth), "c.yaml") == truth);
+  CHECK_THROWS_WITH_AS(
+      parse_calibration("schema: baechi-calibration 1\nops: [{kind: ew, mode: strem}]\n", "c.yaml"),
+      "c.yaml:2:24: ops.mode: 'strem' is not one of any, graph, stream (did you mean 'stream'?)",
+      InputError);
   VirtualClock clock(truth, {.noise = 0.01}, 3);
   const Calibration found = calibrate(clock.machine(), run_benchmarks(clock, 5), "m.csv");
   CHECK(parse_calibration(calibration_yaml(found), "c.yaml") == found);
