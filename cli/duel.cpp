@@ -30,11 +30,7 @@ int fight(const DuelArguments& a) {
   const Interrupt interrupt("taking the worst instance so far");
   DuelOptions options = a.names.options;
   options.stop = &interrupt.wanted();
-  DuelResult result;
-  {
-    const Stage stage("annealing instances");
-    result = duel(*loser, *winner, options);
-  }
+  const DuelResult result = duel(*loser, *winner, options, stages("annealing instances"));
   const int code = interrupt.wanted() ? 130 : 0;
   if (code != 0 && result.found_ratio <= 0.0) return code;
   if (result.found_ratio <= 0.0)

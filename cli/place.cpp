@@ -1,8 +1,5 @@
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <new>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -46,7 +43,7 @@ struct Answer {
 };
 
 /// Runs the placer. If the placer can stop early, the first Ctrl-C makes it return its best
-/// placement so far. On a terminal, a line on standard error shows the progress.
+/// placement so far.
 Placement watched(const Placer& placer, const Experiment& experiment, std::uint64_t seed,
                   bool& interrupted) {
   if (!placer.can_stop()) {
@@ -54,16 +51,11 @@ Placement watched(const Placer& placer, const Experiment& experiment, std::uint6
     return experiment.place(placer, seed);
   }
   const Interrupt interrupt("taking the best placement so far");
-  const bool terminal = isatty(STDERR_FILENO) == 1;
-  Watcher watcher{.stop = &interrupt.wanted()};
-  if (terminal) {
-    watcher.progress = [](std::string_view line) {
-      fmt::print(stderr, "\r{:<60}", line);
-      std::fflush(stderr);
-    };
-  }
-  Placement placement = experiment.place(placer, seed, watcher);
-  if (terminal) fmt::print(stderr, "\r{:60}\r", "");
+  ToldStage stage("placing");
+  Placement placement = experiment.place(
+      placer, seed,
+      {.stop = &interrupt.wanted(),
+       .progress = [&stage](std::string_view line, double done) { stage.tell(line, done); }});
   interrupted = interrupt.wanted();
   return placement;
 }

@@ -36,16 +36,18 @@ std::string runs_line(std::size_t done, std::size_t total, Seconds elapsed) {
   return fmt::format("{} of {} runs in {}{}", done, total, rounded(elapsed), left);
 }
 
-std::string stage_line(std::string_view what, std::size_t done, std::size_t total,
-                       Seconds elapsed) {
+/// `done`: a part of 1.
+std::string stage_line(std::string_view what, double done, Seconds elapsed) {
   if (elapsed < Seconds(1.0)) return "";
-  if (total == 0) return fmt::format("{}, {}", what, rounded(elapsed));
-  done = std::min(done, total);
-  const std::string left =
-      done == 0 ? ""
-                : fmt::format(", {} left", rounded(elapsed * (static_cast<double>(total - done) /
-                                                              static_cast<double>(done))));
-  return fmt::format("{}, {} % in {}{}", what, 100 * done / total, rounded(elapsed), left);
+  if (done <= 0.0) return fmt::format("{}, {}", what, rounded(elapsed));
+  return fmt::format("{}, {} % in {}, {} left", what, static_cast<int>(100.0 * done),
+                     rounded(elapsed), rounded(elapsed * (1.0 / done - 1.0)));
+}
+
+/// The part of `total` that is done; 0 where nothing is counted.
+double part(const std::atomic<std::size_t>* done, std::size_t total) {
+  if (done == nullptr || total == 0) return 0.0;
+  return static_cast<double>(std::min(done->load(), total)) / static_cast<double>(total);
 }
 
 }  // namespace
@@ -85,11 +87,24 @@ void Progress::show() {
 }
 
 Stage::Stage(std::string what, const std::atomic<std::size_t>* done, std::size_t total)
-    : progress_(
-          [what = std::move(what), done, total](Seconds elapsed) {
-            return stage_line(what, done == nullptr ? 0 : done->load(), total, elapsed);
+    : progress_([what = std::move(what), done,
+                 total](Seconds elapsed) { return stage_line(what, part(done, total), elapsed); },
+                !errors_on_terminal()) {}
+
+ToldStage::ToldStage(std::string first)
+    : line_(std::move(first)),
+      progress_(
+          [this](Seconds elapsed) {
+            const std::scoped_lock lock(mutex_);
+            return stage_line(line_, done_, elapsed);
           },
           !errors_on_terminal()) {}
+
+void ToldStage::tell(std::string_view line, double done) {
+  const std::scoped_lock lock(mutex_);
+  line_ = line;
+  done_ = done;
+}
 
 Watch stages(std::string what) {
   return [what = std::move(what)](const std::atomic<std::size_t>& done, std::size_t total) {

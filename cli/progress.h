@@ -7,6 +7,7 @@
 #include <functional>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include "sim/watch.h"
@@ -51,6 +52,20 @@ class Stage {
 
  private:
   Progress progress_;
+};
+
+/// Shows what a computation tells now and then: a line, and the part of the work that is done, 0 to
+/// 1. Where and when a Stage would.
+class ToldStage {
+ public:
+  explicit ToldStage(std::string first);
+  void tell(std::string_view line, double done);
+
+ private:
+  std::mutex mutex_;
+  std::string line_;
+  double done_ = 0.0;
+  Progress progress_;  ///< last: its thread reads the others
 };
 
 /// Shows counted work as a Stage named `what`.

@@ -51,9 +51,7 @@ int write_plans(const PlanFlags& flags) {
   choice.least = {
       .busy = flags.least_busy, .overheads = flags.overheads, .distinct = flags.distinct};
   if (!flags.calibration.empty()) choice.calibration = read_calibration(flags.calibration);
-  std::optional<Stage> stage("placing and writing plans");
-  const Exported exported = export_plans(sweep, choice, flags.out);
-  stage.reset();
+  const Exported exported = export_plans(sweep, choice, flags.out, stages("placing"));
   for (const std::string& remark : exported.remarks) fmt::print(stderr, "{}\n", remark);
   for (const std::string& line : exported.worth.lines()) fmt::print(stderr, "{}\n", line);
   fmt::print(

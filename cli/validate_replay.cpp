@@ -58,23 +58,23 @@ int replay(const ReplayFlags& flags) {
   if (!flags.benchmarks && !fs::exists(flags.run + "/machine.txt"))
     throw InputError(fmt::format("{}/machine.txt: --no-benchmarks needs it", flags.run));
   ValidationRun run;
-  std::optional<Stage> stage("measuring");
   const ReplayChoice choice{
       .replays = flags.replays, .timelines = flags.timelines, .in_turn = real};
   if (real) {
     Processor processor(devices);
-    if (flags.benchmarks) run.measurements = run_benchmarks(processor, flags.rounds);
-    replay_plans(processor, plans, choice, run);
+    if (flags.benchmarks)
+      run.measurements = run_benchmarks(processor, flags.rounds, stages("benchmarks"));
+    replay_plans(processor, plans, choice, run, stages("replays"));
     write_measured(flags, processor.machine(), run);
   } else {
     const Unknowns measuring{.noise = flags.noise, .jitter_ns = flags.jitter_ns};
     VirtualClock clock(virtual_truth(devices), measuring, flags.seed);
-    if (flags.benchmarks) run.measurements = run_benchmarks(clock, flags.rounds);
+    if (flags.benchmarks)
+      run.measurements = run_benchmarks(clock, flags.rounds, stages("benchmarks"));
     clock.set({.noise = flags.noise, .jitter_ns = flags.jitter_ns, .stretch = flags.stretch});
-    replay_plans(clock, plans, choice, run);
+    replay_plans(clock, plans, choice, run, stages("replays"));
     write_measured(flags, clock.machine(), run);
   }
-  stage.reset();
   fmt::print(stderr, "{}: {} plans on {} of {} devices\n", flags.run, plans.size(),
              real ? "a processor" : "a virtual clock", devices);
   return 0;

@@ -65,8 +65,10 @@ class Benchmarks {
         devices_(static_cast<int>(executor.machine().partitions.size())),
         scale_(executor.scale()) {}
 
-  std::vector<Measurement> run(int rounds) {
-    for (round_ = 0; round_ < rounds; ++round_) {
+  std::vector<Measurement> run(int rounds, const Watch& watch) {
+    std::atomic<std::size_t> done = 0;
+    const auto watched = begin_watch(watch, done, static_cast<std::size_t>(rounds));
+    for (round_ = 0; round_ < rounds; ++round_, ++done) {
       for (const SubmitMode mode : scale_.modes) {
         mode_ = mode;
         gaps();
@@ -280,8 +282,8 @@ class Benchmarks {
 
 }  // namespace
 
-std::vector<Measurement> run_benchmarks(Executor& executor, int rounds) {
-  return Benchmarks(executor).run(rounds);
+std::vector<Measurement> run_benchmarks(Executor& executor, int rounds, const Watch& watch) {
+  return Benchmarks(executor).run(rounds, watch);
 }
 
 }  // namespace baechi::validate

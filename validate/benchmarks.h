@@ -2,12 +2,13 @@
 #pragma once
 #include <vector>
 
+#include "sim/watch.h"
 #include "validate/executor.h"
 
 namespace baechi::validate {
 
 /// All micro-benchmarks of FORMATS.md on as many devices as the machine has partitions, each
-/// `rounds` times.
-std::vector<Measurement> run_benchmarks(Executor& executor, int rounds);
+/// `rounds` times. `watch` counts rounds.
+std::vector<Measurement> run_benchmarks(Executor& executor, int rounds, const Watch& watch = {});
 
 }  // namespace baechi::validate

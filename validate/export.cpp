@@ -250,14 +250,17 @@ Exported Exporter::write(const std::string& folder) {
 
 }  // namespace
 
-Exported export_plans(const Sweep& sweep, const ExportChoice& choice, const std::string& folder) {
+Exported export_plans(const Sweep& sweep, const ExportChoice& choice, const std::string& folder,
+                      const Watch& watch) {
   if (choice.bodies == Bodies::timed && !choice.calibration)
     throw InputError("bodies 'timed' need a calibration that says how long sizes take");
   if (choice.least.overheads > 0.0 && !choice.calibration)
     throw InputError("without a calibration there are no overheads that a set could show");
-  RunSettings settings;
-  settings.threads = choice.threads;
-  const Results results = run(sweep, all_runs(sweep), settings);
+  std::atomic<std::size_t> done = 0;
+  auto watched = begin_watch(watch, done, sweep.num_runs());
+  const Results results =
+      run(sweep, all_runs(sweep), {.threads = choice.threads, .stop = nullptr, .done = &done});
+  watched.reset();
   Exporter exporter(sweep, choice);
   exporter.add_runs(results);
   exporter.add_others();

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "scenarios/run/runner.h"
+#include "sim/watch.h"
 #include "validate/plan_of_step.h"
 #include "validate/predictor.h"
 #include "validate/set_worth.h"
@@ -42,7 +43,8 @@ struct Exported {
 /// calibration decides placements and orders. The calibration for predictions is written beside the
 /// plans. Neighbours and random placements differ from each other and from the placements of the
 /// runs, if the graph has as many. Throws InputError as plan_of_step() and timing_of(), and if a
-/// graph has less than the least worth; then nothing is written.
-Exported export_plans(const Sweep& sweep, const ExportChoice& choice, const std::string& folder);
+/// graph has less than the least worth; then nothing is written. `watch` counts the runs.
+Exported export_plans(const Sweep& sweep, const ExportChoice& choice, const std::string& folder,
+                      const Watch& watch = {});
 
 }  // namespace baechi::validate

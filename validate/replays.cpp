@@ -34,13 +34,16 @@ void replay_once(Executor& executor, const ReplayPlan& plan, int round, int numb
 }  // namespace
 
 void replay_plans(Executor& executor, std::span<const ReplayPlan> plans, ReplayChoice choice,
-                  ValidationRun& run) {
+                  ValidationRun& run, const Watch& watch) {
+  std::atomic<std::size_t> done = 0;
+  const auto watched =
+      begin_watch(watch, done, 2 * plans.size() * static_cast<std::size_t>(choice.replays));
   const int turns = choice.in_turn ? choice.replays : 1;
   const int each = choice.in_turn ? 1 : choice.replays;
   for (int round = 0; round < 2; ++round)
     for (int turn = 0; turn < turns; ++turn)
       for (const ReplayPlan& plan : plans)
-        for (int k = 0; k < each; ++k)
+        for (int k = 0; k < each; ++k, ++done)
           replay_once(executor, plan, round, turn * each + k, choice, run);
 }
 

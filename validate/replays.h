@@ -2,6 +2,7 @@
 #pragma once
 #include <span>
 
+#include "sim/watch.h"
 #include "validate/executor.h"
 #include "validate/validation_run.h"
 
@@ -15,7 +16,8 @@ struct ReplayChoice {
   bool in_turn = false;  ///< one replay of each plan, then the next of each, so that all see the
                          ///< same disturbances
 };
+/// `watch` counts replays.
 void replay_plans(Executor& executor, std::span<const ReplayPlan> plans, ReplayChoice choice,
-                  ValidationRun& run);
+                  ValidationRun& run, const Watch& watch = {});
 
 }  // namespace baechi::validate

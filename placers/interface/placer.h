@@ -26,9 +26,9 @@ class StepBehind {
 /// What a caller that waits for a placement tells the placer, and how it follows and stops it.
 struct Watcher {
   const std::atomic<bool>* stop = nullptr;  ///< once true: return the best placement so far
-  /// Called now and then with one line on the progress; never from two threads at once. May be
-  /// empty.
-  std::function<void(std::string_view)> progress{};
+  /// Called now and then with one line on the progress and the part of the work that is done, 0 to
+  /// 1; never from two threads at once. May be empty.
+  std::function<void(std::string_view line, double done)> progress{};
   const StepBehind* step = nullptr;  ///< null: the problem's graph is what runs
 };
 

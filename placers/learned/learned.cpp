@@ -94,9 +94,10 @@ class Learned final : public Placer {
       if (found.first == 0.0) found.first = row.mean;
       if (row.mean > 0.0) found.last = row.mean;
       if (watcher.progress)
-        watcher.progress(fmt::format("{} of {} evaluations: {:.3f} x {}", row.evaluations,
-                                     settings.evaluations, row.mean,
-                                     environment.reference_placer()));
+        watcher.progress(
+            fmt::format("{} of {} evaluations: {:.3f} x {}", row.evaluations, settings.evaluations,
+                        row.mean, environment.reference_placer()),
+            static_cast<double>(row.evaluations) / static_cast<double>(settings.evaluations));
     }
     const Samples& seen = training.samples().front();
     found.devices = seen.devices;

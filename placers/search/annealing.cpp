@@ -46,8 +46,9 @@ void Annealing::run(std::size_t evaluations, const WalkLimits& limits, const Wat
                               }));
     restart_worst();
     if (watcher.progress)
-      watcher.progress(
-          fmt::format("round {} of {}: {}", round + 1, rounds, to_text(best().best_score().value)));
+      watcher.progress(fmt::format("round {} of {}: best {}", round + 1, rounds,
+                                   to_text(best().best_score().value)),
+                       static_cast<double>(round + 1) / static_cast<double>(rounds));
   }
 }
 

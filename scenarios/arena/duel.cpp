@@ -220,8 +220,10 @@ DuelSteps duel_steps(const DuelInstance& instance, const Placer& loser, const Pl
 }
 
 DuelResult duel(const Placer& loser, const Placer& winner, const DuelOptions& options,
-                const std::function<void(double)>& progress) {
+                const Watch& watch) {
   DuelResult result;
+  std::atomic<std::size_t> done = 0;
+  auto watched = begin_watch(watch, done, options.evaluations);
   const auto ratio = [&](const DuelInstance& instance) {
     ++result.evaluations;
     return duel_steps(instance, loser, winner).ratio(options.failures);
@@ -237,8 +239,8 @@ DuelResult duel(const Placer& loser, const Placer& winner, const DuelOptions& op
       if (height > result.found_ratio) {
         result.found = at;
         result.found_ratio = height;
-        if (progress) progress(height);
       }
+      done = result.evaluations;
       DuelInstance next = at;
       for (std::size_t k = 1 + (mutator.uniform() < 0.3 ? 2U : 0U); k > 0; --k)
         mutator.change(next);
@@ -250,6 +252,7 @@ DuelResult duel(const Placer& loser, const Placer& winner, const DuelOptions& op
       height = there;
     }
   }
+  watched.reset();
   result.small = result.found;
   result.small_ratio = result.found_ratio;
   const double enough = 1.0 + 0.99 * (result.found_ratio - 1.0);

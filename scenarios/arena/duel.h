@@ -5,12 +5,12 @@
 #pragma once
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
 #include "placers/interface/placer.h"
 #include "sim/cluster/cluster.h"
+#include "sim/watch.h"
 
 namespace baechi {
 
@@ -57,8 +57,8 @@ struct DuelResult {
 
 /// Anneals four times from random instances: times, sizes, edges, ops, memory, link, devices and
 /// their speeds. Then removes ops, edges, devices and weights as long as the loss stays within a
-/// hundredth. Same arguments, same result, unless stopped. `progress` gets the best ratio so far.
+/// hundredth. Same arguments, same result, unless stopped. `watch` counts evaluations to find.
 DuelResult duel(const Placer& loser, const Placer& winner, const DuelOptions& options,
-                const std::function<void(double)>& progress = {});
+                const Watch& watch = {});
 
 }  // namespace baechi

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "sim/error.h"
+#include "sim/watch.h"
 #include "validate/plan/quantiles.h"
 #include "validate/published/collective_files.h"
 
@@ -279,7 +280,7 @@ std::string kind_yaml_of(const std::string& kind, const LinkTables& tables, std:
 
 }  // namespace
 
-std::string fit_collective_tables(const std::string& folder) {
+std::string fit_collective_tables(const std::string& folder, const Watch& /*watch*/) {
   Leftovers left;
   const auto rows = measured_collectives(folder, left);
   if (rows.empty())

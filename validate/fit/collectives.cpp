@@ -5,6 +5,7 @@
 
 #include "sim/collectives/rings.h"
 #include "sim/error.h"
+#include "sim/watch.h"
 #include "validate/least_deviations.h"
 #include "validate/published/measured_files.h"
 
@@ -84,7 +85,7 @@ std::string fit_v100(const std::string& folder) {
 
 }  // namespace
 
-std::string fit_collectives(const std::string& folder) {
+std::string fit_collectives(const std::string& folder, const Watch& /*watch*/) {
   return "collectives:\n" + fit_a100(folder) + fit_v100(folder);
 }
 

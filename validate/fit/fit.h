@@ -4,6 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include "sim/watch.h"
+
 namespace baechi::validate {
 
 /// A fit. A new one takes one file and one row of the table in registry.cpp.
@@ -12,8 +14,8 @@ struct FitEntry {
   std::string_view summary;  ///< one line: which numbers
   std::string_view data;     ///< the files it reads, below the folder
   /// The fitted numbers as YAML, as scenarios/devices.yaml has them: the same for the same files.
-  /// Throws InputError if a file is missing or wrong.
-  std::string (*fit)(const std::string& folder);
+  /// Throws InputError if a file is missing or wrong. `watch` counts the searches of a long fit.
+  std::string (*fit)(const std::string& folder, const Watch& watch);
 };
 std::span<const FitEntry> fits();
 

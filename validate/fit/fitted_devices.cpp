@@ -62,13 +62,18 @@ double engine_error(const FittedRow& row, const DeviceNumbers& numbers) {
   return std::abs(simulated_seconds(row.row, row.step, device) / row.fit_case.measured - 1.0);
 }
 
-CrossValidated cross_validate(
-    std::span<const FittedRow> rows, std::span<const FitCase> cases,
-    const std::function<std::string(const ExampleRow&)>& fold,
-    const std::function<bool(const ExampleRow&, const std::string&)>& also) {
-  std::map<std::string, std::vector<std::size_t>> folds;
+Folds folds_of(std::span<const FittedRow> rows,
+               const std::function<std::string(const ExampleRow&)>& fold) {
+  Folds folds;
   for (std::size_t r = 0; r < rows.size(); ++r)
     if (const std::string name = fold(rows[r].row); !name.empty()) folds[name].push_back(r);
+  return folds;
+}
+
+CrossValidated cross_validate(
+    std::span<const FittedRow> rows, std::span<const FitCase> cases, const Folds& folds,
+    std::atomic<std::size_t>& done,
+    const std::function<bool(const ExampleRow&, const std::string&)>& also) {
   CrossValidated result{.folds = folds.size()};
   DeviceNumbers numbers(cases);
   for (const auto& [name, members] : folds) {
@@ -77,6 +82,7 @@ CrossValidated cross_validate(
     for (std::size_t r = 0; also && r < rows.size(); ++r)
       if (also(rows[r].row, name)) use[r] = false;
     numbers.fit(use, restarts);
+    ++done;
     double sum = 0.0;
     for (const std::size_t r : members) sum += engine_error(rows[r], numbers);
     result.rows += members.size();
@@ -161,9 +167,8 @@ std::string networks(const ExampleRow& row) {
 }
 
 /// Rows of inference under a framework, "pytorch" or "xla", a sixth left out at a time.
-CrossValidated of_framework(std::span<const FittedRow> rows, std::span<const FitCase> cases,
-                            std::string_view framework) {
-  return cross_validate(rows, cases, [framework](const ExampleRow& row) {
+Folds of_framework(std::span<const FittedRow> rows, std::string_view framework) {
+  return folds_of(rows, [framework](const ExampleRow& row) {
     const std::string_view base = row.base_framework();
     return (base == "tensorflow+xla" ? std::string_view("xla") : base) == framework
                ? single_rows(row)
@@ -171,8 +176,28 @@ CrossValidated of_framework(std::span<const FittedRow> rows, std::span<const Fit
   });
 }
 
+/// What is left out when: all the folds of a fit's cross-validation.
+struct AllFolds {
+  explicit AllFolds(std::span<const FittedRow> rows)
+      : training(folds_of(rows, blocks)), network(folds_of(rows, networks)) {
+    for (const std::string_view framework : frameworks)
+      inference[framework] = of_framework(rows, framework);
+  }
+  std::size_t count() const {
+    std::size_t sum = training.size() + network.size();
+    for (const auto& [framework, folds] : inference) sum += folds.size();
+    return sum;
+  }
+
+  Folds training, network;
+  std::map<std::string_view, Folds> inference;  ///< by framework
+};
+
 /// The errors of each of `frameworks`.
 using ByFramework = std::map<std::string_view, CrossValidated>;
+
+/// GPUs that are left out as if nobody had measured them under PyTorch.
+constexpr std::array<std::string_view, 2> left_out_gpus{"v100", "a100"};
 
 /// A GPU that nobody measured under PyTorch: `alone` is its kind without a framework, whose
 /// products it keeps, but for convolutions.
@@ -195,15 +220,16 @@ DeviceModel under_pytorch(const DeviceModel& alone, const DeviceNumbers& numbers
 /// Errors of PyTorch's rows on GPUs whose kernels alone were measured, each by the numbers of the
 /// others; and the numbers of all for such GPUs.
 std::string unmeasured_text(std::span<const FittedRow> rows, std::span<const FitCase> cases,
-                            const DeviceNumbers& all) {
+                            const DeviceNumbers& all, std::atomic<std::size_t>& done) {
   const auto& kinds = built_in_devices().devices;
   std::string text;
-  for (const std::string gpu : {"v100", "a100"}) {
+  for (const std::string_view gpu : left_out_gpus) {
     std::vector<bool> others;
     for (const FitCase& c : cases) others.push_back(c.gpu != gpu);
     DeviceNumbers numbers(cases);
     numbers.fit(others, restarts);
-    const DeviceModel device = under_pytorch(*kinds.at(gpu), numbers);
+    ++done;
+    const DeviceModel device = under_pytorch(*kinds.at(std::string(gpu)), numbers);
     for (const bool training : {false, true}) {
       double sum = 0.0, count = 0.0;
       for (const FittedRow& row : rows) {
@@ -229,15 +255,16 @@ std::string unmeasured_text(std::span<const FittedRow> rows, std::span<const Fit
 }
 
 std::string comment(std::span<const FittedRow> rows, std::span<const FitCase> cases,
-                    const DeviceNumbers& numbers, const ByFramework& inferences) {
+                    const DeviceNumbers& numbers, const ByFramework& inferences,
+                    const AllFolds& folds, std::atomic<std::size_t>& done) {
   double training = 0.0, inference = 0.0;
   std::size_t trainings = 0;
   for (std::size_t r = 0; r < rows.size(); ++r) {
     (rows[r].row.training ? training : inference) += engine_error(rows[r], numbers);
     trainings += rows[r].row.training ? 1U : 0U;
   }
-  const CrossValidated block = cross_validate(rows, cases, blocks),
-                       network = cross_validate(rows, cases, networks,
+  const CrossValidated block = cross_validate(rows, cases, folds.training, done),
+                       network = cross_validate(rows, cases, folds.network, done,
                                                 [](const ExampleRow& row, const std::string& fold) {
                                                   return fold.starts_with(row.model + ",");
                                                 });
@@ -262,7 +289,7 @@ std::string comment(std::span<const FittedRow> rows, std::span<const FitCase> ca
 
 }  // namespace
 
-std::string fit_devices(const std::string& folder) {
+std::string fit_devices(const std::string& folder, const Watch& watch) {
   std::vector<FittedRow> rows;
   Leftovers left;
   for (auto* const read : {inference_rows, training_rows}) {
@@ -274,13 +301,17 @@ std::string fit_devices(const std::string& folder) {
   left.throw_if_any();
   std::vector<FitCase> cases;
   for (const FittedRow& row : rows) cases.push_back(row.fit_case);
+  const AllFolds folds(rows);
+  std::atomic<std::size_t> done = 0;
+  const auto watched = begin_watch(watch, done, 1 + folds.count() + left_out_gpus.size());
   DeviceNumbers numbers(cases);
   numbers.fit(std::vector<bool>(rows.size(), true), restarts);
+  ++done;
   ByFramework inferences;
-  for (const std::string_view framework : frameworks)
-    inferences[framework] = of_framework(rows, cases, framework);
-  std::string yaml = comment(rows, cases, numbers, inferences);
-  yaml += unmeasured_text(rows, cases, numbers);
+  for (const auto& [framework, sixths] : folds.inference)
+    inferences[framework] = cross_validate(rows, cases, sixths, done);
+  std::string yaml = comment(rows, cases, numbers, inferences, folds, done);
+  yaml += unmeasured_text(rows, cases, numbers, done);
   std::map<std::string, std::int64_t> steps;
   for (const FittedRow& row : rows) ++steps[*kind_of(row.row)];
   for (const std::string_view framework : frameworks) {

@@ -1,10 +1,13 @@
 /// Device kinds fitted to NVIDIA's published example trainings.
 #pragma once
+#include <atomic>
 #include <functional>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "sim/watch.h"
 #include "validate/fit/device_numbers.h"
 #include "validate/published/examples.h"
 
@@ -32,14 +35,20 @@ struct CrossValidated {
   double mean = 0.0;           ///< over the rows, of the absolute errors
   double mean_of_folds = 0.0;  ///< over the folds, of their means
 };
-/// `fold` gives the row's fold, "" for a row that is in none and always fitted to; `also`, if
-/// given, whether a row is left out of the fit for a fold without being in it.
+/// The positions of rows, by the name of their fold.
+using Folds = std::map<std::string, std::vector<std::size_t>>;
+/// `fold` gives the row's fold, "" for a row that is in none and always fitted to.
+Folds folds_of(std::span<const FittedRow> rows,
+               const std::function<std::string(const ExampleRow&)>& fold);
+/// `also`, if given: whether a row is left out of the fit for a fold without being in it. `done`
+/// counts the folds.
 CrossValidated cross_validate(
-    std::span<const FittedRow> rows, std::span<const FitCase> cases,
-    const std::function<std::string(const ExampleRow&)>& fold,
+    std::span<const FittedRow> rows, std::span<const FitCase> cases, const Folds& folds,
+    std::atomic<std::size_t>& done,
     const std::function<bool(const ExampleRow&, const std::string& fold)>& also = {});
 
-/// The kinds as scenarios/devices.yaml has them, with a comment that says how well they do.
-std::string fit_devices(const std::string& folder);
+/// The kinds as scenarios/devices.yaml has them, with a comment that says how well they do. `watch`
+/// counts fits, cross-validations among them.
+std::string fit_devices(const std::string& folder, const Watch& watch);
 
 }  // namespace baechi::validate

@@ -9,6 +9,7 @@
 #include "scenarios/read/device_table.h"
 #include "sim/error.h"
 #include "sim/hash.h"
+#include "sim/watch.h"
 #include "validate/fit/kernel_numbers.h"
 #include "validate/published/kernel_files.h"
 #include "validate/published/measured_files.h"
@@ -205,7 +206,7 @@ std::string data_sheet_yaml(const DeviceModel& gpu) {
 
 }  // namespace
 
-std::string fit_kernels(const std::string& folder) {
+std::string fit_kernels(const std::string& folder, const Watch& /*watch*/) {
   Leftovers left;
   const std::vector<MeasuredKernel> measured = measured_products(folder, left),
                                     attention = measured_attention(folder, left),

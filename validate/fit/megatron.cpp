@@ -195,7 +195,7 @@ std::string left_out_text(const std::vector<GptPiece>& pieces,
 
 }  // namespace
 
-std::string fit_megatron(const std::string& folder) {
+std::string fit_megatron(const std::string& folder, const Watch& /*watch*/) {
   Leftovers left;
   const auto steps = vtrain_single_node(folder, left);
   if (!steps) throw InputError(fmt::format("{}: no vtrain/measured_single_node.csv", folder));

@@ -65,7 +65,7 @@ double left_out(const std::vector<std::vector<double>>& errors, const std::vecto
 
 }  // namespace
 
-std::string fit_network(const std::string& folder) {
+std::string fit_network(const std::string& folder, const Watch& /*watch*/) {
   Leftovers left;
   const auto steps = vtrain_multi_node(folder, left);
   if (!steps || steps->empty())

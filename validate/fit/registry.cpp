@@ -2,12 +2,12 @@
 
 namespace baechi::validate {
 
-std::string fit_collectives(const std::string& folder);
-std::string fit_collective_tables(const std::string& folder);
-std::string fit_megatron(const std::string& folder);
-std::string fit_network(const std::string& folder);
-std::string fit_devices(const std::string& folder);
-std::string fit_kernels(const std::string& folder);
+std::string fit_collectives(const std::string& folder, const Watch& watch);
+std::string fit_collective_tables(const std::string& folder, const Watch& watch);
+std::string fit_megatron(const std::string& folder, const Watch& watch);
+std::string fit_network(const std::string& folder, const Watch& watch);
+std::string fit_devices(const std::string& folder, const Watch& watch);
+std::string fit_kernels(const std::string& folder, const Watch& watch);
 
 std::span<const FitEntry> fits() {
   static constexpr FitEntry table[] = {

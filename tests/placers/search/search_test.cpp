@@ -450,12 +450,17 @@ TEST_SUITE("search") {
     const std::string file = folder.file("trace.csv");
     const RandomProblem random({.ops = 40}, 3, 1);
     std::vector<std::string> lines;
-    const Placement p =
-        searcher({{"trace", value(file)}, {"evaluations", value("800")}})
-            ->place_watched(random.under({}), 0,
-                            {.progress = [&](std::string_view line) { lines.emplace_back(line); }});
+    std::vector<double> done;
+    const auto told = [&](std::string_view line, double part) {
+      lines.emplace_back(line);
+      done.push_back(part);
+    };
+    const Placement p = searcher({{"trace", value(file)}, {"evaluations", value("800")}})
+                            ->place_watched(random.under({}), 0, {.progress = told});
     REQUIRE(lines.size() == 16);
     CHECK(lines.front().starts_with("round 1 of 16: "));
+    CHECK(done.front() == 1.0 / 16.0);
+    CHECK(done.back() == 1.0);
     std::ifstream in(file);
     std::string line;
     std::getline(in, line);

@@ -60,7 +60,8 @@ TEST_SUITE("kernels") {
                  "system,op,gpus,bytes,ms\n"
                  "a100_sxm,all_gather,2,512,0.010\n"
                  "a100_sxm,all_gather,8,512,0.025\n");
-    const std::string text = find_entry(fits(), "fit", "collective_tables").fit(folder.file(""));
+    const std::string text =
+        find_entry(fits(), "fit", "collective_tables").fit(folder.file(""), {});
     CHECK(text.find("\n         4: [15, 35, 75, ") != std::string::npos);
     // A reduce_scatter of 4 takes 18 us, 1.2 times what it would between those of 2 and 8: so does
     // the all_gather, 1.2 x 30 us. Each byte of an all_to_all takes as long with 4 ranks as with
@@ -73,7 +74,8 @@ TEST_SUITE("kernels") {
                  "a100_sxm,reduce_scatter,4,512,0.018\n"
                  "a100_sxm,reduce_scatter,8,512,0.025\n"
                  "a100_sxm,alltoall,8,512,0.028\n");
-    const std::string more = find_entry(fits(), "fit", "collective_tables").fit(folder.file(""));
+    const std::string more =
+        find_entry(fits(), "fit", "collective_tables").fit(folder.file(""), {});
     CHECK(more.find("\n         4: [36, 72, 144, ") != std::string::npos);
     CHECK(more.find("\n         4: [24, 48, 96, ") != std::string::npos);
   }

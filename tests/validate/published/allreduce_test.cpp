@@ -108,12 +108,12 @@ TEST_SUITE("published") {
     std::filesystem::create_directories(folder.file("vtrain"));
     std::filesystem::copy(*data / "vtrain/allreduce", folder.file("vtrain/allreduce"));
     const FitEntry& fit = find_entry(fits(), "fit", "collectives");
-    const std::string before = fit.fit(folder.file(""));
+    const std::string before = fit.fit(folder.file(""), {});
     // What is kept back may lie beside them: it must not matter.
     for (const char* n : {"a100_gpu3", "a100_gpu5", "v100_gpu4", "v100_gpu7"})
       write(folder, std::string("vtrain/allreduce/") + n + ".csv",
             fmt::format("{}1048576,1,float,1,1,1,1\n", header));
-    CHECK(fit.fit(folder.file("")) == before);
+    CHECK(fit.fit(folder.file(""), {}) == before);
   }
 
   TEST_CASE("devices.yaml has what the fit of collectives prints") {
@@ -122,7 +122,7 @@ TEST_SUITE("published") {
     std::ostringstream text;
     text << std::ifstream(std::string(source_dir()) + "/scenarios/devices.yaml").rdbuf();
     const std::string devices = std::move(text).str();
-    std::istringstream fitted(find_entry(fits(), "fit", "collectives").fit(data->string()));
+    std::istringstream fitted(find_entry(fits(), "fit", "collectives").fit(data->string(), {}));
     for (std::string line; std::getline(fitted, line);)
       CHECK_MESSAGE(devices.find(line + "\n") != std::string::npos, line);
   }

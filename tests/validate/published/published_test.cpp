@@ -115,7 +115,7 @@ TEST_SUITE("published") {
       CAPTURE(entry.name);
       CHECK(names.insert(entry.name).second);
       CHECK_FALSE(entry.summary.empty());
-      CHECK_THROWS_AS(entry.fit(empty.file("")), InputError);
+      CHECK_THROWS_AS(entry.fit(empty.file(""), {}), InputError);
     }
   }
 }

@@ -161,7 +161,7 @@ TEST_SUITE("vtrain") {
       }
     folder.write("vtrain/measured_multi_node.csv", text);
     CHECK(find_entry(fits(), "fit", "network")
-              .fit(folder.file(""))
+              .fit(folder.file(""), {})
               .starts_with(fmt::format(
                   "nodes:\n  dgx_a100:\n    {{{}}}\n# mean absolute error: 0.0 % over 6 steps",
                   network_text(0.9, 0.8))));
