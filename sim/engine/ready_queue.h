@@ -9,7 +9,8 @@
 namespace baechi {
 
 /// Fifo: by (time it became ready, op id). Ops become ready in time order, so only ops of one
-/// instant need sorting. By priority: by (largest priority, op id).
+/// instant need sorting. By priority, unless `always_fifo`: by (largest priority, op id).
+template <bool always_fifo>
 class ReadyQueue {
   auto runs_later() const {
     return [this](OpId a, OpId b) {
@@ -32,7 +33,7 @@ class ReadyQueue {
   bool empty() const { return head_ == ops_.size(); }
 
   void push(OpId v, TimePoint now) {
-    if (priority_ != nullptr) {
+    if (by_priority()) {
       ops_.push_back(v);
       std::ranges::push_heap(ops_, runs_later());
       return;
@@ -53,7 +54,7 @@ class ReadyQueue {
   }
 
   OpId pop() {
-    if (priority_ != nullptr) {
+    if (by_priority()) {
       std::ranges::pop_heap(ops_, runs_later());
       const OpId v = ops_.back();
       ops_.pop_back();
@@ -65,6 +66,8 @@ class ReadyQueue {
 
  private:
   static constexpr TimePoint before_all{Duration{-1}};
+
+  bool by_priority() const { return !always_fifo && priority_ != nullptr; }
 
   void sort_batch() {
     if (sorted_) return;

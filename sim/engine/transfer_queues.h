@@ -37,7 +37,11 @@ struct Transfer {
 
 /// One queue per sending device, in the order of Transfer's operator <. EngineOptions::transfers
 /// says which channels a transfer needs. Ids of transfers that have arrived are used again.
+/// `usual`: one node, at most 64 devices, overlap, and a channel that each device has to itself.
+template <bool usual>
 class TransferQueues {
+  using Devices = IdSet<DeviceId, usual>;
+
  public:
   /// The cluster outlives this. NICs limit nothing where nothing limits transfers (parallel).
   /// Throws InputError if transfers are staged and there are several nodes.
@@ -46,7 +50,7 @@ class TransferQueues {
         staged_(options.transfers == Transfers::staged),
         shared_(options.transfers == Transfers::shared),
         overlap_(options.overlap),
-        devices_(cluster.num_devices(), Device{.waiting = DeviceSet(cluster.num_devices())}),
+        devices_(cluster.num_devices(), Device{.waiting = Devices(cluster.num_devices())}),
         in_host_(cluster.num_devices()),
         to_receive_(cluster.num_devices()),
         to_try_(cluster.num_devices()) {
@@ -109,7 +113,7 @@ class TransferQueues {
     s.queue.push_back(id);
     for (; place > s.head && transfer < transfers_[s.queue[place - 1]]; --place)
       std::swap(s.queue[place], s.queue[place - 1]);
-    if (!limited_ || (place == s.head && !taken_[s.sending])) to_try_.insert(transfer.src);
+    if (!limited() || (place == s.head && !taken_[s.sending])) to_try_.insert(transfer.src);
   }
 
   /// Whether `d` is sending or receiving.
@@ -149,12 +153,13 @@ class TransferQueues {
   void end(DeviceId src, DeviceId dst) {
     --devices_[src].moving;
     --devices_[dst].moving;
-    if (limited_) {
+    if (limited()) {
       taken_[devices_[src].sending] = false;
       taken_[devices_[dst].receiving] = false;
     }
-    if (nics_) nics_->give_back(src, dst, to_try_);
-    if (shared_) {  // anyone may wait for the one bus
+    if constexpr (!usual)
+      if (nics_) nics_->give_back(src, dst, to_try_);
+    if (shared()) {  // anyone may wait for the one bus
       for (const DeviceId d : devices_.ids()) wake(d);
       return;
     }
@@ -182,16 +187,16 @@ class TransferQueues {
       Device& r = devices_[dst];
       // If an earlier candidate of the same sender had to wait, this one waits, too.
       if (s.queue[s.head] != id) continue;
-      if ((limited_ && taken_[s.sending]) || (!overlap_ && computing(src))) continue;
-      if ((limited_ && !staged_ && taken_[r.receiving]) || (!overlap_ && computing(dst))) {
+      if ((limited() && taken_[s.sending]) || (!overlap() && computing(src))) continue;
+      if ((limited() && !staged() && taken_[r.receiving]) || (!overlap() && computing(dst))) {
         r.waiting.insert(src);
         continue;
       }
-      if (nics_ && !nics_->take(src, dst)) continue;
+      if (shares_nics() && !nics_->take(src, dst)) continue;
       ++s.moving;
       ++r.moving;
-      if (limited_) taken_[s.sending] = true;
-      if (limited_ && !staged_) taken_[r.receiving] = true;
+      if (limited()) taken_[s.sending] = true;
+      if (limited() && !staged()) taken_[r.receiving] = true;
       ++s.head;
       if (!start(id)) return;
     }
@@ -212,9 +217,15 @@ class TransferQueues {
     std::size_t head = 0;
     std::uint32_t moving = 0;                  // transfers it sends or receives
     std::uint32_t sending = 0, receiving = 0;  // its channels
-    DeviceSet waiting;                         // senders whose first transfer waits for this device
+    Devices waiting;                         // senders whose first transfer waits for this device
     bool idle() const { return head == queue.size(); }
   };
+
+  bool limited() const { return usual || limited_; }
+  bool staged() const { return !usual && staged_; }
+  bool shared() const { return !usual && shared_; }
+  bool overlap() const { return usual || overlap_; }
+  bool shares_nics() const { return !usual && nics_; }
 
   void wake(DeviceId d) {
     Device& device = devices_[d];
@@ -228,10 +239,10 @@ class TransferQueues {
   void add_candidates(DeviceId s, auto computing) {
     const Device& sender = devices_[s];
     if (sender.idle()) return;
-    if (limited_) return candidates_.push_back(sender.queue[sender.head]);
+    if (limited()) return candidates_.push_back(sender.queue[sender.head]);
     for (std::size_t i = sender.head; i < sender.queue.size(); ++i) {
       candidates_.push_back(sender.queue[i]);
-      if (!overlap_ && (computing(s) || computing(transfers_[sender.queue[i]].dst))) return;
+      if (!overlap() && (computing(s) || computing(transfers_[sender.queue[i]].dst))) return;
     }
   }
 
@@ -243,8 +254,8 @@ class TransferQueues {
   IdVector<DeviceId, Device> devices_;
   /// By receiver: staged transfers that are in host memory.
   IdVector<DeviceId, std::priority_queue<InHost, std::vector<InHost>, std::greater<>>> in_host_;
-  DeviceSet to_receive_;  // devices that may have something to receive from the host
-  DeviceSet to_try_;      // senders whose first transfer may have become possible
+  Devices to_receive_;  // devices that may have something to receive from the host
+  Devices to_try_;      // senders whose first transfer may have become possible
   std::vector<std::uint32_t> candidates_;  // transfer ids
 };
 
