@@ -54,7 +54,7 @@ class EventEngine final : public Simulator::Engine {
     observers_ = observers;
     reset(placement);
     load();
-    while (!result_.oom) {
+    while (true) {
       start_transfers();
       start_ops();
       start_collectives();
@@ -93,13 +93,13 @@ class EventEngine final : public Simulator::Engine {
     std::uint32_t last_input = 0;  // of its readers'
   };
 
-  struct Device {
+  struct alignas(64) Device {
     Known known{};  // not yet any
     MemoryAccount memory{};
     std::uint32_t collectives = 0;  // collectives that run on it
     Duration in_collectives{};      // time that collectives have run on it
   };
-  struct Lane {
+  struct alignas(64) Lane {
     DeviceId device{};
     OpId running = no_op;
     Duration busy{};
@@ -318,7 +318,7 @@ class EventEngine final : public Simulator::Engine {
     if (--ops_[v].unmet == 0) make_ready(v);
   }
 
-  [[gnu::always_inline]] void make_ready(OpId v) {
+  [[gnu::noinline]] void make_ready(OpId v) {
     if (const CollectiveId c = collective(v); c != no_collective) return waiting_.arrive(c, now_);
     const LaneId s = lane_of(v);
     lanes_[s].ready.push(v, now_);
@@ -378,8 +378,8 @@ class EventEngine final : public Simulator::Engine {
 
   void start_op(LaneId s, OpId v) {
     const DeviceId d = lanes_[s].device;
-    if (!request_memory(v)) return;
-    take_memory(v);
+    if (!request_memory(v, d)) return;
+    take_memory(v, d);
     Duration time = graph_.compute(v, d);
     if (!usual && devices_[d].collectives > 0 && s == computing_lane(d))
       time = stretched(time, options_.disturbed);
@@ -388,15 +388,14 @@ class EventEngine final : public Simulator::Engine {
     graph_.prefetch_end(v);
   }
 
-  /// Whether the outputs and the workspace of `v` fit on its device; if not, the run is over.
-  bool request_memory(OpId v) {
+  /// Whether the outputs and the workspace of `v` fit on its device `d`; if not, the run is over.
+  bool request_memory(OpId v, DeviceId d) {
     if (!options_.count_memory) return true;
-    return request(ops_[v].device, graph_.output_bytes(v) + graph_.temporary(v), v, std::nullopt);
+    return request(d, graph_.output_bytes(v) + graph_.temporary(v), v, std::nullopt);
   }
 
-  void take_memory(OpId v) {
+  void take_memory(OpId v, DeviceId d) {
     if (!options_.count_memory) return;
-    const DeviceId d = ops_[v].device;
     devices_[d].memory.take(MemoryKind::outputs, graph_.output_bytes(v));
     devices_[d].memory.take(MemoryKind::workspace, graph_.temporary(v));
     memory_changed(d);
@@ -417,8 +416,7 @@ class EventEngine final : public Simulator::Engine {
     waiting_.start_gathered([this](CollectiveId c) {
       const auto members = source_.collectives()[c].member_ids();
       const auto free = [this](OpId v) {
-        return lanes_[lane_of(v)].running == no_op &&
-               (overlap() || !computes(ops_[v].device));
+        return lanes_[lane_of(v)].running == no_op && (overlap() || !computes(ops_[v].device));
       };
       if (result_.oom || !std::ranges::all_of(members, free)) return false;
       return start_collective(c);
@@ -431,7 +429,7 @@ class EventEngine final : public Simulator::Engine {
     member_devices_.clear();
     bool overlaps = false;
     for (const OpId v : collective.member_ids()) {
-      if (!request_memory(v)) return false;
+      if (!request_memory(v, ops_[v].device)) return false;
       member_devices_.push_back(ops_[v].device);
       overlaps |= computes(ops_[v].device);
     }
@@ -441,7 +439,7 @@ class EventEngine final : public Simulator::Engine {
       Device& device = devices_[ops_[v].device];
       ++device.collectives;
       device.in_collectives += time;
-      take_memory(v);
+      take_memory(v, ops_[v].device);
       run(lane_of(v), v, time);
     }
     events_.push(now_ + time, collective_bit | index(c));
@@ -458,9 +456,7 @@ class EventEngine final : public Simulator::Engine {
     if (num_lanes() == 1) return static_cast<LaneId>(d);
     return static_cast<LaneId>(index(d) * num_lanes() + index(graph_.lane(v)));
   }
-  LaneId computing_lane(DeviceId d) const {
-    return static_cast<LaneId>(index(d) * num_lanes());
-  }
+  LaneId computing_lane(DeviceId d) const { return static_cast<LaneId>(index(d) * num_lanes()); }
   /// Whether an op of lane "compute" runs on `d`.
   bool computes(DeviceId d) const { return lanes_[computing_lane(d)].running != no_op; }
 

@@ -29,9 +29,9 @@ class EventQueue {
   /// `code`: the event as an integer.
   void push(TimePoint time, std::uint64_t code) {
     if (time >= later_from_) return push_later({time, code});
-    std::size_t place = ++size_;
-    for (; next_[place - 1].time <= time; --place) next_[place] = next_[place - 1];
-    next_[place] = {time, code};
+    Event* place = &next_[++size_];
+    for (; (place - 1)->time <= time; --place) *place = *(place - 1);
+    *place = {time, code};
     if (size_ == most) move_later();
   }
 

@@ -32,7 +32,7 @@ class IdSet {
   }
   void clear() {
     first_ = 0;
-    for (std::uint64_t& w : rest_) w = 0;
+    if (wide()) std::ranges::fill(rest_, 0);
   }
   /// Calls `visit` for each id, after taking it out. Ids that `visit` inserts may or may not be
   /// visited.

@@ -89,8 +89,8 @@ class TransferQueues {
 
   std::uint32_t add(const Transfer& transfer) {
     if (free_.empty()) {
-      transfers_.push_back(transfer);
-      return static_cast<std::uint32_t>(transfers_.size() - 1);
+      free_.push_back(static_cast<std::uint32_t>(transfers_.size()));
+      transfers_.emplace_back();
     }
     const std::uint32_t id = free_.back();
     free_.pop_back();
@@ -105,10 +105,6 @@ class TransferQueues {
   void enqueue(std::uint32_t id) {
     const Transfer& transfer = transfers_[id];
     Device& s = devices_[transfer.src];
-    if (s.idle()) {
-      s.queue.clear();
-      s.head = 0;
-    }
     std::size_t place = s.queue.size();
     s.queue.push_back(id);
     for (; place > s.head && transfer < transfers_[s.queue[place - 1]]; --place)
@@ -186,7 +182,7 @@ class TransferQueues {
       Device& s = devices_[src];
       Device& r = devices_[dst];
       // If an earlier candidate of the same sender had to wait, this one waits, too.
-      if (s.queue[s.head] != id) continue;
+      if (s.idle() || s.queue[s.head] != id) continue;
       if ((limited() && taken_[s.sending]) || (!overlap() && computing(src))) continue;
       if ((limited() && !staged() && taken_[r.receiving]) || (!overlap() && computing(dst))) {
         r.waiting.insert(src);
@@ -197,7 +193,10 @@ class TransferQueues {
       ++r.moving;
       if (limited()) taken_[s.sending] = true;
       if (limited() && !staged()) taken_[r.receiving] = true;
-      ++s.head;
+      if (++s.head == s.queue.size()) {
+        s.queue.clear();
+        s.head = 0;
+      }
       if (!start(id)) return;
     }
   }
@@ -212,13 +211,13 @@ class TransferQueues {
       return std::tie(a.since, a.transfer) > std::tie(b.since, b.transfer);
     }
   };
-  struct Device {
+  struct alignas(64) Device {
     std::vector<std::uint32_t> queue{};  // transfer ids, from `head` on
     std::size_t head = 0;
     std::uint32_t moving = 0;                  // transfers it sends or receives
     std::uint32_t sending = 0, receiving = 0;  // its channels
-    Devices waiting;                         // senders whose first transfer waits for this device
-    bool idle() const { return head == queue.size(); }
+    Devices waiting;                           // senders whose first transfer waits for this device
+    bool idle() const { return queue.empty(); }
   };
 
   bool limited() const { return usual || limited_; }
