@@ -16,8 +16,8 @@
 namespace baechi {
 namespace {
 
-/// Most problems: one lane per device, one node, no collectives, and the default engine, but for
-/// duplex channels and what is said of memory.
+/// Most problems: one lane per device, one node, no collectives, and the default engine, but that
+/// channels may be duplex, and memory uncounted, without limit or without cache.
 bool is_usual(const Problem& p) {
   const EngineOptions& engine = p.engine;
   return p.graph.lanes().size() == 1 && p.graph.collectives().empty() &&
