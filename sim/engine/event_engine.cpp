@@ -48,7 +48,7 @@ class EventEngine final : public Simulator::Engine {
       lanes_[s].device = static_cast<DeviceId>(index(s) / num_lanes());
   }
 
-  // flatten: all that a step does is one function, which saves 90 of 930 instructions per op.
+  // flatten: nearly all of a step is one function, which saves 95 of 760 instructions per op.
   [[gnu::flatten]] const StepResult& run(const Placement& placement,
                                          std::span<StepObserver* const> observers) override {
     observers_ = observers;
