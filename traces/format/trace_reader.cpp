@@ -273,12 +273,17 @@ void TraceReader::read_op(Json value) {
 void TraceReader::read_edge(Json value, bool control) {
   FileEdge<Reference> edge{.from = {}, .to = {}, .control = control};
   value.object(control ? control_keys : edge_keys, [&](JsonKey key, Json v) {
-    if (key.index == std::size_t(EdgeKey::from))
-      edge.from = reference(v);
-    else if (key.index == std::size_t(EdgeKey::to))
-      edge.to = reference(v);
-    else
-      edge.output = v.whole();
+    switch (static_cast<EdgeKey>(key.index)) {
+      case EdgeKey::from:
+        edge.from = reference(v);
+        return;
+      case EdgeKey::to:
+        edge.to = reference(v);
+        return;
+      case EdgeKey::output:
+        edge.output = v.whole();
+        return;
+    }
   });
   if (edge.from.where == 0 || edge.to.where == 0) return;  // a key is missing: reported before
   if (have_ops_)
