@@ -15,25 +15,29 @@ namespace baechi {
 /// the calls made.
 class EventQueue {
  public:
+  EventQueue() { clear(); }
+
   bool empty() const { return size_ == 0; }
-  TimePoint time() const { return next_[size_ - 1].time; }  ///< of the earliest
+  TimePoint time() const { return next_[size_].time; }  ///< of the earliest; never if there is none
   void clear() {
+    next_[0].time = never;
     size_ = 0;
     later_.clear();
+    later_from_ = never;
   }
 
   /// `code`: the event as an integer.
   void push(TimePoint time, std::uint64_t code) {
-    if (!later_.empty() && time >= later_.front().time) return push_later({time, code});
-    std::size_t place = size_;
-    for (; place > 0 && next_[place - 1].time <= time; --place) next_[place] = next_[place - 1];
-    next_[place] = {time, code};
-    if (++size_ == next_.size()) move_later();
+    if (time >= later_from_) return push_later({time, code});
+    Event* place = &next_[++size_];
+    for (; (place - 1)->time <= time; --place) *place = *(place - 1);
+    *place = {time, code};
+    if (size_ == most) move_later();
   }
 
   /// The earliest event's code.
   std::uint64_t pop() {
-    const std::uint64_t code = next_[--size_].code;
+    const std::uint64_t code = next_[size_--].code;
     if (size_ == 0 && !later_.empty()) move_next();
     return code;
   }
@@ -47,28 +51,34 @@ class EventQueue {
     return a.time > b.time;
   };
 
+  static constexpr TimePoint never = TimePoint::max();
+  static constexpr std::size_t most = 160;
+
   void push_later(Event event) {
     later_.push_back(event);
     std::ranges::push_heap(later_, comes_later);
+    later_from_ = later_.front().time;
   }
   void move_later() {
-    const auto half = next_.begin() + next_.size() / 2;
-    std::for_each(next_.begin(), half, [&](const Event& e) { push_later(e); });
-    std::copy(half, next_.end(), next_.begin());
-    size_ -= next_.size() / 2;
+    const auto first = next_.begin() + 1, half = first + most / 2;
+    std::for_each(first, half, [&](const Event& e) { push_later(e); });
+    std::copy(half, next_.end(), first);
+    size_ -= most / 2;
   }
   void move_next() {
-    for (; size_ < next_.size() / 2 && !later_.empty(); ++size_) {
+    for (; size_ < most / 2 && !later_.empty(); ++size_) {
       std::ranges::pop_heap(later_, comes_later);
-      next_[size_] = later_.back();
+      next_[size_ + 1] = later_.back();
       later_.pop_back();
     }
-    std::reverse(next_.begin(), next_.begin() + static_cast<std::ptrdiff_t>(size_));
+    later_from_ = later_.empty() ? never : later_.front().time;
+    std::reverse(next_.begin() + 1, next_.begin() + 1 + static_cast<std::ptrdiff_t>(size_));
   }
 
-  std::array<Event, 160> next_{};  // the first size_, the earliest last
+  std::array<Event, most + 1> next_{};  // behind one that is never, size_ events, the earliest last
   std::size_t size_ = 0;
   std::vector<Event> later_;  // a heap; none is earlier than any of next_
+  TimePoint later_from_{};    // the time of its earliest; never if there is none
 };
 
 }  // namespace baechi

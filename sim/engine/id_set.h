@@ -10,7 +10,8 @@
 
 namespace baechi {
 
-template <class Id>
+/// `small`: all ids are below 64.
+template <class Id, bool small = false>
 class IdSet {
  public:
   /// For ids below `size`.
@@ -18,30 +19,32 @@ class IdSet {
 
   bool empty() const {
     return first_ == 0 &&
-           (!wide_ || std::ranges::all_of(rest_, [](std::uint64_t w) { return w == 0; }));
+           (!wide() || std::ranges::all_of(rest_, [](std::uint64_t w) { return w == 0; }));
   }
   void insert(Id d) {
-    std::uint64_t& word = !wide_ || index(d) < 64 ? first_ : rest_[index(d) / 64 - 1];
+    std::uint64_t& word = !wide() || index(d) < 64 ? first_ : rest_[index(d) / 64 - 1];
     word |= std::uint64_t{1} << (index(d) % 64);
   }
   void insert(const IdSet& other) {
     first_ |= other.first_;
-    if (!wide_) return;
+    if (!wide()) return;
     for (std::size_t i = 0; i < rest_.size(); ++i) rest_[i] |= other.rest_[i];
   }
   void clear() {
     first_ = 0;
-    for (std::uint64_t& w : rest_) w = 0;
+    if (wide()) std::ranges::fill(rest_, 0);
   }
   /// Calls `visit` for each id, after taking it out. Ids that `visit` inserts may or may not be
   /// visited.
   void drain(auto visit) {
     drain(first_, 0, visit);
-    if (!wide_) return;
+    if (!wide()) return;
     for (std::size_t i = 0; i < rest_.size(); ++i) drain(rest_[i], 64 * (i + 1), visit);
   }
 
  private:
+  bool wide() const { return !small && wide_; }
+
   static void drain(std::uint64_t& word, std::size_t base, auto& visit) {
     for (std::uint64_t w = std::exchange(word, 0); w != 0; w &= w - 1)
       visit(static_cast<Id>(base + static_cast<std::size_t>(std::countr_zero(w))));

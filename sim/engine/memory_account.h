@@ -1,12 +1,16 @@
 /// The memory in use on one device, by kind, and its limit.
 #pragma once
+#include <limits>
+
 #include "sim/problem/step.h"
 
 namespace baechi {
 
 class MemoryAccount {
  public:
-  explicit MemoryAccount(Bytes limit = {}) : limit_(limit) {}
+  /// Without limit.
+  MemoryAccount() = default;
+  explicit MemoryAccount(Bytes limit) : limit_(limit) {}
 
   /// Empties the account and forgets the peak.
   void reset() { *this = MemoryAccount(limit_); }
@@ -34,7 +38,7 @@ class MemoryAccount {
 
  private:
   MemoryUse live_{};
-  Bytes used_{}, limit_{}, peak_{};
+  Bytes used_{}, limit_{std::numeric_limits<std::int64_t>::max()}, peak_{};
   MemoryUse at_peak_{};
 };
 

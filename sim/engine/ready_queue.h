@@ -9,7 +9,8 @@
 namespace baechi {
 
 /// Fifo: by (time it became ready, op id). Ops become ready in time order, so only ops of one
-/// instant need sorting. By priority: by (largest priority, op id).
+/// instant need sorting. By priority, unless `always_fifo`: by (largest priority, op id).
+template <bool always_fifo>
 class ReadyQueue {
   auto runs_later() const {
     return [this](OpId a, OpId b) {
@@ -23,24 +24,17 @@ class ReadyQueue {
   /// Empties it. `priority` [num_ops], or null for a fifo.
   void reset(const std::int32_t* priority) {
     priority_ = priority;
-    ops_.clear();
-    head_ = batch_ = 0;
-    batch_time_ = before_all;
+    forget();
     sorted_ = true;
   }
 
-  bool empty() const { return head_ == ops_.size(); }
+  bool empty() const { return ops_.empty(); }
 
   void push(OpId v, TimePoint now) {
-    if (priority_ != nullptr) {
+    if (by_priority()) {
       ops_.push_back(v);
       std::ranges::push_heap(ops_, runs_later());
       return;
-    }
-    if (empty()) {
-      ops_.clear();
-      head_ = 0;
-      batch_time_ = before_all;
     }
     if (batch_time_ != now) {
       sort_batch();
@@ -53,18 +47,29 @@ class ReadyQueue {
   }
 
   OpId pop() {
-    if (priority_ != nullptr) {
+    if (by_priority()) {
       std::ranges::pop_heap(ops_, runs_later());
       const OpId v = ops_.back();
       ops_.pop_back();
       return v;
     }
     sort_batch();
-    return ops_[head_++];
+    const OpId v = ops_[head_++];
+    if (head_ == ops_.size()) forget();
+    return v;
   }
 
  private:
   static constexpr TimePoint before_all{Duration{-1}};
+
+  bool by_priority() const { return !always_fifo && priority_ != nullptr; }
+
+  /// All ops have run.
+  void forget() {
+    ops_.clear();
+    head_ = batch_ = 0;
+    batch_time_ = before_all;
+  }
 
   void sort_batch() {
     if (sorted_) return;

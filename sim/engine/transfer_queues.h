@@ -37,7 +37,11 @@ struct Transfer {
 
 /// One queue per sending device, in the order of Transfer's operator <. EngineOptions::transfers
 /// says which channels a transfer needs. Ids of transfers that have arrived are used again.
+/// `usual`: one node, at most 64 devices, overlap, and a channel that each device has to itself.
+template <bool usual>
 class TransferQueues {
+  using Devices = IdSet<DeviceId, usual>;
+
  public:
   /// The cluster outlives this. NICs limit nothing where nothing limits transfers (parallel).
   /// Throws InputError if transfers are staged and there are several nodes.
@@ -46,7 +50,7 @@ class TransferQueues {
         staged_(options.transfers == Transfers::staged),
         shared_(options.transfers == Transfers::shared),
         overlap_(options.overlap),
-        devices_(cluster.num_devices(), Device{.waiting = DeviceSet(cluster.num_devices())}),
+        devices_(cluster.num_devices(), Device{.waiting = Devices(cluster.num_devices())}),
         in_host_(cluster.num_devices()),
         to_receive_(cluster.num_devices()),
         to_try_(cluster.num_devices()) {
@@ -85,8 +89,8 @@ class TransferQueues {
 
   std::uint32_t add(const Transfer& transfer) {
     if (free_.empty()) {
-      transfers_.push_back(transfer);
-      return static_cast<std::uint32_t>(transfers_.size() - 1);
+      free_.push_back(static_cast<std::uint32_t>(transfers_.size()));
+      transfers_.emplace_back();
     }
     const std::uint32_t id = free_.back();
     free_.pop_back();
@@ -101,15 +105,11 @@ class TransferQueues {
   void enqueue(std::uint32_t id) {
     const Transfer& transfer = transfers_[id];
     Device& s = devices_[transfer.src];
-    if (s.idle()) {
-      s.queue.clear();
-      s.head = 0;
-    }
     std::size_t place = s.queue.size();
     s.queue.push_back(id);
     for (; place > s.head && transfer < transfers_[s.queue[place - 1]]; --place)
       std::swap(s.queue[place], s.queue[place - 1]);
-    if (!limited_ || (place == s.head && !taken_[s.sending])) to_try_.insert(transfer.src);
+    if (!limited() || (place == s.head && !taken_[s.sending])) to_try_.insert(transfer.src);
   }
 
   /// Whether `d` is sending or receiving.
@@ -149,12 +149,13 @@ class TransferQueues {
   void end(DeviceId src, DeviceId dst) {
     --devices_[src].moving;
     --devices_[dst].moving;
-    if (limited_) {
+    if (limited()) {
       taken_[devices_[src].sending] = false;
       taken_[devices_[dst].receiving] = false;
     }
-    if (nics_) nics_->give_back(src, dst, to_try_);
-    if (shared_) {  // anyone may wait for the one bus
+    if constexpr (!usual)
+      if (nics_) nics_->give_back(src, dst, to_try_);
+    if (shared()) {  // anyone may wait for the one bus
       for (const DeviceId d : devices_.ids()) wake(d);
       return;
     }
@@ -181,18 +182,21 @@ class TransferQueues {
       Device& s = devices_[src];
       Device& r = devices_[dst];
       // If an earlier candidate of the same sender had to wait, this one waits, too.
-      if (s.queue[s.head] != id) continue;
-      if ((limited_ && taken_[s.sending]) || (!overlap_ && computing(src))) continue;
-      if ((limited_ && !staged_ && taken_[r.receiving]) || (!overlap_ && computing(dst))) {
+      if (s.idle() || s.queue[s.head] != id) continue;
+      if ((limited() && taken_[s.sending]) || (!overlap() && computing(src))) continue;
+      if ((limited() && !staged() && taken_[r.receiving]) || (!overlap() && computing(dst))) {
         r.waiting.insert(src);
         continue;
       }
-      if (nics_ && !nics_->take(src, dst)) continue;
+      if (shares_nics() && !nics_->take(src, dst)) continue;
       ++s.moving;
       ++r.moving;
-      if (limited_) taken_[s.sending] = true;
-      if (limited_ && !staged_) taken_[r.receiving] = true;
-      ++s.head;
+      if (limited()) taken_[s.sending] = true;
+      if (limited() && !staged()) taken_[r.receiving] = true;
+      if (++s.head == s.queue.size()) {
+        s.queue.clear();
+        s.head = 0;
+      }
       if (!start(id)) return;
     }
   }
@@ -207,14 +211,20 @@ class TransferQueues {
       return std::tie(a.since, a.transfer) > std::tie(b.since, b.transfer);
     }
   };
-  struct Device {
+  struct alignas(64) Device {
     std::vector<std::uint32_t> queue{};  // transfer ids, from `head` on
     std::size_t head = 0;
     std::uint32_t moving = 0;                  // transfers it sends or receives
     std::uint32_t sending = 0, receiving = 0;  // its channels
-    DeviceSet waiting;                         // senders whose first transfer waits for this device
-    bool idle() const { return head == queue.size(); }
+    Devices waiting;                           // senders whose first transfer waits for this device
+    bool idle() const { return queue.empty(); }
   };
+
+  bool limited() const { return usual || limited_; }
+  bool staged() const { return !usual && staged_; }
+  bool shared() const { return !usual && shared_; }
+  bool overlap() const { return usual || overlap_; }
+  bool shares_nics() const { return !usual && nics_; }
 
   void wake(DeviceId d) {
     Device& device = devices_[d];
@@ -228,10 +238,10 @@ class TransferQueues {
   void add_candidates(DeviceId s, auto computing) {
     const Device& sender = devices_[s];
     if (sender.idle()) return;
-    if (limited_) return candidates_.push_back(sender.queue[sender.head]);
+    if (limited()) return candidates_.push_back(sender.queue[sender.head]);
     for (std::size_t i = sender.head; i < sender.queue.size(); ++i) {
       candidates_.push_back(sender.queue[i]);
-      if (!overlap_ && (computing(s) || computing(transfers_[sender.queue[i]].dst))) return;
+      if (!overlap() && (computing(s) || computing(transfers_[sender.queue[i]].dst))) return;
     }
   }
 
@@ -243,8 +253,8 @@ class TransferQueues {
   IdVector<DeviceId, Device> devices_;
   /// By receiver: staged transfers that are in host memory.
   IdVector<DeviceId, std::priority_queue<InHost, std::vector<InHost>, std::greater<>>> in_host_;
-  DeviceSet to_receive_;  // devices that may have something to receive from the host
-  DeviceSet to_try_;      // senders whose first transfer may have become possible
+  Devices to_receive_;  // devices that may have something to receive from the host
+  Devices to_try_;      // senders whose first transfer may have become possible
   std::vector<std::uint32_t> candidates_;  // transfer ids
 };
 

@@ -54,8 +54,9 @@ OpId OpGraphBuilder::add_copy(OpId of, std::string_view name, Bytes persistent, 
   op.forward = no_op;
   const OpId v = add(name, op);
   if (index(of) < module_.size()) {
-    module_.resize(index(v) + 1, 0);
-    module_[index(v)] = module_[index(of)];
+    const std::uint32_t module = module_[index(of)];
+    if (module_.size() < index(v)) module_.resize(index(v), 0);
+    module_.push_back(module);
   }
   return v;
 }
@@ -173,7 +174,7 @@ void OpGraphBuilder::add_kernel(OpId op, OpWork work) {
 void OpGraphBuilder::set_module(OpId v, std::string_view module) {
   if (modules_.empty()) intern("", modules_, module_ids_);
   const std::uint32_t last = module_.empty() ? 0 : module_.back();  // mostly the same
-  module_.resize(index(v) + 1, 0);
+  if (module_.size() <= index(v)) module_.resize(index(v) + 1, 0);
   module_[index(v)] = modules_[last] == module ? last : intern(module, modules_, module_ids_);
 }
 

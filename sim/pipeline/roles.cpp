@@ -20,6 +20,7 @@ bool launches(const OpGraph& graph, OpId v) {
 
 bool serves(const OpGraph& graph, OpId v) {
   if (launches(graph, v)) return true;
+  if (graph.lane(v) == compute_lane) return false;  // no member of a collective
   const CollectiveId c = graph.collective_of(v);
   return c != no_collective && graph.op(v).phase != Phase::update &&
          graph.collectives()[c].kind == CollectiveKind::all_gather &&

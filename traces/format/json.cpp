@@ -170,10 +170,22 @@ void JsonFile::broken(simdjson::error_code error) {
   syntax_error(offset_of(place), reason(error));
 }
 
-bool JsonFile::known(simdjson::ondemand::field& field, const JsonKeys& keys, std::size_t& key,
-                     std::uint64_t& seen) {
+JsonFile::KeyOrder& JsonFile::order_of(const JsonKeys& keys) {
+  for (KeyOrder& order : orders_)
+    if (order.names.data() == keys.names.data() && order.names.size() == keys.names.size())
+      return order;
+  KeyOrder& order = orders_.emplace_back();
+  order.names = keys.names;
+  for (std::size_t k = 0; k < keys.names.size(); ++k)
+    order.next[k] = static_cast<std::uint8_t>((k + 1) % keys.names.size());
+  return order;
+}
+
+bool JsonFile::known(simdjson::ondemand::field& field, const JsonKeys& keys, Fields& fields) {
   const char* raw = field.key().raw();
   const std::size_t n = keys.names.size();
+  std::uint8_t& guess = fields.order.next[fields.key];
+  std::size_t key = guess;
   std::size_t tried = 0;
   for (; tried < n; ++tried, key = key + 1 < n ? key + 1 : 0)
     if (field.key().unsafe_is_equal(keys.names[key])) break;
@@ -195,12 +207,14 @@ bool JsonFile::known(simdjson::ondemand::field& field, const JsonKeys& keys, std
     }
     key = static_cast<std::size_t>(it - keys.names.begin());
   }
+  guess = static_cast<std::uint8_t>(key);
+  fields.key = key;
   const std::uint64_t bit = std::uint64_t{1} << key;
-  if ((seen & bit) != 0) {
+  if ((fields.seen & bit) != 0) {
     mistake(offset_of(raw) - 1, fmt::format("{} has two keys '{}'", keys.object, keys.names[key]));
     return false;
   }
-  seen |= bit;
+  fields.seen |= bit;
   return true;
 }
 
@@ -239,8 +253,8 @@ void JsonFile::check_syntax(simdjson::ondemand::value value, int depth) {
 
 std::string_view Json::token() {
   std::string_view text = value_.raw_json_token();
-  while (!text.empty() && std::string_view(" \t\r\n").find(text.back()) != std::string_view::npos)
-    text.remove_suffix(1);
+  const auto blank = [](char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; };
+  while (!text.empty() && blank(text.back())) text.remove_suffix(1);
   return text;
 }
 

@@ -5,7 +5,9 @@
 #include <fmt/format.h>
 #include <simdjson.h>
 
+#include <array>
 #include <cstdint>
+#include <deque>
 #include <future>
 #include <optional>
 #include <span>
@@ -21,12 +23,19 @@ namespace baechi {
 
 class Json;
 
-/// The keys of one kind of object, at most 64. The first `required` keys must be present. A key
-/// that is not listed is a mistake, unless it begins with "x-".
+/// The keys of one kind of object, at most 64. `names` outlive the file. The first `required` keys
+/// must be present. A key that is not listed is a mistake, unless it begins with "x-".
 struct JsonKeys {
   std::string_view object;  ///< the object's name in messages: "an op"
   std::span<const std::string_view> names;
   std::size_t required = 0;
+};
+
+/// A key of an object: one of JsonKeys::names, and its index there.
+struct JsonKey {
+  std::size_t index = 0;
+  std::string_view name;
+  operator std::string_view() const { return name; }
 };
 
 /// A JSON text that is being read, and the mistakes found in it.
@@ -78,8 +87,24 @@ class JsonFile {
   std::size_t offset_of(const char* place) const {
     return static_cast<std::size_t>(place - text_.data());
   }
-  bool known(simdjson::ondemand::field& field, const JsonKeys& keys, std::size_t& key,
-             std::uint64_t& seen);
+  /// The order in which the last object of one kind had its keys: after names[k] came
+  /// names[next[k]], and names[next[names.size()]] was the first.
+  struct KeyOrder {
+    std::span<const std::string_view> names;
+    std::array<std::uint8_t, 65> next{};
+  };
+  KeyOrder& order_of(const JsonKeys& keys);
+  /// The state of reading one object, kept across its pieces.
+  struct Fields {
+    KeyOrder& order;
+    std::size_t key;         // index of the last known key; at first the number of keys
+    std::uint64_t seen = 0;  // one bit per key
+    bool known = true;       // whether the last key was in JsonKeys::names
+  };
+  Fields fields_of(const JsonKeys& keys) {
+    return {.order = order_of(keys), .key = keys.names.size()};
+  }
+  bool known(simdjson::ondemand::field& field, const JsonKeys& keys, Fields& fields);
   void check_required(auto where, const JsonKeys& keys, std::uint64_t seen) {
     for (std::size_t i = 0; i < keys.required; ++i)
       if ((seen >> i & 1U) == 0)
@@ -97,6 +122,7 @@ class JsonFile {
   std::size_t asked_at_ = 0;
   simdjson::ondemand::parser parser_;
   simdjson::ondemand::document document_;
+  std::deque<KeyOrder> orders_;
   std::vector<Mistake> mistakes_;
   std::size_t unlisted_ = 0;
 };
@@ -121,8 +147,8 @@ class Json {
     return all<E>()[one_of(all_words<E>())];
   }
 
-  /// Calls field(name, value) for each key; `name` is one of keys.names. A value that `field` does
-  /// not read is skipped.
+  /// Calls field(key, value) for each key; `key` is a JsonKey, or its name. A value that `field`
+  /// does not read is skipped.
   template <class Field>
   void object(const JsonKeys& keys, Field&& field);
   /// Calls field(name, value) for each key of an object that may have any keys. The caller must
@@ -145,14 +171,8 @@ class Json {
 
  private:
   friend class JsonFile;
-  /// The state of reading one object, kept across its pieces.
-  struct Fields {
-    std::uint64_t seen = 0;  // one bit per key of keys.names
-    std::size_t key = 0;     // index in keys.names of the last known key
-    bool known = true;       // whether the last key was in keys.names
-  };
   template <class Field>
-  void each_field(const JsonKeys& keys, Fields& fields, bool goes_on, Field&& field);
+  void each_field(const JsonKeys& keys, JsonFile::Fields& fields, bool goes_on, Field&& field);
 
   const char* start() { return value_.raw_json_token().data(); }
   bool starts_with(char c) { return *start() == c; }  // '\0' at the end of the text
@@ -167,7 +187,7 @@ class Json {
 
 /// `goes_on`: the first field continues the last field of the piece before.
 template <class Field>
-void Json::each_field(const JsonKeys& keys, Fields& fields, bool goes_on, Field&& field) {
+void Json::each_field(const JsonKeys& keys, JsonFile::Fields& fields, bool goes_on, Field&& field) {
   simdjson::ondemand::object object;
   must(value_.get_object().get(object));
   const bool skip = goes_on && !fields.known;
@@ -179,9 +199,10 @@ void Json::each_field(const JsonKeys& keys, Fields& fields, bool goes_on, Field&
       file_->check_syntax(f.value(), 0);
       continue;
     }
-    fields.known = file_->known(f, keys, fields.key, fields.seen);
-    if (fields.known)
-      field(keys.names[fields.key], Json(*file_, keys.names[fields.key], f.value()));
+    fields.known = file_->known(f, keys, fields);
+    if (!fields.known) continue;
+    const JsonKey key{fields.key, keys.names[fields.key]};
+    field(key, Json(*file_, key.name, f.value()));
   }
 }
 
@@ -189,7 +210,7 @@ template <class Field>
 void Json::object(const JsonKeys& keys, Field&& field) {
   if (!is_object()) return is_not("an object");
   const std::size_t start = offset();
-  Fields fields;
+  JsonFile::Fields fields = file_->fields_of(keys);
   each_field(keys, fields, false, field);
   file_->check_required(start, keys, fields.seen);
 }
@@ -199,7 +220,7 @@ void JsonFile::object(const JsonKeys& keys, Field&& field) {
   Json whole = root();
   if (!whole.is_object()) return whole.is_not("an object");
   const JsonPlace start = place(whole.offset());
-  Json::Fields fields;
+  Fields fields = fields_of(keys);
   whole.each_field(keys, fields, false, field);
   while (next_piece()) root().each_field(keys, fields, true, field);
   check_required(start, keys, fields.seen);

@@ -21,6 +21,20 @@ constexpr std::string_view op_names[] = {
     "module",     "compute_us", "temporary_bytes", "persistent_bytes", "kernels",
     "colocation", "outputs"};
 constexpr JsonKeys op_keys{"an op", op_names, 1};
+enum class OpKey : std::size_t {  // as op_names
+  name,
+  kind,
+  phase,
+  forward,
+  lane,
+  module,
+  compute_us,
+  temporary_bytes,
+  persistent_bytes,
+  kernels,
+  colocation,
+  outputs
+};
 constexpr std::string_view kernel_names[] = {"flops", "traffic_bytes", "weight_bytes", "precision",
                                              "matrix"};
 constexpr JsonKeys kernel_keys{"a kernel", kernel_names, 0};
@@ -30,6 +44,7 @@ constexpr std::string_view output_names[] = {"bytes", "transfer_us", "reference"
 constexpr JsonKeys output_keys{"an output", output_names, 1};
 constexpr std::string_view edge_names[] = {"from", "to", "output"};
 constexpr JsonKeys edge_keys{"an edge", edge_names, 2};
+enum class EdgeKey : std::size_t { from, to, output };  // as edge_names
 constexpr std::string_view collective_names[] = {"kind",  "bytes", "ops",
                                                  "ranks", "nodes", "sharing"};
 constexpr JsonKeys collective_keys{"a collective", collective_names, 3};
@@ -201,32 +216,41 @@ void TraceReader::read_op(Json value) {
   kernels_.clear();
   outputs_.clear();
   labels_.clear();
-  value.object(op_keys, [&](std::string_view key, Json v) {
-    if (key == "name") {
-      op.name = v.string();
-      if (builder_.find(op.name)) v.mistake(fmt::format("two ops are named '{}'", op.name));
-    } else if (key == "kind") {
-      op.kind = v.string();
-    } else if (key == "phase") {
-      op.phase = v.one_of<Phase>();
-    } else if (key == "forward") {
-      forward = reference(v);
-    } else if (key == "lane") {
-      op.lane = v.string();
-    } else if (key == "module") {
-      op.module = v.string();
-    } else if (key == "compute_us") {
-      read_compute(v, op);
-    } else if (key == "temporary_bytes") {
-      op.temporary = {v.whole()};
-    } else if (key == "persistent_bytes") {
-      op.persistent = {v.whole()};
-    } else if (key == "kernels") {
-      v.list([&](Json kernel) { read_kernel(kernel); });
-    } else if (key == "colocation") {
-      v.list([&](Json label) { labels_.push_back(label.string()); });
-    } else {
-      v.list([&](Json output) { read_output(output); });
+  value.object(op_keys, [&](JsonKey key, Json v) {
+    switch (static_cast<OpKey>(key.index)) {
+      case OpKey::name:
+        op.name = v.string();
+        if (builder_.find(op.name)) v.mistake(fmt::format("two ops are named '{}'", op.name));
+        return;
+      case OpKey::kind:
+        op.kind = v.string();
+        return;
+      case OpKey::phase:
+        op.phase = v.one_of<Phase>();
+        return;
+      case OpKey::forward:
+        forward = reference(v);
+        return;
+      case OpKey::lane:
+        op.lane = v.string();
+        return;
+      case OpKey::module:
+        op.module = v.string();
+        return;
+      case OpKey::compute_us:
+        return read_compute(v, op);
+      case OpKey::temporary_bytes:
+        op.temporary = {v.whole()};
+        return;
+      case OpKey::persistent_bytes:
+        op.persistent = {v.whole()};
+        return;
+      case OpKey::kernels:
+        return v.list([&](Json kernel) { read_kernel(kernel); });
+      case OpKey::colocation:
+        return v.list([&](Json label) { labels_.push_back(label.string()); });
+      case OpKey::outputs:
+        return v.list([&](Json output) { read_output(output); });
     }
   });
   const OpId id = builder_.add_op(op);
@@ -248,13 +272,18 @@ void TraceReader::read_op(Json value) {
 
 void TraceReader::read_edge(Json value, bool control) {
   FileEdge<Reference> edge{.from = {}, .to = {}, .control = control};
-  value.object(control ? control_keys : edge_keys, [&](std::string_view key, Json v) {
-    if (key == "from")
-      edge.from = reference(v);
-    else if (key == "to")
-      edge.to = reference(v);
-    else
-      edge.output = v.whole();
+  value.object(control ? control_keys : edge_keys, [&](JsonKey key, Json v) {
+    switch (static_cast<EdgeKey>(key.index)) {
+      case EdgeKey::from:
+        edge.from = reference(v);
+        return;
+      case EdgeKey::to:
+        edge.to = reference(v);
+        return;
+      case EdgeKey::output:
+        edge.output = v.whole();
+        return;
+    }
   });
   if (edge.from.where == 0 || edge.to.where == 0) return;  // a key is missing: reported before
   if (have_ops_)

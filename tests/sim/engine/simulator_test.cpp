@@ -69,6 +69,28 @@ TEST_SUITE("simulator") {
     }
   }
 
+  TEST_CASE(
+      "idle devices change no step, though up to 64 are simulated by an engine of their own") {
+    for (std::uint64_t seed = 0; seed < 40; ++seed) {
+      const RandomProblem random({.ops = 60}, 4, seed);
+      const std::vector<Bytes> memories{Bytes{1500}, Bytes{1 << 20}};  // most run out of the first
+      for (const Bytes memory : memories) {
+        const Cluster few = Cluster::uniform(4, {memory}, {.bandwidth = {1e9}});
+        const Cluster many = Cluster::uniform(65, {memory}, {.bandwidth = {1e9}});
+        const ProfiledCosts few_costs(random.graph, few), many_costs(random.graph, many);
+        for (const EngineOptions& engine : all_engines()) {
+          const StepResult of_few =
+              simulate({random.graph, few, few_costs, engine}, random.placement);
+          StepResult of_many = simulate({random.graph, many, many_costs, engine}, random.placement);
+          IdVector<DeviceId, DeviceUse> used;
+          for (const DeviceId d : of_few.devices.ids()) used.push_back(of_many.devices[d]);
+          of_many.devices = used;
+          check_equal(of_few, of_many);
+        }
+      }
+    }
+  }
+
   TEST_CASE("more events at once than the queue keeps sorted") {
     // 1000 sources of equal length on as many devices end together, then one op reads them all: its
     // device takes in 999 tensors of 1 ns, one after the other.

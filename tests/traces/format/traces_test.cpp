@@ -114,6 +114,24 @@ TEST_SUITE("traces") {
     CHECK(t.graph.find("b") == OpId{1});
   }
 
+  TEST_CASE("each object may have its keys in an order of its own") {
+    const Trace t = parse(R"({"format": "baechi-trace", "version": 1,
+      "ops": [{"name": "a", "kind": "A", "outputs": [{"bytes": 8}]},
+              {"outputs": [], "kind": "B", "name": "b"}, {"kind": "C", "name": "c"}, {"name": "d"}],
+      "edges": [{"from": "a", "output": 0, "to": "b"}, {"to": "c", "from": "a"},
+                {"output": 0, "to": "d", "from": "a"}],
+      "controls": [{"from": "b", "to": "c"}, {"to": "d", "from": "c"}]})");
+    REQUIRE(t.graph.num_ops() == 4);
+    CHECK(t.graph.num_edges() == 5);
+    for (const auto& [op, kind] : {std::pair("a", "A"), {"b", "B"}, {"c", "C"}, {"d", ""}})
+      CHECK(t.graph.kind(*t.graph.find(op)) == kind);
+    // Behind an edge's "output", a control's first key: "output" is no key of a control.
+    CHECK(message<InputError>([] {
+            parse(R"({"format": "baechi-trace", "version": 1, "ops": [{"name": "a"}],
+      "edges": [], "controls": [{"output": 0, "from": "a", "to": "a"}]})");
+          }).find("a control has no key 'output'") != std::string::npos);
+  }
+
   TEST_CASE("times are exact to the nanosecond, and rounded where written finer") {
     const auto time = [](const std::string& us) {
       return parse(

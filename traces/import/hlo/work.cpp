@@ -145,18 +145,19 @@ std::int64_t Shape::elements() const {
 }
 
 std::int64_t Shape::bytes() const {
+  const std::string_view t = type;
   std::int64_t bits = 0;
-  for (std::size_t i = 0; i < type.size() && bits == 0; ++i)
-    if (type[i] >= '0' && type[i] <= '9')
+  for (std::size_t i = 0; i < t.size() && bits == 0; ++i)
+    if (t[i] >= '0' && t[i] <= '9')
       bits = parse_number<std::int64_t>(
-                 type.substr(i, std::min(type.find_first_not_of("0123456789", i), type.size()) - i))
+                 t.substr(i, std::min(t.find_first_not_of("0123456789", i), t.size()) - i))
                  .value_or(0);
-  if (type == "pred" || type == "i1") bits = 8;
-  if (type == "index") bits = 64;
-  if (type.starts_with("complex<")) bits *= 2;
+  if (t == "pred" || t == "i1") bits = 8;
+  if (t == "index") bits = 64;
+  if (t.starts_with("complex<")) bits *= 2;
   if (bits > 1024) bits = 0;
-  return elements() > most_size / std::max<std::int64_t>(1, bits) ? most_size
-                                                                  : (elements() * bits + 7) / 8;
+  const std::int64_t n = elements();
+  return n > most_size / std::max<std::int64_t>(1, bits) ? most_size : (n * bits + 7) / 8;
 }
 
 std::int64_t times(std::int64_t a, std::int64_t b) {
