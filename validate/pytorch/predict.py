@@ -85,10 +85,17 @@ class Predictor:
             raise RuntimeError(done.stderr.strip().splitlines()[-1] if done.stderr.strip() else f"exit {done.returncode}")
         return done.stdout
 
+    def again(self, case):
+        """The layers, joined by +, at which stages of the case compute otherwise than the recorded step: it is recorded in such stages, too."""
+        starts = [first for _, first, _ in case.get("chunks", [])[1:]]
+        return "+".join(map(str, sorted(set(starts) & set(self.record(case, "recorded").get("otherwise", [])))))
+
     def trace(self, case):
         """The step as a trace: where its file is, and its content. Of replicas: as recorded beside a busy core."""
         beside = case["way"] in REPLICAS and case.get("without") != "a_busy_other_core"
         name, batch, where = case["model"], case["batch"], "beside0" if beside else "recorded"
+        if starts := self.again(case):
+            batch = f"{batch}@{starts}"
         if (name, batch, where) not in self.traces:
             prefix, path = f"{self.folder}/{where}/{name}_{batch}", f"{self.folder}/predicted/{where}_{name}_{batch}.trace.json"
             with open(prefix + ".json") as file:
@@ -175,11 +182,9 @@ class Predictor:
         ops = {o["name"]: o for o in trace["ops"]}
         return sum(ops[op]["outputs"][k]["bytes"] for op, k in outputs if ops[op]["phase"] == "backward")
 
-    def device_of_layers(self, case, trace):
-        """A placement, in which each op is on the device of its layer."""
-        where = {}
-        for rank, first, end in case["chunks"]:
-            where.update({layer: rank for layer in range(first, end)})
+    def chunk_of_ops(self, case, trace):
+        """The chunk in which each op runs: that of its layer."""
+        where = {layer: chunk for chunk, (_, first, end) in enumerate(case["chunks"]) for layer in range(first, end)}
         ops, groups, found = {o["name"]: o for o in trace["ops"]}, {}, {}
         last = where[max(where)]
 
@@ -200,42 +205,64 @@ class Predictor:
             op = ops[edge["from"]]
             if found[edge["from"]] is None and op.get("kind") == "input":
                 found[edge["from"]] = found[edge["to"]]
-        found = {name: last if device is None else device for name, device in found.items()}
+        found = {name: last if chunk is None else chunk for name, chunk in found.items()}
         # Autograd adds up the gradients of a tensor with several readers, and of its views, where these are: a stage sends their sum.
         operands = {}
         for edge in trace["edges"]:
             operands.setdefault(edge["to"], set()).add(edge["from"])
         for op in trace["ops"]:
-            devices = {found[name] for name in operands.get(op["name"], ())}
-            if op.get("kind") in SUMS and op["phase"] == "backward" and len(devices) == 1:
-                found[op["name"]] = devices.pop()
+            chunks = {found[name] for name in operands.get(op["name"], ())}
+            if op.get("kind") in SUMS and op["phase"] == "backward" and len(chunks) == 1:
+                found[op["name"]] = chunks.pop()
         return found
 
-    def with_parts(self, trace, placed):
+    def with_parts(self, trace, chunk):
         """Of the gradient of a concatenation a stage sends the part that belongs to what it has received: as many bytes as came. Copies the
         part, and lets it go where it is wanted."""
         ops, sizes, parts = {o["name"]: o for o in trace["ops"]}, {}, {}
         for e in trace["edges"]:
-            if placed[e["from"]] != placed[e["to"]] and ops[e["to"]]["phase"] == "forward":
+            if chunk[e["from"]] != chunk[e["to"]] and ops[e["to"]]["phase"] == "forward":
                 sizes.setdefault(e["from"], set()).add(ops[e["from"]]["outputs"][e.get("output", 0)]["bytes"])
-        edges, placed = [], dict(placed)
+        edges, chunk = [], dict(chunk)
         for e in trace["edges"]:
             came = sizes.get(ops[e["to"]].get("forward"), set())
-            if placed[e["from"]] != placed[e["to"]] and ops[e["to"]]["phase"] == "backward" and len(came) == 1:
+            if chunk[e["from"]] != chunk[e["to"]] and ops[e["to"]]["phase"] == "backward" and len(came) == 1:
                 size, key = min(came), (e["from"], e.get("output", 0), e["to"])
                 if size < ops[e["from"]]["outputs"][key[1]]["bytes"]:
                     parts[key] = part = {"name": f"{e['from']}_part_{len(parts)}", "kind": "clone", "phase": "backward", "compute_us": 0,
                                          "forward": ops[e["from"]].get("forward", e["from"]), "outputs": [{"bytes": size}]}  # fmt: skip
-                    placed[part["name"]] = placed[e["from"]]
+                    chunk[part["name"]] = chunk[e["from"]]
                     edges += [{**e, "to": part["name"]}, {"from": part["name"], "to": e["to"]}]
                     continue
             edges.append(e)
-        if not parts:
-            return trace, placed
         behind = {}
         for (name, _, _), part in parts.items():
             behind.setdefault(name, []).append(part)
-        return dict(trace, edges=edges, ops=[o for op in trace["ops"] for o in [op, *behind.get(op["name"], [])]]), placed
+        return dict(trace, edges=edges, ops=[o for op in trace["ops"] for o in [op, *behind.get(op["name"], [])]]), chunk
+
+    def passed_on(self, trace, chunk):
+        """A stage passes on what is for a later one, and back the gradient: it receives and sends it, and computes nothing. Autograd copies
+        the gradient, because its caller holds what was received."""
+        ops, edges, chunk, passing = {o["name"]: o for o in trace["ops"]}, [], dict(chunk), {}
+        for e in trace["edges"]:
+            a, b, op = chunk[e["from"]], chunk[e["to"]], ops[e["from"]]
+            name, output, forth = e["from"], e.get("output", 0), 1 if b > a else -1
+            if op["phase"] == "update" or ops[e["to"]]["phase"] == "update" or not op["outputs"] or (forth > 0) == (op["phase"] == "backward"):
+                edges.append(e)
+                continue
+            for c in range(a + forth, b, forth):
+                key = e["from"], e.get("output", 0), c
+                if key not in passing:
+                    passing[key] = {"name": f"{e['from']}_passed_{key[1]}_{c}", "kind": "passed", "phase": op["phase"], "compute_us": 0,
+                                    "outputs": [{"bytes": op["outputs"][key[1]]["bytes"], "reference": forth > 0}]}  # fmt: skip
+                    chunk[passing[key]["name"]] = c
+                    edges.append({"from": name, "output": output, "to": passing[key]["name"]})
+                name, output = passing[key]["name"], 0
+            edges.append({**e, "from": name, "output": output})
+        behind = {}
+        for (name, _, _), op in passing.items():
+            behind.setdefault(name, []).append(op)
+        return dict(trace, edges=edges, ops=[o for op in trace["ops"] for o in [op, *behind.get(op["name"], [])]]), chunk
 
     @staticmethod
     def with_inputs(trace, placed):
@@ -280,9 +307,11 @@ class Predictor:
 
     def simulate(self, case, **how):
         path, trace = self.trace(case)
-        placed = self.device_of_layers(case, trace) if "chunks" in case else {o["name"]: 0 for o in trace["ops"]}
-        divided, placed = self.with_parts(trace, placed)
-        path = self.write("placed.trace.json", self.with_inputs(divided, placed))
+        placed = {o["name"]: 0 for o in trace["ops"]}
+        if "chunks" in case:
+            trace, chunk = self.passed_on(*self.with_parts(trace, self.chunk_of_ops(case, trace)))
+            placed = {name: case["chunks"][c][0] for name, c in chunk.items()}
+        path = self.write("placed.trace.json", self.with_inputs(trace, placed))
         scenario = self.write("scenario.yaml", self.scenario(case, placed, **how))
         placement = self.write("placement.json", {"format": "baechi-placement", "version": 1, "graph": trace["name"],
                                                   "devices": 2, "placement": placed})  # fmt: skip
@@ -305,11 +334,16 @@ class Predictor:
         inputs = sum(o["outputs"][0]["bytes"] for o in self.trace(case)[1]["ops"] if o.get("kind") == "input")
         return max(0, case["micro_batches"] - under_way) * inputs
 
+    def with_chunks(self, case):
+        """The case with who runs what; a placer's is found here."""
+        if "chunks" in case or case["way"] not in PLACERS:
+            return case
+        chunks = self.place(case)
+        return dict(case, chunks=chunks, cut="+".join(str(first) for _, first, _ in chunks[1:]))
+
     def predict(self, case):
         """The case with its prediction, and with what the two that know less say."""
-        if "chunks" not in case and case["way"] in PLACERS:
-            case = dict(case, chunks=self.place(case))
-            case["cut"] = "+".join(str(first) for _, first, _ in case["chunks"][1:])
+        case = self.with_chunks(case)
         answer = self.simulate(case)
         if answer["status"] != "ok":
             raise RuntimeError(answer["status"])
