@@ -10,6 +10,7 @@ EFFECTS = ("sends_after_passes", "transfers_of_the_core", "work_at_boundaries", 
            "sends_of_buffers", "sums_of_gradients", "a_busy_other_core", "waits_for_the_slower")  # fmt: skip
 REPLICAS = ("all_reduce", "ddp", "zero1")
 SUMS = ("add", "select_backward", "slice_backward", "diagonal_backward", "unfold_backward", "as_strided_backward")
+COPIES = ("clone", "contiguous", "copy", "new_empty_strided")
 PLACERS = {"m_topo": "m_topo", "m_etf": "m_etf", "m_sct": "m_sct", "search": "local_search"}
 
 
@@ -186,7 +187,7 @@ class Predictor:
         """The chunk in which each op runs: that of its layer."""
         where = {layer: chunk for chunk, (_, first, end) in enumerate(case["chunks"]) for layer in range(first, end)}
         ops, groups, found = {o["name"]: o for o in trace["ops"]}, {}, {}
-        last = where[max(where)]
+        last_chunk = where[max(where)]
 
         def of(op):
             parts = op.get("module", "").split(".")
@@ -205,16 +206,31 @@ class Predictor:
             op = ops[edge["from"]]
             if found[edge["from"]] is None and op.get("kind") == "input":
                 found[edge["from"]] = found[edge["to"]]
-        found = {name: last if chunk is None else chunk for name, chunk in found.items()}
+        found = {name: last_chunk if chunk is None else chunk for name, chunk in found.items()}
         # Autograd adds up the gradients of a tensor with several readers, and of its views, where these are: a stage sends their sum.
+        # Recorded in stages, it also copies the sum there, so that it lies as the tensor does.
         operands = {}
         for edge in trace["edges"]:
             operands.setdefault(edge["to"], set()).add(edge["from"])
+        again = self.again(case)
+        for op in trace["ops"] if again else ():  # the gradient of what a stage has not used is made there
+            if op.get("kind") == "zeros_like" and op["phase"] == "backward":
+                found[op["name"]] = min(last_chunk, found[op["name"]] + 1)
         for op in trace["ops"]:
             chunks = {found[name] for name in operands.get(op["name"], ())}
-            if op.get("kind") in SUMS and op["phase"] == "backward" and len(chunks) == 1:
+            if op.get("kind") in SUMS + (COPIES if again else ()) and op["phase"] == "backward" and len(chunks) == 1:
                 found[op["name"]] = chunks.pop()
         return found
+
+    @staticmethod
+    def sent_copies(trace):
+        """A stage copies what does not lie in one piece, and sends the copy, which nobody needs when it has arrived: it is memory of the copy
+        alone. What it was made of stays."""
+        copies = {o["name"] for o in trace["ops"] if o.get("module", "").endswith(".sent")}
+        of = {e["to"]: e for e in trace["edges"] if e["to"] in copies}
+        ops = [{**o, "temporary_bytes": o["outputs"][0]["bytes"], "outputs": []} if o["name"] in of else o for o in trace["ops"]]
+        edges = [{**of[e["from"]], "to": e["to"]} if e["from"] in of else e for e in trace["edges"]]
+        return dict(trace, ops=ops, edges=edges)
 
     def with_parts(self, trace, chunk):
         """Of the gradient of a concatenation a stage sends the part that belongs to what it has received: as many bytes as came. Copies the
@@ -309,7 +325,7 @@ class Predictor:
         path, trace = self.trace(case)
         placed = {o["name"]: 0 for o in trace["ops"]}
         if "chunks" in case:
-            trace, chunk = self.passed_on(*self.with_parts(trace, self.chunk_of_ops(case, trace)))
+            trace, chunk = self.passed_on(*self.with_parts(self.sent_copies(trace), self.chunk_of_ops(case, trace)))
             placed = {name: case["chunks"][c][0] for name, c in chunk.items()}
         path = self.write("placed.trace.json", self.with_inputs(trace, placed))
         scenario = self.write("scenario.yaml", self.scenario(case, placed, **how))

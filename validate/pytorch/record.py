@@ -84,7 +84,7 @@ class Training:
         for first, end in zip([0, *self.starts], [*self.starts, None]):
             if first > 0:
                 made = tensors_of(x)
-                with torch.profiler.record_function(f"layers.{first - 1}"):  # a stage sends what lies in one piece
+                with torch.profiler.record_function(f"layers.{first - 1}.sent"):  # what is sent lies in one piece
                     taken = [t.detach().contiguous().detach().requires_grad_(t.is_floating_point()) for t in made]
                 passed.append((made, taken))
                 x = rebuilt(x, iter(taken))
@@ -96,7 +96,8 @@ class Training:
         """Stage by stage; the gradient of a tensor that a stage has not used is zero."""
         loss.backward()
         for made, taken in reversed(passed):
-            wanted = [(m, torch.zeros_like(t) if t.grad is None else t.grad.contiguous()) for m, t in zip(made, taken) if m.requires_grad]
+            with torch.no_grad():  # numbered by autograd, these calls would pass for a forward pass
+                wanted = [(m, torch.zeros_like(t) if t.grad is None else t.grad.contiguous()) for m, t in zip(made, taken) if m.requires_grad]
             if wanted:
                 torch.autograd.backward(*map(list, zip(*wanted)))
 
