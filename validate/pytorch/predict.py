@@ -9,7 +9,7 @@ MICRO_BATCHES = (2, 4, 8)
 EFFECTS = ("sends_after_passes", "transfers_of_the_core", "work_at_boundaries", "waits_make_cold", "copies_of_buckets",
            "sends_of_buffers", "sums_of_gradients", "a_busy_other_core", "waits_for_the_slower")  # fmt: skip
 REPLICAS = ("all_reduce", "ddp", "zero1")
-SUMS = ("add", "select_backward", "slice_backward", "diagonal_backward", "unfold_backward", "as_strided_backward")
+VIEWS = ("select_backward", "slice_backward", "diagonal_backward", "unfold_backward", "as_strided_backward")
 COPIES = ("clone", "contiguous", "copy", "new_empty_strided")
 PLACERS = {"m_topo": "m_topo", "m_etf": "m_etf", "m_sct": "m_sct", "search": "local_search"}
 
@@ -207,30 +207,54 @@ class Predictor:
             if found[edge["from"]] is None and op.get("kind") == "input":
                 found[edge["from"]] = found[edge["to"]]
         found = {name: last_chunk if chunk is None else chunk for name, chunk in found.items()}
-        # Autograd adds up the gradients of a tensor with several readers, and of its views, where these are: a stage sends their sum.
-        # Recorded in stages, it also copies the sum there, so that it lies as the tensor does.
         operands = {}
         for edge in trace["edges"]:
             operands.setdefault(edge["to"], set()).add(edge["from"])
         again = self.again(case)
         for op in trace["ops"] if again else ():  # the gradient of what a stage has not used is made there
-            if op.get("kind") == "zeros_like" and op["phase"] == "backward":
-                found[op["name"]] = min(last_chunk, found[op["name"]] + 1)
-        for op in trace["ops"]:
-            chunks = {found[name] for name in operands.get(op["name"], ())}
-            if op.get("kind") in SUMS + (COPIES if again else ()) and op["phase"] == "backward" and len(chunks) == 1:
-                found[op["name"]] = chunks.pop()
+            if op.get("kind") == "zeros_like" and not op.get("module") and operands.get(op["name"]):
+                found[op["name"]] = 1 + max(found[name] for name in operands[op["name"]])
+        self.move_sums(trace, found, operands, again)
         return found
 
     @staticmethod
-    def sent_copies(trace):
-        """A stage copies what does not lie in one piece, and sends the copy, which nobody needs when it has arrived: it is memory of the copy
-        alone. What it was made of stays."""
+    def move_sums(trace, chunk, operands, again):
+        """Autograd adds up the gradients of a tensor with several readers, and of its views, where these are: a stage sends their sum. A sum
+        beyond those of what the stage has received, of a gradient that it sends, too, is the earlier stage's. Recorded in stages (`again`),
+        a stage also copies the sum, so that it lies as the tensor does."""
+        ops, moved = {o["name"]: o for o in trace["ops"]}, {}
+        forward = [e for e in trace["edges"] if ops[e["to"]]["phase"] == "forward" and chunk[e["from"]] < chunk[e["to"]]]
+        came = {(chunk[e["to"]], e["from"], e.get("output", 0)) for e in forward}
+        sums = {c: len({(e["from"], e.get("output", 0), e["to"]) for e in forward if chunk[e["to"]] == c}) - sum(key[0] == c for key in came)
+                for c in set(chunk.values())}  # fmt: skip
+        for op in trace["ops"]:
+            name, chunks = op["name"], {chunk[o] for o in operands.get(op["name"], ())}
+            if op["phase"] != "backward" or len(chunks) != 1 or min(chunks) <= chunk[name]:
+                continue
+            c = min(chunks)
+            of_views = op.get("kind") in VIEWS and any(op.get("forward") == producer for of, producer, _ in came if of == c)
+            if of_views or op.get("kind") == "add" or again and op.get("kind") in COPIES:
+                moved[name], chunk[name] = chunk[name], c
+        added = [name for name in moved if ops[name].get("kind") == "add"]
+        for name in reversed(added):
+            c = chunk[name]
+            sent = {e["from"] for e in trace["edges"] if chunk[e["to"]] < c and ops[e["to"]]["phase"] == "backward"}
+            if sum(chunk[other] == c for other in added) > sums[c] and operands[name] & sent:
+                chunk[name] = moved[name]
+
+    @staticmethod
+    def of_stages(trace):
+        """A step recorded in stages. What a stage copies because it does not lie in one piece goes when the copy has arrived: it is memory
+        of the copy alone, and what it was made of stays. Zeros for the gradient of what nobody used are made in the backward pass."""
         copies = {o["name"] for o in trace["ops"] if o.get("module", "").endswith(".sent")}
-        of = {e["to"]: e for e in trace["edges"] if e["to"] in copies}
-        ops = [{**o, "temporary_bytes": o["outputs"][0]["bytes"], "outputs": []} if o["name"] in of else o for o in trace["ops"]]
-        edges = [{**of[e["from"]], "to": e["to"]} if e["from"] in of else e for e in trace["edges"]]
-        return dict(trace, ops=ops, edges=edges)
+        of, ops = {e["to"]: e for e in trace["edges"] if e["to"] in copies}, []
+        for op in trace["ops"]:
+            if op["name"] in of:
+                op = {**op, "temporary_bytes": op["outputs"][0]["bytes"], "outputs": []}
+            elif op.get("kind") == "zeros_like" and not op.get("module"):
+                op = {**op, "phase": "backward"}
+            ops.append(op)
+        return dict(trace, ops=ops, edges=[{**of[e["from"]], "to": e["to"]} if e["from"] in of else e for e in trace["edges"]])
 
     def with_parts(self, trace, chunk):
         """Of the gradient of a concatenation a stage sends the part that belongs to what it has received: as many bytes as came. Copies the
@@ -275,8 +299,15 @@ class Predictor:
                     edges.append({"from": name, "output": output, "to": passing[key]["name"]})
                 name, output = passing[key]["name"], 0
             edges.append({**e, "from": name, "output": output})
-        behind = {}
-        for (name, _, _), op in passing.items():
+        # A leaf's gradient is copied when it is complete: at once where it comes as it goes, else behind all else.
+        forth = {(c, op["outputs"][0]["bytes"]) for (_, _, c), op in passing.items() if op["phase"] == "forward"}
+        order, readers, behind = {o["name"]: i for i, o in enumerate(trace["ops"])}, {}, {}
+        for e in edges:
+            readers.setdefault(e["from"], []).append(order.get(e["to"], len(order)))
+        for (name, _, c), op in passing.items():
+            if op["phase"] == "backward" and (c, op["outputs"][0]["bytes"]) not in forth:
+                done = [o["name"] for o in trace["ops"][: min(readers[op["name"]])] if chunk[o["name"]] == c and o["phase"] == "backward"]
+                name = done[-1] if done and order[done[-1]] > order[name] else name
             behind.setdefault(name, []).append(op)
         return dict(trace, edges=edges, ops=[o for op in trace["ops"] for o in [op, *behind.get(op["name"], [])]]), chunk
 
@@ -325,7 +356,8 @@ class Predictor:
         path, trace = self.trace(case)
         placed = {o["name"]: 0 for o in trace["ops"]}
         if "chunks" in case:
-            trace, chunk = self.passed_on(*self.with_parts(self.sent_copies(trace), self.chunk_of_ops(case, trace)))
+            trace = self.of_stages(trace) if self.again(case) else trace
+            trace, chunk = self.passed_on(*self.with_parts(trace, self.chunk_of_ops(case, trace)))
             placed = {name: case["chunks"][c][0] for name, c in chunk.items()}
         path = self.write("placed.trace.json", self.with_inputs(trace, placed))
         scenario = self.write("scenario.yaml", self.scenario(case, placed, **how))
