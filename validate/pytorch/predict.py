@@ -107,15 +107,15 @@ class Predictor:
                 self.traces[name, batch, where] = path, json.load(file)
         return self.traces[name, batch, where]
 
-    def scenario(self, case, placed, rules=True, free=False):
-        """The machine as a scenario. Without `rules`: as Baechi has it, a link and nothing else."""
+    def scenario(self, case, tensors, rules=True, free=False):
+        """The machine as a scenario; `tensors` cross a boundary in a pass. Without `rules`: as Baechi has it, a link and nothing else."""
         m, without = self.machine, case.get("without")
         latency = m.latency
         if rules and "chunks" in case:
             more = m.boundary if without != "work_at_boundaries" else 0
             if without != "waits_make_cold":  # a stage waits long before its first pass forward and its first one backward
                 more += 1e6 * self.record(case, "recorded")["after_wait_seconds"] / case["micro_batches"]
-            latency += more / self.tensors_at_boundary(case, placed)
+            latency += more / tensors
         link = {"bandwidth": "1000 GB/s", "latency": "0 us"} if free else {"bandwidth": f"{m.bandwidth:.4f} GB/s", "latency": f"{latency:.1f} us"}
         said = {"graph": {"import": self.trace(case)[0]},
                 "cluster": {"devices": {"count": 2, "memory": "64 GiB"}, "link": link},
@@ -142,10 +142,11 @@ class Predictor:
                 said["transforms"].append({"accumulate": {"rate": added}})
         return said
 
-    def tensors_at_boundary(self, case, placed):
+    @staticmethod
+    def tensors_at_boundary(trace, chunk):
         """How many tensors a stage sends or receives in a pass, in the mean."""
-        sent = {(e["from"], e.get("output", 0), placed[e["to"]]) for e in self.trace(case)[1]["edges"] if placed[e["from"]] != placed[e["to"]]}
-        return max(1, len(sent) / max(1, 2 * (len(case["chunks"]) - 1)))
+        sent = {(e["from"], e.get("output", 0), chunk[e["to"]]) for e in trace["edges"] if chunk[e["from"]] != chunk[e["to"]]}
+        return max(1, len(sent) / max(1, 2 * max(chunk.values())))
 
     def recorded(self, case):
         """The middle of the recorded steps in us, and how far their middle half lies apart: what one process alone does."""
@@ -312,10 +313,25 @@ class Predictor:
         return dict(trace, edges=edges, ops=[o for op in trace["ops"] for o in [op, *behind.get(op["name"], [])]]), chunk
 
     @staticmethod
+    def with_buffers(trace, inputs):
+        """What comes from outside the step and is none of the model's `inputs`, by its bytes, is a buffer: it stays where it is."""
+        left, ops = list(inputs), []
+        for op in trace["ops"]:
+            if op.get("kind") == "input":
+                size = op["outputs"][0]["bytes"]
+                if size in left:
+                    left.remove(size)
+                else:
+                    op = {**op, "persistent_bytes": size, "outputs": [{"bytes": size, "reference": True}]}
+            ops.append(op)
+        return dict(trace, ops=ops)
+
+    @staticmethod
     def with_inputs(trace, placed):
         """The runner has its inputs until the backward pass has ended: its last op on a device reads them, too."""
         last = {placed[o["name"]]: o["name"] for o in trace["ops"] if o["phase"] == "backward"}
-        inputs = [o["name"] for o in trace["ops"] if o.get("kind") == "input" and placed[o["name"]] in last]
+        inputs = [o["name"] for o in trace["ops"]
+                  if o.get("kind") == "input" and not o.get("persistent_bytes") and placed[o["name"]] in last]  # fmt: skip
         known = {(e["from"], e["to"]) for e in trace["edges"]}
         more = [(name, last[placed[name]]) for name in inputs]
         return dict(trace, edges=trace["edges"] + [{"from": a, "to": b} for a, b in more if (a, b) not in known])
@@ -354,13 +370,15 @@ class Predictor:
 
     def simulate(self, case, **how):
         path, trace = self.trace(case)
-        placed = {o["name"]: 0 for o in trace["ops"]}
+        trace, ranks = self.with_buffers(trace, self.record(case, "recorded")["inputs"]), [0]
+        chunk = {o["name"]: 0 for o in trace["ops"]}
         if "chunks" in case:
             trace = self.of_stages(trace) if self.again(case) else trace
             trace, chunk = self.passed_on(*self.with_parts(trace, self.chunk_of_ops(case, trace)))
-            placed = {name: case["chunks"][c][0] for name, c in chunk.items()}
+            ranks = [rank for rank, _, _ in case["chunks"]]
+        placed = {name: ranks[c] for name, c in chunk.items()}
         path = self.write("placed.trace.json", self.with_inputs(trace, placed))
-        scenario = self.write("scenario.yaml", self.scenario(case, placed, **how))
+        scenario = self.write("scenario.yaml", self.scenario(case, self.tensors_at_boundary(trace, chunk), **how))
         placement = self.write("placement.json", {"format": "baechi-placement", "version": 1, "graph": trace["name"],
                                                   "devices": 2, "placement": placed})  # fmt: skip
         pipeline = []
@@ -379,8 +397,7 @@ class Predictor:
     def waiting_inputs(self, case):
         """Bytes of the inputs of micro-batches that are not under way at the peak: the runner has them from the beginning."""
         under_way = len(case["chunks"]) if case["schedule"] == "1f1b" else case["micro_batches"]
-        inputs = sum(o["outputs"][0]["bytes"] for o in self.trace(case)[1]["ops"] if o.get("kind") == "input")
-        return max(0, case["micro_batches"] - under_way) * inputs
+        return max(0, case["micro_batches"] - under_way) * sum(self.record(case, "recorded")["inputs"])
 
     def with_chunks(self, case):
         """The case with who runs what; a placer's is found here."""

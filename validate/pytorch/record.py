@@ -169,7 +169,8 @@ def record(models, name, batches, out, device="cpu", rounds=3, each=3):
         with open(f"{out}/{name}_{batch}.json", "w") as file:
             middle = statistics.median(plain[batch])
             colder = max(0, statistics.median(waited[batch]))
-            json.dump({"step_seconds": middle, "all": plain[batch], "after_wait_seconds": colder, "otherwise": otherwise[batch]}, file)
+            json.dump({"step_seconds": middle, "all": plain[batch], "after_wait_seconds": colder, "otherwise": otherwise[batch],
+                       "inputs": [t.numel() * t.element_size() for t in tensors_of(trainings[batch].input)]}, file)  # fmt: skip
 
 
 def main():
