@@ -6,7 +6,7 @@ import subprocess
 
 MICRO_BATCHES = (2, 4, 8)
 # What a prediction knows beyond Baechi's link, each in a plain word: `baechi validate torch` tells what it is worth.
-EFFECTS = ("sends_after_passes", "transfers_of_the_core", "work_at_boundaries", "waits_make_cold", "copies_of_buckets",
+EFFECTS = ("sends_after_passes", "one_message_at_a_time", "transfers_of_the_core", "work_at_boundaries", "waits_make_cold", "copies_of_buckets",
            "sends_of_buffers", "sums_of_gradients", "a_busy_other_core", "waits_for_the_slower")  # fmt: skip
 REPLICAS = ("all_reduce", "ddp", "zero1")
 VIEWS = ("select_backward", "slice_backward", "diagonal_backward", "unfold_backward", "as_strided_backward")
@@ -119,7 +119,7 @@ class Predictor:
         link = {"bandwidth": "1000 GB/s", "latency": "0 us"} if free else {"bandwidth": f"{m.bandwidth:.4f} GB/s", "latency": f"{latency:.1f} us"}
         said = {"graph": {"import": self.trace(case)[0]},
                 "cluster": {"devices": {"count": 2, "memory": "64 GiB"}, "link": link},
-                "engine": {"transfers": "duplex", "queue": "program", "overlap": not rules or without == "transfers_of_the_core"} if rules or free else {},
+                "engine": {"transfers": "duplex" if not rules or without == "one_message_at_a_time" else "sequential", "queue": "program", "overlap": not rules or without == "transfers_of_the_core"} if rules or free else {},
                 "transforms": [], "placers": ["single"]}  # fmt: skip
         if "chunks" not in case:
             size = self.gradient_bytes(case)
