@@ -96,6 +96,8 @@ class Chunks(unittest.TestCase):
     def test_the_gradient_of_a_view_is_made_where_the_viewed_tensor_was_received(self):
         received = layered(op("back", "backward", size=8, forward="a", kind="select_backward"), joins=("bd back", "back ad"))
         self.assertEqual(Alone().chunk_of_ops({"chunks": [[0, 0, 1], [1, 1, 3]]}, received)["back"], 1)
+        received["ops"][-2]["kind"] = "cat"  # of the parts into which a was split
+        self.assertEqual(Alone().chunk_of_ops({"chunks": [[0, 0, 1], [1, 1, 3]]}, received)["back"], 1)
         # The same of a view of z, which did not cross.
         received["ops"].insert(1, op("z", "forward", "layers.0", 8))
         received["ops"][-2]["forward"] = "z"

@@ -9,7 +9,7 @@ MICRO_BATCHES = (2, 4, 8)
 EFFECTS = ("sends_after_passes", "one_message_at_a_time", "transfers_of_the_core", "work_at_boundaries", "waits_make_cold", "copies_of_buckets",
            "sends_of_buffers", "sums_of_gradients", "a_busy_other_core", "waits_for_the_slower")  # fmt: skip
 REPLICAS = ("all_reduce", "ddp", "zero1")
-VIEWS = ("select_backward", "slice_backward", "diagonal_backward", "unfold_backward", "as_strided_backward")
+VIEWS = ("cat", "stack", "select_backward", "slice_backward", "diagonal_backward", "unfold_backward", "as_strided_backward")
 COPIES = ("clone", "contiguous", "copy", "new_empty_strided")
 PLACERS = {"m_topo": "m_topo", "m_etf": "m_etf", "m_sct": "m_sct", "search": "local_search"}
 
