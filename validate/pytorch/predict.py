@@ -256,8 +256,7 @@ class Predictor:
         if answer["status"] != "ok":
             raise RuntimeError(answer["status"])
         streams = case["micro_batches"] > 1
-        stages = answer["pipeline"]["stages"] if streams else answer["devices"]
-        peaks = [stage["peak_bytes"] for stage in stages]
+        peaks = [device["peak_bytes"] for device in (answer["pipeline"]["stages"] if streams else answer["devices"])]
         if streams:
             peaks[case["chunks"][0][0]] += self.waiting_inputs(case)
         recorded_us, noise = self.recorded(case)
