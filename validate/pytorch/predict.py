@@ -117,9 +117,11 @@ class Predictor:
                 more += 1e6 * self.record(case, "recorded")["after_wait_seconds"] / case["micro_batches"]
             latency += more / tensors
         link = {"bandwidth": "1000 GB/s", "latency": "0 us"} if free else {"bandwidth": f"{m.bandwidth:.4f} GB/s", "latency": f"{latency:.1f} us"}
+        engine = {"queue": "program", "overlap": not rules or without == "transfers_of_the_core",
+                  "transfers": "duplex" if not rules or without == "one_message_at_a_time" else "sequential"}  # fmt: skip
         said = {"graph": {"import": self.trace(case)[0]},
                 "cluster": {"devices": {"count": 2, "memory": "64 GiB"}, "link": link},
-                "engine": {"transfers": "duplex" if not rules or without == "one_message_at_a_time" else "sequential", "queue": "program", "overlap": not rules or without == "transfers_of_the_core"} if rules or free else {},
+                "engine": engine if rules or free else {},
                 "transforms": [], "placers": ["single"]}  # fmt: skip
         if "chunks" not in case:
             size = self.gradient_bytes(case)
