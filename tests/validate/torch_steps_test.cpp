@@ -85,6 +85,15 @@ TEST_SUITE("torch_steps") {
     CHECK(refused("a,ddp,,90,100,0.5,no,50,150\n").find("no case counts") != std::string::npos);
   }
 
+  TEST_CASE("rules that make stages of a recorded step, in Python") {
+    const TemporaryFolder folder;
+    const int code =
+        std::system(("python3 '" + source_dir() +  // NOLINT
+                     "/tests/validate/predict_test.py' >'" + folder.file("faults") + "' 2>&1")
+                        .c_str());
+    CHECK_MESSAGE(code == 0, folder.read("faults"));
+  }
+
   TEST_CASE("one model in two ways, by this machine's PyTorch") {
     const std::string python = "/usr/bin/python3";
     const auto runs = [](const std::string& command) {

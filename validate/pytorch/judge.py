@@ -80,7 +80,12 @@ class Judge:
     def record(self, name):
         batches = sorted({case["batch"] for case in self.cases(name)}, reverse=True)
         done = python("record.py", 0, self.path, name, f"{self.out}/recorded", self.given.device, *batches).wait()
-        from predict import REPLICAS
+        from predict import REPLICAS, Predictor
+
+        predictor = Predictor(self.given.baechi, self.out)
+        again = sorted({f"{case['batch']}@{starts}" for case in self.cases(name) if (starts := self.starts_again(predictor, case))})
+        if again:
+            done += python("record.py", 0, self.path, name, f"{self.out}/recorded", self.given.device, *again).wait()
 
         # Replicas compute all the time: their step is recorded while the other core runs the same recording.
         replicas = sorted({case["batch"] for case in self.cases(name) if case["way"] in REPLICAS})
@@ -88,6 +93,14 @@ class Judge:
         done += sum(process.wait() for process in busy)
         done += not together("benchmark.py", 2, f"{self.out}/recorded/{name}.weights.json", self.path, name)
         say(f"{name}: recorded with batches {batches}" if done == 0 else f"{name}: not recorded, see {self.out}/log.txt")
+
+    @staticmethod
+    def starts_again(predictor, case):
+        """The layers at which the case's stages compute otherwise than the recorded step, joined by +."""
+        try:
+            return predictor.again(predictor.with_chunks(case))
+        except Exception:  # has no prediction either, and says why
+            return ""
 
     def benchmark(self):
         if not together("benchmark.py", 2, f"{self.out}/benchmark.json"):

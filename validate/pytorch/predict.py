@@ -4,12 +4,13 @@ import os
 import statistics
 import subprocess
 
+import stages
+
 MICRO_BATCHES = (2, 4, 8)
 # What a prediction knows beyond Baechi's link, each in a plain word: `baechi validate torch` tells what it is worth.
-EFFECTS = ("sends_after_passes", "transfers_of_the_core", "work_at_boundaries", "waits_make_cold", "copies_of_buckets",
+EFFECTS = ("sends_after_passes", "one_message_at_a_time", "transfers_of_the_core", "work_at_boundaries", "waits_make_cold", "copies_of_buckets",
            "sends_of_buffers", "sums_of_gradients", "a_busy_other_core", "waits_for_the_slower")  # fmt: skip
 REPLICAS = ("all_reduce", "ddp", "zero1")
-SUMS = ("add", "select_backward", "slice_backward", "diagonal_backward", "unfold_backward", "as_strided_backward")
 PLACERS = {"m_topo": "m_topo", "m_etf": "m_etf", "m_sct": "m_sct", "search": "local_search"}
 
 
@@ -85,10 +86,17 @@ class Predictor:
             raise RuntimeError(done.stderr.strip().splitlines()[-1] if done.stderr.strip() else f"exit {done.returncode}")
         return done.stdout
 
+    def again(self, case):
+        """The layers, joined by +, at which stages of the case compute otherwise than the recorded step: it is recorded in such stages, too."""
+        starts = [first for _, first, _ in case.get("chunks", [])[1:]]
+        return "+".join(map(str, sorted(set(starts) & set(self.record(case, "recorded").get("otherwise", [])))))
+
     def trace(self, case):
         """The step as a trace: where its file is, and its content. Of replicas: as recorded beside a busy core."""
         beside = case["way"] in REPLICAS and case.get("without") != "a_busy_other_core"
         name, batch, where = case["model"], case["batch"], "beside0" if beside else "recorded"
+        if starts := self.again(case):
+            batch = f"{batch}@{starts}"
         if (name, batch, where) not in self.traces:
             prefix, path = f"{self.folder}/{where}/{name}_{batch}", f"{self.folder}/predicted/{where}_{name}_{batch}.trace.json"
             with open(prefix + ".json") as file:
@@ -99,19 +107,21 @@ class Predictor:
                 self.traces[name, batch, where] = path, json.load(file)
         return self.traces[name, batch, where]
 
-    def scenario(self, case, placed, rules=True, free=False):
-        """The machine as a scenario. Without `rules`: as Baechi has it, a link and nothing else."""
+    def scenario(self, case, tensors, rules=True, free=False):
+        """The machine as a scenario; `tensors` cross a boundary in a pass. Without `rules`: as Baechi has it, a link and nothing else."""
         m, without = self.machine, case.get("without")
         latency = m.latency
         if rules and "chunks" in case:
             more = m.boundary if without != "work_at_boundaries" else 0
             if without != "waits_make_cold":  # a stage waits long before its first pass forward and its first one backward
                 more += 1e6 * self.record(case, "recorded")["after_wait_seconds"] / case["micro_batches"]
-            latency += more / self.tensors_at_boundary(case, placed)
+            latency += more / tensors
         link = {"bandwidth": "1000 GB/s", "latency": "0 us"} if free else {"bandwidth": f"{m.bandwidth:.4f} GB/s", "latency": f"{latency:.1f} us"}
+        engine = {"queue": "program", "overlap": not rules or without == "transfers_of_the_core",
+                  "transfers": "duplex" if not rules or without == "one_message_at_a_time" else "sequential"}  # fmt: skip
         said = {"graph": {"import": self.trace(case)[0]},
                 "cluster": {"devices": {"count": 2, "memory": "64 GiB"}, "link": link},
-                "engine": {"transfers": "duplex", "queue": "program", "overlap": not rules or without == "transfers_of_the_core"} if rules or free else {},
+                "engine": engine if rules or free else {},
                 "transforms": [], "placers": ["single"]}  # fmt: skip
         if "chunks" not in case:
             size = self.gradient_bytes(case)
@@ -133,11 +143,6 @@ class Predictor:
                 added = rate(self.gradient_bytes(case), self.of_model(case)["add_us"] * (n - 1) / n)
                 said["transforms"].append({"accumulate": {"rate": added}})
         return said
-
-    def tensors_at_boundary(self, case, placed):
-        """How many tensors a stage sends or receives in a pass, in the mean."""
-        sent = {(e["from"], e.get("output", 0), placed[e["to"]]) for e in self.trace(case)[1]["edges"] if placed[e["from"]] != placed[e["to"]]}
-        return max(1, len(sent) / max(1, 2 * (len(case["chunks"]) - 1)))
 
     def recorded(self, case):
         """The middle of the recorded steps in us, and how far their middle half lies apart: what one process alone does."""
@@ -175,77 +180,6 @@ class Predictor:
         ops = {o["name"]: o for o in trace["ops"]}
         return sum(ops[op]["outputs"][k]["bytes"] for op, k in outputs if ops[op]["phase"] == "backward")
 
-    def device_of_layers(self, case, trace):
-        """A placement, in which each op is on the device of its layer."""
-        where = {}
-        for rank, first, end in case["chunks"]:
-            where.update({layer: rank for layer in range(first, end)})
-        ops, groups, found = {o["name"]: o for o in trace["ops"]}, {}, {}
-        last = where[max(where)]
-
-        def of(op):
-            parts = op.get("module", "").split(".")
-            if parts[0] == "layers" and len(parts) > 1:
-                return where[int(parts[1])]
-            return of(ops[op["forward"]]) if op.get("forward") in ops else None
-
-        for op in trace["ops"]:
-            found[op["name"]] = of(op)
-            for label in op.get("colocation", []) if found[op["name"]] is not None else []:
-                groups[label] = found[op["name"]]
-        for op in trace["ops"]:
-            if found[op["name"]] is None:
-                found[op["name"]] = next((groups[g] for g in op.get("colocation", []) if g in groups), None)
-        for edge in trace["edges"]:  # inputs are where their first reader is, all else with the loss
-            op = ops[edge["from"]]
-            if found[edge["from"]] is None and op.get("kind") == "input":
-                found[edge["from"]] = found[edge["to"]]
-        found = {name: last if device is None else device for name, device in found.items()}
-        # Autograd adds up the gradients of a tensor with several readers, and of its views, where these are: a stage sends their sum.
-        operands = {}
-        for edge in trace["edges"]:
-            operands.setdefault(edge["to"], set()).add(edge["from"])
-        for op in trace["ops"]:
-            devices = {found[name] for name in operands.get(op["name"], ())}
-            if op.get("kind") in SUMS and op["phase"] == "backward" and len(devices) == 1:
-                found[op["name"]] = devices.pop()
-        return found
-
-    def with_parts(self, trace, placed):
-        """Of the gradient of a concatenation a stage sends the part that belongs to what it has received: as many bytes as came. Copies the
-        part, and lets it go where it is wanted."""
-        ops, sizes, parts = {o["name"]: o for o in trace["ops"]}, {}, {}
-        for e in trace["edges"]:
-            if placed[e["from"]] != placed[e["to"]] and ops[e["to"]]["phase"] == "forward":
-                sizes.setdefault(e["from"], set()).add(ops[e["from"]]["outputs"][e.get("output", 0)]["bytes"])
-        edges, placed = [], dict(placed)
-        for e in trace["edges"]:
-            came = sizes.get(ops[e["to"]].get("forward"), set())
-            if placed[e["from"]] != placed[e["to"]] and ops[e["to"]]["phase"] == "backward" and len(came) == 1:
-                size, key = min(came), (e["from"], e.get("output", 0), e["to"])
-                if size < ops[e["from"]]["outputs"][key[1]]["bytes"]:
-                    parts[key] = part = {"name": f"{e['from']}_part_{len(parts)}", "kind": "clone", "phase": "backward", "compute_us": 0,
-                                         "forward": ops[e["from"]].get("forward", e["from"]), "outputs": [{"bytes": size}]}  # fmt: skip
-                    placed[part["name"]] = placed[e["from"]]
-                    edges += [{**e, "to": part["name"]}, {"from": part["name"], "to": e["to"]}]
-                    continue
-            edges.append(e)
-        if not parts:
-            return trace, placed
-        behind = {}
-        for (name, _, _), part in parts.items():
-            behind.setdefault(name, []).append(part)
-        return dict(trace, edges=edges, ops=[o for op in trace["ops"] for o in [op, *behind.get(op["name"], [])]]), placed
-
-    @staticmethod
-    def with_inputs(trace, placed):
-        """The runner has its inputs until the backward pass has ended: its last op on a device reads them, too."""
-        last = {placed[o["name"]]: o["name"] for o in trace["ops"] if o["phase"] == "backward"}
-        inputs = [o["name"] for o in trace["ops"] if o.get("kind") == "input" and placed[o["name"]] in last]
-        known = {(e["from"], e["to"]) for e in trace["edges"]}
-        more = [(name, last[placed[name]]) for name in inputs]
-        return dict(trace, edges=trace["edges"] + [{"from": a, "to": b} for a, b in more if (a, b) not in known])
-
     def place(self, case):
         """The chunks that a placer makes, where a device has room for 0.55 of the step, or, if none fits, for more. m_topo counts
         the outputs of all ops as if they stayed, so that it needs several times the step."""
@@ -280,10 +214,16 @@ class Predictor:
 
     def simulate(self, case, **how):
         path, trace = self.trace(case)
-        placed = self.device_of_layers(case, trace) if "chunks" in case else {o["name"]: 0 for o in trace["ops"]}
-        divided, placed = self.with_parts(trace, placed)
-        path = self.write("placed.trace.json", self.with_inputs(divided, placed))
-        scenario = self.write("scenario.yaml", self.scenario(case, placed, **how))
+        trace, ranks = stages.with_buffers(trace, self.record(case, "recorded")["inputs"]), [0]
+        chunk = {o["name"]: 0 for o in trace["ops"]}
+        if "chunks" in case:
+            again = self.again(case)
+            trace = stages.of_stages(trace) if again else trace
+            trace, chunk = stages.passed_on(*stages.with_parts(trace, stages.chunk_of_ops(case["chunks"], trace, bool(again))))
+            ranks = [rank for rank, _, _ in case["chunks"]]
+        placed = {name: ranks[c] for name, c in chunk.items()}
+        path = self.write("placed.trace.json", stages.with_inputs(trace, placed))
+        scenario = self.write("scenario.yaml", self.scenario(case, stages.tensors_at_boundary(trace, chunk), **how))
         placement = self.write("placement.json", {"format": "baechi-placement", "version": 1, "graph": trace["name"],
                                                   "devices": 2, "placement": placed})  # fmt: skip
         pipeline = []
@@ -302,20 +242,23 @@ class Predictor:
     def waiting_inputs(self, case):
         """Bytes of the inputs of micro-batches that are not under way at the peak: the runner has them from the beginning."""
         under_way = len(case["chunks"]) if case["schedule"] == "1f1b" else case["micro_batches"]
-        inputs = sum(o["outputs"][0]["bytes"] for o in self.trace(case)[1]["ops"] if o.get("kind") == "input")
-        return max(0, case["micro_batches"] - under_way) * inputs
+        return max(0, case["micro_batches"] - under_way) * sum(self.record(case, "recorded")["inputs"])
+
+    def with_chunks(self, case):
+        """The case with who runs what; a placer's is found here."""
+        if "chunks" in case or case["way"] not in PLACERS:
+            return case
+        chunks = self.place(case)
+        return dict(case, chunks=chunks, cut="+".join(str(first) for _, first, _ in chunks[1:]))
 
     def predict(self, case):
         """The case with its prediction, and with what the two that know less say."""
-        if "chunks" not in case and case["way"] in PLACERS:
-            case = dict(case, chunks=self.place(case))
-            case["cut"] = "+".join(str(first) for _, first, _ in case["chunks"][1:])
+        case = self.with_chunks(case)
         answer = self.simulate(case)
         if answer["status"] != "ok":
             raise RuntimeError(answer["status"])
         streams = case["micro_batches"] > 1
-        stages = answer["pipeline"]["stages"] if streams else answer["devices"]
-        peaks = [stage["peak_bytes"] for stage in stages]
+        peaks = [device["peak_bytes"] for device in (answer["pipeline"]["stages"] if streams else answer["devices"])]
         if streams:
             peaks[case["chunks"][0][0]] += self.waiting_inputs(case)
         recorded_us, noise = self.recorded(case)

@@ -90,8 +90,8 @@ class Layers(nn.Module):
         super().__init__()
         self.layers, self.frames = nn.ModuleList(layers), frames
 
-    def forward(self, x):
-        for i, layer in enumerate(self.layers):
+    def forward(self, x, first=0, end=None):
+        for i, layer in list(enumerate(self.layers))[first:end]:
             if self.frames:
                 with torch.profiler.record_function(f"layers.{i}"):
                     x = layer(x)

@@ -1,6 +1,7 @@
 """The recipe of a recording: the calls of one step, the times of others, and steps without a profiler between them.
 
 One process: python3 record.py CORE MODELS.py NAME OUT cpu|cuda BATCH...   writes, for each batch, OUT/NAME_BATCH with the endings
+(8@2+3 is a batch of 8 whose step runs in stages that begin at layers 2 and 3)
     .et.json          the calls and tensors of one step (ExecutionTraceObserver)
     .K.kineto.json    the times of another step (Kineto), K = 0, 1, ...
     .json             what the steps took without a profiler, and how much more with a wait between their passes
@@ -69,28 +70,69 @@ def seconds_of(step, count):
 
 
 class Training:
-    """The step of a whole model in one process."""
+    """The step of a whole model in one process, of one piece or as stages that begin at the layers `starts` run it."""
 
-    def __init__(self, models, name, batch, device="cpu"):
+    def __init__(self, models, name, batch, device="cpu", starts=()):
         whole = models.input_of(name, batch)
         self.input = rebuilt(whole, iter([t.to(device) for t in tensors_of(whole)]))
-        self.model, self.device = Layers(models.layers_of(name), frames=True).to(device), device
+        self.model, self.device, self.starts = Layers(models.layers_of(name), frames=True).to(device), device, list(starts)
         self.optimizer = sgd(self.model.parameters())
+
+    def forward(self):
+        """The loss, and of each stage but the last what it made and what the next one took."""
+        x, passed = self.input, []
+        for first, end in zip([0, *self.starts], [*self.starts, None]):
+            if first > 0:
+                made = tensors_of(x)
+                with torch.profiler.record_function(f"layers.{first - 1}.sent"):  # what is sent lies in one piece
+                    taken = [t.detach().contiguous().detach().requires_grad_(t.is_floating_point()) for t in made]
+                passed.append((made, taken))
+                x = rebuilt(x, iter(taken))
+            x = self.model(x, first, end)
+        return loss_of(x), passed
+
+    @staticmethod
+    def backward(loss, passed):
+        """Stage by stage; the gradient of a tensor that a stage has not used is zero."""
+        loss.backward()
+        for made, taken in reversed(passed):
+            with torch.no_grad():  # numbered by autograd, these calls would pass for a forward pass
+                wanted = [(m, torch.zeros_like(t) if t.grad is None else t.grad.contiguous()) for m, t in zip(made, taken) if m.requires_grad]
+            if wanted:
+                torch.autograd.backward(*map(list, zip(*wanted)))
 
     def step(self, wait=0.0):
         """Seconds without `wait`, which comes before the backward pass."""
         begin = now()
         self.optimizer.zero_grad(set_to_none=True)
-        loss = loss_of(self.model(self.input))
+        loss, passed = self.forward()
         forward = now()
         if wait:
             time.sleep(wait)
         resumed = now()
-        loss.backward()
+        self.backward(loss, passed)
         self.optimizer.step()
         if self.device == "cuda":
             torch.cuda.synchronize()
         return now() - resumed + forward - begin
+
+
+    def otherwise(self):
+        """The layers at which a stage that begins there would compute otherwise than the whole model does: it receives in one piece
+        what lies in memory otherwise here, or nobody uses what it receives, and its gradient is zero."""
+        x, received = self.input, {}
+        for i in range(len(self.model.layers)):
+            if i > 0:
+                received[i] = [t.view_as(t) for t in tensors_of(x)]
+                for t in received[i]:
+                    if t.requires_grad:
+                        t.retain_grad()
+                x = rebuilt(x, iter(received[i]))
+            x = self.model(x, i, i + 1)
+        straight = {i: all(t.is_contiguous() for t in tensors) for i, tensors in received.items()}
+        loss_of(x).backward()
+        self.optimizer.zero_grad(set_to_none=True)
+        return [i for i, tensors in received.items() if not straight[i] or any(t.requires_grad and t.grad is None for t in tensors)]
 
 
 def unsteady(steps):
@@ -101,10 +143,12 @@ def unsteady(steps):
 
 def record(models, name, batches, out, device="cpu", rounds=3, each=3):
     """Batches take turns, so that a change of the machine's speed touches all. While a step is unsteady, up to twice as many rounds."""
-    trainings, plain, waited = {}, {batch: [] for batch in batches}, {batch: [] for batch in batches}
+    trainings, plain, waited, otherwise = {}, {batch: [] for batch in batches}, {batch: [] for batch in batches}, {}
     for batch in batches:
         try:
-            training = Training(models, name, batch, device)
+            size, _, starts = batch.partition("@")
+            otherwise[batch] = [] if starts else Training(models, name, int(size), device).otherwise()
+            training = Training(models, name, int(size), device, map(int, starts.split("+")) if starts else ())
             seconds_of(training.step, 2)
             record_calls(training.step, f"{out}/{name}_{batch}.et.json")
             record_times(training.step, f"{out}/{name}_{batch}.0.kineto.json", device)  # not used: the profiler is loaded
@@ -125,14 +169,15 @@ def record(models, name, batches, out, device="cpu", rounds=3, each=3):
         with open(f"{out}/{name}_{batch}.json", "w") as file:
             middle = statistics.median(plain[batch])
             colder = max(0, statistics.median(waited[batch]))
-            json.dump({"step_seconds": middle, "all": plain[batch], "after_wait_seconds": colder}, file)
+            json.dump({"step_seconds": middle, "all": plain[batch], "after_wait_seconds": colder, "otherwise": otherwise[batch],
+                       "inputs": [t.numel() * t.element_size() for t in tensors_of(trainings[batch].input)]}, file)  # fmt: skip
 
 
 def main():
     core, models, name, out, device, *batches = sys.argv[1:]
     settle(int(core))
     rounds = 1 if "JUDGE_QUICK" in os.environ else 3
-    record(models_of(models), name, [int(b) for b in batches], out, device, rounds)
+    record(models_of(models), name, batches, out, device, rounds)
 
 
 if __name__ == "__main__":

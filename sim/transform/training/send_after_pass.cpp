@@ -30,8 +30,12 @@ class PassSends {
       if (!in_pass(v)) continue;
       PassOf& pass = passes_[key_of(v)];
       pass.last = v;
-      OpId& end = end_of_.try_emplace({device_[v], graph.micro_batch(v).number}, v).first->second;
-      if (key_of(v) >= key_of(end)) end = v;
+      const auto later = [&](const auto& of, auto& ends) {
+        OpId& end = ends.try_emplace(of, v).first->second;
+        if (key_of(v) >= key_of(end)) end = v;
+      };
+      later(std::pair(device_[v], graph.micro_batch(v).number), end_of_);
+      if (const OpId f = forward_of(v); f != no_op) later(key_of(f), backward_end_of_);
       const auto edges = graph.out_edges(v);
       if (std::ranges::none_of(edges, [&](EdgeId e) {
             return in_pass(graph.edge(e).dst) && key_of(graph.edge(e).dst) == key_of(v);
@@ -93,9 +97,24 @@ class PassSends {
     }
   }
 
-  /// The tensor of `from` stays on the device of `at` until its last pass of the micro-batch ends.
+  /// The op that `v` differentiates, if both run on one device.
+  OpId forward_of(OpId v) const {
+    const OpId f = graph_.op(v).forward;
+    return f != no_op && in_pass(f) && device_[f] == device_[v] ? f : no_op;
+  }
+  /// The last op of those that the caller of the pass of `at` waits for before it lets go of what
+  /// the pass took and gave: of the backward pass, and of the device where no backward pass is
+  /// known.
+  OpId end_for(OpId at) const {
+    const OpId f = graph_.op(at).phase == Phase::forward ? at : forward_of(at);
+    if (const auto end = backward_end_of_.find(key_of(f != no_op ? f : at));
+        end != backward_end_of_.end())
+      return passes_.at(key_of(end->second)).last;
+    return end_of_.at({device_[at], graph_.micro_batch(at).number});
+  }
+  /// The tensor of `from` stays on the device of `at` until the caller of its pass lets it go.
   void keep(TensorId tensor, OpId from, OpId at) {
-    const OpId end = end_of_.at({device_[at], graph_.micro_batch(from).number});
+    const OpId end = end_for(at);
     if (end != from && key_of(end) >= key_of(at))
       copy_.builder().add_edge(tensor, copy_.copy_of(end));
   }
@@ -128,16 +147,18 @@ class PassSends {
   IdVector<OpId, std::uint32_t> receipts_;  // [num_ops] most transfers on a path to it
   std::map<Key, PassOf> passes_;
   std::map<std::pair<DeviceId, std::uint32_t>, OpId> end_of_;  // of a device's last pass
+  std::map<Key, OpId> backward_end_of_;                        // of what differentiates a pass
   IdVector<OpId, DeviceId> on_;                                // [ops of the builder]
 };
 
 /// What an op writes for another device leaves when the device's whole pass has ended: all that it
 /// runs forward, or backward, after the same receipt. PyTorch sends so, because what crosses is the
 /// result of a call: of a stage's forward(), or of its backward(), which first ends all gradients.
-/// Both ends keep the tensor until their last pass of the micro-batch has ended, because its caller
-/// holds what forward() took and gave back. Control edges do not wait. With `asked`, a pipeline's
-/// stage sends when, besides, the receiver has ended the pass before: gloo sends no tensor before
-/// its peer has memory for it.
+/// Both ends keep the tensor until the backward pass has ended that belongs to the pass, because
+/// its caller holds what forward() and backward() took and gave back; where no op differentiates
+/// the pass, until their last pass of the micro-batch has ended. Control edges do not wait. With
+/// `asked`, a pipeline's stage sends when, besides, the receiver has ended the pass before: gloo
+/// sends no tensor before its peer has memory for it.
 class SendAfterPass final : public Transform {
  public:
   explicit SendAfterPass(Options& o)

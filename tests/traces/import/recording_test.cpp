@@ -233,6 +233,17 @@ TEST_SUITE("recordings") {
     // The 100 B are gone, but not the gradient of 32 B.
     CHECK(edges(early).contains("relu_1_grad -> linear_1_grad_2 32"));
     CHECK(early.op(op(early, "linear_1_grad_2")).temporary == Bytes{0});
+    // A sum with another gradient runs behind the function, which has let go of the 32 B.
+    const OpGraph summed = imported_texts(replaced(execution, "aten::sum", "aten::add"),
+                                          replaced(replaced(kineto, "aten::sum\"", "aten::add\""),
+                                                   R"("ts":1700000000000145,"args")",
+                                                   R"("ts":1700000000000160,"args")"),
+                                          {.optimizer = pytorch::UpdateOrder::as_ready})
+                               .graph;
+    CHECK(std::ranges::count(edges(summed), "relu_1_grad -> linear_1_grad 32") == 1);
+    CHECK(std::ranges::none_of(edges(summed), [](const std::string& e) {
+      return e.starts_with("relu_1_grad -> ") && !e.ends_with("linear_1_grad 32");
+    }));
   }
 
   // As above, but 64 B are freed behind AddmmBackward0: the gradient of y, 32 B, which mm and sum

@@ -137,14 +137,15 @@ void read_saved_tensors(const Dataflow& flow, const Times& times) {
 
 void read_until_end(const Dataflow& flow, const Times& times) {
   for (const CallOps& outer : calls_of(flow)) {
-    RecordedOp* last = outer.ops.back();
+    RecordedOp* last = last_inside(outer);
     const auto peak = times.peak(*last, *outer.call);
     if (!peak || last->phase == Phase::update) continue;
     std::int64_t held = 0;  // by the graph, more than before the call
     for (const RecordedOp* op : outer.ops) {
       for (const Contents* c : outputs(*op))
         if (is_new(*c)) held += c->bytes;
-      if (op != last) held -= given_back(*op);
+      if (op == last) break;
+      held -= given_back(*op);
     }
     for (Contents* c : gone_before(*last, outer)) {
       if (c->bytes > *peak - held || std::ranges::find(outer.ops, c->producer) != outer.ops.end())

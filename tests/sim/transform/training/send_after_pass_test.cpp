@@ -85,6 +85,37 @@ TEST_SUITE("send_after_pass") {
     CHECK(peak(step, gpu1) == 260_B);
   }
 
+  TEST_CASE("a device with two stages lets go of what the later one sent and received before") {
+    OpGraphBuilder b;
+    const auto add = [&](const char* name, Phase phase, Bytes temporary = {}) {
+      return b.add_op({.name = name, .compute = 10ns, .temporary = temporary, .phase = phase});
+    };
+    const OpId f0 = add("f0", Phase::forward), f1 = add("f1", Phase::forward),
+               f2 = add("f2", Phase::forward), d2 = add("d2", Phase::backward),
+               d1 = add("d1", Phase::backward), d0 = add("d0", Phase::backward, 1000_B);
+    b.set_forward(d2, f2);
+    b.set_forward(d1, f1);
+    b.set_forward(d0, f0);
+    b.add_edge(b.add_tensor(f0, 10_B), f1);
+    b.add_edge(b.add_tensor(f1, 100_B), f2);
+    b.add_edge(b.add_tensor(f2, 1_B), d2);
+    b.add_edge(b.add_tensor(d2, 100_B), d1);
+    b.add_edge(b.add_tensor(d1, 20_B), d0);
+    const OpGraph graph = std::move(b).build();
+    const PlacedStep step =
+        transform("send_after_pass")
+            ->after_placing(graph, on({gpu0, gpu1, gpu0, gpu0, gpu1, gpu0}).device);
+    const Cluster cluster = gpus(2);
+    const ProfiledCosts costs(step.graph, cluster);
+    Placement placement;
+    placement.device = step.device;
+    // While d0 runs gpu0 has its 1000 B, the output of f0 (10 B), which f0's caller holds, and the
+    // gradient that d0 reads (20 B). The copy of f1's output and the gradient of d2 went with d2.
+    CHECK(simulate({step.graph, cluster, costs, {.queue = ReadyOrder::program}}, placement)
+              .devices[gpu0]
+              .peak == 1030_B);
+  }
+
   TEST_CASE("a stage that receives what it asks for has one copy at a time") {
     OpGraphBuilder b;
     const auto add = [&](const char* name, Duration time, Phase phase) {

@@ -1,0 +1,188 @@
+"""Rules of validate/pytorch/predict.py and stages.py; each number can be derived by hand. No PyTorch is needed."""
+import os
+import sys
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "validate", "pytorch"))
+import stages
+from predict import Predictor, cases_of, rate
+
+
+def op(name, phase, module="", size=0, forward=None, kind="mm", **more):
+    return {"name": name, "kind": kind, "phase": phase, "module": module, "forward": forward, "outputs": [{"bytes": size}] if size else [], **more}
+
+
+def edges(*pairs):
+    return [dict(zip(("from", "to"), pair.split(" "))) for pair in pairs]
+
+
+def lines(trace):
+    return [f"{e['from']} {e['to']}" for e in trace["edges"]]
+
+
+def names(trace):
+    return [o["name"] for o in trace["ops"]]
+
+
+class Alone(Predictor):
+    """A predictor of one step, which is given: no files, no benchmark."""
+
+    def __init__(self, otherwise=()):
+        self.known = {"otherwise": list(otherwise), "inputs": [8], "all": [1.0, 2.0, 3.0]}
+
+    def record(self, case, where):
+        return self.known
+
+
+def layered(*more, joins=()):
+    """Three layers of an op each: a -> b -> c, with backward ops cd -> bd -> ad. Tensors have 8 bytes."""
+    return {"ops": [op("in", "forward", size=8, kind="input"), op("a", "forward", "layers.0", 8), op("b", "forward", "layers.1", 8),
+                    op("c", "forward", "layers.2", 8), op("loss", "forward", size=4), op("cd", "backward", size=8, forward="c"),
+                    op("bd", "backward", size=8, forward="b"), *more, op("ad", "backward", size=8, forward="a")],
+            "edges": edges("in a", "a b", "b c", "c loss", "loss cd", "cd bd", "bd ad", *joins)}  # fmt: skip
+
+
+class Models:
+    """A model of four layers whose batch is 6."""
+
+    @staticmethod
+    def layers_of(name):
+        return [None] * 4
+
+    @staticmethod
+    def cuts_of(name):
+        return [2, 3, 0, 4]
+
+    @staticmethod
+    def batch_of(name):
+        return 6
+
+
+class Cases(unittest.TestCase):
+    def test_micro_batches_divide_the_batch_and_cuts_leave_no_stage_empty(self):
+        found = [(case["way"], case["cut"], case["batch"]) for case in cases_of(Models, "m", placed=False)]
+        # 6 = 2 x 3: 4 and 8 micro-batches do not divide it, so that the second cut has two stages only. Cuts 0 and 4 have an empty stage.
+        self.assertEqual(found, [("two_stages", 2, 6), ("gpipe_2", 2, 3), ("1f1b_2", 2, 3), ("two_stages", 3, 6),
+                                 ("all_reduce", "", 3), ("ddp", "", 3), ("zero1", "", 3)])  # fmt: skip
+        self.assertEqual([c["way"] for c in cases_of(Models, "m")][-4:], ["m_topo", "m_etf", "m_sct", "search"])
+
+    def test_a_rate_is_bytes_over_time(self):
+        self.assertEqual(rate(2_000_000, 500), "4.0000 GB/s")
+
+
+class Chunks(unittest.TestCase):
+    def test_an_op_is_with_its_layer_and_a_backward_op_with_its_forward_op(self):
+        chunks = stages.chunk_of_ops([[0, 0, 1], [1, 1, 3]], layered())
+        self.assertEqual(chunks, dict(a=0, b=1, c=1, loss=1, cd=1, bd=1, ad=0, **{"in": 0}))
+
+    def test_an_update_is_with_its_group(self):
+        step = layered(op("update", "update", colocation=["w"]))
+        step["ops"][1]["colocation"] = ["w"]  # a
+        self.assertEqual(stages.chunk_of_ops([[0, 0, 2], [1, 2, 3]], step)["update"], 0)
+
+    def test_a_stage_sends_the_sum_of_the_gradients_of_what_it_has_received(self):
+        # b and c read a: bd and cd are its gradients, sum adds them. Both are of the later stage, which received a once.
+        step = layered(op("sum", "backward", size=8, forward="a", kind="add"), joins=("a c", "bd sum", "cd sum", "sum ad"))
+        self.assertEqual(stages.chunk_of_ops([[0, 0, 1], [1, 1, 3]], step)["sum"], 1)
+
+    def test_a_sum_of_the_gradients_of_two_tensors_is_the_earlier_stage_s(self):
+        # The later stage received a and b, each for one reader: no sum is of one of them. bd goes to ad, too: it is b's whole gradient.
+        step = {"ops": [op("a", "forward", "layers.0", 8), op("b", "forward", "layers.0", 8), op("c", "forward", "layers.1", 8),
+                        op("d", "forward", "layers.1", 8), op("dd", "backward", size=8, forward="d"), op("cd", "backward", size=8, forward="c"),
+                        op("sum", "backward", size=8, forward="a", kind="add"), op("bd", "backward", size=8, forward="b"),
+                        op("ad", "backward", size=8, forward="a")],
+                "edges": edges("a b", "a c", "b d", "c d", "dd cd", "dd sum", "cd sum", "dd bd", "sum ad")}  # fmt: skip
+        self.assertEqual(stages.chunk_of_ops([[0, 0, 1], [1, 1, 2]], step)["sum"], 0)
+
+    def test_the_gradient_of_a_view_is_made_where_the_viewed_tensor_was_received(self):
+        received = layered(op("back", "backward", size=8, forward="a", kind="select_backward"), joins=("bd back", "back ad"))
+        self.assertEqual(stages.chunk_of_ops([[0, 0, 1], [1, 1, 3]], received)["back"], 1)
+        received["ops"][-2]["kind"] = "cat"  # of the parts into which a was split
+        self.assertEqual(stages.chunk_of_ops([[0, 0, 1], [1, 1, 3]], received)["back"], 1)
+        # The same of a view of z, which did not cross.
+        received["ops"].insert(1, op("z", "forward", "layers.0", 8))
+        received["ops"][-2]["forward"] = "z"
+        self.assertEqual(stages.chunk_of_ops([[0, 0, 1], [1, 1, 3]], received)["back"], 0)
+
+
+class Crossing(unittest.TestCase):
+    def test_a_stage_passes_on_what_is_for_a_later_one_and_copies_the_gradient(self):
+        # c also reads a, two stages later: stage 1 passes a on, in memory that it has received, and back its gradient, which it copies.
+        step = layered(joins=("a c", "cd ad"))
+        chunk = dict(a=0, b=1, c=2, loss=2, cd=2, bd=1, ad=0, **{"in": 0})
+        passed, found = stages.passed_on(step, chunk)
+        self.assertEqual(found["a_passed_0_1"], 1)
+        self.assertEqual(found["cd_passed_0_1"], 1)
+        self.assertIn("a a_passed_0_1", lines(passed))
+        self.assertIn("a_passed_0_1 c", lines(passed))
+        self.assertNotIn("a c", lines(passed))
+        self.assertIn("cd_passed_0_1 ad", lines(passed))
+        ops = {o["name"]: o for o in passed["ops"]}
+        self.assertEqual(ops["a_passed_0_1"]["outputs"], [{"bytes": 8, "reference": True}])
+        self.assertEqual(ops["cd_passed_0_1"]["outputs"], [{"bytes": 8, "reference": False}])
+        self.assertEqual(names(passed).index("cd_passed_0_1"), names(passed).index("cd") + 1)
+
+    def test_a_gradient_that_only_comes_back_is_copied_when_the_stage_has_ended_its_own(self):
+        step = layered(joins=("cd ad",))
+        passed, _ = stages.passed_on(step, dict(a=0, b=1, c=2, loss=2, cd=2, bd=1, ad=0, **{"in": 0}))
+        self.assertEqual(names(passed).index("cd_passed_0_1"), names(passed).index("bd") + 1)
+
+    def test_tensors_at_a_boundary(self):
+        # Of two stages: a there and bd back, one each. With a second tensor there and none back: 3 of 2 passes.
+        chunk = dict(a=0, b=1, c=1, loss=1, cd=1, bd=1, ad=0, **{"in": 0})
+        self.assertEqual(stages.tensors_at_boundary(layered(), chunk), 1)
+        self.assertEqual(stages.tensors_at_boundary(layered(joins=("in c",)), chunk), 1.5)
+
+    def test_of_a_concatenation_s_gradient_the_part_goes_that_belongs_to_what_came(self):
+        # b is the concatenation of a (8 bytes) and 24 of its own: its gradient bd has 32, and ad wants 8 of them.
+        step = layered()
+        step["ops"][2]["outputs"] = step["ops"][6]["outputs"] = [{"bytes": 32}]
+        parts, chunk = stages.with_parts(step, dict(a=0, b=1, c=1, loss=1, cd=1, bd=1, ad=0, **{"in": 0}))
+        part = next(o for o in parts["ops"] if o["name"].startswith("bd_part"))
+        self.assertEqual((part["outputs"], chunk[part["name"]]), ([{"bytes": 8}], 1))
+        self.assertIn(f"{part['name']} ad", lines(parts))
+        self.assertNotIn("bd ad", lines(parts))
+
+
+class Memory(unittest.TestCase):
+    def test_what_comes_from_outside_and_is_no_input_is_a_buffer(self):
+        step = layered(op("table", "forward", size=20, kind="input"))
+        ops = {o["name"]: o for o in stages.with_buffers(step, [8])["ops"]}
+        self.assertEqual(ops["table"]["persistent_bytes"], 20)
+        self.assertTrue(ops["table"]["outputs"][0]["reference"])
+        self.assertNotIn("persistent_bytes", ops["in"])
+
+    def test_the_runner_has_its_inputs_until_the_backward_pass_has_ended(self):
+        self.assertIn("in ad", lines(stages.with_inputs(layered(), dict(a=0, b=1, c=1, loss=1, cd=1, bd=1, ad=0, **{"in": 0}))))
+
+    def test_inputs_of_micro_batches_that_are_not_under_way(self):
+        # 8 micro-batches of 8 bytes. 1F1B has as many under way as there are stages, GPipe has all.
+        case = {"chunks": [[0, 0, 1], [1, 1, 3]], "micro_batches": 8, "schedule": "1f1b", "batch": 1, "model": "m"}
+        self.assertEqual(Alone().waiting_inputs(case), 6 * 8)
+        self.assertEqual(Alone().waiting_inputs(dict(case, schedule="gpipe")), 0)
+
+
+class InStages(unittest.TestCase):
+    def test_a_step_is_recorded_in_the_stages_that_compute_otherwise(self):
+        chunks = [[0, 0, 1], [1, 1, 2], [0, 2, 3]]
+        self.assertEqual(Alone(otherwise=[2, 3]).again({"chunks": chunks}), "2")
+        self.assertEqual(Alone(otherwise=[1, 2]).again({"chunks": chunks}), "1+2")
+        self.assertEqual(Alone(otherwise=[2]).again({"way": "ddp"}), "")
+
+    def test_a_copy_that_is_sent_is_memory_of_the_copy_alone(self):
+        step = layered(op("copy", "forward", "layers.0.sent", 8, kind="contiguous"), op("zeros", "forward", size=8, kind="zeros_like"))
+        step["edges"] = edges("in a", "a copy", "copy b", "b c", "b zeros")
+        found = stages.of_stages(step)
+        copy, zeros = (next(o for o in found["ops"] if o["name"] == name) for name in ("copy", "zeros"))
+        self.assertEqual((copy["outputs"], copy["temporary_bytes"]), ([], 8))
+        self.assertIn("a b", lines(found))
+        self.assertIn("a copy", lines(found))
+        self.assertEqual(zeros["phase"], "backward")
+
+    def test_zeros_for_what_nobody_used_are_made_by_the_stage_that_received_it(self):
+        step = layered(op("zeros", "backward", size=8, kind="zeros_like"), joins=("a zeros", "zeros ad"))
+        self.assertEqual(stages.chunk_of_ops([[0, 0, 1], [1, 1, 2], [0, 2, 3]], step, again=True)["zeros"], 1)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,164 @@
+"""A recorded step as stages run it: which chunk of layers runs each op, and what crosses between chunks. A trace is the content of its file."""
+
+VIEWS = ("cat", "stack", "select_backward", "slice_backward", "diagonal_backward", "unfold_backward", "as_strided_backward")
+COPIES = ("clone", "contiguous", "copy", "new_empty_strided")
+
+
+def chunk_of_ops(chunks, trace, again=False):
+    """The chunk in which each op runs: that of its layer."""
+    where = {layer: chunk for chunk, (_, first, end) in enumerate(chunks) for layer in range(first, end)}
+    ops, groups, found = {o["name"]: o for o in trace["ops"]}, {}, {}
+    last_chunk = where[max(where)]
+
+    def of(op):
+        parts = op.get("module", "").split(".")
+        if parts[0] == "layers" and len(parts) > 1:
+            return where[int(parts[1])]
+        return of(ops[op["forward"]]) if op.get("forward") in ops else None
+
+    for op in trace["ops"]:
+        found[op["name"]] = of(op)
+        for label in op.get("colocation", []) if found[op["name"]] is not None else []:
+            groups[label] = found[op["name"]]
+    for op in trace["ops"]:
+        if found[op["name"]] is None:
+            found[op["name"]] = next((groups[g] for g in op.get("colocation", []) if g in groups), None)
+    for edge in trace["edges"]:  # inputs are where their first reader is, all else with the loss
+        op = ops[edge["from"]]
+        if found[edge["from"]] is None and op.get("kind") == "input":
+            found[edge["from"]] = found[edge["to"]]
+    found = {name: last_chunk if chunk is None else chunk for name, chunk in found.items()}
+    operands = {}
+    for edge in trace["edges"]:
+        operands.setdefault(edge["to"], set()).add(edge["from"])
+    for op in trace["ops"] if again else ():  # the gradient of what a stage has not used is made there
+        if op.get("kind") == "zeros_like" and not op.get("module") and operands.get(op["name"]):
+            found[op["name"]] = 1 + max(found[name] for name in operands[op["name"]])
+    move_sums(trace, found, operands, again)
+    return found
+
+
+def move_sums(trace, chunk, operands, again):
+    """Autograd adds up the gradients of a tensor with several readers, and of its views, where these are: a stage sends their sum. A sum
+    beyond those of what the stage has received, of a gradient that it sends, too, is the earlier stage's. Recorded in stages (`again`),
+    a stage also copies the sum, so that it lies as the tensor does."""
+    ops, moved = {o["name"]: o for o in trace["ops"]}, {}
+    forward = [e for e in trace["edges"] if ops[e["to"]]["phase"] == "forward" and chunk[e["from"]] < chunk[e["to"]]]
+    came = {(chunk[e["to"]], e["from"], e.get("output", 0)) for e in forward}
+    sums = {c: len({(e["from"], e.get("output", 0), e["to"]) for e in forward if chunk[e["to"]] == c}) - sum(key[0] == c for key in came)
+            for c in set(chunk.values())}  # fmt: skip
+    for op in trace["ops"]:
+        name, chunks = op["name"], {chunk[o] for o in operands.get(op["name"], ())}
+        if op["phase"] != "backward" or len(chunks) != 1 or min(chunks) <= chunk[name]:
+            continue
+        c = min(chunks)
+        of_views = op.get("kind") in VIEWS and any(op.get("forward") == producer for of, producer, _ in came if of == c)
+        if of_views or op.get("kind") == "add" or again and op.get("kind") in COPIES:
+            moved[name], chunk[name] = chunk[name], c
+    added = [name for name in moved if ops[name].get("kind") == "add"]
+    for name in reversed(added):
+        c = chunk[name]
+        sent = {e["from"] for e in trace["edges"] if chunk[e["to"]] < c and ops[e["to"]]["phase"] == "backward"}
+        if sum(chunk[other] == c for other in added) > sums[c] and operands[name] & sent:
+            chunk[name] = moved[name]
+
+
+def of_stages(trace):
+    """A step recorded in stages. What a stage copies because it does not lie in one piece goes when the copy has arrived: it is memory
+    of the copy alone, and what it was made of stays. Zeros for the gradient of what nobody used are made in the backward pass."""
+    copies = {o["name"] for o in trace["ops"] if o.get("module", "").endswith(".sent")}
+    of, ops = {e["to"]: e for e in trace["edges"] if e["to"] in copies}, []
+    for op in trace["ops"]:
+        if op["name"] in of:
+            op = {**op, "temporary_bytes": op["outputs"][0]["bytes"], "outputs": []}
+        elif op.get("kind") == "zeros_like" and not op.get("module"):
+            op = {**op, "phase": "backward"}
+        ops.append(op)
+    return dict(trace, ops=ops, edges=[{**of[e["from"]], "to": e["to"]} if e["from"] in of else e for e in trace["edges"]])
+
+
+def with_parts(trace, chunk):
+    """Of the gradient of a concatenation a stage sends the part that belongs to what it has received: as many bytes as came. Copies the
+    part, and lets it go where it is wanted."""
+    ops, sizes, parts = {o["name"]: o for o in trace["ops"]}, {}, {}
+    for e in trace["edges"]:
+        if chunk[e["from"]] != chunk[e["to"]] and ops[e["to"]]["phase"] == "forward":
+            sizes.setdefault(e["from"], set()).add(ops[e["from"]]["outputs"][e.get("output", 0)]["bytes"])
+    edges, chunk = [], dict(chunk)
+    for e in trace["edges"]:
+        came = sizes.get(ops[e["to"]].get("forward"), set())
+        if chunk[e["from"]] != chunk[e["to"]] and ops[e["to"]]["phase"] == "backward" and len(came) == 1:
+            size, key = min(came), (e["from"], e.get("output", 0), e["to"])
+            if size < ops[e["from"]]["outputs"][key[1]]["bytes"]:
+                parts[key] = part = {"name": f"{e['from']}_part_{len(parts)}", "kind": "clone", "phase": "backward", "compute_us": 0,
+                                     "forward": ops[e["from"]].get("forward", e["from"]), "outputs": [{"bytes": size}]}  # fmt: skip
+                chunk[part["name"]] = chunk[e["from"]]
+                edges += [{**e, "to": part["name"]}, {"from": part["name"], "to": e["to"]}]
+                continue
+        edges.append(e)
+    behind = {}
+    for (name, _, _), part in parts.items():
+        behind.setdefault(name, []).append(part)
+    return dict(trace, edges=edges, ops=[o for op in trace["ops"] for o in [op, *behind.get(op["name"], [])]]), chunk
+
+
+def passed_on(trace, chunk):
+    """A stage passes on what is for a later one, and back the gradient: it receives and sends it, and computes nothing. Autograd copies
+    the gradient, because its caller holds what was received."""
+    ops, edges, chunk, passing = {o["name"]: o for o in trace["ops"]}, [], dict(chunk), {}
+    for e in trace["edges"]:
+        a, b, op = chunk[e["from"]], chunk[e["to"]], ops[e["from"]]
+        name, output, forth = e["from"], e.get("output", 0), 1 if b > a else -1
+        if op["phase"] == "update" or ops[e["to"]]["phase"] == "update" or not op["outputs"] or (forth > 0) == (op["phase"] == "backward"):
+            edges.append(e)
+            continue
+        for c in range(a + forth, b, forth):
+            key = e["from"], e.get("output", 0), c
+            if key not in passing:
+                passing[key] = {"name": f"{e['from']}_passed_{key[1]}_{c}", "kind": "passed", "phase": op["phase"], "compute_us": 0,
+                                "outputs": [{"bytes": op["outputs"][key[1]]["bytes"], "reference": forth > 0}]}  # fmt: skip
+                chunk[passing[key]["name"]] = c
+                edges.append({"from": name, "output": output, "to": passing[key]["name"]})
+            name, output = passing[key]["name"], 0
+        edges.append({**e, "from": name, "output": output})
+    # A leaf's gradient is copied when it is complete: at once where it comes as it goes, else behind all else.
+    forth = {(c, op["outputs"][0]["bytes"]) for (_, _, c), op in passing.items() if op["phase"] == "forward"}
+    order, readers, behind = {o["name"]: i for i, o in enumerate(trace["ops"])}, {}, {}
+    for e in edges:
+        readers.setdefault(e["from"], []).append(order.get(e["to"], len(order)))
+    for (name, _, c), op in passing.items():
+        if op["phase"] == "backward" and (c, op["outputs"][0]["bytes"]) not in forth:
+            done = [o["name"] for o in trace["ops"][: min(readers[op["name"]])] if chunk[o["name"]] == c and o["phase"] == "backward"]
+            name = done[-1] if done and order[done[-1]] > order[name] else name
+        behind.setdefault(name, []).append(op)
+    return dict(trace, edges=edges, ops=[o for op in trace["ops"] for o in [op, *behind.get(op["name"], [])]]), chunk
+
+
+def with_buffers(trace, inputs):
+    """What comes from outside the step and is none of the model's `inputs`, by its bytes, is a buffer: it stays where it is."""
+    left, ops = list(inputs), []
+    for op in trace["ops"]:
+        if op.get("kind") == "input":
+            size = op["outputs"][0]["bytes"]
+            if size in left:
+                left.remove(size)
+            else:
+                op = {**op, "persistent_bytes": size, "outputs": [{"bytes": size, "reference": True}]}
+        ops.append(op)
+    return dict(trace, ops=ops)
+
+
+def with_inputs(trace, placed):
+    """The runner has its inputs until the backward pass has ended: its last op on a device reads them, too."""
+    last = {placed[o["name"]]: o["name"] for o in trace["ops"] if o["phase"] == "backward"}
+    inputs = [o["name"] for o in trace["ops"]
+              if o.get("kind") == "input" and not o.get("persistent_bytes") and placed[o["name"]] in last]  # fmt: skip
+    known = {(e["from"], e["to"]) for e in trace["edges"]}
+    more = [(name, last[placed[name]]) for name in inputs]
+    return dict(trace, edges=trace["edges"] + [{"from": a, "to": b} for a, b in more if (a, b) not in known])
+
+
+def tensors_at_boundary(trace, chunk):
+    """How many tensors a stage sends or receives in a pass, in the mean."""
+    sent = {(e["from"], e.get("output", 0), chunk[e["to"]]) for e in trace["edges"] if chunk[e["from"]] != chunk[e["to"]]}
+    return max(1, len(sent) / max(1, 2 * max(chunk.values())))
