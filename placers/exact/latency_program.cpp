@@ -184,7 +184,8 @@ class LatencyWriter : ProgramWriter<LatencyProgram> {
       elsewhere.push_back({back[v], 1.0});
       at_most(elsewhere, 1.0);
       Row left{{back[v], 1.0}}, here{{x(v, s), 1.0}};
-      const auto sources = graph_.predecessors(v);  // sorted; one twice if v reads two tensors of it
+      const auto sources =
+          graph_.predecessors(v);  // sorted; one twice if v reads two tensors of it
       for (std::size_t i = 0; i < sources.size(); ++i) {
         const OpId u = sources[i];
         if (i > 0 && u == sources[i - 1]) continue;

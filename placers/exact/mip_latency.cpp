@@ -25,11 +25,11 @@ namespace {
 class MipLatency final : public Placer {
  public:
   explicit MipLatency(Options& o)
-      : parts_(static_cast<std::size_t>(
-            o.get("parts", std::int64_t{0},
-                  "of the graph that an accelerator may run, one after the other; 0: any number; the "
-                  "integer program begins with one",
-                  0))),
+      : parts_(static_cast<std::size_t>(o.get(
+            "parts", std::int64_t{0},
+            "of the graph that an accelerator may run, one after the other; 0: any number; the "
+            "integer program begins with one",
+            0))),
         search_(static_cast<std::size_t>(o.get(
             "search", std::int64_t{2'000},
             "evaluations of a search from the best start, before the integer program; 0: none"))),
@@ -178,8 +178,7 @@ class MipLatency final : public Placer {
   void improve(Incumbent& best, const Problem& p, const ColocationUnits& units,
                const std::vector<DeviceClass>& classes, std::size_t parts, Cut cut) const {
     // A leaf may have to stay apart: in the first part, its tensor would cross to later ones.
-    const auto leaves =
-        cut == Cut::any ? BundleRules::Leaves::safe : BundleRules::Leaves::apart;
+    const auto leaves = cut == Cut::any ? BundleRules::Leaves::safe : BundleRules::Leaves::apart;
     const Bundles bundles(
         p, units, classes,
         {.order = BundleRules::Order::data, .join_cycles = false, .leaves = leaves});

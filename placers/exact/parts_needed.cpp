@@ -41,9 +41,7 @@ class QuickPaths {
     }
   }
 
-  Duration longest() const {
-    return head_.empty() ? Duration{} : *std::ranges::max_element(head_);
-  }
+  Duration longest() const { return head_.empty() ? Duration{} : *std::ranges::max_element(head_); }
 
   /// The least end of each op on a path that begins on an accelerator.
   Times on_accelerator() const {

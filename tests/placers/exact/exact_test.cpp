@@ -73,8 +73,7 @@ Parts cut_by_paths(const Problem& problem, const Placement& placement) {
       const bool here = placement.device[v] == d;
       visits[v] = here ? 1 : 0;
       for (const OpId u : problem.graph.predecessors(v))
-        visits[v] =
-            std::max(visits[v], visits[u] + (here && placement.device[u] != d ? 1U : 0U));
+        visits[v] = std::max(visits[v], visits[u] + (here && placement.device[u] != d ? 1U : 0U));
       if (here) part[v] = visits[v];
     }
   }
@@ -403,7 +402,8 @@ TEST_SUITE("exact") {
   // send, then c. Of two parts in turn a is the first: 10 + 1, then c, and d beside it.
   TEST_CASE("parts that may be cut anywhere have a lower latency than the objective's") {
     OpGraphBuilder builder;
-    for (const auto& [name, time] : {std::pair{"a", 10ns}, std::pair{"c", 100ns}, std::pair{"d", 50ns}}) {
+    for (const auto& [name, time] :
+         {std::pair{"a", 10ns}, std::pair{"c", 100ns}, std::pair{"d", 50ns}}) {
       const OpId v = builder.add_op({.name = name});
       const bool core = name[0] == 'c';
       builder.set_compute(v, "acc", core ? std::nullopt : std::optional<Duration>(time));
