@@ -447,7 +447,7 @@ TEST_SUITE("exact") {
       if (in_turn) REQUIRE(*in_turn == score.value);
       come_back += accelerators_are_convex(problem, p) ? 0U : 1U;
     }
-    CHECK(come_back > 20);
+    CHECK(come_back > 10);
   }
 
   // Three ops on two equal accelerators and a class of two cores, where b runs on cores only.
@@ -506,7 +506,7 @@ TEST_SUITE("exact") {
       }
     }
     CHECK(comes_back > 0);
-    MESSAGE("proved " << proved << ", not " << not_proved);
+    CHECK(proved > rounds / 2);
     CHECK(not_proved == 0);
   }
 
