@@ -85,7 +85,7 @@ class MipLatency final : public Placer {
   std::optional<Incumbent> of_all(const Incumbent& one, Duration path, const Problem& p,
                                   const ColocationUnits& units,
                                   const std::vector<DeviceClass>& classes) const {
-    if (parts_ > 0 || one.gap() > 0.0) return std::nullopt;
+    if (parts_ > 0 || limits_.nodes == 0 || one.gap() > 0.0) return std::nullopt;
     Incumbent all = one;
     const std::size_t parts = parts_needed(p, units, classes, one.value, most_parts);
     if (parts > most_parts) return std::nullopt;
