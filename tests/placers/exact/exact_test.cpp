@@ -399,7 +399,7 @@ TEST_SUITE("exact") {
 
   //   a(10) --1 B--> c(100), d(50)    a and d run on the accelerator only, c on the core only.
   // The objective cuts where a path comes back. None does, so a and d are one part: 10 + 50 + 1 to
-  // send, then c. Of two parts in turn a is the first: 10 + 1, then c, and d beside it.
+  // send, then c. If a is a part before d, it takes 10 + 1, then c runs, and d beside it.
   TEST_CASE("parts that may be cut anywhere have a lower latency than the objective's") {
     OpGraphBuilder builder;
     for (const auto& [name, time] :

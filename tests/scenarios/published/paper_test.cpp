@@ -303,7 +303,7 @@ chapters: 3
     const Paper paper =
         load_paper(source_dir() + "/scenarios/papers/tarnawski_neurips20", mistakes);
     mistakes.throw_if_any();
-    CHECK(paper.tables.size() == 6);
+    CHECK(paper.tables.size() == 7);
     CHECK(paper.tables.front().rows.size() == 16);
   }
 }
