@@ -10,12 +10,13 @@ namespace {
 class LatencyWriter : ProgramWriter<LatencyProgram> {
  public:
   LatencyWriter(const Problem& problem, const Bundles& bundles,
-                const std::vector<DeviceClass>& classes, std::size_t parts, Duration below,
+                const std::vector<DeviceClass>& classes, PartRules rules, Duration below,
                 Duration step)
       : ProgramWriter(bundles, classes, below, step),
         problem_(problem),
         graph_(problem.graph),
-        parts_(parts),
+        rules_(rules),
+        parts_(rules.parts),
         transfer_(mean_transfer(problem)),
         members_(bundles.size()),
         in_(graph_.num_tensors()),
@@ -23,9 +24,9 @@ class LatencyWriter : ProgramWriter<LatencyProgram> {
     for (const OpId v : graph_.ops()) members_[bundles_.of(v)].push_back(v);
   }
 
-  LatencyProgram write(bool strict) {
+  LatencyProgram write() {
     number_slots();
-    if (strict) {
+    if (rules_.strict) {
       extra_ = 1e-2;
       program_.extra = extra_ * static_cast<double>(program_.slots.size());
     }
@@ -43,6 +44,9 @@ class LatencyWriter : ProgramWriter<LatencyProgram> {
     }
     for (std::size_t s = 0; s < program_.slots.size(); ++s)
       if (!program_.slots[s].core) run_part(s);
+    if (rules_.cut == Cut::as_objective)
+      for (std::size_t s = 1; s < program_.slots.size(); ++s)
+        if (program_.slots[s].part > 0) come_back(s);
     run_ops();
     minimise(last_);
     return std::move(program_);
@@ -171,6 +175,30 @@ class LatencyWriter : ProgramWriter<LatencyProgram> {
     }
   }
 
+  /// An op of part s reads from where a path that left the part before came, or from its own part.
+  void come_back(std::size_t s) {
+    IdVector<OpId, std::uint32_t> back(graph_.num_ops());
+    for (const OpId v : graph_.ops()) {
+      back[v] = lp().add_column(0.0, 1.0);
+      Row elsewhere = on(v, program_.slots[s].device, 1.0);
+      elsewhere.push_back({back[v], 1.0});
+      at_most(elsewhere, 1.0);
+      Row left{{back[v], 1.0}}, here{{x(v, s), 1.0}};
+      const auto sources =
+          graph_.predecessors(v);  // sorted; one twice if v reads two tensors of it
+      for (std::size_t i = 0; i < sources.size(); ++i) {
+        const OpId u = sources[i];
+        if (i > 0 && u == sources[i - 1]) continue;
+        left.push_back({x(u, s - 1), -1.0});
+        left.push_back({back[u], -1.0});
+        here.push_back({x(u, s), -1.0});
+        here.push_back({back[u], -1.0});
+      }
+      at_most(left, 0.0);
+      at_most(here, 0.0);
+    }
+  }
+
   void run_ops() {
     for (const OpId v : graph_.ops()) {
       at_most({{done_[v], 1.0}, {last_, -1.0}}, 0.0);
@@ -201,6 +229,7 @@ class LatencyWriter : ProgramWriter<LatencyProgram> {
 
   const Problem& problem_;
   const OpGraph& graph_;
+  PartRules rules_;
   std::size_t parts_;
   IdVector<TensorId, Duration> transfer_;
   IdVector<BundleId, std::vector<OpId>> members_;
@@ -226,9 +255,9 @@ Invocations LatencyProgram::invocations(const std::vector<double>& solution) con
 }
 
 LatencyProgram latency_program(const Problem& problem, const Bundles& bundles,
-                               const std::vector<DeviceClass>& classes, std::size_t parts,
-                               Duration below, Duration step, bool strict) {
-  return LatencyWriter(problem, bundles, classes, parts, below, step).write(strict);
+                               const std::vector<DeviceClass>& classes, PartRules rules,
+                               Duration below, Duration step) {
+  return LatencyWriter(problem, bundles, classes, rules, below, step).write();
 }
 
 }  // namespace baechi::exact

@@ -18,8 +18,20 @@ struct Invocations {
   Parts part;
 };
 
+/// How the ops of an accelerator become parts: in any way, or as the objective `latency` cuts them.
+/// There a part ends only where a path leaves the accelerator and comes back.
+enum class Cut : std::uint8_t { any, as_objective };
+
+struct PartRules {
+  std::size_t parts = 1;  ///< of each accelerator, at most
+  Cut cut = Cut::any;
+  /// Each part takes a hundred-thousandth of `below` more. Otherwise parts that take no time could
+  /// wait for each other.
+  bool strict = false;
+};
+
 /// Placements of `bundles` (of BundleRules::Order::data) where each accelerator runs at most
-/// `parts` parts in turn, of a latency below `below`: by `step` at least. The objective is the
+/// so many parts in turn, of a latency below `below`: by `step` at least. The objective is the
 /// latency, in thousandths of `below`.
 ///
 /// A whole column x[bundle, slot]; with several parts x[op, slot], because a bundle may be in
@@ -29,8 +41,8 @@ struct Invocations {
 /// relaxation:
 /// - along a path ops and transfers take their times one after the other, parts or not;
 /// - of equal accelerators, each begins (by bundle id) behind the one before it.
-/// `strict`: each part takes a hundred-thousandth of `below` more. Otherwise parts that take no
-/// time could wait for each other.
+/// With Cut::as_objective, back[op, part] is 1 where a path that has left the part may come back
+/// from, and an op of a later part needs such a predecessor, or one in its own part.
 /// Source: Tarnawski et al., NeurIPS 2020, integer program for latency.
 struct LatencyProgram : PlacementProgram {
   std::vector<Slot> slots;
@@ -39,7 +51,7 @@ struct LatencyProgram : PlacementProgram {
   Invocations invocations(const std::vector<double>& solution) const;
 };
 LatencyProgram latency_program(const Problem& problem, const Bundles& bundles,
-                               const std::vector<DeviceClass>& classes, std::size_t parts,
-                               Duration below, Duration step, bool strict);
+                               const std::vector<DeviceClass>& classes, PartRules rules,
+                               Duration below, Duration step);
 
 }  // namespace baechi::exact

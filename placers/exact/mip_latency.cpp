@@ -8,6 +8,7 @@
 #include "placers/exact/incumbent.h"
 #include "placers/exact/latency_program.h"
 #include "placers/exact/line_split.h"
+#include "placers/exact/parts_needed.h"
 #include "placers/exact/pipelines.h"
 #include "placers/exact/proof.h"
 #include "placers/interface/placer.h"
@@ -24,11 +25,11 @@ namespace {
 class MipLatency final : public Placer {
  public:
   explicit MipLatency(Options& o)
-      : parts_(static_cast<std::size_t>(
-            o.get("parts", std::int64_t{0},
-                  "of the graph that an accelerator may run, one after the other; 0: any number, "
-                  "but one in the integer program",
-                  0))),
+      : parts_(static_cast<std::size_t>(o.get(
+            "parts", std::int64_t{0},
+            "of the graph that an accelerator may run, one after the other; 0: any number; the "
+            "integer program begins with one",
+            0))),
         search_(static_cast<std::size_t>(o.get(
             "search", std::int64_t{2'000},
             "evaluations of a search from the best start, before the integer program; 0: none"))),
@@ -36,8 +37,7 @@ class MipLatency final : public Placer {
             o.get("tries", std::int64_t{20'000},
                   "with parts: 0, tries all placements if there are at most so many; 0: none", 0))),
         limits_(solver::mixed_limits(o)) {
-    constexpr std::size_t most = 64;
-    if (parts_ > most) o.mistake("parts", fmt::format("more than {}", most));
+    if (parts_ > most_parts) o.mistake("parts", fmt::format("more than {}", most_parts));
   }
 
   Placement place(const Problem& p, std::uint64_t seed) const override {
@@ -56,40 +56,46 @@ class MipLatency final : public Placer {
           best, p,
           search_from(best, p, *make_objective("latency", Options("latency")), search_, seed));
     best.start = best.value;
-    if (limits_.nodes > 0 && best.value > best.bound) improve(best, p, units, classes);
+    if (limits_.nodes > 0 && best.value > best.bound)
+      improve(best, p, units, classes, parts_in_program(), Cut::any);
     if (!best.known()) offer_any_split(best, p, units, classes);
-    const auto in_parts = [&](std::string_view what) {
-      return fmt::format("{} whose accelerators run at most {} part{}", what, parts_in_program(),
-                         parts_in_program() == 1 ? "" : "s");
-    };
     if (!best.known())
       throw InfeasibleError(fmt::format("mip_latency: {}{}",
                                         why_none_fits(p, units, classes, in_parts("split")),
                                         best.finished ? "" : ", of those that were searched"));
     // The path bounds all placements, the program only those of so many parts.
     if (best.bound == path) return std::move(best).report("latency", "placement");
+    if (std::optional<Incumbent> all = of_all(best, path, p, units, classes))
+      return std::move(*all).report("latency", "placement");
     return std::move(best).report("latency", in_parts("placement"), "_in_parts");
   }
 
  private:
-  /// The longest path, each op where it is quickest and its unit's weights fit.
-  static Duration quickest_path(const Problem& p, const ColocationUnits& units,
-                                const std::vector<DeviceClass>& classes) {
-    IdVector<OpId, Duration> end(p.graph.num_ops());
-    Duration last{};
-    for (const OpId v : p.graph.ops()) {
-      Duration quickest = cannot_run;
-      for (const DeviceClass& cls : classes)
-        if (units.needs(units.of(v)).persistent <= cls.memory)
-          quickest = std::min(quickest, p.costs.compute(v, cls.devices.front()));
-      for (const OpId u : p.graph.predecessors(v)) end[v] = std::max(end[v], end[u]);
-      if (quickest != cannot_run) end[v] += quickest;
-      last = std::max(last, end[v]);
-    }
-    return last;
+  static constexpr std::size_t most_parts = 64;
+
+  std::string in_parts(std::string_view what) const {
+    return fmt::format("{} whose accelerators run at most {} part{}", what, parts_in_program(),
+                       parts_in_program() == 1 ? "" : "s");
   }
 
   std::size_t parts_in_program() const { return std::max<std::size_t>(parts_, 1); }
+
+  /// `one` and its bound on all placements, or a better placement. Nothing if `parts` limits the
+  /// placements, one part is not yet proved, or more parts prove nothing and find nothing better.
+  std::optional<Incumbent> of_all(const Incumbent& one, Duration path, const Problem& p,
+                                  const ColocationUnits& units,
+                                  const std::vector<DeviceClass>& classes) const {
+    if (parts_ > 0 || limits_.nodes == 0 || one.gap() > 0.0) return std::nullopt;
+    Incumbent all = one;
+    const std::size_t parts = parts_needed(p, units, classes, one.value, most_parts);
+    if (parts > most_parts) return std::nullopt;
+    if (parts > 1) {
+      all.bound = path;
+      improve(all, p, units, classes, parts, Cut::as_objective);
+    }
+    if (all.gap() > 0.0 && all.value == one.value) return std::nullopt;
+    return all;
+  }
 
   /// Nothing if all placements were not tried: there are too many, or `parts` excludes some.
   std::optional<Incumbent> try_all(const Problem& p, const ColocationUnits& units,
@@ -170,16 +176,19 @@ class MipLatency final : public Placer {
   }
 
   void improve(Incumbent& best, const Problem& p, const ColocationUnits& units,
-               const std::vector<DeviceClass>& classes) const {
-    const Bundles bundles(p, units, classes,
-                          {.order = BundleRules::Order::data, .join_cycles = false});
+               const std::vector<DeviceClass>& classes, std::size_t parts, Cut cut) const {
+    // A leaf may have to stay apart: in the first part, its tensor would cross to later ones.
+    const auto leaves = cut == Cut::any ? BundleRules::Leaves::safe : BundleRules::Leaves::apart;
+    const Bundles bundles(
+        p, units, classes,
+        {.order = BundleRules::Order::data, .join_cycles = false, .leaves = leaves});
     // Less than a millionth is beyond the solver's tolerance.
     const Duration below = best.known() ? best.value : more_than_all(p);
     const Duration step = std::max(Duration{1}, below / 1'000'000);
     // Parts of no time may wait for each other; then again, none without time.
     for (const bool strict : {false, true}) {
       LatencyProgram program =
-          latency_program(p, bundles, classes, parts_in_program(), below, step, strict);
+          latency_program(p, bundles, classes, {parts, cut, strict}, below, step);
       const auto take = [&](const std::vector<double>& x) {
         return offer(best, p, program.invocations(x));
       };

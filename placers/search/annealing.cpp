@@ -18,19 +18,21 @@ using Seconds = std::chrono::duration<double>;
 constexpr std::size_t rounds = 16;
 
 /// Some chains are hotter: they get out of where the others stay.
-Temperature temperature_of(std::size_t round, std::size_t chain) {
+Temperature temperature_of(std::size_t round, std::size_t chain, double leaves) {
   constexpr std::array hottest{0.005, 0.05, 0.01, 0.5};
   const double first = hottest[chain % hottest.size()];
   const auto before = [&](std::size_t r) {
     return first * std::pow(0.01, static_cast<double>(r) / static_cast<double>(rounds));
   };
-  return {.begin = before(round), .end = before(round + 1)};
+  return {.begin = before(round), .end = before(round + 1), .leaves = leaves};
 }
 
 }  // namespace
 
 Annealing::Annealing(const SearchSpace& space, const Objective& objective,
-                     std::span<const Placement> starts, std::size_t chains, std::uint64_t seed) {
+                     std::span<const Placement> starts, std::size_t chains, std::uint64_t seed,
+                     double leaves)
+    : leaves_(leaves) {
   if (space.movable().empty()) return;
   for (std::size_t c = 0; c < chains; ++c)
     chains_.emplace_back(space, objective, starts[c % starts.size()], seed * chains + c);
@@ -42,7 +44,7 @@ void Annealing::run(std::size_t evaluations, const WalkLimits& limits, const Wat
   for (std::size_t round = 0; round < rounds && !limits.reached(); ++round) {
     const std::size_t each = evaluations_of(round, evaluations, Clock::now() - begin, limits);
     oneapi::tbb::parallel_for(std::size_t{0}, chains_.size(), part_of_this_task([&](std::size_t c) {
-                                chains_[c].walk(each, temperature_of(round, c), limits);
+                                chains_[c].walk(each, temperature_of(round, c, leaves_), limits);
                               }));
     restart_worst();
     if (watcher.progress)

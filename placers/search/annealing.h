@@ -10,9 +10,10 @@ namespace baechi::search {
 class Annealing {
  public:
   /// Chain i starts from placement i % starts.size() of `starts`, which are not empty. No chain
-  /// walks if no unit of `space` can move. `space` and `objective` outlive this.
+  /// walks if no unit of `space` can move. `leaves`: Temperature::leaves of all. `space` and
+  /// `objective` outlive this.
   Annealing(const SearchSpace& space, const Objective& objective, std::span<const Placement> starts,
-            std::size_t chains, std::uint64_t seed);
+            std::size_t chains, std::uint64_t seed, double leaves = Temperature{}.leaves);
 
   /// Walks for `evaluations` of the objective, over all chains. If `limits` has a time, walks until
   /// then instead. After each sixteenth the worse half of the chains goes on from the best
@@ -30,6 +31,7 @@ class Annealing {
   void restart_worst();
 
   std::deque<Chain> chains_;
+  double leaves_;
 };
 
 }  // namespace baechi::search

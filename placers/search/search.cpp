@@ -75,8 +75,10 @@ class Search final : public Placer {
     if (!seeds.front().score.feasible()) refuse_what_cannot_fit(p);
     const Starts starts = starts_of(seeds);
     const SearchSpace space(p);
-    Annealing annealing(space, *choice_.objective, starts.shared, chains_, seed);
-    Annealing beside(space, *choice_.objective, starts.beside, starts.beside.size(), seed);
+    // A way through placements that lack memory has not paid for latency.
+    const double leaves = choice_.name == "latency" ? 0.0 : Temperature{}.leaves;
+    Annealing annealing(space, *choice_.objective, starts.shared, chains_, seed, leaves);
+    Annealing beside(space, *choice_.objective, starts.beside, starts.beside.size(), seed, leaves);
     oneapi::tbb::parallel_invoke(
         part_of_this_task([&] { annealing.run(evaluations_, limits, watcher); }),
         part_of_this_task(

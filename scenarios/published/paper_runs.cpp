@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <set>
 
 #include "scenarios/published/paper.h"
@@ -191,18 +190,32 @@ double one_number(const PaperColumn& column, const PaperTable& table, const RunR
   return to_us(*row.value) / 1e6 / table.unit;
 }
 
-/// By an objective, of one run: nothing where there is no placement.
+/// The least, mean or largest number, as the column asks.
+double of_seeds(const PaperColumn& column, const std::vector<double>& numbers) {
+  if (column.of == "min") return std::ranges::min(numbers);
+  if (column.of == "max") return std::ranges::max(numbers);
+  double sum = 0.0;
+  for (const double x : numbers) sum += x;
+  return sum / static_cast<double>(numbers.size());
+}
+
+/// By an objective: nothing where a seed has no placement.
 std::optional<PaperValue> worth(const PaperColumn& column, const PaperTable& table,
-                                const RunResult& row) {
-  if (!row.facts.contains("objective_us")) return std::nullopt;
-  const auto fact = [&](const char* name, double otherwise) {
-    const auto it = row.facts.find(name);
-    return it == row.facts.end() ? otherwise : it->second;
-  };
-  return PaperValue{
-      .number = one_number(column, table, row),
-      .over = fact("objective_feasible", 1.0) == 0.0,
-      .unfinished = fact("gap", fact("gap_in_parts", 0.0)) > 0.0 || fact("optimal", 1.0) == 0.0};
+                                const std::vector<const RunResult*>& runs) {
+  PaperValue value;
+  std::vector<double> numbers;
+  for (const RunResult* run : runs) {
+    if (!run->facts.contains("objective_us")) return std::nullopt;
+    const auto fact = [&](const char* name, double otherwise) {
+      const auto it = run->facts.find(name);
+      return it == run->facts.end() ? otherwise : it->second;
+    };
+    numbers.push_back(one_number(column, table, *run));
+    value.over |= fact("objective_feasible", 1.0) == 0.0;
+    value.unfinished |= fact("gap", fact("gap_in_parts", 0.0)) > 0.0 || fact("optimal", 1.0) == 0.0;
+  }
+  value.number = of_seeds(column, numbers);
+  return value;
 }
 
 /// The fact that a column shows, whatever the step would do; "" if it shows none.
@@ -226,7 +239,7 @@ std::optional<PaperValue> value_of(const PaperColumn& column, const PaperTable& 
                                    const std::vector<std::vector<RunResult>>& rows) {
   const auto runs = runs_of(column.placer, rows[*jobs.own]);
   if (runs.empty()) return std::nullopt;
-  if (!objective_of(column.metric).empty()) return worth(column, table, *runs.front());
+  if (!objective_of(column.metric).empty()) return worth(column, table, runs);
   if (const std::string name = fact_of(column); !name.empty()) {
     const auto fact = runs.front()->facts.find(name);
     if (fact == runs.front()->facts.end()) return PaperValue{.oom = true};
@@ -239,7 +252,7 @@ std::optional<PaperValue> value_of(const PaperColumn& column, const PaperTable& 
     if (known.front()->status != Status::ok) return std::nullopt;
     base = to_us(*known.front()->value) / 1e6;
   }
-  double sum = 0.0, least = std::numeric_limits<double>::infinity(), most = 0.0;
+  std::vector<double> numbers;
   for (const RunResult* run : runs) {
     // Whoever only asks how long placing took does not ask whether the step then fits.
     const bool placed = run->status == Status::oom && is_time_of_placing(column.metric);
@@ -247,12 +260,9 @@ std::optional<PaperValue> value_of(const PaperColumn& column, const PaperTable& 
     if (!is_known(column.metric, *run)) return std::nullopt;
     double x = one_number(column, table, *run) / base;
     if (column.metric == Metric::saved) x = 1.0 - x;
-    sum += x;
-    least = std::min(least, x);
-    most = std::max(most, x);
+    numbers.push_back(x);
   }
-  const double mean = sum / static_cast<double>(runs.size());
-  return PaperValue{.number = column.of == "min" ? least : column.of == "max" ? most : mean};
+  return PaperValue{.number = of_seeds(column, numbers)};
 }
 
 /// Searches for architectures, by scenario and sets: columns that differ in their metric share one.
