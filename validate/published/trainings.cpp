@@ -308,6 +308,7 @@ std::optional<Comparison> compare_trainings(const std::string& folder, const Tra
       all.left.skip(row.lines[0], asked[i].why);
       continue;
     }
+    row.refused = !asked[i].step.fits;
     file.score(asked[i].step, row);
     all.rows.push_back(std::move(row));
   }
