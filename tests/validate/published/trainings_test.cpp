@@ -493,6 +493,25 @@ TEST_SUITE("trainings") {
     CHECK(all->rows[4].error() == doctest::Approx(0.0));
   }
 
+  // 65 billion parameters over 8 GPUs have 2 bytes of weight, 2 of gradient and 12 of state each:
+  // 130 GB of 40 GiB. Of the three questions of llm_foundry_fits only the first is of a run.
+  TEST_CASE("a training that ran, and is said not to fit, is refused") {
+    const Measurements files("llm_foundry");
+    files.write("training.csv",
+                "section,model,seqlen_t,gpus,gpu,microbatchsize,gradaccum,throughput_t_s_gpu,"
+                "precision,mp_mode,sharding_strategy,activation_checkpointing\n"
+                "A100,125m,512,8,a100_40gb,1,1,1000,bf16,PURE,FULL_SHARD,False\n"
+                "A100,70b,512,8,a100_40gb,1,1,1000,bf16,PURE,FULL_SHARD,True\n");
+    const auto steps = files.compared("llm_foundry"), fits = files.compared("llm_foundry_fits");
+    REQUIRE(steps);
+    REQUIRE(steps->rows.size() == 2);
+    CHECK_FALSE(steps->rows[0].refused);
+    CHECK(steps->rows[1].refused);
+    REQUIRE(fits);
+    REQUIRE(fits->rows.size() == 6);
+    CHECK(std::ranges::count_if(fits->rows, &PublishedRow::refused) == 1);
+  }
+
   // Eight replicas of two layers of 1,024 features and 51,200 words have 77.8 million parameters.
   // Megatron-FSDP divides their weights and gradients, too, 6 bytes each, also where the row says
   // that the optimizer is distributed: 408 MB of 467 are gone. Parts of the weights, 157 MB, are
