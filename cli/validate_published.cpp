@@ -75,6 +75,14 @@ std::string skipped_text(const Leftovers& left) {
   return text;
 }
 
+/// Trainings that ran, and are said not to fit: how many, and the first.
+std::string refused_text(std::span<const PublishedRow> rows) {
+  const auto first = std::ranges::find_if(rows, &PublishedRow::refused);
+  if (first == rows.end()) return "";
+  return fmt::format("  ran, and are said not to fit: {}, the first: {}\n",
+                     std::ranges::count_if(rows, &PublishedRow::refused), first->what);
+}
+
 std::string scores_text(const ScoreBoard& board) {
   Columns columns(
       {"block", "rows", "skipped", "mean", "median", "by size", "baseline", "worst", "worst row"});
@@ -99,7 +107,7 @@ std::string scores_text(const ScoreBoard& board) {
       text += fmt::format("  baseline: {}: mean {}, median {}\n", s.block->baseline,
                           percent(s.baseline.mean), percent(s.baseline.median));
     if (!s.block->published.empty()) text += fmt::format("  published: {}\n", s.block->published);
-    text += skipped_text(s.left);
+    text += refused_text(s.rows) + skipped_text(s.left);
   }
   for (const Unasked& file : board.unasked)
     text += fmt::format("\nin no block: {} rows of {}", file.rows, file.file);
@@ -143,6 +151,10 @@ Json to_json(const ScoreBoard& board) {
     block["groups"] = std::move(groups);
     block["fitted"] = score.fitted;
     block["published"] = score.block->published;
+    Json refused = Json::array();
+    for (const PublishedRow& row : score.rows)
+      if (row.refused) refused.push_back(row.what);
+    block["refused"] = std::move(refused);
     Json skipped = Json::array();
     for (const Leftovers::Row& row : score.left.skipped) skipped.push_back(row.why);
     block["skipped_rows"] = std::move(skipped);

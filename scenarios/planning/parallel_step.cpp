@@ -268,14 +268,15 @@ namespace {
 
 /// The peak is while all gradients are there in 32 bits, too, and no activation is left, where that
 /// is more. Optimizer state is 12 bytes a parameter: two moments and a copy of the weights. Where
-/// weights are sharded, PyTorch's AdamW updates all parameters at once, with two more numbers of 32
-/// bits for each. Source: PyTorch 2.0, optim/adamw.py, _multi_tensor_adamw (exp_avg_sq_sqrt,
-/// denom), the first that InternEvo's FSDP runs with (use_orig_params).
-void cast_all_gradients(pipeline::StageUse& stage, bool sharded) {
+/// weights are sharded, or would be if there were a second replica, PyTorch's AdamW updates all
+/// parameters at once, with two more numbers of 32 bits for each. Source: PyTorch 2.0,
+/// optim/adamw.py, _multi_tensor_adamw (exp_avg_sq_sqrt, denom), the first that InternEvo's FSDP
+/// runs with (use_orig_params).
+void cast_all_gradients(pipeline::StageUse& stage, bool at_once) {
   PeakMemory updating{.weights = stage.by_kind.weights,
                       .gradients = stage.by_kind.gradients,
                       .optimizer_state = stage.by_kind.optimizer_state};
-  updating.workspace = {(sharded ? 3 : 1) * updating.optimizer_state.count / 3};
+  updating.workspace = {(at_once ? 3 : 1) * updating.optimizer_state.count / 3};
   if (updating.total() <= stage.peak) return;
   stage.by_kind = updating;
   stage.peak = updating.total();
@@ -290,7 +291,7 @@ struct ParallelStep::Parts {
   pipeline::PipelineOptions options;
   std::string kind;  // of the devices, for the times
   Framework framework = Framework::none;
-  bool sharded = false;  // weights are
+  bool at_once = false;  // all parameters are updated so
   mutable std::optional<pipeline::Unrolled> unrolled{};
 };
 
@@ -317,7 +318,7 @@ ParallelStep::ParallelStep(const OpGraph& graph, const TrainingJob& job, const P
                         .micro_batches = static_cast<std::size_t>(micro_batches)},
             .kind = {},
             .framework = job.framework,
-            .sharded = plan.zero == 3});
+            .at_once = plan.zero == 3 || job.updates_at_once});
   parts_->kind = parts_->cluster->device(DeviceId{}).kind;
 }
 ParallelStep::~ParallelStep() = default;
@@ -374,7 +375,7 @@ pipeline::PipelineResult ParallelStep::simulated(const DeviceModel& gpu, bool me
   pipeline::PipelineResult result =
       simulate_few(problem, placement, parts_->options, parts_->unrolled);
   for (pipeline::StageUse& stage : result.stages) {
-    if (casts_all_gradients(parts_->framework)) cast_all_gradients(stage, parts_->sharded);
+    if (casts_all_gradients(parts_->framework)) cast_all_gradients(stage, parts_->at_once);
     stage.peak += held;
   }
   return result;

@@ -59,6 +59,9 @@ struct TrainingJob {
   /// Layers of experts, where these are layers of their own, are computed again: Megatron-LM's
   /// recompute_modules with "moe".
   bool experts_again = false;
+  /// InternEvo's FSDP is asked for: its optimizer updates all parameters at once, also where one
+  /// replica has nothing to divide.
+  bool updates_at_once = false;
 };
 
 /// Whether plans can name a schedule of stages with one chunk: one forward and one backward pass of

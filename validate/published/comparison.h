@@ -28,6 +28,7 @@ struct PublishedRow {
   /// What is trained, on which machine: rows that share it differ in their plans. "": none do.
   std::string race{};
   double size = 0.0;                 ///< bytes or ops, where rows differ in it alone; else 0
+  bool refused = false;              ///< a training that ran, and is said not to fit
   std::vector<std::string> lines{};  ///< of files that it was read from, as line_of() has them
 
   double error() const { return simulated / measured - 1.0; }

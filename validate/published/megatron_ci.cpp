@@ -121,7 +121,7 @@ void share_optimizer(Words& words) {
   const std::int64_t instances = whole_of(words, "instances", 1);
   take(words, "instances");
   if (take(words, "distributed_optimizer") != "true") return;
-  words["zero"] = "1";
+  words.try_emplace("zero", "1");  // Megatron-FSDP's rows have 3
   if (instances > 1) words["fsdp"] = std::to_string(replicas / instances);
 }
 

@@ -118,6 +118,7 @@ TrainingFile foundry(MicroBatch asked) {
           .score =
               [asked](const TrainedStep& step, PublishedRow& row) {
                 row.simulated = step.fits == (asked == MicroBatch::ran) ? 1.0 : 0.0;
+                if (asked != MicroBatch::ran) row.refused = false;  // nobody ran it
               }};
 }
 

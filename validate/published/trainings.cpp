@@ -225,6 +225,7 @@ Training training_of(Words words) {
   if (t.devices % of_a_replica != 0)
     throw InputError(fmt::format("{} devices in replicas of {}", t.devices, of_a_replica));
   p.data = t.devices / of_a_replica;
+  t.job.updates_at_once = p.zero == 3;
   if (p.data * p.context == 1) p.zero = 0;
   t.job.batch = take_whole("batch", 1, 1);
   t.job.framework = one_of_words(words, "framework", Framework::none);
@@ -307,6 +308,7 @@ std::optional<Comparison> compare_trainings(const std::string& folder, const Tra
       all.left.skip(row.lines[0], asked[i].why);
       continue;
     }
+    row.refused = !asked[i].step.fits;
     file.score(asked[i].step, row);
     all.rows.push_back(std::move(row));
   }

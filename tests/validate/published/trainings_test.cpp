@@ -444,17 +444,20 @@ TEST_SUITE("trainings") {
 
   // 7.3 billion parameters and no others: 3 ranks hold 2.4 billion. While they are updated a
   // parameter has 2 bytes, its gradient 2 and, in 32 bits, 4, its state 12, and AdamW's two numbers
-  // 8: 28, or 63.6 GiB.
+  // 8: 28, or 63.6 GiB. The same holds for one replica, whose 8 ranks of tensor parallelism divide
+  // the model of 20.1 billion: 2.51 billion each, or 65.5 GiB.
   TEST_CASE("InternLM's memory is a block of its own, of ranks that share all alike") {
     const Measurements files("internevo");
     files.write("training.csv",
                 "table,model,system,tp,zero1,gpus,seq,micro_batch,micro_batches,recompute,packed,"
                 "tokens_per_s_per_gpu,tflops_per_gpu,pp,fsdp,memory_gb\n"
                 "memory,internlm-7b,a800_80gb,1,-1,3,2048,1,4,true,,,,3,False,75\n"
-                "memory,internlm-7b,a800_80gb,1,-1,3,2048,1,4,true,,,,1,True,72\n");
+                "memory,internlm-7b,a800_80gb,1,-1,3,2048,1,4,true,,,,1,True,72\n"
+                "memory,internlm-20b,a800_80gb,8,-1,8,2048,1,4,true,,,,1,True,71\n");
     const auto memory = files.compared("internevo_memory");
     REQUIRE(memory);
-    REQUIRE(memory->rows.size() == 1);
+    REQUIRE(memory->rows.size() == 2);
+    CHECK(memory->rows[1].simulated == doctest::Approx(65.5).epsilon(0.01));
     CHECK(memory->left.skipped.size() == 1);
     CHECK(memory->rows[0].measured == 72.0);
     CHECK(memory->rows[0].simulated > 63.5);
@@ -490,6 +493,50 @@ TEST_SUITE("trainings") {
     CHECK(all->rows[4].error() == doctest::Approx(0.0));
   }
 
+  // 65 billion parameters over 8 GPUs have 2 bytes of weight, 2 of gradient and 12 of state each:
+  // 130 GB of 40 GiB. Of the three questions of llm_foundry_fits only the first is of a run.
+  TEST_CASE("a training that ran, and is said not to fit, is refused") {
+    const Measurements files("llm_foundry");
+    files.write("training.csv",
+                "section,model,seqlen_t,gpus,gpu,microbatchsize,gradaccum,throughput_t_s_gpu,"
+                "precision,mp_mode,sharding_strategy,activation_checkpointing\n"
+                "A100,125m,512,8,a100_40gb,1,1,1000,bf16,PURE,FULL_SHARD,False\n"
+                "A100,70b,512,8,a100_40gb,1,1,1000,bf16,PURE,FULL_SHARD,True\n");
+    const auto steps = files.compared("llm_foundry"), fits = files.compared("llm_foundry_fits");
+    REQUIRE(steps);
+    REQUIRE(steps->rows.size() == 2);
+    CHECK_FALSE(steps->rows[0].refused);
+    CHECK(steps->rows[1].refused);
+    REQUIRE(fits);
+    REQUIRE(fits->rows.size() == 6);
+    CHECK(std::ranges::count_if(fits->rows, &PublishedRow::refused) == 1);
+  }
+
+  // Eight replicas of two layers of 1,024 features and 51,200 words have 77.8 million parameters.
+  // Megatron-FSDP divides their weights and gradients, too, 6 bytes each, also where the row says
+  // that the optimizer is distributed: 408 MB of 467 are gone. Parts of the weights, 157 MB, are
+  // there again while they are used.
+  TEST_CASE("Megatron-FSDP divides weights and gradients, and not the optimizer state alone") {
+    const Measurements files("megatron_ci");
+    std::string rows =
+        "case,environment,platform,gpus,mem_max_allocated_bytes,num-layers,hidden-size,"
+        "num-attention-heads,seq-length,vocab-size,micro-batch-size,global-batch-size,"
+        "use-distributed-optimizer,use-megatron-fsdp,bf16,transformer-impl\n";
+    for (const std::string_view sharded : {"", "true"})
+      rows += fmt::format(
+          "gpt/one,dev_dgx_a100,a100,8,1000000000,2,1024,16,128,51200,1,8,true,{},true,"
+          "transformer_engine\n",
+          sharded);
+    files.write("golden.csv", rows);
+    const auto all = files.compared("megatron_ci");
+    REQUIRE(all);
+    REQUIRE(all->rows.size() == 2);
+    CHECK(all->rows[1].group == "FSDP");
+    const double gone = all->rows[0].simulated - all->rows[1].simulated;
+    CHECK(gone < 408e6);
+    CHECK(gone > 408e6 - 157e6);
+  }
+
   TEST_CASE(
       "peaks of Megatron-LM's tests: dense median within 1 %, p95 3 %; BERT, T5, experts 3 %") {
     const auto data = shared_data("measured/megatron_ci");
@@ -514,5 +561,6 @@ TEST_SUITE("trainings") {
     CHECK(beyond_3("experts") <= 7);  // two hold 28 MiB more than is known; five divide experts
     CHECK(beyond_3("BERT") <= 5);     // with four and eight ranks of tensor parallelism
     CHECK(beyond_3("Mamba") <= 8);    // most are 3.0 to 4.1 % low
+    CHECK(beyond_3("FSDP") <= 4);     // with experts, all but one
   }
 }
