@@ -494,7 +494,7 @@ TEST_SUITE("trainings") {
   }
 
   // 65 billion parameters over 8 GPUs have 2 bytes of weight, 2 of gradient and 12 of state each:
-  // 130 GB of 40 GiB. Of the three questions of llm_foundry_fits only the first is of a run.
+  // 130 GB of 40 GiB. llm_foundry_fits asks three questions, and only the first is of a run.
   TEST_CASE("a training that ran, and is said not to fit, is refused") {
     const Measurements files("llm_foundry");
     files.write("training.csv",
