@@ -494,7 +494,7 @@ TEST_SUITE("trainings") {
   }
 
   // 65 billion parameters over 8 GPUs have 2 bytes of weight, 2 of gradient and 12 of state each:
-  // 130 GB of 40 GiB. Of the three questions of llm_foundry_fits only the first is of a run.
+  // 130 GB of 40 GiB. llm_foundry_fits asks three questions, and only the first is of a run.
   TEST_CASE("a training that ran, and is said not to fit, is refused") {
     const Measurements files("llm_foundry");
     files.write("training.csv",
@@ -510,31 +510,6 @@ TEST_SUITE("trainings") {
     REQUIRE(fits);
     REQUIRE(fits->rows.size() == 6);
     CHECK(std::ranges::count_if(fits->rows, &PublishedRow::refused) == 1);
-  }
-
-  // Eight replicas of two layers of 1,024 features and 51,200 words have 77.8 million parameters.
-  // Megatron-FSDP divides their weights and gradients, too, 6 bytes each, also where the row says
-  // that the optimizer is distributed: 408 MB of 467 are gone. Parts of the weights, 157 MB, are
-  // there again while they are used.
-  TEST_CASE("Megatron-FSDP divides weights and gradients, and not the optimizer state alone") {
-    const Measurements files("megatron_ci");
-    std::string rows =
-        "case,environment,platform,gpus,mem_max_allocated_bytes,num-layers,hidden-size,"
-        "num-attention-heads,seq-length,vocab-size,micro-batch-size,global-batch-size,"
-        "use-distributed-optimizer,use-megatron-fsdp,bf16,transformer-impl\n";
-    for (const std::string_view sharded : {"", "true"})
-      rows += fmt::format(
-          "gpt/one,dev_dgx_a100,a100,8,1000000000,2,1024,16,128,51200,1,8,true,{},true,"
-          "transformer_engine\n",
-          sharded);
-    files.write("golden.csv", rows);
-    const auto all = files.compared("megatron_ci");
-    REQUIRE(all);
-    REQUIRE(all->rows.size() == 2);
-    CHECK(all->rows[1].group == "FSDP");
-    const double gone = all->rows[0].simulated - all->rows[1].simulated;
-    CHECK(gone < 408e6);
-    CHECK(gone > 408e6 - 157e6);
   }
 
   TEST_CASE(
