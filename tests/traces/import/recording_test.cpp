@@ -96,8 +96,8 @@ Trace committed_recording(const std::string& name) {
 }
 
 /// How the committed traces were made.
-constexpr pytorch::Settings as_committed{.optimizer = pytorch::UpdateOrder::as_ready,
-                                         .workspace = pytorch::Workspace::op};
+const pytorch::Settings as_committed{.optimizer = pytorch::UpdateOrder::as_ready,
+                                     .workspace = pytorch::Workspace::op};
 
 }  // namespace
 
