@@ -190,12 +190,11 @@ struct FitFlags {
 int fit(const FitFlags& flags) {
   const FitEntry& entry = find_entry(fits(), "fit", flags.what);
   std::optional<Stage> stage("fitting " + flags.what);
-  const std::string yaml =
-      entry.fit(measurements_folder(flags.data),
-                [&](const std::atomic<std::size_t>& done, std::size_t total) {
-                  stage.reset();
-                  return std::make_shared<Stage>("fitting " + flags.what, &done, total);
-                });
+  const std::string yaml = entry.fit(measurements_folder(flags.data),
+                                     [&](const std::atomic<std::size_t>& done, std::size_t total) {
+                                       stage.reset();
+                                       return stages("fitting " + flags.what)(done, total);
+                                     });
   stage.reset();
   if (flags.out.empty())
     print_out(yaml);

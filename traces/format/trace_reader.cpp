@@ -35,6 +35,7 @@ enum class OpKey : std::size_t {  // as op_names
   colocation,
   outputs
 };
+static_assert(std::size(op_names) == static_cast<std::size_t>(OpKey::outputs) + 1);
 constexpr std::string_view kernel_names[] = {"flops", "traffic_bytes", "weight_bytes", "precision",
                                              "matrix"};
 constexpr JsonKeys kernel_keys{"a kernel", kernel_names, 0};
@@ -45,6 +46,7 @@ constexpr JsonKeys output_keys{"an output", output_names, 1};
 constexpr std::string_view edge_names[] = {"from", "to", "output"};
 constexpr JsonKeys edge_keys{"an edge", edge_names, 2};
 enum class EdgeKey : std::size_t { from, to, output };  // as edge_names
+static_assert(std::size(edge_names) == static_cast<std::size_t>(EdgeKey::output) + 1);
 constexpr std::string_view collective_names[] = {"kind",  "bytes", "ops",
                                                  "ranks", "nodes", "sharing"};
 constexpr JsonKeys collective_keys{"a collective", collective_names, 3};

@@ -112,6 +112,14 @@ std::filesystem::path throughput_input(const std::filesystem::path& data, const 
          ((name.starts_with("op/") ? name.substr(3) : name) + ".json");
 }
 
+/// An accelerator with 1 GiB and a core; a byte takes a nanosecond between them.
+Cluster accelerator_and_core() {
+  IdVector<DeviceId, Device> devices;
+  devices.push_back({.name = "acc", .kind = "acc", .memory = 1_GiB});
+  devices.push_back({.name = "cpu", .kind = "cpu"});
+  return Cluster::uniform(std::move(devices), {.bandwidth = 1.0_GBps, .latency = 0ns});
+}
+
 }  // namespace
 
 TEST_SUITE("exact") {
@@ -361,11 +369,7 @@ TEST_SUITE("exact") {
       before = builder.add_tensor(v, 1_B);
     }
     const OpGraph graph = std::move(builder).build();
-    IdVector<DeviceId, Device> devices;
-    devices.push_back({.name = "acc", .kind = "acc", .memory = 1_GiB});
-    devices.push_back({.name = "cpu", .kind = "cpu"});
-    const Cluster cluster =
-        Cluster::uniform(std::move(devices), {.bandwidth = 1.0_GBps, .latency = 0ns});
+    const Cluster cluster = accelerator_and_core();
     const ProfiledCosts costs(graph, cluster);
     const Problem problem{graph, cluster, costs};
     // One part: a 10 and 1 to send, b 5, c 100. Two: 10 + 1, 5, 1 to receive + 10.
@@ -411,11 +415,7 @@ TEST_SUITE("exact") {
     }
     builder.add_edge(builder.add_tensor(OpId{0}, 1_B), OpId{1});
     const OpGraph graph = std::move(builder).build();
-    IdVector<DeviceId, Device> devices;
-    devices.push_back({.name = "acc", .kind = "acc", .memory = 1_GiB});
-    devices.push_back({.name = "cpu", .kind = "cpu"});
-    const Cluster cluster =
-        Cluster::uniform(std::move(devices), {.bandwidth = 1.0_GBps, .latency = 0ns});
+    const Cluster cluster = accelerator_and_core();
     const ProfiledCosts costs(graph, cluster);
     const Problem problem{graph, cluster, costs};
     CHECK(fact_of(*placer("mip_latency", {{"parts", {"2", "", {}}}}), problem, "latency_us") ==
