@@ -115,7 +115,7 @@ std::string result_text(const CompetitionResult& result, const Competition& aske
   if (!result.unguarded.empty()) text += result.unguarded + "\n";
   for (const auto& [status, failure] : outcome.failures)
     text += fmt::format("{} {}, first: {}\n", failure.count, to_text(status), failure.first);
-  if (!result.improved.empty() && !asked.hidden)
+  if (!result.improved.empty())
     text += fmt::format("better than all known on {} instances{}\n", result.improved.size(),
                         asked.update_best ? "" : " (--update-best keeps them)");
   return text;

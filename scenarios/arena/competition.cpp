@@ -158,7 +158,8 @@ CompetitionResult compete(const Competition& competition, const Watch& making,
     const std::vector<PlacerChoice> placers = placers_of(competition, known);
     const Results results = run_placers(competition, folder, placers, making, running);
     result.outcome = outcome_of(results, competition.placer);
-    result.improved = arena.take(results);
+    std::vector<std::string> improved = arena.take(results);
+    if (!competition.hidden) result.improved = std::move(improved);
     result.unguarded = unguarded(competition.placer);
     result.missing = results.missing;
     if (result.missing > 0) arena.keep_run(results, placers.size());
