@@ -385,6 +385,8 @@ Duration UnrolledCosts::collective(const Collective& c, std::span<const DeviceId
 Unrolled unroll(const Problem& problem, const Placement& placement,
                 const PipelineOptions& options) {
   BAECHI_CHECK(options.micro_batches > 0, "no micro-batch");
+  BAECHI_CHECK(placement.priority.empty() || placement.priority.size() == problem.graph.num_ops(),
+               "{} of {} ops have a priority", placement.priority.size(), problem.graph.num_ops());
   if (has_replicas(placement))
     throw InputError("no pipeline: its stages have one device each, and some here have replicas");
   return Unroller(problem, placement, options).make();

@@ -65,8 +65,11 @@ TEST_SUITE("pipelines") {
       const RandomProblem random({.ops = 15}, 3, seed);
       const OpGraph graph = trained(random.under({}).graph);
       Placement placement = random.placement;
-      for (std::size_t i = random.placement.device.size(); i-- > 0;)
-        placement.device.push_back(placement.device[static_cast<OpId>(i)]);
+      for (std::size_t i = random.placement.device.size(); i-- > 0;) {
+        const auto forward = static_cast<OpId>(i);
+        placement.device.push_back(placement.device[forward]);
+        if (!placement.priority.empty()) placement.priority.push_back(placement.priority[forward]);
+      }
       for (const ScheduleEntry& entry : schedules()) {
         if (entry.layout != Layout::line) continue;
         CAPTURE(entry.name);
