@@ -41,7 +41,8 @@ class EventEngine final : public Simulator::Engine {
         lanes_(p.cluster.num_devices() * num_lanes()),
         to_start_(lanes_.size()),
         ops_(p.graph.num_ops()),
-        input_(p.graph.num_edges()) {
+        input_(p.graph.num_edges()),
+        holdings_(graph_) {
     for (const DeviceId d : devices_.ids())
       devices_[d].memory = enforced() ? MemoryAccount(p.cluster.device(d).memory) : MemoryAccount();
     for (const LaneId s : lanes_.ids())
@@ -126,7 +127,7 @@ class EventEngine final : public Simulator::Engine {
       lane.busy = {};
       lane.ready.reset(by_priority ? priority.data() : nullptr);
     }
-    holdings_.reset(graph_.num_tensors());
+    holdings_.reset();
     finished_ = 0;
     result_.oom.reset();
     result_.devices.clear();
@@ -187,7 +188,7 @@ class EventEngine final : public Simulator::Engine {
     const auto id = static_cast<std::uint32_t>(code);
     if (code < transfer_bit)
       end_op(static_cast<LaneId>(id));
-    else if ((code & transfer_bit) != 0)
+    else if (usual || (code & transfer_bit) != 0)
       end_transfer(id);
     else if ((code & posted_bit) != 0)
       transfers_.enqueue(id);
@@ -240,7 +241,7 @@ class EventEngine final : public Simulator::Engine {
       }
     }
     if (!options_.count_memory) return;
-    holdings_.produce(t, graph_.held(t), uses);
+    holdings_.produce(t, uses);
     if (uses == 0) devices_[src].memory.give_back(MemoryKind::outputs, graph_.held(t));
   }
 

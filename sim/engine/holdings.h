@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "sim/engine/memory_account.h"
-#include "sim/ids.h"
+#include "sim/engine/step_graph.h"
 
 namespace baechi {
 
@@ -14,9 +14,15 @@ namespace baechi {
 /// is never given back, then the copies in the order of add_copy.
 class Holdings {
  public:
-  void reset(std::size_t num_tensors) {
-    always_held_ = static_cast<std::uint32_t>(num_tensors);
-    all_.resize(num_tensors);
+  explicit Holdings(const StepGraph& graph)
+      : always_held_(static_cast<std::uint32_t>(graph.num_tensors())) {
+    for (const TensorId t : id_range<TensorId>(0, graph.num_tensors()))
+      all_.push_back({.size = graph.held(t)});
+  }
+
+  /// Nothing is in memory yet.
+  void reset() {
+    all_.resize(always_held_);
     all_.push_back({.size = {}, .uses = ~std::uint32_t{0}});
   }
 
@@ -26,7 +32,7 @@ class Holdings {
   Bytes size(std::uint32_t id) const { return all_[id].size; }
 
   /// `t` is complete on its producer's device.
-  void produce(TensorId t, Bytes size, std::uint32_t uses) { all_[index(t)] = {size, uses}; }
+  void produce(TensorId t, std::uint32_t uses) { all_[index(t)].uses = uses; }
   /// A copy with one reader, whose id is next_copy().
   void add_copy(Bytes size) { all_.push_back({size, 1}); }
   void add_use(std::uint32_t id) { ++all_[id].uses; }
