@@ -17,27 +17,31 @@ class MemoryAccount {
 
   bool fits(Bytes size) const { return used_ + size <= limit_; }
   Bytes free() const { return limit_ - used_; }
-  const MemoryUse& live() const { return live_; }
+  MemoryUse live() const {
+    MemoryUse use = others_;
+    use[MemoryKind::outputs] = used_ - others_.total();
+    return use;
+  }
   Bytes peak() const { return peak_; }
   const MemoryUse& at_peak() const { return at_peak_; }
 
   void take(MemoryKind kind, Bytes size) {
-    live_[kind] += size;
+    if (kind != MemoryKind::outputs) others_[kind] += size;
     used_ += size;
   }
   void give_back(MemoryKind kind, Bytes size) {
-    live_[kind] -= size;
+    if (kind != MemoryKind::outputs) others_[kind] -= size;
     used_ -= size;
   }
   /// Call it when a request is complete: a peak in the middle of a request does not count.
   void note_peak() {
     if (used_ <= peak_) return;
     peak_ = used_;
-    at_peak_ = live_;
+    at_peak_ = live();
   }
 
  private:
-  MemoryUse live_{};
+  MemoryUse others_{};  // all kinds but outputs, which take the rest of used_
   Bytes used_{}, limit_{std::numeric_limits<std::int64_t>::max()}, peak_{};
   MemoryUse at_peak_{};
 };

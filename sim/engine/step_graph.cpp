@@ -20,13 +20,13 @@ StepGraph::StepGraph(const Problem& problem)
           .first_output = output};
     if (graph.in_edges(v).empty()) sources_.push_back(v);
     for (const EdgeId e : graph.in_edges(v)) readers_[index(e)] = {v, input++};
+    num_inputs_.push_back(input - op.first_input);
     for (const TensorId t : graph.outputs(v)) {
       const baechi::Tensor& tensor = graph.tensor(t);
       tensors_[index(t)] = {
           .size = tensor.size,
+          .copied = tensor.copied(),
           .first_reader = static_cast<std::uint32_t>(index(*graph.readers(t).begin())),
-          .is_held = tensor.held() == tensor.size,
-          .is_copied = tensor.copied() == tensor.size,
           .instant = graph.instant(t)};
       op.outputs += tensor.held();
       ++output;
@@ -60,11 +60,10 @@ void StepGraph::pack_costs(const Problem& problem) {
     for (const DeviceId d : kinds)
       for (const OpId v : problem.graph.ops()) compute_.push_back(costs_.compute(v, d));
   }
-  if (problem.cluster.num_devices() > 1 && costs_.uniform_transfers()) {
-    transfer_.reserve(problem.graph.num_tensors());
+  uniform_transfers_ = problem.cluster.num_devices() > 1 && costs_.uniform_transfers();
+  if (uniform_transfers_)
     for (const TensorId t : problem.graph.tensors())
-      transfer_.push_back(costs_.transfer(t, DeviceId{0}, DeviceId{1}));
-  }
+      tensors_[index(t)].transfer = costs_.transfer(t, DeviceId{0}, DeviceId{1});
 }
 
 }  // namespace baechi

@@ -28,32 +28,33 @@ class StepGraph {
   std::size_t num_ops() const { return ops_.size() - 1; }
   std::size_t num_tensors() const { return tensors_.size() - 1; }
 
-  auto inputs(OpId v) const {
-    return std::views::iota(ops_[index(v)].first_input, ops_[index(v) + 1].first_input);
+  /// The part of `values` [num_edges] that belongs to the inputs of `v`.
+  template <class T>
+  std::span<T> inputs(OpId v, std::vector<T>& values) const {
+    return {values.data() + ops_[index(v)].first_input,
+            values.data() + ops_[index(v) + 1].first_input};
   }
-  std::uint32_t num_inputs(OpId v) const {
-    return ops_[index(v) + 1].first_input - ops_[index(v)].first_input;
-  }
+  const IdVector<OpId, std::uint32_t>& num_inputs() const { return num_inputs_; }
   auto outputs(OpId v) const {
     return id_range<TensorId>(ops_[index(v)].first_output, ops_[index(v) + 1].first_output);
   }
   /// The edges that read `t`, as OpGraph::readers.
-  auto readers(TensorId t) const {
-    return id_range<EdgeId>(tensors_[index(t)].first_reader, tensors_[index(t) + 1].first_reader);
+  std::span<const Reader> readers(TensorId t) const {
+    return {readers_.data() + tensors_[index(t)].first_reader,
+            readers_.data() + tensors_[index(t) + 1].first_reader};
   }
   Reader reader(EdgeId e) const { return readers_[index(e)]; }
+  /// The edge of a reader that readers() has.
+  EdgeId edge(const Reader& reader) const {
+    return static_cast<EdgeId>(&reader - readers_.data());
+  }
 
   Bytes output_bytes(OpId v) const { return ops_[index(v)].outputs; }
   Bytes temporary(OpId v) const { return ops_[index(v)].temporary; }
   std::span<const OpId> sources() const { return sources_; }  ///< ops without inputs, ascending
 
   Bytes size(TensorId t) const { return tensors_[index(t)].size; }
-  Bytes held(TensorId t) const {
-    return tensors_[index(t)].is_held ? tensors_[index(t)].size : Bytes{};
-  }
-  Bytes copied(TensorId t) const {
-    return tensors_[index(t)].is_copied ? tensors_[index(t)].size : Bytes{};
-  }
+  Bytes copied(TensorId t) const { return tensors_[index(t)].copied; }
   std::size_t num_lanes() const { return num_lanes_; }
   LaneKind lane(OpId v) const { return lane_.empty() ? compute_lane : lane_[v]; }
   /// The collective that `v` is a member of, or no_collective.
@@ -76,8 +77,8 @@ class StepGraph {
   }
 
   Duration transfer(TensorId t, DeviceId src, DeviceId dst) const {
-    if (transfer_.empty()) return costs_.transfer(t, src, dst);
-    return transfer_[t];
+    if (!uniform_transfers_) return costs_.transfer(t, src, dst);
+    return tensors_[index(t)].transfer;
   }
 
  private:
@@ -87,9 +88,9 @@ class StepGraph {
     std::uint32_t first_input = 0, first_output = 0;
   };
   struct Tensor {
-    Bytes size{};
+    Bytes size{}, copied{};
+    Duration transfer{};  // between any two devices, if that is the same for all
     std::uint32_t first_reader = 0;
-    bool is_held = false, is_copied = false;  // false: held() or copied() is 0
     bool instant = false;
   };
 
@@ -97,6 +98,7 @@ class StepGraph {
 
   const CostModel& costs_;
   std::vector<Op> ops_;          // [num_ops + 1]
+  IdVector<OpId, std::uint32_t> num_inputs_;
   std::vector<Tensor> tensors_;  // [num_tensors + 1]
   std::vector<Reader> readers_;  // [num_edges]
   std::vector<Weights> weights_;
@@ -107,7 +109,7 @@ class StepGraph {
   std::size_t num_lanes_ = 1;
   IdVector<OpId, LaneKind> lane_;            // empty: all in lane "compute"
   IdVector<OpId, CollectiveId> collective_;  // empty: there are none
-  IdVector<TensorId, Duration> transfer_;    // between any two devices; empty: call costs_
+  bool uniform_transfers_ = false;
 };
 
 }  // namespace baechi
