@@ -82,12 +82,12 @@ class StepGraph {
   }
 
  private:
-  struct Op {
+  struct alignas(32) Op {
     Duration compute{};  // on the first device
     Bytes outputs{}, temporary{};
     std::uint32_t first_input = 0, first_output = 0;
   };
-  struct Tensor {
+  struct alignas(32) Tensor {
     Bytes size{}, copied{};
     Duration transfer{};  // between any two devices, if that is the same for all
     std::uint32_t first_reader = 0;
