@@ -504,8 +504,11 @@ class EventEngine final : public Simulator::Engine {
     for (StepObserver* o : observers_) o->on_memory(d, devices_[d].memory.live(), now_);
   }
   [[gnu::noinline]] void tell_op(const Lane& lane) {
-    if (options_.count_memory) tell_memory(lane.device);
-    for (StepObserver* o : observers_) o->on_op(lane.running, lane.device, now_, lane.end);
+    for (StepObserver* o : observers_) {
+      if (options_.count_memory)
+        o->on_memory(lane.device, devices_[lane.device].memory.live(), now_);
+      o->on_op(lane.running, lane.device, now_, lane.end);
+    }
   }
   [[gnu::noinline]] void tell_transfer(const Transfer& t, TimePoint start, TimePoint end) {
     for (StepObserver* o : observers_) o->on_transfer(t.tensor, t.src, t.dst, start, end);

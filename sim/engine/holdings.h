@@ -17,7 +17,8 @@ class Holdings {
  public:
   explicit Holdings(const OpGraph& graph)
       : always_held_(static_cast<std::uint32_t>(graph.num_tensors())) {
-    for (const TensorId t : graph.tensors()) all_.push_back({.size = graph.tensor(t).held()});
+    all_.resize(graph.num_tensors());
+    for (const TensorId t : graph.tensors()) all_[index(t)].size = graph.tensor(t).held();
   }
 
   /// Nothing is in memory yet.

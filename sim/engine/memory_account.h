@@ -17,31 +17,27 @@ class MemoryAccount {
 
   bool fits(Bytes size) const { return used_ + size <= limit_; }
   Bytes free() const { return limit_ - used_; }
-  MemoryUse live() const {
-    MemoryUse use = others_;
-    use[MemoryKind::outputs] = used_ - others_.total();
-    return use;
-  }
+  const MemoryUse& live() const { return live_; }
   Bytes peak() const { return peak_; }
   const MemoryUse& at_peak() const { return at_peak_; }
 
   void take(MemoryKind kind, Bytes size) {
-    if (kind != MemoryKind::outputs) others_[kind] += size;
+    live_[kind] += size;
     used_ += size;
   }
   void give_back(MemoryKind kind, Bytes size) {
-    if (kind != MemoryKind::outputs) others_[kind] -= size;
+    live_[kind] -= size;
     used_ -= size;
   }
   /// Call it when a request is complete: a peak in the middle of a request does not count.
   void note_peak() {
     if (used_ <= peak_) return;
     peak_ = used_;
-    at_peak_ = live();
+    at_peak_ = live_;
   }
 
  private:
-  MemoryUse others_{};  // all kinds but outputs, which take the rest of used_
+  MemoryUse live_{};
   Bytes used_{}, limit_{std::numeric_limits<std::int64_t>::max()}, peak_{};
   MemoryUse at_peak_{};
 };

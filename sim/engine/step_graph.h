@@ -45,9 +45,7 @@ class StepGraph {
   }
   Reader reader(EdgeId e) const { return readers_[index(e)]; }
   /// The edge of a reader that readers() has.
-  EdgeId edge(const Reader& reader) const {
-    return static_cast<EdgeId>(&reader - readers_.data());
-  }
+  EdgeId edge(const Reader& reader) const { return static_cast<EdgeId>(&reader - readers_.data()); }
 
   Bytes output_bytes(OpId v) const { return ops_[index(v)].outputs; }
   Bytes temporary(OpId v) const { return ops_[index(v)].temporary; }
@@ -97,7 +95,7 @@ class StepGraph {
   void pack_costs(const Problem& problem);
 
   const CostModel& costs_;
-  std::vector<Op> ops_;          // [num_ops + 1]
+  std::vector<Op> ops_;  // [num_ops + 1]
   IdVector<OpId, std::uint32_t> num_inputs_;
   std::vector<Tensor> tensors_;  // [num_tensors + 1]
   std::vector<Reader> readers_;  // [num_edges]

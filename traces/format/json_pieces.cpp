@@ -28,7 +28,8 @@ Marks marks(const char* text) {
   Marks all;
   for (std::size_t i = 0; i < block; i += 16) {
     const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(text + i));
-    const __m128i lower = _mm_or_si128(bytes, _mm_set1_epi8(0x20));  // turns '[' and ']' into braces
+    const __m128i lower =
+        _mm_or_si128(bytes, _mm_set1_epi8(0x20));  // turns '[' and ']' into braces
     const auto where = [&](__m128i equal) {
       return static_cast<std::uint64_t>(_mm_movemask_epi8(equal)) << i;
     };

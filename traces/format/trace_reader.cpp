@@ -336,7 +336,9 @@ void TraceReader::add_collectives() {
 /// builder_.find(name) with two shortcuts, because a look-up in the table of all names waits for
 /// memory: an edge mostly names an op that was named recently, or the op after the last reader.
 std::optional<OpId> TraceReader::find(std::string_view name) {
-  const auto is = [&](OpId v) { return index(v) < builder_.num_ops() && same_text(builder_.name(v), name); };
+  const auto is = [&](OpId v) {
+    return index(v) < builder_.num_ops() && same_text(builder_.name(v), name);
+  };
   OpId& recent = recent_[hash_of_text(name) % recent_.size()];
   if (is(recent)) return recent;
   const auto next = static_cast<OpId>(index(last_reader_) + 1);
