@@ -10,6 +10,7 @@ StepGraph::StepGraph(const Problem& problem)
       tensors_(problem.graph.num_tensors() + 1),
       readers_(problem.graph.num_edges()) {
   const OpGraph& graph = problem.graph;
+  num_inputs_.reserve(graph.num_ops());
   std::uint32_t input = 0;
   std::uint32_t output = 0;
   for (const OpId v : graph.ops()) {
@@ -25,8 +26,8 @@ StepGraph::StepGraph(const Problem& problem)
       const baechi::Tensor& tensor = graph.tensor(t);
       tensors_[index(t)] = {
           .size = tensor.size,
-          .copied = tensor.copied(),
           .first_reader = static_cast<std::uint32_t>(index(*graph.readers(t).begin())),
+          .is_copied = tensor.copied() == tensor.size,
           .instant = graph.instant(t)};
       op.outputs += tensor.held();
       ++output;
@@ -60,10 +61,11 @@ void StepGraph::pack_costs(const Problem& problem) {
     for (const DeviceId d : kinds)
       for (const OpId v : problem.graph.ops()) compute_.push_back(costs_.compute(v, d));
   }
-  uniform_transfers_ = problem.cluster.num_devices() > 1 && costs_.uniform_transfers();
-  if (uniform_transfers_)
+  if (problem.cluster.num_devices() > 1 && costs_.uniform_transfers()) {
+    transfer_.reserve(problem.graph.num_tensors());
     for (const TensorId t : problem.graph.tensors())
-      tensors_[index(t)].transfer = costs_.transfer(t, DeviceId{0}, DeviceId{1});
+      transfer_.push_back(costs_.transfer(t, DeviceId{0}, DeviceId{1}));
+  }
 }
 
 }  // namespace baechi

@@ -1,7 +1,6 @@
 /// The parts of a graph and its costs that the engine reads, packed; the same for every placement.
 #pragma once
 #include <cstdint>
-#include <ranges>
 #include <span>
 #include <vector>
 
@@ -34,7 +33,7 @@ class StepGraph {
     return {values.data() + ops_[index(v)].first_input,
             values.data() + ops_[index(v) + 1].first_input};
   }
-  const IdVector<OpId, std::uint32_t>& num_inputs() const { return num_inputs_; }
+  const IdVector<OpId, std::uint32_t>& num_inputs() const { return num_inputs_; }  ///< by op
   auto outputs(OpId v) const {
     return id_range<TensorId>(ops_[index(v)].first_output, ops_[index(v) + 1].first_output);
   }
@@ -52,7 +51,9 @@ class StepGraph {
   std::span<const OpId> sources() const { return sources_; }  ///< ops without inputs, ascending
 
   Bytes size(TensorId t) const { return tensors_[index(t)].size; }
-  Bytes copied(TensorId t) const { return tensors_[index(t)].copied; }
+  Bytes copied(TensorId t) const {
+    return tensors_[index(t)].is_copied ? tensors_[index(t)].size : Bytes{};
+  }
   std::size_t num_lanes() const { return num_lanes_; }
   LaneKind lane(OpId v) const { return lane_.empty() ? compute_lane : lane_[v]; }
   /// The collective that `v` is a member of, or no_collective.
@@ -75,8 +76,8 @@ class StepGraph {
   }
 
   Duration transfer(TensorId t, DeviceId src, DeviceId dst) const {
-    if (!uniform_transfers_) return costs_.transfer(t, src, dst);
-    return tensors_[index(t)].transfer;
+    if (transfer_.empty()) return costs_.transfer(t, src, dst);
+    return transfer_[t];
   }
 
  private:
@@ -85,21 +86,21 @@ class StepGraph {
     Bytes outputs{}, temporary{};
     std::uint32_t first_input = 0, first_output = 0;
   };
-  struct alignas(32) Tensor {
-    Bytes size{}, copied{};
-    Duration transfer{};  // between any two devices, if that is the same for all
+  struct Tensor {
+    Bytes size{};
     std::uint32_t first_reader = 0;
+    bool is_copied = false;  // false: copied() is 0
     bool instant = false;
   };
 
   void pack_costs(const Problem& problem);
 
   const CostModel& costs_;
-  std::vector<Op> ops_;  // [num_ops + 1]
-  IdVector<OpId, std::uint32_t> num_inputs_;
+  std::vector<Op> ops_;          // [num_ops + 1]
   std::vector<Tensor> tensors_;  // [num_tensors + 1]
   std::vector<Reader> readers_;  // [num_edges]
   std::vector<Weights> weights_;
+  IdVector<OpId, std::uint32_t> num_inputs_;
   std::vector<OpId> sources_;
   bool uniform_ = true;                     // ops take the same time on all devices
   std::vector<Duration> compute_;           // [classes of devices, num_ops]; empty: call costs_
@@ -107,7 +108,7 @@ class StepGraph {
   std::size_t num_lanes_ = 1;
   IdVector<OpId, LaneKind> lane_;            // empty: all in lane "compute"
   IdVector<OpId, CollectiveId> collective_;  // empty: there are none
-  bool uniform_transfers_ = false;
+  IdVector<TensorId, Duration> transfer_;    // between any two devices; empty: call costs_
 };
 
 }  // namespace baechi
