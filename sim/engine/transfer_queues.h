@@ -33,6 +33,8 @@ struct alignas(64) Transfer {
     if (a.produced != b.produced) return a.produced < b.produced;
     return std::tie(a.tensor, a.dst, a.first_reader) < std::tie(b.tensor, b.dst, b.first_reader);
   }
+  using Order = std::tuple<TimePoint, TensorId, DeviceId, EdgeId>;
+  Order order() const { return {produced, tensor, dst, first_reader}; }  ///< compares the same
 };
 
 /// One queue per sending device, in the order of Transfer's operator <. EngineOptions::transfers
@@ -121,7 +123,7 @@ class TransferQueues {
     --devices_[src].moving;
     *devices_[src].sending = false;
     wake(src);
-    in_host_[dst].push({now, transfers_[id], id});
+    in_host_[dst].push({now, transfers_[id].order(), id});
     to_receive_.insert(dst);
   }
 
@@ -204,10 +206,10 @@ class TransferQueues {
   /// A transfer whose tensor is in the host's memory.
   struct InHost {
     TimePoint since{};
-    Transfer transfer{};
+    Transfer::Order order{};
     std::uint32_t id = 0;
     friend bool operator>(const InHost& a, const InHost& b) {
-      return std::tie(a.since, a.transfer) > std::tie(b.since, b.transfer);
+      return std::tie(a.since, a.order) > std::tie(b.since, b.order);
     }
   };
   struct alignas(64) Device {
