@@ -85,7 +85,7 @@ TEST_SUITE("traces") {
     CHECK(bytes("1000000000000000000") == 1'000'000'000'000'000'000);  // 19
     CHECK(bytes("1e3") == 1000);
     CHECK(bytes("1024.0") == 1024);
-    for (const std::string& no : {"007", "-1", "1.5", "9223372036854775808", "1x", "\"7\""})
+    for (const char* const no : {"007", "-1", "1.5", "9223372036854775808", "1x", "\"7\""})
       CHECK(message<InputError>([&] { bytes(no); }).starts_with("t.json:1:"));
   }
 
