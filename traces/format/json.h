@@ -118,7 +118,7 @@ class JsonFile {
     fields.seen |= bit;
     return true;
   }
-  /// A key is behind all bytes of `name` that fit into the padding.
+  /// `name` is shorter than the padding, so that its end may be looked at.
   static bool is(simdjson::ondemand::field& field, std::string_view name) {
     const char* raw = field.key().raw();
     return raw[name.size()] == '"' && same_text(raw, name.data(), name.size());

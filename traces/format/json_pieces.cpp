@@ -18,7 +18,7 @@ constexpr std::string_view blank = " \t\r\n";
 
 constexpr std::size_t block = 64;  // bytes that are looked at in one go
 
-/// Of each byte of a block a bit: whether it is a quote, a backslash or a bracket.
+/// A bit for each byte of a block: whether it is a quote, a backslash or a bracket.
 struct Marks {
   std::uint64_t quotes = 0, backslashes = 0, brackets = 0;
 };
@@ -53,7 +53,7 @@ Marks marks(const char* text) {
 }
 #endif
 
-/// Of each bit whether the number of bits set up to it, itself included, is odd.
+/// A bit for each bit: whether the number of bits set up to it, itself included, is odd.
 std::uint64_t odd_so_far(std::uint64_t bits) {
   for (unsigned step = 1; step < block; step *= 2) bits ^= bits << step;
   return bits;
