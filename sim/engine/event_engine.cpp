@@ -41,7 +41,8 @@ class EventEngine final : public Simulator::Engine {
         lanes_(p.cluster.num_devices() * num_lanes()),
         to_start_(lanes_.size()),
         ops_(p.graph.num_ops()),
-        input_(p.graph.num_edges()) {
+        input_(p.graph.num_edges()),
+        holdings_(p.graph) {
     for (const DeviceId d : devices_.ids())
       devices_[d].memory = enforced() ? MemoryAccount(p.cluster.device(d).memory) : MemoryAccount();
     for (const LaneId s : lanes_.ids())
@@ -58,7 +59,7 @@ class EventEngine final : public Simulator::Engine {
       start_transfers();
       start_ops();
       start_collectives();
-      if (events_.empty() || result_.oom) break;
+      if (events_.empty()) break;
       now_ = events_.time();
       do {
         handle(events_.pop());
@@ -126,13 +127,14 @@ class EventEngine final : public Simulator::Engine {
       lane.busy = {};
       lane.ready.reset(by_priority ? priority.data() : nullptr);
     }
-    holdings_.reset(graph_.num_tensors());
+    holdings_.reset();
     finished_ = 0;
     result_.oom.reset();
     result_.devices.clear();
     result_.moved = {};
     result_.transfers = result_.events = 0;
-    for (const OpId v : ops_.ids()) ops_[v] = {placement.device[v], graph_.num_inputs(v)};
+    std::ranges::transform(placement.device, graph_.num_inputs(), ops_.begin(),
+                           [](DeviceId d, std::uint32_t inputs) { return OpState{d, inputs}; });
     if (in_program_order()) chain_lanes();
     waiting_.reset(source_, placement.device);
   }
@@ -167,7 +169,7 @@ class EventEngine final : public Simulator::Engine {
     const bool fits =
         std::ranges::all_of(devices_, [](const Device& d) { return d.memory.fits(Bytes{}); });
     if (!fits) return refuse_weights();
-    for (const DeviceId d : devices_.ids()) memory_changed(d);
+    for (const DeviceId d : devices_.ids()) weigh(d);
   }
 
   void refuse_weights() {
@@ -175,7 +177,7 @@ class EventEngine final : public Simulator::Engine {
     for (const auto& [v, size] : graph_.weights()) {
       MemoryAccount& memory = devices_[ops_[v].device].memory;
       if (!memory.fits(size)) {
-        for (const DeviceId d : devices_.ids()) memory_changed(d);
+        for (const DeviceId d : devices_.ids()) weigh(d);
         request(ops_[v].device, size, v, std::nullopt);
         return;
       }
@@ -187,7 +189,7 @@ class EventEngine final : public Simulator::Engine {
     const auto id = static_cast<std::uint32_t>(code);
     if (code < transfer_bit)
       end_op(static_cast<LaneId>(id));
-    else if ((code & transfer_bit) != 0)
+    else if (usual || (code & transfer_bit) != 0)
       end_transfer(id);
     else if ((code & posted_bit) != 0)
       transfers_.enqueue(id);
@@ -198,19 +200,18 @@ class EventEngine final : public Simulator::Engine {
   }
 
   [[gnu::always_inline]] void end_op(LaneId s) {
-    Lane& lane = lanes_[s];
-    const OpId v = std::exchange(lane.running, no_op);
-    const DeviceId d = lane.device;
+    const OpId v = std::exchange(lanes_[s].running, no_op);
+    const DeviceId d = device_of(s);
     Device& device = devices_[d];
     to_start_.insert(s);
     if (!overlap()) transfers_.compute_ended(d);
     if (options_.count_memory) {
       device.memory.give_back(MemoryKind::workspace, graph_.temporary(v));
-      for (const std::uint32_t i : graph_.inputs(v)) holdings_.drop_use(input_[i], device.memory);
+      holdings_.drop_uses(graph_.inputs(v, input_), device.memory);
     }
     for (const TensorId t : graph_.outputs(v)) publish(t, d);
     if (in_program_order() && next_[v] != no_op) take_input(next_[v]);
-    if (!observers_.empty()) memory_changed(d);
+    if (!observers_.empty()) tell_memory(d);
     ++finished_;
   }
 
@@ -227,33 +228,34 @@ class EventEngine final : public Simulator::Engine {
   /// Tensor `t` is complete on `src`: readers there have it, the others get copies sent.
   void publish(TensorId t, DeviceId src) {
     if (graph_.instant(t)) return publish_instantly(t);
-    std::uint32_t uses = 0;
-    for (const EdgeId e : graph_.readers(t)) {
-      const auto [reader, input] = graph_.reader(e);
-      OpState& op = ops_[reader];
+    const auto readers = graph_.readers(t);
+    auto uses = static_cast<std::uint32_t>(readers.size());  // readers here, and copies to be sent
+    for (const auto& reader : readers) {
+      OpState& op = ops_[reader.op];
       if (op.device == src) {
-        ++uses;
-        input_[input] = Holdings::of(t);
-        if (--op.unmet == 0) make_ready(reader);
-      } else {
-        uses += join_copy(e, input, t, src, op.device);
+        input_[reader.input] = Holdings::of(t);
+        if (--op.unmet == 0) make_ready(reader.op);
+      } else if (joins_copy(reader, t, src, op.device)) {
+        --uses;
       }
     }
     if (!options_.count_memory) return;
-    holdings_.produce(t, graph_.held(t), uses);
-    if (uses == 0) devices_[src].memory.give_back(MemoryKind::outputs, graph_.held(t));
+    holdings_.produce(t, uses);
+    if (uses == 0)
+      devices_[src].memory.give_back(MemoryKind::outputs, holdings_.size(Holdings::of(t)));
   }
 
   void publish_instantly(TensorId t) {
-    for (const EdgeId e : graph_.readers(t)) {
-      const auto [reader, input] = graph_.reader(e);
+    for (const auto& [reader, input] : graph_.readers(t)) {
       input_[input] = holdings_.always_held();
       take_input(reader);
     }
   }
 
-  /// `e` reads `t` on `dst`. Returns how many more copies must be sent for it, 0 or 1.
-  std::uint32_t join_copy(EdgeId e, std::uint32_t input, TensorId t, DeviceId src, DeviceId dst) {
+  /// `reader` reads `t` on `dst`. Returns whether the copy for another reader serves it, too; else
+  /// one is sent.
+  bool joins_copy(const StepGraph::Reader& reader, TensorId t, DeviceId src, DeviceId dst) {
+    const EdgeId e = graph_.edge(reader);
     Known& known = devices_[dst].known;
     const bool sent = known.tensor == t && options_.cache_tensors;
     if (sent) {
@@ -263,18 +265,21 @@ class EventEngine final : public Simulator::Engine {
       known.tensor = t;
       known.holding = holdings_.next_copy();
       if (options_.count_memory) holdings_.add_copy(graph_.copied(t));
-      send(transfers_.add({.produced = now_,
-                           .time = graph_.transfer(t, src, dst),
-                           .size = graph_.size(t),
-                           .tensor = t,
-                           .src = src,
-                           .dst = dst,
-                           .first_reader = e,
-                           .holding = known.holding}));
+      const std::uint32_t id = transfers_.add();
+      Transfer& transfer = transfers_[id];  // field by field: an aggregate would be copied
+      transfer.produced = now_;
+      transfer.time = graph_.transfer(t, src, dst);
+      transfer.size = graph_.size(t);
+      transfer.tensor = t;
+      transfer.src = src;
+      transfer.dst = dst;
+      transfer.first_reader = e;
+      transfer.holding = known.holding;
+      send(id);
     }
-    known.last_input = input;
-    input_[input] = static_cast<std::uint32_t>(index(no_edge));
-    return sent ? 0 : 1;
+    known.last_input = reader.input;
+    input_[reader.input] = static_cast<std::uint32_t>(index(no_edge));
+    return sent;
   }
 
   void send(std::uint32_t id) {
@@ -310,8 +315,8 @@ class EventEngine final : public Simulator::Engine {
   /// A transfer of `t` has left its sender, which is free for other work.
   void left(DeviceId src, TensorId t) {
     if (!overlap()) to_start_.insert(computing_lane(src));
-    if (options_.count_memory) holdings_.drop_use(Holdings::of(t), devices_[src].memory);
-    if (!observers_.empty()) memory_changed(src);
+    if (options_.count_memory) holdings_.drop_output(t, devices_[src].memory);
+    if (!observers_.empty()) tell_memory(src);
   }
 
   void take_input(OpId v) {
@@ -321,9 +326,9 @@ class EventEngine final : public Simulator::Engine {
   [[gnu::noinline]] void make_ready(OpId v) {
     if (const CollectiveId c = collective(v); c != no_collective) return waiting_.arrive(c, now_);
     const LaneId s = lane_of(v);
-    lanes_[s].ready.push(v, now_);
     graph_.prefetch_start(v);
     if (lanes_[s].running == no_op) to_start_.insert(s);
+    lanes_[s].ready.push(v, now_);
   }
 
   void start_transfers() {
@@ -338,8 +343,10 @@ class EventEngine final : public Simulator::Engine {
     if (options_.count_memory) {
       const Bytes size = holdings_.size(transfer.holding);
       if (!request(transfer.dst, size, no_op, transfer.tensor)) return false;
-      devices_[transfer.dst].memory.take(MemoryKind::copies, size);
-      memory_changed(transfer.dst);
+      MemoryAccount& memory = devices_[transfer.dst].memory;
+      memory.take(MemoryKind::copies, size);
+      memory.note_peak();
+      if (!observers_.empty()) tell_memory(transfer.dst);
     }
     result_.moved += transfer.size;
     ++result_.transfers;
@@ -351,8 +358,7 @@ class EventEngine final : public Simulator::Engine {
       return true;
     }
     const TimePoint end = now_ + transfer.time;
-    for (StepObserver* o : observers_)
-      o->on_transfer(transfer.tensor, transfer.src, transfer.dst, now_, end);
+    if (!observers_.empty()) tell_transfer(transfer, now_, end);
     events_.push(end, transfer_bit | id);
     return true;
   }
@@ -361,13 +367,11 @@ class EventEngine final : public Simulator::Engine {
   void receive(std::uint32_t id) {
     const Transfer& transfer = transfers_[id];
     const TimePoint end = now_ + stages(costs_, transfer.tensor, transfer.src, transfer.dst).in;
-    for (StepObserver* o : observers_)
-      o->on_transfer(transfer.tensor, transfer.src, transfer.dst, sent_[id], end);
+    tell_transfer(transfer, sent_[id], end);
     events_.push(end, transfer_bit | id);
   }
 
   void start_ops() {
-    if (result_.oom) return;
     to_start_.drain([this](LaneId s) {
       Lane& lane = lanes_[s];
       if (lane.running != no_op || lane.ready.empty() || result_.oom) return;
@@ -377,15 +381,14 @@ class EventEngine final : public Simulator::Engine {
   }
 
   void start_op(LaneId s, OpId v) {
-    const DeviceId d = lanes_[s].device;
+    const DeviceId d = device_of(s);
     if (!request_memory(v, d)) return;
-    take_memory(v, d);
     Duration time = graph_.compute(v, d);
     if (!usual && devices_[d].collectives > 0 && s == computing_lane(d))
       time = stretched(time, options_.disturbed);
+    graph_.prefetch_end(v);
     run(s, v, time);
     events_.push(lanes_[s].end, index(s));
-    graph_.prefetch_end(v);
   }
 
   /// Whether the outputs and the workspace of `v` fit on its device `d`; if not, the run is over.
@@ -394,19 +397,19 @@ class EventEngine final : public Simulator::Engine {
     return request(d, graph_.output_bytes(v) + graph_.temporary(v), v, std::nullopt);
   }
 
-  void take_memory(OpId v, DeviceId d) {
-    if (!options_.count_memory) return;
-    devices_[d].memory.take(MemoryKind::outputs, graph_.output_bytes(v));
-    devices_[d].memory.take(MemoryKind::workspace, graph_.temporary(v));
-    memory_changed(d);
-  }
-
+  /// `v` takes its memory, which has been requested, and runs for `time`.
   void run(LaneId s, OpId v, Duration time) {
+    if (options_.count_memory) {
+      MemoryAccount& memory = devices_[device_of(s)].memory;
+      memory.take(MemoryKind::outputs, graph_.output_bytes(v));
+      memory.take(MemoryKind::workspace, graph_.temporary(v));
+      memory.note_peak();
+    }
     Lane& lane = lanes_[s];
     lane.running = v;
     lane.busy += time;
     lane.end = now_ + time;
-    for (StepObserver* o : observers_) o->on_op(v, lane.device, now_, lane.end);
+    if (!observers_.empty()) tell_op(lane);
   }
 
   /// Starts the collectives whose members have all arrived and whose lanes are free, in the order
@@ -439,7 +442,6 @@ class EventEngine final : public Simulator::Engine {
       Device& device = devices_[ops_[v].device];
       ++device.collectives;
       device.in_collectives += time;
-      take_memory(v, ops_[v].device);
       run(lane_of(v), v, time);
     }
     events_.push(now_ + time, collective_bit | index(c));
@@ -455,6 +457,9 @@ class EventEngine final : public Simulator::Engine {
     const DeviceId d = ops_[v].device;
     if (num_lanes() == 1) return static_cast<LaneId>(d);
     return static_cast<LaneId>(index(d) * num_lanes() + index(graph_.lane(v)));
+  }
+  DeviceId device_of(LaneId s) const {
+    return num_lanes() == 1 ? static_cast<DeviceId>(s) : lanes_[s].device;
   }
   LaneId computing_lane(DeviceId d) const { return static_cast<LaneId>(index(d) * num_lanes()); }
   /// Whether an op of lane "compute" runs on `d`.
@@ -483,13 +488,30 @@ class EventEngine final : public Simulator::Engine {
                    .free = devices_[d].memory.free(),
                    .at = now_,
                    .live = devices_[d].memory.live()};
+    to_start_.clear();  // nothing more happens
+    events_.clear();
     return false;
   }
 
-  void memory_changed(DeviceId d) {
+  /// The weights of `d` are in memory.
+  void weigh(DeviceId d) {
     devices_[d].memory.note_peak();
-    if (observers_.empty()) return;
+    tell_memory(d);
+  }
+
+  // Calls, because observed steps are few.
+  [[gnu::noinline]] void tell_memory(DeviceId d) {
     for (StepObserver* o : observers_) o->on_memory(d, devices_[d].memory.live(), now_);
+  }
+  [[gnu::noinline]] void tell_op(const Lane& lane) {
+    for (StepObserver* o : observers_) {
+      if (options_.count_memory)
+        o->on_memory(lane.device, devices_[lane.device].memory.live(), now_);
+      o->on_op(lane.running, lane.device, now_, lane.end);
+    }
+  }
+  [[gnu::noinline]] void tell_transfer(const Transfer& t, TimePoint start, TimePoint end) {
+    for (StepObserver* o : observers_) o->on_transfer(t.tensor, t.src, t.dst, start, end);
   }
 
   void finish() {

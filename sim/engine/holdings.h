@@ -1,10 +1,11 @@
 /// How many readers and transfers each tensor in a device's memory waits for.
 #pragma once
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "sim/engine/memory_account.h"
-#include "sim/ids.h"
+#include "sim/graph/op_graph.h"
 
 namespace baechi {
 
@@ -14,9 +15,15 @@ namespace baechi {
 /// is never given back, then the copies in the order of add_copy.
 class Holdings {
  public:
-  void reset(std::size_t num_tensors) {
-    always_held_ = static_cast<std::uint32_t>(num_tensors);
-    all_.resize(num_tensors);
+  explicit Holdings(const OpGraph& graph)
+      : always_held_(static_cast<std::uint32_t>(graph.num_tensors())) {
+    all_.resize(graph.num_tensors());
+    for (const TensorId t : graph.tensors()) all_[index(t)].size = graph.tensor(t).held();
+  }
+
+  /// Nothing is in memory yet.
+  void reset() {
+    all_.resize(always_held_);
     all_.push_back({.size = {}, .uses = ~std::uint32_t{0}});
   }
 
@@ -26,24 +33,40 @@ class Holdings {
   Bytes size(std::uint32_t id) const { return all_[id].size; }
 
   /// `t` is complete on its producer's device.
-  void produce(TensorId t, Bytes size, std::uint32_t uses) { all_[index(t)] = {size, uses}; }
+  void produce(TensorId t, std::uint32_t uses) { all_[index(t)].uses = uses; }
   /// A copy with one reader, whose id is next_copy().
-  void add_copy(Bytes size) { all_.push_back({size, 1}); }
+  void add_copy(Bytes size) { all_.push_back({size, 1, -1}); }
   void add_use(std::uint32_t id) { ++all_[id].uses; }
-  /// A use of `id`, which lies in `memory`, has ended.
-  void drop_use(std::uint32_t id, MemoryAccount& memory) {
-    Holding& holding = all_[id];
-    // Arithmetic in place of branches, which would often be mispredicted.
-    const std::int64_t last = --holding.uses == 0 ? 1 : 0;
-    const auto kind = static_cast<std::uint8_t>(MemoryKind::outputs) + (id > always_held_ ? 1 : 0);
-    memory.give_back(static_cast<MemoryKind>(kind), Bytes{last * holding.size.count});
+  /// A use of each of `ids`, which lie in `memory`, has ended.
+  void drop_uses(std::span<const std::uint32_t> ids, MemoryAccount& memory) {
+    Bytes freed{}, copies{};
+    for (const std::uint32_t id : ids) {  // without branches, which would often be mispredicted
+      const Bytes now = drop(id);
+      freed += now;
+      copies.count += now.count & all_[id].copy;
+    }
+    memory.give_back(MemoryKind::outputs, freed - copies);
+    memory.give_back(MemoryKind::copies, copies);
+  }
+  /// A use of `t` on its producer's device has ended.
+  void drop_output(TensorId t, MemoryAccount& memory) {
+    memory.give_back(MemoryKind::outputs, drop(of(t)));
   }
 
  private:
   struct Holding {
     Bytes size{};
     std::uint32_t uses = 0;
+    std::int32_t copy = 0;  // all bits set if it is a copy
   };
+
+  /// A use of `id` has ended. Returns what that frees.
+  Bytes drop(std::uint32_t id) {
+    Holding& holding = all_[id];
+    const std::int64_t last = --holding.uses == 0 ? 1 : 0;
+    return {last * holding.size.count};
+  }
+
   std::uint32_t always_held_ = 0;
   std::vector<Holding> all_;
 };

@@ -28,34 +28,23 @@ class ReadyQueue {
     sorted_ = true;
   }
 
-  bool empty() const { return ops_.empty(); }
+  bool empty() const { return head_ == tail_; }
 
   void push(OpId v, TimePoint now) {
-    if (by_priority()) {
-      ops_.push_back(v);
-      std::ranges::push_heap(ops_, runs_later());
-      return;
-    }
-    if (batch_time_ != now) {
-      sort_batch();
-      batch_ = ops_.size();
-      batch_time_ = now;
-    } else if (v < ops_.back()) {
-      sorted_ = false;
-    }
-    ops_.push_back(v);
+    const bool sorts = !sorted_ && batch_time_ != now;
+    if (by_priority() || sorts || tail_ == room_) [[unlikely]]
+      return push_with_more_work(v, now);
+    append(v, now);
   }
 
   OpId pop() {
     if (by_priority()) {
-      std::ranges::pop_heap(ops_, runs_later());
-      const OpId v = ops_.back();
-      ops_.pop_back();
-      return v;
+      std::pop_heap(at(0), at(tail_), runs_later());
+      return ops_[--tail_];
     }
-    sort_batch();
+    if (!sorted_) sort_batch();
     const OpId v = ops_[head_++];
-    if (head_ == ops_.size()) forget();
+    if (head_ == tail_) forget();
     return v;
   }
 
@@ -66,20 +55,40 @@ class ReadyQueue {
 
   /// All ops have run.
   void forget() {
-    ops_.clear();
-    head_ = batch_ = 0;
+    head_ = tail_ = batch_ = 0;
     batch_time_ = before_all;
   }
 
-  void sort_batch() {
-    if (sorted_) return;
-    std::sort(ops_.begin() + static_cast<std::ptrdiff_t>(std::max(batch_, head_)), ops_.end());
-    sorted_ = true;
+  void append(OpId v, TimePoint now) {
+    if (batch_time_ != now) {
+      batch_ = tail_;
+      batch_time_ = now;
+    } else if (v < ops_[tail_ - 1]) {
+      sorted_ = false;
+    }
+    ops_[tail_++] = v;
   }
 
+  // Calls, because what is seldom done would take registers from what is always done.
+  [[gnu::noinline]] void push_with_more_work(OpId v, TimePoint now) {
+    if (tail_ == room_) ops_.resize(room_ = 2 * room_ + 16);
+    if (by_priority()) {
+      ops_[tail_++] = v;
+      std::push_heap(at(0), at(tail_), runs_later());
+      return;
+    }
+    if (!sorted_ && batch_time_ != now) sort_batch();
+    append(v, now);
+  }
+  [[gnu::noinline]] void sort_batch() {
+    std::sort(at(std::max(batch_, head_)), at(tail_));
+    sorted_ = true;
+  }
+  auto at(std::size_t place) { return ops_.begin() + static_cast<std::ptrdiff_t>(place); }
+
   const std::int32_t* priority_ = nullptr;
-  std::vector<OpId> ops_;  // from head_ on; a heap if by priority
-  std::size_t head_ = 0;
+  std::vector<OpId> ops_;  // [room_]: those from head_ to tail_; a heap if by priority
+  std::size_t head_ = 0, tail_ = 0, room_ = 0;
   std::size_t batch_ = 0;  // where the ops of batch_time_ begin
   TimePoint batch_time_ = before_all;
   bool sorted_ = true;  // from batch_ on

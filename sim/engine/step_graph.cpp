@@ -10,6 +10,7 @@ StepGraph::StepGraph(const Problem& problem)
       tensors_(problem.graph.num_tensors() + 1),
       readers_(problem.graph.num_edges()) {
   const OpGraph& graph = problem.graph;
+  num_inputs_.reserve(graph.num_ops());
   std::uint32_t input = 0;
   std::uint32_t output = 0;
   for (const OpId v : graph.ops()) {
@@ -20,12 +21,12 @@ StepGraph::StepGraph(const Problem& problem)
           .first_output = output};
     if (graph.in_edges(v).empty()) sources_.push_back(v);
     for (const EdgeId e : graph.in_edges(v)) readers_[index(e)] = {v, input++};
+    num_inputs_.push_back(input - op.first_input);
     for (const TensorId t : graph.outputs(v)) {
       const baechi::Tensor& tensor = graph.tensor(t);
       tensors_[index(t)] = {
           .size = tensor.size,
           .first_reader = static_cast<std::uint32_t>(index(*graph.readers(t).begin())),
-          .is_held = tensor.held() == tensor.size,
           .is_copied = tensor.copied() == tensor.size,
           .instant = graph.instant(t)};
       op.outputs += tensor.held();

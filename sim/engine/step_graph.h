@@ -1,7 +1,6 @@
 /// The parts of a graph and its costs that the engine reads, packed; the same for every placement.
 #pragma once
 #include <cstdint>
-#include <ranges>
 #include <span>
 #include <vector>
 
@@ -28,29 +27,30 @@ class StepGraph {
   std::size_t num_ops() const { return ops_.size() - 1; }
   std::size_t num_tensors() const { return tensors_.size() - 1; }
 
-  auto inputs(OpId v) const {
-    return std::views::iota(ops_[index(v)].first_input, ops_[index(v) + 1].first_input);
+  /// The part of `values` [num_edges] that belongs to the inputs of `v`.
+  template <class T>
+  std::span<T> inputs(OpId v, std::vector<T>& values) const {
+    return {values.data() + ops_[index(v)].first_input,
+            values.data() + ops_[index(v) + 1].first_input};
   }
-  std::uint32_t num_inputs(OpId v) const {
-    return ops_[index(v) + 1].first_input - ops_[index(v)].first_input;
-  }
+  const IdVector<OpId, std::uint32_t>& num_inputs() const { return num_inputs_; }  ///< by op
   auto outputs(OpId v) const {
     return id_range<TensorId>(ops_[index(v)].first_output, ops_[index(v) + 1].first_output);
   }
   /// The edges that read `t`, as OpGraph::readers.
-  auto readers(TensorId t) const {
-    return id_range<EdgeId>(tensors_[index(t)].first_reader, tensors_[index(t) + 1].first_reader);
+  std::span<const Reader> readers(TensorId t) const {
+    return {readers_.data() + tensors_[index(t)].first_reader,
+            readers_.data() + tensors_[index(t) + 1].first_reader};
   }
   Reader reader(EdgeId e) const { return readers_[index(e)]; }
+  /// The edge of a reader that readers() has.
+  EdgeId edge(const Reader& reader) const { return static_cast<EdgeId>(&reader - readers_.data()); }
 
   Bytes output_bytes(OpId v) const { return ops_[index(v)].outputs; }
   Bytes temporary(OpId v) const { return ops_[index(v)].temporary; }
   std::span<const OpId> sources() const { return sources_; }  ///< ops without inputs, ascending
 
   Bytes size(TensorId t) const { return tensors_[index(t)].size; }
-  Bytes held(TensorId t) const {
-    return tensors_[index(t)].is_held ? tensors_[index(t)].size : Bytes{};
-  }
   Bytes copied(TensorId t) const {
     return tensors_[index(t)].is_copied ? tensors_[index(t)].size : Bytes{};
   }
@@ -81,7 +81,7 @@ class StepGraph {
   }
 
  private:
-  struct Op {
+  struct alignas(32) Op {
     Duration compute{};  // on the first device
     Bytes outputs{}, temporary{};
     std::uint32_t first_input = 0, first_output = 0;
@@ -89,7 +89,7 @@ class StepGraph {
   struct Tensor {
     Bytes size{};
     std::uint32_t first_reader = 0;
-    bool is_held = false, is_copied = false;  // false: held() or copied() is 0
+    bool is_copied = false;  // false: copied() is 0
     bool instant = false;
   };
 
@@ -100,6 +100,7 @@ class StepGraph {
   std::vector<Tensor> tensors_;  // [num_tensors + 1]
   std::vector<Reader> readers_;  // [num_edges]
   std::vector<Weights> weights_;
+  IdVector<OpId, std::uint32_t> num_inputs_;
   std::vector<OpId> sources_;
   bool uniform_ = true;                     // ops take the same time on all devices
   std::vector<Duration> compute_;           // [classes of devices, num_ops]; empty: call costs_

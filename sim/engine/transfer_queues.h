@@ -19,7 +19,7 @@ namespace baechi {
 inline constexpr EdgeId no_edge{~std::uint32_t{0}};
 
 /// One transfer: a tensor on its way from its producer's device to another.
-struct Transfer {
+struct alignas(64) Transfer {
   TimePoint produced{};
   Duration time{};  ///< length of the transfer
   Bytes size{};
@@ -33,6 +33,8 @@ struct Transfer {
     if (a.produced != b.produced) return a.produced < b.produced;
     return std::tie(a.tensor, a.dst, a.first_reader) < std::tie(b.tensor, b.dst, b.first_reader);
   }
+  using Order = std::tuple<TimePoint, TensorId, DeviceId, EdgeId>;
+  Order order() const { return {produced, tensor, dst, first_reader}; }  ///< compares the same
 };
 
 /// One queue per sending device, in the order of Transfer's operator <. EngineOptions::transfers
@@ -65,8 +67,8 @@ class TransferQueues {
     taken_.assign(channels.num_channels(), 0);
     if (!limited_) return;
     for (const DeviceId d : devices_.ids()) {
-      devices_[d].sending = static_cast<std::uint32_t>(channels.sending(d));
-      devices_[d].receiving = static_cast<std::uint32_t>(channels.receiving(d));
+      devices_[d].sending = &taken_[channels.sending(d)];
+      devices_[d].receiving = &taken_[channels.receiving(d)];
     }
   }
 
@@ -87,14 +89,14 @@ class TransferQueues {
     to_try_.clear();
   }
 
-  std::uint32_t add(const Transfer& transfer) {
+  /// The id of a new transfer.
+  std::uint32_t add() {
     if (free_.empty()) {
       free_.push_back(static_cast<std::uint32_t>(transfers_.size()));
       transfers_.emplace_back();
     }
     const std::uint32_t id = free_.back();
     free_.pop_back();
-    transfers_[id] = transfer;
     return id;
   }
   Transfer& operator[](std::uint32_t id) { return transfers_[id]; }
@@ -109,7 +111,7 @@ class TransferQueues {
     s.queue.push_back(id);
     for (; place > s.head && transfer < transfers_[s.queue[place - 1]]; --place)
       std::swap(s.queue[place], s.queue[place - 1]);
-    if (!limited() || (place == s.head && !taken_[s.sending])) to_try_.insert(transfer.src);
+    if (!limited() || (place == s.head && !*s.sending)) to_try_.insert(transfer.src);
   }
 
   /// Whether `d` is sending or receiving.
@@ -119,16 +121,16 @@ class TransferQueues {
   void leave(std::uint32_t id, TimePoint now) {
     const auto [src, dst] = std::pair(transfers_[id].src, transfers_[id].dst);
     --devices_[src].moving;
-    taken_[devices_[src].sending] = false;
+    *devices_[src].sending = false;
     wake(src);
-    in_host_[dst].push({now, transfers_[id], id});
+    in_host_[dst].push({now, transfers_[id].order(), id});
     to_receive_.insert(dst);
   }
 
   /// A staged transfer to `dst` is over.
   void arrive(DeviceId dst) {
     --devices_[dst].moving;
-    taken_[devices_[dst].receiving] = false;
+    *devices_[dst].receiving = false;
     wake(dst);
     to_receive_.insert(dst);
   }
@@ -137,7 +139,7 @@ class TransferQueues {
   /// the tensor that came into host memory first (ties: queue order). Calls `start(transfer id)`.
   void receive_all(auto start) {
     to_receive_.drain([&](DeviceId dst) {
-      char& taken = taken_[devices_[dst].receiving];
+      char& taken = *devices_[dst].receiving;
       if (taken || in_host_[dst].empty()) return;
       const std::uint32_t id = in_host_[dst].top().id;
       in_host_[dst].pop();
@@ -147,12 +149,11 @@ class TransferQueues {
   }
 
   void end(DeviceId src, DeviceId dst) {
-    --devices_[src].moving;
-    --devices_[dst].moving;
-    if (limited()) {
-      taken_[devices_[src].sending] = false;
-      taken_[devices_[dst].receiving] = false;
-    }
+    Device& s = devices_[src];
+    Device& r = devices_[dst];
+    --s.moving;
+    --r.moving;
+    if (limited()) *s.sending = *r.receiving = false;
     if constexpr (!usual)
       if (nics_) nics_->give_back(src, dst, to_try_);
     if (shared()) {  // anyone may wait for the one bus
@@ -183,16 +184,16 @@ class TransferQueues {
       Device& r = devices_[dst];
       // If an earlier candidate of the same sender had to wait, this one waits, too.
       if (s.idle() || s.queue[s.head] != id) continue;
-      if ((limited() && taken_[s.sending]) || (!overlap() && computing(src))) continue;
-      if ((limited() && !staged() && taken_[r.receiving]) || (!overlap() && computing(dst))) {
+      if ((limited() && *s.sending) || (!overlap() && computing(src))) continue;
+      if ((limited() && !staged() && *r.receiving) || (!overlap() && computing(dst))) {
         r.waiting.insert(src);
         continue;
       }
       if (shares_nics() && !nics_->take(src, dst)) continue;
       ++s.moving;
       ++r.moving;
-      if (limited()) taken_[s.sending] = true;
-      if (limited() && !staged()) taken_[r.receiving] = true;
+      if (limited()) *s.sending = true;
+      if (limited() && !staged()) *r.receiving = true;
       if (++s.head == s.queue.size()) {
         s.queue.clear();
         s.head = 0;
@@ -205,18 +206,18 @@ class TransferQueues {
   /// A transfer whose tensor is in the host's memory.
   struct InHost {
     TimePoint since{};
-    Transfer transfer{};
+    Transfer::Order order{};
     std::uint32_t id = 0;
     friend bool operator>(const InHost& a, const InHost& b) {
-      return std::tie(a.since, a.transfer) > std::tie(b.since, b.transfer);
+      return std::tie(a.since, a.order) > std::tie(b.since, b.order);
     }
   };
   struct alignas(64) Device {
     std::vector<std::uint32_t> queue{};  // transfer ids, from `head` on
     std::size_t head = 0;
-    std::uint32_t moving = 0;                  // transfers it sends or receives
-    std::uint32_t sending = 0, receiving = 0;  // its channels
-    Devices waiting;                           // senders whose first transfer waits for this device
+    std::uint32_t moving = 0;                       // transfers it sends or receives
+    char *sending = nullptr, *receiving = nullptr;  // its channels, if limited: whether taken
+    Devices waiting;  // senders whose first transfer waits for this device
     bool idle() const { return queue.empty(); }
   };
 
@@ -247,7 +248,7 @@ class TransferQueues {
 
   bool limited_, staged_, shared_, overlap_;
   std::optional<NetworkInterfaces> nics_;  // if they may run out
-  std::vector<char> taken_;                // [num_channels]
+  std::vector<char> taken_;                // [num_channels]; as long as devices_ points there
   std::vector<Transfer> transfers_;
   std::vector<std::uint32_t> free_;  // ids
   IdVector<DeviceId, Device> devices_;

@@ -7,6 +7,7 @@
 #include "sim/error.h"
 #include "sim/graph/not_given.h"
 #include "sim/graph/op_graph.h"
+#include "sim/short_text.h"
 
 namespace baechi {
 namespace {
@@ -88,10 +89,10 @@ void OpGraphBuilder::index_names() {
   const std::size_t mask = name_slots_.size() - 1;
   for (; indexed_ < ops_.size(); ++indexed_) {
     const auto v = static_cast<OpId>(indexed_);
-    const std::uint64_t hash = std::hash<std::string_view>{}(name(v));
+    const std::uint64_t hash = hash_of_text(name(v));
     std::size_t i = hash & mask;
     const auto same = [&](std::uint64_t slot) {
-      return (slot & upper_half) == (hash & upper_half) && name(op_in(slot)) == name(v);
+      return (slot & upper_half) == (hash & upper_half) && same_text(name(op_in(slot)), name(v));
     };
     while (name_slots_[i] != 0 && !same(name_slots_[i])) i = (i + 1) & mask;
     if (name_slots_[i] == 0)
@@ -104,11 +105,11 @@ void OpGraphBuilder::index_names() {
 std::optional<OpId> OpGraphBuilder::find(std::string_view wanted) {
   index_names();
   if (name_slots_.empty()) return std::nullopt;
-  const std::uint64_t hash = std::hash<std::string_view>{}(wanted);
+  const std::uint64_t hash = hash_of_text(wanted);
   const std::size_t mask = name_slots_.size() - 1;
   for (std::size_t i = hash & mask; name_slots_[i] != 0; i = (i + 1) & mask) {
     const std::uint64_t slot = name_slots_[i];
-    if ((slot & upper_half) == (hash & upper_half) && name(op_in(slot)) == wanted)
+    if ((slot & upper_half) == (hash & upper_half) && same_text(name(op_in(slot)), wanted))
       return op_in(slot);
   }
   return std::nullopt;

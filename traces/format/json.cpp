@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
+#include <cstring>
 #include <new>
 
 #include "sim/error.h"
@@ -58,10 +60,12 @@ std::pair<std::size_t, std::string_view> broken_string(std::string_view text) {
 
 JsonFile::JsonFile(std::string_view path, const std::string& text) : path_(path), text_(text) {
   if (text.capacity() - text.size() < simdjson::SIMDJSON_PADDING) {
-    piece_.text.reserve(text.size() + simdjson::SIMDJSON_PADDING);
-    piece_.text = text;
-    text_ = piece_.text;
+    std::string& copy = now_->piece.text;
+    copy.reserve(text.size() + simdjson::SIMDJSON_PADDING);
+    copy = text;
+    text_ = copy;
   }
+  look_over(*now_, text_);
   begin();
 }
 
@@ -69,25 +73,36 @@ JsonFile::JsonFile(TextFile& file) : path_(file.path()), pieces_(file) {
   next_piece();
 }
 
+/// simdjson's first pass over `text`.
+void JsonFile::look_over(Part& part, std::string_view text) {
+  part.error =
+      part.parser.iterate(text.data(), text.size(), text.size() + simdjson::SIMDJSON_PADDING)
+          .get(part.document);
+}
+
+bool JsonFile::make_next() {
+  std::string& text = next_->piece.text;
+  if (!pieces_->next(next_->piece)) return false;
+  text.reserve(text.size() + simdjson::SIMDJSON_PADDING);
+  look_over(*next_, text);
+  return true;
+}
+
 bool JsonFile::next_piece() {
   if (!pieces_) return false;
-  if (!(ahead_.valid() ? ahead_.get() : pieces_->next(next_))) return false;
-  std::swap(piece_, next_);
-  if (piece_.closing > 0)  // not the last piece: prepare the next meanwhile
-    ahead_ = std::async(std::launch::async, [this] { return pieces_->next(next_); });
-  piece_.text.reserve(piece_.text.size() + simdjson::SIMDJSON_PADDING);
-  text_ = piece_.text;
+  if (!(ahead_.valid() ? ahead_.get() : make_next())) return false;
+  std::swap(now_, next_);
+  if (now_->piece.closing > 0)  // not the last piece: prepare the next meanwhile
+    ahead_ = std::async(std::launch::async, [this] { return make_next(); });
+  text_ = now_->piece.text;
   begin();
   return true;
 }
 
 void JsonFile::begin() {
-  asked_ = piece_.place;
-  asked_at_ = piece_.opening;
-  const simdjson::error_code error =
-      parser_.iterate(text_.data(), text_.size(), text_.size() + simdjson::SIMDJSON_PADDING)
-          .get(document_);
-  switch (error) {
+  asked_ = now_->piece.place;
+  asked_at_ = now_->piece.opening;
+  switch (now_->error) {
     case simdjson::SUCCESS:
       return;
     case simdjson::EMPTY:
@@ -102,13 +117,13 @@ void JsonFile::begin() {
       syntax_error(offset, what);
     }
     default:
-      syntax_error(text_.size(), reason(error));
+      syntax_error(text_.size(), reason(now_->error));
   }
 }
 
 Json JsonFile::root() {
   simdjson::ondemand::value value;
-  const simdjson::error_code error = document_.get_value().get(value);
+  const simdjson::error_code error = now_->document.get_value().get(value);
   if (error == simdjson::SCALAR_DOCUMENT_AS_VALUE)
     syntax_error(text_.find_first_not_of(" \t\r\n"), "neither an object nor a list");
   if (error != simdjson::SUCCESS) broken(error);
@@ -116,10 +131,10 @@ Json JsonFile::root() {
 }
 
 JsonPlace JsonFile::place(std::size_t offset) {
-  offset = std::clamp(offset, piece_.opening, text_.size() - piece_.closing);
+  offset = std::clamp(offset, now_->piece.opening, text_.size() - now_->piece.closing);
   if (offset < asked_at_) {
-    asked_ = piece_.place;
-    asked_at_ = piece_.opening;
+    asked_ = now_->piece.place;
+    asked_at_ = now_->piece.opening;
   }
   asked_ = behind(asked_, text_.substr(asked_at_, offset - asked_at_));
   asked_at_ = offset;
@@ -151,7 +166,7 @@ void JsonFile::throw_if_any() const {
 void JsonFile::finish() {
   throw_if_any();
   const char* rest = nullptr;
-  if (document_.current_location().get(rest) == simdjson::SUCCESS)
+  if (now_->document.current_location().get(rest) == simdjson::SUCCESS)
     syntax_error(offset_of(rest), "something behind the end of the value");
 }
 
@@ -165,7 +180,7 @@ void JsonFile::syntax_error(std::size_t offset, std::string_view what) {
 
 void JsonFile::broken(simdjson::error_code error) {
   const char* place = nullptr;
-  if (document_.current_location().get(place) != simdjson::SUCCESS)
+  if (now_->document.current_location().get(place) != simdjson::SUCCESS)
     place = text_.data() + text_.size();
   syntax_error(offset_of(place), reason(error));
 }
@@ -174,21 +189,21 @@ JsonFile::KeyOrder& JsonFile::order_of(const JsonKeys& keys) {
   for (KeyOrder& order : orders_)
     if (order.names.data() == keys.names.data() && order.names.size() == keys.names.size())
       return order;
-  KeyOrder& order = orders_.emplace_back();
+  KeyOrder& order = orders_.emplace_front();
   order.names = keys.names;
   for (std::size_t k = 0; k < keys.names.size(); ++k)
     order.next[k] = static_cast<std::uint8_t>((k + 1) % keys.names.size());
   return order;
 }
 
-bool JsonFile::known(simdjson::ondemand::field& field, const JsonKeys& keys, Fields& fields) {
+bool JsonFile::search(simdjson::ondemand::field& field, const JsonKeys& keys, Fields& fields) {
   const char* raw = field.key().raw();
   const std::size_t n = keys.names.size();
   std::uint8_t& guess = fields.order.next[fields.key];
   std::size_t key = guess;
   std::size_t tried = 0;
   for (; tried < n; ++tried, key = key + 1 < n ? key + 1 : 0)
-    if (field.key().unsafe_is_equal(keys.names[key])) break;
+    if (is(field, keys.names[key])) break;
   if (tried == n) {  // the key is unknown or has escapes
     std::string_view name;
     if (const auto error = field.unescaped_key().get(name); error != simdjson::SUCCESS)
@@ -274,15 +289,44 @@ std::string_view Json::string() {
     is_not("a string");
     return {};
   }
-  std::string_view text = token();
-  if (text.size() > 1 && text.ends_with('"') && text.find('\\') == std::string_view::npos)
-    return text.substr(1, text.size() - 2);
+  std::string_view text = string_without_escapes();
+  if (text.data() != nullptr) return text;
   if (const auto error = value_.get_string().get(text); error != simdjson::SUCCESS)
     file_->syntax_error(offset(), reason(error));
   return text;
 }
 
+/// The value, a string; a null view if it has a backslash. simdjson has looked for its end.
+std::string_view Json::string_without_escapes() {
+  static_assert(std::endian::native == std::endian::little && simdjson::SIMDJSON_PADDING >= 8);
+  constexpr std::uint64_t each = 0x0101'0101'0101'0101;
+  const char* const begin = start() + 1;
+  for (const char* at = begin;; at += 8) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, at, 8);
+    const auto zeros = [](std::uint64_t w) { return (w - each) & ~w & 0x80 * each; };
+    const std::uint64_t found = zeros(word ^ '"' * each) | zeros(word ^ '\\' * each);
+    if (found == 0) continue;
+    at += std::countr_zero(found) / 8;
+    if (*at == '\\') return {};
+    return {begin, static_cast<std::size_t>(at - begin)};
+  }
+}
+
+/// The value, if it is written as at most 18 digits.
+std::optional<std::int64_t> Json::digits() {
+  const char* const begin = start();
+  const char* at = begin;
+  std::uint64_t n = 0;
+  for (; *at >= '0' && *at <= '9'; ++at) n = 10 * n + static_cast<std::uint64_t>(*at - '0');
+  const std::ptrdiff_t size = at - begin;
+  if (size == 0 || size > 18 || (*begin == '0' && size > 1)) return std::nullopt;
+  const bool ends = *at == ',' || *at == '}' || *at == ']' || *at == ' ' || *at == '\n';
+  return ends ? std::optional(static_cast<std::int64_t>(n)) : std::nullopt;
+}
+
 std::int64_t Json::whole() {
+  if (const auto short_number = digits()) return *short_number;
   std::int64_t n = -1;
   double x = -1.0;
   if (value_.get_int64().get(n) == simdjson::SUCCESS) {

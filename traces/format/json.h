@@ -7,7 +7,7 @@
 
 #include <array>
 #include <cstdint>
-#include <deque>
+#include <forward_list>
 #include <future>
 #include <optional>
 #include <span>
@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "sim/names.h"
+#include "sim/short_text.h"
 #include "traces/format/json_pieces.h"
 
 namespace baechi {
@@ -81,6 +82,9 @@ class JsonFile {
     JsonPlace place;
     std::string what;
   };
+  struct Part;
+  static void look_over(Part& part, std::string_view text);
+  bool make_next();
   void begin();
   bool next_piece();
   [[noreturn]] void broken(simdjson::error_code error);
@@ -104,7 +108,22 @@ class JsonFile {
   Fields fields_of(const JsonKeys& keys) {
     return {.order = order_of(keys), .key = keys.names.size()};
   }
-  bool known(simdjson::ondemand::field& field, const JsonKeys& keys, Fields& fields);
+  /// Whether JsonKeys::names has the field's key, which is then the last key.
+  bool known(simdjson::ondemand::field& field, const JsonKeys& keys, Fields& fields) {
+    const std::size_t guess = fields.order.next[fields.key];
+    const std::uint64_t bit = std::uint64_t{1} << guess;
+    if ((fields.seen & bit) != 0 || !is(field, keys.names[guess]))
+      return search(field, keys, fields);
+    fields.key = guess;
+    fields.seen |= bit;
+    return true;
+  }
+  /// `name` is shorter than the padding, so that its end may be looked at.
+  static bool is(simdjson::ondemand::field& field, std::string_view name) {
+    const char* raw = field.key().raw();
+    return raw[name.size()] == '"' && same_text(raw, name.data(), name.size());
+  }
+  bool search(simdjson::ondemand::field& field, const JsonKeys& keys, Fields& fields);
   void check_required(auto where, const JsonKeys& keys, std::uint64_t seen) {
     for (std::size_t i = 0; i < keys.required; ++i)
       if ((seen >> i & 1U) == 0)
@@ -114,15 +133,21 @@ class JsonFile {
 
   std::string path_;
   std::optional<JsonPieces> pieces_;
-  JsonPiece piece_;  // the piece being read; its `text` is empty where text_ views the caller's
-  JsonPiece next_;
+  /// A piece, and what reads it.
+  struct Part {
+    JsonPiece piece;
+    simdjson::ondemand::parser parser;
+    simdjson::ondemand::document document;
+    simdjson::error_code error = simdjson::SUCCESS;
+  };
+  std::array<Part, 2> parts_;
+  Part* now_ = parts_.data();  // its piece has no text where text_ views the caller's
+  Part* next_ = parts_.data() + 1;
   std::future<bool> ahead_;  // makes next_ meanwhile; false if there is no further piece
   std::string_view text_;    // followed by SIMDJSON_PADDING readable bytes
   JsonPlace asked_;          // place of the byte at asked_at_ in text_
   std::size_t asked_at_ = 0;
-  simdjson::ondemand::parser parser_;
-  simdjson::ondemand::document document_;
-  std::deque<KeyOrder> orders_;
+  std::forward_list<KeyOrder> orders_;
   std::vector<Mistake> mistakes_;
   std::size_t unlisted_ = 0;
 };
@@ -175,6 +200,8 @@ class Json {
   void each_field(const JsonKeys& keys, JsonFile::Fields& fields, bool goes_on, Field&& field);
 
   const char* start() { return value_.raw_json_token().data(); }
+  std::string_view string_without_escapes();
+  std::optional<std::int64_t> digits();
   bool starts_with(char c) { return *start() == c; }  // '\0' at the end of the text
   void must(simdjson::error_code error) const {
     if (error != simdjson::SUCCESS) file_->broken(error);

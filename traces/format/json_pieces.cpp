@@ -1,9 +1,12 @@
 #include "traces/format/json_pieces.h"
 
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
 #include <algorithm>
+#include <array>
 #include <bit>
-#include <cstdint>
-#include <cstring>
 #include <utility>
 
 #include "sim/error.h"
@@ -13,16 +16,47 @@ namespace {
 
 constexpr std::string_view blank = " \t\r\n";
 
-/// Marks structural bytes: sets the highest bit of each byte of `word` that is a quote, a bracket,
-/// a backslash or a bar.
-std::uint64_t structure(std::uint64_t word) {
-  constexpr std::uint64_t each = 0x0101'0101'0101'0101, low = 0x7f * each;
-  const std::uint64_t quote = word ^ '"' * each;  // a byte is 0 if it was a quote
-  const std::uint64_t other = ((quote & low) + low) | quote;
-  // '[', '\\' and ']' are '{', '|' and '}' without the bit 0x20: 0x7b to 0x7d.
-  const std::uint64_t c = (word | 0x20 * each) & low;
-  const std::uint64_t bracket = (c + 0x05 * each) & ~(c + 0x02 * each) & ~word;
-  return (bracket | ~other) & ~low;
+constexpr std::size_t block = 64;  // bytes that are looked at in one go
+
+/// A bit for each byte of a block: whether it is a quote, a backslash or a bracket.
+struct Marks {
+  std::uint64_t quotes = 0, backslashes = 0, brackets = 0;
+};
+
+#ifdef __SSE2__
+Marks marks(const char* text) {
+  Marks all;
+  for (std::size_t i = 0; i < block; i += 16) {
+    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(text + i));
+    const __m128i lower =
+        _mm_or_si128(bytes, _mm_set1_epi8(0x20));  // turns '[' and ']' into braces
+    const auto where = [&](__m128i equal) {
+      return static_cast<std::uint64_t>(_mm_movemask_epi8(equal)) << i;
+    };
+    all.quotes |= where(_mm_cmpeq_epi8(bytes, _mm_set1_epi8('"')));
+    all.backslashes |= where(_mm_cmpeq_epi8(bytes, _mm_set1_epi8('\\')));
+    all.brackets |= where(_mm_or_si128(_mm_cmpeq_epi8(lower, _mm_set1_epi8('{')),
+                                       _mm_cmpeq_epi8(lower, _mm_set1_epi8('}'))));
+  }
+  return all;
+}
+#else
+Marks marks(const char* text) {
+  Marks all;
+  for (std::size_t i = 0; i < block; ++i) {
+    const std::uint64_t bit = std::uint64_t{1} << i;
+    if (text[i] == '"') all.quotes |= bit;
+    if (text[i] == '\\') all.backslashes |= bit;
+    if (std::string_view("[]{}").find(text[i]) != std::string_view::npos) all.brackets |= bit;
+  }
+  return all;
+}
+#endif
+
+/// A bit for each bit: whether the number of bits set up to it, itself included, is odd.
+std::uint64_t odd_so_far(std::uint64_t bits) {
+  for (unsigned step = 1; step < block; step *= 2) bits ^= bits << step;
+  return bits;
 }
 
 }  // namespace
@@ -51,49 +85,82 @@ bool JsonPieces::may_cut_at(std::size_t at) {
   return true;
 }
 
-bool JsonPieces::walk() {
-  static_assert(std::endian::native == std::endian::little);
-  const std::size_t size = text_.size();
-  for (std::size_t begin = at_; begin < size; begin += 8) {
-    std::uint64_t word = 0;
-    if (size - begin >= 8)
-      std::memcpy(&word, text_.data() + begin, 8);
+/// The bytes that backslashes escape, of a block of `size` bytes.
+std::uint64_t JsonPieces::escaped(std::uint64_t backslashes, std::size_t size) {
+  std::uint64_t escaped = std::exchange(escaped_, false) ? 1 : 0;
+  for (; backslashes != 0; backslashes &= backslashes - 1) {
+    const auto at = static_cast<std::size_t>(std::countr_zero(backslashes));
+    if ((escaped >> at & 1U) != 0) continue;
+    if (at + 1 == size)
+      escaped_ = true;
     else
-      std::memcpy(&word, text_.data() + begin, size - begin);
-    for (std::uint64_t found = structure(word); found != 0; found &= found - 1) {
-      const std::size_t at = begin + static_cast<std::size_t>(std::countr_zero(found)) / 8;
-      if (at < at_) continue;  // escaped by a backslash
-      if (look(at)) return true;
-    }
+      escaped |= std::uint64_t{2} << at;
   }
-  at_ = std::max(at_, size);
+  return escaped;
+}
+
+/// The brackets outside strings of the next block, of `size` bytes.
+std::uint64_t JsonPieces::brackets(std::size_t size) {
+  const char* text = text_.data() + at_;
+  std::array<char, block> end{};
+  if (size < block) text = std::copy_n(text, size, end.data()) - size;
+  const Marks found = marks(text);
+  std::uint64_t quotes = found.quotes;
+  if (found.backslashes != 0 || escaped_) quotes &= ~escaped(found.backslashes, size);
+  const std::uint64_t inside = odd_so_far(quotes) ^ (inside_string_ ? ~std::uint64_t{0} : 0);
+  inside_string_ = inside >> (block - 1) != 0;
+  return found.brackets & ~inside;
+}
+
+bool JsonPieces::walk() {
+  while (at_ < text_.size()) {
+    const std::size_t begin = at_;
+    const std::size_t size = std::min(block, text_.size() - begin);
+    std::uint64_t found = brackets(size);
+    at_ += size;
+    for (; found != 0; found &= found - 1)
+      if (look(begin + static_cast<std::size_t>(std::countr_zero(found)))) return true;
+  }
   return false;
 }
 
+/// Looks at the bracket at `at`. True if the piece ends before it.
 bool JsonPieces::look(std::size_t at) {
   const char c = text_[at];
-  at_ = at + 1;
-  if (inside_string_) {
-    if (c == '\\') ++at_;
-    if (c != '"') return false;
-    inside_string_ = false;
-    if (depth_ == 1) key_end_ = at + 1;
-  } else if (c == '"') {
-    inside_string_ = true;
-    if (depth_ == 1) key_ = at;
-  } else if (c == '{' || c == '[') {
+  if (c == '{' || c == '[') {
     if (depth_ == 0) in_object_ = c == '{' && !ended_;
     if (depth_ == 1) {
       in_list_ = in_object_ && c == '[';
-      list_ = text_.substr(key_, key_end_ - key_);
+      list_ = key_before(at);
     }
     if (depth_ == 2 && in_list_ && at >= least_ && may_cut_at(at)) return true;
     ++depth_;
-  } else if ((c == '}' || c == ']') && depth_ > 0) {
+  } else if (depth_ > 0) {
     --depth_;
     ended_ = ended_ || depth_ == 0;
   }
   return false;
+}
+
+/// The key of the value at `at`, with its quotes; "" if there is none.
+std::string JsonPieces::key_before(std::size_t at) const {
+  const auto before = [&](std::size_t place) {  // what stands before, blanks aside
+    return place == 0 ? std::string::npos : text_.find_last_not_of(blank, place - 1);
+  };
+  const std::size_t colon = before(at);
+  if (colon == std::string::npos || text_[colon] != ':') return "";
+  const std::size_t end = before(colon);
+  if (end == std::string::npos || text_[end] != '"' || end == 0) return "";
+  std::size_t begin = end;
+  const auto is_escaped = [&] {
+    const std::size_t other = text_.find_last_not_of('\\', begin - 1);
+    return (begin - other) % 2 == 0;
+  };
+  do {
+    begin = text_.rfind('"', begin - 1);
+    if (begin == std::string::npos || begin == 0) return "";
+  } while (is_escaped());
+  return text_.substr(begin, end + 1 - begin);
 }
 
 bool JsonPieces::next(JsonPiece& piece) {
@@ -117,7 +184,7 @@ bool JsonPieces::next(JsonPiece& piece) {
     text_ += "]}";
     piece.opening = std::exchange(opening_, opening);
     at_ = opening_;
-    key_ = key_end_ = 0;  // a list without a key (broken JSON) gets an empty one
+    inside_string_ = escaped_ = false;  // as at the bracket where it was cut
   } else {
     piece.opening = opening_;
     done_ = true;

@@ -1,6 +1,7 @@
 /// Cuts a long JSON text into short JSON texts. Only one or two need to be in memory at once.
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -44,7 +45,10 @@ class JsonPieces {
   /// Walks over text_. True at the first possible cut after least_ bytes: the piece ends at
   /// cut_end_, and the next piece begins at cut_begin_.
   bool walk();
+  std::uint64_t escaped(std::uint64_t backslashes, std::size_t size);
+  std::uint64_t brackets(std::size_t size);
   bool look(std::size_t at);
+  std::string key_before(std::size_t at) const;
   bool may_cut_at(std::size_t at);
 
   TextFile& file_;
@@ -57,11 +61,11 @@ class JsonPieces {
   std::size_t at_ = 0;
   std::size_t depth_ = 0;  // open brackets
   bool inside_string_ = false;
-  bool in_object_ = false;             // the bracket at depth 1 is an object's
-  bool in_list_ = false;               // the bracket at depth 2 is a list's, inside an object
-  bool ended_ = false;                 // the outermost value has ended
-  std::size_t key_ = 0, key_end_ = 0;  // the last string at depth 1, with its quotes
-  std::string list_;                   // the key of the list at depth 2, with its quotes
+  bool escaped_ = false;    // a backslash is before it
+  bool in_object_ = false;  // the bracket at depth 1 is an object's
+  bool in_list_ = false;    // the bracket at depth 2 is a list's, inside an object
+  bool ended_ = false;      // the outermost value has ended
+  std::string list_;        // the key of the list at depth 2, with its quotes
   std::size_t cut_end_ = 0, cut_begin_ = 0;
 };
 

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "sim/graph/phase_names.h"
+#include "sim/short_text.h"
 #include "traces/format/compressed_file.h"
 #include "traces/format/json.h"
 #include "traces/format/json_string.h"
@@ -70,7 +71,7 @@ std::optional<Duration> exact_microseconds(std::string_view text) {
   return i == text.size() ? std::optional(Duration{ns * unit}) : std::nullopt;
 }
 
-Duration microseconds(Json value) {
+Duration microseconds(Json& value) {
   if (const auto time = exact_microseconds(value.token())) return *time;
   const auto time = from_us(value.number());
   if (!time) value.is_not("a time below 146 years");
@@ -108,14 +109,14 @@ class TraceReader {
   };
 
   void read_op(Json value);
-  void read_compute(Json value, OpSpec& op);
+  void read_compute(Json& value, OpSpec& op);
   void read_output(Json value);
   static MatrixShape read_matrix(Json value);
   void read_kernel(Json value);
   void read_edge(Json value, bool control);
   void read_collective(Json value);
   void add_collectives();
-  static Reference reference(Json value) { return {value.string(), value.offset()}; }
+  static Reference reference(Json& value) { return {value.string(), value.offset()}; }
   Kept kept(const Reference& r) { return {std::string(r.name), file_.place(r.where)}; }
   std::optional<OpId> find(std::string_view name);
   /// The op that `reference` names. If there is none: a mistake, and nothing.
@@ -141,7 +142,7 @@ class TraceReader {
   std::vector<std::string_view> labels_;
 };
 
-void TraceReader::read_compute(Json value, OpSpec& op) {
+void TraceReader::read_compute(Json& value, OpSpec& op) {
   if (!value.is_object()) {
     op.compute = microseconds(value);
     return;
@@ -335,8 +336,10 @@ void TraceReader::add_collectives() {
 /// builder_.find(name) with two shortcuts, because a look-up in the table of all names waits for
 /// memory: an edge mostly names an op that was named recently, or the op after the last reader.
 std::optional<OpId> TraceReader::find(std::string_view name) {
-  const auto is = [&](OpId v) { return index(v) < builder_.num_ops() && builder_.name(v) == name; };
-  OpId& recent = recent_[std::hash<std::string_view>{}(name) % recent_.size()];
+  const auto is = [&](OpId v) {
+    return index(v) < builder_.num_ops() && same_text(builder_.name(v), name);
+  };
+  OpId& recent = recent_[hash_of_text(name) % recent_.size()];
   if (is(recent)) return recent;
   const auto next = static_cast<OpId>(index(last_reader_) + 1);
   const auto found = is(next) ? std::optional(next) : builder_.find(name);

@@ -54,6 +54,41 @@ TEST_SUITE("traces") {
                                             R"({"ops":[{}], [{}]})", "{:[{}]}"});
   }
 
+  TEST_CASE("pieces are cut at brackets outside strings, wherever backslashes and quotes lie") {
+    // The text is looked at in blocks of 64 bytes: `before` moves all of it over their ends. In the
+    // value, \\ and \" are escaped; the key of the list is o"p\.
+    for (std::size_t size = 0; size < 140; ++size) {
+      CAPTURE(size);
+      const std::string before = R"({")" + std::string(size, 'a') + R"(": "\\\"[{", )";
+      const std::string key = R"("o\"p\\")";
+      TextFile file("t.json", before + key + R"( : [{"a": "\\"}, {"b": "]"}, [3]]})");
+      JsonPieces pieces(file, 1);
+      JsonPiece piece;
+      std::vector<std::string> texts;
+      while (pieces.next(piece)) texts.push_back(piece.text);
+      CHECK(texts == std::vector<std::string>{before + key + R"( : [{"a": "\\"}]})",
+                                              "{" + key + R"(:[{"b": "]"}]})",
+                                              "{" + key + ":[[3]]}"});
+    }
+  }
+
+  TEST_CASE("whole numbers of any length are read, and others refused") {
+    const auto bytes = [](const std::string& number) {
+      const Trace t = parse(R"({"format": "baechi-trace", "version": 1, "ops": [{"name": "a", )"
+                            R"("outputs": [{"bytes": )" +
+                            number + "}]}]}");
+      return t.graph.tensor(TensorId{0}).size.count;
+    };
+    CHECK(bytes("0") == 0);
+    CHECK(bytes("7\t") == 7);
+    CHECK(bytes("999999999999999999") == 999'999'999'999'999'999);     // 18 digits
+    CHECK(bytes("1000000000000000000") == 1'000'000'000'000'000'000);  // 19
+    CHECK(bytes("1e3") == 1000);
+    CHECK(bytes("1024.0") == 1024);
+    for (const char* const no : {"007", "-1", "1.5", "9223372036854775808", "1x", "\"7\""})
+      CHECK(message<InputError>([&] { bytes(no); }).starts_with("t.json:1:"));
+  }
+
   TEST_CASE("a mistake in a late piece of a long file has its line and column") {
     // Line 1 is the head, 2 begins the ops, 3 to 20,002 are ops, 20,003 ends them, 20,004 begins
     // the edges; each of those is a line.
