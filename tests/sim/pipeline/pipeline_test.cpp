@@ -293,9 +293,12 @@ TEST_SUITE("pipelines") {
       Placement placement = random.placement;
       Random dice(seed);
       // The backward op of the last op comes first. Every other seed: anywhere.
-      for (std::size_t i = random.placement.device.size(); i-- > 0;)
-        placement.device.push_back(seed % 2 == 0 ? placement.device[static_cast<OpId>(i)]
+      for (std::size_t i = random.placement.device.size(); i-- > 0;) {
+        const auto forward = static_cast<OpId>(i);
+        placement.device.push_back(seed % 2 == 0 ? placement.device[forward]
                                                  : DeviceId{dice.below(3)});
+        if (!placement.priority.empty()) placement.priority.push_back(placement.priority[forward]);
+      }
       for (const ScheduleEntry& entry : schedules()) {
         if (entry.layout != Layout::line) continue;
         CAPTURE(entry.name);
