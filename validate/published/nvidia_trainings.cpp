@@ -389,7 +389,27 @@ void share_experts(Words& words) {
   const std::int64_t divided = whole_of(words, "expert_tensor", whole_of(words, "tensor", 1));
   words["expert_tensor"] = std::to_string(divided);
   words["expert"] = std::to_string(divided * whole_of(words, "expert", 1));
-  take(words, "overlap");
+}
+
+/// What the recipes of DGX Cloud say beside their plans. GPT-3 drops out. NeMo's launcher, in all
+/// pages until release 25.02 and of GPT-3 after it, adds up gradients in 16 bits, and NeMo 2 those
+/// of FP8. Nemotron-4 340B exchanges no tokens beside products, computes attention's core again,
+/// and its optimizer keeps remainders: NVIDIA Apex's, where weights have no copy in 8 bits. Llama
+/// 3.1 405B counts embeddings and loss as a layer each. Source: dgxc-benchmarking, v24.11.1 to
+/// v25.04, gpt3_175b_hydra.yaml, nemotron4-340b-synth.yaml, llama3.1_8b.yaml, llama3.1_70b.yaml,
+/// grok1_314b.yaml (grad_sync_dtype, hidden_dropout, ub_tp_comm_overlap,
+/// activations_checkpoint_granularity, optim.name), pretrain_llama31.py (grad_reduce_in_fp32);
+/// NeMo, megatron_base_model.py (store_param_remainders), recipes/llama31_405b.py.
+void add_cloud_recipe(Words& words, std::string_view model, std::string_view release) {
+  const bool launcher = release <= "v25.02" || model == "gpt3-175b";
+  if (launcher || words["precision"] == "fp8") words["short_sums"] = "true";
+  if (model == "gpt3-175b") {
+    words["dropout"] = "true";
+    words["loss"] = "separate";
+  }
+  if (model == "llama3.1-405b") words["count_ends"] = "true";
+  if (model == "nemotron4-340b") words["recompute"] = "selective";
+  if (model == "nemotron4-340b" && words["precision"] != "fp8") words["masters"] = "remainders";
 }
 
 bool read_cloud(const CloudConfigurations& configurations, Words& words, PublishedRow& row) {
@@ -433,6 +453,8 @@ bool read_cloud(const CloudConfigurations& configurations, Words& words, Publish
       if (word != "layers" || words["generator"] != "hybrid") words[word] = value;
   as_megatron(words);
   share_experts(words);
+  if (!sharded && title.find("Finetuning") == std::string::npos)
+    add_cloud_recipe(words, plan->model, release);
   if (title.find("Finetuning") != std::string::npos) {
     const bool lora = title.find("LORA") != std::string::npos;
     fine_tune(words, lora, plan->model == "llama3-8b" ? "8" : "16");
