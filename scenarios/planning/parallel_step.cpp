@@ -50,8 +50,8 @@ Options::Value layers_of_experts(const OpGraph& graph) {
   return names;
 }
 
-/// Patterns of the first layers of each part that are computed again.
-Options::Value first_layers(const OpGraph& graph, const ParallelPlan& plan) {
+/// Patterns of so many layers of each part, the first.
+Options::Value first_layers(const OpGraph& graph, const ParallelPlan& plan, std::int64_t count) {
   const IdVector<OpId, std::int64_t> part = parts_of_ops(graph, plan);
   std::map<std::int64_t, std::set<std::string_view>> seen;
   Options::Value names;
@@ -60,7 +60,7 @@ Options::Value first_layers(const OpGraph& graph, const ParallelPlan& plan) {
     std::set<std::string_view>& of_part = seen[part[v]];
     if (graph.op(v).phase != Phase::forward || layer.empty() || of_part.contains(layer)) continue;
     of_part.insert(layer);
-    if (std::cmp_less_equal(of_part.size(), plan.recompute_layers))
+    if (std::cmp_less_equal(of_part.size(), count))
       names.children.emplace_back("", text(fmt::format("{}/*", layer)));
   }
   return names;
@@ -119,15 +119,18 @@ OpGraph rank_graph(const TrainingJob& job, const ParallelPlan& plan) {
       format.set("except", {{}, {}, {{"", text("softmax")}, {"", text("loss")}}});
     graph = make_transform("precision", std::move(format))->apply(graph).graph;
   }
-  const auto recompute = [&](Options::Value names) {
+  const auto recompute = [&](Options::Value names, bool from_host = false) {
     Options of_names("recompute");
+    if (from_host) of_names.set("from_host", text("true"));
     if (!names.children.empty()) of_names.set("names", std::move(names));
     graph = make_transform("recompute", std::move(of_names))->apply(graph).graph;
   };
   if (plan.recompute == Recomputing::full)
-    recompute(plan.recompute_layers > 0 ? first_layers(graph, plan) : Options::Value{});
+    recompute(plan.recompute_layers > 0 ? first_layers(graph, plan, plan.recompute_layers)
+                                        : Options::Value{});
   if (plan.recompute != Recomputing::full && recomputes_experts(job))
     recompute(layers_of_experts(graph));
+  if (plan.offload_layers > 0) recompute(first_layers(graph, plan, plan.offload_layers), true);
   if (plan.overlap || plan.overlap_experts)
     graph = make_transform("overlap_exchanges",
                            Options("overlap_exchanges",
@@ -141,7 +144,7 @@ OpGraph rank_graph(const TrainingJob& job, const ParallelPlan& plan) {
 ParallelPlan ParallelPlan::of_rank() const {
   ParallelPlan rank = *this;
   rank.data = 1;
-  if (recompute_layers == 0) {
+  if (recompute_layers == 0 && offload_layers == 0) {
     rank.pipeline = rank.chunks = 1;
     rank.count_ends = false;
   }
@@ -173,6 +176,8 @@ std::string ParallelPlan::mistake(std::int64_t batch) const {
   const std::int64_t count = micro_batches(batch);
   if (recompute_layers > 0 && recompute != Recomputing::full)
     return "layers of a chunk are counted where they are computed again: --recompute full";
+  if (offload_layers > 0 && recompute == Recomputing::full)
+    return "layers that are computed again keep nothing that the host could hold";
   if (count == 0)
     return fmt::format("a batch of {} cannot be divided among {} replicas in parts of {}", batch,
                        data, micro_batch);
@@ -295,6 +300,8 @@ PlacedStep made(const OpGraph& rank, const IdVector<OpId, DeviceId>& device, con
                 const ParallelPlan& plan, bool accumulates, std::int64_t per_node) {
   static const std::unique_ptr<Transform> accumulate =
       make_transform("accumulate", Options("accumulate"));
+  static const std::unique_ptr<Transform> accumulate_short =
+      make_transform("accumulate", Options("accumulate", {{"moved", text("6")}}));
   // 1 ns for each kernel, so that the launches' times count kernels.
   static const std::unique_ptr<Transform> host =
       make_transform("host", Options("host", {{"per", text("pass")}, {"launch", text("1 ns")}}));
@@ -302,7 +309,9 @@ PlacedStep made(const OpGraph& rank, const IdVector<OpId, DeviceId>& device, con
   add_moves(job, plan.precision, options);
   PlacedStep step = host->after_placing(
       options.replicas > 1 && plan.zero > 0 ? with_shares(rank, options) : rank, device);
-  if (accumulates) step = accumulate->after_placing(step.graph, step.device);
+  if (accumulates)
+    step = (sums_take_as_in_32_bits(job) ? accumulate_short : accumulate)
+               ->after_placing(step.graph, step.device);
   if (options.replicas == 1) return step;
   std::vector<OpId> joined;
   return synchronised(step.graph, step.device, options, joined);

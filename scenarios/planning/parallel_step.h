@@ -93,6 +93,8 @@ struct ParallelPlan {
   Recomputing recompute = Recomputing::full;
   /// So many layers of each chunk, the first, are computed again with Recomputing::full; 0: all.
   std::int64_t recompute_layers = 0;
+  /// What so many layers of each chunk, the first, keep is in the host's memory between the passes.
+  std::int64_t offload_layers = 0;
   std::string precision = "fp16";  ///< a number format of the transform `precision`, or fp32
   /// Stage of ZeRO: replicas divide 1: the optimizer's state, 32-bit copies of the weights, and the
   /// updates; 2: gradients, too; 3: weights, too.

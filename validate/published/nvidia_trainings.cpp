@@ -160,6 +160,14 @@ struct Recipe {
     return release == "26.06.01" ? "moe_act, layernorm, core_attn"
                                  : "moe_act, moe, layernorm, core_attn";
   }
+  /// Layers of Llama, under FSDP, whose activations are in the host's memory.
+  std::int64_t offloaded() const {
+    const bool whole = format == "BF16", large = is("405b");
+    if (!large && !is("llama3_70b")) return 0;
+    if (on("GB300") || (large && on("B300"))) return large ? (whole ? 40 : 10) : (whole ? 30 : 20);
+    if (on("GB200")) return large ? (whole ? 0 : release == "25.09" ? 95 : 92) : (whole ? 20 : 40);
+    return !large && on("DGX-B200") && !whole ? 5 : 0;
+  }
   /// The same of models whose keys and values come from latent tokens.
   std::string_view recomputed_latent(std::int64_t stages) const {
     constexpr std::string_view both = "mla_up_proj, mlp";
@@ -233,16 +241,22 @@ void add_automodel(Words& words, const std::string& model, bool lora) {
 }
 
 /// Stages of Llama 3.1 405B and Qwen3 235B count embeddings and loss as a layer each. Llama 3.1 405B
-/// in NVFP4 with 64 samples on racks, and Llama 3 8B in FP8 on H100 from release 25.11 on, compute
-/// layers of each chunk again. Source: Megatron-Bridge, recipes/llama/llama3.py, qwen/qwen3_moe.py
-/// (account_for_embedding_in_pipeline_split); scripts/performance/configs/llama at v0.2.0 to v0.5.1
-/// (recompute_num_layers).
+/// in NVFP4 with 64 samples on (G)B200, and Llama 3 8B in FP8 on H100 from release 25.11 on, compute
+/// layers of each chunk again. FSDP's layers may be in the host's memory. Source: Megatron-Bridge, recipes/llama/llama3.py, qwen/qwen3_moe.py
+/// (account_for_embedding_in_pipeline_split); scripts/performance/configs/llama at v0.1.0rc4 to
+/// v0.5.1 (recompute_num_layers, cpu_offloading_num_layers).
 void divide_layers(Words& words, const Recipe& r) {
   if (r.is("405b") || r.is("235b")) words["count_ends"] = "true";
   if (r.is("llama3_8b") && r.on("H100") && r.since("25.11") && r.format.starts_with("FP8")) {
     words["recompute"] = "full";
     words["recompute_layers"] = "5";
   }
+  if (r.is("405b") && r.format == "NVFP4" && words["batch"] == "64" && r.on("B200")) {
+    words["recompute"] = "full";
+    words["recompute_layers"] = "1";
+  }
+  if (const std::int64_t layers = words["zero"] == "3" ? r.offloaded() : 0; layers > 0)
+    words["offload_layers"] = std::to_string(layers);
 }
 
 bool read_nemo(Words& words, PublishedRow& row) {

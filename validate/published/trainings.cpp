@@ -228,6 +228,7 @@ Training training_of(Words words) {
   p.overlap_experts = take(words, "overlap_experts") == "true" && p.expert > 1;
   p.recompute = one_of_words(words, "recompute", Recomputing::off);
   p.recompute_layers = take_whole("recompute_layers", 0, 0);
+  p.offload_layers = take_whole("offload_layers", 0, 0);
   p.count_ends = take(words, "count_ends") == "true";
   if (const std::string format = take(words, "precision"); !format.empty()) p.precision = format;
   p.zero = static_cast<int>(take_whole("zero", 0, 0));
@@ -270,10 +271,11 @@ TrainedStep trained(const Training& t) {
   s.fits = s.peak <= memory;
   ParallelPlan once = t.plan;
   once.recompute = Recomputing::off;
-  once.recompute_layers = 0;
+  once.recompute_layers = once.offload_layers = 0;
   TrainingJob job = t.job;
   job.recompute_modules.clear();
-  const bool same = t.plan.recompute == Recomputing::off && t.job.recompute_modules.empty();
+  const bool same = t.plan.recompute == Recomputing::off && t.job.recompute_modules.empty() &&
+                    t.plan.offload_layers == 0;
   const OpGraph plain = same ? graph : rank_graph(job, once);
   s.flops = model_flops(plain) * static_cast<double>(t.plan.micro_batches(t.job.batch)) /
             static_cast<double>(t.plan.pipeline);
