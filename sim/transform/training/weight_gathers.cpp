@@ -17,12 +17,15 @@ struct Use {
   bool expert = false;
 };
 
-/// Per forward op the backward ops of its micro-batch that read its weights. [num_ops]
+/// Per forward op the backward ops of its micro-batch that read its weights: where work is known,
+/// not those that compute nothing. [num_ops]
 IdVector<OpId, std::vector<OpId>> backward_users(const OpGraph& graph) {
   IdVector<OpId, std::vector<OpId>> users(graph.num_ops());
   for (const OpId v : graph.ops()) {
     const Op& op = graph.op(v);
-    if (op.phase == Phase::backward && op.forward != no_op) users[op.forward].push_back(v);
+    if (op.phase == Phase::backward && op.forward != no_op &&
+        !(graph.has_work() && graph.kernels(v).empty()))
+      users[op.forward].push_back(v);
   }
   for (const OpId v : graph.ops()) {
     const Op& op = graph.op(v);
