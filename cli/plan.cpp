@@ -24,7 +24,9 @@ namespace {
 struct PlanArguments {
   std::string model, format, planner, output;
   ClusterFlags cluster;
-  std::string nodes, as, attention, framework = "none";
+  std::string nodes, as, attention, framework = "none", masters = "whole";
+  std::vector<std::string> recompute_modules;
+  bool short_sums = false;
   std::int64_t batch = 0;
   std::size_t top = 10;
   PlanSpace space;  ///< as given; empty lists are defaults
@@ -126,7 +128,10 @@ TrainingJob job_of(const PlanArguments& a) {
   return {.generator = model.name,
           .options = model.options,
           .batch = a.batch,
-          .framework = *parse<Framework>(a.framework)};
+          .framework = *parse<Framework>(a.framework),
+          .short_sums = a.short_sums,
+          .recompute_modules = a.recompute_modules,
+          .masters = *parse<Masters>(a.masters)};
 }
 
 /// The one plan that the flags name. Throws InputError that names the lists with several values.
@@ -189,6 +194,12 @@ PlanAnswer answer_of(const PlanArguments& a, const TrainingJob& job, const Machi
   return fastest_plans(job, space, machines, a.top, done);
 }
 
+/// Whether a flag says what recipes of frameworks say of a training beside its plan.
+bool is_as_a_recipe(const PlanArguments& a) {
+  return a.short_sums || a.masters != "whole" || !a.recompute_modules.empty() ||
+         a.space.recompute_layers > 0 || a.space.offload_layers > 0 || a.space.count_ends;
+}
+
 int plan(const PlanArguments& a) {
   if (!a.planner.empty()) return plan_by_planner(a);
   if (a.batch == 0) throw InputError("--batch is required");
@@ -196,6 +207,10 @@ int plan(const PlanArguments& a) {
     throw InputError("--write-scenario needs --nodes, the machines that the scenario names");
   if (!a.scenario.empty() && a.framework != "none")
     throw InputError("--write-scenario: scenarios have no --framework");
+  if (!a.scenario.empty() && is_as_a_recipe(a))
+    throw InputError(
+        "--write-scenario: not with --recompute-modules, --recompute-layers, --offload-layers, "
+        "--count-ends, --short-sums and --masters");
   const TrainingJob job = job_of(a);
   std::vector<Evidence> evidence;
   const Machines machines = machines_of(a, evidence);
@@ -268,6 +283,22 @@ void add_plan(CLI::App& app, Verb& chosen) {
        "What is computed again: off, selective (the core of every attention; with fsdp2 all but "
        "that and every second product), full (every layer; also spelled on) [off,full]")
       ->check(CLI::IsMember({"off", "selective", "full", "on"}));
+  list("--recompute-modules", a->recompute_modules, "NAME,...",
+       "Parts of blocks that are computed again, as Megatron-LM names them: moe, and of llama, moe "
+       "and hybrid core_attn, mla_up_proj, mlp, moe_act, layernorm, shared_experts")
+      ->check(CLI::IsMember({"moe", "core_attn", "mla_up_proj", "mlp", "moe_act", "layernorm",
+                             "shared_experts"}));
+  const auto layers = [&](const char* name, std::int64_t& count, const char* help) {
+    verb->add_option(name, count, help)->type_name("N")->check(CLI::NonNegativeNumber);
+  };
+  layers("--recompute-layers", space.recompute_layers,
+         "With --recompute full: only so many layers of each chunk, the first [0: all]");
+  layers("--offload-layers", space.offload_layers,
+         "Layers of each chunk, the first, whose activations are in the host's memory between the "
+         "passes, beside other work and in no time [0]");
+  verb->add_flag("--count-ends", space.count_ends,
+                 "What precedes the layers counts as a layer where stages divide these, and what "
+                 "follows them");
   list("--precision", space.precision, "WORD,...",
        "Number formats to try: fp32, tf32, amp, fp16, bf16, fp8, mxfp8, nvfp4 [fp16]")
       ->check(CLI::IsMember({"fp32", "tf32", "amp", "fp16", "bf16", "fp8", "mxfp8", "nvfp4"}));
@@ -293,6 +324,13 @@ void add_plan(CLI::App& app, Verb& chosen) {
           "deepspeed [none]")
       ->type_name("NAME")
       ->check(CLI::IsMember({"none", "megatron", "fsdp", "fsdp2", "deepspeed"}));
+  verb->add_flag("--short-sums", a->short_sums,
+                 "The framework adds up gradients in the format of the weights");
+  verb->add_option("--masters", a->masters,
+                   "What is kept of 32-bit weights beside their copy in 16 bits: whole, remainders "
+                   "(the bits that a bf16 copy lacks), none [whole]")
+      ->type_name("WORD")
+      ->check(CLI::IsMember({"whole", "remainders", "none"}));
   verb->add_flag("--check", a->check,
                  "Simulate the one plan that the flags name, and say whether it fits");
   verb->add_option(
