@@ -301,7 +301,8 @@ TEST_SUITE("trainings") {
     REQUIRE(all->rows.size() == 2);
     Words words{{"generator", "moe"}, {"grouped_experts", "true"}, {"short_sums", "true"},
                 {"send", "beside"},   {"length", "1024"},          {"micro_batch", "1"},
-                {"precision", "fp8"}, {"framework", "megatron"},   {"zero", "1"}};
+                {"precision", "fp8"}, {"framework", "megatron"},   {"zero", "1"},
+                {"weighted_experts", "true"}};
     Words qwen = words;
     qwen.insert({{"size", "qwen3-30b"},
                  {"batch", "32"},
@@ -352,7 +353,8 @@ TEST_SUITE("trainings") {
                 {"rotary_apart", "true"},
                 {"bias_apart", "true"},
                 {"clamp_apart", "true"},
-                {"recompute_activation", "true"}};
+                {"weighted_experts", "true"},
+                {"recompute_modules", "moe_act, layernorm"}};
     CHECK(all->rows[0].simulated == trained(training_of(words)).seconds);
     words.insert({{"send_once", "64"}, {"overlap_experts", "true"}});
     CHECK(all->rows[1].simulated == trained(training_of(words)).seconds);
@@ -435,7 +437,7 @@ TEST_SUITE("trainings") {
                 {"batch", "8"},          {"devices", "8"},         {"nodes", "dgx_h100"},
                 {"precision", "bf16"},   {"framework", "megatron"}};
     const TrainedStep once = trained(training_of(words));
-    words["experts_again"] = "true";
+    words["recompute_modules"] = "moe";
     const TrainedStep twice = trained(training_of(words));
     CHECK(twice.seconds > once.seconds);
     CHECK(twice.flops == once.flops);

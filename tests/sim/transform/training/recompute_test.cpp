@@ -57,6 +57,18 @@ std::set<std::string> again(const OpGraph& graph) {
 }  // namespace
 
 TEST_SUITE("recompute") {
+  // 400 B are written. Of each layer what the next reads stays: 100 B, and 100 B of the last. The
+  // step is no longer, since nothing is computed again.
+  TEST_CASE("what comes back from the host's memory is dropped in between, and takes no time") {
+    const OpGraph graph = two_layers();
+    const OpGraph made = apply("recompute", graph, {{"from_host", "true"}}).graph,
+                  computed = apply("recompute", graph).graph;
+    CHECK(again(made) == again(computed));
+    CHECK(on_one_device(made).makespan == on_one_device(graph).makespan);
+    CHECK(on_one_device(made).peak.at(gpu0) == on_one_device(computed).peak.at(gpu0));
+    CHECK(on_one_device(made).peak.at(gpu0) < on_one_device(graph).peak.at(gpu0));
+  }
+
   TEST_CASE("time and memory of a step, by hand") {
     // 4 x 10 + 4 x 20 ns, 14 B of weights; all four tensors and a gradient at the turn.
     const StepResult before = on_one_device(two_layers());
