@@ -286,8 +286,8 @@ void add_plan(CLI::App& app, Verb& chosen) {
   list("--recompute-modules", a->recompute_modules, "NAME,...",
        "Parts of blocks that are computed again, as Megatron-LM names them: moe, and of llama, moe "
        "and hybrid core_attn, mla_up_proj, mlp, moe_act, layernorm, shared_experts")
-      ->check(CLI::IsMember({"moe", "core_attn", "mla_up_proj", "mlp", "moe_act", "layernorm",
-                             "shared_experts"}));
+      ->check(CLI::IsMember(
+          {"moe", "core_attn", "mla_up_proj", "mlp", "moe_act", "layernorm", "shared_experts"}));
   const auto layers = [&](const char* name, std::int64_t& count, const char* help) {
     verb->add_option(name, count, help)->type_name("N")->check(CLI::NonNegativeNumber);
   };

@@ -38,9 +38,10 @@ bool adds_in_32_bits(const TrainingJob& job, std::string_view precision) {
          !job.short_sums && precision != "fp16" && precision != "amp";
 }
 
-/// Chosen by measured steps (validate/README.md): NVIDIA trained Llama 3.1 70B by the same plan with
-/// sums in 16 bits (NeMo's launcher, 14.6 s) and in 32 (NeMo 2, 14.7 s). Half of the bytes would be
-/// 0.7 s less. Products add to the sum themselves; why its format costs nothing is not isolated.
+/// Chosen by measured steps (validate/README.md): NVIDIA trained Llama 3.1 70B by the same plan
+/// with sums in 16 bits (NeMo's launcher, 14.6 s) and in 32 (NeMo 2, 14.7 s). Half of the bytes
+/// would be 0.7 s less. Products add to the sum themselves; why its format costs nothing is not
+/// isolated.
 bool sums_take_as_in_32_bits(const TrainingJob& job) {
   return job.short_sums && job.framework == Framework::megatron;
 }

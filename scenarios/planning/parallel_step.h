@@ -158,8 +158,9 @@ std::int64_t most_parts(const OpGraph& graph);
 
 /// The part of each op of a rank_graph(): of the n = pipeline * chunks parts, part c has the layers
 /// i with floor(i n / layers) = c; what no layer precedes is in the first part, the rest in the
-/// last. With count_ends, and where n is above the number of layers, what precedes the layers counts
-/// as a layer, and what follows them, as Megatron-LM's --account-for-embedding-in-pipeline-split and
+/// last. With count_ends, and where n is above the number of layers, what precedes the layers
+/// counts as a layer, and what follows them, as Megatron-LM's
+/// --account-for-embedding-in-pipeline-split and
 /// --account-for-loss-in-pipeline-split do. [num_ops]
 IdVector<OpId, std::int64_t> parts_of_ops(const OpGraph& graph, const ParallelPlan& plan);
 

@@ -41,11 +41,11 @@ struct Expansion {
   std::int64_t batch = 1;
   Level level = Level::module;
   Optimizer optimizer = Optimizer::none;
-  bool training = true;            ///< false: the forward pass only
-  bool fuse_modules = true;        ///< level module: one op per module; false: one op per layer
-  bool copy_sums = false;          ///< level module: a sum copies its gradient to its inputs
-  bool fuse_relu = false;          ///< level module: a ReLU is a part of the kernel before it
-  bool split_backward = false;     ///< level module: an op for the gradients of the variables
+  bool training = true;         ///< false: the forward pass only
+  bool fuse_modules = true;     ///< level module: one op per module; false: one op per layer
+  bool copy_sums = false;       ///< level module: a sum copies its gradient to its inputs
+  bool fuse_relu = false;       ///< level module: a ReLU is a part of the kernel before it
+  bool split_backward = false;  ///< level module: an op for the gradients of the variables
   KeptInputs kept_inputs = KeptInputs::whole;  ///< level module, once `precision` halves all else
   bool eager = false;              ///< level module: kernels as PyTorch's without a compiler
   bool fused_update = false;       ///< the optimizer is one kernel also if `eager`

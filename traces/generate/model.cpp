@@ -47,7 +47,7 @@ LayerId Model::add(Layer layer) {
   if (forgets_layers_ && layer.ranks == 0)
     layer.again = layer.forgets = true;
   else if (forgets_ && layer.ranks == 0 && layer.kind != LayerKind::attention &&
-      layer.kind != LayerKind::fused_attention)
+           layer.kind != LayerKind::fused_attention)
     layer.again = layer.forgets = layer.kind != LayerKind::dense || ++products_ % 2 == 0;
   if (!in_module_) modules_.push_back({layer.name, std::string(to_text(layer.kind))});
   BAECHI_CHECK(!modules_.empty(), "a layer is of some module");

@@ -189,15 +189,15 @@ struct Recipe {
 };
 
 /// What recipes of experts say beside their plans: their products are grouped; Nemotron 3 exchanges
-/// no tokens beside products. What is computed again differs by model, machine and release. Attention of
-/// DeepSeek in MXFP8 on GB300 and B300 from release 26.06 on is in 8 bits. In NVFP4 the products of
-/// Super's attention, and those to and from its latent tokens, stay in 16 bits. gpt-oss adds the
-/// last biases of its experts, and limits what they activate, by kernels of their own, unless one
-/// graph holds all, and turns queries and keys so.
-/// Source: Megatron-Bridge, scripts/performance/configs at v0.1.0rc4 to v0.5.1, perf_recipes at
-/// v0.6.0 (moe_flex_dispatcher_backend, moe_a2a_overlap, cuda_graph_impl,
-/// fp8_dot_product_attention, recompute_modules; nemotronh/te_quant.cfg); Automodel,
-/// examples/llm_benchmark (activation_checkpointing).
+/// no tokens beside products. What is computed again differs by model, machine and release.
+/// Attention of DeepSeek in MXFP8 on GB300 and B300 from release 26.06 on is in 8 bits. In NVFP4
+/// the products of Super's attention, and those to and from its latent tokens, stay in 16 bits.
+/// gpt-oss adds the last biases of its experts, and limits what they activate, by kernels of their
+/// own, unless one graph holds all, and turns queries and keys so. Source: Megatron-Bridge,
+/// scripts/performance/configs at v0.1.0rc4 to v0.5.1, perf_recipes at v0.6.0
+/// (moe_flex_dispatcher_backend, moe_a2a_overlap, cuda_graph_impl, fp8_dot_product_attention,
+/// recompute_modules; nemotronh/te_quant.cfg); Automodel, examples/llm_benchmark
+/// (activation_checkpointing).
 void add_recipe(Words& words, const Recipe& r) {
   const std::int64_t ranks = whole_of(words, "expert", 1);
   const std::int64_t of_node = r.rack() ? 64 : 8;
@@ -240,9 +240,10 @@ void add_automodel(Words& words, const std::string& model, bool lora) {
   words["masters"] = "none";
 }
 
-/// Stages of Llama 3.1 405B and Qwen3 235B count embeddings and loss as a layer each. Llama 3.1 405B
-/// in NVFP4 with 64 samples on (G)B200, and Llama 3 8B in FP8 on H100 from release 25.11 on, compute
-/// layers of each chunk again. FSDP's layers may be in the host's memory. Source: Megatron-Bridge, recipes/llama/llama3.py, qwen/qwen3_moe.py
+/// Stages of Llama 3.1 405B and Qwen3 235B count embeddings and loss as a layer each. Llama 3.1
+/// 405B in NVFP4 with 64 samples on (G)B200, and Llama 3 8B in FP8 on H100 from release 25.11 on,
+/// compute layers of each chunk again. FSDP's layers may be in the host's memory. Source:
+/// Megatron-Bridge, recipes/llama/llama3.py, qwen/qwen3_moe.py
 /// (account_for_embedding_in_pipeline_split); scripts/performance/configs/llama at v0.1.0rc4 to
 /// v0.5.1 (recompute_num_layers, cpu_offloading_num_layers).
 void divide_layers(Words& words, const Recipe& r) {

@@ -176,9 +176,8 @@ class Recomputing {
     spec.phase = Phase::backward;
     spec.persistent = {};
     if (from_host_) spec.temporary = {};
-    again_[v] = copy_.add(v, spec, [&](Duration time, std::size_t) {
-      return from_host_ ? Duration::zero() : time;
-    });
+    again_[v] = copy_.add(
+        v, spec, [&](Duration time, std::size_t) { return from_host_ ? Duration::zero() : time; });
     if (!from_host_) copy_.add_kernels(v, again_[v]);
     copy_.builder().set_forward(again_[v], copy_.copy_of(v));
     if (graph_.op(v).persistent > Bytes{}) copy_.colocate(again_[v], v);

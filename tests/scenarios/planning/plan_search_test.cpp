@@ -285,10 +285,8 @@ TEST_SUITE("plan search") {
   // Two stages of two layers: the first of each runs again, or what it keeps is elsewhere.
   TEST_CASE("of each chunk some layers are computed again, or in the host's memory") {
     const TrainingJob job = small_gpt(16);
-    ParallelPlan plan{.pipeline = 2,
-                      .micro_batch = 1,
-                      .recompute = Recomputing::full,
-                      .recompute_layers = 1};
+    ParallelPlan plan{
+        .pipeline = 2, .micro_batch = 1, .recompute = Recomputing::full, .recompute_layers = 1};
     const auto again = [](const OpGraph& graph, const char* op) {
       return graph.find(fmt::format("{}/again", op)).has_value();
     };

@@ -26,8 +26,8 @@ const Settings latent = with(tiny_llama, {{"heads", "4"},
                                           {"query_rank", "24"},
                                           {"rotary_size", "8"}});
 
-const Settings experts =
-    with(tiny_llama, {{"experts", "8"}, {"top_k", "2"}, {"expert", "4"}, {"grouped_experts", "true"}});
+const Settings experts = with(
+    tiny_llama, {{"experts", "8"}, {"top_k", "2"}, {"expert", "4"}, {"grouped_experts", "true"}});
 
 }  // namespace
 
@@ -45,9 +45,8 @@ TEST_SUITE("kept inputs") {
   // A rank of two has half of the tokens between products: of each norm's output a part, of which
   // the whole is gathered once more. Products read half of attention's and of the gate's features.
   TEST_CASE("ranks that share tokens keep copies of their part") {
-    const Settings ranks =
-        with(tiny_llama,
-             {{"tensor", "2"}, {"sequence_parallel", "true"}, {"split_backward", "true"}});
+    const Settings ranks = with(
+        tiny_llama, {{"tensor", "2"}, {"sequence_parallel", "true"}, {"split_backward", "true"}});
     CHECK(less("llama", ranks, {{"kept_inputs", "fp8"}}) ==
           (2 * 64 / 2 + 96 / 2) * (word - 2) - 64 / 2 * 2);
   }
@@ -82,8 +81,7 @@ TEST_SUITE("recomputed modules") {
   // from, 24 and 16 features, and a number a token of each norm. What these norms read stays.
   TEST_CASE("mla_up_proj: queries, keys and values come once more from their latent tokens") {
     const Settings up{{"recompute_modules", "mla_up_proj"}};
-    CHECK(less("llama", latent, up) ==
-          (2 * 4 * (16 + 8) + 4 * 16 + 24 + 16 + 2) * word);
+    CHECK(less("llama", latent, up) == (2 * 4 * (16 + 8) + 4 * 16 + 24 + 16 + 2) * word);
     // The products of queries, keys and values, forward, once more: 2 flops each.
     const OpGraph one = generated("llama", latent), again = generated("llama", with(latent, up));
     CHECK(flops(again, Phase::forward) == flops(one, Phase::forward));

@@ -268,7 +268,7 @@ TEST_SUITE("trainings") {
                 {"micro_batch", "2"},  {"precision", "bf16"},       {"framework", "fsdp2"},
                 {"recompute", "full"}, {"send", "beside"},          {"batch", "32"},
                 {"devices", "8"},      {"nodes", "dgx_h100"},       {"expert", "8"},
-                {"send_once", "8"}};
+                {"send_once", "8"},    {"masters", "none"}};
     Words qwen = words;
     qwen.insert({{"size", "qwen3-30b"}, {"zero", "1"}});
     CHECK(all->rows[0].simulated == trained(training_of(qwen)).seconds);
@@ -301,9 +301,9 @@ TEST_SUITE("trainings") {
     const auto all = files.compared("nemo");
     REQUIRE(all);
     REQUIRE(all->rows.size() == 4);
-    Words words{{"generator", "moe"}, {"grouped_experts", "true"}, {"short_sums", "true"},
-                {"send", "beside"},   {"length", "1024"},          {"micro_batch", "1"},
-                {"precision", "fp8"}, {"framework", "megatron"},   {"zero", "1"},
+    Words words{{"generator", "moe"},        {"grouped_experts", "true"}, {"short_sums", "true"},
+                {"send", "beside"},          {"length", "1024"},          {"micro_batch", "1"},
+                {"precision", "fp8"},        {"framework", "megatron"},   {"zero", "1"},
                 {"weighted_experts", "true"}};
     Words qwen = words;
     qwen.insert({{"size", "qwen3-30b"},
@@ -350,19 +350,21 @@ TEST_SUITE("trainings") {
   // keeps remainders where weights have no copy in 8 bits.
   TEST_CASE("recipes of DGX Cloud say more than their plans") {
     const Measurements files("dgxc");
-    files.write("training.csv",
-                "page,title,system,gpus,precision,gbs,step_s,tokens_per_s,release\n"
-                "a,\"Nemotron4 340b BF16 (TP=8, PP=8, MBS=1, VP=12)\",H100,128,BF16,32,4,1,v25.01.1\n"
-                "b,\"NeMo Megatron FP8 (TP=4, PP=8, MBS=1, VP=12)\",H100,32,FP8,8,4,1,v25.04\n"
-                "c,\"Llama 3.1 8b BF16 (TP=1, PP=1, CP=2, MBS=1)\",H100,8,BF16,8,4,1,v25.04\n");
-    files.write("configurations.csv",
-                "page,system,release,GPUs,SeqLen,Layers,TP,PP,CP,VP,MBS,GBS,Size,Precision,EP,ETP\n");
+    files.write(
+        "training.csv",
+        "page,title,system,gpus,precision,gbs,step_s,tokens_per_s,release\n"
+        "a,\"Nemotron4 340b BF16 (TP=8, PP=8, MBS=1, VP=12)\",H100,128,BF16,32,4,1,v25.01.1\n"
+        "b,\"NeMo Megatron FP8 (TP=4, PP=8, MBS=1, VP=12)\",H100,32,FP8,8,4,1,v25.04\n"
+        "c,\"Llama 3.1 8b BF16 (TP=1, PP=1, CP=2, MBS=1)\",H100,8,BF16,8,4,1,v25.04\n");
+    files.write(
+        "configurations.csv",
+        "page,system,release,GPUs,SeqLen,Layers,TP,PP,CP,VP,MBS,GBS,Size,Precision,EP,ETP\n");
     const auto all = files.compared("dgxc");
     REQUIRE(all);
     REQUIRE(all->rows.size() == 3);
     const auto seconds = [](const char* model, std::initializer_list<Words::value_type> more) {
-      Words words{{"framework", "megatron"}, {"zero", "1"}, {"micro_batch", "1"},
-                  {"nodes", "dgx_h100"}};
+      Words words{
+          {"framework", "megatron"}, {"zero", "1"}, {"micro_batch", "1"}, {"nodes", "dgx_h100"}};
       set_model(words, model);
       for (const auto& [word, value] : more) words[word] = value;
       return trained(training_of(words)).seconds;

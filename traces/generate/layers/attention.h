@@ -42,8 +42,8 @@ struct Attention {
 /// attention.
 Attention read_attention(Options& options, const Expansion& expansion, Attention attention);
 /// Parts of a block that the backward pass computes once more, and keeps nothing of. Names and
-/// meaning: Megatron-LM, --recompute-modules. The norm before experts stays where an expert that all
-/// tokens go to reads it, too, and a norm that is fused with the product behind it always.
+/// meaning: Megatron-LM, --recompute-modules. The norm before experts stays where an expert that
+/// all tokens go to reads it, too, and a norm that is fused with the product behind it always.
 enum class Recomputed : std::uint8_t {
   core_attn,
   mla_up_proj,

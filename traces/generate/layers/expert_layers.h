@@ -20,8 +20,8 @@ struct Experts {
   bool clamp_apart = false;       ///< kernels of their own limit what grouped experts activate
   /// The backward pass makes these once more: the activation, the norm, the expert of all tokens.
   bool activation_again = false, norm_again = false, shared_again = false;
-  bool weighted = false;  ///< as in ExpertParts
-  bool grouped = false;           ///< each product of a rank's experts is one kernel
+  bool weighted = false;    ///< as in ExpertParts
+  bool grouped = false;     ///< each product of a rank's experts is one kernel
   std::int64_t latent = 0;  ///< width of the tokens that experts read and write; 0: as outside
   Ranks whole{};            ///< of the model: those of tensor parallelism divide the shared expert
   std::int64_t places = 0;  ///< a token is sent to each of so many once; 0: to each of its experts

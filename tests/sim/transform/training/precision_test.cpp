@@ -301,8 +301,7 @@ TEST_SUITE("precision") {
     CHECK(held(made, "adapted") == 20_B);
     CHECK(held(made, "adapted_update") == Bytes{16 + 8});
     // The lower halves of the master weights alone: 4 B.
-    const OpGraph rests =
-        apply("precision", graph, {{"to", "bf16"}, {"remainders", "true"}}).graph;
+    const OpGraph rests = apply("precision", graph, {{"to", "bf16"}, {"remainders", "true"}}).graph;
     CHECK(held(rests, "adapted_update") == Bytes{16 + 4});
     CHECK(message<InputError>([] {
             transform("precision", {{"to", "fp16"}, {"remainders", "true"}});

@@ -57,8 +57,8 @@ std::set<std::string> again(const OpGraph& graph) {
 }  // namespace
 
 TEST_SUITE("recompute") {
-  // As when they run again, which takes 30 ns: at the turn there are 310 B. 10 ns a forward op, 20 a
-  // backward op are left.
+  // As when they run again, which takes 30 ns: at the turn there are 310 B. 10 ns a forward op, 20
+  // a backward op are left.
   TEST_CASE("what comes back from the host's memory is dropped in between, and takes no time") {
     const OpGraph graph = apply("recompute", two_layers(), {{"from_host", "true"}}).graph;
     CHECK(again(graph) == std::set<std::string>{"h.0.a", "h.1.a", "h.1.b"});
