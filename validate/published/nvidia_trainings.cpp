@@ -188,13 +188,14 @@ struct Recipe {
   }
 };
 
-/// What recipes of experts say beside their plans: their products are grouped; Nemotron 3 exchanges
-/// no tokens beside products. What is computed again differs by model, machine and release.
-/// Attention of DeepSeek in MXFP8 on GB300 and B300 from release 26.06 on is in 8 bits. In NVFP4
-/// the products of Super's attention, and those to and from its latent tokens, stay in 16 bits.
-/// gpt-oss adds the last biases of its experts, and limits what they activate, by kernels of their
-/// own, unless one graph holds all, and turns queries and keys so. Source: Megatron-Bridge,
-/// scripts/performance/configs at v0.1.0rc4 to v0.5.1, perf_recipes at v0.6.0
+/// What recipes of experts say beside their plans: their products are grouped, and apply the
+/// weights of routes (Megatron-LM, core/transformer/moe/experts.py, weighted_bias_swiglu_impl);
+/// Nemotron 3 exchanges no tokens beside products. What is computed again differs by model, machine
+/// and release. Attention of DeepSeek in MXFP8 on GB300 and B300 from release 26.06 on is in 8
+/// bits. In NVFP4 the products of Super's attention, and those to and from its latent tokens, stay
+/// in 16 bits. gpt-oss adds the last biases of its experts, and limits what they activate, by
+/// kernels of their own, unless one graph holds all, and turns queries and keys so. Source:
+/// Megatron-Bridge, scripts/performance/configs at v0.1.0rc4 to v0.5.1, perf_recipes at v0.6.0
 /// (moe_flex_dispatcher_backend, moe_a2a_overlap, cuda_graph_impl, fp8_dot_product_attention,
 /// recompute_modules; nemotronh/te_quant.cfg); Automodel, examples/llm_benchmark
 /// (activation_checkpointing).
@@ -226,8 +227,9 @@ void add_recipe(Words& words, const Recipe& r) {
 /// gpt-oss 120B. Where several micro-batches go into a step of Qwen3 and Nemotron 3 Nano, weights
 /// stay gathered from the first on, and gradients are sent with the last alone
 /// (enable_fsdp_optimizations); with stages that is so for every model of experts. LoRA has
-/// adapters beside all products. Source: Automodel, examples/benchmark/configs at the rows' dates
-/// (activation_checkpointing, ep_size); components/moe/fsdp_mixin.py.
+/// adapters beside all products. Weights are in bf16, and so is the state of torch.optim.Adam.
+/// Source: Automodel, examples/benchmark/configs at the rows' dates (activation_checkpointing,
+/// ep_size, optimizer); components/moe/fsdp_mixin.py, _transformers/auto_model.py (torch_dtype).
 void add_automodel(Words& words, const std::string& model, bool lora) {
   const auto is = [&](std::string_view part) { return model.find(part) != std::string::npos; };
   words["framework"] = "fsdp2";
@@ -393,8 +395,7 @@ std::string said_number(std::string_view text, std::string_view key, std::string
 }
 
 /// Megatron-LM divides experts among the ranks of tensor parallelism unless it is told to divide
-/// them among fewer. Grok's recipe exchanges no tokens beside products. Source: Megatron-LM,
-/// core/model_parallel_config.py; dgxc-benchmarking, grok1_314b.yaml (ub_tp_comm_overlap).
+/// them among fewer. Source: Megatron-LM, core/model_parallel_config.py.
 void share_experts(Words& words) {
   if (words["generator"] != "moe") {
     take(words, "expert");
@@ -406,13 +407,13 @@ void share_experts(Words& words) {
   words["expert"] = std::to_string(divided * whole_of(words, "expert", 1));
 }
 
-/// What the recipes of DGX Cloud say beside their plans. GPT-3 drops out. NeMo's launcher, in all
-/// pages until release 25.02 and of GPT-3 after it, adds up gradients in 16 bits, and NeMo 2 those
-/// of FP8. Nemotron-4 340B exchanges no tokens beside products, computes attention's core again,
-/// and its optimizer keeps remainders: NVIDIA Apex's, where weights have no copy in 8 bits. Llama
-/// 3.1 405B counts embeddings and loss as a layer each. Source: dgxc-benchmarking, v24.11.1 to
-/// v25.04, gpt3_175b_hydra.yaml, nemotron4-340b-synth.yaml, llama3.1_8b.yaml, llama3.1_70b.yaml,
-/// grok1_314b.yaml (grad_sync_dtype, hidden_dropout, ub_tp_comm_overlap,
+/// What the recipes of DGX Cloud say beside their plans. GPT-3 drops out, and does not fuse its
+/// loss. NeMo's launcher, in all pages until release 25.02 and of GPT-3 after it, adds up gradients
+/// in 16 bits, and NeMo 2 those of FP8. Nemotron-4 340B computes attention's core again, and its
+/// optimizer, NVIDIA Apex's, keeps remainders where weights have no copy in 8 bits. Llama 3.1 405B
+/// counts embeddings and loss as a layer each. Source: dgxc-benchmarking, v24.11.1 to v25.04,
+/// gpt3_175b_hydra.yaml, nemotron4-340b-synth.yaml, llama3.1_8b.yaml, llama3.1_70b.yaml,
+/// grok1_314b.yaml (grad_sync_dtype, hidden_dropout, cross_entropy_loss_fusion,
 /// activations_checkpoint_granularity, optim.name), pretrain_llama31.py (grad_reduce_in_fp32);
 /// NeMo, megatron_base_model.py (store_param_remainders), recipes/llama31_405b.py.
 void add_cloud_recipe(Words& words, std::string_view model, std::string_view release) {
