@@ -25,8 +25,9 @@ struct PlanArguments {
   std::string model, format, planner, output;
   ClusterFlags cluster;
   std::string nodes, as, attention, framework = "none", masters = "whole";
-  std::vector<std::string> recompute_modules;
-  bool short_sums = false;
+  std::vector<std::string> recompute_modules, whole_products;
+  bool short_sums = false, short_attention = false;
+  std::int64_t launch = 0;  ///< microseconds; 0: the kind's
   std::int64_t batch = 0;
   std::size_t top = 10;
   PlanSpace space;  ///< as given; empty lists are defaults
@@ -70,6 +71,11 @@ Machines machines_of(const PlanArguments& a, std::vector<Evidence>& evidence) {
   }
   evidence = choice.evidence;
   Machines machines{.cluster = make_cluster(choice), .gpu = gpu};
+  if (a.launch > 0) {
+    const auto slow = std::make_shared<DeviceModel>(*gpu);
+    slow->host_op = std::chrono::microseconds(a.launch);
+    machines.gpu = slow;
+  }
   machines.devices =
       a.nodes.empty() ? static_cast<std::int64_t>(machines.cluster.num_devices()) : devices;
   return machines;
@@ -130,6 +136,8 @@ TrainingJob job_of(const PlanArguments& a) {
           .batch = a.batch,
           .framework = *parse<Framework>(a.framework),
           .short_sums = a.short_sums,
+          .short_attention = a.short_attention,
+          .whole_products = a.whole_products,
           .recompute_modules = a.recompute_modules,
           .masters = *parse<Masters>(a.masters)};
 }
@@ -196,8 +204,9 @@ PlanAnswer answer_of(const PlanArguments& a, const TrainingJob& job, const Machi
 
 /// Whether a flag says what recipes of frameworks say of a training beside its plan.
 bool is_as_a_recipe(const PlanArguments& a) {
-  return a.short_sums || a.masters != "whole" || !a.recompute_modules.empty() ||
-         a.space.recompute_layers > 0 || a.space.offload_layers > 0 || a.space.count_ends;
+  return a.short_sums || a.short_attention || !a.whole_products.empty() || a.launch > 0 ||
+         a.masters != "whole" || !a.recompute_modules.empty() || a.space.recompute_layers > 0 ||
+         a.space.offload_layers > 0 || a.space.count_ends;
 }
 
 int plan(const PlanArguments& a) {
@@ -210,7 +219,7 @@ int plan(const PlanArguments& a) {
   if (!a.scenario.empty() && is_as_a_recipe(a))
     throw InputError(
         "--write-scenario: not with --recompute-modules, --recompute-layers, --offload-layers, "
-        "--count-ends, --short-sums and --masters");
+        "--count-ends, --short-sums, --short-attention, --whole-products, --launch and --masters");
   const TrainingJob job = job_of(a);
   std::vector<Evidence> evidence;
   const Machines machines = machines_of(a, evidence);
@@ -326,6 +335,14 @@ void add_plan(CLI::App& app, Verb& chosen) {
       ->check(CLI::IsMember({"none", "megatron", "fsdp", "fsdp2", "deepspeed"}));
   verb->add_flag("--short-sums", a->short_sums,
                  "The framework adds up gradients in the format of the weights");
+  verb->add_flag("--short-attention", a->short_attention,
+                 "Fused attention in layers computes in 8 bits where products compute in few");
+  list("--whole-products", a->whole_products, "KIND,...",
+       "Kinds of ops whose products stay in 16 bits where others compute in few");
+  verb->add_option("--launch", a->launch,
+                   "Microseconds that the host takes to launch a kernel [the kind's]")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber);
   verb->add_option("--masters", a->masters,
                    "What is kept of 32-bit weights beside their copy in 16 bits: whole, remainders "
                    "(the bits that a bf16 copy lacks), none [whole]")
