@@ -35,8 +35,8 @@ struct Speedup {
 ///     copy, the master weights, which the update op changes and holds (the op itself, if nothing
 ///     updates it, or if forward ops hold the optimizer's state, too); gradients of weights take
 ///     half. Where forward ops hold all, the weights are as large as their gradients, if these are
-///     tensors. Of weights that nothing trains there is the half copy alone; of ops with adapters
-///     the master weights are as large as their gradients. Without master weights there is the half
+///     tensors. Weights that nothing trains are a half copy alone; where ops have adapters, the
+///     master weights are as large as their gradients. Without master weights there is the half
 ///     copy alone, and optimizer state takes half.
 ///   amp: the same with fp16, but gradients of weights stay in 32 bits (PyTorch's autocast), as
 ///     they do with `gradients: whole`.

@@ -33,8 +33,8 @@ const Settings experts = with(
 
 TEST_SUITE("kept inputs") {
   // Products of a layer read two norms' outputs (64), what attention writes (64) and what the gate
-  // makes (96). Of 4 bytes a number a copy of 8 bits takes 2, of which the precision leaves 1; of
-  // 4 bits, and 8 bits for each 16 numbers, 9 / 8. Attention keeps what it writes, too.
+  // makes (96). A number has 4 bytes, its copy in 8 bits 2, of which the precision leaves 1; a copy
+  // in 4 bits, and 8 bits for each 16 numbers, 9 / 8. Attention keeps what it writes, too.
   TEST_CASE("products keep what they read in few bits, beside what others keep") {
     CHECK(less("llama", tiny_llama, {{"kept_inputs", "fp8"}}) ==
           (64 + 64 + 96) * (word - 2) - 64 * 2);
