@@ -9,14 +9,14 @@ using namespace baechi::testing;
 
 namespace {
 
-constexpr std::int64_t layers = 2, tokens = 32, word = 4;
+constexpr std::int64_t num_layers = 2, tokens = 32, word = 4;
 
 /// What two layers keep less than without the settings, of a token in a layer, in numbers.
 std::int64_t less(const char* generator, const Settings& plain, const Settings& settings) {
   const std::int64_t bytes = kept(generated(generator, plain), "layer_") -
                              kept(generated(generator, with(plain, settings)), "layer_");
-  CHECK(bytes % (layers * tokens) == 0);
-  return bytes / (layers * tokens);
+  CHECK(bytes % (num_layers * tokens) == 0);
+  return bytes / (num_layers * tokens);
 }
 
 /// Four heads of 16 features, keys and values of all from 16, queries from 24, 8 features turned.
@@ -87,9 +87,9 @@ TEST_SUITE("recomputed modules") {
     CHECK(flops(again, Phase::forward) == flops(one, Phase::forward));
     constexpr std::int64_t products = 24 * 4 * (16 + 8) + 2 * 16 * 4 * 16;
     CHECK(flops(again, Phase::backward) - flops(one, Phase::backward) >=
-          layers * tokens * 2 * products);
+          num_layers * tokens * 2 * products);
     CHECK(flops(again, Phase::backward) - flops(one, Phase::backward) <=
-          layers * tokens * 2 * products + layers * tokens * 10 * (2 * 96 + 64 + 24 + 16));
+          num_layers * tokens * 2 * products + num_layers * tokens * 10 * (2 * 96 + 64 + 24 + 16));
   }
 
   TEST_CASE("mlp: both halves and what the gate makes of them, 96 features each") {
