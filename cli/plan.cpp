@@ -24,7 +24,10 @@ namespace {
 struct PlanArguments {
   std::string model, format, planner, output;
   ClusterFlags cluster;
-  std::string nodes, as, attention, framework = "none";
+  std::string nodes, as, attention, framework = "none", masters = "whole";
+  std::vector<std::string> recompute_modules, whole_products;
+  bool short_sums = false, short_attention = false;
+  std::int64_t launch = 0;  ///< microseconds; 0: the kind's
   std::int64_t batch = 0;
   std::size_t top = 10;
   PlanSpace space;  ///< as given; empty lists are defaults
@@ -68,6 +71,11 @@ Machines machines_of(const PlanArguments& a, std::vector<Evidence>& evidence) {
   }
   evidence = choice.evidence;
   Machines machines{.cluster = make_cluster(choice), .gpu = gpu};
+  if (a.launch > 0) {
+    const auto slow = std::make_shared<DeviceModel>(*gpu);
+    slow->host_op = std::chrono::microseconds(a.launch);
+    machines.gpu = slow;
+  }
   machines.devices =
       a.nodes.empty() ? static_cast<std::int64_t>(machines.cluster.num_devices()) : devices;
   return machines;
@@ -126,7 +134,12 @@ TrainingJob job_of(const PlanArguments& a) {
   return {.generator = model.name,
           .options = model.options,
           .batch = a.batch,
-          .framework = *parse<Framework>(a.framework)};
+          .framework = *parse<Framework>(a.framework),
+          .short_sums = a.short_sums,
+          .short_attention = a.short_attention,
+          .whole_products = a.whole_products,
+          .recompute_modules = a.recompute_modules,
+          .masters = *parse<Masters>(a.masters)};
 }
 
 /// The one plan that the flags name. Throws InputError that names the lists with several values.
@@ -189,6 +202,13 @@ PlanAnswer answer_of(const PlanArguments& a, const TrainingJob& job, const Machi
   return fastest_plans(job, space, machines, a.top, done);
 }
 
+/// Whether a flag says what recipes of frameworks say of a training beside its plan.
+bool is_as_a_recipe(const PlanArguments& a) {
+  return a.short_sums || a.short_attention || !a.whole_products.empty() || a.launch > 0 ||
+         a.masters != "whole" || !a.recompute_modules.empty() || a.space.recompute_layers > 0 ||
+         a.space.offload_layers > 0 || a.space.count_ends;
+}
+
 int plan(const PlanArguments& a) {
   if (!a.planner.empty()) return plan_by_planner(a);
   if (a.batch == 0) throw InputError("--batch is required");
@@ -196,6 +216,10 @@ int plan(const PlanArguments& a) {
     throw InputError("--write-scenario needs --nodes, the machines that the scenario names");
   if (!a.scenario.empty() && a.framework != "none")
     throw InputError("--write-scenario: scenarios have no --framework");
+  if (!a.scenario.empty() && is_as_a_recipe(a))
+    throw InputError(
+        "--write-scenario: not with --recompute-modules, --recompute-layers, --offload-layers, "
+        "--count-ends, --short-sums, --short-attention, --whole-products, --launch and --masters");
   const TrainingJob job = job_of(a);
   std::vector<Evidence> evidence;
   const Machines machines = machines_of(a, evidence);
@@ -268,6 +292,22 @@ void add_plan(CLI::App& app, Verb& chosen) {
        "What is computed again: off, selective (the core of every attention; with fsdp2 all but "
        "that and every second product), full (every layer; also spelled on) [off,full]")
       ->check(CLI::IsMember({"off", "selective", "full", "on"}));
+  list("--recompute-modules", a->recompute_modules, "NAME,...",
+       "Parts of blocks that are computed again, as Megatron-LM names them: moe, and of llama, moe "
+       "and hybrid core_attn, mla_up_proj, mlp, moe_act, layernorm, shared_experts")
+      ->check(CLI::IsMember(
+          {"moe", "core_attn", "mla_up_proj", "mlp", "moe_act", "layernorm", "shared_experts"}));
+  const auto layers = [&](const char* name, std::int64_t& count, const char* help) {
+    verb->add_option(name, count, help)->type_name("N")->check(CLI::NonNegativeNumber);
+  };
+  layers("--recompute-layers", space.recompute_layers,
+         "With --recompute full: only so many layers of each chunk, the first [0: all]");
+  layers("--offload-layers", space.offload_layers,
+         "Layers of each chunk, the first, whose activations are in the host's memory between the "
+         "passes, beside other work and in no time [0]");
+  verb->add_flag("--count-ends", space.count_ends,
+                 "What precedes the layers counts as a layer where stages divide these, and what "
+                 "follows them");
   list("--precision", space.precision, "WORD,...",
        "Number formats to try: fp32, tf32, amp, fp16, bf16, fp8, mxfp8, nvfp4 [fp16]")
       ->check(CLI::IsMember({"fp32", "tf32", "amp", "fp16", "bf16", "fp8", "mxfp8", "nvfp4"}));
@@ -293,6 +333,21 @@ void add_plan(CLI::App& app, Verb& chosen) {
           "deepspeed [none]")
       ->type_name("NAME")
       ->check(CLI::IsMember({"none", "megatron", "fsdp", "fsdp2", "deepspeed"}));
+  verb->add_flag("--short-sums", a->short_sums,
+                 "The framework adds up gradients in the format of the weights");
+  verb->add_flag("--short-attention", a->short_attention,
+                 "Fused attention in layers computes in 8 bits where products compute in few");
+  list("--whole-products", a->whole_products, "KIND,...",
+       "Kinds of ops whose products stay in 16 bits where others compute in few");
+  verb->add_option("--launch", a->launch,
+                   "Microseconds that the host takes to launch a kernel [the kind's]")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber);
+  verb->add_option("--masters", a->masters,
+                   "What is kept of 32-bit weights beside their copy in 16 bits: whole, remainders "
+                   "(the bits that a bf16 copy lacks), none [whole]")
+      ->type_name("WORD")
+      ->check(CLI::IsMember({"whole", "remainders", "none"}));
   verb->add_flag("--check", a->check,
                  "Simulate the one plan that the flags name, and say whether it fits");
   verb->add_option(

@@ -11,6 +11,13 @@ Bytes framework_workspace(Framework framework, const DeviceModel& gpu);
 /// `precision`.
 bool adds_in_32_bits(const TrainingJob& job, std::string_view precision);
 
+/// Whether sums of 16-bit gradients move as many bytes as of 32 bits.
+bool sums_take_as_in_32_bits(const TrainingJob& job);
+
+/// What the framework's products keep of their inputs in `precision`: a word of the generators'
+/// `kept_inputs`; "": the numbers themselves.
+std::string kept_inputs(Framework framework, std::string_view precision);
+
 /// Whether the framework casts all gradients of a rank to 32 bits before it updates anything, and
 /// keeps both until it has.
 bool casts_all_gradients(Framework framework);

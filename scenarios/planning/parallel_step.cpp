@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <set>
+#include <utility>
 
 #include "scenarios/planning/framework.h"
 #include "sim/error.h"
@@ -47,6 +50,35 @@ Options::Value layers_of_experts(const OpGraph& graph) {
   return names;
 }
 
+/// Patterns of so many layers of each part, the first.
+Options::Value first_layers(const OpGraph& graph, const ParallelPlan& plan, std::int64_t count) {
+  const IdVector<OpId, std::int64_t> part = parts_of_ops(graph, plan);
+  std::map<std::int64_t, std::set<std::string_view>> seen;
+  Options::Value names;
+  for (const OpId v : graph.ops()) {
+    const std::string_view layer = layer_of(graph.name(v));
+    std::set<std::string_view>& of_part = seen[part[v]];
+    if (graph.op(v).phase != Phase::forward || layer.empty() || of_part.contains(layer)) continue;
+    of_part.insert(layer);
+    if (std::cmp_less_equal(of_part.size(), count))
+      names.children.emplace_back("", text(fmt::format("{}/*", layer)));
+  }
+  return names;
+}
+
+constexpr std::string_view module_of_experts = "moe";
+
+bool recomputes_experts(const TrainingJob& job) {
+  return std::ranges::find(job.recompute_modules, module_of_experts) != job.recompute_modules.end();
+}
+/// The other modules, with + between, as a generator's recompute_modules.
+std::string modules_of_generator(const TrainingJob& job) {
+  std::string names;
+  for (const std::string& module : job.recompute_modules)
+    if (module != module_of_experts) names += (names.empty() ? "" : "+") + module;
+  return names;
+}
+
 }  // namespace
 
 OpGraph rank_graph(const TrainingJob& job, const ParallelPlan& plan) {
@@ -66,12 +98,17 @@ OpGraph rank_graph(const TrainingJob& job, const ParallelPlan& plan) {
   const bool selective = plan.recompute == Recomputing::selective,
              by_operation = job.framework == Framework::fsdp2;
   choose("recompute_attention", "true", selective && !by_operation);
+  choose("recompute_modules", modules_of_generator(job), !modules_of_generator(job).empty());
+  const std::string kept = kept_inputs(job.framework, plan.precision);
+  choose("kept_inputs", kept, !kept.empty());
   choose("recompute_operations", "true", selective && by_operation);
   if (copies_embeddings(job, plan)) options.set("tied", text("false"));
   OpGraph graph = generate_trace(job.generator, options).graph;
   if (plan.precision != "fp32") {
     Options format("precision", {{"to", text(plan.precision)}});
     if (adds_in_32_bits(job, plan.precision)) format.set("gradients", text("whole"));
+    if (job.masters == Masters::remainders) format.set("remainders", text("true"));
+    if (job.masters == Masters::none) format.set("master_weights", text("false"));
     if (job.short_attention) format.set("attention", text("fp8"));
     Options::Value whole;
     for (const std::string& kind : job.whole_products) whole.children.emplace_back("", text(kind));
@@ -82,12 +119,18 @@ OpGraph rank_graph(const TrainingJob& job, const ParallelPlan& plan) {
       format.set("except", {{}, {}, {{"", text("softmax")}, {"", text("loss")}}});
     graph = make_transform("precision", std::move(format))->apply(graph).graph;
   }
+  const auto recompute = [&](Options::Value names, bool from_host = false) {
+    Options of_names("recompute");
+    if (from_host) of_names.set("from_host", text("true"));
+    if (!names.children.empty()) of_names.set("names", std::move(names));
+    graph = make_transform("recompute", std::move(of_names))->apply(graph).graph;
+  };
   if (plan.recompute == Recomputing::full)
-    graph = make_transform("recompute", Options("recompute"))->apply(graph).graph;
-  if (plan.recompute == Recomputing::off && job.experts_again)
-    graph = make_transform("recompute", Options("recompute", {{"names", layers_of_experts(graph)}}))
-                ->apply(graph)
-                .graph;
+    recompute(plan.recompute_layers > 0 ? first_layers(graph, plan, plan.recompute_layers)
+                                        : Options::Value{});
+  if (plan.recompute != Recomputing::full && recomputes_experts(job))
+    recompute(layers_of_experts(graph));
+  if (plan.offload_layers > 0) recompute(first_layers(graph, plan, plan.offload_layers), true);
   if (plan.overlap || plan.overlap_experts)
     graph = make_transform("overlap_exchanges",
                            Options("overlap_exchanges",
@@ -100,7 +143,11 @@ OpGraph rank_graph(const TrainingJob& job, const ParallelPlan& plan) {
 
 ParallelPlan ParallelPlan::of_rank() const {
   ParallelPlan rank = *this;
-  rank.data = rank.pipeline = rank.chunks = 1;
+  rank.data = 1;
+  if (recompute_layers == 0 && offload_layers == 0) {
+    rank.pipeline = rank.chunks = 1;
+    rank.count_ends = false;
+  }
   rank.zero = 0;
   rank.group = 0;
   rank.send = Sending::by_mode;
@@ -127,6 +174,10 @@ bool can_plan(const pipeline::ScheduleEntry& schedule) {
 
 std::string ParallelPlan::mistake(std::int64_t batch) const {
   const std::int64_t count = micro_batches(batch);
+  if (recompute_layers > 0 && recompute != Recomputing::full)
+    return "layers of a chunk are counted where they are computed again: --recompute full";
+  if (offload_layers > 0 && recompute == Recomputing::full)
+    return "layers that are computed again keep nothing that the host could hold";
   if (count == 0)
     return fmt::format("a batch of {} cannot be divided among {} replicas in parts of {}", batch,
                        data, micro_batch);
@@ -214,8 +265,8 @@ IdVector<OpId, std::int64_t> parts_of_ops(const OpGraph& graph, const ParallelPl
                      parts = plan.pipeline * plan.chunks;
   const IdVector<OpId, std::int64_t> layer = layer_of_ops(graph, segments, layers);
   const auto [least, greatest] = std::ranges::minmax(layer);
-  const std::int64_t first = parts > layers ? least : 0,
-                     last = parts > layers ? greatest : layers - 1;
+  const bool ends = plan.count_ends || parts > layers;
+  const std::int64_t first = ends ? least : 0, last = ends ? greatest : layers - 1;
   IdVector<OpId, std::int64_t> part;
   for (const std::int64_t one : layer)
     part.push_back((std::clamp(one, first, last) - first) * parts / (last - first + 1));
@@ -249,6 +300,8 @@ PlacedStep made(const OpGraph& rank, const IdVector<OpId, DeviceId>& device, con
                 const ParallelPlan& plan, bool accumulates, std::int64_t per_node) {
   static const std::unique_ptr<Transform> accumulate =
       make_transform("accumulate", Options("accumulate"));
+  static const std::unique_ptr<Transform> accumulate_short =
+      make_transform("accumulate", Options("accumulate", {{"moved", text("6")}}));
   // 1 ns for each kernel, so that the launches' times count kernels.
   static const std::unique_ptr<Transform> host =
       make_transform("host", Options("host", {{"per", text("pass")}, {"launch", text("1 ns")}}));
@@ -256,7 +309,9 @@ PlacedStep made(const OpGraph& rank, const IdVector<OpId, DeviceId>& device, con
   add_moves(job, plan.precision, options);
   PlacedStep step = host->after_placing(
       options.replicas > 1 && plan.zero > 0 ? with_shares(rank, options) : rank, device);
-  if (accumulates) step = accumulate->after_placing(step.graph, step.device);
+  if (accumulates)
+    step = (sums_take_as_in_32_bits(job) ? accumulate_short : accumulate)
+               ->after_placing(step.graph, step.device);
   if (options.replicas == 1) return step;
   std::vector<OpId> joined;
   return synchronised(step.graph, step.device, options, joined);

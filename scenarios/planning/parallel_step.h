@@ -43,6 +43,15 @@ constexpr auto names_of(Recomputing) {
        {Recomputing::full, "full", "every layer"}});
 }
 
+/// What is kept of 32-bit weights beside their copy in 16 bits.
+enum class Masters : std::uint8_t { whole, remainders, none };
+constexpr auto names_of(Masters) {
+  return std::to_array<Named<Masters>>(
+      {{Masters::whole, "whole", "all of them"},
+       {Masters::remainders, "remainders", "the 16 bits that a bf16 copy lacks"},
+       {Masters::none, "none", "nothing: the optimizer's state is in 16 bits, too"}});
+}
+
 /// What is trained: a model that a generator makes, and the samples of a step.
 struct TrainingJob {
   std::string generator{};  ///< one with the option `batch`, and those that plans set
@@ -56,9 +65,10 @@ struct TrainingJob {
   bool short_attention = false;
   /// Kinds of ops whose products stay in 16 bits where those of layers compute in few.
   std::vector<std::string> whole_products{};
-  /// Layers of experts, where these are layers of their own, are computed again: Megatron-LM's
-  /// recompute_modules with "moe".
-  bool experts_again = false;
+  /// Parts of blocks that are computed again, as Megatron-LM's recompute_modules: "moe" for blocks
+  /// of experts, where these are layers of their own, or one of the generator's recompute_modules.
+  std::vector<std::string> recompute_modules{};
+  Masters masters = Masters::whole;
   /// InternEvo's FSDP is asked for: its optimizer updates all parameters at once, also where one
   /// replica has nothing to divide.
   bool updates_at_once = false;
@@ -81,6 +91,10 @@ struct ParallelPlan {
   bool overlap = false;   ///< and exchange them beside its products
   bool overlap_experts = false;  ///< tokens go to experts and back beside other micro-batches
   Recomputing recompute = Recomputing::full;
+  /// So many layers of each chunk, the first, are computed again with Recomputing::full; 0: all.
+  std::int64_t recompute_layers = 0;
+  /// What so many layers of each chunk, the first, keep is in the host's memory between the passes.
+  std::int64_t offload_layers = 0;
   std::string precision = "fp16";  ///< a number format of the transform `precision`, or fp32
   /// Stage of ZeRO: replicas divide 1: the optimizer's state, 32-bit copies of the weights, and the
   /// updates; 2: gradients, too; 3: weights, too.
@@ -92,6 +106,8 @@ struct ParallelPlan {
   /// Megatron-LM, 2 and 3 beside each.
   Sending send = Sending::by_mode;
   std::string schedule = "1f1b_flush";  ///< of stages with one chunk; else it is interleaved
+  /// What precedes the layers counts as a layer where these are divided, and what follows them.
+  bool count_ends = false;
 
   friend auto operator<=>(const ParallelPlan&, const ParallelPlan&) = default;
 
@@ -142,9 +158,10 @@ std::int64_t most_parts(const OpGraph& graph);
 
 /// The part of each op of a rank_graph(): of the n = pipeline * chunks parts, part c has the layers
 /// i with floor(i n / layers) = c; what no layer precedes is in the first part, the rest in the
-/// last. Where n is above the number of layers, what precedes the layers counts as a layer, and
-/// what follows them, as Megatron-LM's --account-for-embedding-in-pipeline-split and
-/// --account-for-loss-in-pipeline-split do. Megatron-LM does so wherever it is told to. [num_ops]
+/// last. With count_ends, and where n is above the number of layers, what precedes the layers
+/// counts as a layer, and what follows them, as Megatron-LM's
+/// --account-for-embedding-in-pipeline-split and
+/// --account-for-loss-in-pipeline-split do. [num_ops]
 IdVector<OpId, std::int64_t> parts_of_ops(const OpGraph& graph, const ParallelPlan& plan);
 
 /// The device of each op of a rank_graph(), on nodes of so many devices: part c is on stage c mod

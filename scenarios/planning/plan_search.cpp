@@ -174,6 +174,9 @@ std::vector<ParallelPlan> combinations(const PlanSpace& space, std::int64_t devi
   for (ParallelPlan& plan : plans) {
     if (devices % plan.ranks() == 0) plan.data = devices / plan.ranks();
     if (plan.zero < 2) plan.send = space.send[static_cast<std::size_t>(plan.zero)];
+    plan.recompute_layers = space.recompute_layers;
+    plan.offload_layers = space.offload_layers;
+    plan.count_ends = space.count_ends;
   }
   return plans;
 }

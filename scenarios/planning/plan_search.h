@@ -19,6 +19,9 @@ struct PlanSpace {
   std::vector<std::string> precision{"fp16"}, schedule{"1f1b_flush"};
   std::vector<int> zero{0, 1, 2, 3};
   std::vector<std::int64_t> group{0};
+  /// The same in all plans.
+  std::int64_t recompute_layers = 0, offload_layers = 0;
+  bool count_ends = false;
   /// When gradients are sent with ZeRO 0 and 1.
   std::array<Sending, 2> send{Sending::after, Sending::after};
 };

@@ -35,6 +35,12 @@ Expansion read_expansion(Options& o, std::int64_t batch, Optimizer optimizer) {
             "those of the weights, as zero-bubble schedules and sequence_parallel need them");
   if (e.split_backward && e.level == Level::tf1)
     o.mistake("split_backward", "TensorFlow 1 splits it anyway; level module");
+  e.kept_inputs = read_enum(
+      o, "kept_inputs", e.kept_inputs,
+      "level module: what products in layers keep of what they read, for the gradients of their "
+      "weights, once the transform precision has halved all other bytes");
+  if (e.kept_inputs != KeptInputs::whole && e.level == Level::tf1)
+    o.mistake("kept_inputs", "TensorFlow 1 keeps its tensors; level module");
   e.eager =
       o.get("eager", e.eager,
             "level module, of bert, gpt, llama and moe: kernels as PyTorch launches them without a "

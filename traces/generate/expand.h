@@ -25,16 +25,28 @@ constexpr auto names_of(Optimizer) {
                                           {Optimizer::rmsprop, "rmsprop"}});
 }
 
+/// What products in layers keep of what they read, for the gradients of their weights. Source:
+/// Transformer Engine, pytorch/module/linear.py, layernorm_linear.py, grouped_linear.py (inputs are
+/// saved as they are multiplied); of 4 bits with a scale of 8 for each 16 numbers.
+enum class KeptInputs : std::uint8_t { whole, fp8, fp4 };
+constexpr auto names_of(KeptInputs) {
+  return std::to_array<Named<KeptInputs>>(
+      {{KeptInputs::whole, "whole", "the numbers themselves"},
+       {KeptInputs::fp8, "fp8", "a copy in 8 bits"},
+       {KeptInputs::fp4, "fp4", "a copy in 4 bits, and scales"}});
+}
+
 /// The options that all models have.
 struct Expansion {
   std::int64_t batch = 1;
   Level level = Level::module;
   Optimizer optimizer = Optimizer::none;
-  bool training = true;            ///< false: the forward pass only
-  bool fuse_modules = true;        ///< level module: one op per module; false: one op per layer
-  bool copy_sums = false;          ///< level module: a sum copies its gradient to its inputs
-  bool fuse_relu = false;          ///< level module: a ReLU is a part of the kernel before it
-  bool split_backward = false;     ///< level module: an op for the gradients of the variables
+  bool training = true;         ///< false: the forward pass only
+  bool fuse_modules = true;     ///< level module: one op per module; false: one op per layer
+  bool copy_sums = false;       ///< level module: a sum copies its gradient to its inputs
+  bool fuse_relu = false;       ///< level module: a ReLU is a part of the kernel before it
+  bool split_backward = false;  ///< level module: an op for the gradients of the variables
+  KeptInputs kept_inputs = KeptInputs::whole;  ///< level module, once `precision` halves all else
   bool eager = false;              ///< level module: kernels as PyTorch's without a compiler
   bool fused_update = false;       ///< the optimizer is one kernel also if `eager`
   bool colocate_gradients = true;  ///< level tf1: a gradient op is in the group of its forward op

@@ -44,8 +44,10 @@ VariableId Model::variable(std::string_view name, Shape shape, Initializer initi
 }
 
 LayerId Model::add(Layer layer) {
-  if (forgets_ && layer.ranks == 0 && layer.kind != LayerKind::attention &&
-      layer.kind != LayerKind::fused_attention)
+  if (forgets_layers_ && layer.ranks == 0)
+    layer.again = layer.forgets = true;
+  else if (forgets_ && layer.ranks == 0 && layer.kind != LayerKind::attention &&
+           layer.kind != LayerKind::fused_attention)
     layer.again = layer.forgets = layer.kind != LayerKind::dense || ++products_ % 2 == 0;
   if (!in_module_) modules_.push_back({layer.name, std::string(to_text(layer.kind))});
   BAECHI_CHECK(!modules_.empty(), "a layer is of some module");

@@ -215,6 +215,9 @@ class Model {
     forgets_ = on;
     products_ = 0;
   }
+  /// Layers that are added while this is on, products too, are computed again before their backward
+  /// pass. Source: Megatron-LM, --recompute-modules.
+  void forget_layers(bool on) { forgets_layers_ = on; }
   bool eager() const { return eager_; }
   /// Layers that are added while this is on: the kernel of a sum drops what it adds, and norms read
   /// their input once. Source: Megatron-LM, bias_dropout_add; NVIDIA Apex, fused_layer_norm.
@@ -260,7 +263,7 @@ class Model {
   bool frozen_ = false;
   bool eager_ = false;
   bool fuses_passes_ = false;
-  bool forgets_ = false;
+  bool forgets_ = false, forgets_layers_ = false;
   std::int64_t groups_ = 1;
   std::int64_t products_ = 0;  // since forgets_ was set
 };

@@ -1,6 +1,9 @@
 #include <algorithm>
 #include <cmath>
+#include <set>
+#include <span>
 
+#include "sim/transform/training/segments.h"
 #include "traces/generate/expand.h"
 
 namespace baechi::generate {
@@ -14,6 +17,7 @@ struct Unit {
   OpId weights = no_op;               ///< makes the gradients of variables: `backward` or another
   std::optional<TensorId> again{};    ///< what an exchange has gathered once more
   std::vector<TensorId> kept{};       ///< what its backward op alone reads
+  std::vector<TensorId> inputs{};     ///< copies that the gradients of its variables alone read
   std::vector<TensorId> gradients{};  ///< of its outputs, one from each reader
 };
 
@@ -22,7 +26,7 @@ struct Use {
   std::size_t writer = no_unit;        ///< no_unit: fed
   std::vector<std::size_t> readers{};  ///< other units, ascending
   bool differentiable = false;         ///< trained variables stand before it
-  bool saved = false;                  ///< by a backward pass
+  bool saved = false;                  ///< by a backward pass, itself and not in a copy
   std::optional<TensorId> tensor{};    ///< if it leaves its unit
   static constexpr std::size_t no_unit = ~std::size_t{0};
 };
@@ -33,7 +37,10 @@ class ModuleGraph {
       : model_(model),
         options_(options),
         uses_(model.values().size()),
-        owner_(model.variables().size(), Use::no_unit) {}
+        owner_(model.variables().size(), Use::no_unit) {
+    for (const LayerId l : model.layers())
+      if (model.layer(l).kind == LayerKind::route) routing_.insert(model.layer(l).module);
+  }
 
   OpGraph build() && {
     find_units();
@@ -106,7 +113,8 @@ class ModuleGraph {
           uses_[v].differentiable = differentiable;
         }
         if (!options_.training || !differentiable) continue;
-        for (const ValueId v : layer.saved) uses_[v].saved = true;
+        for (const ValueId v : saved(layer))
+          if (!keeps_copy(layer, v)) uses_[v].saved = true;
       }
     }
   }
@@ -120,6 +128,25 @@ class ModuleGraph {
   }
   bool is_differentiable(const Layer& layer) const {
     return trains(layer) || differentiates_inputs(layer);
+  }
+
+  /// What its backward pass reads. A product reads its input for the gradient of its weights alone,
+  /// and nothing where these are frozen.
+  std::span<const ValueId> saved(const Layer& layer) const {
+    if (layer.kind == LayerKind::dense && !trains(layer)) return {};
+    return layer.saved;
+  }
+  /// Whether the layer keeps `v` as it multiplies it. Routers multiply whole numbers, and what is
+  /// made again is not kept. Source: Megatron-LM, core/extensions/transformer_engine.py
+  /// (set_save_original_input).
+  bool keeps_copy(const Layer& layer, ValueId v) const {
+    return options_.kept_inputs != KeptInputs::whole && layer.kind == LayerKind::dense &&
+           !routing_.contains(layer.module) && !layer_of(layer.name).empty() && !made_again(v);
+  }
+  /// Bytes of such a copy of `whole`, as the precision leaves them once it has halved all.
+  Bytes copied(Bytes whole) const {
+    const std::int64_t of_32 = options_.kept_inputs == KeptInputs::fp8 ? 16 : 9;
+    return {whole.count * of_32 / 32};
   }
 
   /// Whether `v` leaves its unit: another unit reads it, or none does, and it is a result.
@@ -200,28 +227,48 @@ class ModuleGraph {
     return sum;
   }
 
-  void add_forward(Unit& unit) {
+  /// Bytes that the unit keeps for its backward op, besides what other units write.
+  struct Kept {
+    Bytes values, masks;  ///< masks: of fixed size
+    Bytes inputs;         ///< copies for the gradients of variables
+  };
+  Kept kept_by(const Unit& unit) {
     const auto u = static_cast<std::size_t>(&unit - units_.data());
-    Bytes weights, kept, masks;
-    std::vector<ValueId> fed;  // values that it reads, also saved ones
+    Kept kept;
+    std::vector<ValueId> values, copies;  // that are kept
+    const auto first = [](std::vector<ValueId>& all, ValueId v) {
+      if (std::ranges::find(all, v) != all.end()) return false;
+      all.push_back(v);
+      return true;
+    };
     for (const LayerId l : layers(unit)) {
       const Layer& layer = model_.layer(l);
-      for (const VariableId w : layer.variables) {
+      if (!is_differentiable(layer)) continue;
+      if (!layer.forgets) {
+        kept.values += layer.kept;
+        kept.masks += layer.kept_fixed;
+      }
+      for (const ValueId v : saved(layer)) {
+        const Bytes size = model_.value(v).size();
+        if (keeps_copy(layer, v)) {
+          if (gatherer(v) == nullptr && first(copies, v)) kept.inputs += copied(size);
+        } else if ((uses_[v].writer == Use::no_unit || inside(v, u)) && !made_again(v) &&
+                   first(values, v)) {
+          kept.values += size;
+        }
+      }
+    }
+    return kept;
+  }
+
+  void add_forward(Unit& unit) {
+    const auto u = static_cast<std::size_t>(&unit - units_.data());
+    Bytes weights;
+    for (const LayerId l : layers(unit)) {
+      for (const VariableId w : model_.layer(l).variables) {
         if (owner_[w] != Use::no_unit) continue;
         owner_[w] = u;
         weights += model_.variable(w).size();
-      }
-      if (!options_.training || !is_differentiable(layer)) continue;
-      if (!layer.forgets) {
-        kept += layer.kept;
-        masks += layer.kept_fixed;
-      }
-      for (const ValueId v : layer.saved) {
-        const bool repeated = std::ranges::find(fed, v) != fed.end();
-        if (repeated || (uses_[v].writer != Use::no_unit && !inside(v, u)) || made_again(v))
-          continue;
-        fed.push_back(v);
-        kept += model_.value(v).size();
       }
     }
     unit.forward = graph_.add_op({.name = unit.name,
@@ -247,9 +294,12 @@ class ModuleGraph {
               graph_.add_tensor(unit.forward, model_.value(v).size(), is_overwritten(v));
       }
     }
-    if (kept > Bytes{}) unit.kept.push_back(graph_.add_tensor(unit.forward, kept));
-    if (masks > Bytes{}) {
-      unit.kept.push_back(graph_.add_tensor(unit.forward, masks));
+    if (!options_.training) return;
+    const Kept kept = kept_by(unit);
+    if (kept.values > Bytes{}) unit.kept.push_back(graph_.add_tensor(unit.forward, kept.values));
+    if (kept.inputs > Bytes{}) unit.inputs.push_back(graph_.add_tensor(unit.forward, kept.inputs));
+    if (kept.masks > Bytes{}) {
+      unit.kept.push_back(graph_.add_tensor(unit.forward, kept.masks));
       graph_.set_fixed_size(unit.kept.back());
     }
   }
@@ -293,9 +343,15 @@ class ModuleGraph {
     graph_.set_forward(op, unit.forward);
     exchange_between_ranks(unit, op, true);
     colocate(unit, op);
-    graph_.add_edge(*uses_[exchange(unit)->inputs[0]].tensor, op);
+    const ValueId part = exchange(unit)->inputs[0];
+    const bool copy = !uses_[v].saved;
+    const Bytes size = model_.value(v).size();
+    graph_.add_edge(copy ? graph_.add_tensor(units_[uses_[part].writer].forward,
+                                             copied(model_.value(part).size()))
+                         : *uses_[part].tensor,
+                    op);
     for (const TensorId gradient : reader.gradients) graph_.add_edge(gradient, op);
-    unit.again = graph_.add_tensor(op, model_.value(v).size());
+    unit.again = graph_.add_tensor(op, copy ? copied(size) : size);
     return *unit.again;
   }
   /// Whether an all_reduce, the only reader, writes its sum over `v`.
@@ -406,11 +462,12 @@ class ModuleGraph {
       graph_.add_edge(kept, unit.backward);
       if (split) graph_.add_edge(kept, unit.weights);
     }
+    for (const TensorId copy : unit.inputs) graph_.add_edge(copy, unit.weights);
     for (const LayerId l : layers(unit)) {
       const Layer& layer = model_.layer(l);
       if (!is_differentiable(layer)) continue;
-      for (const ValueId v : layer.saved) {
-        if (!uses_[v].tensor) continue;
+      for (const ValueId v : saved(layer)) {
+        if (!uses_[v].tensor || (keeps_copy(layer, v) && gatherer(v) == nullptr)) continue;
         const TensorId tensor = gatherer(v) != nullptr ? gathered_again(v, unit) : *uses_[v].tensor;
         if (layer.kind != LayerKind::dense || !split) graph_.add_edge(tensor, unit.backward);
         if (trains(layer) && split) graph_.add_edge(tensor, unit.weights);
@@ -479,6 +536,7 @@ class ModuleGraph {
   IdVector<ValueId, Use> uses_;
   IdVector<VariableId, std::size_t> owner_;  // the first unit that uses it
   std::vector<bool> differentiated_;         // [units]
+  std::set<ModuleId> routing_;               // modules that choose experts
 };
 
 }  // namespace

@@ -146,34 +146,77 @@ struct Recipe {
     if (format != "MXFP8" || is("nemotron")) return false;
     return (since("26.06") && (rack() || on("B300"))) || (is("deepseek") && !rack() && ranks > 8);
   }
+  /// What is computed again (recompute_modules). `stages`: of the pipeline.
+  std::string_view recomputed(std::int64_t stages) const {
+    if (automodel()) return "";
+    if (is("deepseek") || is("kimi")) return recomputed_latent(stages);
+    if (is("oss")) return whole_graph() || on("300") ? "" : "moe_act, layernorm";
+    if (is("nano") && on("H100"))
+      return format == "BF16" ? "moe, layernorm" : "moe, layernorm, core_attn, moe_act";
+    if (!is("super") || rack()) return "";
+    if (on("B300")) return format == "MXFP8" ? "" : "moe_act, layernorm";
+    if (format == "NVFP4") return "";
+    if (format == "MXFP8") return "moe_act, layernorm";
+    return release == "26.06.01" ? "moe_act, layernorm, core_attn"
+                                 : "moe_act, moe, layernorm, core_attn";
+  }
+  /// Layers of Llama, under FSDP, whose activations are in the host's memory.
+  std::int64_t offloaded() const {
+    const bool whole = format == "BF16", large = is("405b");
+    if (!large && !is("llama3_70b")) return 0;
+    if (on("GB300") || (large && on("B300"))) return large ? (whole ? 40 : 10) : (whole ? 30 : 20);
+    if (on("GB200")) return large ? (whole ? 0 : release == "25.09" ? 95 : 92) : (whole ? 20 : 40);
+    return !large && on("DGX-B200") && !whole ? 5 : 0;
+  }
+  /// The same of models whose keys and values come from latent tokens.
+  std::string_view recomputed_latent(std::int64_t stages) const {
+    constexpr std::string_view both = "mla_up_proj, mlp";
+    if (on("H100")) return both;
+    if (is("kimi")) return "mla_up_proj";
+    if (on("GB300")) {
+      if (release == "25.11" || format == "BF16") return "moe_act";
+      return since("26.06") && eight_bits() ? "" : "mla_up_proj";
+    }
+    if (on("GB200")) {
+      if (release == "25.09" && !is("tokendrop")) return both;
+      const bool dense = since("26.04") && format != "BF16" && (!since("26.06") || !eight_bits());
+      return dense ? "mlp" : "mla_up_proj";
+    }
+    if (on("B300") && release == "26.02" && format == "BF16")
+      return "mla_up_proj, moe_act, layernorm";
+    return on("DGX-B200") && since("26.06") && eight_bits() && stages == 8 ? both : "mla_up_proj";
+  }
 };
 
-/// What recipes of experts say beside their plans: their products are grouped; Nemotron 3 exchanges
-/// no tokens beside products, and Nano on H100 computes its layers of experts again. Attention of
-/// DeepSeek in MXFP8 on GB300 and B300 from release 26.06 on is in 8 bits. In NVFP4 the products of
-/// Super's attention, and those to and from its latent tokens, stay in 16 bits. gpt-oss adds the
-/// last biases of its experts, and limits what they activate, by kernels of their own, unless one
-/// graph holds all, and turns queries and keys so; it activates once more on GPUs of 80 to 192 GB.
-/// Source: Megatron-Bridge, scripts/performance/configs at v0.1.0rc4 to v0.5.1, perf_recipes at
-/// v0.6.0 (moe_flex_dispatcher_backend, moe_a2a_overlap, cuda_graph_impl,
-/// fp8_dot_product_attention, recompute_modules; nemotronh/te_quant.cfg); Automodel,
-/// examples/llm_benchmark (activation_checkpointing).
+/// What recipes of experts say beside their plans: their products are grouped, and apply the
+/// weights of routes (Megatron-LM, core/transformer/moe/experts.py, weighted_bias_swiglu_impl);
+/// Nemotron 3 exchanges no tokens beside products. What is computed again differs by model, machine
+/// and release. Attention of DeepSeek in MXFP8 on GB300 and B300 from release 26.06 on is in 8
+/// bits. In NVFP4 the products of Super's attention, and those to and from its latent tokens, stay
+/// in 16 bits. gpt-oss adds the last biases of its experts, and limits what they activate, by
+/// kernels of their own, unless one graph holds all, and turns queries and keys so. Source:
+/// Megatron-Bridge, scripts/performance/configs at v0.1.0rc4 to v0.5.1, perf_recipes at v0.6.0
+/// (moe_flex_dispatcher_backend, moe_a2a_overlap, cuda_graph_impl, fp8_dot_product_attention,
+/// recompute_modules; nemotronh/te_quant.cfg); Automodel, examples/llm_benchmark
+/// (activation_checkpointing).
 void add_recipe(Words& words, const Recipe& r) {
   const std::int64_t ranks = whole_of(words, "expert", 1);
   const std::int64_t of_node = r.rack() ? 64 : 8;
   words["grouped_experts"] = "true";
   if (!r.automodel()) words["send"] = "beside";
+  if (!r.automodel()) words["weighted_experts"] = "true";
   if (r.launches()) words["host"] = std::string(host_us);
   if (r.sends_once() && ranks > 1)
     words["send_once"] = std::to_string(ranks <= of_node ? ranks : (ranks + of_node - 1) / of_node);
   if (r.is("oss")) {
     words["rotary_apart"] = "true";
     if (!r.whole_graph() && !r.automodel()) words["bias_apart"] = words["clamp_apart"] = "true";
-    if (!r.whole_graph() && !r.automodel() && !r.on("300")) words["recompute_activation"] = "true";
   }
   if (r.is("nemotron")) take(words, "overlap");
-  if (r.is("nemotron_3_nano") && r.on("H100") && !r.automodel()) words["experts_again"] = "true";
-  if (r.exchanges_beside(ranks, whole_of(words, "pipeline", 1))) words["overlap_experts"] = "true";
+  const std::int64_t stages = whole_of(words, "pipeline", 1);
+  if (const std::string_view parts = r.recomputed(stages); !parts.empty())
+    words["recompute_modules"] = parts;
+  if (r.exchanges_beside(ranks, stages)) words["overlap_experts"] = "true";
   if (r.is("nemotron_3_super") && r.format == "NVFP4")
     words["whole_products"] = "HybridAttention, TopKRouter, MixtralCombine";
   if (r.whole_graph() || (r.is("deepseek") && r.on("300") && r.since("26.06") && r.eight_bits()))
@@ -184,8 +227,9 @@ void add_recipe(Words& words, const Recipe& r) {
 /// gpt-oss 120B. Where several micro-batches go into a step of Qwen3 and Nemotron 3 Nano, weights
 /// stay gathered from the first on, and gradients are sent with the last alone
 /// (enable_fsdp_optimizations); with stages that is so for every model of experts. LoRA has
-/// adapters beside all products. Source: Automodel, examples/benchmark/configs at the rows' dates
-/// (activation_checkpointing, ep_size); components/moe/fsdp_mixin.py.
+/// adapters beside all products. Weights are in bf16, and so is the state of torch.optim.Adam.
+/// Source: Automodel, examples/benchmark/configs at the rows' dates (activation_checkpointing,
+/// ep_size, optimizer); components/moe/fsdp_mixin.py, _transformers/auto_model.py (torch_dtype).
 void add_automodel(Words& words, const std::string& model, bool lora) {
   const auto is = [&](std::string_view part) { return model.find(part) != std::string::npos; };
   words["framework"] = "fsdp2";
@@ -195,6 +239,27 @@ void add_automodel(Words& words, const std::string& model, bool lora) {
   const bool deferred = is("qwen3") || is("nano") || whole_of(words, "pipeline", 1) > 1;
   if (!experts || !deferred) words["zero"] = "3";
   if (lora) words["adapters"] = "16";
+  words["masters"] = "none";
+}
+
+/// Stages of Llama 3.1 405B and Qwen3 235B count embeddings and loss as a layer each. Llama 3.1
+/// 405B in NVFP4 with 64 samples on (G)B200, and Llama 3 8B in FP8 on H100 from release 25.11 on,
+/// compute layers of each chunk again. FSDP's layers may be in the host's memory. Source:
+/// Megatron-Bridge, recipes/llama/llama3.py, qwen/qwen3_moe.py
+/// (account_for_embedding_in_pipeline_split); scripts/performance/configs/llama at v0.1.0rc4 to
+/// v0.5.1 (recompute_num_layers, cpu_offloading_num_layers).
+void divide_layers(Words& words, const Recipe& r) {
+  if (r.is("405b") || r.is("235b")) words["count_ends"] = "true";
+  if (r.is("llama3_8b") && r.on("H100") && r.since("25.11") && r.format.starts_with("FP8")) {
+    words["recompute"] = "full";
+    words["recompute_layers"] = "5";
+  }
+  if (r.is("405b") && r.format == "NVFP4" && words["batch"] == "64" && r.on("B200")) {
+    words["recompute"] = "full";
+    words["recompute_layers"] = "1";
+  }
+  if (const std::int64_t layers = words["zero"] == "3" ? r.offloaded() : 0; layers > 0)
+    words["offload_layers"] = std::to_string(layers);
 }
 
 bool read_nemo(Words& words, PublishedRow& row) {
@@ -217,8 +282,10 @@ bool read_nemo(Words& words, PublishedRow& row) {
   if (kernels.find("DeepEP") != std::string::npos && !words.contains("expert"))
     throw InputError("ranks share its experts, and the row does not say how many");
   if (!release.empty()) words["short_sums"] = "true";
-  if (words["generator"] == "moe" || words["generator"] == "hybrid")
-    add_recipe(words, {lower_case(model), release, system, format});
+  const std::string name = lower_case(model);
+  const Recipe recipe{name, release, system, format};
+  if (!automodel) divide_layers(words, recipe);
+  if (words["generator"] == "moe" || words["generator"] == "hybrid") add_recipe(words, recipe);
   if (!automodel && release.empty()) {
     take(words, "send");  // the configurations of 24.07 do not say that it is beside the passes
     if (task != "pretrain") fine_tune(words, task == "lora", "32");
@@ -328,8 +395,7 @@ std::string said_number(std::string_view text, std::string_view key, std::string
 }
 
 /// Megatron-LM divides experts among the ranks of tensor parallelism unless it is told to divide
-/// them among fewer. Grok's recipe exchanges no tokens beside products. Source: Megatron-LM,
-/// core/model_parallel_config.py; dgxc-benchmarking, grok1_314b.yaml (ub_tp_comm_overlap).
+/// them among fewer. Source: Megatron-LM, core/model_parallel_config.py.
 void share_experts(Words& words) {
   if (words["generator"] != "moe") {
     take(words, "expert");
@@ -339,7 +405,27 @@ void share_experts(Words& words) {
   const std::int64_t divided = whole_of(words, "expert_tensor", whole_of(words, "tensor", 1));
   words["expert_tensor"] = std::to_string(divided);
   words["expert"] = std::to_string(divided * whole_of(words, "expert", 1));
-  take(words, "overlap");
+}
+
+/// What the recipes of DGX Cloud say beside their plans. GPT-3 drops out, and does not fuse its
+/// loss. NeMo's launcher, in all pages until release 25.02 and of GPT-3 after it, adds up gradients
+/// in 16 bits, and NeMo 2 those of FP8. Nemotron-4 340B computes attention's core again, and its
+/// optimizer, NVIDIA Apex's, keeps remainders where weights have no copy in 8 bits. Llama 3.1 405B
+/// counts embeddings and loss as a layer each. Source: dgxc-benchmarking, v24.11.1 to v25.04,
+/// gpt3_175b_hydra.yaml, nemotron4-340b-synth.yaml, llama3.1_8b.yaml, llama3.1_70b.yaml,
+/// grok1_314b.yaml (grad_sync_dtype, hidden_dropout, cross_entropy_loss_fusion,
+/// activations_checkpoint_granularity, optim.name), pretrain_llama31.py (grad_reduce_in_fp32);
+/// NeMo, megatron_base_model.py (store_param_remainders), recipes/llama31_405b.py.
+void add_cloud_recipe(Words& words, std::string_view model, std::string_view release) {
+  const bool launcher = release <= "v25.02" || model == "gpt3-175b";
+  if (launcher || words["precision"] == "fp8") words["short_sums"] = "true";
+  if (model == "gpt3-175b") {
+    words["dropout"] = "true";
+    words["loss"] = "separate";
+  }
+  if (model == "llama3.1-405b") words["count_ends"] = "true";
+  if (model == "nemotron4-340b") words["recompute"] = "selective";
+  if (model == "nemotron4-340b" && words["precision"] != "fp8") words["masters"] = "remainders";
 }
 
 bool read_cloud(const CloudConfigurations& configurations, Words& words, PublishedRow& row) {
@@ -383,6 +469,8 @@ bool read_cloud(const CloudConfigurations& configurations, Words& words, Publish
       if (word != "layers" || words["generator"] != "hybrid") words[word] = value;
   as_megatron(words);
   share_experts(words);
+  if (!sharded && title.find("Finetuning") == std::string::npos)
+    add_cloud_recipe(words, plan->model, release);
   if (title.find("Finetuning") != std::string::npos) {
     const bool lora = title.find("LORA") != std::string::npos;
     fine_tune(words, lora, plan->model == "llama3-8b" ? "8" : "16");

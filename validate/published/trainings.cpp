@@ -30,6 +30,16 @@ E one_of_words(Words& words, std::string_view word, E fallback) {
   return *value;
 }
 
+std::vector<std::string> take_list(Words& words, std::string_view word) {
+  std::vector<std::string> all;
+  for (std::string text = take(words, word); !text.empty();) {
+    const std::size_t end = text.find(", ");
+    all.push_back(text.substr(0, end));
+    text.erase(0, end == std::string::npos ? end : end + 2);
+  }
+  return all;
+}
+
 /// Models as published, as generators of ours. Nemotron: Parmar et al., "Nemotron-4 15B Technical
 /// Report", table 1; NVIDIA, "Nemotron-4 340B Technical Report", table 1; nemotron-3-8b-base-4k's
 /// model card. Grok-1 with the tokens of Llama 3: dgxc-benchmarking, grok1_314b.yaml.
@@ -217,6 +227,9 @@ Training training_of(Words words) {
   p.overlap = take(words, "overlap") == "true" && p.sequence;
   p.overlap_experts = take(words, "overlap_experts") == "true" && p.expert > 1;
   p.recompute = one_of_words(words, "recompute", Recomputing::off);
+  p.recompute_layers = take_whole("recompute_layers", 0, 0);
+  p.offload_layers = take_whole("offload_layers", 0, 0);
+  p.count_ends = take(words, "count_ends") == "true";
   if (const std::string format = take(words, "precision"); !format.empty()) p.precision = format;
   p.zero = static_cast<int>(take_whole("zero", 0, 0));
   p.group = take_whole("fsdp", 0, 0);
@@ -231,12 +244,9 @@ Training training_of(Words words) {
   t.job.framework = one_of_words(words, "framework", Framework::none);
   t.job.short_sums = take(words, "short_sums") == "true";
   t.job.short_attention = take(words, "short_attention") == "true";
-  t.job.experts_again = take(words, "experts_again") == "true";
-  for (std::string kinds = take(words, "whole_products"); !kinds.empty();) {
-    const std::size_t end = kinds.find(", ");
-    t.job.whole_products.push_back(kinds.substr(0, end));
-    kinds.erase(0, end == std::string::npos ? end : end + 2);
-  }
+  t.job.masters = one_of_words(words, "masters", Masters::whole);
+  t.job.whole_products = take_list(words, "whole_products");
+  t.job.recompute_modules = take_list(words, "recompute_modules");
   t.job.generator = take(words, "generator");
   t.job.options = Options(t.job.generator);
   for (auto& [key, value] : words) t.job.options.set(key, {value, {}, {}});
@@ -261,9 +271,11 @@ TrainedStep trained(const Training& t) {
   s.fits = s.peak <= memory;
   ParallelPlan once = t.plan;
   once.recompute = Recomputing::off;
+  once.recompute_layers = once.offload_layers = 0;
   TrainingJob job = t.job;
-  job.experts_again = false;
-  const bool same = t.plan.recompute == Recomputing::off && !t.job.experts_again;
+  job.recompute_modules.clear();
+  const bool same = t.plan.recompute == Recomputing::off && t.job.recompute_modules.empty() &&
+                    t.plan.offload_layers == 0;
   const OpGraph plain = same ? graph : rank_graph(job, once);
   s.flops = model_flops(plain) * static_cast<double>(t.plan.micro_batches(t.job.batch)) /
             static_cast<double>(t.plan.pipeline);

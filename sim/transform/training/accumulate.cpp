@@ -10,16 +10,17 @@ namespace {
 
 /// Each micro-batch of a pipeline adds its gradients of the weights to those before it. The op that
 /// makes a gradient gets a kernel that reads both and writes the sum: three times the bytes that
-/// the replica keeps. The sum takes the memory that the gradient has anyway. The kernel is fused
-/// into the one before it: a `host` that stands before launches nothing for it. Measured times say
-/// nothing of such a kernel: there the op takes the gradient's bytes over `rate` longer.
-/// Source: Narayanan et al., Megatron-LM, SC 2021; its gradient_accumulation_fusion.
+/// the replica keeps, or what `moved` says. The sum takes the memory that the gradient has anyway.
+/// The kernel is fused into the one before it: a `host` that stands before launches nothing for it.
+/// Measured times say nothing of such a kernel: there the op takes the gradient's bytes over `rate`
+/// longer. Source: Narayanan et al., Megatron-LM, SC 2021; its gradient_accumulation_fusion.
 class Accumulate final : public Transform {
  public:
   explicit Accumulate(Options& o)
       : rate_(o.get("rate", Bandwidth{},
                     "of a graph with measured times: bytes of gradients that are added up in a "
-                    "second; 0: such a graph is refused")) {}
+                    "second; 0: such a graph is refused")),
+        moved_(o.get("moved", 3.0, "bytes moved for each byte of a gradient", 1.0)) {}
 
   Transformed apply(const OpGraph& graph) const override {
     const bool measured =
@@ -50,7 +51,7 @@ class Accumulate final : public Transform {
     for (const OpId v : graph.ops())
       if (made[v] > Bytes{} && !by_rate)
         copy.builder().add_kernel(copy.copy_of(v),
-                                  {.traffic = 3 * made[v], .weights = 3 * made[v]});
+                                  {.traffic = moved_ * made[v], .weights = moved_ * made[v]});
     IdVector<OpId, OpId> renumbered;
     PlacedStep step{.graph = std::move(copy).built(&renumbered).graph};
     step.device.assign(device.size(), DeviceId{});
@@ -60,6 +61,7 @@ class Accumulate final : public Transform {
 
  private:
   Bandwidth rate_;
+  double moved_;
 };
 
 }  // namespace

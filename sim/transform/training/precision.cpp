@@ -35,8 +35,9 @@ struct Speedup {
 ///     copy, the master weights, which the update op changes and holds (the op itself, if nothing
 ///     updates it, or if forward ops hold the optimizer's state, too); gradients of weights take
 ///     half. Where forward ops hold all, the weights are as large as their gradients, if these are
-///     tensors. Without master weights there is the half copy alone, and optimizer state takes
-///     half.
+///     tensors. Weights that nothing trains are a half copy alone; where ops have adapters, the
+///     master weights are as large as their gradients. Without master weights there is the half
+///     copy alone, and optimizer state takes half.
 ///   amp: the same with fp16, but gradients of weights stay in 32 bits (PyTorch's autocast), as
 ///     they do with `gradients: whole`.
 ///   fp8, mxfp8, nvfp4: bf16, in which products of layers compute in 8 or 4 bits: ops whose names
@@ -70,6 +71,12 @@ class MixedPrecision final : public Transform {
             o.get("gradients", std::vector<std::string>{"by_format", "whole"},
                   "of weights: in 32 bits with amp alone, or always, as Megatron-LM's with bf16") ==
             "whole") {
+    remainders_ = o.get("remainders", false,
+                        "of the 32-bit weights only the 16 bits that their bf16 copy lacks are "
+                        "kept, as NVIDIA Apex's store_param_remainders");
+    if (remainders_ && !master_weights_) o.mistake("remainders", "needs master_weights");
+    if (remainders_ && (to_ == "fp16" || to_ == "amp"))
+      o.mistake("remainders", "fp16 is no half of a 32-bit number");
     whole_ = KindWords::read(o, "whole", {},
                              "kinds of ops whose products stay in 16 bits with fp8, mxfp8, nvfp4");
     short_attention_ = o.get("attention", std::vector<std::string>{"whole", "fp8"},
@@ -251,17 +258,25 @@ class MixedPrecision final : public Transform {
   static IdVector<OpId, bool> frozen_weights(const OpGraph& graph,
                                              const IdVector<OpId, std::vector<OpId>>& updates) {
     bool trains = false, linked = false;
-    IdVector<OpId, bool> learns(graph.num_ops(), false), frozen;
     for (const OpId v : graph.ops()) {
       const Op& op = graph.op(v);
       trains |= op.phase == Phase::update;
-      if (op.phase != Phase::backward || op.forward == no_op) continue;
-      linked = true;
-      if (op.persistent > Bytes{}) learns[op.forward] = true;
+      linked |= op.phase == Phase::backward && op.forward != no_op;
     }
+    const IdVector<OpId, Bytes> learned = learned_bytes(graph);
+    IdVector<OpId, bool> frozen;
     for (const OpId v : graph.ops())
-      frozen.push_back(trains && linked && updates[v].empty() && !learns[v]);
+      frozen.push_back(trains && linked && updates[v].empty() && learned[v] == Bytes{});
     return frozen;
+  }
+
+  /// Bytes of gradients that the backward ops of each op hold.
+  static IdVector<OpId, Bytes> learned_bytes(const OpGraph& graph) {
+    IdVector<OpId, Bytes> learned(graph.num_ops());
+    for (const OpId v : graph.ops())
+      if (const Op& op = graph.op(v); op.phase == Phase::backward && op.forward != no_op)
+        learned[op.forward] += op.persistent;
+    return learned;
   }
 
   /// The ops that stay in 32 bits: of the kinds `except`, the backward ops of these, and the ops
@@ -311,6 +326,11 @@ class MixedPrecision final : public Transform {
     for (const OpId v : graph.ops()) bytes.push_back(graph.op(v).persistent);
     if (!halves()) return bytes;
     const bool one_kind = persistent_of_one_kind(graph);
+    const IdVector<OpId, bool> frozen = frozen_weights(graph, updates);
+    const IdVector<OpId, Bytes> learned = learned_bytes(graph);
+    const bool adapters = !one_kind && std::ranges::any_of(graph.ops(), [&](OpId v) {
+      return frozen[v] && graph.op(v).phase == Phase::forward && graph.op(v).persistent > Bytes{};
+    });
     for (const OpId v : graph.ops()) {
       const Bytes given = graph.op(v).persistent;
       const Phase phase = graph.op(v).phase;
@@ -318,9 +338,10 @@ class MixedPrecision final : public Transform {
       if (!master_weights_ || (phase == Phase::backward && !whole_gradients_)) {
         bytes[v] = half(given);
       } else if (phase == Phase::forward) {
-        const OpId holds_master = one_kind || updates[v].empty() ? v : updates[v].front();
         bytes[v] = half(weights[v]);
-        bytes[holds_master] += given;
+        const OpId holds_master = one_kind || updates[v].empty() ? v : updates[v].front();
+        const Bytes whole = adapters ? std::min(given, learned[v]) : given;
+        bytes[holds_master] += remainders_ ? half(whole) : whole;
       }
     }
     return bytes;
@@ -367,7 +388,8 @@ class MixedPrecision final : public Transform {
   Precision precision_{}, in_layers_{};
   KindWords except_;
   KindWords whole_;
-  bool master_weights_, whole_gradients_, short_attention_ = false, dynamic_ = false;
+  bool master_weights_, whole_gradients_;
+  bool remainders_ = false, short_attention_ = false, dynamic_ = false;
   Speedup speedup_;
   std::map<std::string, Speedup, std::less<>> kinds_;
 };

@@ -15,9 +15,12 @@ namespace {
 /// What is dropped and computed again, of one graph.
 class Recomputing {
  public:
-  Recomputing(const OpGraph& graph, Segments segments, const std::vector<bool>& keep)
+  /// `from_host`: what is dropped comes back from elsewhere; nothing is computed.
+  Recomputing(const OpGraph& graph, Segments segments, const std::vector<bool>& keep,
+              bool from_host)
       : graph_(graph),
         segment_(std::move(segments)),
+        from_host_(from_host),
         copy_(graph),
         again_(graph.num_ops(), no_op),
         before_(graph.num_ops()) {
@@ -50,6 +53,7 @@ class Recomputing {
       if (again_[v] != no_op) add_inputs(v, tensors, tensors_again);
     }
     for (const Collective& c : graph_.collectives()) {
+      if (from_host_) break;
       std::vector<OpId> members;
       for (const OpId v : c.member_ids()) members.push_back(again_[v]);
       if (members.front() != no_op) copy_.builder().add_collective(c, members);
@@ -171,8 +175,10 @@ class Recomputing {
     spec.name = name;
     spec.phase = Phase::backward;
     spec.persistent = {};
-    again_[v] = copy_.add(v, spec);
-    copy_.add_kernels(v, again_[v]);
+    if (from_host_) spec.temporary = {};
+    again_[v] = copy_.add(
+        v, spec, [&](Duration time, std::size_t) { return from_host_ ? Duration::zero() : time; });
+    if (!from_host_) copy_.add_kernels(v, again_[v]);
     copy_.builder().set_forward(again_[v], copy_.copy_of(v));
     if (graph_.op(v).persistent > Bytes{}) copy_.colocate(again_[v], v);
     for (const TensorId t : graph_.outputs(v))
@@ -216,6 +222,7 @@ class Recomputing {
 
   const OpGraph& graph_;
   Segments segment_;
+  bool from_host_;
   GraphCopy copy_;
   IdVector<OpId, OpId> again_;                // [num_ops] the second copy, in the builder; or no_op
   IdVector<OpId, std::vector<OpId>> before_;  // [num_ops] ops to run again just before this one
@@ -228,14 +235,19 @@ class Recomputing {
 /// Activation recomputation: of each segment of the forward pass only what later segments read is
 /// kept. What the backward pass alone reads is dropped and computed again, by copies of the
 /// segment's ops in the phase backward and the op's group, once the gradient that enters the
-/// segment is there. An op is run again only where something dropped depends on it.
+/// segment is there. An op is run again only where something dropped depends on it. With
+/// `from_host` the same is dropped and comes back (Transformer Engine, cpu_offload.py), and the
+/// copies of the ops compute nothing.
 /// Source: Chen et al., "Training deep nets with sublinear memory cost", 2016; `keep`: Korthikanti
 /// et al., "Reducing activation recomputation in large transformer models", MLSys 2023.
 class Recompute final : public Transform {
  public:
   explicit Recompute(Options& o)
       : keep_(KindWords::read(o, "keep", {}, "kinds of ops whose outputs are kept all the same")),
-        last_(o.get("last", true, "also in the last segment, whose backward pass begins at once")) {
+        last_(o.get("last", true, "also in the last segment, whose backward pass begins at once")),
+        from_host_(o.get("from_host", false,
+                         "what is dropped is not computed again, but comes back from the host's "
+                         "memory, beside other work: in no time, and in no memory of a device")) {
     const std::string segments = o.get("segments", "layer",
                                        "layer: ops whose names are alike up to the first part with "
                                        "a number; or N parts that write "
@@ -262,7 +274,7 @@ class Recompute final : public Transform {
                         : count_ > 0    ? segments_by_bytes(graph, count_)
                                         : segments_by_layer(graph);
     if (!last_) leave_out_last(graph, segments);
-    return Recomputing(graph, std::move(segments), keep_.of_kinds(graph)).run();
+    return Recomputing(graph, std::move(segments), keep_.of_kinds(graph), from_host_).run();
   }
 
  private:
@@ -275,7 +287,7 @@ class Recompute final : public Transform {
   }
 
   KindWords keep_;
-  bool last_;
+  bool last_, from_host_;
   std::uint32_t count_ = 0;  // 0: by layer
   std::vector<std::string> names_;
 };

@@ -1,6 +1,7 @@
 #include "sim/transform/training/weight_gathers.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
 #include <tuple>
@@ -17,13 +18,17 @@ struct Use {
   bool expert = false;
 };
 
-/// Per forward op the backward ops of its micro-batch that read its weights. [num_ops]
+/// Per forward op the backward ops of its micro-batch that read its weights: not those without a
+/// kernel where others have some. [num_ops]
 IdVector<OpId, std::vector<OpId>> backward_users(const OpGraph& graph) {
   IdVector<OpId, std::vector<OpId>> users(graph.num_ops());
   for (const OpId v : graph.ops()) {
     const Op& op = graph.op(v);
     if (op.phase == Phase::backward && op.forward != no_op) users[op.forward].push_back(v);
   }
+  const auto computes = [&](OpId v) { return !graph.kernels(v).empty(); };
+  for (std::vector<OpId>& all : users)
+    if (std::ranges::any_of(all, computes)) std::erase_if(all, std::not_fn(computes));
   for (const OpId v : graph.ops()) {
     const Op& op = graph.op(v);
     if (op.phase != Phase::forward || op.group == no_group || !users[v].empty()) continue;

@@ -266,6 +266,48 @@ TEST_SUITE("plan search") {
           "7 stages of 4 layers");
   }
 
+  // Three parts of embeddings, four layers and logits have two each; of four layers two, one, one.
+  TEST_CASE("embeddings and logits count as a layer each where a plan says so") {
+    const TrainingJob job = small_gpt(16);
+    ParallelPlan plan{.pipeline = 3, .micro_batch = 1, .recompute = Recomputing::off};
+    const OpGraph rank = rank_graph(job, plan);
+    const auto part = [&](const char* op) { return parts_of_ops(rank, plan)[*rank.find(op)]; };
+    CHECK(part("h_1/attn") == 0);
+    CHECK(part("h_2/attn") == 1);
+    plan.count_ends = true;
+    CHECK(part("h_0/attn") == 0);
+    CHECK(part("h_1/attn") == 1);
+    CHECK(part("h_2/attn") == 1);
+    CHECK(part("h_3/attn") == 2);
+    CHECK(part("lm_head") == 2);
+  }
+
+  // Two stages of two layers: the first of each runs again, or what it keeps is elsewhere.
+  TEST_CASE("of each chunk some layers are computed again, or in the host's memory") {
+    const TrainingJob job = small_gpt(16);
+    ParallelPlan plan{
+        .pipeline = 2, .micro_batch = 1, .recompute = Recomputing::full, .recompute_layers = 1};
+    const auto again = [](const OpGraph& graph, const char* op) {
+      return graph.find(fmt::format("{}/again", op)).has_value();
+    };
+    const OpGraph computed = rank_graph(job, plan);
+    CHECK(again(computed, "h_0/attn"));
+    CHECK_FALSE(again(computed, "h_1/attn"));
+    CHECK(again(computed, "h_2/attn"));
+    CHECK_FALSE(again(computed, "h_3/attn"));
+    CHECK(plan.of_rank().pipeline == 2);
+    plan.recompute = Recomputing::off;
+    CHECK(plan.mistake(16).find("--recompute full") != std::string::npos);
+    plan.recompute_layers = 0;
+    plan.offload_layers = 1;
+    const OpGraph offloaded = rank_graph(job, plan);
+    CHECK(again(offloaded, "h_2/attn"));
+    CHECK_FALSE(again(offloaded, "h_3/attn"));
+    CHECK(offloaded.kernels(*offloaded.find("h_2/attn/again")).empty());
+    plan.recompute = Recomputing::full;
+    CHECK_FALSE(plan.mistake(16).empty());
+  }
+
   TEST_CASE("the last stage holds a copy of the embeddings that the logits share") {
     // In fp16 the last of two stages keeps 2 bytes for each weight of 2 layers, 12 h^2 + 13 h, and
     // of the logits, 1024 h; and 4 for those of the last norm, 2 h. One stage keeps them once.

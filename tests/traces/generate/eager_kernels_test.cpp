@@ -180,7 +180,7 @@ TEST_SUITE("eager kernels") {
              {{"experts", "8"}, {"top_k", "2"}, {"expert", "4"}, {"grouped_experts", "true"}});
     const OpGraph plain = generated("moe", moe),
                   clamped = generated("moe", with(moe, {{"clamp_apart", "true"}})),
-                  again = generated("moe", with(moe, {{"recompute_activation", "true"}}));
+                  again = generated("moe", with(moe, {{"recompute_modules", "moe_act"}}));
     constexpr std::int64_t features = 64 * 96 * 4;
     const auto more = [&](const OpGraph& graph, const char* op) {
       return traffic(graph, op) - traffic(plain, op);

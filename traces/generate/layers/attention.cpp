@@ -33,6 +33,27 @@ Attention read_attention(Options& o, const Expansion& e, Attention attention) {
   return attention;
 }
 
+std::set<Recomputed> read_recomputed(Options& o, const Expansion& e) {
+  std::set<Recomputed> parts;
+  std::string text =
+      o.get("recompute_modules", "",
+            "parts of blocks that the backward pass computes once more, as Megatron-LM names them, "
+            "with + between: core_attn, mla_up_proj (queries, keys and values from "
+            "key_value_rank), mlp (in blocks without experts), moe_act (of grouped experts), "
+            "layernorm, shared_experts");
+  if (!text.empty() && e.level == Level::tf1)
+    o.mistake("recompute_modules", "TensorFlow 1 keeps what it computes; level module");
+  while (!text.empty()) {
+    const std::string name = text.substr(0, text.find('+'));
+    if (const auto part = parse<Recomputed>(name))
+      parts.insert(*part);
+    else
+      o.mistake("recompute_modules", fmt::format("'{}' is no part that can be", name));
+    text.erase(0, name.size() + 1);
+  }
+  return parts;
+}
+
 bool read_forgetting(Options& o, const Expansion& e) {
   const bool forgets = o.get("recompute_operations", false,
                              "the backward pass computes all of a block once more but attention's "

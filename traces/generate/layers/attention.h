@@ -1,6 +1,8 @@
 /// Attention of generated models: one kernel, or several.
 #pragma once
 #include <cstdint>
+#include <set>
+#include <span>
 #include <string_view>
 
 #include "traces/generate/layers/sequence_layers.h"
@@ -39,6 +41,28 @@ struct Attention {
 /// Reads `fused_attention`, `kernels` and `recompute_attention` into the options of every
 /// attention.
 Attention read_attention(Options& options, const Expansion& expansion, Attention attention);
+/// Parts of a block that the backward pass computes once more, and keeps nothing of. Names and
+/// meaning: Megatron-LM, --recompute-modules. The norm before experts stays where an expert that
+/// all tokens go to reads it, too, and a norm that is fused with the product behind it always.
+enum class Recomputed : std::uint8_t {
+  core_attn,
+  mla_up_proj,
+  mlp,
+  moe_act,
+  layernorm,
+  shared_experts
+};
+constexpr auto names_of(Recomputed) {
+  return std::to_array<Named<Recomputed>>({{Recomputed::core_attn, "core_attn"},
+                                           {Recomputed::mla_up_proj, "mla_up_proj"},
+                                           {Recomputed::mlp, "mlp"},
+                                           {Recomputed::moe_act, "moe_act"},
+                                           {Recomputed::layernorm, "layernorm"},
+                                           {Recomputed::shared_experts, "shared_experts"}});
+}
+/// Reads `recompute_modules`.
+std::set<Recomputed> read_recomputed(Options& options, const Expansion& expansion);
+
 /// Reads `recompute_operations`.
 bool read_forgetting(Options& options, const Expansion& expansion);
 /// Scaled dot-product attention of q [N, L, d] over k, v [N, T, d']: [N, L, d]. A causal mask does

@@ -55,7 +55,9 @@ ValueId with_shared(Model& model, const Experts& s, ValueId normal, ValueId x,
   ValueId y{};
   {
     const auto module = model.module("shared", "MixtralExpert");
+    model.forget_layers(s.shared_again);
     y = parts.network(inside, s.shared_inner / s.whole.tensor);
+    model.forget_layers(false);
     if (s.whole.tensor == 1) return add(model, "sum", parts.dropped(y), x);
   }
   y = sum_of_ranks(model, "shared/sum", y, s.whole);
@@ -76,7 +78,9 @@ ValueId experts_block(Model& model, const Experts& s, std::int64_t tokens_of_ran
   std::vector<ValueId> tokens;
   {
     const auto module = model.module("router", "TopKRouter");
+    model.forget_layers(s.norm_again && s.shared_inner == 0);
     normal = parts.norm(x);
+    model.forget_layers(false);
     routes = route(model, "top_k", dense(model, "gate", normal, s.experts, s.bias), s.top_k);
     read = s.latent > 0 ? dense(model, "to_latent", normal, s.latent, false) : normal;
     tokens = exchanged || s.grouped
@@ -99,7 +103,7 @@ ValueId experts_block(Model& model, const Experts& s, std::int64_t tokens_of_ran
     tokens = {to_experts(model, "from_experts", written, s.groups(), s.divided, s.sent())};
   }
   const auto module = model.module("combine", "MixtralCombine");
-  ValueId y = combine(model, "sum", read, routes, tokens, parts.weighted);
+  ValueId y = combine(model, "sum", read, routes, tokens, parts.weighted || s.weighted);
   if (s.latent > 0) y = dense(model, "from_latent", y, model.value(x).shape.back(), false);
   return add(model, "residual", parts.dropped(y), x);
 }
@@ -125,6 +129,10 @@ void read_experts(Options& options, const Expansion& e, const Ranks& ranks, Expe
                     fmt::format("{} features inside cannot be divided by {}", s.inner, s.divided));
   s.grouped = options.get("grouped_experts", s.grouped,
                           "the products of a rank's experts are one kernel, as a grouped GEMM is");
+  s.weighted = options.get("weighted_experts", s.weighted,
+                           "experts apply a token's weights where they activate, as Megatron-LM's "
+                           "do from core 0.13 on; else the sum behind them does, and keeps what "
+                           "they write");
   s.bias_apart = options.get("bias_apart", false,
                              "grouped experts with biases add the last one operation by operation "
                              "in 32 bits, as Megatron-LM's do");

@@ -18,8 +18,10 @@ struct Experts {
   bool bias = false;              ///< the router has one, and the networks
   bool bias_apart = false;        ///< grouped experts add their last one as weighted_bias() does
   bool clamp_apart = false;       ///< kernels of their own limit what grouped experts activate
-  bool activation_again = false;  ///< the backward pass activates it once more
-  bool grouped = false;           ///< each product of a rank's experts is one kernel
+  /// The backward pass makes these once more: the activation, the norm, the expert of all tokens.
+  bool activation_again = false, norm_again = false, shared_again = false;
+  bool weighted = false;    ///< as in ExpertParts
+  bool grouped = false;     ///< each product of a rank's experts is one kernel
   std::int64_t latent = 0;  ///< width of the tokens that experts read and write; 0: as outside
   Ranks whole{};            ///< of the model: those of tensor parallelism divide the shared expert
   std::int64_t places = 0;  ///< a token is sent to each of so many once; 0: to each of its experts
@@ -54,8 +56,8 @@ struct ExpertParts {
 ValueId experts_block(Model& model, const Experts& s, std::int64_t tokens, ValueId x,
                       const ExpertParts& parts);
 
-/// Reads `top_k`, `shared_inner`, `capacity_factor`, `expert`, `expert_tensor`, `grouped_experts`
-/// and `send_once` into experts of so many.
+/// Reads `top_k`, `shared_inner`, `capacity_factor`, `expert`, `expert_tensor`, `grouped_experts`,
+/// `weighted_experts` and `send_once` into experts of so many.
 void read_experts(Options& options, const Expansion& expansion, const Ranks& ranks,
                   Experts& experts);
 

@@ -26,6 +26,7 @@ struct Hybrid {
   Experts experts{};
   Attention core{.fused = true};
   Ranks ranks{};
+  std::set<Recomputed> again{};  ///< in the backward pass
 
   std::int64_t own_key_value_heads() const {
     return std::max<std::int64_t>(1, key_value_heads / ranks.tensor);
@@ -52,8 +53,11 @@ constexpr std::array<HybridSize, 3> hybrid_sizes{
 ValueId activated(Model& model, const Hybrid& s, ValueId x, std::int64_t inner) {
   const std::int64_t width = model.value(x).shape.back();
   const ValueId up = dense(model, "up_proj", x, inner, s.bias);
+  const bool again = model.groups() > 1 && s.again.contains(Recomputed::moe_act);
+  if (again) model.forget_layers(true);
   const ValueId y =
       s.activation == LayerKind::gelu ? gelu(model, "act", up) : squared_relu(model, "act", up);
+  if (again) model.forget_layers(false);
   return dense(model, "down_proj", y, width, s.bias);
 }
 
@@ -116,8 +120,12 @@ ValueId layer_of_letter(Model& model, const Hybrid& s, char letter, ValueId x) {
       return with_part(model, s, "attention", "HybridAttention", x,
                        [&](ValueId y) { return attended(model, s, y); });
     case '-':
-      return with_part(model, s, "mlp", "HybridMLP", x,
-                       [&](ValueId y) { return activated(model, s, y, s.inner / s.ranks.tensor); });
+      return with_part(model, s, "mlp", "HybridMLP", x, [&](ValueId y) {
+        model.forget_layers(s.again.contains(Recomputed::mlp));
+        y = activated(model, s, y, s.inner / s.ranks.tensor);
+        model.forget_layers(false);
+        return y;
+      });
     default:
       return experts_block(
           model, s.experts, s.batch * s.ranks.tokens(s.length), x,
@@ -238,6 +246,8 @@ Hybrid read_hybrid(Options& o, const Expansion& e, std::string& chosen) {
   read_mixer(o, size, s);
   read_kernels(o, s);
   s.core = read_attention(o, e, s.core);
+  s.again = read_recomputed(o, e);
+  s.core.again |= s.again.contains(Recomputed::core_attn);
   s.ranks.tensor = read_ranks(o, {{"heads", s.heads},
                                   {"heads of mixers", s.mixer.heads},
                                   {"features inside", s.inner},
@@ -256,6 +266,8 @@ Hybrid read_hybrid(Options& o, const Expansion& e, std::string& chosen) {
                .grouped = true};
   s.experts.latent = o.get("latent", size.latent,
                            "width of the tokens that experts read and write; 0: as outside", 0);
+  s.experts.norm_again = s.again.contains(Recomputed::layernorm);
+  s.experts.shared_again = s.again.contains(Recomputed::shared_experts);
   read_experts(o, e, s.ranks, s.experts);
   limit_work(o, s.batch, s.length, s.hidden,
              std::max({s.words, s.inner, s.mixer.width(), 2 * s.length}));

@@ -32,6 +32,7 @@ struct Decoder {
   bool internlm = false, norm_again = false;  ///< see normalised()
   LossKernels loss = LossKernels::fused;
   bool eager = false, forgets = false;
+  std::set<Recomputed> again{};  ///< in the backward pass
 
   /// Heads of keys and values on a rank: ranks repeat them where they are fewer.
   std::int64_t own_key_value_heads() const {
@@ -121,17 +122,21 @@ struct Projected {
 };
 /// Source: DeepSeek-AI, "DeepSeek-V2", 2024, section 2.1: multi-head latent attention.
 Projected latent(Model& model, const Decoder& s, ValueId x) {
-  ValueId from = x;
-  if (s.query_rank > 0)
-    from = rms_norm(model, "q_norm", dense(model, "q_down", x, s.query_rank, false));
+  const bool again = s.again.contains(Recomputed::mla_up_proj);
+  const ValueId query = s.query_rank > 0 ? dense(model, "q_down", x, s.query_rank, false) : x;
+  const ValueId low = dense(model, "kv_down", x, s.key_value_rank, false);
+  const ValueId common = dense(model, "k_common", x, s.turned, false);
+  model.forget_layers(again);
+  const ValueId from = s.query_rank > 0 ? rms_norm(model, "q_norm", query) : query;
   const ValueId q = dense(model, "q_proj", from, s.heads * (s.head_size + s.turned), false);
-  const ValueId low =
-      rms_norm(model, "kv_norm", dense(model, "kv_down", x, s.key_value_rank, false));
-  const ValueId common = rotate(model, "rotate_k", dense(model, "k_common", x, s.turned, false));
-  const ValueId own = dense(model, "k_proj", low, s.heads * s.head_size, false);
-  return {.q = rotate(model, "rotate_q", q),
-          .k = join_heads(model, "k_join", own, common, s.heads),
-          .v = dense(model, "v_proj", low, s.heads * s.head_size, false)};
+  const ValueId normal = rms_norm(model, "kv_norm", low);
+  const ValueId turned = rotate(model, "rotate_k", common);
+  const ValueId own = dense(model, "k_proj", normal, s.heads * s.head_size, false);
+  const Projected projected{.q = rotate(model, "rotate_q", q),
+                            .k = join_heads(model, "k_join", own, turned, s.heads),
+                            .v = dense(model, "v_proj", normal, s.heads * s.head_size, false)};
+  model.forget_layers(false);
+  return projected;
 }
 
 ValueId attention_module(Model& model, const Decoder& s, ValueId x, std::int64_t block) {
@@ -145,7 +150,10 @@ ValueId attention_module(Model& model, const Decoder& s, ValueId x, std::int64_t
   const ValueId inside = gathered_input(model, s, "self_attn", x);
   ValueId q{}, k{}, v{}, y{};
   const auto project = [&] {
+    // Norms before other products are fused with them.
+    model.forget_layers(s.key_value_rank > 0 && s.again.contains(Recomputed::layernorm));
     const ValueId normal = normalised(model, s, inside);
+    model.forget_layers(false);
     if (s.key_value_rank > 0) {
       const Projected p = latent(model, s, normal);
       q = p.q, k = p.k, v = p.v;
@@ -186,7 +194,10 @@ ValueId feed_forward_module(Model& model, const Decoder& s, ValueId x, std::int6
   ValueId y{};
   {
     const auto module = model.module("mlp", "LlamaMLP");
-    y = gated(model, s, normalised(model, s, inside), inner / s.ranks.tensor);
+    const ValueId normal = normalised(model, s, inside);
+    model.forget_layers(s.again.contains(Recomputed::mlp));
+    y = gated(model, s, normal, inner / s.ranks.tensor);
+    model.forget_layers(false);
     if (s.ranks.tensor == 1) return add(model, "residual", y, x);
   }
   y = sum_of_ranks(model, "mlp/sum", y, s.ranks);
@@ -327,6 +338,8 @@ Decoder read_shape(Options& o, std::span<const Size> sizes, const Expansion& e,
   read_kernels(o, size, e, s);
   s.core = read_attention(o, e, s.core);
   s.forgets = read_forgetting(o, e);
+  s.again = read_recomputed(o, e);
+  s.core.again |= s.again.contains(Recomputed::core_attn);
   s.ranks.tensor = read_ranks(
       o, {{"heads", s.heads}, {"features inside", s.inner}, {"tokens of the vocabulary", s.words}});
   s.ranks = read_token_ranks(o, e, s.ranks.tensor, s.length);
@@ -388,16 +401,13 @@ Trace make_moe(Options& options) {
   s.experts.clamp_apart = options.get("clamp_apart", false,
                                       "kernels of their own limit what grouped experts activate, "
                                       "as Megatron-LM's do for gpt-oss");
-  s.experts.activation_again =
-      options.get("recompute_activation", false,
-                  "the backward pass computes the activation of grouped experts once more: "
-                  "Megatron-LM's recompute_modules with moe_act");
+  s.experts.activation_again = s.again.contains(Recomputed::moe_act);
+  s.experts.norm_again = s.again.contains(Recomputed::layernorm);
+  s.experts.shared_again = s.again.contains(Recomputed::shared_experts);
   if (s.experts.clamp_apart && !s.experts.grouped)
     options.mistake("clamp_apart", "needs grouped_experts");
   if (s.experts.activation_again && !s.experts.grouped)
-    options.mistake("recompute_activation", "needs grouped_experts");
-  if (s.experts.activation_again && e.level == Level::tf1)
-    options.mistake("level", "TensorFlow 1 keeps what it computes");
+    options.mistake("recompute_modules", "moe_act needs grouped_experts");
   const auto routed = static_cast<std::int64_t>(static_cast<double>(s.length * s.experts.top_k) *
                                                 std::min(s.experts.capacity_factor, 1024.0));
   limit_work(options, s.batch, routed, s.hidden, s.inner);

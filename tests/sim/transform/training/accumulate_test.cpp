@@ -47,6 +47,12 @@ TEST_SUITE("accumulate") {
           Sizes{10, 10 + 3 * 25, 3});
   }
 
+  TEST_CASE("a sum of 16-bit gradients may move as much as one of 32 bits") {
+    const PlacedStep step = transform("accumulate", {{"moved", "6"}})
+                                ->after_placing(small_step(), IdVector<OpId, DeviceId>(3, gpu0));
+    CHECK(step.graph.work(*step.graph.find("b")).traffic == Bytes{10 + 6 * 100});
+  }
+
   TEST_CASE("the copies of micro_batches each add to the sum") {
     const OpGraph graph = apply("micro_batches", small_step(), {{"count", "2"}}).graph;
     const PlacedStep step =

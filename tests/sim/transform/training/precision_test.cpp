@@ -273,6 +273,41 @@ TEST_SUITE("precision") {
     CHECK(written(half, "loss_grad") == 40_B);
   }
 
+  // A layer of 40 B is frozen, another has 40 B, of which adapters of 8 B are trained: their
+  // gradients are as large. Halves: 20 B each; master weights of the adapters alone, 8 B.
+  TEST_CASE("what nobody trains has no master weights") {
+    OpGraphBuilder b;
+    const OpId frozen = b.add_op({.name = "frozen", .kind = "Linear", .persistent = 40_B}),
+               adapted = b.add_op({.name = "adapted", .kind = "Linear", .persistent = 40_B}),
+               grad = b.add_op({.name = "adapted_grad",
+                                .kind = "LinearBackward",
+                                .persistent = 8_B,
+                                .phase = Phase::backward}),
+               update = b.add_op({.name = "adapted_update",
+                                  .kind = "Adam",
+                                  .persistent = 16_B,
+                                  .phase = Phase::update});
+    b.add_edge(b.add_tensor(frozen, 10_B), adapted);
+    b.add_edge(b.add_tensor(adapted, 10_B), grad);
+    b.set_forward(grad, adapted);
+    for (const OpId v : {adapted, grad, update}) b.colocate(v, "adapted");
+    b.add_control(grad, update);
+    const OpGraph graph = std::move(b).build();
+    const auto held = [&](const OpGraph& of, const char* name) {
+      return op_named(of, name).persistent;
+    };
+    const OpGraph made = apply("precision", graph, {{"to", "bf16"}}).graph;
+    CHECK(held(made, "frozen") == 20_B);
+    CHECK(held(made, "adapted") == 20_B);
+    CHECK(held(made, "adapted_update") == Bytes{16 + 8});
+    // The lower halves of the master weights alone: 4 B.
+    const OpGraph rests = apply("precision", graph, {{"to", "bf16"}, {"remainders", "true"}}).graph;
+    CHECK(held(rests, "adapted_update") == Bytes{16 + 4});
+    CHECK(message<InputError>([] {
+            transform("precision", {{"to", "fp16"}, {"remainders", "true"}});
+          }).find("fp16 is no half of a 32-bit number") != std::string::npos);
+  }
+
   TEST_CASE("without master weights all is half and nothing is cast") {
     const OpGraph half =
         apply("precision", training(true), {{"to", "fp16"}, {"master_weights", "false"}}).graph;

@@ -57,6 +57,16 @@ std::set<std::string> again(const OpGraph& graph) {
 }  // namespace
 
 TEST_SUITE("recompute") {
+  // As when they run again, which takes 30 ns: at the turn there are 310 B. 10 ns a forward op, 20
+  // a backward op are left.
+  TEST_CASE("what comes back from the host's memory is dropped in between, and takes no time") {
+    const OpGraph graph = apply("recompute", two_layers(), {{"from_host", "true"}}).graph;
+    CHECK(again(graph) == std::set<std::string>{"h.0.a", "h.1.a", "h.1.b"});
+    const StepResult step = on_one_device(graph);
+    CHECK(step.makespan == 120ns);
+    CHECK(step.devices[gpu0].peak == 14_B + 310_B);
+  }
+
   TEST_CASE("time and memory of a step, by hand") {
     // 4 x 10 + 4 x 20 ns, 14 B of weights; all four tensors and a gradient at the turn.
     const StepResult before = on_one_device(two_layers());

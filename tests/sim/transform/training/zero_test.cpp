@@ -311,4 +311,21 @@ TEST_SUITE("zero") {
     CHECK(waits == std::vector<std::string>{"f0 after nothing", "f1 after nothing", "f2 after f0",
                                             "r0 after f1", "r1 after f2", "r2 after r0"});
   }
+
+  // f -> r -> b: r brings back what f has written, and b alone has a kernel.
+  TEST_CASE("an op that computes nothing needs no weights") {
+    OpGraphBuilder g;
+    const OpId f = g.add_op({.name = "f", .persistent = 10_B}),
+               r = g.add_op({.name = "r", .phase = Phase::backward}),
+               b = g.add_op({.name = "b", .phase = Phase::backward});
+    g.add_edge(g.add_tensor(f, 1_B), r);
+    g.add_edge(g.add_tensor(r, 1_B), b);
+    for (const OpId v : {r, b}) g.set_forward(v, f);
+    for (const OpId v : {f, b}) g.add_kernel(v, {.flops = 1});
+    const OpGraph graph = std::move(g).build();
+    const auto gathers =
+        weight_gathers(graph, IdVector<OpId, DeviceId>(graph.num_ops(), gpu0), 1, 1_B);
+    REQUIRE(gathers.size() == 2);
+    CHECK(gathers[1].users == std::vector<OpId>{b});
+  }
 }

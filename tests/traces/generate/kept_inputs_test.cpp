@@ -1,0 +1,124 @@
+#include <doctest/doctest.h>
+
+#include "sim/error.h"
+#include "tests/message.h"
+#include "tests/traces/generate/generated_graphs.h"
+
+using namespace baechi;
+using namespace baechi::testing;
+
+namespace {
+
+constexpr std::int64_t num_layers = 2, tokens = 32, word = 4;
+
+/// What two layers keep less than without the settings, of a token in a layer, in numbers.
+std::int64_t less(const char* generator, const Settings& plain, const Settings& settings) {
+  const std::int64_t bytes = kept(generated(generator, plain), "layer_") -
+                             kept(generated(generator, with(plain, settings)), "layer_");
+  CHECK(bytes % (num_layers * tokens) == 0);
+  return bytes / (num_layers * tokens);
+}
+
+/// Four heads of 16 features, keys and values of all from 16, queries from 24, 8 features turned.
+const Settings latent = with(tiny_llama, {{"heads", "4"},
+                                          {"key_value_heads", "4"},
+                                          {"key_value_rank", "16"},
+                                          {"query_rank", "24"},
+                                          {"rotary_size", "8"}});
+
+const Settings experts = with(
+    tiny_llama, {{"experts", "8"}, {"top_k", "2"}, {"expert", "4"}, {"grouped_experts", "true"}});
+
+}  // namespace
+
+TEST_SUITE("kept inputs") {
+  // Products of a layer read two norms' outputs (64), what attention writes (64) and what the gate
+  // makes (96). A number has 4 bytes, its copy in 8 bits 2, of which the precision leaves 1; a copy
+  // in 4 bits, and 8 bits for each 16 numbers, 9 / 8. Attention keeps what it writes, too.
+  TEST_CASE("products keep what they read in few bits, beside what others keep") {
+    CHECK(less("llama", tiny_llama, {{"kept_inputs", "fp8"}}) ==
+          (64 + 64 + 96) * (word - 2) - 64 * 2);
+    CHECK(2 * less("llama", tiny_llama, {{"kept_inputs", "fp4"}}) * 4 ==
+          (64 + 64 + 96) * (8 * word - 9) - 64 * 9);
+  }
+
+  // A rank of two has half of the tokens between products: of each norm's output a part, of which
+  // the whole is gathered once more. Products read half of attention's and of the gate's features.
+  TEST_CASE("ranks that share tokens keep copies of their part") {
+    const Settings ranks = with(
+        tiny_llama, {{"tensor", "2"}, {"sequence_parallel", "true"}, {"split_backward", "true"}});
+    CHECK(less("llama", ranks, {{"kept_inputs", "fp8"}}) ==
+          (2 * 64 / 2 + 96 / 2) * (word - 2) - 64 / 2 * 2);
+  }
+
+  // A router multiplies numbers as they are: the norm's output stays, and goes to the experts,
+  // each token twice. They keep a copy of 64 features of each, and of the 96 inside.
+  TEST_CASE("routers keep numbers, experts copies of the tokens that they receive") {
+    CHECK(less("moe", experts, {{"kept_inputs", "fp8"}}) ==
+          64 * (word - 2) - 64 * 2 + 2 * (64 + 96) * (word - 2));
+  }
+
+  // Nobody trains the products of a feed-forward network: they keep no inputs, 64 and 96 features.
+  TEST_CASE("products of frozen weights keep no inputs") {
+    const OpGraph graph = generated(
+        "llama", with(tiny_llama, {{"adapters", "4"}, {"adapters_beside", "attention_qkv"}}));
+    // The gate's and the other half, 96 features each, a number a token of the norm, and what it
+    // writes, which the norm behind it reads.
+    CHECK(kept(graph, "layer_0/mlp") == tokens * word * (2 * 96 + 1 + 64));
+    CHECK(kept(generated("llama", tiny_llama), "layer_0/mlp") ==
+          tokens * word * (2 * 96 + 1 + 64 + 64 + 96));
+  }
+
+  // Experts write 64 features for each of two routes. The sum behind them needs these for the
+  // gradients of the routes' weights, unless experts have applied the weights.
+  TEST_CASE("what experts write is not kept where they apply the weights of routes") {
+    CHECK(less("moe", experts, {{"weighted_experts", "true"}}) == 2 * 64 * word);
+  }
+}
+
+TEST_SUITE("recomputed modules") {
+  // Queries and keys of 4 heads with 16 + 8 features, values of 16; the norms of what they come
+  // from, 24 and 16 features, and a number a token of each norm. What these norms read stays.
+  TEST_CASE("mla_up_proj: queries, keys and values come once more from their latent tokens") {
+    const Settings up{{"recompute_modules", "mla_up_proj"}};
+    CHECK(less("llama", latent, up) == (2 * 4 * (16 + 8) + 4 * 16 + 24 + 16 + 2) * word);
+    // The products of queries, keys and values, forward, once more: 2 flops each.
+    const OpGraph one = generated("llama", latent), again = generated("llama", with(latent, up));
+    CHECK(flops(again, Phase::forward) == flops(one, Phase::forward));
+    constexpr std::int64_t products = 24 * 4 * (16 + 8) + 2 * 16 * 4 * 16;
+    CHECK(flops(again, Phase::backward) - flops(one, Phase::backward) >=
+          num_layers * tokens * 2 * products);
+    CHECK(flops(again, Phase::backward) - flops(one, Phase::backward) <=
+          num_layers * tokens * 2 * products + num_layers * tokens * 10 * (2 * 96 + 64 + 24 + 16));
+  }
+
+  TEST_CASE("mlp: both halves and what the gate makes of them, 96 features each") {
+    CHECK(less("llama", tiny_llama, {{"recompute_modules", "mlp"}}) == 3 * 96 * word);
+    CHECK(less("llama", latent, {{"recompute_modules", "mla_up_proj+mlp"}}) ==
+          less("llama", latent, {{"recompute_modules", "mla_up_proj"}}) + 3 * 96 * word);
+  }
+
+  // What the gate makes is not kept, in 8 bits neither: the products read it as it is made again.
+  TEST_CASE("moe_act: of 96 features of two routes nothing is kept, in any format") {
+    CHECK(less("moe", experts, {{"recompute_modules", "moe_act"}}) == 2 * 96 * word);
+    CHECK(less("moe", with(experts, {{"recompute_modules", "moe_act"}}),
+               {{"kept_inputs", "fp8"}}) == 64 * (word - 2) - 64 * 2 + 2 * 64 * (word - 2));
+  }
+
+  // The norm's output goes to the router and to each expert as a copy that is there anyway.
+  TEST_CASE("layernorm: what a router reads; shared_experts: all of that network") {
+    CHECK(less("moe", experts, {{"recompute_modules", "layernorm"}}) == (64 + 1) * word);
+    const Settings shared = with(experts, {{"shared_inner", "48"}});
+    CHECK(less("moe", shared, {{"recompute_modules", "layernorm"}}) == 0);
+    CHECK(less("moe", shared, {{"recompute_modules", "shared_experts"}}) == 3 * 48 * word);
+  }
+
+  TEST_CASE("what is no module, or needs other options, is told") {
+    CHECK(message<InputError>([] {
+            generated("llama", with(tiny_llama, {{"recompute_modules", "mlp+router"}}));
+          }).find("'router' is no part that can be") != std::string::npos);
+    CHECK(message<InputError>([] {
+            generated("moe", with(tiny_llama, {{"recompute_modules", "moe_act"}}));
+          }).find("moe_act needs grouped_experts") != std::string::npos);
+  }
+}
