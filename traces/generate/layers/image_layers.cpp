@@ -245,7 +245,7 @@ ValueId dense(Model& model, std::string_view name, ValueId x, std::int64_t units
                in.size(), model.variable(weights).size(), model.value(y).size());
   if (bias) {
     add_bias(l, model.variable("biases", {groups * units}, Initializer::zeros), rows * units);
-    if (model.eager())  // a sum over the rows
+    if (model.eager() || model.fuses_passes())  // a sum over the rows
       l.backward_besides.push_back({.flops = rows * units, .traffic = bytes_of(rows * units)});
   }
   l.saved = {x};

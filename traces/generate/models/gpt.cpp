@@ -216,7 +216,7 @@ void read_sizes(Options& options, const Expansion& e, Gpt& s) {
 /// and the released code: 1024 positions, heads of 64, logits by the words' embeddings. Table 2
 /// gives 117 M parameters for the small model; its own shapes make it 124 M.
 Trace make_gpt2(Options& options) {
-  const Expansion e = read_expansion(options, 8, Optimizer::adam);
+  Expansion e = read_expansion(options, 8, Optimizer::adam);
   const std::string size =
       options.get("size", std::vector<std::string>{"small", "medium", "large", "xl"},
                   "12, 24, 36 or 48 blocks of 768 to 1600 features");
@@ -228,11 +228,12 @@ Trace make_gpt2(Options& options) {
   s.length = read_extent(options, "length", 1024, "tokens of a sample", 1024);
   read_sizes(options, e, s);
   options.finish();
+  e.megatron = s.core.kernels == AttentionKernels::megatron;
   return expand(gpt(s, fmt::format("gpt2-{}-l{}", size, s.length)), e);
 }
 
 Trace make_gpt(Options& options) {
-  const Expansion e = read_expansion(options, 1, Optimizer::adam);
+  Expansion e = read_expansion(options, 1, Optimizer::adam);
   Gpt s{.batch = e.batch};
   s.layers = read_extent(options, "layers", 24, "blocks", 1000);
   s.hidden = read_extent(options, "hidden", 2048, "features of a token", 1'000'000);
@@ -262,6 +263,7 @@ Trace make_gpt(Options& options) {
   if (s.hidden % s.heads != 0)
     options.mistake("heads", fmt::format("{} features cannot be divided by {}", s.hidden, s.heads));
   options.finish();
+  e.megatron = s.core.kernels == AttentionKernels::megatron;
   return expand(
       gpt(s, fmt::format("gpt-{}x{}-l{}-t{}", s.layers, s.hidden, s.length, s.ranks.tensor)), e);
 }
