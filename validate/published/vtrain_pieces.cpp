@@ -1,14 +1,18 @@
 // vTrain's steps on one node are sums of pieces that were profiled alone: for one number of ranks
 // of tensor parallelism, hidden size and micro-batch, and without replicas, T = a M l + b M + c + e
 // l holds to the nanosecond, M micro-batches and l layers. Its rows are therefore no measurements
-// of steps. The block takes a (a layer) and b (logits and loss, and the embedding) out of measured
-// and simulated rows alike.
+// of steps. The block takes a (a layer) and b (logits and loss, and the embedding) out of the rows,
+// and makes both of the kernels of a step of one layer, as vTrain did: it traces such a step, and
+// empties its profiler's buffers before and behind each piece, when the device runs dry. Source:
+// VIA-Research/vTrain, src/predictor.py (parse_traces), profiler/cupti.cpp (timestamp).
 #include <fmt/format.h>
 #include <oneapi/tbb/parallel_for.h>
 
+#include <array>
 #include <map>
 #include <set>
 
+#include "sim/cluster/collectives.h"
 #include "validate/least_deviations.h"
 #include "validate/published/published.h"
 #include "validate/published/vtrain.h"
@@ -109,21 +113,30 @@ std::vector<GptPiece> pieces_of(const std::vector<GptStep>& steps, Leftovers& le
   return pieces;
 }
 
-std::array<GptStep, 4> steps_of(const GptPiece& piece) {
-  std::array<GptStep, 4> steps;
-  for (std::size_t i = 0; i < steps.size(); ++i) {
-    steps[i] = piece.step;
-    steps[i].batch *= i / 2 == 0 ? 2 : 4;
-    steps[i].layers *= i % 2 == 0 ? 2 : 4;
+PieceTimes piece_times(const ParallelStep& step, const DeviceModel& gpu) {
+  const OpGraph& graph = step.graph();
+  const IdVector<OpId, Duration> times = roofline_times(graph, gpu);
+  const IdVector<OpId, std::int64_t> layer = layer_of_ops(graph, 1);
+  std::array<Duration, 2> kernels{}, launches{};  // of the layer, in each pass
+  Duration exchanges{}, head{};
+  for (const OpId v : graph.ops()) {
+    const Op& op = graph.op(v);
+    if (op.phase == Phase::update || op.lane != compute_lane) continue;
+    const Duration launching = gpu.host_op * std::ssize(graph.kernels(v));
+    if (layer[v] != 0) {
+      head += launching + times[v];
+      continue;
+    }
+    const auto pass = static_cast<std::size_t>(op.phase);
+    kernels.at(pass) += times[v];
+    launches.at(pass) += launching;
   }
-  return steps;
-}
-
-PieceTimes taken_apart(std::span<const double, 4> ms) {
-  // 2 micro-batches of 2 layers, of 4; 4 micro-batches of 2, of 4: the last less the others is a
-  // for 4 micro-batches and layers more.
-  const double layer = (ms[3] - ms[2] - ms[1] + ms[0]) / 4.0;
-  return {layer, (ms[2] - ms[0]) / 2.0 - 2.0 * layer};
+  for (const Collective& c : graph.collectives())
+    if (layer[c.first] == 0 && graph.op(c.first).phase != Phase::update)
+      exchanges +=
+          step.cluster().collectives().time(c, std::array{step.device()[c.first]}, step.cluster());
+  const Duration passes = std::max(kernels[0], launches[0]) + std::max(kernels[1], launches[1]);
+  return {to_us(passes + exchanges) / 1e3, to_us(head) / 1e3};
 }
 
 std::optional<Comparison> compare_vtrain_pieces(const std::string& folder) {
@@ -133,11 +146,7 @@ std::optional<Comparison> compare_vtrain_pieces(const std::string& folder) {
   const std::vector<GptPiece> pieces = pieces_of(*steps, all.left);
   std::vector<PieceTimes> simulated(pieces.size());
   tbb::parallel_for(std::size_t{0}, pieces.size(), [&](std::size_t i) {
-    std::array<double, 4> ms{};
-    const auto four = steps_of(pieces[i]);
-    for (std::size_t s = 0; s < four.size(); ++s)
-      ms[s] = simulated_ms(parallel_step(four[s]), megatron_gpu());
-    simulated[i] = taken_apart(ms);
+    simulated[i] = piece_times(parallel_step(pieces[i].step), megatron_gpu());
   });
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     const auto& [step, measured, lines] = pieces[i];
