@@ -63,6 +63,16 @@ ValueId gathered_input(Model& model, const Gpt& s, const std::string& part, std:
   return split_to_ranks(model, part + "/split", x, s.ranks);
 }
 
+/// The product whose results the ranks add up. Where they share the tokens, the sums for its bias
+/// are of a rank's own tokens, and not counted.
+ValueId joined_product(Model& model, const Gpt& s, ValueId x) {
+  const bool fused = model.fuses_passes();
+  model.fuse_passes(fused && !s.ranks.sequence);
+  x = dense(model, "c_proj", x, s.hidden, s.bias);
+  model.fuse_passes(fused);
+  return x;
+}
+
 /// The heads, and the inner features, are divided by the ranks; normalisation, dropout and
 /// residuals run on each rank.
 ValueId attention_block(Model& model, const Gpt& s, ValueId x) {
@@ -96,7 +106,7 @@ ValueId attention_block(Model& model, const Gpt& s, ValueId x) {
     core.key_value_heads = heads / s.ranks.tensor;
     core.dropout = s.dropout;
     y = attention(model, "core", q, k, v, core);
-    y = dense(model, "c_proj", y, s.hidden, s.bias);
+    y = joined_product(model, s, y);
     if (s.ranks.tensor == 1) return add(model, "residual", dropped(model, s, y), x);
   }
   y = sum_of_ranks(model, "attn/sum", y, s.ranks);
@@ -114,7 +124,7 @@ ValueId feed_forward_block(Model& model, const Gpt& s, ValueId x) {
     y = dense(model, "c_fc", normal, inner / s.ranks.tensor, s.bias);
     y = s.activation == Activation::gelu ? gelu(model, "gelu", y)
                                          : squared_relu(model, "squared_relu", y);
-    y = dense(model, "c_proj", y, s.hidden, s.bias);
+    y = joined_product(model, s, y);
     if (s.ranks.tensor == 1) return add(model, "residual", dropped(model, s, y), x);
   }
   y = sum_of_ranks(model, "mlp/sum", y, s.ranks);
