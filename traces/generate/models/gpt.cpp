@@ -83,12 +83,18 @@ ValueId attention_block(Model& model, const Gpt& s, ValueId x) {
   ValueId y{}, q{}, k{}, v{};
   const auto project = [&] {
     const ValueId normal = s.ranks.sequence ? split : layer_norm(model, "ln_1", split);
-    // One product for all three, in c_attn of the original; its columns are q, k and v.
-    q = prepared(model, s, "ln_q", "rotate_q", dense(model, "c_attn/q", normal, width, s.bias),
-                 s.heads / s.ranks.tensor);
-    k = prepared(model, s, "ln_k", "rotate_k", dense(model, "c_attn/k", normal, shared, s.bias),
-                 heads / s.ranks.tensor);
-    v = dense(model, "c_attn/v", normal, shared, s.bias);
+    // One product for all three, in c_attn of the original; its columns are q, k and v. Megatron-LM
+    // computes it as one.
+    std::optional<std::int64_t> all, none;
+    if (model.fuses_passes()) {
+      all = width + 2 * shared;
+      none = 0;
+    }
+    q = dense(model, "c_attn/q", normal, width, s.bias, all);
+    k = dense(model, "c_attn/k", normal, shared, s.bias, none);
+    v = dense(model, "c_attn/v", normal, shared, s.bias, none);
+    q = prepared(model, s, "ln_q", "rotate_q", q, s.heads / s.ranks.tensor);
+    k = prepared(model, s, "ln_k", "rotate_k", k, heads / s.ranks.tensor);
   };
   if (s.ranks.context > 1) {
     {
