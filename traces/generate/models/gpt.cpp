@@ -90,11 +90,11 @@ ValueId attention_block(Model& model, const Gpt& s, ValueId x) {
       all = width + 2 * shared;
       none = 0;
     }
-    q = dense(model, "c_attn/q", normal, width, s.bias, all);
-    k = dense(model, "c_attn/k", normal, shared, s.bias, none);
+    q = prepared(model, s, "ln_q", "rotate_q", dense(model, "c_attn/q", normal, width, s.bias, all),
+                 s.heads / s.ranks.tensor);
+    k = prepared(model, s, "ln_k", "rotate_k",
+                 dense(model, "c_attn/k", normal, shared, s.bias, none), heads / s.ranks.tensor);
     v = dense(model, "c_attn/v", normal, shared, s.bias, none);
-    q = prepared(model, s, "ln_q", "rotate_q", q, s.heads / s.ranks.tensor);
-    k = prepared(model, s, "ln_k", "rotate_k", k, heads / s.ranks.tensor);
   };
   if (s.ranks.context > 1) {
     {
