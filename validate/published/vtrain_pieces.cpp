@@ -122,32 +122,36 @@ namespace {
 /// (ShardedGptEmbeddings); PyTorch's CrossEntropyLoss.
 constexpr std::int64_t small_kernels_of_head = 11;
 
+/// Kernels that a host launches one after the other, from when the device is idle.
+struct Queue {
+  Duration launched{}, done{};
+  void run(Duration launch, Duration kernel) {
+    launched += launch;
+    done = std::max(done, launched) + kernel;
+  }
+};
+
 }  // namespace
 
 PieceTimes piece_times(const ParallelStep& step, const DeviceModel& gpu) {
   const OpGraph& graph = step.graph();
-  const IdVector<OpId, Duration> times = roofline_times(graph, gpu);
   const IdVector<OpId, std::int64_t> layer = layer_of_ops(graph, 1);
-  std::array<Duration, 2> kernels{}, launches{};  // of the layer, in each pass
+  std::array<Queue, 2> passes{};  // of the layer
   Duration exchanges{}, head = gpu.host_op * small_kernels_of_head;
   for (const OpId v : graph.ops()) {
     const Op& op = graph.op(v);
     if (op.phase == Phase::update || op.lane != compute_lane) continue;
-    const Duration launching = gpu.host_op * std::ssize(graph.kernels(v));
-    if (layer[v] != 0) {
-      head += launching + times[v];
-      continue;
-    }
-    const auto pass = static_cast<std::size_t>(op.phase);
-    kernels.at(pass) += times[v];
-    launches.at(pass) += launching;
+    Queue own;
+    Queue& queue = layer[v] == 0 ? passes.at(static_cast<std::size_t>(op.phase)) : own;
+    for (const OpWork& kernel : graph.kernels(v))
+      queue.run(gpu.host_op, kernel_time(kernel, gpu, graph.kind(v)));
+    head += own.done;
   }
   for (const Collective& c : graph.collectives())
     if (layer[c.first] == 0 && graph.op(c.first).phase != Phase::update)
       exchanges +=
           step.cluster().collectives().time(c, std::array{step.device()[c.first]}, step.cluster());
-  const Duration passes = std::max(kernels[0], launches[0]) + std::max(kernels[1], launches[1]);
-  return {to_us(passes + exchanges) / 1e3, to_us(head) / 1e3};
+  return {to_us(passes[0].done + passes[1].done + exchanges) / 1e3, to_us(head) / 1e3};
 }
 
 std::optional<Comparison> compare_vtrain_pieces(const std::string& folder) {

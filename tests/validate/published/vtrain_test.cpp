@@ -124,12 +124,12 @@ TEST_SUITE("vtrain") {
     CHECK(score.left.skipped.size() == 1);
   }
 
-  // A host that launches for 1 ms each, long after the kernels before. A layer, forward: two norms,
+  // A host that launches for 1 ms each, long after the kernels before: a piece ends with the last
+  // kernel of each pass, or, in the head, of each op. A layer, forward: two norms,
   // four products, two of heads with a softmax, a dropout and a copy, GELU, two sums: 14. Backward:
   // two for each norm, three for each product (with the sum for its bias), four products of heads,
   // a dropout, a softmax, four copies, GELU, two sums: 4 + 12 + 10 + 3 = 29. The head, forward:
-  // words, positions, dropout, norm, logits, loss; backward 3, 2, 2 and 1; and 11 small ones: 25,
-  // and what they take.
+  // words, positions, dropout, norm, logits, loss; backward 3, 2, 2 and 1; and 11 small ones: 25.
   TEST_CASE("a piece is the kernels of a step of one layer, or their launches") {
     GptStep step = small_step();
     step.batch = step.layers = 1;
@@ -139,10 +139,12 @@ TEST_SUITE("vtrain") {
     DeviceModel gpu = megatron_gpu();
     gpu.host_op = std::chrono::milliseconds(1);
     const PieceTimes launched = piece_times(one, gpu);
-    CHECK(launched.layer == doctest::Approx(14 + 29));
+    CHECK(launched.layer > 14 + 29);
+    CHECK(launched.layer < 14 + 29 + 0.1);
+    CHECK(launched.head > 25.0);
+    CHECK(launched.head < 25.5);
     gpu.host_op = Duration{};
     const PieceTimes computed = piece_times(one, gpu);
-    CHECK(launched.head == doctest::Approx(25.0 + computed.head));
     Duration passes{};
     const IdVector<OpId, Duration> times = roofline_times(one.graph(), gpu);
     for (const OpId v : one.graph().ops())
