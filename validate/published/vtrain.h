@@ -52,10 +52,9 @@ struct GptPiece {
 /// the update and the sum of gradients, are equal for all micro-batches. Steps whose rows do not
 /// determine these go to `left`.
 std::vector<GptPiece> pieces_of(const std::vector<GptStep>& steps, Leftovers& left);
-/// The pieces of a step of one layer and one micro-batch as vTrain took them, by the kernels of
-/// `parallel_step(piece.step)`. The device is idle when a pass of the layer begins, and when an op
-/// of the head does; the host then launches one kernel after the other. Collectives of the layer
-/// come on top; the head has none.
+/// The pieces of a step of one layer and one micro-batch as vTrain took them: the kernels of
+/// `parallel_step(piece.step)` and their launches, one after the other, and the layer's
+/// collectives. The head has none.
 PieceTimes piece_times(const ParallelStep& step, const DeviceModel& gpu);
 
 /// Flops of one GPU for the batch, in a layer and in the logits: 2 for each parameter and token

@@ -2,9 +2,10 @@
 // of tensor parallelism, hidden size and micro-batch, and without replicas, T = a M l + b M + c + e
 // l holds to the nanosecond, M micro-batches and l layers. Its rows are therefore no measurements
 // of steps. The block takes a (a layer) and b (logits and loss, and the embedding) out of the rows,
-// and makes both of the kernels of a step of one layer, as vTrain did: it traces such a step, and
-// empties its profiler's buffers before and behind each piece, when the device runs dry. Source:
-// VIA-Research/vTrain, src/predictor.py (parse_traces), profiler/cupti.cpp (timestamp).
+// and makes both of the kernels of a step of one layer, as vTrain did: it traces such a step by
+// CUPTI's activities KERNEL, under which no kernel begins before the one before it has ended, and
+// counts the gaps. So launches and kernels add up. Source: VIA-Research/vTrain, src/predictor.py
+// (parse_traces), profiler/cupti.cpp (initTrace).
 #include <fmt/format.h>
 #include <oneapi/tbb/parallel_for.h>
 
@@ -122,36 +123,22 @@ namespace {
 /// (ShardedGptEmbeddings); PyTorch's CrossEntropyLoss.
 constexpr std::int64_t small_kernels_of_head = 11;
 
-/// Kernels that a host launches one after the other, from when the device is idle.
-struct Queue {
-  Duration launched{}, done{};
-  void run(Duration launch, Duration kernel) {
-    launched += launch;
-    done = std::max(done, launched) + kernel;
-  }
-};
-
 }  // namespace
 
 PieceTimes piece_times(const ParallelStep& step, const DeviceModel& gpu) {
   const OpGraph& graph = step.graph();
-  const IdVector<OpId, std::int64_t> layer = layer_of_ops(graph, 1);
-  std::array<Queue, 2> passes{};  // of the layer
-  Duration exchanges{}, head = gpu.host_op * small_kernels_of_head;
+  const IdVector<OpId, Duration> times = roofline_times(graph, gpu);
+  const IdVector<OpId, std::int64_t> layers = layer_of_ops(graph, 1);
+  Duration layer{}, head = gpu.host_op * small_kernels_of_head;
   for (const OpId v : graph.ops()) {
-    const Op& op = graph.op(v);
-    if (op.phase == Phase::update || op.lane != compute_lane) continue;
-    Queue own;
-    Queue& queue = layer[v] == 0 ? passes.at(static_cast<std::size_t>(op.phase)) : own;
-    for (const OpWork& kernel : graph.kernels(v))
-      queue.run(gpu.host_op, kernel_time(kernel, gpu, graph.kind(v)));
-    head += own.done;
+    if (graph.op(v).phase == Phase::update || graph.op(v).lane != compute_lane) continue;
+    (layers[v] == 0 ? layer : head) += times[v] + gpu.host_op * std::ssize(graph.kernels(v));
   }
   for (const Collective& c : graph.collectives())
-    if (layer[c.first] == 0 && graph.op(c.first).phase != Phase::update)
-      exchanges +=
+    if (layers[c.first] == 0 && graph.op(c.first).phase != Phase::update)
+      layer +=
           step.cluster().collectives().time(c, std::array{step.device()[c.first]}, step.cluster());
-  return {to_us(passes[0].done + passes[1].done + exchanges) / 1e3, to_us(head) / 1e3};
+  return {to_us(layer) / 1e3, to_us(head) / 1e3};
 }
 
 std::optional<Comparison> compare_vtrain_pieces(const std::string& folder) {
