@@ -146,7 +146,8 @@ TEST_SUITE("vtrain") {
     const IdVector<OpId, Duration> times = roofline_times(one.graph(), gpu);
     for (const OpId v : one.graph().ops())
       if (one.graph().op(v).phase != Phase::update) passes += times[v];
-    CHECK(computed.layer + computed.head == doctest::Approx(to_us(passes) / 1e3));
+    // The profiler is emptied 14 times, for 0.15 ms each.
+    CHECK(computed.layer + computed.head == doctest::Approx(to_us(passes) / 1e3 + 14 * 0.15));
   }
 
   // Four ranks divide 50,257 words, and one is left; collectives are of the layer: two forward, two
