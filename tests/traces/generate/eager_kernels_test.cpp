@@ -58,6 +58,18 @@ TEST_SUITE("eager kernels") {
     CHECK(kernels == 6 * updates);
   }
 
+  // 64 tokens, 3 layers, two ranks: half of 3 x 64 and of 256 features, and 64 twice, whose bias is
+  // of a rank's own tokens where these are shared.
+  TEST_CASE("Megatron-LM's layers sum the gradients of their biases") {
+    const auto sums = [](Settings more) {
+      more = with(more, {{"kernels", "megatron"}, {"tensor", "2"}});
+      return moved(gpt(with(tiny_gpt, more)), Phase::backward) -
+             moved(gpt(with(tiny_gpt, with(more, {{"bias", "false"}}))), Phase::backward);
+    };
+    CHECK(sums({}) == 3 * 64 * 4 * (96 + 128 + 64 + 64));
+    CHECK(sums({{"sequence_parallel", "true"}}) == 3 * 64 * 4 * (96 + 128));
+  }
+
   // Scores: 2 samples x 4 heads x 32 x 32 numbers of 4 bytes, S = 32,768. q, k, v and the output
   // have S / 2 each. In one kernel 4 of these and 8 S, and 8 of these and 8 S backward.
   //   torch: the products q, k, S and S, v, out; q, k and v copied, scaled, masked, the softmax, 2
