@@ -162,8 +162,9 @@ DeviceModel read_device_kind(Options& o) {
   model.bandwidth_efficiency =
       o.get("bandwidth_efficiency", 0.75, "share of the bandwidth reached");
   model.unaligned = o.get("unaligned", 1.0,
-                          "of its efficiency, what a product in 16 bits reaches whose rows are no "
-                          "multiple of 16 bytes",
+                          "of its efficiency, what a product in 16 bits reaches whose rows have an "
+                          "odd number of numbers; the root of it if they are no multiple of 16 "
+                          "bytes",
                           0.01, 1.0);
   if (const Value* passes = o.raw("passes", "other shares of the bandwidth, by kind of op"))
     model.passes = read_shares(*passes, o).by_kind;

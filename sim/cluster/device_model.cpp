@@ -20,7 +20,8 @@ double share_of_rows(const OpWork& kernel, const DeviceModel& model) {
   const bool in_16_bits =
       kernel.precision == Precision::fp16 || kernel.precision == Precision::bf16;
   if (!product || !in_16_bits || (m.columns % aligned == 0 && m.inner % aligned == 0)) return 1.0;
-  return model.unaligned;
+  const bool odd = m.columns % 2 != 0 || m.inner % 2 != 0;
+  return odd ? model.unaligned : std::sqrt(model.unaligned);
 }
 
 /// What kernels of a kind of op reach of the peak and of the memory's bandwidth.

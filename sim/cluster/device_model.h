@@ -48,8 +48,8 @@ struct DeviceModel {
   Duration no_kernel{};                                 ///< time of an op without kernels
   double bandwidth_efficiency = 1.0;                    ///< share of the bandwidth
   std::map<std::string, double, std::less<>> passes{};  ///< other shares, by kind of op as above
-  /// The share of its efficiency that a product in 16 bits reaches if its rows are of a number of
-  /// bytes that 16 does not divide.
+  /// The share of its efficiency that a product in 16 bits reaches if its rows have an odd number
+  /// of numbers. Its root if they have an even one, and 16 does not divide their bytes.
   double unaligned = 1.0;
   Bytes half_traffic{};         ///< of a kernel that reaches half of that share
   std::int64_t processors = 0;  ///< SMs or CUs, where kernels were measured

@@ -90,14 +90,34 @@ OpWork update_work(Optimizer optimizer, std::int64_t parameters) {
   return {.flops = flops * parameters, .traffic = bytes_of(words * parameters)};
 }
 
-std::vector<OpWork> update_kernels(Optimizer optimizer, std::int64_t parameters, bool eager) {
+UpdateKernels update_kernels_of(const Expansion& e) {
+  if (e.megatron) return UpdateKernels::megatron;
+  return e.eager && !e.fused_update ? UpdateKernels::torch : UpdateKernels::one;
+}
+
+std::vector<OpWork> update_kernels(Optimizer optimizer, std::int64_t parameters,
+                                   UpdateKernels how) {
   const OpWork whole = update_work(optimizer, parameters);
-  if (!eager || optimizer != Optimizer::adam) return {whole};
-  // Words that each reads and writes: the norm 1, scaled 2; m *= b 2; m += (1 - b) g 3; v *= c 2;
-  // v += (1 - c) g g 3; the root of v, over a number, plus e 2 each; w -= r m / that 4.
+  if (optimizer != Optimizer::adam || how == UpdateKernels::one) return {whole};
   std::vector<OpWork> kernels;
-  for (const std::int64_t words : {1, 2, 2, 3, 2, 3, 2, 2, 2, 4})
-    kernels.push_back({.flops = parameters, .traffic = bytes_of(words * parameters)});
+  const auto add = [&](std::initializer_list<std::int64_t> words) {
+    for (const std::int64_t count : words)
+      kernels.push_back({.flops = parameters, .traffic = bytes_of(count * parameters)});
+  };
+  if (how == UpdateKernels::torch) {
+    // Words that each reads and writes: the norm 1, scaled 2; m *= b 2; m += (1 - b) g 3; v *= c 2;
+    // v += (1 - c) g g 3; the root of v, over a number, plus e 2 each; w -= r m / that 4.
+    add({1, 2, 2, 3, 2, 3, 2, 2, 2, 4});
+    return kernels;
+  }
+  // The same of gradients in one buffer of 32 bits: set to zero 1, divided by the number of
+  // replicas 2, unscaled and checked 2, their norm 1, scaled by it 2. A buffer of 16 bits moves as
+  // many bytes: zeros 2, divided 4, and copied into 32 bits 6. The copy of the weights in 16 bits
+  // is made behind (transform `precision`). Source: Megatron-LM of 2022, model/distributed.py
+  // (zero_grad_buffer, allreduce_gradients), optimizer/optimizer.py
+  // (Float16OptimizerWithFloat16Params::step), optimizer/clip_grads.py.
+  add({1, 2, 2, 1, 2});
+  kernels.push_back(whole);
   return kernels;
 }
 

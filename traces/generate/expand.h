@@ -36,6 +36,13 @@ constexpr auto names_of(KeptInputs) {
        {KeptInputs::fp4, "fp4", "a copy in 4 bits, and scales"}});
 }
 
+/// The kernels of an update.
+enum class UpdateKernels : std::uint8_t {
+  one,      ///< one: Adam's are 28 bytes a parameter
+  torch,    ///< those of PyTorch's own operations, behind the two that clip gradients by their norm
+  megatron  ///< one, behind those of Megatron-LM's optimizer for 16 bits
+};
+
 /// The options that all models have.
 struct Expansion {
   std::int64_t batch = 1;
@@ -49,6 +56,7 @@ struct Expansion {
   KeptInputs kept_inputs = KeptInputs::whole;  ///< level module, once `precision` halves all else
   bool eager = false;              ///< level module: kernels as PyTorch's without a compiler
   bool fused_update = false;       ///< the optimizer is one kernel also if `eager`
+  bool megatron = false;           ///< the optimizer is Megatron-LM's
   bool colocate_gradients = true;  ///< level tf1: a gradient op is in the group of its forward op
 };
 /// Reads them. `batch` and `optimizer` are the defaults of the model.
@@ -70,9 +78,10 @@ OpGraph op_graph(const Model& model, const Expansion& options);
 int slots(Optimizer optimizer);
 /// The work of updating `parameters` parameters from their gradients.
 OpWork update_work(Optimizer optimizer, std::int64_t parameters);
-/// Its kernels: one, or those of PyTorch's own operations, behind the two that clip gradients by
-/// their norm.
-std::vector<OpWork> update_kernels(Optimizer optimizer, std::int64_t parameters, bool eager);
+/// Its kernels.
+std::vector<OpWork> update_kernels(Optimizer optimizer, std::int64_t parameters, UpdateKernels how);
+/// How a step of these options updates.
+UpdateKernels update_kernels_of(const Expansion& expansion);
 /// The kind of TensorFlow's update op: "ApplyAdam".
 std::string_view update_kind(Optimizer optimizer);
 

@@ -521,8 +521,7 @@ class ModuleGraph {
                                      .persistent = slots(options_.optimizer) * bytes_of(n),
                                      .phase = Phase::update,
                                      .module = module_path(unit.name)});
-      for (const OpWork& work :
-           update_kernels(options_.optimizer, n, options_.eager && !options_.fused_update))
+      for (const OpWork& work : update_kernels(options_.optimizer, n, update_kernels_of(options_)))
         graph_.add_kernel(op, work);
       colocate(unit, op);
       for (const OpId gradient : gradients[u]) graph_.add_control(gradient, op);

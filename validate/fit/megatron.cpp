@@ -44,38 +44,36 @@ const std::array<Number, 6>& numbers() {
   return table;
 }
 
-/// What is fitted to: pieces of steps on one node, each by four steps, and steps on several nodes.
+/// What is fitted to: pieces of steps on one node, and steps on several nodes.
 class PieceSamples {
  public:
   PieceSamples(std::vector<GptPiece> pieces, std::vector<GptStep> several)
       : pieces_(std::move(pieces)), several_(std::move(several)) {
-    for (const GptPiece& piece : pieces_)
-      for (const GptStep& step : steps_of(piece)) steps.push_back(parallel_step(step));
+    for (const GptPiece& piece : pieces_) ones_.push_back(parallel_step(piece.step));
     for (const GptStep& step : several_) steps.push_back(parallel_step(step));
   }
 
-  std::vector<ParallelStep> steps;
+  std::vector<ParallelStep> steps;  // on several nodes
 
   struct Errors {
     double layers = 0.0, heads = 0.0, several = 0.0;
     /// Steps on several nodes count as much as pieces, a layer three times a head: a step has many.
     double all() const { return 3.0 / 8.0 * layers + 1.0 / 8.0 * heads + 1.0 / 2.0 * several; }
   };
-  /// Mean absolute errors of the milliseconds `simulated` [steps], relative to what was measured.
-  Errors errors(std::span<const double> simulated) const {
+  /// Mean absolute errors on `gpu`, relative to what was measured; `simulated`: milliseconds of
+  /// `steps`.
+  Errors errors(const DeviceModel& gpu, std::span<const double> simulated) const {
     Errors sum;
     const auto share = [](double is, double was, std::size_t of) {
       return std::abs(is / was - 1.0) / static_cast<double>(of);
     };
-    std::size_t at = 0;
-    for (const GptPiece& piece : pieces_) {
-      const PieceTimes is = taken_apart(simulated.subspan(at).first<4>());
-      at += 4;
-      sum.layers += share(is.layer, piece.measured.layer, pieces_.size());
-      sum.heads += share(is.head, piece.measured.head, pieces_.size());
+    for (std::size_t i = 0; i < pieces_.size(); ++i) {
+      const PieceTimes is = piece_times(ones_[i], gpu);
+      sum.layers += share(is.layer, pieces_[i].measured.layer, pieces_.size());
+      sum.heads += share(is.head, pieces_[i].measured.head, pieces_.size());
     }
-    for (const GptStep& step : several_)
-      sum.several += share(simulated[at++], step.ms, several_.size());
+    for (std::size_t i = 0; i < several_.size(); ++i)
+      sum.several += share(simulated[i], several_[i].ms, several_.size());
     return sum;
   }
   std::vector<double> simulated(const DeviceModel& gpu) const {
@@ -87,6 +85,7 @@ class PieceSamples {
 
  private:
   std::vector<GptPiece> pieces_;
+  std::vector<ParallelStep> ones_;  // [pieces], of one layer
   std::vector<GptStep> several_;
 };
 
@@ -104,7 +103,7 @@ class CorrectedFormulas {
   double error(const DeviceModel& gpu) const {
     std::vector<double> ms = formulas_.seconds(gpu);
     for (std::size_t i = 0; i < ms.size(); ++i) ms[i] *= factor_[i];
-    return samples_.errors(ms).all();
+    return samples_.errors(gpu, ms).all();
   }
 
  private:
@@ -149,7 +148,7 @@ DeviceModel fitted(const PieceSamples& samples) {
 }
 
 PieceSamples::Errors errors_of(const PieceSamples& samples, const DeviceModel& gpu) {
-  return samples.errors(samples.simulated(gpu));
+  return samples.errors(gpu, samples.simulated(gpu));
 }
 
 template <class Row>

@@ -16,8 +16,7 @@ namespace {
 
 constexpr const char* gpu_kind = "a100_megatron";
 constexpr std::int64_t per_node = 8;
-/// Words that are not padded. Without tensor parallelism the logits of the pieces ran at 80
-/// TFLOP/s, with two ranks at 200: as products do whose rows are no multiple of 16 bytes.
+/// Words that are not padded: each rank has as many as all have.
 constexpr std::int64_t unpadded = 50'257;
 
 std::vector<GptStep> read_steps(const CsvTable& table, Leftovers& left) {
@@ -61,18 +60,22 @@ std::string network_text(double efficiency, double nics_per_group) {
 
 ParallelStep parallel_step(const GptStep& s, const std::string& network) {
   const auto text = [](std::int64_t n) { return Options::Value{std::to_string(n), {}, {}}; };
-  const TrainingJob job{.generator = "gpt",
-                        .options = Options("gpt", {{"layers", text(s.layers)},
-                                                   {"hidden", text(s.hidden)},
-                                                   {"heads", text(s.heads)},
-                                                   {"length", text(s.length)},
-                                                   {"vocabulary", text(s.vocabulary)},
-                                                   {"tied", {"false", {}, {}}},
-                                                   {"kernels", {"megatron", {}, {}}},
-                                                   {"loss", {"separate", {}, {}}}}),
-                        .batch = s.batch};
-  const ParallelPlan plan{
-      .tensor = s.tensor, .data = s.data, .pipeline = s.pipeline, .micro_batch = s.micro_batch};
+  const TrainingJob job{
+      .generator = "gpt",
+      .options = Options("gpt", {{"layers", text(s.layers)},
+                                 {"hidden", text(s.hidden)},
+                                 {"heads", text(s.heads)},
+                                 {"length", text(s.length)},
+                                 {"vocabulary", text(s.vocabulary)},
+                                 {"tied", {"false", {}, {}}},
+                                 {"kernels", {"megatron", {}, {}}},
+                                 {"loss", {s.one_loss ? "fused" : "separate", {}, {}}}}),
+      .batch = s.batch};
+  const ParallelPlan plan{.tensor = s.tensor,
+                          .data = s.data,
+                          .pipeline = s.pipeline,
+                          .micro_batch = s.micro_batch,
+                          .recompute = s.recompute};
   return {rank_graph(job, plan), job, plan,
           std::make_shared<const Cluster>(cluster_for(s, network))};
 }
@@ -85,12 +88,20 @@ const DeviceModel& megatron_gpu() {
   return *built_in_devices().devices.at(gpu_kind);
 }
 
+/// vTrain's program makes them of the kernels of one traced step: nothing is computed again, a rank
+/// has 50 257 words divided by the ranks and rounded down, and the loss is PyTorch's, in 16 bits.
+/// Source: VIA-Research/vTrain, src/model/gpt_modeling.py, src/trainer.py. Rows of several stages
+/// say of recomputing: a stage before the last takes no longer than the last one, which that
+/// program never lets compute again.
 std::optional<std::vector<GptStep>> vtrain_single_node(const std::string& folder, Leftovers& left) {
   const auto table = read_measured(folder, "vtrain/measured_single_node.csv", left);
   if (!table) return std::nullopt;
   auto steps = read_steps(*table, left);
-  for (GptStep& s : steps)
-    if (s.tensor == 1) s.vocabulary = unpadded;
+  for (GptStep& s : steps) {
+    s.vocabulary = unpadded / s.tensor * s.tensor;
+    s.recompute = Recomputing::off;
+    s.one_loss = true;
+  }
   return steps;
 }
 
@@ -111,7 +122,8 @@ double product(std::initializer_list<std::int64_t> factors) {
 }  // namespace
 
 double layer_flops(const GptStep& s) {
-  return product({8, s.batch, s.length, s.hidden, 12 * s.hidden + 2 * s.length}) /
+  const std::int64_t passes = s.recompute == Recomputing::full ? 4 : 3;
+  return product({2 * passes, s.batch, s.length, s.hidden, 12 * s.hidden + 2 * s.length}) /
          product({s.tensor, s.data, s.pipeline});
 }
 double head_flops(const GptStep& s) {

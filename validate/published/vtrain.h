@@ -2,10 +2,8 @@
 #pragma once
 #include <fmt/format.h>
 
-#include <array>
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -15,13 +13,14 @@
 
 namespace baechi::validate {
 
-/// A training step of a GPT, as Megatron-LM runs it: half precision, every block computed again
-/// before its backward pass, 1F1B with a flush. Ranks are numbered by tensor, then data, then
-/// pipeline parallelism.
+/// A training step of a GPT, as Megatron-LM runs it: half precision, 1F1B with a flush. Ranks are
+/// numbered by tensor, then data, then pipeline parallelism.
 struct GptStep {
   std::int64_t gpus = 0, batch = 0, micro_batch = 0, hidden = 0, heads = 0, layers = 0, length = 0;
   std::int64_t tensor = 1, data = 1, pipeline = 1;
   std::int64_t vocabulary = 51'200;  ///< 50 257, padded
+  Recomputing recompute = Recomputing::full;
+  bool one_loss = false;  ///< the loss is a kernel each way; else Megatron-LM's kernels
   double ms = 0.0;
   std::string line{};  ///< line_of() the row
 
@@ -53,12 +52,13 @@ struct GptPiece {
 /// the update and the sum of gradients, are equal for all micro-batches. Steps whose rows do not
 /// determine these go to `left`.
 std::vector<GptPiece> pieces_of(const std::vector<GptStep>& steps, Leftovers& left);
-/// Four steps that determine a piece, and the piece of their milliseconds.
-std::array<GptStep, 4> steps_of(const GptPiece& piece);
-PieceTimes taken_apart(std::span<const double, 4> ms);
+/// The pieces of a step of one layer and one micro-batch as vTrain took them: the kernels of
+/// `parallel_step(piece.step)` and their launches, one after the other, and the layer's
+/// collectives. The head has none.
+PieceTimes piece_times(const ParallelStep& step, const DeviceModel& gpu);
 
 /// Flops of one GPU for the batch, in a layer and in the logits: 2 for each parameter and token
-/// forward, twice that backward, and a layer forward once more.
+/// forward, twice that backward, and with recomputing a layer forward once more.
 double layer_flops(const GptStep& step);
 double head_flops(const GptStep& step);
 

@@ -43,6 +43,33 @@ TEST_SUITE("eager kernels") {
     CHECK(moved(fused, Phase::update) == moved(one, Phase::update));
   }
 
+  // Adam moves 7 words of a parameter. Before it Megatron-LM's optimizer for 16 bits sets the
+  // buffer of gradients to zero (1), divides it by the replicas (2), takes the scale out of it (2),
+  // and clips it by its norm (1 and 2).
+  TEST_CASE("Megatron-LM's optimizer passes 32 bytes of each parameter more than Adam") {
+    const OpGraph one = gpt(tiny_gpt), megatron = gpt(with(tiny_gpt, {{"kernels", "megatron"}}));
+    CHECK(7 * moved(megatron, Phase::update) == (7 + 8) * moved(one, Phase::update));
+    std::size_t kernels = 0, updates = 0;
+    for (const OpId v : megatron.ops())
+      if (megatron.op(v).phase == Phase::update) {
+        kernels += megatron.kernels(v).size();
+        ++updates;
+      }
+    CHECK(kernels == 6 * updates);
+  }
+
+  // 64 tokens, 3 layers, two ranks: half of 3 x 64 and of 256 features, and 64 twice, whose bias is
+  // of a rank's own tokens where these are shared.
+  TEST_CASE("Megatron-LM's layers sum the gradients of their biases") {
+    const auto sums = [](Settings more) {
+      more = with(more, {{"kernels", "megatron"}, {"tensor", "2"}});
+      return moved(gpt(with(tiny_gpt, more)), Phase::backward) -
+             moved(gpt(with(tiny_gpt, with(more, {{"bias", "false"}}))), Phase::backward);
+    };
+    CHECK(sums({}) == 3 * 64 * 4 * (96 + 128 + 64 + 64));
+    CHECK(sums({{"sequence_parallel", "true"}}) == 3 * 64 * 4 * (96 + 128));
+  }
+
   // Scores: 2 samples x 4 heads x 32 x 32 numbers of 4 bytes, S = 32,768. q, k, v and the output
   // have S / 2 each. In one kernel 4 of these and 8 S, and 8 of these and 8 S backward.
   //   torch: the products q, k, S and S, v, out; q, k and v copied, scaled, masked, the softmax, 2
@@ -52,7 +79,9 @@ TEST_SUITE("eager kernels") {
   //   nothing is scaled apart: 16 S / 2 + 9.5 S. And around it, with S / 2 numbers a token's
   //   features: two dropouts were read and written before their sums, which now read a mask, 0.5;
   //   two norms read their input once: -5 S / 2. Backward two masks, and norms that read x and dy
-  //   once for dx: -3 S / 2.
+  //   once for dx: -3 S / 2;
+  //   and sums for the biases of outputs of 9 S / 2. One product makes q, k and v: x is read once,
+  //   for three, in each pass, and dx written once.
   TEST_CASE("attention that is not fused has the kernels of PyTorch or of Megatron-LM") {
     constexpr double scores = 32'768.0;
     const OpGraph one = gpt(tiny_gpt);
@@ -62,8 +91,8 @@ TEST_SUITE("eager kernels") {
     };
     CHECK(more("torch", Phase::forward) == doctest::Approx(16.5 - 10.0));
     CHECK(more("torch", Phase::backward) == doctest::Approx(19.5 - 12.0));
-    CHECK(more("megatron", Phase::forward) == doctest::Approx(9.5 - 10.0 - 2.5));
-    CHECK(more("megatron", Phase::backward) == doctest::Approx(17.5 - 12.0 - 1.5));
+    CHECK(more("megatron", Phase::forward) == doctest::Approx(9.5 - 10.0 - 2.5 - 1.0));
+    CHECK(more("megatron", Phase::backward) == doctest::Approx(17.5 - 12.0 - 1.5 + 4.5 - 2.0));
     // Two products of each head forward, four backward: the number of heads grows with the batch.
     const OpGraph torch = gpt(with(tiny_gpt, {{"kernels", "torch"}}));
     std::map<Phase, int> products;

@@ -13,7 +13,7 @@ Attention read_attention(Options& o, const Expansion& e, Attention attention) {
   attention.kernels = read_enum(o, "kernels", attention.kernels,
                                 "of attention that is not fused: one, or two products with "
                                 "operations between them, as PyTorch or Megatron-LM has them; "
-                                "gpt's dropouts and norms are Megatron-LM's, too");
+                                "gpt's dropouts, norms and optimizer are Megatron-LM's, too");
   if (attention.kernels != AttentionKernels::one && e.level == Level::tf1)
     o.mistake("kernels", "TensorFlow 1 has its own; level module");
   attention.copied = o.get("copied_output", false,

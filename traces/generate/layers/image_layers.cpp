@@ -227,7 +227,8 @@ ValueId flatten(Model& model, std::string_view name, ValueId x) {
   return y;
 }
 
-ValueId dense(Model& model, std::string_view name, ValueId x, std::int64_t units, bool bias) {
+ValueId dense(Model& model, std::string_view name, ValueId x, std::int64_t units, bool bias,
+              std::optional<std::int64_t> multiplied) {
   Layer l = model.layer(LayerKind::dense, name, {{x}});
   const Value in = model.value(x);
   const std::int64_t rows = elements(in.shape) / in.shape.back(), groups = model.groups();
@@ -241,12 +242,14 @@ ValueId dense(Model& model, std::string_view name, ValueId x, std::int64_t units
   Shape out = in.shape;
   out.back() = units;
   const ValueId y = model.output(l, std::move(out));
-  l.multiplies({.count = groups, .rows = rows / groups, .columns = units, .inner = inner},
-               in.size(), model.variable(weights).size(), model.value(y).size());
+  const std::int64_t columns = multiplied.value_or(units);
+  if (columns > 0)
+    l.multiplies({.count = groups, .rows = rows / groups, .columns = columns, .inner = inner},
+                 in.size(), bytes_of(groups * inner * columns), bytes_of(rows * columns));
   if (bias) {
-    add_bias(l, model.variable("biases", {groups * units}, Initializer::zeros), rows * units);
-    if (model.eager())  // a sum over the rows
-      l.backward_besides.push_back({.flops = rows * units, .traffic = bytes_of(rows * units)});
+    add_bias(l, model.variable("biases", {groups * units}, Initializer::zeros), rows * columns);
+    if (model.eager() || model.fuses_passes())  // a sum over the rows
+      l.backward_besides.push_back({.flops = rows * columns, .traffic = bytes_of(rows * columns)});
   }
   l.saved = {x};
   model.add(std::move(l));

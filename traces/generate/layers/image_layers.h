@@ -1,6 +1,7 @@
 /// Layers of convolutional networks. Each function adds a layer to the model and returns its
 /// output.
 #pragma once
+#include <optional>
 #include <span>
 
 #include "sim/options.h"
@@ -64,7 +65,10 @@ ValueId concat(Model& model, std::string_view name, std::span<const ValueId> par
 ValueId add(Model& model, std::string_view name, ValueId a, ValueId b);
 ValueId dropout(Model& model, std::string_view name, ValueId x);
 ValueId flatten(Model& model, std::string_view name, ValueId x);
-ValueId dense(Model& model, std::string_view name, ValueId x, std::int64_t units, bool bias = true);
+/// `multiplied`: columns of the product that it computes, for layers of the same input behind it,
+/// too; 0: a layer before it has done so.
+ValueId dense(Model& model, std::string_view name, ValueId x, std::int64_t units, bool bias = true,
+              std::optional<std::int64_t> multiplied = std::nullopt);
 /// Class probabilities that no layer reads. Only level tf1 has an op for them.
 void predict(Model& model, std::string_view name, ValueId logits);
 /// Mean cross-entropy of logits [N, classes] and labels [N].

@@ -63,6 +63,16 @@ ValueId gathered_input(Model& model, const Gpt& s, const std::string& part, std:
   return split_to_ranks(model, part + "/split", x, s.ranks);
 }
 
+/// The product whose results the ranks add up. Where they share the tokens, the sums for its bias
+/// are of a rank's own tokens, and not counted.
+ValueId joined_product(Model& model, const Gpt& s, ValueId x) {
+  const bool fused = model.fuses_passes();
+  model.fuse_passes(fused && !s.ranks.sequence);
+  x = dense(model, "c_proj", x, s.hidden, s.bias);
+  model.fuse_passes(fused);
+  return x;
+}
+
 /// The heads, and the inner features, are divided by the ranks; normalisation, dropout and
 /// residuals run on each rank.
 ValueId attention_block(Model& model, const Gpt& s, ValueId x) {
@@ -73,12 +83,18 @@ ValueId attention_block(Model& model, const Gpt& s, ValueId x) {
   ValueId y{}, q{}, k{}, v{};
   const auto project = [&] {
     const ValueId normal = s.ranks.sequence ? split : layer_norm(model, "ln_1", split);
-    // One product for all three, in c_attn of the original; its columns are q, k and v.
-    q = prepared(model, s, "ln_q", "rotate_q", dense(model, "c_attn/q", normal, width, s.bias),
+    // One product for all three, in c_attn of the original; its columns are q, k and v. Megatron-LM
+    // computes it as one.
+    std::optional<std::int64_t> all, none;
+    if (model.fuses_passes()) {
+      all = width + 2 * shared;
+      none = 0;
+    }
+    q = prepared(model, s, "ln_q", "rotate_q", dense(model, "c_attn/q", normal, width, s.bias, all),
                  s.heads / s.ranks.tensor);
-    k = prepared(model, s, "ln_k", "rotate_k", dense(model, "c_attn/k", normal, shared, s.bias),
-                 heads / s.ranks.tensor);
-    v = dense(model, "c_attn/v", normal, shared, s.bias);
+    k = prepared(model, s, "ln_k", "rotate_k",
+                 dense(model, "c_attn/k", normal, shared, s.bias, none), heads / s.ranks.tensor);
+    v = dense(model, "c_attn/v", normal, shared, s.bias, none);
   };
   if (s.ranks.context > 1) {
     {
@@ -96,7 +112,7 @@ ValueId attention_block(Model& model, const Gpt& s, ValueId x) {
     core.key_value_heads = heads / s.ranks.tensor;
     core.dropout = s.dropout;
     y = attention(model, "core", q, k, v, core);
-    y = dense(model, "c_proj", y, s.hidden, s.bias);
+    y = joined_product(model, s, y);
     if (s.ranks.tensor == 1) return add(model, "residual", dropped(model, s, y), x);
   }
   y = sum_of_ranks(model, "attn/sum", y, s.ranks);
@@ -114,7 +130,7 @@ ValueId feed_forward_block(Model& model, const Gpt& s, ValueId x) {
     y = dense(model, "c_fc", normal, inner / s.ranks.tensor, s.bias);
     y = s.activation == Activation::gelu ? gelu(model, "gelu", y)
                                          : squared_relu(model, "squared_relu", y);
-    y = dense(model, "c_proj", y, s.hidden, s.bias);
+    y = joined_product(model, s, y);
     if (s.ranks.tensor == 1) return add(model, "residual", dropped(model, s, y), x);
   }
   y = sum_of_ranks(model, "mlp/sum", y, s.ranks);
@@ -216,7 +232,7 @@ void read_sizes(Options& options, const Expansion& e, Gpt& s) {
 /// and the released code: 1024 positions, heads of 64, logits by the words' embeddings. Table 2
 /// gives 117 M parameters for the small model; its own shapes make it 124 M.
 Trace make_gpt2(Options& options) {
-  const Expansion e = read_expansion(options, 8, Optimizer::adam);
+  Expansion e = read_expansion(options, 8, Optimizer::adam);
   const std::string size =
       options.get("size", std::vector<std::string>{"small", "medium", "large", "xl"},
                   "12, 24, 36 or 48 blocks of 768 to 1600 features");
@@ -228,11 +244,12 @@ Trace make_gpt2(Options& options) {
   s.length = read_extent(options, "length", 1024, "tokens of a sample", 1024);
   read_sizes(options, e, s);
   options.finish();
+  e.megatron = s.core.kernels == AttentionKernels::megatron;
   return expand(gpt(s, fmt::format("gpt2-{}-l{}", size, s.length)), e);
 }
 
 Trace make_gpt(Options& options) {
-  const Expansion e = read_expansion(options, 1, Optimizer::adam);
+  Expansion e = read_expansion(options, 1, Optimizer::adam);
   Gpt s{.batch = e.batch};
   s.layers = read_extent(options, "layers", 24, "blocks", 1000);
   s.hidden = read_extent(options, "hidden", 2048, "features of a token", 1'000'000);
@@ -262,6 +279,7 @@ Trace make_gpt(Options& options) {
   if (s.hidden % s.heads != 0)
     options.mistake("heads", fmt::format("{} features cannot be divided by {}", s.hidden, s.heads));
   options.finish();
+  e.megatron = s.core.kernels == AttentionKernels::megatron;
   return expand(
       gpt(s, fmt::format("gpt-{}x{}-l{}-t{}", s.layers, s.hidden, s.length, s.ranks.tensor)), e);
 }
