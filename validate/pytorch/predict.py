@@ -215,6 +215,8 @@ class Predictor:
     def simulate(self, case, **how):
         path, trace = self.trace(case)
         trace, ranks = stages.with_buffers(trace, self.record(case, "recorded")["inputs"]), [0]
+        if case["micro_batches"] > 1:
+            trace = stages.added_up(trace, case["micro_batches"])
         chunk = {o["name"]: 0 for o in trace["ops"]}
         if "chunks" in case:
             again = self.again(case)
