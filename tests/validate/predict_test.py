@@ -105,6 +105,25 @@ class Chunks(unittest.TestCase):
         self.assertEqual(stages.chunk_of_ops([[0, 0, 1], [1, 1, 3]], received)["back"], 0)
 
 
+class Sums(unittest.TestCase):
+    def test_the_first_gradient_is_copied_and_later_ones_are_added_to_it(self):
+        # ad lies otherwise than its weight: autograd copies its 8 bytes. With 4 micro-batches one of 4 does, so it takes a quarter of 20 us.
+        step = layered(op("copy", "backward", size=8, kind="copy", compute_us=20), op("update", "update"), joins=("ad copy", "copy update"))
+        step["ops"].sort(key=lambda o: o["name"] == "update")
+        added = stages.added_up(step, 4)
+        ops = {o["name"]: o for o in added["ops"]}
+        self.assertIn("ad update", lines(added))
+        self.assertNotIn("ad copy", lines(added))
+        self.assertEqual(added["controls"], [{"from": "ad", "to": "copy"}])
+        self.assertEqual((ops["copy"]["compute_us"], ops["copy"]["temporary_bytes"], ops["copy"]["outputs"]), (5, 8, []))
+
+    def test_a_copy_that_others_read_stays(self):
+        # of what bd reads, too, or for a backward op
+        for joins in (("ad copy", "copy update", "ad bd"), ("ad copy", "copy update", "copy bd")):
+            step = layered(op("copy", "backward", size=8, kind="copy", compute_us=20), op("update", "update"), joins=joins)
+            self.assertEqual(lines(stages.added_up(step, 4)), lines(step))
+
+
 class Crossing(unittest.TestCase):
     def test_a_stage_passes_on_what_is_for_a_later_one_and_copies_the_gradient(self):
         # c also reads a, two stages later: stage 1 passes a on, in memory that it has received, and back its gradient, which it copies.

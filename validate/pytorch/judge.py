@@ -81,14 +81,15 @@ class Judge:
         self.names = arguments.models.split(",") if arguments.models else names
         for option, known in ("models", names), ("ways", WAYS), ("only", STAGES):
             given = getattr(arguments, option)
-            if unknown := [] if not given or found else [word for word in given.split(",") if word not in known]:
+            if unknown := [word for word in (given or "").split(",") if given and known and word not in known]:
                 found.append(f"--{option}: no {', '.join(unknown)}; there are {', '.join(known)}")
         if arguments.rounds < 1:
             found.append(f"--rounds {arguments.rounds}: one is needed")
-        if not os.access(arguments.baechi, os.X_OK):
+        stages = arguments.only.split(",")
+        if {"record", "predict"} & set(stages) and not os.access(arguments.baechi, os.X_OK):
             found.append(f"{arguments.baechi}: no such program")
-        for name in self.names if not found else []:
-            found += mistakes.of_model(self.models, self.path, name)
+        for name in self.names if "record" in stages else []:
+            found += mistakes.of_model(self.models, self.path, name) if name in names else []
         try:
             for folder in ("recorded", "beside0", "beside1", "predicted", "measured"):
                 os.makedirs(f"{self.out}/{folder}", exist_ok=True)

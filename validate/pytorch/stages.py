@@ -151,25 +151,19 @@ def with_buffers(trace, inputs):
 def added_up(trace, micro_batches):
     """Autograd copies a gradient that lies in memory otherwise than its weight, the first of `micro_batches` alone, and adds later ones to
     the copy. Here what is copied stays, and the copy is memory of its op: a later gradient is there with the sum, too."""
-    ops, read, readers, copies = {o["name"]: o for o in trace["ops"]}, {}, {}, {}
+    ops, read, readers = {o["name"]: o for o in trace["ops"]}, {}, {}
     for e in trace["edges"]:
         read.setdefault(e["to"], []).append(e)
-        readers.setdefault(e["from"], set()).add(e["to"])
+        readers.setdefault(e["from"], []).append(ops[e["to"]])
+    copied = {}
     for name, edges in read.items():
-        empty = [e["from"] for e in edges if ops[e["from"]]["kind"] == "new_empty_strided"]
-        given = [e for e in edges if e["from"] not in empty and readers[e["from"]] <= {name, *empty}]
-        if ops[name]["kind"] == "copy" and len(empty) == len(given) == 1 and {ops[r]["phase"] for r in readers.get(name, [])} == {"update"}:
-            copies[name] = given[0], empty[0]
-    gone, left = {empty for _, empty in copies.values()}, []
-    for op in trace["ops"]:
-        if op["name"] in copies:
-            spent = op["compute_us"] + ops[copies[op["name"]][1]]["compute_us"]
-            op = {**op, "compute_us": spent / micro_batches, "temporary_bytes": op["outputs"][0]["bytes"], "outputs": []}
-        if op["name"] not in gone:
-            left.append(op)
-    edges = [{**copies[e["from"]][0], "to": e["to"]} if e["from"] in copies else e
-             for e in trace["edges"] if e["to"] not in copies and e["to"] not in gone]  # fmt: skip
-    controls = [{"from": given["from"], "to": name} for name, (given, _) in copies.items()]
+        kind, updated = ops[name]["kind"], {r["phase"] for r in readers.get(name, [])} == {"update"}
+        if kind == "copy" and updated and len(edges) == 1 and readers[edges[0]["from"]] == [ops[name]]:
+            copied[name] = edges[0]
+    left = [{**op, "compute_us": op["compute_us"] / micro_batches, "temporary_bytes": op["outputs"][0]["bytes"], "outputs": []}
+            if op["name"] in copied else op for op in trace["ops"]]  # fmt: skip
+    edges = [{**copied[e["from"]], "to": e["to"]} if e["from"] in copied else e for e in trace["edges"] if e["to"] not in copied]
+    controls = [{"from": of["from"], "to": name} for name, of in copied.items()]
     return dict(trace, ops=left, edges=edges, controls=trace.get("controls", []) + controls)
 
 

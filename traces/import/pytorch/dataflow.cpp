@@ -207,17 +207,6 @@ Dataflow trace_dataflow(ExecutionTrace& trace, std::vector<std::pair<Call*, Phas
   return flow;
 }
 
-bool is_written_over(const Contents& c) {
-  if (c.storage == nullptr || c.storage->external || c.bytes != c.storage->bytes) return false;
-  if (c.readers.empty()) return false;
-  const RecordedOp* over = c.readers.front();
-  return over->position == c.producer->position + 1 &&
-         std::ranges::all_of(c.readers, [&](const RecordedOp* r) { return r == over; }) &&
-         std::ranges::any_of(over->writes, [&](const Contents* w) {
-           return w->storage == c.storage && w->bytes == c.bytes && !w->readers.empty();
-         });
-}
-
 std::vector<RecordedOp*> drop_unread(Dataflow& flow) {
   Phase last = Phase::forward;
   for (const RecordedOp* op : flow.ops) last = std::max(last, op->phase);

@@ -87,10 +87,6 @@ std::vector<std::pair<Call*, Phase>> phases(const std::vector<Call*>& roots);
 /// where cut() splits one.
 Dataflow trace_dataflow(ExecutionTrace& trace, std::vector<std::pair<Call*, Phase>> roots);
 
-/// Whether the op right behind its producer is its one reader and writes all of it over, as `relu_`
-/// does: two outputs are one memory then, which counts once, as that of the later one.
-bool is_written_over(const Contents& c);
-
 /// Fills Contents::readers and drops every op whose results no remaining op reads. Kept are ops of
 /// the last phase, because their results are the purpose of the step; collectives; and ops that
 /// write memory from before the step. Returns the dropped ops.

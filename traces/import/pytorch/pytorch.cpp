@@ -96,8 +96,8 @@ OpGraph build(const Dataflow& flow, const Times& times, const std::string& path,
     if (op->phase == Phase::backward && op->forward != nullptr)
       builder.set_forward(id(op), id(op->forward));
     for (const Contents* c : outputs(*op)) {
-      const bool elsewhere = is_written_over(*c) || (c->storage != nullptr && c->storage->state);
-      const TensorId tensor = builder.add_tensor(id(op), {c->bytes}, elsewhere);
+      const bool stays = c->storage != nullptr && c->storage->state;
+      const TensorId tensor = builder.add_tensor(id(op), {c->bytes}, stays);
       for (const RecordedOp* reader : c->readers) builder.add_edge(tensor, id(reader));
     }
   }

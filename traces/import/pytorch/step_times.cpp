@@ -161,7 +161,7 @@ std::optional<std::int64_t> Times::peak(const RecordedOp& op, const Call& since)
 std::int64_t Times::temporary(const RecordedOp& op, const Call& since) const {
   std::int64_t bytes = peak(op, since).value_or(0);
   for (const Contents* c : op.writes)
-    if (!c->readers.empty() && !c->in_place && !is_written_over(*c)) bytes -= c->bytes;
+    if (!c->readers.empty() && !c->in_place) bytes -= c->bytes;
   return std::max<std::int64_t>(0, bytes);
 }
 

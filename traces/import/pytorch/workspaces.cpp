@@ -15,17 +15,9 @@ const Call& outermost(const Call& call) {
   return *found;
 }
 
-/// Whether the step allocates it: no input, not what was there before, and not counted as the
-/// output that takes its memory.
+/// Whether the step allocates it: no input, and not what was there before.
 bool is_new(const Contents& c) {
-  return c.storage != nullptr && !c.storage->external && !is_written_over(c);
-}
-
-/// Bytes of the op's outputs that the next op writes over: memory of the op alone.
-std::int64_t written_over(const RecordedOp& op) {
-  std::int64_t bytes = 0;
-  for (const Contents* c : op.writes) bytes += is_written_over(*c) ? c->bytes : 0;
-  return bytes;
+  return c.storage != nullptr && !c.storage->external;
 }
 
 /// Bytes that the graph gives back when the op ends: of tensors that nobody reads later.
@@ -183,11 +175,11 @@ std::vector<std::int64_t> workspaces(const Dataflow& flow, const Times& times, W
   std::vector<std::int64_t> found;
   std::map<const Call*, std::int64_t> held;  // by the graph, more than before the call; looked up
   for (const RecordedOp* op : flow.ops) {
-    std::int64_t& bytes = found.emplace_back(written_over(*op));
+    std::int64_t& bytes = found.emplace_back(0);
     if (op->calls.empty()) continue;
     const Call& first = *op->calls.front();
     if (op->phase == Phase::update || workspace == Workspace::op) {
-      bytes = std::max(bytes, times.temporary(*op, first));
+      bytes = times.temporary(*op, first);
       if (op->phase == Phase::update && optimizer != UpdateOrder::as_ready)
         bytes = std::max(bytes, times.temporary(*op, *flow.roots[op->root].first));
       continue;
@@ -196,7 +188,8 @@ std::vector<std::int64_t> workspaces(const Dataflow& flow, const Times& times, W
     std::int64_t& before = held[&around];
     for (const Contents* c : outputs(*op))
       if (is_new(*c)) before += c->bytes;
-    if (const auto peak = times.peak(*op, around)) bytes = std::max(bytes, *peak - before);
+    if (const auto peak = times.peak(*op, around))
+      bytes = std::max(std::int64_t{0}, *peak - before);
     before -= given_back(*op);
   }
   return found;
