@@ -1,7 +1,7 @@
 """A recorded step as stages run it: which chunk of layers runs each op, and what crosses between chunks. A trace is the content of its file."""
 
 VIEWS = ("cat", "stack", "select_backward", "slice_backward", "diagonal_backward", "unfold_backward", "as_strided_backward")
-COPIES = ("clone", "contiguous", "copy", "new_empty_strided")
+COPIES = ("clone", "contiguous", "copy")
 
 
 def chunk_of_ops(chunks, trace, again=False):
