@@ -55,9 +55,9 @@ def say(text):
     print(text, flush=True)
 
 
-def refuse(mistakes):
+def refuse(found):
     """Ends the program: each line says what is wrong."""
-    print("\n".join(mistakes), file=sys.stderr)
+    print("\n".join(found), file=sys.stderr)
     sys.exit(2)
 
 
