@@ -61,10 +61,10 @@ def refuse(found):
     sys.exit(2)
 
 
-def last_words():
-    """The last line that a failed process left in the log, but for the warnings of PyTorch's libraries."""
+def last_words(about=""):
+    """The last line, of those that begin so, that a failed process left in the log, but for the warnings of PyTorch's libraries."""
     with open(os.environ["JUDGE_LOG"], errors="replace") as log:
-        said = [line.strip() for line in log if line.strip() and not line.startswith(("W2", "[W", "WARNING"))]
+        said = [line.strip() for line in log if line.strip() and line.startswith(about) and not line.startswith(("W2", "[W", "WARNING"))]
     return f"{said[-1] if said else 'no message'} (all of it: {os.environ['JUDGE_LOG']})"
 
 
@@ -117,10 +117,10 @@ class Judge:
         busy = [python("record.py", core, self.path, name, f"{self.out}/beside{core}", self.given.device, *replicas) for core in (0, 1)]
         done += sum(process.wait() for process in busy)
         done += not together("benchmark.py", 2, f"{self.out}/recorded/{name}.weights.json", self.path, name)
-        if done:
-            say(f"{name}: not recorded: {last_words()}")
-        else:
-            say(f"{name}: recorded with batches {batches}")
+        for batch in batches:  # one that failed costs itself alone
+            if not os.path.exists(f"{self.out}/recorded/{name}_{batch}.json"):
+                say(f"not recorded: {last_words(f'{name}, batch {batch}:')}")
+        say(f"{name}: not recorded: {last_words()}" if done else f"{name}: recorded with batches {batches}")
 
     @staticmethod
     def starts_again(predictor, case):
