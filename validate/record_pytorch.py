@@ -15,13 +15,15 @@ Exit codes: 0 done; 1 something failed or came out too large; 77 no GPU, or no P
 """
 import argparse, datetime, gzip, hashlib, json, os, platform, statistics, sys, tempfile, time
 
-sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "pytorch"))
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path += [os.path.join(HERE, "pytorch"), os.path.join(HERE, "..", "scenarios", "examples")]
 try:
     import torch
     import torch.nn as nn
     import torch.nn.functional as F
 
-    from record import profiler, record_calls, record_times
+    from record import profiler, record_calls, record_times, seconds_of
+    from torch_models import ResNet
 except ImportError as error:
     print(f"skipped: no PyTorch: {error}", file=sys.stderr)
     sys.exit(77)
@@ -30,51 +32,13 @@ FILE_LIMIT = 2_000_000  # bytes, compressed
 WARM_UP = 5
 
 
-# ---- ResNet-50 (He et al., CVPR 2016), stride in the 3x3 convolution
+# ---- Inception-V3 (Szegedy et al., CVPR 2016), with its auxiliary classifier
 
 
 def conv_norm(inputs, outputs, kernel, **options):
     return nn.Sequential(
         nn.Conv2d(inputs, outputs, kernel, bias=False, **options), nn.BatchNorm2d(outputs), nn.ReLU()
     )
-
-
-class Bottleneck(nn.Module):
-    def __init__(self, inputs, width, stride):
-        super().__init__()
-        outputs = 4 * width
-        self.branch = nn.Sequential(
-            conv_norm(inputs, width, 1),
-            conv_norm(width, width, 3, stride=stride, padding=1),
-            nn.Conv2d(width, outputs, 1, bias=False),
-            nn.BatchNorm2d(outputs),
-        )
-        self.shortcut = nn.Identity()
-        if stride != 1 or inputs != outputs:
-            self.shortcut = nn.Sequential(
-                nn.Conv2d(inputs, outputs, 1, stride=stride, bias=False), nn.BatchNorm2d(outputs)
-            )
-
-    def forward(self, x):
-        return F.relu(self.branch(x) + self.shortcut(x))
-
-
-class ResNet50(nn.Module):
-    def __init__(self):
-        super().__init__()
-        layers = [conv_norm(3, 64, 7, stride=2, padding=3), nn.MaxPool2d(3, 2, 1)]
-        inputs = 64
-        for width, blocks, stride in ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2)):
-            for i in range(blocks):
-                layers.append(Bottleneck(inputs, width, stride if i == 0 else 1))
-                inputs = 4 * width
-        self.layers = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(inputs, 1000))
-
-    def forward(self, x):
-        return self.layers(x)
-
-
-# ---- Inception-V3 (Szegedy et al., CVPR 2016), with its auxiliary classifier
 
 
 class Branches(nn.Module):
@@ -310,7 +274,7 @@ def build(name, tiny, device):
 
     if name in ("resnet50", "inception_v3"):
         side = 299 if name == "inception_v3" else 64 if tiny else 224
-        model = InceptionV3() if name == "inception_v3" else ResNet50()
+        model = InceptionV3() if name == "inception_v3" else ResNet()
         inputs, labels = (torch.randn(batch, 3, side, side, device=device),), numbers(1000, batch)
         loss = classes_and_auxiliary if name == "inception_v3" else classes
         return model, inputs, labels, loss, f"{batch} x 3 x {side} x {side}", "SGD"
@@ -351,15 +315,6 @@ class Training:
         self.optimizer.step()
         if self.device == "cuda":
             torch.cuda.synchronize()
-
-    def timed(self, steps):
-        """Seconds of each of `steps` steps, one after the other."""
-        times = []
-        for _ in range(steps):
-            begin = time.perf_counter()
-            self.step()
-            times.append(time.perf_counter() - begin)
-        return times
 
 
 def record_steps(training, steps, path):
@@ -419,10 +374,10 @@ def record(name, arguments):
     """Writes a model's four files and returns whether all are as they should be."""
     begin = time.perf_counter()
     training = Training(name, arguments.tiny, arguments.device)
-    training.timed(1 if arguments.tiny else WARM_UP)
+    seconds_of(training.step, 1 if arguments.tiny else WARM_UP)
     if arguments.device == "cuda":
         torch.cuda.reset_peak_memory_stats()
-    without = training.timed(3 if arguments.tiny else 20)
+    without = seconds_of(training.step, 3 if arguments.tiny else 20)
     said = {
         "format": "baechi-recording", "version": 1, "model": name, "input": training.said,
         "optimizer": training.optimizer_kind + (", momentum 0.9" if training.optimizer_kind == "SGD" else ""),
@@ -441,7 +396,7 @@ def record(name, arguments):
         record_calls(training.step, at("et"))
         kinds = ["et"] + [f"{k}.step" for k in range(arguments.steps)]
         for k in range(arguments.steps):
-            training.timed(1)
+            seconds_of(training.step, 1)
             record_times(training.step, at(f"{k}.step"), arguments.device)
         files = {f"{name}.{kind}.json.gz": compress(at(kind), f"{target}.{kind}.json.gz") for kind in kinds}
         for steps in range(arguments.steps, 0, -1):  # fewer if they come out too large

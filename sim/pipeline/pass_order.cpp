@@ -27,10 +27,17 @@ class PassOrder {
   }
 
   void ask() {
-    for (const OpId v : c_.copies.ids()) {
-      const std::size_t by = c_.copies[v].asked_by;
-      if (by == no_pass || by == 0 || c_.passes[by - 1].device != c_.passes[by].device) continue;
+    std::set<std::size_t> receiving;
+    for (const auto& [v, sent] : c_.asked) {
+      for (const auto& [device, by] : sent.by) receiving.insert(by);
+      const std::size_t by = sent.by.size() == 1 ? sent.by.begin()->second : 0;
+      if (by == 0 || c_.passes[by - 1].device != c_.passes[by].device) continue;
       for (const OpId end : c_.passes[by - 1].last) c_.builder.add_control(end, v);
+    }
+    for (const auto& [v, sent] : c_.asked) {
+      const std::size_t from = c_.copies[v].pass, until = last_without(receiving, from);
+      if (until == from) continue;
+      for (const OpId end : c_.passes[until].last) c_.builder.add_edge(sent.tensor, end);
     }
   }
 
@@ -103,6 +110,19 @@ class PassOrder {
   }
 
  private:
+  /// The last pass but the update of the device of pass `from` if none behind `from` receives, else
+  /// `from`.
+  std::size_t last_without(const std::set<std::size_t>& receiving, std::size_t from) const {
+    std::size_t last = from;
+    for (std::size_t k = from + 1; k < c_.passes.size(); ++k) {
+      const DevicePass& pass = c_.passes[k];
+      if (pass.device != c_.passes[from].device || pass.pass.kind == PassKind::update) break;
+      if (receiving.contains(k)) return from;
+      last = k;
+    }
+    return last;
+  }
+
   /// The last user of each of the device's gathers so far, by the number of ranks that share: the
   /// weights of experts are gathered beside the others.
   using Users = std::map<std::int64_t, std::vector<OpId>>;

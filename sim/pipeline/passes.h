@@ -1,5 +1,6 @@
 /// The copies of a graph's ops, pass by pass, before they are one graph.
 #pragma once
+#include <map>
 #include <vector>
 
 #include "sim/pipeline/stages.h"
@@ -18,8 +19,12 @@ struct Copy {
   TensorId first_output{};
   bool reads_own = false, read_by_own = false;  ///< pass; of the host's ops: the host's
   OpId last_user = no_op;                       ///< of its own pass
-  std::size_t asked_by = no_pass;               ///< the pass that asks for what it sends
-  bool read_far = false;                        ///< on several devices, so none asks
+};
+
+/// What an op sends when it is asked for.
+struct AskedTensor {
+  TensorId tensor{};
+  std::map<DeviceId, std::size_t> by{};  ///< the first pass of each device that reads it
 };
 
 /// The copies of one pass on one device. The updates of all chunks of a stage are one pass.
@@ -35,7 +40,8 @@ struct DevicePass {
 struct Copies {
   OpGraphBuilder builder{};
   IdVector<OpId, Copy> copies{};
-  std::vector<DevicePass> passes{};  ///< by device, in the order they run in
+  std::vector<DevicePass> passes{};     ///< by device, in the order they run in
+  std::map<OpId, AskedTensor> asked{};  ///< by the op that sends
 
   /// An op of no time that all of `after` wait for, and that waits for all of `before`.
   void gate(DeviceId device, const std::vector<OpId>& before, const std::vector<OpId>& after);
@@ -56,7 +62,8 @@ struct Ordered {
 ///   the last backward passes.
 /// - An all_gather of weights is one ahead of the ops that read the last ones, also where these are
 ///   of the pass before.
-/// - What is asked for leaves when the device that reads it has ended the pass before.
+/// - What is asked for leaves when the one device that reads it has ended the pass before.
+/// - Its sender holds it until it receives next, or its last pass but the update has ended.
 /// - The host does not wait for the device: its ops follow those of the pass before.
 /// - A backward pass without ops ends with the backward passes of the chunks that read from it.
 /// - A forward pass is no further ahead than the schedule says.

@@ -260,7 +260,10 @@ class Unroller {
       if (!from_host) c_.passes[a.pass].awaited.push_back(from);
       return;
     }
-    if (asked_[a.origin]) ask(a, b);
+    if (asked_[a.origin] && a.device != b.device) {
+      const auto [first, added] = c_.asked[from].by.try_emplace(b.device, b.pass);
+      if (!added) first->second = std::min(first->second, b.pass);
+    }
     if (a.pass == b.pass && from_host == to_host && !asked_[b.origin]) {
       a.read_by_own = true;
       b.reads_own |= !sums_gradients(graph_, a.origin) && (to_host || !serves_[a.origin]);
@@ -268,15 +271,9 @@ class Unroller {
     }
     if (graph_.instant(t)) return c_.builder.add_control(from, to);
     const std::size_t output = index(t) - index(*graph_.outputs(a.origin).begin());
-    c_.builder.add_edge(static_cast<TensorId>(index(a.first_output) + output), to);
-  }
-
-  /// The first pass of the one device that reads what `sent` sends asks for it.
-  void ask(Copy& sent, const Copy& reader) const {
-    if (reader.device == sent.device || sent.read_far) return;
-    const bool other = sent.asked_by != no_pass && c_.passes[sent.asked_by].device != reader.device;
-    sent.read_far = other;
-    sent.asked_by = other ? no_pass : std::min(sent.asked_by, reader.pass);
+    const auto tensor = static_cast<TensorId>(index(a.first_output) + output);
+    if (asked_[b.origin] && !graph_.tensor(t).control) c_.asked[to].tensor = tensor;
+    c_.builder.add_edge(tensor, to);
   }
 
   /// The two devices that train a chunk from either end add up its gradients before they update:

@@ -105,6 +105,42 @@ class Chunks(unittest.TestCase):
         self.assertEqual(stages.chunk_of_ops([[0, 0, 1], [1, 1, 3]], received)["back"], 0)
 
 
+class Sums(unittest.TestCase):
+    def test_the_first_gradient_is_copied_and_later_ones_are_added_to_it(self):
+        # ad lies otherwise than its weight: autograd copies its 8 bytes. With 4 micro-batches one of 4 does, so it takes a quarter of 20 us.
+        # ad goes when `given` has read it, right before the copy.
+        step = layered(op("copy", "backward", size=8, kind="copy", compute_us=20, forward="a"), op("update", "update"), joins=("ad copy", "copy update"))
+        step["ops"].sort(key=lambda o: ("ad", "copy", "update").index(o["name"]) if o["name"] in ("ad", "copy", "update") else -1)
+        added = stages.added_up(step, 4)
+        self.assertEqual(names(added)[-4:], ["ad", "copy_given", "copy", "update"])
+        self.assertIn("ad copy_given", lines(added))
+        self.assertNotIn("ad copy", lines(added))
+        self.assertIn("copy update", lines(added))
+        self.assertEqual(added["controls"], [{"from": "copy_given", "to": "copy"}])
+        self.assertEqual([o["compute_us"] for o in added["ops"] if o["name"] == "copy"], [5])
+
+    def test_a_gradient_is_added_up_when_its_function_has_ended(self):
+        # Of the function of c, cd makes the gradient of b, and before that cw the one of a weight, which waits for it.
+        step = layered(op("update", "update"), joins=("loss cw", "cw update"))
+        step["ops"].insert(5, op("cw", "backward", size=16, forward="c"))
+        step["ops"].sort(key=lambda o: o["name"] == "update")
+        added = stages.added_up(step, 4)
+        self.assertEqual(names(added)[5:9], ["cw", "cd", "cw_added_0_given", "cw_added_0"])
+        self.assertIn("cw cw_added_0_given", lines(added))
+        self.assertIn("cw_added_0 update", lines(added))
+        self.assertNotIn("cw update", lines(added))
+        self.assertEqual(added["ops"][8]["outputs"], [{"bytes": 16}])
+        # Behind cd, it is the last of its function, and nothing changes.
+        step["ops"].insert(5, step["ops"].pop(6))
+        self.assertEqual(stages.added_up(step, 4), {**step, "controls": []})
+
+    def test_a_copy_that_others_read_stays(self):
+        # of what bd reads, too, or for a backward op
+        for joins in (("ad copy", "copy update", "ad bd"), ("ad copy", "copy update", "copy bd")):
+            step = layered(op("copy", "backward", size=8, kind="copy", compute_us=20), op("update", "update"), joins=joins)
+            self.assertEqual(lines(stages.added_up(step, 4)), lines(step))
+
+
 class Crossing(unittest.TestCase):
     def test_a_stage_passes_on_what_is_for_a_later_one_and_copies_the_gradient(self):
         # c also reads a, two stages later: stage 1 passes a on, in memory that it has received, and back its gradient, which it copies.

@@ -16,6 +16,26 @@ namespace {
 
 constexpr const char* score_columns =
     "model,way,cut,predicted_us,measured_us,noise,counts,no_transfers_us,baechi_us\n";
+constexpr const char* torch_python = "/usr/bin/python3";
+
+/// Whether this machine has PyTorch; says so if not.
+bool there_is_torch() {
+  const bool found = std::system((std::string(torch_python) +
+                                  " -c 'import torch.distributed' 2>/dev/null")  // NOLINT
+                                     .c_str()) == 0;
+  if (!found) MESSAGE("skipped: there is no " << torch_python << " with PyTorch (python3-torch)");
+  return found;
+}
+
+/// The exit code of `./dev torch` into `folder`, without a build; what it says is in `said`.
+int judged(const TemporaryFolder& folder, const std::string& arguments) {
+  const int status =
+      std::system(("cd '" + folder.file("") + "' && " + torch_python + " '" +  // NOLINT
+                   source_dir() + "/validate/pytorch/judge.py' '" + program() + "' . " + arguments +
+                   " >said 2>&1")
+                      .c_str());
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
 
 }  // namespace
 
@@ -94,19 +114,38 @@ TEST_SUITE("torch_steps") {
     CHECK_MESSAGE(code == 0, folder.read("faults"));
   }
 
-  TEST_CASE("one model in two ways, by this machine's PyTorch") {
-    const std::string python = "/usr/bin/python3";
-    const auto runs = [](const std::string& command) {
-      return std::system((command + " >/dev/null 2>&1").c_str()) == 0;  // NOLINT
-    };
-    if (!runs(python + " -c 'import torch.distributed'")) {
-      MESSAGE("skipped: there is no " << python << " with PyTorch (package python3-torch)");
-      return;
-    }
+  TEST_CASE("mistakes in MODELS.py are told at once, before anything runs") {
+    if (!there_is_torch()) return;
     const TemporaryFolder folder;
-    REQUIRE(runs(python + " '" + source_dir() + "/validate/pytorch/judge.py' '" + program() +
-                 "' '" + folder.file("") +
-                 "' --models mixer --ways two_stages,all_reduce --rounds 2 --quick"));
+    const std::string models =
+        "import torch\n"
+        "from torch import nn\n"
+        "class Bad(nn.Module):\n"
+        "  def forward(self, x): raise ValueError('no luck')\n"
+        "def names(): return ['a', 'b']\n"
+        "def batch_of(name): return 4\n"
+        "def input_of(name, batch): return torch.zeros(batch, 8)\n"
+        "def layers_of(name): return [nn.Linear(8, 8), nn.Linear(8, 8) if name == 'a' else "
+        "Bad()]\n";
+    folder.write("m.py", models);
+    CHECK(judged(folder, "m.py") == 2);
+    CHECK(folder.read("said").find("m.py: has no function cuts_of;") != std::string::npos);
+    folder.write("m.py", models + "def cuts_of(name): return [1, 9] if name == 'a' else [1]\n");
+    CHECK(judged(folder, "m.py --ways two_stages,six_stages") == 2);
+    const std::string said = folder.read("said");
+    CHECK(said.find("--ways: no six_stages; there are two_stages, ") != std::string::npos);
+    CHECK(said.find(
+              "cuts_of('a') has 9; the model has 2 layers, and a cut is a number from 1 to 1") !=
+          std::string::npos);
+    CHECK(said.find("b, layer 1 (Bad), which is given [4, 8]: line 4: ValueError: no luck") !=
+          std::string::npos);
+    CHECK(said.find("Traceback") == std::string::npos);
+  }
+
+  TEST_CASE("one model in two ways, by this machine's PyTorch") {
+    if (!there_is_torch()) return;
+    const TemporaryFolder folder;
+    REQUIRE(judged(folder, "--models mixer --ways two_stages,all_reduce --rounds 2 --quick") == 0);
     std::string text = folder.read("score.csv");
     for (std::size_t at = text.find(",no,"); at != std::string::npos; at = text.find(",no,", at))
       text.replace(at, 4, ",yes,");  // other tests run on the same cores: it counts all the same

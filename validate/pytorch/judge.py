@@ -14,6 +14,9 @@ import subprocess
 import sys
 import time
 
+import mistakes
+from predict import REPLICAS, WAYS, Predictor, cases_of
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 STAGES = ["benchmark", "record", "predict", "measure"]
 MOST_NOISE, MOST_DRIFT = 0.10, 0.05  # a case beyond either does not count
@@ -52,6 +55,19 @@ def say(text):
     print(text, flush=True)
 
 
+def refuse(found):
+    """Ends the program: each line says what is wrong."""
+    print("\n".join(found), file=sys.stderr)
+    sys.exit(2)
+
+
+def last_words(about=""):
+    """The last line, of those that begin so, that a failed process left in the log, but for the warnings of PyTorch's libraries."""
+    with open(os.environ["JUDGE_LOG"], errors="replace") as log:
+        said = [line.strip() for line in log if line.strip() and line.startswith(about) and not line.startswith(("W2", "[W", "WARNING"))]
+    return f"{said[-1] if said else 'no message'} (all of it: {os.environ['JUDGE_LOG']})"
+
+
 def lines_of(path):
     with open(path) as file:
         return [json.loads(line) for line in file if line.endswith("\n")]
@@ -59,20 +75,31 @@ def lines_of(path):
 
 class Judge:
     def __init__(self, arguments):
-        sys.path.insert(0, HERE)
-        from process import models_of
-
         self.given, self.out = arguments, os.path.abspath(arguments.out)
         self.path = os.path.abspath(arguments.models_py or f"{HERE}/models.py")
-        self.models = models_of(self.path)
-        self.names = arguments.models.split(",") if arguments.models else list(self.models.names())
-        for folder in ("recorded", "beside0", "beside1", "predicted", "measured"):
-            os.makedirs(f"{self.out}/{folder}", exist_ok=True)
+        self.models, names, found = mistakes.loaded(self.path)
+        self.names = arguments.models.split(",") if arguments.models else names
+        for option, known in ("models", names), ("ways", WAYS), ("only", STAGES):
+            given = getattr(arguments, option)
+            if unknown := [word for word in (given or "").split(",") if given and known and word not in known]:
+                found.append(f"--{option}: no {', '.join(unknown)}; there are {', '.join(known)}")
+        if arguments.rounds < 1:
+            found.append(f"--rounds {arguments.rounds}: one is needed")
+        stages = arguments.only.split(",")
+        if {"record", "predict"} & set(stages) and not os.access(arguments.baechi, os.X_OK):
+            found.append(f"{arguments.baechi}: no such program")
+        for name in self.names if "record" in stages else []:
+            found += mistakes.of_model(self.models, self.path, name) if name in names else []
+        try:
+            for folder in ("recorded", "beside0", "beside1", "predicted", "measured"):
+                os.makedirs(f"{self.out}/{folder}", exist_ok=True)
+        except OSError as why:
+            found.append(f"{self.out}: no folder to write to: {why.strerror}")
+        if found:
+            refuse(found)
         os.environ["JUDGE_LOG"] = f"{self.out}/log.txt"
 
     def cases(self, name):
-        from predict import cases_of
-
         ways = self.given.ways.split(",") if self.given.ways else None
         cases = cases_of(self.models, name)
         return [dict(c, layers=len(self.models.layers_of(name)), device=self.given.device) for c in cases if not ways or c["way"] in ways]
@@ -80,8 +107,6 @@ class Judge:
     def record(self, name):
         batches = sorted({case["batch"] for case in self.cases(name)}, reverse=True)
         done = python("record.py", 0, self.path, name, f"{self.out}/recorded", self.given.device, *batches).wait()
-        from predict import REPLICAS, Predictor
-
         predictor = Predictor(self.given.baechi, self.out)
         again = sorted({f"{case['batch']}@{starts}" for case in self.cases(name) if (starts := self.starts_again(predictor, case))})
         if again:
@@ -92,7 +117,10 @@ class Judge:
         busy = [python("record.py", core, self.path, name, f"{self.out}/beside{core}", self.given.device, *replicas) for core in (0, 1)]
         done += sum(process.wait() for process in busy)
         done += not together("benchmark.py", 2, f"{self.out}/recorded/{name}.weights.json", self.path, name)
-        say(f"{name}: recorded with batches {batches}" if done == 0 else f"{name}: not recorded, see {self.out}/log.txt")
+        for batch in batches:  # one that failed costs itself alone
+            if not os.path.exists(f"{self.out}/recorded/{name}_{batch}.json"):
+                say(f"not recorded: {last_words(f'{name}, batch {batch}:')}")
+        say(f"{name}: not recorded: {last_words()}" if done else f"{name}: recorded with batches {batches}")
 
     @staticmethod
     def starts_again(predictor, case):
@@ -104,13 +132,11 @@ class Judge:
 
     def benchmark(self):
         if not together("benchmark.py", 2, f"{self.out}/benchmark.json"):
-            sys.exit(f"the benchmark of the backend failed: {self.out}/log.txt")
+            refuse([f"the benchmark of the backend failed: {last_words()}"])
         say("benchmarked: sends, collectives")
 
     def predict(self, name):
         """Adds the model's predictions to predictions.json before any of its steps is measured with two processes."""
-        from predict import Predictor
-
         predictor, made = Predictor(self.given.baechi, self.out), []
         for case in self.cases(name):
             try:
@@ -146,7 +172,7 @@ class Judge:
             failed = next(c for c in waiting if (c["id"], c["round"]) not in done)
             failures.append(failed["id"])
             left_out = failures.count(failed["id"]) > 1
-            say(f"{failed['id']}: round {failed['round']} failed{': left out' if left_out else ''}, see {self.out}/log.txt")
+            say(f"{failed['id']}: round {failed['round']} failed{', so the case is left out' if left_out else ''}: {last_words()}")
             waiting = [c for c in waiting if (c["id"], c["round"]) not in done and not (left_out and c["id"] == failed["id"])]
         say(f"{name}: measured {len(cases)} cases")
 
@@ -207,6 +233,8 @@ def main():
     awake = [python("awake.py", core) for core in range(2)]
     try:
         run(judge)
+    except FileNotFoundError as why:
+        refuse([f"{why.filename} is not there: an earlier stage makes it (--only)"])
     finally:
         for process in awake:
             process.kill()
@@ -223,6 +251,8 @@ def run(judge):
             if stage in stages:
                 getattr(judge, stage)(name)
         judge.score()
+    if "measure" in stages and not judge.measured():
+        refuse(["no case was measured, and none is scored"])
 
 
 if __name__ == "__main__":

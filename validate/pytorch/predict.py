@@ -12,6 +12,7 @@ EFFECTS = ("sends_after_passes", "one_message_at_a_time", "transfers_of_the_core
            "sends_of_buffers", "sums_of_gradients", "a_busy_other_core", "waits_for_the_slower")  # fmt: skip
 REPLICAS = ("all_reduce", "ddp", "zero1")
 PLACERS = {"m_topo": "m_topo", "m_etf": "m_etf", "m_sct": "m_sct", "search": "local_search"}
+WAYS = ("two_stages", *(f"{schedule}_{m}" for schedule in ("gpipe", "1f1b") for m in MICRO_BATCHES), *REPLICAS, *PLACERS)
 
 
 def cases_of(models, name, placed=True):
@@ -31,7 +32,7 @@ def cases_of(models, name, placed=True):
             if cut == cuts[0] or m == 4:
                 add(f"gpipe_{m}", cut, m, schedule="gpipe", chunks=chunks)
                 add(f"1f1b_{m}", cut, m, schedule="1f1b", chunks=chunks)
-    for way in ("all_reduce", "ddp", "zero1"):
+    for way in REPLICAS:
         if batch % 2 == 0:
             cases.append({"id": f"{name} {way}", "model": name, "way": way, "cut": "", "batch": batch // 2, "micro_batches": 1})
     for way in PLACERS if placed else ():
@@ -150,7 +151,10 @@ class Predictor:
         return 1e6 * middle, (high - low) / middle
 
     def record(self, case, where):
-        with open(f"{self.folder}/{where}/{case['model']}_{case['batch']}.json") as file:
+        path = f"{self.folder}/{where}/{case['model']}_{case['batch']}.json"
+        if not os.path.exists(path):
+            raise RuntimeError(f"its step with a batch of {case['batch']} was not recorded")
+        with open(path) as file:
             return json.load(file)
 
     def steps(self, case, where):
@@ -215,6 +219,8 @@ class Predictor:
     def simulate(self, case, **how):
         path, trace = self.trace(case)
         trace, ranks = stages.with_buffers(trace, self.record(case, "recorded")["inputs"]), [0]
+        if case["micro_batches"] > 1:
+            trace = stages.added_up(trace, case["micro_batches"])
         chunk = {o["name"]: 0 for o in trace["ops"]}
         if "chunks" in case:
             again = self.again(case)

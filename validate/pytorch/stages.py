@@ -1,7 +1,7 @@
 """A recorded step as stages run it: which chunk of layers runs each op, and what crosses between chunks. A trace is the content of its file."""
 
 VIEWS = ("cat", "stack", "select_backward", "slice_backward", "diagonal_backward", "unfold_backward", "as_strided_backward")
-COPIES = ("clone", "contiguous", "copy", "new_empty_strided")
+COPIES = ("clone", "contiguous", "copy")
 
 
 def chunk_of_ops(chunks, trace, again=False):
@@ -146,6 +146,52 @@ def with_buffers(trace, inputs):
                 op = {**op, "persistent_bytes": size, "outputs": [{"bytes": size, "reference": True}]}
         ops.append(op)
     return dict(trace, ops=ops)
+
+
+def waiting(trace, micro_batches):
+    """Of each gradient of a weight (op, output) that waits: the op that adds it to the others, and behind which op. It waits until the function
+    of autograd that makes it has ended, or for its copy, if it lies in memory otherwise than its weight; the first of `micro_batches` alone
+    makes a copy."""
+    order, ops, readers, found = trace["ops"], {o["name"]: o for o in trace["ops"]}, {}, {}
+    for e in trace["edges"]:
+        readers.setdefault((e["from"], e.get("output", 0)), set()).add(e["to"])
+
+    def updated(name, k):
+        return {ops[r]["phase"] for r in readers.get((name, k), ())} == {"update"}
+
+    for i, op in enumerate(order):
+        if op["phase"] != "backward" or not op.get("forward"):
+            continue
+        last = next((j for j in range(i, len(order) - 1) if order[j + 1].get("forward") != op["forward"]), len(order) - 1)
+        for k, out in enumerate(op["outputs"]):
+            copies = [ops[r] for r in readers.get((op["name"], k), ())]
+            if updated(op["name"], k) and last > i and op["kind"] != "copy":
+                added = {**op, "name": f"{op['name']}_added_{k}", "kind": "added", "compute_us": 0, "temporary_bytes": 0, "persistent_bytes": 0}
+                found[op["name"], k] = {**added, "outputs": [out]}, order[last]["name"]
+            elif len(copies) == 1 and copies[0]["kind"] == "copy" and updated(copies[0]["name"], 0):
+                found[op["name"], k] = {**copies[0], "compute_us": copies[0]["compute_us"] / micro_batches}, copies[0]["name"]
+    return found
+
+
+def added_up(trace, micro_batches):
+    """Gradients of a weight are added up when they have waited: until then both the new one and the sum are there. What waits goes right
+    before it is added, when an op `given` has read it."""
+    waits, behind, edges = waiting(trace, micro_batches), {}, []
+    given = {key: {**added, "name": f"{added['name']}_given", "kind": "given", "compute_us": 0, "temporary_bytes": 0, "outputs": []}
+             for key, (added, _) in waits.items()}  # fmt: skip
+    for key, (added, last) in waits.items():
+        behind.setdefault(last, []).extend([given[key], added])
+        edges.append({"from": key[0], "output": key[1], "to": given[key]["name"]})
+    copies = {added["name"] for added, _ in waits.values()}
+    for e in trace["edges"]:
+        key = e["from"], e.get("output", 0)
+        if key not in waits:
+            edges.append(e)
+        elif e["to"] not in copies:
+            edges.append({"from": waits[key][0]["name"], "to": e["to"]})
+    ops = [o for op in trace["ops"] for o in ([] if op["name"] in copies else [op]) + behind.get(op["name"], [])]
+    controls = [{"from": given[key]["name"], "to": added["name"]} for key, (added, _) in waits.items()]
+    return dict(trace, ops=ops, edges=edges, controls=trace.get("controls", []) + controls)
 
 
 def with_inputs(trace, placed):

@@ -194,6 +194,25 @@ TEST_SUITE("recordings") {
     CHECK(names(imported_texts(step({sorted, y}), "").graph).contains("cumsum_1"));
   }
 
+  // Autograd copies a gradient that lies otherwise than its weight: new_empty_strided(y) makes the
+  // memory, copy_ fills it. Were the first an op, both had an output of 32 B.
+  //
+  //   input_1 --> relu_1 --y, 32 B--> copy_1 --32 B--> sum_1
+  TEST_CASE("memory that a later call fills is no output of the call that allocates it") {
+    const auto tensor = [](int id) { return nlohmann::json{id, id, 0, 8, 4, "cpu"}; };
+    const nlohmann::json x = tensor(1), y = tensor(2), made = tensor(3);
+    const std::string step =
+        R"({"schema": "1.0.1", "nodes": [{"id": 1, "parent": 1, "rf_id": 0, "inputs": [],
+            "name": "[pytorch|profiler|execution_graph|thread]"},)" +
+        call(2, 1, "relu", {x}, y) + "," + call(3, 1, "new_empty_strided", {y}, made) + "," +
+        replaced(call(4, 1, "copy_", {made, y}, made), "copy_(Tensor a", "copy_(Tensor(a!) a") +
+        "," + call(5, 1, "sum", {made}, tensor(4)) + "]}";
+    const OpGraph graph = imported_texts(step, "").graph;
+    CHECK(names(graph) == std::set<std::string>{"input_1", "relu_1", "copy_1", "sum_1"});
+    CHECK(edges(graph) == std::set<std::string>{"input_1 -> relu_1 32", "relu_1 -> copy_1 32",
+                                                "copy_1 -> sum_1 32"});
+  }
+
   // As above, but the function of autograd frees the 100 B of its mm only when its sum runs. While
   // the sum runs, there are 48 + 100 + 16 B more than before the function, of which the graph
   // holds the results, 48 + 16 B.

@@ -13,9 +13,9 @@ bool among(std::string_view name, Words words) {
 
 /// Whether the call makes or changes a tensor object and does not touch the memory's contents.
 bool only_allocates(std::string_view name) {
-  return among(name, {"empty", "empty_strided", "empty_like", "resize_", "resize_as_",
-                      "as_strided_", "detach_", "requires_grad_", "squeeze_", "unsqueeze_", "t_",
-                      "transpose_", "set_", "record_stream"});
+  return among(name, {"empty", "empty_strided", "empty_like", "new_empty", "new_empty_strided",
+                      "resize_", "resize_as_", "as_strided_", "detach_", "requires_grad_",
+                      "squeeze_", "unsqueeze_", "t_", "transpose_", "set_", "record_stream"});
 }
 
 bool fills_or_copies(std::string_view name) {

@@ -157,6 +157,43 @@ TEST_SUITE("send_after_pass") {
     CHECK(asked.stages[0].busy == sent.stages[0].busy);
   }
 
+  TEST_CASE("a stage that receives no more holds what it has sent until its passes have ended") {
+    OpGraphBuilder b;
+    const auto add = [&](const char* name, Duration time, Phase phase) {
+      return b.add_op({.name = name, .compute = time, .phase = phase});
+    };
+    const OpId f0 = add("f0", 10ns, Phase::forward), f1 = add("f1", 10ns, Phase::forward),
+               d1 = add("d1", 50ns, Phase::backward), d0 = add("d0", 10ns, Phase::backward);
+    b.set_forward(d1, f1);
+    b.set_forward(d0, f0);
+    b.add_edge(b.add_tensor(f0, 1_B), f1);
+    b.add_edge(b.add_tensor(f1, 4_B), d1);
+    b.add_edge(b.add_tensor(d1, 10_B), d0);
+    const OpGraph graph = std::move(b).build();
+    const Cluster cluster = gpus(2);  // 1 B takes 1 ns
+    const auto peak = [&](const char* schedule, const char* asked) {
+      const PlacedStep step = transform("send_after_pass", {{"asked", asked}})
+                                  ->after_placing(graph, on({gpu0, gpu1, gpu1, gpu0}).device);
+      const ProfiledCosts costs(step.graph, cluster);
+      Placement placement;
+      placement.device = step.device;
+      return pipeline::simulate_pipeline(
+                 {step.graph, cluster, costs, {.queue = ReadyOrder::program}}, placement,
+                 {.schedule = schedule, .micro_batches = 3})
+          .stages[1]
+          .peak;
+    };
+    // gpipe's last stage runs d1 three times on end. Each lets go of the copy (1 B) and the output
+    // of f1 (4 B) of its micro-batch. While the first one runs there are 3 (1 + 4) B and its
+    // gradient of 10 B: 25 B. A gradient that is under way counts with its receiver; so the others
+    // have less. With the rule there are 1 + 4 B and all three gradients while the third one runs:
+    // 35 B.
+    CHECK(peak("gpipe", "false") == 25_B);
+    CHECK(peak("gpipe", "true") == 35_B);
+    // 1f1b receives before each f1, and lets go of the gradient before that: 1 + 4 + 10 B.
+    CHECK(peak("1f1b_flush", "true") == 15_B);
+  }
+
   TEST_CASE("on one device nothing is sent, and nothing changes") {
     const OpGraph graph = two_stages();
     const PlacedStep step =
