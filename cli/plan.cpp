@@ -306,8 +306,8 @@ void add_plan(CLI::App& app, Verb& chosen) {
          "Layers of each chunk, the first, whose activations are in the host's memory between the "
          "passes, beside other work and in no time [0]");
   verb->add_flag("--count-ends", space.count_ends,
-                 "What precedes the layers counts as a layer where stages divide these, and what "
-                 "follows them");
+                 "What precedes the layers, and what follows them, count as a layer each where the "
+                 "layers are divided among stages");
   list("--precision", space.precision, "WORD,...",
        "Number formats to try: fp32, tf32, amp, fp16, bf16, fp8, mxfp8, nvfp4 [fp16]")
       ->check(CLI::IsMember({"fp32", "tf32", "amp", "fp16", "bf16", "fp8", "mxfp8", "nvfp4"}));
