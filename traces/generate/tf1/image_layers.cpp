@@ -109,13 +109,13 @@ void write_dropout(Writer& m, const Layer& l) {
                                         .outputs = {m.model.value(l.outputs[0]).size()}});
 }
 
-/// Squeeze if the image is one pixel, as in slim's networks; else Reshape.
+/// Squeeze if the input is an image of one pixel, as in slim's networks; else Reshape.
 void write_flatten(Writer& m, const Layer& l) {
   const Shape& x = m.model.value(l.inputs[0]).shape;
   NodeSpec spec{.kind = "Squeeze",
                 .inputs = {m.value(l.inputs[0])},
                 .outputs = {m.model.value(l.outputs[0]).size()}};
-  if (x[2] * x[3] > 1) {
+  if (x.size() != 4 || x[2] * x[3] > 1) {
     spec.kind = "Reshape";
     spec.inputs.push_back(m.graph.constant("Reshape/shape", shape_of_matrix));
   }
