@@ -25,13 +25,13 @@ struct Competition {
 
 /// The ranking of all placers, and what became of the runs of the one that competed.
 struct CompetitionResult {
-  std::vector<ArenaScore> ranking;      ///< the best first
-  std::size_t instances = 0;            ///< of the ranking
-  std::size_t rank = 0;                 ///< of the placer, from 1; 0: no placer competed
-  ArenaOutcome outcome{};               ///< of the placer's runs
+  std::vector<ArenaScore> ranking;  ///< the best first
+  std::size_t instances = 0;        ///< of the ranking
+  std::size_t rank = 0;             ///< of the placer, from 1; 0: no placer competed
+  ArenaOutcome outcome{};           ///< of the placer's runs
   /// Instances whose best value is new; none of hidden ones, of which nothing was known.
   std::vector<std::string> improved{};
-  std::string unguarded{};              ///< what a program was not kept from; "" if that is nothing
+  std::string unguarded{};  ///< what a program was not kept from; "" if that is nothing
   std::size_t missing = 0;  ///< runs that did not begin; the rest is of the instances without them
 
   const ArenaScore& score() const { return ranking.at(rank - 1); }
