@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -104,6 +105,8 @@ OpGraph rank_graph(const TrainingJob& job, const ParallelPlan& plan) {
   choose("recompute_operations", "true", selective && by_operation);
   if (copies_embeddings(job, plan)) options.set("tied", text("false"));
   OpGraph graph = generate_trace(job.generator, options).graph;
+  if (plan.precision == "fp32" && job.masters != Masters::whole)
+    throw InputError("masters: fp32 has no copy of its weights in 16 bits");
   if (plan.precision != "fp32") {
     Options format("precision", {{"to", text(plan.precision)}});
     if (adds_in_32_bits(job, plan.precision)) format.set("gradients", text("whole"));
@@ -119,17 +122,22 @@ OpGraph rank_graph(const TrainingJob& job, const ParallelPlan& plan) {
       format.set("except", {{}, {}, {{"", text("softmax")}, {"", text("loss")}}});
     graph = make_transform("precision", std::move(format))->apply(graph).graph;
   }
-  const auto recompute = [&](Options::Value names, bool from_host = false) {
+  const auto recompute = [&](std::optional<Options::Value> names, bool from_host = false) {
     Options of_names("recompute");
     if (from_host) of_names.set("from_host", text("true"));
-    if (!names.children.empty()) of_names.set("names", std::move(names));
+    if (names) of_names.set("names", *std::move(names));
     graph = make_transform("recompute", std::move(of_names))->apply(graph).graph;
   };
   if (plan.recompute == Recomputing::full)
-    recompute(plan.recompute_layers > 0 ? first_layers(graph, plan, plan.recompute_layers)
-                                        : Options::Value{});
-  if (plan.recompute != Recomputing::full && recomputes_experts(job))
-    recompute(layers_of_experts(graph));
+    recompute(plan.recompute_layers > 0
+                  ? std::optional(first_layers(graph, plan, plan.recompute_layers))
+                  : std::nullopt);
+  if (plan.recompute != Recomputing::full && recomputes_experts(job)) {
+    Options::Value experts = layers_of_experts(graph);
+    if (experts.children.empty())
+      throw InputError("recompute_modules: 'moe': the model has no layers of experts alone");
+    recompute(std::move(experts));
+  }
   if (plan.offload_layers > 0) recompute(first_layers(graph, plan, plan.offload_layers), true);
   if (plan.overlap || plan.overlap_experts)
     graph = make_transform("overlap_exchanges",

@@ -123,6 +123,10 @@ TEST_SUITE("cli") {
     const std::string one =
         "--check --nodes dgx_a100 --tensor 1 --pipeline 1 --micro-batch 1 --recompute off ";
     check(one + "--devices 8", "--check: these flags name 4 plans; give one value each of");
+    check(one + "--devices 8 --zero 1 --recompute-modules moe",
+          "recompute_modules: 'moe': the model has no layers of experts alone");
+    check(one + "--devices 8 --zero 1 --masters none --precision fp32",
+          "masters: fp32 has no copy of its weights in 16 bits");
     check(one + "--devices 8 --zero 3 --fsdp 3",
           "--check: 8 replicas cannot be divided into groups of 3");
     check(one + "--devices 12 --zero 0",
