@@ -13,31 +13,11 @@
 namespace baechi {
 
 using Verb = std::function<int()>;
+using AddVerb = void(CLI::App& app, Verb& chosen);
 
-void add_arena(CLI::App& app, Verb& chosen);
-void add_bound(CLI::App& app, Verb& chosen);
-void add_codesign(CLI::App& study, Verb& chosen);
-void add_compare(CLI::App& app, Verb& chosen);
-void add_configure(CLI::App& study, Verb& chosen);
-void add_duel(CLI::App& arena, Verb& chosen);
-void add_explain(CLI::App& app, Verb& chosen);
-void add_list(CLI::App& app, Verb& chosen);
-void add_merge(CLI::App& app, Verb& chosen);
-void add_paper(CLI::App& app, Verb& chosen);
-void add_place(CLI::App& app, Verb& chosen);
-void add_plan(CLI::App& app, Verb& chosen);
-void add_report(CLI::App& app, Verb& chosen);
-void add_run(CLI::App& app, Verb& chosen);
-void add_schema(CLI::App& app, Verb& chosen);
-void add_simulate(CLI::App& app, Verb& chosen);
-void add_study(CLI::App& app, Verb& chosen);
-void add_trace(CLI::App& app, Verb& chosen);
-void add_train(CLI::App& app, Verb& chosen);
-void add_validate(CLI::App& app, Verb& chosen);
-void add_validate_fit(CLI::App& app, Verb& chosen);
-void add_validate_published(CLI::App& app, Verb& chosen);
-void add_validate_replay(CLI::App& app, Verb& chosen);
-void add_validate_torch(CLI::App& app, Verb& chosen);
-void add_what_if(CLI::App& app, Verb& chosen);
+AddVerb add_arena, add_bound, add_codesign, add_compare, add_configure, add_duel, add_explain,
+    add_list, add_merge, add_paper, add_place, add_plan, add_report, add_run, add_schema,
+    add_simulate, add_study, add_trace, add_train, add_validate, add_validate_fit,
+    add_validate_published, add_validate_replay, add_validate_torch, add_what_if;
 
 }  // namespace baechi

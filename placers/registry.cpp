@@ -9,32 +9,11 @@
 
 namespace baechi {
 
-std::unique_ptr<Placer> make_m_etf(Options&);
-std::unique_ptr<Placer> make_m_sct(Options&);
-std::unique_ptr<Placer> make_single(Options&);
-std::unique_ptr<Placer> make_round_robin(Options&);
-std::unique_ptr<Placer> make_random(Options&);
-std::unique_ptr<Placer> make_least_loaded(Options&);
-std::unique_ptr<Placer> make_expert(Options&);
-std::unique_ptr<Placer> make_m_topo(Options&);
-std::unique_ptr<Placer> make_heft(Options&);
-std::unique_ptr<Placer> make_exact_dp(Options&);
-std::unique_ptr<Placer> make_linearized_dp(Options&);
-std::unique_ptr<Placer> make_mip_max_load(Options&);
-std::unique_ptr<Placer> make_greedy_latency(Options&);
-std::unique_ptr<Placer> make_mip_latency(Options&);
-std::unique_ptr<Placer> make_pipedream(Options&);
-std::unique_ptr<Placer> make_piper(Options&);
-std::unique_ptr<Placer> make_pipedream_2bw(Options&);
-std::unique_ptr<Placer> make_local_search(Options&);
-std::unique_ptr<Placer> make_scotch(Options&);
-std::unique_ptr<Placer> make_metis(Options&);
-std::unique_ptr<Placer> make_search(Options&);
-std::unique_ptr<Placer> make_learned(Options&);
-std::unique_ptr<Placer> make_auto(Options&);
-std::unique_ptr<Placer> make_refine(Options&);
-std::unique_ptr<Placer> make_coarsen(Options&);
-std::unique_ptr<Placer> make_exec(Options&);
+MakePlacer make_m_etf, make_m_sct, make_single, make_round_robin, make_random, make_least_loaded,
+    make_expert, make_m_topo, make_heft, make_exact_dp, make_linearized_dp, make_mip_max_load,
+    make_greedy_latency, make_mip_latency, make_pipedream, make_piper, make_pipedream_2bw,
+    make_local_search, make_scotch, make_metis, make_search, make_learned, make_auto, make_refine,
+    make_coarsen, make_exec;
 
 std::span<const PlacerEntry> placers() {
   constexpr std::size_t any = ~std::size_t{0};

@@ -8,11 +8,12 @@
 
 namespace baechi {
 
+using MakeTrace = Trace(Options&);
 struct GeneratorEntry {
   std::string_view name;     ///< as written in a scenario: `generate: layered`
   std::string_view summary;  ///< one line for `list generators`
   std::string_view source;   ///< the publication or code that structure and constants are from
-  Trace (*make)(Options&);
+  MakeTrace* make;
 };
 std::span<const GeneratorEntry> generators();
 

@@ -12,15 +12,17 @@ namespace baechi {
 
 class TextFile;
 
+using LooksLike = bool(std::string_view beginning);
+using ReadFile = Trace(TextFile& file, Options& options);
 struct ImporterEntry {
   std::string_view name;     ///< as written in a scenario or after --importer
   std::string_view summary;  ///< one line for `list importers`
   std::string_view files;    ///< the look of a file of this format
   /// Whether a file with this beginning looks like this format. Cheap; reports no errors.
-  bool (*recognises)(std::string_view beginning);
+  LooksLike* recognises;
   /// Throws InputError on anything that it cannot read, with path:line:column where the format has
   /// lines.
-  Trace (*read)(TextFile& file, Options& options);
+  ReadFile* read;
   Content content = Content::text;  ///< only files with Content::any may be binary
 };
 std::span<const ImporterEntry> importers();

@@ -35,12 +35,14 @@ constexpr auto names_of(CountedMemory) {
        {CountedMemory::own, "own", "counts memory as the program likes"}});
 }
 
+/// `MakePlacer make_m_etf;` declares the function that makes m_etf.
+using MakePlacer = std::unique_ptr<Placer>(Options&);
 // NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): in the order in which one reads it
 struct PlacerEntry {
   std::string_view name;     ///< as written in a scenario
   std::string_view summary;  ///< one line for `list placers`
   std::string_view source;   ///< where the algorithm is described
-  std::unique_ptr<Placer> (*make)(Options&);
+  MakePlacer* make;
   CountedMemory memory;
   /// The largest number of ops for which the placer, without options, takes at most about two
   /// seconds. A search begins with the answers of the placers that are quick on its graph. Measured

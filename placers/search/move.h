@@ -17,13 +17,13 @@ struct Change {
 /// Draws a change of `at` and appends the moved units with their new devices: no unit twice, each
 /// to another device that can run it. Nothing: the move makes no sense here. space.movable() is not
 /// empty.
-using Propose = void (*)(const SearchSpace& space, const UnitDevices& at, Random& random,
-                         std::vector<Change>& changes);
+using Propose = void(const SearchSpace& space, const UnitDevices& at, Random& random,
+                     std::vector<Change>& changes);
 
 struct MoveEntry {
   std::string_view name;     ///< as a trace calls it
   std::string_view summary;  ///< one line
-  Propose propose;
+  Propose* propose;
 };
 std::span<const MoveEntry> moves();
 

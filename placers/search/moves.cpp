@@ -5,12 +5,7 @@
 
 namespace baechi::search {
 
-void move_unit(const SearchSpace&, const UnitDevices&, Random&, std::vector<Change>&);
-void move_join(const SearchSpace&, const UnitDevices&, Random&, std::vector<Change>&);
-void move_swap(const SearchSpace&, const UnitDevices&, Random&, std::vector<Change>&);
-void move_cut(const SearchSpace&, const UnitDevices&, Random&, std::vector<Change>&);
-void move_segment(const SearchSpace&, const UnitDevices&, Random&, std::vector<Change>&);
-void move_cluster(const SearchSpace&, const UnitDevices&, Random&, std::vector<Change>&);
+Propose move_unit, move_join, move_swap, move_cut, move_segment, move_cluster;
 
 std::span<const MoveEntry> moves() {
   static constexpr MoveEntry table[] = {

@@ -11,11 +11,12 @@
 
 namespace baechi {
 
+using MakeCollectiveModel = std::shared_ptr<const CollectiveModel>(Options&);
 struct CollectiveModelEntry {
   std::string_view name;     ///< as in a scenario: `cluster.collectives: {model: ring}`
   std::string_view summary;  ///< one line for `list collectives`
   std::string_view source;   ///< where the formula is from
-  std::shared_ptr<const CollectiveModel> (*make)(Options&);
+  MakeCollectiveModel* make;
 };
 std::span<const CollectiveModelEntry> collective_models();
 

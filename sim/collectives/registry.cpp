@@ -3,13 +3,8 @@
 
 namespace baechi {
 
-std::shared_ptr<const CollectiveModel> make_ring(Options&);
-std::shared_ptr<const CollectiveModel> make_tree(Options&);
-std::shared_ptr<const CollectiveModel> make_hierarchical(Options&);
-std::shared_ptr<const CollectiveModel> make_nccl(Options&);
-std::shared_ptr<const CollectiveModel> make_line(Options&);
-std::shared_ptr<const CollectiveModel> make_table(Options&);
-std::shared_ptr<const CollectiveModel> make_steps(Options&);
+MakeCollectiveModel make_ring, make_tree, make_hierarchical, make_nccl, make_line, make_table,
+    make_steps;
 
 std::span<const CollectiveModelEntry> collective_models() {
   static constexpr CollectiveModelEntry table[] = {

@@ -43,12 +43,13 @@ class Measure {
   virtual std::optional<Duration> bound(const LowerBounds& bounds) const = 0;
 };
 
+using MakeMeasure = std::unique_ptr<Measure>(Options&);
 struct MeasureEntry {
   std::string_view name;     ///< as written in a scenario: `measure: [step_time, max_load]`
   std::string_view summary;  ///< one line for `list measures`
   std::string_view source;   ///< paper and section
   std::string_view unit;     ///< of the value: "us per sample"
-  std::unique_ptr<Measure> (*make)(Options&);
+  MakeMeasure* make;
 };
 std::span<const MeasureEntry> measures();
 

@@ -7,10 +7,8 @@
 
 namespace baechi {
 
-std::unique_ptr<Measure> make_step_time_measure(Options&);
-std::unique_ptr<Measure> make_max_load_measure(Options&);
-std::unique_ptr<Measure> make_latency_measure(Options&);
-std::unique_ptr<Measure> make_pipeline_measure(Options&);
+MakeMeasure make_step_time_measure, make_max_load_measure, make_latency_measure,
+    make_pipeline_measure;
 
 std::span<const MeasureEntry> measures() {
   static constexpr MeasureEntry table[] = {

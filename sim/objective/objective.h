@@ -81,11 +81,12 @@ class Objective {
   }
 };
 
+using MakeObjective = std::unique_ptr<Objective>(Options&);
 struct ObjectiveEntry {
   std::string_view name;     ///< as written after --objective; results call it NAME_us
   std::string_view summary;  ///< one line for `list objectives`
   std::string_view source;   ///< paper and section
-  std::unique_ptr<Objective> (*make)(Options&);
+  MakeObjective* make;
 };
 std::span<const ObjectiveEntry> objectives();
 

@@ -5,9 +5,7 @@
 
 namespace baechi {
 
-std::unique_ptr<Objective> make_step_time(Options&);
-std::unique_ptr<Objective> make_max_load(Options&);
-std::unique_ptr<Objective> make_latency(Options&);
+MakeObjective make_step_time, make_max_load, make_latency;
 
 std::span<const ObjectiveEntry> objectives() {
   static constexpr ObjectiveEntry table[] = {

@@ -3,25 +3,10 @@
 
 namespace baechi {
 
-std::unique_ptr<Transform> make_as_sends(Options&);
-std::unique_ptr<Transform> make_by_module(Options&);
-std::unique_ptr<Transform> make_colocate(Options&);
-std::unique_ptr<Transform> make_coplace(Options&);
-std::unique_ptr<Transform> make_fuse(Options&);
-std::unique_ptr<Transform> make_forward_only(Options&);
-std::unique_ptr<Transform> make_baechi(Options&);
-std::unique_ptr<Transform> make_prune(Options&);
-std::unique_ptr<Transform> make_split_sums(Options&);
-std::unique_ptr<Transform> make_control_edges(Options&);
-std::unique_ptr<Transform> make_accumulate(Options&);
-std::unique_ptr<Transform> make_data_parallel(Options&);
-std::unique_ptr<Transform> make_micro_batches(Options&);
-std::unique_ptr<Transform> make_precision(Options&);
-std::unique_ptr<Transform> make_overlap_exchanges(Options&);
-std::unique_ptr<Transform> make_recompute(Options&);
-std::unique_ptr<Transform> make_send_after_pass(Options&);
-std::unique_ptr<Transform> make_host(Options&);
-std::unique_ptr<Transform> make_what_if(Options&);
+MakeTransform make_as_sends, make_by_module, make_colocate, make_coplace, make_fuse,
+    make_forward_only, make_baechi, make_prune, make_split_sums, make_control_edges,
+    make_accumulate, make_data_parallel, make_micro_batches, make_precision, make_overlap_exchanges,
+    make_recompute, make_send_after_pass, make_host, make_what_if;
 
 std::span<const TransformEntry> transforms() {
   static constexpr TransformEntry table[] = {

@@ -76,12 +76,13 @@ enum class TransformUse : std::uint8_t {
   placed,
 };
 
+using MakeTransform = std::unique_ptr<Transform>(Options&);
 struct TransformEntry {
   std::string_view name;     ///< as written in a scenario: `transforms: [coplace, fuse]`
   std::string_view summary;  ///< one line for `list transforms`
   std::string_view source;   ///< paper and section
   TransformUse use;
-  std::unique_ptr<Transform> (*make)(Options&);
+  MakeTransform* make;
 };
 std::span<const TransformEntry> transforms();
 

@@ -85,11 +85,11 @@ def main():
     words = {"name": name, "type": "".join(part.capitalize() for part in name.split("_"))}
     source = os.path.join(given.root, "placers", name + ".cpp")
     registry = os.path.join(given.root, "placers/registry.cpp")
-    if os.path.exists(source) or f"make_{name}(" in open(registry).read():
+    if os.path.exists(source) or f".make = make_{name}," in open(registry).read():
         sys.exit(f"there is a placer '{name}' already")
-    declaration = "std::unique_ptr<Placer> make_exec(Options&);\n"
+    table = "std::span<const PlacerEntry> placers() {"
     row = '      {.name = "exec"'
-    edit(registry, lambda text: text.replace(declaration, f"std::unique_ptr<Placer> make_{name}(Options&);\n" + declaration)
+    edit(registry, lambda text: text.replace(table, f"MakePlacer make_{name};\n\n" + table)
          .replace(row, ROW % words + row))
     edit(os.path.join(given.root, "placers/CMakeLists.txt"), lambda text: add_line_to_cmake(text, f"  {name}.cpp"))
     with open(source, "w") as file:

@@ -4,29 +4,10 @@
 namespace baechi {
 namespace generate {
 
-Trace make_a3c(Options&);
-Trace make_alexnet(Options&);
-Trace make_bert(Options&);
-Trace make_blocks(Options&);
-Trace make_cells(Options&);
-Trace make_deep_speech_2(Options&);
-Trace make_gnmt(Options&);
-Trace make_gpt(Options&);
-Trace make_gpt2(Options&);
-Trace make_inception_v3(Options&);
-Trace make_layered(Options&);
-Trace make_llama(Options&);
-Trace make_moe(Options&);
-Trace make_hybrid(Options&);
-Trace make_recurrent(Options&);
-Trace make_resnet101(Options&);
-Trace make_resnet50(Options&);
-Trace make_resnext101(Options&);
-Trace make_seq2seq(Options&);
-Trace make_se_resnext101(Options&);
-Trace make_transformer(Options&);
-Trace make_vgg16(Options&);
-Trace make_wgan(Options&);
+MakeTrace make_a3c, make_alexnet, make_bert, make_blocks, make_cells, make_deep_speech_2, make_gnmt,
+    make_gpt, make_gpt2, make_inception_v3, make_layered, make_llama, make_moe, make_hybrid,
+    make_recurrent, make_resnet101, make_resnet50, make_resnext101, make_seq2seq,
+    make_se_resnext101, make_transformer, make_vgg16, make_wgan;
 
 }  // namespace generate
 

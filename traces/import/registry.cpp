@@ -9,28 +9,11 @@
 
 namespace baechi {
 
-bool looks_like_chakra(std::string_view);
-Trace read_chakra(TextFile&, Options&);
-bool looks_like_doppler(std::string_view);
-Trace read_doppler(TextFile&, Options&);
-bool looks_like_dnn_partitioning(std::string_view);
-Trace read_dnn_partitioning(TextFile&, Options&);
-bool looks_like_graphml(std::string_view);
-Trace import_graphml(TextFile&, Options&);
-bool looks_like_hlo(std::string_view);
-Trace read_hlo(TextFile&, Options&);
-bool looks_like_kineto(std::string_view);
-Trace read_kineto(TextFile&, Options&);
-bool looks_like_onnx(std::string_view);
-Trace read_onnx(TextFile&, Options&);
-bool looks_like_pipedream(std::string_view);
-Trace read_pipedream(TextFile&, Options&);
-bool looks_like_piper(std::string_view);
-Trace read_piper(TextFile&, Options&);
-bool looks_like_tensorflow(std::string_view);
-Trace read_tensorflow(TextFile&, Options&);
-bool looks_like_pytorch(std::string_view);
-Trace read_pytorch(TextFile&, Options&);
+LooksLike looks_like_chakra, looks_like_doppler, looks_like_dnn_partitioning, looks_like_graphml,
+    looks_like_hlo, looks_like_kineto, looks_like_onnx, looks_like_pipedream, looks_like_piper,
+    looks_like_tensorflow, looks_like_pytorch;
+ReadFile read_chakra, read_doppler, read_dnn_partitioning, import_graphml, read_hlo, read_kineto,
+    read_onnx, read_pipedream, read_piper, read_tensorflow, read_pytorch;
 
 std::span<const ImporterEntry> importers() {
   static constexpr ImporterEntry table[] = {

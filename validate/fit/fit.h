@@ -8,6 +8,7 @@
 
 namespace baechi::validate {
 
+using MakeFit = std::string(const std::string& folder, const Watch& watch);
 /// A fit. A new one takes one file and one row of the table in registry.cpp.
 struct FitEntry {
   std::string_view name;     ///< as on the command line
@@ -15,7 +16,7 @@ struct FitEntry {
   std::string_view data;     ///< the files it reads, below the folder
   /// The fitted numbers as YAML, as scenarios/devices.yaml has them: the same for the same files.
   /// Throws InputError if a file is missing or wrong. `watch` counts the searches of a long fit.
-  std::string (*fit)(const std::string& folder, const Watch& watch);
+  MakeFit* fit;
 };
 std::span<const FitEntry> fits();
 

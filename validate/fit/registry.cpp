@@ -2,12 +2,7 @@
 
 namespace baechi::validate {
 
-std::string fit_collectives(const std::string& folder, const Watch& watch);
-std::string fit_collective_tables(const std::string& folder, const Watch& watch);
-std::string fit_megatron(const std::string& folder, const Watch& watch);
-std::string fit_network(const std::string& folder, const Watch& watch);
-std::string fit_devices(const std::string& folder, const Watch& watch);
-std::string fit_kernels(const std::string& folder, const Watch& watch);
+MakeFit fit_collectives, fit_collective_tables, fit_megatron, fit_network, fit_devices, fit_kernels;
 
 std::span<const FitEntry> fits() {
   static constexpr FitEntry table[] = {

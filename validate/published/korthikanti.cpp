@@ -13,18 +13,9 @@
 namespace baechi::validate {
 namespace {
 
-using Pair = std::pair<std::string_view, std::string_view>;
-
-constexpr std::array paper_columns{Pair{"model", "model"},
-                                   Pair{"gpus", "devices"},
-                                   Pair{"tensor", "tensor"},
-                                   Pair{"pipeline", "pipeline"},
-                                   Pair{"batch", "batch"},
-                                   Pair{"micro_batch", "micro_batch"},
-                                   Pair{"interleaving", "virtual"},
-                                   Pair{"quantity", "quantity"},
-                                   Pair{"how", "how"},
-                                   Pair{"value", "value"}};
+constexpr std::string_view paper_columns =
+    "model, gpus=devices, tensor, pipeline, batch, micro_batch, interleaving=virtual, quantity, "
+    "how, value";
 
 /// The models of its table 3.
 struct PaperModel {

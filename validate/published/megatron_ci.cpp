@@ -1,8 +1,6 @@
 // Peaks of memory in Megatron-LM's functional tests, of the last rank of the pipeline.
 #include <fmt/format.h>
 
-#include <array>
-
 #include "validate/published/measured_files.h"
 #include "validate/published/published.h"
 #include "validate/published/trainings.h"
@@ -11,63 +9,30 @@ namespace baechi::validate {
 namespace {
 
 using namespace literals;
-using Pair = std::pair<std::string_view, std::string_view>;
-
-constexpr std::array ci_columns{
-    Pair{"case", "case"},
-    Pair{"environment", "environment"},
-    Pair{"platform", "platform"},
-    Pair{"gpus", "devices"},
-    Pair{"mem_max_allocated_bytes", "peak"},
-    Pair{"num-layers", "layers"},
-    Pair{"encoder-num-layers", "layers_of_encoder"},
-    Pair{"hidden-size", "hidden"},
-    Pair{"ffn-hidden-size", "inner"},
-    Pair{"num-attention-heads", "heads"},
-    Pair{"num-query-groups", "key_value_heads"},
-    Pair{"kv-channels", "kv-channels"},
-    Pair{"seq-length", "length"},
-    Pair{"vocab-size", "vocabulary"},
-    Pair{"make-vocab-size-divisible-by", "vocabulary_multiple"},
-    Pair{"micro-batch-size", "micro_batch"},
-    Pair{"global-batch-size", "batch"},
-    Pair{"tensor-model-parallel-size", "tensor"},
-    Pair{"pipeline-model-parallel-size", "pipeline"},
-    Pair{"num-layers-per-virtual-pipeline-stage", "layers_of_a_chunk"},
-    Pair{"num-virtual-stages-per-pipeline-rank", "virtual"},
-    Pair{"context-parallel-size", "context"},
-    Pair{"expert-model-parallel-size", "expert"},
-    Pair{"sequence-parallel", "sequence"},
-    Pair{"use-distributed-optimizer", "distributed_optimizer"},
-    Pair{"num-distributed-optimizer-instances", "instances"},
-    Pair{"use-megatron-fsdp", "sharded"},
-    Pair{"recompute-granularity", "recompute"},
-    Pair{"bf16", "bf16"},
-    Pair{"fp16", "fp16"},
-    Pair{"fp8-format", "fp8"},
-    Pair{"transformer-impl", "layers_by"},
-    Pair{"attention-backend", "attention"},
-    Pair{"swiglu", "--swiglu"},
-    Pair{"normalization", "normalization"},
-    Pair{"untie-embeddings-and-output-weights", "untied"},
-    Pair{"position-embedding-type", "position-embedding-type"},
-    Pair{"disable-bias-linear", "no_bias"},
-    Pair{"num-experts", "experts"},
-    Pair{"moe-router-topk", "top_k"},
-    Pair{"moe-grouped-gemm", "grouped"},
-    Pair{"moe-ffn-hidden-size", "inner_of_expert"},
-    Pair{"moe-shared-expert-intermediate-size", "shared_inner"},
-    Pair{"expert-tensor-parallel-size", "ranks_of_expert"},
-    Pair{"multi-latent-attention", "--multi-latent-attention"},
-    Pair{"mtp-num-layers", "--mtp-num-layers"},
-    Pair{"optimizer", "optimizer"},
-    Pair{"cuda-graph-impl", "--cuda-graph-impl"},
-    Pair{"deterministic-mode", "deterministic"},
-    Pair{"attention-dropout", "attention_dropout"},
-    Pair{"hybrid-layer-pattern", "pattern"},
-    Pair{"pipeline-model-parallel-layout", "--pipeline-model-parallel-layout"},
-    Pair{"fine-grained-activation-offloading", "--fine-grained-activation-offloading"},
-};
+constexpr std::string_view ci_columns =
+    "case, environment, platform, gpus=devices, mem_max_allocated_bytes=peak, num-layers=layers, "
+    "encoder-num-layers=layers_of_encoder, hidden-size=hidden, ffn-hidden-size=inner, "
+    "num-attention-heads=heads, num-query-groups=key_value_heads, kv-channels, seq-length=length, "
+    "vocab-size=vocabulary, make-vocab-size-divisible-by=vocabulary_multiple, "
+    "micro-batch-size=micro_batch, global-batch-size=batch, tensor-model-parallel-size=tensor, "
+    "pipeline-model-parallel-size=pipeline, "
+    "num-layers-per-virtual-pipeline-stage=layers_of_a_chunk, "
+    "num-virtual-stages-per-pipeline-rank=virtual, context-parallel-size=context, "
+    "expert-model-parallel-size=expert, sequence-parallel=sequence, "
+    "use-distributed-optimizer=distributed_optimizer, "
+    "num-distributed-optimizer-instances=instances, use-megatron-fsdp=sharded, "
+    "recompute-granularity=recompute, bf16, fp16, fp8-format=fp8, transformer-impl=layers_by, "
+    "attention-backend=attention, swiglu=--swiglu, normalization, "
+    "untie-embeddings-and-output-weights=untied, position-embedding-type, "
+    "disable-bias-linear=no_bias, num-experts=experts, moe-router-topk=top_k, "
+    "moe-grouped-gemm=grouped, moe-ffn-hidden-size=inner_of_expert, "
+    "moe-shared-expert-intermediate-size=shared_inner, "
+    "expert-tensor-parallel-size=ranks_of_expert, "
+    "multi-latent-attention=--multi-latent-attention, mtp-num-layers=--mtp-num-layers, optimizer, "
+    "cuda-graph-impl=--cuda-graph-impl, deterministic-mode=deterministic, "
+    "attention-dropout=attention_dropout, hybrid-layer-pattern=pattern, "
+    "pipeline-model-parallel-layout=--pipeline-model-parallel-layout, "
+    "fine-grained-activation-offloading=--fine-grained-activation-offloading";
 
 void refuse(bool refused, std::string_view why) {
   if (refused) throw InputError(std::string(why));

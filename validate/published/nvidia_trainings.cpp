@@ -12,8 +12,6 @@
 namespace baechi::validate {
 namespace {
 
-using Pair = std::pair<std::string_view, std::string_view>;
-
 std::string lower_case(std::string text) {
   for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return text;
@@ -70,21 +68,10 @@ void fine_tune(Words& words, bool lora, std::string_view width) {
   take(words, "overlap");
 }
 
-constexpr std::array nemo_columns{Pair{"task", "task"},
-                                  Pair{"model", "model"},
-                                  Pair{"system", "system"},
-                                  Pair{"gpus", "devices"},
-                                  Pair{"precision", "format"},
-                                  Pair{"gbs", "batch"},
-                                  Pair{"mbs", "micro_batch"},
-                                  Pair{"seq", "length"},
-                                  Pair{"tp", "tensor"},
-                                  Pair{"pp", "pipeline"},
-                                  Pair{"cp", "context"},
-                                  Pair{"vp", "virtual"},
-                                  Pair{"step_s_computed", "seconds"}};
-constexpr std::array shared_columns{Pair{"ep", "expert"}, Pair{"fsdp", "shards"}};
-constexpr Pair bridge_column{"release", "release"}, automodel_column{"kernels", "kernels"};
+constexpr std::string_view nemo_columns =
+    "task, model, system, gpus=devices, precision=format, gbs=batch, mbs=micro_batch, seq=length, "
+    "tp=tensor, pp=pipeline, cp=context, vp=virtual, step_s_computed=seconds";
+constexpr std::string_view shared_columns = ", ep=expert, fsdp=shards, ";  // of all but 24.07
 
 /// The tables of release 25.09 name no format: most rows reach more than a GPU does in 16 bits.
 std::string format_said(std::string format, std::string_view release) {
@@ -293,18 +280,15 @@ bool read_nemo(Words& words, PublishedRow& row) {
   return true;
 }
 
-TrainingFile nemo(std::string path, std::span<const Pair> columns) {
+TrainingFile nemo(std::string path, std::string_view columns) {
   return {.path = std::move(path), .columns = columns, .read = read_nemo, .score = score_seconds};
 }
 
 // DGX Cloud. The plan is in the title of a table, or that of its page.
 
-constexpr std::array cloud_columns{
-    Pair{"page", "page"},        Pair{"title", "title"},
-    Pair{"system", "system"},    Pair{"gpus", "devices"},
-    Pair{"precision", "format"}, Pair{"gbs", "batch"},
-    Pair{"step_s", "seconds"},   Pair{"tokens_per_s", "tokens_per_s"},
-    Pair{"release", "release"}};
+constexpr std::string_view cloud_columns =
+    "page, title, system, gpus=devices, precision=format, gbs=batch, step_s=seconds, "
+    "tokens_per_s, release";
 
 /// A page's plan where its tables say none, as its other releases have it.
 struct CloudPlan {
@@ -338,13 +322,10 @@ struct CloudConfiguration {
 };
 using CloudConfigurations = std::vector<CloudConfiguration>;
 
-constexpr std::array configuration_columns{
-    Pair{"page", "page"},        Pair{"system", "system"}, Pair{"GPUs", "devices"},
-    Pair{"release", "release"},  Pair{"Size", "size"},     Pair{"Precision", "formats"},
-    Pair{"SeqLen", "length"},    Pair{"Layers", "layers"}, Pair{"TP", "tensor"},
-    Pair{"PP", "pipeline"},      Pair{"CP", "context"},    Pair{"VP", "virtual"},
-    Pair{"MBS", "micro_batch"},  Pair{"GBS", "batch"},     Pair{"EP", "expert"},
-    Pair{"ETP", "expert_tensor"}};
+constexpr std::string_view configuration_columns =
+    "page, system, GPUs=devices, release, Size=size, Precision=formats, SeqLen=length, "
+    "Layers=layers, TP=tensor, PP=pipeline, CP=context, VP=virtual, MBS=micro_batch, GBS=batch, "
+    "EP=expert, ETP=expert_tensor";
 
 CloudConfigurations cloud_configurations(const std::string& folder, Leftovers& left) {
   CloudConfigurations all;
@@ -458,7 +439,7 @@ bool read_cloud(const CloudConfigurations& configurations, Words& words, Publish
     words["batch"] = std::to_string(static_cast<std::int64_t>(samples + 0.5) / 8 * 8);
   words["length"] = std::to_string(plan->length);
   for (const auto& [key, word] :
-       {Pair{"TP", "tensor"}, {"PP", "pipeline"}, {"CP", "context"}, {"VP", "virtual"}})
+       {std::pair{"TP", "tensor"}, {"PP", "pipeline"}, {"CP", "context"}, {"VP", "virtual"}})
     words[std::string(word)] = said_number(said, key, "1");
   words["micro_batch"] = said_number(title, "MBS", sharded ? "2" : "1");
   words["nodes"] = nodes_of_system(system);
@@ -487,15 +468,12 @@ bool read_cloud(const CloudConfigurations& configurations, Words& words, Publish
 }  // namespace
 
 std::optional<Comparison> compare_nemo(const std::string& folder) {
-  std::vector<Pair> bridge(nemo_columns.begin(), nemo_columns.end());
-  bridge.insert(bridge.end(), shared_columns.begin(), shared_columns.end());
-  std::vector<Pair> automodel = bridge;
-  bridge.push_back(bridge_column);
-  automodel.push_back(automodel_column);
-  auto all = compare_trainings(folder, nemo("measured/nemo/megatron_bridge.csv", bridge));
+  const std::string shared = std::string(nemo_columns) + std::string(shared_columns);
+  auto all =
+      compare_trainings(folder, nemo("measured/nemo/megatron_bridge.csv", shared + "release"));
   if (!all) return std::nullopt;
   for (const auto& [file, columns] :
-       {std::pair{"automodel", std::span<const Pair>(automodel)}, {"nemo_24.07", nemo_columns}})
+       {std::pair{"automodel", shared + "kernels"}, {"nemo_24.07", std::string(nemo_columns)}})
     if (auto more =
             compare_trainings(folder, nemo(fmt::format("measured/nemo/{}.csv", file), columns)))
       all->add(std::move(*more));

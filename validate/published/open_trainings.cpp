@@ -10,22 +10,12 @@
 namespace baechi::validate {
 namespace {
 
-using Pair = std::pair<std::string_view, std::string_view>;
-
 // llm_foundry: MPT under FSDP, with micro-batches that were chosen by hand near the largest.
 
-constexpr std::array foundry_columns{Pair{"section", "section"},
-                                     Pair{"model", "model"},
-                                     Pair{"seqlen_t", "length"},
-                                     Pair{"gpus", "devices"},
-                                     Pair{"gpu", "gpu"},
-                                     Pair{"microbatchsize", "micro_batch"},
-                                     Pair{"gradaccum", "passes"},
-                                     Pair{"throughput_t_s_gpu", "tokens_per_s"},
-                                     Pair{"precision", "format"},
-                                     Pair{"mp_mode", "sums"},
-                                     Pair{"sharding_strategy", "sharding"},
-                                     Pair{"activation_checkpointing", "again"}};
+constexpr std::string_view foundry_columns =
+    "section, model, seqlen_t=length, gpus=devices, gpu, microbatchsize=micro_batch, "
+    "gradaccum=passes, throughput_t_s_gpu=tokens_per_s, precision=format, mp_mode=sums, "
+    "sharding_strategy=sharding, activation_checkpointing=again";
 
 struct Mpt {
   std::string_view name;
@@ -124,20 +114,10 @@ TrainingFile foundry(MicroBatch asked) {
 
 // torchtitan: Llama 3.1 under FSDP2.
 
-constexpr std::array titan_columns{Pair{"system", "system"},
-                                   Pair{"model", "model"},
-                                   Pair{"gpus", "devices"},
-                                   Pair{"tp", "tensor"},
-                                   Pair{"pp", "pipeline"},
-                                   Pair{"cp", "context"},
-                                   Pair{"seq", "length"},
-                                   Pair{"local_batch", "micro_batch"},
-                                   Pair{"global_batch", "batch"},
-                                   Pair{"activation_checkpointing", "again"},
-                                   Pair{"compile", "compile"},
-                                   Pair{"float8", "float8"},
-                                   Pair{"schedule", "schedule_of_stages"},
-                                   Pair{"tokens_per_s_per_gpu", "tokens_per_s"}};
+constexpr std::string_view titan_columns =
+    "system, model, gpus=devices, tp=tensor, pp=pipeline, cp=context, seq=length, "
+    "local_batch=micro_batch, global_batch=batch, activation_checkpointing=again, compile, "
+    "float8, schedule=schedule_of_stages, tokens_per_s_per_gpu=tokens_per_s";
 
 bool read_titan(Words& words, PublishedRow& row) {
   const std::string model = take(words, "model"), system = take(words, "system");
@@ -168,19 +148,10 @@ bool read_titan(Words& words, PublishedRow& row) {
 // Source: InternEvo at the table's date, configs/7B_sft.py (overlap_sync_grad),
 // model/modeling_internlm.py (norm1), doc/en/install.md.
 
-constexpr std::array evo_columns{Pair{"table", "table"},
-                                 Pair{"model", "model"},
-                                 Pair{"tp", "tensor"},
-                                 Pair{"zero1", "group"},
-                                 Pair{"gpus", "devices"},
-                                 Pair{"seq", "length"},
-                                 Pair{"micro_batch", "micro_batch"},
-                                 Pair{"micro_batches", "passes"},
-                                 Pair{"recompute", "again"},
-                                 Pair{"pp", "pipeline"},
-                                 Pair{"fsdp", "sharded"},
-                                 Pair{"memory_gb", "memory"},
-                                 Pair{"tokens_per_s_per_gpu", "tokens_per_s"}};
+constexpr std::string_view evo_columns =
+    "table, model, tp=tensor, zero1=group, gpus=devices, seq=length, micro_batch, "
+    "micro_batches=passes, recompute=again, pp=pipeline, fsdp=sharded, memory_gb=memory, "
+    "tokens_per_s_per_gpu=tokens_per_s";
 
 /// Memory as nvidia-smi prints it, in GiB: with the context of CUDA and what PyTorch keeps cached.
 bool read_evo_memory(Words& words, PublishedRow& row) {
@@ -244,11 +215,9 @@ bool read_evo(Words& words, PublishedRow& row) {
 
 // bigscience: GPTs of 104 to 200 B under Megatron-DeepSpeed.
 
-constexpr std::array science_columns{
-    Pair{"gpus", "devices"},    Pair{"hidden", "hidden"},   Pair{"layers", "layers"},
-    Pair{"heads", "heads"},     Pair{"section", "section"}, Pair{"size", "size"},
-    Pair{"dp", "data"},         Pair{"tp", "tensor"},       Pair{"pp", "pipeline"},
-    Pair{"mbs", "micro_batch"}, Pair{"gbs", "batch"},       Pair{"s_per_iteration", "seconds"}};
+constexpr std::string_view science_columns =
+    "gpus=devices, hidden, layers, heads, section, size, dp=data, tp=tensor, pp=pipeline, "
+    "mbs=micro_batch, gbs=batch, s_per_iteration=seconds";
 
 /// The page gives its hidden size and layers once for many tables. Rows say their number of
 /// parameters, from which the layers follow, and their rate: in the first tables it is that of 80,

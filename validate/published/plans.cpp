@@ -11,10 +11,7 @@
 
 namespace baechi::validate {
 
-std::optional<Comparison> compare_vtrain_multi_node(const std::string& folder);
-std::optional<Comparison> compare_llm_foundry(const std::string& folder);
-std::optional<Comparison> compare_internevo(const std::string& folder);
-std::optional<Comparison> compare_bigscience(const std::string& folder);
+CompareBlock compare_vtrain_multi_node, compare_llm_foundry, compare_internevo, compare_bigscience;
 
 namespace {
 
@@ -66,7 +63,7 @@ void add_race(Comparison& all, std::string_view block, const std::string& name, 
 std::optional<Comparison> compare_plans(const std::string& folder) {
   struct Source {
     std::string_view name;
-    CompareBlock compare;
+    CompareBlock* compare;
   };
   constexpr std::array sources{
       Source{"vtrain", compare_vtrain_multi_node}, Source{"llm_foundry", compare_llm_foundry},

@@ -16,7 +16,7 @@ namespace baechi::validate {
 /// Reads its files in `folder`, laid out as vtrain/, dlexamples/, papers/, measured/, and simulates
 /// each row; nothing if they are not there. A row that cannot be read, or asked, costs itself.
 /// Throws InputError where a file is no table, or lacks a column.
-using CompareBlock = std::optional<Comparison> (*)(const std::string& folder);
+using CompareBlock = std::optional<Comparison>(const std::string& folder);
 
 /// A file whose rows the program's numbers were fitted to.
 struct FittedFile {
@@ -32,7 +32,7 @@ struct PublishedBlock {
   std::string_view fitted;     ///< which numbers were fitted to which rows; "nothing"
   std::string_view baseline;   ///< the rate that rows alike share: "one MFU per machine and format"
   std::string_view published;  ///< what published simulators say of themselves; "" for nothing
-  CompareBlock compare;
+  CompareBlock* compare;
   std::span<const FittedFile> files{};  ///< fitted to
 };
 std::span<const PublishedBlock> published_blocks();

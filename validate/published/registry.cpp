@@ -2,36 +2,14 @@
 
 namespace baechi::validate {
 
-std::optional<Comparison> compare_allreduce_a100(const std::string& folder);
-std::optional<Comparison> compare_allreduce_v100(const std::string& folder);
-std::optional<Comparison> compare_nccl_unfitted(const std::string& folder);
-std::optional<Comparison> compare_vtrain_pieces(const std::string& folder);
-std::optional<Comparison> compare_vtrain_multi_node(const std::string& folder);
-std::optional<Comparison> compare_kernels(const std::string& folder);
-std::optional<Comparison> compare_passes(const std::string& folder);
-std::optional<Comparison> compare_attention(const std::string& folder);
-std::optional<Comparison> compare_collectives(const std::string& folder);
-std::optional<Comparison> compare_ddp(const std::string& folder);
-std::optional<Comparison> compare_bert_data_parallel(const std::string& folder);
-std::optional<Comparison> compare_inference(const std::string& folder);
-std::optional<Comparison> compare_other_inference(const std::string& folder);
-std::optional<Comparison> compare_training(const std::string& folder);
-std::optional<Comparison> compare_training_parallel(const std::string& folder);
-std::optional<Comparison> compare_mixed_precision(const std::string& folder);
-std::optional<Comparison> compare_lambda(const std::string& folder);
-std::optional<Comparison> compare_flagperf(const std::string& folder);
-std::optional<Comparison> compare_korthikanti(const std::string& folder);
-std::optional<Comparison> compare_korthikanti_memory(const std::string& folder);
-std::optional<Comparison> compare_megatron_ci(const std::string& folder);
-std::optional<Comparison> compare_llm_foundry(const std::string& folder);
-std::optional<Comparison> compare_llm_foundry_fits(const std::string& folder);
-std::optional<Comparison> compare_torchtitan(const std::string& folder);
-std::optional<Comparison> compare_internevo(const std::string& folder);
-std::optional<Comparison> compare_internevo_memory(const std::string& folder);
-std::optional<Comparison> compare_bigscience(const std::string& folder);
-std::optional<Comparison> compare_nemo(const std::string& folder);
-std::optional<Comparison> compare_dgxc(const std::string& folder);
-std::optional<Comparison> compare_plans(const std::string& folder);
+CompareBlock compare_allreduce_a100, compare_allreduce_v100, compare_nccl_unfitted,
+    compare_vtrain_pieces, compare_vtrain_multi_node, compare_kernels, compare_passes,
+    compare_attention, compare_collectives, compare_ddp, compare_bert_data_parallel,
+    compare_inference, compare_other_inference, compare_training, compare_training_parallel,
+    compare_mixed_precision, compare_lambda, compare_flagperf, compare_korthikanti,
+    compare_korthikanti_memory, compare_megatron_ci, compare_llm_foundry, compare_llm_foundry_fits,
+    compare_torchtitan, compare_internevo, compare_internevo_memory, compare_bigscience,
+    compare_nemo, compare_dgxc, compare_plans;
 
 namespace {
 

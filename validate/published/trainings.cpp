@@ -194,12 +194,16 @@ void set_model(Words& words, std::string_view model) {
   }
 }
 
-Words words_of(const CsvTable& table, std::size_t row,
-               std::span<const std::pair<std::string_view, std::string_view>> columns) {
+Words words_of(const CsvTable& table, std::size_t row, std::string_view columns) {
   Words words;
-  for (const auto& [column, word] : columns)
-    if (const std::string& text = table.text(row, table.column(column)); !text.empty())
-      words[std::string(word)] = text;
+  while (!columns.empty()) {
+    const std::string_view one = columns.substr(0, columns.find(", "));
+    columns.remove_prefix(std::min(columns.size(), one.size() + 2));
+    const std::size_t equals = one.find('=');
+    const std::string_view word = equals == std::string_view::npos ? one : one.substr(equals + 1);
+    const std::string& text = table.text(row, table.column(one.substr(0, equals)));
+    if (!text.empty()) words[std::string(word)] = text;
+  }
   return words;
 }
 

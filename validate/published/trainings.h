@@ -58,8 +58,8 @@ TrainedStep trained(const Training& training);
 
 /// A file of trainings. A block is a few lines of data, and what no column says.
 struct TrainingFile {
-  std::string path;                                                        ///< below the folder
-  std::span<const std::pair<std::string_view, std::string_view>> columns;  ///< and their words
+  std::string path;          ///< below the folder
+  std::string_view columns;  ///< as words_of() takes them
   /// Makes words of the generator and the plan of what the columns say, and fills in the row but
   /// for `simulated` and `work`. A row that it returns false for belongs to another block. Throws
   /// InputError for a row that the program cannot be asked.
@@ -67,9 +67,9 @@ struct TrainingFile {
   /// Writes `simulated` and, for the baseline, `work`.
   std::function<void(const TrainedStep&, PublishedRow&)> score;
 };
-/// The words of a row. Empty fields say nothing.
-Words words_of(const CsvTable& table, std::size_t row,
-               std::span<const std::pair<std::string_view, std::string_view>> columns);
+/// The words of a row. `columns`: "model, gpus=devices" takes a column as the word `model`, and one
+/// that is called `gpus` as the word `devices`. Empty fields say nothing.
+Words words_of(const CsvTable& table, std::size_t row, std::string_view columns);
 /// Trainings that are the same are simulated once. Nothing if the folder
 /// lacks the file.
 std::optional<Comparison> compare_trainings(const std::string& folder, const TrainingFile& file);

@@ -21,10 +21,11 @@ class Verb {
   virtual double samples() const { return 1.0; }
 };
 
+using MakeVerb = std::unique_ptr<Verb>(Options&);
 struct VerbEntry {
   std::string_view name;
   std::string_view summary;
-  std::unique_ptr<Verb> (*make)(Options&);
+  MakeVerb* make;
 };
 std::span<const VerbEntry> verbs();
 

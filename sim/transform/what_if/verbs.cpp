@@ -2,18 +2,8 @@
 
 namespace baechi::what_if {
 
-std::unique_ptr<Verb> make_scale(Options&);
-std::unique_ptr<Verb> make_set(Options&);
-std::unique_ptr<Verb> make_limit(Options&);
-std::unique_ptr<Verb> make_batch(Options&);
-std::unique_ptr<Verb> make_remove(Options&);
-std::unique_ptr<Verb> make_merge(Options&);
-std::unique_ptr<Verb> make_insert(Options&);
-std::unique_ptr<Verb> make_split(Options&);
-std::unique_ptr<Verb> make_offload(Options&);
-std::unique_ptr<Verb> make_collective(Options&);
-std::unique_ptr<Verb> make_drop_edges(Options&);
-std::unique_ptr<Verb> make_add_edge(Options&);
+MakeVerb make_scale, make_set, make_limit, make_batch, make_remove, make_merge, make_insert,
+    make_split, make_offload, make_collective, make_drop_edges, make_add_edge;
 
 std::span<const VerbEntry> verbs() {
   static constexpr VerbEntry table[] = {

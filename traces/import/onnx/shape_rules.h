@@ -101,56 +101,20 @@ std::int64_t sliced(std::int64_t& first, std::int64_t end, std::int64_t step, st
 std::optional<Shape> broadcast(const Shape& a, const Shape& b);
 
 /// One function per kind of operator; shapes.cpp lists the operators of each.
+using Rule = void(Inference& n);
 namespace rules {
 
 // shape_rules_of_layers.cpp
-void same(Inference& n);
-void dropout(Inference& n);
-void cast(Inference& n);
-void elementwise(Inference& n);
-void comparison(Inference& n);
-void where(Inference& n);
-void normalization(Inference& n);
-void conv(Inference& n);
-void conv_transpose(Inference& n);
-void pool(Inference& n);
-void global_pool(Inference& n);
-void matmul(Inference& n);
-void gemm(Inference& n);
-void einsum(Inference& n);
-void quantize(Inference& n);
-void dequantize(Inference& n);
-void dynamic_quantize(Inference& n);
-void recurrent(Inference& n);
-void reduce(Inference& n);
-void loss(Inference& n);
+Rule same, dropout, cast, elementwise, comparison, where, normalization, conv, conv_transpose, pool,
+    global_pool, matmul, gemm, einsum, quantize, dequantize, dynamic_quantize, recurrent, reduce,
+    loss;
 
 // shape_rules_of_views.cpp
-void reshape(Inference& n);
-void flatten(Inference& n);
-void transpose(Inference& n);
-void squeeze(Inference& n);
-void unsqueeze(Inference& n);
-void concat(Inference& n);
-void split(Inference& n);
-void slice(Inference& n);
-void gather(Inference& n);
-void gather_elements(Inference& n);
-void gather_nd(Inference& n);
-void expand(Inference& n);
-void tile(Inference& n);
-void pad(Inference& n);
-void resize(Inference& n);
-void blocks(Inference& n);
-void top_k(Inference& n);
-void one_hot(Inference& n);
+Rule reshape, flatten, transpose, squeeze, unsqueeze, concat, split, slice, gather, gather_elements,
+    gather_nd, expand, tile, pad, resize, blocks, top_k, one_hot;
 
 // values.cpp
-void shape_of(Inference& n);
-void size_of(Inference& n);
-void constant(Inference& n);
-void constant_of_shape(Inference& n);
-void range(Inference& n);
+Rule shape_of, size_of, constant, constant_of_shape, range;
 
 }  // namespace rules
 

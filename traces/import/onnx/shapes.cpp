@@ -59,10 +59,8 @@ std::optional<Shape> broadcast(const Shape& a, const Shape& b) {
 
 namespace {
 
-using Rule = void (*)(Inference&);
-
 struct Row {
-  Rule rule;
+  Rule* rule;
   std::string_view operators;  // separated by spaces
 };
 
