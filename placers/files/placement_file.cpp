@@ -246,10 +246,6 @@ class PlacementReader {
 
 }  // namespace
 
-Placement read_placement(const std::string& path, const OpGraph& graph, std::size_t num_devices) {
-  return parse_placement(read_file(path, most_placement_bytes), path, graph, num_devices);
-}
-
 Placement parse_placement(const std::string& text, const std::string& path, const OpGraph& graph,
                           std::size_t num_devices, std::optional<std::int64_t> problem) {
   return PlacementReader(text, path, graph, num_devices, problem).read();

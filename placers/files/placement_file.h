@@ -20,18 +20,15 @@ namespace baechi {
 /// The largest placement file that is read, in bytes: room for the names of 10 million ops.
 inline constexpr std::size_t most_placement_bytes = std::size_t{1} << 30U;
 
-/// The placement in the file at `path` (.gz and .zst are decompressed), for `graph` on a cluster of
-/// `num_devices`. `order` becomes priorities; ops that it does not list come last. `detail` is
-/// kept. Throws InputError with path:line:column and all mistakes at once if
+/// The placement that `text`, of the file at `path`, says for `graph` on a cluster of `num_devices`.
+/// `order` becomes priorities; ops that it does not list come last. `detail` is kept. With
+/// `problem`, the text is the answer to the problem of this id and must repeat it, as `id`. Throws
+/// InputError with path:line:column and all mistakes at once if
 /// - the file is no placement file,
 /// - it names an op that the graph does not have,
 /// - an op has no device, or
 /// - a device or `devices` is beyond the cluster.
 /// Throws InfeasibleError if `status` says that the placer found no placement.
-Placement read_placement(const std::string& path, const OpGraph& graph, std::size_t num_devices);
-
-/// The same from a text in memory; `path` is the name in messages. With `problem`, the text is the
-/// answer to the problem of this id and must repeat it, as `id`.
 Placement parse_placement(const std::string& text, const std::string& path, const OpGraph& graph,
                           std::size_t num_devices,
                           std::optional<std::int64_t> problem = std::nullopt);

@@ -28,7 +28,7 @@ bool is_split(const std::string& text);
 Placement parse_split(const std::string& text, const std::string& path, const Problem& problem);
 
 /// The split or placement (placement_file.h) in the file at `path`. Throws as parse_split() and
-/// read_placement() do.
+/// parse_placement() do.
 Placement read_placement_or_split(const std::string& path, const Problem& problem);
 
 }  // namespace baechi

@@ -158,12 +158,6 @@ const Arithmetic& DeviceModel::at(Precision p) const {
   return p == Precision::tf32 && own.peak == FlopRate{} ? at(Precision::fp32) : own;
 }
 
-std::array<Arithmetic, all<Precision>().size()> in_every_format(const Arithmetic& one) {
-  std::array<Arithmetic, all<Precision>().size()> same;
-  same.fill(one);
-  return same;
-}
-
 DeviceRates rates_of(const DeviceModel& model, Precision p) {
   return {.flops = model.at(p).peak.flop_per_second / 1e6,
           .bytes = model.bandwidth.bytes_per_second / 1e6,

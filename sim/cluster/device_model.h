@@ -66,9 +66,6 @@ struct DeviceModel {
   const Arithmetic& at(Precision p) const;
 };
 
-/// A device whose peak and efficiency are the same in every number format.
-std::array<Arithmetic, all<Precision>().size()> in_every_format(const Arithmetic& one);
-
 /// What the device could do at most with kernels of that number format.
 DeviceRates rates_of(const DeviceModel& model, Precision p);
 

@@ -9,6 +9,7 @@ namespace baechi::validate {
 namespace {
 
 using namespace literals;
+
 constexpr std::string_view ci_columns =
     "case, environment, platform, gpus=devices, mem_max_allocated_bytes=peak, num-layers=layers, "
     "encoder-num-layers=layers_of_encoder, hidden-size=hidden, ffn-hidden-size=inner, "

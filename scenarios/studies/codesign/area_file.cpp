@@ -6,6 +6,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <tuple>
+#include <vector>
 
 #include "sim/csv_table.h"
 #include "sim/error.h"
@@ -81,6 +82,12 @@ class CoreAreas {
   std::map<std::pair<std::int64_t, Accelerator>, Ends> ends_;
 };
 
+/// An entry of PHAZE's list: an accelerator and its area in um2.
+struct ListedAccelerator {
+  Accelerator design;
+  double area = 0.0;
+};
+
 AreaTable table_of_list(const std::vector<ListedAccelerator>& list, const std::string& path) {
   CoreAreas tensor, vector;
   for (const auto& [design, area] : list) {
@@ -149,10 +156,6 @@ std::vector<ListedAccelerator> list_of_json(const std::string& text, const std::
 }
 
 }  // namespace
-
-std::vector<ListedAccelerator> read_accelerator_list(const std::string& path) {
-  return list_of_json(read_file(path), path);
-}
 
 AreaTable read_area_table(const std::string& path) {
   const std::string text = read_file(path);

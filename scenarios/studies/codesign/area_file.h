@@ -1,7 +1,6 @@
 /// Reads the areas of an accelerator's parts from a file.
 #pragma once
 #include <string>
-#include <vector>
 
 #include "sim/accelerator/accelerator.h"
 
@@ -15,12 +14,5 @@ namespace baechi {
 ///   differences between its entries, and give every entry's area again within 10^-9 of it.
 /// Throws InputError for any other content, or a list whose areas are not these sums.
 AreaTable read_area_table(const std::string& path);
-
-/// An entry of PHAZE's list: an accelerator and its area in um2.
-struct ListedAccelerator {
-  Accelerator design;
-  double area = 0.0;
-};
-std::vector<ListedAccelerator> read_accelerator_list(const std::string& path);
 
 }  // namespace baechi

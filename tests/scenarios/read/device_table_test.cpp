@@ -11,10 +11,12 @@
 #include "sim/cluster/device_model.h"
 #include "sim/cluster/perturbed_costs.h"
 #include "sim/error.h"
+#include "tests/device_models.h"
 #include "tests/message.h"
 #include "tests/scenarios/sweeps.h"
 
 using namespace baechi;
+using baechi::testing::in_every_format;
 using baechi::testing::message;
 using baechi::testing::scenario_of;
 using namespace baechi::literals;

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "sim/engine/simulation.h"
+#include "tests/device_models.h"
 #include "tests/small_graphs.h"
 
 using namespace baechi;

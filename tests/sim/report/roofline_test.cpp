@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tests/device_models.h"
 #include "tests/small_graphs.h"
 
 using namespace baechi;
