@@ -179,9 +179,7 @@ void add_arena(CLI::App& app, Verb& chosen) {
   verb->add_option("-o,--output", arguments->competition.output,
                    "With --hidden: write the instances to FOLDER/instances")
       ->type_name("FOLDER");
-  verb->add_option("-j", arguments->competition.threads, "Threads [1]")
-      ->type_name("N")
-      ->check(CLI::Range(1, 1024));
+  add_number(*verb, "-j", arguments->competition.threads, 1, 1024, "Threads [1]");
   verb->footer(
       "An instance is a graph on a cluster with some memory. Its best known value is the least "
       "step\n"

@@ -15,9 +15,7 @@
 
 namespace baechi {
 void add_trace_argument(CLI::App& verb, TraceArgument& argument) {
-  verb.add_option("TRACE", argument.path, "Graph file, in any format that an importer reads")
-      ->required()
-      ->type_name("");
+  add_argument(verb, "TRACE", argument.path, "Graph file, in any format that an importer reads");
   verb.add_option(
           "--importer", argument.importer,
           "Importer that reads TRACE ('baechi list importers') [chosen by the file's content]")

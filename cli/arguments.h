@@ -22,6 +22,25 @@ void add_trace_argument(CLI::App& verb, TraceArgument& argument);
 /// Shows progress on standard error.
 Trace read_trace(const TraceArgument& argument);
 
+/// Adds an argument that must be given: a file, a folder, a name, or several.
+template <class Value>
+CLI::Option* add_argument(CLI::App& verb, const std::string& name, Value& value,
+                          const std::string& help) {
+  return verb.add_option(name, value, help)->required()->type_name("");
+}
+/// Adds a flag whose value is a number from `least` to `most`.
+template <class Value, class Limit>
+CLI::Option* add_number(CLI::App& verb, const std::string& name, Value& value, Limit least,
+                        Limit most, const std::string& help, const std::string& type = "N") {
+  return verb.add_option(name, value, help)->type_name(type)->check(CLI::Range(least, most));
+}
+/// Adds a flag that may be given several times, with a value each.
+template <class Value>
+CLI::Option* add_repeated(CLI::App& verb, const std::string& name, std::vector<Value>& values,
+                          const std::string& type, const std::string& help) {
+  return verb.add_option(name, values, help)->type_name(type)->take_all()->allow_extra_args(false);
+}
+
 /// Adds --format to `verb`: one of `formats`; the first is the default.
 void add_format(CLI::App& verb, std::string& format, std::vector<std::string> formats);
 

@@ -232,10 +232,8 @@ void add_cluster_flags(CLI::App& verb, ClusterFlags& flags) {
       add("--scenario", flags.scenario, "FILE",
           "Take cluster, engine and transforms from this scenario, in place of the flags above");
   for (CLI::Option* option : options) scenario->excludes(option);
-  verb.add_option("--set", flags.sets, "Set the dotted KEY of the scenario to VALUE first")
-      ->type_name("KEY=VALUE")
-      ->take_all()
-      ->allow_extra_args(false)
+  add_repeated(verb, "--set", flags.sets, "KEY=VALUE",
+               "Set the dotted KEY of the scenario to VALUE first")
       ->needs(scenario)
       ->group("CLUSTER");
 }

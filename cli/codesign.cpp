@@ -177,16 +177,9 @@ void add_codesign(CLI::App& app, Verb& chosen) {
   const auto a = std::make_shared<CodesignArguments>();
   CLI::App* verb = app.add_subcommand(
       "codesign", "Find the accelerator's architecture that trains a model fastest");
-  verb->add_option("SCENARIO", a->scenario, "A scenario with a 'codesign' block")
-      ->required()
-      ->type_name("");
-  verb->add_option("--set", a->sets, "Override a dotted key of the scenario")
-      ->type_name("KEY=VALUE")
-      ->take_all()
-      ->allow_extra_args(false);
-  verb->add_option("--top", a->top, "Architectures to show [10]")
-      ->type_name("N")
-      ->check(CLI::Range(1, 100'000));
+  add_argument(*verb, "SCENARIO", a->scenario, "A scenario with a 'codesign' block");
+  add_repeated(*verb, "--set", a->sets, "KEY=VALUE", "Override a dotted key of the scenario");
+  add_number(*verb, "--top", a->top, 1, 100'000, "Architectures to show [10]");
   verb->add_option("-o", a->out,
                    "Write designs.csv, and throughput over area with its Pareto front as SVG and "
                    "PDF by gnuplot, to this folder")

@@ -94,9 +94,7 @@ void add_compare(CLI::App& app, Verb& chosen) {
   const auto arguments = std::make_shared<CompareArguments>();
   CLI::App* verb =
       app.add_subcommand("compare", "Compare the placers of one or several folders of results");
-  verb->add_option("DIR", arguments->folders, "Folders that 'baechi run' wrote")
-      ->required()
-      ->type_name("");
+  add_argument(*verb, "DIR", arguments->folders, "Folders that 'baechi run' wrote");
   verb->add_option("--tolerance", arguments->tolerance,
                    "Step times that differ by this share or less are a tie [0.1 %]")
       ->type_name("SHARE");

@@ -84,11 +84,9 @@ void add_configure(CLI::App& app, Verb& chosen) {
   const auto arguments = std::make_shared<ConfigureArguments>();
   CLI::App* verb = app.add_subcommand(
       "configure", "Choose the instances, threads and batches that serve a batch soonest");
-  verb->add_option("FILE", arguments->order.file,
-                   "CSV of measured latencies: threads, batch, mean_ms; other columns tell "
-                   "profiles apart")
-      ->required()
-      ->type_name("");
+  add_argument(*verb, "FILE", arguments->order.file,
+               "CSV of measured latencies: threads, batch, mean_ms; other columns tell "
+               "profiles apart");
   verb->add_option("--threads", arguments->order.threads, "Threads of the machine")
       ->required()
       ->type_name("N");
@@ -99,10 +97,8 @@ void add_configure(CLI::App& app, Verb& chosen) {
   verb->add_option("--interference", arguments->order.interference,
                    "Instances that are not alone take F times as long [1]")
       ->type_name("F");
-  verb->add_option("--where", arguments->order.where, "Only profiles with WORD in COLUMN")
-      ->type_name("COLUMN=WORD")
-      ->take_all()
-      ->allow_extra_args(false);
+  add_repeated(*verb, "--where", arguments->order.where, "COLUMN=WORD",
+               "Only profiles with WORD in COLUMN");
   add_format(*verb, arguments->format, {"text", "json"});
   verb->footer(
       "Examples:\n"

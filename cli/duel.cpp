@@ -84,10 +84,9 @@ void add_duel(CLI::App& app, Verb& chosen) {
   verb->add_option("B", arguments->names.winner, "The placer that is to win")
       ->required()
       ->type_name("PLACER");
-  verb->add_option("--evaluations", arguments->names.options.evaluations,
-                   "Instances that both place; making the worst one small takes more [1000]")
-      ->type_name("N")
-      ->check(CLI::Range(std::size_t{8}, std::size_t{100'000'000}));
+  add_number(*verb, "--evaluations", arguments->names.options.evaluations, std::size_t{8},
+             std::size_t{100'000'000},
+             "Instances that both place; making the worst one small takes more [1000]");
   verb->add_option("--seed", arguments->names.options.seed, "Another seed, another instance [1]")
       ->type_name("N")
       ->check(is_seed());

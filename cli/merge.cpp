@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 
+#include "cli/arguments.h"
 #include "cli/progress.h"
 #include "cli/verbs.h"
 #include "scenarios/report/write_results.h"
@@ -34,9 +35,7 @@ int merge(const MergeFlags& flags) {
 void add_merge(CLI::App& app, Verb& chosen) {
   CLI::App* verb = app.add_subcommand("merge", "Join the results of shards");
   const auto flags = std::make_shared<MergeFlags>();
-  verb->add_option("DIR", flags->folders, "Folders that 'baechi run --shard I/N' wrote")
-      ->required()
-      ->type_name("");
+  add_argument(*verb, "DIR", flags->folders, "Folders that 'baechi run --shard I/N' wrote");
   verb->add_option("--out", flags->out, "Folder of the joined results")
       ->required()
       ->type_name("DIR");

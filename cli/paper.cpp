@@ -1,6 +1,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "cli/arguments.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/verbs.h"
@@ -84,9 +85,7 @@ void add_paper(CLI::App& app, Verb& chosen) {
       ->type_name("DIR")
       ->default_str("");
   arguments->folder = "scenarios/papers";
-  verb->add_option("-j", arguments->threads, "Threads [one per core]")
-      ->type_name("N")
-      ->check(CLI::Range(1, 1024));
+  add_number(*verb, "-j", arguments->threads, 1, 1024, "Threads [one per core]");
   verb->add_flag("--quiet", arguments->quiet, "No progress");
   verb->footer(
       "Examples:\n"

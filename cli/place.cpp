@@ -259,12 +259,9 @@ void add_place(CLI::App& app, Verb& chosen) {
           "Placer ('baechi list placers') [auto]; exec:PROGRAM runs a program of yours as the "
           "placer")
       ->type_name("NAME[:k=v,...]");
-  verb->add_option("--transform", arguments->transforms,
-                   "Transform the graph first ('baechi list transforms'); replaces the scenario's "
-                   "transforms; may be repeated")
-      ->type_name("NAME[:k=v,...]")
-      ->take_all()
-      ->allow_extra_args(false);
+  add_repeated(*verb, "--transform", arguments->transforms, "NAME[:k=v,...]",
+               "Transform the graph first ('baechi list transforms'); replaces the scenario's "
+               "transforms; may be repeated");
   verb->add_option("-o,--output", arguments->output,
                    "Write the placement to FILE if the placer finds one")
       ->type_name("FILE");

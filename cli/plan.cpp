@@ -245,15 +245,12 @@ void add_plan(CLI::App& app, Verb& chosen) {
   const auto a = std::make_shared<PlanArguments>();
   CLI::App* verb = app.add_subcommand(
       "plan", "Find how the kinds of parallelism train a model fastest, or check one plan");
-  verb->add_option("MODEL", a->model,
-                   "A generator of a model, with options: gpt:layers=96,hidden=12288; gpt, gpt2, "
-                   "bert, transformer, llama, moe and hybrid divide theirs among ranks of tensor "
-                   "parallelism, too; with --planner, an input of Piper's program")
-      ->required()
-      ->type_name("");
-  verb->add_option("--batch", a->batch, "Samples of a step, over all replicas (needed)")
-      ->type_name("N")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
+  add_argument(*verb, "MODEL", a->model,
+               "A generator of a model, with options: gpt:layers=96,hidden=12288; gpt, gpt2, "
+               "bert, transformer, llama, moe and hybrid divide theirs among ranks of tensor "
+               "parallelism, too; with --planner, an input of Piper's program");
+  add_number(*verb, "--batch", a->batch, std::int64_t{1}, std::int64_t{1} << 40,
+             "Samples of a step, over all replicas (needed)");
   verb->add_option("--nodes", a->nodes,
                    "Kind of machine, one of 'baechi list nodes'; --devices says how many GPUs")
       ->type_name("KIND");
@@ -361,9 +358,7 @@ void add_plan(CLI::App& app, Verb& chosen) {
           "Write the fastest plan to this file, for 'baechi run'; its placement, if it has "
           "stages, beside it")
       ->type_name("FILE");
-  verb->add_option("--top", a->top, "Plans to show [10]")
-      ->type_name("N")
-      ->check(CLI::Range(1, 1000));
+  add_number(*verb, "--top", a->top, 1, 1000, "Plans to show [10]");
   const std::vector<CLI::Option*> others = verb->get_options();
   CLI::Option* planner =
       verb->add_option("--planner", a->planner,

@@ -3,6 +3,7 @@
 #include <iterator>
 #include <memory>
 
+#include "cli/arguments.h"
 #include "cli/progress.h"
 #include "cli/verbs.h"
 #include "scenarios/report/gnuplot.h"
@@ -44,19 +45,13 @@ int report(const ReportFlags& flags) {
 void add_report(CLI::App& app, Verb& chosen) {
   CLI::App* verb = app.add_subcommand("report", "Rebuild report.html from the results in a folder");
   const auto flags = std::make_shared<ReportFlags>();
-  verb->add_option("DIR", flags->folder, "A folder that 'baechi run' wrote")
-      ->required()
-      ->type_name("");
+  add_argument(*verb, "DIR", flags->folder, "A folder that 'baechi run' wrote");
   CLI::Option* plots =
       verb->add_flag("--plots", flags->plots,
                      "Also plot charts and steps with gnuplot, to DIR/plots/*.svg and *.pdf");
-  verb->add_option(
-          "--step", flags->steps,
-          "Plot the step of run ID (column id of results.csv; one that the report can draw) "
-          "instead of each graph's fastest; may be repeated")
-      ->type_name("ID")
-      ->take_all()
-      ->allow_extra_args(false)
+  add_repeated(*verb, "--step", flags->steps, "ID",
+               "Plot the step of run ID (column id of results.csv; one that the report can draw) "
+               "instead of each graph's fastest; may be repeated")
       ->needs(plots);
   verb->footer(
       "DIR/plots/NAME.gp is a plot's gnuplot script with its data: edit it to change the plot.");

@@ -159,21 +159,14 @@ void add_run(CLI::App& app, Verb& chosen) {
   CLI::App* verb =
       app.add_subcommand("run", "Run scenarios: each placer at each point of their sweeps");
   const auto flags = std::make_shared<RunFlags>();
-  verb->add_option("SCENARIO", flags->scenarios, "Scenario files, or names of examples")
-      ->required()
-      ->type_name("");
+  add_argument(*verb, "SCENARIO", flags->scenarios, "Scenario files, or names of examples");
   verb->add_option("--out", flags->out,
                    "Folder of the results [results/NAME of the first scenario]")
       ->type_name("DIR");
-  verb->add_option("-j", flags->threads, "Threads [one per core]")
-      ->type_name("N")
-      ->check(CLI::Range(1, 1024));
-  verb->add_option(
-          "--set", flags->sets,
-          "Set the dotted KEY of every scenario to VALUE; a swept KEY is then no longer swept")
-      ->type_name("KEY=VALUE")
-      ->take_all()
-      ->allow_extra_args(false);
+  add_number(*verb, "-j", flags->threads, 1, 1024, "Threads [one per core]");
+  add_repeated(
+      *verb, "--set", flags->sets, "KEY=VALUE",
+      "Set the dotted KEY of every scenario to VALUE; a swept KEY is then no longer swept");
   verb->add_flag("--resume", flags->resume, "Keep the runs that DIR already has; do the others");
   verb->add_option("--shard", flags->shard,
                    "Run only part I of N; 'baechi merge' joins the folders of all parts")

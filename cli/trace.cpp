@@ -206,9 +206,8 @@ void add_check(CLI::App& trace, Verb& chosen) {
   CLI::App* verb = trace.add_subcommand(
       "check",
       "List every mistake in graph files by line and column; warn of unknown times and sizes");
-  verb->add_option("TRACE", arguments->paths, "Graph files, in any format that an importer reads")
-      ->required()
-      ->type_name("");
+  add_argument(*verb, "TRACE", arguments->paths,
+               "Graph files, in any format that an importer reads");
   verb->add_option("--importer", arguments->importer, "Importer that reads them")
       ->type_name("NAME[:k=v,...]");
   verb->footer("Exit code 2 if there is a mistake.\nExample:\n  baechi trace check *.json");
@@ -225,11 +224,9 @@ void add_convert(CLI::App& trace, Verb& chosen) {
   const auto arguments = std::make_shared<Arguments>();
   CLI::App* verb = trace.add_subcommand("convert", "Write a graph in our format, DOT or GraphML");
   add_trace_argument(*verb, arguments->in);
-  verb->add_option("-o,--output,OUT", arguments->out,
-                   "File to write; its ending is the format: .json, .json.gz, .json.zst (a trace), "
-                   ".dot, .graphml")
-      ->required()
-      ->type_name("");
+  add_argument(*verb, "-o,--output,OUT", arguments->out,
+               "File to write; its ending is the format: .json, .json.gz, .json.zst (a trace), "
+               ".dot, .graphml");
   verb->footer(
       "Examples:\n"
       "  baechi trace convert resnet50_graph.txt resnet50.json.zst\n"

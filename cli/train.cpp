@@ -85,20 +85,15 @@ void add_train(CLI::App& app, Verb& chosen) {
   const auto arguments = std::make_shared<TrainArguments>();
   CLI::App* verb =
       app.add_subcommand("train", "Train a policy that places graphs, on all points of a scenario");
-  verb->add_option(
-          "SCENARIO", arguments->order.scenario,
-          "A scenario file, or the name of an example; its placers and seeds do not matter")
-      ->required()
-      ->type_name("");
+  add_argument(*verb, "SCENARIO", arguments->order.scenario,
+               "A scenario file, or the name of an example; its placers and seeds do not matter");
   verb->add_option("-o,--out", arguments->order.out,
                    "Write the policy to FILE, and beside it its learning curve (CSV, and a picture "
                    "by gnuplot where that is installed) and all that --resume needs")
       ->required()
       ->type_name("FILE");
-  verb->add_option("--evaluations", arguments->order.evaluations,
-                   "Simulated placements, over all points [4000]")
-      ->type_name("N")
-      ->check(CLI::Range(1, 1'000'000'000));
+  add_number(*verb, "--evaluations", arguments->order.evaluations, 1, 1'000'000'000,
+             "Simulated placements, over all points [4000]");
   verb->add_option(
           "--teacher", arguments->order.teacher,
           "So many of them on each point go to a search, whose placement is imitated first; "
@@ -107,10 +102,8 @@ void add_train(CLI::App& app, Verb& chosen) {
   verb->add_option("--seed", arguments->order.seed, "Seed of the first weights and all draws [0]")
       ->type_name("N")
       ->check(is_seed());
-  verb->add_option("--set", arguments->sets, "Set the dotted KEY of the scenario to VALUE")
-      ->type_name("KEY=VALUE")
-      ->take_all()
-      ->allow_extra_args(false);
+  add_repeated(*verb, "--set", arguments->sets, "KEY=VALUE",
+               "Set the dotted KEY of the scenario to VALUE");
   verb->add_flag("--no-imitation", arguments->no_imitation,
                  "Do not begin with what a search or the best heuristic of each point found");
   verb->add_flag("--resume", arguments->resume,

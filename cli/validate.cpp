@@ -66,7 +66,7 @@ void add_replay_plans(CLI::App& app, Verb& chosen) {
   CLI::App* verb =
       app.add_subcommand("plan", "Write the placed step of each run of scenarios as a plan");
   const auto flags = std::make_shared<PlanFlags>();
-  verb->add_option("SCENARIO", flags->scenarios, "Scenario files")->required()->type_name("");
+  add_argument(*verb, "SCENARIO", flags->scenarios, "Scenario files");
   verb->add_option("-o", flags->out, "Folder of the run; replaces DIR/plans/*")
       ->required()
       ->type_name("DIR");
@@ -82,43 +82,30 @@ void add_replay_plans(CLI::App& app, Verb& chosen) {
   verb->add_option("--calibration", flags->calibration,
                    "Predict with this calibration [without overheads]")
       ->type_name("FILE");
-  verb->add_option(
-          "--budget", flags->budgets,
-          "Also write each plan with an enforced memory limit on one of its devices: this fraction "
-          "of its predicted peak, two granules of the calibration from it or more; may be repeated")
-      ->type_name("F")
-      ->check(CLI::Range(0.01, 10.0))
+  add_number(
+      *verb, "--budget", flags->budgets, 0.01, 10.0,
+      "Also write each plan with an enforced memory limit on one of its devices: this fraction "
+      "of its predicted peak, two granules of the calibration from it or more; may be repeated",
+      "F")
       ->take_all()
       ->allow_extra_args(false);
-  verb->add_option(
-          "--neighbours", flags->neighbours,
-          "Also N plans of each graph: its placement predicted best, with one op moved [0]")
-      ->type_name("N")
-      ->check(CLI::Range(0, 1000));
-  verb->add_option("--random", flags->at_random, "Also N random placements of each graph [0]")
-      ->type_name("N")
-      ->check(CLI::Range(0, 1000));
-  verb->add_option("--distinct", flags->distinct,
-                   "Refuse a graph with fewer than N different placements [0]")
-      ->type_name("N")
-      ->check(CLI::Range(0, 1000));
-  verb->add_option(
-          "--least-busy", flags->least_busy,
-          "Refuse a graph of which fewer than half of the placements keep two devices busy "
-          "for this share of the step [0]")
-      ->type_name("F")
-      ->check(CLI::Range(0.0, 1.0));
-  verb->add_option("--overheads", flags->overheads,
-                   "Refuse a graph on which a model without overheads is predicted to be off by "
-                   "less than N times the layer's target, in the median: its plans could not tell "
-                   "a model from none; 5 is a fair test [0]")
-      ->type_name("N")
-      ->check(CLI::Range(0.0, 1000.0));
-  verb->add_option("--set", flags->sets, "Set the dotted KEY of every scenario to VALUE")
-      ->type_name("KEY=VALUE")
-      ->take_all()
-      ->allow_extra_args(false);
-  verb->add_option("-j", flags->threads, "Threads [1]")->type_name("N")->check(CLI::Range(1, 1024));
+  add_number(*verb, "--neighbours", flags->neighbours, 0, 1000,
+             "Also N plans of each graph: its placement predicted best, with one op moved [0]");
+  add_number(*verb, "--random", flags->at_random, 0, 1000,
+             "Also N random placements of each graph [0]");
+  add_number(*verb, "--distinct", flags->distinct, 0, 1000,
+             "Refuse a graph with fewer than N different placements [0]");
+  add_number(*verb, "--least-busy", flags->least_busy, 0.0, 1.0,
+             "Refuse a graph of which fewer than half of the placements keep two devices busy "
+             "for this share of the step [0]",
+             "F");
+  add_number(*verb, "--overheads", flags->overheads, 0.0, 1000.0,
+             "Refuse a graph on which a model without overheads is predicted to be off by "
+             "less than N times the layer's target, in the median: its plans could not tell "
+             "a model from none; 5 is a fair test [0]");
+  add_repeated(*verb, "--set", flags->sets, "KEY=VALUE",
+               "Set the dotted KEY of every scenario to VALUE");
+  add_number(*verb, "-j", flags->threads, 1, 1024, "Threads [1]");
   verb->callback([flags, &chosen] { chosen = [flags] { return write_plans(*flags); }; });
 }
 
@@ -159,9 +146,7 @@ int calibrate_run(const CalibrateFlags& flags) {
 void add_calibrate(CLI::App& app, Verb& chosen) {
   CLI::App* verb = app.add_subcommand("calibrate", "Fit a calibration to a run's benchmarks");
   const auto flags = std::make_shared<CalibrateFlags>();
-  verb->add_option("RUN", flags->run, "Folder with machine.txt and measurements.csv")
-      ->required()
-      ->type_name("");
+  add_argument(*verb, "RUN", flags->run, "Folder with machine.txt and measurements.csv");
   verb->add_option("-o", flags->out, "The file to write [RUN/calibration.yaml]")->type_name("FILE");
   verb->add_flag("--accept", flags->accept, "Write fits that make no sense, too");
   verb->callback([flags, &chosen] { chosen = [flags] { return calibrate_run(*flags); }; });
@@ -200,19 +185,14 @@ int report_run(const ValidationReportFlags& flags) {
 void add_validation_report(CLI::App& app, Verb& chosen) {
   CLI::App* verb = app.add_subcommand("report", "Compare a run's replays with predictions");
   const auto flags = std::make_shared<ValidationReportFlags>();
-  verb->add_option("RUN", flags->run, "Folder with plans, machine.txt and steps.csv")
-      ->required()
-      ->type_name("");
+  add_argument(*verb, "RUN", flags->run, "Folder with plans, machine.txt and steps.csv");
   verb->add_option(
           "--calibration", flags->calibration,
           "Calibration for the predictions [RUN/calibration.yaml, else fitted to measurements.csv]")
       ->type_name("FILE");
-  verb->add_option("--again", flags->again,
-                   "A run of the same plans on another visit or card: the noise floor between the "
-                   "two; may be repeated")
-      ->type_name("RUN")
-      ->take_all()
-      ->allow_extra_args(false);
+  add_repeated(*verb, "--again", flags->again, "RUN",
+               "A run of the same plans on another visit or card: the noise floor between the "
+               "two; may be repeated");
   verb->callback([flags, &chosen] { chosen = [flags] { return report_run(*flags); }; });
 }
 

@@ -234,7 +234,7 @@ void add_validate_fit(CLI::App& app, Verb& chosen) {
   for (const FitEntry& entry : fits())
     known += fmt::format("{}{}: {} (of {})", known.empty() ? "" : "; ", entry.name, entry.summary,
                          entry.data);
-  verb->add_option("WHAT,--what", flags->what, known)->required()->type_name("");
+  add_argument(*verb, "WHAT,--what", flags->what, known);
   add_data(*verb, flags->data);
   verb->add_option("-o", flags->out, "The file to write [standard output]")->type_name("FILE");
   verb->callback([flags, &chosen] { chosen = [flags] { return fit(*flags); }; });

@@ -88,7 +88,7 @@ void add_validate_replay(CLI::App& app, Verb& chosen) {
                                       "machine's processor, without a GPU; writes the files of a "
                                       "harness");
   const auto flags = std::make_shared<ReplayFlags>();
-  verb->add_option("RUN", flags->run, "Folder of the run")->required()->type_name("");
+  add_argument(*verb, "RUN", flags->run, "Folder of the run");
   verb->add_option("--on", flags->on,
                    "What runs them: virtual (a clock whose truth is known; no time passes) or "
                    "processor (a thread on a core of its own per device) [virtual]")
@@ -96,34 +96,21 @@ void add_validate_replay(CLI::App& app, Verb& chosen) {
       ->check(one_of<Runner>());
   verb->add_flag("!--no-benchmarks", flags->benchmarks,
                  "Replay only; RUN's machine.txt and measurements.csv stay");
-  verb->add_option("--devices", flags->devices,
-                   "Least number of devices; more if a plan has more [4; 2 of a processor]")
-      ->type_name("N")
-      ->check(CLI::Range(1, 64));
-  verb->add_option("--replays", flags->replays, "Replays of each plan in each of two rounds [30]")
-      ->type_name("N")
-      ->check(CLI::Range(1, 10000));
-  verb->add_option("--timelines", flags->timelines,
-                   "Replays recorded task by task, of each plan in each round [3]")
-      ->type_name("N")
-      ->check(CLI::Range(0, 10000));
-  verb->add_option("--rounds", flags->rounds, "Rounds of the benchmarks [20]")
-      ->type_name("N")
-      ->check(CLI::Range(1, 10000));
-  verb->add_option("--noise", flags->noise,
-                   "Relative deviation of each task's length, virtual [0.005]")
-      ->type_name("F")
-      ->check(CLI::Range(0.0, 0.5));
-  verb->add_option("--jitter-ns", flags->jitter_ns,
-                   "Deviation of the gaps, drawn for each replay, in ns [40]")
-      ->type_name("NS")
-      ->check(CLI::Range(0.0, 1e6));
-  verb->add_option(
-          "--stretch", flags->stretch,
-          "Factor on lengths in replays, but not in benchmarks: an error for the report to "
-          "find [1]")
-      ->type_name("F")
-      ->check(CLI::Range(0.5, 2.0));
+  add_number(*verb, "--devices", flags->devices, 1, 64,
+             "Least number of devices; more if a plan has more [4; 2 of a processor]");
+  add_number(*verb, "--replays", flags->replays, 1, 10000,
+             "Replays of each plan in each of two rounds [30]");
+  add_number(*verb, "--timelines", flags->timelines, 0, 10000,
+             "Replays recorded task by task, of each plan in each round [3]");
+  add_number(*verb, "--rounds", flags->rounds, 1, 10000, "Rounds of the benchmarks [20]");
+  add_number(*verb, "--noise", flags->noise, 0.0, 0.5,
+             "Relative deviation of each task's length, virtual [0.005]", "F");
+  add_number(*verb, "--jitter-ns", flags->jitter_ns, 0.0, 1e6,
+             "Deviation of the gaps, drawn for each replay, in ns [40]", "NS");
+  add_number(*verb, "--stretch", flags->stretch, 0.5, 2.0,
+             "Factor on lengths in replays, but not in benchmarks: an error for the report to "
+             "find [1]",
+             "F");
   verb->add_option("--seed", flags->seed, "Seed of the noise [1]")
       ->type_name("N")
       ->check(is_seed());

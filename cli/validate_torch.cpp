@@ -109,9 +109,7 @@ void add_validate_torch(CLI::App& app, Verb& chosen) {
   CLI::App* verb = app.add_subcommand(
       "torch", "Score predicted steps of PyTorch against measured ones, of './dev torch OUT'");
   const auto flags = std::make_shared<TorchFlags>();
-  verb->add_option("OUT", flags->out, "Folder with score.csv and peaks.csv")
-      ->required()
-      ->type_name("");
+  add_argument(*verb, "OUT", flags->out, "Folder with score.csv and peaks.csv");
   add_format(*verb, flags->format, {"text", "json"});
   verb->callback([flags, &chosen] { chosen = [flags] { return torch(*flags); }; });
 }

@@ -131,18 +131,14 @@ void add_what_if(CLI::App& app, Verb& chosen) {
   const auto arguments = std::make_shared<WhatIfArguments>();
   CLI::App* verb = app.add_subcommand(
       "what-if", "Predict a step after rules have rewritten it, its memory, and what it waits for");
-  verb->add_option("SCENARIO", arguments->scenario,
-                   "Scenario file, or an example's name; of a sweep its first point")
-      ->required()
-      ->type_name("");
+  add_argument(*verb, "SCENARIO", arguments->scenario,
+               "Scenario file, or an example's name; of a sweep its first point");
   verb->add_option("RULES", arguments->rules,
                    "Files of rules, or entries of the catalogue, with values for what they ask")
       ->required()
       ->type_name("NAME[:k=v,...]");
-  verb->add_option("--set", arguments->sets, "Set the dotted KEY of the scenario to VALUE first")
-      ->type_name("KEY=VALUE")
-      ->take_all()
-      ->allow_extra_args(false);
+  add_repeated(*verb, "--set", arguments->sets, "KEY=VALUE",
+               "Set the dotted KEY of the scenario to VALUE first");
   add_format(*verb, arguments->format, {"text", "json", "csv"});
   std::string known;
   for (const std::string& name : catalogue_of_rules()) known += (known.empty() ? "" : ", ") + name;

@@ -27,7 +27,7 @@ class LoadWriter : ProgramWriter<LoadProgram> {
       limit_counts(s);
     }
     if (rules_.contiguous) {
-      for (const DeviceId d : problem_.cluster.devices()) forbid_return(d);
+      for (const DeviceId d : problem_.cluster.devices()) forbid_return(problem_.graph, d);
       part_distant();
     }
     minimise(load_);
@@ -35,9 +35,6 @@ class LoadWriter : ProgramWriter<LoadProgram> {
   }
 
  private:
-  /// The column that is 1 if `b` is on `d`.
-  std::uint32_t x(BundleId b, DeviceId d) const { return program_.on[b][index(d)].front(); }
-
   bool fits(BundleId b, std::size_t cls) const {
     const auto time = bundles_.time(b, cls);
     return time && *time <= most_ && bundles_.weights(b) <= classes_[cls].memory;
@@ -88,16 +85,10 @@ class LoadWriter : ProgramWriter<LoadProgram> {
 
   void add_transfers(DeviceId d, Row& work, Row& forward_work, Row& later_work) {
     for (const Bundles::Net& net : bundles_.nets()) {
-      const std::uint32_t y = lp().add_column(0.0, 1.0);
-      add(work, y, net.time);
-      add(forward_work, y, net.time - net.later_time);
-      add(later_work, y, net.later_time);
-      const std::uint32_t first = x(net.pins.front(), d);
-      for (const BundleId pin : net.pins) {
-        if (pin == net.pins.front()) continue;
-        at_most({{first, 1.0}, {x(pin, d), -1.0}, {y, -1.0}}, 0.0);
-        at_most({{first, -1.0}, {x(pin, d), 1.0}, {y, -1.0}}, 0.0);
-      }
+      const std::uint32_t cut = add_cut(net, d);
+      add(work, cut, net.time);
+      add(forward_work, cut, net.time - net.later_time);
+      add(later_work, cut, net.later_time);
     }
   }
 
@@ -132,23 +123,6 @@ class LoadWriter : ProgramWriter<LoadProgram> {
   }
 
   bool forward(OpId v) const { return problem_.graph.op(v).phase == Phase::forward; }
-
-  void forbid_return(DeviceId d) {
-    const OpGraph& graph = problem_.graph;
-    IdVector<OpId, std::uint32_t> z(graph.num_ops());
-    for (const OpId v : graph.ops()) {
-      if (!forward(v)) continue;
-      z[v] = lp().add_column(0.0, 1.0);
-      const std::uint32_t here = x(bundles_.of(v), d);
-      at_most({{here, 1.0}, {z[v], -1.0}}, 0.0);
-      for (const OpId u : graph.predecessors(v)) {
-        if (!forward(u)) continue;
-        at_most({{z[v], 1.0}, {z[u], -1.0}}, 0.0);
-        if (bundles_.of(u) != bundles_.of(v))
-          at_most({{z[v], 1.0}, {here, -1.0}, {x(bundles_.of(u), d), 1.0}}, 1.0);
-      }
-    }
-  }
 
   /// Along paths, ops too far apart for one device.
   void part_distant() {

@@ -92,6 +92,39 @@ class ProgramWriter {
     at_most(row, 1e3 * std::min(limit, 1.0));
   }
 
+  /// The one column that is 1 if `b` is on `d`.
+  std::uint32_t x(BundleId b, DeviceId d) const { return program_.on[b][index(d)].front(); }
+
+  /// A column that is 1 at least if some pins of the net are on `d` and others are not.
+  std::uint32_t add_cut(const Bundles::Net& net, DeviceId d) {
+    const std::uint32_t cut = lp().add_column(0.0, 1.0);
+    const std::uint32_t first = x(net.pins.front(), d);
+    for (const BundleId pin : net.pins) {
+      if (pin == net.pins.front()) continue;
+      at_most({{first, 1.0}, {x(pin, d), -1.0}, {cut, -1.0}}, 0.0);
+      at_most({{first, -1.0}, {x(pin, d), 1.0}, {cut, -1.0}}, 0.0);
+    }
+    return cut;
+  }
+
+  /// A column per forward op, 0 once a path has left `d`: then no path comes back.
+  void forbid_return(const OpGraph& graph, DeviceId d) {
+    const auto forward = [&](OpId v) { return graph.op(v).phase == Phase::forward; };
+    IdVector<OpId, std::uint32_t> stays(graph.num_ops());
+    for (const OpId v : graph.ops()) {
+      if (!forward(v)) continue;
+      stays[v] = lp().add_column(0.0, 1.0);
+      const std::uint32_t here = x(bundles_.of(v), d);
+      at_most({{here, 1.0}, {stays[v], -1.0}}, 0.0);
+      for (const OpId u : graph.predecessors(v)) {
+        if (!forward(u)) continue;
+        at_most({{stays[v], 1.0}, {stays[u], -1.0}}, 0.0);
+        if (bundles_.of(u) != bundles_.of(v))
+          at_most({{stays[v], 1.0}, {here, -1.0}, {x(bundles_.of(u), d), 1.0}}, 1.0);
+      }
+    }
+  }
+
   /// Equal devices: each begins (by bundle id) behind the one before it. A column begun[b,
   /// device] is 1 if the device has a bundle up to b.
   void order_equal(std::size_t cls) {

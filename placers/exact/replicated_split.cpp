@@ -25,7 +25,7 @@ class ReplicatedWriter : ProgramWriter<LoadProgram> {
       for (const DeviceId part : classes_[s].devices) {
         add_use(s, part);
         add_load(s, part);
-        if (contiguous) forbid_return(part);
+        if (contiguous) forbid_return(problem_.graph, part);
       }
       order_equal(s);
     }
@@ -36,8 +36,6 @@ class ReplicatedWriter : ProgramWriter<LoadProgram> {
   }
 
  private:
-  std::uint32_t x(BundleId b, DeviceId part) const { return program_.on[b][index(part)].front(); }
-
   /// What one replica has to do for work of `time` of one device.
   double shared(std::size_t s, Duration time) const {
     return scaled(time) / static_cast<double>(shapes_[s].replicas);
@@ -89,38 +87,12 @@ class ReplicatedWriter : ProgramWriter<LoadProgram> {
     if (!classes_[s].core) {
       for (const Bundles::Net& net : bundles_.nets()) {
         if (net.time == Duration{}) continue;
-        const std::uint32_t y = lp().add_column(0.0, 1.0);
-        load.push_back({y, shared(s, net.time)});
-        const std::uint32_t first = x(net.pins.front(), part);
-        for (const BundleId pin : net.pins) {
-          if (pin == net.pins.front()) continue;
-          at_most({{first, 1.0}, {x(pin, part), -1.0}, {y, -1.0}}, 0.0);
-          at_most({{first, -1.0}, {x(pin, part), 1.0}, {y, -1.0}}, 0.0);
-        }
+        load.push_back({add_cut(net, part), shared(s, net.time)});
       }
     }
     load.push_back({load_, -1.0});
     at_most(load, rounding(s));
     limit_weights(s, part, [&](BundleId b) { return fits(b, s); });
-  }
-
-  /// A column per forward op, 0 once a path has left the part: then no path comes back.
-  void forbid_return(DeviceId part) {
-    const OpGraph& graph = problem_.graph;
-    const auto forward = [&](OpId v) { return graph.op(v).phase == Phase::forward; };
-    IdVector<OpId, std::uint32_t> stays(graph.num_ops());
-    for (const OpId v : graph.ops()) {
-      if (!forward(v)) continue;
-      stays[v] = lp().add_column(0.0, 1.0);
-      const std::uint32_t here = x(bundles_.of(v), part);
-      at_most({{here, 1.0}, {stays[v], -1.0}}, 0.0);
-      for (const OpId u : graph.predecessors(v)) {
-        if (!forward(u)) continue;
-        at_most({{stays[v], 1.0}, {stays[u], -1.0}}, 0.0);
-        if (bundles_.of(u) != bundles_.of(v))
-          at_most({{stays[v], 1.0}, {here, -1.0}, {x(bundles_.of(u), part), 1.0}}, 1.0);
-      }
-    }
   }
 
   const Problem& problem_;
