@@ -11,6 +11,7 @@
 #include "cli/progress.h"
 #include "cli/verbs.h"
 #include "placers/planners/registry.h"
+#include "scenarios/planning/framework.h"
 #include "scenarios/planning/machines.h"
 #include "scenarios/planning/plan_scenario.h"
 #include "scenarios/run/build.h"
@@ -81,14 +82,6 @@ Machines machines_of(const PlanArguments& a, std::vector<Evidence>& evidence) {
   return machines;
 }
 
-/// When gradients are sent with ZeRO 0 and 1: as Megatron-LM or, on other kinds of devices, as
-/// PyTorch's DistributedDataParallel and DeepSpeed.
-std::array<Sending, 2> sending(const PlanArguments& a, const DeviceModel& gpu) {
-  if (const auto given = parse<Sending>(a.gradients)) return {*given, *given};
-  const bool megatron = gpu.name.ends_with("_megatron");
-  return {megatron ? Sending::after : Sending::beside, Sending::after};
-}
-
 /// Words off, on and auto, which is both.
 std::vector<bool> truths(const std::vector<std::string>& words) {
   std::vector<bool> values;
@@ -102,7 +95,8 @@ std::vector<bool> truths(const std::vector<std::string>& words) {
 /// A group shares what ZeRO 3 divides, unless --zero says otherwise.
 PlanSpace space_of(const PlanArguments& a, const DeviceModel& gpu) {
   PlanSpace space = a.space;
-  space.send = sending(a, gpu);
+  space.send = usual_sending(gpu);
+  if (const auto given = parse<Sending>(a.gradients)) space.send = {*given, *given};
   space.recompute.clear();
   for (const std::string& word : a.recompute)
     space.recompute.push_back(word == "on" ? Recomputing::full : *parse<Recomputing>(word));
@@ -202,13 +196,6 @@ PlanAnswer answer_of(const PlanArguments& a, const TrainingJob& job, const Machi
   return fastest_plans(job, space, machines, a.top, done);
 }
 
-/// Whether a flag says what recipes of frameworks say of a training beside its plan.
-bool is_as_a_recipe(const PlanArguments& a) {
-  return a.short_sums || a.short_attention || !a.whole_products.empty() || a.launch > 0 ||
-         a.masters != "whole" || !a.recompute_modules.empty() || a.space.recompute_layers > 0 ||
-         a.space.offload_layers > 0 || a.space.count_ends;
-}
-
 int plan(const PlanArguments& a) {
   if (!a.planner.empty()) return plan_by_planner(a);
   if (a.batch == 0) throw InputError("--batch is required");
@@ -216,10 +203,6 @@ int plan(const PlanArguments& a) {
     throw InputError("--write-scenario needs --nodes, the machines that the scenario names");
   if (!a.scenario.empty() && a.framework != "none")
     throw InputError("--write-scenario: scenarios have no --framework");
-  if (!a.scenario.empty() && is_as_a_recipe(a))
-    throw InputError(
-        "--write-scenario: not with --recompute-modules, --recompute-layers, --offload-layers, "
-        "--count-ends, --short-sums, --short-attention, --whole-products, --launch and --masters");
   const TrainingJob job = job_of(a);
   std::vector<Evidence> evidence;
   const Machines machines = machines_of(a, evidence);
@@ -292,8 +275,7 @@ void add_plan(CLI::App& app, Verb& chosen) {
   list("--recompute-modules", a->recompute_modules, "NAME,...",
        "Parts of blocks that are computed again, as Megatron-LM names them: moe, and of llama, moe "
        "and hybrid core_attn, mla_up_proj, mlp, moe_act, layernorm, shared_experts")
-      ->check(CLI::IsMember(
-          {"moe", "core_attn", "mla_up_proj", "mlp", "moe_act", "layernorm", "shared_experts"}));
+      ->check(CLI::IsMember(recompute_module_names()));
   const auto layers = [&](const char* name, std::int64_t& count, const char* help) {
     verb->add_option(name, count, help)->type_name("N")->check(CLI::NonNegativeNumber);
   };
@@ -344,7 +326,7 @@ void add_plan(CLI::App& app, Verb& chosen) {
                    "What is kept of 32-bit weights beside their copy in 16 bits: whole, remainders "
                    "(the bits that a bf16 copy lacks), none [whole]")
       ->type_name("WORD")
-      ->check(CLI::IsMember({"whole", "remainders", "none"}));
+      ->check(one_of<Masters>());
   verb->add_flag("--check", a->check,
                  "Simulate the one plan that the flags name, and say whether it fits");
   verb->add_option(

@@ -81,6 +81,11 @@ Contention contention_of(Framework framework) {
   return {};
 }
 
+std::array<Sending, 2> usual_sending(const DeviceModel& gpu) {
+  const bool megatron = gpu.name.ends_with("_megatron");
+  return {megatron ? Sending::after : Sending::beside, Sending::after};
+}
+
 /// DeepSpeed's stages send and receive in the stream that computes. Source: DeepSpeed,
 /// runtime/pipe/p2p.py: dist.send, dist.recv, and not isend, irecv.
 bool computes_while_sending(Framework framework) {

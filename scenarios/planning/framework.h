@@ -1,5 +1,7 @@
 /// What a training framework takes of a device's memory besides the tensors of the model.
 #pragma once
+#include <array>
+
 #include "scenarios/planning/parallel_step.h"
 
 namespace baechi {
@@ -27,6 +29,10 @@ struct Contention {
   double overlapped = 1.0, disturbed = 1.0;
 };
 Contention contention_of(Framework framework);
+
+/// When gradients are sent with ZeRO 0 and 1: as Megatron-LM does or, on kinds of devices that are
+/// not fitted to it, as PyTorch's DistributedDataParallel and DeepSpeed.
+std::array<Sending, 2> usual_sending(const DeviceModel& gpu);
 
 /// Whether a device computes while it sends to a stage, or receives from one.
 bool computes_while_sending(Framework framework);

@@ -11,6 +11,7 @@
 #include "sim/error.h"
 #include "sim/transform/training/segments.h"
 #include "sim/transform/transform.h"
+#include "traces/generate/layers/attention.h"
 #include "traces/generator.h"
 
 namespace baechi {
@@ -82,71 +83,102 @@ std::string modules_of_generator(const TrainingJob& job) {
 
 }  // namespace
 
-OpGraph rank_graph(const TrainingJob& job, const ParallelPlan& plan) {
-  Options options = job.options;
-  Options given = job.options;  // raw() declares: a generator must declare these options itself
-  const auto choose = [&](const std::string& key, std::string value, bool needed) {
-    if (given.raw(key, "") != nullptr)
-      throw InputError(fmt::format("{}.{}: plans choose it", job.generator, key));
-    if (needed) options.set(key, text(std::move(value)));
-  };
-  choose("batch", std::to_string(plan.micro_batch), true);
-  choose("tensor", std::to_string(plan.tensor), plan.tensor > 1);
-  choose("context", std::to_string(plan.context), plan.context > 1);
-  choose("expert", std::to_string(plan.expert), plan.expert > 1);
-  choose("sequence_parallel", "true", plan.sequence);
-  choose("split_backward", "true", plan.splits_backward());
+std::vector<std::string> recompute_module_names() {
+  std::vector<std::string> names{std::string(module_of_experts)};
+  for (const std::string_view of_generator : all_words<generate::Recomputed>())
+    names.emplace_back(of_generator);
+  return names;
+}
+
+std::vector<std::pair<std::string, std::string>> rank_options(const TrainingJob& job,
+                                                              const ParallelPlan& plan) {
   const bool selective = plan.recompute == Recomputing::selective,
              by_operation = job.framework == Framework::fsdp2;
-  choose("recompute_attention", "true", selective && !by_operation);
-  choose("recompute_modules", modules_of_generator(job), !modules_of_generator(job).empty());
-  const std::string kept = kept_inputs(job.framework, plan.precision);
-  choose("kept_inputs", kept, !kept.empty());
-  choose("recompute_operations", "true", selective && by_operation);
+  const std::string modules = modules_of_generator(job),
+                    kept = kept_inputs(job.framework, plan.precision);
+  std::vector<std::pair<std::string, std::string>> options{
+      {"batch", std::to_string(plan.micro_batch)}};
+  const auto add = [&](const char* key, std::string value, bool needed) {
+    Options given = job.options;  // raw() declares: a generator must declare these options itself
+    if (given.raw(key, "") != nullptr)
+      throw InputError(fmt::format("{}.{}: plans choose it", job.generator, key));
+    if (needed) options.emplace_back(key, std::move(value));
+  };
+  add("batch", "", false);
+  add("tensor", std::to_string(plan.tensor), plan.tensor > 1);
+  add("context", std::to_string(plan.context), plan.context > 1);
+  add("expert", std::to_string(plan.expert), plan.expert > 1);
+  add("sequence_parallel", "true", plan.sequence);
+  add("split_backward", "true", plan.splits_backward());
+  add("recompute_attention", "true", selective && !by_operation);
+  add("recompute_modules", modules, !modules.empty());
+  add("kept_inputs", kept, !kept.empty());
+  add("recompute_operations", "true", selective && by_operation);
+  return options;
+}
+
+namespace {
+
+NamedTransform precision_of(const TrainingJob& job, const ParallelPlan& plan) {
+  NamedTransform format{"precision", {}};
+  format.set("to", text(plan.precision));
+  if (adds_in_32_bits(job, plan.precision)) format.set("gradients", text("whole"));
+  if (job.masters == Masters::remainders) format.set("remainders", text("true"));
+  if (job.masters == Masters::none) format.set("master_weights", text("false"));
+  if (job.short_attention) format.set("attention", text("fp8"));
+  Options::Value whole;
+  for (const std::string& kind : job.whole_products) whole.children.emplace_back("", text(kind));
+  if (!whole.children.empty()) format.set("whole", std::move(whole));
+  if (job.framework == Framework::fsdp2) format.set("conversions", text("dynamic"));
+  // Its norms read and write 16 bits.
+  if (job.framework == Framework::megatron)
+    format.set("except", {{}, {}, {{"", text("softmax")}, {"", text("loss")}}});
+  return format;
+}
+
+}  // namespace
+
+OpGraph rank_graph(const TrainingJob& job, const ParallelPlan& plan,
+                   std::vector<NamedTransform>* applied) {
+  Options options = job.options;
+  for (const auto& [key, value] : rank_options(job, plan)) options.set(key, text(value));
   if (copies_embeddings(job, plan)) options.set("tied", text("false"));
   OpGraph graph = generate_trace(job.generator, options).graph;
+  const auto apply = [&](NamedTransform transform) {
+    graph = transform.made()->apply(graph).graph;
+    if (applied != nullptr) applied->push_back(std::move(transform));
+  };
   if (plan.precision == "fp32" && job.masters != Masters::whole)
     throw InputError("masters: fp32 has no copy of its weights in 16 bits");
-  if (plan.precision != "fp32") {
-    Options format("precision", {{"to", text(plan.precision)}});
-    if (adds_in_32_bits(job, plan.precision)) format.set("gradients", text("whole"));
-    if (job.masters == Masters::remainders) format.set("remainders", text("true"));
-    if (job.masters == Masters::none) format.set("master_weights", text("false"));
-    if (job.short_attention) format.set("attention", text("fp8"));
-    Options::Value whole;
-    for (const std::string& kind : job.whole_products) whole.children.emplace_back("", text(kind));
-    if (!whole.children.empty()) format.set("whole", std::move(whole));
-    if (job.framework == Framework::fsdp2) format.set("conversions", text("dynamic"));
-    // Its norms read and write 16 bits.
-    if (job.framework == Framework::megatron)
-      format.set("except", {{}, {}, {{"", text("softmax")}, {"", text("loss")}}});
-    graph = make_transform("precision", std::move(format))->apply(graph).graph;
-  }
-  const auto recompute = [&](std::optional<Options::Value> names, bool from_host = false) {
-    Options of_names("recompute");
-    if (from_host) of_names.set("from_host", text("true"));
-    if (names) of_names.set("names", *std::move(names));
-    graph = make_transform("recompute", std::move(of_names))->apply(graph).graph;
-  };
-  if (plan.recompute == Recomputing::full)
-    recompute(plan.recompute_layers > 0
-                  ? std::optional(first_layers(graph, plan, plan.recompute_layers))
-                  : std::nullopt);
-  if (plan.recompute != Recomputing::full && recomputes_experts(job)) {
+  if (plan.precision != "fp32") apply(precision_of(job, plan));
+  if (plan.recompute == Recomputing::full) {
+    NamedTransform again{"recompute", {}};
+    if (plan.recompute_layers > 0)
+      again.set("names", first_layers(graph, plan, plan.recompute_layers));
+    apply(std::move(again));
+  } else if (recomputes_experts(job)) {
     Options::Value experts = layers_of_experts(graph);
     if (experts.children.empty())
       throw InputError("recompute_modules: 'moe': the model has no layers of experts alone");
-    recompute(std::move(experts));
+    apply({"recompute", {{}, {}, {{"names", std::move(experts)}}}});
   }
-  if (plan.offload_layers > 0) recompute(first_layers(graph, plan, plan.offload_layers), true);
+  if (plan.offload_layers > 0)
+    apply({"recompute",
+           {{},
+            {},
+            {{"from_host", text("true")},
+             {"names", first_layers(graph, plan, plan.offload_layers)}}}});
   if (plan.overlap || plan.overlap_experts)
-    graph = make_transform("overlap_exchanges",
-                           Options("overlap_exchanges",
-                                   {{"tokens", text(plan.overlap ? "true" : "false")},
-                                    {"experts", text(plan.overlap_experts ? "true" : "false")}}))
-                ->apply(graph)
-                .graph;
+    apply({"overlap_exchanges",
+           {{},
+            {},
+            {{"tokens", text(plan.overlap ? "true" : "false")},
+             {"experts", text(plan.overlap_experts ? "true" : "false")}}}});
   return graph;
+}
+
+std::unique_ptr<Transform> NamedTransform::made() const {
+  return make_transform(name, Options(name, {options.children.begin(), options.children.end()}));
 }
 
 ParallelPlan ParallelPlan::of_rank() const {

@@ -21,6 +21,8 @@
 
 namespace baechi {
 
+class Transform;
+
 /// What keeps bytes, and moves bytes, besides the model's.
 enum class Framework : std::uint8_t { none, megatron, fsdp, fsdp2, deepspeed, internevo };
 constexpr auto names_of(Framework) {
@@ -139,9 +141,30 @@ std::int64_t devices_of_a_node(const Cluster& cluster);
 /// stages add up their gradients.
 bool copies_embeddings(const TrainingJob& job, const ParallelPlan& plan);
 
+/// A transform as a scenario names it.
+struct NamedTransform {
+  std::string name;
+  Options::Value options{};  ///< a mapping, or nothing
+
+  void set(const std::string& key, Options::Value value) {
+    options.children.emplace_back(key, std::move(value));
+  }
+  std::unique_ptr<Transform> made() const;
+};
+
+/// The names that TrainingJob::recompute_modules may have.
+std::vector<std::string> recompute_module_names();
+
+/// What the generator is told beside the job's own options: key and value. Throws InputError where
+/// these have one that plans choose.
+std::vector<std::pair<std::string, std::string>> rank_options(const TrainingJob& job,
+                                                              const ParallelPlan& plan);
+
 /// What one rank computes with a micro-batch: a graph for each of_rank(), and another where
-/// copies_embeddings(). Throws InputError if the generator cannot make it.
-OpGraph rank_graph(const TrainingJob& job, const ParallelPlan& plan);
+/// copies_embeddings(). `applied`, if given, takes the transforms of the generator's graph. Throws
+/// InputError if the generator cannot make it.
+OpGraph rank_graph(const TrainingJob& job, const ParallelPlan& plan,
+                   std::vector<NamedTransform>* applied = nullptr);
 
 /// The layer of each op: of forward ops by their names; -1: no layer precedes it, `layers`: behind
 /// all layers. Backward ops are where the forward ops are that they differentiate or run again,

@@ -4,6 +4,7 @@
 
 #include "placers/files/placement_file.h"
 #include "scenarios/read/choice_text.h"
+#include "scenarios/read/tree.h"
 
 namespace baechi {
 namespace {
@@ -34,22 +35,16 @@ std::string data_parallel_text(const DataParallelOptions& o) {
 std::string plan_scenario(std::string_view model, const TrainingJob& job, const ParallelPlan& plan,
                           const PlanNodes& nodes, std::string_view placement) {
   const std::int64_t micro_batches = plan.micro_batches(job.batch);
-  std::string text = fmt::format("name: plan\ngraph: {{{}, batch: {}",
-                                 graph_text(model, copies_embeddings(job, plan)), plan.micro_batch);
-  if (plan.tensor > 1) text += fmt::format(", tensor: {}", plan.tensor);
-  if (plan.context > 1) text += fmt::format(", context: {}", plan.context);
-  if (plan.expert > 1) text += fmt::format(", expert: {}", plan.expert);
-  if (plan.sequence) text += ", sequence_parallel: true";
-  if (plan.splits_backward()) text += ", split_backward: true";
-  if (plan.recompute == Recomputing::selective) text += ", recompute_attention: true";
+  std::vector<NamedTransform> transforms;
+  rank_graph(job, plan, &transforms);
+  std::string text =
+      fmt::format("name: plan\ngraph: {{{}", graph_text(model, copies_embeddings(job, plan)));
+  for (const auto& [key, value] : rank_options(job, plan))
+    text += fmt::format(", {}: {}", key, value);
   text += "}\ntransforms:\n";
-  if (plan.precision != "fp32")
-    text += fmt::format("  - {{precision: {{to: {}}}}}\n", plan.precision);
-  if (plan.recompute == Recomputing::full) text += "  - recompute\n";
-  if (plan.overlap_experts)
-    text += fmt::format("  - {{overlap_exchanges: {{tokens: {}, experts: true}}}}\n", plan.overlap);
-  else if (plan.overlap)
-    text += "  - overlap_exchanges\n";
+  for (const auto& [name, options] : transforms)
+    text += options.children.empty() ? fmt::format("  - {}\n", name)
+                                     : fmt::format("  - {{{}: {}}}\n", name, one_line(options));
   text += fmt::format("  - {{host: {{per: pass, launch: {} ns}}}}\n", nodes.gpu->host_op.count());
   if (micro_batches > 1) text += "  - accumulate\n";
   if (plan.data * plan.context > 1)

@@ -140,8 +140,6 @@ TEST_SUITE("cli") {
           "--memory-fraction: '2' is not a number in (0, 1]");
     check("--nodes dgx_a100 --devices 8 --framework megatron --write-scenario plan.yaml",
           "--write-scenario: scenarios have no --framework");
-    check("--nodes dgx_a100 --devices 8 --count-ends --write-scenario plan.yaml",
-          "--write-scenario: not with --recompute-modules");
     check("--nodes dgx_a100 --devices 16384 --write-scenario plan.yaml",
           "--write-scenario: scenarios have at most");
     const auto twice = session.run(

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "scenarios/planning/machines.h"
+#include "scenarios/read/choice_text.h"
 #include "scenarios/read/device_table.h"
 #include "scenarios/run/build.h"
 #include "tests/scenarios/sweeps.h"
@@ -20,16 +21,9 @@ constexpr const char* model =
     "gpt:layers=4,hidden=512,heads=8,length=256,vocabulary=8192,tied=false";
 constexpr std::int64_t batch = 64;
 
-TrainingJob job() {
-  TrainingJob job{.generator = "gpt", .options = Options("gpt"), .batch = batch};
-  for (const auto& [key, value] : {std::pair{"layers", "4"},
-                                   {"hidden", "512"},
-                                   {"heads", "8"},
-                                   {"length", "256"},
-                                   {"vocabulary", "8192"},
-                                   {"tied", "false"}})
-    job.options.set(key, {value, {}, {}});
-  return job;
+TrainingJob job(std::string_view of = model) {
+  const Choice choice = parse_choice(of, "MODEL");
+  return {.generator = choice.name, .options = choice.options, .batch = batch};
 }
 
 PlanNodes two_nodes() {
@@ -53,6 +47,25 @@ RunResult row_of(const std::string& text, const TemporaryFolder& folder) {
   CAPTURE(results.rows[0].detail);
   REQUIRE(results.rows[0].status == Status::ok);
   return results.rows[0];
+}
+
+/// A plan and its scenario take the same time and memory.
+void check_same(std::string_view of, const TrainingJob& job, const ParallelPlan& plan,
+                const TemporaryFolder& folder) {
+  CAPTURE(fmt::format("{}: t {} d {} p {} b {} zero {} send {}", of, plan.tensor, plan.data,
+                      plan.pipeline, plan.micro_batch, plan.zero, to_text(plan.send)));
+  write_file(folder.file("placement.json"), placement_of_stages(job, plan, sixteen()));
+  const std::string text = plan_scenario(of, job, plan, two_nodes(), "placement.json");
+  CAPTURE(text);
+  const pipeline::PipelineResult planned =
+      ParallelStep(rank_graph(job, plan), job, plan,
+                   std::make_shared<const Cluster>(cluster_in(text, folder)))
+          .simulated(*two_nodes().gpu, true);
+  const RunResult run = row_of(text, folder);
+  CHECK(run.value == planned.per_micro_batch);
+  Bytes peak{};
+  for (const pipeline::StageUse& stage : planned.stages) peak = std::max(peak, stage.peak);
+  CHECK(run.peak == peak);
 }
 
 }  // namespace
@@ -100,20 +113,43 @@ TEST_SUITE("plan scenario") {
     tied.options.set("tied", {"true", {}, {}});
     CHECK(plan_scenario("gpt:tied=true,layers=4", tied, plans[6], two_nodes(), "placement.json")
               .find("generate: gpt, layers: 4, tied: false, batch: 2") != std::string::npos);
-    for (const ParallelPlan& plan : plans) {
-      CAPTURE(fmt::format("t {} d {} p {} b {} zero {} send {}", plan.tensor, plan.data,
-                          plan.pipeline, plan.micro_batch, plan.zero, to_text(plan.send)));
-      write_file(folder.file("placement.json"), placement_of_stages(job(), plan, sixteen()));
-      const std::string text = plan_scenario(model, job(), plan, two_nodes(), "placement.json");
-      const pipeline::PipelineResult planned =
-          ParallelStep(rank_graph(job(), plan), job(), plan,
-                       std::make_shared<const Cluster>(cluster_in(text, folder)))
-              .simulated(*two_nodes().gpu, true);
-      const RunResult run = row_of(text, folder);
-      CHECK(run.value == planned.per_micro_batch);
-      Bytes peak{};
-      for (const pipeline::StageUse& stage : planned.stages) peak = std::max(peak, stage.peak);
-      CHECK(run.peak == peak);
-    }
+    for (const ParallelPlan& plan : plans) check_same(model, job(), plan, folder);
+  }
+
+  TEST_CASE("so do those that say what recipes of frameworks say") {
+    const TemporaryFolder folder;
+    const ParallelPlan again{
+        .data = 16, .micro_batch = 1, .recompute = Recomputing::full, .recompute_layers = 3};
+    const ParallelPlan stages{.data = 8,
+                              .pipeline = 2,
+                              .micro_batch = 1,
+                              .recompute = Recomputing::off,
+                              .offload_layers = 1,
+                              .precision = "bf16",
+                              .count_ends = true};
+    const ParallelPlan plain{.data = 16, .micro_batch = 1, .recompute = Recomputing::off};
+    check_same(model, job(), again, folder);
+    check_same(model, job(), stages, folder);
+    TrainingJob remainders = job();
+    remainders.masters = Masters::remainders;
+    check_same(model, remainders, stages, folder);
+    const std::string llama =
+        "llama:layers=4,hidden=512,heads=8,inner=1024,length=256,vocabulary=8192";
+    TrainingJob modules = job(llama);
+    modules.recompute_modules = {"mlp", "layernorm"};
+    modules.masters = Masters::none;
+    modules.short_attention = true;
+    modules.whole_products = {"CausalAttention"};
+    ParallelPlan eight_bits = plain;
+    eight_bits.precision = "fp8";
+    check_same(llama, modules, eight_bits, folder);
+    const std::string experts = llama + ",experts=4,top_k=2";
+    TrainingJob moe = job("moe" + experts.substr(experts.find(':')));
+    moe.recompute_modules = {"moe"};
+    check_same("moe" + experts.substr(experts.find(':')), moe, plain, folder);
+    CHECK(plan_scenario(llama, modules, eight_bits, two_nodes(), "")
+              .find("batch: 1, recompute_modules: mlp+layernorm}") != std::string::npos);
+    CHECK(plan_scenario(model, job(), again, two_nodes(), "").find("  - {recompute: {names: [") !=
+          std::string::npos);
   }
 }
