@@ -3,10 +3,12 @@
 #pragma once
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 
 #include "tests/this_build.h"
 #include "traces/format/compressed_file.h"
+#include "traces/format/trace_file.h"
 #include "traces/import/pytorch/pytorch.h"
 
 namespace baechi::testing {
@@ -36,6 +38,23 @@ inline bool noted(const Trace& trace, std::string_view text) {
   for (const std::string& note : trace.notes)
     if (note.find(text) != std::string::npos) return true;
   return false;
+}
+
+/// "from -> to bytes" of each edge.
+inline std::set<std::string> edges(const OpGraph& graph) {
+  std::set<std::string> all;
+  for (const EdgeId e : graph.edges())
+    all.insert(fmt::format("{} -> {} {}", graph.name(graph.edge(e).src),
+                           graph.name(graph.edge(e).dst),
+                           graph.tensor(graph.edge(e).tensor).size.count));
+  return all;
+}
+
+/// The graph without what the program alone, or the file alone, says: name, source, batch.
+inline std::string graph_text(Trace trace) {
+  trace.name = trace.source = "";
+  trace.batch = 0;
+  return trace_json(trace);
 }
 
 /// The events of `MODEL.events.jsonl`, one JSON value per line.

@@ -120,7 +120,7 @@ constexpr Row rows[] = {
     {rules::loss, "SoftmaxCrossEntropyLoss NegativeLogLikelihoodLoss"},
 };
 
-Rule rule_of(std::string_view op) {
+Rule* rule_of(std::string_view op) {
   for (const Row& row : rows)
     for (std::string_view rest = row.operators; !rest.empty();) {
       const std::size_t end = std::min(rest.find(' '), rest.size());
@@ -174,7 +174,7 @@ bool is_known(const Node& node) {
 std::vector<TensorInfo> infer(const Node& node, const std::vector<const TensorInfo*>& inputs,
                               std::int64_t opset) {
   Inference inference{node, inputs, opset, std::vector<TensorInfo>(node.outputs.size())};
-  if (const Rule rule = rule_of(node.op_type)) rule(inference);
+  if (Rule* const rule = rule_of(node.op_type)) rule(inference);
   return std::move(inference.out);
 }
 

@@ -39,12 +39,25 @@ IdVector<OpId, DeviceId> stages() {
   return on({gpu0, gpu1, gpu1, gpu1, gpu1, gpu0, gpu0}).device;
 }
 
-Duration makespan(const PlacedStep& step) {
-  const Cluster cluster = gpus(2);  // 1 B takes 1 ns
+/// What `run` says of the step on two devices, where 1 B takes 1 ns.
+auto on_two_gpus(const PlacedStep& step, Transfers transfers, auto run) {
+  const Cluster cluster = gpus(2);
   const ProfiledCosts costs(step.graph, cluster);
-  Placement placement;
-  placement.device = step.device;
-  return simulate({step.graph, cluster, costs, {.queue = ReadyOrder::program}}, placement).makespan;
+  const Problem problem{
+      step.graph, cluster, costs, {.transfers = transfers, .queue = ReadyOrder::program}};
+  return run(problem, Placement{.device = step.device});
+}
+
+auto simulated(const PlacedStep& step) {
+  return on_two_gpus(step, EngineOptions{}.transfers,
+                     [](const Problem& p, const Placement& at) { return simulate(p, at); });
+}
+
+pipeline::PipelineResult pipelined(const PlacedStep& step, const pipeline::PipelineOptions& options,
+                                   Transfers transfers = EngineOptions{}.transfers) {
+  return on_two_gpus(step, transfers, [&](const Problem& p, const Placement& at) {
+    return pipeline::simulate_pipeline(p, at, options);
+  });
 }
 
 }  // namespace
@@ -54,10 +67,10 @@ TEST_SUITE("send_after_pass") {
       "a gradient leaves when the stage's whole backward pass has ended, before its updates") {
     const OpGraph graph = two_stages();
     // f0 10, sent 110, f1 120, d1 140, sent 240, d0 250, u0 255; w1 and u1 meanwhile.
-    CHECK(makespan({graph, stages()}) == 255ns);
+    CHECK(simulated({graph, stages()}).makespan == 255ns);
     // The gradient leaves when w1 has ended, at 170: 30 ns later. u1 runs beside the transfer.
     const PlacedStep step = transform("send_after_pass")->after_placing(graph, stages());
-    CHECK(makespan(step) == 285ns);
+    CHECK(simulated(step).makespan == 285ns);
     REQUIRE(step.graph.find("d1/sent"));
     CHECK(step.device[*step.graph.find("d1/sent")] == gpu1);
     CHECK(step.graph.num_ops() == graph.num_ops() + 2);
@@ -66,14 +79,8 @@ TEST_SUITE("send_after_pass") {
 
   TEST_CASE("both ends keep what is sent until their last pass has ended") {
     const OpGraph graph = two_stages();
-    const Cluster cluster = gpus(2);
-    const auto peak = [&](const PlacedStep& step, DeviceId d) {
-      const ProfiledCosts costs(step.graph, cluster);
-      Placement placement;
-      placement.device = step.device;
-      return simulate({step.graph, cluster, costs, {.queue = ReadyOrder::program}}, placement)
-          .devices[d]
-          .peak;
+    const auto peak = [](const PlacedStep& step, DeviceId d) {
+      return simulated(step).devices[d].peak;
     };
     const PlacedStep step = transform("send_after_pass")->after_placing(graph, stages());
     // gpu0: the output of f0 while it is sent, then d0's gradient of 50 B beside its copy of 100 B;
@@ -105,15 +112,9 @@ TEST_SUITE("send_after_pass") {
     const PlacedStep step =
         transform("send_after_pass")
             ->after_placing(graph, on({gpu0, gpu1, gpu0, gpu0, gpu1, gpu0}).device);
-    const Cluster cluster = gpus(2);
-    const ProfiledCosts costs(step.graph, cluster);
-    Placement placement;
-    placement.device = step.device;
     // While d0 runs gpu0 has its 1000 B, the output of f0 (10 B), which f0's caller holds, and the
     // gradient that d0 reads (20 B). The copy of f1's output and the gradient of d2 went with d2.
-    CHECK(simulate({step.graph, cluster, costs, {.queue = ReadyOrder::program}}, placement)
-              .devices[gpu0]
-              .peak == 1030_B);
+    CHECK(simulated(step).devices[gpu0].peak == 1030_B);
   }
 
   TEST_CASE("a stage that receives what it asks for has one copy at a time") {
@@ -129,19 +130,10 @@ TEST_SUITE("send_after_pass") {
     b.add_edge(b.add_tensor(f1, 10_B), d1);
     b.add_edge(b.add_tensor(d1, 100_B), d0);
     const OpGraph graph = std::move(b).build();
-    const Cluster cluster = gpus(2);  // 1 B takes 1 ns
     const auto run = [&](const Values& values) {
-      const PlacedStep step = transform("send_after_pass", values)
-                                  ->after_placing(graph, on({gpu0, gpu1, gpu1, gpu0}).device);
-      const ProfiledCosts costs(step.graph, cluster);
-      Placement placement;
-      placement.device = step.device;
-      return pipeline::simulate_pipeline(
-          {step.graph,
-           cluster,
-           costs,
-           {.transfers = Transfers::duplex, .queue = ReadyOrder::program}},
-          placement, {.schedule = "1f1b_flush", .micro_batches = 2});
+      return pipelined(transform("send_after_pass", values)
+                           ->after_placing(graph, on({gpu0, gpu1, gpu1, gpu0}).device),
+                       {.schedule = "1f1b_flush", .micro_batches = 2}, Transfers::duplex);
     };
     // gpu0: f0#0 until 10, f0#1 until 20. Copies come at 110 and 210. gpu1: f1#0 120, d1#0 140;
     // f1#1 220, d1#1 240. Gradients come at 240 and 340, d0#1 ends at 350. While d1#0 runs gpu1 has
@@ -170,16 +162,10 @@ TEST_SUITE("send_after_pass") {
     b.add_edge(b.add_tensor(f1, 4_B), d1);
     b.add_edge(b.add_tensor(d1, 10_B), d0);
     const OpGraph graph = std::move(b).build();
-    const Cluster cluster = gpus(2);  // 1 B takes 1 ns
     const auto peak = [&](const char* schedule, const char* asked) {
-      const PlacedStep step = transform("send_after_pass", {{"asked", asked}})
-                                  ->after_placing(graph, on({gpu0, gpu1, gpu1, gpu0}).device);
-      const ProfiledCosts costs(step.graph, cluster);
-      Placement placement;
-      placement.device = step.device;
-      return pipeline::simulate_pipeline(
-                 {step.graph, cluster, costs, {.queue = ReadyOrder::program}}, placement,
-                 {.schedule = schedule, .micro_batches = 3})
+      return pipelined(transform("send_after_pass", {{"asked", asked}})
+                           ->after_placing(graph, on({gpu0, gpu1, gpu1, gpu0}).device),
+                       {.schedule = schedule, .micro_batches = 3})
           .stages[1]
           .peak;
     };
