@@ -134,21 +134,25 @@ TEST_SUITE("plan scenario") {
     remainders.masters = Masters::remainders;
     check_same(model, remainders, stages, folder);
     const std::string llama =
-        "llama:layers=4,hidden=512,heads=8,inner=1024,length=256,vocabulary=8192";
+        "llama:layers=4,hidden=512,heads=8,key_value_heads=8,inner=1024,length=256,vocabulary=8192";
     TrainingJob modules = job(llama);
     modules.recompute_modules = {"mlp", "layernorm"};
     modules.masters = Masters::none;
-    modules.short_attention = true;
-    modules.whole_products = {"CausalAttention"};
-    ParallelPlan eight_bits = plain;
-    eight_bits.precision = "fp8";
-    check_same(llama, modules, eight_bits, folder);
+    ParallelPlan short_weights = plain;
+    short_weights.precision = "bf16";
+    check_same(llama, modules, short_weights, folder);
     const std::string experts = llama + ",experts=4,top_k=2";
     TrainingJob moe = job("moe" + experts.substr(experts.find(':')));
     moe.recompute_modules = {"moe"};
     check_same("moe" + experts.substr(experts.find(':')), moe, plain, folder);
-    CHECK(plan_scenario(llama, modules, eight_bits, two_nodes(), "")
-              .find("batch: 1, recompute_modules: mlp+layernorm}") != std::string::npos);
+    // The kind has no rate in 8 bits: only what is written.
+    modules.short_attention = true;
+    modules.whole_products = {"Attention"};
+    short_weights.precision = "fp8";
+    const std::string text = plan_scenario(llama, modules, short_weights, two_nodes(), "");
+    CHECK(text.find("batch: 1, recompute_modules: mlp+layernorm}") != std::string::npos);
+    CHECK(text.find("{to: fp8, master_weights: false, attention: fp8, whole: [Attention]}") !=
+          std::string::npos);
     CHECK(plan_scenario(model, job(), again, two_nodes(), "").find("  - {recompute: {names: [") !=
           std::string::npos);
   }
