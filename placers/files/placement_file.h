@@ -20,10 +20,10 @@ namespace baechi {
 /// The largest placement file that is read, in bytes: room for the names of 10 million ops.
 inline constexpr std::size_t most_placement_bytes = std::size_t{1} << 30U;
 
-/// The placement that `text`, of the file at `path`, says for `graph` on a cluster of `num_devices`.
-/// `order` becomes priorities; ops that it does not list come last. `detail` is kept. With
-/// `problem`, the text is the answer to the problem of this id and must repeat it, as `id`. Throws
-/// InputError with path:line:column and all mistakes at once if
+/// The placement that `text`, of the file at `path`, says for `graph` on a cluster of
+/// `num_devices`. `order` becomes priorities; ops that it does not list come last. `detail` is
+/// kept. With `problem`, the text is the answer to the problem of this id and must repeat it, as
+/// `id`. Throws InputError with path:line:column and all mistakes at once if
 /// - the file is no placement file,
 /// - it names an op that the graph does not have,
 /// - an op has no device, or
