@@ -5,7 +5,7 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "validate", "pytorch"))
 import stages
-from predict import Predictor, cases_of, rate
+from predict import Predictor, cases_of, rate, starts_of_four
 
 
 def op(name, phase, module="", size=0, forward=None, kind="mm", **more):
@@ -62,9 +62,27 @@ class Cases(unittest.TestCase):
     def test_micro_batches_divide_the_batch_and_cuts_leave_no_stage_empty(self):
         found = [(case["way"], case["cut"], case["batch"]) for case in cases_of(Models, "m", placed=False)]
         # 6 = 2 x 3: 4 and 8 micro-batches do not divide it, so that the second cut has two stages only. Cuts 0 and 4 have an empty stage.
-        self.assertEqual(found, [("two_stages", 2, 6), ("gpipe_2", 2, 3), ("1f1b_2", 2, 3), ("two_stages", 3, 6),
+        self.assertEqual(found, [("two_stages", "2", 6), ("gpipe_2", "2", 3), ("1f1b_2", "2", 3), ("two_stages", "3", 6),
                                  ("all_reduce", "", 3), ("ddp", "", 3), ("zero1", "", 3)])  # fmt: skip
         self.assertEqual([c["way"] for c in cases_of(Models, "m")][-4:], ["m_topo", "m_etf", "m_sct", "search"])
+
+    def test_four_processes_have_four_stages_at_three_cuts_or_a_quarter_of_the_batch(self):
+        # Four layers leave one way to cut them in four. Of 6 samples nobody can have a quarter, and of 8 each replica has 2.
+        class Eight(Models):
+            batch_of = staticmethod(lambda name: 8)
+
+        found = [(case["way"], case["cut"], case["batch"]) for case in cases_of(Models, "m", processes=4)]
+        self.assertEqual(found, [("four_stages", "1+2+3", 6), ("four_gpipe_2", "1+2+3", 3), ("four_1f1b_2", "1+2+3", 3)])
+        found = cases_of(Eight, "m", processes=4)
+        self.assertEqual(found[0]["chunks"], [[0, 0, 1], [1, 1, 2], [2, 2, 3], [3, 3, 4]])
+        self.assertEqual([(case["way"], case["batch"]) for case in found[-4:]],
+                         [("four_1f1b_8", 1), ("four_all_reduce", 2), ("four_ddp", 2), ("four_zero1", 2)])  # fmt: skip
+
+    def test_cuts_of_four_stages_are_the_models_first_three_and_halves_of_the_longest_run_where_there_are_fewer(self):
+        self.assertEqual(starts_of_four([5, 2, 3, 1], 8), [2, 3, 5])
+        self.assertEqual(starts_of_four([4, 3], 9), [3, 4, 6])  # of runs of 3, 1 and 5 layers the last is halved
+        self.assertEqual(starts_of_four([3, 3], 6), [1, 3, 4])  # of 3 and 3 the first, then the last
+        self.assertIsNone(starts_of_four([1, 2], 3))
 
     def test_a_rate_is_bytes_over_time(self):
         self.assertEqual(rate(2_000_000, 500), "4.0000 GB/s")
