@@ -1,4 +1,4 @@
-"""What the backend and copies in memory take: python3 benchmark.py RANK RANKS PORT OUT [MODELS.py NAME]
+"""What the backend and copies in memory take: python3 benchmark.py RANK RANKS PORT OUT cpu|cuda [MODELS.py NAME]
 
 Rank 0 writes OUT: for sizes of tensors the microseconds of a send, of a boundary of stages, and of an all_reduce. With NAME: what
 replicas add to the step of that model, in parts.
@@ -14,7 +14,7 @@ import torch.distributed as dist
 from torch import nn
 
 from measure import Stages, divided, summed, wrapped
-from process import Ahead, loss_of, models_of, now, put_backend_ahead, settle, untimed
+from process import Ahead, finish, loss_of, models_of, now, put_backend_ahead, settle, untimed
 from record import Training
 
 SIZES = [64, 1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 20, 1 << 22, 1 << 24, 1 << 25]
@@ -39,6 +39,7 @@ def taken(action, count, here=True, before=forget):
         begin = now()
         if here:
             action()
+            finish()
         spans.append(now() - begin)
     return 1e6 * median(spans)
 
@@ -61,7 +62,7 @@ class Shifts:
         self.batch_of = lambda name: 1
 
 
-def exchanges(rank, size):
+def exchanges(rank, size, device):
     """The times of one size. At a boundary of stages: what a stage in each process takes longer than one process with all of them, for each
     boundary there and back a half."""
     ranks = dist.get_world_size()
@@ -72,11 +73,12 @@ def exchanges(rank, size):
             dist.send(t, 1) if rank == 0 else dist.recv(t, 0)
             dist.recv(t, 1) if rank == 0 else dist.send(t, 0)
 
-    stages = Stages(shifts, {"model": "", "micro_batches": 1, "chunks": [[r, r, r + 1] for r in range(ranks)]}, rank)
+    stages = Stages(shifts, {"model": "", "micro_batches": 1, "chunks": [[r, r, r + 1] for r in range(ranks)], "device": device}, rank)
+    summed_up = t.to(device)
     all_stages = taken(stages.step, count)
-    whole = taken(Training(shifts, "", 1).step, count, rank == 0)
+    whole = taken(Training(shifts, "", 1, device).step, count, rank == 0)
     return {"bytes": size, "send_us": taken(there_and_back, count, rank < 2) / 2, "boundary_us": (all_stages - whole) / 2 / (ranks - 1),
-            "all_reduce_us": taken(lambda: dist.all_reduce(t), count)}  # fmt: skip
+            "all_reduce_us": taken(lambda: dist.all_reduce(summed_up), count)}  # fmt: skip
 
 
 class WithCopies(Training):
@@ -106,6 +108,7 @@ def longer(steps):
             dist.barrier()
             begin = now()
             step()
+            finish()
             taken = now() - begin
             ended[k].append(later(taken))
             if k == 0:
@@ -113,14 +116,14 @@ def longer(steps):
     return [max(0, 1e6 * (median(spans) - median(here))) for spans in ended]
 
 
-def of_model(models, name):
+def of_model(models, name, device):
     """What replicas of the model add to its step. A step of one process, which nothing is sent in, with copies of gradients or with
     DistributedDataParallel, beside other such processes. Then, behind steps of one process each, which leave caches as they are in
     a step: sums of as many bytes as there are gradients, new weights by ZeroRedundancyOptimizer, and buffers."""
     ranks, everyone = dist.get_world_size(), dist.distributed_c10d._get_default_group()
     batch, own = max(1, models.batch_of(name) // ranks), [dist.new_group([rank]) for rank in range(ranks)][dist.get_rank()]
     put_backend_ahead(ranks)
-    plain, copied, alone = Training(models, name, batch), WithCopies(models, name, batch), Training(models, name, batch)
+    plain, copied, alone = (kind(models, name, batch, device) for kind in (Training, WithCopies, Training))
     alone.model = wrapped(alone.model, alone.input, own)
     wait_us, flat_us, ddp_us = longer([plain.step, copied.step, alone.step])
     del copied, alone
@@ -132,7 +135,7 @@ def of_model(models, name):
     total = max(4, sum(p.numel() * p.element_size() for p in like if p.grad is not None))
     rows = []
     for size in sorted({min(total, 1 << 20), total}):
-        t = torch.zeros(size // 4)
+        t = torch.zeros(size // 4, device=device)
         rows.append({"bytes": size, "all_reduce_us": behind(lambda: dist.all_reduce(t))})
 
     def send(group):
@@ -146,13 +149,16 @@ def of_model(models, name):
 
 
 def main():
-    rank, ranks, port, out = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4]
+    rank, ranks, port, out, device = int(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:6]
     settle(rank, ranks)
     dist.init_process_group("gloo", f"tcp://127.0.0.1:{port}", rank=rank, world_size=ranks,
                             timeout=datetime.timedelta(seconds=60))  # fmt: skip
     dist.barrier()
     put_backend_ahead(ranks)
-    found = of_model(models_of(sys.argv[5]), sys.argv[6]) if len(sys.argv) > 5 else {"rows": [exchanges(rank, size) for size in SIZES]}
+    if len(sys.argv) > 6:
+        found = of_model(models_of(sys.argv[6]), sys.argv[7], device)
+    else:
+        found = {"rows": [exchanges(rank, size, device) for size in SIZES]}
     dist.barrier()
     if rank == 0:
         with open(out, "w") as file:

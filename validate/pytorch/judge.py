@@ -19,7 +19,7 @@ import time
 
 import mistakes
 from predict import WAYS, Predictor, cases_of, of
-from process import untimed
+from process import share_of_gpu, untimed
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 STAGES = ["benchmark", "record", "predict", "measure"]
@@ -106,6 +106,8 @@ class Judge:
         if found:
             refuse(found)
         os.environ["JUDGE_LOG"] = f"{self.out}/log.txt"
+        if arguments.device == "cuda":  # of a GPU that processes share each has a part, the same one with two processes as with four
+            os.environ["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] = str(share_of_gpu(max(self.processes)))
         for n in self.processes:
             if why := untimed(n, arguments.device):
                 say(f"{why}: steps are not timed, peaks of memory are measured")
@@ -129,7 +131,7 @@ class Judge:
             cores = range(1 if untimed(n, self.given.device) else n) if replicas else ()
             busy = [python("record.py", core, self.path, name, f"{self.out}/beside{core}", self.given.device, *replicas) for core in cores]
             done += sum(process.wait() for process in busy)
-            done += not together("benchmark.py", n, f"{self.out}/recorded/{name}.weights{of(n)}.json", self.path, name, patience=30 * n)
+            done += not together("benchmark.py", n, f"{self.out}/recorded/{name}.weights{of(n)}.json", self.given.device, self.path, name, patience=30 * n)
         for batch in batches:  # one that failed costs itself alone
             if not os.path.exists(f"{self.out}/recorded/{name}_{batch}.json"):
                 say(f"not recorded: {last_words(f'{name}, batch {batch}:')}")
@@ -145,7 +147,7 @@ class Judge:
 
     def benchmark(self):
         for n in self.processes:
-            if not together("benchmark.py", n, f"{self.out}/benchmark{of(n)}.json", patience=30 * n):
+            if not together("benchmark.py", n, f"{self.out}/benchmark{of(n)}.json", self.given.device, patience=30 * n):
                 refuse([f"the benchmark of the backend failed: {last_words()}"])
         say("benchmarked: sends, collectives")
 
@@ -176,6 +178,8 @@ class Judge:
     def measure(self, name):
         for n in self.processes:
             cases = [case for case in self.predictions() if case["model"] == name and case["processes"] == n]
+            if not cases:
+                continue
             for path in self.results(name, n):
                 open(path, "w").close()
             rounds = 1 if untimed(n, self.given.device) else self.given.rounds

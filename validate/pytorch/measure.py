@@ -15,7 +15,7 @@ from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.nn.parallel import DistributedDataParallel
 
 from record import Training, seconds_of
-from process import Ahead, Layers, loss_of, models_of, now, peak_of, put_backend_ahead, rebuilt, settle, sgd, tensors_of, untimed
+from process import Ahead, Layers, finish, loss_of, models_of, now, peak_of, put_backend_ahead, rebuilt, settle, sgd, tensors_of, untimed
 
 
 class Stages:
@@ -167,8 +167,7 @@ def timed(step, count):
         dist.barrier()
         begin = now()
         step()
-        if torch.cuda.is_available():
-            torch.cuda.synchronize()
+        finish()
         spans.append((begin, now()))
     return spans
 

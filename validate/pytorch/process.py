@@ -9,16 +9,21 @@ import torch
 from torch import nn
 
 now = time.perf_counter  # one clock for all processes of a machine
+CORES = sorted(os.sched_getaffinity(0))  # before settle() leaves one of them
 
 
 def untimed(processes, device="cpu"):
     """Why steps of so many processes at once tell no times on this machine; empty if they do. Their peaks of memory are the same."""
-    cores = len(os.sched_getaffinity(0))
-    if processes > cores:
-        return f"{processes} processes have {cores} core{'s' if cores > 1 else ''}"
+    if processes > len(CORES):
+        return f"{processes} processes have {len(CORES)} core{'s' if len(CORES) > 1 else ''}"
     if device == "cuda" and processes > torch.cuda.device_count() and not os.path.exists(f"{mps_folder()}/control"):
         return f"{processes} processes have {torch.cuda.device_count()} GPU, and no nvidia-cuda-mps-control divides it"
     return ""
+
+
+def share_of_gpu(processes):
+    """How many per cent of a GPU's multiprocessors each of so many processes has: of the fullest GPU an equal part."""
+    return 100 // -(-processes // max(1, torch.cuda.device_count()))
 
 
 def mps_folder():
@@ -31,10 +36,9 @@ def settle(core, processes=2):
     gc.disable()  # a collection in a step would be noise
     if torch.cuda.is_available():
         torch.cuda.set_device(core % torch.cuda.device_count())
-    cores = sorted(os.sched_getaffinity(0))
-    if processes > len(cores):
+    if processes > len(CORES):
         return
-    os.sched_setaffinity(0, {cores[core % len(cores)]})
+    os.sched_setaffinity(0, {CORES[core % len(CORES)]})
     try:
         os.nice(-20 - os.nice(0))
         with open("/proc/self/autogroup", "w") as file:  # else niceness counts among the programs of one terminal
@@ -57,12 +61,18 @@ class Ahead:
             os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
 
 
+def finish():
+    """Waits until a GPU has done what it was given."""
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+
+
 def put_backend_ahead(processes=2):
     """The threads of the backend run ahead of the one that computes, and take turns. All share a core, and each spins where
     another one holds what it needs: the event thread for the lock of a connection, a worker for the end of an event. The
     spinner would take the core from the one that it waits for, 1 to 4 ms each time. Threads of one real-time priority do not. Where
     processes share cores, such threads would keep the other processes from computing."""
-    if processes > len(os.sched_getaffinity(0)):
+    if processes > len(CORES):
         return
     try:
         for thread in map(int, os.listdir("/proc/self/task")):
