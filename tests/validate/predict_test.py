@@ -103,6 +103,11 @@ class Chunks(unittest.TestCase):
         step = layered(op("sum", "backward", size=8, forward="a", kind="add"), joins=("a c", "bd sum", "cd sum", "sum ad"))
         self.assertEqual(stages.chunk_of_ops([[0, 0, 1], [1, 1, 3]], step)["sum"], 1)
 
+    def test_a_stage_between_adds_its_own_gradient_to_the_one_that_comes_back(self):
+        # b and c read a, each on a stage of its own. c's gradient comes back to b's stage, which adds its own, and sends the sum.
+        step = layered(op("sum", "backward", size=8, forward="a", kind="add"), joins=("a c", "bd sum", "cd sum", "sum ad"))
+        self.assertEqual(stages.chunk_of_ops([[0, 0, 1], [1, 1, 2], [2, 2, 3]], step)["sum"], 1)
+
     def test_a_sum_of_the_gradients_of_two_tensors_is_the_earlier_stage_s(self):
         # The later stage received a and b, each for one reader: no sum is of one of them. bd goes to ad, too: it is b's whole gradient.
         step = {"ops": [op("a", "forward", "layers.0", 8), op("b", "forward", "layers.0", 8), op("c", "forward", "layers.1", 8),
@@ -196,6 +201,28 @@ class Crossing(unittest.TestCase):
         self.assertEqual((part["outputs"], chunk[part["name"]]), ([{"bytes": 8}], 1))
         self.assertIn(f"{part['name']} ad", lines(parts))
         self.assertNotIn("bd ad", lines(parts))
+
+    def test_no_part_is_of_what_a_backward_op_reads_of_the_forward_pass(self):
+        # bd reads a, of 32 bytes, and b's 8 bytes go on to a third stage: a crosses as it is.
+        step = layered(joins=("a bd",))
+        step["ops"][1]["outputs"] = [{"bytes": 32}]
+        parts, _ = stages.with_parts(step, dict(a=0, b=1, c=2, loss=2, cd=2, bd=1, ad=0, **{"in": 0}))
+        self.assertEqual(names(parts), names(step))
+        self.assertIn("a bd", lines(parts))
+
+    def test_stages_send_back_the_gradient_of_an_input_that_they_were_given(self):
+        # c reads the input, two stages later: its gradient is made behind cd, and lies on the first device until ad has ended.
+        step, chunk = layered(joins=("in c",)), dict(a=0, b=1, c=2, loss=2, cd=2, bd=1, ad=0, **{"in": 0})
+        found, where = stages.with_gradients_of_inputs(step, chunk, [8])
+        self.assertEqual(names(found)[-5:], ["cd", "in_gradient_2", "bd", "ad", "in_gradient_0"])
+        self.assertIn("in_gradient_2 in_gradient_0", lines(found))
+        self.assertEqual((where["in_gradient_2"], where["in_gradient_0"]), (2, 0))
+        self.assertEqual([o["outputs"] for o in found["ops"] if o["kind"] == "gradient_of_input"], [[{"bytes": 8}], []])
+        # b's stage reads it, too: it adds its own, and sends the sum. Nobody makes a gradient of whole numbers.
+        step = layered(joins=("in b", "in c"))
+        found, _ = stages.with_gradients_of_inputs(step, chunk, [8])
+        self.assertEqual(names(found)[-6:], ["cd", "in_gradient_2", "bd", "in_gradient_1", "ad", "in_gradient_0"])
+        self.assertEqual(stages.with_gradients_of_inputs(step, chunk, [])[0], step)
 
 
 class Memory(unittest.TestCase):

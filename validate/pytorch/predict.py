@@ -250,7 +250,9 @@ class Predictor:
         if "chunks" in case:
             again = self.again(case)
             trace = stages.of_stages(trace) if again else trace
-            trace, chunk = stages.passed_on(*stages.with_parts(trace, stages.chunk_of_ops(case["chunks"], trace, bool(again))))
+            parts = stages.with_parts(trace, stages.chunk_of_ops(case["chunks"], trace, bool(again)))
+            floats = self.record(case, "recorded").get("float_inputs", [])
+            trace, chunk = stages.passed_on(*stages.with_gradients_of_inputs(*parts, floats))
             ranks = [rank for rank, _, _ in case["chunks"]]
         placed = {name: ranks[c] for name, c in chunk.items()}
         path = self.write("placed.trace.json", stages.with_inputs(trace, placed))
