@@ -181,10 +181,15 @@ class Crossing(unittest.TestCase):
         self.assertEqual(ops["cd_passed_0_1"]["outputs"], [{"bytes": 8, "reference": False}])
         self.assertEqual(names(passed).index("cd_passed_0_1"), names(passed).index("cd") + 1)
 
-    def test_a_gradient_that_only_comes_back_is_copied_when_the_stage_has_ended_its_own(self):
-        step = layered(joins=("cd ad",))
-        passed, _ = stages.passed_on(step, dict(a=0, b=1, c=2, loss=2, cd=2, bd=1, ad=0, **{"in": 0}))
-        self.assertEqual(names(passed).index("cd_passed_0_1"), names(passed).index("bd") + 1)
+    def test_a_gradient_that_only_comes_back_is_copied_before_the_stage_s_last_op_that_reads_it(self):
+        # An add of b's stage hands cd on as it is, and bd reads it. Where bd does not, it is copied when the stage has ended its own.
+        chunk = dict(a=0, b=1, c=2, loss=2, cd=2, bd=1, ad=0, **{"in": 0})
+        passed, _ = stages.passed_on(layered(joins=("cd ad",)), chunk)
+        self.assertEqual(names(passed)[-4:], ["cd", "cd_passed_0_1", "bd", "ad"])
+        step = layered(joins=("cd ad", "loss bd"))
+        step["edges"] = [e for e in step["edges"] if e not in edges("cd bd")]
+        passed, _ = stages.passed_on(step, chunk)
+        self.assertEqual(names(passed)[-4:], ["cd", "bd", "cd_passed_0_1", "ad"])
 
     def test_tensors_at_a_boundary(self):
         # Of two stages: a there and bd back, one each. With a second tensor there and none back: 3 of 2 passes.

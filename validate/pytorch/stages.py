@@ -148,16 +148,23 @@ def passed_on(trace, chunk):
                 edges.append({"from": name, "output": output, "to": passing[key]["name"]})
             name, output = passing[key]["name"], 0
         edges.append({**e, "from": name, "output": output})
-    # A leaf's gradient is copied when it is complete: at once where it comes as it goes, else behind all else.
+    # A leaf's gradient is copied when it is complete: before the last op of the stage that reads it as well, where one does; else at once
+    # where it comes as it goes; else behind all else.
     forth = {(c, op["outputs"][0]["bytes"]) for (_, _, c), op in passing.items() if op["phase"] == "forward"}
-    order, readers, behind = {o["name"]: i for i, o in enumerate(trace["ops"])}, {}, {}
+    order, readers, behind, at = {o["name"]: i for i, o in enumerate(trace["ops"])}, {}, {}, {}
     for e in edges:
         readers.setdefault(e["from"], []).append(order.get(e["to"], len(order)))
-    for (name, _, c), op in passing.items():
-        if op["phase"] == "backward" and (c, op["outputs"][0]["bytes"]) not in forth:
-            done = [o["name"] for o in trace["ops"][: min(readers[op["name"]])] if chunk[o["name"]] == c and o["phase"] == "backward"]
-            name = done[-1] if done and order[done[-1]] > order[name] else name
-        behind.setdefault(name, []).append(op)
+    for (name, output, c), op in passing.items():
+        place = order[name]
+        if op["phase"] == "backward":
+            here = [order[e["to"]] for e in trace["edges"] if (e["from"], e.get("output", 0), chunk[e["to"]]) == (name, output, c)]
+            if here:
+                place = max(here) - 1
+            elif (c, op["outputs"][0]["bytes"]) not in forth:
+                done = [o["name"] for o in trace["ops"][: min(readers[op["name"]])] if chunk[o["name"]] == c and o["phase"] == "backward"]
+                place = max(place, order[done[-1]] if done else 0)
+        at[name, output] = place = max(place, at.get((name, output), 0))
+        behind.setdefault(trace["ops"][place]["name"], []).append(op)
     return dict(trace, edges=edges, ops=[o for op in trace["ops"] for o in [op, *behind.get(op["name"], [])]]), chunk
 
 
