@@ -194,10 +194,10 @@ class Judge:
             with open(job, "w") as file:
                 json.dump(waiting, file)
             good = together("measure.py", processes, self.path, job, lambda rank: results[rank], watch=results[0])
-            done = {(line["case"], line["round"]) for line in lines_of(results[0]) if "spans" in line}
-            if good:
+            done = set.intersection(*({(line["case"], line["round"]) for line in lines_of(path) if "spans" in line} for path in results))
+            failed = next((c for c in waiting if (c["id"], c["round"]) not in done), None)
+            if good or failed is None:
                 break
-            failed = next(c for c in waiting if (c["id"], c["round"]) not in done)
             failures.append(failed["id"])
             left_out = failures.count(failed["id"]) > 1
             say(f"{failed['id']}: round {failed['round']} failed{', so the case is left out' if left_out else ''}: {last_words()}")
