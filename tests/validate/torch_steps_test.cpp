@@ -28,6 +28,12 @@ bool there_is_torch() {
   return found;
 }
 
+bool there_are_two_cores() {
+  if (std::thread::hardware_concurrency() >= 2) return true;
+  MESSAGE("skipped: one core");
+  return false;
+}
+
 /// The exit code of `./dev torch` into `folder`, without a build; what it says is in `said`.
 int judged(const TemporaryFolder& folder, const std::string& arguments) {
   const int status =
@@ -109,8 +115,9 @@ TEST_SUITE("torch_steps") {
   TEST_CASE("peaks are scored where no step was timed") {
     const TemporaryFolder folder;
     folder.write("score.csv", score_columns);
-    CHECK(message<InputError>([&] { validate::score_torch(folder.file("")); })
-              .find("no case counts") != std::string::npos);
+    CHECK(message<InputError>([&] {
+            validate::score_torch(folder.file(""));
+          }).find("no case counts") != std::string::npos);
     // Off by 2 %, -4 % and 0: two of three are told well.
     folder.write("peaks.csv",
                  "model,way,cut,rank,predicted_bytes,measured_bytes\n"
@@ -163,11 +170,12 @@ TEST_SUITE("torch_steps") {
   }
 
   TEST_CASE("one model in two ways, by this machine's PyTorch") {
-    if (!there_is_torch()) return;
-    if (std::thread::hardware_concurrency() < 2) return MESSAGE("skipped: one core");
+    if (!there_is_torch() || !there_are_two_cores()) return;
     const TemporaryFolder folder;
-    REQUIRE(judged(folder, "--models mixer --ways two_stages,all_reduce --processes 2 --rounds 2 --quick") ==
-            0);
+    REQUIRE(
+        judged(folder,
+               "--models mixer --ways two_stages,all_reduce --processes 2 --rounds 2 --quick") ==
+        0);
     std::string text = folder.read("score.csv");
     for (std::size_t at = text.find(",no,"); at != std::string::npos; at = text.find(",no,", at))
       text.replace(at, 4, ",yes,");  // other tests run on the same cores: it counts all the same
