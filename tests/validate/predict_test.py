@@ -108,6 +108,15 @@ class Chunks(unittest.TestCase):
         step = layered(op("sum", "backward", size=8, forward="a", kind="add"), joins=("a c", "bd sum", "cd sum", "sum ad"))
         self.assertEqual(stages.chunk_of_ops([[0, 0, 1], [1, 1, 2], [2, 2, 3]], step)["sum"], 1)
 
+    def test_a_sum_that_is_not_a_later_stage_s_is_the_one_s_before_it(self):
+        # The last stage received b and a, each for one reader, so it adds up nothing: it sends cd, which bd reads, and cd2. Stage 1, which
+        # hands cd on to a as it is, adds cd2 to it, and its own bd.
+        step = layered(op("cd2", "backward", size=8, forward="c"), op("sum", "backward", size=8, forward="a", kind="add"),
+                       op("sum2", "backward", size=8, forward="a", kind="add"),
+                       joins=("a c", "loss cd2", "cd sum", "cd2 sum", "sum sum2", "bd sum2", "sum2 ad"))  # fmt: skip
+        found = stages.chunk_of_ops([[0, 0, 1], [1, 1, 2], [2, 2, 3]], step)
+        self.assertEqual((found["sum"], found["sum2"]), (1, 1))
+
     def test_a_sum_of_the_gradients_of_two_tensors_is_the_earlier_stage_s(self):
         # The later stage received a and b, each for one reader: no sum is of one of them. bd goes to ad, too: it is b's whole gradient.
         step = {"ops": [op("a", "forward", "layers.0", 8), op("b", "forward", "layers.0", 8), op("c", "forward", "layers.1", 8),

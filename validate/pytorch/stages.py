@@ -60,11 +60,11 @@ def move_sums(trace, chunk, operands, again):
         if of_views or op.get("kind") == "add" or again and op.get("kind") in COPIES:
             moved[name], chunk[name] = chunk[name], c
     added = [name for name in moved if ops[name].get("kind") == "add"]
-    for name in reversed(added):
-        c = chunk[name]
+    for c in sorted(sums, reverse=True):
         sent = {e["from"] for e in trace["edges"] if chunk[e["to"]] < c and ops[e["to"]]["phase"] == "backward"}
-        if sum(chunk[other] == c for other in added) > sums[c] and operands[name] & sent:
-            chunk[name] = moved[name]
+        for name in [name for name in reversed(added) if chunk[name] == c]:
+            if sum(chunk[other] == c for other in added) > sums[c] and operands[name] & sent:
+                chunk[name] = max(moved[name], c - 1)
 
 
 def of_stages(trace):
