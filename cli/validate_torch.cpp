@@ -36,10 +36,9 @@ std::string torch_text(const TorchScore& score) {
                  fmt::format("{:.2f}", c.measured / 1e3),
                  fmt::format("{:+.1f} %{}", 100.0 * c.error(), c.counts ? "" : " (not counted)"),
                  share(c.noise), fmt::format("{:+.1f} %", 100.0 * c.drift)});
-  const std::string memory =
-      fmt::format("peak memory of a process: {}, {} within {}, over {} peaks\n",
-                  in_words(score.of_peaks), share(score.peaks_told_well), share(most_error_of_peak),
-                  score.peaks.size());
+  const std::string memory = fmt::format(
+      "peak memory of a process: {}, {} within {}, over {} peaks\n", in_words(score.of_peaks),
+      share(score.peaks_told_well), share(most_error_of_peak), score.peaks.size());
   if (score.counting == 0) return "no step was timed\n" + memory;
   std::string effects;
   for (const TorchEffect& effect : score.effects)

@@ -65,8 +65,8 @@ struct TorchScore {
 };
 
 /// Reads OUT/score.csv, whose columns without_EFFECT_us are effects, and OUT/peaks.csv, if that is
-/// there. Steps need not be timed where there are peaks. Throws InputError with the place of what it
-/// cannot read, or if steps were timed and no case counts.
+/// there. Steps need not be timed where there are peaks. Throws InputError with the place of what
+/// it cannot read, or if steps were timed and no case counts.
 TorchScore score_torch(const std::string& folder);
 
 }  // namespace baechi::validate
