@@ -49,7 +49,7 @@ void write_measured(const ReplayFlags& flags, const Machine& machine, const Vali
   write_aside(flags.run + "/timeline.csv", timeline_csv(run.timeline));
 }
 
-int replay(const ReplayFlags& flags) {
+int replay_all(const ReplayFlags& flags) {
   std::vector<ReplayPlan> plans;
   const bool real = *parse<Runner>(flags.on) == Runner::processor;  // checked by the flag
   int devices = flags.devices.value_or(real ? 2 : 4);
@@ -114,7 +114,7 @@ void add_validate_replay(CLI::App& app, Verb& chosen) {
   verb->add_option("--seed", flags->seed, "Seed of the noise [1]")
       ->type_name("N")
       ->check(is_seed());
-  verb->callback([flags, &chosen] { chosen = [flags] { return replay(*flags); }; });
+  verb->callback([flags, &chosen] { chosen = [flags] { return replay_all(*flags); }; });
 }
 
 }  // namespace baechi

@@ -36,6 +36,10 @@ std::string torch_text(const TorchScore& score) {
                  fmt::format("{:.2f}", c.measured / 1e3),
                  fmt::format("{:+.1f} %{}", 100.0 * c.error(), c.counts ? "" : " (not counted)"),
                  share(c.noise), fmt::format("{:+.1f} %", 100.0 * c.drift)});
+  const std::string memory = fmt::format(
+      "peak memory of a process: {}, {} within {}, over {} peaks\n", in_words(score.of_peaks),
+      share(score.peaks_told_well), share(most_error_of_peak), score.peaks.size());
+  if (score.counting == 0) return "no step was timed\n" + memory;
   std::string effects;
   for (const TorchEffect& effect : score.effects)
     effects +=
@@ -47,15 +51,20 @@ std::string torch_text(const TorchScore& score) {
              "alone {})\nat the machine's speed while it was measured (drift {}): {}\n"
              "without transfers: {}\na link "
              "alone, as Baechi has it: {}\nregret of the way and cut predicted best: mean {}, "
-             "worst {}; order (Spearman): {:.3f}\npeak memory of a process: {}, over {} peaks\n",
+             "worst {}; order (Spearman): {:.3f}\n{}",
              in_words(score.errors), score.counting, score.cases.size(), share(score.noise),
              share(score.recorded_noise), share(score.drift), in_words(score.steady),
              in_words(score.no_transfers), in_words(score.baechi), share(score.regret),
-             share(score.worst_regret), score.order, in_words(score.of_peaks), score.peaks.size());
+             share(score.worst_regret), score.order, memory);
 }
 
 Json to_json(const TorchErrors& errors) {
   return {{"median", errors.median}, {"worst", errors.worst}};
+}
+
+/// No number where no step was timed.
+Json if_timed(const TorchScore& score, double value) {
+  return score.counting == 0 ? Json() : Json(value);
 }
 
 Json to_json(const TorchScore& score) {
@@ -70,24 +79,27 @@ Json to_json(const TorchScore& score) {
                     {"noise", c.noise},
                     {"drift", c.drift},
                     {"counts", c.counts}});
+  Json peaks = to_json(score.of_peaks);
+  peaks["told_well"] = score.peaks_told_well;
+  peaks["count"] = score.peaks.size();
   Json effects = Json::array();
   for (const TorchEffect& effect : score.effects)
     effects.push_back({{"effect", effect.name},
                        {"cases", effect.cases},
                        {"with", to_json(effect.with)},
                        {"without", to_json(effect.without)}});
-  return {{"median_error", score.errors.median},
-          {"worst_error", score.errors.worst},
+  return {{"median_error", if_timed(score, score.errors.median)},
+          {"worst_error", if_timed(score, score.errors.worst)},
           {"cases", score.counting},
           {"not_counted", score.cases.size() - score.counting},
           {"noise", score.noise},
           {"recorded_noise", score.recorded_noise},
           {"drift", score.drift},
           {"steady", to_json(score.steady)},
-          {"regret", score.regret},
-          {"worst_regret", score.worst_regret},
-          {"order", score.order},
-          {"peaks", to_json(score.of_peaks)},
+          {"regret", if_timed(score, score.regret)},
+          {"worst_regret", if_timed(score, score.worst_regret)},
+          {"order", if_timed(score, score.order)},
+          {"peaks", std::move(peaks)},
           {"no_transfers", to_json(score.no_transfers)},
           {"baechi", to_json(score.baechi)},
           {"effects", std::move(effects)},

@@ -11,8 +11,6 @@
 namespace baechi::validate {
 namespace {
 
-constexpr std::string_view measurements_header =
-    "what,mode,way,subject,args,against,count,round,value";
 constexpr std::string_view steps_header =
     "plan,replay,round,mode,step_ns,submit_ns,verdict,peak_bytes";
 constexpr std::string_view timeline_header = "plan,replay,round,mode,task,start_ns,end_ns";
@@ -195,7 +193,7 @@ Machine parse_machine(std::string_view text, const std::string& path) {
 }
 
 std::string measurements_csv(const std::vector<Measurement>& rows) {
-  std::string out = std::string(measurements_header) + "\n";
+  std::string out = std::string(Measurement::header()) + "\n";
   for (const Measurement& m : rows)
     out += fmt::format("{},{},{},{},{},{},{},{},{}\n", m.what, m.mode, m.way, m.subject, m.args,
                        m.against, m.count, m.round, m.value);
@@ -203,7 +201,7 @@ std::string measurements_csv(const std::vector<Measurement>& rows) {
 }
 
 std::vector<Measurement> parse_measurements(std::string_view text, const std::string& path) {
-  Table table(text, path, measurements_header);
+  Table table(text, path, Measurement::header());
   std::vector<Measurement> rows;
   while (table.next()) {
     const auto count = [&](std::size_t i, std::string_view what) {

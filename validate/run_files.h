@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "sim/names.h"
-#include "validate/plan/plan.h"
+#include "validate/plan/benchmarks.h"
 #include "validate/predictor.h"
 
 namespace baechi::validate {
@@ -21,13 +21,6 @@ struct Machine {
   double clock_mhz[2]{};
   double timer_tick_ns = 1.0;
   std::vector<std::pair<std::string, std::string>> more{};  ///< other keys
-};
-
-struct Measurement {
-  std::string what{}, mode{}, way{}, subject{}, args{}, against{};
-  std::int64_t count = 0, round = 0;
-  double value = 0.0;
-  friend bool operator==(const Measurement&, const Measurement&) = default;
 };
 
 enum class Verdict : std::uint8_t { ok, oom, failed };

@@ -145,8 +145,12 @@ TorchScore score_torch(const std::string& folder) {
     recorded.push_back(c.recorded_noise);
   }
   for (const TorchPeak& p : score.peaks) peaks.push_back(p.error());
+  const auto well = std::ranges::count_if(
+      peaks, [](double error) { return std::abs(error) <= most_error_of_peak; });
+  if (!peaks.empty())
+    score.peaks_told_well = static_cast<double>(well) / static_cast<double>(peaks.size());
   score.counting = errors.size();
-  if (errors.empty())
+  if (errors.empty() && (!score.cases.empty() || score.peaks.empty()))
     throw InputError(fmt::format(
         "{}: no case counts: of each the rounds lie more than 10 % apart, or there is one alone, "
         "or the machine's speed has changed by more than 5 %; measure on an idle machine",

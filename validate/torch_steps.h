@@ -46,6 +46,9 @@ struct TorchEffect {
   TorchErrors with{}, without{};
 };
 
+/// A peak is told well if it is off by no more.
+inline constexpr double most_error_of_peak = 0.03;
+
 /// Errors of the cases that count, and of all peaks.
 struct TorchScore {
   std::vector<TorchCase> cases{};
@@ -53,6 +56,7 @@ struct TorchScore {
   std::vector<TorchEffect> effects{};
   std::size_t counting = 0;
   TorchErrors errors{}, steady{}, no_transfers{}, baechi{}, of_peaks{};
+  double peaks_told_well = 0.0;  ///< share of the peaks that are off by most_error_of_peak at most
   double noise = 0.0, recorded_noise = 0.0,
          drift = 0.0;  ///< medians; of the drift without its sign
   /// Over models: how much slower the way and cut predicted best is than the best measured one.
@@ -61,8 +65,8 @@ struct TorchScore {
 };
 
 /// Reads OUT/score.csv, whose columns without_EFFECT_us are effects, and OUT/peaks.csv, if that is
-/// there. Throws InputError with the place of
-/// what it cannot read, or if no case counts.
+/// there. Steps need not be timed where there are peaks. Throws InputError with the place of what
+/// it cannot read, or if steps were timed and no case counts.
 TorchScore score_torch(const std::string& folder);
 
 }  // namespace baechi::validate

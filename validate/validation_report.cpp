@@ -3,13 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <ranges>
 
 #include "sim/text.h"
 
 namespace baechi {
-extern const char *const page_css, *const chart_js, *const validation_js;
+extern const char* const page_css;
 }  // namespace baechi
 
 namespace baechi::validate {
@@ -202,26 +201,6 @@ void append_html(std::string& out, const Shown& t) {
   out += "</tbody></table></div>\n";
 }
 
-/// JSON that may stand in a script element.
-std::string page_json(const Validation& v) {
-  using Json = nlohmann::ordered_json;
-  Json plans = Json::array(), rivals = Json::array();
-  for (const PlanScore& p : v.plans) {
-    if (!p.has_time()) continue;
-    plans.push_back({{"name", p.plan},
-                     {"group", p.group},
-                     {"measured", p.measured.value / 1e3},
-                     {"predicted", p.predicted / 1e3},
-                     {"error", p.error()}});
-  }
-  for (const Rival& r : v.rivals)
-    rivals.push_back({{"name", r.name}, {"median", r.accuracy.median}, {"p95", r.accuracy.p95}});
-  std::string text = Json({{"plans", plans}, {"rivals", rivals}}).dump();
-  for (std::size_t at = text.find('<'); at != std::string::npos; at = text.find('<', at))
-    text.replace(at, 1, "\\u003c");
-  return text;
-}
-
 std::string padded(const Shown& t) {
   std::vector<std::size_t> width(t.header.size(), 0);
   const auto widen = [&](const Row& row) {
@@ -325,14 +304,8 @@ std::string to_html(const Validation& v) {
       "<h1>Predicted against measured: {}</h1>\n<ul>\n",
       page_css, escaped(v.machine.gpu));
   for (const std::string& line : remarks(v)) out += "<li>" + escaped(line) + "</li>\n";
-  out += "</ul>\n<div class=\"charts\">\n";
-  for (const char* id : {"scatter", "errors", "rivals"})
-    out += fmt::format("<div class=\"chart\"><canvas id=\"{}\"></canvas></div>\n", id);
-  out += "</div>\n";
+  out += "</ul>\n";
   for (const Shown& t : all_shown(v)) append_html(out, t);
-  out += fmt::format("<script type=\"application/json\" id=\"data\">{}</script>\n", page_json(v));
-  for (const char* script : {chart_js, validation_js})
-    out += fmt::format("<script>\n{}</script>\n", script);
   return out + "</body></html>\n";
 }
 

@@ -78,6 +78,17 @@ Bytes VirtualClock::usable(Bytes budget) const {
   return {budget.count / truth_.granule.count * truth_.granule.count};
 }
 
+BenchmarkScale VirtualClock::scale() const {
+  const std::vector<Body> both{{.kind = BodyKind::gemm, .args = {1024}},
+                               {.kind = BodyKind::ew, .args = {64 << 20}}};
+  BenchmarkScale scale{.ops = {}, .in_chains = both, .subjects = both, .neighbours = both};
+  for (const std::int64_t n : {128, 256, 512, 768, 1024, 2048})
+    scale.ops.push_back({.kind = BodyKind::gemm, .args = {n}});
+  for (std::int64_t bytes = 64 << 10; bytes <= 256 << 20; bytes *= 4)
+    scale.ops.push_back({.kind = BodyKind::ew, .args = {bytes}});
+  return scale;
+}
+
 Outcome VirtualClock::run(const ReplayPlan& plan) {
   Timing timing = timing_of(plan, &truth_, {});
   const auto jittered = [&](Duration gap) {

@@ -23,6 +23,7 @@ class VirtualClock final : public Executor {
   Machine machine() const override;
   Outcome run(const ReplayPlan& plan) override;
   Bytes usable(Bytes budget) const override;
+  BenchmarkScale scale() const override;
   void set(Unknowns unknowns) { unknowns_ = unknowns; }
 
  private:

@@ -46,7 +46,7 @@ QUESTIONS = {
     "study codesign": [f"study codesign {ROOT}/scenarios/examples/codesign.yaml"],
     "study configure": ["study configure latencies.csv --threads 2 --batch 2"],
     "validate published": ["validate published allreduce_a100 --data data"],
-    "validate torch": ["validate torch torch"],
+    "validate torch": ["validate torch torch", "validate torch untimed"],
 }
 FILES = {
     "latencies.csv": "model,threads,batch,mean_ms\nsmall,1,1,6\nsmall,2,2,9\nlarge,2,2,30\n",
@@ -54,6 +54,8 @@ FILES = {
                                            "1048576,262144,float,50000,1,99000,1\n",
     "torch/score.csv": "model,way,cut,predicted_us,measured_us,noise,counts,no_transfers_us,baechi_us,without_copies_us\n"
                        "a,ddp,,90,100,0.02,yes,50,150,70\na,two_stages,3,96,80,0.04,yes,40,120,96\n",
+    "untimed/score.csv": "model,way,cut,predicted_us,measured_us,noise,counts,no_transfers_us,baechi_us\n",
+    "untimed/peaks.csv": "model,way,cut,rank,predicted_bytes,measured_bytes\na,four_ddp,,0,99,100\n",
     "torch/peaks.csv": "model,way,cut,rank,predicted_bytes,measured_bytes\na,ddp,,0,99,100\n",
 }
 # Objects whose keys are names of the user's, or of the case.

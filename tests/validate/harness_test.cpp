@@ -7,11 +7,11 @@
 #include "tests/message.h"
 #include "tests/temporary_folder.h"
 #include "tests/validate/example_plan.h"
-#include "validate/cuda/benchmarks.h"
-#include "validate/cuda/timeline.h"
+#include "validate/plan/benchmarks.h"
 #include "validate/plan/fields.h"
 #include "validate/plan/plan.h"
 #include "validate/plan/quantiles.h"
+#include "validate/plan/timeline.h"
 
 namespace {
 

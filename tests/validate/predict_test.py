@@ -5,7 +5,7 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "validate", "pytorch"))
 import stages
-from predict import Predictor, cases_of, rate
+from predict import Predictor, cases_of, rate, starts_of_four
 
 
 def op(name, phase, module="", size=0, forward=None, kind="mm", **more):
@@ -62,9 +62,27 @@ class Cases(unittest.TestCase):
     def test_micro_batches_divide_the_batch_and_cuts_leave_no_stage_empty(self):
         found = [(case["way"], case["cut"], case["batch"]) for case in cases_of(Models, "m", placed=False)]
         # 6 = 2 x 3: 4 and 8 micro-batches do not divide it, so that the second cut has two stages only. Cuts 0 and 4 have an empty stage.
-        self.assertEqual(found, [("two_stages", 2, 6), ("gpipe_2", 2, 3), ("1f1b_2", 2, 3), ("two_stages", 3, 6),
+        self.assertEqual(found, [("two_stages", "2", 6), ("gpipe_2", "2", 3), ("1f1b_2", "2", 3), ("two_stages", "3", 6),
                                  ("all_reduce", "", 3), ("ddp", "", 3), ("zero1", "", 3)])  # fmt: skip
         self.assertEqual([c["way"] for c in cases_of(Models, "m")][-4:], ["m_topo", "m_etf", "m_sct", "search"])
+
+    def test_four_processes_have_four_stages_at_three_cuts_or_a_quarter_of_the_batch(self):
+        # Four layers leave one way to cut them in four. Of 6 samples nobody can have a quarter, and of 8 each replica has 2.
+        class Eight(Models):
+            batch_of = staticmethod(lambda name: 8)
+
+        found = [(case["way"], case["cut"], case["batch"]) for case in cases_of(Models, "m", processes=4)]
+        self.assertEqual(found, [("four_stages", "1+2+3", 6), ("four_gpipe_2", "1+2+3", 3), ("four_1f1b_2", "1+2+3", 3)])
+        found = cases_of(Eight, "m", processes=4)
+        self.assertEqual(found[0]["chunks"], [[0, 0, 1], [1, 1, 2], [2, 2, 3], [3, 3, 4]])
+        self.assertEqual([(case["way"], case["batch"]) for case in found[-4:]],
+                         [("four_1f1b_8", 1), ("four_all_reduce", 2), ("four_ddp", 2), ("four_zero1", 2)])  # fmt: skip
+
+    def test_cuts_of_four_stages_are_the_models_first_three_and_halves_of_the_longest_run_where_there_are_fewer(self):
+        self.assertEqual(starts_of_four([5, 2, 3, 1], 8), [2, 3, 5])
+        self.assertEqual(starts_of_four([4, 3], 9), [3, 4, 6])  # of runs of 3, 1 and 5 layers the last is halved
+        self.assertEqual(starts_of_four([3, 3], 6), [1, 3, 4])  # of 3 and 3 the first, then the last
+        self.assertIsNone(starts_of_four([1, 2], 3))
 
     def test_a_rate_is_bytes_over_time(self):
         self.assertEqual(rate(2_000_000, 500), "4.0000 GB/s")
@@ -84,6 +102,21 @@ class Chunks(unittest.TestCase):
         # b and c read a: bd and cd are its gradients, sum adds them. Both are of the later stage, which received a once.
         step = layered(op("sum", "backward", size=8, forward="a", kind="add"), joins=("a c", "bd sum", "cd sum", "sum ad"))
         self.assertEqual(stages.chunk_of_ops([[0, 0, 1], [1, 1, 3]], step)["sum"], 1)
+
+    def test_a_stage_between_adds_its_own_gradient_to_the_one_that_comes_back(self):
+        # b and c read a, each on a stage of its own. c's gradient comes back to b's stage, which adds its own, and sends the sum.
+        step = layered(op("sum", "backward", size=8, forward="a", kind="add"), joins=("a c", "bd sum", "cd sum", "sum ad"))
+        self.assertEqual(stages.chunk_of_ops([[0, 0, 1], [1, 1, 2], [2, 2, 3]], step)["sum"], 1)
+
+    def test_a_sum_that_is_not_a_later_stage_s_is_the_one_s_before_it(self):
+        # The last stage received b and a, each for one reader, so it adds up nothing: it sends cd, which bd reads, and cd2. Stage 1, which
+        # hands cd on to a as it is, adds cd2 to it, and its own bd.
+        step = layered(op("cd2", "backward", size=8, forward="c"), op("sum", "backward", size=8, forward="a", kind="add"),
+                       op("sum2", "backward", size=8, forward="a", kind="add"),
+                       joins=("a c", "loss cd2", "cd sum", "cd2 sum", "sum sum2", "bd sum2", "sum2 ad"))  # fmt: skip
+        step["edges"] = [e for e in step["edges"] if e not in edges("bd ad")]
+        found = stages.chunk_of_ops([[0, 0, 1], [1, 1, 2], [2, 2, 3]], step)
+        self.assertEqual((found["sum"], found["sum2"]), (1, 1))
 
     def test_a_sum_of_the_gradients_of_two_tensors_is_the_earlier_stage_s(self):
         # The later stage received a and b, each for one reader: no sum is of one of them. bd goes to ad, too: it is b's whole gradient.
@@ -158,10 +191,15 @@ class Crossing(unittest.TestCase):
         self.assertEqual(ops["cd_passed_0_1"]["outputs"], [{"bytes": 8, "reference": False}])
         self.assertEqual(names(passed).index("cd_passed_0_1"), names(passed).index("cd") + 1)
 
-    def test_a_gradient_that_only_comes_back_is_copied_when_the_stage_has_ended_its_own(self):
-        step = layered(joins=("cd ad",))
-        passed, _ = stages.passed_on(step, dict(a=0, b=1, c=2, loss=2, cd=2, bd=1, ad=0, **{"in": 0}))
-        self.assertEqual(names(passed).index("cd_passed_0_1"), names(passed).index("bd") + 1)
+    def test_a_gradient_that_only_comes_back_is_copied_before_the_stage_s_last_op_that_reads_it(self):
+        # An add of b's stage hands cd on as it is, and bd reads it. Where bd does not, it is copied when the stage has ended its own.
+        chunk = dict(a=0, b=1, c=2, loss=2, cd=2, bd=1, ad=0, **{"in": 0})
+        passed, _ = stages.passed_on(layered(joins=("cd ad",)), chunk)
+        self.assertEqual(names(passed)[-4:], ["cd", "cd_passed_0_1", "bd", "ad"])
+        step = layered(joins=("cd ad", "loss bd"))
+        step["edges"] = [e for e in step["edges"] if e not in edges("cd bd")]
+        passed, _ = stages.passed_on(step, chunk)
+        self.assertEqual(names(passed)[-4:], ["cd", "bd", "cd_passed_0_1", "ad"])
 
     def test_tensors_at_a_boundary(self):
         # Of two stages: a there and bd back, one each. With a second tensor there and none back: 3 of 2 passes.
@@ -178,6 +216,28 @@ class Crossing(unittest.TestCase):
         self.assertEqual((part["outputs"], chunk[part["name"]]), ([{"bytes": 8}], 1))
         self.assertIn(f"{part['name']} ad", lines(parts))
         self.assertNotIn("bd ad", lines(parts))
+
+    def test_no_part_is_of_what_a_backward_op_reads_of_the_forward_pass(self):
+        # bd reads a, of 32 bytes, and b's 8 bytes go on to a third stage: a crosses as it is.
+        step = layered(joins=("a bd",))
+        step["ops"][1]["outputs"] = [{"bytes": 32}]
+        parts, _ = stages.with_parts(step, dict(a=0, b=1, c=2, loss=2, cd=2, bd=1, ad=0, **{"in": 0}))
+        self.assertEqual(names(parts), names(step))
+        self.assertIn("a bd", lines(parts))
+
+    def test_stages_send_back_the_gradient_of_an_input_that_they_were_given(self):
+        # c reads the input, two stages later: its gradient is made behind cd, and lies on the first device until ad has ended.
+        step, chunk = layered(joins=("in c",)), dict(a=0, b=1, c=2, loss=2, cd=2, bd=1, ad=0, **{"in": 0})
+        found, where = stages.with_gradients_of_inputs(step, chunk, [8])
+        self.assertEqual(names(found)[-5:], ["cd", "in_gradient_2", "bd", "ad", "in_gradient_0"])
+        self.assertIn("in_gradient_2 in_gradient_0", lines(found))
+        self.assertEqual((where["in_gradient_2"], where["in_gradient_0"]), (2, 0))
+        self.assertEqual([o["outputs"] for o in found["ops"] if o["kind"] == "gradient_of_input"], [[{"bytes": 8}], []])
+        # b's stage reads it, too: it adds its own, and sends the sum. Nobody makes a gradient of whole numbers.
+        step = layered(joins=("in b", "in c"))
+        found, _ = stages.with_gradients_of_inputs(step, chunk, [8])
+        self.assertEqual(names(found)[-6:], ["cd", "in_gradient_2", "bd", "in_gradient_1", "ad", "in_gradient_0"])
+        self.assertEqual(stages.with_gradients_of_inputs(step, chunk, [])[0], step)
 
 
 class Memory(unittest.TestCase):

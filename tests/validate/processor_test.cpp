@@ -4,14 +4,16 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <span>
 #include <thread>
 
 #include "sim/error.h"
 #include "tests/validate/example_plan.h"
 #include "validate/benchmarks.h"
 #include "validate/calibrate.h"
-#include "validate/cuda/benchmarks.h"
-#include "validate/cuda/timeline.h"
+#include "validate/plan/benchmarks.h"
+#include "validate/plan/timeline.h"
 #include "validate/processor/worker.h"
 #include "validate/replays.h"
 #include "validate/score.h"
@@ -88,6 +90,37 @@ TEST_SUITE("processor") {
     CHECK(receiver.received(task(last)).data() == written.data());
     CHECK(receiver.received(task(last)).size() == written.size());
     CHECK(sender.received(task(first)).empty());
+    // A pass makes x / 2 + 1 of its 8192 numbers: 1.25 of what was sent, 1.125 of what lay there
+    // before, and anything of scratch memory, as the first op did.
+    CHECK(receiver.made().size() == 8192);
+    CHECK(std::ranges::count(receiver.made(), 1.25F) == 8192);
+    CHECK(std::ranges::count(sender.made(), 1.25F) < 8192);
+  }
+
+  // A transfer of 64 rows of 64 numbers, all 0.5, and the product that waits for it.
+  TEST_CASE("a product reads its rows from what a transfer has written") {
+    if (!two_cores()) return;
+    ReplayPlan plan = replay::empty_plan("p", 2, SubmitMode::graph, Way::link);
+    const Body product{.kind = BodyKind::gemm, .args = {64}};
+    const int first = replay::add_op(plan, 0, product);
+    const int sent = replay::add_transfer(plan, 0, 1, 64 * 64 * 4, 1000, {first});
+    replay::add_op(plan, 1, product, {sent});
+    SharedStep step(plan, 1'000'000'000);
+    Worker sender(0, 2), receiver(1, 2);
+    {
+      std::jthread here([&] { sender.run(step); }), there([&] { receiver.run(step); });
+    }
+    REQUIRE_FALSE(step.stop);
+    // Rows of one number make equal rows of the product; random ones do not.
+    const auto equal_rows = [](std::span<const float> c) {
+      REQUIRE(c.size() == 64 * 64);
+      int equal = 0;
+      for (std::size_t row = 0; row < 64; ++row)
+        equal += std::ranges::equal(c.subspan(row * 64, 64), c.first(64)) ? 1 : 0;
+      return equal;
+    };
+    CHECK(equal_rows(receiver.made()) == 64);
+    CHECK(equal_rows(sender.made()) == 1);
   }
 
   TEST_CASE("what a processor cannot run fails, and more devices than cores are refused") {

@@ -12,7 +12,7 @@
 
 #include "tests/temporary_folder.h"
 #include "validate/calibrate.h"
-#include "validate/cuda/benchmarks.h"
+#include "validate/plan/benchmarks.h"
 #include "validate/score.h"
 #include "validate/validation_run.h"
 #include "validate/virtual_clock.h"

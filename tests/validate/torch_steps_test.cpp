@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <cstdlib>
+#include <thread>
 
 #include "sim/error.h"
 #include "tests/message.h"
@@ -25,6 +26,12 @@ bool there_is_torch() {
                                      .c_str()) == 0;
   if (!found) MESSAGE("skipped: there is no " << torch_python << " with PyTorch (python3-torch)");
   return found;
+}
+
+bool there_are_two_cores() {
+  if (std::thread::hardware_concurrency() >= 2) return true;
+  MESSAGE("skipped: one core");
+  return false;
 }
 
 /// The exit code of `./dev torch` into `folder`, without a build; what it says is in `said`.
@@ -105,6 +112,26 @@ TEST_SUITE("torch_steps") {
     CHECK(refused("a,ddp,,90,100,0.5,no,50,150\n").find("no case counts") != std::string::npos);
   }
 
+  TEST_CASE("peaks are scored where no step was timed") {
+    const TemporaryFolder folder;
+    folder.write("score.csv", score_columns);
+    CHECK(message<InputError>([&] {
+            validate::score_torch(folder.file(""));
+          }).find("no case counts") != std::string::npos);
+    // Off by 2 %, -4 % and 0: two of three are told well.
+    folder.write("peaks.csv",
+                 "model,way,cut,rank,predicted_bytes,measured_bytes\n"
+                 "a,four_stages,1+2+3,0,102,100\n"
+                 "a,four_stages,1+2+3,1,96,100\n"
+                 "a,four_ddp,,3,7,7\n");
+    const validate::TorchScore score = validate::score_torch(folder.file(""));
+    CHECK(score.counting == 0);
+    CHECK(score.peaks.at(0).cut == "1+2+3");
+    CHECK(score.peaks.at(2).rank == 3);
+    CHECK(score.of_peaks.worst == doctest::Approx(0.04));
+    CHECK(score.peaks_told_well == doctest::Approx(2.0 / 3.0));
+  }
+
   TEST_CASE("rules that make stages of a recorded step, in Python") {
     const TemporaryFolder folder;
     const int code =
@@ -143,9 +170,12 @@ TEST_SUITE("torch_steps") {
   }
 
   TEST_CASE("one model in two ways, by this machine's PyTorch") {
-    if (!there_is_torch()) return;
+    if (!there_is_torch() || !there_are_two_cores()) return;
     const TemporaryFolder folder;
-    REQUIRE(judged(folder, "--models mixer --ways two_stages,all_reduce --rounds 2 --quick") == 0);
+    REQUIRE(
+        judged(folder,
+               "--models mixer --ways two_stages,all_reduce --processes 2 --rounds 2 --quick") ==
+        0);
     std::string text = folder.read("score.csv");
     for (std::size_t at = text.find(",no,"); at != std::string::npos; at = text.find(",no,", at))
       text.replace(at, 4, ",yes,");  // other tests run on the same cores: it counts all the same
@@ -153,6 +183,28 @@ TEST_SUITE("torch_steps") {
     const validate::TorchScore score = validate::score_torch(folder.file(""));
     CHECK(score.counting == 3);  // two cuts, and the replicas
     CHECK(score.errors.worst < 5.0);
+    CHECK(score.of_peaks.worst < 0.5);
+  }
+
+  TEST_CASE("four processes on any machine: their peaks, and their times where there are cores") {
+    if (!there_is_torch()) return;
+    const TemporaryFolder folder;
+    CHECK(judged(folder, "--processes 3") == 2);
+    CHECK(folder.read("said").find("--processes: no 3; there are 2, 4") != std::string::npos);
+    CHECK(judged(folder, "--ways four_stages --processes 2") == 2);
+    REQUIRE(judged(folder,
+                   "--models mixer --ways four_stages,four_ddp --processes 4 --rounds 2 --quick") ==
+            0);
+    if (std::thread::hardware_concurrency() < 4)
+      CHECK(folder.read("said").find("steps are not timed, peaks of memory are measured") !=
+            std::string::npos);
+    const std::string peaks = folder.read("peaks.csv");
+    for (const char* row : {"mixer,four_stages,2+3+4,0,", "mixer,four_stages,2+3+4,3,",
+                            "mixer,four_ddp,,0,", "mixer,four_ddp,,3,"})
+      CHECK(peaks.find(row) != std::string::npos);
+    folder.write("score.csv", score_columns);  // what a machine of four cores adds is not for here
+    const validate::TorchScore score = validate::score_torch(folder.file(""));
+    CHECK(score.peaks.size() == 8);
     CHECK(score.of_peaks.worst < 0.5);
   }
 }

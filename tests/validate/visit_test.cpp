@@ -11,8 +11,8 @@
 #include "tests/this_build.h"
 #include "tests/thorough.h"
 #include "validate/calibrate.h"
-#include "validate/cuda/benchmarks.h"
 #include "validate/export.h"
+#include "validate/plan/benchmarks.h"
 #include "validate/score.h"
 #include "validate/validation_run.h"
 

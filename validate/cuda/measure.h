@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "validate/cuda/benchmarks.h"
 #include "validate/cuda/machine.h"
+#include "validate/plan/benchmarks.h"
 
 namespace baechi::validate::replay {
 

@@ -9,11 +9,11 @@
 #include <memory>
 #include <random>
 
-#include "validate/cuda/benchmarks.h"
 #include "validate/cuda/kernel_check.h"
 #include "validate/cuda/measure.h"
 #include "validate/cuda/run_folder.h"
 #include "validate/cuda/step.h"
+#include "validate/plan/benchmarks.h"
 #include "validate/plan/quantiles.h"
 
 namespace baechi::validate::replay {

@@ -6,8 +6,8 @@
 
 #include "validate/cuda/kernels.h"
 #include "validate/cuda/machine.h"
-#include "validate/cuda/timeline.h"
 #include "validate/plan/plan.h"
+#include "validate/plan/timeline.h"
 
 namespace baechi::validate::replay {
 

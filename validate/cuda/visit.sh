@@ -224,7 +224,8 @@ protocol() {
   # Steps of PyTorch whose predictions were frozen; this was never tried on a GPU.
   if [[ -e $runs/torch/predictions.json && -e $work/torch ]]; then
     cp -r "$runs/torch" "$work/torch_steps"
-    phase torch_steps $(($(left) - 20)) python3 -u "$root/validate/pytorch/judge.py" - "$work/torch_steps" --device cuda --only measure
+    phase torch_steps $(($(left) - 20)) python3 -u "$root/validate/pytorch/judge.py" - "$work/torch_steps" --device cuda --processes 2,4 \
+      --only measure
     pack torch_steps
   fi
 }

@@ -154,15 +154,20 @@ Machine Processor::machine() const {
 }
 
 BenchmarkScale Processor::scale() const {
+  const std::vector<Body> both{{.kind = BodyKind::gemm, .args = {96}},
+                               {.kind = BodyKind::ew, .args = {1 << 20}}};
   BenchmarkScale scale{.modes = {SubmitMode::graph},
-                       .gemm = {16, 32, 48, 64, 80, 96, 128, 160, 192},
-                       .ew = {},
-                       .warm = true,
-                       .gemm_beside = 96,
-                       .ew_beside = 1 << 20,
+                       .ops = {},
+                       .in_chains = both,
+                       .subjects = both,
+                       .neighbours = both,
                        .largest_copy = 8 << 20,
-                       .copies_at_once = 4 << 20};
-  for (std::int64_t bytes = 16 << 10; bytes <= 16 << 20; bytes *= 2) scale.ew.push_back(bytes);
+                       .copies_at_once = 4 << 20,
+                       .paces = {{10'000, 10'000}, {134'000, 1'754}}};
+  for (const std::int64_t n : {16, 32, 48, 64, 80, 96, 128, 160, 192})
+    scale.ops.push_back({.kind = BodyKind::gemm, .args = {n}});
+  for (std::int64_t bytes = 16 << 10; bytes <= 16 << 20; bytes *= 2)
+    scale.ops.push_back({.kind = BodyKind::ew, .args = {bytes}});
   return scale;
 }
 

@@ -205,6 +205,7 @@ std::size_t Worker::slice(std::int64_t floats) {
 void Worker::elementwise(std::int64_t bytes, std::span<const float> received) {
   const auto floats = bytes / 8;  // read, and as many written
   const std::size_t at = slice(floats);
+  made_ = std::span<const float>(outputs_).subspan(at, static_cast<std::size_t>(floats));
   for (std::int64_t done = 0; done < floats; done += piece) {
     float* const to = outputs_.data() + at + done;
     const std::int64_t count = std::min(piece, floats - done);
@@ -221,6 +222,7 @@ void Worker::product(int n, std::span<const float> received) {
   const float* const a = inputs_.data() + slice(std::int64_t{2} * n * n);
   const float* const b = a + size * size;
   float* const c = outputs_.data() + (a - inputs_.data());
+  made_ = {c, size * size};
   std::int64_t flops = 0;
   for (std::size_t i = 0; i < size; ++i) {
     const bool here = (i + 1) * size <= received.size();

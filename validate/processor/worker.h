@@ -51,6 +51,8 @@ class Worker {
   std::span<const float> written(const Task& transfer, int id, int receiver) const;
   /// What the largest transfer that `task` waits for has written here; empty if there is none.
   std::span<const float> received(const Task& task) const;
+  /// What the last pass or product of this worker has written.
+  std::span<const float> made() const { return made_; }
 
  private:
   /// A transfer queue and the transfer that it is busy with.
@@ -75,6 +77,7 @@ class Worker {
 
   const int device_;
   std::vector<float> inputs_, outputs_;
+  std::span<const float> made_;            // in outputs_
   std::size_t next_ = 0;                   // of the scratch memory, in floats
   std::vector<float> source_;              // of its links
   std::vector<std::vector<float>> sinks_;  // [receiver] of its links

@@ -1,4 +1,4 @@
-"""What the backend and copies in memory take: python3 benchmark.py RANK RANKS PORT OUT [MODELS.py NAME]
+"""What the backend and copies in memory take: python3 benchmark.py RANK RANKS PORT OUT cpu|cuda [MODELS.py NAME]
 
 Rank 0 writes OUT: for sizes of tensors the microseconds of a send, of a boundary of stages, and of an all_reduce. With NAME: what
 replicas add to the step of that model, in parts.
@@ -14,7 +14,7 @@ import torch.distributed as dist
 from torch import nn
 
 from measure import Stages, divided, summed, wrapped
-from process import Ahead, loss_of, models_of, now, put_backend_ahead, settle
+from process import Ahead, finish, loss_of, models_of, now, put_backend_ahead, settle, untimed
 from record import Training
 
 SIZES = [64, 1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 20, 1 << 22, 1 << 24, 1 << 25]
@@ -27,7 +27,7 @@ def forget():
 
 
 def tries(count):
-    return range(3 if "JUDGE_QUICK" in os.environ else count)
+    return range(3 if "JUDGE_QUICK" in os.environ or untimed(dist.get_world_size()) else count)
 
 
 def taken(action, count, here=True, before=forget):
@@ -39,6 +39,7 @@ def taken(action, count, here=True, before=forget):
         begin = now()
         if here:
             action()
+            finish()
         spans.append(now() - begin)
     return 1e6 * median(spans)
 
@@ -53,28 +54,31 @@ class Shift(nn.Module):
 
 
 class Shifts:
-    """A model of two layers that compute next to nothing."""
+    """A model of so many layers that compute next to nothing."""
 
-    def __init__(self, size):
-        self.layers_of = lambda name: [Shift(), Shift()]
+    def __init__(self, size, layers):
+        self.layers_of = lambda name: [Shift() for _ in range(layers)]
         self.input_of = lambda name, batch: torch.zeros(batch, size // 4)
         self.batch_of = lambda name: 1
 
 
-def exchanges(rank, size):
-    """The times of one size. At the boundary of stages: half of what two stages take longer than one process, for there and back."""
-    t, count, shifts = torch.zeros(size // 4), 15 if size > 1 << 22 else 25, Shifts(size)
+def exchanges(rank, size, device):
+    """The times of one size. At a boundary of stages: what a stage in each process takes longer than one process with all of them, for each
+    boundary there and back a half."""
+    ranks = dist.get_world_size()
+    t, count, shifts = torch.zeros(size // 4), 15 if size > 1 << 22 else 25, Shifts(size, ranks)
 
     def there_and_back():
         with Ahead():
             dist.send(t, 1) if rank == 0 else dist.recv(t, 0)
             dist.recv(t, 1) if rank == 0 else dist.send(t, 0)
 
-    stages = Stages(shifts, {"model": "", "micro_batches": 1, "chunks": [[0, 0, 1], [1, 1, 2]]}, rank)
-    both = taken(stages.step, count)
-    whole = taken(Training(shifts, "", 1).step, count, rank == 0)
-    return {"bytes": size, "send_us": taken(there_and_back, count) / 2, "boundary_us": (both - whole) / 2,
-            "all_reduce_us": taken(lambda: dist.all_reduce(t), count)}  # fmt: skip
+    stages = Stages(shifts, {"model": "", "micro_batches": 1, "chunks": [[r, r, r + 1] for r in range(ranks)], "device": device}, rank)
+    summed_up = t.to(device)
+    all_stages = taken(stages.step, count)
+    whole = taken(Training(shifts, "", 1, device).step, count, rank == 0)
+    return {"bytes": size, "send_us": taken(there_and_back, count, rank < 2) / 2, "boundary_us": (all_stages - whole) / 2 / (ranks - 1),
+            "all_reduce_us": taken(lambda: dist.all_reduce(summed_up), count)}  # fmt: skip
 
 
 class WithCopies(Training):
@@ -95,30 +99,31 @@ def later(seconds):
 
 
 def longer(steps):
-    """Median microseconds that each step, until both processes have ended it, takes longer than the first takes here. Steps take
+    """Median microseconds that each step, until all processes have ended it, takes longer than the first takes here. Steps take
     turns, so that a change of the machine's speed touches all. Each runs twice, because another one has used the caches before it."""
-    here, both = [], [[] for _ in steps]
+    here, ended = [], [[] for _ in steps]
     for _ in tries(15):
         for k, step in enumerate(steps):
             step()
             dist.barrier()
             begin = now()
             step()
+            finish()
             taken = now() - begin
-            both[k].append(later(taken))
+            ended[k].append(later(taken))
             if k == 0:
                 here.append(taken)
-    return [max(0, 1e6 * (median(spans) - median(here))) for spans in both]
+    return [max(0, 1e6 * (median(spans) - median(here))) for spans in ended]
 
 
-def of_model(models, name):
+def of_model(models, name, device):
     """What replicas of the model add to its step. A step of one process, which nothing is sent in, with copies of gradients or with
-    DistributedDataParallel, beside another such process. Then, behind steps of one process each, which leave caches as they are in
+    DistributedDataParallel, beside other such processes. Then, behind steps of one process each, which leave caches as they are in
     a step: sums of as many bytes as there are gradients, new weights by ZeroRedundancyOptimizer, and buffers."""
-    batch, both = max(1, models.batch_of(name) // 2), dist.distributed_c10d._get_default_group()
-    own = [dist.new_group([rank]) for rank in range(dist.get_world_size())][dist.get_rank()]
-    put_backend_ahead()
-    plain, copied, alone = Training(models, name, batch), WithCopies(models, name, batch), Training(models, name, batch)
+    ranks, everyone = dist.get_world_size(), dist.distributed_c10d._get_default_group()
+    batch, own = max(1, models.batch_of(name) // ranks), [dist.new_group([rank]) for rank in range(ranks)][dist.get_rank()]
+    put_backend_ahead(ranks)
+    plain, copied, alone = (kind(models, name, batch, device) for kind in (Training, WithCopies, Training))
     alone.model = wrapped(alone.model, alone.input, own)
     wait_us, flat_us, ddp_us = longer([plain.step, copied.step, alone.step])
     del copied, alone
@@ -130,7 +135,7 @@ def of_model(models, name):
     total = max(4, sum(p.numel() * p.element_size() for p in like if p.grad is not None))
     rows = []
     for size in sorted({min(total, 1 << 20), total}):
-        t = torch.zeros(size // 4)
+        t = torch.zeros(size // 4, device=device)
         rows.append({"bytes": size, "all_reduce_us": behind(lambda: dist.all_reduce(t))})
 
     def send(group):
@@ -140,17 +145,20 @@ def of_model(models, name):
     return {"wait_us": wait_us, "flat_us": max(0, flat_us - wait_us), "ddp_us": max(0, ddp_us - wait_us), "rows": rows,
             "add_us": taken(lambda: [p.add_(m) for p, m in zip(parts, more)], 25),
             "weights_us": max(0, behind(divided(like).step) - behind(plain.optimizer.step) / 2),
-            "buffers_us": max(0, behind(lambda: send(both)) - behind(lambda: send(own))) if buffers else 0}  # fmt: skip
+            "buffers_us": max(0, behind(lambda: send(everyone)) - behind(lambda: send(own))) if buffers else 0}  # fmt: skip
 
 
 def main():
-    rank, ranks, port, out = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4]
-    settle(rank)
+    rank, ranks, port, out, device = int(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:6]
+    settle(rank, ranks)
     dist.init_process_group("gloo", f"tcp://127.0.0.1:{port}", rank=rank, world_size=ranks,
                             timeout=datetime.timedelta(seconds=60))  # fmt: skip
     dist.barrier()
-    put_backend_ahead()
-    found = of_model(models_of(sys.argv[5]), sys.argv[6]) if len(sys.argv) > 5 else {"rows": [exchanges(rank, size) for size in SIZES]}
+    put_backend_ahead(ranks)
+    if len(sys.argv) > 6:
+        found = of_model(models_of(sys.argv[6]), sys.argv[7], device)
+    else:
+        found = {"rows": [exchanges(rank, size, device) for size in SIZES]}
     dist.barrier()
     if rank == 0:
         with open(out, "w") as file:

@@ -1,6 +1,9 @@
-"""./dev torch OUT [MODELS.py]: benchmarks; then records, predicts and freezes, and measures with two processes, model by model.
+"""./dev torch OUT [MODELS.py]: benchmarks; then records, predicts and freezes, and measures with several processes, model by model.
 
-usage: judge.py BAECHI OUT [MODELS.py] [--models NAME,...] [--ways NAME,...] [--rounds 3] [--device cpu] [--quick] [--only benchmark,record,...]
+usage: judge.py BAECHI OUT [MODELS.py] [--models NAME,...] [--ways NAME,...] [--processes 2,4] [--rounds 3] [--device cpu] [--quick]
+                [--only benchmark,record,...]
+
+Without --processes: two, and then four where the machine has four cores.
 
 `baechi validate torch OUT` scores what this leaves in OUT.
 """
@@ -15,7 +18,8 @@ import sys
 import time
 
 import mistakes
-from predict import REPLICAS, WAYS, Predictor, cases_of
+from predict import WAYS, Predictor, cases_of, of
+from process import share_of_gpu, untimed
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 STAGES = ["benchmark", "record", "predict", "measure"]
@@ -79,7 +83,11 @@ class Judge:
         self.path = os.path.abspath(arguments.models_py or f"{HERE}/models.py")
         self.models, names, found = mistakes.loaded(self.path)
         self.names = arguments.models.split(",") if arguments.models else names
-        for option, known in ("models", names), ("ways", WAYS), ("only", STAGES):
+        counts = sorted(map(str, WAYS))
+        arguments.processes = arguments.processes or ",".join(n for n in counts if n == "2" or not untimed(int(n), arguments.device))
+        self.processes = [n for n in WAYS if str(n) in arguments.processes.split(",")]
+        ways = [way for n in self.processes for way in WAYS[n]]
+        for option, known in ("models", names), ("processes", counts), ("ways", ways), ("only", STAGES):
             given = getattr(arguments, option)
             if unknown := [word for word in (given or "").split(",") if given and known and word not in known]:
                 found.append(f"--{option}: no {', '.join(unknown)}; there are {', '.join(known)}")
@@ -91,17 +99,22 @@ class Judge:
         for name in self.names if "record" in stages else []:
             found += mistakes.of_model(self.models, self.path, name) if name in names else []
         try:
-            for folder in ("recorded", "beside0", "beside1", "predicted", "measured"):
+            for folder in ("recorded", *(f"beside{core}" for core in range(max(WAYS))), "predicted", "measured"):
                 os.makedirs(f"{self.out}/{folder}", exist_ok=True)
         except OSError as why:
             found.append(f"{self.out}: no folder to write to: {why.strerror}")
         if found:
             refuse(found)
         os.environ["JUDGE_LOG"] = f"{self.out}/log.txt"
+        if arguments.device == "cuda":  # of a GPU that processes share each has a part, the same one with two processes as with four
+            os.environ["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] = str(share_of_gpu(max(self.processes)))
+        for n in self.processes:
+            if why := untimed(n, arguments.device):
+                say(f"{why}: steps are not timed, peaks of memory are measured")
 
     def cases(self, name):
         ways = self.given.ways.split(",") if self.given.ways else None
-        cases = cases_of(self.models, name)
+        cases = [case for n in self.processes for case in cases_of(self.models, name, processes=n)]
         return [dict(c, layers=len(self.models.layers_of(name)), device=self.given.device) for c in cases if not ways or c["way"] in ways]
 
     def record(self, name):
@@ -112,11 +125,13 @@ class Judge:
         if again:
             done += python("record.py", 0, self.path, name, f"{self.out}/recorded", self.given.device, *again).wait()
 
-        # Replicas compute all the time: their step is recorded while the other core runs the same recording.
-        replicas = sorted({case["batch"] for case in self.cases(name) if case["way"] in REPLICAS})
-        busy = [python("record.py", core, self.path, name, f"{self.out}/beside{core}", self.given.device, *replicas) for core in (0, 1)]
-        done += sum(process.wait() for process in busy)
-        done += not together("benchmark.py", 2, f"{self.out}/recorded/{name}.weights.json", self.path, name)
+        for n in self.processes:
+            # Replicas compute all the time: their step is recorded while the other cores run the same recording.
+            replicas = sorted({case["batch"] for case in self.cases(name) if "replicas" in case and case["processes"] == n})
+            cores = range(1 if untimed(n, self.given.device) else n) if replicas else ()
+            busy = [python("record.py", core, self.path, name, f"{self.out}/beside{core}", self.given.device, *replicas) for core in cores]
+            done += sum(process.wait() for process in busy)
+            done += not together("benchmark.py", n, f"{self.out}/recorded/{name}.weights{of(n)}.json", self.given.device, self.path, name, patience=30 * n)
         for batch in batches:  # one that failed costs itself alone
             if not os.path.exists(f"{self.out}/recorded/{name}_{batch}.json"):
                 say(f"not recorded: {last_words(f'{name}, batch {batch}:')}")
@@ -131,12 +146,13 @@ class Judge:
             return ""
 
     def benchmark(self):
-        if not together("benchmark.py", 2, f"{self.out}/benchmark.json"):
-            refuse([f"the benchmark of the backend failed: {last_words()}"])
+        for n in self.processes:
+            if not together("benchmark.py", n, f"{self.out}/benchmark{of(n)}.json", self.given.device, patience=30 * n):
+                refuse([f"the benchmark of the backend failed: {last_words()}"])
         say("benchmarked: sends, collectives")
 
     def predict(self, name):
-        """Adds the model's predictions to predictions.json before any of its steps is measured with two processes."""
+        """Adds the model's predictions to predictions.json before any of its steps is measured with several processes."""
         predictor, made = Predictor(self.given.baechi, self.out), []
         for case in self.cases(name):
             try:
@@ -155,40 +171,51 @@ class Judge:
         with open(path) as file:
             return json.load(file)
 
+    def results(self, name, processes):
+        """The files in which the processes write what they measure of a model."""
+        return [f"{self.out}/measured/{name}{of(processes)}.{rank}.jsonl" for rank in range(processes)]
+
     def measure(self, name):
-        cases = [case for case in self.predictions() if case["model"] == name]
-        results = [f"{self.out}/measured/{name}.{rank}.jsonl" for rank in (0, 1)]
-        for path in results:
-            open(path, "w").close()
-        waiting, failures = [dict(case, round=r) for r in range(self.given.rounds) for case in cases], []
+        for n in self.processes:
+            cases = [case for case in self.predictions() if case["model"] == name and case["processes"] == n]
+            if not cases:
+                continue
+            for path in self.results(name, n):
+                open(path, "w").close()
+            rounds = 1 if untimed(n, self.given.device) else self.given.rounds
+            self.run_cases([dict(case, round=r) for r in range(rounds) for case in cases], n, self.results(name, n))
+            say(f"{name}: measured {len(cases)} cases of {n} processes")
+
+    def run_cases(self, waiting, processes, results):
+        """Measures the cases that wait, and again what is left where one fails. One that fails twice is left out."""
+        failures = []
         while waiting:
             job = f"{self.out}/measured/job.json"
             with open(job, "w") as file:
                 json.dump(waiting, file)
-            good = together("measure.py", 2, self.path, job, lambda rank: results[rank], watch=results[0])
-            done = {(line["case"], line["round"]) for line in lines_of(results[0]) if "spans" in line}
-            if good:
+            good = together("measure.py", processes, self.path, job, lambda rank: results[rank], watch=results[0])
+            done = set.intersection(*({(line["case"], line["round"]) for line in lines_of(path) if "spans" in line} for path in results))
+            failed = next((c for c in waiting if (c["id"], c["round"]) not in done), None)
+            if good or failed is None:
                 break
-            failed = next(c for c in waiting if (c["id"], c["round"]) not in done)
             failures.append(failed["id"])
             left_out = failures.count(failed["id"]) > 1
             say(f"{failed['id']}: round {failed['round']} failed{', so the case is left out' if left_out else ''}: {last_words()}")
             waiting = [c for c in waiting if (c["id"], c["round"]) not in done and not (left_out and c["id"] == failed["id"])]
-        say(f"{name}: measured {len(cases)} cases")
 
     def measured(self):
         """Of each case: step, peaks and speed of the machine, by round."""
         found = {}
-        for name in {case["model"] for case in self.predictions()}:
-            files = [f"{self.out}/measured/{name}.{rank}.jsonl" for rank in (0, 1)]
+        for name, processes in {(case["model"], case["processes"]) for case in self.predictions()}:
+            files = self.results(name, processes)
             if not all(map(os.path.exists, files)):
                 continue
             ranks = [{(line["case"], line["round"]): line for line in lines_of(path) if "spans" in line} for path in files]
-            for case, r in sorted(ranks[0].keys() & ranks[1].keys()):
-                both = [rank[case, r] for rank in ranks]
-                steps = [max(b for _, b in s) - min(a for a, _ in s) for s in zip(*(line["spans"] for line in both))]
-                found.setdefault(case, []).append({"us": 1e6 * statistics.median(steps), "peaks": [line.get("peak", 0) for line in both],
-                                                   "alone_us": 1e6 * statistics.mean(line["alone"] for line in both)})  # fmt: skip
+            for case, r in sorted(set.intersection(*(set(rank) for rank in ranks))):
+                lines = [rank[case, r] for rank in ranks]
+                steps = [max(b for _, b in s) - min(a for a, _ in s) for s in zip(*(line["spans"] for line in lines))]
+                times = {"us": 1e6 * statistics.median(steps), "alone_us": 1e6 * statistics.mean(line["alone"] for line in lines)} if steps else {}
+                found.setdefault(case, []).append({"peaks": [line.get("peak", 0) for line in lines], **times})
         return found
 
     def score(self):
@@ -203,14 +230,14 @@ class Judge:
                 key, rounds = f"{case['model']},{case['way']},{case['cut']}", measured.get(case["id"])
                 if not rounds:
                     continue
-                steps = [r["us"] for r in rounds]
-                middle = statistics.median(steps)
-                noise = (max(steps) - min(steps)) / middle
-                drift = statistics.median(r["alone_us"] for r in rounds) / case["recorded_us"] - 1
-                counts = len(rounds) > 1 and noise <= MOST_NOISE and abs(drift) <= MOST_DRIFT
-                score.write(f"{key},{case['predicted_us']:.1f},{middle:.1f},{noise:.4f},{'yes' if counts else 'no'},"
-                            f"{case['no_transfers_us']:.1f},{case['baechi_us']:.1f},{case['recorded_noise']:.4f},{drift:.4f}"
-                            + "".join(f",{case['without'][effect]:.1f}" for effect in effects) + "\n")  # fmt: skip
+                if steps := [r["us"] for r in rounds if "us" in r]:
+                    middle = statistics.median(steps)
+                    noise = (max(steps) - min(steps)) / middle
+                    drift = statistics.median(r["alone_us"] for r in rounds) / case["recorded_us"] - 1
+                    counts = len(rounds) > 1 and noise <= MOST_NOISE and abs(drift) <= MOST_DRIFT
+                    score.write(f"{key},{case['predicted_us']:.1f},{middle:.1f},{noise:.4f},{'yes' if counts else 'no'},"
+                                f"{case['no_transfers_us']:.1f},{case['baechi_us']:.1f},{case['recorded_noise']:.4f},{drift:.4f}"
+                                + "".join(f",{case['without'][effect]:.1f}" for effect in effects) + "\n")  # fmt: skip
                 for rank, (predicted, peak) in enumerate(zip(case["peaks"], rounds[0]["peaks"])):
                     if peak > 0:
                         memory.write(f"{key},{rank},{predicted},{peak}\n")
@@ -223,6 +250,7 @@ def main():
     parser.add_argument("models_py", nargs="?")
     parser.add_argument("--models")
     parser.add_argument("--ways")
+    parser.add_argument("--processes")
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))  # cuda was never tried
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--quick", action="store_true")  # a few steps of each: to try the machinery
@@ -230,7 +258,8 @@ def main():
     judge = Judge(parser.parse_args())
     if judge.given.quick:
         os.environ["JUDGE_QUICK"] = "1"
-    awake = [python("awake.py", core) for core in range(2)]
+    timed = [n for n in judge.processes if not untimed(n, judge.given.device)]
+    awake = [python("awake.py", core) for core in range(max(timed, default=0))]
     try:
         run(judge)
     except FileNotFoundError as why:

@@ -15,7 +15,7 @@ from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.nn.parallel import DistributedDataParallel
 
 from record import Training, seconds_of
-from process import Ahead, Layers, loss_of, models_of, now, peak_of, put_backend_ahead, rebuilt, settle, sgd, tensors_of
+from process import Ahead, Layers, finish, loss_of, models_of, now, peak_of, put_backend_ahead, rebuilt, settle, sgd, tensors_of, untimed
 
 
 class Stages:
@@ -147,10 +147,10 @@ class Replicas:
         size = models.batch_of(name) // ranks
         whole = models.input_of(name, size * ranks)
         self.input = rebuilt(whole, iter([t[rank * size : (rank + 1) * size].to(device, copy=True) for t in tensors_of(whole)]))
-        self.model, self.flat = Layers(models.layers_of(name)).to(device), case["way"] == "all_reduce"
+        self.model, self.flat = Layers(models.layers_of(name)).to(device), case["replicas"] == "all_reduce"
         if not self.flat:
             self.model = wrapped(self.model, self.input)
-        self.optimizer = (divided if case["way"] == "zero1" else sgd)(self.model.parameters())
+        self.optimizer = (divided if case["replicas"] == "zero1" else sgd)(self.model.parameters())
 
     def step(self):
         self.optimizer.zero_grad(set_to_none=True)
@@ -167,8 +167,7 @@ def timed(step, count):
         dist.barrier()
         begin = now()
         step()
-        if torch.cuda.is_available():
-            torch.cuda.synchronize()
+        finish()
         spans.append((begin, now()))
     return spans
 
@@ -195,13 +194,18 @@ def alone(models, case, rank):
 
 
 def measured(models, case, rank):
-    speed = alone(models, case, rank)
+    """Times and, in the first round, the peak of memory. Where the machine tells no times, the peak alone."""
+    result, tells_times = {"case": case["id"], "round": case["round"], "spans": []}, not untimed(dist.get_world_size(), case.get("device", "cpu"))
+    if tells_times:
+        result["alone"] = alone(models, case, rank)
     gc.collect()
     runs = (Stages if "chunks" in case else Replicas)(models, case, rank)
     runs.step()
-    once = agreed(statistics.median(b - a for a, b in timed(runs.step, 2)))
-    spans = timed(runs.step, int(min(12, max(4, 1.0 / once))))
-    result = {"case": case["id"], "round": case["round"], "spans": spans, "alone": speed}
+    if tells_times:
+        once = agreed(statistics.median(b - a for a, b in timed(runs.step, 2)))
+        result["spans"] = timed(runs.step, int(min(12, max(4, 1.0 / once))))
+    else:
+        timed(runs.step, 2)
     if case["round"] == 0:
         dist.barrier()
         result["peak"] = peak_of(runs.step, runs.optimizer)
@@ -213,11 +217,11 @@ def measured(models, case, rank):
 def main():
     rank, ranks, port, models, job, results = sys.argv[1:]
     rank, ranks = int(rank), int(ranks)
-    settle(rank)
+    settle(rank, ranks)
     dist.init_process_group("gloo", f"tcp://127.0.0.1:{port}", rank=rank, world_size=ranks,
                             timeout=datetime.timedelta(seconds=30))  # fmt: skip
     dist.barrier()
-    put_backend_ahead()
+    put_backend_ahead(ranks)
     models = models_of(models)
     with open(results, "a") as out:
         for case in json.load(open(job)):

@@ -1,4 +1,4 @@
-"""Predictions of steps from a recording and a benchmark, with baechi alone: no step of two processes is known here."""
+"""Predictions of steps from a recording and a benchmark, with baechi alone: no step of several processes is known here."""
 import json
 import os
 import statistics
@@ -12,39 +12,59 @@ EFFECTS = ("sends_after_passes", "one_message_at_a_time", "transfers_of_the_core
            "sends_of_buffers", "sums_of_gradients", "a_busy_other_core", "waits_for_the_slower")  # fmt: skip
 REPLICAS = ("all_reduce", "ddp", "zero1")
 PLACERS = {"m_topo": "m_topo", "m_etf": "m_etf", "m_sct": "m_sct", "search": "local_search"}
-WAYS = ("two_stages", *(f"{schedule}_{m}" for schedule in ("gpipe", "1f1b") for m in MICRO_BATCHES), *REPLICAS, *PLACERS)
+PIPELINES = [f"{schedule}_{m}" for schedule in ("gpipe", "1f1b") for m in MICRO_BATCHES]
+# By the number of processes. The names for two are older, and no prefix tells them.
+WAYS = {2: ("two_stages", *PIPELINES, *REPLICAS, *PLACERS), 4: tuple(f"four_{way}" for way in ("stages", *PIPELINES, *REPLICAS))}
 
 
-def cases_of(models, name, placed=True):
-    """What is predicted and measured: way, cut, and who runs what."""
+def starts_of_four(cuts, count):
+    """Where the second, third and fourth of four stages begin: the first three of the cuts, or half of the longest run of layers for each
+    that is missing. None if there are not four layers."""
+    starts = sorted(list(dict.fromkeys(cuts))[:3])
+    while len(starts) < min(3, count - 1):
+        first, end = max(zip([0, *starts], [*starts, count]), key=lambda run: run[1] - run[0])
+        starts = sorted([*starts, (first + end) // 2])
+    return starts if len(starts) == 3 else None
+
+
+def cases_of(models, name, placed=True, processes=2):
+    """What so many processes are predicted and measured to do: way, cut, and who runs what. A cut is the layers at which the stages behind
+    the first one begin, joined by +."""
     count, batch, cases = len(models.layers_of(name)), models.batch_of(name), []
     cuts = [c for c in models.cuts_of(name) if 0 < c < count]
+    cuts = [[c] for c in cuts] if processes == 2 else [starts for starts in [starts_of_four(cuts, count)] if starts]
 
-    def add(way, cut, micro_batches=1, **more):
-        if batch % micro_batches == 0:
-            cases.append({"id": f"{name} {way} {cut}", "model": name, "way": way, "cut": cut, "batch": batch // micro_batches,
-                          "micro_batches": micro_batches, **more})  # fmt: skip
+    def add(way, cut="", micro_batches=1, parts=1, **more):
+        if batch % (micro_batches * parts) == 0:
+            way = f"four_{way}" if processes == 4 else way
+            cases.append({"id": f"{name} {way} {cut}".strip(), "model": name, "way": way, "cut": cut, "batch": batch // micro_batches // parts,
+                          "micro_batches": micro_batches, "processes": processes, **more})  # fmt: skip
 
-    for cut in cuts:
-        chunks = [[0, 0, cut], [1, cut, count]]
-        add("two_stages", cut, chunks=chunks)
+    for starts in cuts:
+        cut, chunks = "+".join(map(str, starts)), [[rank, *run] for rank, run in enumerate(zip([0, *starts], [*starts, count]))]
+        add("stages" if processes == 4 else "two_stages", cut, chunks=chunks)
         for m in MICRO_BATCHES:
-            if cut == cuts[0] or m == 4:
+            if starts == cuts[0] or m == 4:
                 add(f"gpipe_{m}", cut, m, schedule="gpipe", chunks=chunks)
                 add(f"1f1b_{m}", cut, m, schedule="1f1b", chunks=chunks)
     for way in REPLICAS:
-        if batch % 2 == 0:
-            cases.append({"id": f"{name} {way}", "model": name, "way": way, "cut": "", "batch": batch // 2, "micro_batches": 1})
-    for way in PLACERS if placed else ():
-        add(way, "")  # its chunks are found when it is placed
+        add(way, parts=processes, replicas=way)
+    for way in PLACERS if placed and processes == 2 else ():
+        add(way)  # its chunks are found when it is placed
     return cases
 
 
-class Machine:
-    """What the benchmark says of the two processes and of their memory."""
+def of(processes):
+    """What the name of a file ends with that is of so many processes."""
+    return "" if processes == 2 else f"_of_{processes}"
 
-    def __init__(self, folder):
-        with open(f"{folder}/benchmark.json") as file:
+
+class Machine:
+    """What the benchmark says of so many processes and of their memory."""
+
+    def __init__(self, folder, processes):
+        self.processes = processes
+        with open(f"{folder}/benchmark{of(processes)}.json") as file:
             found = json.load(file)
         rows = {row["bytes"]: row for row in found["rows"]}
         large = 1 << 22
@@ -54,9 +74,9 @@ class Machine:
         self.boundary = max(0, min(row["boundary_us"] for row in small) - self.latency)  # once, however many tensors are sent
         self.bandwidth = (large - middle) / max(1e-9, rows[large]["boundary_us"] - rows[middle]["boundary_us"]) / 1e3  # GB/s
         self.sums = {size: row["all_reduce_us"] for size, row in rows.items()}
-        self.free = f"{folder}/free.csv"
+        self.free = f"{folder}/free{of(processes)}.csv"
         with open(self.free, "w") as file:
-            file.write("ranks,bytes,us\n2,1,0.001\n2,1000000000000,0.001\n")
+            file.write(f"ranks,bytes,us\n{processes},1,0.001\n{processes},1000000000000,0.001\n")
 
     def table(self, path, of_model, zero):
         """Times of collectives: of small sums anywhere, of larger ones behind a step of the model. ZeroRedundancyOptimizer of PyTorch sums
@@ -66,9 +86,9 @@ class Machine:
         with open(path, "w") as file:
             file.write("kind,ranks,bytes,us\n")
             for kind in ("all_reduce", "reduce_scatter") if zero else ("all_reduce",):
-                file.writelines(f"{kind},2,{size},{us:.1f}\n" for size, us in sorted(sums.items()))
+                file.writelines(f"{kind},{self.processes},{size},{us:.1f}\n" for size, us in sorted(sums.items()))
             if zero:
-                file.writelines(f"all_gather,2,{size},{of_model['weights_us']:.1f}\n" for size in (1, 10**12))
+                file.writelines(f"all_gather,{self.processes},{size},{of_model['weights_us']:.1f}\n" for size in (1, 10**12))
         return path
 
 
@@ -78,8 +98,13 @@ def rate(size, us):
 
 class Predictor:
     def __init__(self, baechi, folder):
-        self.baechi, self.folder, self.machine, self.traces = baechi, folder, Machine(folder), {}
+        self.baechi, self.folder, self.machines, self.traces = baechi, folder, {}, {}
         os.makedirs(f"{folder}/predicted", exist_ok=True)
+
+    def machine(self, case):
+        if case["processes"] not in self.machines:
+            self.machines[case["processes"]] = Machine(self.folder, case["processes"])
+        return self.machines[case["processes"]]
 
     def run(self, *arguments):
         done = subprocess.run([self.baechi, *map(str, arguments)], capture_output=True, text=True)
@@ -94,7 +119,7 @@ class Predictor:
 
     def trace(self, case):
         """The step as a trace: where its file is, and its content. Of replicas: as recorded beside a busy core."""
-        beside = case["way"] in REPLICAS and case.get("without") != "a_busy_other_core"
+        beside = "replicas" in case and case.get("without") != "a_busy_other_core"
         name, batch, where = case["model"], case["batch"], "beside0" if beside else "recorded"
         if starts := self.again(case):
             batch = f"{batch}@{starts}"
@@ -110,7 +135,7 @@ class Predictor:
 
     def scenario(self, case, tensors, rules=True, free=False):
         """The machine as a scenario; `tensors` cross a boundary in a pass. Without `rules`: as Baechi has it, a link and nothing else."""
-        m, without = self.machine, case.get("without")
+        m, without = self.machine(case), case.get("without")
         latency = m.latency
         if rules and "chunks" in case:
             more = m.boundary if without != "work_at_boundaries" else 0
@@ -121,19 +146,19 @@ class Predictor:
         engine = {"queue": "program", "overlap": not rules or without == "transfers_of_the_core",
                   "transfers": "duplex" if not rules or without == "one_message_at_a_time" else "sequential"}  # fmt: skip
         said = {"graph": {"import": self.trace(case)[0]},
-                "cluster": {"devices": {"count": 2, "memory": "64 GiB"}, "link": link},
+                "cluster": {"devices": {"count": m.processes, "memory": "64 GiB"}, "link": link},
                 "engine": engine if rules or free else {},
                 "transforms": [], "placers": ["single"]}  # fmt: skip
         if "chunks" not in case:
             size = self.gradient_bytes(case)
-            flat = case["way"] == "all_reduce"
-            mode = {"replicas": 2, "mode": {"all_reduce": "after", "ddp": "ddp", "zero1": "zero1"}[case["way"]]}
+            flat = case["replicas"] == "all_reduce"
+            mode = {"replicas": m.processes, "mode": {"all_reduce": "after", "ddp": "ddp", "zero1": "zero1"}[case["replicas"]]}
             if rules:
                 mode["send"] = "after" if flat else "beside"
             if rules and without != "copies_of_buckets":
                 ours = self.of_model(case)  # gradients are copied there and back
                 mode["fill"] = mode["empty"] = rate(size, ours["flat_us" if flat else "ddp_us"] / 2)
-            table = m.free if free else m.table(f"{self.folder}/predicted/collectives.csv", self.of_model(case), case["way"] == "zero1")
+            table = m.free if free else m.table(f"{self.folder}/predicted/collectives.csv", self.of_model(case), case["replicas"] == "zero1")
             said["cluster"]["collectives"] = {"model": "table", "file": table}
             mode["stateless"] = True
             said["transforms"] = [{"data_parallel": mode}]
@@ -147,7 +172,7 @@ class Predictor:
 
     def recorded(self, case):
         """The middle of the recorded steps in us, and how far their middle half lies apart: what one process alone does."""
-        low, middle, high = statistics.quantiles(self.steps(case, "beside0" if case["way"] in REPLICAS else "recorded"), n=4)
+        low, middle, high = statistics.quantiles(self.steps(case, "beside0" if "replicas" in case else "recorded"), n=4)
         return 1e6 * middle, (high - low) / middle
 
     def record(self, case, where):
@@ -162,19 +187,19 @@ class Predictor:
 
     def wait_us(self, case):
         """Replicas end a step together: how much later the slower of two ends."""
-        if case["way"] not in REPLICAS or case.get("without") == "waits_for_the_slower":
+        if "replicas" not in case or case.get("without") == "waits_for_the_slower":
             return 0.0
         return self.of_model(case)["wait_us"]
 
     def buffers_us(self, case):
         """DistributedDataParallel sends buffers, such as running statistics, before the forward pass."""
-        if case["way"] not in ("ddp", "zero1") or case.get("without") == "sends_of_buffers":
+        if case.get("replicas") not in ("ddp", "zero1") or case.get("without") == "sends_of_buffers":
             return 0.0
         return self.of_model(case)["buffers_us"]
 
     def of_model(self, case):
         """What the benchmark says of the model's parameters."""
-        with open(f"{self.folder}/recorded/{case['model']}.weights.json") as file:
+        with open(f"{self.folder}/recorded/{case['model']}.weights{of(case['processes'])}.json") as file:
             return json.load(file)
 
     def gradient_bytes(self, case):
@@ -191,8 +216,8 @@ class Predictor:
         peak = max(d["peak_bytes"] for d in self.simulate(dict(case, chunks=[[0, 0, 1 << 20]]))["devices"])
         for share in (0.55, 0.7, 0.85, 1, 2, 4, 8, 16):
             answer = json.loads(self.run("place", path, "--placer", PLACERS[case["way"]], "--transform", "by_module:depth=2", "--devices", 2,
-                                         "--memory", f"{int(share * peak)} B", "--bandwidth", f"{self.machine.bandwidth:.4f} GB/s",
-                                         "--latency", f"{self.machine.latency:.1f} us", "--format", "json"))  # fmt: skip
+                                         "--memory", f"{int(share * peak)} B", "--bandwidth", f"{self.machine(case).bandwidth:.4f} GB/s",
+                                         "--latency", f"{self.machine(case).latency:.1f} us", "--format", "json"))  # fmt: skip
             if answer["status"] == "ok":
                 break
         else:
@@ -225,13 +250,15 @@ class Predictor:
         if "chunks" in case:
             again = self.again(case)
             trace = stages.of_stages(trace) if again else trace
-            trace, chunk = stages.passed_on(*stages.with_parts(trace, stages.chunk_of_ops(case["chunks"], trace, bool(again))))
+            parts = stages.with_parts(trace, stages.chunk_of_ops(case["chunks"], trace, bool(again)))
+            floats = self.record(case, "recorded").get("float_inputs", [])
+            trace, chunk = stages.passed_on(*stages.with_gradients_of_inputs(*parts, floats))
             ranks = [rank for rank, _, _ in case["chunks"]]
         placed = {name: ranks[c] for name, c in chunk.items()}
         path = self.write("placed.trace.json", stages.with_inputs(trace, placed))
         scenario = self.write("scenario.yaml", self.scenario(case, stages.tensors_at_boundary(trace, chunk), **how))
         placement = self.write("placement.json", {"format": "baechi-placement", "version": 1, "graph": trace["name"],
-                                                  "devices": 2, "placement": placed})  # fmt: skip
+                                                  "devices": case["processes"], "placement": placed})  # fmt: skip
         pipeline = []
         if case["micro_batches"] > 1:
             schedule = {"gpipe": "gpipe", "1f1b": "1f1b_flush"}[case["schedule"]]
@@ -269,7 +296,7 @@ class Predictor:
             peaks[case["chunks"][0][0]] += self.waiting_inputs(case)
         recorded_us, noise = self.recorded(case)
         return dict(case, predicted_us=self.step_us(case),
-                    peaks=peaks if "chunks" in case else peaks[:1] * 2,
+                    peaks=peaks if "chunks" in case else peaks[:1] * case["processes"],
                     recorded_us=recorded_us, recorded_noise=noise,
                     without={effect: self.step_us(dict(case, without=effect)) for effect in EFFECTS},
                     no_transfers_us=self.step_us(case, rules=False, free=True), baechi_us=self.step_us(case, rules=False))  # fmt: skip

@@ -9,22 +9,42 @@ import torch
 from torch import nn
 
 now = time.perf_counter  # one clock for all processes of a machine
+CORES = sorted(os.sched_getaffinity(0))  # before settle() leaves one of them
 
 
-def settle(core):
-    """One thread on one core, ahead of other programs where that is allowed."""
+def untimed(processes, device="cpu"):
+    """Why steps of so many processes at once tell no times on this machine; empty if they do. Their peaks of memory are the same."""
+    if processes > len(CORES):
+        return f"{processes} processes have {len(CORES)} core{'s' if len(CORES) > 1 else ''}"
+    if device == "cuda" and processes > torch.cuda.device_count() and not os.path.exists(f"{mps_folder()}/control"):
+        return f"{processes} processes have {torch.cuda.device_count()} GPU, and no nvidia-cuda-mps-control divides it"
+    return ""
+
+
+def share_of_gpu(processes):
+    """How many per cent of a GPU's multiprocessors each of so many processes has: of the fullest GPU an equal part."""
+    return 100 // -(-processes // max(1, torch.cuda.device_count()))
+
+
+def mps_folder():
+    return os.environ.get("CUDA_MPS_PIPE_DIRECTORY", "/tmp/nvidia-mps")
+
+
+def settle(core, processes=2):
+    """One thread on one core, ahead of other programs where that is allowed. Processes that share cores are left to the scheduler."""
     torch.set_num_threads(1)
+    gc.disable()  # a collection in a step would be noise
     if torch.cuda.is_available():
         torch.cuda.set_device(core % torch.cuda.device_count())
-    cores = sorted(os.sched_getaffinity(0))
-    os.sched_setaffinity(0, {cores[core % len(cores)]})
+    if processes > len(CORES):
+        return
+    os.sched_setaffinity(0, {CORES[core % len(CORES)]})
     try:
         os.nice(-20 - os.nice(0))
         with open("/proc/self/autogroup", "w") as file:  # else niceness counts among the programs of one terminal
             file.write("-20")
     except OSError:  # not root, or no such groups
         pass
-    gc.disable()  # a collection in a step would be noise
 
 
 class Ahead:
@@ -41,10 +61,19 @@ class Ahead:
             os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
 
 
-def put_backend_ahead():
+def finish():
+    """Waits until a GPU has done what it was given."""
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+
+
+def put_backend_ahead(processes=2):
     """The threads of the backend run ahead of the one that computes, and take turns. All share a core, and each spins where
     another one holds what it needs: the event thread for the lock of a connection, a worker for the end of an event. The
-    spinner would take the core from the one that it waits for, 1 to 4 ms each time. Threads of one real-time priority do not."""
+    spinner would take the core from the one that it waits for, 1 to 4 ms each time. Threads of one real-time priority do not. Where
+    processes share cores, such threads would keep the other processes from computing."""
+    if processes > len(CORES):
+        return
     try:
         for thread in map(int, os.listdir("/proc/self/task")):
             if thread != os.getpid():

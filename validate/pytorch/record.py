@@ -170,7 +170,9 @@ def record(models, name, batches, out, device="cpu", rounds=3, each=3):
             middle = statistics.median(plain[batch])
             colder = max(0, statistics.median(waited[batch]))
             json.dump({"step_seconds": middle, "all": plain[batch], "after_wait_seconds": colder, "otherwise": otherwise[batch],
-                       "inputs": [t.numel() * t.element_size() for t in tensors_of(trainings[batch].input)]}, file)  # fmt: skip
+                       "inputs": [t.numel() * t.element_size() for t in tensors_of(trainings[batch].input)],
+                       "float_inputs": [t.numel() * t.element_size() for t in tensors_of(trainings[batch].input) if t.is_floating_point()]},
+                      file)  # fmt: skip
 
 
 def main():

@@ -45,22 +45,26 @@ def move_sums(trace, chunk, operands, again):
     ops, moved = {o["name"]: o for o in trace["ops"]}, {}
     forward = [e for e in trace["edges"] if ops[e["to"]]["phase"] == "forward" and chunk[e["from"]] < chunk[e["to"]]]
     came = {(chunk[e["to"]], e["from"], e.get("output", 0)) for e in forward}
-    sums = {c: len({(e["from"], e.get("output", 0), e["to"]) for e in forward if chunk[e["to"]] == c}) - sum(key[0] == c for key in came)
+    readers = {(chunk[e["to"]], e["from"], e.get("output", 0), e["to"]) for e in forward}
+    goes_on = {key for key in came if any((c, *key[1:]) in came for c in range(key[0] + 1, 1 + max(chunk.values())))}
+    sums = {c: sum(key[0] == c for key in readers) + sum(key[0] == c for key in goes_on) - sum(key[0] == c for key in came)
             for c in set(chunk.values())}  # fmt: skip
     for op in trace["ops"]:
         name, chunks = op["name"], {chunk[o] for o in operands.get(op["name"], ())}
-        if op["phase"] != "backward" or len(chunks) != 1 or min(chunks) <= chunk[name]:
+        if op["phase"] != "backward" or not chunks or min(chunks) <= chunk[name]:
             continue
         c = min(chunks)
+        if len(chunks) > 1 and op.get("kind") != "add":
+            continue
         of_views = op.get("kind") in VIEWS and any(op.get("forward") == producer for of, producer, _ in came if of == c)
         if of_views or op.get("kind") == "add" or again and op.get("kind") in COPIES:
             moved[name], chunk[name] = chunk[name], c
     added = [name for name in moved if ops[name].get("kind") == "add"]
-    for name in reversed(added):
-        c = chunk[name]
+    for c in sorted(sums, reverse=True):
         sent = {e["from"] for e in trace["edges"] if chunk[e["to"]] < c and ops[e["to"]]["phase"] == "backward"}
-        if sum(chunk[other] == c for other in added) > sums[c] and operands[name] & sent:
-            chunk[name] = moved[name]
+        for name in [name for name in reversed(added) if chunk[name] == c]:
+            if sum(chunk[other] == c for other in added) > sums[c] and operands[name] & sent:
+                chunk[name] = max(moved[name], c - 1)
 
 
 def of_stages(trace):
@@ -87,7 +91,7 @@ def with_parts(trace, chunk):
     edges, chunk = [], dict(chunk)
     for e in trace["edges"]:
         came = sizes.get(ops[e["to"]].get("forward"), set())
-        if chunk[e["from"]] != chunk[e["to"]] and ops[e["to"]]["phase"] == "backward" and len(came) == 1:
+        if chunk[e["from"]] > chunk[e["to"]] and ops[e["to"]]["phase"] == "backward" and len(came) == 1:
             size, key = min(came), (e["from"], e.get("output", 0), e["to"])
             if size < ops[e["from"]]["outputs"][key[1]]["bytes"]:
                 parts[key] = part = {"name": f"{e['from']}_part_{len(parts)}", "kind": "clone", "phase": "backward", "compute_us": 0,
@@ -100,6 +104,29 @@ def with_parts(trace, chunk):
     for (name, _, _), part in parts.items():
         behind.setdefault(name, []).append(part)
     return dict(trace, edges=edges, ops=[o for op in trace["ops"] for o in [op, *behind.get(op["name"], [])]]), chunk
+
+
+def with_gradients_of_inputs(trace, chunk, floats):
+    """A later stage that is given one of the model's inputs, whose bytes are in `floats`, sends its gradient back, which the whole model
+    does not make. The first stage lets it go when its backward pass has ended."""
+    ops, order, chunk, edges, behind = {o["name"]: o for o in trace["ops"]}, trace["ops"], dict(chunk), list(trace["edges"]), {}
+    for op in order:
+        readers = {e["to"] for e in trace["edges"] if e["from"] == op["name"] and ops[e["to"]]["phase"] == "forward"}
+        own, later = chunk[op["name"]], sorted({chunk[r] for r in readers} - {chunk[op["name"]]}, reverse=True)
+        if op.get("kind") != "input" or op.get("persistent_bytes") or op["outputs"][0]["bytes"] not in floats or not later:
+            continue
+        before = None
+        for c in [*later, own]:
+            backward = [o["name"] for o in order if o["phase"] == "backward" and chunk[o["name"]] == c]
+            makes = [name for name in backward if ops[name].get("forward") in readers and c != own] or backward
+            if not makes:
+                break
+            made = {"name": f"{op['name']}_gradient_{c}", "kind": "gradient_of_input", "phase": "backward", "compute_us": 0,
+                    "outputs": [] if c == own else [{"bytes": op["outputs"][0]["bytes"]}]}  # fmt: skip
+            behind.setdefault(makes[-1], []).append(made)
+            edges += [{"from": before, "to": made["name"]}] if before else []
+            before, chunk[made["name"]] = made["name"], c
+    return dict(trace, edges=edges, ops=[o for op in order for o in [op, *behind.get(op["name"], [])]]), chunk
 
 
 def passed_on(trace, chunk):
@@ -121,16 +148,23 @@ def passed_on(trace, chunk):
                 edges.append({"from": name, "output": output, "to": passing[key]["name"]})
             name, output = passing[key]["name"], 0
         edges.append({**e, "from": name, "output": output})
-    # A leaf's gradient is copied when it is complete: at once where it comes as it goes, else behind all else.
+    # A leaf's gradient is copied when it is complete: before the last op of the stage that reads it as well, where one does; else at once
+    # where it comes as it goes; else behind all else.
     forth = {(c, op["outputs"][0]["bytes"]) for (_, _, c), op in passing.items() if op["phase"] == "forward"}
-    order, readers, behind = {o["name"]: i for i, o in enumerate(trace["ops"])}, {}, {}
+    order, readers, behind, at = {o["name"]: i for i, o in enumerate(trace["ops"])}, {}, {}, {}
     for e in edges:
         readers.setdefault(e["from"], []).append(order.get(e["to"], len(order)))
-    for (name, _, c), op in passing.items():
-        if op["phase"] == "backward" and (c, op["outputs"][0]["bytes"]) not in forth:
-            done = [o["name"] for o in trace["ops"][: min(readers[op["name"]])] if chunk[o["name"]] == c and o["phase"] == "backward"]
-            name = done[-1] if done and order[done[-1]] > order[name] else name
-        behind.setdefault(name, []).append(op)
+    for (name, output, c), op in passing.items():
+        place = order[name]
+        if op["phase"] == "backward":
+            here = [order[e["to"]] for e in trace["edges"] if (e["from"], e.get("output", 0), chunk[e["to"]]) == (name, output, c)]
+            if here:
+                place = max(here) - 1
+            elif (c, op["outputs"][0]["bytes"]) not in forth:
+                done = [o["name"] for o in trace["ops"][: min(readers[op["name"]])] if chunk[o["name"]] == c and o["phase"] == "backward"]
+                place = max(place, order[done[-1]] if done else 0)
+        at[name, output] = place = max(place, at.get((name, output), 0))
+        behind.setdefault(trace["ops"][place]["name"], []).append(op)
     return dict(trace, edges=edges, ops=[o for op in trace["ops"] for o in [op, *behind.get(op["name"], [])]]), chunk
 
 

@@ -1,4 +1,4 @@
-#include "validate/cuda/timeline.h"
+#include "validate/plan/timeline.h"
 
 #include <algorithm>
 #include <limits>

@@ -5,20 +5,51 @@
 #include <string>
 #include <vector>
 
-#include "validate/cuda/timeline.h"
 #include "validate/plan/plan.h"
+#include "validate/plan/timeline.h"
 
-namespace baechi::validate::replay {
+namespace baechi::validate {
 
+/// A line of measurements.csv.
 struct Measurement {
   std::string what{}, mode{}, way{}, subject{}, args{}, against{};
-  int count = 1;
-  int round = 0;
-  double value = 0;
+  std::int64_t count = 0, round = 0;
+  double value = 0.0;
 
   static const char* header();
   std::string line() const;
+  friend bool operator==(const Measurement&, const Measurement&) = default;
 };
+
+/// What a device is benchmarked with; as it stands, a part of a GPU.
+struct BenchmarkScale {
+  /// How long a link takes, in ns: `fixed`, and so many for each 10,000 bytes.
+  struct Pace {
+    std::int64_t fixed = 0, per_10_000 = 0;
+  };
+  std::vector<SubmitMode> modes{SubmitMode::graph, SubmitMode::stream};
+  std::vector<Body> ops = ops_of_gpu();
+  std::vector<Body> in_chains{{.kind = BodyKind::gemm, .args = {512}},
+                              {.kind = BodyKind::ew, .args = {4 << 20}}};
+  std::vector<Body> subjects{{.kind = BodyKind::spin, .args = {100'000}},
+                             {.kind = BodyKind::gemm, .args = {1024}},
+                             {.kind = BodyKind::gemm, .args = {2048}},
+                             {.kind = BodyKind::ew, .args = {4 << 20}},
+                             {.kind = BodyKind::ew, .args = {256 << 20}}};
+  /// Long enough to outlast the subjects on a GPU where all of these take 0.1 to 1 ms.
+  std::vector<Body> neighbours{{.kind = BodyKind::spin, .args = {500'000}},
+                               {.kind = BodyKind::gemm, .args = {2048}},
+                               {.kind = BodyKind::ew, .args = {512 << 20}}};
+  std::int64_t largest_copy = 64 << 20, copies_at_once = 16 << 20;  ///< bytes
+  /// 10 us and 20 GB/s, as of a link between GPUs; and Baechi's own fit, 134 us and 5.7 GB/s.
+  std::vector<Pace> paces{{10'000, 500}, {134'000, 1754}};
+
+  static std::vector<Body> ops_of_gpu();
+};
+
+}  // namespace baechi::validate
+
+namespace baechi::validate::replay {
 
 struct Benchmark {
   enum class Value {
@@ -43,8 +74,9 @@ struct Benchmark {
 };
 
 struct BenchmarkOptions {
-  int devices = 4;  ///< at least 2
-  bool cublas = false;
+  int devices = 4;      ///< of one, no transfers are measured
+  bool cublas = false;  ///< products of cuBLAS, too
+  BenchmarkScale scale{};
 };
 
 std::vector<Benchmark> benchmarks(const BenchmarkOptions& options);

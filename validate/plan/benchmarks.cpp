@@ -1,25 +1,49 @@
-#include "validate/cuda/benchmarks.h"
+#include "validate/plan/benchmarks.h"
 
 #include <algorithm>
 #include <cstdio>
 #include <limits>
 #include <map>
 
+namespace baechi::validate {
+
+const char* Measurement::header() {
+  return "what,mode,way,subject,args,against,count,round,value";
+}
+
+std::string Measurement::line() const {
+  char number[32];
+  std::snprintf(number, sizeof number, "%.12g", value);
+  std::string text;
+  for (const std::string& field : {what, mode, way, subject, args, against}) text += field + ",";
+  return text + std::to_string(count) + "," + std::to_string(round) + "," + number;
+}
+
+std::vector<Body> BenchmarkScale::ops_of_gpu() {
+  std::vector<Body> all;
+  for (const std::int64_t us : {2, 10, 100, 1000})
+    all.push_back({.kind = BodyKind::spin, .args = {us * 1000}});
+  for (const std::int64_t n : {128, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096})
+    all.push_back({.kind = BodyKind::gemm, .args = {n}});
+  for (std::int64_t bytes = 64 << 10; bytes <= 512 << 20; bytes *= 2)
+    all.push_back({.kind = BodyKind::ew, .args = {bytes}});
+  return all;
+}
+
+}  // namespace baechi::validate
+
 namespace baechi::validate::replay {
 
 namespace {
 
-constexpr std::int64_t lead = 20'000;        // ns of the spin that a subject follows
-constexpr std::int64_t large = 64LL << 20;   // bytes of the largest copy
-constexpr std::int64_t shared = 16LL << 20;  // bytes of copies at the same time
-constexpr SubmitMode modes[]{SubmitMode::graph, SubmitMode::stream};
+constexpr std::int64_t lead = 20'000;  // ns of the spin that a subject follows
 
 Benchmark gap(SubmitMode mode, bool cross) {
   constexpr int chain = 100;
   Benchmark b{.row = {.what = cross ? "gap_cross" : "gap_same",
                       .mode = std::string(to_text(mode)),
                       .count = chain},
-              .plan = empty_plan("gap", 2, mode, Way::link),
+              .plan = empty_plan("gap", cross ? 2 : 1, mode, Way::link),
               .value = Benchmark::Value::gaps};
   for (int i = 0; i < chain; ++i)
     add_spin(b.plan, cross ? i % 2 : 0, 5'000,
@@ -57,22 +81,24 @@ Benchmark fan_in(SubmitMode mode) {
   return b;
 }
 
-/// A chain that alternates between two devices, so that each task has an event and a wait.
-Benchmark submission(SubmitMode mode, bool transfers, int count) {
+/// A chain that alternates between the first two devices, so that each task has an event and a
+/// wait.
+Benchmark submission(SubmitMode mode, bool transfers, int count, int devices) {
+  const int last = devices > 1 ? 1 : 0;
   Benchmark b{.row = {.what = "submit",
                       .mode = std::string(to_text(mode)),
                       .subject = mode == SubmitMode::graph ? ""
                                  : transfers               ? "transfer"
                                                            : "op",
                       .count = count},
-              .plan = empty_plan("submit", 2, mode, Way::link),
+              .plan = empty_plan("submit", last + 1, mode, Way::link),
               .value = Benchmark::Value::submission};
   for (int i = 0; i < count; ++i) {
     const std::vector<int> after = i == 0 ? std::vector<int>{} : std::vector<int>{i - 1};
     if (transfers)
       add_transfer(b.plan, i % 2, 1 - i % 2, 1024, 2'000, after);
     else
-      add_spin(b.plan, i % 2, 2'000, after);
+      add_spin(b.plan, i % (last + 1), 2'000, after);
   }
   return b;
 }
@@ -138,7 +164,8 @@ Benchmark op(SubmitMode mode, const Body& body) {
   Benchmark b{.row = {.what = "op",
                       .mode = std::string(to_text(mode)),
                       .subject = std::string(to_text(body.kind)),
-                      .args = args_text(body)},
+                      .args = args_text(body),
+                      .count = 1},
               .plan = empty_plan("op", 1, mode, Way::link),
               .value = Benchmark::Value::lengths};
   add_spin(b.plan, 0, lead);
@@ -173,20 +200,12 @@ Body spin(std::int64_t ns) {
 Body gemm(std::int64_t n) {
   return {.kind = BodyKind::gemm, .args = {n}};
 }
-Body ew(std::int64_t bytes) {
-  return {.kind = BodyKind::ew, .args = {bytes}};
-}
 Body cublas(std::int64_t m, std::int64_t n, std::int64_t k) {
   return {.kind = BodyKind::cublas, .args = {m, n, k}};
 }
 
-std::vector<Body> bodies(bool with_cublas) {
+std::vector<Body> cublas_bodies() {
   std::vector<Body> all;
-  for (const std::int64_t us : {2, 10, 100, 1000}) all.push_back(spin(us * 1000));
-  for (const std::int64_t n : {128, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096})
-    all.push_back(gemm(n));
-  for (std::int64_t bytes = 64 << 10; bytes <= 512 << 20; bytes *= 2) all.push_back(ew(bytes));
-  if (!with_cublas) return all;
   for (const std::int64_t n : {128, 256, 512, 1024, 2048, 4096}) all.push_back(cublas(n, n, n));
   for (const std::int64_t n : {1024, 4096}) {
     all.push_back(cublas(256, n, 1024));
@@ -195,42 +214,47 @@ std::vector<Body> bodies(bool with_cublas) {
   return all;
 }
 
+/// The scale with cuBLAS's products beside its own bodies.
+BenchmarkScale with_cublas(BenchmarkScale scale) {
+  const std::vector<Body> products = cublas_bodies();
+  scale.ops.insert(scale.ops.end(), products.begin(), products.end());
+  scale.in_chains.push_back(cublas(512, 512, 512));
+  scale.neighbours.push_back(cublas(4096, 4096, 4096));
+  scale.subjects.push_back(cublas(2048, 2048, 2048));
+  return scale;
+}
+
 constexpr CopyKind copy_kinds[]{
     {.way = Way::link}, {.way = Way::host, .subject = "d2h"}, {.way = Way::host, .subject = "h2d"}};
 
-void add_copies(std::vector<Benchmark>& all, const BenchmarkOptions& options) {
-  for (const SubmitMode mode : modes) {
+void add_copies(std::vector<Benchmark>& all, int devices, const BenchmarkScale& scale) {
+  const auto told = [](const BenchmarkScale::Pace& pace, std::int64_t bytes) {
+    return pace.fixed + bytes * pace.per_10_000 / 10'000;
+  };
+  for (const SubmitMode mode : scale.modes) {
     for (CopyKind kind : copy_kinds) {
-      for (std::int64_t bytes = 64; bytes <= large; bytes *= 4) {
+      for (std::int64_t bytes = 64; bytes <= scale.largest_copy; bytes *= 4) {
         for (const int in_a_row : {1, 4}) all.push_back(copy(mode, kind, bytes, in_a_row));
         if (kind.way != Way::link) continue;
-        // 10 us and 20 GB/s, as of a link between GPUs; and Baechi's own fit, 134 us and 5.7 GB/s
         CopyKind paced = kind;
-        paced.ns = 10'000 + bytes / 20;
-        for (const int in_a_row : {1, 4}) all.push_back(copy(mode, paced, bytes, in_a_row));
-        paced.ns = 134'000 + bytes * 1754 / 10'000;
-        if (bytes <= shared) all.push_back(copy(mode, paced, bytes, 1));
+        for (std::size_t k = 0; k < scale.paces.size(); ++k) {
+          paced.ns = told(scale.paces[k], bytes);
+          if (k == 0 || bytes <= scale.copies_at_once) all.push_back(copy(mode, paced, bytes, 1));
+          if (k == 0) all.push_back(copy(mode, paced, bytes, 4));
+        }
       }
-      if (kind.way == Way::link) kind.ns = 10'000 + shared / 20;
-      for (int busy = 1; busy <= options.devices; ++busy)
-        all.push_back(contention(mode, kind, shared, options.devices, busy));
+      if (kind.way == Way::link) kind.ns = told(scale.paces.front(), scale.copies_at_once);
+      for (int busy = 1; busy <= devices; ++busy)
+        all.push_back(contention(mode, kind, scale.copies_at_once, devices, busy));
     }
   }
 }
 
-/// Neighbours long enough to outlast the subjects on a GPU where all of these take 0.1 to 1 ms.
-void add_interference(std::vector<Benchmark>& all, const BenchmarkOptions& options) {
-  std::vector<Body> kinds{spin(500'000), gemm(2048), ew(512LL << 20)};
-  std::vector<Body> subjects{spin(100'000), gemm(1024), gemm(2048), ew(4 << 20), ew(256 << 20)};
-  if (options.cublas) {
-    kinds.push_back(cublas(4096, 4096, 4096));
-    subjects.push_back(cublas(2048, 2048, 2048));
-  }
-  for (const Body& subject : subjects) {
-    for (const Body& neighbour : kinds)
-      for (int count = 1; count < options.devices; ++count)
+void add_interference(std::vector<Benchmark>& all, int devices, const BenchmarkScale& scale) {
+  for (const Body& subject : scale.subjects)
+    for (const Body& neighbour : scale.neighbours)
+      for (int count = 1; count < devices; ++count)
         all.push_back(interference(subject, neighbour, count));
-  }
 }
 
 /// Busy on every neighbour device from `subject`'s start to its end.
@@ -248,18 +272,6 @@ bool surrounded(const Benchmark& b, const Timeline& times, const Interval& subje
 }
 
 }  // namespace
-
-const char* Measurement::header() {
-  return "what,mode,way,subject,args,against,count,round,value";
-}
-
-std::string Measurement::line() const {
-  char number[32];
-  std::snprintf(number, sizeof number, "%.12g", value);
-  std::string text;
-  for (const std::string& field : {what, mode, way, subject, args, against}) text += field + ",";
-  return text + std::to_string(count) + "," + std::to_string(round) + "," + number;
-}
 
 std::vector<double> Benchmark::samples(const Timeline& times, std::int64_t first_ns,
                                        std::int64_t submit_ns) const {
@@ -304,19 +316,21 @@ std::vector<double> Benchmark::samples(const Timeline& times, std::int64_t first
 }
 
 std::vector<Benchmark> benchmarks(const BenchmarkOptions& options) {
+  const BenchmarkScale scale = options.cublas ? with_cublas(options.scale) : options.scale;
+  const int devices = options.devices;
   std::vector<Benchmark> all;
-  add_copies(all, options);
-  for (const SubmitMode mode : modes) {
-    for (const bool cross : {false, true}) all.push_back(gap(mode, cross));
-    for (const Body& body : {gemm(512), ew(4 << 20)}) all.push_back(gap_behind(mode, body));
-    if (options.cublas) all.push_back(gap_behind(mode, cublas(512, 512, 512)));
-    if (options.devices >= 3) all.push_back(fan_in(mode));
-    for (const Body& body : bodies(options.cublas)) all.push_back(op(mode, body));
+  if (devices > 1) add_copies(all, devices, scale);
+  for (const SubmitMode mode : scale.modes) {
+    all.push_back(gap(mode, false));
+    if (devices > 1) all.push_back(gap(mode, true));
+    for (const Body& body : scale.in_chains) all.push_back(gap_behind(mode, body));
+    if (devices > 2) all.push_back(fan_in(mode));
+    for (const Body& body : scale.ops) all.push_back(op(mode, body));
+    all.push_back(submission(mode, false, mode == SubmitMode::graph ? 100 : 101, devices));
+    if (mode == SubmitMode::stream && devices > 1)
+      all.push_back(submission(mode, true, 101, devices));
   }
-  for (const bool transfers : {false, true})
-    all.push_back(submission(SubmitMode::stream, transfers, 101));
-  all.push_back(submission(SubmitMode::graph, false, 100));
-  add_interference(all, options);
+  add_interference(all, devices, scale);
   return all;
 }
 
