@@ -22,6 +22,7 @@ struct Contents {
   Storage* storage = nullptr;
   std::int64_t bytes = 0;
   bool in_place = false;  ///< the storage existed before the op
+  bool reference = false;  ///< other contents of the storage have its bytes
   std::vector<RecordedOp*> readers;
 };
 
