@@ -182,7 +182,8 @@ class Predictor:
         updates = {o["name"] for o in trace["ops"] if o["phase"] == "update"}
         outputs = {(e["from"], e.get("output", 0)) for e in trace["edges"] if e["to"] in updates}
         ops = {o["name"]: o for o in trace["ops"]}
-        return sum(ops[op]["outputs"][k]["bytes"] for op, k in outputs if ops[op]["phase"] == "backward")
+        gradients = [ops[op]["outputs"][k] for op, k in outputs if ops[op]["phase"] == "backward"]
+        return sum(gradient["bytes"] for gradient in gradients if not gradient.get("reference"))
 
     def place(self, case):
         """The chunks that a placer makes, where a device has room for 0.55 of the step, or, if none fits, for more. m_topo counts
@@ -255,6 +256,8 @@ class Predictor:
         if "chunks" in case or case["way"] not in PLACERS:
             return case
         chunks = self.place(case)
+        if {first for _, first, _ in chunks[1:]} & set(self.record(case, "recorded").get("shared", ())):
+            raise RuntimeError("the placement divides layers that share a parameter: each stage would train its own")
         return dict(case, chunks=chunks, cut="+".join(str(first) for _, first, _ in chunks[1:]))
 
     def predict(self, case):
