@@ -219,7 +219,10 @@ class Predictor:
 
     def simulate(self, case, **how):
         path, trace = self.trace(case)
-        trace, ranks = stages.with_buffers(trace, self.record(case, "recorded")["inputs"]), [0]
+        recorded, ranks = self.record(case, "recorded"), [0]
+        state = recorded.get("state", {"layers": [], "without_gradient": 0})
+        more = state["without_gradient"] if case["way"] in ("ddp", "zero1") else 0  # they have buckets, too
+        trace = stages.with_unused(stages.with_buffers(trace, recorded["inputs"]), state["layers"], more)
         if case["micro_batches"] > 1:
             trace = stages.added_up(trace, case["micro_batches"])
         chunk = {o["name"]: 0 for o in trace["ops"]}

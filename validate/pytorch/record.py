@@ -104,6 +104,18 @@ class Training:
             if wanted:
                 torch.autograd.backward(*map(list, zip(*wanted)))
 
+    def state(self):
+        """Of each layer the bytes of its weights and buffers that no layer before it has, and of all weights those that get no gradient."""
+        found, layers = set(), []
+        for layer in self.model.layers:
+            own = {t.storage().data_ptr(): t.storage().nbytes() for t in [*layer.parameters(), *layer.buffers()]}
+            layers.append(sum(size for key, size in own.items() if key not in found))
+            found |= own.keys()
+        loss_of(self.model(self.input)).backward()
+        left = sum(p.numel() * p.element_size() for p in self.model.parameters() if p.requires_grad and p.grad is None)
+        self.optimizer.zero_grad(set_to_none=True)
+        return {"layers": layers, "without_gradient": left}
+
     def step(self, wait=0.0):
         """Seconds without `wait`, which comes before the backward pass."""
         begin = now()
@@ -122,12 +134,12 @@ class Training:
 
     def otherwise(self):
         """The layers at which a stage that begins there would compute otherwise than the whole model does: it receives, or sends as a
-        gradient, in one piece what lies in memory otherwise here, or nobody uses what it receives, and its gradient is zero."""
+        gradient, in one piece what lies in memory otherwise here, or the whole model has no gradient of what it receives."""
         x, received, straight = self.input, {}, {}
         for i in range(len(self.model.layers)):
             if i > 0:
                 received[i] = [t.view_as(t) for t in tensors_of(x)]
-                straight[i] = [t.is_contiguous() and not t.requires_grad for t in received[i]]
+                straight[i] = [t.is_contiguous() and not t.is_floating_point() for t in received[i]]
                 for k, t in enumerate(received[i]):
                     if t.requires_grad:  # false until its gradient comes
                         t.register_hook(lambda g, at=straight[i], k=k, lies=t.is_contiguous(): at.__setitem__(k, lies and g.is_contiguous()))
@@ -156,12 +168,13 @@ def unsteady(steps):
 
 def record(models, name, batches, out, device="cpu", rounds=3, each=3):
     """Batches take turns, so that a change of the machine's speed touches all. While a step is unsteady, up to twice as many rounds."""
-    trainings, plain, waited, otherwise = {}, {batch: [] for batch in batches}, {batch: [] for batch in batches}, {}
+    trainings, plain, waited, otherwise, state = {}, {batch: [] for batch in batches}, {batch: [] for batch in batches}, {}, {}
     for batch in batches:
         try:
             size, _, starts = batch.partition("@")
             otherwise[batch] = [] if starts else Training(models, name, int(size), device).otherwise()
             training = Training(models, name, int(size), device, map(int, starts.split("+")) if starts else ())
+            state[batch] = training.state()
             seconds_of(training.step, 2)
             record_calls(training.step, f"{out}/{name}_{batch}.et.json")
             record_times(training.step, f"{out}/{name}_{batch}.0.kineto.json", device)  # not used: the profiler is loaded
@@ -182,7 +195,7 @@ def record(models, name, batches, out, device="cpu", rounds=3, each=3):
         with open(f"{out}/{name}_{batch}.json", "w") as file:
             middle = statistics.median(plain[batch])
             colder = max(0, statistics.median(waited[batch]))
-            json.dump({"step_seconds": middle, "all": plain[batch], "after_wait_seconds": colder, "otherwise": otherwise[batch],
+            json.dump({"step_seconds": middle, "all": plain[batch], "after_wait_seconds": colder, "otherwise": otherwise[batch], "state": state[batch],
                        "shared": sorted(shared(trainings[batch].model.layers)),
                        "inputs": [t.numel() * t.element_size() for t in tensors_of(trainings[batch].input)]}, file)  # fmt: skip
 

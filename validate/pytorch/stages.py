@@ -4,6 +4,12 @@ VIEWS = ("cat", "stack", "select_backward", "slice_backward", "diagonal_backward
 COPIES = ("clone", "contiguous", "copy")
 
 
+def layer_of(op):
+    """The number of an op's layer, or None."""
+    parts = op.get("module", "").split(".")
+    return int(parts[1]) if parts[0] == "layers" and len(parts) > 1 else None
+
+
 def chunk_of_ops(chunks, trace, again=False):
     """The chunk in which each op runs: that of its layer."""
     where = {layer: chunk for chunk, (_, first, end) in enumerate(chunks) for layer in range(first, end)}
@@ -11,9 +17,8 @@ def chunk_of_ops(chunks, trace, again=False):
     last_chunk = where[max(where)]
 
     def of(op):
-        parts = op.get("module", "").split(".")
-        if parts[0] == "layers" and len(parts) > 1:
-            return where[int(parts[1])]
+        if layer_of(op) is not None:
+            return where[layer_of(op)]
         return of(ops[op["forward"]]) if op.get("forward") in ops else None
 
     for op in trace["ops"]:
@@ -146,6 +151,26 @@ def with_buffers(trace, inputs):
                 op = {**op, "persistent_bytes": size, "outputs": [{"bytes": size, "reference": True}]}
         ops.append(op)
     return dict(trace, ops=ops)
+
+
+def with_unused(trace, layers, more=0):
+    """Of `layers`, bytes of weights and buffers, what no op of the step holds stays with the first op from the layer on; `more` with the
+    first of all."""
+    index = {o["name"]: layer_of(o) for o in trace["ops"]}
+    first = {}
+    for e in trace["edges"]:
+        first.setdefault(e["from"], index[e["to"]])
+    held, extra = {}, {}
+    for op in trace["ops"]:
+        at = index[op["name"]] if index[op["name"]] is not None else first.get(op["name"])
+        held[at] = held.get(at, 0) + op.get("persistent_bytes", 0)
+    for layer, size in enumerate(layers):
+        if size > held.get(layer, 0):
+            behind = [o["name"] for o in trace["ops"] if index[o["name"]] is not None and index[o["name"]] >= layer]
+            name = behind[0] if behind else trace["ops"][-1]["name"]
+            extra[name] = extra.get(name, 0) + size - held.get(layer, 0)
+    extra[trace["ops"][0]["name"]] = extra.get(trace["ops"][0]["name"], 0) + more
+    return dict(trace, ops=[{**o, "persistent_bytes": o.get("persistent_bytes", 0) + extra.get(o["name"], 0)} for o in trace["ops"]])
 
 
 def waiting(trace, micro_batches):
