@@ -181,8 +181,10 @@ def waiting(trace, micro_batches):
     for e in trace["edges"]:
         readers.setdefault((e["from"], e.get("output", 0)), set()).add(e["to"])
 
+    index = {o["name"]: i for i, o in enumerate(order)}
+
     def updated(name, k):
-        return {ops[r]["phase"] for r in readers.get((name, k), ())} == {"update"}
+        return any(ops[r]["phase"] == "update" for r in readers.get((name, k), ())) and not ops[name]["outputs"][k].get("reference")
 
     for i, op in enumerate(order):
         if op["phase"] != "backward" or not op.get("forward"):
@@ -190,9 +192,11 @@ def waiting(trace, micro_batches):
         last = next((j for j in range(i, len(order) - 1) if order[j + 1].get("forward") != op["forward"]), len(order) - 1)
         for k, out in enumerate(op["outputs"]):
             copies = [ops[r] for r in readers.get((op["name"], k), ())]
-            if updated(op["name"], k) and last > i and op["kind"] != "copy":
+            others = [index[r] for r in readers.get((op["name"], k), ()) if ops[r]["phase"] != "update"]
+            end = max([last, *others])
+            if updated(op["name"], k) and end > i and op["kind"] != "copy":
                 added = {**op, "name": f"{op['name']}_added_{k}", "kind": "added", "compute_us": 0, "temporary_bytes": 0, "persistent_bytes": 0}
-                found[op["name"], k] = {**added, "outputs": [out]}, order[last]["name"]
+                found[op["name"], k] = {**added, "outputs": [out]}, order[end]["name"]
             elif len(copies) == 1 and copies[0]["kind"] == "copy" and updated(copies[0]["name"], 0):
                 found[op["name"], k] = {**copies[0], "compute_us": copies[0]["compute_us"] / micro_batches}, copies[0]["name"]
     return found
@@ -207,10 +211,10 @@ def added_up(trace, micro_batches):
     for key, (added, last) in waits.items():
         behind.setdefault(last, []).extend([given[key], added])
         edges.append({"from": key[0], "output": key[1], "to": given[key]["name"]})
-    copies = {added["name"] for added, _ in waits.values()}
+    copies, phase = {added["name"] for added, _ in waits.values()}, {o["name"]: o["phase"] for o in trace["ops"]}
     for e in trace["edges"]:
         key = e["from"], e.get("output", 0)
-        if key not in waits:
+        if key not in waits or e["to"] not in copies and phase[e["to"]] != "update":
             edges.append(e)
         elif e["to"] not in copies:
             edges.append({"from": waits[key][0]["name"], "to": e["to"]})
