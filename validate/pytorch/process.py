@@ -129,11 +129,10 @@ def peak_of(step, optimizer):
         if optimizer:
             optimizer.zero_grad(set_to_none=True)
         before = live_bytes()
-        with torch.profiler.record_function("measured"):
-            step()
+        begin = time.time_ns() // 1000  # the profiler's clock
+        step()
     live = most = 0
     events = recorded.profiler.kineto_results.events()
-    begin = next(e.start_us() for e in events if e.name() == "measured")
     events = [e for e in events if e.name() == "[memory]" and e.start_us() >= begin]
     for event in sorted(events, key=lambda e: e.start_us()):
         live += event.nbytes()

@@ -183,8 +183,11 @@ def waiting(trace, micro_batches):
 
     index = {o["name"]: i for i, o in enumerate(order)}
 
-    def updated(name, k):
-        return any(ops[r]["phase"] == "update" for r in readers.get((name, k), ())) and not ops[name]["outputs"][k].get("reference")
+    def others(name, k):
+        """Where an update reads the gradient: which other ops do."""
+        found = readers.get((name, k), ())
+        rest = [r for r in found if ops[r]["phase"] != "update"]
+        return rest if len(rest) < len(found) and not ops[name]["outputs"][k].get("reference") else None
 
     for i, op in enumerate(order):
         if op["phase"] != "backward" or not op.get("forward"):
@@ -192,12 +195,12 @@ def waiting(trace, micro_batches):
         last = next((j for j in range(i, len(order) - 1) if order[j + 1].get("forward") != op["forward"]), len(order) - 1)
         for k, out in enumerate(op["outputs"]):
             copies = [ops[r] for r in readers.get((op["name"], k), ())]
-            others = [index[r] for r in readers.get((op["name"], k), ()) if ops[r]["phase"] != "update"]
-            end = max([last, *others])
-            if updated(op["name"], k) and end > i and op["kind"] != "copy":
+            until = others(op["name"], k)
+            end = max([last, *(index[r] for r in until or ())])
+            if until is not None and end > i and op["kind"] != "copy":
                 added = {**op, "name": f"{op['name']}_added_{k}", "kind": "added", "compute_us": 0, "temporary_bytes": 0, "persistent_bytes": 0}
                 found[op["name"], k] = {**added, "outputs": [out]}, order[end]["name"]
-            elif len(copies) == 1 and copies[0]["kind"] == "copy" and updated(copies[0]["name"], 0):
+            elif len(copies) == 1 and copies[0]["kind"] == "copy" and others(copies[0]["name"], 0) == []:
                 found[op["name"], k] = {**copies[0], "compute_us": copies[0]["compute_us"] / micro_batches}, copies[0]["name"]
     return found
 

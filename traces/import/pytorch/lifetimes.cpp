@@ -149,7 +149,7 @@ class Holder {
           windows_, [&](const Window& w) { return w.first <= block.end; });
       if (made != windows_.end() && freed - made > 1)  // it outlives its op
         by_op_[static_cast<std::size_t>(made - windows_.begin())].push_back(
-            {block.bytes, (freed - 1)->op});
+            {block.bytes, (freed - 1)->op, block.end < times.num_events()});
     }
   }
   void hold(const Written& all);
@@ -157,10 +157,12 @@ class Holder {
  private:
   struct Block {
     std::int64_t bytes;
-    RecordedOp* freed_by;
+    RecordedOp* freed_by;  ///< the last op if it stays
+    bool freed;
     const Storage* storage = nullptr;
   };
   void match(const Written& all, bool exactly);
+  bool ends(const Block& block, const RecordedOp& producer) const;
   RecordedOp* reader(const RecordedOp& freed_by, std::size_t after,
                      const std::set<std::string>& modules) const;
   bool filled_later(const Block& block, const Window& window, const Written& all) const;
@@ -179,6 +181,11 @@ RecordedOp* Holder::reader(const RecordedOp& freed_by, std::size_t after,
   for (std::size_t k = freed_by.position + 1; k-- > after + 1;)
     if (!is_update(flow_.ops[k]) && modules.contains(module_[k])) return flow_.ops[k];
   return nullptr;
+}
+
+/// Whether the block's end is known: its release, or, if it stays, the end of its module.
+bool Holder::ends(const Block& block, const RecordedOp& producer) const {
+  return block.freed || !module_[producer.position].empty();
 }
 
 /// Finds the memory of each storage among what its first op allocated and left: of its size, else
@@ -246,12 +253,12 @@ void Holder::hold(const Written& all) {
       }
       if (!c->reference && c->bytes >= last->bytes) last = c;
     }
-    if (updated || last->readers.empty()) continue;
+    if (updated || last->readers.empty() || !ends(*block->second, *last->producer)) continue;
     if (RecordedOp* op = reader(*block->second->freed_by, read_last, modules)) read(*op, *last);
   }
   for (std::size_t i = 0; i < windows_.size(); ++i)
     for (Block& block : by_op_[i])
-      if (block.storage == nullptr && !filled_later(block, windows_[i], all))
+      if (block.storage == nullptr && ends(block, *windows_[i].op) && !filled_later(block, windows_[i], all))
         hide(windows_[i], block);
 }
 

@@ -194,8 +194,7 @@ std::vector<Times::Block> Times::blocks() const {
     }
     const auto freed = std::find_if(open.rbegin(), open.rend(), [&](std::size_t b) {
       const MemoryEvent& made = memory_[blocks[b].first];
-      return event.address && made.address ? event.address == made.address
-                                           : made.bytes == -event.bytes;
+      return event.address ? event.address == made.address : made.bytes == -event.bytes;
     });
     if (freed == open.rend()) continue;
     blocks[*freed].end = i;

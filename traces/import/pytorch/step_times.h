@@ -32,12 +32,13 @@ class Times {
 
   /// Memory that the recording saw allocated, and the events of it: [Block::first] allocates it,
   /// [Block::end] frees it, or all events if none does. An event that frees has the address of the
-  /// block; without addresses it is the youngest block of the event's size.
+  /// block; if it has none, it is the youngest block of its size.
   struct Block {
     std::int64_t bytes = 0;
     std::size_t first = 0, end = 0;
   };
   std::vector<Block> blocks() const;
+  std::size_t num_events() const { return memory_.size(); }
   /// The events of memory while the op runs: [first, second). Nothing where they are not known.
   std::optional<std::pair<std::size_t, std::size_t>> events(const RecordedOp& op) const;
   /// The bytes allocated before `call` begins, as far as the recording saw them allocated.
