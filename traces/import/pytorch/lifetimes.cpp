@@ -161,6 +161,10 @@ class Holder {
     bool freed;
     const Storage* storage = nullptr;
   };
+  static bool is_of(const Block& block, const Storage& storage) {
+    constexpr std::int64_t unit = 512;  // an allocator of a GPU rounds up to it
+    return block.bytes == storage.bytes || block.bytes == (storage.bytes + unit - 1) / unit * unit;
+  }
   void match(const Written& all, bool exactly);
   bool ends(const Block& block, const RecordedOp& producer) const;
   RecordedOp* reader(const RecordedOp& freed_by, std::size_t after,
@@ -170,8 +174,8 @@ class Holder {
 
   Dataflow& flow_;
   std::vector<Window> windows_;
-  std::vector<std::string> module_;         // [flow.ops]
-  std::vector<std::vector<Block>> by_op_;   // [windows_]
+  std::vector<std::string> module_;                            // [flow.ops]
+  std::vector<std::vector<Block>> by_op_;                      // [windows_]
   std::unordered_map<const Storage*, const Block*> block_of_;  // looked up
 };
 
@@ -189,7 +193,7 @@ bool Holder::ends(const Block& block, const RecordedOp& producer) const {
 }
 
 /// Finds the memory of each storage among what its first op allocated and left: of its size, else
-/// (not `exactly`) the smallest that holds it. An allocator of a GPU rounds up to 512 B.
+/// (not `exactly`) the smallest that holds it.
 void Holder::match(const Written& all, bool exactly) {
   std::unordered_map<const RecordedOp*, std::size_t> window;  // looked up
   for (std::size_t i = 0; i < windows_.size(); ++i) window.emplace(windows_[i].op, i);
@@ -198,8 +202,8 @@ void Holder::match(const Written& all, bool exactly) {
     if (at == window.end() || block_of_.contains(storage)) continue;
     Block* best = nullptr;
     for (Block& block : by_op_[at->second]) {
-      const std::int64_t more = block.bytes - storage->bytes;
-      if (block.storage != nullptr || more < 0 || (exactly && more >= 512)) continue;
+      if (block.storage != nullptr || block.bytes < storage->bytes) continue;
+      if (exactly && !is_of(block, *storage)) continue;
       if (best == nullptr || block.bytes < best->bytes) best = &block;
     }
     if (best == nullptr) continue;
@@ -213,8 +217,7 @@ bool Holder::filled_later(const Block& block, const Window& window, const Writte
   return std::ranges::any_of(all, [&](const auto& entry) {
     const auto& [storage, contents] = entry;
     const std::size_t first = contents.front()->producer->position;
-    return !block_of_.contains(storage) && storage->bytes <= block.bytes &&
-           storage->bytes + 512 > block.bytes && first > window.op->position &&
+    return !block_of_.contains(storage) && is_of(block, *storage) && first > window.op->position &&
            first <= block.freed_by->position;
   });
 }
@@ -258,7 +261,8 @@ void Holder::hold(const Written& all) {
   }
   for (std::size_t i = 0; i < windows_.size(); ++i)
     for (Block& block : by_op_[i])
-      if (block.storage == nullptr && ends(block, *windows_[i].op) && !filled_later(block, windows_[i], all))
+      if (block.storage == nullptr && ends(block, *windows_[i].op) &&
+          !filled_later(block, windows_[i], all))
         hide(windows_[i], block);
 }
 

@@ -7,7 +7,8 @@
 namespace baechi::pytorch {
 
 /// A write in place takes no memory of its own.
-/// - An op that writes all of a storage reads the contents before as a reference. They stay until the op
+/// - An op that writes all of a storage reads the contents before as a reference. They stay until
+/// the op
 ///   before it in its module, and the op takes over.
 /// - Parts written into contents are references; the contents stay until nobody reads any part.
 /// Only where modules are known: one device runs the ops of a module.

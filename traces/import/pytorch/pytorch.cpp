@@ -187,9 +187,10 @@ Trace read_pytorch(TextFile& file, Options& options) {
       read_enum(options, "workspace", pytorch::Workspace::call,
                 "temporary bytes of an op: what its operator, or its function of autograd, holds "
                 "beyond the graph's own tensors; or what the op alone allocates");
-  settings.time = read_enum(options, "time", pytorch::OpTime::call,
-                            "what an op takes on a processor: its call, and what the operator or the "
-                            "function of autograd around it takes; or its call alone");
+  settings.time =
+      read_enum(options, "time", pytorch::OpTime::call,
+                "what an op takes on a processor: its call, and what the operator or the "
+                "function of autograd around it takes; or its call alone");
   settings.step =
       options.get("step", std::int64_t{0},
                   "the step among several (ProfilerStep#...), from 1; 0: the last whole step");

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <unordered_map>
 
 #include "sim/text.h"
 #include "traces/format/compressed_file.h"
@@ -184,21 +185,17 @@ std::optional<std::pair<std::size_t, std::size_t>> Times::events(const RecordedO
 
 std::vector<Times::Block> Times::blocks() const {
   std::vector<Block> blocks;
-  std::vector<std::size_t> open;  // in order of allocation
+  std::unordered_map<std::int64_t, std::size_t> open;  // by address; looked up
   for (std::size_t i = 0; i < memory_.size(); ++i) {
     const MemoryEvent& event = memory_[i];
+    if (!event.address) continue;
     if (event.bytes > 0) {
-      open.push_back(blocks.size());
+      open.insert_or_assign(*event.address, blocks.size());
       blocks.push_back({event.bytes, i, memory_.size()});
-      continue;
+    } else if (const auto block = open.find(*event.address); block != open.end()) {
+      blocks[block->second].end = i;
+      open.erase(block);
     }
-    const auto freed = std::find_if(open.rbegin(), open.rend(), [&](std::size_t b) {
-      const MemoryEvent& made = memory_[blocks[b].first];
-      return event.address ? event.address == made.address : made.bytes == -event.bytes;
-    });
-    if (freed == open.rend()) continue;
-    blocks[*freed].end = i;
-    open.erase(std::next(freed).base());
   }
   return blocks;
 }

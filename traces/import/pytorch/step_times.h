@@ -2,8 +2,8 @@
 #pragma once
 #include <cstdint>
 #include <map>
-#include <span>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,13 +26,12 @@ class Times {
   Duration compute(const RecordedOp& op) const;
   bool measured(const RecordedOp& op) const;
   /// On a processor an op then takes what the outermost operator or function of autograd around its
-  /// call takes beside its other ops: what lies before an op goes to it, what is left behind the last
-  /// op to that one.
+  /// call takes beside its other ops: what lies before an op goes to it, what is left behind the
+  /// last op to that one.
   void take_calls(const Dataflow& flow);
 
-  /// Memory that the recording saw allocated, and the events of it: [Block::first] allocates it,
-  /// [Block::end] frees it, or all events if none does. An event that frees has the address of the
-  /// block; if it has none, it is the youngest block of its size.
+  /// Memory that the recording saw allocated: event [Block::first] allocates it, [Block::end] frees
+  /// it, or num_events() if none does. Only of events with an address.
   struct Block {
     std::int64_t bytes = 0;
     std::size_t first = 0, end = 0;
