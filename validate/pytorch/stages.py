@@ -154,8 +154,8 @@ def with_buffers(trace, inputs):
 
 
 def with_unused(trace, layers, more=0):
-    """Of `layers`, bytes of weights and buffers, what no op of the step holds stays with the first op from the layer on; `more` with the
-    first of all."""
+    """Of `layers`, bytes of weights and buffers, what no op of the step holds stays with the first op from the layer on, or of the last
+    layer that has any; `more` with the first of all."""
     index = {o["name"]: layer_of(o) for o in trace["ops"]}
     first = {}
     for e in trace["edges"]:
@@ -166,8 +166,8 @@ def with_unused(trace, layers, more=0):
         held[at] = held.get(at, 0) + op.get("persistent_bytes", 0)
     for layer, size in enumerate(layers):
         if size > held.get(layer, 0):
-            behind = [o["name"] for o in trace["ops"] if index[o["name"]] is not None and index[o["name"]] >= layer]
-            name = behind[0] if behind else trace["ops"][-1]["name"]
+            known = {name: i for name, i in index.items() if i is not None}
+            name = next((n for n, i in known.items() if i >= layer), max(known, key=known.get))
             extra[name] = extra.get(name, 0) + size - held.get(layer, 0)
     extra[trace["ops"][0]["name"]] = extra.get(trace["ops"][0]["name"], 0) + more
     return dict(trace, ops=[{**o, "persistent_bytes": o.get("persistent_bytes", 0) + extra.get(o["name"], 0)} for o in trace["ops"]])
