@@ -22,6 +22,12 @@ double median_of(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
+/// Whether the call, or one inside it, became an op, which may have been left out.
+bool became_op(const Dataflow& flow, const Call& call) {
+  return flow.op_of_call[call.index] != nullptr ||
+         std::ranges::any_of(call.children, [&](const Call* c) { return became_op(flow, *c); });
+}
+
 }  // namespace
 
 Times::Times(const ExecutionTrace& trace, const std::string& path,
@@ -92,9 +98,16 @@ void Times::take_calls(const Dataflow& flow) {
   of_calls_ = true;
   for (Step& step : steps_) {
     step.more.assign(step.calls.size(), Duration{});
-    for (const Span& span : spans(flow, step)) {
+    const std::vector<Span> all = spans(flow, step);
+    for (const Span& span : all) {
       const CallTime& t = step.calls[span.call->index];
       step.more[span.call->index] = (span.end - span.start) - (t.end - t.start);
+    }
+    for (const auto& [root, phase] : flow.roots) {
+      const CallTime& t = step.calls[root->index];
+      const auto next = std::ranges::lower_bound(all, t.start, {}, &Span::start);
+      if (t.known && next != all.end() && next->start >= t.end && !became_op(flow, *root))
+        step.more[next->call->index] += t.end - t.start;
     }
   }
 }

@@ -27,7 +27,7 @@ class Times {
   bool measured(const RecordedOp& op) const;
   /// On a processor an op then takes what the outermost operator or function of autograd around its
   /// call takes beside its other ops: what lies before an op goes to it, what is left behind the
-  /// last op to that one.
+  /// last op to that one. A call without an op, such as a view, goes to the op behind it.
   void take_calls(const Dataflow& flow);
 
   /// Memory that the recording saw allocated: event [Block::first] allocates it, [Block::end] frees
