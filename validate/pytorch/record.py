@@ -105,7 +105,7 @@ class Training:
                 torch.autograd.backward(*map(list, zip(*wanted)))
 
     def state(self):
-        """Of each layer the bytes of its weights and buffers that no layer before it has, and of all weights those that get no gradient."""
+        """The bytes of each layer's weights and buffers that no layer before it has, and those of all weights that get no gradient."""
         found, layers = set(), []
         for layer in self.model.layers:
             own = {t.storage().data_ptr(): t.storage().nbytes() for t in [*layer.parameters(), *layer.buffers()]}

@@ -154,8 +154,8 @@ def with_buffers(trace, inputs):
 
 
 def with_unused(trace, layers, more=0):
-    """Of `layers`, bytes of weights and buffers, what no op of the step holds stays with the first op from the layer on, or of the last
-    layer that has any; `more` with the first of all."""
+    """Bytes of weights and buffers of `layers` that no op of the step holds stay with the first op from the layer on, or of the last layer
+    that has any; `more` with the first of all."""
     index = {o["name"]: layer_of(o) for o in trace["ops"]}
     first = {}
     for e in trace["edges"]:

@@ -443,9 +443,9 @@ TEST_SUITE("recordings") {
     CHECK(noted(whole_step, "-50.0 %"));
   }
 
-  // The same on a CPU. Functions of autograd last from 100 to 110, with a view alone, from 110 to 120,
-  // with relu_1_grad from 112 to 118, and from 130 to 170, with mm from 134 to 149 and the sum from
-  // 155 to 165.
+  // The same on a CPU. Functions of autograd last from 100 to 110, with a view alone, from 110 to
+  // 120, with relu_1_grad from 112 to 118, and from 130 to 170, with mm from 134 to 149 and the sum
+  // from 155 to 165.
   TEST_CASE("an op takes what the function of autograd around it takes beside its other ops") {
     nlohmann::json whole =
         nlohmann::json::parse(read_file((recordings() / "layer.kineto.json").string()));
