@@ -167,11 +167,39 @@ class Sums(unittest.TestCase):
         step["ops"].insert(5, step["ops"].pop(6))
         self.assertEqual(stages.added_up(step, 4), {**step, "controls": []})
 
+    def test_a_gradient_waits_for_the_last_op_that_reads_it(self):
+        # cw, in which ad still adds up: it is added to the sum of the micro-batches behind ad, and ad reads it as before.
+        step = layered(op("update", "update"), joins=("loss cw", "cw ad", "cw update"))
+        step["ops"].insert(5, op("cw", "backward", size=16, forward="c"))
+        step["ops"].sort(key=lambda o: o["name"] == "update")
+        added = stages.added_up(step, 4)
+        self.assertEqual(names(added)[-4:], ["ad", "cw_added_0_given", "cw_added_0", "update"])
+        self.assertIn("cw ad", lines(added))
+        self.assertIn("cw_added_0 update", lines(added))
+        self.assertNotIn("cw update", lines(added))
+        # Bytes that another output has do not wait.
+        step["ops"][5]["outputs"][0]["reference"] = True
+        self.assertEqual(names(stages.added_up(step, 4)), names(step))
+
     def test_a_copy_that_others_read_stays(self):
         # of what bd reads, too, or for a backward op
         for joins in (("ad copy", "copy update", "ad bd"), ("ad copy", "copy update", "copy bd")):
             step = layered(op("copy", "backward", size=8, kind="copy", compute_us=20), op("update", "update"), joins=joins)
             self.assertEqual(lines(stages.added_up(step, 4)), lines(step))
+
+
+class Unused(unittest.TestCase):
+    def test_weights_that_no_op_reads_stay_where_their_layer_runs(self):
+        # Layer 1 has 100 B and b reads 40 of them; layer 3, behind c, has 5 B and no op. All of layer 0 is read. Replicas have 7 B more.
+        step = layered()
+        step["ops"][1]["persistent_bytes"], step["ops"][2]["persistent_bytes"] = 8, 40
+        held = {o["name"]: o["persistent_bytes"] for o in stages.with_unused(step, [8, 100, 0, 5], 7)["ops"] if o["persistent_bytes"]}
+        self.assertEqual(held, {"in": 7, "a": 8, "b": 100, "c": 5})
+
+    def test_an_input_that_stays_counts_where_it_is_read(self):
+        step = layered()
+        step["ops"][0]["persistent_bytes"] = 8  # a buffer, which a reads
+        self.assertEqual([o["persistent_bytes"] for o in stages.with_unused(step, [8])["ops"]][:2], [8, 0])
 
 
 class Crossing(unittest.TestCase):

@@ -135,6 +135,11 @@ def wrapped(model, x, group=None):
     return DistributedDataParallel(model, process_group=group, find_unused_parameters=unused)
 
 
+def bucket_bytes(model):
+    """What DistributedDataParallel puts into buckets: gradients of weights that are trained, but for sparse ones."""
+    return sum(p.numel() * p.element_size() for p, sparse in zip(*model._build_params_for_reducer()) if not sparse)
+
+
 def divided(parameters):
     return ZeroRedundancyOptimizer(parameters, optimizer_class=torch.optim.SGD, lr=1e-3, foreach=False)
 
@@ -210,7 +215,7 @@ def measured(models, case, rank):
         dist.barrier()
         result["peak"] = peak_of(runs.step, runs.optimizer)
         if isinstance(getattr(runs, "model", None), DistributedDataParallel):  # its buckets, which Python cannot see
-            result["peak"] += sum(p.numel() * p.element_size() for p in runs.model.parameters())
+            result["peak"] += bucket_bytes(runs.model)
     return result
 
 

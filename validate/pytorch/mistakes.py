@@ -5,7 +5,8 @@ import traceback
 import torch
 from torch import nn
 
-from process import loss_of, models_of, tensors_of
+from process import loss_of, models_of, rebuilt, tensors_of
+from record import shared
 
 FUNCTIONS = ("names", "layers_of", "input_of", "cuts_of", "batch_of")
 
@@ -54,6 +55,10 @@ def in_order(models, path, name):
     elif outside := [c for c in cuts if not isinstance(c, int) or not 0 < c < len(layers)]:
         where = f"a cut is a number from 1 to {len(layers) - 1}: the layer that the second stage begins with"
         yield f"{path}: cuts_of({name!r}) has {', '.join(map(repr, outside))}; the model has {len(layers)} layers, and {where}"
+    else:
+        for cut, parameter in sorted(shared(layers).items()):
+            if cut in cuts:
+                yield f"{path}: cuts_of({name!r}) has {cut}, but layers on both sides share {parameter}: each stage would train its own"
     if not isinstance(batch, int) or batch < 1:
         yield f"{path}: batch_of({name!r}) gives {batch!r}, not a number of samples"
         return
@@ -68,6 +73,11 @@ def in_order(models, path, name):
             x = layer(x)
         except Exception as why:
             yield f"{path}: {name}, layer {i} ({type(layer).__name__}), which is given {given}: {said(why, path)}"
+            return
+        try:
+            rebuilt(x, iter(tensors_of(x)))
+        except Exception:
+            yield f"{path}: {name}, layer {i} ({type(layer).__name__}) gives {type(x).__name__}, not a tensor or a tuple of tensors"
             return
         if not tensors_of(x):
             yield f"{path}: {name}, layer {i} ({type(layer).__name__}) gives {type(x).__name__}, not a tensor or a tuple of tensors"

@@ -207,7 +207,8 @@ class Predictor:
         updates = {o["name"] for o in trace["ops"] if o["phase"] == "update"}
         outputs = {(e["from"], e.get("output", 0)) for e in trace["edges"] if e["to"] in updates}
         ops = {o["name"]: o for o in trace["ops"]}
-        return sum(ops[op]["outputs"][k]["bytes"] for op, k in outputs if ops[op]["phase"] == "backward")
+        gradients = [ops[op]["outputs"][k] for op, k in outputs if ops[op]["phase"] == "backward"]
+        return sum(gradient["bytes"] for gradient in gradients if not gradient.get("reference"))
 
     def place(self, case):
         """The chunks that a placer makes, where a device has room for 0.55 of the step, or, if none fits, for more. m_topo counts
@@ -243,7 +244,10 @@ class Predictor:
 
     def simulate(self, case, **how):
         path, trace = self.trace(case)
-        trace, ranks = stages.with_buffers(trace, self.record(case, "recorded")["inputs"]), [0]
+        recorded, ranks = self.record(case, "recorded"), [0]
+        state = recorded.get("state", {"layers": [], "without_gradient": 0})
+        more = state["without_gradient"] if case["way"] in ("ddp", "zero1") else 0  # they have buckets, too
+        trace = stages.with_unused(stages.with_buffers(trace, recorded["inputs"]), state["layers"], more)
         if case["micro_batches"] > 1:
             trace = stages.added_up(trace, case["micro_batches"])
         chunk = {o["name"]: 0 for o in trace["ops"]}
@@ -282,6 +286,8 @@ class Predictor:
         if "chunks" in case or case["way"] not in PLACERS:
             return case
         chunks = self.place(case)
+        if {first for _, first, _ in chunks[1:]} & set(self.record(case, "recorded").get("shared", ())):
+            raise RuntimeError("the placement divides layers that share a parameter: each stage would train its own")
         return dict(case, chunks=chunks, cut="+".join(str(first) for _, first, _ in chunks[1:]))
 
     def predict(self, case):

@@ -145,19 +145,24 @@ def live_bytes():
 
 
 def peak_of(step, optimizer):
-    """The most bytes of tensors at once while `step` runs: those before it, and the profiler's events of memory.
-    Gradients of the step before are dropped first, because the profiler does not see the end of what it did not see begin."""
+    """The most bytes of tensors at once while `step` runs: those before it, and the profiler's events of memory. A step runs before it,
+    because the profiler does not see the end of what it did not see begin; that step's gradients are dropped."""
     if optimizer:
         optimizer.zero_grad(set_to_none=True)
     if torch.cuda.is_available():
         torch.cuda.reset_peak_memory_stats()
         step()
         return torch.cuda.max_memory_allocated()
-    before = live_bytes()
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as recorded:
         step()
+        if optimizer:
+            optimizer.zero_grad(set_to_none=True)
+        before = live_bytes()
+        begin = time.time_ns() // 1000  # the profiler's clock
+        step()
     live = most = 0
-    events = [e for e in recorded.profiler.kineto_results.events() if e.name() == "[memory]"]
+    events = recorded.profiler.kineto_results.events()
+    events = [e for e in events if e.name() == "[memory]" and e.start_us() >= begin]
     for event in sorted(events, key=lambda e: e.start_us()):
         live += event.nbytes()
         most = max(most, live)

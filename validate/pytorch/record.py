@@ -49,15 +49,18 @@ def record_times(step, path, device="cpu", memory=False):
 
 def write_events(results, path):
     """The trace of a PyTorch that was built without Kineto. Its own export leaves out all allocations and some calls."""
-    begin, events = results.trace_start_us(), []
-    for e in results.events():
-        what = {"name": e.name(), "ts": e.start_us() - begin, "tid": e.start_thread_id(), "pid": "CPU functions"}
-        if e.name() == "[memory]":
-            events.append(dict(what, ph="i", args={"Bytes": e.nbytes(), "Device Type": 0}))
+    begin, events, waiting = 1000 * results.trace_start_us(), [], list(results.experimental_event_tree())
+    while waiting:
+        e = waiting.pop()
+        waiting += e.children
+        what = {"name": e.name, "ts": (e.start_time_ns - begin) / 1e3, "tid": e.start_tid, "pid": "CPU functions"}
+        if e.name == "[memory]":
+            size, address = e.extra_fields.alloc_size, e.extra_fields.ptr
+            events.append((e.start_time_ns, dict(what, ph="i", args={"Bytes": size, "Addr": address, "Device Type": 0})))
         else:
-            events.append(dict(what, ph="X", dur=e.duration_us(), args={}))
+            events.append((e.start_time_ns, dict(what, ph="X", dur=e.duration_time_ns / 1e3, args={})))
     with open(path, "w") as file:
-        json.dump(events, file)
+        json.dump([event for _, event in sorted(events, key=lambda both: both[0])], file)
 
 
 def seconds_of(step, count):
@@ -101,6 +104,18 @@ class Training:
             if wanted:
                 torch.autograd.backward(*map(list, zip(*wanted)))
 
+    def state(self):
+        """The bytes of each layer's weights and buffers that no layer before it has, and those of all weights that get no gradient."""
+        found, layers = set(), []
+        for layer in self.model.layers:
+            own = {t.storage().data_ptr(): t.storage().nbytes() for t in [*layer.parameters(), *layer.buffers()]}
+            layers.append(sum(size for key, size in own.items() if key not in found))
+            found |= own.keys()
+        loss_of(self.model(self.input)).backward()
+        left = sum(p.numel() * p.element_size() for p in self.model.parameters() if p.requires_grad and p.grad is None)
+        self.optimizer.zero_grad(set_to_none=True)
+        return {"layers": layers, "without_gradient": left}
+
     def step(self, wait=0.0):
         """Seconds without `wait`, which comes before the backward pass."""
         begin = now()
@@ -118,21 +133,31 @@ class Training:
 
 
     def otherwise(self):
-        """The layers at which a stage that begins there would compute otherwise than the whole model does: it receives in one piece
-        what lies in memory otherwise here, or nobody uses what it receives, and its gradient is zero."""
-        x, received = self.input, {}
+        """The layers at which a stage that begins there would compute otherwise than the whole model does: it receives, or sends as a
+        gradient, in one piece what lies in memory otherwise here, or the whole model has no gradient of what it receives."""
+        x, received, straight = self.input, {}, {}
         for i in range(len(self.model.layers)):
             if i > 0:
                 received[i] = [t.view_as(t) for t in tensors_of(x)]
-                for t in received[i]:
-                    if t.requires_grad:
-                        t.retain_grad()
+                straight[i] = [t.is_contiguous() and not t.is_floating_point() for t in received[i]]
+                for k, t in enumerate(received[i]):
+                    if t.requires_grad:  # false until its gradient comes
+                        t.register_hook(lambda g, at=straight[i], k=k, lies=t.is_contiguous(): at.__setitem__(k, lies and g.is_contiguous()))
                 x = rebuilt(x, iter(received[i]))
             x = self.model(x, i, i + 1)
-        straight = {i: all(t.is_contiguous() for t in tensors) for i, tensors in received.items()}
         loss_of(x).backward()
         self.optimizer.zero_grad(set_to_none=True)
-        return [i for i, tensors in received.items() if not straight[i] or any(t.requires_grad and t.grad is None for t in tensors)]
+        return [i for i in received if not all(straight[i])]
+
+
+def shared(layers):
+    """The cuts between layers that share a parameter, with its name."""
+    first, found = {}, {}
+    for i, layer in enumerate(layers):
+        for name, p in layer.named_parameters():
+            for cut in range(first.setdefault(id(p), i) + 1, i + 1):
+                found.setdefault(cut, name)
+    return found
 
 
 def unsteady(steps):
@@ -143,12 +168,13 @@ def unsteady(steps):
 
 def record(models, name, batches, out, device="cpu", rounds=3, each=3):
     """Batches take turns, so that a change of the machine's speed touches all. While a step is unsteady, up to twice as many rounds."""
-    trainings, plain, waited, otherwise = {}, {batch: [] for batch in batches}, {batch: [] for batch in batches}, {}
+    trainings, plain, waited, otherwise, state = {}, {batch: [] for batch in batches}, {batch: [] for batch in batches}, {}, {}
     for batch in batches:
         try:
             size, _, starts = batch.partition("@")
             otherwise[batch] = [] if starts else Training(models, name, int(size), device).otherwise()
             training = Training(models, name, int(size), device, map(int, starts.split("+")) if starts else ())
+            state[batch] = training.state()
             seconds_of(training.step, 2)
             record_calls(training.step, f"{out}/{name}_{batch}.et.json")
             record_times(training.step, f"{out}/{name}_{batch}.0.kineto.json", device)  # not used: the profiler is loaded
@@ -169,10 +195,10 @@ def record(models, name, batches, out, device="cpu", rounds=3, each=3):
         with open(f"{out}/{name}_{batch}.json", "w") as file:
             middle = statistics.median(plain[batch])
             colder = max(0, statistics.median(waited[batch]))
-            json.dump({"step_seconds": middle, "all": plain[batch], "after_wait_seconds": colder, "otherwise": otherwise[batch],
-                       "inputs": [t.numel() * t.element_size() for t in tensors_of(trainings[batch].input)],
-                       "float_inputs": [t.numel() * t.element_size() for t in tensors_of(trainings[batch].input) if t.is_floating_point()]},
-                      file)  # fmt: skip
+            inputs = tensors_of(trainings[batch].input)
+            json.dump({"step_seconds": middle, "all": plain[batch], "after_wait_seconds": colder, "otherwise": otherwise[batch], "state": state[batch],
+                       "shared": sorted(shared(trainings[batch].model.layers)), "inputs": [t.numel() * t.element_size() for t in inputs],
+                       "float_inputs": [t.numel() * t.element_size() for t in inputs if t.is_floating_point()]}, file)  # fmt: skip
 
 
 def main():

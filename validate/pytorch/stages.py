@@ -4,6 +4,12 @@ VIEWS = ("cat", "stack", "select_backward", "slice_backward", "diagonal_backward
 COPIES = ("clone", "contiguous", "copy")
 
 
+def layer_of(op):
+    """The number of an op's layer, or None."""
+    parts = op.get("module", "").split(".")
+    return int(parts[1]) if parts[0] == "layers" and len(parts) > 1 else None
+
+
 def chunk_of_ops(chunks, trace, again=False):
     """The chunk in which each op runs: that of its layer."""
     where = {layer: chunk for chunk, (_, first, end) in enumerate(chunks) for layer in range(first, end)}
@@ -11,9 +17,8 @@ def chunk_of_ops(chunks, trace, again=False):
     last_chunk = where[max(where)]
 
     def of(op):
-        parts = op.get("module", "").split(".")
-        if parts[0] == "layers" and len(parts) > 1:
-            return where[int(parts[1])]
+        if layer_of(op) is not None:
+            return where[layer_of(op)]
         return of(ops[op["forward"]]) if op.get("forward") in ops else None
 
     for op in trace["ops"]:
@@ -182,6 +187,26 @@ def with_buffers(trace, inputs):
     return dict(trace, ops=ops)
 
 
+def with_unused(trace, layers, more=0):
+    """Bytes of weights and buffers of `layers` that no op of the step holds stay with the first op from the layer on, or of the last layer
+    that has any; `more` with the first of all."""
+    index = {o["name"]: layer_of(o) for o in trace["ops"]}
+    first = {}
+    for e in trace["edges"]:
+        first.setdefault(e["from"], index[e["to"]])
+    held, extra = {}, {}
+    for op in trace["ops"]:
+        at = index[op["name"]] if index[op["name"]] is not None else first.get(op["name"])
+        held[at] = held.get(at, 0) + op.get("persistent_bytes", 0)
+    for layer, size in enumerate(layers):
+        if size > held.get(layer, 0):
+            known = {name: i for name, i in index.items() if i is not None}
+            name = next((n for n, i in known.items() if i >= layer), max(known, key=known.get))
+            extra[name] = extra.get(name, 0) + size - held.get(layer, 0)
+    extra[trace["ops"][0]["name"]] = extra.get(trace["ops"][0]["name"], 0) + more
+    return dict(trace, ops=[{**o, "persistent_bytes": o.get("persistent_bytes", 0) + extra.get(o["name"], 0)} for o in trace["ops"]])
+
+
 def waiting(trace, micro_batches):
     """Of each gradient of a weight (op, output) that waits: the op that adds it to the others, and behind which op. It waits until the function
     of autograd that makes it has ended, or for its copy, if it lies in memory otherwise than its weight; the first of `micro_batches` alone
@@ -190,8 +215,13 @@ def waiting(trace, micro_batches):
     for e in trace["edges"]:
         readers.setdefault((e["from"], e.get("output", 0)), set()).add(e["to"])
 
-    def updated(name, k):
-        return {ops[r]["phase"] for r in readers.get((name, k), ())} == {"update"}
+    index = {o["name"]: i for i, o in enumerate(order)}
+
+    def others(name, k):
+        """Where an update reads the gradient: which other ops do."""
+        found = readers.get((name, k), ())
+        rest = [r for r in found if ops[r]["phase"] != "update"]
+        return rest if len(rest) < len(found) and not ops[name]["outputs"][k].get("reference") else None
 
     for i, op in enumerate(order):
         if op["phase"] != "backward" or not op.get("forward"):
@@ -199,10 +229,12 @@ def waiting(trace, micro_batches):
         last = next((j for j in range(i, len(order) - 1) if order[j + 1].get("forward") != op["forward"]), len(order) - 1)
         for k, out in enumerate(op["outputs"]):
             copies = [ops[r] for r in readers.get((op["name"], k), ())]
-            if updated(op["name"], k) and last > i and op["kind"] != "copy":
+            until = others(op["name"], k)
+            end = max([last, *(index[r] for r in until or ())])
+            if until is not None and end > i and op["kind"] != "copy":
                 added = {**op, "name": f"{op['name']}_added_{k}", "kind": "added", "compute_us": 0, "temporary_bytes": 0, "persistent_bytes": 0}
-                found[op["name"], k] = {**added, "outputs": [out]}, order[last]["name"]
-            elif len(copies) == 1 and copies[0]["kind"] == "copy" and updated(copies[0]["name"], 0):
+                found[op["name"], k] = {**added, "outputs": [out]}, order[end]["name"]
+            elif len(copies) == 1 and copies[0]["kind"] == "copy" and others(copies[0]["name"], 0) == []:
                 found[op["name"], k] = {**copies[0], "compute_us": copies[0]["compute_us"] / micro_batches}, copies[0]["name"]
     return found
 
@@ -216,10 +248,10 @@ def added_up(trace, micro_batches):
     for key, (added, last) in waits.items():
         behind.setdefault(last, []).extend([given[key], added])
         edges.append({"from": key[0], "output": key[1], "to": given[key]["name"]})
-    copies = {added["name"] for added, _ in waits.values()}
+    copies, phase = {added["name"] for added, _ in waits.values()}, {o["name"]: o["phase"] for o in trace["ops"]}
     for e in trace["edges"]:
         key = e["from"], e.get("output", 0)
-        if key not in waits:
+        if key not in waits or e["to"] not in copies and phase[e["to"]] != "update":
             edges.append(e)
         elif e["to"] not in copies:
             edges.append({"from": waits[key][0]["name"], "to": e["to"]})

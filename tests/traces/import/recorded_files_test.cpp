@@ -25,7 +25,8 @@ Trace committed_recording(const std::string& name) {
 
 /// How the committed traces were made.
 const pytorch::Settings as_committed{.optimizer = pytorch::UpdateOrder::as_ready,
-                                     .workspace = pytorch::Workspace::op};
+                                     .workspace = pytorch::Workspace::op,
+                                     .time = pytorch::OpTime::op};
 
 }  // namespace
 

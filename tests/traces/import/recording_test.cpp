@@ -9,6 +9,7 @@
 #include "sim/graph/analysis.h"
 #include "tests/traces/import/recordings.h"
 #include "traces/import/pytorch/join.h"
+#include "traces/import/pytorch/lifetimes.h"
 #include "traces/import/pytorch/workspaces.h"
 
 using namespace baechi;
@@ -41,6 +42,24 @@ Trace layer(const std::string& kineto_text,
             pytorch::Settings settings = {.optimizer = pytorch::UpdateOrder::as_ready}) {
   TextFile kineto("layer.kineto.json", kineto_text);
   return imported(recordings() / "layer.et.json", &kineto, settings);
+}
+
+/// An event of the GPU's memory, `us` after the recording's begin.
+std::string memory(std::int64_t us, std::int64_t bytes, const std::string& more = "") {
+  return fmt::format(R"({{"ph":"i","s":"t","name":"[memory]","pid":7,"tid":8,)"
+                     R"("ts":{},"args":{{{}"Device Type":1,"Bytes":{}}}}})",
+                     1'700'000'000'000'000 + us, more, bytes);
+}
+
+/// The layer's times; the 32 B that are allocated at `made` have an address, and are freed at
+/// `freed`.
+std::string with_release(std::int64_t made, std::int64_t freed) {
+  const std::string kineto = read_file((recordings() / "layer.kineto.json").string());
+  const std::string optimizer = R"({"ph":"X","cat":"user_annotation","name":"Optimizer.step)";
+  const std::string at = fmt::format(R"("ts":{},"args":{{)", 1'700'000'000'000'000 + made);
+  REQUIRE(kineto.find(at) != std::string::npos);
+  return replaced(replaced(kineto, at, at + R"("Addr":7,)"), optimizer,
+                  memory(freed, -32, R"("Addr":7,)") + "," + optimizer);
 }
 
 /// A call of a recording of version 1.0.1. A tensor is [tensor, storage, offset, elements, bytes of
@@ -201,69 +220,101 @@ TEST_SUITE("recordings") {
     CHECK(workspace(pytorch::Workspace::call, "relu_1") == Bytes{0});
   }
 
-  // As above, but the sum reads z, so that mm is the last to read its gradient of 32 B. While the
-  // sum runs, PyTorch still has that, and 48 + 100 + 16 B more than before the function.
-  TEST_CASE("the last op of a function of autograd reads what the function holds until it ends") {
+  // As above, but the sum reads z, so that mm is the last to read its gradient of 32 B, which
+  // relu_1_grad allocates at 113. It is freed at 150, before the sum, or at 168, before the
+  // function of autograd ends.
+  TEST_CASE("an op reads the tensor whose memory the recording saw freed behind it") {
     const std::string execution = replaced(read_file((recordings() / "layer.et.json").string()),
                                            R"("values":[[109,8,0,8,4,"cuda:0"],[0],0)",
                                            R"("values":[[105,5,0,8,4,"cuda:0"],[0],0)");
-    const std::string kineto = read_file((recordings() / "layer.kineto.json").string());
-    const auto graph = [&](const std::string& until) {
-      return imported_texts(execution,
-                            replaced(kineto, R"("ts":1700000000000145,"args")",
-                                     fmt::format(R"("ts":1700000000000{},"args")", until)),
-                            {.optimizer = pytorch::UpdateOrder::as_ready})
-          .graph;
+    const auto all = [&](std::int64_t freed, pytorch::Workspace what) {
+      const std::string kineto = with_release(113, freed);
+      return edges(imported_texts(execution, kineto,
+                                  {.optimizer = pytorch::UpdateOrder::as_ready, .workspace = what})
+                       .graph);
     };
-    const OpGraph late = graph("160"), early = graph("145");
-    CHECK(edges(late).contains("relu_1_grad -> linear_1_grad_2 32"));
-    CHECK(late.op(op(late, "linear_1_grad_2")).temporary == Bytes{100});
-    // The 100 B are gone, but not the gradient of 32 B.
-    CHECK(edges(early).contains("relu_1_grad -> linear_1_grad_2 32"));
-    CHECK(early.op(op(early, "linear_1_grad_2")).temporary == Bytes{0});
-    // A sum with another gradient runs behind the function, which has let go of the 32 B.
-    const OpGraph summed = imported_texts(replaced(execution, "aten::sum", "aten::add"),
-                                          replaced(replaced(kineto, "aten::sum\"", "aten::add\""),
-                                                   R"("ts":1700000000000145,"args")",
-                                                   R"("ts":1700000000000160,"args")"),
-                                          {.optimizer = pytorch::UpdateOrder::as_ready})
-                               .graph;
-    CHECK(std::ranges::count(edges(summed), "relu_1_grad -> linear_1_grad 32") == 1);
-    CHECK(std::ranges::none_of(edges(summed), [](const std::string& e) {
-      return e.starts_with("relu_1_grad -> ") && !e.ends_with("linear_1_grad 32");
-    }));
+    const std::string edge = "relu_1_grad -> linear_1_grad_2 32";
+    CHECK(all(168, pytorch::Workspace::call).contains(edge));
+    CHECK_FALSE(all(168, pytorch::Workspace::op).contains(edge));
+    CHECK_FALSE(all(150, pytorch::Workspace::call).contains(edge));
+    CHECK(all(150, pytorch::Workspace::call) == all(150, pytorch::Workspace::op));
   }
 
-  // As above, but 64 B are freed behind AddmmBackward0: the gradient of y, 32 B, which mm and sum
-  // read, and y, which only relu_1 reads.
-  TEST_CASE("a function of autograd reads what it saved, where memory gives it back behind it") {
-    const std::string kineto = read_file((recordings() / "layer.kineto.json").string());
-    const std::string optimizer = R"({"ph":"X","cat":"user_annotation","name":"Optimizer.step)";
-    const auto reads_y = [&](std::int64_t freed, pytorch::Workspace what) {
-      const std::string text = replaced(
-          kineto, optimizer,
-          fmt::format(R"({{"ph":"i","s":"t","name":"[memory]","pid":7,"tid":8,)"
-                      R"("ts":1700000000000172,"args":{{"Device Type":1,"Bytes":{}}}}},{})",
-                      -freed, optimizer));
-      const auto all = edges(
-          layer(text, {.optimizer = pytorch::UpdateOrder::as_ready, .workspace = what}).graph);
-      return all.contains("linear_1 -> linear_1_grad_2 32");
+  // y, 32 B, is allocated at 6 for linear_1, and relu_1 reads it last. Of the memory that is freed
+  // at 172, behind the function of autograd, its address says that it is y's: the last block of 32
+  // B is the gradient's.
+  TEST_CASE("the address of memory says whose it is") {
+    const auto all = [&](bool addresses) {
+      const std::string text = with_release(6, 172);
+      return edges(layer(addresses ? text : replaced(text, R"("Addr":7,)", "")).graph);
     };
-    CHECK(reads_y(64, pytorch::Workspace::call));
-    CHECK_FALSE(reads_y(64, pytorch::Workspace::op));
-    CHECK_FALSE(reads_y(32, pytorch::Workspace::call));
-    // Were its last op a sum with another gradient, it would have let go of y before: mm reads y.
-    const Trace summed = [&] {
-      const std::string text = replaced(
-          replaced(kineto, "aten::sum\"", "aten::add\""), optimizer,
-          fmt::format(R"({{"ph":"i","s":"t","name":"[memory]","pid":7,"tid":8,)"
-                      R"("ts":1700000000000172,"args":{{"Device Type":1,"Bytes":-64}}}},{})",
-                      optimizer));
-      const std::string calls = read_file((recordings() / "layer.et.json").string());
-      return imported_texts(replaced(calls, "aten::sum", "aten::add"), text,
-                            {.optimizer = pytorch::UpdateOrder::as_ready});
-    }();
-    CHECK(edges(summed.graph).contains("linear_1 -> linear_1_grad 32"));
+    CHECK(all(true).contains("linear_1 -> linear_1_grad_2 32"));
+    CHECK_FALSE(all(false).contains("linear_1 -> linear_1_grad_2 32"));
+  }
+
+  // 100 B that mm allocates and frees at 145 are workspace. If relu_1 allocates 200 B at 42 that go
+  // at 145, it has one more output until mm, whose workspace is the 100 B alone.
+  TEST_CASE("memory that outlives its call and is no tensor's is one more output") {
+    const std::string kineto =
+        replaced(read_file((recordings() / "layer.kineto.json").string()),
+                 R"("ts":1700000000000042,"args":{)", R"("ts":1700000000000042,"args":{"Addr":6,)");
+    const std::string relu = R"({"ph":"X","cat":"cpu_op","name":"aten::sum")", at = R"("Addr":7,)";
+    REQUIRE(kineto.find(relu) != std::string::npos);
+    const std::string text = kineto.substr(0, kineto.find(relu)) + memory(43, 200, at) + "," +
+                             memory(145, -200, at) + "," + kineto.substr(kineto.find(relu));
+    const OpGraph g = layer(text).graph;
+    CHECK(edges(g).contains("relu_1 -> linear_1_grad 200"));
+    CHECK(g.op(op(g, "relu_1")).temporary == Bytes{0});
+    CHECK(g.op(op(g, "linear_1_grad")).temporary == Bytes{100});
+  }
+
+  // zeros leaves 32 B, relu_ changes all of them, 3 ops later add_ the first 16 B; mul reads the 32
+  // B. All is in module "m".
+  //
+  //   zeros_1 --> relu_1 --> ... --> add_1 --> mul_1
+  TEST_CASE("a write in place takes no memory of its own") {
+    pytorch::Dataflow flow;
+    pytorch::Call frame;
+    frame.full_name = frame.name = "m";
+    std::deque<pytorch::Call> calls;
+    for (std::size_t i = 0; i < 5; ++i) {
+      pytorch::Call& call = calls.emplace_back();
+      call.is_operator = true;
+      call.parent = &frame;
+      pytorch::RecordedOp& made = flow.arena.emplace_back();
+      made.position = i;
+      made.calls = {&call};
+      flow.ops.push_back(&made);
+    }
+    pytorch::Storage& storage = flow.storages.emplace_back();
+    storage.bytes = 32;
+    const auto write = [&](std::size_t by, std::int64_t bytes, std::vector<std::size_t> readers) {
+      pytorch::Contents& c = flow.contents.emplace_back();
+      c.producer = &flow.arena[by];
+      c.storage = &storage;
+      c.bytes = bytes;
+      c.in_place = by > 0;
+      flow.arena[by].writes.push_back(&c);
+      for (const std::size_t r : readers) {
+        c.readers.push_back(&flow.arena[r]);
+        flow.arena[r].reads.push_back(&c);
+      }
+      return &c;
+    };
+    const pytorch::Contents *zeros = write(0, 32, {2}), *relu = write(2, 32, {3}),
+                            *part = write(3, 16, {4});
+    pytorch::share_in_place(flow);
+    using Readers = std::vector<pytorch::RecordedOp*>;
+    // relu_ (op 2) reads a reference to the zeros; they stay until op 1, the one before.
+    CHECK(zeros->readers == Readers{&flow.arena[1]});
+    const pytorch::Contents& seen = *flow.arena[0].writes.back();
+    CHECK(seen.reference);
+    CHECK(seen.readers == Readers{&flow.arena[2]});
+    CHECK(flow.arena[2].reads == std::vector<pytorch::Contents*>{flow.arena[0].writes.back()});
+    // What add_ writes is a part of what relu_ left, which stays until mul.
+    CHECK(part->reference);
+    CHECK(relu->readers == Readers{&flow.arena[3], &flow.arena[4]});
+    CHECK_FALSE(relu->reference);
   }
 
   // A storage of two gates: ops 0 and 1 write one each, ops 2 and 3 read one each. Op 3 is the
@@ -332,7 +383,8 @@ TEST_SUITE("recordings") {
     };
     TextFile one("1.json", step(0.5)), two("2.json", step(0.75)), three("3.json", step(1.0));
     std::vector<TextFile*> all{&three, &one, &two};
-    pytorch::Settings settings{.optimizer = pytorch::UpdateOrder::as_ready};
+    pytorch::Settings settings{.optimizer = pytorch::UpdateOrder::as_ready,
+                               .time = pytorch::OpTime::op};
     const auto steps = [&](std::span<TextFile* const> given) {
       TextFile calls((recordings() / "layer.et.json").string());
       return pytorch::import_step(calls, given, settings);
@@ -357,6 +409,31 @@ TEST_SUITE("recordings") {
     CHECK(std::abs((sum(whole_step) - settings.step_time).count()) < 20);  // rounding
     CHECK(noted(whole_step, "warning: the ops take"));
     CHECK(noted(whole_step, "-50.0 %"));
+  }
+
+  // The same on a CPU. Functions of autograd last from 100 to 110, with a view alone, from 110 to
+  // 120, with relu_1_grad from 112 to 118, and from 130 to 170, with mm from 134 to 149 and the sum
+  // from 155 to 165.
+  TEST_CASE("an op takes what the function of autograd around it takes beside its other ops") {
+    nlohmann::json whole =
+        nlohmann::json::parse(read_file((recordings() / "layer.kineto.json").string()));
+    auto& events = whole["traceEvents"];
+    for (std::size_t i = events.size(); i-- > 0;)
+      if (events[i]["cat"] != "cpu_op" && events[i]["cat"] != "user_annotation")
+        events.erase(i);
+      else
+        events[i]["ts"] = events[i]["ts"].get<double>() - 1.7e15;
+    const auto takes = [&](std::string_view name, pytorch::OpTime time) {
+      const Trace t =
+          layer(whole.dump(), {.optimizer = pytorch::UpdateOrder::as_ready, .time = time});
+      return t.graph.op(op(t.graph, name)).compute;
+    };
+    CHECK(takes("relu_1_grad", pytorch::OpTime::op) == 6us);
+    CHECK(takes("relu_1_grad", pytorch::OpTime::call) == 10us + 10us);
+    CHECK(takes("linear_1_grad", pytorch::OpTime::op) == 15us);
+    CHECK(takes("linear_1_grad", pytorch::OpTime::call) == 19us);    // 130 to 149
+    CHECK(takes("linear_1_grad_2", pytorch::OpTime::call) == 21us);  // 149 to 170
+    CHECK(takes("relu_1", pytorch::OpTime::call) == 10us);           // no call is around it
   }
 
   TEST_CASE("a recording joins by any of its keys, and says by which") {

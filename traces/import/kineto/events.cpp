@@ -45,7 +45,8 @@ constexpr NumberArgument numbers[] = {{"Record function id", &Event::record_func
                                       {"correlation", &Event::correlation},
                                       {"device", &Event::device},
                                       {"stream", &Event::stream},
-                                      {"Device Type", &Event::device_type}};
+                                      {"Device Type", &Event::device_type},
+                                      {"Addr", &Event::address}};
 struct CommunicationCount {
   std::string_view key;
   std::optional<std::int64_t> Communication::* value;

@@ -33,6 +33,7 @@ struct Event {
   std::optional<std::int64_t> correlation{};  ///< of a launch and of what it launched
   std::optional<std::int64_t> device{}, stream{}, bytes{};  ///< of work on a GPU
   std::optional<std::int64_t> allocated{}, device_type{};   ///< of [memory]: "Bytes", "Device Type"
+  std::optional<std::int64_t> address{};                    ///< of [memory]: "Addr"
   std::optional<Communication> communication{};             ///< where it has a "Collective name"
 
   /// Whether it has a time and, if it `lasts`, a duration. If not, that is a mistake of `file`.

@@ -21,7 +21,8 @@ struct Contents {
   RecordedOp* producer = nullptr;
   Storage* storage = nullptr;
   std::int64_t bytes = 0;
-  bool in_place = false;  ///< the storage existed before the op
+  bool in_place = false;   ///< the storage existed before the op
+  bool reference = false;  ///< other contents of the storage have its bytes
   std::vector<RecordedOp*> readers;
 };
 

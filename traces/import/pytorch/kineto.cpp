@@ -80,7 +80,8 @@ void KinetoReader::add(const kineto::Event& event) {
     kineto_.memory.push_back({.at = *event.start,
                               .line = event.line,
                               .bytes = *event.allocated,
-                              .on_device = event.device_type.value_or(0) != 0});
+                              .on_device = event.device_type.value_or(0) != 0,
+                              .address = event.address});
   }
 }
 

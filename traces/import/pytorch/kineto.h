@@ -30,6 +30,7 @@ struct MemoryEvent {
   std::size_t line = 0;    ///< index of the event in its file, from 0
   std::int64_t bytes = 0;  ///< negative for a release
   bool on_device = false;  ///< in a device's memory; else in the host's
+  std::optional<std::int64_t> address{};
 };
 
 struct Kineto {

@@ -8,6 +8,7 @@
 #include "sim/enum_option.h"
 #include "traces/format/compressed_file.h"
 #include "traces/import/kineto/recording.h"
+#include "traces/import/pytorch/lifetimes.h"
 #include "traces/import/pytorch/modules.h"
 #include "traces/import/pytorch/step_times.h"
 #include "traces/import/pytorch/steps.h"
@@ -96,7 +97,7 @@ OpGraph build(const Dataflow& flow, const Times& times, const std::string& path,
     if (op->phase == Phase::backward && op->forward != nullptr)
       builder.set_forward(id(op), id(op->forward));
     for (const Contents* c : outputs(*op)) {
-      const bool stays = c->storage != nullptr && c->storage->state;
+      const bool stays = c->reference || (c->storage != nullptr && c->storage->state);
       const TensorId tensor = builder.add_tensor(id(op), {c->bytes}, stays);
       for (const RecordedOp* reader : c->readers) builder.add_edge(tensor, id(reader));
     }
@@ -139,6 +140,7 @@ Trace import_step(TextFile& execution, std::span<TextFile* const> kineto,
   if (settings.optimizer == UpdateOrder::after_backward) update_after_backward(flow);
   trace.times_elsewhere = !times.known();
   trace.batch = settings.batch != 0 ? settings.batch : state.batch;
+  if (settings.time == OpTime::call) times.take_calls(flow);
   times.note(flow, recorded, trace);
   if (settings.step_time > Duration{}) times.fill(flow, settings.step_time, trace);
   note_state(state, flow, trace);
@@ -150,8 +152,8 @@ Trace import_step(TextFile& execution, std::span<TextFile* const> kineto,
   if (settings.workspace == Workspace::call) {
     hold_parts(flow);
     if (times.known()) {
-      read_saved_tensors(flow, times);
-      read_until_end(flow, times);
+      share_in_place(flow);
+      hold_until_freed(flow, times);
     }
   }
   trace.graph = build(flow, times, path, settings);
@@ -185,6 +187,10 @@ Trace read_pytorch(TextFile& file, Options& options) {
       read_enum(options, "workspace", pytorch::Workspace::call,
                 "temporary bytes of an op: what its operator, or its function of autograd, holds "
                 "beyond the graph's own tensors; or what the op alone allocates");
+  settings.time =
+      read_enum(options, "time", pytorch::OpTime::call,
+                "what an op takes on a processor: its call, and what the operator or the "
+                "function of autograd around it takes; or its call alone");
   settings.step =
       options.get("step", std::int64_t{0},
                   "the step among several (ProfilerStep#...), from 1; 0: the last whole step");

@@ -11,10 +11,20 @@
 
 namespace baechi::pytorch {
 
+/// What an op takes on a processor.
+enum class OpTime : std::uint8_t {
+  call,  ///< also what the operator or function of autograd around it takes
+  op,    ///< its own calls
+};
+constexpr auto names_of(OpTime) {
+  return std::to_array<Named<OpTime>>({{OpTime::call, "call"}, {OpTime::op, "op"}});
+}
+
 struct Settings {
   Colocate colocate = Colocate::readers;
   UpdateOrder optimizer = UpdateOrder::after_backward;
   Workspace workspace = Workspace::call;
+  OpTime time = OpTime::call;
   std::int64_t step = 0;   ///< which step of the recording, from 1; 0: the last whole one
   std::int64_t batch = 0;  ///< samples per step; 0: the first dimension of the first input
   Untimed untimed{};       ///< none yet: what the user says of ops without a time

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <unordered_map>
 
 #include "sim/text.h"
 #include "traces/format/compressed_file.h"
+#include "traces/import/pytorch/workspaces.h"
 
 namespace baechi::pytorch {
 
@@ -18,6 +20,12 @@ double median_of(std::vector<double> values) {
   std::ranges::sort(values);
   const std::size_t half = values.size() / 2;
   return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+/// Whether the call, or one inside it, became an op, which may have been left out.
+bool became_op(const Dataflow& flow, const Call& call) {
+  return flow.op_of_call[call.index] != nullptr ||
+         std::ranges::any_of(call.children, [&](const Call* c) { return became_op(flow, *c); });
 }
 
 }  // namespace
@@ -50,6 +58,7 @@ Duration Times::compute(const RecordedOp& op, const Step& step) const {
     const CallTime& t = step.calls[call->index];
     const auto whole = static_cast<double>((on_gpu() ? t.device : t.end - t.start).count());
     sum += Duration{std::llround(whole * call->to) - std::llround(whole * call->from)};
+    if (!step.more.empty()) sum += step.more[call->index];
   }
   return sum;
 }
@@ -62,18 +71,49 @@ Duration Times::compute(const RecordedOp& op) const {
   return Duration{std::llround(median_of(std::move(times)))};
 }
 
-std::vector<Times::Taken> Times::taken(const Dataflow& flow, const Step& step) const {
-  struct Item {
-    Duration start, end;
-    const Call* call;
-    std::size_t op;
-  };
-  std::vector<Item> items;
+std::vector<Times::Span> Times::spans(const Dataflow& flow, const Step& step) const {
+  std::vector<Span> spans;
   for (std::size_t k = 0; k < flow.ops.size(); ++k)
     for (const Call* call : flow.ops[k]->calls)
       if (const CallTime& t = step.calls[call->index]; t.known)
-        items.push_back({t.start, t.end, call, k});
-  std::ranges::stable_sort(items, {}, &Item::start);
+        spans.push_back({t.start, t.end, call, k});
+  std::ranges::stable_sort(spans, {}, &Span::start);
+  if (!of_calls_) return spans;
+  const Call* before = nullptr;
+  for (std::size_t i = 0; i < spans.size(); ++i) {
+    const Call& around = outermost(*spans[i].call);
+    const CallTime& t = step.calls[around.index];
+    const bool last = i + 1 == spans.size() || &outermost(*spans[i + 1].call) != &around;
+    if (t.known && !spans[i].call->is_part()) {
+      spans[i].start = std::min(spans[i].start, before == &around ? spans[i - 1].end : t.start);
+      if (last) spans[i].end = std::max(spans[i].end, t.end);
+    }
+    before = &around;
+  }
+  return spans;
+}
+
+void Times::take_calls(const Dataflow& flow) {
+  if (!known() || on_gpu()) return;
+  of_calls_ = true;
+  for (Step& step : steps_) {
+    step.more.assign(step.calls.size(), Duration{});
+    const std::vector<Span> all = spans(flow, step);
+    for (const Span& span : all) {
+      const CallTime& t = step.calls[span.call->index];
+      step.more[span.call->index] = (span.end - span.start) - (t.end - t.start);
+    }
+    for (const auto& [root, phase] : flow.roots) {
+      const CallTime& t = step.calls[root->index];
+      const auto next = std::ranges::lower_bound(all, t.start, {}, &Span::start);
+      if (t.known && next != all.end() && next->start >= t.end && !became_op(flow, *root))
+        step.more[next->call->index] += t.end - t.start;
+    }
+  }
+}
+
+std::vector<Times::Taken> Times::taken(const Dataflow& flow, const Step& step) const {
+  const std::vector<Span> items = spans(flow, step);
   std::vector<Duration> starts;
   for (const HostEvent& event : step.kineto.calls) starts.push_back(event.start);
   std::ranges::sort(starts);
@@ -82,7 +122,7 @@ std::vector<Times::Taken> Times::taken(const Dataflow& flow, const Step& step) c
   };
   std::vector<Taken> taken(flow.ops.size());
   Duration until = items.empty() ? Duration{} : items.front().start;
-  for (const Item& item : items) {
+  for (const Span& item : items) {
     Taken& op = taken[item.op];
     const double share = item.call->to - item.call->from;
     op.ns += share * static_cast<double>((item.end - item.start).count());
@@ -131,30 +171,55 @@ bool Times::measured(const RecordedOp& op) const {
   return std::ranges::any_of(steps_, [&](const Step& step) { return measured(op, step); });
 }
 
-/// The bytes allocated before `call` begins, as far as the recording saw them allocated.
-std::optional<std::int64_t> Times::live_before(const Call& call) const {
-  if (memory_.empty() || !steps_.front().calls[call.index].known) return std::nullopt;
-  const CallTime& t = steps_.front().calls[call.index];
+/// The first event of memory that is not before the call.
+std::size_t Times::first_event(const CallTime& t) const {
   auto event = std::ranges::lower_bound(memory_, t.start, {}, &MemoryEvent::at);
   while (event != memory_.end() && event->at == t.start && event->line < t.line) ++event;
-  return event == memory_.begin() ? 0
-                                  : live_[static_cast<std::size_t>(event - memory_.begin()) - 1];
+  return static_cast<std::size_t>(event - memory_.begin());
 }
 
-std::optional<std::int64_t> Times::peak(const RecordedOp& op, const Call& since) const {
-  const auto at_start = live_before(*op.calls.front()), before = live_before(since);
-  if (!at_start || !before || !measured(op, steps_.front())) return std::nullopt;
-  Duration end = steps_.front().calls[op.calls.front()->index].end;
+std::optional<std::int64_t> Times::live_before(const Call& call) const {
+  if (memory_.empty() || !steps_.front().calls[call.index].known) return std::nullopt;
+  const std::size_t event = first_event(steps_.front().calls[call.index]);
+  return event == 0 ? 0 : live_[event - 1];
+}
+
+std::optional<std::pair<std::size_t, std::size_t>> Times::events(const RecordedOp& op) const {
+  if (memory_.empty() || op.calls.empty() || !measured(op, steps_.front())) return std::nullopt;
+  Duration end{};
   for (const Call* call : op.calls) {
     if (call->is_part()) return std::nullopt;
     end = std::max(end, steps_.front().calls[call->index].end);
   }
-  const CallTime& first = steps_.front().calls[op.calls.front()->index];
+  const std::size_t first = first_event(steps_.front().calls[op.calls.front()->index]);
+  const auto behind = std::ranges::upper_bound(memory_, end, {}, &MemoryEvent::at);
+  return std::pair(first, std::max(first, static_cast<std::size_t>(behind - memory_.begin())));
+}
+
+std::vector<Times::Block> Times::blocks() const {
+  std::vector<Block> blocks;
+  std::unordered_map<std::int64_t, std::size_t> open;  // by address; looked up
+  for (std::size_t i = 0; i < memory_.size(); ++i) {
+    const MemoryEvent& event = memory_[i];
+    if (!event.address) continue;
+    if (event.bytes > 0) {
+      open.insert_or_assign(*event.address, blocks.size());
+      blocks.push_back({event.bytes, i, memory_.size()});
+    } else if (const auto block = open.find(*event.address); block != open.end()) {
+      blocks[block->second].end = i;
+      open.erase(block);
+    }
+  }
+  return blocks;
+}
+
+std::optional<std::int64_t> Times::peak(const RecordedOp& op, const Call& since) const {
+  const auto at_start = live_before(*op.calls.front()), before = live_before(since);
+  const auto while_it_runs = events(op);
+  if (!at_start || !before || !while_it_runs) return std::nullopt;
   std::int64_t peak = *at_start;
-  auto event = std::ranges::lower_bound(memory_, first.start, {}, &MemoryEvent::at);
-  for (; event != memory_.end() && event->at <= end; ++event)
-    if (event->at != first.start || event->line >= first.line)
-      peak = std::max(peak, live_[static_cast<std::size_t>(event - memory_.begin())]);
+  for (std::size_t i = while_it_runs->first; i < while_it_runs->second; ++i)
+    peak = std::max(peak, live_[i]);
   return peak - *before;
 }
 

@@ -64,6 +64,16 @@ const Call* numbered(const Call& call) {
   return it == call.children.end() ? nullptr : *it;
 }
 
+/// The last op that a call inside `call` became; null if none did.
+RecordedOp* last_inside(const Dataflow& flow, const Call& call) {
+  for (auto child = call.children.rbegin(); child != call.children.rend(); ++child) {
+    RecordedOp* op = flow.op_of_call[(*child)->index];
+    if (op == nullptr) op = last_inside(flow, **child);
+    if (op != nullptr) return op;
+  }
+  return nullptr;
+}
+
 /// A storage that existed before the step, and the ops that read it in order.
 struct Use {
   Storage* storage;
@@ -248,19 +258,24 @@ void link_forward(Dataflow& flow) {
     RecordedOp* op = flow.op_of_call[call->index];
     for (const Call* c = call; op == nullptr && c != nullptr; c = c->parent)
       op = flow.op_of_call[c->index];
+    if (op == nullptr) op = last_inside(flow, *call);
     return op != nullptr ? op : flow.source_of_call[call->index];
   };
   std::unordered_set<const RecordedOp*> kept(flow.ops.begin(), flow.ops.end());
   for (auto it = flow.ops.rbegin(); it != flow.ops.rend(); ++it) {
     RecordedOp& op = **it;
     if (op.phase != Phase::backward) continue;
-    const Call* frame = nullptr;
-    for (const Call* c = op.calls.front(); c != nullptr && frame == nullptr; c = c->parent)
-      frame = numbered(*c);
-    if (frame != nullptr && !is_sum_of_gradients(op)) {
+    const Call* inner = op.calls.front();
+    if (is_sum_of_gradients(op)) inner = inner->parent->parent;
+    // What a function computes again and differentiates itself has numbers of no forward call.
+    for (const Call* c = inner; c != nullptr && op.forward == nullptr; c = c->parent) {
+      const Call* frame = numbered(*c);
+      if (frame == nullptr) continue;
       const auto call = made_by.find(key(frame->forward_thread, frame->sequence));
-      if (call != made_by.end()) op.forward = op_around(call->second);
+      if (call == made_by.end()) continue;
+      op.forward = op_around(call->second);
       if (!kept.contains(op.forward)) op.forward = nullptr;
+      break;
     }
     op.differentiates = op.forward != nullptr;
     for (const Contents* c : op.writes) {

@@ -23,17 +23,6 @@ constexpr auto names_of(Workspace) {
 /// recurrent cell, the last reader of any part becomes a reader of each part.
 void hold_parts(Dataflow& flow);
 
-/// A function of autograd may hold tensors that its calls do not read, as the mean of PyTorch 1.13
-/// holds what it is the mean of. Where memory gives back more behind a function than the graph
-/// does, the function's last op, sums of gradients behind it left out, reads what its forward call
-/// read or wrote, and nobody reads any more, as far as this is no larger; the largest first.
-void read_saved_tensors(const Dataflow& flow, const Times& times);
-
-/// An operator or a function of autograd holds what it took until it ends. Where its last op's
-/// workspace has room for tensors that earlier ops of the call read last, the last op reads them,
-/// too, the largest first: a stage that has received one of them holds it once.
-void read_until_end(const Dataflow& flow, const Times& times);
-
 /// Temporary bytes. [flow.ops] Workspace::op: the peak while the op runs, less the bytes before it,
 /// less its outputs. Workspace::call: the peak while the op runs, less the bytes before the
 /// outermost operator or function of autograd around it, less what the graph itself holds more than
@@ -49,5 +38,11 @@ std::vector<std::int64_t> workspaces(const Dataflow& flow, const Times& times, W
 /// at the end of the step: all outputs of the op but those in memory that stays, or none if it is
 /// an update.
 std::vector<const Contents*> outputs(const RecordedOp& op);
+
+/// The outermost operator or function of autograd around `call`.
+const Call& outermost(const Call& call);
+
+/// Whether the step allocates the bytes: no input, not what was there before, and no reference.
+bool is_new(const Contents& c);
 
 }  // namespace baechi::pytorch

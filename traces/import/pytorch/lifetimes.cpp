@@ -1,0 +1,282 @@
+#include "traces/import/pytorch/lifetimes.h"
+
+#include <algorithm>
+#include <set>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "traces/import/pytorch/modules.h"
+#include "traces/import/pytorch/workspaces.h"
+
+namespace baechi::pytorch {
+namespace {
+
+/// Null if nobody reads it.
+RecordedOp* last_of(const std::vector<RecordedOp*>& readers) {
+  const auto last = std::ranges::max_element(readers, {}, &RecordedOp::position);
+  return last == readers.end() ? nullptr : *last;
+}
+
+void read(RecordedOp& op, Contents& c) {
+  if (std::ranges::find(c.readers, &op) != c.readers.end()) return;
+  c.readers.push_back(&op);
+  op.reads.push_back(&c);
+}
+
+bool is_update(const RecordedOp* op) {
+  return op->phase == Phase::update;
+}
+
+/// A storage that the step allocates, with what its ops leave in it, in their order.
+using Written = std::vector<std::pair<Storage*, std::vector<Contents*>>>;
+
+Written written(Dataflow& flow) {
+  const std::unordered_set<const RecordedOp*> kept(flow.ops.begin(), flow.ops.end());
+  std::unordered_map<const Storage*, std::size_t> index;  // looked up
+  Written found;
+  for (Contents& c : flow.contents) {
+    if (!is_new(c) || !kept.contains(c.producer) || is_update(c.producer)) continue;
+    const auto [it, added] = index.try_emplace(c.storage, found.size());
+    if (added) found.push_back({c.storage, {}});
+    found[it->second].second.push_back(&c);
+  }
+  return found;
+}
+
+class InPlace {
+ public:
+  explicit InPlace(Dataflow& flow) : flow_(flow) {
+    for (const RecordedOp* op : flow.ops) module_.push_back(module_of(*op));
+  }
+  void share(const Storage& storage, const std::vector<Contents*>& all);
+
+ private:
+  const std::string& module(const RecordedOp& op) const { return module_[op.position]; }
+  void take_over(Contents& before, Contents& now);
+  void join(Contents& whole, const std::vector<Contents*>& parts);
+
+  Dataflow& flow_;
+  std::vector<std::string> module_;  // [flow.ops]
+};
+
+void InPlace::take_over(Contents& before, Contents& now) {
+  RecordedOp& op = *now.producer;
+  if (last_of(before.readers) != &op || module(op).empty()) return;
+  Contents& seen = flow_.contents.emplace_back(before);
+  seen.reference = true;
+  seen.readers = {&op};
+  before.producer->writes.push_back(&seen);
+  std::erase(before.readers, &op);
+  std::ranges::replace(op.reads, &before, &seen);
+  const RecordedOp* last = last_of(before.readers);
+  const std::size_t until = last != nullptr ? last->position : before.producer->position;
+  for (std::size_t k = op.position; k-- > until + 1;)
+    if (module_[k] == module(op) && !is_update(flow_.ops[k])) {
+      read(*flow_.ops[k], before);
+      return;
+    }
+}
+
+void InPlace::join(Contents& whole, const std::vector<Contents*>& parts) {
+  std::set<std::string> modules{module(*whole.producer)};
+  for (const RecordedOp* r : whole.readers) modules.insert(module(*r));
+  std::vector<RecordedOp*> readers;
+  for (const Contents* part : parts) {
+    modules.insert(module(*part->producer));
+    readers.insert(readers.end(), part->readers.begin(), part->readers.end());
+  }
+  RecordedOp* last = last_of(readers);
+  if (last == nullptr || !modules.contains(module(*last)) || module(*whole.producer).empty())
+    return;
+  for (Contents* part : parts) {
+    part->reference = true;
+    for (RecordedOp* update : std::vector(part->readers)) {
+      if (!is_update(update)) continue;
+      read(*update, whole);
+      part->producer->before.push_back(update);
+      std::erase(part->readers, update);
+      std::erase(update->reads, part);
+    }
+  }
+  read(*last, whole);
+}
+
+void InPlace::share(const Storage& storage, const std::vector<Contents*>& all) {
+  Contents* whole = nullptr;
+  std::vector<Contents*> parts;
+  const auto end_parts = [&] {
+    if (whole != nullptr && !parts.empty()) join(*whole, parts);
+    parts.clear();
+  };
+  for (Contents* c : all) {
+    if (c->bytes < storage.bytes) {
+      parts.push_back(c);
+      continue;
+    }
+    end_parts();
+    if (whole != nullptr) take_over(*whole, *c);
+    whole = c;
+  }
+  end_parts();
+}
+
+/// The memory events of an op: from its beginning, and until its end, but before those of the next.
+struct Window {
+  RecordedOp* op;
+  std::size_t first, end;
+};
+
+std::vector<Window> windows_of(const Dataflow& flow, const Times& times) {
+  std::vector<Window> found;
+  for (RecordedOp* op : flow.ops)
+    if (const auto events = times.events(*op); events && !is_update(op))
+      found.push_back({op, events->first, events->second});
+  std::ranges::stable_sort(found, {}, &Window::first);
+  for (std::size_t i = 0; i + 1 < found.size(); ++i)
+    found[i].end = std::max(found[i].first, std::min(found[i].end, found[i + 1].first));
+  return found;
+}
+
+class Holder {
+ public:
+  Holder(Dataflow& flow, const Times& times) : flow_(flow), windows_(windows_of(flow, times)) {
+    for (const RecordedOp* op : flow.ops) module_.push_back(module_of(*op));
+    by_op_.resize(windows_.size());
+    for (const Times::Block& block : times.blocks()) {
+      const auto made = std::ranges::partition_point(
+          windows_, [&](const Window& w) { return w.end <= block.first; });
+      const auto freed = std::ranges::partition_point(
+          windows_, [&](const Window& w) { return w.first <= block.end; });
+      if (made != windows_.end() && freed - made > 1)  // it outlives its op
+        by_op_[static_cast<std::size_t>(made - windows_.begin())].push_back(
+            {block.bytes, (freed - 1)->op, block.end < times.num_events()});
+    }
+  }
+  void hold(const Written& all);
+
+ private:
+  struct Block {
+    std::int64_t bytes;
+    RecordedOp* freed_by;  ///< the last op if it stays
+    bool freed;
+    const Storage* storage = nullptr;
+  };
+  static bool is_of(const Block& block, const Storage& storage) {
+    constexpr std::int64_t unit = 512;  // an allocator of a GPU rounds up to it
+    return block.bytes == storage.bytes || block.bytes == (storage.bytes + unit - 1) / unit * unit;
+  }
+  void match(const Written& all, bool exactly);
+  bool ends(const Block& block, const RecordedOp& producer) const;
+  RecordedOp* reader(const RecordedOp& freed_by, std::size_t after,
+                     const std::set<std::string>& modules) const;
+  bool filled_later(const Block& block, const Window& window, const Written& all) const;
+  void hide(Window& window, Block& block);
+
+  Dataflow& flow_;
+  std::vector<Window> windows_;
+  std::vector<std::string> module_;                            // [flow.ops]
+  std::vector<std::vector<Block>> by_op_;                      // [windows_]
+  std::unordered_map<const Storage*, const Block*> block_of_;  // looked up
+};
+
+/// The last op up to `freed_by`, behind `after`, that is in one of the modules; null if none is.
+RecordedOp* Holder::reader(const RecordedOp& freed_by, std::size_t after,
+                           const std::set<std::string>& modules) const {
+  for (std::size_t k = freed_by.position + 1; k-- > after + 1;)
+    if (!is_update(flow_.ops[k]) && modules.contains(module_[k])) return flow_.ops[k];
+  return nullptr;
+}
+
+/// Whether the block's end is known: its release, or, if it stays, the end of its module.
+bool Holder::ends(const Block& block, const RecordedOp& producer) const {
+  return block.freed || !module_[producer.position].empty();
+}
+
+/// Finds the memory of each storage among what its first op allocated and left: of its size, else
+/// (not `exactly`) the smallest that holds it.
+void Holder::match(const Written& all, bool exactly) {
+  std::unordered_map<const RecordedOp*, std::size_t> window;  // looked up
+  for (std::size_t i = 0; i < windows_.size(); ++i) window.emplace(windows_[i].op, i);
+  for (const auto& [storage, contents] : all) {
+    const auto at = window.find(contents.front()->producer);
+    if (at == window.end() || block_of_.contains(storage)) continue;
+    Block* best = nullptr;
+    for (Block& block : by_op_[at->second]) {
+      if (block.storage != nullptr || block.bytes < storage->bytes) continue;
+      if (exactly && !is_of(block, *storage)) continue;
+      if (best == nullptr || block.bytes < best->bytes) best = &block;
+    }
+    if (best == nullptr) continue;
+    best->storage = storage;
+    block_of_.emplace(storage, best);
+  }
+}
+
+/// Whether it may be the memory of a storage that a later op fills.
+bool Holder::filled_later(const Block& block, const Window& window, const Written& all) const {
+  return std::ranges::any_of(all, [&](const auto& entry) {
+    const auto& [storage, contents] = entry;
+    const std::size_t first = contents.front()->producer->position;
+    return !block_of_.contains(storage) && is_of(block, *storage) && first > window.op->position &&
+           first <= block.freed_by->position;
+  });
+}
+
+/// An output more for memory that is no tensor's, if it outlives the outermost call around the op.
+void Holder::hide(Window& window, Block& block) {
+  RecordedOp& op = *window.op;
+  if (&outermost(*op.calls.front()) == &outermost(*block.freed_by->calls.front())) return;
+  RecordedOp* until = reader(*block.freed_by, op.position, {module_[op.position]});
+  if (until == nullptr) return;
+  Storage& storage = flow_.storages.emplace_back();
+  Contents& c = flow_.contents.emplace_back();
+  c.producer = &op;
+  c.storage = &storage;
+  c.bytes = storage.bytes = block.bytes;
+  op.writes.push_back(&c);
+  read(*until, c);
+}
+
+void Holder::hold(const Written& all) {
+  match(all, true);
+  match(all, false);
+  for (const auto& [storage, contents] : all) {
+    const auto block = block_of_.find(storage);
+    if (block == block_of_.end()) continue;
+    Contents* last = contents.back();
+    std::set<std::string> modules;
+    std::size_t read_last = 0;
+    bool updated = false;
+    for (Contents* c : contents) {
+      modules.insert(module_[c->producer->position]);
+      for (const RecordedOp* r : c->readers) {
+        modules.insert(module_[r->position]);
+        read_last = std::max(read_last, r->position);
+        updated |= is_update(r);
+      }
+      if (!c->reference && c->bytes >= last->bytes) last = c;
+    }
+    if (updated || last->readers.empty() || !ends(*block->second, *last->producer)) continue;
+    if (RecordedOp* op = reader(*block->second->freed_by, read_last, modules)) read(*op, *last);
+  }
+  for (std::size_t i = 0; i < windows_.size(); ++i)
+    for (Block& block : by_op_[i])
+      if (block.storage == nullptr && ends(block, *windows_[i].op) &&
+          !filled_later(block, windows_[i], all))
+        hide(windows_[i], block);
+}
+
+}  // namespace
+
+void share_in_place(Dataflow& flow) {
+  const Written all = written(flow);
+  InPlace in_place(flow);
+  for (const auto& [storage, contents] : all) in_place.share(*storage, contents);
+}
+
+void hold_until_freed(Dataflow& flow, const Times& times) {
+  Written all = written(flow);
+  Holder(flow, times).hold(all);
+}
+
+}  // namespace baechi::pytorch
