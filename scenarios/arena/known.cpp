@@ -74,12 +74,12 @@ void Arena::write(const std::string& path) const {
     OrderedJson values = OrderedJson::object();
     for (const auto& [placer, value] : instance.values) values[placer] = value_json(value);
     const OrderedJson entry{{"name", name},
-                     {"point", instance.point},
-                     {"ops", instance.ops},
-                     {"bound_ns", instance.bound.count()},
-                     {"best_ns", value_json(instance.best)},
-                     {"best_by", instance.best_by},
-                     {"ns", std::move(values)}};
+                            {"point", instance.point},
+                            {"ops", instance.ops},
+                            {"bound_ns", instance.bound.count()},
+                            {"best_ns", value_json(instance.best)},
+                            {"best_by", instance.best_by},
+                            {"ns", std::move(values)}};
     text += fmt::format("{}\n{}", first ? "" : ",", entry.dump());
     first = false;
   }

@@ -76,7 +76,8 @@ OrderedJson graph_schema(const Catalogue& all) {
     s["properties"]["generate"] = {{"const", c.name}, {"description", c.summary}};
     any_of.push_back(std::move(s));
   }
-  OrderedJson import = {{"type", "object"}, {"required", {"import"}}, {"properties", OrderedJson::object()}};
+  OrderedJson import = {
+      {"type", "object"}, {"required", {"import"}}, {"properties", OrderedJson::object()}};
   import["properties"]["import"] = {
       {"type", "string"},
       {"description", "a graph file; relative to this file, ${NAME} is expanded"}};
@@ -145,10 +146,10 @@ OrderedJson choice_schema(const std::vector<Component>& components) {
     properties[c.name]["description"] = c.summary;
   }
   const OrderedJson with_options = {{"type", "object"},
-                             {"additionalProperties", false},
-                             {"minProperties", 1},
-                             {"maxProperties", 1},
-                             {"properties", properties}};
+                                    {"additionalProperties", false},
+                                    {"minProperties", 1},
+                                    {"maxProperties", 1},
+                                    {"properties", properties}};
   return {{"anyOf", {{{"oneOf", names}}, with_options}}};
 }
 
@@ -184,9 +185,9 @@ OrderedJson kinds_schema() {
   for (const char* what : {"nodes", "collectives"})
     properties[what] = {{"type", "object"}, {"additionalProperties", {{"type", "object"}}}};
   const OrderedJson kinds = {{"type", "object"},
-                      {"additionalProperties", false},
-                      {"properties", properties},
-                      {"patternProperties", {{"^x-", OrderedJson::object()}}}};
+                             {"additionalProperties", false},
+                             {"properties", properties},
+                             {"patternProperties", {{"^x-", OrderedJson::object()}}}};
   return {{"anyOf",
            {kinds, {{"type", "string"}, {"description", "path of a file with such a section"}}}}};
 }
@@ -226,11 +227,11 @@ std::string scenario_schema() {
     properties[std::string(k.key)] = std::move(s);
   }
   const OrderedJson schema = {{"$schema", "http://json-schema.org/draft-07/schema#"},
-                       {"title", "Baechi-Sim scenario"},
-                       {"type", "object"},
-                       {"properties", properties},
-                       {"patternProperties", {{"^x-", OrderedJson::object()}}},
-                       {"additionalProperties", false}};
+                              {"title", "Baechi-Sim scenario"},
+                              {"type", "object"},
+                              {"properties", properties},
+                              {"patternProperties", {{"^x-", OrderedJson::object()}}},
+                              {"additionalProperties", false}};
   return schema.dump(1) + "\n";
 }
 

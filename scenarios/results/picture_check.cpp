@@ -25,7 +25,8 @@ bool has_text(const JsonValue& object, const char* key) {
 bool has_track(const JsonValue& object, const char* key, std::size_t each) {
   if (!object.contains(key) || !object[key].is_array() || object[key].size() % each != 0)
     return false;
-  return std::ranges::all_of(object[key], [](const JsonValue& n) { return n.is_number_unsigned(); });
+  return std::ranges::all_of(object[key],
+                             [](const JsonValue& n) { return n.is_number_unsigned(); });
 }
 
 bool is_device(const JsonValue& d) {
@@ -44,7 +45,8 @@ bool has_points(const JsonValue& object, const char* key, std::size_t numbers) {
   if (!object.contains(key) || !object[key].is_array()) return false;
   return std::ranges::all_of(object[key], [&](const JsonValue& point) {
     return point.is_array() && point.size() == numbers + 1 && point[0].is_string() &&
-           std::all_of(point.begin() + 1, point.end(), [](const JsonValue& n) { return n.is_number(); });
+           std::all_of(point.begin() + 1, point.end(),
+                       [](const JsonValue& n) { return n.is_number(); });
   });
 }
 
