@@ -181,9 +181,8 @@ inline BookedTransfers::Hop BookedTransfers::hop(const Input& in, DeviceId d, Ti
   return {end, end};
 }
 
-// Inlined wherever it is called, as it is in a compilation of one caller.
 template <class Sent>
-[[gnu::always_inline]] inline TimePoint BookedTransfers::deliver(OpId v, DeviceId d, Sent sent) {
+TimePoint BookedTransfers::deliver(OpId v, DeviceId d, Sent sent) {
   // Inputs are in the order of their production: all are produced when the last one is.
   const std::span<const Input> read = inputs(v);
   TimePoint ready = read.empty() ? TimePoint{} : read.back().end;
