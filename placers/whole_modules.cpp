@@ -1,6 +1,7 @@
 #include "placers/whole_modules.h"
 
 #include <algorithm>
+#include <boost/graph/properties.hpp>  // before disjoint_sets.hpp, which takes its get()
 #include <boost/pending/disjoint_sets.hpp>
 #include <map>
 #include <numeric>

@@ -11,7 +11,7 @@ namespace {
 
 /// Up to so many devices, asking each about each op is the fastest: at 2 devices 1652 instructions
 /// per op, not 2192.
-constexpr std::size_t few_devices = 3;
+constexpr std::size_t few_uniform_devices = 3;
 
 /// The ready ops that may go anywhere, and the idle devices that wait for nothing. On a device
 /// that holds none of an op's inputs they arrive at max(on_their_way.sent, the device's clock +
@@ -99,7 +99,7 @@ class UniformDevices final : public Candidates {
   UniformDevices(PartialSchedule& schedule, Favourites& favourites)
       : schedule_(schedule),
         favourites_(favourites),
-        few_(schedule.cluster.num_devices() <= few_devices),
+        few_(schedule.cluster.num_devices() <= few_uniform_devices),
         offers_(schedule.cluster.num_devices()),
         offered_(schedule.cluster.num_devices()),
         may_wait_(schedule.cluster.num_devices()),

@@ -17,15 +17,15 @@
 namespace baechi {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
-constexpr std::size_t most_bytes = std::size_t{64} << 20U;
+constexpr std::size_t most_known_bytes = std::size_t{64} << 20U;
 
-Json value_json(const std::optional<Duration>& value) {
-  return value ? Json(value->count()) : Json();
+OrderedJson value_json(const std::optional<Duration>& value) {
+  return value ? OrderedJson(value->count()) : OrderedJson();
 }
 
-std::optional<Duration> value_of(const Json& json) {
+std::optional<Duration> value_of(const OrderedJson& json) {
   if (json.is_null()) return std::nullopt;
   return Duration{json.get<std::int64_t>()};
 }
@@ -49,8 +49,8 @@ Arena Arena::read(const std::string& path) {
   Arena arena;
   if (!std::filesystem::exists(path)) return arena;
   try {
-    const Json json = Json::parse(read_small_file(path, most_bytes));
-    for (const Json& entry : json.at("instances")) {
+    const OrderedJson json = OrderedJson::parse(read_small_file(path, most_known_bytes));
+    for (const OrderedJson& entry : json.at("instances")) {
       ArenaInstance instance{.name = entry.at("name"),
                              .point = entry.at("point"),
                              .ops = entry.at("ops"),
@@ -71,15 +71,15 @@ void Arena::write(const std::string& path) const {
   std::string text = "{\"format\": \"baechi-arena\", \"version\": 1, \"instances\": [";
   bool first = true;
   for (const auto& [name, instance] : instances_) {
-    Json values = Json::object();
+    OrderedJson values = OrderedJson::object();
     for (const auto& [placer, value] : instance.values) values[placer] = value_json(value);
-    const Json entry{{"name", name},
-                     {"point", instance.point},
-                     {"ops", instance.ops},
-                     {"bound_ns", instance.bound.count()},
-                     {"best_ns", value_json(instance.best)},
-                     {"best_by", instance.best_by},
-                     {"ns", std::move(values)}};
+    const OrderedJson entry{{"name", name},
+                            {"point", instance.point},
+                            {"ops", instance.ops},
+                            {"bound_ns", instance.bound.count()},
+                            {"best_ns", value_json(instance.best)},
+                            {"best_by", instance.best_by},
+                            {"ns", std::move(values)}};
     text += fmt::format("{}\n{}", first ? "" : ",", entry.dump());
     first = false;
   }

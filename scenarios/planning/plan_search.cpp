@@ -182,7 +182,7 @@ std::vector<ParallelPlan> combinations(const PlanSpace& space, std::int64_t devi
 }
 
 /// Enough for two cores; not by the machine, so that as many plans are simulated everywhere.
-constexpr std::size_t at_once = 4;
+constexpr std::size_t plans_at_once = 4;
 
 }  // namespace
 
@@ -267,8 +267,9 @@ PlanAnswer fastest_plans(const TrainingJob& job, const PlanSpace& space, const M
   });
   Fastest fastest(most);
   const auto beaten = [&](Duration least) { return fastest.beaten(least); };
-  std::vector<pipeline::PipelineResult> results(at_once);
-  for (auto next = queue.next(at_once, beaten); !next.empty(); next = queue.next(at_once, beaten)) {
+  std::vector<pipeline::PipelineResult> results(plans_at_once);
+  for (auto next = queue.next(plans_at_once, beaten); !next.empty();
+       next = queue.next(plans_at_once, beaten)) {
     tbb::parallel_for(std::size_t{0}, next.size(), [&](std::size_t i) {
       results[i] = next[i].step->simulated(*machines.gpu, true);
     });

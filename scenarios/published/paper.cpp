@@ -18,7 +18,7 @@ namespace {
 
 using Value = Options::Value;
 
-constexpr std::size_t most_text = std::size_t{1} << 20U;
+constexpr std::size_t most_paper_text = std::size_t{1} << 20U;
 
 /// Reads paper.yaml; every step adds to mistakes_ and leaves what it can.
 class PaperReader {
@@ -27,7 +27,7 @@ class PaperReader {
 
   void read() {
     const std::string path = paper_.folder + "/paper.yaml";
-    const Value root = parse_yaml(read_small_file(path, most_text), path);
+    const Value root = parse_yaml(read_small_file(path, most_paper_text), path);
     if (!is_mapping(root)) throw InputError(path + ": not a mapping with the keys of a paper");
     if (const Value* inputs = find(root, "inputs")) find_inputs(*inputs);
     for (const auto& [key, value] : root.children) {

@@ -12,7 +12,7 @@
 namespace baechi {
 namespace {
 
-using Json = nlohmann::json;
+using JsonValue = nlohmann::json;
 
 [[noreturn]] void several(const FileCell& cell, const std::string& place) {
   throw InputError(
@@ -45,7 +45,7 @@ std::optional<FoundCell> in_json_lines(const FileCell& cell, const std::string& 
   std::size_t number = 0;
   for (std::string line; std::getline(in, line);) {
     const std::string place = fmt::format("{}:{}", cell.file, ++number);
-    const Json entry = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+    const JsonValue entry = JsonValue::parse(line, nullptr, /*allow_exceptions=*/false);
     if (!entry.is_object()) throw InputError(place + ": not a JSON object");
     const auto text_of = [&](const std::string& key) {
       const auto it = entry.find(key);
@@ -57,7 +57,7 @@ std::optional<FoundCell> in_json_lines(const FileCell& cell, const std::string& 
         }))
       continue;
     if (found) several(cell, place);
-    const Json value = entry.value(cell.value, Json("missing"));
+    const JsonValue value = entry.value(cell.value, JsonValue("missing"));
     if (!value.is_null() && !value.is_number())
       throw InputError(fmt::format("{}: '{}' is not a number", place, cell.value));
     found = value.is_null() ? FoundCell{.null = true} : FoundCell{.number = value.get<double>()};

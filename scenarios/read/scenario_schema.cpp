@@ -14,12 +14,12 @@
 namespace baechi {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 using Declared = std::vector<Options::Declared>;
 
 /// What editors need to know of a value. Every value may also be text, since quantities are.
-Json schema_of(const Options::Declared& d) {
-  Json s = Json::object();
+OrderedJson schema_of(const Options::Declared& d) {
+  OrderedJson s = OrderedJson::object();
   constexpr std::string_view number = R"(^[0-9.eE+-]+ *)";
   switch (d.type) {
     case Options::Type::boolean:
@@ -57,10 +57,10 @@ Json schema_of(const Options::Declared& d) {
   return s;
 }
 
-Json object_of(const Declared& options, const std::vector<std::string>& needed = {}) {
-  Json properties = Json::object();
+OrderedJson object_of(const Declared& options, const std::vector<std::string>& needed = {}) {
+  OrderedJson properties = OrderedJson::object();
   for (const Options::Declared& d : options) properties[d.key] = schema_of(d);
-  Json s = {{"type", "object"}, {"additionalProperties", false}, {"properties", properties}};
+  OrderedJson s = {{"type", "object"}, {"additionalProperties", false}, {"properties", properties}};
   if (!needed.empty()) s["required"] = needed;
   return s;
 }
@@ -69,18 +69,19 @@ const SectionKeys& section(const std::vector<SectionKeys>& all, std::string_view
   return *std::ranges::find(all, name, &SectionKeys::section);
 }
 
-Json graph_schema(const Catalogue& all) {
-  Json any_of = Json::array();
+OrderedJson graph_schema(const Catalogue& all) {
+  OrderedJson any_of = OrderedJson::array();
   for (const Component& c : all.generators) {
-    Json s = object_of(c.options, {"generate"});
+    OrderedJson s = object_of(c.options, {"generate"});
     s["properties"]["generate"] = {{"const", c.name}, {"description", c.summary}};
     any_of.push_back(std::move(s));
   }
-  Json import = {{"type", "object"}, {"required", {"import"}}, {"properties", Json::object()}};
+  OrderedJson import = {
+      {"type", "object"}, {"required", {"import"}}, {"properties", OrderedJson::object()}};
   import["properties"]["import"] = {
       {"type", "string"},
       {"description", "a graph file; relative to this file, ${NAME} is expanded"}};
-  Json names = Json::array();
+  OrderedJson names = OrderedJson::array();
   for (const Component& c : all.importers) {
     names.push_back(c.name);
     for (const Options::Declared& d : c.options) import["properties"][d.key] = schema_of(d);
@@ -93,13 +94,13 @@ Json graph_schema(const Catalogue& all) {
 }
 
 /// NAME, {model: NAME, option: value, ...} or {kind: NAME, option: value, ...}.
-Json collectives_schema(const std::vector<Component>& models) {
-  Json names = Json::array(), any_of = Json::array();
+OrderedJson collectives_schema(const std::vector<Component>& models) {
+  OrderedJson names = OrderedJson::array(), any_of = OrderedJson::array();
   for (const Component& c : models)
     names.push_back({{"const", c.name}, {"description", c.summary}});
   any_of.push_back({{"oneOf", names}});
   for (const Component& c : models) {
-    Json s = object_of(c.options, {"model"});
+    OrderedJson s = object_of(c.options, {"model"});
     s["properties"]["model"] = {{"const", c.name}, {"description", c.summary}};
     any_of.push_back(std::move(s));
   }
@@ -109,21 +110,21 @@ Json collectives_schema(const std::vector<Component>& models) {
   return {{"anyOf", any_of}};
 }
 
-Json cluster_schema(const Catalogue& components) {
+OrderedJson cluster_schema(const Catalogue& components) {
   const std::vector<SectionKeys> all = section_keys();
   const auto of = [&](std::string_view name) {
     const SectionKeys& b = section(all, name);
     return object_of(b.keys, b.needed);
   };
-  Json cluster = of("cluster");
-  Json& p = cluster["properties"];
-  const Json group = of("cluster.devices");
+  OrderedJson cluster = of("cluster");
+  OrderedJson& p = cluster["properties"];
+  const OrderedJson group = of("cluster.devices");
   p["devices"] = {{"anyOf", {group, {{"type", "array"}, {"items", group}}}}};
   p["link"] = of("cluster.link");
   p["links"] = {{"type", "array"}, {"items", of("cluster.links")}};
   p["fit"] = {{"anyOf", {{{"enum", {"baechi", "pytorch"}}}, of("cluster.fit")}}};
-  const Json collectives = collectives_schema(components.collectives);
-  Json nodes = of("cluster.nodes");
+  const OrderedJson collectives = collectives_schema(components.collectives);
+  OrderedJson nodes = of("cluster.nodes");
   for (const char* link : {"link", "unwired", "network"})
     nodes["properties"][link] = of("cluster.link");
   nodes["properties"]["devices"] = group;
@@ -136,57 +137,57 @@ Json cluster_schema(const Catalogue& components) {
 }
 
 /// One of `components`: NAME, or {NAME: {option: value, ...}}.
-Json choice_schema(const std::vector<Component>& components) {
-  Json names = Json::array(), properties = Json::object();
+OrderedJson choice_schema(const std::vector<Component>& components) {
+  OrderedJson names = OrderedJson::array(), properties = OrderedJson::object();
   for (const Component& c : components) {
     names.push_back({{"const", c.name}, {"description", c.summary}});
     properties[c.name] = object_of(c.options);
     properties[c.name]["type"] = {"object", "null"};
     properties[c.name]["description"] = c.summary;
   }
-  const Json with_options = {{"type", "object"},
-                             {"additionalProperties", false},
-                             {"minProperties", 1},
-                             {"maxProperties", 1},
-                             {"properties", properties}};
+  const OrderedJson with_options = {{"type", "object"},
+                                    {"additionalProperties", false},
+                                    {"minProperties", 1},
+                                    {"maxProperties", 1},
+                                    {"properties", properties}};
   return {{"anyOf", {{{"oneOf", names}}, with_options}}};
 }
 
 /// Every option of a measure may be a list: a measure of each value.
-Json measures_schema(const Catalogue& all) {
-  Json one = choice_schema(all.measures);
+OrderedJson measures_schema(const Catalogue& all) {
+  OrderedJson one = choice_schema(all.measures);
   for (auto& [name, options] : one["anyOf"][1]["properties"].items())
     for (auto& [key, value] : options["properties"].items())
       value = {{"anyOf", {value, {{"type", "array"}, {"minItems", 1}, {"items", value}}}}};
   return {{"anyOf", {one, {{"type", "array"}, {"minItems", 1}, {"items", one}}}}};
 }
 
-Json placers_schema(const Catalogue& all) {
-  Json choice = choice_schema(all.placers);
-  Json& named = choice["anyOf"][1];
+OrderedJson placers_schema(const Catalogue& all) {
+  OrderedJson choice = choice_schema(all.placers);
+  OrderedJson& named = choice["anyOf"][1];
   named["maxProperties"] = 2;
   named["properties"]["name"] = {{"type", "string"}, {"description", "what results call it"}};
   return {{"type", "array"}, {"minItems", 1}, {"items", choice}};
 }
 
-Json transforms_schema(const Catalogue& all) {
-  const Json one = choice_schema(all.transforms);
+OrderedJson transforms_schema(const Catalogue& all) {
+  const OrderedJson one = choice_schema(all.transforms);
   return {{"anyOf", {{{"const", "none"}}, one, {{"type", "array"}, {"items", one}}}}};
 }
 
-Json kinds_schema() {
+OrderedJson kinds_schema() {
   const std::vector<SectionKeys> all = section_keys();
-  Json properties = Json::object();
+  OrderedJson properties = OrderedJson::object();
   for (const char* what : {"devices", "links"}) {
     const SectionKeys& b = section(all, std::string("kinds.") + what);
     properties[what] = {{"type", "object"}, {"additionalProperties", object_of(b.keys, b.needed)}};
   }
   for (const char* what : {"nodes", "collectives"})
     properties[what] = {{"type", "object"}, {"additionalProperties", {{"type", "object"}}}};
-  const Json kinds = {{"type", "object"},
-                      {"additionalProperties", false},
-                      {"properties", properties},
-                      {"patternProperties", {{"^x-", Json::object()}}}};
+  const OrderedJson kinds = {{"type", "object"},
+                             {"additionalProperties", false},
+                             {"properties", properties},
+                             {"patternProperties", {{"^x-", OrderedJson::object()}}}};
   return {{"anyOf",
            {kinds, {{"type", "string"}, {"description", "path of a file with such a section"}}}}};
 }
@@ -200,9 +201,9 @@ std::string scenario_schema() {
     const SectionKeys& b = section(all, name);
     return object_of(b.keys, b.needed);
   };
-  Json properties = Json::object();
+  OrderedJson properties = OrderedJson::object();
   for (const TopKey& k : top_keys()) {
-    Json s = Json::object();
+    OrderedJson s = OrderedJson::object();
     if (k.key == "name") s["type"] = {"string", "number"};
     if (k.key == "graph") s = graph_schema(components);
     if (k.key == "cluster") s = cluster_schema(components);
@@ -225,12 +226,12 @@ std::string scenario_schema() {
     s["description"] = k.help;
     properties[std::string(k.key)] = std::move(s);
   }
-  const Json schema = {{"$schema", "http://json-schema.org/draft-07/schema#"},
-                       {"title", "Baechi-Sim scenario"},
-                       {"type", "object"},
-                       {"properties", properties},
-                       {"patternProperties", {{"^x-", Json::object()}}},
-                       {"additionalProperties", false}};
+  const OrderedJson schema = {{"$schema", "http://json-schema.org/draft-07/schema#"},
+                              {"title", "Baechi-Sim scenario"},
+                              {"type", "object"},
+                              {"properties", properties},
+                              {"patternProperties", {{"^x-", OrderedJson::object()}}},
+                              {"additionalProperties", false}};
   return schema.dump(1) + "\n";
 }
 

@@ -73,9 +73,9 @@ class Writer {
   std::string& out_;
 };
 
-class Reader {
+class JournalReader {
  public:
-  explicit Reader(std::string_view bytes) : bytes_(bytes) {}
+  explicit JournalReader(std::string_view bytes) : bytes_(bytes) {}
   template <class T>
   T number() {
     T n;
@@ -113,7 +113,7 @@ class Reader {
 };
 
 void read_into(RunResult& row, std::string_view bytes) {
-  Reader in(bytes);
+  JournalReader in(bytes);
   row.status = in.value<Status>();
   row.lower_bound = in.maybe<Duration>();
   row.placing = std::chrono::nanoseconds(in.number<std::int64_t>());
