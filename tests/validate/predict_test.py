@@ -1,6 +1,7 @@
 """Rules of validate/pytorch/predict.py and stages.py; each number can be derived by hand. No PyTorch is needed."""
 import os
 import sys
+import tempfile
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "validate", "pytorch"))
@@ -284,6 +285,20 @@ class Memory(unittest.TestCase):
         case = {"chunks": [[0, 0, 1], [1, 1, 3]], "micro_batches": 8, "schedule": "1f1b", "batch": 1, "model": "m"}
         self.assertEqual(Alone().waiting_inputs(case), 6 * 8)
         self.assertEqual(Alone().waiting_inputs(dict(case, schedule="gpipe")), 0)
+
+
+class Refused(unittest.TestCase):
+    def test_what_distributed_data_parallel_refuses_costs_its_own_ways_alone(self):
+        with tempfile.TemporaryDirectory() as folder:
+            os.mkdir(f"{folder}/recorded")
+            with open(f"{folder}/recorded/m.weights.json", "w") as file:
+                file.write('{"add_us": 3, "refused": "a buffer of bool"}')
+            predictor = Alone()
+            predictor.folder = folder
+            self.assertEqual(predictor.of_model({"model": "m", "processes": 2})["add_us"], 3)
+            self.assertEqual(predictor.of_model({"model": "m", "processes": 2, "replicas": "all_reduce"})["add_us"], 3)
+            with self.assertRaisesRegex(RuntimeError, "refuses the model: a buffer of bool"):
+                predictor.of_model({"model": "m", "processes": 2, "replicas": "zero1"})
 
 
 class InStages(unittest.TestCase):

@@ -124,7 +124,11 @@ def of_model(models, name, device):
     batch, own = max(1, models.batch_of(name) // ranks), [dist.new_group([rank]) for rank in range(ranks)][dist.get_rank()]
     put_backend_ahead(ranks)
     plain, copied, alone = (kind(models, name, batch, device) for kind in (Training, WithCopies, Training))
-    alone.model = wrapped(alone.model, alone.input, own)
+    refused = {}
+    try:
+        alone.model = wrapped(alone.model, alone.input, own)
+    except RuntimeError as why:  # such as a buffer of a type that the backend does not send: costs its own ways alone
+        refused, alone = {"refused": str(why).splitlines()[0]}, plain
     wait_us, flat_us, ddp_us = longer([plain.step, copied.step, alone.step])
     del copied, alone
 
@@ -145,7 +149,7 @@ def of_model(models, name, device):
     return {"wait_us": wait_us, "flat_us": max(0, flat_us - wait_us), "ddp_us": max(0, ddp_us - wait_us), "rows": rows,
             "add_us": taken(lambda: [p.add_(m) for p, m in zip(parts, more)], 25),
             "weights_us": max(0, behind(divided(like).step) - behind(plain.optimizer.step) / 2),
-            "buffers_us": max(0, behind(lambda: send(everyone)) - behind(lambda: send(own))) if buffers else 0}  # fmt: skip
+            "buffers_us": max(0, behind(lambda: send(everyone)) - behind(lambda: send(own))) if buffers and not refused else 0, **refused}  # fmt: skip
 
 
 def main():

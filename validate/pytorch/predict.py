@@ -200,7 +200,10 @@ class Predictor:
     def of_model(self, case):
         """What the benchmark says of the model's parameters."""
         with open(f"{self.folder}/recorded/{case['model']}.weights{of(case['processes'])}.json") as file:
-            return json.load(file)
+            found = json.load(file)
+        if case.get("replicas") in ("ddp", "zero1") and "refused" in found:
+            raise RuntimeError(f"DistributedDataParallel refuses the model: {found['refused']}")
+        return found
 
     def gradient_bytes(self, case):
         _, trace = self.trace(case)
@@ -246,7 +249,7 @@ class Predictor:
         path, trace = self.trace(case)
         recorded, ranks = self.record(case, "recorded"), [0]
         state = recorded.get("state", {"layers": [], "without_gradient": 0})
-        more = state["without_gradient"] if case["way"] in ("ddp", "zero1") else 0  # they have buckets, too
+        more = state["without_gradient"] if case.get("replicas") in ("ddp", "zero1") else 0  # they have buckets, too
         trace = stages.with_unused(stages.with_buffers(trace, recorded["inputs"]), state["layers"], more)
         if case["micro_batches"] > 1:
             trace = stages.added_up(trace, case["micro_batches"])
