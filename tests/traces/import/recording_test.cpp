@@ -240,8 +240,8 @@ TEST_SUITE("recordings") {
     CHECK(all(150, pytorch::Workspace::call) == all(150, pytorch::Workspace::op));
   }
 
-  // y, 32 B, is allocated at 6 for linear_1, and relu_1 reads it last. Memory is freed at 172, behind
-  // the function of autograd; its address says that it is y's: the last block of 32 B is the
+  // y, 32 B, is allocated at 6 for linear_1, and relu_1 reads it last. Memory is freed at 172,
+  // behind the function of autograd; its address says that it is y's: the last block of 32 B is the
   // gradient's.
   TEST_CASE("the address of memory says whose it is") {
     const auto all = [&](bool addresses) {
