@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A folder of tests/house/rooms.txt, which says what its lines mean.
+/// A folder of tests/layout/modules.txt, which says what its lines mean.
 struct Room {
   std::string folder;
   bool core = false;
@@ -30,7 +30,7 @@ struct Room {
 const std::vector<std::vector<Room>>& floors() {
   static const std::vector<std::vector<Room>> table = [] {
     std::vector<std::vector<Room>> all;
-    std::ifstream text(fs::path(source_dir()) / "tests/house/rooms.txt");
+    std::ifstream text(fs::path(source_dir()) / "tests/layout/modules.txt");
     bool gap = true;
     for (std::string line; std::getline(text, line);) {
       if (line.starts_with('#')) continue;

@@ -34,15 +34,15 @@ void check_by(const std::string& script, const std::string& arguments) {
 
 TEST_SUITE("house") {
   TEST_CASE("pages name files, headings, verbs and flags that exist") {
-    check_by("tests/house/pages.py", "'" + source_dir() + "' '" + program() + "'");
+    check_by("tests/layout/pages.py", "'" + source_dir() + "' '" + program() + "'");
   }
 
   TEST_CASE("the queries of results run, and the columns of results.csv are numbers or words") {
-    check_by("tests/house/results.py", "'" + source_dir() + "' '" + program() + "'");
+    check_by("tests/layout/results.py", "'" + source_dir() + "' '" + program() + "'");
   }
 
   TEST_CASE("the schema of answers has every key that the verbs print, with its meaning") {
-    check_by("tests/house/answers.py", "'" + program() + "' --check");
+    check_by("tests/layout/answers.py", "'" + program() + "' --check");
   }
 
   TEST_CASE("the list of changes that tests must notice names text and tests that are there") {
@@ -89,7 +89,7 @@ TEST_SUITE("house") {
         for (std::string line; std::getline(file, line);) {
           ++number;
           if (line.find("Of ") == std::string::npos || !std::regex_search(line, bare)) continue;
-          if (entry.path().filename() == "house_test.cpp") continue;
+          if (entry.path().filename() == "repo_test.cpp") continue;
           FAIL_CHECK(entry.path().string(), ":", number, ": ", line);
         }
       }
@@ -102,7 +102,7 @@ TEST_SUITE("house") {
     for (const char* name : {"registry.cpp", "CMakeLists.txt"})
       fs::copy(fs::path(source_dir()) / "placers" / name, placers / name);
     const std::string command = "python3 '" + source_dir() +
-                                "/tests/house/new.py' placer turn --root '" +
+                                "/tests/layout/new.py' placer turn --root '" +
                                 placers.parent_path().string() + "'";
     REQUIRE(shell(command) == 0);
     CHECK(folder.read("placers/CMakeLists.txt").find("  topo_memory.cpp\n  turn.cpp\n") !=

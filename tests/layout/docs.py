@@ -36,8 +36,8 @@ def write_tables(path):
 
 
 def write_map(path):
-    """The rooms of tests/house/rooms.txt, from the roof down; the core is bold."""
-    with open(os.path.join(ROOT, "tests/house/rooms.txt")) as file:
+    """The rooms of tests/layout/modules.txt, from the roof down; the core is bold."""
+    with open(os.path.join(ROOT, "tests/layout/modules.txt")) as file:
         floors = [part.splitlines() for part in file.read().split("\n\n")[1:]]
     rows = "| folder | what it does |\n|---|---|\n"
     for line in (line for floor in reversed(floors) for line in floor):
@@ -69,7 +69,7 @@ def write_transcript(path):
 
 replace(os.path.join(ROOT, "scenarios/scenario.schema.json"), printed(["schema"]))
 replace(os.path.join(ROOT, "scenarios/README.md"), printed(["schema", "--reference"]))
-subprocess.run([sys.executable, os.path.join(ROOT, "tests/house/answers.py"), BAECHI], check=True)
+subprocess.run([sys.executable, os.path.join(ROOT, "tests/layout/answers.py"), BAECHI], check=True)
 write_map(os.path.join(ROOT, "ARCHITECTURE.md"))
 for readme in subprocess.run(["git", "ls-files", "*.md"], cwd=ROOT, check=True, text=True,
                              stdout=subprocess.PIPE).stdout.split():

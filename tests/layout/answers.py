@@ -2,7 +2,7 @@
 """answers.py BAECHI [--check]: the schema of what every verb prints with --format json, cli/answers.schema.json.
 
 Each verb answers small questions. The schema has the types that were seen, and keys that were always there as required.
-tests/house/answers.txt says what keys mean; a unit at the end of a key says enough. With --check nothing is written.
+tests/layout/answers.txt says what keys mean; a unit at the end of a key says enough. With --check nothing is written.
 The exit code is 1 if the file is stale or a key has no meaning."""
 import json
 import os
@@ -98,8 +98,8 @@ def schema_of(values, name=""):
 
 
 def words():
-    """The meaning of each key, by tests/house/answers.txt."""
-    with open(os.path.join(ROOT, "tests/house/answers.txt")) as file:
+    """The meaning of each key, by tests/layout/answers.txt."""
+    with open(os.path.join(ROOT, "tests/layout/answers.txt")) as file:
         return dict(line.rstrip("\n").split(" ", 1) for line in file)
 
 
@@ -145,7 +145,7 @@ def main():
         with open(FILE) as file:
             old = file.read()
         stale = [f"stale: {line[:60]}" for line in new.splitlines() if line not in old.splitlines()]
-    print("\n".join(stale + [f"no meaning in tests/house/answers.txt: {key}" for key in missing]))
+    print("\n".join(stale + [f"no meaning in tests/layout/answers.txt: {key}" for key in missing]))
     sys.exit(1 if stale or missing else 0)
 
 
