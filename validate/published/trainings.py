@@ -13,6 +13,13 @@ QUESTION_KEYS = frozenset(
 LISTS = ("whole_products", "recompute_modules")
 
 
+class Words(dict):
+    """What nobody said is ""."""
+
+    def __missing__(self, key):
+        return ""
+
+
 def question_of(words):
     """Words of the generator go to `options`. An empty word says nothing."""
     said = {key: value for key, value in words.items() if value != ""}
@@ -26,7 +33,7 @@ def question_of(words):
 
 def whole(words, key, unsaid=None, least=1):
     """The whole number that a word says."""
-    text = words.get(key, "")
+    text = words[key]
     if text == "" and unsaid is not None:
         return unsaid
     if text == "":
@@ -51,7 +58,7 @@ def take_number(words, key):
 
 def words_of(row, columns):
     """`columns`: "model, gpus=devices" takes a column as the word `model`, and `gpus` as the word `devices`."""
-    words = {}
+    words = Words()
     for name in columns.replace("\n", " ").split(","):
         column, _, word = name.strip().partition("=")
         if row[column] != "":
@@ -107,15 +114,17 @@ def matches_recipe(recipe, words, model, release, system, dtype):
             and all(word(condition) for condition in recipe["when"].split()))
 
 
-def settings_of(launcher, words, model, release="", system="", dtype="", without=()):
-    """{setting: recipe} of the first recipe of each setting that matches; without those that were dropped."""
-    found = {}
+def add_recipe(words, launchers, model, release="", system="", dtype="", own=()):
+    """Adds the settings of recipes.csv: of each setting the first row that matches. What the row's `own` columns say
+    stays. Returns the names of settings that no public source states."""
+    settings = {}
     for recipe in RECIPES:
-        if launcher in recipe["launchers"].split() and recipe["setting"] not in found and \
-                (recipe["setting"], recipe["source"]) not in without and \
+        if recipe["setting"] not in settings and not launchers.isdisjoint(recipe["launchers"].split()) and \
                 matches_recipe(recipe, words, model, release, system, dtype):
-            found[recipe["setting"]] = recipe
-    return {setting: recipe for setting, recipe in found.items() if recipe["value"] != "unsaid"}
+            settings[recipe["setting"]] = recipe
+    words.update((setting, recipe["value"]) for setting, recipe in settings.items() if setting not in own)
+    return tuple(f"{setting}={recipe['value']}" for setting, recipe in settings.items()
+                 if setting not in own and recipe["source"].startswith("inferred"))
 
 
 # Blocks
