@@ -26,19 +26,12 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-/// The folder of the measurements: `given`; else $BAECHI_SHARED/data; else ../shared/data beside
-/// the checkout. Throws InputError if it is none.
+/// The folder of the measurements: `given`, else the program's own. Throws InputError if it is
+/// none.
 std::string measurements_folder(const std::string& given) {
-  std::string folder = given;
-  if (folder.empty()) {
-    const char* shared = std::getenv("BAECHI_SHARED");  // NOLINT(concurrency-mt-unsafe): read only
-    folder =
-        (shared != nullptr ? fs::path(shared) : fs::path(data_folder()) / "../shared") / "data";
-  }
+  const std::string folder = given.empty() ? data_folder() + "/validate/published/data" : given;
   if (fs::is_directory(folder)) return folder;
-  throw InputError(fmt::format(
-      "{}: no such folder; --data FOLDER or BAECHI_SHARED says where the measurements are",
-      folder));
+  throw InputError(folder + ": no such folder; --data FOLDER says where the measurements are");
 }
 
 struct PublishedFlags {
@@ -205,8 +198,7 @@ int fit(const FitFlags& flags) {
 
 void add_data(CLI::App& verb, std::string& data) {
   verb.add_option("--data", data,
-                  "Folder with vtrain/, dlexamples/, papers/, measured/ [$BAECHI_SHARED/data, else "
-                  "../shared/data beside the checkout]")
+                  "Folder with vtrain/, dlexamples/, papers/, measured/ [validate/published/data]")
       ->type_name("FOLDER");
 }
 

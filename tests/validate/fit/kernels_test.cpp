@@ -90,10 +90,9 @@ TEST_SUITE("kernels") {
   }
 
   TEST_CASE("measured kernels are near what the kinds say of them") {
-    const auto data = shared_data("measured");
-    if (!data) return;
+    const std::filesystem::path data = testing::published_data();
     const std::vector<std::string> names{"kernels", "attention", "collectives"};
-    const ScoreBoard board = score_published(data->string(), names);
+    const ScoreBoard board = score_published(data.string(), names);
     REQUIRE(board.scores.size() == 3);
     const PublishedScore& kernels = board.scores[0];
     // The goals for rows that are kept back; these rows were fitted.

@@ -102,11 +102,10 @@ TEST_SUITE("published") {
   }
 
   TEST_CASE("the fit of collectives reads shared numbers of ranks only") {
-    const auto data = shared_data("vtrain");
-    if (!data) return;
+    const std::filesystem::path data = testing::published_data();
     const TemporaryFolder folder;
     std::filesystem::create_directories(folder.file("vtrain"));
-    std::filesystem::copy(*data / "vtrain/allreduce", folder.file("vtrain/allreduce"));
+    std::filesystem::copy(data / "vtrain/allreduce", folder.file("vtrain/allreduce"));
     const FitEntry& fit = find_entry(fits(), "fit", "collectives");
     const std::string before = fit.fit(folder.file(""), {});
     // What is kept back may lie beside them: it must not matter.
@@ -117,21 +116,19 @@ TEST_SUITE("published") {
   }
 
   TEST_CASE("devices.yaml has what the fit of collectives prints") {
-    const auto data = shared_data("vtrain");
-    if (!data) return;
+    const std::filesystem::path data = testing::published_data();
     std::ostringstream text;
     text << std::ifstream(std::string(source_dir()) + "/scenarios/devices.yaml").rdbuf();
     const std::string devices = std::move(text).str();
-    std::istringstream fitted(find_entry(fits(), "fit", "collectives").fit(data->string(), {}));
+    std::istringstream fitted(find_entry(fits(), "fit", "collectives").fit(data.string(), {}));
     for (std::string line; std::getline(fitted, line);)
       CHECK_MESSAGE(devices.find(line + "\n") != std::string::npos, line);
   }
 
   TEST_CASE("all-reduces are as near to what was measured as the README says") {
-    const auto data = shared_data("vtrain");
-    if (!data) return;
+    const std::filesystem::path data = testing::published_data();
     const std::vector<std::string> blocks{"allreduce_a100", "allreduce_v100", "nccl_unfitted"};
-    const auto scores = score_published(data->string(), blocks).scores;
+    const auto scores = score_published(data.string(), blocks).scores;
     REQUIRE(scores.size() == 3);
     CHECK(scores[0].errors.median < 0.013);
     CHECK(scores[0].errors.mean < 0.017);

@@ -27,10 +27,8 @@ void write_training(const TemporaryFolder& folder, const std::string& lines) {
 }
 
 std::vector<PublishedScore> scores(const std::string& block) {
-  const auto data = shared_data("dlexamples");
-  if (!data || !std::filesystem::exists(*data / "dlexamples")) return {};
   const std::vector<std::string> names{block};
-  return score_published(data->string(), names).scores;
+  return score_published(published_data().string(), names).scores;
 }
 
 /// The score of rows of Lambda's file.

@@ -104,12 +104,11 @@ TEST_SUITE("published") {
       CHECK_FALSE(block.baseline.empty());
       CHECK_FALSE(block.compare(empty.file("")).has_value());
     }
-    if (const auto data = shared_data("vtrain"))
-      for (const PublishedBlock& block : published_blocks())
-        for (const FittedFile& file : block.files) {
-          CAPTURE(file.path);
-          CHECK(checksum_of(data->string(), file.path) == file.checksum);
-        }
+    for (const PublishedBlock& block : published_blocks())
+      for (const FittedFile& file : block.files) {
+        CAPTURE(file.path);
+        CHECK(checksum_of(published_data().string(), file.path) == file.checksum);
+      }
     names.clear();  // a fit may have the name of the block that it is for
     for (const FitEntry& entry : fits()) {
       CAPTURE(entry.name);

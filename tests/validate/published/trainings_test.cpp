@@ -285,10 +285,9 @@ TEST_SUITE("trainings") {
 
   TEST_CASE(
       "peaks of Megatron-LM's tests: dense median within 1 %, p95 3 %; BERT, T5, experts 3 %") {
-    const auto data = shared_data("measured/megatron_ci");
-    if (!data) return;
+    const std::filesystem::path data = testing::published_data();
     const PublishedBlock& block = find_entry(published_blocks(), "block", "megatron_ci");
-    const auto all = block.compare(data->string());
+    const auto all = block.compare(data.string());
     REQUIRE(all);
     const PublishedScore score = score_of(block, *all);
     const auto dense =

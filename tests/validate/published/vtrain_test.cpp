@@ -204,11 +204,10 @@ TEST_SUITE("vtrain") {
   }
 
   TEST_CASE("steps on several nodes are as near to what was measured as the README says") {
-    const auto folder = testing::shared_data("vtrain");
-    if (!folder) return;
+    const std::filesystem::path folder = testing::published_data();
     Ranked ranked;
     const std::vector<std::string> block{"vtrain_multi_node"};
-    const PublishedScore score = score_published(folder->string(), block).scores.front();
+    const PublishedScore score = score_published(folder.string(), block).scores.front();
     CHECK(score.errors.mean <= 0.065);
     CHECK(score.errors.median <= 0.027);
     ranked.add(score.rows);
