@@ -78,8 +78,9 @@ class Table:
             if not fields:
                 pass
             elif self.columns is None:
-                self.columns = {name: i for i, name in reversed(list(enumerate(fields)))}
-                self.width = len(fields)
+                self.columns, self.width = {}, len(fields)
+                for i, name in enumerate(fields):
+                    self.columns.setdefault(name, i)
             elif len(fields) != self.width:
                 self.odd.append((f"{path}:{line}:1", f"{path}:{line}:1: {len(fields)} values, "
                                                      f"not {self.width} as in the header"))
