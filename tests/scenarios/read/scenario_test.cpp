@@ -265,7 +265,7 @@ sweep: {graph.import: [b.trace.json, "${BAECHI_TEST_FOLDER}/?.trace.json"]}
     const std::string brought = "traces/data/two_towers.trace.json";
     CHECK(load_scenario(scenario(brought)).point(0).graph.file == (source / brought).string());
     fs::create_directories(folder.file("traces/data"));
-    folder.write(brought, text_of(source / brought));  // one beside the scenario goes before
+    folder.write(brought, text_in(source / brought));  // one beside the scenario goes before
     CHECK(load_scenario(scenario(brought)).point(0).graph.file == folder.file(brought));
     CHECK(message<InputError>([&] { load_scenario(scenario("nowhere.json")); }) ==
           folder.file("s.yaml") + ":2:17: graph.import: no file '" + folder.file("nowhere.json") +
