@@ -11,8 +11,8 @@ namespace baechi {
 /// One step under problem.engine. Deterministic, and free of shared state: call it from as many
 /// threads as there are problems.
 ///
-/// Semantics::event. The contract is the 14 rules of ARCHITECTURE.md, section "What a step means,
-/// to the tie"; tests/sim/engine and tests/checker hold the engine to them. Where rules stand:
+/// Semantics::event. The contract is the 14 rules of ARCHITECTURE.md, section "Rules of a
+/// step"; tests/sim/engine and tests/checker hold the engine to them. Where rules stand:
 /// - event_engine.cpp: order of one instant (1), overlap (6), weights (7), lanes' program (11);
 /// - transfer_queues.h: senders' queues and their blocked heads (2, 3), no cache (5);
 /// - channels.h: modes of transfers, with `staged` (14);
