@@ -8,8 +8,7 @@
 namespace baechi::what_if {
 namespace {
 
-/// Ops of `to` (every op, if not given) no longer read what the selected ops write, and no longer
-/// wait for them.
+/// Removes the edges from the selected ops to ops of `to` (to every op, if not given).
 class DropEdges final : public Verb {
  public:
   explicit DropEdges(Options& o) : to_(read_to(o)) {}
@@ -32,15 +31,16 @@ class DropEdges final : public Verb {
 enum class Pairs : std::uint8_t { all, layer };
 constexpr auto names_of(Pairs) {
   return std::to_array<Named<Pairs>>({{Pairs::all, "all", "with every op of `to`"},
-                                      {Pairs::layer, "layer", "with those of the same module"}});
+                                      {Pairs::layer, "layer", "with ops of the same module"}});
 }
 
-/// Ops of `to` wait for the selected ops, without data. Throws InputError if that closes a cycle.
+/// Adds control edges from the selected ops to ops of `to`. Throws InputError if they close a
+/// cycle.
 class AddEdge final : public Verb {
  public:
   explicit AddEdge(Options& o)
-      : to_(read_to(o)), pairs_(read_enum(o, "pairs", Pairs::all, "who waits for whom")) {
-    if (!to_) o.mistake("to", "missing: the conditions of the ops that shall wait");
+      : to_(read_to(o)), pairs_(read_enum(o, "pairs", Pairs::all, "which pairs of ops")) {
+    if (!to_) o.mistake("to", "missing: the conditions of the ops that wait");
   }
 
   bool needs_times() const override { return to_ && to_->needs_times(); }
