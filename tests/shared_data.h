@@ -1,5 +1,5 @@
-/// Finds the workloads that other projects published, which are kept outside the repo. A test that
-/// needs them looks in BAECHI_SHARED, or beside the checkout if BAECHI_SHARED is not set. Without
+/// Finds published workloads of other projects, which are kept outside the repository. A test that
+/// needs them looks in BAECHI_SHARED, or next to the checkout if BAECHI_SHARED is not set. Without
 /// the workloads the test skips and says so. `./dev data` fetches what is public on GitHub.
 #pragma once
 #include <doctest/doctest.h>
