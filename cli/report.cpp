@@ -22,7 +22,7 @@ struct ReportFlags {
   std::vector<std::size_t> steps;
 };
 
-int report(const ReportFlags& flags) {
+int write_report(const ReportFlags& flags) {
   const Results results = read_results(flags.folder);
   std::string gnuplot;
   std::vector<Plot> plots;
@@ -55,7 +55,7 @@ void add_report(CLI::App& app, Verb& chosen) {
       ->needs(plots);
   verb->footer(
       "DIR/plots/NAME.gp is a plot's gnuplot script with its data: edit it to change the plot.");
-  verb->callback([flags, &chosen] { chosen = [flags] { return report(*flags); }; });
+  verb->callback([flags, &chosen] { chosen = [flags] { return write_report(*flags); }; });
 }
 
 }  // namespace baechi

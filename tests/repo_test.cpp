@@ -49,6 +49,11 @@ TEST_SUITE("house") {
     check_by("tests/mutants/mutants.py", "--list");
   }
 
+  TEST_CASE(
+      "no function of an unnamed namespace overloads one of another source of its unity build") {
+    check_by("tests/layout/unnamed.py", "'" + fs::path(program()).parent_path().string() + "'");
+  }
+
   TEST_CASE("README fits a newcomer's first sitting: 1,200 words at most") {
     std::ifstream page(fs::path(source_dir()) / "README.md");
     std::size_t words = 0;

@@ -32,8 +32,7 @@ struct StrictPipeline {
 ///   micro-batches earlier), B its own F and the B of the next chunk, W its own B.
 /// - Transfers take their time without contention.
 /// - A reduction starts when the last gradient of the chunk on the stage is computed and the
-/// stage's
-///   previous reduction has ended. It overlaps with passes.
+///   stage's previous reduction has ended. It overlaps with passes.
 /// - Updates of a stage run after its passes and reductions, one after the other.
 /// - With `launch`, no op starts before the host has launched it; the host launches all ops of a
 ///   stage one after the other, in the order in which they run.

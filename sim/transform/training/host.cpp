@@ -11,7 +11,6 @@
 #include "sim/transform/kind_words.h"
 
 namespace baechi {
-namespace {
 
 enum class LaunchPer : std::uint8_t { op, kernel, pass };
 constexpr auto names_of(LaunchPer) {
@@ -20,6 +19,14 @@ constexpr auto names_of(LaunchPer) {
        {LaunchPer::kernel, "kernel"},
        {LaunchPer::pass, "pass", "all kernels of a device's forward or backward pass at once"}});
 }
+
+enum class HostThreads : std::uint8_t { device, one };
+constexpr auto names_of(HostThreads) {
+  return std::to_array<Named<HostThreads>>({{HostThreads::device, "device", "one per device"},
+                                            {HostThreads::one, "one", "one for all devices"}});
+}
+
+namespace {
 
 /// `per: pass`: the launches of one pass on one device as one op, for steps whose passes host and
 /// device start together, as in a pipeline. A device starts another pass whenever the step returns
@@ -101,12 +108,6 @@ class PassLaunches {
   GraphCopy copy_;
   IdVector<OpId, Pass> pass_;  // [num_ops]
 };
-
-enum class HostThreads : std::uint8_t { device, one };
-constexpr auto names_of(HostThreads) {
-  return std::to_array<Named<HostThreads>>({{HostThreads::device, "device", "one per device"},
-                                            {HostThreads::one, "one", "one for all devices"}});
-}
 
 /// Kernel launches by the host. Each op waits for a launch op of lane "host", which takes `launch`
 /// (per kernel with `per: kernel`). The launches of a device are serial, in the order of the graph;

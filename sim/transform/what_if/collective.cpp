@@ -8,17 +8,18 @@
 #include "sim/transform/what_if/copying.h"
 
 namespace baechi::what_if {
-namespace {
 
-enum class Per : std::uint8_t { tensor, bucket };
-constexpr auto names_of(Per) {
-  return std::to_array<Named<Per>>({{Per::tensor, "tensor"}, {Per::bucket, "bucket"}});
+enum class CollectivePer : std::uint8_t { tensor, bucket };
+constexpr auto names_of(CollectivePer) {
+  return std::to_array<Named<CollectivePer>>(
+      {{CollectivePer::tensor, "tensor"}, {CollectivePer::bucket, "bucket"}});
 }
+
+namespace {
 
 /// Adds collectives of the outputs of the selected ops, or replaces collectives by stages.
 ///   per tensor: one for each tensor; per bucket: one for each `bucket` bytes, on each device in
-///   the
-///     order of ids. Readers of `to` (every reader, if not given) wait for it.
+///     the order of ids. Readers of `to` (every reader, if not given) wait for it.
 ///   factors [a, b, ...]: each selected all_reduce over a x b x ... ranks becomes a reduce_scatter
 ///     over a, then one of 1 / a of the bytes over b, ..., an all_reduce over the last factor, and
 ///     the all_gathers. All but the last are inside a node; of the last, as many use the network
@@ -28,7 +29,7 @@ class MakeCollective final : public Verb {
  public:
   explicit MakeCollective(Options& o)
       : kind_(read_enum(o, "kind", CollectiveKind::all_reduce, "kind of collective")),
-        per_(read_enum(o, "per", Per::tensor, "one collective per tensor or bucket")),
+        per_(read_enum(o, "per", CollectivePer::tensor, "one collective per tensor or bucket")),
         bucket_(o.get("bucket", Bytes{25 << 20}, "bucket size of per: bucket")),
         ranks_(o.get("ranks", std::int64_t{0}, "number of ranks", 0, most)),
         nodes_(o.get("nodes", std::int64_t{1}, "nodes over which they are spread", 1, most)),
@@ -74,7 +75,7 @@ class MakeCollective final : public Verb {
       if (!wanted[t]) continue;
       const Tensor& tensor = graph.tensor(t);
       const DeviceId d = scope.step.device_of(tensor.producer);
-      if (per_ == Per::tensor || !open.contains(d) || all[open[d]].bytes >= bucket_) {
+      if (per_ == CollectivePer::tensor || !open.contains(d) || all[open[d]].bytes >= bucket_) {
         open[d] = all.size();
         all.emplace_back();
       }
@@ -214,7 +215,7 @@ class MakeCollective final : public Verb {
   }
 
   CollectiveKind kind_;
-  Per per_;
+  CollectivePer per_;
   Bytes bucket_;
   std::int64_t ranks_, nodes_;
   std::vector<std::uint32_t> factors_;

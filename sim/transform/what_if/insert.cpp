@@ -11,6 +11,14 @@
 #include "sim/transform/what_if/copying.h"
 
 namespace baechi::what_if {
+
+enum class InsertPosition : std::uint8_t { each, first, last };
+constexpr auto names_of(InsertPosition) {
+  return std::to_array<Named<InsertPosition>>({{InsertPosition::each, "each"},
+                                               {InsertPosition::first, "first"},
+                                               {InsertPosition::last, "last"}});
+}
+
 namespace {
 
 /// The op that is inserted.
@@ -48,20 +56,12 @@ NewOp read_op(Options& o) {
   return op;
 }
 
-enum class Place : std::uint8_t { each, first, last };
-constexpr auto names_of(Place) {
-  return std::to_array<Named<Place>>(
-      {{Place::each, "each"}, {Place::first, "first"}, {Place::last, "last"}});
-}
-
 /// Adds ops with a time, or with work from which a device model derives the time.
 ///   after each: reads the outputs of the selected op. Readers that `read_by` selects read its
-///   output
-///     (`bytes`) instead, or wait for it.
+///     output (`bytes`) instead, or wait for it.
 ///   after last: one op, anchored at the last selected one, reads the outputs of all of them.
 ///   before each: starts when all inputs of the selected op are available. It reads the tensors
-///   from
-///     ops of `reads`, and the selected op reads its output (`bytes`) instead.
+///     from ops of `reads`, and the selected op reads its output (`bytes`) instead.
 ///   before first: one op on which all selected ops wait.
 /// After placing, "first" and "last" insert one op per device. "2x" is twice the bytes that the new
 /// op reads.
@@ -69,16 +69,17 @@ class Insert final : public Verb {
  public:
   explicit Insert(Options& o)
       : op_(read_op(o)),
-        after_(read_enum_unless<Place>(o, "after", "no", "after each selected op, or the last")),
-        before_(
-            read_enum_unless<Place>(o, "before", "no", "before each selected op, or the first")),
+        after_(read_enum_unless<InsertPosition>(o, "after", "no",
+                                                "after each selected op, or the last")),
+        before_(read_enum_unless<InsertPosition>(o, "before", "no",
+                                                 "before each selected op, or the first")),
         reads_(read_where(o, "reads")),
         read_by_(read_where(o, "read_by")) {
     if (after_.has_value() == before_.has_value())
       o.mistake("after",
                 "give one of 'after: each', 'after: last', 'before: each', 'before: first'");
-    if (after_ == Place::first) o.mistake("after", "not 'first': each or last");
-    if (before_ == Place::last) o.mistake("before", "not 'last': each or first");
+    if (after_ == InsertPosition::first) o.mistake("after", "not 'first': each or last");
+    if (before_ == InsertPosition::last) o.mistake("before", "not 'last': each or first");
   }
 
   bool needs_times() const override {
@@ -117,7 +118,8 @@ class Insert final : public Verb {
 
   Change insert_after(const Scope& scope, const Selection& selected) const {
     const OpGraph& graph = scope.graph();
-    const std::map<OpId, OpId> home = homes(scope.step, selected, after_ == Place::last, true);
+    const std::map<OpId, OpId> home =
+        homes(scope.step, selected, after_ == InsertPosition::last, true);
     const Selection moved = read_by_ ? read_by_->select(scope) : Selection(graph.num_ops());
     std::map<OpId, Bytes> read;  // by home
     for (const auto& [v, at] : home) read[at] += written(graph, v);
@@ -157,7 +159,8 @@ class Insert final : public Verb {
 
   Change insert_before(const Scope& scope, const Selection& selected) const {
     const OpGraph& graph = scope.graph();
-    const std::map<OpId, OpId> home = homes(scope.step, selected, before_ == Place::first, false);
+    const std::map<OpId, OpId> home =
+        homes(scope.step, selected, before_ == InsertPosition::first, false);
     const Selection read_from = reads_ ? reads_->select(scope) : Selection(graph.num_ops());
     const auto reads = [&](const Edge& e) {
       return home.contains(e.dst) && read_from[e.src] && !graph.tensor(e.tensor).control;
@@ -180,7 +183,7 @@ class Insert final : public Verb {
         const Edge& edge = graph.edge(e);
         if (reads(edge))
           copying.builder().add_edge(copying.tensor(edge.tensor), op);
-        else if (before_ == Place::each)
+        else if (before_ == InsertPosition::each)
           copying.builder().add_control(copying.made(edge.src), op);
       }
       if (op_.bytes && read[at] > Bytes{})
@@ -216,7 +219,7 @@ class Insert final : public Verb {
   }
 
   NewOp op_;
-  std::optional<Place> after_, before_;
+  std::optional<InsertPosition> after_, before_;
   std::optional<Where> reads_, read_by_;
 };
 

@@ -13,7 +13,6 @@
 #include "sim/transform/what_if/verb.h"
 
 namespace baechi::what_if {
-namespace {
 
 enum class MergeBy : std::uint8_t { all, chain, layer, group };
 constexpr auto names_of(MergeBy) {
@@ -33,6 +32,8 @@ constexpr auto names_of(MergedTime) {
        {MergedTime::work, "work", "of one kernel without traffic of internal tensors"}});
 }
 
+namespace {
+
 /// A partition of the ops into merged ops, each named by its leader.
 struct Merged {
   IdVector<OpId, OpId> leader;         // [num_ops]
@@ -41,9 +42,8 @@ struct Merged {
 
 /// Merges ops (sim/transform/merge.h) within a lane, and after placing within a device.
 ///   time work: one kernel with all flops. Its traffic is the sum without reads of internal
-///   tensors,
-///     and without writes that no other op reads. Without work: the time of memory-bound ops is
-///     reduced in proportion to the bytes saved.
+///     tensors, and without writes that no other op reads. Without work: the time of memory-bound
+///     ops is reduced in proportion to the bytes saved.
 class Merge final : public Verb {
  public:
   explicit Merge(Options& o)
