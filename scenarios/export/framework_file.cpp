@@ -42,7 +42,7 @@ std::optional<Placement> placed_whole(const ExportTask& task, const WholeModules
   prepared.step =
       std::make_shared<const OpGraph>(grouped(task.experiment.problem().graph, modules));
   prepared.placed = prepared.step;
-  prepared.stands_for = {};
+  prepared.mapped_op = {};
   const auto costed = std::make_shared<const CostedGraph>(
       std::make_shared<const PreparedGraph>(std::move(prepared)), task.experiment.cluster_choice());
   try {

@@ -119,7 +119,7 @@ Tree profiles_data(std::span<const Profile> profiles) {
 /// Bytes by kind, in the order in which the page names them; null: not told apart.
 void append_parts(std::string& out, const PeakMemory& peak) {
   const auto if_told = [&](Bytes part) {
-    return peak.told_apart ? std::optional(part.count) : std::nullopt;
+    return peak.distinguished ? std::optional(part.count) : std::nullopt;
   };
   const std::array<std::optional<std::int64_t>, 6> parts{
       peak.weights.count,     if_told(peak.gradients), if_told(peak.optimizer_state),

@@ -50,8 +50,8 @@ std::string at_peak(const Header&, const Row& row) {
 }
 /// The same of a part that some graphs have among the weights.
 template <Bytes PeakMemory::* part>
-std::string at_peak_if_told_apart(const Header& h, const Row& row) {
-  return row.at_peak && row.at_peak->told_apart ? at_peak<part>(h, row) : "";
+std::string at_peak_if_distinguished(const Header& h, const Row& row) {
+  return row.at_peak && row.at_peak->distinguished ? at_peak<part>(h, row) : "";
 }
 
 /// Six digits: "0.663", "8.18e+09".
@@ -108,8 +108,8 @@ constexpr std::array columns{
     Column{"value", real, [](const Header&, const Row& r) { return us(r.value); }},
     Column{"unit", words, [](const Header&, const Row& r) { return r.unit; }},
     Column{"weights_bytes", whole, at_peak<&PeakMemory::weights>},
-    Column{"gradients_bytes", whole, at_peak_if_told_apart<&PeakMemory::gradients>},
-    Column{"optimizer_state_bytes", whole, at_peak_if_told_apart<&PeakMemory::optimizer_state>},
+    Column{"gradients_bytes", whole, at_peak_if_distinguished<&PeakMemory::gradients>},
+    Column{"optimizer_state_bytes", whole, at_peak_if_distinguished<&PeakMemory::optimizer_state>},
     Column{"activations_bytes", whole, at_peak<&PeakMemory::activations>},
     Column{"workspace_bytes", whole, at_peak<&PeakMemory::workspace>},
     Column{"copies_bytes", whole, at_peak<&PeakMemory::copies>},

@@ -87,7 +87,7 @@ std::optional<PeakMemory> read_peak(Statement& in) {
                     .activations = {activations.value_or(0)},
                     .workspace = {workspace.value_or(0)},
                     .copies = {copies.value_or(0)},
-                    .told_apart = gradients.has_value()};
+                    .distinguished = gradients.has_value()};
 }
 
 RunResult read_row(Statement& in, const Results& results) {

@@ -40,7 +40,7 @@ OpGraph grouped_as_placed(const PreparedGraph& graph) {
     seen[v] = static_cast<GroupId>(names.size());
   }
   IdVector<OpId, GroupId> group(graph.step->num_ops());
-  for (const OpId v : graph.step->ops()) group[v] = seen[graph.stands_for[v]];
+  for (const OpId v : graph.step->ops()) group[v] = seen[graph.mapped_op[v]];
   return graph.step->with_groups(group, names);
 }
 
@@ -62,7 +62,7 @@ class ExpandedStep final : public StepBehind {
   Placement seen(const Placement& placement) const override {
     Placement seen{.device = IdVector<OpId, DeviceId>(costed_->graph->placed->num_ops())};
     for (const OpId v : placement.device.ids())
-      seen.device[costed_->graph->stands_for[v]] = placement.device[v];
+      seen.device[costed_->graph->mapped_op[v]] = placement.device[v];
     return seen;
   }
 

@@ -123,7 +123,7 @@ void read_into(RunResult& row, std::string_view bytes) {
   if (in.number<std::uint8_t>() != 0) {
     PeakMemory& peak = row.at_peak.emplace();
     for (const auto part : peak_parts) peak.*part = Bytes{in.number<std::int64_t>()};
-    peak.told_apart = in.number<std::uint8_t>() != 0;
+    peak.distinguished = in.number<std::uint8_t>() != 0;
   }
   if (in.number<std::uint8_t>() != 0) {
     Utilisation& utilisation = row.utilisation.emplace();
@@ -180,7 +180,7 @@ void append_record(std::string& records, const RunResult& row) {
   out.number<std::uint8_t>(row.at_peak ? 1 : 0);
   if (row.at_peak) {
     for (const auto part : peak_parts) out.number<std::int64_t>((*row.at_peak.*part).count);
-    out.number<std::uint8_t>(row.at_peak->told_apart ? 1 : 0);
+    out.number<std::uint8_t>(row.at_peak->distinguished ? 1 : 0);
   }
   out.number<std::uint8_t>(row.utilisation ? 1 : 0);
   if (row.utilisation)

@@ -55,7 +55,7 @@ void check_order(const TransformChoice& choice, std::span<const TransformChoice>
   for (const TransformEntry& entry : transforms()) {
     if (entry.name != choice.name && !choice.transform->applies(entry.name)) continue;
     for (const TransformChoice& earlier : before)
-      if (earlier.transform->stands_behind(entry.name))
+      if (earlier.transform->must_follow(entry.name))
         throw InputError(
             fmt::format("{}transforms: '{}' stands before '{}', which changes what it makes",
                         at(choice.where), entry.name, earlier.name));
@@ -193,7 +193,7 @@ PreparedGraph prepare(std::shared_ptr<const OpGraph> graph, const ClusterChoice&
   prepared.placed = prepared.step;
   if (placed) {
     prepared.placed = std::make_shared<const OpGraph>(std::move(placed->graph));
-    prepared.stands_for = std::move(placed->stands_for);
+    prepared.mapped_op = std::move(placed->mapped_op);
     prepared.needs = placed->needs;
     prepared.needs_why = std::move(placed->needs_why);
   }
@@ -242,15 +242,15 @@ void check_semantics(const PreparedGraph& graph, const EngineOptions& engine) {
 }
 
 Placement expand(Placement placement, const PreparedGraph& graph) {
-  if (graph.stands_for.empty()) return placement;
+  if (graph.mapped_op.empty()) return placement;
   Placement expanded{.facts = std::move(placement.facts),
                      .detail = std::move(placement.detail),
                      .placed_by = std::move(placement.placed_by)};
   expanded.device.reserve(graph.step->num_ops());
   for (const OpId v : graph.step->ops()) {
-    expanded.device.push_back(placement.device[graph.stands_for[v]]);
+    expanded.device.push_back(placement.device[graph.mapped_op[v]]);
     if (!placement.priority.empty())
-      expanded.priority.push_back(placement.priority[graph.stands_for[v]]);
+      expanded.priority.push_back(placement.priority[graph.mapped_op[v]]);
   }
   return expanded;
 }

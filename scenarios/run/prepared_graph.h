@@ -18,9 +18,9 @@ namespace baechi {
 struct PreparedGraph {
   std::shared_ptr<const OpGraph> step;    ///< the graph that is simulated
   std::shared_ptr<const OpGraph> placed;  ///< the graph that placers see; often the same
-  IdVector<OpId, OpId> stands_for{};  ///< [step ops]: the op of `placed`; empty if the same graph
-  Bytes needs{};                      ///< memory that the largest device must have
-  std::string needs_why{};            ///< the message if it has less
+  IdVector<OpId, OpId> mapped_op{};  ///< [step ops]: the op of `placed`; empty if the same graph
+  Bytes needs{};                     ///< memory that the largest device must have
+  std::string needs_why{};           ///< the message if it has less
   double batches = 1.0;  ///< of the trace's, in `step`: its samples per step, times this
   std::vector<std::shared_ptr<const Transform>> after_placing{};  ///< of the placed step, in turn
   std::chrono::nanoseconds transforming{};                        ///< wall clock

@@ -9,7 +9,7 @@
 
 namespace baechi::golden {
 
-/// A graph, its groupings, and the linear programs' answers on them.
+/// A graph, its groupings, and the solutions of the linear programs on them.
 class Workload {
  public:
   explicit Workload(GoldenGraph graph) : golden_(std::move(graph)) {}
@@ -23,7 +23,7 @@ class Workload {
 
   /// `grouper`: tf or coplace.
   const NamedGraph& grouped(const std::string& grouper);
-  /// As the original fuses it, disjoint_paths being the one rule that runs vary.
+  /// Fused as in the original; disjoint_paths is the only rule that runs vary.
   const FusedGraph& fused(const std::string& grouper, bool disjoint_paths = false);
   /// Optimum of the favourite child program on `graph`, in us; solved once per graph.
   double lp_optimum(const NamedGraph& graph);
@@ -43,8 +43,8 @@ using FavouriteEdges = std::map<std::string, std::vector<std::uint32_t>>;
 void check_run(const json& run, Workload& workload, const FavouriteEdges& known,
                const std::string& file, const std::string& name, Report& report);
 
-/// Favourite child of each op, or `nobody`, for an m-SCT run: from its own x, which is held to be
-/// an optimum, or from the program of `known` that it refers to. Compares the fields about them.
+/// Favourite child of each op, or `nobody`, for an m-SCT run: from its own x, which must be an
+/// optimum, or from the program of `known` that it refers to. Compares the related fields.
 std::vector<std::uint32_t> favourites_of(Record& record, const NamedGraph& graph,
                                          Workload& workload, double threshold,
                                          const FavouriteEdges& known);

@@ -65,7 +65,7 @@ void check_recorded_groupers(Record& record) {
   record.equal("coplace", coplaced_groups(labels, edges));
 }
 
-/// The linear program of m-SCT, row by row, that solve_sct() solves in its own way.
+/// The linear program of m-SCT, row by row, which solve_sct() solves with its own formulation.
 /// Columns: x of each edge, start of each op, w.
 solver::LinearProgram favourite_program(const SctGraph& graph) {
   const auto us = [](Duration t) { return static_cast<double>(t.count()) / 1e3; };

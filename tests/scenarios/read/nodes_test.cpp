@@ -154,7 +154,7 @@ TEST_SUITE("nodes") {
     const std::vector<DeviceId> devices{gpu0, gpu1};
     CHECK(message<InputError>(
               [&] { cluster.collectives().time({.ranks = 8, .members = 2}, devices, cluster); }) ==
-          "cluster.nodes: all_reduce of 8 ranks is on several nodes, which no 'network' joins");
+          "cluster.nodes: all_reduce of 8 ranks spans several nodes, and 'network' is missing");
   }
 
   TEST_CASE("runs on other nodes, or with other collectives, are other runs") {

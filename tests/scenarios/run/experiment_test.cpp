@@ -31,9 +31,9 @@ TEST_SUITE("experiment") {
   // that device, it puts them apart.
   TEST_CASE("a placement that fits what the placer sees also fits what runs") {
     PreparedGraph prepared{.step = pair_of_ops(180_B), .placed = pair_of_ops(60_B)};
-    prepared.stands_for = IdVector<OpId, OpId>(2);
-    prepared.stands_for[OpId{0}] = OpId{0};
-    prepared.stands_for[OpId{1}] = OpId{1};
+    prepared.mapped_op = IdVector<OpId, OpId>(2);
+    prepared.mapped_op[OpId{0}] = OpId{0};
+    prepared.mapped_op[OpId{1}] = OpId{1};
     ClusterChoice cluster;
     cluster.devices.emplace_back();
     cluster.devices.back().count = 2;
@@ -74,8 +74,8 @@ TEST_SUITE("experiment") {
     };
     PreparedGraph prepared{.step = chain({150_B, 60_B, 60_B, 60_B}),
                            .placed = chain({1_B, 40_B, 40_B, 40_B})};
-    prepared.stands_for = IdVector<OpId, OpId>(4);
-    for (const OpId v : prepared.step->ops()) prepared.stands_for[v] = v;
+    prepared.mapped_op = IdVector<OpId, OpId>(4);
+    for (const OpId v : prepared.step->ops()) prepared.mapped_op[v] = v;
     ClusterChoice cluster;
     cluster.devices.emplace_back();
     cluster.devices.back().count = 2;
