@@ -18,7 +18,7 @@ install(FILES scenarios/devices.yaml scenarios/scenario.schema.json scenarios/RE
 install(DIRECTORY scenarios/arena/instances scenarios/arena/duels DESTINATION ${data}/scenarios/arena)
 install(FILES scenarios/arena/known.json DESTINATION ${data}/scenarios/arena)
 install(DIRECTORY traces/data DESTINATION ${data}/traces)
-install(FILES tools/baechi_torch.py tools/baechi_torch_work.py DESTINATION ${data}/tools)
+install(FILES tools/baechi_plot.py tools/baechi_torch.py tools/baechi_torch_work.py DESTINATION ${data}/tools)
 install(FILES README.md STABLE.md GLOSSARY.md packaging/copyright DESTINATION ${docs})
 find_program(GZIP gzip REQUIRED)
 foreach(page IN ITEMS "CHANGELOG.md changelog" "packaging/changelog changelog.Debian")

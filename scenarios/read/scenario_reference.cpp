@@ -219,8 +219,8 @@ constexpr std::string_view about_files = R"(.
 `report.html` needs no other file. It has tables, charts of the value and of peak memory along any axis, and for some points
 (`report.pictures`) what each device did and held over time. `ID.PLACER.trace.json.gz` is the timeline of a run for
 ui.perfetto.dev; `report.timelines`, or `baechi run --timelines best|all`, chooses the runs, which are simulated once more for
-it. `baechi report DIR --plots` writes the page again, and draws the same as SVG and PDF into `DIR/plots`. It uses gnuplot,
-and leaves the scripts there for changes.
+it. `baechi report DIR --plots` writes the page again, and the data of the charts and steps as CSV into `DIR/plots`, where
+`tools/baechi_plot.py` draws them as SVG and PDF, if there is matplotlib.
 )";
 
 constexpr std::string_view large_sweeps = R"(
@@ -259,7 +259,6 @@ code 2. A job that is preempted is queued again, and goes on where it was: all o
 | GNU parallel | `parallel.sh` | yes |
 | Snakemake | `Snakefile` | yes |
 | HyperQueue | `hyperqueue.sh` | with a stand-in for `hq` |
-| Kubernetes, Indexed Jobs | `kubernetes.yaml` | its command alone, with `JOB_COMPLETION_INDEX` set |
 
 All machines need the same files under the same paths. The folders of shards may lie anywhere.
 )";
