@@ -22,13 +22,13 @@ struct Arguments {
   bool least_memory = false;
 };
 
-Json json_of(const bounds::NamedBounds& all_bounds) {
+Json bounds_json(const bounds::NamedBounds& all_bounds) {
   Json json{{"lower_bound_us", to_us(all_bounds.best())}, {"binding", all_bounds.binding()}};
   for (const bounds::NamedBound& b : all_bounds.all) json[std::string(b.key)] = to_us(b.time);
   return json;
 }
 
-std::string table_of(const bounds::NamedBounds& all_bounds) {
+std::string bounds_table(const bounds::NamedBounds& all_bounds) {
   std::string text;
   for (const bounds::NamedBound& b : all_bounds.all) {
     const std::string line = fmt::format("{:<16} {:>12}   {}", b.name, to_text(b.time), b.meaning);
@@ -99,25 +99,25 @@ int bound(const Arguments& arguments) {
   const bounds::NamedBounds load = bounds::load_bounds(quick, problem, time_limit);
   const std::optional<std::size_t> needed = bounds::devices_needed(problem);
   if (arguments.format == "json") {
-    Json json = json_of(step);
+    Json json = bounds_json(step);
     add_times(json, experiment);
     json["fits_in_memory"] = quick.fits_in_memory;
     json["why_not"] = quick.why_not;
     json["devices_needed"] = needed ? Json(*needed) : Json();
-    json["max_load"] = json_of(load);
+    json["max_load"] = bounds_json(load);
     json["latency"] = {{"lower_bound_us", to_us(quick.critical_path)},
                        {"binding", "critical path"}};
     print_json(json);
     return 0;
   }
-  std::string text = times_line(experiment) + table_of(step);
+  std::string text = times_line(experiment) + bounds_table(step);
   if (needed)
     text += fmt::format("{:<16} {:>12}   of {} devices, for the weights alone\n", "devices needed",
                         *needed, problem.cluster.num_devices());
   if (!quick.fits_in_memory)
     text += fmt::format("memory           {}   {}\n", red("too small"), quick.why_not);
   text += fmt::format("no step is shorter than {}\n\n", to_text(step.best()));
-  text += table_of(load) + fmt::format("no max_load is below {}\n\n", to_text(load.best()));
+  text += bounds_table(load) + fmt::format("no max_load is below {}\n\n", to_text(load.best()));
   text += fmt::format("no latency is below {} (critical path)\n", to_text(quick.critical_path));
   print_out(text);
   return 0;

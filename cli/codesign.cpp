@@ -26,7 +26,7 @@ struct CodesignArguments {
   std::size_t top = 10;
 };
 
-std::string counts_text(const CodesignResult& r) {
+std::string design_counts_text(const CodesignResult& r) {
   const DesignAnswer& a = r.answer;
   return fmt::format("visited {} of {} architectures within {:.4g} mm2 ({:.2f} %), of {} in all{}",
                      a.visited.size(), a.designs, r.limit / 1e6, 100.0 * a.share(), r.combinations,
@@ -86,17 +86,17 @@ Report designs_report(const CodesignResult& r, std::span<const std::size_t> whic
 
 std::string text_of(const CodesignResult& r, std::size_t top) {
   const std::vector<std::size_t> ranks = r.ranked();
-  if (ranks.empty()) return bold("no plan fits\n") + counts_text(r) + "\n";
+  if (ranks.empty()) return bold("no plan fits\n") + design_counts_text(r) + "\n";
   std::vector<std::size_t> shown;
   for (std::size_t k = 0; k < ranks.size(); ++k)
     if (k < top || r.answer.reference == ranks[k]) shown.push_back(ranks[k]);
-  std::string text = designs_report(r, shown, ranks).table() + "\n" + counts_text(r) + "\n";
+  std::string text = designs_report(r, shown, ranks).table() + "\n" + design_counts_text(r) + "\n";
   if (const auto gain = r.gain())
     text += fmt::format("the best is {:.3f} times as fast as the reference\n", *gain);
   return text;
 }
 
-Json json_of(const CodesignResult& r, std::size_t top) {
+Json codesign_json(const CodesignResult& r, std::size_t top) {
   const std::vector<std::size_t> ranks = r.ranked();
   std::vector<std::size_t> front;
   for (std::size_t i = 0; i < r.answer.visited.size(); ++i)
@@ -149,7 +149,7 @@ int codesign(const CodesignArguments& a) {
   const CodesignResult result = codesign_of(file, stages("architectures"));
   if (!a.out.empty()) write_folder(a.out, result);
   if (a.format == "json")
-    print_json(json_of(result, a.top));
+    print_json(codesign_json(result, a.top));
   else if (a.format == "csv")
     print_out(csv_of(result));
   else

@@ -35,7 +35,7 @@ Cell ms_cell(const std::optional<Duration>& time, const char* without) {
   return {to_us(*time) / 1e3, fmt::format("{:.1f} ms", to_us(*time) / 1e3)};
 }
 
-Report report_of(const ProfileConfigurations& profile) {
+Report configuration_report(const ProfileConfigurations& profile) {
   Report report({{"batch", "batch"},
                  {"one_instance_ms", "one instance"},
                  {"latency_ms", "best"},
@@ -55,7 +55,7 @@ int configure(const ConfigureArguments& arguments) {
   Json json = Json::array();
   std::string text;
   for (const ProfileConfigurations& profile : serving::configurations(arguments.order)) {
-    const Report report = report_of(profile);
+    const Report report = configuration_report(profile);
     const auto mean = profile.mean_speed_up();
     Json one = Json::object();
     std::string name;

@@ -222,7 +222,7 @@ nlohmann::ordered_json json(const std::vector<Section>& chosen) {
   return answer;
 }
 
-std::vector<std::string> names_of(const auto& items) {
+std::vector<std::string> item_names(const auto& items) {
   std::vector<std::string> names;
   for (const auto& item : items) names.push_back(item.name);
   return names;
@@ -231,7 +231,7 @@ std::vector<std::string> names_of(const auto& items) {
 /// Keeps the item called `name`. Throws InputError, with the known names, if there is none.
 template <typename Item>
 void keep(std::vector<Item>& items, const std::string& name, std::string_view verb) {
-  const std::vector<std::string> known = names_of(items);
+  const std::vector<std::string> known = item_names(items);
   std::erase_if(items, [&name](const Item& item) { return item.name != name; });
   if (items.empty())
     throw InputError(fmt::format("{}: nothing called '{}'{} (there are {})", verb, name,

@@ -24,7 +24,7 @@ struct PaperArguments {
 constexpr int difference_found = 3;
 
 /// True if the results equal the results.csv in the paper's folder; prints the difference if not.
-bool check(const Paper& paper, const PaperResult& result) {
+bool check_committed(const Paper& paper, const PaperResult& result) {
   const std::string path = paper.folder + "/results.csv";
   const std::string found = difference_from_committed(paper, result);
   if (found.empty()) {
@@ -62,7 +62,7 @@ int papers(const PaperArguments& arguments) {
       write_aside(folder + "/results.md", to_markdown(paper, result));
     }
     if (arguments.check)
-      same = check(paper, result) && same;
+      same = check_committed(paper, result) && same;
     else
       print_out(to_text(paper, result));
   }

@@ -71,7 +71,7 @@ PlannerInput with_flags(PlannerInput input, const ClusterFlags& flags) {
   return input;
 }
 
-Json stages_json(const PlannerAnswer& answer) {
+Json planner_stages_json(const PlannerAnswer& answer) {
   Json stages = Json::array();
   const StagedPlan& plan = answer.planned->plan;
   const std::vector<std::int64_t> first = planners::first_devices(plan);
@@ -98,7 +98,7 @@ Json stages_json(const PlannerAnswer& answer) {
 }
 
 /// A placement file, where each op is on the first device of its stage, and the plan.
-Json answer_json(const PlannerAnswer& answer, const PlanRequest& request) {
+Json planner_answer_json(const PlannerAnswer& answer, const PlanRequest& request) {
   Json json{{"format", "baechi-placement"},
             {"version", 1},
             {"graph", request.file},
@@ -139,11 +139,11 @@ Json answer_json(const PlannerAnswer& answer, const PlanRequest& request) {
     json["difference"] = answer.batch->difference;
   }
   json["simulated_batch_us"] = answer.batch->seconds * 1e6;
-  json["plan"] = {{"stages", stages_json(answer)}};
+  json["plan"] = {{"stages", planner_stages_json(answer)}};
   return json;
 }
 
-std::string answer_table(const PlannerAnswer& answer, const PlanRequest& request) {
+std::string planner_answer_table(const PlannerAnswer& answer, const PlanRequest& request) {
   std::string text = fmt::format("placer       {}, {} for {} nodes\n", request.planner_text,
                                  to_text(answer.planning), answer.input.nodes.size());
   if (!answer.planned)
@@ -190,11 +190,11 @@ int place_plan(PlanRequest request, const planners::PlannerEntry& entry,
     answer.batch = planners::simulate(answer.planned->plan, answer.input);
   }
   if (answer.planned && !request.output.empty())
-    write_aside(request.output, answer_json(answer, request).dump(1) + "\n");
+    write_aside(request.output, planner_answer_json(answer, request).dump(1) + "\n");
   if (request.format == "json")
-    print_json(answer_json(answer, request));
+    print_json(planner_answer_json(answer, request));
   else
-    print_out(answer_table(answer, request));
+    print_out(planner_answer_table(answer, request));
   return 0;
 }
 

@@ -21,7 +21,7 @@ struct ReportFlags {
   std::vector<std::size_t> steps;
 };
 
-int report(const ReportFlags& flags) {
+int write_report(const ReportFlags& flags) {
   const Results results = read_results(flags.folder);
   std::vector<Plot> plots;
   if (flags.plots) {
@@ -52,7 +52,7 @@ void add_report(CLI::App& app, Verb& chosen) {
                "instead of each graph's fastest; may be repeated")
       ->needs(plots);
   verb->footer("tools/baechi_plot.py draws DIR/plots/NAME.csv: edit a copy to change the plots.");
-  verb->callback([flags, &chosen] { chosen = [flags] { return report(*flags); }; });
+  verb->callback([flags, &chosen] { chosen = [flags] { return write_report(*flags); }; });
 }
 
 }  // namespace baechi

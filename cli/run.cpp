@@ -91,7 +91,8 @@ std::optional<Sweep> agreed_sweep(const RunFlags& flags, std::size_t threads, co
   return sweep;
 }
 
-int report(const ResumableRun::Outcome& outcome, const std::string& folder, const RunFlags& flags) {
+int report_outcome(const ResumableRun::Outcome& outcome, const std::string& folder,
+                   const RunFlags& flags) {
   if (!flags.quiet)
     fmt::print(stderr, "{0}/report.html  {0}/results.csv  {0}/results.sqlite{1}\n", folder,
                outcome.timelines > 0
@@ -124,7 +125,7 @@ int run_sweep(const Sweep& sweep, const RunFlags& flags, const Ranks& ranks, Run
   const ResumableRun::Outcome outcome =
       run.finish(settings, shard.of > 1 ? fmt::format("{}/{}", shard.number, shard.of) : "");
   print_results(sweep.header(), run.rows(), flags);
-  const int code = report(outcome, folder, flags);
+  const int code = report_outcome(outcome, folder, flags);
   if (done == ids.size()) return code;
   fmt::print(stderr, "interrupted: {} of {} runs are done and kept; --resume goes on from there\n",
              outcome.rows, mine.size());

@@ -116,7 +116,7 @@ int info(const TraceArgument& argument, const std::string& kind, const std::stri
   return 0;
 }
 
-int check(const std::vector<std::string>& paths, const std::string& importer) {
+int check_traces(const std::vector<std::string>& paths, const std::string& importer) {
   std::string mistakes;
   for (const std::string& path : paths) {
     try {
@@ -212,7 +212,7 @@ void add_check(CLI::App& trace, Verb& chosen) {
       ->type_name("NAME[:k=v,...]");
   verb->footer("Exit code 2 if there is a mistake.\nExample:\n  baechi trace check *.json");
   verb->callback([&chosen, arguments] {
-    chosen = [arguments] { return check(arguments->paths, arguments->importer); };
+    chosen = [arguments] { return check_traces(arguments->paths, arguments->importer); };
   });
 }
 

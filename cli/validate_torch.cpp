@@ -24,7 +24,7 @@ std::string share(double value) {
   return fmt::format("{:.1f} %", 100.0 * value);
 }
 
-std::string in_words(const TorchErrors& errors) {
+std::string errors_text(const TorchErrors& errors) {
   return fmt::format("median {}, worst {}", share(errors.median), share(errors.worst));
 }
 
@@ -37,14 +37,14 @@ std::string torch_text(const TorchScore& score) {
                  fmt::format("{:+.1f} %{}", 100.0 * c.error(), c.counts ? "" : " (not counted)"),
                  share(c.noise), fmt::format("{:+.1f} %", 100.0 * c.drift)});
   const std::string memory = fmt::format(
-      "peak memory of a process: {}, {} within {}, over {} peaks\n", in_words(score.of_peaks),
+      "peak memory of a process: {}, {} within {}, over {} peaks\n", errors_text(score.of_peaks),
       share(score.peaks_told_well), share(most_error_of_peak), score.peaks.size());
   if (score.counting == 0) return "no step was timed\n" + memory;
   std::string effects;
   for (const TorchEffect& effect : score.effects)
-    effects +=
-        fmt::format("without '{}': {} instead of {}, over the {} cases that it moves\n",
-                    effect.name, in_words(effect.without), in_words(effect.with), effect.cases);
+    effects += fmt::format("without '{}': {} instead of {}, over the {} cases that it moves\n",
+                           effect.name, errors_text(effect.without), errors_text(effect.with),
+                           effect.cases);
   return columns.text() +
          fmt::format(
              "\nerror: {}, over {} of {} cases (noise {}; recorded steps of one process "
@@ -52,13 +52,13 @@ std::string torch_text(const TorchScore& score) {
              "without transfers: {}\na link "
              "alone, as Baechi has it: {}\nregret of the way and cut predicted best: mean {}, "
              "worst {}; order (Spearman): {:.3f}\n{}",
-             in_words(score.errors), score.counting, score.cases.size(), share(score.noise),
-             share(score.recorded_noise), share(score.drift), in_words(score.steady),
-             in_words(score.no_transfers), in_words(score.baechi), share(score.regret),
+             errors_text(score.errors), score.counting, score.cases.size(), share(score.noise),
+             share(score.recorded_noise), share(score.drift), errors_text(score.steady),
+             errors_text(score.no_transfers), errors_text(score.baechi), share(score.regret),
              share(score.worst_regret), score.order, memory);
 }
 
-Json to_json(const TorchErrors& errors) {
+Json torch_json(const TorchErrors& errors) {
   return {{"median", errors.median}, {"worst", errors.worst}};
 }
 
@@ -67,7 +67,7 @@ Json if_timed(const TorchScore& score, double value) {
   return score.counting == 0 ? Json() : Json(value);
 }
 
-Json to_json(const TorchScore& score) {
+Json torch_json(const TorchScore& score) {
   Json rows = Json::array();
   for (const TorchCase& c : score.cases)
     rows.push_back({{"model", c.model},
@@ -79,15 +79,15 @@ Json to_json(const TorchScore& score) {
                     {"noise", c.noise},
                     {"drift", c.drift},
                     {"counts", c.counts}});
-  Json peaks = to_json(score.of_peaks);
+  Json peaks = torch_json(score.of_peaks);
   peaks["told_well"] = score.peaks_told_well;
   peaks["count"] = score.peaks.size();
   Json effects = Json::array();
   for (const TorchEffect& effect : score.effects)
     effects.push_back({{"effect", effect.name},
                        {"cases", effect.cases},
-                       {"with", to_json(effect.with)},
-                       {"without", to_json(effect.without)}});
+                       {"with", torch_json(effect.with)},
+                       {"without", torch_json(effect.without)}});
   return {{"median_error", if_timed(score, score.errors.median)},
           {"worst_error", if_timed(score, score.errors.worst)},
           {"cases", score.counting},
@@ -95,13 +95,13 @@ Json to_json(const TorchScore& score) {
           {"noise", score.noise},
           {"recorded_noise", score.recorded_noise},
           {"drift", score.drift},
-          {"steady", to_json(score.steady)},
+          {"steady", torch_json(score.steady)},
           {"regret", if_timed(score, score.regret)},
           {"worst_regret", if_timed(score, score.worst_regret)},
           {"order", if_timed(score, score.order)},
           {"peaks", std::move(peaks)},
-          {"no_transfers", to_json(score.no_transfers)},
-          {"baechi", to_json(score.baechi)},
+          {"no_transfers", torch_json(score.no_transfers)},
+          {"baechi", torch_json(score.baechi)},
           {"effects", std::move(effects)},
           {"rows", std::move(rows)}};
 }
@@ -109,7 +109,7 @@ Json to_json(const TorchScore& score) {
 int torch(const TorchFlags& flags) {
   const TorchScore score = score_torch(flags.out);
   if (flags.format == "json")
-    print_json(to_json(score));
+    print_json(torch_json(score));
   else
     print_out(torch_text(score));
   return 0;

@@ -24,7 +24,7 @@ struct Beside {
   double slowdown = 1.0;  // against the subject alone
 };
 
-std::vector<Beside> measured(const std::vector<Measurement>& rows) {
+std::vector<Beside> measured_points(const std::vector<Measurement>& rows) {
   std::map<std::pair<std::string, std::string>, Samples> alone;
   std::map<std::tuple<std::string, std::string, std::string, std::int64_t>, Samples> together;
   for (const Measurement& m : rows) {
@@ -90,7 +90,7 @@ double slowdown_by_pairs(const Beside& b, const Calibration& known) {
 
 Calibration::Bandwidth fit_bandwidth(const std::vector<Measurement>& rows,
                                      const Calibration& known) {
-  const std::vector<Beside> all = measured(rows);
+  const std::vector<Beside> all = measured_points(rows);
   std::set<double> counts;
   for (const Beside& b : all) counts.insert(b.count);
   DemandFit fit{.bandwidth = {}, .pass_rate = rate_of_pass(all)};

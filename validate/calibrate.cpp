@@ -22,7 +22,7 @@ constexpr double largest_left_out_error = 0.03;
 using BySize = std::map<double, Samples>;
 
 /// Fields of Measurement::args as numbers; nothing if they are not such.
-std::optional<std::vector<double>> numbers(const std::string& args) {
+std::optional<std::vector<double>> numbers_in(const std::string& args) {
   std::vector<double> all;
   for (const Field& field : split(args, ' ')) {
     const auto n = parse_number<std::int64_t>(field.text);
@@ -34,12 +34,12 @@ std::optional<std::vector<double>> numbers(const std::string& args) {
 
 /// The numbers of a row whose arguments are known to be numbers.
 std::vector<double> known_numbers(const std::string& args) {
-  return numbers(args).value_or(std::vector<double>{0.0, 0.0, 0.0});
+  return numbers_in(args).value_or(std::vector<double>{0.0, 0.0, 0.0});
 }
 
 /// Work of a body as Body::amount; nothing if `args` are not its arguments.
 std::optional<double> amount_of(const std::string& kind, const std::string& args) {
-  const auto n = numbers(args);
+  const auto n = numbers_in(args);
   if (!n || n->size() != (kind == "cublas" ? 3U : 1U)) return std::nullopt;
   if (kind == "gemm") return 2.0 * (*n)[0] * (*n)[0] * (*n)[0];
   if (kind == "cublas") return 2.0 * (*n)[0] * (*n)[1] * (*n)[2];
@@ -159,7 +159,7 @@ class Calibrator {
       const bool copies = m.what == "copy" || m.what == "contention";
       const bool ops = m.what == "op" || m.what == "interference" ||
                        (m.what == "gap_same" && !m.subject.empty());
-      const auto args = numbers(m.args);
+      const auto args = numbers_in(m.args);
       if (!known.contains(m.what))
         what = fmt::format("'{}' is no measurement (those: {})", m.what, fmt::join(known, ", "));
       else if (copies && (!args || args->size() != (m.way == "link" ? 2U : 1U) || m.count < 1))

@@ -21,7 +21,7 @@
 namespace baechi::validate {
 namespace {
 
-std::string_view unit_of(BodyKind kind) {
+std::string_view body_unit(BodyKind kind) {
   switch (kind) {
     case BodyKind::spin:
       return "ns";
@@ -67,7 +67,7 @@ void OutsideSizes::add(const std::string& graph, const ReplayPlan& plan,
       const auto* op = calibration.find_op(to_text(t.body.kind), to_text(plan.mode));
       if (op == nullptr) continue;
       known = &op->time;
-      what = fmt::format("ops of kind {} in {}", to_text(t.body.kind), unit_of(t.body.kind));
+      what = fmt::format("ops of kind {} in {}", to_text(t.body.kind), body_unit(t.body.kind));
     }
     if (amount == 0.0 || known->covers(amount)) continue;  // of 0 only the launch takes time
     Range& range = ranges_[{graph, what}];

@@ -9,7 +9,7 @@ namespace {
 
 constexpr double largest_left_out = 0.25;
 
-Fit number(std::string what, const Estimate& e) {
+Fit estimate_value(std::string what, const Estimate& e) {
   return {.what = std::move(what),
           .value = fmt::format("{:.0f} ns ({:.0f} to {:.0f})", e.value, e.low, e.high),
           .error = {},
@@ -37,17 +37,17 @@ Fit line_or_table(std::string what, const FittedTime& time) {
 std::vector<Fit> fits_of(const Calibration& calibration) {
   std::vector<Fit> fits;
   for (const auto& mode : calibration.modes) {
-    fits.push_back(number(mode.mode + ": gap in a queue", mode.same_ns));
-    fits.push_back(number(mode.mode + ": gap between queues", mode.cross_ns));
+    fits.push_back(estimate_value(mode.mode + ": gap in a queue", mode.same_ns));
+    fits.push_back(estimate_value(mode.mode + ": gap between queues", mode.cross_ns));
     for (const auto& after : mode.after)
       fits.push_back(
-          number(fmt::format("{}: gap behind {}", mode.mode, after.kind), after.same_ns));
+          estimate_value(fmt::format("{}: gap behind {}", mode.mode, after.kind), after.same_ns));
   }
   for (const auto& t : calibration.transfers) {
     const std::string name =
         fmt::format("{} {}{}{}", t.mode, t.way, t.direction.empty() ? "" : " ", t.direction);
-    fits.push_back(number(name + ": latency", t.latency_ns));
-    fits.push_back(number(name + ": occupancy", t.occupancy_ns));
+    fits.push_back(estimate_value(name + ": latency", t.latency_ns));
+    fits.push_back(estimate_value(name + ": occupancy", t.occupancy_ns));
     if (t.time.most > 0.0) fits.push_back(line_or_table(name + ": bytes", t.time));
   }
   for (const auto& op : calibration.ops) {

@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view program = "exec:";
 
-DuelStep step_of(const Problem& problem, const std::string& name, const Placer& placer) {
+DuelStep duel_step(const Problem& problem, const std::string& name, const Placer& placer) {
   DuelStep step{.placer = name};
   try {
     step.placement = placer.place(problem, 1);
@@ -66,7 +66,7 @@ std::string DuelStep::text() const {
 
 std::array<DuelStep, 2> duel_steps(const DuelNames& names, const Placer& loser,
                                    const Placer& winner, const Problem& problem) {
-  return {step_of(problem, names.loser, loser), step_of(problem, names.winner, winner)};
+  return {duel_step(problem, names.loser, loser), duel_step(problem, names.winner, winner)};
 }
 
 void write_duel(const std::string& folder, const DuelNames& names, const DuelResult& result,

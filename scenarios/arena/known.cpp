@@ -25,7 +25,7 @@ OrderedJson value_json(const std::optional<Duration>& value) {
   return value ? OrderedJson(value->count()) : OrderedJson();
 }
 
-std::optional<Duration> value_of(const OrderedJson& json) {
+std::optional<Duration> known_value(const OrderedJson& json) {
   if (json.is_null()) return std::nullopt;
   return Duration{json.get<std::int64_t>()};
 }
@@ -55,10 +55,10 @@ Arena Arena::read(const std::string& path) {
                              .point = entry.at("point"),
                              .ops = entry.at("ops"),
                              .bound = Duration{entry.at("bound_ns").get<std::int64_t>()},
-                             .best = value_of(entry.at("best_ns")),
+                             .best = known_value(entry.at("best_ns")),
                              .best_by = entry.at("best_by")};
       for (const auto& [placer, value] : entry.at("ns").items())
-        instance.values[placer] = value_of(value);
+        instance.values[placer] = known_value(value);
       arena.instances_[instance.name] = std::move(instance);
     }
   } catch (const nlohmann::json::exception& e) {

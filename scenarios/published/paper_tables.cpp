@@ -7,7 +7,7 @@
 namespace baechi {
 namespace {
 
-std::string text_of(const PaperValue& value, Metric metric) {
+std::string value_text(const PaperValue& value, Metric metric) {
   if (value.oom) return "OOM";
   if (value.unread) return "not readable";
   switch (metric) {
@@ -52,7 +52,7 @@ std::string text_of(const PaperValue& value, Metric metric) {
 /// Steps that differ by less than this share between neighbouring calibrations are not told apart.
 constexpr double steady = 0.005;
 
-double spread(const PaperCell& cell) {
+double repetition_spread(const PaperCell& cell) {
   return cell.least > 0.0 ? cell.most / cell.least - 1.0 : 0.0;
 }
 
@@ -69,9 +69,9 @@ std::string deviation_text(const PaperCell& cell, Metric metric) {
 
 /// "; 0.199 to 0.205" where neighbouring calibrations give other steps.
 std::string range_text(const PaperCell& cell, Metric metric) {
-  if (spread(cell) <= steady) return "";
-  return fmt::format("; {} to {}", text_of({.number = cell.least}, metric),
-                     text_of({.number = cell.most}, metric));
+  if (repetition_spread(cell) <= steady) return "";
+  return fmt::format("; {} to {}", value_text({.number = cell.least}, metric),
+                     value_text({.number = cell.most}, metric));
 }
 
 /// "published", "ours", "deviation", each "" where there is none.
@@ -79,8 +79,8 @@ struct CellText {
   std::string published, ours, deviation;
 };
 CellText cell_text(const PaperCell& cell, Metric metric) {
-  return {cell.published ? text_of(*cell.published, metric) : "",
-          cell.ours ? text_of(*cell.ours, metric) : "", deviation_text(cell, metric)};
+  return {cell.published ? value_text(*cell.published, metric) : "",
+          cell.ours ? value_text(*cell.ours, metric) : "", deviation_text(cell, metric)};
 }
 
 /// "steps move by up to 3.1 % (GNMT, m-ETF) between neighbouring calibrations"; "" if they do not.
@@ -89,8 +89,8 @@ std::string spread_text(const PaperTable& table, const PaperTableResult& result)
   std::string text;
   for (std::size_t r = 0; r < table.rows.size(); ++r) {
     for (std::size_t c = 0; c < table.columns.size(); ++c) {
-      if (spread(result.cells[r][c]) <= most) continue;
-      most = spread(result.cells[r][c]);
+      if (repetition_spread(result.cells[r][c]) <= most) continue;
+      most = repetition_spread(result.cells[r][c]);
       text = fmt::format("steps move by up to {:.1f} % ({}, {}) between neighbouring calibrations",
                          most * 100.0, table.rows[r].label, table.columns[c].name);
     }

@@ -17,34 +17,35 @@ std::string quoted(const std::string& text) {
   return one_line(Value{.text = text, .where = {}, .children = {}});
 }
 
-std::string text_of(const Estimate& e) {
+std::string calibration_text(const Estimate& e) {
   return fmt::format("[{}, {}, {}]", e.value, e.low, e.high);
 }
 
-std::string text_of(const std::vector<std::pair<double, double>>& table) {
+std::string calibration_text(const std::vector<std::pair<double, double>>& table) {
   std::string out;
   for (const auto& [amount, ns] : table)
     out += fmt::format("{}[{}, {}]", out.empty() ? "" : ", ", amount, ns);
   return "[" + out + "]";
 }
 
-std::string text_of(const FittedTime& time) {
+std::string calibration_text(const FittedTime& time) {
   std::string out =
       fmt::format("fixed_ns: {}, ns_per_unit: {}, least: {}, most: {}, worst_residual: {}",
-                  text_of(time.fixed_ns), text_of(time.ns_per_unit), time.least, time.most,
-                  time.worst_residual);
-  if (!time.table.empty()) out += ", table: " + text_of(time.table);
+                  calibration_text(time.fixed_ns), calibration_text(time.ns_per_unit), time.least,
+                  time.most, time.worst_residual);
+  if (!time.table.empty()) out += ", table: " + calibration_text(time.table);
   return out;
 }
 
 /// What not every harness measures.
 std::string more_of(const Calibration::Mode& mode) {
   std::string out;
-  if (mode.fan_in_ns != Estimate{}) out += ", fan_in_ns: " + text_of(mode.fan_in_ns);
+  if (mode.fan_in_ns != Estimate{}) out += ", fan_in_ns: " + calibration_text(mode.fan_in_ns);
   if (mode.after.empty()) return out;
   std::vector<std::string> entries;
   for (const auto& a : mode.after)
-    entries.push_back(fmt::format("{{kind: {}, same_ns: {}}}", a.kind, text_of(a.same_ns)));
+    entries.push_back(
+        fmt::format("{{kind: {}, same_ns: {}}}", a.kind, calibration_text(a.same_ns)));
   return fmt::format("{}, after: [{}]", out, fmt::join(entries, ", "));
 }
 
@@ -239,24 +240,25 @@ std::string calibration_yaml(const Calibration& c) {
   out += "]\n# numbers in threes: estimate, and 95 % interval\nmodes:\n";
   for (const auto& m : c.modes)
     out += fmt::format("- {{mode: {}, same_ns: {}, cross_ns: {}, submit_ns: {}{}}}\n", m.mode,
-                       text_of(m.same_ns), text_of(m.cross_ns), text_of(m.submit_ns), more_of(m));
+                       calibration_text(m.same_ns), calibration_text(m.cross_ns),
+                       calibration_text(m.submit_ns), more_of(m));
   if (!c.transfers.empty()) out += "transfers:\n";
   for (const auto& t : c.transfers)
     out += fmt::format(
         "- {{mode: {}, way: {}, direction: {}, paced: {}, latency_ns: {}, occupancy_ns: {}, "
         "shared: {}, contention: {}, {}}}\n",
-        t.mode, t.way, quoted(t.direction), t.paced, text_of(t.latency_ns), text_of(t.occupancy_ns),
-        t.shared, t.contention, text_of(t.time));
+        t.mode, t.way, quoted(t.direction), t.paced, calibration_text(t.latency_ns),
+        calibration_text(t.occupancy_ns), t.shared, t.contention, calibration_text(t.time));
   if (!c.ops.empty()) out += "ops:\n";
   for (const auto& op : c.ops)
     out += fmt::format("- {{kind: {}{}, left_out_error: {}, {}}}\n", op.kind,
                        op.mode.empty() ? "" : ", mode: " + op.mode, op.left_out_error,
-                       text_of(op.time));
+                       calibration_text(op.time));
   if (!c.interference.empty())
     out += "# slower by this much per device that runs a neighbour\ninterference:\n";
   for (const auto& i : c.interference)
     out += fmt::format("- {{op: {}, neighbour: {}, per_neighbour: {}}}\n", i.op, i.neighbour,
-                       text_of(i.per_neighbour));
+                       calibration_text(i.per_neighbour));
   if (c.bandwidth.capacity > 0.0)
     out += fmt::format(
         "# bytes per ns of all devices together, and what ops of a kind want\n"

@@ -7,7 +7,7 @@
 namespace baechi {
 namespace {
 
-std::string share(std::optional<double> part) {
+std::string percentage_text(std::optional<double> part) {
   return part ? fmt::format("{:.1f} %", 100.0 * *part) : "-";
 }
 
@@ -41,10 +41,11 @@ Summary utilisation_table(const Results& results, const UsedRuns& runs) {
   for (const auto& [run, label] : runs.shown) {
     const Utilisation& u = *run->utilisation;
     summary.rows.push_back({label, short_text(*run->value), digits(throughput(results, *run)),
-                            digits(*u.flops / (to_us(*run->value) * 1e6)), share(u.busy),
-                            share(u.flops_of_step), share(u.flops_of_busy),
-                            share(u.traffic_of_step), digits(u.intensity()), share(u.compute_bound),
-                            share(u.memory_bound), share(u.launch_bound)});
+                            digits(*u.flops / (to_us(*run->value) * 1e6)), percentage_text(u.busy),
+                            percentage_text(u.flops_of_step), percentage_text(u.flops_of_busy),
+                            percentage_text(u.traffic_of_step), digits(u.intensity()),
+                            percentage_text(u.compute_bound), percentage_text(u.memory_bound),
+                            percentage_text(u.launch_bound)});
   }
   summary.note =
       "Shares are of all devices of the cluster. Busy: of the step, in which they run ops. Of "

@@ -31,8 +31,8 @@ struct Task {
 };
 
 /// Adds what is to be drawn and written of a point's runs.
-void add_tasks(std::vector<Task>& tasks, Sweep::Ids runs, const RowById& row_of, bool draw,
-               bool all, Timelines files) {
+void add_drawing_tasks(std::vector<Task>& tasks, Sweep::Ids runs, const RowById& row_of, bool draw,
+                       bool all, Timelines files) {
   std::optional<std::size_t> fastest;  // ties: the first; a run out of memory is never faster
   Duration best{};
   std::vector<std::size_t> simulated;
@@ -65,7 +65,8 @@ std::vector<Task> tasks_of(const Sweep& sweep, const RowById& row_of) {
     for (const std::size_t end = p + file.num_points(); p < end; ++p) {
       const bool draw = std::ranges::binary_search(drawn, p);
       if (draw || file.report.timelines != Timelines::none)
-        add_tasks(tasks, sweep.runs_of(p), row_of, draw, per_point <= most, file.report.timelines);
+        add_drawing_tasks(tasks, sweep.runs_of(p), row_of, draw, per_point <= most,
+                          file.report.timelines);
     }
   }
   return tasks;

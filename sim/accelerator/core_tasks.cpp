@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::int64_t bytes_of_number = 4;
 
-std::int64_t numbers(Bytes size) {
+std::int64_t elements_of(Bytes size) {
   return size.count / bytes_of_number;
 }
 
@@ -59,11 +59,11 @@ class CoreTasks {
   }
 
   std::uint32_t add_vector(OpId v, const OpWork& kernel, Ends waits) {
-    const std::int64_t words = numbers(kernel.traffic);
+    const std::int64_t words = elements_of(kernel.traffic);
     if (kernel.flops > 16 * words) throw unknown(v, "what it multiplies cannot be told");
     std::int64_t most = 0;
     const auto look_at = [&](TensorId t) {
-      if (!graph_.tensor(t).control) most = std::max(most, numbers(graph_.tensor(t).size));
+      if (!graph_.tensor(t).control) most = std::max(most, elements_of(graph_.tensor(t).size));
     };
     for (const TensorId t : graph_.outputs(v)) look_at(t);
     for (const EdgeId e : graph_.in_edges(v)) look_at(graph_.edge(e).tensor);
@@ -80,14 +80,14 @@ class CoreTasks {
     for (const EdgeId e : graph_.in_edges(v))
       if (const Tensor& t = graph_.tensor(graph_.edge(e).tensor); !t.control) {
         if (read != 0) throw unknown(v, "it reads more than one tensor");
-        read = numbers(t.size);
+        read = elements_of(t.size);
       }
     if (read == 0) throw unknown(v, "it reads no tensor");
     return read;
   }
   std::int64_t written_by(OpId v) const {
     if (graph_.outputs(v).empty()) throw unknown(v, "it writes no tensor");
-    return numbers(graph_.tensor(*graph_.outputs(v).begin()).size);
+    return elements_of(graph_.tensor(*graph_.outputs(v).begin()).size);
   }
 
   void add_linear(OpId v, OpId f, const Ends& waits) {
@@ -129,12 +129,12 @@ class CoreTasks {
     if (fused) {
       std::int64_t rows = 0;  // what is kept is the last
       for (const TensorId t : graph_.outputs(f))
-        if (!graph_.tensor(t).control) rows = numbers(graph_.tensor(t).size);
+        if (!graph_.tensor(t).control) rows = elements_of(graph_.tensor(t).size);
       h.width = rows == 0 ? 0 : y / rows;
       scores = flops / (4 * h.width + 5);
       h.length = rows == 0 ? 0 : scores / rows;
     } else {
-      scores = numbers(graph_.op(f).temporary) / 2;
+      scores = elements_of(graph_.op(f).temporary) / 2;
       h.width = scores == 0 ? 0 : (flops / scores - 5) / 4;
       h.length = y == 0 ? 0 : scores * h.width / y;
     }
@@ -155,9 +155,10 @@ class CoreTasks {
     const OpWork& kernel = graph_.kernels(v)[0];
     const std::int64_t rest = kernel.flops - products * h.scores() * h.width;
     const std::int64_t operands = 4 * h.count * h.length * h.width * (v == f ? 1 : 2);
-    const CoreOp softmax{.passes = std::max<std::int64_t>(1, rest / h.scores()),
-                         .elements = h.scores(),
-                         .words = std::max<std::int64_t>(0, numbers(kernel.traffic) - operands)};
+    const CoreOp softmax{
+        .passes = std::max<std::int64_t>(1, rest / h.scores()),
+        .elements = h.scores(),
+        .words = std::max<std::int64_t>(0, elements_of(kernel.traffic) - operands)};
     if (v == f) {
       const std::uint32_t scores = add_task(to_scores, waits);
       ends_[v] = {add_task(from_scores, {add_task(softmax, {scores})})};

@@ -29,7 +29,7 @@ double seconds(Duration time) {
   return to_us(time) / 1e6;
 }
 
-std::optional<double> share(double part, double whole) {
+std::optional<double> fraction(double part, double whole) {
   if (!(whole > 0.0)) return std::nullopt;
   return part / whole;
 }
@@ -54,25 +54,25 @@ void add_op(Sums& sums, const Problem& problem, OpId v, DeviceId d, const Device
 }
 
 Utilisation shares(const Sums& sums, bool has_work) {
-  Utilisation found{.busy = share(sums.busy, sums.step)};
+  Utilisation found{.busy = fraction(sums.busy, sums.step)};
   if (!has_work || !found.busy) return found;
   found.flops = sums.flops;
   found.traffic = sums.traffic;
   if (!sums.known) return found;
-  found.flops_of_step = share(sums.at_peak, sums.step);
-  found.flops_of_busy = share(sums.at_peak, sums.busy);
-  found.traffic_of_step = share(sums.at_bandwidth, sums.step);
+  found.flops_of_step = fraction(sums.at_peak, sums.step);
+  found.flops_of_busy = fraction(sums.at_peak, sums.busy);
+  found.traffic_of_step = fraction(sums.at_bandwidth, sums.step);
   const double ops = sums.bound[0] + sums.bound[1] + sums.bound[2];
-  found.compute_bound = share(sums.bound[static_cast<std::size_t>(Bound::compute)], ops);
-  found.memory_bound = share(sums.bound[static_cast<std::size_t>(Bound::memory)], ops);
-  found.launch_bound = share(sums.bound[static_cast<std::size_t>(Bound::host)], ops);
+  found.compute_bound = fraction(sums.bound[static_cast<std::size_t>(Bound::compute)], ops);
+  found.memory_bound = fraction(sums.bound[static_cast<std::size_t>(Bound::memory)], ops);
+  found.launch_bound = fraction(sums.bound[static_cast<std::size_t>(Bound::host)], ops);
   return found;
 }
 
 }  // namespace
 
 std::optional<double> Utilisation::intensity() const {
-  return flops ? share(*flops, *traffic) : std::nullopt;
+  return flops ? fraction(*flops, *traffic) : std::nullopt;
 }
 
 StepUtilisation utilisation(const Problem& problem, const Placement& placement,

@@ -56,7 +56,7 @@ void check_favorites(Record& record) {
   record.equal("parent", children(got.parent));
 }
 
-void check_groupers(Record& record) {
+void check_recorded_groupers(Record& record) {
   const auto labels = record.input("groups").get<std::vector<std::vector<std::string>>>();
   std::vector<FusionEdge> edges;
   for (const json& edge : record.input("edges"))
@@ -239,7 +239,7 @@ void check_unit(const std::string& name, const json& table, const std::string& f
       record.leave_out({"graph"});
       check_sensitivity(record, graph, programs);
     } else if (name == "groupers") {
-      check_groupers(record);
+      check_recorded_groupers(record);
     } else {
       throw InputError("no such table is known here");
     }

@@ -12,7 +12,7 @@ using namespace baechi::testing;
 
 namespace {
 
-std::string text(const std::vector<DeviceId>& devices) {
+std::string devices_text(const std::vector<DeviceId>& devices) {
   std::string all;
   for (const DeviceId d : devices) all += fmt::format("{}{}", all.empty() ? "" : " ", index(d));
   return all;
@@ -33,7 +33,7 @@ std::string adjusted(const OpGraph& graph, const Cluster& cluster, const Placeme
                      AdjustPolicy policy) {
   const ProfiledCosts costs(graph, cluster);
   const Placement p = adjust({graph, cluster, costs}, placement, policy);
-  return text({p.device.begin(), p.device.end()});
+  return devices_text({p.device.begin(), p.device.end()});
 }
 
 }  // namespace
@@ -43,7 +43,9 @@ TEST_SUITE("adjusters") {
     // Device 2: 5 B, 1 ns and 3 B, 3 ns. Device 0: 7 B, 2 ns. Device 1: 5 B, 9 ns.
     const std::vector<AdjustMember> group{
         {gpu2, 5_B, 1ns}, {gpu0, 7_B, 2ns}, {gpu1, 5_B, 9ns}, {gpu2, 3_B, 3ns}};
-    const auto order = [&](AdjustPolicy policy) { return text(preferred_devices(policy, group)); };
+    const auto order = [&](AdjustPolicy policy) {
+      return devices_text(preferred_devices(policy, group));
+    };
     CHECK(order(AdjustPolicy::random) == "2 0 1");
     CHECK(order(AdjustPolicy::memory) == "0 2 1");      // 7, 5 (first of two), 5
     CHECK(order(AdjustPolicy::time) == "1 2 0");        // 9, 3, 2
@@ -55,9 +57,9 @@ TEST_SUITE("adjusters") {
   TEST_CASE("ties go to the member met first, of devices with equal counts to the lower") {
     const std::vector<AdjustMember> group{
         {gpu1, 1_B, 1ns}, {gpu0, 4_B, 4ns}, {gpu1, 4_B, 4ns}, {gpu0, 1_B, 1ns}};
-    CHECK(text(preferred_devices(AdjustPolicy::memory, group)) == "0 1");
-    CHECK(text(preferred_devices(AdjustPolicy::memory_sum, group)) == "1 0");
-    CHECK(text(preferred_devices(AdjustPolicy::frequent, group)) == "0 1");
+    CHECK(devices_text(preferred_devices(AdjustPolicy::memory, group)) == "0 1");
+    CHECK(devices_text(preferred_devices(AdjustPolicy::memory_sum, group)) == "1 0");
+    CHECK(devices_text(preferred_devices(AdjustPolicy::frequent, group)) == "0 1");
   }
 
   TEST_CASE("a full device is passed over: what it holds counts, not only what moves") {
@@ -102,7 +104,7 @@ TEST_SUITE("adjusters") {
       Options options("round_robin", {{"adjust", {.text = policy, .where = {}, .children = {}}}});
       const Placement p =
           make_placer("round_robin", std::move(options))->place({graph, cluster, costs}, 0);
-      return text({p.device.begin(), p.device.end()});
+      return devices_text({p.device.begin(), p.device.end()});
     };
     CHECK(place("while_placing") == "0 0 0 0");  // one group, dealt once
     CHECK(place("none") == "0 1 0 1");

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <string>
@@ -95,11 +96,10 @@ TEST_CASE("expert reads rules from a file, after those in place, and tells of ev
 
 /// The figure's second branch of Mixed_6a has no strided 3x3: ours goes with the 3x3 before it.
 TEST_CASE("ColocRL's rules say of each module of Inception-V3 what its figure says") {
-  const auto data = shared_data("papers");
-  if (!data) return;
+  const std::filesystem::path data = published_data();
   Devices published, ours;
   std::map<std::string, int> layers;
-  std::ifstream csv(*data / "papers" / "colocrl_inception_v3_4gpu.csv");
+  std::ifstream csv(data / "papers" / "colocrl_inception_v3_4gpu.csv");
   std::string line;
   std::getline(csv, line);
   while (std::getline(csv, line)) {

@@ -16,7 +16,7 @@ struct Layering {
   bool ties = false, training = false;
 };
 
-Layering read_shape(Options& o) {
+Layering read_layered(Options& o) {
   using namespace std::chrono_literals;
   Layering s;
   s.ops = static_cast<std::size_t>(o.get("ops", std::int64_t{2000}, "how many forward ops", 1));
@@ -110,7 +110,7 @@ void add_backward(OpGraphBuilder& builder, const std::vector<Duration>& time,
 
 /// Layers of `width` ops; times and sizes are log-normal.
 Trace make_layered(Options& options) {
-  const Layering s = read_shape(options);
+  const Layering s = read_layered(options);
   Random random(s.seed);
   OpGraphBuilder builder;
   std::vector<std::pair<OpId, OpId>> reads;  // edges that the backward pass mirrors

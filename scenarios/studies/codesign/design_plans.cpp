@@ -18,8 +18,8 @@ double in_seconds(Duration time) {
 }
 
 /// A pass of a block, by `makespan` of its tasks.
-LayerSeconds seconds_of(const LayerWork& block, const Accelerator& a, const AcceleratorRates& rates,
-                        auto makespan) {
+LayerSeconds block_seconds(const LayerWork& block, const Accelerator& a,
+                           const AcceleratorRates& rates, auto makespan) {
   std::array<double, 3> pass{};
   for (std::size_t phase = 0; phase < pass.size(); ++phase)
     pass[phase] = in_seconds(makespan(pool_tasks(block.passes[phase], a, rates)));
@@ -49,9 +49,10 @@ struct DesignPlanner::Parts {
     for (const TrainingWork& work : works) {
       std::vector<LayerSeconds>& kinds = seconds.emplace_back();
       for (const LayerWork& block : work.kinds)
-        kinds.push_back(seconds_of(block, a, choice.rates, [&](const std::vector<PoolTask>& tasks) {
-          return list_schedule(tasks, a, choice.rates).makespan;
-        }));
+        kinds.push_back(
+            block_seconds(block, a, choice.rates, [&](const std::vector<PoolTask>& tasks) {
+              return list_schedule(tasks, a, choice.rates).makespan;
+            }));
     }
     return seconds;
   }
@@ -111,7 +112,7 @@ struct DesignPlanner::Parts {
   std::vector<LayerSeconds> least_of(const TrainingWork& work, const Accelerator& a) const {
     std::vector<LayerSeconds> kinds;
     for (const LayerWork& kind : work.kinds)
-      kinds.push_back(seconds_of(kind, a, choice.rates, [&](const std::vector<PoolTask>& tasks) {
+      kinds.push_back(block_seconds(kind, a, choice.rates, [&](const std::vector<PoolTask>& tasks) {
         return least_makespan(tasks, a, choice.rates);
       }));
     return kinds;

@@ -17,8 +17,8 @@ IdVector<OpId, std::size_t> block_of_ops(const OpGraph& graph, std::int64_t laye
   return block;
 }
 
-void add_tasks(const OpGraph& graph, const IdVector<OpId, std::size_t>& block,
-               std::vector<LayerWork>& works) {
+void add_layer_tasks(const OpGraph& graph, const IdVector<OpId, std::size_t>& block,
+                     std::vector<LayerWork>& works) {
   std::vector<std::array<std::vector<OpId>, 3>> ops(works.size());
   for (const OpId v : graph.ops())
     ops[block[v]][static_cast<std::size_t>(graph.op(v).phase)].push_back(v);
@@ -78,7 +78,7 @@ TrainingWork training_work(const TrainingJob& job, std::int64_t tensor, std::int
   if (layers == 0) throw InputError(fmt::format("{}: it has no layers", job.generator));
 
   std::vector<LayerWork> works(static_cast<std::size_t>(layers) + 2);
-  add_tasks(shapes, block_of_ops(shapes, layers), works);
+  add_layer_tasks(shapes, block_of_ops(shapes, layers), works);
   const IdVector<OpId, std::size_t> block = block_of_ops(sizes, layers);
   add_sums(sizes, block, cluster, works);
   add_sizes(sizes, block, works);

@@ -6,7 +6,7 @@ namespace baechi {
 namespace {
 
 /// What it is that `op` does.
-PathTime kind_of(const OpGraph& graph, OpId op) {
+PathTime path_kind(const OpGraph& graph, OpId op) {
   if (graph.collective_of(op) != no_collective) return PathTime::collective;
   if (on_host(graph, op)) return PathTime::host;
   return graph.lanes()[index(graph.lane(op))] == "copy" ? PathTime::transfer : PathTime::compute;
@@ -25,7 +25,7 @@ PathTimes path_times(const Causes& causes, const OpGraph& graph) {
     switch (part.kind) {
       case PathKind::compute:
       case PathKind::collective:
-        add(kind_of(graph, part.op), part.length());
+        add(path_kind(graph, part.op), part.length());
         break;
       case PathKind::transfer:
         add(PathTime::transfer, part.length());

@@ -7,7 +7,8 @@ namespace {
 
 /// Stage s runs F of its first `first` micro-batches, then B, W and F in turn, where W is `late`
 /// micro-batches behind B; then the W that are left.
-void alternate(Schedule& schedule, std::size_t s, std::size_t first, std::size_t late) {
+void alternate_with_late_weights(Schedule& schedule, std::size_t s, std::size_t first,
+                                 std::size_t late) {
   const std::size_t m = schedule.micro_batches;
   std::vector<Pass>& passes = schedule.passes[s];
   for (std::size_t i = 0; i < std::min(m, first); ++i)
@@ -29,7 +30,7 @@ void alternate(Schedule& schedule, std::size_t s, std::size_t first, std::size_t
 Schedule zb_h1(const Shape& shape) {
   Schedule schedule = empty_schedule(shape, shape.stages);
   for (std::size_t s = 0; s < shape.stages; ++s) {
-    alternate(schedule, s, shape.stages - s, s);
+    alternate_with_late_weights(schedule, s, shape.stages - s, s);
     schedule.in_flight[s] = std::min(shape.micro_batches, shape.stages);
   }
   add_updates(schedule);
@@ -44,7 +45,7 @@ Schedule zb_h1(const Shape& shape) {
 Schedule zb_h2(const Shape& shape) {
   Schedule schedule = empty_schedule(shape, shape.stages);
   for (std::size_t s = 0; s < shape.stages; ++s) {
-    alternate(schedule, s, 2 * (shape.stages - s) - 1, 2 * s);
+    alternate_with_late_weights(schedule, s, 2 * (shape.stages - s) - 1, 2 * s);
     schedule.in_flight[s] = std::min(shape.micro_batches, 2 * shape.stages - 1);
   }
   add_updates(schedule);

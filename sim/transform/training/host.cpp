@@ -11,7 +11,6 @@
 #include "sim/transform/kind_words.h"
 
 namespace baechi {
-namespace {
 
 enum class LaunchPer : std::uint8_t { op, kernel, pass };
 constexpr auto names_of(LaunchPer) {
@@ -20,6 +19,14 @@ constexpr auto names_of(LaunchPer) {
        {LaunchPer::kernel, "kernel"},
        {LaunchPer::pass, "pass", "all kernels of a device's forward or backward pass at once"}});
 }
+
+enum class HostThreads : std::uint8_t { device, one };
+constexpr auto names_of(HostThreads) {
+  return std::to_array<Named<HostThreads>>({{HostThreads::device, "device", "one per device"},
+                                            {HostThreads::one, "one", "one for all devices"}});
+}
+
+namespace {
 
 /// The launches of one pass on one device as one op, for steps whose passes the host begins
 /// together with the device, as in a pipeline. A device has a pass of each phase whenever the step
@@ -101,12 +108,6 @@ class PassLaunches {
   GraphCopy copy_;
   IdVector<OpId, Pass> pass_;  // [num_ops]
 };
-
-enum class HostThreads : std::uint8_t { device, one };
-constexpr auto names_of(HostThreads) {
-  return std::to_array<Named<HostThreads>>({{HostThreads::device, "device", "one per device"},
-                                            {HostThreads::one, "one", "one for all devices"}});
-}
 
 /// The host launches what the devices run. Each op gets an op of lane "host" that takes `launch`
 /// (for each of its kernels with `per: kernel`), and starts after it. The launches of a device

@@ -9,14 +9,17 @@
 #include "sim/transform/training/gradients.h"
 
 namespace baechi {
-namespace {
 
-enum class Weights : std::uint8_t { shared, own };
-constexpr auto names_of(Weights) {
-  return std::to_array<Named<Weights>>(
-      {{Weights::shared, "shared", "copies of an op share its weights, and so its device"},
-       {Weights::own, "own", "each copy has weights of its own: a tower of data parallelism"}});
+enum class MicroBatchWeights : std::uint8_t { shared, own };
+constexpr auto names_of(MicroBatchWeights) {
+  return std::to_array<Named<MicroBatchWeights>>(
+      {{MicroBatchWeights::shared, "shared",
+        "copies of an op share its weights, and so its device"},
+       {MicroBatchWeights::own, "own",
+        "each copy has weights of its own: a tower of data parallelism"}});
 }
+
+namespace {
 
 std::vector<EdgeId> in_order_added(const OpGraph& graph) {
   std::vector<EdgeId> edges(graph.edges().begin(), graph.edges().end());
@@ -30,7 +33,7 @@ std::vector<EdgeId> in_order_added(const OpGraph& graph) {
 /// first make theirs in workspace and add it to the first, so that theirs is a reference.
 class Copies {
  public:
-  Copies(const OpGraph& graph, std::int64_t count, Weights weights)
+  Copies(const OpGraph& graph, std::int64_t count, MicroBatchWeights weights)
       : graph_(graph),
         weights_(weights),
         copy_(graph),
@@ -72,9 +75,9 @@ class Copies {
     const std::string copied = name(spec.name, r);
     spec.name = copied;
     const auto added = [&](TensorId t) {
-      return r > 0 && weights_ == Weights::shared && is_weight_gradient(graph_, t);
+      return r > 0 && weights_ == MicroBatchWeights::shared && is_weight_gradient(graph_, t);
     };
-    if (r > 0 && weights_ == Weights::shared) spec.persistent = {};
+    if (r > 0 && weights_ == MicroBatchWeights::shared) spec.persistent = {};
     for (const TensorId t : graph_.outputs(v))
       if (added(t)) spec.temporary += graph_.tensor(t).size;
     const OpId made = made_[r][v] = copy_.add(v, spec);
@@ -84,7 +87,8 @@ class Copies {
         tensors_[r][t] = copy_.add_tensor(t, made, graph_.tensor(t).size, added(t));
     if (r == 0) return;
     if (op.forward != no_op) copy_.builder().set_forward(made, copy(op.forward, r));
-    if (weights_ == Weights::own && (op.persistent > Bytes{} || op.group != no_group)) return;
+    if (weights_ == MicroBatchWeights::own && (op.persistent > Bytes{} || op.group != no_group))
+      return;
     const auto [first, number] = graph_.micro_batch(v);
     copy_.builder().set_micro_batch(
         made, {made_[0][first], static_cast<std::uint32_t>(r) * batches_before_ + number});
@@ -94,7 +98,7 @@ class Copies {
   /// then one for each op.
   GroupId group_of(OpId v, std::size_t r) const {
     const Op& op = graph_.op(v);
-    const bool own = weights_ == Weights::own;
+    const bool own = weights_ == MicroBatchWeights::own;
     if (op.group != no_group)
       return static_cast<GroupId>(index(op.group) + (own ? r : 0) * graph_.num_groups());
     const bool makes_gradient = std::ranges::any_of(
@@ -105,7 +109,7 @@ class Copies {
   }
   std::vector<std::string> group_names() const {
     std::vector<std::string> names;
-    for (std::size_t r = 0; r < (weights_ == Weights::own ? made_.size() : 1); ++r)
+    for (std::size_t r = 0; r < (weights_ == MicroBatchWeights::own ? made_.size() : 1); ++r)
       for (const GroupId g : graph_.groups()) names.push_back(name(graph_.group_name(g), r));
     for (const OpId v : graph_.ops()) names.emplace_back(graph_.name(v));
     return names;
@@ -126,7 +130,7 @@ class Copies {
   }
 
   const OpGraph& graph_;
-  const Weights weights_;
+  const MicroBatchWeights weights_;
   GraphCopy copy_;
   const std::string mark_;
   std::uint32_t batches_before_ = 1;                   // micro-batches that the graph has already
@@ -142,7 +146,8 @@ class MicroBatches final : public Transform {
       : count_(o.get("count", std::int64_t{4},
                      "how often forward and backward ops are there; updates are there once", 1,
                      1024)),
-        weights_(read_enum(o, "weights", Weights::shared, "which weights copies of an op read")) {}
+        weights_(read_enum(o, "weights", MicroBatchWeights::shared,
+                           "which weights copies of an op read")) {}
 
   Transformed apply(const OpGraph& graph) const override {
     if (!graph.collectives().empty())
@@ -155,12 +160,12 @@ class MicroBatches final : public Transform {
   /// Segments are of one batch, and towers share 32-bit weights.
   bool stands_behind(std::string_view other) const override {
     return count_ > 1 &&
-           (other == "recompute" || (other == "precision" && weights_ == Weights::own));
+           (other == "recompute" || (other == "precision" && weights_ == MicroBatchWeights::own));
   }
 
  private:
   std::int64_t count_;
-  Weights weights_;
+  MicroBatchWeights weights_;
 };
 
 }  // namespace

@@ -8,12 +8,14 @@
 #include "sim/transform/what_if/copying.h"
 
 namespace baechi::what_if {
-namespace {
 
-enum class Per : std::uint8_t { tensor, bucket };
-constexpr auto names_of(Per) {
-  return std::to_array<Named<Per>>({{Per::tensor, "tensor"}, {Per::bucket, "bucket"}});
+enum class CollectivePer : std::uint8_t { tensor, bucket };
+constexpr auto names_of(CollectivePer) {
+  return std::to_array<Named<CollectivePer>>(
+      {{CollectivePer::tensor, "tensor"}, {CollectivePer::bucket, "bucket"}});
 }
+
+namespace {
 
 /// Adds a collective of what the selected ops write, or replaces collectives by stages.
 ///   per tensor: one for each tensor; per bucket: one for as many as have `bucket` bytes, on each
@@ -26,7 +28,7 @@ class MakeCollective final : public Verb {
  public:
   explicit MakeCollective(Options& o)
       : kind_(read_enum(o, "kind", CollectiveKind::all_reduce, "of collective")),
-        per_(read_enum(o, "per", Per::tensor, "one for each of these")),
+        per_(read_enum(o, "per", CollectivePer::tensor, "one for each of these")),
         bucket_(o.get("bucket", Bytes{25 << 20}, "of per: bucket")),
         ranks_(o.get("ranks", std::int64_t{0}, "how many take part", 0, most)),
         nodes_(o.get("nodes", std::int64_t{1}, "machines that they are spread over", 1, most)),
@@ -72,7 +74,7 @@ class MakeCollective final : public Verb {
       if (!wanted[t]) continue;
       const Tensor& tensor = graph.tensor(t);
       const DeviceId d = scope.step.device_of(tensor.producer);
-      if (per_ == Per::tensor || !open.contains(d) || all[open[d]].bytes >= bucket_) {
+      if (per_ == CollectivePer::tensor || !open.contains(d) || all[open[d]].bytes >= bucket_) {
         open[d] = all.size();
         all.emplace_back();
       }
@@ -210,7 +212,7 @@ class MakeCollective final : public Verb {
   }
 
   CollectiveKind kind_;
-  Per per_;
+  CollectivePer per_;
   Bytes bucket_;
   std::int64_t ranks_, nodes_;
   std::vector<std::uint32_t> factors_;

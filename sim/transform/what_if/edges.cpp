@@ -6,6 +6,14 @@
 #include "sim/transform/what_if/copying.h"
 
 namespace baechi::what_if {
+
+enum class EdgePairs : std::uint8_t { all, layer };
+constexpr auto names_of(EdgePairs) {
+  return std::to_array<Named<EdgePairs>>(
+      {{EdgePairs::all, "all", "with every op of `to`"},
+       {EdgePairs::layer, "layer", "with those of the same module"}});
+}
+
 namespace {
 
 /// Ops of `to` (every op, if not given) no longer read what the selected ops write, and no longer
@@ -29,17 +37,11 @@ class DropEdges final : public Verb {
   std::optional<Where> to_;
 };
 
-enum class Pairs : std::uint8_t { all, layer };
-constexpr auto names_of(Pairs) {
-  return std::to_array<Named<Pairs>>({{Pairs::all, "all", "with every op of `to`"},
-                                      {Pairs::layer, "layer", "with those of the same module"}});
-}
-
 /// Ops of `to` wait for the selected ops, without data. Throws InputError if that closes a cycle.
 class AddEdge final : public Verb {
  public:
   explicit AddEdge(Options& o)
-      : to_(read_to(o)), pairs_(read_enum(o, "pairs", Pairs::all, "who waits for whom")) {
+      : to_(read_to(o)), pairs_(read_enum(o, "pairs", EdgePairs::all, "who waits for whom")) {
     if (!to_) o.mistake("to", "missing: the conditions of the ops that shall wait");
   }
 
@@ -57,7 +59,7 @@ class AddEdge final : public Verb {
       if (!selected[v]) continue;
       for (const OpId w : graph.ops()) {
         if (!waiting[w] || w == v) continue;
-        if (pairs_ == Pairs::layer && graph.module(v) != graph.module(w)) continue;
+        if (pairs_ == EdgePairs::layer && graph.module(v) != graph.module(w)) continue;
         if (++added > most) throw InputError(fmt::format("more than {} edges", most));
         copying.builder().add_control(copying.made(v), copying.made(w));
       }
@@ -67,7 +69,7 @@ class AddEdge final : public Verb {
 
  private:
   std::optional<Where> to_;
-  Pairs pairs_;
+  EdgePairs pairs_;
 };
 
 }  // namespace

@@ -11,6 +11,14 @@
 #include "sim/transform/what_if/copying.h"
 
 namespace baechi::what_if {
+
+enum class InsertPosition : std::uint8_t { each, first, last };
+constexpr auto names_of(InsertPosition) {
+  return std::to_array<Named<InsertPosition>>({{InsertPosition::each, "each"},
+                                               {InsertPosition::first, "first"},
+                                               {InsertPosition::last, "last"}});
+}
+
 namespace {
 
 /// The op that is inserted.
@@ -48,12 +56,6 @@ NewOp read_op(Options& o) {
   return op;
 }
 
-enum class Place : std::uint8_t { each, first, last };
-constexpr auto names_of(Place) {
-  return std::to_array<Named<Place>>(
-      {{Place::each, "each"}, {Place::first, "first"}, {Place::last, "last"}});
-}
-
 /// Adds an op, with a time or with work, by which a device model gives the time.
 ///   after each: it reads what the selected op writes. Readers that `read_by` names read what it
 ///     writes instead (`bytes`), or wait for it.
@@ -67,15 +69,16 @@ class Insert final : public Verb {
  public:
   explicit Insert(Options& o)
       : op_(read_op(o)),
-        after_(read_enum_unless<Place>(o, "after", "no", "each selected op, or the last")),
-        before_(read_enum_unless<Place>(o, "before", "no", "each selected op, or the first")),
+        after_(read_enum_unless<InsertPosition>(o, "after", "no", "each selected op, or the last")),
+        before_(
+            read_enum_unless<InsertPosition>(o, "before", "no", "each selected op, or the first")),
         reads_(read_where(o, "reads")),
         read_by_(read_where(o, "read_by")) {
     if (after_.has_value() == before_.has_value())
       o.mistake("after",
                 "give one of 'after: each', 'after: last', 'before: each', 'before: first'");
-    if (after_ == Place::first) o.mistake("after", "not 'first': each or last");
-    if (before_ == Place::last) o.mistake("before", "not 'last': each or first");
+    if (after_ == InsertPosition::first) o.mistake("after", "not 'first': each or last");
+    if (before_ == InsertPosition::last) o.mistake("before", "not 'last': each or first");
   }
 
   bool needs_times() const override {
@@ -113,7 +116,8 @@ class Insert final : public Verb {
 
   Change insert_after(const Scope& scope, const Selection& selected) const {
     const OpGraph& graph = scope.graph();
-    const std::map<OpId, OpId> home = homes(scope.step, selected, after_ == Place::last, true);
+    const std::map<OpId, OpId> home =
+        homes(scope.step, selected, after_ == InsertPosition::last, true);
     const Selection moved = read_by_ ? read_by_->select(scope) : Selection(graph.num_ops());
     std::map<OpId, Bytes> read;  // by home
     for (const auto& [v, at] : home) read[at] += written(graph, v);
@@ -153,7 +157,8 @@ class Insert final : public Verb {
 
   Change insert_before(const Scope& scope, const Selection& selected) const {
     const OpGraph& graph = scope.graph();
-    const std::map<OpId, OpId> home = homes(scope.step, selected, before_ == Place::first, false);
+    const std::map<OpId, OpId> home =
+        homes(scope.step, selected, before_ == InsertPosition::first, false);
     const Selection read_from = reads_ ? reads_->select(scope) : Selection(graph.num_ops());
     const auto reads = [&](const Edge& e) {
       return home.contains(e.dst) && read_from[e.src] && !graph.tensor(e.tensor).control;
@@ -176,7 +181,7 @@ class Insert final : public Verb {
         const Edge& edge = graph.edge(e);
         if (reads(edge))
           copying.builder().add_edge(copying.tensor(edge.tensor), op);
-        else if (before_ == Place::each)
+        else if (before_ == InsertPosition::each)
           copying.builder().add_control(copying.made(edge.src), op);
       }
       if (op_.bytes && read[at] > Bytes{})
@@ -212,7 +217,7 @@ class Insert final : public Verb {
   }
 
   NewOp op_;
-  std::optional<Place> after_, before_;
+  std::optional<InsertPosition> after_, before_;
   std::optional<Where> reads_, read_by_;
 };
 

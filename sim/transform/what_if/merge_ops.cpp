@@ -13,7 +13,6 @@
 #include "sim/transform/what_if/verb.h"
 
 namespace baechi::what_if {
-namespace {
 
 enum class MergeBy : std::uint8_t { all, chain, layer, group };
 constexpr auto names_of(MergeBy) {
@@ -32,6 +31,8 @@ constexpr auto names_of(MergedTime) {
        {MergedTime::least, "least", "of the ops that take time"},
        {MergedTime::work, "work", "of one kernel that does not write and read what stays inside"}});
 }
+
+namespace {
 
 /// The ops of each merged op, by its leader, and what merging saves.
 struct Merged {

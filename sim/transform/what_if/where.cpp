@@ -12,6 +12,13 @@
 #include "sim/wildcard.h"
 
 namespace baechi::what_if {
+
+enum class KnownWork : std::uint8_t { known, unknown };
+constexpr auto names_of(KnownWork) {
+  return std::to_array<Named<KnownWork>>(
+      {{KnownWork::known, "known"}, {KnownWork::unknown, "unknown"}});
+}
+
 namespace {
 
 using Value = Options::Value;
@@ -105,11 +112,6 @@ Bytes written_by(const OpGraph& graph, OpId v) {
   return sum;
 }
 
-enum class Work : std::uint8_t { known, unknown };
-constexpr auto names_of(Work) {
-  return std::to_array<Named<Work>>({{Work::known, "known"}, {Work::unknown, "unknown"}});
-}
-
 }  // namespace
 
 Where Where::read(const Value* value) {
@@ -157,8 +159,9 @@ void Where::add(const std::string& key, const Value& value) {
       })(s);
     });
   } else if (key == "work") {
-    conditions_.emplace_back(each([wanted = words_of<Work>(value, key)](const Scope& s, OpId v) {
-      const Work work = s.graph().kernels(v).empty() ? Work::unknown : Work::known;
+    conditions_.emplace_back(each([wanted = words_of<KnownWork>(value, key)](const Scope& s,
+                                                                             OpId v) {
+      const KnownWork work = s.graph().kernels(v).empty() ? KnownWork::unknown : KnownWork::known;
       return std::ranges::find(wanted, work) != wanted.end();
     }));
   } else if (key == "time" || key == "bytes" || key == "weights") {

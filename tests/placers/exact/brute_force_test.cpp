@@ -23,8 +23,8 @@ bool registered(std::string_view name) {
 }
 
 /// Ops of the given times; edges such as {0, 2}: op 2 reads what op 0 writes, `size` bytes.
-OpGraph graph_of(std::initializer_list<Duration> times,
-                 std::initializer_list<std::pair<int, int>> edges, Bytes size = 1_B) {
+OpGraph graph_of_edges(std::initializer_list<Duration> times,
+                       std::initializer_list<std::pair<int, int>> edges, Bytes size = 1_B) {
   OpGraphBuilder b;
   std::vector<TensorId> outputs;
   for (const Duration t : times) {
@@ -119,31 +119,32 @@ std::int64_t always_sufficient_devices(const OpGraph& graph, const Cluster& clus
 TEST_SUITE("brute_force") {
   TEST_CASE("the optimum without communication, by hand") {
     // A chain gains nothing from a second device.
-    CHECK(optimal_without_communication(graph_of({2ns, 3ns, 4ns}, {{0, 1}, {1, 2}}), 2) == 9ns);
+    CHECK(optimal_without_communication(graph_of_edges({2ns, 3ns, 4ns}, {{0, 1}, {1, 2}}), 2) ==
+          9ns);
     // 2 + 2 | 3, 2 + 3 | 2 or all on one: 4, 5, 7.
-    CHECK(optimal_without_communication(graph_of({2ns, 2ns, 3ns}, {}), 2) == 4ns);
-    CHECK(optimal_without_communication(graph_of({2ns, 2ns, 3ns}, {}), 3) == 3ns);
-    CHECK(optimal_without_communication(graph_of({2ns, 2ns, 3ns}, {}), 1) == 7ns);
+    CHECK(optimal_without_communication(graph_of_edges({2ns, 2ns, 3ns}, {}), 2) == 4ns);
+    CHECK(optimal_without_communication(graph_of_edges({2ns, 2ns, 3ns}, {}), 3) == 3ns);
+    CHECK(optimal_without_communication(graph_of_edges({2ns, 2ns, 3ns}, {}), 1) == 7ns);
     // Longest first: 3 + 3 | 2 + 2 + 2 takes 6, while taking them by id (2, 2, 2, 3, 3) takes 7.
-    CHECK(optimal_without_communication(graph_of({2ns, 2ns, 2ns, 3ns, 3ns}, {}), 2) == 6ns);
+    CHECK(optimal_without_communication(graph_of_edges({2ns, 2ns, 2ns, 3ns, 3ns}, {}), 2) == 6ns);
     //  0(1) -> 1(4)     An idle second device at time 0 is no use for 1; running 2 before 0 there
     //  2(5)             costs nothing: 0, 1 | 2 takes 5.
-    CHECK(optimal_without_communication(graph_of({1ns, 4ns, 5ns}, {{0, 1}}), 2) == 5ns);
-    CHECK(optimal_without_communication(graph_of({}, {}), 2) == 0ns);
+    CHECK(optimal_without_communication(graph_of_edges({1ns, 4ns, 5ns}, {{0, 1}}), 2) == 5ns);
+    CHECK(optimal_without_communication(graph_of_edges({}, {}), 2) == 0ns);
   }
 
   TEST_CASE("the best placement weighs transfers against sharing work") {
     //  0(10) -> 1(10), 0 -> 2(10): the third op goes to the second device if its input takes less
     //  than 10: 10 + t + 10 against 30.
     const Cluster two = gpus(2);
-    const OpGraph cheap = graph_of({10ns, 10ns, 10ns}, {{0, 1}, {0, 2}}, 9_B);
+    const OpGraph cheap = graph_of_edges({10ns, 10ns, 10ns}, {{0, 1}, {0, 2}}, 9_B);
     const ProfiledCosts cheap_costs(cheap, two);
     const auto shared = best_placement({cheap, two, cheap_costs});
     REQUIRE(shared);
     CHECK(shared->makespan == 29ns);
     CHECK(shared->placement.device[OpId{1}] != shared->placement.device[OpId{2}]);
 
-    const OpGraph dear = graph_of({10ns, 10ns, 10ns}, {{0, 1}, {0, 2}}, 11_B);
+    const OpGraph dear = graph_of_edges({10ns, 10ns, 10ns}, {{0, 1}, {0, 2}}, 11_B);
     const ProfiledCosts dear_costs(dear, two);
     CHECK(best_placement({dear, two, dear_costs})->makespan == 30ns);
     const Cluster small = gpus(2, 10_B);  // not even the first op's output fits

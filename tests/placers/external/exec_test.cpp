@@ -60,7 +60,7 @@ constexpr const char* on_0_1_1 =
     R"({"format": "baechi-placement", "version": 1, "placement": {"a": 0, "b": 1, "c": 1}})";
 
 /// Places one_tensor_two_readers() on two devices by the program at `path`.
-Placement place(const std::string& path, Values values = {}) {
+Placement place_by(const std::string& path, Values values = {}) {
   const OpGraph graph = one_tensor_two_readers();
   const Cluster cluster = gpus(2);
   const ProfiledCosts costs(graph, cluster);
@@ -70,8 +70,8 @@ Placement place(const std::string& path, Values values = {}) {
 
 /// What it says instead, without the path.
 template <class Error = InputError>
-std::string said(const std::string& path, const Values& values = {}) {
-  return without(message<Error>([&] { place(path, values); }), path);
+std::string error_of_program(const std::string& path, const Values& values = {}) {
+  return without(message<Error>([&] { place_by(path, values); }), path);
 }
 
 }  // namespace
@@ -82,7 +82,7 @@ TEST_CASE("a program places: the problem on its input, the placement on its outp
   const Programs programs;
   const std::string path = programs.script(
       "place", fmt::format("cat > {}\necho '{}'", programs.path("problem.json"), on_0_1_1));
-  CHECK(place(path).device == on({gpu0, gpu1, gpu1}).device);
+  CHECK(place_by(path).device == on({gpu0, gpu1, gpu1}).device);
 
   std::ifstream file(programs.path("problem.json"));
   std::stringstream problem;
@@ -226,9 +226,9 @@ TEST_CASE("with `persistent` a program may answer before it has read the whole p
 
 TEST_CASE("a program may say that nothing fits, by status 3 or in its output") {
   const Programs programs;
-  CHECK(said<InfeasibleError>(programs.script("a", "echo hopeless >&2; exit 3")) ==
+  CHECK(error_of_program<InfeasibleError>(programs.script("a", "echo hopeless >&2; exit 3")) ==
         ": no placement found: hopeless");
-  CHECK(said<InfeasibleError>(
+  CHECK(error_of_program<InfeasibleError>(
             programs.script("b", R"(echo '{"format": "baechi-placement", "version": 1,
                            "status": "infeasible", "detail": "c is too large"}')")) ==
         "c is too large");
@@ -236,12 +236,13 @@ TEST_CASE("a program may say that nothing fits, by status 3 or in its output") {
 
 TEST_CASE("a program that cannot be started is told why") {
   const Programs programs;
-  CHECK(said(programs.path("nothing")) == ": no such file");
-  CHECK(said(programs.folder()) == ": is a folder, not a program");
-  CHECK(said(programs.file("plain", "#!/bin/sh\n", false)) == ": is not executable (chmod +x)");
-  CHECK(said(programs.file("text", "hello\n", true)) ==
+  CHECK(error_of_program(programs.path("nothing")) == ": no such file");
+  CHECK(error_of_program(programs.folder()) == ": is a folder, not a program");
+  CHECK(error_of_program(programs.file("plain", "#!/bin/sh\n", false)) ==
+        ": is not executable (chmod +x)");
+  CHECK(error_of_program(programs.file("text", "hello\n", true)) ==
         ": is not a program: a script's first line must be like #!/usr/bin/env python3");
-  CHECK(said(programs.file("lost", "#!/no/such/interpreter\n", true)) ==
+  CHECK(error_of_program(programs.file("lost", "#!/no/such/interpreter\n", true)) ==
         ": cannot be run: the interpreter that its first line names was not found");
   CHECK_THROWS_WITH_AS(make_placer("exec", Options("exec")), "exec.path: missing: write exec:PATH",
                        InputError);
@@ -249,17 +250,19 @@ TEST_CASE("a program that cannot be started is told why") {
 
 TEST_CASE("a program that fails is quoted") {
   const Programs programs;
-  CHECK(said(programs.script("a", "for i in 1 2 3 4 5; do echo line $i >&2; done; exit 4")) ==
+  CHECK(error_of_program(
+            programs.script("a", "for i in 1 2 3 4 5; do echo line $i >&2; done; exit 4")) ==
         ": ended with status 4: line 3 | line 4 | line 5");
-  CHECK(said(programs.script("b", "kill -9 $$")) ==
+  CHECK(error_of_program(programs.script("b", "kill -9 $$")) ==
         ": ended by signal 9 (it may use 4.00 GiB of host memory: option memory_limit)");
-  CHECK(said(programs.script("c", "exit 0")) == ": wrote nothing to its standard output");
+  CHECK(error_of_program(programs.script("c", "exit 0")) ==
+        ": wrote nothing to its standard output");
 }
 
 TEST_CASE("a program's placement is read as strictly as a file") {
   const Programs programs;
   const auto output = [&](const std::string& text) {
-    return said(programs.script("p", fmt::format("cat > /dev/null\necho '{}'", text)));
+    return error_of_program(programs.script("p", fmt::format("cat > /dev/null\necho '{}'", text)));
   };
   const std::string head = R"({"format": "baechi-placement", "version": 1, "placement": )";
   CHECK(output("Segmentation fault") == "output of :1:1: not JSON: neither an object nor a list");
@@ -271,8 +274,9 @@ TEST_CASE("a program's placement is read as strictly as a file") {
 
 TEST_CASE("an answer that is cut off is told as that") {
   const Programs programs;
-  CHECK(said(programs.script("cut", R"(printf '{"format": "baechi-placement", "ver')")) ==
-        ": its answer is cut off: 35 bytes that begin with '{' and do not end with '}'");
+  CHECK(
+      error_of_program(programs.script("cut", R"(printf '{"format": "baechi-placement", "ver')")) ==
+      ": its answer is cut off: 35 bytes that begin with '{' and do not end with '}'");
 }
 
 TEST_CASE("a program may not split a group") {
@@ -296,13 +300,13 @@ TEST_CASE("a program is killed at its time limit, with all it started") {
   const Programs programs;
   const Values limit{{"time_limit", value("300 ms")}};
   const auto begin = std::chrono::steady_clock::now();
-  CHECK(said(programs.script("a", "echo thinking >&2; sleep 100"), limit) ==
+  CHECK(error_of_program(programs.script("a", "echo thinking >&2; sleep 100"), limit) ==
         ": still running after 300.000 ms (option time_limit): thinking");
-  CHECK(said(programs.script("b", "exec >&- 2>&-; sleep 100"), limit) ==
+  CHECK(error_of_program(programs.script("b", "exec >&- 2>&-; sleep 100"), limit) ==
         ": still running after 300.000 ms (option time_limit)");
   // A child that keeps the output open after the program has ended.
-  CHECK(said(programs.script("c", fmt::format("sleep 100 &\necho '{}'", on_0_1_1)), limit) ==
-        ": still running after 300.000 ms (option time_limit)");
+  CHECK(error_of_program(programs.script("c", fmt::format("sleep 100 &\necho '{}'", on_0_1_1)),
+                         limit) == ": still running after 300.000 ms (option time_limit)");
   CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(20));
 }
 
@@ -360,12 +364,12 @@ TEST_CASE("a process that left its session is ended with the program") {
                           "while [ ! -s {0} ]; do sleep 0.01; done\n{1}",
                           programs.path(name + ".pid"), then));
   };
-  CHECK(said(program("slow", "sleep 100"), {{"time_limit", value("1 s")}}) ==
+  CHECK(error_of_program(program("slow", "sleep 100"), {{"time_limit", value("1 s")}}) ==
         ": still running after 1.000 s (option time_limit)");
   CHECK_FALSE(still_runs(programs.path("slow.pid")));
-  CHECK(said(program("failing", "exit 4")) == ": ended with status 4");
+  CHECK(error_of_program(program("failing", "exit 4")) == ": ended with status 4");
   CHECK_FALSE(still_runs(programs.path("failing.pid")));
-  CHECK(place(program("placing", fmt::format("echo '{}'", on_0_1_1))).device ==
+  CHECK(place_by(program("placing", fmt::format("echo '{}'", on_0_1_1))).device ==
         on({gpu0, gpu1, gpu1}).device);
   CHECK_FALSE(still_runs(programs.path("placing.pid")));
 }
@@ -392,20 +396,22 @@ TEST_CASE("a program and all it starts keep to a memory limit") {
   const Programs programs;
   const Values limit{{"memory_limit", value("64 MiB")}};
   // A process that allocates too much gets nothing more: dd takes its bundle size from malloc.
-  CHECK(said(programs.script("one", "LC_ALL=C dd if=/dev/zero of=/dev/null bs=200M count=1"), limit)
+  CHECK(error_of_program(
+            programs.script("one", "LC_ALL=C dd if=/dev/zero of=/dev/null bs=200M count=1"), limit)
             .starts_with(": ended with status 1: dd: memory exhausted"));
   // Four of 40 MB each: none is over the limit, together they are. `tail` keeps one long line.
-  CHECK(said(programs.script("four",
-                             "for i in 1 2 3 4; do\n"
-                             "  { head -c 40000000 /dev/zero; sleep 100; } | tail -n 1 &\n"
-                             "done\nwait"),
-             limit)
+  CHECK(error_of_program(
+            programs.script("four",
+                            "for i in 1 2 3 4; do\n"
+                            "  { head -c 40000000 /dev/zero; sleep 100; } | tail -n 1 &\n"
+                            "done\nwait"),
+            limit)
             .starts_with(": used more than 64.00 MiB of host memory (option memory_limit)"));
 }
 
 TEST_CASE("a program that starts processes without end is stopped") {
   const Programs programs;
-  CHECK(said(programs.script("p", "while :; do sleep 100 & done")) ==
+  CHECK(error_of_program(programs.script("p", "while :; do sleep 100 & done")) ==
         ": had more than 256 processes at once");
 }
 
@@ -423,16 +429,17 @@ TEST_CASE("a program writes no file over 1 GiB, opens at most 1024 and inherits 
 
 TEST_CASE("a program's words are valid UTF-8 and do nothing to a terminal") {
   const Programs programs;
-  CHECK(said(programs.script(
+  CHECK(error_of_program(programs.script(
             "a", R"(printf 'one\033[2J\033[31m two\n\033]0;title\007thr\351e\r\n' >&2; exit 4)")) ==
         ": ended with status 4: one two | thr\uFFFDe");
   const std::string head = R"({"format": "baechi-placement", "version": 1, "placement": )";
-  CHECK(place(programs.script("b", fmt::format("printf '%s' '{}{}'", head,
-                                               R"({"a": 0, "b": 0, "c": 0},
+  CHECK(place_by(programs.script("b", fmt::format("printf '%s' '{}{}'", head,
+                                                  R"({"a": 0, "b": 0, "c": 0},
                                                   "detail": "\u001b[7mfine\u001b[0m"})")))
             .detail == "fine");
-  CHECK(said(programs.script("c", fmt::format("printf '%s' '{}{}'", head,
-                                              R"({"\u001b[2Ja": 0, "a": 0, "b": 0, "c": 0}})"))) ==
+  CHECK(error_of_program(
+            programs.script("c", fmt::format("printf '%s' '{}{}'", head,
+                                             R"({"\u001b[2Ja": 0, "a": 0, "b": 0, "c": 0}})"))) ==
         "output of :1:74: a: the graph has no op 'a'");
   CHECK(plain_text("a\tb\n\u00e9 \u4e2d \U0001F600") == "a\tb\n\u00e9 \u4e2d \U0001F600");
   CHECK(plain_text("\xc0\xaf \xed\xa0\x80 \xf5 \xe2\x82") ==

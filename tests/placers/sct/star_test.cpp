@@ -24,7 +24,7 @@ SctGraph equal_star(std::uint32_t n, bool out) {
 }
 
 /// From op 0 by `n` ops to the last op; all times are random.
-SctGraph diamond(std::uint32_t n) {
+SctGraph star_diamond(std::uint32_t n) {
   Random random(1);
   SctGraph g;
   for (std::uint32_t v = 0; v < n + 2; ++v) g.compute.emplace_back(random.below(100'000));
@@ -98,7 +98,7 @@ TEST_SUITE("lp") {
   TEST_CASE("an edge is looked at a few times, however many edges an op has") {
     for (const std::uint32_t n : {100U, 10'000U}) {
       CAPTURE(n);
-      for (const SctGraph& g : {diamond(n), equal_star(n, true), equal_star(n, false)}) {
+      for (const SctGraph& g : {star_diamond(n), equal_star(n, true), equal_star(n, false)}) {
         const SctNetwork net(g);
         SctDecisions decisions(net);
         std::vector<bool> may_bind(net.num_edges(), false);

@@ -12,7 +12,7 @@ using namespace baechi::testing;
 namespace {
 
 /// Nodes of `devices` each, in which a byte takes 0.1 ns, and between which it takes 1 ns.
-Cluster machines(std::initializer_list<std::uint32_t> devices, std::uint32_t nics) {
+Cluster unequal_machines(std::initializer_list<std::uint32_t> devices, std::uint32_t nics) {
   std::vector<Node> nodes;
   IdVector<DeviceId, Device> all;
   for (const std::uint32_t count : devices) {
@@ -49,9 +49,9 @@ Placement pairs_on(const OpGraph& graph, std::initializer_list<DeviceId> devices
   return p;
 }
 
-Duration makespan(const OpGraph& graph, const Cluster& cluster,
-                  std::initializer_list<DeviceId> devices,
-                  Transfers transfers = Transfers::duplex) {
+Duration makespan_on(const OpGraph& graph, const Cluster& cluster,
+                     std::initializer_list<DeviceId> devices,
+                     Transfers transfers = Transfers::duplex) {
   return Recorded(graph, cluster, pairs_on(graph, devices), {.transfers = transfers})
       .result()
       .makespan;
@@ -63,22 +63,22 @@ TEST_SUITE("nodes") {
   TEST_CASE("two transfers from one node to another share its one NIC: one after the other") {
     const OpGraph graph = sends(2);
     // 10 + 100 + 100 + 10: gpu0 to gpu2, then gpu1 to gpu3
-    CHECK(makespan(graph, machines({2, 2}, 1), {gpu0, gpu2, gpu1, gpu3}) == 220ns);
-    CHECK(makespan(graph, machines({2, 2}, 2), {gpu0, gpu2, gpu1, gpu3}) == 120ns);
+    CHECK(makespan_on(graph, unequal_machines({2, 2}, 1), {gpu0, gpu2, gpu1, gpu3}) == 220ns);
+    CHECK(makespan_on(graph, unequal_machines({2, 2}, 2), {gpu0, gpu2, gpu1, gpu3}) == 120ns);
   }
 
   TEST_CASE("a NIC sends and receives at once, as its device's channels do in duplex mode") {
-    CHECK(makespan(sends(2), machines({2, 2}, 1), {gpu0, gpu2, gpu3, gpu1}) == 120ns);
+    CHECK(makespan_on(sends(2), unequal_machines({2, 2}, 1), {gpu0, gpu2, gpu3, gpu1}) == 120ns);
   }
 
   TEST_CASE("two nodes that send to a third share its NIC") {
-    CHECK(makespan(sends(2), machines({1, 1, 2}, 1), {gpu0, gpu2, gpu1, gpu3}) == 220ns);
+    CHECK(makespan_on(sends(2), unequal_machines({1, 1, 2}, 1), {gpu0, gpu2, gpu1, gpu3}) == 220ns);
   }
 
   TEST_CASE("transfers inside a node need no NIC") {
     // gpu0 to gpu2 takes 100 ns by the NIC, gpu1 to gpu0 10 ns beside it
     const OpGraph graph = sends(2);
-    const Recorded s(graph, machines({2, 2}, 1), pairs_on(graph, {gpu0, gpu2, gpu1, gpu0}),
+    const Recorded s(graph, unequal_machines({2, 2}, 1), pairs_on(graph, {gpu0, gpu2, gpu1, gpu0}),
                      {.transfers = Transfers::duplex});
     CHECK(s.transfers_to(gpu0).front() == 10ns);
     CHECK(s.start_of("b1") == 20ns);
@@ -88,7 +88,7 @@ TEST_SUITE("nodes") {
   TEST_CASE("a transfer that waits for a NIC blocks its sender's queue") {
     //   a0 on gpu0 -> b0 on gpu2, a1 on gpu1 -> b1 on gpu3, then a2 on gpu1 -> b2 on gpu0
     const OpGraph graph = sends(3);
-    const Recorded s(graph, machines({2, 2}, 1),
+    const Recorded s(graph, unequal_machines({2, 2}, 1),
                      pairs_on(graph, {gpu0, gpu2, gpu1, gpu3, gpu1, gpu0}),
                      {.transfers = Transfers::duplex});
     CHECK(s.transfers_to(gpu3) == std::vector<Duration>{110ns});
@@ -96,15 +96,15 @@ TEST_SUITE("nodes") {
   }
 
   TEST_CASE("where any number of transfers may run at once, NICs limit nothing") {
-    CHECK(makespan(sends(2), machines({2, 2}, 1), {gpu0, gpu2, gpu1, gpu3}, Transfers::parallel) ==
-          120ns);
+    CHECK(makespan_on(sends(2), unequal_machines({2, 2}, 1), {gpu0, gpu2, gpu1, gpu3},
+                      Transfers::parallel) == 120ns);
   }
 
   TEST_CASE("one node is a cluster without nodes") {
     const OpGraph graph = sends(2);
     const Cluster flat = Cluster::uniform(4, 1_GiB, {.bandwidth = 10.0_GBps});
     for (const Transfers transfers : all<Transfers>())
-      CHECK(run(graph, machines({4}, 1), pairs_on(graph, {gpu0, gpu2, gpu1, gpu2}),
+      CHECK(run(graph, unequal_machines({4}, 1), pairs_on(graph, {gpu0, gpu2, gpu1, gpu2}),
                 {.transfers = transfers})
                 .makespan ==
             run(graph, flat, pairs_on(graph, {gpu0, gpu2, gpu1, gpu2}), {.transfers = transfers})
@@ -114,7 +114,7 @@ TEST_SUITE("nodes") {
   TEST_CASE("staged transfers between machines are refused") {
     const OpGraph graph = sends(1);
     CHECK(message<InputError>([&] {
-            run(graph, machines({1, 1}, 1), pairs_on(graph, {gpu0, gpu1}),
+            run(graph, unequal_machines({1, 1}, 1), pairs_on(graph, {gpu0, gpu1}),
                 {.transfers = Transfers::staged});
           }) == "engine.transfers: staged is of one machine, and the cluster has 2 nodes");
   }

@@ -28,7 +28,7 @@ Explanation explained(const Problem& problem, const Placement& placement) {
 }
 
 /// "compute 0 10", "wait_device 110 20": kind, start and length in ns.
-std::vector<std::string> path(const Explanation& e) {
+std::vector<std::string> path_text(const Explanation& e) {
   std::vector<std::string> parts;
   for (const PathPart& p : e.critical_path)
     parts.push_back(std::string(to_text(p.kind)) + " " +
@@ -74,7 +74,7 @@ TEST_SUITE("explain") {
     const Cluster cluster = gpus(2);
     const ProfiledCosts costs(graph, cluster);
     const Explanation e = explained({graph, cluster, costs}, on({gpu0, gpu1, gpu1}));
-    CHECK(path(e) ==
+    CHECK(path_text(e) ==
           Parts{"compute 0 10", "transfer 10 100", "wait_device 110 20", "compute 130 30"});
     CHECK(e.critical_path[2].behind == OpId{1});
     CHECK(e.devices[gpu0].busy == 10ns);
@@ -98,7 +98,7 @@ TEST_SUITE("explain") {
     const Cluster cluster = gpus(3);
     const ProfiledCosts costs(graph, cluster);
     const Explanation e = explained({graph, cluster, costs}, on({gpu0, gpu1, gpu2}));
-    CHECK(path(e) ==
+    CHECK(path_text(e) ==
           Parts{"compute 0 10", "wait_channel 10 100", "transfer 110 50", "compute 160 30"});
     REQUIRE(e.blocking.size() == 2);
     CHECK(e.blocking[0].tensor == TensorId{1});
@@ -121,8 +121,8 @@ TEST_SUITE("explain") {
     const ProfiledCosts costs(graph, cluster);
     const Explanation e = explained({graph, cluster, costs, {.transfers = Transfers::staged}},
                                     on({gpu0, gpu1, gpu2}));
-    CHECK(path(e) == Parts{"compute 0 30", "transfer 30 50", "wait_channel 80 30",
-                           "transfer 110 50", "compute 160 1"});
+    CHECK(path_text(e) == Parts{"compute 0 30", "transfer 30 50", "wait_channel 80 30",
+                                "transfer 110 50", "compute 160 1"});
   }
 
   TEST_CASE("without overlap a transfer may wait for a device that computes") {
@@ -137,7 +137,8 @@ TEST_SUITE("explain") {
     const ProfiledCosts costs(graph, cluster);
     const Explanation e =
         explained({graph, cluster, costs, {.overlap = false}}, on({gpu0, gpu1, gpu1}));
-    CHECK(path(e) == Parts{"compute 0 10", "wait_device 10 40", "transfer 50 20", "compute 70 5"});
+    CHECK(path_text(e) ==
+          Parts{"compute 0 10", "wait_device 10 40", "transfer 50 20", "compute 70 5"});
   }
 
   TEST_CASE("any step: the path has no gaps, and path, devices and what-ifs add up to the step") {

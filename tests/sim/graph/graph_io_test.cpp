@@ -75,7 +75,7 @@ std::string round_trip(const OpGraph& g) {
 }
 
 /// What the reader says of `text`, "" if it accepts it.
-std::string refusal(const std::string& text) {
+std::string graphml_error(const std::string& text) {
   OpGraphBuilder b;
   try {
     read_graphml(text, "g.graphml", b);
@@ -208,7 +208,7 @@ TEST_SUITE("graph_io") {
       std::string deep = "<graphml>";
       for (int i = 0; i < 200'000; ++i) deep += open;
       const bool attribute = std::string_view(open).find("x=") != std::string_view::npos;
-      const std::string text = refusal(deep);
+      const std::string text = graphml_error(deep);
       if (attribute)  // "<" may not stand in an attribute
         CHECK(text == "g.graphml:1:16: not XML: not well-formed (invalid token)");
       else
@@ -217,28 +217,30 @@ TEST_SUITE("graph_io") {
     // <graphml> is the first; of "<a>" at columns 10, 13, ... the 1000th is the 1001st element.
     std::string deep = "<graphml>";
     for (int i = 0; i < 2000; ++i) deep += "<a>";
-    CHECK(refusal(deep) == "g.graphml:1:3007: XML nested more than 1000 deep");
+    CHECK(graphml_error(deep) == "g.graphml:1:3007: XML nested more than 1000 deep");
   }
 
   TEST_CASE("GraphML that cannot be read as a graph is refused with line and column") {
     const auto graph = [](const std::string& inside) {
       return "<graphml>\n<graph edgedefault=\"directed\">\n" + inside + "</graph></graphml>";
     };
-    CHECK(refusal("") == "g.graphml:1:1: not XML: no element found");
-    CHECK(refusal("<gexf/>") == "g.graphml:1:1: the outermost element is <gexf>, not <graphml>");
-    CHECK(refusal("<graphml/>") == "g.graphml: no element <graph> in <graphml>");
-    CHECK(refusal(graph("<node id='a'><graph><node id='b'/></graph></node>")) ==
+    CHECK(graphml_error("") == "g.graphml:1:1: not XML: no element found");
+    CHECK(graphml_error("<gexf/>") ==
+          "g.graphml:1:1: the outermost element is <gexf>, not <graphml>");
+    CHECK(graphml_error("<graphml/>") == "g.graphml: no element <graph> in <graphml>");
+    CHECK(graphml_error(graph("<node id='a'><graph><node id='b'/></graph></node>")) ==
           "g.graphml:3:14: a <graph> inside of another: nested graphs are not read");
-    CHECK(refusal("<graphml><graph/>\n<graph/></graphml>") ==
+    CHECK(graphml_error("<graphml><graph/>\n<graph/></graphml>") ==
           "g.graphml:2:1: a second <graph>: one graph per file is read");
-    CHECK(refusal(graph("<hyperedge/>")) ==
+    CHECK(graphml_error(graph("<hyperedge/>")) ==
           "g.graphml:3:1: a <hyperedge>: only edges with one source and one target are read");
-    CHECK(refusal(graph("<node id='a&nbsp;b'/>")) == "g.graphml:3:1: not XML: undefined entity");
-    CHECK(refusal("<!DOCTYPE graphml [<!ENTITY x \"y\">]>" + graph("<node id='&x;'/>"))
+    CHECK(graphml_error(graph("<node id='a&nbsp;b'/>")) ==
+          "g.graphml:3:1: not XML: undefined entity");
+    CHECK(graphml_error("<!DOCTYPE graphml [<!ENTITY x \"y\">]>" + graph("<node id='&x;'/>"))
               .ends_with("the entity 'x' is declared: declared entities are not read"));
-    CHECK(refusal(graph("<node id='\xff'/>")) ==
+    CHECK(graphml_error(graph("<node id='\xff'/>")) ==
           "g.graphml:3:11: not XML: not well-formed (invalid token)");
-    CHECK(refusal(graph("<node id='a'/>\n<node id='a'/>")) ==
+    CHECK(graphml_error(graph("<node id='a'/>\n<node id='a'/>")) ==
           "g.graphml:4:1: two nodes have the id 'a'");
   }
 

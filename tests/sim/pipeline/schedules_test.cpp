@@ -14,7 +14,7 @@ using namespace baechi::pipeline;
 namespace {
 
 /// Two chunks on each of p devices, the second ones in falling order.
-Chain there_and_back(std::size_t p, Chain::Times times) {
+Chain forward_backward_chain(std::size_t p, Chain::Times times) {
   return Chain(2 * p, times, p, [p](std::size_t c) { return c < p ? c : 2 * p - 1 - c; });
 }
 
@@ -48,7 +48,7 @@ TEST_SUITE("pipelines") {
   TEST_CASE("zb_v: if all passes are alike, devices idle while the pipeline fills and no more") {
     for (const std::size_t p : {2U, 3U, 4U, 5U, 6U, 7U, 8U}) {
       CAPTURE(p);
-      const Chain vee = there_and_back(p, {10ns, 10ns, 10ns});
+      const Chain vee = forward_backward_chain(p, {10ns, 10ns, 10ns});
       for (const std::size_t m : {2 * p, 3 * p, 3 * p + 1})
         CHECK(vee.makespan("zb_v", m) == static_cast<std::int64_t>(6 * m + p - 1) * 10ns);
     }
@@ -65,7 +65,7 @@ TEST_SUITE("pipelines") {
     for (const auto& [f, b, w] : {std::tuple(10ns, 11ns, 9ns), std::tuple(10ns, 12ns, 8ns),
                                   std::tuple(20ns, 25ns, 15ns), std::tuple(10ns, 8ns, 12ns)}) {
       for (const std::size_t p : {2U, 4U, 8U}) {
-        const Chain vee = there_and_back(p, {f, b, w});
+        const Chain vee = forward_backward_chain(p, {f, b, w});
         const Chain line(p, {2 * f, 2 * b, 2 * w}, p, [](std::size_t c) { return c; });
         const auto stages = static_cast<std::int64_t>(p);
         for (const std::size_t m : {2 * p, 8 * p}) {

@@ -32,7 +32,7 @@ Cluster two(double speed, Bandwidth bandwidth, Duration latency = {}) {
   return Cluster::uniform(std::move(devices), {.bandwidth = bandwidth, .latency = latency});
 }
 
-std::string refusal(const OpGraph& graph, const Cluster& cluster) {
+std::string problem_error(const OpGraph& graph, const Cluster& cluster) {
   const ProfiledCosts costs(graph, cluster);
   try {
     check_limits(graph, cluster, costs);
@@ -63,8 +63,8 @@ TEST_SUITE("limits") {
     // One byte takes 1e9 ns / rate. Two readers of 1e9 B at 1 B/s: 2e18 ns, below 4.6e18. Five:
     // 5e18 ns.
     const Cluster cluster = two(1.0, {1.0});
-    CHECK(refusal(star(1us, {1'000'000'000}, 2), cluster).empty());
-    CHECK(refusal(star(1us, {1'000'000'000}, 5), cluster) ==
+    CHECK(problem_error(star(1us, {1'000'000'000}, 2), cluster).empty());
+    CHECK(problem_error(star(1us, {1'000'000'000}, 5), cluster) ==
           "a step could take more than 146 years: link gpu0-gpu1, 1 B/s");
   }
 
@@ -78,8 +78,8 @@ TEST_SUITE("limits") {
       devices.push_back({.name = "gpu0", .kind = {}, .memory = 1_GiB});
       return Cluster::uniform(std::move(devices), link);
     };
-    CHECK(refusal(graph, with({.bandwidth = 1.0_GBps})).empty());
-    CHECK(refusal(graph, with({})) ==
+    CHECK(problem_error(graph, with({.bandwidth = 1.0_GBps})).empty());
+    CHECK(problem_error(graph, with({})) ==
           "the cluster has no link (cluster.link) over which replicas could exchange anything: "
           "all_reduce of 'a', 100 B");
   }
@@ -87,19 +87,19 @@ TEST_SUITE("limits") {
   TEST_CASE("so is a latency, and a slow device") {
     // Three transfers of 100 years, 3.15e18 ns each.
     const Duration century = std::chrono::hours(24 * 365 * 100);
-    CHECK(refusal(star(1us, 1_B, 3), two(1.0, {1e9}, century)) ==
+    CHECK(problem_error(star(1us, 1_B, 3), two(1.0, {1e9}, century)) ==
           "a step could take more than 146 years: link gpu0-gpu1, 1.00 GB/s");
     // Two ops of 1 s, 1e-10 of the speed: 1e19 ns each.
-    CHECK(refusal(star(1s, 1_B, 1), two(1e-10, {1e9})) ==
+    CHECK(problem_error(star(1s, 1_B, 1), two(1e-10, {1e9})) ==
           "a step could take more than 146 years: op 'a', 4611686018.427 s at speed 1e-10 on gpu1");
-    CHECK(refusal(star(1s, 1_B, 1), two(1e-9, {1e9})).empty());
+    CHECK(problem_error(star(1s, 1_B, 1), two(1e-9, {1e9})).empty());
   }
 
   TEST_CASE("sizes are refused as soon as all copies take 2^60 B") {
     // 2^58 B, and a copy for each of two readers: 3 * 2^58 B fit; with three readers 2^60 do not.
     const Bytes huge{std::int64_t{1} << 58U};
-    CHECK(refusal(star(1ns, huge, 2), two(1.0, {1e18})).empty());
-    CHECK(refusal(star(1ns, huge, 3), two(1.0, {1e18})) ==
+    CHECK(problem_error(star(1ns, huge, 2), two(1.0, {1e18})).empty());
+    CHECK(problem_error(star(1ns, huge, 3), two(1.0, {1e18})) ==
           "a step could move or hold more than 1 EiB: an output of op 'a', 268435456.00 GiB, 3 "
           "readers");
   }
@@ -115,7 +115,7 @@ TEST_SUITE("limits") {
     IdVector<DeviceId, Device> devices;
     devices.push_back({.name = "gpu0", .kind = "gpu", .memory = 1_GiB});
     devices.push_back({.name = "cpu1", .kind = "cpu", .memory = 1_GiB});
-    CHECK(refusal(graph, Cluster::uniform(std::move(devices), {.bandwidth = {1e9}})) ==
+    CHECK(problem_error(graph, Cluster::uniform(std::move(devices), {.bandwidth = {1e9}})) ==
           "where some ops cannot run on some devices, an op must take less than 19 hours: op 'a', "
           "72000.000 s at speed 1 on gpu0");
   }

@@ -74,7 +74,7 @@ OpGraph lettered(std::initializer_list<std::string_view> edges, std::string_view
 }
 
 /// Whether `to` can be reached from `from`; with `indirect`, by way of another op.
-bool path(const OpGraph& g, OpId from, OpId to, bool indirect) {
+bool has_path(const OpGraph& g, OpId from, OpId to, bool indirect) {
   std::vector<OpId> open{from};
   std::set<OpId> seen;
   while (!open.empty()) {
@@ -309,12 +309,12 @@ TEST_SUITE("fuse") {
         if (fused.op(a).group == no_group || fused.op(a).group != fused.op(b).group) continue;
         CHECK(num_neighbours(fused, a, true) > 1);
         CHECK(num_neighbours(fused, b, false) > 1);
-        if (disjoint) CHECK(path(fused, a, b, true));
+        if (disjoint) CHECK(has_path(fused, a, b, true));
       }
       for (const EdgeId e : grouped.edges()) {
         const OpId src = result.stands_for[grouped.edge(e).src];
         const OpId dst = result.stands_for[grouped.edge(e).dst];
-        if (src != dst) CHECK(path(fused, src, dst, false));
+        if (src != dst) CHECK(has_path(fused, src, dst, false));
       }
     }
   }

@@ -10,7 +10,7 @@ using namespace baechi::testing;
 
 namespace {
 
-Duration step_of(const std::string& yaml, EngineOptions engine = {}) {
+Duration what_if_step(const std::string& yaml, EngineOptions engine = {}) {
   return run(rewritten({six_ops()}, rules(yaml)), engine).makespan;
 }
 
@@ -58,15 +58,15 @@ TEST_SUITE("what_if") {
   }
 
   TEST_CASE("scale, set and limit") {
-    CHECK(step_of("[{scale: {time: 0.5}, where: {phase: backward}}]") == 95ns);  // 5 + 30 less
-    CHECK(step_of("[{set: {time: 1 us}, where: {name: loss}}]") == 1124ns);
+    CHECK(what_if_step("[{scale: {time: 0.5}, where: {phase: backward}}]") == 95ns);  // 5 + 30 less
+    CHECK(what_if_step("[{set: {time: 1 us}, where: {name: loss}}]") == 1124ns);
     // t0 and t3 of 20 B each, t1 stays: 320 B.
     const WhatIfRules half = rules("[{scale: {bytes: 0.5, to: {name: conv_grad}}}]");
     CHECK(run(rewritten({six_ops()}, half)).devices[gpu0].peak == 320_B);
     const WhatIfRules less = rules("[{limit: {workspace: 0.5x}, where: {name: relu_grad}}]");
     CHECK(run(rewritten({six_ops()}, less)).devices[gpu0].peak == 280_B);  // now conv_grad's
     // In a lane of its own the update does not wait for the device; here it waits for conv_grad.
-    CHECK(step_of("[{set: {lane: copy}, where: {phase: update}}]") == 130ns);
+    CHECK(what_if_step("[{set: {lane: copy}, where: {phase: update}}]") == 130ns);
   }
 
   TEST_CASE("remove hands on what the op read; the readers wait for what it waited for") {
@@ -90,21 +90,21 @@ TEST_SUITE("what_if") {
     CHECK(
         rewritten({six_ops()}, rules("[{merge: , where: {name: [relu, loss]}}]")).graph.num_ops() ==
         5);
-    CHECK(step_of("[{merge: {time: max}, where: {name: [relu, loss]}}]") == 124ns);
+    CHECK(what_if_step("[{merge: {time: max}, where: {name: [relu, loss]}}]") == 124ns);
     // relu and loss read and write 4 x 40 B. t1 has another reader: only the reading by loss is
     // saved, a quarter of 16 ns.
-    CHECK(step_of("[{merge: {by: chain, time: work}, where: {name: [relu, loss]}}]") == 126ns);
+    CHECK(what_if_step("[{merge: {by: chain, time: work}, where: {name: [relu, loss]}}]") == 126ns);
     CHECK(mistake("[{merge: , where: {name: [conv, conv_grad]}}]").find("cycle") !=
           std::string::npos);
   }
 
   TEST_CASE("insert: after and before each op, or one for all") {
-    CHECK(step_of("[{insert: {after: each, op: {time: 5 ns}, read_by: {phase: backward}}, "
-                  "where: {phase: backward}}]") ==
+    CHECK(what_if_step("[{insert: {after: each, op: {time: 5 ns}, read_by: {phase: backward}}, "
+                       "where: {phase: backward}}]") ==
           140ns);  // behind conv_grad by its id, before the update
-    CHECK(step_of("[{insert: {before: each, op: {time: 5 ns}}, where: {phase: backward}}]") ==
+    CHECK(what_if_step("[{insert: {before: each, op: {time: 5 ns}}, where: {phase: backward}}]") ==
           140ns);
-    CHECK(step_of("[{insert: {before: first, op: {time: 5 ns}}}]") == 135ns);
+    CHECK(what_if_step("[{insert: {before: first, op: {time: 5 ns}}}]") == 135ns);
     const PlacedStep step = rewritten(
         {six_ops()}, rules("[{insert: {after: last, op: {name: sum, time: 5 ns, lane: copy}}, "
                            "where: {name: [conv, relu]}}]"));
@@ -125,22 +125,23 @@ TEST_SUITE("what_if") {
 
   TEST_CASE("drop_edges and add_edge") {
     // Nothing waits for relu_grad: conv_grad still waits for its turn.
-    CHECK(step_of("[{drop_edges: , where: {name: relu_grad}}]") == 130ns);
+    CHECK(what_if_step("[{drop_edges: , where: {name: relu_grad}}]") == 130ns);
     CHECK(rewritten({six_ops()}, rules("[{drop_edges: {to: {phase: backward}}}]"))
               .graph.num_edges() == 3);
-    CHECK(step_of("[{set: {lane: copy}, where: {name: update}}, {drop_edges: , where: {name: "
-                  "conv_grad}}]") == 116ns);
-    CHECK(step_of("[{set: {lane: copy}, where: {name: update}}, {drop_edges: , where: {name: "
-                  "conv_grad}}, {add_edge: {to: {name: update}}, where: {name: conv_grad}}]") ==
-          130ns);
+    CHECK(what_if_step("[{set: {lane: copy}, where: {name: update}}, {drop_edges: , where: {name: "
+                       "conv_grad}}]") == 116ns);
+    CHECK(what_if_step(
+              "[{set: {lane: copy}, where: {name: update}}, {drop_edges: , where: {name: "
+              "conv_grad}}, {add_edge: {to: {name: update}}, where: {name: conv_grad}}]") == 130ns);
     CHECK(mistake("[{add_edge: {to: {name: conv}}, where: {name: loss}}]").find("cycle") !=
           std::string::npos);
   }
 
   TEST_CASE("collective: what is written goes over the ring, and its readers wait") {
     // 100 B over 2 ranks: 2 x 50 ns, after conv_grad and before the update.
-    CHECK(step_of("[{collective: {ranks: 2, to: {phase: update}}, where: {phase: backward}}]") ==
-          230ns);
+    CHECK(
+        what_if_step("[{collective: {ranks: 2, to: {phase: update}}, where: {phase: backward}}]") ==
+        230ns);
   }
 
   TEST_CASE("rules after placing keep to a device; a transform may be a rule") {
@@ -149,8 +150,8 @@ TEST_SUITE("what_if") {
     const WhatIfRules merged =
         rules("[{merge: , where: {name: [relu, loss]}, after_placing: true}]");
     CHECK(rewritten(two, merged).graph.num_ops() == 6);
-    CHECK(step_of("[{host: {launch: 100 ns}}]") == 614ns);  // six launches, then the update
-    CHECK(step_of("[precision]") == 60ns);                  // 10 + 5 + 6 (a loss) + 5 + 20 + 14
+    CHECK(what_if_step("[{host: {launch: 100 ns}}]") == 614ns);  // six launches, then the update
+    CHECK(what_if_step("[precision]") == 60ns);  // 10 + 5 + 6 (a loss) + 5 + 20 + 14
   }
 
   TEST_CASE("mistakes have their place, and all are told") {

@@ -57,8 +57,8 @@ Placement split(const OpGraph& graph, Second second) {
   for (const OpId v : graph.ops()) p.device.push_back(second(graph.name(v)) ? gpu1 : gpu0);
   return p;
 }
-StepResult step(const OpGraph& graph, const Placement& p, Bandwidth bandwidth, Bytes memory,
-                ReadyOrder queue = ReadyOrder::fifo) {
+StepResult simulated_step(const OpGraph& graph, const Placement& p, Bandwidth bandwidth,
+                          Bytes memory, ReadyOrder queue = ReadyOrder::fifo) {
   const Cluster cluster = Cluster::uniform(2, memory, {.bandwidth = bandwidth, .latency = 0ns});
   const ProfiledCosts costs(graph, cluster);
   return simulate({graph, cluster, costs, {.queue = queue}}, p);
@@ -169,21 +169,23 @@ TEST_SUITE("traces") {
     const auto on_second = [&](std::set<std::string, std::less<>> names) {
       return split(g, [&](std::string_view n) { return names.contains(n); });
     };
-    CHECK(step(g, on_second({}), 1.0_GBps, 1_GiB).makespan == 140us);
-    CHECK(step(g, on_second({"d", "e"}), 1.0_GBps, 1_GiB).makespan == 100us);
+    CHECK(simulated_step(g, on_second({}), 1.0_GBps, 1_GiB).makespan == 140us);
+    CHECK(simulated_step(g, on_second({"d", "e"}), 1.0_GBps, 1_GiB).makespan == 100us);
     Placement three = on_second({"d", "e", "f"});
-    CHECK(step(g, three, 1.0_GBps, 1_GiB).makespan == 96us);
+    CHECK(simulated_step(g, three, 1.0_GBps, 1_GiB).makespan == 96us);
     three.priority = {};
     for (const OpId v : g.ops()) three.priority.push_back(g.name(v) == "f" ? 0 : 1);
-    CHECK(step(g, three, 1.0_GBps, 1_GiB, ReadyOrder::priority).makespan == 90us);
+    CHECK(simulated_step(g, three, 1.0_GBps, 1_GiB, ReadyOrder::priority).makespan == 90us);
   }
 
   TEST_CASE("two_towers takes the times in its note") {
     const Trace trace = committed("two_towers.trace.json");
     const OpGraph& g = trace.graph;
-    CHECK(step(g, split(g, [](auto) { return false; }), 10.0_GBps, 1_GiB).makespan == 18'800us);
-    CHECK(step(g, split(g, [](auto n) { return n.starts_with("right"); }), 10.0_GBps, 1_GiB)
-              .makespan == 9'710us);
+    CHECK(simulated_step(g, split(g, [](auto) { return false; }), 10.0_GBps, 1_GiB).makespan ==
+          18'800us);
+    CHECK(
+        simulated_step(g, split(g, [](auto n) { return n.starts_with("right"); }), 10.0_GBps, 1_GiB)
+            .makespan == 9'710us);
   }
 
   TEST_CASE("tight_memory needs the time and the memory in its note, and not a byte less") {
@@ -193,14 +195,14 @@ TEST_SUITE("traces") {
     const Placement two = split(g, [](auto n) {
       return n.starts_with("loss") || n.starts_with("layer_3") || n.starts_with("layer_4");
     });
-    CHECK(step(g, one, 10.0_GBps, Bytes{4'884'000'000}).makespan == 12'600us);
-    CHECK_FALSE(step(g, one, 10.0_GBps, Bytes{4'884'000'000}).oom);
-    CHECK(step(g, one, 10.0_GBps, Bytes{4'883'999'999}).oom);
-    const StepResult r = step(g, two, 10.0_GBps, Bytes{2'756'000'000});
+    CHECK(simulated_step(g, one, 10.0_GBps, Bytes{4'884'000'000}).makespan == 12'600us);
+    CHECK_FALSE(simulated_step(g, one, 10.0_GBps, Bytes{4'884'000'000}).oom);
+    CHECK(simulated_step(g, one, 10.0_GBps, Bytes{4'883'999'999}).oom);
+    const StepResult r = simulated_step(g, two, 10.0_GBps, Bytes{2'756'000'000});
     CHECK_FALSE(r.oom);
     CHECK(r.makespan == 25'300us);
     CHECK(r.devices[gpu0].peak == Bytes{2'756'000'000});
     CHECK(r.devices[gpu1].peak == Bytes{2'756'000'000});
-    CHECK(step(g, two, 10.0_GBps, Bytes{2'755'999'999}).oom);
+    CHECK(simulated_step(g, two, 10.0_GBps, Bytes{2'755'999'999}).oom);
   }
 }

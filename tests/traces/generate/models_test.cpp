@@ -24,7 +24,7 @@ std::size_t count(const OpGraph& g, Phase phase) {
 }
 
 /// Ops with an edge.
-std::size_t connected(const OpGraph& g, Phase phase) {
+std::size_t phase_connected(const OpGraph& g, Phase phase) {
   std::size_t n = 0;
   for (const OpId v : g.ops()) {
     if (g.op(v).phase == phase && (!g.in_edges(v).empty() || !g.out_edges(v).empty())) ++n;
@@ -260,12 +260,12 @@ TEST_SUITE("models") {
     // without its backward half, 193 of which have no edge: 95 dilation rates, 94 momenta, the
     // shape of the labels, two constant inputs and how often they repeat.
     CHECK(g.num_ops() == 7077);
-    CHECK(connected(g, Phase::forward) == 2427);
-    CHECK(connected(g, Phase::backward) == 2356);
-    CHECK(connected(g, Phase::update) == 2101);
+    CHECK(phase_connected(g, Phase::forward) == 2427);
+    CHECK(phase_connected(g, Phase::backward) == 2356);
+    CHECK(phase_connected(g, Phase::update) == 2101);
     const OpGraph forward = generate("inception_v3", {{"level", "tf1"}, {"training", "false"}});
     CHECK(forward.num_ops() == 2620);
-    CHECK(connected(forward, Phase::forward) == 2427);
+    CHECK(phase_connected(forward, Phase::forward) == 2427);
     CHECK(count(g, "Conv2D") == 95);
     CHECK(count(g, "FusedBatchNormGrad") == 94);
     CHECK(count(g, "AddN") == 15);
@@ -298,9 +298,8 @@ TEST_SUITE("models") {
   }
 
   TEST_CASE("every layer of Inception-V3 has the published shape") {
-    const auto data = shared_data("papers");
-    if (!data) return;
-    std::ifstream file(*data / "papers" / "inception_v3_layers.csv");
+    const std::filesystem::path data = testing::published_data();
+    std::ifstream file(data / "papers" / "inception_v3_layers.csv");
     const OpGraph g = generate(
         "inception_v3",
         {{"batch", "1"}, {"aux", "false"}, {"training", "false"}, {"fuse_modules", "false"}});
@@ -341,10 +340,9 @@ TEST_SUITE("models") {
   }
 
   TEST_CASE("each module of Inception-V3 holds and needs what was measured") {
-    const auto data = shared_data("papers");
-    if (!data) return;
+    const std::filesystem::path data = testing::published_data();
     // Batch 64: weights, gradients and kept activations, and cuDNN's workspace.
-    std::ifstream file(*data / "papers" / "baechipy_inception_v3_b64_memory.csv");
+    std::ifstream file(data / "papers" / "baechipy_inception_v3_b64_memory.csv");
     const OpGraph g = generate("inception_v3", {{"batch", "64"}, {"optimizer", "sgd"}});
     std::string line;
     std::getline(file, line);

@@ -67,14 +67,14 @@ Placement by_expert(const std::string& rules, const OpGraph& graph, const Cluste
 }
 
 /// Of `graph`, which has times.
-StepResult step(const OpGraph& graph, const Cluster& cluster, const Placement& placement) {
+StepResult step_on(const OpGraph& graph, const Cluster& cluster, const Placement& placement) {
   const ProfiledCosts costs(graph, cluster);
   return simulate({.graph = graph, .cluster = cluster, .costs = costs}, placement);
 }
 
 bool fits_one(const OpGraph& graph, Bytes memory) {
   const Placement all{.device = IdVector<OpId, DeviceId>(graph.num_ops(), gpu0)};
-  return !step(timed(graph), baechi_cluster(1, memory), all).oom;
+  return !step_on(timed(graph), baechi_cluster(1, memory), all).oom;
 }
 
 OpGraph gnmt(const std::string& batch, const std::string& length) {
@@ -241,7 +241,7 @@ TEST_SUITE("sequence_models") {
     // Its expert's fullest GPU has 2 GB, and runs with 2.4.
     const OpGraph graph = timed(gnmt("128", "40"));
     const Cluster cluster = baechi_cluster(4, gigabytes(2.4));
-    const StepResult r = step(graph, cluster, by_expert("gnmt.rules", graph, cluster));
+    const StepResult r = step_on(graph, cluster, by_expert("gnmt.rules", graph, cluster));
     CHECK_FALSE(r.oom);
     Bytes most;
     for (const DeviceId d : cluster.devices()) most = std::max(most, r.devices[d].peak);
@@ -253,7 +253,7 @@ TEST_SUITE("sequence_models") {
     CHECK(fits_one(generate("transformer", {{"batch", "128"}}), gigabytes(6.92)));
     const OpGraph graph = timed(generate("transformer", {}));
     const Cluster cluster = baechi_cluster(2, gigabytes(2.4));
-    CHECK_FALSE(step(graph, cluster, by_expert("transformer.rules", graph, cluster)).oom);
+    CHECK_FALSE(step_on(graph, cluster, by_expert("transformer.rules", graph, cluster)).oom);
   }
 
   TEST_CASE("the experts' rules match every op and keep groups whole") {

@@ -23,7 +23,7 @@ std::string event(std::string_view category, std::string_view name, int start, i
       R"({{"ph": "X", "cat": "{}", "name": "{}", "pid": 1, "tid": 1, "ts": {}, "dur": {}, "args": {}}})",
       category, name, start, duration, args);
 }
-std::string step(int number, int start, int duration) {
+std::string profiler_step(int number, int start, int duration) {
   return event("user_annotation", fmt::format("ProfilerStep#{}", number), start, duration);
 }
 std::string call(std::string_view name, int correlation, int start, int duration) {
@@ -134,7 +134,7 @@ TEST_SUITE("kineto") {
   TEST_CASE("where the GPU lags behind the host, a step lasts the period of steps") {
     std::vector<std::string> events;
     for (const int k : {0, 1, 2}) {
-      events.push_back(step(k, 100 * k, 100));
+      events.push_back(profiler_step(k, 100 * k, 100));
       events.push_back(launch(k + 1, 100 * k + 10, 5));
       events.push_back(kernel(k + 1, 7, k == 0 ? 20 : 20 + 300 * k, 300));
     }
@@ -155,10 +155,10 @@ TEST_SUITE("kineto") {
   // stream 7    [A 10-100]              [C 515-600]   [D 700-800]
   // stream 20   [      B 20-500       ]
   TEST_CASE("a kernel that begins late waits for what ended before it, or for what is not known") {
-    const Trace trace =
-        recorded({step(0, 0, 1000), launch(1, 0, 5), kernel(1, 7, 10, 90), launch(2, 10, 5),
-                  kernel(2, 20, 20, 480), launch(3, 20, 5), kernel(3, 7, 515, 85), launch(4, 30, 5),
-                  kernel(4, 7, 700, 100), call("cudaDeviceSynchronize", 9, 40, 770)});
+    const Trace trace = recorded({profiler_step(0, 0, 1000), launch(1, 0, 5), kernel(1, 7, 10, 90),
+                                  launch(2, 10, 5), kernel(2, 20, 20, 480), launch(3, 20, 5),
+                                  kernel(3, 7, 515, 85), launch(4, 30, 5), kernel(4, 7, 700, 100),
+                                  call("cudaDeviceSynchronize", 9, 40, 770)});
     const OpGraph& g = trace.graph;
     const auto op = [&](std::string_view name) { return *g.find(name); };
     const OpId b = op("cudaLaunchKernel/k2.3"), c = op("cudaLaunchKernel/k3.5"),
@@ -179,7 +179,7 @@ TEST_SUITE("kineto") {
 
   // 60 launches of 5 us, and one of 205 us while the stream has work: the queue was full.
   TEST_CASE("a launch that waits for room in the queue is no work of the host's") {
-    std::vector<std::string> events{step(0, 0, 1000)};
+    std::vector<std::string> events{profiler_step(0, 0, 1000)};
     for (int k = 1; k <= 60; ++k) {
       events.push_back(launch(k, 5 * k, 5));
       events.push_back(kernel(k, 7, 10 * k, 10));
@@ -198,7 +198,7 @@ TEST_SUITE("kineto") {
 
   TEST_CASE("ROCm writes numbers as texts") {
     const Trace trace =
-        recorded({step(0, 0, 100), call("hipMemcpyAsync", 1, 5, 3),
+        recorded({profiler_step(0, 0, 100), call("hipMemcpyAsync", 1, 5, 3),
                   R"({"ph": "X", "cat": "gpu_memcpy", "name": "Memcpy HtoD", "pid": 0, )"
                   R"("tid": 7, "ts": 20, "dur": 10, "args": {"correlation": "1", )"
                   R"("device": 0, "stream": "7", "bytes": "256"}})"});
@@ -210,7 +210,7 @@ TEST_SUITE("kineto") {
   // Each call is in the one before; the innermost launches a kernel.
   TEST_CASE("calls may nest 100,000 deep: each looks at its parent alone") {
     constexpr int deep = 100'000;
-    std::vector<std::string> events{step(0, 0, 3 * deep)};
+    std::vector<std::string> events{profiler_step(0, 0, 3 * deep)};
     for (int k = 0; k < deep; ++k)
       events.push_back(event("user_annotation", "f", k, 3 * deep - 2 * k));
     for (int k = 0; k < 1000; ++k) {

@@ -64,8 +64,8 @@ std::string with_release(std::int64_t made, std::int64_t freed) {
 
 /// A call of a recording of version 1.0.1. A tensor is [tensor, storage, offset, elements, bytes of
 /// an element, device]; its elements are its only side.
-std::string call(int id, int parent, const std::string& name,
-                 const std::vector<nlohmann::json>& inputs, const nlohmann::json& output) {
+std::string recorded_call(int id, int parent, const std::string& name,
+                          const std::vector<nlohmann::json>& inputs, const nlohmann::json& output) {
   nlohmann::json shapes = nlohmann::json::array(), types = shapes;
   for (const auto& tensor : inputs) {
     shapes.push_back({tensor[3]});
@@ -169,9 +169,10 @@ TEST_SUITE("recordings") {
     const auto step = [&](const std::vector<nlohmann::json>& taken) {
       return R"({"schema": "1.0.1", "nodes": [{"id": 1, "parent": 1, "rf_id": 0, "inputs": [],
                  "name": "[pytorch|profiler|execution_graph|thread]"},)" +
-             call(2, 1, "relu", {x}, y) + "," + call(3, 1, "bag", {y, ids}, bag) + "," +
-             call(4, 3, "sort", {ids}, sorted) + "," + call(5, 3, "cumsum", taken, summed) + "," +
-             call(6, 1, "sum", {bag}, tensor(7, 1, 4)) + "]}";
+             recorded_call(2, 1, "relu", {x}, y) + "," + recorded_call(3, 1, "bag", {y, ids}, bag) +
+             "," + recorded_call(4, 3, "sort", {ids}, sorted) + "," +
+             recorded_call(5, 3, "cumsum", taken, summed) + "," +
+             recorded_call(6, 1, "sum", {bag}, tensor(7, 1, 4)) + "]}";
     };
     const Trace whole = imported_texts(step({sorted}), "");
     CHECK(names(whole.graph) ==
@@ -192,9 +193,11 @@ TEST_SUITE("recordings") {
     const std::string step =
         R"({"schema": "1.0.1", "nodes": [{"id": 1, "parent": 1, "rf_id": 0, "inputs": [],
             "name": "[pytorch|profiler|execution_graph|thread]"},)" +
-        call(2, 1, "relu", {x}, y) + "," + call(3, 1, "new_empty_strided", {y}, made) + "," +
-        replaced(call(4, 1, "copy_", {made, y}, made), "copy_(Tensor a", "copy_(Tensor(a!) a") +
-        "," + call(5, 1, "sum", {made}, tensor(4)) + "]}";
+        recorded_call(2, 1, "relu", {x}, y) + "," +
+        recorded_call(3, 1, "new_empty_strided", {y}, made) + "," +
+        replaced(recorded_call(4, 1, "copy_", {made, y}, made), "copy_(Tensor a",
+                 "copy_(Tensor(a!) a") +
+        "," + recorded_call(5, 1, "sum", {made}, tensor(4)) + "]}";
     const OpGraph graph = imported_texts(step, "").graph;
     CHECK(names(graph) == std::set<std::string>{"input_1", "relu_1", "copy_1", "sum_1"});
     CHECK(edges(graph) == std::set<std::string>{"input_1 -> relu_1 32", "relu_1 -> copy_1 32",

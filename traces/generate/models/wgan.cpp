@@ -15,7 +15,7 @@ ValueId added(Model& m, Layer l, Shape shape) {
   return y;
 }
 
-OpWork per_element(std::int64_t flops, const Value& x, int passes) {
+OpWork elementwise_layer(std::int64_t flops, const Value& x, int passes) {
   return {.flops = flops * elements(x.shape), .traffic = passes * x.size()};
 }
 
@@ -46,9 +46,9 @@ ValueId image_norm(Model& m, std::string_view name, ValueId x) {
   const auto scope = m.scope(name);
   l.variables = {m.variable("gamma", {in.shape[1]}, Initializer::ones),
                  m.variable("beta", {in.shape[1]}, Initializer::zeros)};
-  l.forward = per_element(8, in, 3);
-  l.input_gradient = per_element(8, in, 5);
-  l.variable_gradient = per_element(3, in, 2);
+  l.forward = elementwise_layer(8, in, 3);
+  l.input_gradient = elementwise_layer(8, in, 5);
+  l.variable_gradient = elementwise_layer(3, in, 2);
   l.saved = {x};
   l.kept = bytes_of(2 * in.shape[0]);
   return added(m, std::move(l), in.shape);
@@ -60,9 +60,9 @@ ValueId norm_gradient(Model& m, std::string_view name, ValueId dy, ValueId x, Va
   Layer l{.kind = LayerKind::norm_gradient, .name = m.scoped(name), .inputs = {dy, x}};
   const Value in = m.value(dy);
   l.variables = {gamma};
-  l.forward = per_element(8, in, 5);
-  l.input_gradient = per_element(20, in, 8);
-  l.variable_gradient = per_element(2, in, 2);
+  l.forward = elementwise_layer(8, in, 5);
+  l.input_gradient = elementwise_layer(20, in, 8);
+  l.variable_gradient = elementwise_layer(2, in, 2);
   l.saved = {dy, x};
   return added(m, std::move(l), in.shape);
 }
@@ -71,7 +71,7 @@ ValueId norm_gradient(Model& m, std::string_view name, ValueId dy, ValueId x, Va
 ValueId relu_gradient(Model& m, std::string_view name, ValueId dy, ValueId y) {
   Layer l{.kind = LayerKind::relu_gradient, .name = m.scoped(name), .inputs = {dy, y}};
   const Value in = m.value(dy);
-  l.forward = l.input_gradient = per_element(1, in, 3);
+  l.forward = l.input_gradient = elementwise_layer(1, in, 3);
   l.saved = {y};
   return added(m, std::move(l), in.shape);
 }

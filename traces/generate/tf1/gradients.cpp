@@ -7,7 +7,7 @@
 namespace baechi::generate::tf1 {
 namespace {
 
-const GradientRule& rule_for(std::string_view kind) {
+const GradientRule& gradient_rule(std::string_view kind) {
   for (const auto rules : {image_gradients(), sequence_gradients()}) {
     for (const GradientRule& rule : rules)
       if (rule.kind == kind) return rule;
@@ -107,7 +107,7 @@ class Differentiation {
       arriving.push_back(sum ? *sum : zeros({op, port}));
     }
     Sent sent(inputs.size());
-    rule_for(graph_.node(op).kind).send(graph_, op, arriving, sent);
+    gradient_rule(graph_.node(op).kind).send(graph_, op, arriving, sent);
     gate(sent);
     for (std::size_t i = 0; i < inputs.size(); ++i)
       if (const auto& gradient = sent[i]) send(inputs[i], *gradient);

@@ -23,7 +23,7 @@ void relu(Graph& g, NodeId op, Arriving dy, Sent& sent) {
 }
 
 /// Transposes to channels last, the only layout of the inference-mode kernel, or back.
-Output transpose(Graph& g, Output x) {
+Output transpose_tensor(Graph& g, Output x) {
   const Output order = g.constant("transpose/perm", shape_of_image);
   const Bytes size = g.size(x);
   return g.add({.kind = "Transpose",
@@ -36,14 +36,14 @@ Output transpose(Graph& g, Output x) {
 /// Batch norm by moving statistics, on images stored channels first.
 void batch_norm(Graph& g, NodeId op, Arriving dy, Sent& sent) {
   const Bytes size = g.input_size(op, 0), channels = g.input_size(op, 1);
-  const Output x = transpose(g, g.input(op, 0));
-  const Output dy_last = transpose(g, dy[0]);
+  const Output x = transpose_tensor(g, g.input(op, 0));
+  const Output dy_last = transpose_tensor(g, dy[0]);
   const NodeId all = g.add({.kind = "FusedBatchNormGrad",
                             .inputs = {dy_last, x, g.input(op, 1), g.input(op, 3), g.input(op, 4)},
                             .outputs = {size, channels, channels, Bytes{}, Bytes{}},
                             .work = {.flops = 8 * size.count / word.count, .traffic = 5 * size}})
                          .op;
-  sent[0] = transpose(g, {all, 0});
+  sent[0] = transpose_tensor(g, {all, 0});
   sent[1] = Output{all, 1};
   sent[2] = Output{all, 2};
 }
@@ -116,7 +116,7 @@ void identity(Graph& /*g*/, NodeId /*op*/, Arriving dy, Sent& sent) {
   sent[0] = dy[0];
 }
 
-void reshape(Graph& g, NodeId op, Arriving dy, Sent& sent) {
+void reshape_gradient(Graph& g, NodeId op, Arriving dy, Sent& sent) {
   const Output shape = g.constant("Shape", shape_of_image);
   sent[0] = g.add({.kind = "Reshape", .inputs = {dy[0], shape}, .outputs = {g.input_size(op, 0)}});
 }
@@ -171,9 +171,9 @@ std::span<const GradientRule> image_gradients() {
       {"MaxPool", max_pool},
       {"RealDiv", real_div},
       {"Relu", relu},
-      {"Reshape", reshape},
+      {"Reshape", reshape_gradient},
       {"SparseSoftmaxCrossEntropyWithLogits", cross_entropy},
-      {"Squeeze", reshape},
+      {"Squeeze", reshape_gradient},
   };
   return table;
 }

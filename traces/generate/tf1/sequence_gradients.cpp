@@ -33,13 +33,13 @@ Output pass_over_largest(Graph& g, std::string_view kind, std::vector<Output> in
                 .outputs = {size},
                 .work = {.flops = most.count / word.count, .traffic = traffic}});
 }
-Output reshape(Graph& g, Output x, Output shape, Bytes size) {
+Output reshape_to(Graph& g, Output x, Output shape, Bytes size) {
   return g.add({.kind = "Reshape", .inputs = {x, shape}, .outputs = {size}});
 }
 
 void like_input(Graph& g, NodeId op, Arriving dy, Sent& sent) {
   const Output shape = g.constant("Shape", shape_of_steps);
-  sent[0] = reshape(g, dy[0], shape, g.input_size(op, 0));
+  sent[0] = reshape_to(g, dy[0], shape, g.input_size(op, 0));
 }
 
 /// The op that finds the broadcast axes of two inputs.
@@ -58,7 +58,7 @@ Broadcast broadcast(Graph& g) {
 }
 /// `d` summed over the axes along which the input of `size` was broadcast.
 Output unbroadcast(Graph& g, Output d, Output axes, Output shape, Bytes size) {
-  return reshape(g, pass_over_largest(g, "Sum", {d, axes}, size), shape, size);
+  return reshape_to(g, pass_over_largest(g, "Sum", {d, axes}, size), shape, size);
 }
 
 void add(Graph& g, NodeId op, Arriving dy, Sent& sent) {
@@ -90,7 +90,7 @@ void tanh(Graph& g, NodeId op, Arriving dy, Sent& sent) {
 /// Sum of a whole vector: dy is repeated.
 void sum_of_all(Graph& g, NodeId op, Arriving dy, Sent& sent) {
   const Output shape = g.constant("Reshape/shape");
-  const Output one = reshape(g, dy[0], shape, g.size(dy[0]));
+  const Output one = reshape_to(g, dy[0], shape, g.size(dy[0]));
   const Output multiples = g.constant("Const", shape_of_steps);
   sent[0] = pass_over_largest(g, "Tile", {one, multiples}, g.input_size(op, 0));
 }
@@ -114,7 +114,7 @@ void sum(Graph& g, NodeId op, Arriving dy, Sent& sent) {
   const Output least = g.constant("Maximum/y");
   const Output divisor = host(g, "Maximum", "Maximum", {kept, least}, shape_of_steps);
   const Output multiples = host(g, "FloorDiv", "floordiv", {shape, divisor}, shape_of_steps);
-  const Output column = reshape(g, dy[0], kept, g.size(dy[0]));
+  const Output column = reshape_to(g, dy[0], kept, g.size(dy[0]));
   sent[0] = pass_over_largest(g, "Tile", {column, multiples}, g.input_size(op, 0));
 }
 
@@ -142,7 +142,7 @@ void batch_mat_mul(Graph& g, NodeId op, Arriving dy, Sent& sent) {
   sent[1] = product(x, dy[0], g.size(y));
 }
 
-void transpose(Graph& g, NodeId op, Arriving dy, Sent& sent) {
+void transpose_gradient(Graph& g, NodeId op, Arriving dy, Sent& sent) {
   const Output order =
       host(g, "InvertPermutation", "InvertPermutation", {g.input(op, 1)}, shape_of_steps);
   sent[0] = moved(g, "Transpose", "transpose", {dy[0], order}, g.input_size(op, 0));
@@ -185,8 +185,8 @@ void gather(Graph& g, NodeId op, Arriving dy, Sent& sent) {
   const Output width = host(g, "StridedSlice", "strided_slice", {table_shape, from, to, stride});
   const Output along = g.constant("concat/axis");
   const Output shape = host(g, "ConcatV2", "concat", {counts, width, along}, Bytes{8});
-  const Output rows = reshape(g, dy[0], shape, g.size(dy[0]));
-  g.set_rows(rows, reshape(g, indices, counts, g.size(indices)));
+  const Output rows = reshape_to(g, dy[0], shape, g.size(dy[0]));
+  g.set_rows(rows, reshape_to(g, indices, counts, g.size(indices)));
   sent[0] = rows;
 }
 
@@ -248,7 +248,7 @@ std::span<const GradientRule> sequence_gradients() {
       {"SplitV", split},
       {"Sum", sum},
       {"Tanh", tanh},
-      {"Transpose", transpose},
+      {"Transpose", transpose_gradient},
       {"Unpack", unpack},
   };
   return table;

@@ -12,7 +12,7 @@ Bytes output_size(const Writer& m, const Layer& l) {
 }
 
 /// Adds an op whose output is in the memory of its input.
-Output reshape(Graph& g, std::string_view name, Output x) {
+Output reshape_layer(Graph& g, std::string_view name, Output x) {
   const Output shape = g.constant(fmt::format("{}/shape", name), shape_of_matrix);
   return g.add({.kind = "Reshape", .name = name, .inputs = {x, shape}, .outputs = {g.size(x)}});
 }
@@ -182,12 +182,12 @@ Output tensordot(Graph& g, Output x, Output w, Bytes size, OpWork work) {
                                  .inputs = {t, order},
                                  .outputs = {g.size(t)},
                                  .work = {.traffic = 2 * g.size(t)}});
-    return reshape(g, "Reshape", turned);
+    return reshape_layer(g, "Reshape", turned);
   };
   const Output rows = matrix(x), columns = matrix(w);
   const Output y =
       g.add({.kind = "MatMul", .inputs = {rows, columns}, .outputs = {size}, .work = work});
-  return reshape(g, "Reshape", y);
+  return reshape_layer(g, "Reshape", y);
 }
 
 /// Ops compute the number of classes, although it is known. Logits become a matrix, labels a
@@ -210,7 +210,7 @@ std::pair<Output, Output> flat_logits(Graph& g, Output logits, Output labels) {
   const Output flat = host("Pack", "Reshape/shape", {any, classes});
   const Output matrix =
       g.add({.kind = "Reshape", .inputs = {logits, flat}, .outputs = {g.size(logits)}});
-  return {matrix, reshape(g, "Reshape", labels)};
+  return {matrix, reshape_layer(g, "Reshape", labels)};
 }
 
 std::span<const LayerWriter> sequence_layers() {

@@ -9,7 +9,7 @@ namespace baechi::pytorch {
 namespace {
 
 /// The elements of `storage` that `t` shows; null if they are all elements, or unknown.
-const Elements* elements(const Storage& storage, const TensorView& t) {
+const Elements* element_range(const Storage& storage, const TensorView& t) {
   if (t.bytes() == storage.bytes) return nullptr;
   const auto it = storage.views.find({t.offset, t.elements});
   return it == storage.views.end() ? nullptr : &it->second;
@@ -17,7 +17,7 @@ const Elements* elements(const Storage& storage, const TensorView& t) {
 
 /// The outputs that a reader of `t` reads.
 std::vector<Contents*> contents(const Storage& storage, const TensorView& t) {
-  const Elements* wanted = elements(storage, t);
+  const Elements* wanted = element_range(storage, t);
   std::vector<Contents*> found;
   for (const auto& [where, part] : storage.parts) {
     if (wanted != nullptr && where == *wanted) return {part};
@@ -106,7 +106,7 @@ void Tracer::read(const Call& call, const Argument& argument, const TensorView& 
 
 /// Makes a new output of `op`: the whole storage, or the elements of `t`.
 void Tracer::write(Storage& storage, const TensorView& t, RecordedOp& op) {
-  const Elements* where = elements(storage, t);
+  const Elements* where = element_range(storage, t);
   Contents& c = flow_.contents.emplace_back();
   c.producer = &op;
   c.storage = &storage;

@@ -7,7 +7,6 @@
 #include "scenarios/studies/codesign/codesign.h"
 #include "sim/error.h"
 #include "tests/message.h"
-#include "tests/shared_data.h"
 #include "tests/this_build.h"
 
 using namespace baechi;
@@ -28,7 +27,7 @@ AreaTable round_areas() {
   return table;
 }
 
-TrainingJob small_gpt() {
+TrainingJob searched_gpt() {
   TrainingJob job{.generator = "gpt", .options = Options("gpt"), .batch = 32};
   for (const auto& [key, value] : {std::pair{"layers", "4"},
                                    {"hidden", "256"},
@@ -61,7 +60,7 @@ CodesignChoice two_hundred() {
 
 DesignAnswer searched(const CodesignChoice& choice, Bytes memory = 1_GiB) {
   const Cluster cluster = eight_devices(memory);
-  const DesignPlanner planner(small_gpt(), choice, cluster);
+  const DesignPlanner planner(searched_gpt(), choice, cluster);
   std::atomic<std::size_t> done{0};
   return search_designs(planner, designs_within(choice, round_areas()), choice, done);
 }
@@ -122,7 +121,7 @@ TEST_SUITE("design search") {
     const Cluster cluster = eight_devices(1_GiB);
     for (const CodesignPlanner kind : all<CodesignPlanner>()) {
       choice.planner = kind;
-      const DesignPlanner planner(small_gpt(), choice, cluster);
+      const DesignPlanner planner(searched_gpt(), choice, cluster);
       for (const SizedDesign& d : designs_within(choice, round_areas()).designs) {
         const auto plan = planner.best(d.design);
         REQUIRE(plan);
@@ -169,7 +168,7 @@ TEST_SUITE("design search") {
     choice.tensor = {1};
     const Cluster cluster = Cluster::uniform(1, 1_GiB, Link{.bandwidth = {20e9}, .latency = {}});
     const Accelerator design{4, 2, 32, 32, 8_MiB};
-    const TrainingWork work = training_work(small_gpt(), 1, 1, cluster);
+    const TrainingWork work = training_work(searched_gpt(), 1, 1, cluster);
     CHECK(work.layers() == 4);
     // Before, three layers, the last, behind: only the last layer's output has one reader, so that
     // no gradients are summed behind it.
@@ -180,16 +179,13 @@ TEST_SUITE("design search") {
         const auto tasks = pool_tasks(work.kinds[kind].passes[phase], design, choice.rates);
         (phase == 2 ? updates : passes) += list_schedule(tasks, design, choice.rates).makespan;
       }
-    const auto plan = DesignPlanner(small_gpt(), choice, cluster).best(design);
+    const auto plan = DesignPlanner(searched_gpt(), choice, cluster).best(design);
     REQUIRE(plan);
     CHECK(plan->stages == 1);
     CHECK(plan->seconds == doctest::Approx((4 * to_us(passes) + to_us(updates)) / 1e6));
   }
 
   TEST_CASE("PHAZE's space: visits below a quarter, never worse than a chip like a TPUv3") {
-    const auto data = shared_data("phaze");
-    if (!data) return;
-    setenv("BAECHI_SHARED", data->parent_path().c_str(), 0);  // NOLINT(concurrency-mt-unsafe)
     const ScenarioFile file = load_scenario(
         source_dir() + std::string("/scenarios/papers/phaze_icml24/training.yaml"), {});
     const CodesignResult found =

@@ -17,7 +17,7 @@ struct Starts final : StepObserver {
   std::map<OpId, TimePoint> of;
 };
 
-StepResult step_of(const PlacedStep& step, const Cluster& cluster, Starts* starts = nullptr) {
+StepResult sent_step(const PlacedStep& step, const Cluster& cluster, Starts* starts = nullptr) {
   const ProfiledCosts costs(step.graph, cluster);
   Placement placement;
   placement.device = step.device;
@@ -76,12 +76,12 @@ TEST_SUITE("as_sends") {
     step.device.assign(6, gpu0);
     for (const std::uint32_t added : {3U, 4U, 5U}) step.device[renumbered[OpId{added}]] = gpu1;
     // Together: both begin at 30, and 2 sends of 50 B take 100 ns.
-    CHECK(step_of(step, gpus(2)).makespan == 135ns);
+    CHECK(sent_step(step, gpus(2)).makespan == 135ns);
     const PlacedStep sends = as_sends(step);
     CHECK(sends.graph.plain());  // neither collectives nor their lane
     CHECK(sends.graph.num_ops() == 6 + 2 * 2);
     Starts starts;
-    CHECK(step_of(sends, gpus(2), &starts).makespan == 135ns);
+    CHECK(sent_step(sends, gpus(2), &starts).makespan == 135ns);
     // gpu0 sends from 10 to 60, gpu1 from 30 to 80: the first receipts, and each link is free again
     // at 80, when gpu0 has got what it sends next. gpu1 has had that since 60.
     const auto start = [&](std::string_view op) {
@@ -105,7 +105,7 @@ TEST_SUITE("as_sends") {
           const Cluster cluster = uneven(ranks);
           const PlacedStep step = alone(kind, bytes, ranks);
           const PlacedStep sends = as_sends(step);
-          CHECK(step_of(sends, cluster).makespan ==
+          CHECK(sent_step(sends, cluster).makespan ==
                 steps->time(step.graph.collectives()[CollectiveId{0}],
                             std::vector<DeviceId>(step.device.begin(), step.device.end()),
                             cluster));

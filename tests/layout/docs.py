@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+"""docs.py BAECHI: writes again what is generated: the schema and reference of scenarios, the schema of answers, ARCHITECTURE's map, tables that
+stand between '<!-- baechi ... -->' and '<!-- end -->', and what the transcripts' commands print."""
+import glob
+import os
+import re
+import subprocess
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BAECHI = os.path.abspath(sys.argv[1])
+if os.path.basename(BAECHI) != "baechi" or not os.access(BAECHI, os.X_OK):
+    sys.exit("docs.py: {} is not a built program of the name baechi, by which transcripts call it".format(sys.argv[1]))
+
+
+def printed(arguments):
+    return subprocess.run([BAECHI, *arguments], cwd=ROOT, check=True, text=True, stdout=subprocess.PIPE).stdout
+
+
+def replace(path, text):
+    with open(path) as file:
+        before = file.read()
+    if before == text:
+        return
+    with open(path, "w") as file:
+        file.write(text)
+    print("wrote", os.path.relpath(path, ROOT))
+
+
+def write_tables(path):
+    """The output of the command in the first line, between it and the last."""
+    with open(path) as file:
+        text = file.read()
+    pattern = re.compile(r"(<!-- baechi ([^\n]*) -->\n).*?(<!-- end -->)", re.DOTALL)
+    replace(path, pattern.sub(lambda m: m[1] + printed(m[2].split()) + m[3], text))
+
+
+def write_map(path):
+    """The rooms of tests/layout/modules.txt, from the roof down; the core is bold."""
+    with open(os.path.join(ROOT, "tests/layout/modules.txt")) as file:
+        floors = [part.splitlines() for part in file.read().split("\n\n")[1:]]
+    rows = "| folder | what it does |\n|---|---|\n"
+    for line in (line for floor in reversed(floors) for line in floor):
+        folder, core, what = line.split(None, 2)
+        slash = "" if folder.endswith(".cpp") else "/"
+        rows += "| {0}`{1}{2}`{0} | {3} |\n".format("**" if core == "core" else "", folder, slash, what)
+    with open(path) as file:
+        text = file.read()
+    replace(path, re.sub("(<!-- rooms -->\n).*?(<!-- end -->)", lambda m: m[1] + rows + m[2], text, flags=re.DOTALL))
+
+
+def write_transcript(path):
+    """A line '$ COMMAND' is followed by what the command prints. Comments stay, and an empty line before a comment."""
+    lines, empty_before = [], False
+    environment = dict(os.environ, PATH=os.path.dirname(BAECHI) + ":" + os.environ["PATH"], COLUMNS="100")
+    with open(path) as file:
+        for line in file:
+            if line.startswith("# "):
+                lines += ["\n" if empty_before else "", line]
+            elif line.startswith("$ "):
+                done = subprocess.run(["sh", "-c", line[2:]], cwd=os.path.dirname(path), env=environment, text=True,
+                                      stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+                if "not found" in done.stdout and done.returncode == 127:
+                    sys.exit("{}: {}".format(os.path.relpath(path, ROOT), done.stdout))
+                lines += [line, done.stdout]
+            empty_before = line == "\n"
+    replace(path, "".join(lines))
+
+
+replace(os.path.join(ROOT, "scenarios/scenario.schema.json"), printed(["schema"]))
+replace(os.path.join(ROOT, "scenarios/README.md"), printed(["schema", "--reference"]))
+subprocess.run([sys.executable, os.path.join(ROOT, "tests/layout/answers.py"), BAECHI], check=True)
+write_map(os.path.join(ROOT, "ARCHITECTURE.md"))
+for readme in subprocess.run(["git", "ls-files", "*.md"], cwd=ROOT, check=True, text=True,
+                             stdout=subprocess.PIPE).stdout.split():
+    write_tables(os.path.join(ROOT, readme))
+for transcript in sorted(glob.glob(os.path.join(ROOT, "scenarios/examples/*.transcript"))):
+    write_transcript(transcript)

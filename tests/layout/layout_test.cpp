@@ -1,0 +1,286 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <optional>
+#include <set>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tests/this_build.h"
+
+using baechi::testing::source_dir;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A folder of tests/layout/modules.txt, which says what its lines mean.
+struct Room {
+  std::string folder;
+  bool core = false;
+  std::string what;
+};
+
+/// The rooms from the ground up, a floor each.
+const std::vector<std::vector<Room>>& floors() {
+  static const std::vector<std::vector<Room>> table = [] {
+    std::vector<std::vector<Room>> all;
+    std::ifstream text(fs::path(source_dir()) / "tests/layout/modules.txt");
+    bool gap = true;
+    for (std::string line; std::getline(text, line);) {
+      if (line.starts_with('#')) continue;
+      if (!line.empty() && gap) all.emplace_back();
+      gap = line.empty();
+      if (gap) continue;
+      std::istringstream words(line);
+      Room room;
+      std::string core;
+      words >> room.folder >> core >> std::ws;
+      std::getline(words, room.what);
+      REQUIRE_MESSAGE((core == "core" || core == "-"), line);
+      room.core = core == "core";
+      all.back().push_back(std::move(room));
+    }
+    return all;
+  }();
+  return table;
+}
+
+/// The CUDA harness stands beside the house: it includes plans and nothing else of ours, and only
+/// its tests know it.
+bool is_harness(const fs::path& path) {
+  return path.string().starts_with("validate/cuda");
+}
+
+/// The floor of a file, given its path from the root; nothing if no folder of the table holds it.
+std::optional<std::size_t> floor_of(const fs::path& path) {
+  const std::string room = path.begin()->string();
+  const std::string folder =
+      room == "tests" || room == "bench" ? room : path.parent_path().string();
+  const std::string sources = folder + "/*" + path.extension().string();
+  std::optional<std::size_t> found;
+  for (std::size_t floor = 0; floor < floors().size(); ++floor) {
+    for (const Room& entry : floors()[floor])
+      if (entry.folder == folder || entry.folder == sources) found = floor;
+  }
+  return found;
+}
+
+std::vector<std::string> quoted_includes(const fs::path& file) {
+  std::vector<std::string> found;
+  std::ifstream text(file);
+  const std::string begin = "#include \"";
+  for (std::string line; std::getline(text, line);) {
+    if (line.starts_with(begin))
+      found.push_back(line.substr(begin.size(), line.find('"', begin.size()) - begin.size()));
+  }
+  return found;
+}
+
+std::vector<fs::path> sources() {
+  const std::set<std::string> endings{".h", ".cpp", ".cu", ".cuh"};
+  std::vector<fs::path> files;
+  for (const char* folder :
+       {"sim", "traces", "placers", "scenarios", "validate", "cli", "bench", "python", "tests"}) {
+    if (!fs::is_directory(fs::path(source_dir()) / folder)) continue;
+    for (const auto& entry : fs::recursive_directory_iterator(fs::path(source_dir()) / folder)) {
+      if (endings.contains(entry.path().extension().string()))
+        files.push_back(fs::relative(entry.path(), source_dir()));
+    }
+  }
+  return files;
+}
+
+/// The folders that the files of each folder include, headers and sources alike, but their own.
+std::map<std::string, std::set<std::string>> included_folders() {
+  std::map<std::string, std::set<std::string>> included;
+  for (const fs::path& file : sources()) {
+    if (file.begin()->string() == "tests") continue;
+    const std::string folder = file.parent_path().string();
+    for (const std::string& include : quoted_includes(fs::path(source_dir()) / file)) {
+      const std::string other = fs::path(include).parent_path().string();
+      if (other != folder) included[folder].insert(other);
+    }
+  }
+  return included;
+}
+
+/// The name that `line` defines as a type: "Op" of "struct Op {"; "" if it defines none. Types that
+/// are declared only, or are members of another, are none.
+std::string defined_type(std::string_view line) {
+  for (const std::string_view word : {"enum class ", "class ", "struct "}) {
+    if (!line.starts_with(word)) continue;
+    line.remove_prefix(word.size());
+    const std::size_t end = line.find_first_of(" :{;");
+    const std::string_view rest = line.substr(std::min(end, line.size()));
+    const bool declared_only = rest == ";" || rest.starts_with("::");
+    const bool defined =
+        rest.find('{') != rest.npos || rest.starts_with(" final :") || rest.starts_with(" :");
+    return defined && !declared_only ? std::string(line.substr(0, end)) : "";
+  }
+  return "";
+}
+
+/// The types that a header defines outside other types, with their namespaces: "baechi::Op". The
+/// formatter sees to it that such lines begin in the first column.
+std::vector<std::string> types_of(const fs::path& header) {
+  constexpr std::string_view opens = "namespace ", closes = "}  // namespace";
+  std::vector<std::string> names, open;
+  std::ifstream text(fs::path(source_dir()) / header);
+  for (std::string line; std::getline(text, line);) {
+    if (line.starts_with(opens) && line.ends_with(" {")) {
+      open.push_back(line.substr(opens.size(), line.size() - opens.size() - 2) + "::");
+    } else if (line.starts_with(closes) && !open.empty()) {
+      open.pop_back();
+    } else if (const std::string type = defined_type(line); !type.empty()) {
+      std::string name;
+      for (const std::string& space : open) name += space;
+      names.push_back(name + type);
+    }
+  }
+  return names;
+}
+
+}  // namespace
+
+TEST_SUITE("layout") {
+  TEST_CASE("no two headers of the program define types of one name") {
+    std::map<std::string, fs::path> seen;
+    for (const fs::path& file : sources()) {
+      if (file.extension() != ".h" || is_harness(file) || file.begin()->string() == "tests")
+        continue;
+      for (const std::string& type : types_of(file)) {
+        const auto [it, first] = seen.emplace(type, file);
+        CHECK_MESSAGE(first, type, " stands in ", it->second.string(), " and ", file.string());
+      }
+    }
+    CHECK(seen.contains("baechi::OpGraph"));
+    CHECK(seen.contains("baechi::generate::tf1::Graph"));
+    CHECK(seen.size() > 300);
+  }
+
+  TEST_CASE("a file includes its own folder and lower floors only") {
+    REQUIRE(sources().size() > 30);
+    for (const fs::path& file : sources()) {
+      CAPTURE(file.string());
+      const auto from = floor_of(file);
+      REQUIRE_MESSAGE((from || is_harness(file)), "a folder without a floor");
+      for (const std::string& include : quoted_includes(fs::path(source_dir()) / file)) {
+        CAPTURE(include);
+        const fs::path to = include;
+        REQUIRE_MESSAGE(fs::exists(fs::path(source_dir()) / to),
+                        "includes are written from the root of the checkout");
+        if (is_harness(file)) {
+          CHECK((is_harness(to) || to.parent_path() == "validate/plan"));
+        } else if (is_harness(to)) {
+          CHECK(file.begin()->string() == "tests");
+        } else {
+          REQUIRE(floor_of(to));
+          CHECK((to.parent_path() == file.parent_path() || *floor_of(to) < *from ||
+                 (file.begin()->string() == "tests" && to.begin()->string() == "tests")));
+        }
+      }
+    }
+  }
+
+  TEST_CASE("the map in ARCHITECTURE.md is that of the rooms, from the roof down") {
+    std::string map = "| folder | what it does |\n|---|---|\n";
+    for (auto floor = floors().rbegin(); floor != floors().rend(); ++floor)
+      for (const Room& room : *floor) {
+        const bool sources = room.folder.ends_with(".cpp");  // their headers have another floor
+        REQUIRE((sources || fs::is_directory(fs::path(source_dir()) / room.folder)));
+        const std::string bold = room.core ? "**" : "";
+        map += "| " + bold + "`" + room.folder + (sources ? "`" : "/`") + bold + " | " + room.what +
+               " |\n";
+      }
+    std::ifstream file(fs::path(source_dir()) / "ARCHITECTURE.md");
+    const std::string page{std::istreambuf_iterator<char>(file), {}};
+    CHECK_MESSAGE(page.find("<!-- rooms -->\n" + map + "<!-- end -->") != page.npos,
+                  "./dev docs writes it again");
+  }
+
+  // Folders whose includes are all gone are taken away, again and again: what is left are
+  // circles.
+  TEST_CASE("no folders include each other, in a pair or in a circle") {
+    std::map<std::string, std::set<std::string>> left = included_folders();
+    REQUIRE(left.size() > 30);
+    const auto gone = [&](const std::string& folder) { return !left.contains(folder); };
+    for (std::size_t before = 0; before != left.size();) {
+      before = left.size();
+      std::erase_if(left,
+                    [&](const auto& entry) { return std::ranges::all_of(entry.second, gone); });
+    }
+    for (const auto& [folder, others] : left) {
+      std::string text = folder + " is in a circle, or includes one:";
+      for (const std::string& other : others)
+        if (!gone(other)) text += " " + other;
+      FAIL_CHECK(text);
+    }
+  }
+
+  TEST_CASE("only one file knows yaml-cpp, and no header knows Boost.Graph but the adapter") {
+    for (const fs::path& file : sources()) {
+      CAPTURE(file.string());
+      std::ifstream text(fs::path(source_dir()) / file);
+      for (std::string line; std::getline(text, line);) {
+        CAPTURE(line);
+        if (line.starts_with("#include <yaml-cpp")) CHECK(file == "scenarios/read/yaml.cpp");
+        if (line.starts_with("#include <boost/graph") && file.extension() == ".h")
+          CHECK(file == "sim/graph/bgl.h");
+      }
+    }
+  }
+
+  TEST_CASE("a word of GLOSSARY's last table stands in types and files of its rooms only") {
+    // A row: "| **plan** | `validate`: replay plans; `cli`: ... |"
+    std::ifstream page(fs::path(source_dir()) / "GLOSSARY.md");
+    std::map<std::string, std::vector<std::string>> rooms;
+    bool reading = false;
+    for (std::string line; std::getline(page, line);) {
+      if (line.starts_with("## ")) reading = line == "## Words that stand in their rooms only";
+      if (!reading || !line.starts_with("| **")) continue;
+      std::vector<std::string>& of = rooms[line.substr(4, line.find("**", 4) - 4)];
+      for (std::size_t at = line.find('`'); at != line.npos;) {
+        const std::size_t end = line.find('`', at + 1);
+        of.push_back(line.substr(at + 1, end - at - 1));
+        at = line.find('`', end + 1);
+      }
+    }
+    CHECK(rooms.size() == 5);
+    const auto allowed = [&](const std::string& word, const std::string& folder) {
+      return std::ranges::any_of(rooms[word], [&](const std::string& room) {
+        return folder == room || folder.starts_with(room + "/");
+      });
+    };
+    std::size_t seen = 0;
+    for (const fs::path& file : sources()) {
+      const std::string top = file.begin()->string();
+      if (top == "tests" || top == "bench" || is_harness(file)) continue;
+      std::vector<std::string> names{"_" + file.stem().string() + "_"};  // "_plan_search_"
+      if (file.extension() == ".h")
+        for (const std::string& type : types_of(file)) {
+          names.emplace_back();  // "::PlanSearch" is "_plan_search_"
+          for (const char c : type.substr(type.rfind(':') + 1)) {
+            const bool capital = c >= 'A' && c <= 'Z';
+            if (capital) names.back() += '_';
+            names.back() += capital ? static_cast<char>(c - 'A' + 'a') : c;
+          }
+          names.back() += '_';
+        }
+      for (const auto& [word, unused] : rooms)
+        for (const std::string& name : names) {
+          if (name.find("_" + word + "_") == name.npos && name.find("_" + word + "s_") == name.npos)
+            continue;
+          ++seen;
+          CHECK_MESSAGE(allowed(word, file.parent_path().string()), word, " in ", name, " of ",
+                        file.string());
+        }
+    }
+    CHECK(seen > 20);
+  }
+}

@@ -1,0 +1,5 @@
+# tools/baechi_torch.py on three models against published counts (not part of all: 1 GB of packages)
+source "$(dirname "${BASH_SOURCE[0]}")/../common.sh"; cd "$root"
+install python3-torch
+build release baechi
+/usr/bin/python3 -W ignore tests/tools/torch_check.py build/release/baechi

@@ -1,0 +1,17 @@
+# [FILTER]: the benchmarks of bench/README.md, and SimGrid on the same graph
+# --against REV [FILTER]: runs each benchmark of that revision and of this one in turn: ratios with their ranges
+source "$(dirname "${BASH_SOURCE[0]}")/../common.sh"; cd "$root"
+install bench
+build release
+if [[ ${1:-} == --against ]]; then
+  other=$(mktemp -d)
+  trap 'git worktree remove --force "$other/tree"; rm -rf "$other"' EXIT
+  git worktree add --quiet --detach "$other/tree" "$2"
+  (cd "$other/tree" && cmake --preset release >/dev/null)
+  cmake --build "$other/tree/build/release" --target baechi_bench >&2
+  python3 bench/against.py build/release/baechi_bench "$other/tree/build/release/baechi_bench" "${@:3}"
+  exit
+fi
+build/release/baechi_bench --benchmark_repetitions=5 --benchmark_report_aggregates_only \
+  --benchmark_enable_random_interleaving --benchmark_filter="${1:-.}"
+build/release/baechi_simgrid_peer

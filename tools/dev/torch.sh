@@ -1,0 +1,13 @@
+# OUT [MODELS.py]: compares predictions with real PyTorch: records models in one process, benchmarks, predicts, fixes the
+# predictions, then measures steps of two processes, and of four where there are cores; 'judge.py --help' has the options
+if [[ $# -lt 1 ]]; then
+  echo "./dev torch OUT [MODELS.py]" >&2
+  exit 2
+fi
+source "$(dirname "${BASH_SOURCE[0]}")/../common.sh"
+/usr/bin/python3 -c 'import torch, numpy' 2>/dev/null || install python3-torch python3-numpy
+ldconfig -p | grep -q libopenblas || install libopenblas0-pthread ||
+  echo "no OpenBLAS: GEMMs take several times as long as they could" >&2
+build release baechi
+/usr/bin/python3 "$root/validate/pytorch/judge.py" "$root/build/release/baechi" "$@"
+"$root/build/release/baechi" validate torch "$1"
