@@ -11,7 +11,6 @@
 #include "cli/progress.h"
 #include "cli/verbs.h"
 #include "scenarios/read/load.h"
-#include "scenarios/report/gnuplot.h"
 #include "sim/error.h"
 #include "sim/file_aside.h"
 #include "sim/status.h"
@@ -139,29 +138,16 @@ std::string csv_of(const CodesignResult& r) {
   return text;
 }
 
-void write_folder(const std::string& folder, const CodesignResult& r, const std::string& gnuplot) {
-  std::vector<PlottedDesign> plotted;
-  for (std::size_t i = 0; i < r.answer.visited.size(); ++i) {
-    const VisitedDesign& v = r.answer.visited[i];
-    if (v.plan)
-      plotted.push_back({.area_mm2 = v.sized.area / 1e6,
-                         .samples_per_s = r.throughput(v),
-                         .on_front = v.on_front,
-                         .reference = r.answer.reference == i});
-  }
-  std::ranges::stable_sort(plotted, {}, &PlottedDesign::area_mm2);
+void write_folder(const std::string& folder, const CodesignResult& r) {
   std::filesystem::create_directories(folder);
   write_aside(folder + "/designs.csv", csv_of(r));
-  draw_plots(folder, std::vector{design_plot("designs", plotted)}, gnuplot,
-             stages("drawing plots"));
-  fmt::print(stderr, "{0}/designs.csv  {0}/designs.svg  {0}/designs.pdf\n", folder);
+  print_pictures(folder, "designs.csv");
 }
 
 int codesign(const CodesignArguments& a) {
   const ScenarioFile file = load_scenario(a.scenario, a.sets);
-  const std::string gnuplot = a.out.empty() ? "" : installed_gnuplot("-o");
   const CodesignResult result = codesign_of(file, stages("architectures"));
-  if (!a.out.empty()) write_folder(a.out, result, gnuplot);
+  if (!a.out.empty()) write_folder(a.out, result);
   if (a.format == "json")
     print_json(codesign_json(result, a.top));
   else if (a.format == "csv")
@@ -182,7 +168,7 @@ void add_codesign(CLI::App& app, Verb& chosen) {
   add_number(*verb, "--top", a->top, 1, 100'000, "Architectures to show [10]");
   verb->add_option("-o", a->out,
                    "Write designs.csv, and throughput over area with its Pareto front as SVG and "
-                   "PDF by gnuplot, to this folder")
+                   "PDF by matplotlib, to this folder")
       ->type_name("FOLDER");
   add_format(*verb, a->format, {"text", "json", "csv"});
   verb->footer(

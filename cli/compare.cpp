@@ -6,7 +6,6 @@
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/verbs.h"
-#include "scenarios/report/gnuplot.h"
 #include "scenarios/results/comparison_text.h"
 #include "scenarios/results/results.h"
 #include "sim/error.h"
@@ -55,14 +54,9 @@ std::vector<std::string> short_names(const std::vector<std::string>& folders) {
 void write_profiles(const std::string& folder, const Contest& contest, const Comparison& c) {
   const std::vector<Profile> steps = step_profiles(contest, c);
   const std::vector<Profile> placing = placing_profiles(contest, c);
-  const std::string gnuplot = installed_gnuplot("-o");
   fs::create_directories(folder);
   write_aside(folder + "/profiles.csv", profiles_csv(steps, placing));
-  const std::vector<Plot> plots{profile_plot("profile.step_time", "step time", steps),
-                                profile_plot("profile.placing_time", "placing time", placing)};
-  draw_plots(folder, plots, gnuplot, stages("drawing plots"));
-  fmt::print(stderr, "{0}/profiles.csv  {0}/profile.step_time.svg  {0}/profile.placing_time.svg\n",
-             folder);
+  print_pictures(folder, "profiles.csv");
 }
 
 int compare_folders(const CompareArguments& arguments) {
@@ -104,7 +98,7 @@ void add_compare(CLI::App& app, Verb& chosen) {
       ->type_name("KEY");
   verb->add_option("-o", arguments->out,
                    "Write performance profiles of step time and placing time to this folder: CSV, "
-                   "and SVG and PDF by gnuplot")
+                   "and SVG and PDF by matplotlib")
       ->type_name("FOLDER");
   add_format(*verb, arguments->format, {"table", "json"});
   verb->footer(

@@ -67,7 +67,7 @@ int fight(const DuelArguments& a) {
       result.found.ops.size(), result.evaluations));
   if (!a.output.empty())
     print_out(fmt::format(
-        "wrote {0}/duel.yaml (baechi run {0}/duel.yaml), duel.trace.json, a.svg and b.svg\n",
+        "wrote {0}/duel.yaml (baechi run {0}/duel.yaml), duel.trace.json, a.csv and b.csv\n",
         a.output));
   return code;
 }

@@ -139,7 +139,7 @@ void add_verbs(CLI::App& app, Verb& chosen) {
             {add_place, add_simulate, add_bound, add_explain, add_what_if, add_plan, add_query});
   add_group(app, chosen, "Sweep and compare",
             {add_run, add_merge, add_compare, add_report, add_arena});
-  add_group(app, chosen, "Study", {add_study, add_train, add_paper});
+  add_group(app, chosen, "Study", {add_study, add_paper});
   add_group(app, chosen, "Validate", {add_validate});
   add_group(app, chosen, "Files and names", {add_trace, add_list, add_schema});
   add_group(app, chosen, "", {add_duel, add_configure, add_codesign});  // old spellings

@@ -12,6 +12,7 @@
 #include <stdexcept>
 #include <system_error>
 
+#include "scenarios/report/plots.h"
 #include "sim/error.h"
 
 namespace baechi {
@@ -120,6 +121,13 @@ void print_out(std::string_view text) {
 
 void print_json(const nlohmann::ordered_json& json) {
   print_out(json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+}
+
+void print_pictures(const std::string& folder, std::string_view files) {
+  fmt::print(stderr, "{}/{}\n", folder, files);
+  const std::string why_not = draw_plots(folder);
+  fmt::print(stderr, "{}\n",
+             why_not.empty() ? fmt::format("{0}/*.svg  {0}/*.pdf", folder) : why_not);
 }
 
 }  // namespace baechi

@@ -76,5 +76,8 @@ class Report {
 /// reader has closed its end (`| head`).
 void print_out(std::string_view text);
 void print_json(const nlohmann::ordered_json& json);
+/// Says on standard error that `files` of `folder` are written, draws the folder's plots, and says
+/// where the pictures are, or why there are none.
+void print_pictures(const std::string& folder, std::string_view files);
 
 }  // namespace baechi

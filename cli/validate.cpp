@@ -17,8 +17,8 @@
 #include "validate/calibrate.h"
 #include "validate/export.h"
 #include "validate/fits.h"
-#include "validate/replays.h"
 #include "validate/validation_report.h"
+#include "validate/virtual_clock.h"
 
 namespace baechi {
 
@@ -214,8 +214,7 @@ void add_validate(CLI::App& app, Verb& chosen) {
       "  baechi validate plan scenarios/examples/slow_link.yaml -o results/virtual\n"
       "  baechi validate replay results/virtual\n"
       "  baechi validate calibrate results/virtual\n"
-      "  baechi validate report results/virtual\n"
-      "'replay --on processor' does the same on this machine's own cores, and measures.");
+      "  baechi validate report results/virtual");
 }
 
 }  // namespace baechi

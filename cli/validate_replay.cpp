@@ -2,16 +2,12 @@
 
 #include <filesystem>
 #include <memory>
-#include <optional>
 
 #include "cli/arguments.h"
 #include "cli/progress.h"
 #include "cli/verbs.h"
 #include "sim/error.h"
 #include "sim/file_aside.h"
-#include "validate/benchmarks.h"
-#include "validate/processor/processor.h"
-#include "validate/replays.h"
 #include "validate/virtual_clock.h"
 
 namespace baechi {
@@ -22,16 +18,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What runs the plans.
-enum class Runner : std::uint8_t { virtual_clock, processor };
-constexpr auto names_of(Runner) {
-  return std::to_array<Named<Runner>>(
-      {{Runner::virtual_clock, "virtual"}, {Runner::processor, "processor"}});
-}
-
 struct ReplayFlags {
-  std::string run, on = "virtual";
-  std::optional<int> devices{};
+  std::string run;
+  int devices = 4;
   bool benchmarks = true;
   int replays = 30, rounds = 20, timelines = 3;
   double noise = 0.005, jitter_ns = 40, stretch = 1.0;
@@ -51,32 +40,22 @@ void write_measured(const ReplayFlags& flags, const Machine& machine, const Vali
 
 int replay_all(const ReplayFlags& flags) {
   std::vector<ReplayPlan> plans;
-  const bool real = *parse<Runner>(flags.on) == Runner::processor;  // checked by the flag
-  int devices = flags.devices.value_or(real ? 2 : 4);
+  int devices = flags.devices;
   if (fs::is_directory(flags.run + "/plans")) plans = read_plans(flags.run + "/plans");
   for (const ReplayPlan& plan : plans) devices = std::max(devices, plan.devices);
   if (!flags.benchmarks && !fs::exists(flags.run + "/machine.txt"))
     throw InputError(fmt::format("{}/machine.txt: --no-benchmarks needs it", flags.run));
   ValidationRun run;
-  const ReplayChoice choice{
-      .replays = flags.replays, .timelines = flags.timelines, .in_turn = real};
-  if (real) {
-    Processor processor(devices);
-    if (flags.benchmarks)
-      run.measurements = run_benchmarks(processor, flags.rounds, stages("benchmarks"));
-    replay_plans(processor, plans, choice, run, stages("replays"));
-    write_measured(flags, processor.machine(), run);
-  } else {
-    const Unknowns measuring{.noise = flags.noise, .jitter_ns = flags.jitter_ns};
-    VirtualClock clock(virtual_truth(devices), measuring, flags.seed);
-    if (flags.benchmarks)
-      run.measurements = run_benchmarks(clock, flags.rounds, stages("benchmarks"));
-    clock.set({.noise = flags.noise, .jitter_ns = flags.jitter_ns, .stretch = flags.stretch});
-    replay_plans(clock, plans, choice, run, stages("replays"));
-    write_measured(flags, clock.machine(), run);
-  }
-  fmt::print(stderr, "{}: {} plans on {} of {} devices\n", flags.run, plans.size(),
-             real ? "a processor" : "a virtual clock", devices);
+  const ReplayChoice choice{.replays = flags.replays, .timelines = flags.timelines};
+  const Unknowns measuring{.noise = flags.noise, .jitter_ns = flags.jitter_ns};
+  VirtualClock clock(virtual_truth(devices), measuring, flags.seed);
+  if (flags.benchmarks)
+    run.measurements = run_benchmarks(clock, flags.rounds, stages("benchmarks"));
+  clock.set({.noise = flags.noise, .jitter_ns = flags.jitter_ns, .stretch = flags.stretch});
+  replay_plans(clock, plans, choice, run, stages("replays"));
+  write_measured(flags, clock.machine(), run);
+  fmt::print(stderr, "{}: {} plans on a virtual clock of {} devices\n", flags.run, plans.size(),
+             devices);
   return 0;
 }
 
@@ -84,27 +63,21 @@ int replay_all(const ReplayFlags& flags) {
 
 void add_validate_replay(CLI::App& app, Verb& chosen) {
   CLI::App* verb = app.add_subcommand("replay",
-                                      "Run benchmarks and replays on a virtual clock or on this "
-                                      "machine's processor, without a GPU; writes the files of a "
-                                      "harness");
+                                      "Run benchmarks and replays on a virtual clock, without a "
+                                      "GPU; writes the files of a harness");
   const auto flags = std::make_shared<ReplayFlags>();
   add_argument(*verb, "RUN", flags->run, "Folder of the run");
-  verb->add_option("--on", flags->on,
-                   "What runs them: virtual (a clock whose truth is known; no time passes) or "
-                   "processor (a thread on a core of its own per device) [virtual]")
-      ->type_name("R")
-      ->check(one_of<Runner>());
   verb->add_flag("!--no-benchmarks", flags->benchmarks,
                  "Replay only; RUN's machine.txt and measurements.csv stay");
   add_number(*verb, "--devices", flags->devices, 1, 64,
-             "Least number of devices; more if a plan has more [4; 2 of a processor]");
+             "Least number of devices; more if a plan has more [4]");
   add_number(*verb, "--replays", flags->replays, 1, 10000,
              "Replays of each plan in each of two rounds [30]");
   add_number(*verb, "--timelines", flags->timelines, 0, 10000,
              "Replays recorded task by task, of each plan in each round [3]");
   add_number(*verb, "--rounds", flags->rounds, 1, 10000, "Rounds of the benchmarks [20]");
   add_number(*verb, "--noise", flags->noise, 0.0, 0.5,
-             "Relative deviation of each task's length, virtual [0.005]", "F");
+             "Relative deviation of each task's length [0.005]", "F");
   add_number(*verb, "--jitter-ns", flags->jitter_ns, 0.0, 1e6,
              "Deviation of the gaps, drawn for each replay, in ns [40]", "NS");
   add_number(*verb, "--stretch", flags->stretch, 0.5, 2.0,

@@ -12,8 +12,8 @@ namespace baechi {
 MakePlacer make_m_etf, make_m_sct, make_single, make_round_robin, make_random, make_least_loaded,
     make_expert, make_m_topo, make_heft, make_exact_dp, make_linearized_dp, make_mip_max_load,
     make_greedy_latency, make_mip_latency, make_pipedream, make_piper, make_pipedream_2bw,
-    make_local_search, make_scotch, make_metis, make_search, make_learned, make_auto, make_refine,
-    make_coarsen, make_exec;
+    make_local_search, make_scotch, make_metis, make_search, make_auto, make_refine, make_coarsen,
+    make_exec;
 
 std::span<const PlacerEntry> placers() {
   constexpr std::size_t any = ~std::size_t{0};
@@ -169,11 +169,6 @@ std::span<const PlacerEntry> placers() {
        .make = make_search,
        .memory = objective,
        .fallback = true},
-      {.name = "learned",
-       .summary = "a policy trained on the graph, or on others by 'baechi train'",
-       .source = "Mirhoseini et al., ICML 2017; Placeto, NeurIPS 2019; GDP, 2019; DOPPLER, 2026",
-       .make = make_learned,
-       .memory = objective},
       {.name = "exec",
        .summary = "exec:PATH, a program of your own in any language",
        .source = "placers/README.md",

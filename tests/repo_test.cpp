@@ -74,10 +74,7 @@ TEST_SUITE("house") {
     CHECK(found("CITATION.cff", R"(\nversion: ([0-9.]+))") == version);
     CHECK(found("CHANGELOG.md", R"(\n## ([0-9.]+) )") == version);
     CHECK(found("packaging/changelog", R"(\(([0-9.]+)-1\))") == version);
-    CHECK(found("packaging/conda.yaml", R"(version: ([0-9.]+))") == version);
-    CHECK(found("packaging/spack.py", R"(version\(.([0-9.]+).)") == version);
     CHECK(found("packaging/Containerfile", R"(baechi-sim:([0-9.]+) )") == version);
-    CHECK(found("scenarios/jobs/kubernetes.yaml", R"(baechi-sim:([0-9.]+))") == version);
     const std::string date = found("CITATION.cff", R"(date-released: ([0-9-]+))");
     CHECK(found("CHANGELOG.md", R"(\n## [0-9.]+ \(([0-9-]+)\))") == date);
   }

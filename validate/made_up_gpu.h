@@ -1,4 +1,4 @@
-/// A made-up GPU, with numbers in the range that is expected of real ones. Two executors have them:
+/// A made-up GPU, with numbers in the range that is expected of real ones. Two programs have them:
 /// the virtual clock, which runs plans by the predictor's rules, and the tests' stand-in for CUDA,
 /// which knows CUDA's rules and none of ours.
 #pragma once

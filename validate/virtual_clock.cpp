@@ -8,6 +8,56 @@
 namespace baechi::validate {
 namespace {
 
+replay::Timeline timeline_of(const Replay& replay) {
+  replay::Timeline times;
+  for (std::size_t i = 0; i < replay.start.size(); ++i)
+    times.push_back({replay.start[i].count(), replay.end[i].count()});
+  return times;
+}
+
+/// One run of a benchmark, as rows. None if it failed: that costs these samples, and no others.
+void run_once(VirtualClock& clock, const replay::Benchmark& benchmark, int round,
+              std::vector<Measurement>& rows) {
+  const Outcome outcome = clock.run(benchmark.plan);
+  if (outcome.verdict != Verdict::ok) return;
+  const auto tasks = static_cast<std::int64_t>(benchmark.plan.tasks.size());
+  const std::int64_t submit = outcome.submit.count();
+  const std::int64_t first = benchmark.plan.mode == SubmitMode::stream ? submit / tasks : 0;
+  Measurement row = benchmark.row;
+  row.round = round;
+  for (const double value : benchmark.samples(timeline_of(outcome.replay), first, submit)) {
+    row.value = value;
+    rows.push_back(row);
+  }
+}
+
+/// One replay, as rows.
+void replay_once(VirtualClock& clock, const ReplayPlan& plan, int round, int number,
+                 const ReplayChoice& choice, ValidationRun& run) {
+  const Outcome outcome = clock.run(plan);
+  const int replay = round * choice.replays + number;
+  StepRow row{.plan = plan.name,
+              .replay = replay,
+              .round = round,
+              .mode = std::string(to_text(plan.mode)),
+              .verdict = outcome.verdict,
+              .peaks = outcome.peaks};
+  if (outcome.verdict == Verdict::ok) {
+    row.step = outcome.replay.step();
+    row.submit = outcome.submit;
+  }
+  run.steps.push_back(std::move(row));
+  if (number >= choice.timelines || outcome.verdict != Verdict::ok) return;
+  TaskTimes times{.plan = plan.name,
+                  .mode = std::string(to_text(plan.mode)),
+                  .replay = replay,
+                  .round = round,
+                  .rows = {}};
+  for (std::size_t i = 0; i < plan.tasks.size(); ++i)
+    times.rows.push_back({static_cast<int>(i), outcome.replay.start[i], outcome.replay.end[i]});
+  run.timeline.push_back(std::move(times));
+}
+
 FittedTime straight(made_up_gpu::Length length) {
   return {.fixed_ns = exactly(static_cast<double>(length.fixed_ns)),
           .ns_per_unit = exactly(1.0 / length.per_ns),
@@ -21,6 +71,34 @@ Calibration::Mode mode_of(const char* name, made_up_gpu::Gaps gaps) {
 }
 
 }  // namespace
+
+std::vector<Measurement> run_benchmarks(VirtualClock& clock, int rounds, const Watch& watch) {
+  const std::vector<replay::Benchmark> all = replay::benchmarks(
+      {.devices = static_cast<int>(clock.machine().partitions.size()), .scale = clock.scale()});
+  std::atomic<std::size_t> done = 0;
+  const auto watched = begin_watch(watch, done, static_cast<std::size_t>(rounds));
+  std::vector<Measurement> rows;
+  for (int round = 0; round < rounds; ++round, ++done) {
+    for (const replay::Benchmark& benchmark : all) run_once(clock, benchmark, round, rows);
+    for (const std::int64_t budget : {std::int64_t{256} << 20, (std::int64_t{1002} << 20) - 1})
+      rows.push_back({.what = "granule",
+                      .args = std::to_string(budget),
+                      .round = round,
+                      .value = static_cast<double>(clock.usable({budget}).count)});
+  }
+  return rows;
+}
+
+void replay_plans(VirtualClock& clock, std::span<const ReplayPlan> plans, ReplayChoice choice,
+                  ValidationRun& run, const Watch& watch) {
+  std::atomic<std::size_t> done = 0;
+  const auto watched =
+      begin_watch(watch, done, 2 * plans.size() * static_cast<std::size_t>(choice.replays));
+  for (int round = 0; round < 2; ++round)
+    for (const ReplayPlan& plan : plans)
+      for (int k = 0; k < choice.replays; ++k, ++done)
+        replay_once(clock, plan, round, k, choice, run);
+}
 
 Calibration virtual_truth(int devices) {
   Calibration truth{.gpu = "virtual",

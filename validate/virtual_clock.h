@@ -1,11 +1,23 @@
-/// An executor without a machine: it runs plans by the predictor's rules and a known calibration.
+/// Runs plans without a machine: by the predictor's rules and a known calibration.
 #pragma once
 #include <cstdint>
+#include <span>
+#include <vector>
 
 #include "sim/random.h"
-#include "validate/executor.h"
+#include "sim/watch.h"
+#include "validate/run_files.h"
+#include "validate/validation_run.h"
 
 namespace baechi::validate {
+
+/// One replay of a plan.
+struct Outcome {
+  Verdict verdict = Verdict::ok;
+  Replay replay{};             ///< empty unless ok
+  Duration submit{};           ///< host time for handing over all tasks
+  std::vector<Bytes> peaks{};  ///< [devices], or empty
+};
 
 /// Effects of a virtual clock that no calibration can know.
 struct Unknowns {
@@ -16,14 +28,15 @@ struct Unknowns {
 
 /// Runs plans by the predictor's rules with the gaps, speeds, sharing and slowdowns of `truth`, and
 /// with the unknowns. Stamps are cut to truth.timer_tick_ns. Deterministic for a seed.
-class VirtualClock final : public Executor {
+class VirtualClock {
  public:
   VirtualClock(Calibration truth, Unknowns unknowns, std::uint64_t seed)
       : truth_(std::move(truth)), unknowns_(unknowns), random_(seed) {}
-  Machine machine() const override;
-  Outcome run(const ReplayPlan& plan) override;
-  Bytes usable(Bytes budget) const override;
-  BenchmarkScale scale() const override;
+  Machine machine() const;
+  Outcome run(const ReplayPlan& plan);
+  /// The part of `budget` that can be allocated.
+  Bytes usable(Bytes budget) const;
+  BenchmarkScale scale() const;
   void set(Unknowns unknowns) { unknowns_ = unknowns; }
 
  private:
@@ -34,5 +47,19 @@ class VirtualClock final : public Executor {
 
 /// The calibration of a made-up GPU in `devices` parts, in the range that is expected of real GPUs.
 Calibration virtual_truth(int devices);
+
+/// Every plan `replays` times in round 0, then all again in round 1. In each plan, mode and
+/// round the first `timelines` replays are kept task by task.
+struct ReplayChoice {
+  int replays = 30;
+  int timelines = 3;
+};
+/// `watch` counts replays.
+void replay_plans(VirtualClock& clock, std::span<const ReplayPlan> plans, ReplayChoice choice,
+                  ValidationRun& run, const Watch& watch = {});
+
+/// All micro-benchmarks of FORMATS.md on as many devices as the machine has partitions, each
+/// `rounds` times. `watch` counts rounds.
+std::vector<Measurement> run_benchmarks(VirtualClock& clock, int rounds, const Watch& watch = {});
 
 }  // namespace baechi::validate

@@ -19,7 +19,7 @@ BAECHI, OUT = (os.path.abspath(path) for path in sys.argv[1:3])
 NOTEBOOKS = ["baechi_in_an_hour", "an_idea_of_your_own", "my_model_on_my_gpus"]
 VERBS = [["place", "simulate", "explain", "bound", "what-if", "plan"],
          ["run", "merge", "compare", "report", "arena", "arena duel"],
-         ["study codesign", "study configure", "train", "paper"],
+         ["study codesign", "study configure", "paper"],
          ["validate", "validate plan", "validate replay", "validate calibrate", "validate report", "validate published",
           "validate fit", "validate torch"],
          ["trace info", "trace check", "trace convert", "trace generate", "list", "schema"]]

@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <oneapi/tbb/parallel_invoke.h>
 #include <oneapi/tbb/task_arena.h>
 
 #include <algorithm>
@@ -16,7 +15,6 @@
 #include "placers/search/trace.h"
 #include "sim/error.h"
 #include "sim/problem/bounds.h"
-#include "sim/processor_time.h"
 
 namespace baechi::search {
 namespace {
@@ -73,37 +71,15 @@ class Search final : public Placer {
     if (seeds.empty())
       throw InfeasibleError("search: no placer of the portfolio found a placement that fits");
     if (!seeds.front().score.feasible()) refuse_what_cannot_fit(p);
-    const Starts starts = starts_of(seeds);
+    std::vector<Placement> starts;
+    for (const Candidate& candidate : std::span(seeds).first(std::min(most_seeds, seeds.size())))
+      starts.push_back(candidate.placement);
     const SearchSpace space(p);
     // A way through placements that lack memory has not paid for latency.
     const double leaves = choice_.name == "latency" ? 0.0 : Temperature{}.leaves;
-    Annealing annealing(space, *choice_.objective, starts.shared, chains_, seed, leaves);
-    Annealing beside(space, *choice_.objective, starts.beside, starts.beside.size(), seed, leaves);
-    oneapi::tbb::parallel_invoke(
-        part_of_this_task([&] { annealing.run(evaluations_, limits, watcher); }),
-        part_of_this_task(
-            [&] { beside.run(evaluations_ / chains_ * starts.beside.size(), limits); }));
-    std::vector<const Chain*> chains;
-    for (const Annealing* a : {&annealing, &beside})
-      for (const Chain& chain : a->chains()) chains.push_back(&chain);
-    return answer(seeds, chains);
-  }
-
-  struct Starts {
-    std::vector<Placement> shared;  ///< of the chains that go on from each other
-    std::vector<Placement> beside;  ///< of a chain of its own; one at most
-  };
-  /// The best answers. That of a learned placer starts a chain of its own, unless there is no
-  /// other, so that the others' walks are what they would be without it.
-  static Starts starts_of(const std::vector<Candidate>& seeds) {
-    Starts starts;
-    for (const Candidate& candidate : seeds) {
-      const bool learned = candidate.placer == "learned";
-      auto& to = learned ? starts.beside : starts.shared;
-      if (to.size() < (learned ? 1 : most_seeds)) to.push_back(candidate.placement);
-    }
-    if (starts.shared.empty()) std::swap(starts.shared, starts.beside);
-    return starts;
+    Annealing annealing(space, *choice_.objective, starts, chains_, seed, leaves);
+    annealing.run(evaluations_, limits, watcher);
+    return answer(seeds, annealing);
   }
   using Seconds = std::chrono::duration<double>;
 
@@ -118,11 +94,10 @@ class Search final : public Placer {
   }
 
   /// What all chains found, as if they had taken turns.
-  static std::vector<SearchStep> steps(const Candidate& seed,
-                                       std::span<const Chain* const> chains) {
+  static std::vector<SearchStep> steps(const Candidate& seed, const std::deque<Chain>& chains) {
     std::vector<SearchStep> all;
     for (std::size_t c = 0; c < chains.size(); ++c)
-      for (const Chain::Improvement& i : chains[c]->improvements())
+      for (const Chain::Improvement& i : chains[c].improvements())
         all.push_back({(i.evaluation - 1) * chains.size() + c + 1, i.score, i.move});
     std::ranges::sort(all, {}, &SearchStep::evaluation);
     std::vector<SearchStep> better{{0, seed.score, seed.placer}};
@@ -131,33 +106,26 @@ class Search final : public Placer {
     return better;
   }
 
-  static const Placement& best_of(std::span<const Chain* const> chains) {
-    return (*std::ranges::min_element(chains, std::less<>(), &Chain::best_score))->best();
-  }
-
-  Placement answer(const std::vector<Candidate>& seeds,
-                   std::span<const Chain* const> chains) const {
+  Placement answer(const std::vector<Candidate>& seeds, const Annealing& annealing) const {
     const Candidate& seed = seeds.front();
-    const std::vector<SearchStep> found = steps(seed, chains);
-    std::size_t evaluations = 0;
-    for (const Chain* chain : chains) evaluations += chain->evaluations();
+    const std::vector<SearchStep> found = steps(seed, annealing.chains());
     if (!trace_.empty()) write_search_trace(trace_, found);
     const Score& score = found.back().score;
     if (!score.feasible())
       throw InfeasibleError(
           fmt::format("search: nothing fits of {} answers and {} placements near them",
-                      seeds.size(), evaluations));
-    Placement result = found.size() > 1 ? best_of(chains) : seed.placement;
+                      seeds.size(), annealing.evaluations()));
+    Placement result = found.size() > 1 ? annealing.best().best() : seed.placement;
     result.placed_by = found.size() > 1 ? "" : seed.placer;
-    result.facts = {{"evaluations", static_cast<double>(evaluations)},
+    result.facts = {{"evaluations", static_cast<double>(annealing.evaluations())},
                     {"improvements", static_cast<double>(found.size() - 1)},
                     {"portfolio_us", seed.score.feasible() ? to_us(seed.score.value) : -1.0},
                     {"found_us", to_us(score.value)}};
     const std::string begin = seed.score.feasible()
                                   ? fmt::format("{} by {}", to_text(seed.score.value), seed.placer)
                                   : "no placement of the portfolio fits";
-    result.detail =
-        fmt::format("{}, {} after {} evaluations", begin, to_text(score.value), evaluations);
+    result.detail = fmt::format("{}, {} after {} evaluations", begin, to_text(score.value),
+                                annealing.evaluations());
     return result;
   }
 

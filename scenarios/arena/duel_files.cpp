@@ -2,14 +2,14 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <filesystem>
 
 #include "placers/files/placement_file.h"
 #include "scenarios/read/choice_text.h"
+#include "scenarios/report/plots.h"
 #include "sim/error.h"
 #include "sim/file_aside.h"
-#include "sim/report/svg.h"
+#include "sim/report/picture.h"
 #include "traces/format/trace_file.h"
 
 namespace baechi {
@@ -78,15 +78,12 @@ void write_duel(const std::string& folder, const DuelNames& names, const DuelRes
                .source = fmt::format("baechi arena duel {} {}", names.loser, names.winner)},
               file("duel.trace.json"));
   write_aside(file("duel.yaml"), duel_scenario(names, result.small, result.small_ratio));
-  Duration longest{1};
-  for (const DuelStep& step : steps) longest = std::max(longest, step.result.makespan);
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const DuelStep& step = steps[i];
     if (!step.placement) continue;
     const char* role = i == 0 ? "a" : "b";
-    write_aside(
-        file(fmt::format("{}.svg", role)),
-        step_svg(problem, step.timeline, fmt::format("{}: {}", step.placer, step.text()), longest));
+    write_aside(file(fmt::format("{}.csv", role)),
+                step_csv(picture(problem, step.timeline, step.result)));
     write_placement(file(fmt::format("{}.placement.json", role)), *step.placement, problem.graph,
                     "duel", problem.cluster.num_devices());
   }

@@ -32,7 +32,8 @@ std::array<DuelStep, 2> duel_steps(const DuelNames& names, const Placer& loser,
                                    const Placer& winner, const Problem& problem);
 
 /// Writes duel.trace.json, duel.yaml (a scenario with both placers), and for each placer that has
-/// an answer its placement and the picture of its step (a.*: the loser; b.*: the winner).
+/// an answer its placement and its step as CSV (a.*: the loser; b.*: the winner), which
+/// tools/baechi_plot.py draws.
 void write_duel(const std::string& folder, const DuelNames& names, const DuelResult& result,
                 const Problem& problem, const std::array<DuelStep, 2>& steps);
 

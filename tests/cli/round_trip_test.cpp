@@ -43,7 +43,7 @@ TEST_SUITE("cli") {
         {"name": "b", "kernels": [{"flops": 1000000, "traffic_bytes": 1000}]}]})");
     for (const PlacerEntry& entry : placers()) {
       const std::string name(entry.name);
-      if (!entry.needs.empty() || name == "exec" || name == "expert" || name == "learned") continue;
+      if (!entry.needs.empty() || name == "exec" || name == "expert") continue;
       CAPTURE(name);
       const std::string place = "place toy.json " + two_gpus + " --placer " + name;
       const Json answer = session.json(place + " -o file.json");
@@ -124,8 +124,6 @@ TEST_SUITE("cli") {
                            session.folder().read("s.yaml") + "calibration: run/calibration.yaml\n");
     runs(session, "run calibrated.yaml --out calibrated --quiet");
 
-    runs(session, "train s.yaml --evaluations 20 -o s.policy");
-    runs(session, "place toy.json --placer learned:policy=s.policy " + two_gpus);
     runs(session,
          "plan gpt:layers=2,hidden=64,heads=2,length=16,vocabulary=100 --batch 8 --devices 8 "
          "--nodes dgx_a100 --as a100_megatron --write-scenario plan.yaml");

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # check.sh BAECHI SCENARIO: runs the files of scenarios/jobs as far as this machine can, and compares their results
 # with a run without shards. GNU parallel and Snakemake run where they are installed. HyperQueue is a stand-in that
-# runs the tasks one after another. The command of the Kubernetes job runs with JOB_COMPLETION_INDEX set.
+# runs the tasks one after another.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 jobs=$here/../../scenarios/jobs
@@ -18,22 +18,6 @@ cd "$work"
 same() { "$here/same.py" "$1" plain; }
 
 "$BAECHI" run "$scenario" --out plain --quiet
-
-# Kubernetes: indices 0 to 2; index 1 is evicted after its first runs, and started again.
-command=$(sed -n "s/^ *- '\(shard=.*\)'\$/\1/p" "$jobs/kubernetes.yaml")
-[[ -n $command ]]
-for index in 0 2 1; do
-  SHARDS=3 SCENARIO=$scenario OUT=kubernetes JOB_COMPLETION_INDEX=$index sh -c "$command"
-  if [[ $index == 2 ]]; then
-    code=0
-    baechi merge kubernetes.1 kubernetes.3 --out kubernetes 2>said || code=$?
-    [[ $code == 2 ]] && grep -q 'missing is shard 2/3' said
-    [[ ! -e kubernetes ]]
-    echo "merge without shard 2/3: exit code 2, which names it"
-  fi
-done
-baechi merge kubernetes.? --out kubernetes 2>/dev/null
-same kubernetes
 
 # HyperQueue: 'hq submit ... --array 1-N -- COMMAND' with HQ_TASK_ID.
 cat >bin/hq <<'END'

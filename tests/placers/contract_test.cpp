@@ -52,8 +52,6 @@ std::optional<Values> usable_options(const PlacerEntry& entry) {
   // Graphs as random as these have ideals without number.
   if (entry.name == "exact_dp") return Values{{"max_ideals", value("1000")}};
   if (entry.name.starts_with("mip_")) return Values{{"max_nodes", value("0")}};  // the start only
-  if (entry.name == "learned")
-    return Values{{"evaluations", value("16")}, {"imitate", value("false")}};
   if (entry.name == "search") return Values{{"evaluations", value("100")}};
   if (planners::find_planner(entry.name) != nullptr)
     return std::nullopt;  // exact/plan_test.cpp: they read files of their own
@@ -65,31 +63,14 @@ std::optional<Values> usable_options(const PlacerEntry& entry) {
   return Values{{"path", value(source_dir() + "/scenarios/examples/external_placer.py")}};
 }
 
-/// The same for each way that `entry` can act: each word of its option `as`, if it has one.
-std::vector<Values> usable_ways(const PlacerEntry& entry) {
-  const std::optional<Values> usable = usable_options(entry);
-  if (!usable) return {};
-  Options options(std::string(entry.name), *usable);
-  entry.make(options);
-  const auto as = std::ranges::find(options.declared(), "as", &Options::Declared::key);
-  if (as == options.declared().end()) return {*usable};
-  std::vector<Values> ways;
-  for (const std::string& way : as->allowed) {
-    ways.push_back(*usable);
-    ways.back()["as"] = value(way);
-  }
-  return ways;
-}
-
-/// `test(entry, placer)` of each that can be run here, in each way that it can act.
+/// `test(entry, placer)` of each that can be run here.
 void for_each_placer(auto&& test) {
-  for (const PlacerEntry& entry : placers())
-    for (const Values& options : usable_ways(entry)) {
-      CAPTURE(entry.name);
-      const std::string way = options.contains("as") ? options.at("as").text : "";
-      CAPTURE(way);
-      test(entry, *placer(std::string(entry.name), options));
-    }
+  for (const PlacerEntry& entry : placers()) {
+    const std::optional<Values> options = usable_options(entry);
+    if (!options) continue;
+    CAPTURE(entry.name);
+    test(entry, *placer(std::string(entry.name), *options));
+  }
 }
 
 /// Persistent bytes of all its ops and the working bytes of the largest: the least a device needs.
@@ -158,11 +139,6 @@ TEST_CASE("placers/README.md has a row for every placer, with what it counts as 
     const std::string name = entry.name == "exec" ? "exec:PATH" : std::string(entry.name);
     CHECK_MESSAGE(memory[" `" + name + "` "] == fmt::format(" {} ", to_text(entry.memory)), name);
   }
-}
-
-TEST_CASE("a learned placer is run in each of its ways") {
-  CHECK(usable_ways(placer_entry("learned")).size() == 3);
-  CHECK(usable_ways(placer_entry("heft")).size() == 1);
 }
 
 TEST_CASE("every placer keeps the contract, whatever the graph and the cluster") {

@@ -57,9 +57,6 @@ struct CUevent_st {
   CUgraph_st* graph = nullptr;
   std::vector<std::size_t> after{};
 };
-struct CUmemPoolHandle_st {
-  std::size_t limit = 0, used = 0, high = 0;
-};
 
 namespace {
 
@@ -67,7 +64,6 @@ std::set<CUstream_st*> streams;
 CUstream_st default_stream;
 std::int64_t engine_free[3]{};
 std::map<void*, std::size_t> mapped;
-std::map<void*, std::pair<CUmemPoolHandle_st*, std::size_t>> pooled;
 std::deque<std::pair<const void*, std::size_t>> cached;  // the last touched comes first
 cudaError_t sticky = cudaSuccess, last = cudaSuccess;
 
@@ -341,11 +337,6 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   event->stream = s->id;
   return cudaSuccess;
 }
-cudaError_t cudaEventQuery(cudaEvent_t event) {
-  STANDIN_CALL("cudaEventQuery");
-  host += 500;
-  return event->at <= host ? cudaSuccess : cudaErrorNotReady;
-}
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
   STANDIN_CALL("cudaStreamCreateWithFlags");
   *stream = standin::new_stream(standin::all_sms(), nullptr);
@@ -448,48 +439,6 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph) {
   return cudaSuccess;
 }
 
-cudaError_t cudaMemPoolCreate(cudaMemPool_t* pool, const cudaMemPoolProps* properties) {
-  STANDIN_CALL("cudaMemPoolCreate");
-  const char* const granule = std::getenv("STANDIN_GRANULE");
-  const std::size_t of = granule == nullptr ? std::size_t{standin::truth::granule}
-                                            : std::strtoull(granule, nullptr, 10);
-  *pool = new CUmemPoolHandle_st{.limit = (properties->maxSize + of - 1) / of * of};
-  return cudaSuccess;
-}
-cudaError_t cudaMemPoolDestroy(cudaMemPool_t pool) {
-  delete pool;
-  return cudaSuccess;
-}
-cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolAttr which, void*) {
-  STANDIN_CALL("cudaMemPoolSetAttribute");
-  if (which == cudaMemPoolAttrUsedMemHigh) pool->high = pool->used;
-  return cudaSuccess;
-}
-cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, cudaMemPoolAttr, void* value) {
-  STANDIN_CALL("cudaMemPoolGetAttribute");
-  const std::uint64_t high = pool->high;
-  std::memcpy(value, &high, sizeof high);
-  return cudaSuccess;
-}
-cudaError_t cudaMallocFromPoolAsync(void** memory, std::size_t bytes, cudaMemPool_t pool,
-                                    cudaStream_t) {
-  STANDIN_CALL("cudaMallocFromPoolAsync");
-  bytes = (bytes + 511) / 512 * 512;
-  if (pool->used + bytes > pool->limit) return fails(cudaErrorMemoryAllocation);
-  pool->used += bytes;
-  pool->high = std::max(pool->high, pool->used);
-  static std::uintptr_t next = 1 << 20;  // nobody touches it
-  next += 512;
-  *memory = reinterpret_cast<void*>(next);
-  pooled[*memory] = {pool, bytes};
-  return cudaSuccess;
-}
-cudaError_t cudaFreeAsync(void* memory, cudaStream_t) {
-  const auto [pool, bytes] = pooled.at(memory);
-  pool->used -= bytes;
-  pooled.erase(memory);
-  return cudaSuccess;
-}
 cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** function, unsigned,
                                              unsigned long long,
                                              cudaDriverEntryPointQueryResult* result) {

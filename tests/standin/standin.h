@@ -1,7 +1,7 @@
 /// A stand-in for CUDA in virtual time: enough of it for the whole replay harness to run without a
 /// GPU.
 ///
-/// Streams, events, captures, graphs, pools and green contexts keep their rules; kernels are
+/// Streams, events, captures, graphs and green contexts keep their rules; kernels are
 /// lengths (small ones also compute, so that their check passes). Time passes by what is asked of
 /// it. Its truth is the made-up GPU of validate/made_up_gpu.h.
 ///
@@ -18,7 +18,6 @@
 ///   STANDIN_OVERLAP=1                     all parts have the same multiprocessors
 ///   STANDIN_SEEN_LESS=1                   a part is told to have one multiprocessor more
 ///   STANDIN_CDP=1                         with cuBLAS (cublas.cpp) all parts share two more
-///   STANDIN_GRANULE=BYTES                 of pools [as the made-up GPU]
 ///   STANDIN_CACHE=BYTES                   a pass over memory whose input is among the last so many
 ///                                         bytes that were touched takes half as long
 #pragma once

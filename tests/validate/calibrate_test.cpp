@@ -5,9 +5,7 @@
 #include <cmath>
 
 #include "sim/error.h"
-#include "validate/benchmarks.h"
 #include "validate/fits.h"
-#include "validate/replays.h"
 #include "validate/statistics.h"
 #include "validate/virtual_clock.h"
 

@@ -109,26 +109,4 @@ TEST_SUITE("protocol") {
     // 2 (n - 1) times the gradients of three graphs, for 2, 3 and 4 replicas.
     CHECK(sent.size() == 3 * 3);
   }
-
-  TEST_CASE("lanes: 36 plans of each graph and way to launch, with a lane for the host") {
-    const TemporaryFolder folder;
-    const Exported set =
-        exported({"protocol/lanes.yaml"},
-                 {.neighbours = 9, .at_random = 20, .least = {.distinct = 32}}, folder);
-    CHECK(set.plans == 4 * 36);
-    for (const ReplayPlan& plan : read_plans(folder.file("plans"))) CHECK(plan.lanes == 2);
-  }
-
-  TEST_CASE("the memory set's limits are about GiB") {
-    const TemporaryFolder folder;
-    const Exported set =
-        exported({"protocol/memory.yaml"},
-                 {.budgets = {0.9, 0.99, 1.01, 1.1}, .neighbours = 2, .at_random = 4}, folder);
-    CHECK(set.plans == 20 * 5);
-    for (const ReplayPlan& plan : read_plans(folder.file("plans"))) {
-      if (!plan.live_memory) continue;
-      CHECK(*std::ranges::min_element(plan.budget) > std::int64_t{1} << 30);
-      CHECK(std::ranges::count(plan.budget, std::int64_t{16} << 30) == 3);
-    }
-  }
 }

@@ -73,8 +73,8 @@ Machine::Machine(const MachineOptions& options) : options_(options) {
 
 cudaStream_t Machine::queue(const Task& task) {
   const Device& owner = device(task.owner());
-  const auto& queues = task.transfer ? owner.transfer_queues : owner.lanes;
-  return queues[static_cast<std::size_t>(task.queue)].get();
+  if (!task.transfer) return owner.compute_queue.get();
+  return owner.transfer_queues[static_cast<std::size_t>(task.queue)].get();
 }
 
 void Machine::flush_cache() const {
@@ -99,7 +99,7 @@ void Machine::make_parts() {
 }
 
 void Machine::make_queues(Device& device) const {
-  for (int i = 0; i < options_.lanes; ++i) device.lanes.push_back(make_stream(device.compute));
+  device.compute_queue = make_stream(device.compute);
   for (int i = 0; i < options_.queues; ++i)
     device.transfer_queues.push_back(make_stream(device.link));
 }
@@ -122,7 +122,7 @@ void Machine::ask_for_events() {
   const Part& part = devices_.front().compute;
   if (part.context == nullptr) return;
   const Event ordinary = event();
-  const cudaStream_t stream = devices_.front().lanes.front().get();
+  const cudaStream_t stream = devices_.front().compute_queue.get();
   const cudaError_t error = cudaEventRecord(ordinary.get(), stream);
   if (error == cudaSuccess) return;
   cudaGetLastError();
@@ -153,7 +153,7 @@ void Machine::look_at_sms() {
   REPLAY_CUDA(cudaMemcpy(memory.get(), stamps.data(), bytes, cudaMemcpyHostToDevice));
   auto* next = reinterpret_cast<Stamp*>(memory.get());
   for (const Device& device : devices_) {
-    launch_occupy(device.lanes.front().get(), 4 * device.compute.sms, 20000, next++);
+    launch_occupy(device.compute_queue.get(), 4 * device.compute.sms, 20000, next++);
     launch_occupy(device.transfer_queues.front().get(), 4 * device.link.sms, 20000, next++);
   }
   REPLAY_CUDA(cudaDeviceSynchronize());

@@ -16,7 +16,6 @@ namespace baechi::validate::replay {
 
 struct MachineOptions {
   int devices = 4;
-  int lanes = 1;   ///< compute queues per device
   int queues = 1;  ///< transfer queues per device
   std::int64_t scratch =
       512LL << 20;  ///< bytes that ops read, and as many that they write, per device
@@ -26,7 +25,7 @@ struct MachineOptions {
 
 struct Device {
   Part compute, link;
-  std::vector<Stream> lanes;  ///< compute queues, side by side on the device's multiprocessors
+  Stream compute_queue;
   std::vector<Stream> transfer_queues;
   DeviceMemory inputs, outputs;  ///< scratch; inputs are random halves
   PinnedMemory pinned;

@@ -120,7 +120,11 @@ ReplayPlan read_plan(const std::string& file) {
   if (!in) throw BadInput(file + ": cannot be read");
   std::ostringstream text;
   text << in.rdbuf();
-  return parse_plan(text.str(), file);
+  ReplayPlan plan = parse_plan(text.str(), file);
+  if (plan.live_memory || plan.lanes > 1)
+    throw BadInput(file + (plan.live_memory ? ": memory live" : ": several lanes") +
+                   ": only the virtual clock replays that");
+  return plan;
 }
 
 /// All plans, or the mistakes of all.
@@ -149,11 +153,10 @@ void summarize(const ReplayPlan& plan) {
     bytes += task.bytes;
   }
   std::printf(
-      "%s: %d devices, %s, %s, memory %s; %zu ops, %zu transfers of %lld bytes, %zu "
-      "buffers; %.3f ms without gaps\n",
+      "%s: %d devices, %s, %s; %zu ops, %zu transfers of %lld bytes, %zu buffers; %.3f ms without "
+      "gaps\n",
       plan.name.c_str(), plan.devices, to_text(plan.mode).data(), to_text(plan.way).data(),
-      plan.live_memory ? "live" : "none", plan.tasks.size() - transfers, transfers,
-      static_cast<long long>(bytes), plan.buffers.size(),
+      plan.tasks.size() - transfers, transfers, static_cast<long long>(bytes), plan.buffers.size(),
       static_cast<double>(span(first_in_first_out(plan, 0, 0))) / 1e6);
 }
 

@@ -7,7 +7,6 @@
 #include <random>
 #include <set>
 
-#include "validate/cuda/memory_pool.h"
 #include "validate/cuda/run_folder.h"
 #include "validate/cuda/step.h"
 
@@ -61,20 +60,6 @@ class Measuring {
     file_.flush();
   }
 
-  void granules() {
-    for (const std::int64_t mib : {3, 100, 256, 1001}) {
-      Measurement row{.what = "granule", .args = std::to_string(mib << 20)};
-      try {
-        row.value = static_cast<double>(granted(mib << 20));
-        file_.line(row.line());
-      } catch (const std::runtime_error& error) {
-        ++failed_;
-        failures_.add(row.line(), error.what());
-        ensure_usable(row.line());
-      }
-    }
-  }
-
   int finish() {
     file_.finish();
     write_machine(options_.folder, machine_, clock_);
@@ -120,20 +105,10 @@ class Measuring {
 
 }  // namespace
 
-std::int64_t granted(std::int64_t budget) {
-  constexpr std::int64_t piece = 256 << 10;
-  constexpr std::int64_t enough = 256LL << 20;  // beyond the budget: then it is none
-  MemoryPool pool(budget);
-  std::int64_t bytes = 0;
-  while (bytes < budget + enough && pool.allocate(piece) != nullptr) bytes += piece;
-  return bytes;
-}
-
 MachineOptions machine_for(const std::vector<const ReplayPlan*>& plans, int devices) {
   MachineOptions options{.devices = devices};
   for (const ReplayPlan* plan : plans) {
     options.devices = std::max(options.devices, plan->devices);
-    options.lanes = std::max(options.lanes, plan->lanes);
     options.queues = std::max(options.queues, plan->queues);
     options.scratch = std::max(options.scratch, scratch_of(*plan));
     options.pinned = std::max(options.pinned, pinned_of(*plan));
@@ -173,7 +148,6 @@ int measure(const MeasureOptions& options) {
   int round = -warm_up;
   for (; round < options.rounds && (round <= 0 || seconds() < options.seconds); ++round)
     measuring.pass(round);
-  if (!options.cublas) measuring.granules();
   const int failed = measuring.finish();
   std::printf("%zu benchmarks, %d passes, %d failed, %.0f s: %s\n", count, round, failed, seconds(),
               options.folder.c_str());

@@ -24,9 +24,6 @@ struct MeasureOptions {
 /// no usable GPU, GpuLost if it is lost underway. The files then have all finished measurements.
 int measure(const MeasureOptions& options);
 
-/// Bytes that can be had from a pool of `budget` bytes, in small pieces.
-std::int64_t granted(std::int64_t budget);
-
 /// Largest needs of `plans`, and at least as much as makes caches miss.
 MachineOptions machine_for(const std::vector<const ReplayPlan*>& plans, int devices);
 

@@ -19,8 +19,6 @@ struct Prepared {
   int strikes = 0;
 };
 
-/// A verdict on memory needs no interval, and each replay maps its budgets anew.
-constexpr int most_live_replays = 5;
 /// After so many failures a plan is given up.
 constexpr int most_strikes = 3;
 
@@ -63,7 +61,7 @@ struct Run {
     flushed = host_ns();
   }
 
-  /// A pass over live memory takes long: what is cut off has told all but its last seconds.
+  /// A killed process loses its last two seconds.
   void flush_now_and_then() {
     if (host_ns() - flushed > 2'000'000'000) flush();
   }
@@ -72,7 +70,6 @@ struct Run {
 /// One replay. `round` < 0: warm-up.
 void run_once(Run& run, Prepared& prepared, int round) {
   if (prepared.step == nullptr) return;
-  if (prepared.plan->live_memory && prepared.replays >= most_live_replays) return;
   StepResult result;
   try {
     result = prepared.step->run();

@@ -172,18 +172,6 @@ class Questions {
     return {true, all};
   }
 
-  Answer pools() {
-    std::string all;
-    bool good = true;
-    for (const std::int64_t mib : {3, 256, 1001}) {
-      const std::int64_t got = granted(mib << 20) >> 20;
-      good = good && got >= mib && got <= mib + 64;  // all that was asked, and hardly more
-      all += text("%sof %lld MiB %lld granted", all.empty() ? "" : ", ",
-                  static_cast<long long>(mib), static_cast<long long>(got));
-    }
-    return {good, all};
-  }
-
   /// Two copies to the host: what was captured first is ready last.
   Answer copy_order() {
     ReplayPlan plan = empty_plan("order", devices_, SubmitMode::graph, Way::host);
@@ -233,31 +221,6 @@ class Questions {
     const double time = median(
         samples_of(*machine_, chosen(devices_, true, "op,graph,,cublas,2048 2048 2048").front()));
     return {true, all + Cublas::library() + text(", 2048^3 in %.0f us on one device", time / 1000)};
-  }
-
-  /// A copy that ends while every SM is taken was made by a copy engine.
-  Answer device_copies() {
-    constexpr std::size_t bytes = 64 << 20;
-    constexpr std::int64_t busy = 50'000'000;
-    const Device& device = machine_->device(0);
-    const Part everywhere;
-    const Stream work = make_stream(everywhere);
-    const Stream copy = make_stream(everywhere);
-    const Event worked = event();
-    const Event copied = event();
-    launch_occupy(work.get(), 2 * machine_->split().total, busy, nullptr);
-    REPLAY_CUDA(cudaEventRecord(worked.get(), work.get()));
-    for (const std::int64_t begin = host_ns(); host_ns() - begin < 2'000'000;) continue;
-    REPLAY_CUDA(cudaMemcpyAsync(device.outputs.get(), device.inputs.get(), bytes,
-                                cudaMemcpyDeviceToDevice, copy.get()));
-    REPLAY_CUDA(cudaEventRecord(copied.get(), copy.get()));
-    cudaError_t state = cudaErrorNotReady;
-    while ((state = cudaEventQuery(copied.get())) == cudaErrorNotReady) continue;
-    check(state, "a copy within the GPU");
-    const bool still_busy = cudaEventQuery(worked.get()) == cudaErrorNotReady;
-    REPLAY_CUDA(cudaDeviceSynchronize());
-    return {true, still_busy ? "by a copy engine: one ended while all SMs were taken"
-                             : "by SMs: one waited until SMs were free"};
   }
 
  private:
@@ -313,10 +276,8 @@ int settle(const std::string& folder, int devices) {
       {"4 gaps", &Questions::gaps},
       {"5 copy engines", &Questions::copy_engines},
       {"6 neighbours", &Questions::neighbours},
-      {"7 pool limits", &Questions::pools},
       {"8 clock", &Questions::clock},
       {"9 libraries", &Questions::libraries},
-      {"10 copies within the GPU", &Questions::device_copies},
       {"12 order of copies", &Questions::copy_order},
   };
   int bad = 0;

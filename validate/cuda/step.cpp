@@ -4,8 +4,6 @@
 #include <limits>
 #include <map>
 
-#include "validate/cuda/live_run.h"
-
 namespace baechi::validate::replay {
 
 namespace {
@@ -35,7 +33,7 @@ std::int64_t scratch_of(const Task& task) {
 }  // namespace
 
 const char* name_of(StepResult::Verdict verdict) {
-  static constexpr const char* names[]{"ok", "oom", "failed"};
+  static constexpr const char* names[]{"ok", "failed"};
   return names[static_cast<int>(verdict)];
 }
 
@@ -55,10 +53,8 @@ std::int64_t pinned_of(const ReplayPlan& plan) {
 }
 
 Step::Step(Machine& machine, const ReplayPlan& plan) : machine_(machine), plan_(plan) {
-  if (plan.devices > machine.options().devices || plan.lanes > machine.options().lanes ||
-      plan.queues > machine.options().queues)
-    throw CudaError(cudaErrorInvalidValue,
-                    "the plan has more devices, lanes or queues than the machine");
+  if (plan.devices > machine.options().devices || plan.queues > machine.options().queues)
+    throw CudaError(cudaErrorInvalidValue, "the plan has more devices or queues than the machine");
   lay_out();
   find_waits();
   std::vector<bool> used(static_cast<std::size_t>(plan.num_queues()));
@@ -69,7 +65,7 @@ Step::Step(Machine& machine, const ReplayPlan& plan) : machine_(machine), plan_(
   }
   stamps_.resize(plan.tasks.size());
   gpu_stamps_ = device_memory(std::max<std::size_t>(1, stamps_.size()) * sizeof(Stamp));
-  if (plan.mode == SubmitMode::graph && !plan.live_memory) capture();
+  if (plan.mode == SubmitMode::graph) capture();
 }
 
 /// Offset of `bytes` in a device's scratch memory, from `next` on or from its start.
@@ -281,22 +277,18 @@ void Step::submit(StepResult& result) {
 StepResult Step::run() {
   StepResult result;
   reset_stamps();
-  if (plan_.live_memory) {
-    LiveRun(*this).run(result);
-  } else {
-    try {
-      submit(result);
-    } catch (...) {
-      static_cast<volatile unsigned*>(machine_.gate())[0] = 1;
-      throw;
-    }
-    REPLAY_CUDA(cudaDeviceSynchronize());
-    if (static_cast<volatile unsigned*>(machine_.gate())[1] != 0) {
-      result.verdict = StepResult::Verdict::failed;
-      result.why = "the gate opened before all was submitted";
-    }
+  try {
+    submit(result);
+  } catch (...) {
+    static_cast<volatile unsigned*>(machine_.gate())[0] = 1;
+    throw;
   }
-  if (result.verdict != StepResult::Verdict::oom) read_stamps(result);
+  REPLAY_CUDA(cudaDeviceSynchronize());
+  if (static_cast<volatile unsigned*>(machine_.gate())[1] != 0) {
+    result.verdict = StepResult::Verdict::failed;
+    result.why = "the gate opened before all was submitted";
+  }
+  read_stamps(result);
   return result;
 }
 
@@ -320,7 +312,7 @@ void Step::read_stamps(StepResult& result) {
   }
   start_at_zero(result.times);
   if (wrong.empty()) wrong = disorder(plan_, result.times, machine_.timer_tick());
-  if (result.peak.empty()) result.peak = peak_bytes(plan_, result.times);
+  result.peak = peak_bytes(plan_, result.times);
   if (wrong.empty()) return;
   result.verdict = StepResult::Verdict::failed;
   result.why += (result.why.empty() ? "" : "; ") + wrong;

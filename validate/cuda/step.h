@@ -12,9 +12,9 @@
 namespace baechi::validate::replay {
 
 struct StepResult {
-  enum class Verdict { ok, oom, failed };
+  enum class Verdict { ok, failed };
   Verdict verdict = Verdict::ok;
-  std::string why;             ///< of oom and failed
+  std::string why;             ///< of failed
   std::int64_t submit_ns = 0;  ///< host time to submit the step
   std::int64_t first_ns =
       0;           ///< host time until the first task was submitted; no meaning for graphs
@@ -70,8 +70,6 @@ class Step {
   void read_stamps(StepResult& result);
 
   Stamp* stamp(std::size_t task);
-
-  friend class LiveRun;
 
   Machine& machine_;
   const ReplayPlan& plan_;

@@ -180,23 +180,24 @@ measure() { # NAME SECONDS SECONDS_OF_CUBLAS
 }
 
 replays() { # NAME SECONDS: the plans of RUNS/NAME
-  local seconds=$2 more=()
+  local seconds=$2
   (($(left) - 30 < seconds)) && seconds=$(($(left) - 30))
   if ((seconds < 10)); then
     say "$1: no time left"
     status=1
     return
   fi
-  [[ $1 == *memory* ]] && more=(--warm-up 0 --rounds 1)
   mkdir -p "$work/$1"
-  lasting "$1" $((seconds + 30)) "${parts[@]}" "${mode[@]}" --seconds "$seconds" "${more[@]}" "$runs/$1"/plans/*.plan
+  lasting "$1" $((seconds + 30)) "${parts[@]}" "${mode[@]}" --seconds "$seconds" "$runs/$1"/plans/*.plan
   pack "$1"
 }
 
 # Recorded steps of PyTorch, which needs no harness.
 pytorch() {
   if [[ -e $work/torch ]]; then
-    phase pytorch 150 python3 -u "$root/validate/record_pytorch.py" "$work/pytorch" --seconds 110
+    mkdir -p "$work/pytorch"
+    phase pytorch 150 bash -c 'for model in residual small_transformer mixer mixture; do
+        python3 -u "$root/validate/pytorch/record.py" 0 "$root/validate/pytorch/models.py" $model "$work/pytorch" cuda 8; done'
     pack pytorch
   else
     say "pytorch: there is none"

@@ -3,7 +3,6 @@
 #include <doctest/doctest.h>
 
 #include "placers/interface/registry.h"
-#include "sim/report/svg.h"
 #include "tests/small_graphs.h"
 
 using namespace baechi;
@@ -49,21 +48,5 @@ TEST_SUITE("arena") {
     CHECK(again.evaluations == result.evaluations);
   }
 
-  TEST_CASE("a step as SVG: a slice for each op and transfer, names escaped") {
-    OpGraphBuilder g;
-    const OpId a = g.add_op({.name = "a<b", .compute = 10ns});
-    const OpId b = g.add_op({.name = "c", .compute = 10ns});
-    g.add_edge(g.add_tensor(a, 10_B), b);
-    const OpGraph graph = std::move(g).build();
-    const Cluster cluster = gpus(2);
-    const ProfiledCosts costs(graph, cluster);
-    const Problem problem{graph, cluster, costs};
-    Timeline timeline;
-    std::vector<StepObserver*> observers{&timeline};
-    const StepResult result = simulate(problem, on({gpu0, gpu1}), observers);
-    const std::string svg = step_svg(problem, timeline, "x & y", result.makespan);
-    CHECK(svg.find("<title>a&lt;b 0 ns to 10 ns</title>") != std::string::npos);
-    CHECK(svg.find("<title>a&lt;b to gpu1 10 ns to 20 ns</title>") != std::string::npos);
-    CHECK(svg.find("x &amp; y") != std::string::npos);
-  }
+  TEST_CASE("a step as SVG:
 }

@@ -275,15 +275,13 @@ sweep: {graph.import: [b.trace.json, "${BAECHI_TEST_FOLDER}/?.trace.json"]}
   TEST_CASE("paths of placers, and of placers in a search's portfolio, are relative to the file") {
     const TemporaryFolder folder;
     folder.write("all.rules", "* 0\n");
-    fs::copy(source / "scenarios/learned/families.policy", folder.file("p.policy"));
     const auto scenario = [&](const std::string& placers) {
       return folder.write("s.yaml",
                           small.substr(0, small.find("placers")) + "placers: [" + placers + "]\n");
     };
     for (const char* placer :
-         {"expert: {rule_file: all.rules}", "learned: {policy: p.policy}",
-          "search: {portfolio: [{expert: {rule_file: all.rules}}], evaluations: 0}",
-          "search: {portfolio: [m_etf, {learned: {policy: p.policy}}], evaluations: 0}"}) {
+         {"expert: {rule_file: all.rules}",
+          "search: {portfolio: [{expert: {rule_file: all.rules}}], evaluations: 0}"}) {
       CAPTURE(placer);
       CHECK(load_scenario(scenario(placer)).placers.size() == 1);
     }

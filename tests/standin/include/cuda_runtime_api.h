@@ -10,7 +10,6 @@ enum cudaError_t {
   cudaErrorInvalidValue = 1,
   cudaErrorMemoryAllocation = 2,
   cudaErrorInvalidResourceHandle = 400,
-  cudaErrorNotReady = 600,
   cudaErrorIllegalAddress = 700,
   cudaErrorLaunchFailure = 719,
   cudaErrorNotSupported = 801,
@@ -21,20 +20,8 @@ enum cudaError_t {
   cudaErrorTimeout = 909,
   cudaErrorUnknown = 999,
 };
-enum cudaMemcpyKind {
-  cudaMemcpyHostToDevice = 1,
-  cudaMemcpyDeviceToHost,
-  cudaMemcpyDeviceToDevice
-};
+enum cudaMemcpyKind { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost };
 enum cudaStreamCaptureMode { cudaStreamCaptureModeRelaxed = 2 };
-enum cudaMemAllocationType { cudaMemAllocationTypePinned = 1 };
-enum cudaMemLocationType { cudaMemLocationTypeDevice = 1 };
-enum cudaMemPoolAttr {
-  cudaMemPoolReuseAllowOpportunistic = 2,
-  cudaMemPoolReuseAllowInternalDependencies = 3,
-  cudaMemPoolAttrReleaseThreshold = 4,
-  cudaMemPoolAttrUsedMemHigh = 8,
-};
 enum cudaDriverEntryPointQueryResult { cudaDriverEntryPointSuccess };
 
 inline constexpr unsigned cudaEventDisableTiming = 2, cudaStreamNonBlocking = 1;
@@ -45,17 +32,7 @@ using cudaStream_t = struct CUstream_st*;
 using cudaEvent_t = struct CUevent_st*;
 using cudaGraph_t = struct CUgraph_st*;
 using cudaGraphExec_t = struct CUgraphExec_st*;
-using cudaMemPool_t = struct CUmemPoolHandle_st*;
 
-struct cudaMemLocation {
-  cudaMemLocationType type;
-  int id;
-};
-struct cudaMemPoolProps {
-  cudaMemAllocationType allocType;
-  cudaMemLocation location;
-  std::size_t maxSize;
-};
 struct cudaUUID_t {
   char bytes[16];
 };
@@ -89,7 +66,6 @@ cudaError_t cudaMemcpyPeerAsync(void* to, int to_gpu, const void* from, int from
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags);
 cudaError_t cudaEventDestroy(cudaEvent_t event);
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
-cudaError_t cudaEventQuery(cudaEvent_t event);
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags);
 cudaError_t cudaStreamDestroy(cudaStream_t stream);
 cudaError_t cudaStreamSynchronize(cudaStream_t stream);
@@ -102,13 +78,6 @@ cudaError_t cudaGraphUpload(cudaGraphExec_t graph, cudaStream_t stream);
 cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream);
 cudaError_t cudaGraphDestroy(cudaGraph_t graph);
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph);
-cudaError_t cudaMemPoolCreate(cudaMemPool_t* pool, const cudaMemPoolProps* properties);
-cudaError_t cudaMemPoolDestroy(cudaMemPool_t pool);
-cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolAttr which, void* value);
-cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, cudaMemPoolAttr which, void* value);
-cudaError_t cudaMallocFromPoolAsync(void** memory, std::size_t bytes, cudaMemPool_t pool,
-                                    cudaStream_t stream);
-cudaError_t cudaFreeAsync(void* memory, cudaStream_t stream);
 cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** function, unsigned version,
                                              unsigned long long flags,
                                              cudaDriverEntryPointQueryResult* result);
