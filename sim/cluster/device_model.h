@@ -51,8 +51,11 @@ struct DeviceModel {
   /// The share of its efficiency that a product in 16 bits reaches if its rows have an odd number
   /// of numbers. Its root if they have an even one, and 16 does not divide their bytes.
   double unaligned = 1.0;
-  Bytes half_traffic{};         ///< of a kernel that reaches half of that share
-  std::int64_t processors = 0;  ///< SMs or CUs, where kernels were measured
+  Bytes half_traffic{};             ///< of a kernel that reaches half of that share
+  std::int64_t processors = 0;      ///< SMs or CUs, where kernels were measured
+  double compute_capability = 0.0;  ///< CUDA's; 0: not NVIDIA's, or unknown
+  std::string
+      framework{};  ///< the file of scenarios/frameworks/ whose kernels were measured; "": none's
   /// Fused attention in 16 bits by size of head: the numbers of the least size that is as large,
   /// else of the largest.
   std::map<std::int64_t, AttentionNumbers> attention{};

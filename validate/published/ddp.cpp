@@ -20,10 +20,11 @@ constexpr const char* gpu = "h100";  // a GH200's GPU
 /// A step of `model` on one GPU that takes `alone`: the roofline's times, all scaled alike.
 OpGraph step_of(const std::string& model, std::int64_t batch, Duration alone) {
   const Options::Value samples{std::to_string(batch), {}, {}};
-  const OpGraph graph = generate_trace(model, Options(model, {{"batch", samples},
-                                                              {"optimizer", {"momentum", {}, {}}},
-                                                              {"fuse_modules", {"false", {}, {}}}}))
-                            .graph;
+  const OpGraph graph =
+      generate_trace(model, Options(model, {{"batch", samples},
+                                            {"optimizer", {"momentum", {}, {}}},
+                                            {"kernels", {"fuse_modules=false", {}, {}}}}))
+          .graph;
   IdVector<OpId, Duration> times = roofline_times(graph, *built_in_devices().devices.at(gpu));
   Duration total{};
   for (const Duration time : times) total += time;

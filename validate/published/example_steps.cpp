@@ -7,6 +7,7 @@
 #include "traces/generator.h"
 #include "validate/published/examples.h"
 #include "validate/published/measured_files.h"
+#include "validate/published/trainings.h"
 
 namespace baechi::validate {
 namespace {
@@ -15,8 +16,7 @@ using Settings = std::map<std::string, std::string>;
 
 Options options_of(const std::string& owner, const Settings& settings) {
   Options options(owner);
-  for (const auto& [key, text] : settings)
-    options.set(key, {.text = text, .where = "", .children = {}});
+  set_options(options, Words(settings.begin(), settings.end()));
   return options;
 }
 

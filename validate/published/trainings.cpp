@@ -117,6 +117,66 @@ constexpr auto known_models = std::to_array<KnownModel>({
     {"nemotron", "", "its shape is not known"},
 });
 
+/// What a row calls an option, and where it is now.
+struct OptionWord {
+  std::string_view generator, word, place, key;  ///< generator "": any
+};
+constexpr auto option_words =
+    std::to_array<OptionWord>({{"hybrid", "layers", "option", "hybrid_override_pattern"},
+                               {"moe", "inner", "option", "moe_intermediate_size"},
+                               {"", "layers", "option", "num_hidden_layers"},
+                               {"", "hidden", "option", "hidden_size"},
+                               {"", "heads", "option", "num_attention_heads"},
+                               {"", "key_value_heads", "option", "num_key_value_heads"},
+                               {"", "inner", "option", "intermediate_size"},
+                               {"", "vocabulary", "option", "vocab_size"},
+                               {"", "tied", "option", "tie_word_embeddings"},
+                               {"", "experts", "option", "num_local_experts"},
+                               {"", "top_k", "option", "num_experts_per_tok"},
+                               {"", "dense_layers", "option", "first_k_dense_replace"},
+                               {"", "mixer_heads", "option", "mamba_num_heads"},
+                               {"", "state", "option", "ssm_state_size"},
+                               {"", "recompute_attention", "option", "recompute"},
+                               {"transformer", "activation", "option", "hidden_act"},
+                               {"transformer", "bias", "option", "bias"},
+                               {"", "further_tokens", "config", "num_nextn_predict_layers"},
+                               {"", "shared_inner", "config", "shared_expert_intermediate_size"},
+                               {"", "activation", "config", "hidden_act"},
+                               {"", "positions", "config", "position_embedding_type"},
+                               {"", "query_key_norm", "config", "use_qk_norm"},
+                               {"", "norm", "config", "norm"},
+                               {"", "adapters", "config", "lora_rank"},
+                               {"", "adapters_beside", "config", "lora_modules"},
+                               {"gpt", "bias", "config", "bias"},
+                               {"", "bias", "config", "attention_bias"},
+                               {"hybrid", "dropout", "config", "dropout"},
+                               {"llama", "size", "config", "like"},
+                               {"moe", "size", "config", "like"},
+                               {"hybrid", "size", "config", "like"},
+                               {"", "mixer_head_size", "config", "mamba_head_dim"},
+                               {"", "mixer_groups", "config", "n_groups"},
+                               {"", "latent", "config", "moe_latent_size"},
+                               {"", "head_size", "config", "head_dim"},
+                               {"", "loss", "kernels", "unfused_loss"},
+                               {"", "metrics", "kernels", "metrics"},
+                               {"", "document", "kernels", "packed_sequence"},
+                               {"", "eager", "kernels", "eager"},
+                               {"", "fused_update", "kernels", "fused_optimizer"},
+                               {"", "fuse_modules", "kernels", "fuse_modules"},
+                               {"", "fuse_relu", "kernels", "fuse_relu"},
+                               {"", "copied_output", "kernels", "attention_output_copy"},
+                               {"", "packed_tokens", "kernels", "unpad_tokens"},
+                               {"", "balanced", "kernels", "unbalanced_context"},
+                               {"", "internlm_kernels", "kernels", "internlm"},
+                               {"", "recompute_norm", "kernels", "recompute_norm"},
+                               {"", "rotary_apart", "kernels", "unfused_rope"},
+                               {"", "grouped_experts", "kernels", "grouped_gemm"},
+                               {"", "weighted_experts", "kernels", "weighted_activation"},
+                               {"", "bias_apart", "kernels", "unfused_expert_bias"},
+                               {"", "clamp_apart", "kernels", "unfused_clamp"},
+                               {"", "send_once", "kernels", "dispatch_once"},
+                               {"", "kernels", "kernels", "kernels"}});
+
 /// The machines of a training, on their own network.
 ClusterChoice machines_of_row(const Training& t) {
   if (t.network.empty()) return cluster_of_nodes(t.nodes, t.devices);
@@ -207,6 +267,35 @@ Words words_of(const CsvTable& table, std::size_t row, std::string_view columns)
   return words;
 }
 
+void set_options(Options& options, const Words& words) {
+  Options::Value kernels, config;
+  for (const auto& [word, value] : words) {
+    const auto entry = std::ranges::find_if(option_words, [&](const OptionWord& w) {
+      return w.word == word && (w.generator.empty() || w.generator == options.owner());
+    });
+    if (entry == option_words.end()) {
+      options.set(word, {value, {}, {}});
+    } else if (entry->place == "kernels") {
+      // Words for true and false.
+      const bool named = word == "kernels", yes = value == "separate", no = word == "balanced";
+      if (value == "one" || value == "fused") continue;
+      kernels.children.emplace_back(named ? value : entry->key,
+                                    Options::Value{named || yes      ? "true"
+                                                   : !no             ? value
+                                                   : value == "true" ? "false"
+                                                                     : "true",
+                                                   ""});
+    } else if (entry->place == "config") {
+      config.children.emplace_back(entry->key, Options::Value{value, ""});
+    } else {
+      options.set(std::string(entry->key),
+                  {word == "recompute_attention" ? "core_attn" : value, {}, {}});
+    }
+  }
+  if (!kernels.children.empty()) options.set("kernels", std::move(kernels));
+  if (!config.children.empty()) options.set("config", std::move(config));
+}
+
 Training training_of(Words words) {
   Training t;
   t.nodes = take(words, "nodes");
@@ -219,7 +308,6 @@ Training training_of(Words words) {
     return value;
   };
   t.devices = take_whole("devices", 1, 1);
-  t.host = std::chrono::microseconds(take_whole("host", 0, 0));
   ParallelPlan& p = t.plan;
   p.tensor = take_whole("tensor", 1, 1);
   p.context = take_whole("context", 1, 1);
@@ -242,26 +330,29 @@ Training training_of(Words words) {
   if (t.devices % of_a_replica != 0)
     throw InputError(fmt::format("{} devices in replicas of {}", t.devices, of_a_replica));
   p.data = t.devices / of_a_replica;
-  t.job.updates_at_once = p.zero == 3;
+  const bool shards = p.zero == 3;
   if (p.data * p.context == 1) p.zero = 0;
   t.job.batch = take_whole("batch", 1, 1);
-  t.job.framework = one_of_words(words, "framework", Framework::none);
-  t.job.short_sums = take(words, "short_sums") == "true";
-  t.job.short_attention = take(words, "short_attention") == "true";
-  t.job.masters = one_of_words(words, "masters", Masters::whole);
-  t.job.whole_products = take_list(words, "whole_products");
-  t.job.recompute_modules = take_list(words, "recompute_modules");
+  const std::string framework = take(words, "framework");
+  Framework& f = t.job.framework = read_framework(framework.empty() ? "none" : framework);
+  f.multi_tensor_update = shards;
+  f.kernel_launch = std::chrono::microseconds(take_whole("host", 0, 0));
+  if (take(words, "short_sums") == "true") f.grad_reduce_in_fp32 = false;
+  f.fp8_attention = take(words, "short_attention") == "true";
+  f.master_weights = one_of_words(words, "masters", MasterWeights::fp32);
+  f.gemms_in_16_bits = take_list(words, "whole_products");
+  f.recompute_modules = take_list(words, "recompute_modules");
   t.job.generator = take(words, "generator");
   t.job.options = Options(t.job.generator);
-  for (auto& [key, value] : words) t.job.options.set(key, {value, {}, {}});
+  set_options(t.job.options, words);
   return t;
 }
 
 TrainedStep trained(const Training& t) {
   if (const std::string why = t.plan.mistake(t.job.batch); !why.empty()) throw InputError(why);
   ClusterChoice choice = machines_of_row(t);
-  DeviceModel gpu = *device_kind(t.as.empty() ? choice.devices.front().kind : t.as, "--as");
-  if (t.host > Duration::zero()) gpu.host_op = t.host;
+  const DeviceModel gpu = launched_by(
+      t.job.framework, *device_kind(t.as.empty() ? choice.devices.front().kind : t.as, "--as"));
   const Bytes memory = t.as.empty() ? choice.devices.front().memory : gpu.memory;
   for (DeviceChoice& devices : choice.devices) devices.memory = Bytes{without_end * memory.count};
   const OpGraph graph = rank_graph(t.job, t.plan);
@@ -277,9 +368,9 @@ TrainedStep trained(const Training& t) {
   once.recompute = Recomputing::off;
   once.recompute_layers = once.offload_layers = 0;
   TrainingJob job = t.job;
-  job.recompute_modules.clear();
-  const bool same = t.plan.recompute == Recomputing::off && t.job.recompute_modules.empty() &&
-                    t.plan.offload_layers == 0;
+  job.framework.recompute_modules.clear();
+  const bool same = t.plan.recompute == Recomputing::off &&
+                    t.job.framework.recompute_modules.empty() && t.plan.offload_layers == 0;
   const OpGraph plain = same ? graph : rank_graph(job, once);
   s.flops = model_flops(plain) * static_cast<double>(t.plan.micro_batches(t.job.batch)) /
             static_cast<double>(t.plan.pipeline);

@@ -39,8 +39,9 @@ struct Training {
   std::string as;             ///< a kind of device in place of theirs; "": theirs
   std::string nics, network;  ///< in place of theirs, for each node; "": theirs
   std::int64_t devices = 1;   ///< of all nodes
-  Duration host{};            ///< of a kernel's launch, in place of the kind's; 0: the kind's
 };
+/// Sets the options of a generator that words name, as rows have called them.
+void set_options(Options& options, const Words& words);
 /// Throws InputError if a number is none.
 Training training_of(Words words);
 
