@@ -25,7 +25,7 @@ std::string frameworks_folder() {
 }
 
 std::vector<std::string> known_frameworks() {
-  std::vector<std::string> names;
+  std::vector<std::string> names{"none"};
   std::error_code none;
   for (const fs::directory_entry& file : fs::directory_iterator(frameworks_folder(), none))
     if (file.path().extension() == ".yaml") names.push_back(file.path().stem().string());
@@ -58,6 +58,7 @@ Value with_like(Value section, const std::string& base, int depth = 0) {
 
 Value section_of(const std::string& name, const std::string& base, const std::string& where,
                  int depth) {
+  if (name == "none") return {};
   const bool file = name.ends_with(".yaml") || name.ends_with(".yml");
   const std::vector<std::string> known = known_frameworks();
   if (!file && std::ranges::find(known, name) == known.end())

@@ -80,7 +80,7 @@ TEST_SUITE("cli") {
           "'kernel_launch'?)");
     check(one + "megatrn",
           "framework: 'megatrn' is not one of deepspeed, fsdp, fsdp2, internevo, "
-          "megatron, none");
+          "megatron, none, torchtitan");
     check(one + "none:kernel_launch=5", "framework.kernel_launch: '5' is not a time");
     check(one + "none:kernels=fused", "has no option 'fused'");
     check("plan gpt:layers=2 --devices 2 --as v100 --batch 8",

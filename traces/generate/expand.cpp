@@ -34,6 +34,7 @@ Kernels read_kernels(Options& options, bool tf1) {
       "how a framework's kernels compute the model, as its file in scenarios/frameworks/ says: "
       "words with + between, or a mapping: fuse_modules, fuse_relu, split_backward, copy_sums, "
       "colocate_gradients, eager, fused_optimizer, saved_inputs, torch, megatron, "
+      "unfused_attention, "
       "attention_output_copy, unpad_tokens, unbalanced_context, unfused_loss, metrics, "
       "packed_sequence, internlm, recompute_norm, unfused_rope, grouped_gemm, "
       "weighted_activation, unfused_expert_bias, unfused_clamp, dispatch_once");
@@ -67,6 +68,8 @@ Kernels read_kernels(Options& options, bool tf1) {
        "the same as Megatron-LM fuses it; gpt's dropouts, norms and optimizer are its, too");
   if (torch) k.attention = AttentionKernels::torch;
   if (megatron) k.attention = AttentionKernels::megatron;
+  k.unfused_attention =
+      o.get("unfused_attention", false, "attention of moe and hybrid writes its probabilities");
   flag("attention_output_copy", k.attention_output_copy,
        "a fused kernel keeps its output in its own layout, too, as FlashAttention does in models "
        "whose tokens come first");

@@ -58,6 +58,7 @@ struct Kernels {
   bool eager = false;                                  ///< as PyTorch's without a compiler
   bool fused_optimizer = false;                        ///< one kernel also if `eager`
   AttentionKernels attention = AttentionKernels::one;  ///< if it is not fused
+  bool unfused_attention = false;                      ///< of models whose attention is fused
   bool attention_output_copy = false;  ///< a fused kernel's output is kept in two layouts
   bool unpad_tokens = false;           ///< tokens are copied for a fused kernel, its output back
   bool unbalanced_context = false;     ///< see Attention::balanced

@@ -118,6 +118,8 @@ constexpr auto renamed =
                             {"hybrid", "dropout", "config=NAME+dropout=true"},
                             {"", "adapters", "config=NAME+lora_rank=N"},
                             {"", "adapters_beside", "config=NAME+lora_modules=WORD"},
+                            {"moe", "fused_attention", "kernels=unfused_attention"},
+                            {"hybrid", "fused_attention", "kernels=unfused_attention"},
                             {"", "recompute_attention", "recompute=core_attn"},
                             {"", "recompute_operations", "recompute=operators"},
                             {"", "recompute_modules", "recompute"},

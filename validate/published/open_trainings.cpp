@@ -117,7 +117,7 @@ TrainingFile foundry(MicroBatch asked) {
 constexpr std::string_view titan_columns =
     "system, model, gpus=devices, tp=tensor, pp=pipeline, cp=context, seq=length, "
     "local_batch=micro_batch, global_batch=batch, activation_checkpointing=again, compile, "
-    "float8, schedule=schedule_of_stages, tokens_per_s_per_gpu=tokens_per_s";
+    "float8, async_tp, schedule=schedule_of_stages, tokens_per_s_per_gpu=tokens_per_s";
 
 bool read_titan(Words& words, PublishedRow& row) {
   const std::string model = take(words, "model"), system = take(words, "system");
@@ -132,11 +132,22 @@ bool read_titan(Words& words, PublishedRow& row) {
   if (system.starts_with("h100_96gb")) words["as"] = "h100_96gb";
   words["precision"] = fp8 ? "fp8" : "bf16";
   words["framework"] = "fsdp2";
-  words["zero"] = "3";
+  // Source: torchtitan, parallelisms/parallelize_llama.py (SequenceParallel in every plan of tensor
+  // parallelism; with stages reshard_after_forward is False), pipelining_utils.py (as many
+  // micro-batches as stages; gradients are reduced in the last backward pass).
+  const std::int64_t stages = whole_of(words, "pipeline", 1);
+  words["zero"] = stages > 1 ? "1" : "3";
+  if (stages > 1)
+    words["micro_batch"] =
+        std::to_string(std::max<std::int64_t>(1, whole_of(words, "micro_batch") / stages));
+  if (whole_of(words, "tensor", 1) > 1) words["sequence"] = "true";
+  if (take(words, "async_tp") == "1") words["overlap"] = "true";
   if (take(words, "compile") != "1") words["eager"] = "true";
   if (whole_of(words, "context", 1) > 1) words["balanced"] = "false";
   const std::string again = take(words, "again");
-  words["recompute"] = again == "full" ? "full" : again == "selective" ? "selective" : "off";
+  words["recompute"] = again == "full"                                ? "full"
+                       : again.find("selective") != std::string::npos ? "selective"
+                                                                      : "off";
   if (const std::string schedule = take(words, "schedule_of_stages"); schedule.starts_with("Inter"))
     words["virtual"] = "2";
   return true;

@@ -175,6 +175,8 @@ constexpr auto option_words =
                                {"", "bias_apart", "kernels", "unfused_expert_bias"},
                                {"", "clamp_apart", "kernels", "unfused_clamp"},
                                {"", "send_once", "kernels", "dispatch_once"},
+                               {"moe", "fused_attention", "kernels", "unfused_attention"},
+                               {"hybrid", "fused_attention", "kernels", "unfused_attention"},
                                {"", "kernels", "kernels", "kernels"}});
 
 /// The machines of a training, on their own network.
@@ -277,7 +279,8 @@ void set_options(Options& options, const Words& words) {
       options.set(word, {value, {}, {}});
     } else if (entry->place == "kernels") {
       // Words for true and false.
-      const bool named = word == "kernels", yes = value == "separate", no = word == "balanced";
+      const bool named = word == "kernels", yes = value == "separate",
+                 no = word == "balanced" || word == "fused_attention";
       if (value == "one" || value == "fused") continue;
       kernels.children.emplace_back(named ? value : entry->key,
                                     Options::Value{named || yes      ? "true"

@@ -15,6 +15,7 @@ Attention read_attention(Options& o, const Expansion& e, Attention attention) {
 
 Attention with_kernels(const Expansion& e, Attention attention) {
   const Kernels& k = e.kernels;
+  attention.fused &= !k.unfused_attention;
   attention.kernels = k.attention;
   attention.copied = k.attention_output_copy;
   attention.packed = k.unpad_tokens;
