@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 """Who gives up where memory is tight: m_etf, m_sct, m_topo with fallback, and auto, on published graphs, 4 devices.
 
-tight_memory.py BAECHI [PART | --hidden]: BAECHI is the program; BAECHI_SHARED names the folder that has data/msr-dnn-partitioning
-and data/pipedream. With PART, only graphs whose path holds it.
+tight_memory.py BAECHI [PART | --hidden]: BAECHI is the program. With PART, only graphs whose path holds it.
 
 Each device has a fraction of what `single` needs at its peak. Prints a line for each point where one of them finds no
 placement, with what `search` (20,000 evaluations) says; then the counts.
@@ -58,8 +57,8 @@ def main():
     if sys.argv[2:] == ["--hidden"]:
         hidden()
         return
-    shared = os.environ.get("BAECHI_SHARED", os.path.join(HERE, "..", "..", "shared"))
-    patterns = [f"{shared}/data/msr-dnn-partitioning/*-inputs/*/*.json", f"{shared}/data/pipedream/*_graph.txt",
+    data = f"{HERE}/../validate/published/data"
+    patterns = [f"{data}/msr-dnn-partitioning/*-inputs/*/*.zst", f"{data}/pipedream/*.zst",
                 f"{HERE}/../traces/data/*_train*.zst"]
     graphs = [g for p in patterns for g in sorted(glob.glob(p)) if len(sys.argv) < 3 or sys.argv[2] in g]
     failed, points, solvable = collections.Counter(), 0, 0

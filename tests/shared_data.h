@@ -1,6 +1,6 @@
-/// Finds the workloads that other projects published, which are kept outside the repo. A test that
-/// needs them looks in BAECHI_SHARED, or beside the checkout if BAECHI_SHARED is not set. Without
-/// the workloads the test skips and says so. `./dev data` fetches what is public on GitHub.
+/// Finds what others published: in the repository, or, where it is too large for it or its licence
+/// forbids a copy, in BAECHI_SHARED/data, else in ../shared/data beside the checkout. Without the
+/// latter a test skips and says so.
 #pragma once
 #include <doctest/doctest.h>
 
@@ -13,15 +13,20 @@
 
 namespace baechi::testing {
 
-/// The folder of the workloads; nothing, with a message, if there is none, or no `part` in it.
+/// The figures and workloads that are in the repository.
+inline std::filesystem::path published_data() {
+  return std::filesystem::path(source_dir()) / "validate/published/data";
+}
+
+/// The folder outside the repository; nothing, with a message, if there is none, or no `part` in
+/// it.
 inline std::optional<std::filesystem::path> shared_data(const char* part = "") {
   const char* set = std::getenv("BAECHI_SHARED");  // NOLINT(concurrency-mt-unsafe): read only
   const std::filesystem::path root = set != nullptr
                                          ? std::filesystem::path(set)
                                          : std::filesystem::path(source_dir()) / ".." / "shared";
   if (std::filesystem::is_directory(root / "data" / part)) return root / "data";
-  MESSAGE("skipped: no shared data '", std::string(part),
-          "' (./dev data fetches what is public; BAECHI_SHARED says where it is)");
+  MESSAGE("skipped: no shared data '", std::string(part), "' (BAECHI_SHARED says where it is)");
   return std::nullopt;
 }
 

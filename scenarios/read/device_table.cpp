@@ -9,6 +9,7 @@
 #include "scenarios/read/tree.h"
 #include "scenarios/read/yaml.h"
 #include "sim/error.h"
+#include "sim/find_entry.h"
 
 namespace baechi {
 
@@ -342,6 +343,24 @@ const DeviceTable& built_in_devices() {
     return built_in;
   }();
   return table;
+}
+
+std::shared_ptr<const DeviceModel> device_of(const Value& section, const std::string& owner) {
+  const DeviceTable& table = built_in_devices();
+  const Value* base = find(section, "base");
+  const std::string name = base != nullptr ? base->text : section.text;
+  const auto found = table.devices.find(name);
+  if (found == table.devices.end()) {
+    std::vector<std::string> names;
+    for (const auto& [known, unused] : table.devices) names.push_back(known);
+    throw InputError(fmt::format("{}: {}", owner, not_one_of(name, names)));
+  }
+  if (section.children.empty()) return found->second;
+  Options o = options_of(with_base(name, section, table.device_sections), owner, "");
+  DeviceModel model = read_device_kind(o);
+  o.finish();
+  model.name = name;
+  return std::make_shared<const DeviceModel>(std::move(model));
 }
 
 std::vector<Options::Declared> device_kind_options() {

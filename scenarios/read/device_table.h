@@ -39,6 +39,11 @@ struct DeviceTable {
 /// instructions.
 const DeviceTable& built_in_devices();
 
+/// The built-in kind that `section` names, or one with the numbers that it gives, {base: KIND, ...},
+/// which is called as its base. Throws InputError, which begins with `owner`.
+std::shared_ptr<const DeviceModel> device_of(const Options::Value& section,
+                                             const std::string& owner);
+
 /// The kinds that a section may name: a table that outlives this, or those built in, which are not
 /// read before one is asked for. Many scenarios name none.
 class KnownKinds {

@@ -146,7 +146,7 @@ transforms, clusters, engines, placers, seeds and measures. Within a section the
 
 ```yaml
 sweep:
-  graph.import: ["${BAECHI_SHARED}/data/pipedream/*_graph.txt"]
+  graph.import: ["recorded/*_graph.txt"]
   cluster.devices.count: [2, 4, 8]
   engine.transfers: [sequential, parallel]
   cluster.link.bandwidth: [1 GB/s, 10 GB/s]

@@ -8,7 +8,6 @@
 #include <memory>
 #include <string>
 
-#include "tests/shared_data.h"
 #include "tests/temporary_folder.h"
 #include "tests/this_build.h"
 #include "tests/thorough.h"
@@ -80,17 +79,11 @@ TEST_SUITE("examples") {
       if (entry.path().extension() != ".yaml" || name == "codesign.yaml") continue;  // a transcript
       if (!thorough() && (name == "search.yaml" || name == "fusion_on_h100.yaml"))
         continue;  // long
-      std::string shared;
-      if (name == "real_graphs.yaml") {
-        const auto data = shared_data("msr-dnn-partitioning");
-        if (!data) continue;
-        shared = "BAECHI_SHARED='" + data->parent_path().string() + "' ";
-      }
       CAPTURE(name);
       ++run;
       const fs::path out = scratch.file(name);
-      CHECK(printed(shared + "baechi run --quiet '" + entry.path().string() + "' --out '" +
-                        out.string() + "' && echo done",
+      CHECK(printed("baechi run --quiet '" + entry.path().string() + "' --out '" + out.string() +
+                        "' && echo done",
                     source_dir()) == "done\n");
       const std::string results = text_of(out / "results.csv");
       CHECK(std::ranges::count(results, '\n') > 1);

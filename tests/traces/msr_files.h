@@ -76,7 +76,7 @@ class MsrProblem {
     return Cluster::uniform(std::move(devices), {.bandwidth = {0x1p31}, .latency = {}});
   }
   static nlohmann::json parse(const std::filesystem::path& file) {
-    return nlohmann::json::parse(std::ifstream(file));
+    return nlohmann::json::parse(read_file(file.string()));
   }
 
   std::size_t accelerators_;

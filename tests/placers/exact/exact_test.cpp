@@ -109,7 +109,7 @@ std::filesystem::path throughput_input(const std::filesystem::path& data, const 
                       name.find("_L-") == std::string::npos && !name.starts_with("op/");
   return data / "msr-dnn-partitioning/throughput-inputs" /
          (layers ? "LayerGraphs" : "OperatorGraphs") /
-         ((name.starts_with("op/") ? name.substr(3) : name) + ".json");
+         ((name.starts_with("op/") ? name.substr(3) : name) + ".json.zst");
 }
 
 /// An accelerator with 1 GiB and a core; a byte takes a nanosecond between them.
@@ -538,8 +538,7 @@ TEST_SUITE("exact") {
   }
 
   TEST_CASE("exact_dp has the authors' optima, and those they could not compute") {
-    const auto data = shared_data("msr-dnn-partitioning");
-    if (!data) return;
+    const std::filesystem::path data = testing::published_data();
     const struct {
       const char* workload;
       double milliseconds;
@@ -569,7 +568,7 @@ TEST_SUITE("exact") {
         ++left_out;
         continue;
       }
-      const MsrProblem msr(throughput_input(*data, workload));
+      const MsrProblem msr(throughput_input(data, workload));
       const Placement p = exact->place(msr.problem(), 0);
       const Score score = max_load->score(msr.problem(), p);
       CHECK(score.feasible());

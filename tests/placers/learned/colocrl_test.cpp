@@ -34,11 +34,10 @@ void add(Devices& devices, const std::string& layer, char device) {
 TEST_SUITE("placers/learned") {
   /// The figure's second branch of Mixed_6a has no strided 3x3: ours goes with the 3x3 before it.
   TEST_CASE("ColocRL's rules say of each module of Inception-V3 what its figure says") {
-    const auto data = shared_data("papers");
-    if (!data) return;
+    const std::filesystem::path data = testing::published_data();
     Devices published, ours;
     std::map<std::string, int> layers;
-    std::ifstream csv(*data / "papers" / "colocrl_inception_v3_4gpu.csv");
+    std::ifstream csv(data / "papers" / "colocrl_inception_v3_4gpu.csv");
     std::string line;
     std::getline(csv, line);
     while (std::getline(csv, line)) {

@@ -166,8 +166,7 @@ TEST_SUITE("baselines") {
   }
 
   TEST_CASE("pipedream has the authors' values, with their released ids and with them mended") {
-    const auto data = shared_data("msr-dnn-partitioning");
-    if (!data) return;
+    const std::filesystem::path data = testing::published_data();
     const struct {
       const char* workload;
       const char* ignore;
@@ -194,16 +193,15 @@ TEST_SUITE("baselines") {
                   {"LayerGraphs/resnet50_training", "", 83.67}};
     for (const auto& [workload, ignore, milliseconds] : values) {
       CAPTURE(workload);
-      const MsrProblem msr(*data / "msr-dnn-partitioning/throughput-inputs" /
-                           (std::string(workload) + ".json"));
+      const MsrProblem msr(data / "msr-dnn-partitioning/throughput-inputs" /
+                           (std::string(workload) + ".json.zst"));
       const Placement p = place("pipedream", msr.problem(), {{"ignore", {ignore, "", {}}}});
       CHECK(to_us(max_load(msr.problem(), p)) / 1e3 == doctest::Approx(milliseconds).epsilon(2e-4));
     }
   }
 
   TEST_CASE("greedy_latency has the authors' values") {
-    const auto data = shared_data("msr-dnn-partitioning");
-    if (!data) return;
+    const std::filesystem::path data = testing::published_data();
     const std::pair<const char*, double> values[] = {{"OperatorGraphs/bert_l-12_inference", 867.84},
                                                      {"OperatorGraphs/bert_l-3_inference", 416.20},
                                                      {"OperatorGraphs/bert_l-6_inference", 494.13},
@@ -215,8 +213,8 @@ TEST_SUITE("baselines") {
     const auto latency = make_objective("latency", Options("latency"));
     for (const auto& [workload, milliseconds] : values) {
       CAPTURE(workload);
-      const MsrProblem msr(*data / "msr-dnn-partitioning/latency-inputs" /
-                           (std::string(workload) + ".json"));
+      const MsrProblem msr(data / "msr-dnn-partitioning/latency-inputs" /
+                           (std::string(workload) + ".json.zst"));
       const Score score = latency->score(msr.problem(), place("greedy_latency", msr.problem()));
       CHECK(score.feasible());
       CHECK(to_us(score.value) / 1e3 == doctest::Approx(milliseconds).epsilon(2e-5));

@@ -72,7 +72,7 @@ void check_time(const Planner& planner, PlannerInput input, const json& expected
 
 std::vector<json> lines_of(const std::filesystem::path& path) {
   std::vector<json> all;
-  std::ifstream file(path);
+  std::istringstream file(read_file(path.string()));
   for (std::string line; std::getline(file, line);) all.push_back(json::parse(line));
   return all;
 }
@@ -141,10 +141,9 @@ TEST_SUITE("plans") {
   }
 
   TEST_CASE("no simulated batch is shorter than its bound, and the search finds none longer") {
-    const auto data = testing::shared_data();
-    if (!data) return;
+    const std::filesystem::path data = testing::published_data();
     std::size_t better = 0, checked = 0;
-    for (const json& line : lines_of(*data / "piper-golden/random.jsonl")) {
+    for (const json& line : lines_of(data / "piper-golden/random.jsonl.zst")) {
       CAPTURE(line["name"]);
       const PlannerInput input = read(line["instance"]);
       const auto formula = best_equal_split(input, EqualParts::nodes);
@@ -175,9 +174,8 @@ TEST_SUITE("plans") {
   }
 
   TEST_CASE("time per sample is the authors' on instances drawn at random") {
-    const auto data = testing::shared_data();
-    if (!data) return;
-    const auto all = lines_of(*data / "piper-golden/random.jsonl");
+    const std::filesystem::path data = testing::published_data();
+    const auto all = lines_of(data / "piper-golden/random.jsonl.zst");
     CHECK(all.size() == 120);
     for (const json& line : all) {
       CAPTURE(line["name"]);
@@ -189,14 +187,13 @@ TEST_SUITE("plans") {
   }
 
   TEST_CASE("time per sample is the authors' on their own inputs") {
-    const auto data = testing::shared_data();
-    if (!data) return;
+    const std::filesystem::path data = testing::published_data();
     std::size_t checked = 0;
-    for (const json& line : lines_of(*data / "piper-golden/grid.jsonl")) {
+    for (const json& line : lines_of(data / "piper-golden/grid.jsonl.zst")) {
       if (line["devices"] > 32) continue;  // takes longer
       CAPTURE(line.dump());
       PlannerInput input = read_planner_input(
-          (*data / "piper/inputs" / (line["input"].get<std::string>() + ".json")).string());
+          (data / "piper/inputs" / (line["input"].get<std::string>() + ".json.zst")).string());
       if (input.nodes.size() > 40 && line["planner"] == "piper") continue;
       input.devices = line["devices"];
       input.memory = line["memory_GiB"].get<double>() * 0x1p30;

@@ -506,14 +506,13 @@ TEST_SUITE("search") {
   }
 
   TEST_CASE("splits beyond the best contiguous ones are found where such are known") {
-    const auto data = shared_data("msr-dnn-partitioning");
-    if (!data) return;
+    const std::filesystem::path data = testing::published_data();
     // The least known max loads that are not contiguous; the best contiguous: 41.75, 107.00 ms.
     for (const auto& [name, known] :
          {std::pair("bert24_training", 39'940us), std::pair("gnmt_training", 90'950us)}) {
       CAPTURE(name);
-      const MsrProblem workload(*data / "msr-dnn-partitioning/throughput-inputs/LayerGraphs" /
-                                (std::string(name) + ".json"));
+      const MsrProblem workload(data / "msr-dnn-partitioning/throughput-inputs/LayerGraphs" /
+                                (std::string(name) + ".json.zst"));
       const Placement p = searcher({{"objective", value("max_load")},
                                     {"portfolio", value("linearized_dp")},
                                     {"evaluations", value("100000")}})
@@ -525,12 +524,11 @@ TEST_SUITE("search") {
   // A step holds 36.2 GiB of weights, and 18.1 GiB of outputs that backward ops read, at once: four
   // devices of 13.56 GiB are the least that could do.
   TEST_CASE("ResNet-50's layers: what fits is found, what cannot is said") {
-    const auto data = shared_data("msr-dnn-partitioning");
-    if (!data) return;
+    const std::filesystem::path data = testing::published_data();
     const auto search = [&](std::string backward, Bytes memory) {
       const Trace trace = read_trace(
-          *data / "msr-dnn-partitioning/throughput-inputs/LayerGraphs/resnet50_training.json", {},
-          Options("dnn_partitioning", {{"backward", value(std::move(backward))}}));
+          data / "msr-dnn-partitioning/throughput-inputs/LayerGraphs/resnet50_training.json.zst",
+          {}, Options("dnn_partitioning", {{"backward", value(std::move(backward))}}));
       IdVector<DeviceId, Device> devices(4,
                                          {.name = "gpu", .kind = "accelerator", .memory = memory});
       const Cluster cluster =

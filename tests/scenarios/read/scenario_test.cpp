@@ -16,7 +16,6 @@
 #include "tests/message.h"
 #include "tests/random_problems.h"
 #include "tests/scenarios/sweeps.h"
-#include "tests/shared_data.h"
 #include "tests/small_graphs.h"
 #include "tests/temporary_folder.h"
 #include "tests/this_build.h"
@@ -305,18 +304,12 @@ sweep: {graph.import: [b.trace.json, "${BAECHI_TEST_FOLDER}/?.trace.json"]}
   }
 
   TEST_CASE("every example runs") {
-    const std::optional<fs::path> data = shared_data();
-    if (data) setenv("BAECHI_SHARED", data->parent_path().c_str(), 0);
     for (const auto& entry : fs::directory_iterator(source / "scenarios" / "examples")) {
       if (entry.path().extension() != ".yaml") continue;
       const std::string path = entry.path().string();
       CAPTURE(path);
       const std::string text = text_in(path);
       CHECK(text.starts_with("# yaml-language-server: $schema=../scenario.schema.json\n"));
-      if (!data && text.find("${BAECHI_SHARED}") != std::string::npos) {
-        MESSAGE("skipped: ", path, " needs shared data");
-        continue;
-      }
       // Small: of a sweep of real graphs only the first points; no linear programs.
       Mistakes mistakes;
       ScenarioFile file = load_scenario(path, {}, mistakes);

@@ -228,9 +228,8 @@ TEST_SUITE("objectives") {
   }
 
   TEST_CASE("the authors' expert splits have the values that their program computes") {
-    const auto data = shared_data("msr-dnn-partitioning");
-    if (!data) return;
-    const auto root = *data / "msr-dnn-partitioning";
+    const std::filesystem::path data = testing::published_data();
+    const auto root = data / "msr-dnn-partitioning";
     const struct {
       const char *workload, *expert;
       double milliseconds;
@@ -245,10 +244,11 @@ TEST_SUITE("objectives") {
     const auto in_ms = [](Duration t) { return to_us(t) / 1e3; };
     for (const auto& [workload, expert, expected] : throughput) {
       CAPTURE(workload);
-      const auto file = root / "throughput-inputs/LayerGraphs" / (std::string(workload) + ".json");
+      const auto file =
+          root / "throughput-inputs/LayerGraphs" / (std::string(workload) + ".json.zst");
       const MsrProblem msr(file);
       const Placement p =
-          msr.split(file, root / "human-experts" / (std::string(expert) + "_expert.json"));
+          msr.split(file, root / "human-experts" / (std::string(expert) + "_expert.json.zst"));
       const Score s = score("max_load", msr.problem(), p);
       CHECK(in_ms(s.value) == doctest::Approx(expected).epsilon(2e-4));
       CHECK(s.feasible());
@@ -269,7 +269,7 @@ TEST_SUITE("objectives") {
       const MsrProblem msr(file, name == "bert24_inference" ? 6 : MsrProblem(file).accelerators(),
                            8);
       const Score s = score("latency", msr.problem(),
-                            msr.split(file, root / "human-experts" / (name + "_expert.json")));
+                            msr.split(file, root / "human-experts" / (name + "_expert.json.zst")));
       CHECK(in_ms(s.value) == doctest::Approx(expected).epsilon(1e-4));
       CHECK(s.feasible() == fits);
     }

@@ -113,12 +113,11 @@ TEST_SUITE("pipelines") {
   }
 
   TEST_CASE("stages of published pipelines take what the max_load objective says, or less") {
-    const auto data = shared_data("msr-dnn-partitioning");
-    if (!data) return;
+    const std::filesystem::path data = testing::published_data();
     for (const char* name : {"bert24_inference", "resnet50_inference"}) {
       CAPTURE(name);
-      const MsrProblem workload(*data / "msr-dnn-partitioning/throughput-inputs/LayerGraphs" /
-                                (std::string(name) + ".json"));
+      const MsrProblem workload(data / "msr-dnn-partitioning/throughput-inputs/LayerGraphs" /
+                                (std::string(name) + ".json.zst"));
       const Problem problem = workload.problem();
       const Placement split = make_placer("exact_dp", Options("exact_dp"))->place(problem, 0);
       const PipelineResult r =
@@ -394,10 +393,9 @@ TEST_SUITE("pipelines") {
   }
 
   TEST_CASE("pipelines of the published training layers keep p - s micro-batches in flight") {
-    const auto data = shared_data("msr-dnn-partitioning");
-    if (!data) return;
+    const std::filesystem::path data = testing::published_data();
     const auto file =
-        *data / "msr-dnn-partitioning/throughput-inputs/LayerGraphs/bert24_training.json";
+        data / "msr-dnn-partitioning/throughput-inputs/LayerGraphs/bert24_training.json.zst";
     const MsrProblem as_given(file), mirrored(file, "mirrored");
     const Problem problem = mirrored.problem();
     const Placement split = make_placer("exact_dp", Options("exact_dp"))->place(problem, 0);

@@ -300,9 +300,8 @@ TEST_SUITE("models") {
   }
 
   TEST_CASE("every layer of Inception-V3 has the published shape") {
-    const auto data = shared_data("papers");
-    if (!data) return;
-    std::ifstream file(*data / "papers" / "inception_v3_layers.csv");
+    const std::filesystem::path data = testing::published_data();
+    std::ifstream file(data / "papers" / "inception_v3_layers.csv");
     const OpGraph g = generate("inception_v3", {{"batch", "1"},
                                                 {"aux", "false"},
                                                 {"training", "false"},
@@ -344,10 +343,9 @@ TEST_SUITE("models") {
   }
 
   TEST_CASE("each module of Inception-V3 holds and needs what was measured") {
-    const auto data = shared_data("papers");
-    if (!data) return;
+    const std::filesystem::path data = testing::published_data();
     // Batch 64: weights, gradients and kept activations, and cuDNN's workspace.
-    std::ifstream file(*data / "papers" / "baechipy_inception_v3_b64_memory.csv");
+    std::ifstream file(data / "papers" / "baechipy_inception_v3_b64_memory.csv");
     const OpGraph g = generate("inception_v3", {{"batch", "64"}, {"optimizer", "sgd"}});
     std::string line;
     std::getline(file, line);

@@ -60,13 +60,12 @@ TEST_SUITE("traces") {
   }
 
   TEST_CASE("every published MSR workload imports with the nodes and edges its file lists") {
-    const auto data = shared_data("msr-dnn-partitioning");
-    if (!data) return;
+    const std::filesystem::path data = testing::published_data();
     std::size_t files = 0;
     for (const char* folder : {"latency-inputs", "throughput-inputs"}) {
       for (const auto& entry :
-           fs::recursive_directory_iterator(*data / "msr-dnn-partitioning" / folder)) {
-        if (entry.path().extension() != ".json") continue;
+           fs::recursive_directory_iterator(data / "msr-dnn-partitioning" / folder)) {
+        if (entry.path().extension() != ".zst") continue;
         CAPTURE(entry.path().string());
         const std::string text = read_file(entry.path().string());
         const Trace t = read_trace(entry.path().string());
@@ -80,7 +79,7 @@ TEST_SUITE("traces") {
         }
         // In the layer graphs each backward op is made to read from its forward op.
         CHECK(t.graph.num_edges() == occurrences(text, "\"destId\"") + linked);
-        CHECK((backward > 0) == entry.path().string().ends_with("_training.json"));
+        CHECK((backward > 0) == entry.path().string().ends_with("_training.json.zst"));
         const bool seconds =
             entry.path().string().find("throughput-inputs/LayerGraphs") != std::string::npos;
         CHECK(seconds == std::ranges::any_of(t.notes, [](const std::string& note) {
@@ -92,8 +91,8 @@ TEST_SUITE("traces") {
     }
     CHECK(files == 24);
     // Nodes and edges as the authors count them.
-    const auto bert = read_trace((*data / "msr-dnn-partitioning/throughput-inputs/OperatorGraphs/"
-                                          "bert_L-12_training.json")
+    const auto bert = read_trace((data / "msr-dnn-partitioning/throughput-inputs/OperatorGraphs/"
+                                         "bert_L-12_training.json.zst")
                                      .string());
     CHECK(bert.graph.num_ops() == 2012);
     CHECK(bert.graph.num_edges() == 2751);

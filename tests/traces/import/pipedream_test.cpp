@@ -49,11 +49,10 @@ TEST_SUITE("traces") {
   }
 
   TEST_CASE("every published PipeDream profile imports with the nodes and edges its file lists") {
-    const auto data = shared_data("pipedream");
-    if (!data) return;
+    const std::filesystem::path data = testing::published_data();
     std::size_t files = 0;
-    for (const auto& entry : fs::directory_iterator(*data / "pipedream")) {
-      if (entry.path().extension() != ".txt") continue;
+    for (const auto& entry : fs::directory_iterator(data / "pipedream")) {
+      if (entry.path().extension() != ".zst") continue;
       CAPTURE(entry.path().string());
       const std::string text = read_file(entry.path().string());
       const std::size_t nodes = occurrences(text, "forward_compute_time=");

@@ -52,20 +52,19 @@ TEST_SUITE("planners") {
   }
 
   TEST_CASE("Piper's published files") {
-    const auto data = shared_data("piper");
-    if (!data) return;
+    const std::filesystem::path data = testing::published_data();
     const std::map<std::string, std::size_t> nodes{
         {"bert32a100", 37}, {"gnmt", 78}, {"resnet", 177}};
     for (const auto& [name, count] : nodes) {
       CAPTURE(name);
-      const Trace trace = read_trace((*data / "piper/inputs" / (name + ".json")).string());
+      const Trace trace = read_trace((data / "piper/inputs" / (name + ".json.zst")).string());
       CHECK(trace.format == "piper");
       CHECK(trace.graph.num_ops() == count);
       CHECK(trace.coverage.with_time > 0);
       CHECK(trace.cluster.has_value());
     }
     CHECK_NOTHROW(
-        imported((*data / "piper/inputs/bert32a100.json").string(), "piper", {{"degree", "8"}}));
+        imported((data / "piper/inputs/bert32a100.json.zst").string(), "piper", {{"degree", "8"}}));
   }
 
   // 1e9 units of compute are 10 us, 4e9 of comm 40 us; no size is stated.

@@ -68,9 +68,8 @@ TEST_SUITE("area files") {
   }
 
   TEST_CASE("PHAZE's 29 360 areas are sums of their parts, within 10^-9") {
-    const auto data = shared_data("phaze");
-    if (!data) return;
-    const std::string path = (*data / "phaze" / "cores.json.zst").string();
+    const std::filesystem::path data = testing::published_data();
+    const std::string path = (data / "phaze" / "cores.json.zst").string();
     const AreaTable table = read_area_table(path);
     const auto list = nlohmann::json::parse(read_file(path));
     CHECK(list.size() == 29'360);

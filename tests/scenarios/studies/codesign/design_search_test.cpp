@@ -7,7 +7,6 @@
 #include "scenarios/studies/codesign/codesign.h"
 #include "sim/error.h"
 #include "tests/message.h"
-#include "tests/shared_data.h"
 #include "tests/this_build.h"
 
 using namespace baechi;
@@ -187,9 +186,6 @@ TEST_SUITE("design search") {
   }
 
   TEST_CASE("PHAZE's space: visits below a quarter, never worse than a chip like a TPUv3") {
-    const auto data = shared_data("phaze");
-    if (!data) return;
-    setenv("BAECHI_SHARED", data->parent_path().c_str(), 0);  // NOLINT(concurrency-mt-unsafe)
     const ScenarioFile file = load_scenario(
         source_dir() + std::string("/scenarios/papers/phaze_icml24/training.yaml"), {});
     const CodesignResult found =

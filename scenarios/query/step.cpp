@@ -1,0 +1,108 @@
+#include <cmath>
+
+#include "scenarios/query/kinds.h"
+#include "scenarios/read/device_table.h"
+#include "scenarios/read/sections.h"
+#include "scenarios/run/build.h"
+#include "sim/engine/simulation.h"
+#include "sim/error.h"
+#include "sim/transform/graph_copy.h"
+#include "sim/transform/transform.h"
+#include "traces/generator.h"
+
+namespace baechi::query {
+namespace {
+
+/// Tensor cores read images channels last. A convolution of images in another order copies its
+/// inputs and outputs: each is read and written once more.
+OpGraph with_copies(const OpGraph& graph) {
+  GraphCopy copy(graph);
+  IdVector<TensorId, TensorId> tensors(graph.num_tensors());
+  for (const OpId v : graph.ops()) {
+    const OpId made = copy.add(v, copy.spec(v));
+    copy.add_kernels(v, made);
+    const std::string_view kind = graph.kind(v);
+    const bool convolves = kind.starts_with("Conv2d") || kind.starts_with("GroupedConv2d");
+    for (const OpWork& work : graph.kernels(v))
+      if (convolves && work.matrix.kind != MatrixKind::none && work.precision == Precision::fp16)
+        copy.builder().add_kernel(made, {.traffic = 2 * work.traffic, .precision = work.precision});
+    for (const TensorId t : graph.outputs(v))
+      if (!graph.tensor(t).control) tensors[t] = copy.add_tensor(t, made, graph.tensor(t).size);
+  }
+  copy.add_edges(tensors);
+  return std::move(copy).built().graph;
+}
+
+Options::Value raw_of(Options& o, const std::string& key, std::string_view help) {
+  const Options::Value* value = o.raw(key, help);
+  return value != nullptr ? *value : Options::Value{};
+}
+
+struct OpTimes {
+  IdVector<OpId, Duration> times;
+  Duration sum{};
+};
+
+/// The device's times, all multiplied by `scale`, or so that their sum is about `sum`.
+OpTimes times_of(const OpGraph& graph, const DeviceModel& device, double scale, Duration sum) {
+  OpTimes all{roofline_times(graph, device)};
+  for (const Duration time : all.times) all.sum += time;
+  if (sum > Duration{})
+    scale = static_cast<double>(sum.count()) / static_cast<double>(all.sum.count());
+  if (scale != 1.0)
+    for (Duration& time : all.times)
+      time = Duration{std::llround(scale * static_cast<double>(time.count()))};
+  return all;
+}
+
+}  // namespace
+
+Json answer_step(Options& o) {
+  const std::string generator = o.get("generator", "", "the model's");
+  Options options(generator);
+  for (const auto& [key, value] : raw_of(o, "options", "of the generator").children)
+    options.set(key, value);
+  const auto device = device_of(raw_of(o, "device", "a device type, or its numbers"), "device");
+  const bool channels_first = o.get("channels_first", false, "order of images in 16 bits");
+  const double scale = o.get("scale", 1.0, "factor of all ops' times", 0.0, 1e6);
+  const Duration sum = o.get("sum", Duration{}, "ops' times are scaled to this sum");
+  Mistakes mistakes;
+  const std::vector<TransformChoice> transforms =
+      read_transforms(raw_of(o, "transforms", "as in a scenario"), "", mistakes);
+  const EngineOptions engine =
+      read_engine(raw_of(o, "engine", "as in a scenario; memory has no limit"), mistakes);
+  const Options::Value section = raw_of(o, "cluster", "as in a scenario [one device]");
+  const bool alone = section.children.empty();
+  const ClusterChoice choice =
+      alone ? ClusterChoice{} : read_cluster(section, "", built_in_devices(), mistakes);
+  mistakes.throw_if_any();
+  o.finish();
+  OpGraph graph = generate_trace(generator, std::move(options)).graph;
+  for (const TransformChoice& t : transforms)
+    if (t.use != TransformUse::placed) graph = t.transform->apply(graph).graph;
+  if (channels_first) graph = with_copies(graph);
+  double flops = 0.0;
+  for (const OpId v : graph.ops())
+    for (const OpWork& work : graph.kernels(v)) flops += static_cast<double>(work.flops);
+  const Cluster cluster =
+      alone ? Cluster::uniform(1, device->memory, Link{}) : make_cluster(choice);
+  const OpTimes times = times_of(graph, *device, scale, sum);
+  PlacedStep step{graph.with_times(cluster.device(DeviceId{}).kind, times.times),
+                  IdVector<OpId, DeviceId>(graph.num_ops(), DeviceId{0})};
+  for (const TransformChoice& t : transforms)
+    if (t.use == TransformUse::placed)
+      step = t.transform->after_placing(t.transform->apply(step.graph).graph, step.device);
+  const ProfiledCosts costs(step.graph, cluster);
+  EngineOptions without_limit = engine;
+  without_limit.enforce_memory = false;
+  const StepResult result =
+      simulate({step.graph, cluster, costs, without_limit}, {.device = step.device});
+  return {{"step_time_us", to_us(result.makespan)},
+          {"peak_bytes", result.devices[DeviceId{0}].peak.count},
+          {"flops", flops},
+          {"device_times_us", to_us(times.sum)},
+          {"host_op_us", to_us(device->host_op)},
+          {"host_step_us", to_us(device->host_step)}};
+}
+
+}  // namespace baechi::query

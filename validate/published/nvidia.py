@@ -1,0 +1,171 @@
+"""Training steps that NVIDIA published: NeMo's tables, and the recipes of DGX Cloud."""
+import re
+
+from board import Comparison, InputError, facts, number_of
+from trainings import add_recipe, divided, score_seconds, set_model, take, take_number, trainings, whole, words_of
+
+NEMO_COLUMNS = ("task, model, system, gpus=devices, precision=dtype, gbs=batch, mbs=micro_batch, seq=length, tp=tensor, "
+                "pp=pipeline, cp=context, vp=virtual, step_s_computed=seconds")
+SHARED_COLUMNS = ", ep=expert, fsdp=shards"  # of all but 24.07
+
+
+def precision_of(dtype):
+    """Of the tables. FP8 there says how it is scaled; the row's own words say the rest."""
+    if dtype.startswith("FP8") or dtype == "MXFP8":
+        return "fp8"
+    if dtype in ("BF16", "NVFP4"):
+        return dtype.lower()
+    raise InputError(f"no dtype '{dtype}'" if dtype else "the row says no dtype")
+
+
+def nodes_of(system):
+    if system in ("H100", "B200", "B300"):
+        return "dgx_" + system.lower()
+    if system in ("GB200", "GB300"):
+        return system.lower() + "_rack"
+    raise InputError(f"no node type with {system}")
+
+
+def drop_unsaid(words, keys=("virtual", "expert", "context", "expert_tensor"), unsaid=("n/a", "-", "NA", "N/A", "1")):
+    for key in keys:
+        if words[key] in unsaid:
+            words.pop(key, None)
+
+
+def send_once(words, system):
+    """A token goes once to each rank of a node, or to each node, that has one of its experts: the number of these."""
+    ranks, of_node = whole(words, "expert", 1), 64 if system.startswith("GB") else 8
+    if words["send_once"] == "true":
+        words["send_once"] = str(ranks if ranks <= of_node else divided(ranks, of_node)) if ranks > 1 else ""
+
+
+def read_nemo(words, row):
+    task, kernels, release, model = (take(words, key) for key in ("task", "kernels", "release", "model"))
+    system, dtype, shards = take(words, "system"), take(words, "dtype"), take(words, "shards")
+    name, gpu = model.lower(), system.removeprefix("DGX-")
+    launchers = {"megatron", "automodel" if kernels else "bridge" if release else "nemo"}
+    own = set(words)
+    if not kernels and shards not in ("", "0", "-"):
+        words["zero"] = "3"
+        own.add("zero")
+    drop_unsaid(words, ("virtual", "expert"), ("n/a", "-", "1", "NA"))
+    said = set(words)
+    set_model(words, name)
+    experts = words["generator"] in ("moe", "hybrid")
+    if kernels:
+        launchers.add("automodel_experts" if experts else "automodel_dense")
+        launchers |= {"automodel_lora"} if task == "lora" else set()
+    elif experts:
+        launchers.add("experts")
+    if not kernels and not release and task != "pretrain":
+        launchers.add(task)
+    add_recipe(words, launchers, name, release, gpu, dtype, said)
+    dtype = dtype or take(words, "precision")
+    words["precision"] = precision_of(dtype)
+    send_once(words, gpu)
+    row.what = f"{model}, {words['devices']} {system}, {dtype}"
+    row.group, row.alike = model, f"{system} {dtype}"
+    row.measured = take_number(words, "seconds")
+    words["nodes"] = nodes_of(gpu)
+    if "DeepEP" in kernels and not words["expert"]:
+        raise InputError("ranks share its experts, and the row does not say how many")
+    return True
+
+
+def score_nemo(data):
+    result = None
+    for file, columns in (("megatron_bridge", NEMO_COLUMNS + SHARED_COLUMNS + ", release"),
+                          ("automodel", NEMO_COLUMNS + SHARED_COLUMNS + ", kernels"), ("nemo_24.07", NEMO_COLUMNS)):
+        more = yield from trainings(data, f"measured/nemo/{file}.csv", columns, read_nemo, score_seconds)
+        if result and more:
+            result.add(more)
+        result = result or more
+    return result
+
+
+# DGX Cloud. The plan is in the title of a table, in their table of configurations, or that of its page's other releases.
+
+CLOUD_COLUMNS = ("page, title, system, gpus=devices, precision=dtype, gbs=batch, step_s=seconds, tokens_per_s, release")
+CLOUD_PLANS = facts("dgxc_plans.csv")
+CONFIGURATION_COLUMNS = ("page, system, GPUs=devices, release, Size=size, Precision=dtypes, SeqLen=length, Layers=layers, "
+                         "TP=tensor, PP=pipeline, CP=context, VP=virtual, MBS=micro_batch, GBS=batch, EP=expert, "
+                         "ETP=expert_tensor")
+
+
+def cloud_configurations(data):
+    """Rows of their table of configurations: what it is of, and the words of its plan."""
+    table, rows = data.read("measured/dgxc/configurations.csv", Comparison()), []
+    for line in table.rows if table else ():
+        plan = words_of(line, CONFIGURATION_COLUMNS)
+        of = {key: take(plan, key) for key in ("page", "system", "devices", "release", "size", "dtypes")}
+        of["size"] = of["size"].lower().split("-")[0]  # "405b-Proxy" has fewer layers
+        of["system"] = of["system"] or "H100"
+        drop_unsaid(plan, unsaid=("NA", "N/A"))
+        if "tensor" in plan and "layers" in plan:
+            rows.append((of, plan))
+    return rows
+
+
+def configuration_of(configurations, page, system, devices, release, title, dtype):
+    """The plan of the first release from the row's own on that has the page's row; None if none has."""
+    found = [(of["release"], plan) for of, plan in configurations
+             if (of["page"], of["system"], of["devices"]) == (page, system, devices) and of["release"] >= release
+             and of["size"] in title.lower() and (not of["dtypes"] or dtype in of["dtypes"])]
+    return min(found, key=lambda one: one[0])[1] if found else None
+
+
+def said_number(text, key, unsaid=""):
+    found = re.search(rf"{key}=(\d*)", text)
+    return found[1] if found else unsaid
+
+
+def share_experts(words):
+    """Megatron-LM divides experts among the ranks of tensor parallelism unless it is told to divide them among fewer.
+    Source: Megatron-LM, core/model_parallel_config.py."""
+    divided_by = whole(words, "expert_tensor", whole(words, "tensor", 1))
+    if words["generator"] != "moe":
+        take(words, "expert")
+        take(words, "expert_tensor")
+    else:
+        words["expert_tensor"] = str(divided_by)
+        words["expert"] = str(divided_by * whole(words, "expert", 1))
+
+
+def read_cloud(configurations, words, row):
+    title, system, dtype, page, release = (take(words, k) for k in ("title", "system", "dtype", "page", "release"))
+    plan = next((p for p in CLOUD_PLANS if title.startswith(p["title"])), None)
+    titled = "TP=" in title
+    configured = None if titled else configuration_of(configurations, page, system, words["devices"], release,
+                                                      title, dtype)
+    if plan is None or not (plan["plan"] or configured or titled):
+        raise InputError(f"no plan is said for '{title}'")
+    said, model, length = title if titled else plan["plan"], plan["model"], int(plan["length"])
+    sharded, tuned, lora = "FSDP" in said, "Finetuning" in title, "LORA" in title
+    row.what = f"{title.split(' (')[0]}, {words['devices']} {system}"
+    row.group, row.alike = f"{model} {dtype}", f"{system} {dtype}"
+    row.measured = take_number(words, "seconds")
+    tokens = number_of(take(words, "tokens_per_s")) or 0.0
+    # Weak scaling: the batch is what the rate says, in whole samples for each GPU.
+    words.setdefault("batch", str(int(row.measured * tokens / length + 0.5) // 8 * 8))
+    words["length"] = str(length)
+    for key, word in (("TP", "tensor"), ("PP", "pipeline"), ("CP", "context"), ("VP", "virtual")):
+        words[word] = said_number(said, key, "1")
+    words["micro_batch"] = said_number(title, "MBS", "2" if sharded else "1")
+    words["nodes"] = nodes_of(system)
+    words["precision"] = precision_of(dtype)
+    own = set(words)
+    set_model(words, model)
+    for word, value in (configured or {}).items():
+        if word != "layers" or words["generator"] != "hybrid":
+            words[word] = value
+    drop_unsaid(words, ("virtual", "expert"), ("n/a", "-", "1", "NA"))
+    launchers = {"megatron", "maxtext" if sharded else ("cloud_lora" if lora else "cloud_sft") if tuned else "cloud"}
+    add_recipe(words, launchers, model, release, system, dtype, own)
+    share_experts(words)
+    return True
+
+
+def score_dgxc(data):
+    configurations = cloud_configurations(data)
+    return trainings(data, "measured/dgxc/training.csv", CLOUD_COLUMNS,
+                     lambda words, row: read_cloud(configurations, words, row), score_seconds)
