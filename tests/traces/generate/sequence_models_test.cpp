@@ -344,9 +344,9 @@ TEST_SUITE("sequence_models") {
     CHECK_THROWS_WITH_AS(generate("gpt2", {{"length", "2000"}}), "gpt2.length: more than 1024",
                          InputError);
     CHECK_THROWS_WITH_AS(generate("transformer", {{"num_attention_heads", "7"}}),
-                         "transformer.heads: does not divide 'hidden'", InputError);
+                         "transformer.num_attention_heads: does not divide 'hidden_size'", InputError);
     CHECK_THROWS_WITH_AS(generate("moe", {{"num_experts_per_tok", "9"}}),
-                         "moe.top_k: is more than 'experts'", InputError);
+                         "moe.num_experts_per_tok: is more than 'num_local_experts'", InputError);
     CHECK_THROWS_WITH_AS(
         generate("bert", {{"pretraining_heads", "false"}}),
         "bert.pretraining_heads: are what is trained: needed unless training is off", InputError);
