@@ -44,10 +44,10 @@ std::string plan_scenario(std::string_view model, const TrainingJob& job, const 
   const std::int64_t micro_batches = plan.micro_batches(job.batch);
   std::vector<NamedTransform> transforms;
   rank_graph(job, plan, &transforms);
-  auto options = rank_options(job, plan);
+  auto of_graph = rank_options(job, plan);
   if (copies_embeddings(job, plan))
-    options.insert(options.begin(), {"tie_word_embeddings", Options::Value{"false", ""}});
-  std::string text = fmt::format("name: plan\ngraph: {{{}", graph_text(model, options));
+    of_graph.insert(of_graph.begin(), {"tie_word_embeddings", Options::Value{"false", ""}});
+  std::string text = fmt::format("name: plan\ngraph: {{{}", graph_text(model, of_graph));
   text += "}\ntransforms:\n";
   for (const auto& [name, options] : transforms)
     text += options.children.empty() ? fmt::format("  - {}\n", name)
