@@ -11,7 +11,7 @@ set(package ${CMAKE_INSTALL_LIBDIR}/cmake/BaechiSim)
 
 set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME program)
 install(TARGETS baechi)
-install(DIRECTORY scenarios/examples scenarios/clusters scenarios/papers scenarios/whatif
+install(DIRECTORY scenarios/examples scenarios/clusters scenarios/frameworks scenarios/papers scenarios/whatif
         scenarios/jobs DESTINATION ${data}/scenarios USE_SOURCE_PERMISSIONS)
 install(FILES scenarios/devices.yaml scenarios/scenario.schema.json scenarios/README.md
         DESTINATION ${data}/scenarios)

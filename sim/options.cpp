@@ -135,6 +135,12 @@ void Options::mistake(const std::string& key, std::string_view what) {
                             key, what));
 }
 
+void Options::renamed(const std::string& key, std::string_view now) {
+  if (!values_.contains(key)) return;
+  mistake(key, fmt::format("called {}", now));
+  values_.erase(key);
+}
+
 void Options::finish() const {
   Mistakes all = mistakes_;
   for (const auto& [key, value] : values_) {

@@ -81,6 +81,9 @@ class Options {
   /// Adds a mistake that the component found in the value of `key`, given or not; finish() throws.
   void mistake(const std::string& key, std::string_view what);
 
+  /// A mistake, if `key` was given: the option is called `now`.
+  void renamed(const std::string& key, std::string_view now);
+
   /// Throws InputError if there are mistakes, and names all: the recorded mistakes, and every given
   /// key that was not declared. Call it once the component is built.
   void finish() const;

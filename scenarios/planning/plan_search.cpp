@@ -159,8 +159,6 @@ std::vector<ParallelPlan> combinations(const PlanSpace& space, std::int64_t devi
   std::vector<ParallelPlan> plans{{}};
   choose(plans, &ParallelPlan::tensor, space.tensor);
   choose(plans, &ParallelPlan::sequence, space.sequence);
-  choose(plans, &ParallelPlan::overlap, space.overlap);
-  choose(plans, &ParallelPlan::overlap_experts, space.overlap_experts);
   choose(plans, &ParallelPlan::context, space.context);
   choose(plans, &ParallelPlan::expert, space.expert);
   choose(plans, &ParallelPlan::pipeline, space.pipeline);
@@ -177,6 +175,8 @@ std::vector<ParallelPlan> combinations(const PlanSpace& space, std::int64_t devi
     plan.recompute_layers = space.recompute_layers;
     plan.offload_layers = space.offload_layers;
     plan.count_ends = space.count_ends;
+    plan.overlap = space.overlap && plan.sequence;
+    plan.overlap_experts = space.overlap_experts && plan.expert > 1;
   }
   return plans;
 }

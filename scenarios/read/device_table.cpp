@@ -177,6 +177,10 @@ DeviceModel read_device_kind(Options& o) {
                                 "work of a kernel that reaches half of its share, by number "
                                 "format: {fp32: 60 MFLOP, traffic: 1 MB}"))
     read_half(*half, model, o);
+  model.compute_capability = o.get("compute_capability", 0.0,
+                                   "CUDA's compute capability, such as 9.0; 0: none", 0.0, 99.0);
+  model.framework =
+      o.get("framework", "", "the framework whose kernels were measured: plan's default");
   model.processors =
       o.get("processors", std::int64_t{0}, "SMs or CUs, for products and attention", 0, 1'000'000);
   if (const Value* products = o.raw("products",

@@ -51,8 +51,11 @@ struct DeviceModel {
   /// Factor on the efficiency of a 16-bit GEMM with rows of odd length; its square root if the
   /// length is even but no multiple of 16 bytes.
   double unaligned = 1.0;
-  Bytes half_traffic{};         ///< bytes at which a kernel reaches half of that efficiency
-  std::int64_t processors = 0;  ///< SMs or CUs, if kernels were measured
+  Bytes half_traffic{};             ///< bytes at which a kernel reaches half of that efficiency
+  std::int64_t processors = 0;      ///< SMs or CUs, if kernels were measured
+  double compute_capability = 0.0;  ///< CUDA's; 0: not NVIDIA's, or unknown
+  /// The file of scenarios/frameworks/ whose kernels were measured; "": none.
+  std::string framework{};
   /// Fused 16-bit attention by head size: the smallest listed size that is not smaller, else the
   /// largest.
   std::map<std::int64_t, AttentionNumbers> attention{};

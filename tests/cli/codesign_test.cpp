@@ -13,7 +13,7 @@ constexpr std::string_view areas =
     "buffer,1 MiB,1500000\nbuffer,4 MiB,6000000\n";
 
 constexpr std::string_view scenario = R"(
-graph: {generate: gpt, layers: 2, hidden: 128, heads: 4, length: 64, vocabulary: 512}
+graph: {generate: gpt, num_hidden_layers: 2, hidden_size: 128, num_attention_heads: 4, length: 64, vocab_size: 512}
 cluster: {devices: {count: 4, memory: 1 GiB}, link: {bandwidth: 10 GB/s}}
 codesign:
   areas: areas.csv

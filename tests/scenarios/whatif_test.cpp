@@ -30,9 +30,9 @@ StepResult launched(const std::string& name, bool backward_thread) {
 /// Models that have what the entry is about.
 std::vector<std::string> models_for(const std::string& name) {
   if (name == "batchnorm_restructured")
-    return {"resnet50, batch: 2, fuse_modules: false",
-            "inception_v3, batch: 2, fuse_modules: false",
-            "resnext101, batch: 2, fuse_modules: false"};
+    return {"resnet50, batch: 2, kernels: {fuse_modules: false}",
+            "inception_v3, batch: 2, kernels: {fuse_modules: false}",
+            "resnext101, batch: 2, kernels: {fuse_modules: false}"};
   if (name == "vdnn" || name == "gist")
     return {"resnet50, batch: 2", "resnet101, batch: 2", "resnext101, batch: 2"};
   if (name == "flash_attention")
@@ -257,8 +257,9 @@ TEST_SUITE("whatif") {
       CAPTURE(length);
       const auto model = [&](bool fused) {
         return fmt::format(
-            "llama, layers: 4, hidden: 1024, heads: 16, key_value_heads: 16, inner: 2816, "
-            "vocabulary: "
+            "llama, num_hidden_layers: 4, hidden_size: 1024, num_attention_heads: 16, "
+            "num_key_value_heads: 16, intermediate_size: 2816, "
+            "vocab_size: "
             "1000, batch: 2, length: {}, fused_attention: {}",
             length, fused);
       };

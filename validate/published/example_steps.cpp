@@ -15,8 +15,13 @@ using Settings = std::map<std::string, std::string>;
 
 Options options_of(const std::string& owner, const Settings& settings) {
   Options options(owner);
+  Options::Value kernels;
   for (const auto& [key, text] : settings)
-    options.set(key, {.text = text, .where = "", .children = {}});
+    if (key.starts_with("kernels."))
+      kernels.children.emplace_back(key.substr(sizeof "kernels"), Options::Value{text, ""});
+    else
+      options.set(key, {.text = text, .where = "", .children = {}});
+  if (!kernels.children.empty()) options.set("kernels", std::move(kernels));
   return options;
 }
 
@@ -36,17 +41,17 @@ Generated generated(const ExampleRow& row) {
     return {"gnmt",
             {{"batch", batch(row.batch)},
              {"length", "27"},
-             {"hidden", "1024"},
-             {"vocabulary", "32320"},
+             {"hidden_size", "1024"},
+             {"vocab_size", "32320"},
              {"level", row.base_framework().starts_with("tensorflow") ? "tf1" : "module"}}};
   if (row.model == "transformer-big")
     return {"transformer",
             {{"batch", batch(std::max<std::int64_t>(row.batch / 32, 1))},
              {"length", "32"},
-             {"hidden", "1024"},
-             {"heads", "16"},
-             {"inner", "4096"},
-             {"vocabulary", "33712"},
+             {"hidden_size", "1024"},
+             {"num_attention_heads", "16"},
+             {"intermediate_size", "4096"},
+             {"vocab_size", "33712"},
              {"shared_embeddings", "true"},
              {"optimizer", "adam"}}};
   if (!row.model.starts_with("bert-large") && !row.model.starts_with("bert-base")) return {};
@@ -57,11 +62,11 @@ Generated generated(const ExampleRow& row) {
   // NVIDIA's fine-tuning fuses its optimizer in PyTorch's mixed precision alone.
   const bool torch = row.base_framework() == "pytorch";
   const bool fused = row.base_framework() == "tensorflow+xla" || (torch && row.mixed());
-  if (row.model.ends_with("squad") && row.training && !fused) bert["eager"] = "true";
+  if (row.model.ends_with("squad") && row.training && !fused) bert["kernels.eager"] = "true";
   if (torch) {
-    bert["kernels"] = "torch";
-    bert["eager"] = "true";
-    if (fused || !row.model.ends_with("squad")) bert["fused_update"] = "true";
+    bert["kernels.torch"] = "true";
+    bert["kernels.eager"] = "true";
+    if (fused || !row.model.ends_with("squad")) bert["kernels.fused_optimizer"] = "true";
   }
   if (row.model.ends_with("squad"))
     bert["answers"] = "true";
@@ -93,9 +98,9 @@ OpGraph with_copies(const OpGraph& graph) {
 OpGraph graph_of(const ExampleRow& row, Settings extra) {
   Generated made = generated(row);
   made.settings.merge(extra);
-  made.settings["fuse_modules"] = "false";
+  made.settings["kernels.fuse_modules"] = "false";
   const bool fuses = row.base_framework() == "mxnet" || row.base_framework() == "tensorflow+xla";
-  if (fuses && !made.settings.contains("level")) made.settings["fuse_relu"] = "true";
+  if (fuses && !made.settings.contains("level")) made.settings["kernels.fuse_relu"] = "true";
   made.settings["training"] = row.training ? "true" : "false";
   OpGraph graph = generate_trace(made.generator, options_of(made.generator, made.settings)).graph;
   if (row.precision == "fp32") return graph;

@@ -3,6 +3,7 @@ import re
 from dataclasses import dataclass, replace
 
 from board import Comparison, InputError, Scored, facts, number_of
+from trainings import options_of, placed
 
 GNMT_WORDS = 27.0
 MACHINES = facts("machines.csv")
@@ -151,7 +152,8 @@ def step_question(row, extra=None, **more):
     options = {**(extra or {}), **options, "fuse_modules": False, "training": row.training}
     if row.base() in ("mxnet", "tensorflow+xla") and "level" not in options:
         options["fuse_relu"] = True
-    question = {"ask": "step", "generator": generator, "options": options, "device": row.device(), "transforms": []}
+    question = {"ask": "step", "generator": generator, "options": options_of(placed(generator, options)),
+                "device": row.device(), "transforms": []}
     if row.precision != "fp32":
         question["transforms"].append({"precision": {"to": row.precision, "except": "loss"}})
         if row.mixed() and not row.channels_last:
@@ -429,7 +431,7 @@ def score_ddp(data):
             gpus, nodes = r.whole("gpus", 1), r.whole("nodes", 1)
             questions.append({
                 "ask": "step", "generator": r["model"], "device": "h100", "sum": f"{round(1e9 * seconds)} ns",
-                "options": {"batch": batch, "optimizer": "momentum", "fuse_modules": False},
+                "options": {"batch": batch, "optimizer": "momentum", "kernels": {"fuse_modules": False}},
                 "transforms": [{"data_parallel": {"replicas": gpus, "nodes": nodes, "per_gradient": "15 us"}}],
                 "cluster": {"nodes": {"count": nodes, "devices": {"count": 4, "kind": "h100"}, "link": {"kind": "nvlink4"},
                                       "nics": 4, "network": {"bandwidth": "25 GB/s", "latency": "5 us"}}}})

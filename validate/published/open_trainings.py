@@ -73,7 +73,7 @@ def score_llm_foundry_fits(data):
 # torchtitan: Llama 3.1 under FSDP2.
 
 TITAN_COLUMNS = ("system, model, gpus=devices, tp=tensor, pp=pipeline, cp=context, seq=length, local_batch=micro_batch, "
-                 "global_batch=batch, activation_checkpointing=again, compile, float8, schedule=schedule_of_stages, "
+                 "global_batch=batch, activation_checkpointing=again, compile, float8, async_tp, schedule=schedule_of_stages, "
                  "tokens_per_s_per_gpu=tokens_per_s")
 
 
@@ -91,7 +91,14 @@ def read_titan(words, row):
     if take(words, "compile") != "1":
         words["eager"] = "true"
     row.inferred = add_recipe(words, {"titan"}, model, own=own)
-    words["recompute"] = {"full": "full", "selective": "selective"}.get(take(words, "again"), "off")
+    again = take(words, "again")
+    words["recompute"] = "full" if again == "full" else "selective" if "selective" in again else "off"
+    # torchtitan, parallelisms/pipelining_utils.py: as many micro-batches as stages.
+    stages = whole(words, "pipeline", 1)
+    if stages > 1:
+        words["micro_batch"] = str(max(1, whole(words, "micro_batch") // stages))
+    if take(words, "async_tp") == "1":
+        words["overlap"] = "true"
     if take(words, "schedule_of_stages").startswith("Inter"):
         words["virtual"] = "2"
     return True

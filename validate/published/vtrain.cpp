@@ -60,14 +60,14 @@ ParallelStep parallel_step(const GptStep& s, const std::string& network) {
   const auto text = [](std::int64_t n) { return Options::Value{std::to_string(n), {}, {}}; };
   const TrainingJob job{
       .generator = "gpt",
-      .options = Options("gpt", {{"layers", text(s.layers)},
-                                 {"hidden", text(s.hidden)},
-                                 {"heads", text(s.heads)},
-                                 {"length", text(s.length)},
-                                 {"vocabulary", text(s.vocabulary)},
-                                 {"tied", {"false", {}, {}}},
-                                 {"kernels", {"megatron", {}, {}}},
-                                 {"loss", {s.one_loss ? "fused" : "separate", {}, {}}}}),
+      .options = Options(
+          "gpt", {{"num_hidden_layers", text(s.layers)},
+                  {"hidden_size", text(s.hidden)},
+                  {"num_attention_heads", text(s.heads)},
+                  {"length", text(s.length)},
+                  {"vocab_size", text(s.vocabulary)},
+                  {"tie_word_embeddings", {"false", {}, {}}},
+                  {"kernels", {s.one_loss ? "megatron" : "megatron+unfused_loss", {}, {}}}}),
       .batch = s.batch};
   const ParallelPlan plan{.tensor = s.tensor,
                           .data = s.data,

@@ -66,7 +66,7 @@ void add_sizes(const OpGraph& graph, const IdVector<OpId, std::size_t>& block,
 TrainingWork training_work(const TrainingJob& job, std::int64_t tensor, std::int64_t micro_batch,
                            const Cluster& cluster) {
   TrainingJob apart = job;
-  apart.options.set("fuse_modules", {"false", {}, {}});
+  apart.options.set("kernels", {"fuse_modules=false", {}, {}});
   ParallelPlan plan{.tensor = tensor,
                     .micro_batch = micro_batch,
                     .recompute = Recomputing::off,

@@ -48,9 +48,13 @@ std::int64_t flops_of_products(const OpGraph& graph) {
 
 TEST_SUITE("core tasks") {
   // 2 samples of 16 tokens, 64 features, 4 heads: 32 rows.
-  const std::vector<std::pair<std::string, std::string>> small{
-      {"layers", "2"},      {"hidden", "64"}, {"heads", "4"},           {"length", "16"},
-      {"vocabulary", "96"}, {"batch", "2"},   {"fuse_modules", "false"}};
+  const std::vector<std::pair<std::string, std::string>> small{{"num_hidden_layers", "2"},
+                                                               {"hidden_size", "64"},
+                                                               {"num_attention_heads", "4"},
+                                                               {"length", "16"},
+                                                               {"vocab_size", "96"},
+                                                               {"batch", "2"},
+                                                               {"kernels", "fuse_modules=false"}};
 
   TEST_CASE("shapes of GPT's GEMMs follow from flops and tensors") {
     const OpGraph graph = generated("gpt", small);
@@ -74,7 +78,7 @@ TEST_SUITE("core tasks") {
   TEST_CASE(
       "a fused attention's shape follows from its saved statistic, and it recomputes scores") {
     auto options = small;
-    options.insert(options.end(), {{"key_value_heads", "4"}, {"inner", "128"}});
+    options.insert(options.end(), {{"num_key_value_heads", "4"}, {"intermediate_size", "128"}});
     const OpGraph graph = generated("llama", options);
     std::vector<OpId> all(graph.ops().begin(), graph.ops().end());
     std::size_t attentions = 0;
@@ -118,7 +122,7 @@ TEST_SUITE("core tasks") {
   }
 
   TEST_CASE("unknown kinds of ops are rejected by name") {
-    const OpGraph graph = generated("alexnet", {{"fuse_modules", "false"}});
+    const OpGraph graph = generated("alexnet", {{"kernels", "fuse_modules=false"}});
     const std::string told = message<InputError>([&] {
       for (const OpId v : graph.ops()) core_tasks(graph, std::span(&v, 1));
     });

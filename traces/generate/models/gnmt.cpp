@@ -172,11 +172,11 @@ Trace make_gnmt(Options& options) {
   const Expansion e = read_expansion(options, 128, Optimizer::adam);
   Gnmt s{.batch = e.batch};
   s.length = read_extent(options, "length", 40, "words of a sentence, of either side", 1000);
-  s.layers =
-      read_extent(options, "layers", 4, "of the encoder, and of the decoder; 2 or more", 100);
-  s.units = read_extent(options, "hidden", 512, "width of a cell and of a word");
-  s.words = read_extent(options, "vocabulary", 30'000, "words of either language");
-  if (s.layers < 2) options.mistake("layers", "less than 2");
+  s.layers = read_extent(options, "num_hidden_layers", 4,
+                         "of the encoder, and of the decoder; 2 or more", 100);
+  s.units = read_extent(options, "hidden_size", 512, "width of a cell and of a word");
+  s.words = read_extent(options, "vocab_size", 30'000, "words of either language");
+  if (s.layers < 2) options.mistake("num_hidden_layers", "less than 2");
   limit_work(options, s.batch, s.length, s.units, std::max(s.words, 12 * s.units));
   options.finish();
   return expand(gnmt(s), e);

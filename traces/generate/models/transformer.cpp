@@ -132,19 +132,21 @@ Trace make_transformer(Options& options) {
   Transformer s{.batch = e.batch};
   s.length = read_extent(options, "length", 50, "words of a sentence");
   s.target_length = read_extent(options, "target_length", s.length, "words that the decoder reads");
-  s.layers = read_extent(options, "layers", 6, "of the encoder, and of the decoder", 1000);
-  s.hidden = read_extent(options, "hidden", 512, "width of a word");
-  s.heads = read_extent(options, "heads", 8, "of an attention");
-  s.inner = read_extent(options, "inner", 2048, "width inside the feed-forward layers");
-  s.words = read_extent(options, "vocabulary", 30'000, "words of either language");
+  s.layers =
+      read_extent(options, "num_hidden_layers", 6, "of the encoder, and of the decoder", 1000);
+  s.hidden = read_extent(options, "hidden_size", 512, "width of a word");
+  s.heads = read_extent(options, "num_attention_heads", 8, "of an attention");
+  s.inner = read_extent(options, "intermediate_size", 2048, "width inside the feed-forward layers");
+  s.words = read_extent(options, "vocab_size", 30'000, "words of either language");
   s.shared =
       options.get("shared_embeddings", false, "one table for both languages and the projection");
   s.bias = options.get("bias", false, "of the attention's products and of the last projection");
-  s.gelu = options.get("activation", std::vector<std::string>{"relu", "gelu"},
+  s.gelu = options.get("hidden_act", std::vector<std::string>{"relu", "gelu"},
                        "of the feed-forward layers") == "gelu";
   s.learned_positions =
       options.get("learned_positions", false, "a table of both sides in place of waves");
   s.core = read_attention(options, e, s.core);
+  s.core.again = read_recompute(options, e).contains(Recomputed::core_attn);
   s.ranks.tensor = read_ranks(options, {{"heads", s.heads},
                                         {"features", s.hidden},
                                         {"inner features", s.inner},
@@ -155,7 +157,8 @@ Trace make_transformer(Options& options) {
   if (s.ranks.sequence && s.target_length % s.ranks.tensor != 0)
     options.mistake("target_length", fmt::format("{} words cannot be divided by {}",
                                                  s.target_length, s.ranks.tensor));
-  if (s.hidden % s.heads != 0) options.mistake("heads", "does not divide 'hidden'");
+  if (s.hidden % s.heads != 0)
+    options.mistake("num_attention_heads", "does not divide 'hidden_size'");
   const std::int64_t longer = std::max(s.length, s.target_length);
   limit_work(options, s.batch, longer, s.hidden,
              std::max({s.words, s.inner, s.hidden, 2 * longer}));

@@ -29,11 +29,11 @@ AreaTable round_areas() {
 
 TrainingJob searched_gpt() {
   TrainingJob job{.generator = "gpt", .options = Options("gpt"), .batch = 32};
-  for (const auto& [key, value] : {std::pair{"layers", "4"},
-                                   {"hidden", "256"},
-                                   {"heads", "4"},
+  for (const auto& [key, value] : {std::pair{"num_hidden_layers", "4"},
+                                   {"hidden_size", "256"},
+                                   {"num_attention_heads", "4"},
                                    {"length", "128"},
-                                   {"vocabulary", "1024"}})
+                                   {"vocab_size", "1024"}})
     job.options.set(key, {value, {}, {}});
   return job;
 }
