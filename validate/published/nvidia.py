@@ -1,4 +1,5 @@
 """Training steps that NVIDIA published: NeMo's tables, and the recipes of DGX Cloud."""
+import bisect
 import re
 
 from board import Comparison, InputError, facts, number_of
@@ -56,13 +57,15 @@ def bridge_settings(words, name, release, gpu, dtype):
         plan = dict(part.split("=") for part in recipe["plan"].split())
         same = {key for key, value in plan.items() if (words[key] or "1") == value}
         shape = len(same & {"tensor", "pipeline", "context", "virtual", "expert"})
-        apart = min(abs(RELEASES.index(one) - RELEASES.index(release)) for one in recipe["releases"].split())
+        apart = min(abs(RELEASES.index(one) - at) + 9 * (one < release) for one in recipe["releases"].split())
         return (("zero" in plan) == (words["zero"] == "3"), shape, -apart, len(same))
 
     found = [recipe for recipe in BRIDGE if recipe["model"].replace("_", "") == plain and recipe["system"] == gpu
              and recipe["dtype"] in DTYPES.get(dtype, ())]
-    if not found or release not in RELEASES:
+    if not found:
         return {}
+    found = [recipe for recipe in found if recipe["releases"].split()[-1] >= release] or found
+    at = min(bisect.bisect_left(RELEASES, release), len(RELEASES) - 1)  # releases before and behind: the nearest
     said = dict(part.split("=") for part in max(found, key=alike)["settings"].split())
     experts, layers = words["generator"] in ("moe", "hybrid"), said.get("recompute_layers", "")
     settings = {"recompute_modules": said.get("recompute_modules", "").replace("+", ", "),
