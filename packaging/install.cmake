@@ -19,6 +19,8 @@ install(DIRECTORY scenarios/arena/instances scenarios/arena/duels DESTINATION ${
 install(FILES scenarios/arena/known.json DESTINATION ${data}/scenarios/arena)
 install(DIRECTORY traces/data DESTINATION ${data}/traces)
 install(DIRECTORY validate/published/data DESTINATION ${data}/validate/published)
+file(GLOB board validate/published/*.py validate/published/*.csv)
+install(FILES ${board} DESTINATION ${data}/validate/published)
 install(FILES tools/baechi_torch.py tools/baechi_torch_work.py DESTINATION ${data}/tools)
 install(FILES README.md STABLE.md GLOSSARY.md packaging/copyright DESTINATION ${docs})
 find_program(GZIP gzip REQUIRED)

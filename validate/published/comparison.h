@@ -1,11 +1,8 @@
-/// What a block of the score board makes of its files: rows that it scores, and rows that it
-/// cannot.
+/// Rows of files that a fit cannot read.
 #pragma once
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstddef>
-#include <iterator>
 #include <map>
 #include <string>
 #include <string_view>
@@ -16,30 +13,12 @@
 
 namespace baechi::validate {
 
-/// One measurement and the simulated value of the same thing, in one unit.
-struct PublishedRow {
-  std::string what{};   ///< which row it is, for people: "4 GPUs, 1 MiB"
-  std::string group{};  ///< rows of a group are also scored together: "4 GPUs"; "" for none
-  double measured = 0.0, simulated = 0.0;
-  /// What the baseline multiplies: flops, bytes, parameters; 0: the row has no baseline. Rows that
-  /// are `alike` (a machine, a number format) have one rate.
-  double work = 0.0;
-  std::string alike{};
-  /// What is trained, on which machine: rows that share it differ in their plans. "": none do.
-  std::string race{};
-  double size = 0.0;                 ///< bytes or ops, where rows differ in it alone; else 0
-  bool refused = false;              ///< a training that ran, and is said not to fit
-  std::vector<std::string> lines{};  ///< of files that it was read from, as line_of() has them
-
-  double error() const { return simulated / measured - 1.0; }
-};
-
 /// The place of a row, "path:line:1".
 inline std::string line_of(const CsvTable& table, std::size_t row) {
   return table.where(row, 0);
 }
 
-/// Rows of files that a block did not score, and the files.
+/// Rows of files that are not read, and the files.
 struct Leftovers {
   struct Row {
     std::string line;  ///< as line_of() has it
@@ -55,18 +34,10 @@ struct Leftovers {
                                  : fmt::format("{}: {}", line, why)});
   }
   /// Throws InputError with every row that was skipped: a fit leaves nothing out.
-  void throw_if_any() const;
-};
-
-struct Comparison {
-  std::vector<PublishedRow> rows{};
-  Leftovers left{};
-
-  /// The rows of further files.
-  void add(Comparison&& other) {
-    std::ranges::move(other.rows, std::back_inserter(rows));
-    std::ranges::move(other.left.skipped, std::back_inserter(left.skipped));
-    left.files.merge(other.left.files);
+  void throw_if_any() const {
+    Mistakes mistakes;
+    for (const Row& row : skipped) mistakes.add(row.why);
+    mistakes.throw_if_any();
   }
 };
 

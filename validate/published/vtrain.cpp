@@ -1,7 +1,6 @@
 #include "validate/published/vtrain.h"
 
 #include <fmt/format.h>
-#include <oneapi/tbb/parallel_for.h>
 
 #include <algorithm>
 
@@ -9,7 +8,6 @@
 #include "sim/cluster/device_model.h"
 #include "sim/error.h"
 #include "validate/published/measured_files.h"
-#include "validate/published/published.h"
 
 namespace baechi::validate {
 namespace {
@@ -129,35 +127,6 @@ double layer_flops(const GptStep& s) {
 double head_flops(const GptStep& s) {
   return product({6, s.batch, s.length, s.hidden, s.vocabulary}) /
          product({s.tensor, s.data, s.pipeline});
-}
-
-std::optional<Comparison> compare_vtrain_multi_node(const std::string& folder) {
-  Comparison all;
-  const auto steps = vtrain_multi_node(folder, all.left);
-  if (!steps) return std::nullopt;
-  std::vector<PublishedRow> rows(steps->size());
-  std::vector<std::string> why(steps->size());
-  tbb::parallel_for(std::size_t{0}, rows.size(), [&](std::size_t i) {
-    const GptStep& step = (*steps)[i];
-    try {
-      rows[i] = {.what = step.what(),
-                 .group = fmt::format("{} GPUs", step.gpus),
-                 .measured = step.ms,
-                 .simulated = simulated_ms(parallel_step(step), megatron_gpu()),
-                 .work = static_cast<double>(step.layers) * layer_flops(step) + head_flops(step),
-                 .race = fmt::format("h {}, {} layers", step.hidden, step.layers),
-                 .lines = {step.line}};
-    } catch (const InputError& e) {
-      why[i] = e.what();
-    }
-  });
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    if (why[i].empty())
-      all.rows.push_back(std::move(rows[i]));
-    else
-      all.left.skip((*steps)[i].line, why[i]);
-  }
-  return all;
 }
 
 }  // namespace baechi::validate

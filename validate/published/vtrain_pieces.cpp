@@ -7,7 +7,6 @@
 // counts the gaps. So launches and kernels add up. Source: VIA-Research/vTrain, src/predictor.py
 // (parse_traces), profiler/cupti.cpp (initTrace).
 #include <fmt/format.h>
-#include <oneapi/tbb/parallel_for.h>
 
 #include <array>
 #include <map>
@@ -15,7 +14,6 @@
 
 #include "sim/cluster/collectives.h"
 #include "validate/least_deviations.h"
-#include "validate/published/published.h"
 #include "validate/published/vtrain.h"
 
 namespace baechi::validate {
@@ -147,35 +145,6 @@ PieceTimes piece_times(const ParallelStep& step, const DeviceModel& gpu) {
       layer +=
           step.cluster().collectives().time(c, std::array{step.device()[c.first]}, step.cluster());
   return {to_us(layer) / 1e3, to_us(head) / 1e3};
-}
-
-std::optional<Comparison> compare_vtrain_pieces(const std::string& folder) {
-  Comparison all;
-  const auto steps = vtrain_single_node(folder, all.left);
-  if (!steps) return std::nullopt;
-  const std::vector<GptPiece> pieces = pieces_of(*steps, all.left);
-  std::vector<PieceTimes> simulated(pieces.size());
-  tbb::parallel_for(std::size_t{0}, pieces.size(), [&](std::size_t i) {
-    simulated[i] = piece_times(parallel_step(pieces[i].step), megatron_gpu());
-  });
-  for (std::size_t i = 0; i < pieces.size(); ++i) {
-    const auto& [step, measured, lines] = pieces[i];
-    const std::string what =
-        fmt::format("t {}, h {}, micro-batch {}", step.tensor, step.hidden, step.micro_batch);
-    all.rows.push_back({.what = what,
-                        .group = "layer",
-                        .measured = measured.layer,
-                        .simulated = simulated[i].layer,
-                        .work = layer_flops(step),
-                        .lines = lines});
-    all.rows.push_back({.what = what + ", head",
-                        .group = "head",
-                        .measured = measured.head,
-                        .simulated = simulated[i].head,
-                        .work = head_flops(step),
-                        .lines = lines});
-  }
-  return all;
 }
 
 }  // namespace baechi::validate

@@ -5,23 +5,15 @@
 #include <fstream>
 
 #include "sim/find_entry.h"
-#include "tests/shared_data.h"
 #include "tests/temporary_folder.h"
 #include "validate/fit/fit.h"
 #include "validate/fit/kernel_numbers.h"
-#include "validate/published/published.h"
 
 using namespace baechi;
 using namespace baechi::validate;
 using namespace baechi::testing;
 
 namespace {
-
-const PublishedErrors* group_of(const PublishedScore& score, std::string_view name) {
-  for (const auto& [group, errors] : score.groups)
-    if (group == name) return &errors;
-  return nullptr;
-}
 
 }  // namespace
 
@@ -87,45 +79,5 @@ TEST_SUITE("kernels") {
     const MatrixShape shape{MatrixKind::product, 1, 4096, 4096, 4096};
     const std::vector<KernelRow<ProductNumbers>> rows{{rates, shape, 1e8, 400.0, product_us}};
     CHECK(fitted_numbers<ProductNumbers>(rows, start).split == doctest::Approx(start.split));
-  }
-
-  TEST_CASE("measured kernels are near what the kinds say of them") {
-    const std::filesystem::path data = testing::published_data();
-    const std::vector<std::string> names{"kernels", "attention", "collectives"};
-    const ScoreBoard board = score_published(data.string(), names);
-    REQUIRE(board.scores.size() == 3);
-    const PublishedScore& kernels = board.scores[0];
-    // The goals for rows that are kept back; these rows were fitted.
-    for (const auto& [group, most] : {std::pair("h100 bf16", 0.06),
-                                      {"h200 bf16", 0.06},
-                                      {"b200 bf16", 0.075},
-                                      {"h100 fp8", 0.05}}) {
-      CAPTURE(group);
-      const PublishedErrors* errors = group_of(kernels, group);
-      REQUIRE(errors != nullptr);
-      CHECK(errors->rows == 2886);
-      CHECK(errors->mean < most);
-    }
-    CHECK(kernels.errors.mean < 0.5 * kernels.baseline.mean);
-    CHECK_FALSE(kernels.left.skipped.empty());  // Intel's B60, and products with block scales
-    CHECK(board.scores[1].errors.mean < 0.06);
-    CHECK(board.scores[2].errors.median < 0.03);
-    CHECK(board.scores[2].errors.mean < 0.05);
-  }
-
-  TEST_CASE("a row that cannot be read costs itself") {
-    const TemporaryFolder folder;
-    std::filesystem::create_directories(folder.file("aiconfigurator"));
-    std::ofstream(folder.file("aiconfigurator/gemm.csv"))
-        << "system,dtype,m,n,k,ms\n"
-           "h100_sxm,bfloat16,128,4096,4096,0.02\n"
-           "h100_sxm,bfloat16,128,x,4096,0.02\n"
-           "unknown_gpu,bfloat16,128,4096,4096,0.02\n"
-           "h100_sxm,fp8_block,128,4096,4096,0.02\n";
-    const std::vector<std::string> names{"kernels"};
-    const ScoreBoard board = score_published(folder.file(""), names);
-    REQUIRE(board.scores.size() == 1);
-    CHECK(board.scores[0].errors.rows == 1);
-    CHECK(board.scores[0].left.skipped.size() == 3);
   }
 }
