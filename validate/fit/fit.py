@@ -18,12 +18,21 @@ FITS = {"collectives": "latencies and bandwidths of all_reduce inside a node: vt
         "kernels": "GEMMs, attention and memory-bound kernels: measured/aiconfigurator, measured/vidur"}
 
 
+def write_left_out(name, lines, data):
+    """What the board scores rows with that had no part in a fit; of our own measurements only."""
+    if os.path.samefile(data.folder, os.path.join(HERE, "..", "published", "data")):
+        with open(os.path.join(HERE, "..", "published", name), "w", encoding="utf-8") as file:
+            file.writelines(line + "\n" for line in lines)
+
+
 def run(what, data, program):
     if what == "kernels":
         import kernel_numbers
+        write_left_out("left_out_kernels.csv", kernel_numbers.left_out(data, ROOT), data)
         return kernel_numbers.fit(data, ROOT)
     if what == "collective_tables":
         import collective_tables
+        write_left_out("left_out_collectives.csv", collective_tables.left_out(data), data)
         return collective_tables.fit(data)
     if what == "devices":
         import device_numbers

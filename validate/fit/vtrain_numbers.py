@@ -2,6 +2,7 @@
 import math
 
 from scipy.optimize import linprog, minimize
+from scipy.sparse import coo_matrix
 
 from board import Comparison, InputError, percent
 from collectives import vtrain_all_reduces
@@ -20,7 +21,6 @@ def least_relative_deviations(rows):
         for sign in (1.0, -1.0):
             a.append((r, [sign * v for v in f]))
             b.append(sign)
-    from scipy.sparse import coo_matrix
     data, at = [], ([], [])
     for i, (r, f) in enumerate(a):
         for j, v in [*enumerate(f), (n + r, -1.0)]:
@@ -51,8 +51,12 @@ def fit_collectives(data, rings):
             f"step_latency: {v[1]:.3f} us, wire: {1e-3 / v[2]:.2f} GB/s}}\n")
 
 
-def errors_of(program, steps, **others):
-    answers = program.ask([step.question(**others) for step in steps])
+def errors_of(program, steps, questions):
+    """Absolute, of the steps on several nodes."""
+    answers = program.ask(questions)
+    for answer in answers:
+        if "error" in answer:
+            raise InputError(answer["error"])
     return [abs(a["step_time_us"] / 1e3 / step.ms - 1.0) for step, a in zip(steps, answers)]
 
 
@@ -68,12 +72,12 @@ def fit_network(data, program):
     steps, tries = several_nodes(data), [(e, n) for e in (0.7, 0.8, 0.9, 1.0) for n in (0.0, 0.6, 0.8, 0.9, 1.0, 1.2, 2.0)]
     errors = {}
     for e, n in tries:
-        others = {"network_efficiency": e, **({"nics_per_group": n} if n else {})}
+        others = {"network_efficiency": e, "collectives": {"model": "hierarchical", "nics_per_group": n,
+                                                           "inside": {"kind": "a100_nvlink"}}}
         questions = [step.question() for step in steps]
         for question in questions:
             question["nodes"].update(others)
-        answers = program.ask(questions)
-        errors[e, n] = [abs(a["step_time_us"] / 1e3 / step.ms - 1.0) for step, a in zip(steps, answers)]
+        errors[e, n] = errors_of(program, steps, questions)
 
     def best(rows):
         return min(tries, key=lambda t: sum(errors[t][i] for i in rows))
@@ -86,7 +90,7 @@ def fit_network(data, program):
 
     def mean(t):
         return percent(sum(errors[t]) / len(steps))
-    return (f"nodes:\n  dgx_a100: {{network_efficiency: {e}{f', nics_per_group: {n}' if n else ''}}}\n# error {mean((e, n))} of "
+    return (f"nodes:\n  dgx_a100: {{network_efficiency: {e}, collectives: {{nics_per_group: {n}}}}}\n# error {mean((e, n))} of "
             f"{len(steps)} steps; at the line rate {mean((1.0, 0.0))}; a model left out {percent(left / len(steps))}\n")
 
 
@@ -123,7 +127,7 @@ class Megatron:
             host = round(answer["host_op_us"] * 1e3)
             layers.append(abs(ms_of(answer["layers"], host, 0, STAMPS_OF_LAYER) / a - 1.0))
             heads.append(abs(ms_of(answer["ends"], host, SMALL_KERNELS_OF_HEAD, STAMPS_OF_HEAD) / b - 1.0))
-        return layers, heads, errors_of(self.program, steps, **{"as": device})
+        return layers, heads, errors_of(self.program, steps, [s.question(**{"as": device}) for s in steps])
 
     def fit(self, pieces, steps, evaluations):
         def loss(x):
