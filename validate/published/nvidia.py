@@ -2,7 +2,8 @@
 import re
 
 from board import Comparison, InputError, facts, number_of
-from trainings import add_recipe, divided, score_seconds, set_model, take, take_number, trainings, whole, words_of
+from trainings import (add_recipe, divided, score_seconds, set_model, several, take, take_number, trainings, whole,
+                       words_of)
 
 NEMO_COLUMNS = ("task, model, system, gpus=devices, precision=dtype, gbs=batch, mbs=micro_batch, seq=length, tp=tensor, "
                 "pp=pipeline, cp=context, vp=virtual, step_s_computed=seconds")
@@ -59,7 +60,9 @@ def read_nemo(words, row):
         launchers.add("experts")
     if not kernels and not release and task != "pretrain":
         launchers.add(task)
-    add_recipe(words, launchers, name, release, gpu, dtype, said)
+    row.inferred = add_recipe(words, launchers, name, release, gpu, dtype, said)
+    if dtype:
+        row.inferred = tuple(setting for setting in row.inferred if not setting.startswith("precision="))
     dtype = dtype or take(words, "precision")
     words["precision"] = precision_of(dtype)
     send_once(words, gpu)
@@ -73,14 +76,10 @@ def read_nemo(words, row):
 
 
 def score_nemo(data):
-    result = None
-    for file, columns in (("megatron_bridge", NEMO_COLUMNS + SHARED_COLUMNS + ", release"),
-                          ("automodel", NEMO_COLUMNS + SHARED_COLUMNS + ", kernels"), ("nemo_24.07", NEMO_COLUMNS)):
-        more = yield from trainings(data, f"measured/nemo/{file}.csv", columns, read_nemo, score_seconds)
-        if result and more:
-            result.add(more)
-        result = result or more
-    return result
+    return several(trainings(data, f"measured/nemo/{file}.csv", columns, read_nemo, score_seconds)
+                   for file, columns in (("megatron_bridge", NEMO_COLUMNS + SHARED_COLUMNS + ", release"),
+                                         ("automodel", NEMO_COLUMNS + SHARED_COLUMNS + ", kernels"),
+                                         ("nemo_24.07", NEMO_COLUMNS)))
 
 
 # DGX Cloud. The plan is in the title of a table, in their table of configurations, or that of its page's other releases.
