@@ -227,6 +227,11 @@ def left_out(data, folder):
             if rules[group, without]:
                 numbers = json.dumps(numbers_of(rules[group, without])).replace('"', '""')
                 yield f'{name},{device},{group},"{numbers}"'
+    kernels, sheets = measured_passes(data, Comparison()), device_sheets(folder)
+    for device in sorted({k.device for k in kernels}):
+        for other in sorted({k.device for k in kernels if k.device != device}):
+            numbers = json.dumps(passes_numbers(*fit_passes([k for k in kernels if k.device == other], sheets[other])))
+            yield f"passes,{device},,\"{numbers.replace(chr(34), 2 * chr(34))}\""
 
 
 def fit_passes(kernels, sheet):
@@ -245,6 +250,12 @@ def fit_passes(kernels, sheet):
     best = minimize(loss, np.log([2.0] + [0.6] * len(arrays)), method="Powell",
                     bounds=[(-1.0, 2.0)] + [(math.log(0.2), 0.0)] * len(arrays)).x
     return math.exp(best[0]), {g: round(math.exp(v), 2) for g, v in zip(arrays, best[1:])}
+
+
+def passes_numbers(launch, shares):
+    """As a question has them. PyTorch computes sums, which have the device's share."""
+    return {"launch": f"{1e3 * launch:.0f} ns", "bandwidth_efficiency": shares.get("Add", 0.84),
+            "passes": {g: s for g, s in shares.items() if g != "Add"}}
 
 
 def passes_error(kernels, sheet, launch, shares):
