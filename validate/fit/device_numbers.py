@@ -171,32 +171,32 @@ def cases_of(data, program, devices_yaml):
 
 
 def cross_validate(numbers, fold_of):
-    """Mean error of rows that are left out, a fold at a time; `fold_of` a row, None for one that is always fitted to."""
+    """(row, seconds by the others) where a fold is left out at a time; `fold_of` a row, None: it is always fitted to."""
     folds = {}
     for i, case in enumerate(numbers.cases):
         if fold_of(case.row) is not None:
             folds.setdefault(fold_of(case.row), []).append(i)
-    errors = []
+    predicted = []
     for members in folds.values():
-        numbers.fit(set(range(len(numbers.cases))) - set(members), 3)
-        errors += [numbers.error(i) for i in members]
-    return errors
+        numbers.fit(set(range(len(numbers.cases))) - set(members), 2)
+        predicted += [(numbers.cases[i].row, numbers.seconds(i, numbers.x)) for i in members]
+    return predicted
 
 
-def fit(data, program, devices_yaml, validate=True):
+def fit(data, program, devices_yaml):
+    """The device types, and the lines of validate/published/left_out_examples.csv."""
     cases = cases_of(data, program, devices_yaml)
-    numbers = Numbers(cases)
-    text = ""
+    numbers, text, left_out = Numbers(cases), "", ["row,ms"]
     for what, fold_of in (
-            ("inference of PyTorch, a network and GPU left out at a time",
-             lambda row: (row.model, row.machine) if not row.training and row.base() == "pytorch" else None),
-            ("inference of other frameworks, likewise",
-             lambda row: (row.model, row.machine, row.base()) if not row.training and row.base() != "pytorch" else None),
+            ("inference, a framework, network and GPU left out at a time",
+             lambda row: (row.base(), row.model, row.machine) if not row.training else None),
             ("training, a framework, model and machine left out at a time",
-             lambda row: (row.framework, row.model, row.machine) if row.training else None)) if validate else ():
-        errors = cross_validate(numbers, fold_of)
+             lambda row: (row.framework, row.model, row.machine) if row.training else None)):
+        predicted = cross_validate(numbers, fold_of)
+        errors = [abs(seconds / row.seconds() - 1.0) for row, seconds in predicted]
         text += f"# {what}: {percent(sum(errors) / len(errors))} of {len(errors)} rows\n"
+        left_out += [f'"{row.text()}",{1e3 * seconds:.5g}' for row, seconds in predicted]
     numbers.fit(range(len(cases)))
     errors = [numbers.error(i) for i in range(len(cases))]
     text = f"# {len(numbers.names)} numbers, {len(cases)} steps: mean error {percent(sum(errors) / len(errors))}\n" + text
-    return text + "".join(numbers.yaml(case) for case in {c.row.device(): c for c in cases}.values())
+    return text + "".join(numbers.yaml(case) for case in {c.row.device(): c for c in cases}.values()), left_out

@@ -20,7 +20,7 @@ FITS = {"collectives": "latencies and bandwidths of all_reduce inside a node: vt
 
 def write_left_out(name, lines, data):
     """What the board scores rows with that had no part in a fit; of our own measurements only."""
-    if os.path.samefile(data.folder, os.path.join(HERE, "..", "published", "data")):
+    if os.path.realpath(data.folder) == os.path.realpath(os.path.join(HERE, "..", "published", "data")):
         with open(os.path.join(HERE, "..", "published", name), "w", encoding="utf-8") as file:
             file.writelines(line + "\n" for line in lines)
 
@@ -37,7 +37,9 @@ def run(what, data, program):
     if what == "devices":
         import device_numbers
         with open(os.path.join(ROOT, "scenarios/devices.yaml"), encoding="utf-8") as file:
-            return device_numbers.fit(data, program, file.read())
+            text, left_out = device_numbers.fit(data, program, file.read())
+        write_left_out("left_out_examples.csv", left_out, data)
+        return text
     import vtrain_numbers
     if what == "network":
         return vtrain_numbers.fit_network(data, program)
