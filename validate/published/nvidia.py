@@ -40,6 +40,41 @@ def send_once(words, system):
         words["send_once"] = str(ranks if ranks <= of_node else divided(ranks, of_node)) if ranks > 1 else ""
 
 
+# Megatron-Bridge's recipes of pretraining: scripts/performance/configs at the releases' tags, a row for each plan.
+BRIDGE = facts("megatron_bridge.csv")
+RELEASES = sorted({release for recipe in BRIDGE for release in recipe["releases"].split()})
+DTYPES = {"BF16": ("BF16",), "NVFP4": ("NVFP4",), "FP8-MX": ("FP8_MX",), "MXFP8": ("FP8_MX",),
+          "FP8-CS": ("FP8_CS",), "FP8-SC": ("FP8_SC",), "FP8": ("FP8_CS", "FP8_SC")}
+HOST_OP = "147 us"  # of a kernel's launch: the median of 13 iterations of Megatron-LM's tests on H100 (megatron_ci)
+
+
+def bridge_settings(words, name, release, gpu, dtype):
+    """What the recipe says whose plan is the row's, or most like it, of the nearest release; {} if there is none."""
+    plain = re.sub(r"\(.*|[^a-z0-9]", "", name)
+
+    def alike(recipe):
+        plan = dict(part.split("=") for part in recipe["plan"].split())
+        same = {key for key, value in plan.items() if (words[key] or "1") == value}
+        shape = len(same & {"tensor", "pipeline", "context", "virtual", "expert"})
+        apart = min(abs(RELEASES.index(one) - RELEASES.index(release)) for one in recipe["releases"].split())
+        return (("zero" in plan) == (words["zero"] == "3"), shape, -apart, len(same))
+
+    found = [recipe for recipe in BRIDGE if recipe["model"].replace("_", "") == plain and recipe["system"] == gpu
+             and recipe["dtype"] in DTYPES.get(dtype, ())]
+    if not found or release not in RELEASES:
+        return {}
+    said = dict(part.split("=") for part in max(found, key=alike)["settings"].split())
+    experts, layers = words["generator"] in ("moe", "hybrid"), said.get("recompute_layers", "")
+    settings = {"recompute_modules": said.get("recompute_modules", "").replace("+", ", "),
+                "recompute": "full" if layers else "", "recompute_layers": layers,
+                "offload_layers": said.get("offload_layers", "") if words["zero"] == "3" else ""}
+    if experts:
+        settings.update(host_op="" if {"attn", "full_iteration"} & set(said.get("graph", "").split("+")) else HOST_OP, send_once="true" if "dispatcher" in said else "",
+                        overlap_experts=said.get("a2a_overlap", ""),
+                        short_attention=said.get("fp8_attention", ""))
+    return settings
+
+
 def read_nemo(words, row):
     task, kernels, release, model = (take(words, key) for key in ("task", "kernels", "release", "model"))
     system, dtype, shards = take(words, "system"), take(words, "dtype"), take(words, "shards")
@@ -65,6 +100,8 @@ def read_nemo(words, row):
         row.inferred = tuple(setting for setting in row.inferred if not setting.startswith("precision="))
     dtype = dtype or take(words, "precision")
     words["precision"] = precision_of(dtype)
+    if "bridge" in launchers:
+        words.update(bridge_settings(words, name, release, gpu, dtype))
     send_once(words, gpu)
     row.what = f"{model}, {words['devices']} {system}, {dtype}"
     row.group, row.alike = model, f"{system} {dtype}"
