@@ -3,6 +3,7 @@
 A row is read into a dictionary of words: keys of the question (QUESTION_KEYS), and options of the generator.
 """
 import math
+from dataclasses import replace
 
 from board import Comparison, InputError, Scored, facts, number_of
 
@@ -162,6 +163,9 @@ def add_recipe(words, launchers, model, release="", system="", dtype="", own=())
 
 # Blocks
 
+# What an inferred setting stands for the opposite of, where that is not to leave it out.
+WITHOUT = {"precision=FP8": "bf16"}
+
 
 def trainings(data, file, columns, read, score):
     """The comparison of a file; None if the folder lacks it. `read(words, row)` makes words of the question and fills in
@@ -175,16 +179,35 @@ def trainings(data, file, columns, read, score):
         with comparison.row(line):
             words, row = words_of(line, columns), Scored(lines=[line.line])
             if read(words, row):
-                rows.append((row, question_of(words)))
-    answers = yield [question for _, question in rows]
-    for (row, _), answer in zip(rows, answers):
+                without = [{**words, setting.partition("=")[0]: WITHOUT.get(setting, "")}
+                           for setting in row.inferred]
+                rows.append((row, [question_of(asked) for asked in (words, *without)]))
+    answers = iter((yield [question for _, questions in rows for question in questions]))
+    for row, questions in rows:
+        answer, *others = [next(answers) for _ in questions]
         if "error" in answer:
             comparison.skip(row.lines[0], answer["error"].split(" (options: ")[0])
             continue
+        for setting, other in zip(row.inferred, others):
+            if "error" not in other:
+                without = replace(row)
+                score(other, without)
+                row.without[setting] = without.simulated
         row.refused = not answer["fits"]
         score(answer, row)
         comparison.rows.append(row)
     return comparison
+
+
+def several(parts):
+    """The comparisons of several files as one."""
+    result = None
+    for part in parts:
+        more = yield from part
+        if result and more:
+            result.add(more)
+        result = result or more
+    return result
 
 
 def score_seconds(answer, row):
