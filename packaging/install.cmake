@@ -22,7 +22,7 @@ install(DIRECTORY validate/published/data DESTINATION ${data}/validate/published
 file(GLOB board validate/published/*.py validate/published/*.csv)
 install(FILES ${board} DESTINATION ${data}/validate/published)
 install(FILES tools/baechi_torch.py tools/baechi_torch_work.py DESTINATION ${data}/tools)
-install(FILES README.md STABLE.md GLOSSARY.md packaging/copyright DESTINATION ${docs})
+install(FILES README.md QUESTIONS.md STABLE.md GLOSSARY.md packaging/copyright DESTINATION ${docs})
 find_program(GZIP gzip REQUIRED)
 foreach(page IN ITEMS "CHANGELOG.md changelog" "packaging/changelog changelog.Debian")
   separate_arguments(page)

@@ -282,8 +282,8 @@ void SctProgram::add_tree(const Times& times, Basis& basis) const {
 
 /// Whether the simplex method has far to go from the good vertex, by its makespan and the bound by
 /// degrees, in a large program whose rows are short enough for another method. Then it takes as
-/// many steps as there are ops, and each takes as long as the program is large. bench/README.md has
-/// both.
+/// many steps as there are ops, and each takes as long as the program is large.
+/// notes/performance.md has both.
 bool SctProgram::is_hard() const {
   constexpr std::size_t large = 20'000;  // rows; below, the simplex method takes a second or two
   constexpr std::size_t dense = 5;       // terms that meet a term, in the mean: much would fill in

@@ -10,8 +10,8 @@ namespace baechi {
 
 /// One step under problem.engine. Deterministic and without shared state, hence thread-safe.
 ///
-/// Semantics::event. The contract is the 14 rules of ARCHITECTURE.md, section "What a step means,
-/// to the tie"; tests/sim/engine and tests/checker check them. Where the rules are implemented:
+/// Semantics::event. The contract is the 14 rules of ARCHITECTURE.md, section "Rules of a step";
+/// tests/sim/engine and tests/checker check them. Where the rules are implemented:
 /// - event_engine.cpp: order of one instant (1), overlap (6), weights (7), lanes' program (11);
 /// - transfer_queues.h: senders' queues and their blocked heads (2, 3), no cache (5);
 /// - channels.h: modes of transfers, with `staged` (14);

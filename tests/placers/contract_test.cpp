@@ -152,7 +152,7 @@ TEST_CASE("placers/README.md has a row for every placer, with what it counts as 
     std::vector<std::string> cells;
     std::istringstream row(line);
     for (std::string cell; std::getline(row, cell, '|');) cells.push_back(cell);
-    if (cells.size() > 5 && cells[1].starts_with(" `")) memory[cells[1]] = cells[4];
+    if (cells.size() > 4 && cells[1].starts_with(" `")) memory[cells[1]] = cells[4];
   }
   for (const PlacerEntry& entry : placers()) {
     const std::string name = entry.name == "exec" ? "exec:PATH" : std::string(entry.name);
