@@ -39,7 +39,7 @@ void Episode::pass(std::span<const double> weights, const Embedding& embedding, 
   while (walk_.advance()) {
     const std::size_t bundle = walk_.bundle();
     const DeviceId told =
-        teacher != nullptr ? walk_.mapped_op((*teacher)[bundle]) : PartialSchedule::nowhere;
+        teacher != nullptr ? walk_.stands_for((*teacher)[bundle]) : PartialSchedule::nowhere;
     const auto able = walk_.choices(told);
     const auto chances = choices_.offer(weights, embedding, bundle, walk_.features(able));
     std::size_t choice = 0;

@@ -13,7 +13,7 @@ void Walk::clear() {
   stands_for_.assign(environment_->problem().cluster.num_devices(), PartialSchedule::nowhere);
 }
 
-DeviceId Walk::mapped_op(DeviceId d) {
+DeviceId Walk::stands_for(DeviceId d) {
   if (!environment_->interchangeable()) return d;
   DeviceId& found = stands_for_[index(d)];
   if (found == PartialSchedule::nowhere)

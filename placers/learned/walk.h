@@ -23,7 +23,7 @@ class Walk {
   }
   /// The device that stands for `d` of a placement that this walk follows. Where devices are
   /// interchangeable, each stands for the first that was still empty when it was met.
-  DeviceId mapped_op(DeviceId d);
+  DeviceId stands_for(DeviceId d);
   /// What is known of each of `devices`, as PartialSchedule::features().
   std::span<const double> features(std::span<const DeviceId> devices) {
     return schedule_.features(bundle_, first_, devices);
