@@ -22,7 +22,7 @@ Bytes needs(const Op& op) {
   return op.temporary + op.persistent;
 }
 
-/// The devices of `members`, each once, in the order of their first members.
+/// /// The distinct devices of `members`, in the order of their first members.
 std::vector<DeviceId> each_once(std::span<const AdjustMember> members) {
   std::vector<DeviceId> devices;
   for (const AdjustMember& m : members)
@@ -30,7 +30,8 @@ std::vector<DeviceId> each_once(std::span<const AdjustMember> members) {
   return devices;
 }
 
-/// What `member` adds to the sum of its device, of which the policy takes the largest.
+/// /// What `member` adds to the total of its device; the policy takes the device with the largest
+/// total.
 std::int64_t share(AdjustPolicy policy, const AdjustMember& member) {
   if (policy == AdjustPolicy::frequent) return 1;
   return policy == AdjustPolicy::memory_sum ? member.memory.count : member.compute.count();

@@ -16,7 +16,7 @@ namespace {
 
 using search::SearchSpace;
 
-/// A walk over all placements, device after device for unit after unit.
+/// Depth-first enumeration of all placements: every device for one unit after another.
 class FittingWalk {
  public:
   FittingWalk(const Problem& p, std::size_t most_ops)
@@ -52,7 +52,7 @@ class FittingWalk {
     Bytes weights, beside;
   };
 
-  /// False: it was left off, because a placement is found or `left_` is used up.
+  /// False: it was stopped, because a placement is found or `left_` is used up.
   bool from(std::size_t i) {
     if (i == order_.size()) return next_fails();
     const UnitId u = order_[i];
@@ -90,7 +90,8 @@ class FittingWalk {
   const SearchSpace space_;
   Simulator simulator_;
   std::size_t left_;
-  IdVector<UnitId, Bytes> beside_;  // the weights, the most that a member holds
+  IdVector<UnitId, Bytes>
+      beside_;  // the weights are separate: the most that a member holds besides them
   std::vector<UnitId> order_;
   IdVector<DeviceId, Load> devices_;
   Bytes room_, weights_left_;  // of all devices; of the units without a device
@@ -98,7 +99,7 @@ class FittingWalk {
   bool found_ = false;
 };
 
-/// A problem whose devices have as much memory as is tried.
+/// A copy of the problem whose devices have the memory that is tried.
 class MemoryTrial {
  public:
   explicit MemoryTrial(const Problem& p)
@@ -113,7 +114,7 @@ class MemoryTrial {
   bool fits_bounds() const {
     return lower_bounds(problem_.graph, cluster_, problem_.costs).fits_in_memory;
   }
-  /// The peak of the fullest device.
+  /// The largest peak of any device.
   Bytes peak(const Placement& placement) const {
     Bytes most;
     for (const DeviceUse& device : simulate(problem_, placement).devices)
@@ -126,7 +127,7 @@ class MemoryTrial {
   Problem problem_;
 };
 
-/// Halves the distance between what is found and what is not.
+/// Bisects between the proved bound and the memory of the best placement.
 class Bisection {
  public:
   explicit Bisection(const Problem& p) : trial_(p) {
@@ -141,8 +142,8 @@ class Bisection {
   }
 
   LeastMemory run() {
-    constexpr std::int64_t precision = 256;  // of what is found
-    constexpr int most_steps = 64;           // down from there, a byte at least
+    constexpr std::int64_t precision = 256;  // relative to the result
+    constexpr int most_steps = 64;           // of at least a byte
     Bytes unknown = least_.bound;
     while (least_.bytes.count - unknown.count > least_.bytes.count / precision) {
       const Bytes middle = between(unknown, least_.bytes);
@@ -179,7 +180,7 @@ class Bisection {
 }  // namespace
 
 Fitting first_that_fits(const Problem& problem, std::size_t most_ops) {
-  constexpr std::size_t most_units = 64;  // of more, there are hardly few placements
+  constexpr std::size_t most_units = 64;  // with more units there are never few placements
   if (ColocationUnits(problem.graph).size() > most_units) return {};
   return FittingWalk(problem, most_ops).walk();
 }

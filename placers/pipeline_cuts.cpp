@@ -9,14 +9,13 @@ namespace {
 
 constexpr std::int64_t impossible = std::numeric_limits<std::int64_t>::max();
 
-/// What the modules of a line weigh.
+/// The costs of a line of modules.
 struct ModuleLine {
   std::size_t modules = 0, devices = 0;
-  std::vector<Bytes> weights;      // [modules]
-  std::vector<std::int64_t> time;  // [modules, devices], of the module's ops there, in ns
-  std::vector<std::int64_t>
-      elsewhere;                // [modules, devices], of ops that the placement has elsewhere
-  std::vector<DeviceId> order;  // of the devices that the placement uses
+  std::vector<Bytes> weights;           // [modules]
+  std::vector<std::int64_t> time;       // [modules, devices], of the module's ops there, in ns
+  std::vector<std::int64_t> elsewhere;  // [modules, devices], of ops placed on other devices
+  std::vector<DeviceId> order;          // of the devices that the placement uses
 };
 
 ModuleLine line_of(const Problem& p, const WholeModules& modules, const Placement& placement) {

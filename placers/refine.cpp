@@ -15,8 +15,8 @@ namespace {
 using search::Chain;
 using search::SearchSpace;
 
-/// The best quick answer, and a short walk from there that is cool from the beginning
-/// and stays among the placements that fit.
+/// The best placement of the quick placers, then a short annealing chain from it at low
+/// temperature, restricted to placements that fit.
 class Refine final : public Placer {
  public:
   explicit Refine(Options& o)
@@ -59,7 +59,7 @@ class Refine final : public Placer {
                        Options("auto", {{"fallback", {fallback ? "true" : "false", {}, {}}}}));
   }
 
-  std::unique_ptr<Placer> quick_;  // keeps solutions of m_sct's program
+  std::unique_ptr<Placer> quick_;  // caches solutions of m_sct's program
   std::size_t evaluations_;
 };
 

@@ -9,8 +9,8 @@
 namespace baechi::exact {
 namespace {
 
-/// The best way to relieve the busiest device: `bundle` goes to `to`, `back`, if any, the other
-/// way.
+/// The best relief of the busiest device: `bundle` moves to `to`, and `back`, if any, moves in
+/// return.
 struct Relief {
   Duration load{};  // of the busier of the two afterwards
   BundleId bundle{};

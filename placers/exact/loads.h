@@ -1,5 +1,4 @@
-/// The load of each device of a split (sim/objective/max_load.h), kept up to date while bundles
-/// move.
+/// The load of each device of a split (sim/objective/max_load.h), updated while bundles move.
 #pragma once
 #include <algorithm>
 
@@ -8,7 +7,7 @@
 
 namespace baechi::exact {
 
-/// Devices are numbered through the classes.
+/// Devices are indexed in the order of the classes.
 class Loads {
  public:
   using Place = std::uint32_t;
@@ -63,7 +62,7 @@ class Loads {
   void change(BundleId b, Place p) {
     OneDevice& d = devices_[p];
     const std::optional<Duration> time = bundles_.time(b, d.cls);
-    BAECHI_CHECK(time.has_value(), "a block where it cannot run");
+    BAECHI_CHECK(time.has_value(), "a bundle on a device that cannot run it");
     d.compute += sign * *time;
     d.weights += sign * bundles_.weights(b);
     for (const std::uint32_t n : bundles_.nets_of(b)) {

@@ -14,7 +14,7 @@ Duration sum(Duration a, Duration b) {
   return a == never || b == never ? never : a + b;
 }
 
-/// Lower bounds of times on paths. An op that nothing can run takes no time, as a bound.
+/// Lower bounds on the times of paths. An op that nothing can run counts as 0.
 class QuickPaths {
  public:
   QuickPaths(const Problem& p, const ColocationUnits& units,
@@ -50,7 +50,8 @@ class QuickPaths {
       ends.push_back(accelerated_[v] == never ? never : std::max(head_[v], accelerated_[v]));
     return ends;
   }
-  /// The least end of each op on a path that crosses to its side once more than those of `ends`.
+  /// The least end of each op on a path that changes between cores and accelerators once more than
+  /// those of `ends`.
   Times crossed(const Times& ends, bool to_accelerator) const {
     Times next(graph_.num_ops(), never);
     for (const OpId v : graph_.ops()) {
@@ -65,7 +66,7 @@ class QuickPaths {
     }
     return next;
   }
-  /// The least latency of a path that comes by one of `ends`.
+  /// The least latency of a path through one of `ends`.
   Duration latency(const Times& ends) const {
     Duration least = never;
     for (const OpId v : graph_.ops()) least = std::min(least, sum(ends[v], tail_[v]));
@@ -77,7 +78,7 @@ class QuickPaths {
   const ColocationUnits& units_;
   IdVector<TensorId, Duration> transfer_;
   Times anywhere_, accelerated_;  // where an op is quickest
-  Times head_, tail_;             // of the longest path: its end at an op; behind the op
+  Times head_, tail_;             // of the longest path: its end at the op; its length after the op
 };
 
 }  // namespace

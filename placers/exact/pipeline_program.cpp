@@ -50,7 +50,7 @@ class PipelineProgram {
     for (const DeviceClass& cls : classes_) states *= static_cast<double>(cls.devices.size() + 1);
     if (states * static_cast<double>(ideals_.size()) * sizeof(std::int64_t) > most_bytes)
       throw InputError(fmt::format(
-          "{} classes of devices (by kind, memory and speed) of {} blocks are too many for exact "
+          "{} classes of devices (by type, memory and speed) and {} bundles are too many for exact "
           "planning",
           classes_.size(), bundles_.size()));
     num_states_ = static_cast<std::size_t>(states);
@@ -71,9 +71,9 @@ class PipelineProgram {
     }
   }
 
-  /// What the devices of a state can do below the bound, as time of each bundle on its fastest
-  /// class: in a second, a device does at most as many seconds of it as its best ratio among the
-  /// bundles.
+  /// An upper bound on the work that the devices of a state can do below the bound, as time of each
+  /// bundle on its fastest class: in a second, a device does at most as many seconds of it as its
+  /// best ratio among the bundles.
   void weigh() {
     IdVector<BundleId, double> fastest(bundles_.size(), 0.0);
     std::vector<double> rate(classes_.size(), 0.0);
@@ -92,7 +92,7 @@ class PipelineProgram {
     for (const IdealId i : ideals_.ideals())
       if (!ideals_.lower(i).empty())
         work_[i] = work_[ideals_.lower(i)[0].ideal] + fastest[ideals_.lower(i)[0].bundle];
-    // A little more than the truth: sums of doubles are not exact.
+    // Slightly larger than exact, because sums of doubles are rounded.
     const double most = static_cast<double>(bound_ - 1) * (1.0 + 1e-9) + 1.0;
     for (const auto& used : used_) {
       double rates = 0.0;
@@ -117,7 +117,7 @@ class PipelineProgram {
     useful_.clear();
     const double total = work_[ideals_.all()];
     for (const Step& step : steps_) {
-      // What the used devices can do is what all can less what the rest can.
+      // The used devices can do what all devices can, less what the unused ones can.
       if (worthwhile(i, step.state) &&
           work_[i] <= left_[0] - left_[step.state] + 1e-9 * total + 1.0)
         useful_.push_back(step);
@@ -127,7 +127,7 @@ class PipelineProgram {
       if (reached_[j] != 0) relax(here, least(j));
       return false;
     });
-    for (const Step& step : steps_)  // or leave a device empty
+    for (const Step& step : steps_)  // leaves a device empty
       here[step.state] = std::min(here[step.state], here[step.from]);
     for (std::uint32_t state = 0; state < num_states_; ++state) {
       if (!worthwhile(i, state)) here[state] = no_load;
@@ -149,7 +149,7 @@ class PipelineProgram {
     }
   }
 
-  /// Gives each part its devices: of each class, the first devices take the first part.
+  /// Assigns devices to the parts: of each class, the first devices take the first part.
   void trace_back(BundlePipeline& pipeline) {
     IdealId i = ideals_.all();
     auto state = static_cast<std::uint32_t>(num_states_ - 1);
@@ -177,7 +177,7 @@ class PipelineProgram {
         }
         return found.has_value();
       });
-      BAECHI_CHECK(found.has_value(), "no way to ideal {} at load {}", index(i), load);
+      BAECHI_CHECK(found.has_value(), "no transition to ideal {} at load {}", index(i), load);
       state = found->first.from;
       i = found->second;
     }
@@ -199,7 +199,7 @@ class PipelineProgram {
   IdVector<IdealId, double> work_;
   std::vector<std::int64_t> least_;  // [ideals, states]
   IdVector<IdealId, char> reached_;  // whether any state of it is below the bound
-  std::vector<std::int64_t> loads_;  // [shapes], of the part being looked at
+  std::vector<std::int64_t> loads_;  // [shapes], of the current part
 };
 
 }  // namespace

@@ -9,13 +9,13 @@ namespace baechi::exact {
 
 struct ReplicatedStage {
   std::vector<OpId> ops;          ///< ascending
-  std::vector<DeviceId> devices;  ///< each runs all of them; the placement has the first
+  std::vector<DeviceId> devices;  ///< each runs all of the ops; the placement has the first
   double time_us = 0.0;           ///< of a device, per sample
   Bytes weights{};                ///< of each device
 };
 
-/// Writes the stages among the facts and the detail of the placement that has their first devices:
-/// the facts of Replicas (sim/objective/replicas.h); of stage N `stage_N_us`; `stages`, `devices`,
+/// Writes the stages into the facts and the detail of the placement on their first devices: the
+/// facts of Replicas (sim/objective/replicas.h); of stage N `stage_N_us`; `stages`, `devices`,
 /// `time_per_sample_us`, and `max_load_us`, which is the same.
 void tell_stages(const Pipeline& pipeline, std::int64_t micro_batches, Placement& placement);
 

@@ -31,7 +31,7 @@ struct LineProgram::Running {
 
   Pipe in, out, err;
   Child child;
-  std::string written, error_tail;  // what it wrote and nobody has read yet
+  std::string written, error_tail;  // output that has not been read yet
 };
 
 LineProgram::LineProgram(std::string path, std::vector<std::string> args, ProcessLimits limits)
@@ -43,9 +43,10 @@ ProcessResult LineProgram::ask(std::string_view line) {
   using Clock = std::chrono::steady_clock;
   const NoSigpipe no_sigpipe;
   if (!running_) running_ = std::make_unique<Running>(path_, args_, limits_.resources);
-  // Whatever leaves this function early ends the program: its next line would be no answer.
+  // An early return or exception ends the program, because its next line would answer the wrong
+  // problem.
   std::unique_ptr<Running> now = std::move(running_);
-  // A line that came after the last answer would be taken for the next one.
+  // A line after the last answer would be taken for the next answer.
   pollfd stray{now->out.read.number(), POLLIN, 0};
   while (now->out.read.open() && now->written.size() <= limits_.output && poll(&stray, 1, 0) > 0 &&
          (stray.revents & POLLIN) != 0)
@@ -60,7 +61,7 @@ ProcessResult LineProgram::ask(std::string_view line) {
   ProcessResult result;
   bool ended = false;
   std::size_t searched = 0, end = std::string::npos;
-  // An answer that comes before the whole question is read does not keep the rest of it back.
+  // An answer may come before the program has read all of its input; the rest is still written.
   const auto writes = [&] { return !left_to_write.empty() && now->in.write.open(); };
   while (end == std::string::npos || (writes() && !ended)) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();

@@ -53,7 +53,7 @@ Bytes BookedMemory::own_need(OpId v) const {
   return output_bytes(graph_, v) + graph_.op(v).temporary;
 }
 
-/// The part of the workspace of `v` that is not booked on `d` already.
+/// The part of the workspace of `v` that is not yet booked on `d`.
 Bytes BookedMemory::more_workspace(OpId v, DeviceId d) const {
   return std::max(Bytes{}, graph_.op(v).temporary - rooms_[d].workspace);
 }
@@ -69,7 +69,7 @@ Bytes BookedMemory::live_need(OpId v, DeviceId d) const {
   return need;
 }
 
-/// What must be free on `d`, beside weights and live bytes, for `v` to start there.
+/// The memory that must be free on `d`, besides weights and live bytes, for `v` to start there.
 Bytes BookedMemory::wanted(OpId v, DeviceId d) const {
   const Room& room = rooms_[d];
   const Bytes live = live_need(v, d) + room.reserved;

@@ -63,7 +63,7 @@ BookedTransfers::OnTheirWay BookedTransfers::on_their_way(OpId v) {
   return way;
 }
 
-/// The outgoing channel of `src` within one delivery.
+/// The end of the last booking of the outgoing channel of `src` within one deliver().
 TimePoint& BookedTransfers::sender_clock(DeviceId src) {
   auto it = std::ranges::find(sender_clocks_, src, &std::pair<DeviceId, TimePoint>::first);
   if (it == sender_clocks_.end())

@@ -37,10 +37,10 @@ bool Favourites::earlier_on_another(OpId child, DeviceId d) {
 
 Favourites::Decision Favourites::decide(DeviceId d, OpId child) {
   std::pair most_urgent{never, no_rank};
-  // Where every device has room, an op that may go anywhere is not urgent before the last running
-  // op has ended, and the end of an op is an instant anyway.
+  // While an op runs and every device has enough memory, an op that may go to any device is not
+  // urgent; the end of an op triggers a new decision anyway.
   const bool only_pinned = schedule_.memory.ample() && schedule_.num_running > 0;
-  // The last to be free first: that device mostly decides.
+  // Devices that become free last come first: they usually decide.
   if (!only_pinned) {
     std::ranges::sort(last_free_first_, std::greater{}, [&](DeviceId other) {
       return std::pair(schedule_.devices[other].free_at, other);

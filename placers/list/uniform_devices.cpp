@@ -9,25 +9,25 @@
 namespace baechi::list {
 namespace {
 
-/// Up to so many devices, asking each about each op is the fastest: at 2 devices 1652 instructions
-/// per op, not 2192.
+/// With at most so many devices it is fastest to test each device for each op: with 2 devices 1652
+/// instructions per op instead of 2192.
 constexpr std::size_t few_uniform_devices = 3;
 
-/// The ready ops that may go anywhere, and the idle devices that wait for nothing. On a device
-/// that holds none of an op's inputs they arrive at max(on_their_way.sent, the device's clock +
+/// The ready ops that may go to any device, and the idle devices that do not wait. On a device that
+/// holds none of an op's inputs they arrive at max(on_their_way.sent, the device's clock +
 /// on_their_way.received) (booked_transfers.h). `sent` does not depend on the device, and the least
-/// busy receiver is the best, so one question answers for all such devices. A device that holds an
-/// input gets all inputs no later, and is asked besides.
+/// busy receiver is the best, so one test decides for all such devices. A device that holds an
+/// input gets all inputs no later, and is tested separately.
 class RemoteOps {
  public:
   RemoteOps(std::size_t num_ops, std::size_t num_devices, BookedTransfers& transfers)
       : transfers_(transfers), ops_(num_ops, no_op), received_(num_ops), idle_(num_devices) {}
 
-  /// `d` is idle, or was before its clock moved.
+  /// `d` is idle; call again when its receiver clock moves.
   void set_idle(DeviceId d) { idle_.set(index(d), count(transfers_.receiver_clock(d))); }
   void set_busy(DeviceId d) { idle_.set(index(d), FirstAtMost::never); }
 
-  /// `v` is ready, and the `place`th in the order of ranks.
+  /// Adds the ready op `v`, the `place`th in the order of ranks.
   void add(OpId v, std::size_t place, TimePoint now) {
     ops_[place] = v;
     const BookedTransfers::OnTheirWay way = transfers_.on_their_way(v);
@@ -36,7 +36,8 @@ class RemoteOps {
     else
       later_.push({way, place});
   }
-  /// The op has started, or may no longer go anywhere. Does nothing if there is no op at `place`.
+  /// Removes an op that has started or is bound to a device. Does nothing if there is no op at
+  /// `place`.
   void erase(std::size_t place) {
     if (ops_[place] == no_op) return;
     ops_[place] = no_op;
@@ -44,7 +45,7 @@ class RemoteOps {
   }
 
   /// The first op, at place `last` at the latest, that an idle device could start now, and the
-  /// first device that could.
+  /// first such device.
   std::optional<Choice> first(std::size_t last, TimePoint now) {
     for (; !later_.empty() && later_.top().way.sent <= now; later_.pop()) {
       const auto& [way, place] = later_.top();
@@ -63,7 +64,7 @@ class RemoteOps {
     return std::nullopt;
   }
 
-  /// After first() has found nothing: it finds nothing before this instant.
+  /// After first() has returned nothing: the earliest time at which it may return a choice.
   TimePoint ask_at() const {
     if (idle_.least() == FirstAtMost::never) return never;
     TimePoint at = later_.empty() ? never : later_.top().way.sent;
@@ -82,7 +83,7 @@ class RemoteOps {
   }
 
   struct Later {
-    BookedTransfers::OnTheirWay way{};  // as it was when this was pushed
+    BookedTransfers::OnTheirWay way{};  // its value at the push
     std::size_t place = 0;
     friend bool operator>(const Later& a, const Later& b) { return a.way.sent > b.way.sent; }
   };
@@ -107,7 +108,7 @@ class UniformDevices final : public Candidates {
     for (const DeviceId d : schedule.cluster.devices()) remote_.set_idle(d);
   }
 
-  /// Devices that hold an input of `v` are asked about `v`; the others are asked all at once.
+  /// Devices that hold an input of `v` are tested separately, all others at once.
   void ready(OpId v) override {
     if (schedule_.ops[v].home != anywhere) return offer(v, schedule_.ops[v].home);
     if (few_) {
@@ -172,9 +173,10 @@ class UniformDevices final : public Candidates {
 
  private:
   struct Offers {
-    MinHeap<Rank> startable{};  // ready ops that may be able to start by now, and some that were
-    OpId newest = no_op;        // the last ready op of which this device holds an input
-    bool waits = false;         // idle, for a favourite child
+    MinHeap<Rank>
+        startable{};      // ready ops that may be able to start by now, and some that have started
+    OpId newest = no_op;  // the last ready op of which this device holds an input
+    bool waits = false;   // idle, for a favourite child
   };
 
   void offer(OpId v, DeviceId d) {
@@ -241,9 +243,9 @@ class UniformDevices final : public Candidates {
   Favourites& favourites_;
   const bool few_;
   IdVector<DeviceId, Offers> offers_;
-  DeviceSet offered_;   // idle devices with something startable, among others
+  DeviceSet offered_;   // idle devices that may have something startable
   DeviceSet may_wait_;  // idle devices whose last op's favourite child has not started
-  MinHeap<std::pair<Candidate, DeviceId>> later_;  // offers that cannot start before their time
+  MinHeap<std::pair<Candidate, DeviceId>> later_;  // offers that cannot start before Candidate::at
   RemoteOps remote_;
   Rank best_ = no_rank;  // the best found so far by best(), and its device
   DeviceId where_{};
@@ -253,7 +255,7 @@ class UniformDevices final : public Candidates {
 }  // namespace
 
 std::unique_ptr<Candidates> uniform_devices(PartialSchedule& schedule, Favourites& favourites) {
-  BAECHI_CHECK(schedule.uniform, "devices that are not uniform must be asked one by one");
+  BAECHI_CHECK(schedule.uniform, "devices that are not uniform must be tested one by one");
   return std::make_unique<UniformDevices>(schedule, favourites);
 }
 

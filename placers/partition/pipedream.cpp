@@ -16,10 +16,10 @@
 namespace baechi::partition {
 namespace {
 
-/// The best pipeline along lines of all ops, once the ops between which there are several ways are
-/// one: of each biconnected component all that something in it reads from.
+/// Contracts ops connected by several paths (of each biconnected component all ops that read from
+/// another op of it), then takes the best pipeline along linear orders of all ops.
 /// Source: PipeDream (Narayanan et al., SOSP 2019), as the baseline of Tarnawski et al., NeurIPS
-/// 2020: without replication. Differs: several lines are tried, not one.
+/// 2020: without replication. Differs: several linear orders are tried, not one.
 class PipeDream final : public Placer {
  public:
   explicit PipeDream(Options& o) {
@@ -49,7 +49,8 @@ class PipeDream final : public Placer {
       boost::adjacency_list<boost::vecS, boost::vecS, boost::undirectedS, boost::no_property,
                             boost::property<boost::edge_index_t, std::size_t>>;
 
-  /// Units' forward and other ops are two vertices of the graph of ways, and one set in the end.
+  /// The forward ops and the other ops of a unit are two vertices of the graph of paths, but one
+  /// set in the result.
   OpGraph join(const OpGraph& graph, const ColocationUnits& units) const {
     const auto vertex = [&](OpId v) {
       return 2 * index(units.of(v)) + (graph.op(v).phase == Phase::forward ? 0U : 1U);
@@ -81,7 +82,7 @@ class PipeDream final : public Placer {
     Graph graph;
     std::vector<std::pair<std::size_t, std::size_t>> edges;
     for (const auto& [a, b] : ways) {
-      if (b < a && ways.contains({b, a})) continue;  // the same there and back
+      if (b < a && ways.contains({b, a})) continue;  // the reverse of an edge that was added
       add_edge(a, b, edges.size(), graph);
       edges.emplace_back(a, b);
     }

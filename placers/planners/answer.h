@@ -18,7 +18,7 @@ struct PlannerAnswer {
   std::optional<SimulatedBatch> batch;  ///< of the plan
 };
 
-/// Without a simulated batch: simulate(*answer.planned, answer.input) makes it.
+/// Runs the planner, without a simulated batch: simulate(*answer.planned, answer.input) makes one.
 PlannerAnswer ask(const Planner& planner, PlannerInput input);
 
 /// The ops of a stage that recompute their activations.

@@ -8,8 +8,8 @@
 namespace baechi {
 namespace {
 
-// Times are integers, so the exact x is often the threshold itself; the computed x is off by up to
-// 1e-11.
+// Times are integers, so the exact x is often the threshold itself; the computed x has an error of
+// up to 1e-11.
 constexpr double solver_noise = 1e-9;
 
 /// Baechi's rounding, operation by operation; halves go to even (the default rounding mode).

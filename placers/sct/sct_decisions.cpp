@@ -86,7 +86,7 @@ void SctDecisions::wake(std::uint32_t side) {
   todo_.push_back(side);
 }
 
-/// If `side` has a single open edge: tells its other side.
+/// If `side` has a single open edge, updates the other side of that edge.
 void SctDecisions::note_alone(std::uint32_t side) {
   if (sides_[side].open != 1) return;
   const auto e = static_cast<std::uint32_t>(sides_[side].sum);
@@ -118,8 +118,8 @@ void SctDecisions::find_heaviest(Side& side) {
   skip(side.second);
 }
 
-/// Edges of `side` are far if they cannot bind and weigh less than the heaviest edge without rivals
-/// at its other end.
+/// Edges of `side` are far if they cannot bind and weigh less than the heaviest edge without
+/// competitors at its other end.
 void SctDecisions::drop_beaten(Side& side) {
   if (side.alone == no_edge || edge_[side.alone] != SctEdge::open) return;
   const SctWeight best = weight_[side.alone];
@@ -130,8 +130,8 @@ void SctDecisions::drop_beaten(Side& side) {
   }
 }
 
-/// The heaviest open edge of `side` is near if it outweighs its rivals. Lighter edges never are:
-/// they do not outweigh the heaviest.
+/// The heaviest open edge of `side` is near if it outweighs its competitors. No lighter edge can
+/// be: it does not outweigh the heaviest.
 void SctDecisions::keep_heaviest(const Side& side) {
   const std::uint32_t e = by_weight_[side.first];
   SctWeight rivals;
@@ -145,7 +145,7 @@ void SctDecisions::keep_heaviest(const Side& side) {
   for (const std::uint32_t s : sides(e))
     for (std::uint32_t i = sides_[s].second; i < sides_[s].end; ++i, ++looks_)
       if (edge_[by_weight_[i]] == SctEdge::open) settle(by_weight_[i], SctEdge::far);
-  settle(e, SctEdge::near);  // last, so that no rival is ever taken for the only edge of a side
+  settle(e, SctEdge::near);  // last, so that no competitor is mistaken for the only edge of a side
 }
 
 }  // namespace baechi

@@ -6,8 +6,8 @@
 namespace baechi {
 namespace {
 
-// Relative tolerance: a sum of times that is below a bound by less than this counts as equal,
-// because sums are rounded.
+// Relative tolerance: a sum that is below a bound by less than this counts as equal, because sums
+// are rounded.
 constexpr double rounding = 1e-12;
 
 struct Rival {
@@ -15,7 +15,7 @@ struct Rival {
   double communication;  // reduction of `until` if x = 0
 };
 
-/// The least time within which all rivals can stay, if 1 - x sums to 1 over the rivals.
+/// The least time within which all competing edges can stay, if 1 - x sums to 1 over them.
 double shared_bound(std::vector<Rival>& rivals) {
   std::ranges::sort(rivals, std::greater{}, &Rival::until);
   double least = 0.0, saved = 0.0, slope = 0.0;
@@ -147,7 +147,7 @@ SctReduction::SctReduction(const SctNetwork& net)
   while (decisions_.decide(timed_));
 }
 
-/// Leaves out nodes and edges that cannot bind, until no block gets smaller.
+/// Removes nodes and edges that cannot bind, until no block gets smaller.
 void SctReduction::tighten() {
   std::fill(timed_.begin(), timed_.end(), false);
   std::vector<SctComponent> done;
@@ -171,7 +171,7 @@ void SctReduction::tighten() {
 }
 
 /// `block` without the nodes and edges whose longest path, at x = 1, is shorter than a lower bound
-/// on w; then split.
+/// on w; split into blocks.
 std::vector<SctComponent> SctReduction::shortened(const SctComponent& block) {
   const SctNetwork net(block.graph);
   const double bound = bound_by_degrees(net) * (1.0 - rounding);

@@ -23,23 +23,24 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Several chains that anneal side by side from the best answers of a portfolio. Now and then those
-/// behind go on from where those ahead have been.
+/// Several concurrent annealing chains that start from the best placements of a portfolio. From
+/// time to time the worse chains continue from the placements of the better ones.
 class Search final : public Placer {
  public:
   explicit Search(Options& o)
       : choice_(read_objective(o)),
         portfolio_(o, choice_.name, o.get("fallback", true, fallback_help)),
         chains_(static_cast<std::size_t>(
-            o.get("chains", std::int64_t{4}, "walks side by side, whatever the threads", 1))),
+            o.get("chains", std::int64_t{4},
+                  "concurrent annealing chains, whatever the number of threads", 1))),
         evaluations_(static_cast<std::size_t>(
             o.get("evaluations", std::int64_t{20'000}, "of the objective, over all chains"))),
-        seconds_(
-            o.get("seconds", 0.0,
-                  "of real time, the portfolio's included, instead of evaluations: not repeatable; "
-                  "0: no limit",
-                  0.0, most_seconds)),
-        trace_(o.path("trace", "write each placement better than all before here, as CSV")) {
+        seconds_(o.get(
+            "seconds", 0.0,
+            "of real time, the portfolio's included, instead of evaluations; not reproducible; "
+            "0: no limit",
+            0.0, most_seconds)),
+        trace_(o.path("trace", "CSV file for each placement better than all before it")) {
     constexpr std::size_t most_chains = 1024;
     if (chains_ > most_chains) o.mistake("chains", fmt::format("more than {}", most_chains));
   }
@@ -52,7 +53,7 @@ class Search final : public Placer {
 
   Placement place_watched(const Problem& p, std::uint64_t seed,
                           const Watcher& watcher) const override {
-    // Isolated: while it waits for its own threads, this one takes up no other work.
+    // Isolated: while this thread waits for the chains, it must not take up other tasks.
     return oneapi::tbb::this_task_arena::isolate([&] { return find(p, seed, watcher); });
   }
 
@@ -75,7 +76,7 @@ class Search final : public Placer {
     if (!seeds.front().score.feasible()) refuse_what_cannot_fit(p);
     const Starts starts = starts_of(seeds);
     const SearchSpace space(p);
-    // A way through placements that lack memory has not paid for latency.
+    // Annealing through infeasible placements did not improve latencies.
     const double leaves = choice_.name == "latency" ? 0.0 : Temperature{}.leaves;
     Annealing annealing(space, *choice_.objective, starts.shared, chains_, seed, leaves);
     Annealing beside(space, *choice_.objective, starts.beside, starts.beside.size(), seed, leaves);
@@ -90,11 +91,11 @@ class Search final : public Placer {
   }
 
   struct Starts {
-    std::vector<Placement> shared;  ///< of the chains that go on from each other
-    std::vector<Placement> beside;  ///< of a chain of its own; one at most
+    std::vector<Placement> shared;  ///< of the chains that restart from each other
+    std::vector<Placement> beside;  ///< of an independent chain; at most one
   };
-  /// The best answers. That of a learned placer starts a chain of its own, unless there is no
-  /// other, so that the others' walks are what they would be without it.
+  /// The best placements. That of a learned placer starts an independent chain, unless there is no
+  /// other, so that it does not change the other chains.
   static Starts starts_of(const std::vector<Candidate>& seeds) {
     Starts starts;
     for (const Candidate& candidate : seeds) {
@@ -107,7 +108,7 @@ class Search final : public Placer {
   }
   using Seconds = std::chrono::duration<double>;
 
-  /// Throws InfeasibleError if it can be told at once that no step fits.
+  /// Throws InfeasibleError if the lower bounds prove that no step fits.
   void refuse_what_cannot_fit(const Problem& p) const {
     if (choice_.name != "step_time" || !p.engine.enforce_memory ||
         p.engine.semantics != Semantics::event)
@@ -117,7 +118,7 @@ class Search final : public Placer {
       throw InfeasibleError("search: no placement fits: " + bounds.why_not);
   }
 
-  /// What all chains found, as if they had taken turns.
+  /// The improvements of all chains, ordered as if the chains had run in turn.
   static std::vector<SearchStep> steps(const Candidate& seed,
                                        std::span<const Chain* const> chains) {
     std::vector<SearchStep> all;
@@ -145,7 +146,7 @@ class Search final : public Placer {
     const Score& score = found.back().score;
     if (!score.feasible())
       throw InfeasibleError(
-          fmt::format("search: nothing fits of {} answers and {} placements near them",
+          fmt::format("search: none of {} placements of the portfolio and {} others fits",
                       seeds.size(), evaluations));
     Placement result = found.size() > 1 ? best_of(chains) : seed.placement;
     result.placed_by = found.size() > 1 ? "" : seed.placer;

@@ -1,4 +1,4 @@
-/// Costs that count how often somebody asks for the time of an op: how much placers have done.
+/// Costs that count how often the time of an op is requested: a measure of a placer's work.
 #pragma once
 #include <atomic>
 #include <chrono>
@@ -27,14 +27,14 @@ class CountedCosts final : public CostModel {
   bool same_compute(DeviceId a, DeviceId b) const override { return costs_.same_compute(a, b); }
   bool uniform_transfers() const override { return costs_.uniform_transfers(); }
 
-  /// How many questions `work` asks.
+  /// The number of requests that `work` makes.
   template <class Work>
   std::size_t asked_by(Work work) const {
     const std::size_t before = asked_;
     work();
     return asked_ - before;
   }
-  /// A clock that a question moves on by a nanosecond on the thread that asks.
+  /// A clock that each request advances by a nanosecond, on the thread of the request.
   static std::chrono::nanoseconds clock() { return std::chrono::nanoseconds(asked_here_); }
 
  private:

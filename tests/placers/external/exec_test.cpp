@@ -68,7 +68,7 @@ Placement place(const std::string& path, Values values = {}) {
       ->place({graph, cluster, costs}, 11);
 }
 
-/// What it says instead, without the path.
+/// The message of its error, without the path.
 template <class Error = InputError>
 std::string said(const std::string& path, const Values& values = {}) {
   return without(message<Error>([&] { place(path, values); }), path);
@@ -78,7 +78,7 @@ std::string said(const std::string& path, const Values& values = {}) {
 
 TEST_SUITE_BEGIN("exec");
 
-TEST_CASE("a program places: the problem on its input, the placement on its output") {
+TEST_CASE("a program reads the problem on its input and writes the placement to its output") {
   const Programs programs;
   const std::string path = programs.script(
       "place", fmt::format("cat > {}\necho '{}'", programs.path("problem.json"), on_0_1_1));
@@ -89,7 +89,7 @@ TEST_CASE("a program places: the problem on its input, the placement on its outp
   problem << file.rdbuf();
   const std::string text = problem.str();
   CHECK(text.starts_with(R"({"format": "baechi-problem", "version": 1,)"));
-  // The trace in it can be read as such.
+  // The trace in the problem can be read as a trace.
   const std::size_t begin = text.find(R"({"format": "baechi-trace")");
   const std::size_t end = text.find(",\n \"cluster\": ");
   REQUIRE(begin != std::string::npos);
@@ -123,8 +123,8 @@ TEST_CASE("a program's path is relative to the scenario's folder; it gets its ar
 
 namespace {
 
-/// Lines of a shell: a loop over problems that reads each one's id; `then` may use $id, and
-/// `answer` is the answer to it.
+/// A shell loop over problems that reads each one's id; `then` may use $id, and `answer ID` writes
+/// the answer to the problem ID.
 std::string serve(const std::string& then) {
   return fmt::format(
       "answer() {{ echo '{{\"format\": \"baechi-placement\", \"version\": 1, \"id\": '$1', "
@@ -134,7 +134,7 @@ std::string serve(const std::string& then) {
       then);
 }
 
-/// Asks for a placement again and again.
+/// Requests placements from one program.
 struct Asked {
   OpGraph graph = one_tensor_two_readers();
   Cluster cluster = gpus(2);
@@ -156,7 +156,7 @@ struct Asked {
 
 }  // namespace
 
-TEST_CASE("with `persistent` one process answers all problems, a line for a line") {
+TEST_CASE("with `persistent` one process answers all problems, one line each") {
   const Programs programs;
   Asked good(programs.script(
       "serve", fmt::format("echo start >> {}\n{}", programs.path("starts"), serve("answer $id"))));
@@ -165,7 +165,7 @@ TEST_CASE("with `persistent` one process answers all problems, a line for a line
   starts << std::ifstream(programs.path("starts")).rdbuf();
   CHECK(starts.str() == "start\n");
 
-  // A process that ends is told; the next problem gets a new one.
+  // A process that ends is reported; the next problem gets a new one.
   Asked once(programs.script("once", serve("answer $id; exit")));
   CHECK(once.answers());
   CHECK(once.said() == ": ended, or wrote an empty line, in place of an answer");
@@ -181,9 +181,9 @@ TEST_CASE("with `persistent` one process answers all problems, a line for a line
   CHECK_THROWS_WITH_AS(none.answers(), "no room", InfeasibleError);
 }
 
-TEST_CASE("with `persistent` no line is taken for the answer to another problem") {
+TEST_CASE("with `persistent` no line counts as the answer to another problem") {
   const Programs programs;
-  // Both lines are one write: the second is there when the next problem is asked.
+  // Both lines are written at once, so the second is there when the next problem is sent.
   Asked twice(
       programs.script("twice", serve("printf '%s\\n%s\\n' \"$(answer $id)\" \"$(answer $id)\"")));
   CHECK(twice.answers());
@@ -191,9 +191,9 @@ TEST_CASE("with `persistent` no line is taken for the answer to another problem"
   CHECK(twice.answers());  // by a new process
   // Answers each problem with the answer to the one before, as after a stray line.
   Asked behind(programs.script("behind", serve("answer $((id - 1))")));
-  CHECK(behind.said().ends_with("the answer to problem 0; asked was 1"));
-  CHECK(behind.said().ends_with("the answer to problem 1; asked was 2"));
-  // A line before the first answer: no problem is answered by another's line.
+  CHECK(behind.said().ends_with("the answer to problem 0, not 1"));
+  CHECK(behind.said().ends_with("the answer to problem 1, not 2"));
+  // A line before the first answer is no answer to any problem.
   Asked banner(programs.script("banner", "echo loading\n" + serve("answer $id")));
   CHECK(banner.said().find("not JSON") != std::string::npos);
   CHECK(banner.said().find("not JSON") != std::string::npos);
@@ -224,7 +224,7 @@ TEST_CASE("with `persistent` a program may answer before it has read the whole p
     CHECK(placer->place({graph, cluster, costs}, 0).device.size() == 3000);
 }
 
-TEST_CASE("a program may say that nothing fits, by status 3 or in its output") {
+TEST_CASE("a program may report that nothing fits, by status 3 or in its output") {
   const Programs programs;
   CHECK(said<InfeasibleError>(programs.script("a", "echo hopeless >&2; exit 3")) ==
         ": no placement found: hopeless");
@@ -234,7 +234,7 @@ TEST_CASE("a program may say that nothing fits, by status 3 or in its output") {
         "c is too large");
 }
 
-TEST_CASE("a program that cannot be started is told why") {
+TEST_CASE("the error says why a program cannot be started") {
   const Programs programs;
   CHECK(said(programs.path("nothing")) == ": no such file");
   CHECK(said(programs.folder()) == ": is a folder, not a program");
@@ -247,7 +247,7 @@ TEST_CASE("a program that cannot be started is told why") {
                        InputError);
 }
 
-TEST_CASE("a program that fails is quoted") {
+TEST_CASE("the error of a program that fails quotes its standard error") {
   const Programs programs;
   CHECK(said(programs.script("a", "for i in 1 2 3 4 5; do echo line $i >&2; done; exit 4")) ==
         ": ended with status 4: line 3 | line 4 | line 5");
@@ -269,7 +269,7 @@ TEST_CASE("a program's placement is read as strictly as a file") {
         "output of :1:81: c: there is no device 2; the cluster has 0 to 1");
 }
 
-TEST_CASE("an answer that is cut off is told as that") {
+TEST_CASE("a truncated answer is reported as truncated") {
   const Programs programs;
   CHECK(said(programs.script("cut", R"(printf '{"format": "baechi-placement", "ver')")) ==
         ": its answer is cut off: 35 bytes that begin with '{' and do not end with '}'");
@@ -309,7 +309,7 @@ TEST_CASE("a program is killed at its time limit, with all it started") {
 TEST_CASE("full pipes do not block, and unread input does not kill") {
   const Programs programs;
   const std::string megabytes(5'000'000, 'x');
-  // Reads nothing until it has written more than a pipe holds, on both.
+  // Reads nothing until it has written more than a pipe holds to both outputs.
   const std::string path = programs.script(
       "p", "head -c 1000000 /dev/zero >&2; head -c 1000000 /dev/zero; wc -c; exit 5");
   const ProcessResult both = run_process(path, {}, megabytes, {.time = 30s});
@@ -324,7 +324,7 @@ TEST_CASE("full pipes do not block, and unread input does not kill") {
             .out == "done\n");
 }
 
-TEST_CASE("a program that writes without end is stopped") {
+TEST_CASE("a program with endless output is stopped") {
   const Programs programs;
   const ProcessResult run = run_process(programs.script("p", "yes"), {}, "",
                                         {.time = 30s, .output = std::size_t{1} << 20U});
@@ -333,8 +333,8 @@ TEST_CASE("a program that writes without end is stopped") {
 
 namespace {
 
-/// Whether the process whose id a program wrote to the file at `path` is running; waits up to 10 s
-/// for the file to be there, and then for the process to end.
+/// Whether the process whose id a program writes to the file at `path` is running; waits up to 10 s
+/// for the file, and then for the process to end.
 bool still_runs(const std::string& path) {
   pid_t pid = 0;
   for (int i = 0; i < 1000 && pid == 0; ++i) {
@@ -353,7 +353,8 @@ bool still_runs(const std::string& path) {
 
 TEST_CASE("a process that left its session is ended with the program") {
   const Programs programs;
-  // The inner shell is an orphan in a session of its own, with no file in common with the outer.
+  // The inner shell is an orphan in its own session, without an open file in common with the outer
+  // one.
   const auto program = [&](const std::string& name, const std::string& then) {
     return programs.script(
         name, fmt::format("setsid sh -c 'echo $$ > {0}; exec sleep 100' <&- >&- 2>&- &\n"
@@ -370,7 +371,7 @@ TEST_CASE("a process that left its session is ended with the program") {
   CHECK_FALSE(still_runs(programs.path("placing.pid")));
 }
 
-TEST_CASE("killing the program that asks ends the placer and all it started") {
+TEST_CASE("killing the calling program ends the placer and all it started") {
   const Programs programs;
   const std::string path = programs.script(
       "p", fmt::format("echo $$ > {0}\nsetsid sh -c 'echo $$ > {1}; exec sleep 100' &\nsleep 100",
@@ -388,7 +389,7 @@ TEST_CASE("killing the program that asks ends the placer and all it started") {
   CHECK_FALSE(still_runs(programs.path("orphan.pid")));
 }
 
-TEST_CASE("a program and all it starts keep to a memory limit") {
+TEST_CASE("a program and all it starts are under one memory limit") {
   const Programs programs;
   const Values limit{{"memory_limit", value("64 MiB")}};
   // A process that allocates too much gets nothing more: dd takes its bundle size from malloc.
@@ -403,13 +404,13 @@ TEST_CASE("a program and all it starts keep to a memory limit") {
             .starts_with(": used more than 64.00 MiB of host memory (option memory_limit)"));
 }
 
-TEST_CASE("a program that starts processes without end is stopped") {
+TEST_CASE("a program that starts endless processes is stopped") {
   const Programs programs;
   CHECK(said(programs.script("p", "while :; do sleep 100 & done")) ==
         ": had more than 256 processes at once");
 }
 
-TEST_CASE("a program writes no file over 1 GiB, opens at most 1024 and inherits none of ours") {
+TEST_CASE("a program writes no file over 1 GiB, opens at most 1024 files and inherits none") {
   const Programs programs;
   const int ours = open(programs.folder().c_str(), O_RDONLY);
   REQUIRE(ours >= 0);
@@ -421,7 +422,7 @@ TEST_CASE("a program writes no file over 1 GiB, opens at most 1024 and inherits 
   CHECK(run.out.ends_with("No such file or directory\n"));
 }
 
-TEST_CASE("a program's words are valid UTF-8 and do nothing to a terminal") {
+TEST_CASE("quoted output of a program is valid UTF-8 without terminal control sequences") {
   const Programs programs;
   CHECK(said(programs.script(
             "a", R"(printf 'one\033[2J\033[31m two\n\033]0;title\007thr\351e\r\n' >&2; exit 4)")) ==
@@ -440,16 +441,16 @@ TEST_CASE("a program's words are valid UTF-8 and do nothing to a terminal") {
   CHECK(plain_text("\u009b31mred \x1b(0x \x1b") == "red x ");
 }
 
-TEST_CASE("a hidden file cannot be read, written, cut, replaced or removed; others can") {
+TEST_CASE("a hidden file cannot be read, written, truncated, replaced or removed; others can") {
   if (kernel_guard() == Guard::nothing) {
-    MESSAGE("left out: this kernel has no Landlock");
+    MESSAGE("skipped: this kernel has no Landlock");
     return;
   }
   const Programs programs;
   const std::string hidden = programs.file("known.json", "secret", false);
   programs.file("open.txt", "public", false);
   programs.file("other.txt", "forged", false);
-  // Each step that succeeds is named. Its standard input holds the test's process id.
+  // Prints the name of each step that succeeds. Its standard input holds the test's process id.
   const std::string path = programs.script("spy", R"(
 exec 2>/dev/null
 read -r arena
