@@ -23,7 +23,7 @@ Bytes needs(const Op& op) {
 }
 
 /// /// The distinct devices of `members`, in the order of their first members.
-std::vector<DeviceId> each_once(std::span<const AdjustMember> members) {
+std::vector<DeviceId> distinct_devices(std::span<const AdjustMember> members) {
   std::vector<DeviceId> devices;
   for (const AdjustMember& m : members)
     if (std::ranges::find(devices, m.device) == devices.end()) devices.push_back(m.device);
@@ -32,7 +32,7 @@ std::vector<DeviceId> each_once(std::span<const AdjustMember> members) {
 
 /// /// What `member` adds to the total of its device; the policy takes the device with the largest
 /// total.
-std::int64_t share(AdjustPolicy policy, const AdjustMember& member) {
+std::int64_t contribution(AdjustPolicy policy, const AdjustMember& member) {
   if (policy == AdjustPolicy::frequent) return 1;
   return policy == AdjustPolicy::memory_sum ? member.memory.count : member.compute.count();
 }
@@ -138,23 +138,23 @@ std::vector<DeviceId> preferred_devices(AdjustPolicy policy,
   switch (policy) {
     case AdjustPolicy::none:
     case AdjustPolicy::random:
-      return each_once(members);
+      return distinct_devices(members);
     case AdjustPolicy::memory:
       std::ranges::stable_sort(sorted, std::greater<>(), &AdjustMember::memory);
-      return each_once(sorted);
+      return distinct_devices(sorted);
     case AdjustPolicy::time:
       std::ranges::stable_sort(sorted, std::greater<>(), &AdjustMember::compute);
-      return each_once(sorted);
+      return distinct_devices(sorted);
     case AdjustPolicy::frequent:
     case AdjustPolicy::memory_sum:
     case AdjustPolicy::time_sum:
       break;
   }
-  std::vector<DeviceId> devices = each_once(members);
+  std::vector<DeviceId> devices = distinct_devices(members);
   if (policy == AdjustPolicy::frequent) std::ranges::sort(devices);
   std::ranges::stable_sort(devices, std::greater<>(), [&](DeviceId d) {
     std::int64_t sum = 0;
-    for (const AdjustMember& m : members) sum += m.device == d ? share(policy, m) : 0;
+    for (const AdjustMember& m : members) sum += m.device == d ? contribution(policy, m) : 0;
     return sum;
   });
   return devices;

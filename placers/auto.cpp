@@ -30,7 +30,7 @@ class Contest {
   template <class Answer>
   void enter(std::string_view name, Answer answer) {
     if (done()) return;
-    ++asked_;
+    ++num_run_;
     try {
       consider(name, answer());
     } catch (const InfeasibleError&) {  // another placer may fit
@@ -57,8 +57,8 @@ class Contest {
     else if (!next_by_.empty())
       why = fmt::format("next {}, {:+.1f} %", next_by_, ahead);
     best_->detail = fmt::format("{}: {}; {} placers run, {}{}{}", winner_, to_text(shortest_),
-                                asked_, why, best_->detail.empty() ? "" : "; ", best_->detail);
-    best_->facts["asked"] = static_cast<double>(asked_);
+                                num_run_, why, best_->detail.empty() ? "" : "; ", best_->detail);
+    best_->facts["asked"] = static_cast<double>(num_run_);
     best_->placed_by = winner_;
     return *std::move(best_);
   }
@@ -99,7 +99,7 @@ class Contest {
   std::optional<Placement> best_;
   Duration shortest_{}, next_{};
   std::string winner_, next_by_;
-  std::size_t asked_ = 0;
+  std::size_t num_run_ = 0;
 };
 
 /// Runs all quick placers and keeps the placement with the shortest simulated step.

@@ -202,7 +202,7 @@ class Coarsen final : public Placer {
     std::vector<Planned> plans;
     add_single(costs, plans);
     const bool large = p.graph.num_ops() > many_ops;
-    for (const Joining& how : std::span(ways).first(large ? 2 : 3)) {
+    for (const Joining& how : std::span(joinings).first(large ? 2 : 3)) {
       auto clusters = std::make_shared<const Clusters>(join(costs, how));
       add_plan(costs, std::move(clusters), 0.0, plans);
     }

@@ -16,8 +16,8 @@ class WithFallback final : public Placer {
  public:
   /// `checked`: the placement is simulated and must fit. Otherwise the objective that the placer
   /// minimises has already checked memory.
-  WithFallback(std::unique_ptr<Placer> placer, bool judged)
-      : placer_(std::move(placer)), judged_(judged) {}
+  WithFallback(std::unique_ptr<Placer> placer, bool checked)
+      : placer_(std::move(placer)), checked_(checked) {}
 
   Placement place(const Problem& p, std::uint64_t seed) const override {
     return place_watched(p, seed, {});
@@ -28,7 +28,7 @@ class WithFallback final : public Placer {
     std::string why;
     try {
       Placement own = placer_->place_watched(p, seed, watcher);
-      if (judged_) why = out_of_memory(p, own);
+      if (checked_) why = out_of_memory(p, own);
       if (why.empty() && watcher.step != nullptr) {
         if (std::optional<Placement> fits = with_less_memory(p, std::move(own), seed, watcher))
           return *std::move(fits);
@@ -75,7 +75,7 @@ class WithFallback final : public Placer {
     }
   }
 
-  static Placement other(const Problem& p, const StepBehind* step, const std::string& why) {
+  static Placement other(const Problem& p, const ExecutedStep* step, const std::string& why) {
     Feasible found = find_feasible(step != nullptr ? step->problem() : p);
     if (found.placement && step != nullptr) {
       found.placement = step->seen(*found.placement);
@@ -91,7 +91,7 @@ class WithFallback final : public Placer {
   }
 
   std::unique_ptr<Placer> placer_;
-  bool judged_;
+  bool checked_;
 };
 
 }  // namespace

@@ -51,17 +51,17 @@ class Attempt {
  public:
   explicit Attempt(const Problem& p) : problem_(p), space_(p), simulator_(problem_) {}
 
-  Feasible find(std::span<const std::string_view> asked) {
+  Feasible find(std::span<const std::string_view> names) {
     if (const std::string why = hopeless(problem_, space_.units()); !why.empty())
       return {{}, "no placement fits: " + why, {}, true};
     if (num_placements(space_) <= most_enumerated) return enumerate();
-    if (Feasible found = ask(asked); found.placement) return found;
+    if (Feasible found = run_placers(names); found.placement) return found;
     start_simply();
     const UnitDevices simple = least_;
     if (Feasible found = cuts(); found.placement) return found;
-    Feasible found = walk(least_, 1);
-    if (!found.placement && least_ != simple) found = walk(simple, 1);
-    if (!found.placement) found = walk(least_, 4);
+    Feasible found = reduce_missing(least_, 1);
+    if (!found.placement && least_ != simple) found = reduce_missing(simple, 1);
+    if (!found.placement) found = reduce_missing(least_, 4);
     if (found.placement) return found;
     Fitting any = first_that_fits(problem_, most_simulated);
     if (any.placement)
@@ -74,7 +74,7 @@ class Attempt {
   /// Bytes above the memory limits, summed over the devices, in a step simulated without limits.
   Bytes missing(const Placement& placement);
   Feasible enumerate();
-  Feasible ask(std::span<const std::string_view> asked);
+  Feasible run_placers(std::span<const std::string_view> names);
   /// The cached placement of a placer with default options; null if it has none.
   const Placement* answer_of(std::string_view name);
   /// Initialises least_ from three simple placements.
@@ -82,7 +82,7 @@ class Attempt {
   /// Placements that cut the order of the units into one stretch per device.
   Feasible cuts();
   /// At most `times` x the usual number of moves, starting from `at`.
-  Feasible walk(const UnitDevices& at, std::size_t times);
+  Feasible reduce_missing(const UnitDevices& at, std::size_t times);
   /// The usual number of moves.
   std::size_t moves() const {
     return std::clamp(most_simulated / problem_.graph.num_ops(), fewest_moves, most_moves);
@@ -173,9 +173,9 @@ const Placement* Attempt::answer_of(std::string_view name) {
   return answer ? &*answer : nullptr;
 }
 
-Feasible Attempt::ask(std::span<const std::string_view> asked) {
+Feasible Attempt::run_placers(std::span<const std::string_view> names) {
   std::string winner;
-  for (const std::string_view name : asked) {
+  for (const std::string_view name : names) {
     const Placement* answer = answer_of(name);
     if (answer == nullptr) continue;
     const bool had_one = best_.has_value();
@@ -245,11 +245,11 @@ Feasible Attempt::cuts() {
   return {};
 }
 
-Feasible Attempt::walk(const UnitDevices& at, std::size_t times) {
+Feasible Attempt::reduce_missing(const UnitDevices& at, std::size_t times) {
   const std::size_t budget = times * moves();
   const auto step = make_objective("step_time", Options("step_time"));
   search::Chain chain(space_, *step, placement(at), times);  // a different seed for each call
-  chain.walk(budget, {.begin = 0.05, .end = 0.05}, {.until_feasible = true});
+  chain.run(budget, {.begin = 0.05, .end = 0.05}, {.until_feasible = true});
   if (chain.best_score().feasible())
     return {chain.best(),
             fmt::format("{} moves that lessen the memory missing", chain.evaluations()), "moves"};
@@ -264,10 +264,10 @@ std::span<const std::string_view> quick_placers() {
   return names;
 }
 
-Feasible find_feasible(const Problem& problem, std::span<const std::string_view> asked) {
+Feasible find_feasible(const Problem& problem, std::span<const std::string_view> names) {
   Problem timed = problem;
   timed.engine.semantics = Semantics::event;  // the other semantics enforces no limits
-  return Attempt(timed).find(asked);
+  return Attempt(timed).find(names);
 }
 
 }  // namespace baechi

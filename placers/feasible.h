@@ -25,7 +25,7 @@ std::span<const std::string_view> quick_placers();
 /// Looks for a placement that fits, in this order:
 /// 1. If there are at most 5,000 placements, simulates all and returns the one with the shortest
 /// step. If none fits, this proves that none exists.
-/// 2. Runs the placers `asked` and returns the placement with the shortest simulated step of those
+/// 2. Runs the placers `names` and returns the placement with the shortest simulated step of those
 /// that fit.
 /// 3. Cuts the units' order into one stretch per device. Stretches whose device lacks memory
 /// shrink, the others grow, until no memory is missing or 60 cuts (fewer on large graphs) were
@@ -40,6 +40,6 @@ std::span<const std::string_view> quick_placers();
 /// Deterministic: equal problems get equal answers.
 /// Source of the moves: simulated annealing, Kirkpatrick et al., Science 1983.
 Feasible find_feasible(const Problem& problem,
-                       std::span<const std::string_view> asked = quick_placers());
+                       std::span<const std::string_view> names = quick_placers());
 
 }  // namespace baechi

@@ -19,7 +19,7 @@ namespace baechi {
 namespace {
 
 constexpr TimePoint never{Duration::max()};
-constexpr DeviceId nowhere = list::BookedTransfers::nowhere;
+constexpr DeviceId no_device = list::BookedTransfers::no_device;
 
 /// The idle time of one device: slots in order of time, the last one without end.
 class IdleSlots {
@@ -68,7 +68,7 @@ class Schedule {
         units_(p.graph),
         memory_(p),
         transfers_(p, Transfers::parallel),
-        device_of_(units_.size(), nowhere),
+        device_of_(units_.size(), no_device),
         start_(p.graph.num_ops()),
         idle_(p.cluster.num_devices()) {}
 
@@ -77,22 +77,22 @@ class Schedule {
   void add(OpId v) {
     const UnitId unit = units_.of(v);
     const DeviceId fixed = device_of_[unit];
-    DeviceId best = nowhere;
+    DeviceId best = no_device;
     TimePoint best_start{}, best_end{};
     transfers_.find_inputs(v);
     for (const DeviceId d : p_.cluster.devices()) {
-      if (fixed != nowhere ? fixed != d : !memory_.fits(units_.needs(unit), d)) continue;
+      if (fixed != no_device ? fixed != d : !memory_.fits(units_.needs(unit), d)) continue;
       const Duration length = p_.costs.compute(v, d);
       const TimePoint start = idle_[d].earliest(transfers_.earliest(v, d), length);
-      if (best != nowhere && start + length >= best_end) continue;
+      if (best != no_device && start + length >= best_end) continue;
       best = d;
       best_start = start;
       best_end = start + length;
     }
-    if (best == nowhere)
+    if (best == no_device)
       throw InfeasibleError("heft: " +
                             memory_.why_not(units_.label(unit, p_.graph), units_.needs(unit)));
-    if (fixed == nowhere) memory_.add(units_.needs(unit), best);
+    if (fixed == no_device) memory_.add(units_.needs(unit), best);
     device_of_[unit] = best;
     idle_[best].fill(best_start, best_end - best_start);
     start_[v] = best_start;

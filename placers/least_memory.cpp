@@ -17,9 +17,9 @@ namespace {
 using search::SearchSpace;
 
 /// Depth-first enumeration of all placements: every device for one unit after another.
-class FittingWalk {
+class FittingSearch {
  public:
-  FittingWalk(const Problem& p, std::size_t most_ops)
+  FittingSearch(const Problem& p, std::size_t most_ops)
       : problem_(p),
         space_(p),
         simulator_(problem_),
@@ -40,7 +40,7 @@ class FittingWalk {
                              [&](UnitId u) { return units.needs(u).footprint; });
   }
 
-  Fitting walk() {
+  Fitting run() {
     Fitting result;
     result.all = from(0);
     if (found_) result.placement = std::move(placement_);
@@ -182,7 +182,7 @@ class Bisection {
 Fitting first_that_fits(const Problem& problem, std::size_t most_ops) {
   constexpr std::size_t most_units = 64;  // with more units there are never few placements
   if (ColocationUnits(problem.graph).size() > most_units) return {};
-  return FittingWalk(problem, most_ops).walk();
+  return FittingSearch(problem, most_ops).run();
 }
 
 LeastMemory find_least_memory(const Problem& problem) {

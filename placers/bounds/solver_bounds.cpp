@@ -83,9 +83,9 @@ std::vector<SctGraph::Edge> edges_of(const Problem& p) {
 }
 
 /// The linear program of shared_bound(), and the bound that its dual solution proves.
-class Shares {
+class SharedWork {
  public:
-  Shares(const Problem& p, Limits limits)
+  SharedWork(const Problem& p, Limits limits)
       : units_(p.graph), classes_(device_classes(p)), times_(classes_.size()) {
     for (const DeviceClass& cls : classes_) {
       const std::size_t s = index(&cls - classes_.data());
@@ -107,7 +107,7 @@ class Shares {
   Duration bound() const {
     double best = proved(even());
     if (classes_.size() > 1 && units_.size() <= most_solved)
-      best = std::max(best, proved(solved()));
+      best = std::max(best, proved(solve_program()));
     return as_bound(best);
   }
 
@@ -148,7 +148,7 @@ class Shares {
     return value;
   }
 
-  Prices solved() const {
+  Prices solve_program() const {
     constexpr double infinity = solver::LinearProgram::infinity;
     const double unit = 1e-3 * std::max(1.0, proved(even()));  // ns
     double all_weights = 1.0;
@@ -217,7 +217,7 @@ Duration communication_bound(const Problem& p) {
 
 Duration shared_bound(const Problem& problem, Limits limits) {
   if (!problem.graph.plain()) return Duration{};
-  return Shares(problem, limits).bound();
+  return SharedWork(problem, limits).bound();
 }
 
 std::optional<std::size_t> devices_needed(const Problem& p) {

@@ -5,11 +5,11 @@
 namespace baechi::exact {
 namespace {
 
-class Walk {
+class PlacementEnumerator {
  public:
-  Walk(const Problem& problem, const ColocationUnits& units,
-       const std::vector<DeviceClass>& classes, std::size_t most,
-       const std::function<void(const Placement&)>& visit)
+  PlacementEnumerator(const Problem& problem, const ColocationUnits& units,
+                      const std::vector<DeviceClass>& classes, std::size_t most,
+                      const std::function<void(const Placement&)>& visit)
       : problem_(problem),
         units_(units),
         classes_(classes),
@@ -65,8 +65,8 @@ bool visit_placements(const Problem& problem, const ColocationUnits& units,
   constexpr std::size_t most_units = 64;  // with more units there are never few placements
   if (units.size() > most_units) return false;
   const std::function<void(const Placement&)> count = [](const Placement&) {};
-  return Walk(problem, units, classes, most, count).from(0) &&
-         Walk(problem, units, classes, most, visit).from(0);
+  return PlacementEnumerator(problem, units, classes, most, count).from(0) &&
+         PlacementEnumerator(problem, units, classes, most, visit).from(0);
 }
 
 }  // namespace baechi::exact

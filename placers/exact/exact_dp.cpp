@@ -61,7 +61,7 @@ class ExactDp final : public Placer {
       result.detail = "best where leaves of no time stay with their neighbours";
     else
       result.detail = "the best contiguous split";
-    if (replicate_) tell_stages(*pipeline, micro_batches_, result);
+    if (replicate_) record_stages(*pipeline, micro_batches_, result);
     return result;
   }
 

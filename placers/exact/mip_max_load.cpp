@@ -110,7 +110,7 @@ class MipMaxLoad final : public Placer {
                                         best.finished ? "" : ", of those that were searched"));
     Placement result = std::move(best).report(
         "time_per_sample", contiguous_ ? "contiguous split with replicas" : "split with replicas");
-    tell_stages(stages, micro_batches_, result);
+    record_stages(stages, micro_batches_, result);
     return result;
   }
 

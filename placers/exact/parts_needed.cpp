@@ -28,16 +28,16 @@ class QuickPaths {
         anywhere = std::min(anywhere, time);
         if (!cls.core) accelerated = std::min(accelerated, time);
       }
-      anywhere_.push_back(anywhere == never ? Duration{} : anywhere);
+      any_device_.push_back(anywhere == never ? Duration{} : anywhere);
       accelerated_.push_back(accelerated);
       Duration before{};
       for (const OpId u : graph_.predecessors(v)) before = std::max(before, head_[u]);
-      head_.push_back(before + anywhere_[v]);
+      head_.push_back(before + any_device_[v]);
     }
     for (std::size_t i = graph_.num_ops(); i > 0; --i) {
       const auto v = static_cast<OpId>(i - 1);
       for (const OpId u : graph_.predecessors(v))
-        tail_[u] = std::max(tail_[u], anywhere_[v] + tail_[v]);
+        tail_[u] = std::max(tail_[u], any_device_[v] + tail_[v]);
     }
   }
 
@@ -55,7 +55,7 @@ class QuickPaths {
   Times crossed(const Times& ends, bool to_accelerator) const {
     Times next(graph_.num_ops(), never);
     for (const OpId v : graph_.ops()) {
-      const Duration takes = to_accelerator ? accelerated_[v] : anywhere_[v];
+      const Duration takes = to_accelerator ? accelerated_[v] : any_device_[v];
       for (const EdgeId e : graph_.in_edges(v)) {
         const auto [u, reader, tensor] = graph_.edge(e);
         if (units_.of(u) != units_.of(v))
@@ -77,8 +77,8 @@ class QuickPaths {
   const OpGraph& graph_;
   const ColocationUnits& units_;
   IdVector<TensorId, Duration> transfer_;
-  Times anywhere_, accelerated_;  // where an op is quickest
-  Times head_, tail_;             // of the longest path: its end at the op; its length after the op
+  Times any_device_, accelerated_;  // where an op is quickest
+  Times head_, tail_;  // of the longest path: its end at the op; its length after the op
 };
 
 }  // namespace

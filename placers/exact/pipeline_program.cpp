@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "placers/exact/pipeline_part.h"
-#include "placers/exact/stage_walk.h"
+#include "placers/exact/stage_traversal.h"
 #include "sim/error.h"
 
 namespace baechi::exact {
@@ -19,7 +19,7 @@ class PipelineProgram {
         ideals_(ideals),
         bound_(bound.count()),
         part_(bundles, classes, shapes_, bound_),
-        walk_(ideals, bundles.size(), part_) {
+        traversal_(ideals, bundles.size(), part_) {
     number_states();
     weigh();
   }
@@ -123,7 +123,7 @@ class PipelineProgram {
         useful_.push_back(step);
     }
     if (useful_.empty()) return;
-    walk_.walk(i, [&](IdealId j) {
+    traversal_.traverse(i, [&](IdealId j) {
       if (reached_[j] != 0) relax(here, least(j));
       return false;
     });
@@ -163,7 +163,7 @@ class PipelineProgram {
         continue;
       }
       std::optional<std::pair<Step, IdealId>> found;
-      walk_.walk(i, [&](IdealId j) {
+      traversal_.traverse(i, [&](IdealId j) {
         for (const Step& step : steps_) {
           if (found || step.state != state || least(j)[step.from] > load ||
               part_.load(shapes_[step.shape]) > load)
@@ -172,7 +172,7 @@ class PipelineProgram {
           const DeviceShape& shape = shapes_[step.shape];
           const auto end = classes_[shape.cls].devices.begin() + used_[state][shape.cls];
           pipeline.stages.push_back({{end - shape.replicas, end}, Duration{part_.load(shape)}});
-          for (const BundleId b : walk_.taken())
+          for (const BundleId b : traversal_.taken())
             pipeline.device[b] = pipeline.stages.back().devices.front();
         }
         return found.has_value();
@@ -190,7 +190,7 @@ class PipelineProgram {
   const Ideals& ideals_;
   std::int64_t bound_;
   PipelinePart part_;
-  StageWalk<PipelinePart> walk_;
+  StageTraversal<PipelinePart> traversal_;
   std::size_t num_states_ = 1;
   std::vector<std::vector<std::uint32_t>> used_;  // [states][classes]
   std::vector<Step> steps_;                       // by state

@@ -76,8 +76,8 @@ IdVector<BundleId, Duration> quickest(const Bundles& bundles, std::size_t classe
 
 /// All work, divided at will: in one second a device does at most as many seconds of quickest time
 /// as its best ratio among the bundles.
-Duration share(const Bundles& bundles, const std::vector<DeviceClass>& classes,
-               const IdVector<BundleId, Duration>& quickest) {
+Duration divided_work(const Bundles& bundles, const std::vector<DeviceClass>& classes,
+                      const IdVector<BundleId, Duration>& quickest) {
   double rates = 0.0, work = 0.0;
   for (const Duration time : quickest) work += static_cast<double>(time.count());
   for (std::size_t s = 0; s < classes.size(); ++s) {
@@ -120,13 +120,13 @@ bool has_places(const Bundles& bundles, const std::vector<DeviceClass>& classes,
 }  // namespace
 
 Duration work_bound(const Bundles& bundles, const std::vector<DeviceClass>& classes) {
-  return share(bundles, classes, quickest(bundles, classes.size()));
+  return divided_work(bundles, classes, quickest(bundles, classes.size()));
 }
 
 Duration load_bound(const Bundles& bundles, const std::vector<DeviceClass>& classes) {
   constexpr std::size_t most_counted = 500;  // takes quadratic time
   const IdVector<BundleId, Duration> times = quickest(bundles, classes.size());
-  Duration low = share(bundles, classes, times);
+  Duration low = divided_work(bundles, classes, times);
   std::vector<BundleId> longest;
   Duration high{};  // the load if one device did all
   for (const BundleId b : bundles.bundles()) {

@@ -63,7 +63,7 @@ std::string problem_json(const Problem& p, std::uint64_t seed, std::optional<std
 
 /// The last lines of `written`, escaped for display: ": third last line | second last line | last
 /// line"; "" if nothing was written.
-std::string last_words(std::string_view written, std::size_t lines) {
+std::string last_lines(std::string_view written, std::size_t lines) {
   const std::string plain = plain_text(written);
   std::string_view text = plain;
   std::vector<std::string_view> last;
@@ -135,7 +135,7 @@ class Exec final : public Placer {
   Placement answer(const Problem& p, const ProcessResult& run,
                    std::optional<std::int64_t> id) const {
     const auto failed = [&](std::string_view what) {
-      throw InputError(fmt::format("{}: {}{}", path_, what, last_words(run.error_tail, 3)));
+      throw InputError(fmt::format("{}: {}{}", path_, what, last_lines(run.error_tail, 3)));
     };
     switch (run.stopped) {
       case Stopped::no:
@@ -160,7 +160,7 @@ class Exec final : public Placer {
                          run.signal, to_text(memory_limit_)));
     if (run.exit_code == infeasible_status)
       throw InfeasibleError(
-          fmt::format("{}: no placement found{}", path_, last_words(run.error_tail, 1)));
+          fmt::format("{}: no placement found{}", path_, last_lines(run.error_tail, 1)));
     if (run.exit_code != 0) failed(fmt::format("ended with status {}", run.exit_code));
     if (run.out.empty())
       failed(persistent_ ? "ended, or wrote an empty line, in place of an answer"

@@ -13,7 +13,7 @@
 namespace baechi::external {
 namespace {
 
-constexpr std::size_t words_kept = 4096;
+constexpr std::size_t tail_kept = 4096;
 
 }  // namespace
 
@@ -76,7 +76,7 @@ ProcessResult LineProgram::ask(std::string_view line) {
     if (waiting[0].revents != 0) write_some(now->in.write, left_to_write);
     if (waiting[1].revents != 0) read_some(now->out.read, now->written);
     if (waiting[2].revents != 0) read_some(now->err.read, now->error_tail);
-    keep_tail(now->error_tail, words_kept);
+    keep_tail(now->error_tail, tail_kept);
     if (end == std::string::npos) end = now->written.find('\n', searched);
     searched = now->written.size();
     if (waiting[3].revents == 0 || (end != std::string::npos && !writes())) continue;

@@ -12,9 +12,9 @@
 namespace baechi {
 
 /// The executed step, where transforms made another graph for the placers to see.
-class StepBehind {
+class ExecutedStep {
  public:
-  virtual ~StepBehind() = default;
+  virtual ~ExecutedStep() = default;
   /// The executed step of a placement of the graph that placers see.
   virtual StepResult simulate(const Placement& seen, bool enforce_memory) const = 0;
   /// The executed step as a problem. All ops behind one op or group that placers see form one
@@ -30,7 +30,7 @@ struct Watcher {
   /// Called from time to time with one line on the progress and the fraction of the work that is
   /// done, 0 to 1; never from two threads at once. May be empty.
   std::function<void(std::string_view line, double done)> progress{};
-  const StepBehind* step = nullptr;  ///< null: the problem's graph is executed
+  const ExecutedStep* step = nullptr;  ///< null: the problem's graph is executed
 };
 
 /// How the simulated step of `placement` runs out of memory, or "" if it does not.

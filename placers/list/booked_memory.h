@@ -36,17 +36,17 @@ class BookedMemory {
   bool ample() const { return ample_; }
   /// Whether `v`, which may go to `d`, fits there now.
   bool has_room(OpId v, DeviceId d) const {
-    return ample_ || rooms_[d].fits(weights_to_place(v), wanted(v, d));
+    return ample_ || devices_[d].fits(weights_to_place(v), wanted(v, d));
   }
   /// Whether `v` may ever fit on `d`: the weights and the peak there never shrink.
   bool weights_fit(OpId v, DeviceId d) const {
-    return rooms_[d].fits(weights_to_place(v), Bytes{});
+    return devices_[d].fits(weights_to_place(v), Bytes{});
   }
   /// The memory that must be free on `d`, besides what is booked there, for `v` to start there.
   Bytes need(OpId v, DeviceId d) const { return weights_to_place(v) + wanted(v, d); }
   /// Whether `need` is free on `d` now.
   bool is_free(Bytes need, DeviceId d) const {
-    return rooms_[d].weights + rooms_[d].live + need <= rooms_[d].limit;
+    return devices_[d].weights + devices_[d].live + need <= devices_[d].limit;
   }
 
   /// Books the start of `v` on `d`, after its transfers.
@@ -64,11 +64,11 @@ class BookedMemory {
   /// Outputs and workspace of `v`.
   Bytes own_need(OpId v) const;
   /// The memory of `d` beyond the weights and the peak.
-  Bytes left(DeviceId d) const { return rooms_[d].left(); }
+  Bytes left(DeviceId d) const { return devices_[d].left(); }
 
  private:
   /// The booked memory of one device.
-  struct Room {
+  struct DeviceMemory {
     Bytes limit;
     Bytes weights;    ///< counted from time 0, whenever their op was placed
     Bytes live;       ///< outputs, copies and workspace now
@@ -105,20 +105,20 @@ class BookedMemory {
   Bytes copied(TensorId t) const { return graph_.tensor(t).copied(); }
   /// Whether `in` is held as a copy on `d`.
   static bool is_copied(const BookedTransfers::Input& in, DeviceId d) {
-    return in.src != d && in.src != BookedTransfers::everywhere;
+    return in.src != d && in.src != BookedTransfers::all_devices;
   }
   Bytes more_workspace(OpId v, DeviceId d) const;
   Bytes live_need(OpId v, DeviceId d) const;
   Bytes wanted(OpId v, DeviceId d) const;
   void take(OpId v, DeviceId d);
-  void place_group(OpId v, Room& room);
+  void place_group(OpId v, DeviceMemory& room);
   void take_inputs(OpId v, DeviceId d);
   void free_after(OpId v, DeviceId d);
 
   const OpGraph& graph_;
   const BookedTransfers& transfers_;
   const MemoryMargin margin_;
-  IdVector<DeviceId, Room> rooms_;
+  IdVector<DeviceId, DeviceMemory> devices_;
   bool ample_ = false;
   std::vector<Group> groups_;  // by GroupId; [0], ops without a group, is unused
   IdVector<TensorId, std::uint32_t> readers_left_;  // readers that have not ended

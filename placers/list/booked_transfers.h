@@ -26,8 +26,8 @@ class BookedTransfers {
     TensorId tensor{};
     DeviceId src{};  ///< its producer's device; `all_devices` if it needs no transfer
   };
-  static constexpr DeviceId everywhere{~std::uint32_t{0}};
-  static constexpr DeviceId nowhere{~std::uint32_t{0} - 1};
+  static constexpr DeviceId all_devices{~std::uint32_t{0}};
+  static constexpr DeviceId no_device{~std::uint32_t{0} - 1};
   static constexpr std::uint32_t no_copy = ~std::uint32_t{0};
 
   /// `mode` replaces problem.engine.transfers.
@@ -62,7 +62,7 @@ class BookedTransfers {
   std::size_t num_copies() const { return copies_.size(); }
   /// Whether `d` needs no transfer of `in`.
   bool holds(DeviceId d, const Input& in) const {
-    return in.src == d || in.src == everywhere || find_copy(in.tensor, d) != no_copy;
+    return in.src == d || in.src == all_devices || find_copy(in.tensor, d) != no_copy;
   }
   /// The end of the last booking of the channels through which `d` sends or receives; 0 if there
   /// are no channels.
@@ -74,7 +74,7 @@ class BookedTransfers {
   template <class Found>
   void for_each_source(OpId v, Found found) const {
     for (const Input& in : inputs(v))
-      if (in.src != everywhere) found(in.src);
+      if (in.src != all_devices) found(in.src);
   }
   /// As for_each_source(), and with each device that has a copy of an input.
   template <class Found>
@@ -114,7 +114,7 @@ class BookedTransfers {
 
   /// The arrival of the inputs of an op on a device that has none of them: max(sent,
   /// receiver_clock(the device) + received).
-  struct OnTheirWay {
+  struct PendingInputs {
     static constexpr Duration at_once = Duration::min();  ///< nothing occupies the receiver
     TimePoint
         sent{};  ///< when the senders, and the order of the inputs, would let the last one arrive
@@ -122,7 +122,7 @@ class BookedTransfers {
   };
   /// Requires uniform_links(). From call to call an op's `sent` only grows, `received` never
   /// changes.
-  OnTheirWay on_their_way(OpId v);
+  PendingInputs pending_inputs(OpId v);
   /// The end of the last booking of the channel through which `d` alone receives; 0 if there is no
   /// such channel.
   TimePoint receiver_clock(DeviceId d) const {
@@ -132,7 +132,7 @@ class BookedTransfers {
  private:
   struct Producer {
     TimePoint end{};
-    DeviceId device = nowhere;
+    DeviceId device = no_device;
   };
   /// A tensor on a device other than its producer's.
   struct Copy {
@@ -194,7 +194,7 @@ TimePoint BookedTransfers::deliver(OpId v, DeviceId d, Sent sent) {
   if (limited) receiver = clock_[channels_.receiving(d)];
   if (channels_.staged()) sender_clocks_.clear();
   for (const Input& in : read) {
-    if (in.src == d || in.src == everywhere) continue;
+    if (in.src == d || in.src == all_devices) continue;
     if (const std::uint32_t c = find_copy(in.tensor, d); c != no_copy) {
       ready = std::max(ready, copies_[c].arrival);
       continue;

@@ -39,7 +39,7 @@ class Candidates {
   virtual std::optional<Choice> best() = 0;
   /// After best() has returned nothing: the next time, ends of ops aside, at which it may return a
   /// choice. Never later than the first such time; `never` if there is none.
-  virtual TimePoint ask_at() const = 0;
+  virtual TimePoint retry_at() const = 0;
   virtual void started(const Start& start) = 0;
   /// `v` has ended on `d`, and its inputs or outputs may have been freed.
   virtual void ended(OpId v, DeviceId d) = 0;

@@ -37,7 +37,7 @@ class EachDevice final : public Candidates {
   /// need transfers of all inputs, so `v` is offered to them when these can be complete.
   void ready(OpId v) override {
     ready_.push(schedule_.rank(v));
-    if (schedule_.ops[v].home != anywhere) return offer(v, schedule_.ops[v].home);
+    if (schedule_.ops[v].home != any_device) return offer(v, schedule_.ops[v].home);
     if (!holders_matter_) {
       offered_to_all_.push_back(v);
       return;
@@ -54,12 +54,12 @@ class EachDevice final : public Candidates {
   std::optional<Choice> best() override {
     std::optional<Choice> found = look();
     // The need of a blocked op can shrink: a copy of its input may have arrived for another op.
-    while (!found && ask_at_ == never && schedule_.num_running == 0 && offer_blocked())
+    while (!found && retry_at_ == never && schedule_.num_running == 0 && offer_blocked())
       found = look();
     return found;
   }
 
-  TimePoint ask_at() const override { return ask_at_; }
+  TimePoint retry_at() const override { return retry_at_; }
 
   void started(const Start& start) override {
     if (start.places_group) {
@@ -79,7 +79,7 @@ class EachDevice final : public Candidates {
     if (schedule_.memory.ample()) return;
     offer_what_fits(d);
     for (const BookedTransfers::Input& in : schedule_.transfers.inputs(v))
-      if (in.src != BookedTransfers::everywhere) offer_what_fits(in.src);
+      if (in.src != BookedTransfers::all_devices) offer_what_fits(in.src);
   }
 
  private:
@@ -88,10 +88,10 @@ class EachDevice final : public Candidates {
   std::optional<Choice> look() {
     Rank best = no_rank;
     DeviceId where{};
-    ask_at_ = never;
+    retry_at_ = never;
     for (; !remote_.empty() && remote_.top().at <= schedule_.now; remote_.pop()) {
       const OpId v = remote_.top().op;
-      if (schedule_.ops[v].home == anywhere) offered_to_all_.push_back(v);
+      if (schedule_.ops[v].home == any_device) offered_to_all_.push_back(v);
     }
     // Where memory matters, each device tests all of its ops: those that do not fit must be marked
     // as blocked, to be offered again later.
@@ -106,7 +106,7 @@ class EachDevice final : public Candidates {
         break;  // no other device can be better
     }
     if (best != no_rank) return Choice{best.op(), where};
-    if (!remote_.empty()) ask_at_ = std::min(ask_at_, remote_.top().at);
+    if (!remote_.empty()) retry_at_ = std::min(retry_at_, remote_.top().at);
     return std::nullopt;
   }
 
@@ -120,17 +120,17 @@ class EachDevice final : public Candidates {
     return ready_.top();
   }
 
-  /// The op that the idle device `d` would start now, if its rank is below `bound`. Lowers ask_at_
-  /// to the next time at which `d` must be tested.
+  /// The op that the idle device `d` would start now, if its rank is below `bound`. Lowers
+  /// retry_at_ to the next time at which `d` must be tested.
   Rank choose(DeviceId d, Rank bound) {
     if (const OpId child = favourites_.awaited(d); child != no_op) {
-      const auto [op, ask_at] = favourites_.decide(d, child);
-      ask_at_ = std::min(ask_at_, ask_at);
+      const auto [op, retry_at] = favourites_.decide(d, child);
+      retry_at_ = std::min(retry_at_, retry_at);
       return op;
     }
     offer_due(d);
     const Rank v = first_startable(d, bound);
-    if (!offers_[d].later.empty()) ask_at_ = std::min(ask_at_, offers_[d].later.top().at);
+    if (!offers_[d].later.empty()) retry_at_ = std::min(retry_at_, offers_[d].later.top().at);
     return v;
   }
 
@@ -189,7 +189,7 @@ class EachDevice final : public Candidates {
   std::vector<DeviceId> holders_;  // devices with an input of an op, or with a copy
   MinHeap<Candidate> remote_;      // ready ops, by the start possible on devices without any input
   std::vector<OpId> offered_to_all_;  // ready ops for which that time has passed
-  TimePoint ask_at_ = never;
+  TimePoint retry_at_ = never;
   std::size_t blocked_offered_at_ = ~std::size_t{0};  // num_started at the last offer_blocked()
 };
 

@@ -27,7 +27,7 @@ bool Favourites::earlier_on_another(OpId child, DeviceId d) {
     return other != d && schedule_.may_go(child, other) &&
            schedule_.start_at(child, other) < here && schedule_.memory.has_room(child, other);
   };
-  if (!schedule_.uniform || schedule_.transfers.on_their_way(child).sent < here)
+  if (!schedule_.uniform || schedule_.transfers.pending_inputs(child).sent < here)
     return std::ranges::any_of(schedule_.cluster.devices(), earlier);
   // Only devices that hold an input can have the inputs earlier.
   bool any = false;
@@ -47,7 +47,7 @@ Favourites::Decision Favourites::decide(DeviceId d, OpId child) {
     });
   }
   for (const OpId v : ready_) {
-    if (only_pinned && schedule_.ops[v].home == anywhere) continue;
+    if (only_pinned && schedule_.ops[v].home == any_device) continue;
     if (!schedule_.may_go(v, d) || !schedule_.memory.has_room(v, d)) continue;
     most_urgent = std::min(most_urgent, std::pair(urgent_at(v, d, most_urgent), schedule_.rank(v)));
   }
@@ -60,7 +60,7 @@ Favourites::Decision Favourites::decide(DeviceId d, OpId child) {
 
 TimePoint Favourites::urgent_at(OpId v, DeviceId d, std::pair<TimePoint, Rank> bound) {
   TimePoint latest = schedule_.start_at(v, d);
-  if (schedule_.ops[v].home != anywhere) return latest;
+  if (schedule_.ops[v].home != any_device) return latest;
   for (const DeviceId other : last_free_first_) {
     if (std::pair(latest, schedule_.rank(v)) >= bound) break;
     if (other == d) continue;

@@ -35,8 +35,8 @@ class Favourites {
   OpId awaited(DeviceId d);
 
   struct Decision {
-    Rank op = no_rank;         ///< what to start, if anything
-    TimePoint ask_at = never;  ///< otherwise when to decide again
+    Rank op = no_rank;           ///< what to start, if anything
+    TimePoint retry_at = never;  ///< otherwise when to decide again
   };
   /// The decision of `d`, which waits for `child`: the most urgent op, by (urgent time, rank), if
   /// one is urgent; otherwise the child, if its inputs have arrived.

@@ -13,13 +13,13 @@ namespace baechi::list {
 inline constexpr TimePoint never = TimePoint::max();
 
 /// Values of OpState::home that are not devices.
-inline constexpr DeviceId anywhere{~std::uint32_t{0}};
+inline constexpr DeviceId any_device{~std::uint32_t{0}};
 inline constexpr DeviceId started{~std::uint32_t{0} - 1};
 
 struct OpState {
   std::uint32_t inputs_missing = 0;  ///< inputs not computed yet; 0: the op is ready
   std::uint32_t turn = 0;            ///< if `by_turn`: how many ops became ready before it
-  DeviceId home = anywhere;          ///< the only device allowed, or `any_device`, or `started`
+  DeviceId home = any_device;        ///< the only device allowed, or `any_device`, or `started`
 };
 
 struct DeviceState {
@@ -77,7 +77,7 @@ struct PartialSchedule {
   /// The position of `v` in the order of ranks, from 0.
   std::size_t place(OpId v) const { return by_turn ? ops[v].turn : index(v); }
   bool is_ready(OpId v) const { return ops[v].inputs_missing == 0; }
-  bool may_go(OpId v, DeviceId d) const { return ops[v].home == anywhere || ops[v].home == d; }
+  bool may_go(OpId v, DeviceId d) const { return ops[v].home == any_device || ops[v].home == d; }
   bool idle(DeviceId d) const { return devices[d].running == no_op; }
   /// When the ready op `v` could start on `d`, memory ignored.
   TimePoint start_at(OpId v, DeviceId d) {

@@ -46,8 +46,8 @@ class Scheduler {
 
  private:
   TimePoint next_instant() const {
-    const TimePoint ask_at = candidates_->ask_at();
-    return ends_.empty() ? ask_at : std::min(ask_at, ends_.top().first);
+    const TimePoint retry_at = candidates_->retry_at();
+    return ends_.empty() ? retry_at : std::min(retry_at, ends_.top().first);
   }
 
   void make_ready(OpId v) {
@@ -58,7 +58,7 @@ class Scheduler {
   }
 
   void start(OpId v, DeviceId d) {
-    const bool places_group = graph_.op(v).group != no_group && schedule_.ops[v].home == anywhere;
+    const bool places_group = graph_.op(v).group != no_group && schedule_.ops[v].home == any_device;
     if (places_group) {
       for (const OpId member : graph_.members(graph_.op(v).group)) schedule_.ops[member].home = d;
     }
@@ -131,7 +131,7 @@ class Scheduler {
     const BookedMemory& memory = schedule_.memory;
     for (const OpId v : graph_.ops()) {
       if (schedule_.ops[v].home == started || !schedule_.is_ready(v)) continue;
-      const bool pinned = schedule_.ops[v].home != anywhere;
+      const bool pinned = schedule_.ops[v].home != any_device;
       DeviceId roomiest = pinned ? schedule_.ops[v].home : DeviceId{0};
       for (const DeviceId d : schedule_.cluster.devices()) {
         if (!pinned && memory.left(d) > memory.left(roomiest)) roomiest = d;

@@ -125,7 +125,7 @@ void Scheduler::update_row(std::size_t row) {
     ReadyOps::Estimate& known = ready_.estimate(row, d);
     if ((known.channels & moved_channels_) != 0) known.channels = ~std::uint64_t{0};
     TimePoint time = never;
-    if (may_run_on(v, d) && room(v, d)) {
+    if (may_run_on(v, d) && fits(v, d)) {
       if (known.channels == ~std::uint64_t{0}) known = estimate(v, d);
       time = std::max(known.ready, free_[d]);
       latest = std::max(latest, time);
@@ -190,7 +190,7 @@ std::optional<std::size_t> Scheduler::most_urgent(DeviceId d) const {
   const auto order = [this](std::size_t row) { return std::pair(ready_.urgent(row), rank(row)); };
   for (std::size_t row = 0; row < ready_.size(); ++row) {
     const OpId v = ready_.op(row);
-    if (!may_run_on(v, d) || !room(v, d)) continue;
+    if (!may_run_on(v, d) || !fits(v, d)) continue;
     if (!best || order(row) < order(*best)) best = row;
   }
   return best;
@@ -201,7 +201,8 @@ std::optional<std::size_t> Scheduler::most_urgent(DeviceId d) const {
 std::optional<std::size_t> Scheduler::waits_for(DeviceId d) const {
   if (favourites_.empty() || last_[d] == no_op) return std::nullopt;
   const OpId child{favourites_[index(last_[d])]};
-  if (child == OpId{nobody} || result_.device[child] != no_device || ready_row_[child] == not_ready)
+  if (child == OpId{no_favourite} || result_.device[child] != no_device ||
+      ready_row_[child] == not_ready)
     return std::nullopt;
   const std::size_t row = ready_row_[child];
   const TimePoint here = ready_.time(row, d);

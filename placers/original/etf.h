@@ -52,10 +52,10 @@ class Scheduler {
   Scheduler(const Graph& graph, const IdVector<DeviceId, Bytes>& limits,
             const PlacerOptions& options, std::span<const std::uint32_t> favourites, Log* log);
 
-  // The differences between the two systems. All but room() throw Stop where the original asserts.
+  // The differences between the two systems. All but fits() throw Stop where the original asserts.
 
   /// Whether `v` could start on `d` now.
-  virtual bool room(OpId v, DeviceId d) const = 0;
+  virtual bool fits(OpId v, DeviceId d) const = 0;
   /// When the inputs of `v` would arrive on `d`.
   virtual ReadyOps::Estimate estimate(OpId v, DeviceId d) const = 0;
   /// Removes a ready op's times on devices where its group does not fit.

@@ -5,7 +5,7 @@
 
 namespace baechi::original {
 
-/// The bytes in use per device, and the bytes reserved per group. All but room() throw Stop where
+/// The bytes in use per device, and the bytes reserved per group. All but fits() throw Stop where
 /// the original asserts.
 class PlacerMemory {
  public:
@@ -19,7 +19,7 @@ class PlacerMemory {
   Bytes need(const Group& group) const;
   Bytes available(DeviceId d) const { return limits_[d] - used_[d]; }
   /// Whether `v` could start on `d` now, with the bytes reserved there for its group.
-  bool room(OpId v, DeviceId d) const {
+  bool fits(OpId v, DeviceId d) const {
     return need(v) <= available(d) + reserved_left(graph_.op(v).group, d);
   }
 

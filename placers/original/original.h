@@ -66,8 +66,8 @@ struct PlacerResult {
   std::optional<Bytes> cap;        ///< m_topo, uniform: the even share
 };
 
-/// `limits`: memory per device. `favourites` (m_sct): the favourite child of each op, or `nobody`.
-/// The PyTorch variant expects one tensor per edge.
+/// `limits`: memory per device. `favourites` (m_sct): the favourite child of each op, or
+/// `no_favourite`. The PyTorch variant expects one tensor per edge.
 PlacerResult place(const Graph& graph, const IdVector<DeviceId, Bytes>& limits,
                    const PlacerOptions& options, std::span<const std::uint32_t> favourites = {},
                    Log* log = nullptr);

@@ -20,7 +20,7 @@ class PyTorchScheduler final : public Scheduler {
         arrival_(graph.num_tensors() * limits.size()) {}
 
  private:
-  bool room(OpId v, DeviceId d) const override { return memory_.room(v, d); }
+  bool fits(OpId v, DeviceId d) const override { return memory_.fits(v, d); }
 
   /// PT7: depends on no channel, so it never expires.
   ReadyOps::Estimate estimate(OpId v, DeviceId d) const override {
@@ -95,7 +95,7 @@ Bytes PyTorchMemory::inputs(OpId v, DeviceId d) const {
   return sum;
 }
 
-bool PyTorchMemory::room(OpId v, DeviceId d) const {
+bool PyTorchMemory::fits(OpId v, DeviceId d) const {
   const Bytes more = inputs(v, d);
   const Graph::Op& op = graph_.op(v);
   return used_[d] + more + peak_of(op) <= limits_[d] &&
@@ -133,7 +133,7 @@ PlacerResult pytorch_topo(const Graph& graph, const IdVector<DeviceId, Bytes>& l
   if (options.uniform) result.cap = even_share(graph, limits.size());
   PyTorchMemory memory(graph, limits, result.device);
   const auto fits = [&](OpId v, DeviceId d) {
-    if (!result.cap) return memory.room(v, d);
+    if (!result.cap) return memory.fits(v, d);
     return memory.used()[d] + PyTorchMemory::peak_of(graph.op(v)) <= *result.cap;
   };
   try {

@@ -28,9 +28,9 @@ class PyTorchMemory {
 
   /// Whether the op while it runs, and any earlier peak with the op's weights, fit together with
   /// the inputs that `d` would receive. Throws Stop if a producer is not placed.
-  bool room(OpId v, DeviceId d) const;
+  bool fits(OpId v, DeviceId d) const;
   /// Charges `v`, which has been placed on `d`, and all inputs it will receive. Throws Stop as
-  /// room().
+  /// fits().
   void charge(OpId v, DeviceId d);
   /// The tensor of an edge arrives on `d`; true if it was not there before. PT5: throws Stop if,
   /// after the tensor is charged, the free memory could not hold it a second time.

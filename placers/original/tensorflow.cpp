@@ -26,7 +26,7 @@ class TensorFlowScheduler final : public Scheduler {
   }
 
  private:
-  bool room(OpId v, DeviceId d) const override { return memory_.room(v, d); }
+  bool fits(OpId v, DeviceId d) const override { return memory_.fits(v, d); }
   ReadyOps::Estimate estimate(OpId v, DeviceId d) const override;
   void exclude_devices(std::size_t row) override;
   TimePoint commit(OpId v, DeviceId d, TimePoint estimated) override;
@@ -154,7 +154,7 @@ void TensorFlowScheduler::place_with_group(OpId v, DeviceId d) {
 
 /// Q4: a group is accepted by its persistent bytes alone; each member must fit by need(v).
 void TensorFlowScheduler::place(OpId v, DeviceId d) {
-  if (!memory_.room(v, d))
+  if (!memory_.fits(v, d))
     throw Stop{
         {.type = "AssertionError",
          .where = "place_op",

@@ -53,11 +53,11 @@ class LocalSearch final : public Placer {
   /// False if no move gains. Only moves from or to the busiest device can gain. Ties: the lower
   /// bundle, then the device listed first.
   static bool move_best(exact::Loads& loads, const Partition& partition) {
-    const exact::Loads::Place busiest = loads.busiest();
+    const exact::Loads::DeviceIndex busiest = loads.busiest();
     Duration least = loads.load(busiest);
-    std::optional<std::pair<exact::BundleId, exact::Loads::Place>> best;
-    const auto consider = [&](exact::BundleId b, exact::Loads::Place to) {
-      const exact::Loads::Place from = loads.of(b);
+    std::optional<std::pair<exact::BundleId, exact::Loads::DeviceIndex>> best;
+    const auto consider = [&](exact::BundleId b, exact::Loads::DeviceIndex to) {
+      const exact::Loads::DeviceIndex from = loads.of(b);
       if (from == to || !loads.can_run(b, to)) return;
       loads.move(b, to);
       const Duration load = loads.load(loads.busiest());

@@ -29,21 +29,21 @@ std::vector<idx_t> in_32_bits(const std::vector<std::int64_t>& values) {
 
 /// METIS prints complaints about empty parts to standard output. While this object lives, printf()
 /// writes to /dev/null.
-class NothingPrinted {
+class SilentStdout {
  public:
-  NothingPrinted() : usual_(stdout), nowhere_(std::fopen("/dev/null", "w")) {
-    if (nowhere_ != nullptr) stdout = nowhere_;
+  SilentStdout() : stdout_(stdout), null_(std::fopen("/dev/null", "w")) {
+    if (null_ != nullptr) stdout = null_;
   }
-  ~NothingPrinted() {
-    stdout = usual_;
-    if (nowhere_ != nullptr) std::fclose(nowhere_);
+  ~SilentStdout() {
+    stdout = stdout_;
+    if (null_ != nullptr) std::fclose(null_);
   }
-  NothingPrinted(const NothingPrinted&) = delete;
-  NothingPrinted& operator=(const NothingPrinted&) = delete;
+  SilentStdout(const SilentStdout&) = delete;
+  SilentStdout& operator=(const SilentStdout&) = delete;
 
  private:
-  std::FILE* usual_;
-  std::FILE* nowhere_;
+  std::FILE* stdout_;
+  std::FILE* null_;
 };
 
 std::vector<std::int64_t> partition_by_metis(const Partition::Graph& graph, std::size_t parts,
@@ -60,7 +60,7 @@ std::vector<std::int64_t> partition_by_metis(const Partition::Graph& graph, std:
   METIS_SetDefaultOptions(options);
   options[METIS_OPTION_SEED] = static_cast<idx_t>(seed & 0x7fffffffU);
   const std::scoped_lock lock(solver::metis_lock());
-  const NothingPrinted nothing_printed;
+  const SilentStdout nothing_printed;
   const int status = METIS_PartGraphKway(&vertices, &constraints, begin.data(), neighbour.data(),
                                          weight.data(), nullptr, cost.data(), &num_parts, nullptr,
                                          nullptr, options, &cut, part.data());

@@ -61,14 +61,14 @@ class PipeDream final : public Placer {
       if (!v) throw InputError(fmt::format("pipedream: no op '{}' to ignore", name));
       ignored.insert(vertex(*v));
     }
-    std::set<std::pair<std::size_t, std::size_t>> ways;
+    std::set<std::pair<std::size_t, std::size_t>> paths;
     for (const EdgeId e : graph.edges()) {
       const std::size_t a = vertex(graph.edge(e).src), b = vertex(graph.edge(e).dst);
-      if (a != b && !ignored.contains(a)) ways.emplace(a, b);
+      if (a != b && !ignored.contains(a)) paths.emplace(a, b);
     }
     boost::disjoint_sets_with_storage<> sets(2 * units.size());
     for (std::size_t u = 0; u < units.size(); ++u) sets.union_set(2 * u, 2 * u + 1);
-    join_components(ways, sets);
+    join_components(paths, sets);
     IdVector<OpId, GroupId> group(graph.num_ops());
     std::vector<std::string> names;
     for (std::size_t v = 0; v < 2 * units.size(); ++v) names.push_back(fmt::format("part{}", v));
@@ -77,12 +77,12 @@ class PipeDream final : public Placer {
   }
 
   template <class Sets>
-  static void join_components(const std::set<std::pair<std::size_t, std::size_t>>& ways,
+  static void join_components(const std::set<std::pair<std::size_t, std::size_t>>& paths,
                               Sets& sets) {
     Graph graph;
     std::vector<std::pair<std::size_t, std::size_t>> edges;
-    for (const auto& [a, b] : ways) {
-      if (b < a && ways.contains({b, a})) continue;  // the reverse of an edge that was added
+    for (const auto& [a, b] : paths) {
+      if (b < a && paths.contains({b, a})) continue;  // the reverse of an edge that was added
       add_edge(a, b, edges.size(), graph);
       edges.emplace_back(a, b);
     }
@@ -94,7 +94,7 @@ class PipeDream final : public Placer {
     for (std::size_t e = 0; e < edges.size(); ++e) {
       const auto [a, b] = edges[e];
       for (const auto& [tail, head] : {std::pair(a, b), std::pair(b, a)}) {
-        if (!ways.contains({tail, head})) continue;
+        if (!paths.contains({tail, head})) continue;
         auto& representative = first[component[e]];
         if (!representative) representative = tail;
         sets.union_set(*representative, tail);

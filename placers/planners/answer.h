@@ -19,7 +19,7 @@ struct PlannerAnswer {
 };
 
 /// Runs the planner, without a simulated batch: simulate(*answer.planned, answer.input) makes one.
-PlannerAnswer ask(const Planner& planner, PlannerInput input);
+PlannerAnswer run_planner(const Planner& planner, PlannerInput input);
 
 /// The ops of a stage that recompute their activations.
 std::vector<std::string> recomputed(const PlannerInput& input, const PlannedStage& stage);

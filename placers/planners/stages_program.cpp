@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "placers/exact/stage_walk.h"
+#include "placers/exact/stage_traversal.h"
 #include "placers/planners/mode_choice.h"
 #include "placers/planners/stage_part.h"
 #include "sim/error.h"
@@ -11,7 +11,7 @@
 namespace baechi::planners {
 namespace {
 
-using exact::IdealId, exact::StageWalk;
+using exact::IdealId, exact::StageTraversal;
 
 class StagesProgram {
  public:
@@ -22,7 +22,7 @@ class StagesProgram {
         replicas_(replica_counts(input)),
         most_replicas_(std::min(input.devices, input.micro_batches)),
         part_(input, choice),
-        walk_(ideals, input.nodes.size(), part_) {
+        traversal_(ideals, input.nodes.size(), part_) {
     IdVector<BundleId, double> least(input.nodes.size(), no_time);
     for (const BundleId b : input.nodes.ids()) {
       for (std::size_t t = 0; t < input.degrees.size(); ++t)
@@ -77,7 +77,7 @@ class StagesProgram {
     most_devices_ = input_.devices - needed(i);
     if (most_devices_ < 1) return;
     touched_.clear();
-    walk_.walk(i, [&](IdealId rest) {
+    traversal_.traverse(i, [&](IdealId rest) {
       if (!front_[rest].empty()) extend(rest);
       return false;
     });
@@ -95,7 +95,7 @@ class StagesProgram {
 
   /// Puts the current stage of the traversal before all states of `rest`.
   void extend(IdealId rest) {
-    part_.begin_stage(walk_.taken());
+    part_.begin_stage(traversal_.taken());
     const std::int64_t fewest =
         front_[rest].back().devices;  // states are sorted by decreasing devices
     for (std::size_t t = 0; t < input_.degrees.size(); ++t) {
@@ -142,8 +142,8 @@ class StagesProgram {
     StagedPlan plan;
     while (i != IdealId{0}) {
       std::vector<BundleId> nodes;
-      walk_.walk(i, [&](IdealId rest) {
-        if (rest == state.rest) nodes = walk_.taken();
+      traversal_.traverse(i, [&](IdealId rest) {
+        if (rest == state.rest) nodes = traversal_.taken();
         return rest == state.rest;
       });
       auto stage = priced(input_, std::move(nodes), input_.degrees[state.degree],
@@ -163,7 +163,7 @@ class StagesProgram {
   std::vector<std::int64_t> replicas_;
   std::int64_t most_replicas_;
   StagePart part_;
-  StageWalk<StagePart> walk_;
+  StageTraversal<StagePart> traversal_;
   IdVector<IdealId, double> work_;  // lower bound on the device-seconds of its nodes
   double limit_ = 0.0;
   std::int64_t most_devices_ = 0;                // for the ideal being filled

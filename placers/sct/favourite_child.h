@@ -39,7 +39,7 @@ struct SctSolution {
   double w = 0.0;            ///< ns; the makespan of x, so (x, w) is feasible
   double lower_bound = 0.0;  ///< ns; a lower bound on any makespan, by a dual solution
   bool canonical = false;    ///< x is the canonical optimum; w is proved optimal
-  int from_inside = 0;       ///< solver runs that started from an interior-point method
+  int interior_starts = 0;   ///< solver runs that started from an interior-point method
 };
 
 /// The linear program of m-SCT:
@@ -74,7 +74,7 @@ SctSolution solve_sct(const SctGraph& graph, const SctOptions& options = {});
 std::vector<std::uint32_t> favourite_edges(const SctGraph& graph, std::span<const double> x,
                                            double threshold, bool compat = false);
 
-inline constexpr std::uint32_t nobody = ~std::uint32_t{0};
+inline constexpr std::uint32_t no_favourite = ~std::uint32_t{0};
 
 struct Favourites {
   std::vector<std::uint32_t> favourite;  ///< [num_ops] the op's favourite child, or nobody

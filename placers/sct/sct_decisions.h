@@ -43,7 +43,7 @@ class SctDecisions {
   bool decide(const std::vector<bool>& may_bind);
 
   /// Edges visited by all calls of decide().
-  std::size_t looks() const { return looks_; }
+  std::size_t num_visits() const { return num_visits_; }
 
  private:
   /// The edges out of an op, or into an op.
@@ -60,9 +60,9 @@ class SctDecisions {
   std::array<std::uint32_t, 2> sides(std::uint32_t e) const {
     return {net_.src(e), static_cast<std::uint32_t>(net_.num_ops()) + net_.dst(e)};
   }
-  void wake(std::uint32_t side);
+  void enqueue(std::uint32_t side);
   void note_alone(std::uint32_t side);
-  void settle(std::uint32_t e, SctEdge as);
+  void fix_edge(std::uint32_t e, SctEdge as);
   void find_heaviest(Side& side);
   void drop_beaten(Side& side);
   void keep_heaviest(const Side& side);
@@ -74,7 +74,7 @@ class SctDecisions {
   std::vector<Side> sides_;               // [2 num_ops] out of each op, then into each op
   std::vector<std::uint32_t> by_weight_;  // edges of each side, the heaviest first
   std::vector<std::uint32_t> todo_;       // sides to check
-  std::size_t looks_ = 0;
+  std::size_t num_visits_ = 0;
 };
 
 }  // namespace baechi

@@ -63,9 +63,9 @@ std::vector<double> greedy_x(const SctNetwork& net) {
 struct Answer {
   std::vector<double> x;  // [num_edges]
   SctNetwork::Duals duals;
-  bool solved = true;     // in all parts so far
-  bool canonical = true;  // in all parts so far
-  int from_inside = 0;    // parts that started from the interior-point method
+  bool solved = true;       // in all parts so far
+  bool canonical = true;    // in all parts so far
+  int interior_starts = 0;  // parts that started from the interior-point method
 };
 
 /// The linear program of one part. Times are scaled by a power of two to about 1000.
@@ -376,7 +376,7 @@ void put(const SctStar& star, const SctNetwork& net, const SctPart& part, const 
 /// Makes `x` feasible: each value in 0 to 1 and a multiple of 2^-36, all degree rows kept to 2^-27.
 /// The rounded values can exceed a degree row only with more than a thousand edges of one op: then
 /// some of them, the first by id, are rounded the other way.
-std::vector<double> rounded(const SctNetwork& net, std::vector<double> x) {
+std::vector<double> round_to_feasible(const SctNetwork& net, std::vector<double> x) {
   for (double& value : x) value = std::clamp(1.0 - value, 0.0, 1.0);  // 1 - x, until the end
   const auto fit = [&](std::span<const std::uint32_t> edges) {
     double sum = 0.0;
@@ -436,11 +436,11 @@ SctSolution solve_sct(const SctGraph& graph, const SctOptions& options) {
   const std::vector<SctPart> parts = reduction.parts();
   const auto judged = [&](Answer answer) {
     SctSolution s;
-    s.x = rounded(net, std::move(answer.x));
+    s.x = round_to_feasible(net, std::move(answer.x));
     s.w = net.paths(s.x).longest;
     s.lower_bound = net.lower_bound(std::move(answer.duals), reduction.chained());
     s.canonical = options.canonical && answer.canonical && s.w - s.lower_bound <= proved * s.w;
-    s.from_inside = answer.from_inside;
+    s.interior_starts = answer.interior_starts;
     return s;
   };
   const auto attempt = [&](bool from_start) {
@@ -454,7 +454,7 @@ SctSolution solve_sct(const SctGraph& graph, const SctOptions& options) {
       const SctProgram sct(reduction, part, options.canonical);
       const std::optional<solver::Start> start =
           from_start ? std::optional(sct.start(options.interior)) : std::nullopt;
-      if (start && !start->cost.empty()) ++answer.from_inside;
+      if (start && !start->cost.empty()) ++answer.interior_starts;
       sct.put(solve(sct.program, start ? &*start : nullptr), answer);
     }
     if (!answer.solved)

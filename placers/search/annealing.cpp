@@ -38,13 +38,13 @@ Annealing::Annealing(const SearchSpace& space, const Objective& objective,
     chains_.emplace_back(space, objective, starts[c % starts.size()], seed * chains + c);
 }
 
-void Annealing::run(std::size_t evaluations, const WalkLimits& limits, const Watcher& watcher) {
+void Annealing::run(std::size_t evaluations, const ChainLimits& limits, const Watcher& watcher) {
   if (chains_.empty()) return;
   const auto begin = Clock::now();
   for (std::size_t round = 0; round < rounds && !limits.reached(); ++round) {
     const std::size_t each = evaluations_of(round, evaluations, Clock::now() - begin, limits);
     oneapi::tbb::parallel_for(std::size_t{0}, chains_.size(), part_of_this_task([&](std::size_t c) {
-                                chains_[c].walk(each, temperature_of(round, c, leaves_), limits);
+                                chains_[c].run(each, temperature_of(round, c, leaves_), limits);
                               }));
     restart_worst();
     if (watcher.progress)
@@ -56,7 +56,7 @@ void Annealing::run(std::size_t evaluations, const WalkLimits& limits, const Wat
 
 /// The evaluations of each chain in a round.
 std::size_t Annealing::evaluations_of(std::size_t round, std::size_t all, Seconds used,
-                                      const WalkLimits& limits) const {
+                                      const ChainLimits& limits) const {
   const std::size_t parts = chains_.size() * rounds;
   if (limits.until == Clock::time_point::max())
     return all * (round + 1) / parts - all * round / parts;

@@ -18,7 +18,7 @@ class Annealing {
   /// Runs for `evaluations` of the objective in total; if `limits` has a time, until then instead.
   /// After each sixteenth the worse half of the chains continues from the best placements of the
   /// better half. Without a time limit the result does not depend on the threads.
-  void run(std::size_t evaluations, const WalkLimits& limits, const Watcher& watcher = {});
+  void run(std::size_t evaluations, const ChainLimits& limits, const Watcher& watcher = {});
 
   const std::deque<Chain>& chains() const { return chains_; }
   /// The chain with the best placement; there is at least one chain.
@@ -27,7 +27,7 @@ class Annealing {
 
  private:
   std::size_t evaluations_of(std::size_t round, std::size_t all, std::chrono::duration<double> used,
-                             const WalkLimits& limits) const;
+                             const ChainLimits& limits) const;
   void restart_worst();
 
   std::deque<Chain> chains_;

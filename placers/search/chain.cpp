@@ -13,7 +13,7 @@ double height(const Score& score) {
 
 }  // namespace
 
-bool WalkLimits::reached() const {
+bool ChainLimits::reached() const {
   if (stop != nullptr && stop->load(std::memory_order_relaxed)) return true;
   return until != std::chrono::steady_clock::time_point::max() &&
          std::chrono::steady_clock::now() >= until;
@@ -35,7 +35,7 @@ void Chain::restart_from(const Placement& placement) {
   score_ = evaluator_->begin(placement_);
 }
 
-void Chain::walk(std::size_t evaluations, Temperature temperature, const WalkLimits& limits) {
+void Chain::run(std::size_t evaluations, Temperature temperature, const ChainLimits& limits) {
   const double cooling = std::pow(temperature.end / temperature.begin,
                                   1.0 / static_cast<double>(std::max<std::size_t>(evaluations, 1)));
   Temperature now = temperature;

@@ -13,7 +13,7 @@
 namespace baechi::search {
 
 /// Limits that end a chain before its evaluations are used up.
-struct WalkLimits {
+struct ChainLimits {
   const std::atomic<bool>* stop = nullptr;
   std::chrono::steady_clock::time_point until = std::chrono::steady_clock::time_point::max();
   bool until_feasible = false;  ///< ends at the first placement that fits
@@ -41,7 +41,7 @@ class Chain {
   Chain(const SearchSpace& space, const Objective& objective, const Placement& start,
         std::uint64_t seed);
 
-  void walk(std::size_t evaluations, Temperature temperature, const WalkLimits& limits);
+  void run(std::size_t evaluations, Temperature temperature, const ChainLimits& limits);
   /// Continues from `placement`.
   void restart_from(const Placement& placement);
 

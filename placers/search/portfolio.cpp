@@ -69,7 +69,7 @@ void Portfolio::add(Options& options, const Options::Value& choice) {
       {name, make_placer(name, Options(name, std::move(values), options.base()), choice.where)});
 }
 
-std::vector<Candidate> Portfolio::ask(const Problem& problem, const Objective& objective,
+std::vector<Candidate> Portfolio::run(const Problem& problem, const Objective& objective,
                                       std::uint64_t seed, Clock::time_point until) const {
   std::vector<std::optional<Candidate>> answers(members_.size());
   oneapi::tbb::parallel_for(

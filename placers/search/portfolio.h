@@ -30,7 +30,7 @@ class Portfolio {
   /// The placements of all members, computed in parallel, the best first; ties: in the members'
   /// order. Omits members that find the problem infeasible, and, except for the first, members that
   /// could only begin after `until`; a member that has begun is not interrupted.
-  std::vector<Candidate> ask(const Problem& problem, const Objective& objective, std::uint64_t seed,
+  std::vector<Candidate> run(const Problem& problem, const Objective& objective, std::uint64_t seed,
                              Clock::time_point until = Clock::time_point::max()) const;
 
  private:

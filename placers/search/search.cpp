@@ -62,7 +62,7 @@ class Search final : public Placer {
   static constexpr double most_seconds = 1e9;  // 31 years; a clock counts 292
 
   Placement find(const Problem& p, std::uint64_t seed, const Watcher& watcher) const {
-    WalkLimits limits{.stop = watcher.stop};
+    ChainLimits limits{.stop = watcher.stop};
     auto portfolio_until = limits.until;
     if (seconds_ > 0.0) {
       const auto start = Clock::now();
@@ -70,7 +70,7 @@ class Search final : public Placer {
       portfolio_until = start + std::chrono::duration_cast<Clock::duration>(Seconds(seconds_ / 5));
     }
     const std::vector<Candidate> seeds =
-        portfolio_.ask(p, *choice_.objective, seed, portfolio_until);
+        portfolio_.run(p, *choice_.objective, seed, portfolio_until);
     if (seeds.empty())
       throw InfeasibleError("search: no placer of the portfolio found a placement that fits");
     if (!seeds.front().score.feasible()) refuse_what_cannot_fit(p);
@@ -79,20 +79,21 @@ class Search final : public Placer {
     // Annealing through infeasible placements did not improve latencies.
     const double leaves = choice_.name == "latency" ? 0.0 : Temperature{}.leaves;
     Annealing annealing(space, *choice_.objective, starts.shared, chains_, seed, leaves);
-    Annealing beside(space, *choice_.objective, starts.beside, starts.beside.size(), seed, leaves);
+    Annealing separate(space, *choice_.objective, starts.separate, starts.separate.size(), seed,
+                       leaves);
     oneapi::tbb::parallel_invoke(
         part_of_this_task([&] { annealing.run(evaluations_, limits, watcher); }),
         part_of_this_task(
-            [&] { beside.run(evaluations_ / chains_ * starts.beside.size(), limits); }));
+            [&] { separate.run(evaluations_ / chains_ * starts.separate.size(), limits); }));
     std::vector<const Chain*> chains;
-    for (const Annealing* a : {&annealing, &beside})
+    for (const Annealing* a : {&annealing, &separate})
       for (const Chain& chain : a->chains()) chains.push_back(&chain);
     return answer(seeds, chains);
   }
 
   struct Starts {
-    std::vector<Placement> shared;  ///< of the chains that restart from each other
-    std::vector<Placement> beside;  ///< of an independent chain; at most one
+    std::vector<Placement> shared;    ///< of the chains that restart from each other
+    std::vector<Placement> separate;  ///< of an independent chain; at most one
   };
   /// The best placements. That of a learned placer starts an independent chain, unless there is no
   /// other, so that it does not change the other chains.
@@ -100,10 +101,10 @@ class Search final : public Placer {
     Starts starts;
     for (const Candidate& candidate : seeds) {
       const bool learned = candidate.placer == "learned";
-      auto& to = learned ? starts.beside : starts.shared;
+      auto& to = learned ? starts.separate : starts.shared;
       if (to.size() < (learned ? 1 : most_seeds)) to.push_back(candidate.placement);
     }
-    if (starts.shared.empty()) std::swap(starts.shared, starts.beside);
+    if (starts.shared.empty()) std::swap(starts.shared, starts.separate);
     return starts;
   }
   using Seconds = std::chrono::duration<double>;

@@ -45,7 +45,7 @@ OpGraph grouped_as_placed(const PreparedGraph& graph) {
 }
 
 /// The step of which transforms made the graph that placers see.
-class ExpandedStep final : public StepBehind {
+class ExpandedStep final : public ExecutedStep {
  public:
   ExpandedStep(std::shared_ptr<const CostedGraph> costed, const EngineOptions& engine)
       : costed_(std::move(costed)), engine_(engine) {}

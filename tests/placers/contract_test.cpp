@@ -66,7 +66,7 @@ std::optional<Values> usable_options(const PlacerEntry& entry) {
 }
 
 /// One set of options for each value of the option `as` of `entry`, if it has one.
-std::vector<Values> usable_ways(const PlacerEntry& entry) {
+std::vector<Values> usable_policies(const PlacerEntry& entry) {
   const std::optional<Values> usable = usable_options(entry);
   if (!usable) return {};
   Options options(std::string(entry.name), *usable);
@@ -74,9 +74,9 @@ std::vector<Values> usable_ways(const PlacerEntry& entry) {
   const auto as = std::ranges::find(options.declared(), "as", &Options::Declared::key);
   if (as == options.declared().end()) return {*usable};
   std::vector<Values> ways;
-  for (const std::string& way : as->allowed) {
+  for (const std::string& policy : as->allowed) {
     ways.push_back(*usable);
-    ways.back()["as"] = value(way);
+    ways.back()["as"] = value(policy);
   }
   return ways;
 }
@@ -84,10 +84,10 @@ std::vector<Values> usable_ways(const PlacerEntry& entry) {
 /// Calls test(entry, placer) for each placer that can be run here, with each value of `as`.
 void for_each_placer(auto&& test) {
   for (const PlacerEntry& entry : placers())
-    for (const Values& options : usable_ways(entry)) {
+    for (const Values& options : usable_policies(entry)) {
       CAPTURE(entry.name);
-      const std::string way = options.contains("as") ? options.at("as").text : "";
-      CAPTURE(way);
+      const std::string policy = options.contains("as") ? options.at("as").text : "";
+      CAPTURE(policy);
       test(entry, *placer(std::string(entry.name), options));
     }
 }
@@ -161,8 +161,8 @@ TEST_CASE("placers/README.md has a row for every placer, with what it counts as 
 }
 
 TEST_CASE("a learned placer is run with each of its policies") {
-  CHECK(usable_ways(placer_entry("learned")).size() == 3);
-  CHECK(usable_ways(placer_entry("heft")).size() == 1);
+  CHECK(usable_policies(placer_entry("learned")).size() == 3);
+  CHECK(usable_policies(placer_entry("heft")).size() == 1);
 }
 
 TEST_CASE("every placer keeps the contract, whatever the graph and the cluster") {

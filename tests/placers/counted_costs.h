@@ -12,7 +12,7 @@ class CountedCosts final : public CostModel {
   CountedCosts(const OpGraph& graph, const Cluster& cluster) : costs_(graph, cluster) {}
   Duration compute(OpId op, DeviceId device) const override {
     ++asked_;
-    ++asked_here_;
+    ++requests_here_;
     return costs_.compute(op, device);
   }
   Duration transfer(TensorId tensor, DeviceId src, DeviceId dst) const override {
@@ -35,10 +35,10 @@ class CountedCosts final : public CostModel {
     return asked_ - before;
   }
   /// A clock that each request advances by a nanosecond, on the thread of the request.
-  static std::chrono::nanoseconds clock() { return std::chrono::nanoseconds(asked_here_); }
+  static std::chrono::nanoseconds clock() { return std::chrono::nanoseconds(requests_here_); }
 
  private:
-  static inline thread_local std::int64_t asked_here_ = 0;
+  static inline thread_local std::int64_t requests_here_ = 0;
   ProfiledCosts costs_;
   mutable std::atomic<std::size_t> asked_{0};
 };

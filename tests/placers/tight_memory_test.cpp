@@ -49,7 +49,7 @@ struct Count {
 };
 
 /// Counts the result of `placer` for the problem with `memory` on each device.
-void ask(const char* placer, const RandomProblem& random, Bytes memory, Count& count) {
+void count_result(const char* placer, const RandomProblem& random, Bytes memory, Count& count) {
   Cluster cluster = random.cluster;
   for (const DeviceId d : cluster.devices()) cluster.set_memory(d, memory);
   const Problem problem = random.under({}, cluster);
@@ -78,8 +78,8 @@ TEST_SUITE("placers") {
         const Bytes least = least_feasible_memory(random);
         for (const char* placer : {"m_etf", "m_sct", "m_topo"}) {
           for (const int percent : {100, 110, 130})
-            ask(placer, random, Bytes{(least.count * percent + 99) / 100},
-                counts[fmt::format("{} at {} %", placer, percent)]);
+            count_result(placer, random, Bytes{(least.count * percent + 99) / 100},
+                         counts[fmt::format("{} at {} %", placer, percent)]);
         }
       }
       for (const auto& [what, count] : counts) {

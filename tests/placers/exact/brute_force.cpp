@@ -122,7 +122,7 @@ namespace {
 
 /// Whether no path through ops that `counts` accepts leaves `d` and comes back.
 template <class Counts>
-bool comes_not_back(const OpGraph& graph, const Placement& p, DeviceId d, Counts counts) {
+bool stays_away(const OpGraph& graph, const Placement& p, DeviceId d, Counts counts) {
   IdVector<OpId, char> left(graph.num_ops(), 0);  // some path to the op was on d and left
   for (const OpId v : graph.ops()) {
     if (!counts(v)) continue;
@@ -139,15 +139,15 @@ bool comes_not_back(const OpGraph& graph, const Placement& p, DeviceId d, Counts
 
 bool is_convex(const Problem& problem, const Placement& p) {
   return std::ranges::all_of(problem.cluster.devices(), [&](DeviceId d) {
-    return comes_not_back(problem.graph, p, d,
-                          [&](OpId v) { return problem.graph.op(v).phase == Phase::forward; });
+    return stays_away(problem.graph, p, d,
+                      [&](OpId v) { return problem.graph.op(v).phase == Phase::forward; });
   });
 }
 
 bool accelerators_are_convex(const Problem& problem, const Placement& p) {
   return std::ranges::all_of(problem.cluster.devices(), [&](DeviceId d) {
     return problem.cluster.device(d).is_core() ||
-           comes_not_back(problem.graph, p, d, [](OpId) { return true; });
+           stays_away(problem.graph, p, d, [](OpId) { return true; });
   });
 }
 

@@ -70,7 +70,7 @@ Placement place(const std::string& path, Values values = {}) {
 
 /// The message of its error, without the path.
 template <class Error = InputError>
-std::string said(const std::string& path, const Values& values = {}) {
+std::string message_of(const std::string& path, const Values& values = {}) {
   return without(message<Error>([&] { place(path, values); }), path);
 }
 
@@ -135,21 +135,21 @@ std::string serve(const std::string& then) {
 }
 
 /// Requests placements from one program.
-struct Asked {
+struct PlacerCalls {
   OpGraph graph = one_tensor_two_readers();
   Cluster cluster = gpus(2);
   ProfiledCosts costs{graph, cluster};
   std::unique_ptr<Placer> placer;
   std::string path;
 
-  explicit Asked(const std::string& program, Values values = {}) : path(program) {
+  explicit PlacerCalls(const std::string& program, Values values = {}) : path(program) {
     values["persistent"] = value("true");
     placer = make_placer("exec:" + path, Options("exec", values));
   }
   bool answers() {
     return placer->place({graph, cluster, costs}, 0).device == on({gpu0, gpu1, gpu1}).device;
   }
-  std::string said() {
+  std::string message_of() {
     return without(message<InputError>([&] { answers(); }), path);
   }
 };
@@ -158,7 +158,7 @@ struct Asked {
 
 TEST_CASE("with `persistent` one process answers all problems, one line each") {
   const Programs programs;
-  Asked good(programs.script(
+  PlacerCalls good(programs.script(
       "serve", fmt::format("echo start >> {}\n{}", programs.path("starts"), serve("answer $id"))));
   for (int i = 0; i < 20; ++i) CHECK(good.answers());
   std::stringstream starts;
@@ -166,15 +166,15 @@ TEST_CASE("with `persistent` one process answers all problems, one line each") {
   CHECK(starts.str() == "start\n");
 
   // A process that ends is reported; the next problem gets a new one.
-  Asked once(programs.script("once", serve("answer $id; exit")));
+  PlacerCalls once(programs.script("once", serve("answer $id; exit")));
   CHECK(once.answers());
-  CHECK(once.said() == ": ended, or wrote an empty line, in place of an answer");
+  CHECK(once.message_of() == ": ended, or wrote an empty line, in place of an answer");
   CHECK(once.answers());
-  Asked dies(programs.script("dies", "echo why >&2; exit 4"));
-  CHECK(dies.said() == ": ended with status 4: why");
-  Asked sleeps(programs.script("sleeps", "sleep 60"), {{"time_limit", value("200 ms")}});
-  CHECK(sleeps.said() == ": still running after 200.000 ms (option time_limit)");
-  Asked none(programs.script(
+  PlacerCalls dies(programs.script("dies", "echo why >&2; exit 4"));
+  CHECK(dies.message_of() == ": ended with status 4: why");
+  PlacerCalls sleeps(programs.script("sleeps", "sleep 60"), {{"time_limit", value("200 ms")}});
+  CHECK(sleeps.message_of() == ": still running after 200.000 ms (option time_limit)");
+  PlacerCalls none(programs.script(
       "none", serve(R"(echo '{"format": "baechi-placement", "version": 1, "id": '$id', "status": )"
                     R"("infeasible", "detail": "no room"}')")));
   CHECK_THROWS_WITH_AS(none.answers(), "no room", InfeasibleError);
@@ -184,22 +184,22 @@ TEST_CASE("with `persistent` one process answers all problems, one line each") {
 TEST_CASE("with `persistent` no line counts as the answer to another problem") {
   const Programs programs;
   // Both lines are written at once, so the second is there when the next problem is sent.
-  Asked twice(
+  PlacerCalls twice(
       programs.script("twice", serve("printf '%s\\n%s\\n' \"$(answer $id)\" \"$(answer $id)\"")));
   CHECK(twice.answers());
-  CHECK(twice.said() == ": wrote more than one line for one problem");
+  CHECK(twice.message_of() == ": wrote more than one line for one problem");
   CHECK(twice.answers());  // by a new process
   // Answers each problem with the answer to the one before, as after a stray line.
-  Asked behind(programs.script("behind", serve("answer $((id - 1))")));
-  CHECK(behind.said().ends_with("the answer to problem 0, not 1"));
-  CHECK(behind.said().ends_with("the answer to problem 1, not 2"));
+  PlacerCalls behind(programs.script("behind", serve("answer $((id - 1))")));
+  CHECK(behind.message_of().ends_with("the answer to problem 0, not 1"));
+  CHECK(behind.message_of().ends_with("the answer to problem 1, not 2"));
   // A line before the first answer is no answer to any problem.
-  Asked banner(programs.script("banner", "echo loading\n" + serve("answer $id")));
-  CHECK(banner.said().find("not JSON") != std::string::npos);
-  CHECK(banner.said().find("not JSON") != std::string::npos);
-  Asked silent(programs.script("silent",
-                               fmt::format("while read -r problem; do echo '{}'; done", on_0_1_1)));
-  CHECK(silent.said().find("repeats the problem's \"id\"") != std::string::npos);
+  PlacerCalls banner(programs.script("banner", "echo loading\n" + serve("answer $id")));
+  CHECK(banner.message_of().find("not JSON") != std::string::npos);
+  CHECK(banner.message_of().find("not JSON") != std::string::npos);
+  PlacerCalls silent(programs.script(
+      "silent", fmt::format("while read -r problem; do echo '{}'; done", on_0_1_1)));
+  CHECK(silent.message_of().find("repeats the problem's \"id\"") != std::string::npos);
 }
 
 // The pipe holds 64 KiB; the answer comes after the first bytes of a larger problem.
@@ -226,9 +226,9 @@ TEST_CASE("with `persistent` a program may answer before it has read the whole p
 
 TEST_CASE("a program may report that nothing fits, by status 3 or in its output") {
   const Programs programs;
-  CHECK(said<InfeasibleError>(programs.script("a", "echo hopeless >&2; exit 3")) ==
+  CHECK(message_of<InfeasibleError>(programs.script("a", "echo hopeless >&2; exit 3")) ==
         ": no placement found: hopeless");
-  CHECK(said<InfeasibleError>(
+  CHECK(message_of<InfeasibleError>(
             programs.script("b", R"(echo '{"format": "baechi-placement", "version": 1,
                            "status": "infeasible", "detail": "c is too large"}')")) ==
         "c is too large");
@@ -236,12 +236,13 @@ TEST_CASE("a program may report that nothing fits, by status 3 or in its output"
 
 TEST_CASE("the error says why a program cannot be started") {
   const Programs programs;
-  CHECK(said(programs.path("nothing")) == ": no such file");
-  CHECK(said(programs.folder()) == ": is a folder, not a program");
-  CHECK(said(programs.file("plain", "#!/bin/sh\n", false)) == ": is not executable (chmod +x)");
-  CHECK(said(programs.file("text", "hello\n", true)) ==
+  CHECK(message_of(programs.path("nothing")) == ": no such file");
+  CHECK(message_of(programs.folder()) == ": is a folder, not a program");
+  CHECK(message_of(programs.file("plain", "#!/bin/sh\n", false)) ==
+        ": is not executable (chmod +x)");
+  CHECK(message_of(programs.file("text", "hello\n", true)) ==
         ": is not a program: a script's first line must be like #!/usr/bin/env python3");
-  CHECK(said(programs.file("lost", "#!/no/such/interpreter\n", true)) ==
+  CHECK(message_of(programs.file("lost", "#!/no/such/interpreter\n", true)) ==
         ": cannot be run: the interpreter that its first line names was not found");
   CHECK_THROWS_WITH_AS(make_placer("exec", Options("exec")), "exec.path: missing: write exec:PATH",
                        InputError);
@@ -249,17 +250,17 @@ TEST_CASE("the error says why a program cannot be started") {
 
 TEST_CASE("the error of a program that fails quotes its standard error") {
   const Programs programs;
-  CHECK(said(programs.script("a", "for i in 1 2 3 4 5; do echo line $i >&2; done; exit 4")) ==
+  CHECK(message_of(programs.script("a", "for i in 1 2 3 4 5; do echo line $i >&2; done; exit 4")) ==
         ": ended with status 4: line 3 | line 4 | line 5");
-  CHECK(said(programs.script("b", "kill -9 $$")) ==
+  CHECK(message_of(programs.script("b", "kill -9 $$")) ==
         ": ended by signal 9 (it may use 4.00 GiB of host memory: option memory_limit)");
-  CHECK(said(programs.script("c", "exit 0")) == ": wrote nothing to its standard output");
+  CHECK(message_of(programs.script("c", "exit 0")) == ": wrote nothing to its standard output");
 }
 
 TEST_CASE("a program's placement is read as strictly as a file") {
   const Programs programs;
   const auto output = [&](const std::string& text) {
-    return said(programs.script("p", fmt::format("cat > /dev/null\necho '{}'", text)));
+    return message_of(programs.script("p", fmt::format("cat > /dev/null\necho '{}'", text)));
   };
   const std::string head = R"({"format": "baechi-placement", "version": 1, "placement": )";
   CHECK(output("Segmentation fault") == "output of :1:1: not JSON: neither an object nor a list");
@@ -271,7 +272,7 @@ TEST_CASE("a program's placement is read as strictly as a file") {
 
 TEST_CASE("a truncated answer is reported as truncated") {
   const Programs programs;
-  CHECK(said(programs.script("cut", R"(printf '{"format": "baechi-placement", "ver')")) ==
+  CHECK(message_of(programs.script("cut", R"(printf '{"format": "baechi-placement", "ver')")) ==
         ": its answer is cut off: 35 bytes that begin with '{' and do not end with '}'");
 }
 
@@ -296,12 +297,12 @@ TEST_CASE("a program is killed at its time limit, with all it started") {
   const Programs programs;
   const Values limit{{"time_limit", value("300 ms")}};
   const auto begin = std::chrono::steady_clock::now();
-  CHECK(said(programs.script("a", "echo thinking >&2; sleep 100"), limit) ==
+  CHECK(message_of(programs.script("a", "echo thinking >&2; sleep 100"), limit) ==
         ": still running after 300.000 ms (option time_limit): thinking");
-  CHECK(said(programs.script("b", "exec >&- 2>&-; sleep 100"), limit) ==
+  CHECK(message_of(programs.script("b", "exec >&- 2>&-; sleep 100"), limit) ==
         ": still running after 300.000 ms (option time_limit)");
   // A child that keeps the output open after the program has ended.
-  CHECK(said(programs.script("c", fmt::format("sleep 100 &\necho '{}'", on_0_1_1)), limit) ==
+  CHECK(message_of(programs.script("c", fmt::format("sleep 100 &\necho '{}'", on_0_1_1)), limit) ==
         ": still running after 300.000 ms (option time_limit)");
   CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(20));
 }
@@ -361,10 +362,10 @@ TEST_CASE("a process that left its session is ended with the program") {
                           "while [ ! -s {0} ]; do sleep 0.01; done\n{1}",
                           programs.path(name + ".pid"), then));
   };
-  CHECK(said(program("slow", "sleep 100"), {{"time_limit", value("1 s")}}) ==
+  CHECK(message_of(program("slow", "sleep 100"), {{"time_limit", value("1 s")}}) ==
         ": still running after 1.000 s (option time_limit)");
   CHECK_FALSE(still_runs(programs.path("slow.pid")));
-  CHECK(said(program("failing", "exit 4")) == ": ended with status 4");
+  CHECK(message_of(program("failing", "exit 4")) == ": ended with status 4");
   CHECK_FALSE(still_runs(programs.path("failing.pid")));
   CHECK(place(program("placing", fmt::format("echo '{}'", on_0_1_1))).device ==
         on({gpu0, gpu1, gpu1}).device);
@@ -393,20 +394,21 @@ TEST_CASE("a program and all it starts are under one memory limit") {
   const Programs programs;
   const Values limit{{"memory_limit", value("64 MiB")}};
   // A process that allocates too much gets nothing more: dd takes its bundle size from malloc.
-  CHECK(said(programs.script("one", "LC_ALL=C dd if=/dev/zero of=/dev/null bs=200M count=1"), limit)
+  CHECK(message_of(programs.script("one", "LC_ALL=C dd if=/dev/zero of=/dev/null bs=200M count=1"),
+                   limit)
             .starts_with(": ended with status 1: dd: memory exhausted"));
   // Four of 40 MB each: none is over the limit, together they are. `tail` keeps one long line.
-  CHECK(said(programs.script("four",
-                             "for i in 1 2 3 4; do\n"
-                             "  { head -c 40000000 /dev/zero; sleep 100; } | tail -n 1 &\n"
-                             "done\nwait"),
-             limit)
+  CHECK(message_of(programs.script("four",
+                                   "for i in 1 2 3 4; do\n"
+                                   "  { head -c 40000000 /dev/zero; sleep 100; } | tail -n 1 &\n"
+                                   "done\nwait"),
+                   limit)
             .starts_with(": used more than 64.00 MiB of host memory (option memory_limit)"));
 }
 
 TEST_CASE("a program that starts endless processes is stopped") {
   const Programs programs;
-  CHECK(said(programs.script("p", "while :; do sleep 100 & done")) ==
+  CHECK(message_of(programs.script("p", "while :; do sleep 100 & done")) ==
         ": had more than 256 processes at once");
 }
 
@@ -424,7 +426,7 @@ TEST_CASE("a program writes no file over 1 GiB, opens at most 1024 files and inh
 
 TEST_CASE("quoted output of a program is valid UTF-8 without terminal control sequences") {
   const Programs programs;
-  CHECK(said(programs.script(
+  CHECK(message_of(programs.script(
             "a", R"(printf 'one\033[2J\033[31m two\n\033]0;title\007thr\351e\r\n' >&2; exit 4)")) ==
         ": ended with status 4: one two | thr\uFFFDe");
   const std::string head = R"({"format": "baechi-placement", "version": 1, "placement": )";
@@ -432,8 +434,9 @@ TEST_CASE("quoted output of a program is valid UTF-8 without terminal control se
                                                R"({"a": 0, "b": 0, "c": 0},
                                                   "detail": "\u001b[7mfine\u001b[0m"})")))
             .detail == "fine");
-  CHECK(said(programs.script("c", fmt::format("printf '%s' '{}{}'", head,
-                                              R"({"\u001b[2Ja": 0, "a": 0, "b": 0, "c": 0}})"))) ==
+  CHECK(message_of(
+            programs.script("c", fmt::format("printf '%s' '{}{}'", head,
+                                             R"({"\u001b[2Ja": 0, "a": 0, "b": 0, "c": 0}})"))) ==
         "output of :1:74: a: the graph has no op 'a'");
   CHECK(plain_text("a\tb\n\u00e9 \u4e2d \U0001F600") == "a\tb\n\u00e9 \u4e2d \U0001F600");
   CHECK(plain_text("\xc0\xaf \xed\xa0\x80 \xf5 \xe2\x82") ==

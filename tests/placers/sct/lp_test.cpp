@@ -338,14 +338,14 @@ TEST_SUITE("lp") {
   TEST_CASE("the canonical optimum does not depend on the solver's start") {
     const auto compare = [](const SctGraph& g) {
       const SctSolution from_vertex = solve_sct(g, {.interior = false});
-      const SctSolution from_inside = solve_sct(g, {.interior = true});
-      CHECK(from_inside.canonical);
-      CHECK(from_inside.w - from_inside.lower_bound <= 1e-9 * from_inside.w);
-      CHECK(from_inside.w == doctest::Approx(from_vertex.w).epsilon(1e-10));
+      const SctSolution interior_starts = solve_sct(g, {.interior = true});
+      CHECK(interior_starts.canonical);
+      CHECK(interior_starts.w - interior_starts.lower_bound <= 1e-9 * interior_starts.w);
+      CHECK(interior_starts.w == doctest::Approx(from_vertex.w).epsilon(1e-10));
       for (std::size_t e = 0; e < g.edges.size(); ++e)
-        CHECK(std::abs(from_inside.x[e] - from_vertex.x[e]) < 1e-9);
+        CHECK(std::abs(interior_starts.x[e] - from_vertex.x[e]) < 1e-9);
       for (const double threshold : {0.1, 0.5})
-        CHECK(favourite_edges(g, from_inside.x, threshold) ==
+        CHECK(favourite_edges(g, interior_starts.x, threshold) ==
               favourite_edges(g, from_vertex.x, threshold));
     };
     Random random(7);
@@ -365,12 +365,12 @@ TEST_SUITE("lp") {
   TEST_CASE("only large programs far from their bound start with an interior-point method") {
     // 9,000 ops have more than 20,000 rows: one for each of 1.7 edges per op, and the degree rows.
     const SctSolution large = solve_sct(layers("9000", "1", slow_link));
-    CHECK(large.from_inside == 1);
+    CHECK(large.interior_starts == 1);
     CHECK(large.canonical);
     CHECK(large.w - large.lower_bound <= 1e-9 * large.w);
-    CHECK(solve_sct(layers("700", "1", slow_link)).from_inside == 0);
+    CHECK(solve_sct(layers("700", "1", slow_link)).interior_starts == 0);
     const Link quick{.bandwidth = {12e9}, .latency = 5us};  // a greedy choice is nearly optimal
-    CHECK(solve_sct(layers("9000", "1", quick)).from_inside == 0);
+    CHECK(solve_sct(layers("9000", "1", quick)).interior_starts == 0);
   }
 
   TEST_CASE("several concurrent threads find bitwise the same as one thread") {
@@ -409,8 +409,8 @@ TEST_SUITE("lp") {
     const SctGraph g{.compute = {1ns, 1ns, 1ns, 1ns},
                      .edges = {{q, v, 1ns}, {q, z, 1ns}, {u, v, 1ns}}};
     const Favourites f = favourites(g, std::vector{0U, 1U, 2U}, /*compat=*/true);
-    CHECK(f.favourite == std::vector<std::uint32_t>{nobody, v, nobody, nobody});
-    CHECK(f.parent == std::vector<std::uint32_t>{nobody, nobody, u, q});
+    CHECK(f.favourite == std::vector<std::uint32_t>{no_favourite, v, no_favourite, no_favourite});
+    CHECK(f.parent == std::vector<std::uint32_t>{no_favourite, no_favourite, u, q});
   }
 
   TEST_CASE("rounding keeps a matching: larger communication first, then the lower index") {
@@ -420,8 +420,8 @@ TEST_SUITE("lp") {
     const std::vector x{0.5, 0.5, 0.5};
     CHECK(favourite_edges(g, x, 0.5) == std::vector{1U});
     const Favourites f = favourites(g, favourite_edges(g, x, 0.5));
-    CHECK(f.favourite == std::vector<std::uint32_t>{3, nobody, nobody, nobody});
-    CHECK(f.parent == std::vector<std::uint32_t>{nobody, nobody, nobody, 0});
+    CHECK(f.favourite == std::vector<std::uint32_t>{3, no_favourite, no_favourite, no_favourite});
+    CHECK(f.parent == std::vector<std::uint32_t>{no_favourite, no_favourite, no_favourite, 0});
   }
 
   TEST_CASE("golden: rounding") {

@@ -104,7 +104,7 @@ TEST_SUITE("lp") {
         std::vector<bool> may_bind(net.num_edges(), false);
         may_bind.front() = true;
         decisions.decide(may_bind);  // first round: only the first edge may bind
-        CHECK(decisions.looks() <= 8 * net.num_edges());
+        CHECK(decisions.num_visits() <= 8 * net.num_edges());
         if (n == 100U) continue;
         const auto decided = std::ranges::count_if(
             std::views::iota(0U, static_cast<std::uint32_t>(net.num_edges())),

@@ -328,7 +328,7 @@ TEST_SUITE("search") {
     const auto objective = make_objective("step_time", Options("step_time"));
     const Placement start{.device = IdVector<OpId, DeviceId>(graph.num_ops())};
     search::Chain chain(space, *objective, start, 1);
-    chain.walk(10'000, {.begin = 0.05, .end = 0.05}, {.until_feasible = true});
+    chain.run(10'000, {.begin = 0.05, .end = 0.05}, {.until_feasible = true});
     CHECK(chain.best_score().feasible());
     CHECK(chain.evaluations() < 10'000);
     CHECK(chain.improvements().back().evaluation == chain.evaluations());
@@ -411,7 +411,7 @@ TEST_SUITE("search") {
     const auto asks = [&](const std::map<std::string, Options::Value>& values, const char* placer) {
       Options options("search", values);
       const auto answers =
-          Portfolio(options, "step_time", true).ask({graph, cluster, costs}, *objective, 0);
+          Portfolio(options, "step_time", true).run({graph, cluster, costs}, *objective, 0);
       return std::ranges::find(answers, placer, &Candidate::placer) != answers.end();
     };
     CHECK(asks({}, "m_etf"));

@@ -14,15 +14,15 @@ namespace baechi::exact {
 /// `Part` is the policy for the cost of a stage: add(bundle) and remove(bundle) change the stage,
 /// hopeless() says that neither this stage nor a larger one is of use.
 template <class Part>
-class StageWalk {
+class StageTraversal {
  public:
-  StageWalk(const Ideals& ideals, std::size_t bundles, Part& part)
+  StageTraversal(const Ideals& ideals, std::size_t bundles, Part& part)
       : ideals_(ideals), part_(part), stays_(bundles, false) {}
 
   /// Calls visit(ideal) for all ideals within `top` except `top`; the part then holds the bundles
   /// between. True ends the traversal. The part is empty before and after.
   template <class Visit>
-  void walk(IdealId top, Visit&& visit) {
+  void traverse(IdealId top, Visit&& visit) {
     frames_.push_back(frame(top));
     bool done = false;
     while (!frames_.empty()) {
