@@ -90,7 +90,7 @@ class Mutator {
  private:
   std::size_t any(std::size_t n) { return random_.below(static_cast<std::uint32_t>(n)); }
   double factor() { return 0.5 + 1.5 * random_.uniform(); }
-  /// Times 0.5 to 2; between 1 and 10^11.
+  /// Multiplied by 0.5 to 2, clamped to 1 to 10^11.
   std::int64_t scaled(std::int64_t x) {
     return static_cast<std::int64_t>(std::clamp(static_cast<double>(x) * factor(), 1.0, 1e11));
   }
@@ -126,7 +126,7 @@ class Mutator {
   Random random_;
 };
 
-/// Without op `v`: what read it reads what it read.
+/// `instance` without op `v`, whose readers read its inputs instead.
 DuelInstance without_op(const DuelInstance& instance, std::size_t v) {
   DuelInstance less = instance;
   const std::vector<std::size_t> inherited = instance.ops[v].reads;
@@ -142,14 +142,14 @@ DuelInstance without_op(const DuelInstance& instance, std::size_t v) {
   return less;
 }
 
-/// To two digits.
+/// Rounds to two digits.
 std::int64_t rounded(std::int64_t x) {
   std::int64_t unit = 1;
   while (x / unit >= 100) unit *= 10;
   return (x + unit / 2) / unit * unit;
 }
 
-/// The simpler instances that are one step away, the most different first.
+/// The simpler instances that are one change away, the largest changes first.
 std::vector<DuelInstance> simpler(const DuelInstance& from) {
   std::vector<DuelInstance> all;
   if (from.ops.size() > fewest_ops)

@@ -18,7 +18,7 @@ namespace {
 
 using ExportJson = nlohmann::ordered_json;
 
-/// A placement of whole modules and the step that it makes.
+/// A placement of whole modules and its step.
 struct WholeAnswer {
   std::vector<DeviceId> device;  // [modules]
   std::string how;
@@ -36,7 +36,7 @@ WholeAnswer whole_answer(const ExportTask& task, const WholeModules& modules,
   return {std::move(device), std::move(how), task.experiment.step(std::move(placement)).simulate()};
 }
 
-/// The placer's answer on the same graph, with a group for each module. Nothing if it finds none.
+/// The placer's placement of the same graph with a group for each module. Nothing if it finds none.
 std::optional<Placement> placed_whole(const ExportTask& task, const WholeModules& modules) {
   PreparedGraph prepared = task.experiment.graph();
   prepared.step =
@@ -90,8 +90,8 @@ std::span<const TorchSchedule> schedules_of(const OpGraph& graph) {
   return forward;
 }
 
-/// The stages under one schedule, with as many micro-batches as fit: fewer leave stages idle for
-/// longer. Nothing if even one per stage runs out of memory.
+/// The stages under one schedule, with as many micro-batches as fit, because fewer leave stages
+/// idle for longer. Nothing if even one per stage runs out of memory.
 std::optional<PipelineAnswer> streamed(const Problem& problem, const PipelineCuts& cuts,
                                        const Placement& line, const TorchSchedule& schedule,
                                        std::string& why_not) {
@@ -113,7 +113,7 @@ std::optional<PipelineAnswer> best_line(const ExportTask& task, const WholeModul
   for (const CutGoal goal : {CutGoal::nearest, CutGoal::balanced}) {
     const auto cuts = cut_line(problem, modules, placement, goal);
     if (!cuts) {
-      why_not = "the weights of no line of stages fit";
+      why_not = "the weights fit in no sequence of stages";
       return std::nullopt;
     }
     const Placement line = spread(problem.graph, modules, cuts->of_module);
@@ -125,7 +125,7 @@ std::optional<PipelineAnswer> best_line(const ExportTask& task, const WholeModul
   return best;
 }
 
-/// Lines about modules of the same group in different stages: they share weights.
+/// Messages on modules of the same group in different stages, which share weights.
 std::string shared_weights(const OpGraph& graph, const WholeModules& modules,
                            const std::vector<DeviceId>& device) {
   std::string lines;
@@ -205,7 +205,7 @@ std::string export_pipeline(const ExportTask& task, const Placement& placement) 
 void require_modules(const Experiment& experiment, const std::string& trace) {
   if (experiment.problem().graph.has_modules()) return;
   throw InputError(
-      fmt::format("{}: no op says which module of the model it belongs to (key `module` of an op), "
+      fmt::format("{}: no op has a module of the model (key `module` of an op), "
                   "so it cannot "
                   "be exported by module: tools/baechi_torch.py and generators write it",
                   trace));

@@ -37,7 +37,7 @@ std::string text_of(const FittedTime& time) {
   return out;
 }
 
-/// What not every harness measures.
+/// The values that only some harnesses measure.
 std::string more_of(const Calibration::Mode& mode) {
   std::string out;
   if (mode.fan_in_ns != Estimate{}) out += ", fan_in_ns: " + text_of(mode.fan_in_ns);
@@ -88,7 +88,7 @@ class Reader {
   }
 
  private:
-  static constexpr int most_sms = 1 << 20;  // of machine.txt, too
+  static constexpr int most_sms = 1 << 20;  // the same limit as in machine.txt
 
   void each(const Value* list, const auto& read) {
     if (list == nullptr || (list->children.empty() && (list->text.empty() || list->text == "[]")))
@@ -106,7 +106,7 @@ class Reader {
       all.push_back(*n);
     }
     if (all.size() != count)
-      throw InputError(fmt::format("{}a list of {} numbers stands here", at(list.where), count));
+      throw InputError(fmt::format("{}expected a list of {} numbers", at(list.where), count));
     return all;
   }
 
@@ -120,7 +120,7 @@ class Reader {
     return {static_cast<int>(n[0]), static_cast<int>(n[1])};
   }
 
-  /// The estimate at `key`; all zero if it may be missing and is.
+  /// The estimate at `key`; zeros if it is optional and missing.
   static Estimate estimate(Options& o, const char* key) {
     const Value* v = o.raw(key, "");
     if (v == nullptr) return {};

@@ -15,11 +15,11 @@ namespace {
 
 using Value = Options::Value;
 
-/// NAME, or {NAME: {option: value, ...}}, in the list `owner`.
+/// Reads NAME, or {NAME: {option: value, ...}}, in the list `owner`.
 Choice read_choice(const Value& entry, std::string_view owner, const std::string& base) {
   const std::size_t colon = entry.text.find(':');
   if (entry.children.empty() && colon != std::string::npos && !entry.text.starts_with("exec:"))
-    throw InputError(fmt::format("{}{}: '{}': options stand as {{{}: {{option: value, ...}}}}",
+    throw InputError(fmt::format("{}{}: '{}': write options as {{{}: {{option: value, ...}}}}",
                                  at(entry.where), owner, entry.text, entry.text.substr(0, colon)));
   if (entry.children.empty() && !entry.text.empty())
     return {.name = entry.text, .options = Options(entry.text, {}, base), .where = entry.where};
@@ -30,7 +30,7 @@ Choice read_choice(const Value& entry, std::string_view owner, const std::string
   return {.name = name, .options = options_of(options, name, base), .where = entry.where};
 }
 
-/// Takes the name that the user gave out of {name: TEXT, PLACER: {...}}; "" if there is none.
+/// Removes the user's name from {name: TEXT, PLACER: {...}} and returns it; "" if there is none.
 std::string take_name(Value& entry) {
   if (!is_mapping(entry) || entry.children.size() != 2) return "";
   const auto it = std::ranges::find(entry.children, "name", [](const auto& c) { return c.first; });
@@ -82,8 +82,8 @@ std::vector<PlacerChoice> read_placers(const Value& section, const std::string& 
                        : uses[choices[i].name] > 1 ? choices[i].text
                                                    : choices[i].name;
     if (!labels.insert(choices[i].label).second)
-      mistakes.add(fmt::format("{}placers: '{}' stands there twice", at(choices[i].where),
-                               choices[i].label));
+      mistakes.add(
+          fmt::format("{}placers: '{}' is listed twice", at(choices[i].where), choices[i].label));
   }
   return choices;
 }
@@ -107,7 +107,7 @@ std::vector<TransformChoice> read_transforms(const Value& section, const std::st
     });
   };
   if (section.text.empty() && section.children.empty()) return choices;
-  if (section.text == "none") return choices;  // what a sweep compares with
+  if (section.text == "none") return choices;  // the baseline of a sweep
   if (!is_list(section)) {
     one(section);
     return choices;
@@ -118,8 +118,8 @@ std::vector<TransformChoice> read_transforms(const Value& section, const std::st
 
 namespace {
 
-/// Adds to `entries` one for each combination of the values that the options of `entry` list; the
-/// option that is written last varies fastest. Without such an option, `entry` itself.
+/// Adds to `entries` one entry for each combination of the lists of values in the options of
+/// `entry`; the last option varies fastest. Without lists, `entry` itself.
 void spread(const Value& entry, std::vector<Value>& entries) {
   if (is_mapping(entry) && entry.children.size() == 1) {
     for (std::size_t i = 0; i < entry.children.front().second.children.size(); ++i) {
@@ -163,7 +163,7 @@ std::vector<MeasureChoice> read_measures(const Value& section, const std::string
       choice.text = choice.label = text_with_options(entry);
       if (!texts.insert(choice.text).second)
         throw InputError(
-            fmt::format("{}measure: '{}' stands there twice", at(choice.where), choice.text));
+            fmt::format("{}measure: '{}' is listed twice", at(choice.where), choice.text));
       choices.push_back(made_measure(std::move(choice)));
     });
   }

@@ -73,14 +73,14 @@ void append_options(std::string& out, const Declared& options,
   }
 }
 
-/// Whether `component` has the option, in the same words; its default may be another.
+/// Whether `component` has the option with the same help; the default may differ.
 bool has_option(const Component& component, const Options::Declared& option) {
   return std::ranges::any_of(component.options, [&](const Options::Declared& d) {
     return d.key == option.key && d.help == option.help;
   });
 }
 
-/// Options that all components have stand once, and again where their default is another.
+/// Options that all components share are listed once, and again where the default differs.
 void append_components(std::string& out, std::string_view title, std::string_view use,
                        const std::vector<Component>& all) {
   out += fmt::format("\n## {}\n\n{}\n", title, use);
@@ -90,7 +90,7 @@ void append_components(std::string& out, std::string_view title, std::string_vie
         std::ranges::all_of(all, [&](const Component& c) { return has_option(c, option); }))
       shared.push_back(option);
   if (!shared.empty()) {
-    out += "\nAll have these options. Another default stands at the name.\n";
+    out += "\nAll have these options; other defaults are listed at the component.\n";
     append_options(out, shared, {});
   }
   for (const Component& c : all) {
@@ -106,7 +106,7 @@ void append_components(std::string& out, std::string_view title, std::string_vie
 }
 constexpr std::string_view introduction = R"(# Scenarios
 
-A scenario says what to run: a graph on a cluster, under an engine, placed by one or more placers. A sweep makes many runs
+A scenario defines what to run: a graph on a cluster, under an engine, placed by one or more placers. A sweep makes many runs
 of it. `baechi run FILE...` runs it. `baechi schema --reference` generates this page, and a test compares them.
 `scenario.schema.json` beside it tells editors the same.
 
@@ -180,12 +180,12 @@ constexpr std::string_view about_rows = R"(
 
 `measure` says what is measured, `value` what was found, in the unit that `unit` names; `step_time_us` is the value if a step
 time was measured. No placement can beat `lower_bound_us`, which is of the value; it is empty where no bound is known. `gap` is the
-share of the value above this bound: 0 is optimal. `weights_bytes` to `copies_bytes` are the parts of `peak_bytes`, on the
+fraction of the value above this bound: 0 is optimal. `weights_bytes` to `copies_bytes` are the parts of `peak_bytes`, on the
 device with the highest peak: persistent bytes of forward ops are weights, of backward ops gradients, of update ops optimizer
 state. Where a graph has all three at its forward ops, they are all in `weights_bytes`, and the cells of the other two are
 empty.
 
-`placed_by` names the placer whose algorithm gave the placement, such as the placer that `auto` took. `fallback:` before the name says
+`placed_by` names the placer whose algorithm found the placement, such as the one chosen by `auto`. `fallback:` before the name says
 that the placer found none, and that its option `fallback` did; `all`, `cuts` and `moves` are steps of this search. `point` is a
 hash of the graph after its transforms, cluster, engine and profile: rows that have it equal were run on the same, and `baechi
 compare` pairs such rows only.
@@ -193,13 +193,13 @@ compare` pairs such rows only.
 The measure `step_time` also gives the utilisation of all devices of the cluster, as fractions:
 
 - `busy`: time in which lane `compute` runs ops / step;
-- `flops_utilisation`: time of all flops at the peak of their number format / step; `busy_flops_utilisation`: the same / busy time;
+- `flops_utilisation`: time of all flops at the peak of their dtype / step; `busy_flops_utilisation`: the same / busy time;
 - `memory_utilisation`: time of `traffic_bytes` at full bandwidth / step;
 - `compute_bound`, `memory_bound`, `launch_bound`: time of ops that arithmetic, traffic or launches decide / time of all ops.
 
-Peaks are the device kind's, without `efficiency` and `speed`. `throughput` is samples of the graph per second (of one replica,
+Peaks are those of the device type, without `efficiency` and `speed`. `throughput` is samples of the graph per second (of one replica,
 under `data_parallel`; of all batches, under `micro_batches`). `intensity` is flops per byte of traffic. Cells are empty, never 0,
-if no op states its work, if a kind of device is in no table, or if the trace has no batch.
+if no op states its work, if a device type is in no table, or if the trace has no batch.
 
 The columns of `results.csv` are the following, and after them the swept keys that have no column here:
 
@@ -237,7 +237,7 @@ One machine: threads.
     baechi run my.yaml --out results/my -j 16
     baechi run my.yaml --out results/my -j 16 --resume     # after Ctrl-C, kill -9, a power cut
 
-Machines with MPI: one process per machine, and threads in each. All processes read the scenario. Rank 0 deals out the runs,
+Machines with MPI: one process per machine, and threads in each. All processes read the scenario. Rank 0 distributes the runs,
 writes the results, and works with the threads it has left. If one process dies, the whole job ends; resume it. MPI is built
 in where Open MPI is installed (Debian: `libopenmpi-dev`).
 
@@ -285,7 +285,7 @@ std::string scenario_reference() {
                     components.importers);
   append_components(out, "Collectives: cost models",
                     "`cluster.collectives: {model: NAME, OPTION: VALUE, ...}`, or `{kind: NAME}` "
-                    "for one that 'baechi list collective_kinds' knows.",
+                    "for an entry of 'baechi list collective_kinds'.",
                     components.collectives);
   append_components(out, "Transforms", "`transforms: [NAME, {NAME: {OPTION: VALUE, ...}}, ...]`",
                     components.transforms);

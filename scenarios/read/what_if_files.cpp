@@ -21,7 +21,7 @@ constexpr std::size_t most_rule_text = std::size_t{1} << 20U;
 constexpr std::size_t most_rules = 10'000;
 constexpr int most_nested_files = 10;
 
-/// Puts values in the place of ${NAME}, and remembers which names were asked for.
+/// Substitutes values for ${NAME}, and records the names that occur.
 class Substitution {
  public:
   Substitution(const Value& with, const Value* defaults) : with_(with), defaults_(defaults) {}
@@ -41,7 +41,7 @@ class Substitution {
       } else if (at == 0 && end + 1 == text.size()) {
         value.children = found.children;
       } else {
-        throw InputError(fmt::format("{}'{}' is a list or mapping, and stands inside a text",
+        throw InputError(fmt::format("{}'{}' is a list or mapping inside a text",
                                      baechi::at(value.where), text.substr(at, end - at + 1)));
       }
       from = end + 1;
@@ -49,7 +49,7 @@ class Substitution {
     value.text += text.substr(from);
   }
 
-  /// Throws InputError if a value was given that nothing asked for.
+  /// Throws InputError if a given value does not occur.
   void finish() const {
     std::vector<std::string> known(asked_.begin(), asked_.end());
     if (defaults_ != nullptr)
@@ -80,7 +80,7 @@ class Substitution {
 
 Value with_files(const Value& list, const std::string& base, int depth);
 
-/// "8" of the key 'every'.
+/// Reads the value of the key 'every', such as "8".
 std::int64_t read_every(const Value& value) {
   constexpr std::int64_t most = 1'000'000;
   const auto every = parse_number<std::int64_t>(value.text);
@@ -120,12 +120,12 @@ RuleFile read_file(const std::string& path, const Value& with, int depth) {
   return file;
 }
 
-/// What {use: FILE, with: {...}} stands for.
+/// The rules that replace {use: FILE, with: {...}}.
 Value used(const Value& rule, const std::string& base, int depth) {
   const Value& use = *find(rule, "use");
   for (const auto& [key, value] : rule.children)
     if (key != "use" && key != "with")
-      throw InputError(fmt::format("{}beside 'use' there is only 'with'", at(value.where)));
+      throw InputError(fmt::format("{}only 'with' may accompany 'use'", at(value.where)));
   if (depth >= most_nested_files)
     throw InputError(
         fmt::format("{}use: more than {} files use each other", at(use.where), most_nested_files));

@@ -47,7 +47,7 @@ Summary utilisation_table(const Results& results, const UsedRuns& runs) {
                             share(u.memory_bound), share(u.launch_bound)});
   }
   summary.note =
-      "Shares are of all devices of the cluster. Busy: of the step, in which they run ops. Of "
+      "Fractions over all devices of the cluster. Busy: of the step in which they run ops. Of "
       "peak, "
       "of bandwidth: of what they could do in the step by their data sheets; while busy: in busy "
       "time. Bound by: what decides the time of the ops, by their share of it.";

@@ -27,7 +27,7 @@ void check_placement(const Placement& placement, const Problem& problem) {
   }
 }
 
-/// The step, with one group of the ops that stand behind one op, or one group, that placers see.
+/// The step, where all ops behind one op or group that placers see form one group.
 OpGraph grouped_as_placed(const PreparedGraph& graph) {
   const OpGraph& placed = *graph.placed;
   std::vector<std::string> names;
@@ -44,7 +44,7 @@ OpGraph grouped_as_placed(const PreparedGraph& graph) {
   return graph.step->with_groups(group, names);
 }
 
-/// The step of which transforms made the graph that placers see.
+/// The executed step, from which transforms made the graph that placers see.
 class ExpandedStep final : public ExecutedStep {
  public:
   ExpandedStep(std::shared_ptr<const CostedGraph> costed, const EngineOptions& engine)
@@ -69,7 +69,7 @@ class ExpandedStep final : public ExecutedStep {
  private:
   std::shared_ptr<const CostedGraph> costed_;
   EngineOptions engine_;
-  mutable std::optional<OpGraph> grouped_;  // made when it is asked for
+  mutable std::optional<OpGraph> grouped_;  // made on demand
 };
 
 }  // namespace
@@ -91,7 +91,7 @@ ExperimentStep::ExperimentStep(std::shared_ptr<const CostedGraph> costed,
   if (!step) return;
   if (has_replicas(placement_))
     throw InfeasibleError(
-        "transforms of the placed step know no replicas, which stages of this placement have");
+        "transforms of the placed step do not support the replicas of this placement's stages");
   for (const OpId v : step->graph.ops()) {
     if (index(step->device[v]) >= costed_->cluster.num_devices())
       throw InfeasibleError(fmt::format(

@@ -65,7 +65,7 @@ PlacerAnswer ask(const Run& run, const Experiment& experiment) {
   return answer;
 }
 
-/// The devices that bytes_of() wrote.
+/// The inverse of bytes_of().
 IdVector<OpId, DeviceId> devices_from(const std::string& bytes, std::size_t num_devices) {
   const std::size_t width = num_devices > 256 ? 2 : 1;
   IdVector<OpId, DeviceId> devices;
@@ -78,7 +78,7 @@ IdVector<OpId, DeviceId> devices_from(const std::string& bytes, std::size_t num_
   return devices;
 }
 
-/// Finished rows that will be given to `take` together.
+/// Finished rows that are passed to `take` together.
 class Batch {
  public:
   Batch(std::mutex& mutex, const TakeRows& take) : mutex_(mutex), take_(take) {}

@@ -334,6 +334,6 @@ TEST_SUITE("whatif") {
             included("what_if: [{use: nothing}]");
           }).starts_with("x.yaml:1:17: use: no file 'nothing'"));
     CHECK(message<InputError>([&] { included("what_if: [{use: amp, where: {}}]"); }) ==
-          "x.yaml:1:29: beside 'use' there is only 'with'");
+          "x.yaml:1:29: only 'with' may accompany 'use'");
   }
 }

@@ -14,7 +14,7 @@ namespace {
 
 constexpr double no_plan = std::numeric_limits<double>::infinity();
 
-/// So many are planned at once; not by the machine, so that the same are looked at everywhere.
+/// Designs planned at once; independent of the machine, so that the same are visited everywhere.
 constexpr std::size_t at_once = 8;
 
 double seconds_of(const VisitedDesign& v) {
@@ -63,7 +63,7 @@ class DesignSearch {
     std::ranges::stable_sort(order_, {}, [&](std::size_t i) { return least_[i]; });
   }
 
-  /// False: the search ends before `end`.
+  /// False if the search ends before `end`.
   bool visit_some(std::size_t begin, std::size_t end) {
     std::vector<VisitedDesign> some(end - begin);
     tbb::parallel_for(std::size_t{0}, some.size(), [&](std::size_t i) {
@@ -73,7 +73,7 @@ class DesignSearch {
     });
     for (std::size_t i = 0; i < some.size(); ++i) {
       const bool bounded = choice_.order == CodesignOrder::bound;
-      // Equally fast and smaller would be better: only a larger bound ends the search.
+      // Only a larger bound ends the search: an equally fast but smaller design would be better.
       if (bounded && !answer_.visited.empty() &&
           least_[order_[begin + i]] > seconds_of(answer_.visited[best_])) {
         answer_.proved = true;
@@ -114,10 +114,10 @@ class DesignSearch {
   const CodesignChoice& choice_;
   std::atomic<std::size_t>& done_;
   std::vector<std::size_t> order_;  // of list_.designs
-  std::vector<double> least_;       // [designs], where the order is by bounds
+  std::vector<double> least_;       // [designs] lower bounds, if ordered by bounds
   DesignAnswer answer_;
   std::size_t best_ = 0;   // of answer_.visited
-  std::size_t left_ = 0;   // of order_, not visited
+  std::size_t left_ = 0;   // not visited yet, of order_
   std::int64_t idle_ = 0;  // visits in a row without gain
 };
 

@@ -140,6 +140,6 @@ TEST_SUITE("arena") {
           "2 301 to 1000 ops: 4.00 1, 1.00 2\n"
           "1 links of 4 GB/s: 1.00 1, 1.00 1\n"
           "1 links of 100 GB/s: 4.00 1, 1.00 1\n"
-          "3 two devices alike: 2.00 2, 1.00 3\n");
+          "3 two equal devices: 2.00 2, 1.00 3\n");
   }
 }

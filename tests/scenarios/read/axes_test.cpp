@@ -121,7 +121,7 @@ sweep: {cluster.memory_fraction: [1.0, 1]}
     Mistakes mistakes;
     const ScenarioFile file = load_scenario(path, {}, mistakes);
     CHECK_THROWS_WITH_AS(mistakes.throw_if_any(),
-                         doctest::Contains("sweep.cluster.memory_fraction: 1 stands there twice"),
+                         doctest::Contains("sweep.cluster.memory_fraction: 1 is listed twice"),
                          InputError);
   }
 
@@ -139,7 +139,7 @@ sweep: {graph.import: ["a*.json", "?.json", "./b.json"]}
     Mistakes mistakes;
     const ScenarioFile file = load_scenario(path, {}, mistakes);
     CHECK_THROWS_WITH_AS(mistakes.throw_if_any(),
-                         doctest::Contains("sweep.graph.import: a.json stands there twice"),
+                         doctest::Contains("sweep.graph.import: a.json is listed twice"),
                          InputError);
   }
 }

@@ -64,7 +64,7 @@ TEST_SUITE("devices") {
     DeviceModel expected = *built_in_devices().devices.at("h100");
     expected.bandwidth = {1e12};
     for (const auto& [name, memory, fitted] :
-         {std::tuple("slow", expected.memory, "as h100, but for: bandwidth"),
+         {std::tuple("slow", expected.memory, "as h100, except: bandwidth"),
           {"slower", Bytes{40'000'000'000}, "x"}}) {
       const DeviceModel& own = *devices.at(name);
       CHECK(own.bandwidth.bytes_per_second == 1e12);

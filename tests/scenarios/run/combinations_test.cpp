@@ -223,8 +223,8 @@ TEST_SUITE("combinations") {
         "queue: program");
     REQUIRE(std::holds_alternative<Refused>(behind));
     CHECK(std::get<Refused>(behind).why ==
-          "x.yaml:5:59: transforms: 'precision' stands before 'data_parallel', which changes what "
-          "it makes");
+          "x.yaml:5:59: transforms: 'precision' must not precede 'data_parallel', which changes its "
+          "result");
   }
 
   TEST_CASE("more replicas than devices are refused before they are made") {

@@ -46,7 +46,7 @@ TEST_SUITE("experiment") {
     const Placement p = experiment.place(*falling_back("m_etf"), 0);
     CHECK(p.placed_by.empty());  // m_etf itself, on a smaller memory
     CHECK(p.device[OpId{0}] != p.device[OpId{1}]);
-    CHECK(p.detail.find("asked 2 times") != std::string::npos);
+    CHECK(p.detail.find("ran 2 times") != std::string::npos);
     CHECK_FALSE(experiment.step(p).simulate().oom);
 
     // A placer that does not look at memory gives the same answer again. Two of the four

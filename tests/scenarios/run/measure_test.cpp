@@ -134,7 +134,7 @@ TEST_SUITE("measure") {
     CHECK(sweep_of(base, {"measure={max_load: {phases: [together, apart]}}"}, path).num_runs() ==
           8);
     CHECK_THROWS_WITH_AS(sweep_of(base, {"measure=[latency, latency]"}, path),
-                         "--set measure:1:11: measure: 'latency' stands there twice", InputError);
+                         "--set measure:1:11: measure: 'latency' is listed twice", InputError);
     CHECK_THROWS_WITH_AS(
         sweep_of(base, {"measure={pipeline: {schedule: 1f2b}}"}, path),
         "--set measure:1:23: pipeline.schedule: '1f2b' is not one of gpipe, inference, 1f1b, "

@@ -289,7 +289,7 @@ TEST_SUITE("resumable_run") {
     CHECK_THROWS_WITH_AS(
         ResumableRun(folder.file("r"), sweep, all_runs(sweep), false),
         doctest::Contains("runs.journal holds 16 runs of a sweep that did not end: "
-                          "--resume goes on from there"),
+                          "--resume continues from there"),
         InputError);
     const ResumableRun run(folder.file("r"), sweep, all_runs(sweep), true);
     CHECK(run.remaining().size() == swept_runs - 16);

@@ -30,7 +30,7 @@ TEST_SUITE("runner") {
     CHECK(said("engine: {semantics: baechi}\n") == "no error");
     CHECK(
         said("engine: {semantics: baechi}\ntransforms:\n  - host\n") ==
-        "test.yaml:7:5: semantics baechi knows no lanes and no collectives, and the step that the "
+        "test.yaml:7:5: semantics baechi does not support lanes and collectives, and the step that the "
         "transforms make has them (semantics event does)");
     CHECK(said("engine: {semantics: baechi}\nmeasure: [{pipeline: {}}]\n") ==
           "test.yaml:6:11: a pipeline needs the engine's own semantics, event");

@@ -62,7 +62,7 @@ TEST_SUITE("area files") {
     CHECK(told("part,size,area_um2\nbuffer,4,1\n")
               .ends_with("a.csv:2:8: '4' is not a size such as '64 MiB'"));
     CHECK(told("part,size,area_um2\nvector_core,4,1\nvector_core,4,1\n")
-              .ends_with("a.csv:3:13: a vector_core of 4 stands there twice"));
+              .ends_with("a.csv:3:13: a vector_core of 4 is listed twice"));
     CHECK(told("[1, 2]").ends_with("accelerator 0 has no number 'num_tc' above 0"));
     CHECK(told("{}").find("neither CSV") != std::string::npos);
   }

@@ -65,7 +65,7 @@ TEST_SUITE("what-if rows") {
   TEST_CASE("one step in so many: a question of the verb, and one at a time") {
     CHECK(message<InputError>([] {
             rows_of({"local_sgd", "local_sgd:period=2"});
-          }).starts_with("RULES: two files are about one step in so many ('every')"));
+          }).starts_with("RULES: two files have the key 'every'"));
     CHECK(message<InputError>([] {
             with_included_rules(parse_yaml("what_if: [{use: local_sgd}]", "x.yaml"), "");
           }).starts_with("x.yaml:1:17: use: 'local_sgd' is about one step in 8"));
