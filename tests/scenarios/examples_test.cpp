@@ -1,4 +1,4 @@
-/// The examples: scenarios, and transcripts of commands and what they print.
+/// The examples: scenarios, and transcripts of commands with their output.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What a shell prints that runs `command` in `folder`, standard error among it.
+/// The output of a shell that runs `command` in `folder`, including standard error.
 std::string printed(const std::string& command, const fs::path& folder) {
   const std::string line = "cd '" + folder.string() + "' && export COLUMNS=100 PATH='" +
                            fs::path(program()).parent_path().string() + "':\"$PATH\" && { " +
@@ -32,8 +32,8 @@ std::string printed(const std::string& command, const fs::path& folder) {
   return text;
 }
 
-/// The transcript as it would be if what its commands print now stood in it. Comments stay, and
-/// an empty line before a comment.
+/// The transcript with the current output of its commands. Comments are kept, and an empty line
+/// before a comment.
 std::string again(const fs::path& transcript, const fs::path& folder) {
   std::ifstream file(transcript);
   std::string text;
@@ -53,7 +53,7 @@ std::string text_of(const fs::path& path) {
 }  // namespace
 
 TEST_SUITE("examples") {
-  TEST_CASE("every transcript's commands print what stands in it (./dev docs writes it again)") {
+  TEST_CASE("every transcript's commands print its text (./dev docs updates it)") {
     const TemporaryFolder scratch;
     const fs::path source = source_dir();
     const fs::path folder = scratch.file("scenarios/examples");
@@ -72,7 +72,7 @@ TEST_SUITE("examples") {
 
   TEST_CASE("every example scenario runs, and no run is an error") {
     const TemporaryFolder scratch;
-    if (!thorough()) MESSAGE("left out: 2 long ones (set BAECHI_THOROUGH)");
+    if (!thorough()) MESSAGE("skipped: 2 long ones (set BAECHI_THOROUGH)");
     std::size_t run = 0;
     for (const auto& entry :
          fs::directory_iterator(fs::path(source_dir()) / "scenarios/examples")) {

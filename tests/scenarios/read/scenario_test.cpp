@@ -35,7 +35,7 @@ std::string text_in(const fs::path& path) {
   return std::move(text).str();
 }
 
-/// Without the names of what is registered, which are not the point.
+/// The message without lists of registered names, which change often.
 std::string without_names(std::string message) {
   for (const std::string_view list :
        {"(placers: ", "(generators: ", "(importers: ", "(transforms: ", "(link kinds: ",
@@ -48,7 +48,7 @@ std::string without_names(std::string message) {
   return message;
 }
 
-/// What is wrong with `path`, its folder left out.
+/// The mistakes in `path`, without its folder.
 std::string mistakes_of(const fs::path& path) {
   Mistakes mistakes;
   load_scenario(path.string(), {}, mistakes);
@@ -112,7 +112,7 @@ report: {placements: false, pictures: 3, timelines: best}
     CHECK(cluster.link(gpu0, gpu2).latency == 5us);
   }
 
-  TEST_CASE("Baechi's fit gives its rounded microseconds, and the link that it rounds") {
+  TEST_CASE("Baechi's fit gives rounded microseconds, and the link without the rounding") {
     //  1 MB: 0.0001754 us/B x 1 000 000 B + 134 us = 309.4 us, rounded to 309 us
     const ScenarioFile file = scenario_of(R"(
 graph: {generate: layered, ops: 10}
@@ -129,7 +129,7 @@ placers: [single]
     CHECK(cluster.link(gpu0, gpu1).bandwidth.bytes_per_second == doctest::Approx(1e6 / 0.0001754));
   }
 
-  TEST_CASE("--set overrides a key, makes one, and ends its sweep") {
+  TEST_CASE("--set overrides a key, creates one, and ends its sweep") {
     const std::string two_points = small + "sweep: {cluster.memory_fraction: [0.1, 0.2]}\n";
     CHECK(scenario_of(two_points).num_points() == 2);
     const ScenarioFile file =
@@ -148,7 +148,7 @@ placers: [single]
                          InputError);
   }
 
-  TEST_CASE("two placers of one name are told apart by their options") {
+  TEST_CASE("two placers of one name are distinguished by their options") {
     const ScenarioFile file =
         scenario_of(small, {"placers=[single, {single: {device: 1}}, m_topo]"});
     const auto& placers = file.point(0).placers;
@@ -157,7 +157,7 @@ placers: [single]
     CHECK(placers[2].label == "m_topo");
   }
 
-  TEST_CASE("every broken file says what is wrong with it, all at once") {
+  TEST_CASE("every broken file gives all of its mistakes at once") {
     const fs::path folder = source / "tests" / "bad" / "scenarios";
     const auto expected = expected_messages(folder / "expected.txt");
     std::size_t seen = 0;
@@ -197,7 +197,7 @@ placers: [single]
                          doctest::Contains("s.yaml: this scenario is given twice"), InputError);
   }
 
-  TEST_CASE("mistakes of several files, and of their graphs, are told together") {
+  TEST_CASE("mistakes of several files, and of their graphs, are reported together") {
     const TemporaryFolder folder;
     const std::string bad = folder.write(
         "bad.yaml", "graph: {generate: layered, opps: 5}\n" + small.substr(small.find("cluster")));
@@ -212,7 +212,7 @@ placers: [single]
                          InputError);
   }
 
-  TEST_CASE("hostile YAML is refused, and soon") {
+  TEST_CASE("hostile YAML is refused quickly") {
     CHECK_THROWS_WITH_AS(parse_yaml(std::string(5000, '['), "f"), doctest::Contains("f:1:"),
                          InputError);
     CHECK_THROWS_WITH_AS(parse_yaml(std::string(150, '[') + std::string(150, ']'), "f"),
@@ -229,7 +229,7 @@ placers: [single]
     CHECK_THROWS_AS(parse_yaml(deep.substr(0, 1'000'000), "f"), InputError);
   }
 
-  TEST_CASE("paths are relative to the file they stand in, and ${NAME} is expanded in them") {
+  TEST_CASE("paths are relative to the file that contains them, and ${NAME} is expanded") {
     const TemporaryFolder folder;
     fs::create_directories(folder.file("clusters"));
     folder.write("clusters/c.yaml",
@@ -255,7 +255,7 @@ sweep: {graph.import: [b.trace.json, "${BAECHI_TEST_FOLDER}/?.trace.json"]}
     CHECK(file.point(0).cluster.devices.front().count == 2);
   }
 
-  TEST_CASE("a graph that comes with the program is found from any folder") {
+  TEST_CASE("an installed graph is found from any folder") {
     const TemporaryFolder folder;
     const auto scenario = [&](const std::string& import) {
       return folder.write(
@@ -265,14 +265,15 @@ sweep: {graph.import: [b.trace.json, "${BAECHI_TEST_FOLDER}/?.trace.json"]}
     const std::string brought = "traces/data/two_towers.trace.json";
     CHECK(load_scenario(scenario(brought)).point(0).graph.file == (source / brought).string());
     fs::create_directories(folder.file("traces/data"));
-    folder.write(brought, text_of(source / brought));  // one beside the scenario goes before
+    folder.write(brought,
+                 text_of(source / brought));  // a file in the scenario's folder has precedence
     CHECK(load_scenario(scenario(brought)).point(0).graph.file == folder.file(brought));
     CHECK(message<InputError>([&] { load_scenario(scenario("nowhere.json")); }) ==
           folder.file("s.yaml") + ":2:17: graph.import: no file '" + folder.file("nowhere.json") +
               "'");
   }
 
-  /// The working directory is another one: a path that started there would lead to no file.
+  /// The working directory differs, so a path relative to it would not exist.
   TEST_CASE("paths of placers, and of placers in a search's portfolio, are relative to the file") {
     const TemporaryFolder folder;
     folder.write("all.rules", "* 0\n");
@@ -297,7 +298,7 @@ sweep: {graph.import: [b.trace.json, "${BAECHI_TEST_FOLDER}/?.trace.json"]}
     }
   }
 
-  TEST_CASE("the reference and the schema in the repo are what the program says") {
+  TEST_CASE("the reference and the schema in the repository are those of the program") {
     CHECK_MESSAGE(text_in(source / "scenarios/README.md") == scenario_reference(),
                   "baechi schema --reference > scenarios/README.md");
     CHECK_MESSAGE(text_in(source / "scenarios/scenario.schema.json") == scenario_schema(),
@@ -317,7 +318,7 @@ sweep: {graph.import: [b.trace.json, "${BAECHI_TEST_FOLDER}/?.trace.json"]}
         MESSAGE("skipped: ", path, " needs shared data");
         continue;
       }
-      // Small: of a sweep of real graphs only the first points; no linear programs.
+      // Small: only the first points of a sweep of real graphs; no linear programs.
       Mistakes mistakes;
       ScenarioFile file = load_scenario(path, {}, mistakes);
       mistakes.throw_if_any();

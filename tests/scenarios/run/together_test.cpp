@@ -15,7 +15,7 @@ cluster: {devices: {count: 2, memory: 1 GiB}, link: {bandwidth: 1 GB/s}}
 placers: [single]
 )";
 
-/// What making a sweep of together_base and `lines` says; line 5 is the first of these.
+/// The mistakes in a sweep of together_base and `lines`; line 5 is the first of `lines`.
 std::string said(const std::string& lines) {
   return message<InputError>([&] { sweep_of(together_base + lines); });
 }
@@ -23,15 +23,15 @@ std::string said(const std::string& lines) {
 }  // namespace
 
 TEST_SUITE("runner") {
-  TEST_CASE("what does not go together is a mistake with its place, before anything runs") {
+  TEST_CASE("conflicting options are mistakes with their positions, before anything runs") {
     CHECK(said("") == "no error");
     // The original's simulation has neither lanes nor collectives.
     CHECK(said("transforms:\n  - host\n") == "no error");
     CHECK(said("engine: {semantics: baechi}\n") == "no error");
-    CHECK(
-        said("engine: {semantics: baechi}\ntransforms:\n  - host\n") ==
-        "test.yaml:7:5: semantics baechi does not support lanes and collectives, and the step that the "
-        "transforms make has them (semantics event does)");
+    CHECK(said("engine: {semantics: baechi}\ntransforms:\n  - host\n") ==
+          "test.yaml:7:5: semantics baechi does not support lanes and collectives, and the step "
+          "that the "
+          "transforms make has them (semantics event does)");
     CHECK(said("engine: {semantics: baechi}\nmeasure: [{pipeline: {}}]\n") ==
           "test.yaml:6:11: a pipeline needs the engine's own semantics, event");
     CHECK(said("transforms:\n  - host: {threads: one}\nmeasure: [{pipeline: {}}]\n") ==
@@ -47,8 +47,9 @@ TEST_SUITE("runner") {
     CHECK(told.find('\n') == std::string::npos);
   }
 
-  TEST_CASE("machines of a collective need a cluster that describes them") {
-    // 8 replicas on 8 machines have a link each; on 2 machines, 4 of them share what nobody says.
+  TEST_CASE("the nodes of a collective must be those of the cluster") {
+    // 8 replicas on 8 machines have a link each; on 2 machines, 4 of them share something
+    // undefined.
     const auto replicas = [](const char* nodes) {
       return said(
           fmt::format("transforms:\n  - data_parallel: {{gradients: 1, nodes: {}}}\n", nodes));

@@ -16,7 +16,7 @@ using namespace baechi::testing;
 
 namespace {
 
-/// 1000 um2 a multiplier and 2000 a lane, 1.5 mm2 a MiB.
+/// 1000 um2 per multiplier, 2000 per lane, 1.5 mm2 per MiB.
 AreaTable round_areas() {
   AreaTable table;
   for (std::int64_t n = 1; n <= 1 << 16; n *= 2) {
@@ -152,7 +152,7 @@ TEST_SUITE("design search") {
     CHECK(best(answer).plan->seconds <= answer.visited[0].plan->seconds);
   }
 
-  TEST_CASE("devices that hold nothing give no plan") {
+  TEST_CASE("devices without memory give no plan") {
     CodesignChoice choice = two_hundred();
     for (const CodesignPlanner planner : all<CodesignPlanner>()) {
       choice.planner = planner;
@@ -171,8 +171,8 @@ TEST_SUITE("design search") {
     const Accelerator design{4, 2, 32, 32, 8_MiB};
     const TrainingWork work = training_work(small_gpt(), 1, 1, cluster);
     CHECK(work.layers() == 4);
-    // Before, three layers, the last, behind: only the last layer's output has one reader, so that
-    // no gradients are summed behind it.
+    // Before, three layers, the last, after: only the last layer's output has one reader, so that
+    // no gradients are reduced after it.
     CHECK(work.kinds.size() == 4);
     Duration passes{}, updates{};
     for (const std::uint32_t kind : work.blocks)
@@ -186,7 +186,7 @@ TEST_SUITE("design search") {
     CHECK(plan->seconds == doctest::Approx((4 * to_us(passes) + to_us(updates)) / 1e6));
   }
 
-  TEST_CASE("PHAZE's space: visits below a quarter, never worse than a chip like a TPUv3") {
+  TEST_CASE("PHAZE's space: visits below a quarter, never worse than the reference like a TPUv3") {
     const auto data = shared_data("phaze");
     if (!data) return;
     setenv("BAECHI_SHARED", data->parent_path().c_str(), 0);  // NOLINT(concurrency-mt-unsafe)
