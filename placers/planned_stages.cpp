@@ -51,7 +51,8 @@ class PlannedStages final : public Placer {
     result.facts["time_per_sample_us"] = planned.plan.time_per_sample * 1e6;
     result.facts["devices"] = static_cast<double>(planned.plan.devices());
     result.facts["stages"] = static_cast<double>(planned.plan.stages.size());
-    result.detail = planned.detail + (planned.detail.empty() ? "" : "; ") + plan_text(planned.plan);
+    result.detail =
+        planned.detail + (planned.detail.empty() ? "" : "; ") + staged_plan_text(planned.plan);
     return result;
   }
 

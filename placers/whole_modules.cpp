@@ -152,8 +152,8 @@ WholeModules whole_modules(const OpGraph& graph) {
   return Division(graph).run();
 }
 
-std::vector<DeviceId> rounded(const Problem& problem, const WholeModules& modules,
-                              const Placement& placement) {
+std::vector<DeviceId> devices_of_modules(const Problem& problem, const WholeModules& modules,
+                                         const Placement& placement) {
   const std::size_t devices = problem.cluster.num_devices();
   std::vector<Duration> time(modules.names.size() * devices);
   for (const OpId v : problem.graph.ops()) {
@@ -172,7 +172,7 @@ std::vector<DeviceId> rounded(const Problem& problem, const WholeModules& module
   return result;
 }
 
-OpGraph grouped(const OpGraph& graph, const WholeModules& modules) {
+OpGraph group_modules(const OpGraph& graph, const WholeModules& modules) {
   const auto n = static_cast<std::uint32_t>(modules.names.size());
   std::vector<std::string> names = modules.names;
   for (const GroupId g : graph.groups()) names.push_back(graph.group_name(g));
@@ -195,8 +195,8 @@ OpGraph grouped(const OpGraph& graph, const WholeModules& modules) {
   return graph.with_groups(group, names);
 }
 
-Placement spread(const OpGraph& graph, const WholeModules& modules,
-                 const std::vector<DeviceId>& device) {
+Placement place_on_modules(const OpGraph& graph, const WholeModules& modules,
+                           const std::vector<DeviceId>& device) {
   Placement placement;
   placement.device.assign(graph.num_ops(), DeviceId{0});
   IdVector<GroupId, std::optional<DeviceId>> home(graph.num_groups() + 1);

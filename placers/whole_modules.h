@@ -31,16 +31,16 @@ WholeModules whole_modules(const OpGraph& graph);
 
 /// The device of each module, [names]: for modules that are together, the device on which their ops
 /// compute longest in `placement`; ties: the lower device.
-std::vector<DeviceId> rounded(const Problem& problem, const WholeModules& modules,
-                              const Placement& placement);
+std::vector<DeviceId> devices_of_modules(const Problem& problem, const WholeModules& modules,
+                                         const Placement& placement);
 
 /// The same graph with a group for each set of modules that are together.
-OpGraph grouped(const OpGraph& graph, const WholeModules& modules);
+OpGraph group_modules(const OpGraph& graph, const WholeModules& modules);
 
 /// Places every op on the device of its module; an op without a module where its largest input is,
 /// a backward op without one where its forward op is.
-Placement spread(const OpGraph& graph, const WholeModules& modules,
-                 const std::vector<DeviceId>& device);
+Placement place_on_modules(const OpGraph& graph, const WholeModules& modules,
+                           const std::vector<DeviceId>& device);
 
 /// The shortest equivalent list of modules, outermost first: a module replaces its inner modules if
 /// they are all on one device. Sorted in the model's order.

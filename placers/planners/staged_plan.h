@@ -85,7 +85,7 @@ struct StagedPlan {
 /// The index of the first device of each stage: stages take devices in order.
 std::vector<std::int64_t> first_devices(const StagedPlan& plan);
 /// "2 stages on 3 devices: 20 x (2 x 1) 17 x (1 x 1); nodes x (replicas x tensor parallel)".
-std::string plan_text(const StagedPlan& plan);
+std::string staged_plan_text(const StagedPlan& plan);
 
 /// How the modes of a stage that does not fit in its fastest modes are chosen.
 enum class ModeChoice : std::uint8_t {

@@ -22,8 +22,8 @@ namespace {
 namespace fs = std::filesystem;
 
 /// The baselines that run on hidden instances in addition to the competing placer.
-constexpr const char* rivals[] = {"single", "round_robin", "random", "least_loaded", "m_topo",
-                                  "m_etf",  "m_sct",       "heft",   "coarsen",      "auto"};
+constexpr const char* baselines[] = {"single", "round_robin", "random", "least_loaded", "m_topo",
+                                     "m_etf",  "m_sct",       "heft",   "coarsen",      "auto"};
 
 /// The scenario files of the arena, by name.
 std::vector<std::string> scenario_paths(const std::string& folder) {
@@ -39,7 +39,7 @@ std::vector<std::string> scenario_paths(const std::string& folder) {
 constexpr std::string_view exec = "exec:";
 
 /// `known`: the file of best values, which is hidden from external programs; "": none.
-PlacerChoice made_placer(const std::string& text, const std::string& known) {
+PlacerChoice placer_choice(const std::string& text, const std::string& known) {
   PlacerChoice placer{parse_choice(text, "--placer")};
   if (placer.name.starts_with(exec)) {  // the working folder will be another one
     placer.name = fmt::format("{}{}", exec, fs::absolute(placer.name.substr(exec.size())).string());
@@ -110,9 +110,9 @@ class EmptyFolder {
 std::vector<PlacerChoice> placers_of(const Competition& competition, const std::string& known) {
   std::vector<PlacerChoice> placers;
   if (competition.hidden)
-    for (const char* rival : rivals)
-      if (rival != competition.placer) placers.push_back(made_placer(rival, known));
-  if (!competition.placer.empty()) placers.push_back(made_placer(competition.placer, known));
+    for (const char* baseline : baselines)
+      if (baseline != competition.placer) placers.push_back(placer_choice(baseline, known));
+  if (!competition.placer.empty()) placers.push_back(placer_choice(competition.placer, known));
   return placers;
 }
 

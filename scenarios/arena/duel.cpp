@@ -143,7 +143,7 @@ DuelInstance without_op(const DuelInstance& instance, std::size_t v) {
 }
 
 /// Rounds to two digits.
-std::int64_t rounded(std::int64_t x) {
+std::int64_t two_digits(std::int64_t x) {
   std::int64_t unit = 1;
   while (x / unit >= 100) unit *= 10;
   return (x + unit / 2) / unit * unit;
@@ -169,15 +169,15 @@ std::vector<DuelInstance> simpler(const DuelInstance& from) {
         i.ops[v].reads.erase(i.ops[v].reads.begin() + static_cast<std::ptrdiff_t>(r));
       });
     if (op.persistent > Bytes{}) with([&](DuelInstance& i) { i.ops[v].persistent = {}; });
-    if (op.compute.count() != rounded(op.compute.count()))
-      with([&](DuelInstance& i) { i.ops[v].compute = Duration{rounded(op.compute.count())}; });
-    if (op.output.count != rounded(op.output.count))
-      with([&](DuelInstance& i) { i.ops[v].output = {rounded(op.output.count)}; });
-    if (op.persistent.count != rounded(op.persistent.count))
-      with([&](DuelInstance& i) { i.ops[v].persistent = {rounded(op.persistent.count)}; });
+    if (op.compute.count() != two_digits(op.compute.count()))
+      with([&](DuelInstance& i) { i.ops[v].compute = Duration{two_digits(op.compute.count())}; });
+    if (op.output.count != two_digits(op.output.count))
+      with([&](DuelInstance& i) { i.ops[v].output = {two_digits(op.output.count)}; });
+    if (op.persistent.count != two_digits(op.persistent.count))
+      with([&](DuelInstance& i) { i.ops[v].persistent = {two_digits(op.persistent.count)}; });
   }
-  if (from.memory.count != rounded(from.memory.count))
-    with([&](DuelInstance& i) { i.memory = {rounded(from.memory.count)}; });
+  if (from.memory.count != two_digits(from.memory.count))
+    with([&](DuelInstance& i) { i.memory = {two_digits(from.memory.count)}; });
   return all;
 }
 

@@ -88,7 +88,7 @@ std::vector<PlacerChoice> read_placers(const Value& section, const std::string& 
   return choices;
 }
 
-TransformChoice made_transform(Choice choice) {
+TransformChoice make_transform_choice(Choice choice) {
   TransformChoice made{std::move(choice)};
   made.transform = make_transform(made.name, made.options, made.where);
   made.use = std::ranges::find(transforms(), made.name, &TransformEntry::name)->use;
@@ -103,7 +103,7 @@ std::vector<TransformChoice> read_transforms(const Value& section, const std::st
       const Value entry = with_included_rules(given, base);
       Choice choice = read_choice(entry, "transforms", base);
       choice.text = text_with_options(entry);
-      choices.push_back(made_transform(std::move(choice)));
+      choices.push_back(make_transform_choice(std::move(choice)));
     });
   };
   if (section.text.empty() && section.children.empty()) return choices;
@@ -120,7 +120,7 @@ namespace {
 
 /// Adds to `entries` one entry for each combination of the lists of values in the options of
 /// `entry`; the last option varies fastest. Without lists, `entry` itself.
-void spread(const Value& entry, std::vector<Value>& entries) {
+void expand_lists(const Value& entry, std::vector<Value>& entries) {
   if (is_mapping(entry) && entry.children.size() == 1) {
     for (std::size_t i = 0; i < entry.children.front().second.children.size(); ++i) {
       const Value& values = entry.children.front().second.children[i].second;
@@ -128,7 +128,7 @@ void spread(const Value& entry, std::vector<Value>& entries) {
       for (const auto& [key, value] : values.children) {
         Value one = entry;
         one.children.front().second.children[i].second = value;
-        spread(one, entries);
+        expand_lists(one, entries);
       }
       return;
     }
@@ -136,7 +136,7 @@ void spread(const Value& entry, std::vector<Value>& entries) {
   entries.push_back(entry);
 }
 
-MeasureChoice made_measure(Choice choice) {
+MeasureChoice make_measure_choice(Choice choice) {
   MeasureChoice made{std::move(choice)};
   made.measure = make_measure(made.name, made.options, made.where);
   made.unit = std::ranges::find(measures(), made.name, &MeasureEntry::name)->unit;
@@ -152,9 +152,9 @@ std::vector<MeasureChoice> read_measures(const Value& section, const std::string
     entries.push_back(
         {.text = std::string(default_measure), .where = section.where, .children = {}});
   else if (is_list(section))
-    for (const auto& [key, entry] : section.children) spread(entry, entries);
+    for (const auto& [key, entry] : section.children) expand_lists(entry, entries);
   else
-    spread(section, entries);
+    expand_lists(section, entries);
   std::vector<MeasureChoice> choices;
   std::set<std::string> texts;
   for (const Value& entry : entries) {
@@ -164,7 +164,7 @@ std::vector<MeasureChoice> read_measures(const Value& section, const std::string
       if (!texts.insert(choice.text).second)
         throw InputError(
             fmt::format("{}measure: '{}' is listed twice", at(choice.where), choice.text));
-      choices.push_back(made_measure(std::move(choice)));
+      choices.push_back(make_measure_choice(std::move(choice)));
     });
   }
   return choices;

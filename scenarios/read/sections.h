@@ -37,7 +37,7 @@ CodesignChoice read_codesign(const Options::Value& section, const std::string& b
 ReportChoice read_report(const Options::Value& section, Mistakes& mistakes);
 
 /// The transform that `choice` names. Throws InputError as make_transform() does.
-TransformChoice made_transform(Choice choice);
+TransformChoice make_transform_choice(Choice choice);
 
 /// The keys of each section that has fixed keys, for the reference and the schema.
 struct SectionKeys {

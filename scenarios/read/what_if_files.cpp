@@ -51,10 +51,10 @@ class Substitution {
 
   /// Throws InputError if a given value does not occur.
   void finish() const {
-    std::vector<std::string> known(asked_.begin(), asked_.end());
+    std::vector<std::string> known(occurring_.begin(), occurring_.end());
     if (defaults_ != nullptr)
       for (const auto& [name, value] : defaults_->children)
-        if (!asked_.contains(name)) known.push_back(name);
+        if (!occurring_.contains(name)) known.push_back(name);
     for (const auto& [name, value] : with_.children)
       if (std::ranges::find(known, name) == known.end())
         throw InputError(
@@ -65,7 +65,7 @@ class Substitution {
 
  private:
   const Value& value_of(const std::string& name, const std::string& where) {
-    asked_.insert(name);
+    occurring_.insert(name);
     if (const Value* given = find(with_, name)) return *given;
     if (defaults_ != nullptr)
       if (const Value* known = find(*defaults_, name)) return *known;
@@ -75,7 +75,7 @@ class Substitution {
 
   const Value& with_;
   const Value* defaults_;
-  std::set<std::string> asked_;
+  std::set<std::string> occurring_;
 };
 
 Value with_files(const Value& list, const std::string& base, int depth);
@@ -121,7 +121,7 @@ RuleFile read_file(const std::string& path, const Value& with, int depth) {
 }
 
 /// The rules that replace {use: FILE, with: {...}}.
-Value used(const Value& rule, const std::string& base, int depth) {
+Value included_rules(const Value& rule, const std::string& base, int depth) {
   const Value& use = *find(rule, "use");
   for (const auto& [key, value] : rule.children)
     if (key != "use" && key != "with")
@@ -150,7 +150,7 @@ Value with_files(const Value& list, const std::string& base, int depth) {
     if (!key.empty() || !is_mapping(rule) || find(rule, "use") == nullptr) {
       all.children.emplace_back(key, rule);
     } else {
-      const Value more = used(rule, base, depth);
+      const Value more = included_rules(rule, base, depth);
       all.children.insert(all.children.end(), more.children.begin(), more.children.end());
     }
     if (all.children.size() > most_rules)
@@ -209,7 +209,7 @@ WhatIfChoice what_if_choice(const std::string& name, const Value& with) {
   choice.text = one_line(file.rules);
   choice.options =
       Options("what_if", {{"rules", std::move(file.rules)}}, fs::path(path).parent_path().string());
-  return {made_transform(std::move(choice)), file.every};
+  return {make_transform_choice(std::move(choice)), file.every};
 }
 
 std::vector<std::string> catalogue_of_rules() {

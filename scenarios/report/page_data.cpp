@@ -23,13 +23,13 @@ using Tree = nlohmann::ordered_json;
 // A page has numbers for up to 20,000 runs, so they are written as text directly, without a JSON
 // tree.
 
-std::string text_of(const Tree& json) {
+std::string dump_text(const Tree& json) {
   return json.dump(-1, ' ', false, Tree::error_handler_t::replace);
 }
 
 /// JSON in the page's form: characters beyond ASCII are not escaped.
 std::string text_as_page(const std::string& json) {
-  return json.find('\\') == std::string::npos ? json : text_of(Tree::parse(json));
+  return json.find('\\') == std::string::npos ? json : dump_text(Tree::parse(json));
 }
 
 /// Replaces invalid UTF-8 by U+FFFD.
@@ -39,7 +39,7 @@ void append_text(std::string& out, std::string_view text) {
   if (plain)
     out.append(1, '"').append(text).append(1, '"');
   else
-    out += text_of(Tree(text));
+    out += dump_text(Tree(text));
 }
 
 void append_count(std::string& out, std::int64_t count) {
@@ -86,7 +86,7 @@ std::string scales_data(const ResultTable& table) {
     if (scale.kind != AxisScale::Kind::words) {
       append_all(out, values, [&, i = std::size_t{0}](const std::string& value) mutable {
         append_text(out, value);
-        out += ':' + text_of(Tree(scale.at[i++]));
+        out += ':' + dump_text(Tree(scale.at[i++]));
       });
     }
     out += "}}";
@@ -118,12 +118,12 @@ Tree profiles_data(std::span<const Profile> profiles) {
 
 /// Bytes by kind, in the page's order; null: not distinguished.
 void append_parts(std::string& out, const PeakMemory& peak) {
-  const auto if_told = [&](Bytes part) {
+  const auto if_known = [&](Bytes part) {
     return peak.told_apart ? std::optional(part.count) : std::nullopt;
   };
   const std::array<std::optional<std::int64_t>, 6> parts{
-      peak.weights.count,     if_told(peak.gradients), if_told(peak.optimizer_state),
-      peak.activations.count, peak.workspace.count,    peak.copies.count};
+      peak.weights.count,     if_known(peak.gradients), if_known(peak.optimizer_state),
+      peak.activations.count, peak.workspace.count,     peak.copies.count};
   append_list(out, parts, [&](const auto& part) { append_count(out, part); });
 }
 
@@ -163,8 +163,8 @@ void append_row(std::string& out, const ResultTable::Row& row) {
 
 std::string table_data(const ResultTable& table) {
   std::string out = fmt::format(
-      "{{\"axes\":{},\"figure\":{},\"peaks\":{},\"columns\":", text_of(Tree(table.axes)),
-      text_of(Tree(table.figure())), table.has_peaks());
+      "{{\"axes\":{},\"figure\":{},\"peaks\":{},\"columns\":", dump_text(Tree(table.axes)),
+      dump_text(Tree(table.figure())), table.has_peaks());
   append_list(out, table.columns, [&](const auto& column) {
     append_list(out, column, [&](const std::string& value) { append_text(out, value); });
   });
@@ -247,8 +247,8 @@ class Steps {
         "{}\"{}\":{{\"graph\":{},\"title\":{},\"point\":{},\"placer\":{},\"grouped\":{},"
         "\"picture\":{}}}",
         steps_.empty() ? "" : ",", run.id, run.graph,
-        text_of(Tree(fmt::format("{}, {}", name, point))), text_of(Tree(point)),
-        text_of(Tree(name)), grouped, text_as_page(run.picture));
+        dump_text(Tree(fmt::format("{}, {}", name, point))), dump_text(Tree(point)),
+        dump_text(Tree(name)), grouped, text_as_page(run.picture));
   }
 
   /// Calls each(i, number) for every number of a track whose slices have `numbers` numbers; i is
@@ -369,9 +369,9 @@ std::string page_data(const Results& results, std::span<const ResultTable> table
   text += fmt::format(
       ",\"labels\":{},\"steps\":{},\"names\":{},\"profiles\":{{\"step\":{},\"placing\":{}}},"
       "\"utilisation\":{},\"first\":{}}}",
-      labels_data(tables), steps.steps(), steps.names(), text_of(profiles_data(step_profiles)),
-      text_of(profiles_data(placing_profiles)), text_of(utilisation_data(results, used)),
-      text_of(Tree(first_step(tables))));
+      labels_data(tables), steps.steps(), steps.names(), dump_text(profiles_data(step_profiles)),
+      dump_text(profiles_data(placing_profiles)), dump_text(utilisation_data(results, used)),
+      dump_text(Tree(first_step(tables))));
   // "</script" would end the element, "<!--" change how it is read.
   for (std::size_t at = 0; (at = text.find('<', at)) != std::string::npos;)
     text.replace(at, 1, "\\u003c");

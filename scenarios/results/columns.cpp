@@ -50,7 +50,7 @@ std::string at_peak(const Header&, const Row& row) {
 }
 /// The same for a part that some graphs include in the weights.
 template <Bytes PeakMemory::* part>
-std::string at_peak_if_told_apart(const Header& h, const Row& row) {
+std::string at_peak_if_distinguished(const Header& h, const Row& row) {
   return row.at_peak && row.at_peak->told_apart ? at_peak<part>(h, row) : "";
 }
 
@@ -61,7 +61,7 @@ std::string number(std::optional<double> value) {
 
 /// A fraction of the utilisation; "" if unknown.
 template <std::optional<double> Utilisation::* part>
-std::string share(const Header&, const Row& row) {
+std::string fraction_cell(const Header&, const Row& row) {
   return row.utilisation ? number((*row.utilisation).*part) : "";
 }
 /// The flops or the traffic as a whole number.
@@ -108,22 +108,22 @@ constexpr std::array columns{
     Column{"value", real, [](const Header&, const Row& r) { return us(r.value); }},
     Column{"unit", words, [](const Header&, const Row& r) { return r.unit; }},
     Column{"weights_bytes", whole, at_peak<&PeakMemory::weights>},
-    Column{"gradients_bytes", whole, at_peak_if_told_apart<&PeakMemory::gradients>},
-    Column{"optimizer_state_bytes", whole, at_peak_if_told_apart<&PeakMemory::optimizer_state>},
+    Column{"gradients_bytes", whole, at_peak_if_distinguished<&PeakMemory::gradients>},
+    Column{"optimizer_state_bytes", whole, at_peak_if_distinguished<&PeakMemory::optimizer_state>},
     Column{"activations_bytes", whole, at_peak<&PeakMemory::activations>},
     Column{"workspace_bytes", whole, at_peak<&PeakMemory::workspace>},
     Column{"copies_bytes", whole, at_peak<&PeakMemory::copies>},
     Column{"throughput", real,
            [](const Header& h, const Row& r) { return number(throughput(h, r)); }},
-    Column{"busy", real, share<&Utilisation::busy>},
+    Column{"busy", real, fraction_cell<&Utilisation::busy>},
     Column{"flops", whole, work<&Utilisation::flops>},
     Column{"traffic_bytes", whole, work<&Utilisation::traffic>},
-    Column{"flops_utilisation", real, share<&Utilisation::flops_of_step>},
-    Column{"busy_flops_utilisation", real, share<&Utilisation::flops_of_busy>},
-    Column{"memory_utilisation", real, share<&Utilisation::traffic_of_step>},
-    Column{"compute_bound", real, share<&Utilisation::compute_bound>},
-    Column{"memory_bound", real, share<&Utilisation::memory_bound>},
-    Column{"launch_bound", real, share<&Utilisation::launch_bound>},
+    Column{"flops_utilisation", real, fraction_cell<&Utilisation::flops_of_step>},
+    Column{"busy_flops_utilisation", real, fraction_cell<&Utilisation::flops_of_busy>},
+    Column{"memory_utilisation", real, fraction_cell<&Utilisation::traffic_of_step>},
+    Column{"compute_bound", real, fraction_cell<&Utilisation::compute_bound>},
+    Column{"memory_bound", real, fraction_cell<&Utilisation::memory_bound>},
+    Column{"launch_bound", real, fraction_cell<&Utilisation::launch_bound>},
     Column{"intensity", real,
            [](const Header&, const Row& r) {
              return r.utilisation ? number(r.utilisation->intensity()) : "";

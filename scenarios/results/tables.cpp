@@ -15,7 +15,7 @@ bool is_graph_axis(std::string_view axis) {
   return axis == "graph" || axis.starts_with("graph.");
 }
 
-std::string spoken(const std::string& axis) {
+std::string axis_label(const std::string& axis) {
   if (axis == "cluster.memory_fraction") return "memory fraction";
   if (axis == "cluster.devices.count") return "devices";
   for (const std::string_view block : {"cluster.", "engine."})
@@ -44,7 +44,7 @@ ResultTable make_table(const Results& results, const std::vector<const RunResult
                             [&](const RunResult* r) { return r->at[a] == rows.front()->at[a]; }))
       continue;
     varying.push_back(a);
-    table.axes.push_back(spoken(results.axes[a]));
+    table.axes.push_back(axis_label(results.axes[a]));
   }
   const bool seeds =
       std::ranges::any_of(rows, [&](const RunResult* r) { return r->seed != rows.front()->seed; });

@@ -7,7 +7,7 @@
 namespace baechi {
 namespace {
 
-std::string share(std::optional<double> part) {
+std::string utilisation_percent(std::optional<double> part) {
   return part ? fmt::format("{:.1f} %", 100.0 * *part) : "-";
 }
 
@@ -40,11 +40,13 @@ Summary utilisation_table(const Results& results, const UsedRuns& runs) {
                              "launches"}};
   for (const auto& [run, label] : runs.shown) {
     const Utilisation& u = *run->utilisation;
-    summary.rows.push_back({label, short_text(*run->value), digits(throughput(results, *run)),
-                            digits(*u.flops / (to_us(*run->value) * 1e6)), share(u.busy),
-                            share(u.flops_of_step), share(u.flops_of_busy),
-                            share(u.traffic_of_step), digits(u.intensity()), share(u.compute_bound),
-                            share(u.memory_bound), share(u.launch_bound)});
+    summary.rows.push_back(
+        {label, short_text(*run->value), digits(throughput(results, *run)),
+         digits(*u.flops / (to_us(*run->value) * 1e6)), utilisation_percent(u.busy),
+         utilisation_percent(u.flops_of_step), utilisation_percent(u.flops_of_busy),
+         utilisation_percent(u.traffic_of_step), digits(u.intensity()),
+         utilisation_percent(u.compute_bound), utilisation_percent(u.memory_bound),
+         utilisation_percent(u.launch_bound)});
   }
   summary.note =
       "Fractions over all devices of the cluster. Busy: of the step in which they run ops. Of "

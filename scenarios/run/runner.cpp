@@ -47,7 +47,7 @@ void measure_into(RunResult& row, const Measure& measure, const ExperimentStep& 
                           .step;
 }
 
-PlacerAnswer ask(const Run& run, const Experiment& experiment) {
+PlacerAnswer run_placer(const Run& run, const Experiment& experiment) {
   PlacerAnswer answer;
   const auto start = std::chrono::steady_clock::now();
   ProcessorTime processor;
@@ -114,7 +114,7 @@ RunResult run_one(const Sweep& sweep, std::size_t id) {
   const Measure& measure = *run.measure.measure;
   row.lower_bound = measure.bound(sweep.lower_bounds(run));
 
-  const auto answer = sweep.answer(run, [&] { return ask(run, experiment); });
+  const auto answer = sweep.answer(run, [&] { return run_placer(run, experiment); });
   row.placing = answer->took;
   row.placing_processor = answer->processor;
   if (!answer->placement) {

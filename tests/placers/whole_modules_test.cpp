@@ -72,16 +72,16 @@ TEST_SUITE("whole modules") {
     const ProfiledCosts costs(graph, cluster);
     // The block computes 10 ns on gpu0 and 20 on gpu1, the branches 10 on gpu1 and 30 on gpu0.
     const Placement scattered = on({gpu0, gpu0, gpu1, gpu1, gpu1, gpu0, gpu1, gpu1});
-    const auto device = rounded({graph, cluster, costs}, modules, scattered);
+    const auto device = devices_of_modules({graph, cluster, costs}, modules, scattered);
     CHECK(device == std::vector{gpu0, gpu1, gpu0, gpu0, gpu1});
-    CHECK(spread(graph, modules, device).device ==
+    CHECK(place_on_modules(graph, modules, device).device ==
           on({gpu0, gpu1, gpu1, gpu1, gpu0, gpu0, gpu0, gpu1}).device);  // cat is with its inputs
     using Map = std::vector<std::pair<std::string, DeviceId>>;
     CHECK(device_map(modules, device) ==
           Map{{"net.stem", gpu0}, {"net.block", gpu1}, {"net.mix", gpu0}, {"net.head", gpu1}});
     CHECK(device_map(modules, std::vector(5, gpu1)) == Map{{"", gpu1}});
     // Placed again as whole modules: a group for the block, one for the branches.
-    const OpGraph whole = grouped(graph, modules);
+    const OpGraph whole = group_modules(graph, modules);
     CHECK(whole.op(*graph.find("conv1")).group == whole.op(*graph.find("sum")).group);
     CHECK(whole.op(*graph.find("left")).group == whole.op(*graph.find("right")).group);
     CHECK(whole.op(*graph.find("stem")).group != whole.op(*graph.find("head")).group);

@@ -34,7 +34,7 @@ std::string printed(const std::string& command, const fs::path& folder) {
 
 /// The transcript with the current output of its commands. Comments are kept, and an empty line
 /// before a comment.
-std::string again(const fs::path& transcript, const fs::path& folder) {
+std::string updated(const fs::path& transcript, const fs::path& folder) {
   std::ifstream file(transcript);
   std::string text;
   bool empty_before = false;
@@ -45,7 +45,7 @@ std::string again(const fs::path& transcript, const fs::path& folder) {
   return text;
 }
 
-std::string text_of(const fs::path& path) {
+std::string file_text(const fs::path& path) {
   std::ifstream file(path);
   return {std::istreambuf_iterator<char>(file), {}};
 }
@@ -65,7 +65,7 @@ TEST_SUITE("examples") {
       if (entry.path().extension() != ".transcript") continue;
       ++transcripts;
       CAPTURE(entry.path().filename().string());
-      CHECK(again(entry.path(), folder) == text_of(entry.path()));
+      CHECK(updated(entry.path(), folder) == file_text(entry.path()));
     }
     CHECK(transcripts >= 10);
   }
@@ -92,7 +92,7 @@ TEST_SUITE("examples") {
       CHECK(printed(shared + "baechi run --quiet '" + entry.path().string() + "' --out '" +
                         out.string() + "' && echo done",
                     source_dir()) == "done\n");
-      const std::string results = text_of(out / "results.csv");
+      const std::string results = file_text(out / "results.csv");
       CHECK(std::ranges::count(results, '\n') > 1);
       CHECK(results.find(",error,") == std::string::npos);
     }

@@ -21,8 +21,8 @@ std::int64_t most_replicas(std::int64_t devices, std::int64_t batch, std::int64_
 }
 
 /// The time of a stage's gradient reduction over its replicas.
-double sum_of_gradients(Bytes gradients, std::int64_t data, std::int64_t tensor,
-                        const Cluster& cluster) {
+double gradient_reduction(Bytes gradients, std::int64_t data, std::int64_t tensor,
+                          const Cluster& cluster) {
   if (data == 1) return 0.0;
   const auto devices = static_cast<std::int64_t>(cluster.num_devices());
   const auto nodes = static_cast<std::int64_t>(cluster.num_nodes());
@@ -65,7 +65,7 @@ FlushPlans::FlushPlans(std::span<const TrainingWork> works, std::int64_t batch,
         Bytes gradients{};
         for (std::size_t b = stage.begin; b < stage.end; ++b)
           gradients += work.kinds[work.blocks[b]].gradients;
-        stage.sum = sum_of_gradients(gradients, d, work.tensor, cluster);
+        stage.sum = gradient_reduction(gradients, d, work.tensor, cluster);
         stage.send =
             ((s > 0 ? input(stage.begin) : 0.0) + (s < p - 1 ? input(stage.end) : 0.0)) / bandwidth;
         plan.longest_send = std::max(plan.longest_send, stage.send);

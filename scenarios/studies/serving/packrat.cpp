@@ -41,8 +41,8 @@ ByShare<T> fill(const LatencyTable& table, std::int64_t threads, std::int64_t ba
 
 /// The instances of a best configuration: the slowest first, then those of the rest, which is
 /// optimal, too. `opt`: as of fill().
-ServingPlan made_of(const LatencyTable& table, ByShare<Duration>& opt, std::int64_t threads,
-                    std::int64_t batch) {
+ServingPlan plan_of_table(const LatencyTable& table, ByShare<Duration>& opt, std::int64_t threads,
+                          std::int64_t batch) {
   ServingPlan plan{.latency = opt.at(threads, batch), .instances = {}};
   while (batch > 0) {
     std::optional<std::pair<std::int64_t, std::int64_t>> slowest;
@@ -83,7 +83,7 @@ std::optional<ServingPlan> best_serving(const LatencyTable& table, std::int64_t 
                             [](Duration a, Duration b) { return std::max(a, b); });
   std::optional<ServingPlan> best;
   if (opt.at(threads, batch) != Duration::max()) {
-    best = made_of(table, opt, threads, batch);
+    best = plan_of_table(table, opt, threads, batch);
     if (best->count() > 1)
       best->latency =
           Duration{std::llround(static_cast<double>(best->latency.count()) * interference)};

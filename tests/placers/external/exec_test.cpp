@@ -70,7 +70,7 @@ Placement place(const std::string& path, Values values = {}) {
 
 /// The message of its error, without the path.
 template <class Error = InputError>
-std::string message_of(const std::string& path, const Values& values = {}) {
+std::string program_error(const std::string& path, const Values& values = {}) {
   return without(message<Error>([&] { place(path, values); }), path);
 }
 
@@ -149,7 +149,7 @@ struct PlacerCalls {
   bool answers() {
     return placer->place({graph, cluster, costs}, 0).device == on({gpu0, gpu1, gpu1}).device;
   }
-  std::string message_of() {
+  std::string program_error() {
     return without(message<InputError>([&] { answers(); }), path);
   }
 };
@@ -168,12 +168,12 @@ TEST_CASE("with `persistent` one process answers all problems, one line each") {
   // A process that ends is reported; the next problem gets a new one.
   PlacerCalls once(programs.script("once", serve("answer $id; exit")));
   CHECK(once.answers());
-  CHECK(once.message_of() == ": ended, or wrote an empty line, in place of an answer");
+  CHECK(once.program_error() == ": ended, or wrote an empty line, in place of an answer");
   CHECK(once.answers());
   PlacerCalls dies(programs.script("dies", "echo why >&2; exit 4"));
-  CHECK(dies.message_of() == ": ended with status 4: why");
+  CHECK(dies.program_error() == ": ended with status 4: why");
   PlacerCalls sleeps(programs.script("sleeps", "sleep 60"), {{"time_limit", value("200 ms")}});
-  CHECK(sleeps.message_of() == ": still running after 200.000 ms (option time_limit)");
+  CHECK(sleeps.program_error() == ": still running after 200.000 ms (option time_limit)");
   PlacerCalls none(programs.script(
       "none", serve(R"(echo '{"format": "baechi-placement", "version": 1, "id": '$id', "status": )"
                     R"("infeasible", "detail": "no room"}')")));
@@ -187,19 +187,19 @@ TEST_CASE("with `persistent` no line counts as the answer to another problem") {
   PlacerCalls twice(
       programs.script("twice", serve("printf '%s\\n%s\\n' \"$(answer $id)\" \"$(answer $id)\"")));
   CHECK(twice.answers());
-  CHECK(twice.message_of() == ": wrote more than one line for one problem");
+  CHECK(twice.program_error() == ": wrote more than one line for one problem");
   CHECK(twice.answers());  // by a new process
   // Answers each problem with the answer to the one before, as after a stray line.
   PlacerCalls behind(programs.script("behind", serve("answer $((id - 1))")));
-  CHECK(behind.message_of().ends_with("the answer to problem 0, not 1"));
-  CHECK(behind.message_of().ends_with("the answer to problem 1, not 2"));
+  CHECK(behind.program_error().ends_with("the answer to problem 0, not 1"));
+  CHECK(behind.program_error().ends_with("the answer to problem 1, not 2"));
   // A line before the first answer is no answer to any problem.
   PlacerCalls banner(programs.script("banner", "echo loading\n" + serve("answer $id")));
-  CHECK(banner.message_of().find("not JSON") != std::string::npos);
-  CHECK(banner.message_of().find("not JSON") != std::string::npos);
+  CHECK(banner.program_error().find("not JSON") != std::string::npos);
+  CHECK(banner.program_error().find("not JSON") != std::string::npos);
   PlacerCalls silent(programs.script(
       "silent", fmt::format("while read -r problem; do echo '{}'; done", on_0_1_1)));
-  CHECK(silent.message_of().find("repeats the problem's \"id\"") != std::string::npos);
+  CHECK(silent.program_error().find("repeats the problem's \"id\"") != std::string::npos);
 }
 
 // The pipe holds 64 KiB; the answer comes after the first bytes of a larger problem.
@@ -226,9 +226,9 @@ TEST_CASE("with `persistent` a program may answer before it has read the whole p
 
 TEST_CASE("a program may report that nothing fits, by status 3 or in its output") {
   const Programs programs;
-  CHECK(message_of<InfeasibleError>(programs.script("a", "echo hopeless >&2; exit 3")) ==
+  CHECK(program_error<InfeasibleError>(programs.script("a", "echo hopeless >&2; exit 3")) ==
         ": no placement found: hopeless");
-  CHECK(message_of<InfeasibleError>(
+  CHECK(program_error<InfeasibleError>(
             programs.script("b", R"(echo '{"format": "baechi-placement", "version": 1,
                            "status": "infeasible", "detail": "c is too large"}')")) ==
         "c is too large");
@@ -236,13 +236,13 @@ TEST_CASE("a program may report that nothing fits, by status 3 or in its output"
 
 TEST_CASE("the error says why a program cannot be started") {
   const Programs programs;
-  CHECK(message_of(programs.path("nothing")) == ": no such file");
-  CHECK(message_of(programs.folder()) == ": is a folder, not a program");
-  CHECK(message_of(programs.file("plain", "#!/bin/sh\n", false)) ==
+  CHECK(program_error(programs.path("nothing")) == ": no such file");
+  CHECK(program_error(programs.folder()) == ": is a folder, not a program");
+  CHECK(program_error(programs.file("plain", "#!/bin/sh\n", false)) ==
         ": is not executable (chmod +x)");
-  CHECK(message_of(programs.file("text", "hello\n", true)) ==
+  CHECK(program_error(programs.file("text", "hello\n", true)) ==
         ": is not a program: a script's first line must be like #!/usr/bin/env python3");
-  CHECK(message_of(programs.file("lost", "#!/no/such/interpreter\n", true)) ==
+  CHECK(program_error(programs.file("lost", "#!/no/such/interpreter\n", true)) ==
         ": cannot be run: the interpreter that its first line names was not found");
   CHECK_THROWS_WITH_AS(make_placer("exec", Options("exec")), "exec.path: missing: write exec:PATH",
                        InputError);
@@ -250,17 +250,18 @@ TEST_CASE("the error says why a program cannot be started") {
 
 TEST_CASE("the error of a program that fails quotes its standard error") {
   const Programs programs;
-  CHECK(message_of(programs.script("a", "for i in 1 2 3 4 5; do echo line $i >&2; done; exit 4")) ==
+  CHECK(program_error(
+            programs.script("a", "for i in 1 2 3 4 5; do echo line $i >&2; done; exit 4")) ==
         ": ended with status 4: line 3 | line 4 | line 5");
-  CHECK(message_of(programs.script("b", "kill -9 $$")) ==
+  CHECK(program_error(programs.script("b", "kill -9 $$")) ==
         ": ended by signal 9 (it may use 4.00 GiB of host memory: option memory_limit)");
-  CHECK(message_of(programs.script("c", "exit 0")) == ": wrote nothing to its standard output");
+  CHECK(program_error(programs.script("c", "exit 0")) == ": wrote nothing to its standard output");
 }
 
 TEST_CASE("a program's placement is read as strictly as a file") {
   const Programs programs;
   const auto output = [&](const std::string& text) {
-    return message_of(programs.script("p", fmt::format("cat > /dev/null\necho '{}'", text)));
+    return program_error(programs.script("p", fmt::format("cat > /dev/null\necho '{}'", text)));
   };
   const std::string head = R"({"format": "baechi-placement", "version": 1, "placement": )";
   CHECK(output("Segmentation fault") == "output of :1:1: not JSON: neither an object nor a list");
@@ -272,7 +273,7 @@ TEST_CASE("a program's placement is read as strictly as a file") {
 
 TEST_CASE("a truncated answer is reported as truncated") {
   const Programs programs;
-  CHECK(message_of(programs.script("cut", R"(printf '{"format": "baechi-placement", "ver')")) ==
+  CHECK(program_error(programs.script("cut", R"(printf '{"format": "baechi-placement", "ver')")) ==
         ": its answer is cut off: 35 bytes that begin with '{' and do not end with '}'");
 }
 
@@ -297,13 +298,13 @@ TEST_CASE("a program is killed at its time limit, with all it started") {
   const Programs programs;
   const Values limit{{"time_limit", value("300 ms")}};
   const auto begin = std::chrono::steady_clock::now();
-  CHECK(message_of(programs.script("a", "echo thinking >&2; sleep 100"), limit) ==
+  CHECK(program_error(programs.script("a", "echo thinking >&2; sleep 100"), limit) ==
         ": still running after 300.000 ms (option time_limit): thinking");
-  CHECK(message_of(programs.script("b", "exec >&- 2>&-; sleep 100"), limit) ==
+  CHECK(program_error(programs.script("b", "exec >&- 2>&-; sleep 100"), limit) ==
         ": still running after 300.000 ms (option time_limit)");
   // A child that keeps the output open after the program has ended.
-  CHECK(message_of(programs.script("c", fmt::format("sleep 100 &\necho '{}'", on_0_1_1)), limit) ==
-        ": still running after 300.000 ms (option time_limit)");
+  CHECK(program_error(programs.script("c", fmt::format("sleep 100 &\necho '{}'", on_0_1_1)),
+                      limit) == ": still running after 300.000 ms (option time_limit)");
   CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(20));
 }
 
@@ -362,10 +363,10 @@ TEST_CASE("a process that left its session is ended with the program") {
                           "while [ ! -s {0} ]; do sleep 0.01; done\n{1}",
                           programs.path(name + ".pid"), then));
   };
-  CHECK(message_of(program("slow", "sleep 100"), {{"time_limit", value("1 s")}}) ==
+  CHECK(program_error(program("slow", "sleep 100"), {{"time_limit", value("1 s")}}) ==
         ": still running after 1.000 s (option time_limit)");
   CHECK_FALSE(still_runs(programs.path("slow.pid")));
-  CHECK(message_of(program("failing", "exit 4")) == ": ended with status 4");
+  CHECK(program_error(program("failing", "exit 4")) == ": ended with status 4");
   CHECK_FALSE(still_runs(programs.path("failing.pid")));
   CHECK(place(program("placing", fmt::format("echo '{}'", on_0_1_1))).device ==
         on({gpu0, gpu1, gpu1}).device);
@@ -394,21 +395,21 @@ TEST_CASE("a program and all it starts are under one memory limit") {
   const Programs programs;
   const Values limit{{"memory_limit", value("64 MiB")}};
   // A process that allocates too much gets nothing more: dd takes its bundle size from malloc.
-  CHECK(message_of(programs.script("one", "LC_ALL=C dd if=/dev/zero of=/dev/null bs=200M count=1"),
-                   limit)
+  CHECK(program_error(
+            programs.script("one", "LC_ALL=C dd if=/dev/zero of=/dev/null bs=200M count=1"), limit)
             .starts_with(": ended with status 1: dd: memory exhausted"));
   // Four of 40 MB each: none is over the limit, together they are. `tail` keeps one long line.
-  CHECK(message_of(programs.script("four",
-                                   "for i in 1 2 3 4; do\n"
-                                   "  { head -c 40000000 /dev/zero; sleep 100; } | tail -n 1 &\n"
-                                   "done\nwait"),
-                   limit)
+  CHECK(program_error(programs.script("four",
+                                      "for i in 1 2 3 4; do\n"
+                                      "  { head -c 40000000 /dev/zero; sleep 100; } | tail -n 1 &\n"
+                                      "done\nwait"),
+                      limit)
             .starts_with(": used more than 64.00 MiB of host memory (option memory_limit)"));
 }
 
 TEST_CASE("a program that starts endless processes is stopped") {
   const Programs programs;
-  CHECK(message_of(programs.script("p", "while :; do sleep 100 & done")) ==
+  CHECK(program_error(programs.script("p", "while :; do sleep 100 & done")) ==
         ": had more than 256 processes at once");
 }
 
@@ -426,7 +427,7 @@ TEST_CASE("a program writes no file over 1 GiB, opens at most 1024 files and inh
 
 TEST_CASE("quoted output of a program is valid UTF-8 without terminal control sequences") {
   const Programs programs;
-  CHECK(message_of(programs.script(
+  CHECK(program_error(programs.script(
             "a", R"(printf 'one\033[2J\033[31m two\n\033]0;title\007thr\351e\r\n' >&2; exit 4)")) ==
         ": ended with status 4: one two | thr\uFFFDe");
   const std::string head = R"({"format": "baechi-placement", "version": 1, "placement": )";
@@ -434,7 +435,7 @@ TEST_CASE("quoted output of a program is valid UTF-8 without terminal control se
                                                R"({"a": 0, "b": 0, "c": 0},
                                                   "detail": "\u001b[7mfine\u001b[0m"})")))
             .detail == "fine");
-  CHECK(message_of(
+  CHECK(program_error(
             programs.script("c", fmt::format("printf '%s' '{}{}'", head,
                                              R"({"\u001b[2Ja": 0, "a": 0, "b": 0, "c": 0}})"))) ==
         "output of :1:74: a: the graph has no op 'a'");

@@ -26,7 +26,7 @@ Placement read_placement_file(const std::string& path, const OpGraph& graph) {
 
 /// The message, without the path, of reading tests/bad/placements/<name>.json for ops a, b, c on
 /// two devices.
-std::string message_of(const std::string& name) {
+std::string placement_mistakes(const std::string& name) {
   const std::string path = source_dir() + "/tests/bad/placements/" + name + ".json";
   return without(message<InputError>([&] { read_placement_file(path, one_tensor_two_readers()); }),
                  path + ":");
@@ -137,7 +137,7 @@ TEST_CASE("every mistake in a placement file has its place and message") {
   };
   for (const auto& [name, message] : expected) {
     CAPTURE(name);
-    CHECK(message_of(name) == message);
+    CHECK(placement_mistakes(name) == message);
   }
 }
 

@@ -19,7 +19,7 @@ std::shared_ptr<const OpGraph> pair_of_ops(Bytes weights) {
   return std::make_shared<const OpGraph>(std::move(g).build());
 }
 
-std::unique_ptr<Placer> falling_back(const std::string& name) {
+std::unique_ptr<Placer> with_fallback_on(const std::string& name) {
   return make_placer(name, Options(name, {{"fallback", {"true", {}, {}}}}));
 }
 
@@ -43,7 +43,7 @@ TEST_SUITE("experiment") {
         std::make_shared<const PreparedGraph>(std::move(prepared)), cluster);
     const Experiment experiment(costed, {});
     CHECK(experiment.step(experiment.place(*make_placer("m_etf"), 0)).simulate().oom);
-    const Placement p = experiment.place(*falling_back("m_etf"), 0);
+    const Placement p = experiment.place(*with_fallback_on("m_etf"), 0);
     CHECK(p.placed_by.empty());  // m_etf itself, on a smaller memory
     CHECK(p.device[OpId{0}] != p.device[OpId{1}]);
     CHECK(p.detail.find("ran 2 times") != std::string::npos);
@@ -52,7 +52,7 @@ TEST_SUITE("experiment") {
     // A placer that ignores memory gives the same placement again. Two of the four placements of
     // two ops put them on two devices, and fit.
     CHECK(experiment.step(experiment.place(*make_placer("single"), 0)).simulate().oom);
-    const Placement apart = experiment.place(*falling_back("single"), 0);
+    const Placement apart = experiment.place(*with_fallback_on("single"), 0);
     CHECK(apart.placed_by == "fallback:all");
     CHECK_FALSE(experiment.step(apart).simulate().oom);
   }
@@ -87,7 +87,7 @@ TEST_SUITE("experiment") {
         {});
     for (const char* name : {"m_etf", "m_topo", "m_sct"}) {
       CAPTURE(name);
-      const Placement p = experiment.place(*falling_back(name), 0);
+      const Placement p = experiment.place(*with_fallback_on(name), 0);
       CHECK(p.placed_by == "fallback:all");
       CHECK_FALSE(experiment.step(p).simulate().oom);
       const bool a_apart = p.device[OpId{0}] != p.device[OpId{1}];
