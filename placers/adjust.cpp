@@ -53,7 +53,7 @@ class Holdings {
 
   Bytes free(DeviceId d) const { return limit_[d] - persistent_[d] - largest(d); }
 
-  /// Whether `d` has room for the whole group; some members may already be on `d`.
+  /// Whether the whole group fits on `d`; some members may already be on `d`.
   bool fits(std::span<const OpId> group, const IdVector<OpId, DeviceId>& placement,
             DeviceId d) const {
     Bytes persistent = persistent_[d];

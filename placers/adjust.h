@@ -45,7 +45,7 @@ struct AdjustMember {
 std::vector<DeviceId> preferred_devices(AdjustPolicy policy, std::span<const AdjustMember> members);
 
 /// Returns `placement` with every group of the problem's graph on one device. Groups move one by
-/// one, in the order of their first members. A group goes to the first device with room in this
+/// one, in the order of their first members. A group goes to the first device where it fits in this
 /// order: preferred_devices(), then all other devices, the one with most free memory first.
 /// /// A device holds, from the beginning, the persistent bytes of all ops placed there and the
 /// workspace and outputs of its largest op (as MemoryFloor). Op times and memory come from

@@ -24,7 +24,7 @@ class FittingSearch {
         space_(p),
         simulator_(problem_),
         left_(most_ops),
-        beside_(space_.units().size()),
+        working_(space_.units().size()),
         order_(space_.units().units().begin(), space_.units().units().end()),
         devices_(p.cluster.num_devices()),
         placement_{.device = IdVector<OpId, DeviceId>(p.graph.num_ops())} {
@@ -32,8 +32,8 @@ class FittingSearch {
     for (const UnitId u : order_) {
       weights_left_ += units.needs(u).persistent;
       for (const OpId v : units.members(u))
-        beside_[u] = std::max(
-            beside_[u], footprint(p.graph, v) - p.graph.op(v).persistent + bytes_read(p.graph, v));
+        working_[u] = std::max(
+            working_[u], footprint(p.graph, v) - p.graph.op(v).persistent + bytes_read(p.graph, v));
     }
     for (const DeviceId d : p.cluster.devices()) room_ += p.cluster.device(d).memory;
     std::ranges::stable_sort(order_, std::greater<>(),
@@ -49,7 +49,7 @@ class FittingSearch {
 
  private:
   struct Load {
-    Bytes weights, beside;
+    Bytes weights, working;
   };
 
   /// False: it was stopped, because a placement is found or `left_` is used up.
@@ -61,11 +61,11 @@ class FittingSearch {
       if (left_ == 0) return false;
       --left_;
       const Load before = devices_[d];
-      devices_[d] = {before.weights + weights, std::max(before.beside, beside_[u])};
+      devices_[d] = {before.weights + weights, std::max(before.working, working_[u])};
       room_ -= weights;
       weights_left_ -= weights;
       bool all = true;
-      if (devices_[d].weights + devices_[d].beside <= problem_.cluster.device(d).memory &&
+      if (devices_[d].weights + devices_[d].working <= problem_.cluster.device(d).memory &&
           weights_left_ <= room_) {
         for (const OpId v : space_.units().members(u)) placement_.device[v] = d;
         all = from(i + 1);
@@ -90,8 +90,7 @@ class FittingSearch {
   const SearchSpace space_;
   Simulator simulator_;
   std::size_t left_;
-  IdVector<UnitId, Bytes>
-      beside_;  // the weights are separate: the most that a member holds besides them
+  IdVector<UnitId, Bytes> working_;  // the most that a member holds in addition to the weights
   std::vector<UnitId> order_;
   IdVector<DeviceId, Load> devices_;
   Bytes room_, weights_left_;  // of all devices; of the units without a device

@@ -71,42 +71,42 @@ Bytes BookedMemory::live_need(OpId v, DeviceId d) const {
 
 /// The memory that must be free on `d`, besides weights and live bytes, for `v` to start there.
 Bytes BookedMemory::wanted(OpId v, DeviceId d) const {
-  const DeviceMemory& room = devices_[d];
-  const Bytes live = live_need(v, d) + room.reserved;
-  if (!grouped(v)) return live + margin_.spare * room.largest;
+  const DeviceMemory& device = devices_[d];
+  const Bytes live = live_need(v, d) + device.reserved;
+  if (!grouped(v)) return live + margin_.spare * device.largest;
   const Group& group = group_of(v);
   if (group.placed) {
     if (margin_.keep_all) return live - output_bytes(graph_, v);
     return margin_.reserve ? live - group.most : live;
   }
   const Bytes whole = margin_.keep_all ? group.outputs + more_workspace(v, d) : group.most;
-  return std::max(live, whole + room.reserved) +
-         margin_.spare * std::max(room.largest, group.largest);
+  return std::max(live, whole + device.reserved) +
+         margin_.spare * std::max(device.largest, group.largest);
 }
 
 void BookedMemory::take(OpId v, DeviceId d) {
-  DeviceMemory& room = devices_[d];
-  room.weights += weights_to_place(v);
-  if (grouped(v) && !group_of(v).placed) place_group(v, room);
+  DeviceMemory& device = devices_[d];
+  device.weights += weights_to_place(v);
+  if (grouped(v) && !group_of(v).placed) place_group(v, device);
   take_inputs(v, d);
-  room.take(output_bytes(graph_, v) + more_workspace(v, d));
-  if (margin_.keep_all) room.workspace = std::max(room.workspace, graph_.op(v).temporary);
+  device.take(output_bytes(graph_, v) + more_workspace(v, d));
+  if (margin_.keep_all) device.workspace = std::max(device.workspace, graph_.op(v).temporary);
   if (!grouped(v)) return;
   const bool last = --group_of(v).to_start == 0;
   if (margin_.keep_all)
-    room.reserved -= output_bytes(graph_, v);
+    device.reserved -= output_bytes(graph_, v);
   else if (margin_.reserve && last)
-    room.reserved -= group_of(v).most;
+    device.reserved -= group_of(v).most;
 }
 
-void BookedMemory::place_group(OpId v, DeviceMemory& room) {
+void BookedMemory::place_group(OpId v, DeviceMemory& device) {
   Group& group = group_of(v);
   group.placed = true;
   if (margin_.keep_all)
-    room.reserved += group.outputs;
+    device.reserved += group.outputs;
   else if (margin_.reserve)
-    room.reserved += group.most;
-  room.largest = std::max(room.largest, group.largest);
+    device.reserved += group.most;
+  device.largest = std::max(device.largest, group.largest);
 }
 
 void BookedMemory::take_inputs(OpId v, DeviceId d) {

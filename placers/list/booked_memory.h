@@ -111,7 +111,7 @@ class BookedMemory {
   Bytes live_need(OpId v, DeviceId d) const;
   Bytes wanted(OpId v, DeviceId d) const;
   void take(OpId v, DeviceId d);
-  void place_group(OpId v, DeviceMemory& room);
+  void place_group(OpId v, DeviceMemory& device);
   void take_inputs(OpId v, DeviceId d);
   void free_after(OpId v, DeviceId d);
 

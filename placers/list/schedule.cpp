@@ -138,7 +138,7 @@ class Scheduler {
       }
       return fmt::format(
           "stuck with {} of {} ops placed: op '{}' needs {} of weights, {} while it runs and up to "
-          "{} for copies of its inputs; {}{} has {} left beside its peak",
+          "{} for copies of its inputs; {}{} has {} left above its peak",
           order_.size(), graph_.num_ops(), graph_.name(v), to_text(memory.weights_to_place(v)),
           to_text(memory.own_need(v)), to_text(copies_to(v, roomiest)),
           schedule_.cluster.device(roomiest).name,

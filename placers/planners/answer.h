@@ -9,7 +9,7 @@
 
 namespace baechi::planners {
 
-/// A plan and all that is told of it.
+/// A plan with its details.
 struct PlannerAnswer {
   PlannerInput input;              ///< as the planner prepared it
   std::optional<Planned> planned;  ///< nothing: infeasible

@@ -77,8 +77,9 @@ std::vector<std::uint32_t> favourite_edges(const SctGraph& graph, std::span<cons
 inline constexpr std::uint32_t no_favourite = ~std::uint32_t{0};
 
 struct Favourites {
-  std::vector<std::uint32_t> favourite;  ///< [num_ops] the op's favourite child, or nobody
-  std::vector<std::uint32_t> parent;  ///< [num_ops] the op whose favourite child it is, or nobody
+  std::vector<std::uint32_t> favourite;  ///< [num_ops] the op's favourite child, or no_favourite
+  std::vector<std::uint32_t>
+      parent;  ///< [num_ops] the op whose favourite child it is, or no_favourite
 };
 
 /// The favourites given by the edges `chosen`. No two of these edges may leave or enter the same

@@ -434,7 +434,7 @@ SctSolution solve_sct(const SctGraph& graph, const SctOptions& options) {
   const SctNetwork net(graph);
   const SctReduction reduction(net);
   const std::vector<SctPart> parts = reduction.parts();
-  const auto judged = [&](Answer answer) {
+  const auto to_solution = [&](Answer answer) {
     SctSolution s;
     s.x = round_to_feasible(net, std::move(answer.x));
     s.w = net.paths(s.x).longest;
@@ -460,7 +460,7 @@ SctSolution solve_sct(const SctGraph& graph, const SctOptions& options) {
     if (!answer.solved)
       return SctSolution{
           .x = {}, .w = LinearProgram::infinity, .lower_bound = 0.0, .canonical = false};
-    return judged(std::move(answer));
+    return to_solution(std::move(answer));
   };
   SctSolution solution = attempt(/*from_start=*/true);
   if (!(solution.w - solution.lower_bound <= close * solution.w))
@@ -472,7 +472,7 @@ SctSolution solve_sct(const SctGraph& graph, const SctOptions& options) {
   if (solution.x.size() != net.num_edges()) {
     Answer answer = decided(reduction);
     answer.canonical = false;
-    solution = judged(std::move(answer));
+    solution = to_solution(std::move(answer));
   }
   BAECHI_CHECK(net.infeasibility(solution.x) <= proved, "x breaks a degree by {}",
                net.infeasibility(solution.x));

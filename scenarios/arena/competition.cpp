@@ -122,7 +122,7 @@ Results run_placers(const Competition& competition, const std::string& folder,
   const Sweep sweep = sweep_of(competition, folder, placers, making);
   const std::vector<std::size_t> ids = all_runs(sweep);
   std::atomic<std::size_t> done{0};
-  const EmptyFolder elsewhere;
+  const EmptyFolder empty_folder;
   const auto shown = begin_watch(running, done, ids.size());
   Results results =
       run(sweep, ids, {.threads = competition.threads, .stop = competition.stop, .done = &done});

@@ -229,12 +229,12 @@ DuelResult duel(const Placer& loser, const Placer& winner, const DuelOptions& op
     return duel_steps(instance, loser, winner).ratio(options.failures);
   };
   const auto stopped = [&] { return options.stop != nullptr && *options.stop; };
-  constexpr std::size_t walks = 4;
-  for (std::size_t walk = 0; walk < walks; ++walk) {
-    Mutator mutator(options.seed * walks + walk);
+  constexpr std::size_t chains = 4;
+  for (std::size_t chain = 0; chain < chains; ++chain) {
+    Mutator mutator(options.seed * chains + chain);
     DuelInstance at = mutator.fresh();
     double height = ratio(at);
-    const std::size_t steps = std::max<std::size_t>(options.evaluations / walks, 2) - 1;
+    const std::size_t steps = std::max<std::size_t>(options.evaluations / chains, 2) - 1;
     for (std::size_t i = 0; i < steps && !stopped(); ++i) {
       if (height > result.found_ratio) {
         result.found = at;

@@ -56,10 +56,10 @@ NodeParts read_node_parts(Options& o) {
 /// Symmetric, without wires from a device to itself. [devices, devices]
 std::vector<std::uint32_t> read_wires(const Value& section, std::size_t devices) {
   const auto wrong = [&](const Value& at_value) {
-    return InputError(fmt::format(
-        "{}cluster.nodes.wires: not {} lists of {} whole numbers, the same both ways, 0 from a "
-        "device to itself",
-        at(at_value.where), devices, devices));
+    return InputError(
+        fmt::format("{}cluster.nodes.wires: not {} lists of {} whole numbers, symmetric, 0 from a "
+                    "device to itself",
+                    at(at_value.where), devices, devices));
   };
   if (section.children.size() != devices) throw wrong(section);
   std::vector<std::uint32_t> wires;

@@ -108,7 +108,7 @@ constexpr std::string_view introduction = R"(# Scenarios
 
 A scenario defines what to run: a graph on a cluster, under an engine, placed by one or more placers. A sweep makes many runs
 of it. `baechi run FILE...` runs it. `baechi schema --reference` generates this page, and a test compares them.
-`scenario.schema.json` beside it tells editors the same.
+`scenario.schema.json` is the same for editors.
 
 ```yaml
 name: tight_memory

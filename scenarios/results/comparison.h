@@ -13,8 +13,8 @@ namespace baechi {
 
 /// One choice of graph, cluster and engine, and the result of each placer.
 struct ContestPoint {
-  /// A placer's middle run: its seeds in the order of their step times, failures behind all others;
-  /// of an even number the slower one in the middle. So seeds do not compete with each other.
+  /// A placer's median run: its seeds ordered by step time, failures last; of an even number the
+  /// slower median. So seeds do not compete with each other.
   struct Entry {
     std::uint32_t placer = 0;  ///< into Contest::placers
     Status status{};

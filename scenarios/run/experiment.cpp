@@ -156,10 +156,11 @@ Placement Experiment::place(const Placer& placer, std::uint64_t seed,
   const CostModel& known =
       perturbed ? static_cast<const CostModel&>(*perturbed) : *costed_->placed_costs;
   const Problem placed{*graph().placed, costed_->cluster, known, assumed};
-  Watcher told = watcher;
+  Watcher watched = watcher;
   std::optional<ExpandedStep> behind;
-  if (graph().placed != graph().step && !perturbed) told.step = &behind.emplace(costed_, engine_);
-  Placement found = placer.place_watched(placed, seed, told);
+  if (graph().placed != graph().step && !perturbed)
+    watched.step = &behind.emplace(costed_, engine_);
+  Placement found = placer.place_watched(placed, seed, watched);
   check_placement(found, placed);
   return expand(std::move(found), graph());
 }

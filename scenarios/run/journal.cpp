@@ -241,10 +241,10 @@ void Journal::open_locked(std::chrono::milliseconds wait) {
 /// locks, where nothing prevents concurrent use.
 bool Journal::lock(std::chrono::milliseconds wait) const {
   const auto start = std::chrono::steady_clock::now();
-  for (bool told = false; flock(file_, LOCK_EX | LOCK_NB) != 0; told = true) {
+  for (bool printed = false; flock(file_, LOCK_EX | LOCK_NB) != 0; printed = true) {
     if (errno != EWOULDBLOCK) return true;
     if (std::chrono::steady_clock::now() - start >= wait) return false;
-    if (!told)
+    if (!printed)
       fmt::print(stderr, "{}: waiting for another baechi that has this folder open\n", path_);
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }

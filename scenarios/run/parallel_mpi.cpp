@@ -19,12 +19,12 @@ using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
 /// The messages. To rank 0:
-/// found: the number of further runs that the rank requests (0: none now), then records of finished
+///   found: the number of further runs that the rank requests (0: none now), then records of finished
 /// runs,
-/// ended: the last records; the rank sends nothing more.
+///   ended: the last records; the rank sends nothing more.
 /// From rank 0, once for each `found` that requests runs:
-/// dealt: ids of runs; none if there are no more.
-enum Tag : int { found = 1, ended, dealt };
+///   assigned: ids of runs; none if there are no more.
+enum Tag : int { found = 1, ended, assigned };
 
 constexpr auto pause = 50us;                // between two checks for messages
 constexpr auto report_every = 200ms;        // by each rank
@@ -96,9 +96,9 @@ class Dispatcher {
     if (stopped()) return {};
     const std::size_t share = ids_.size() / (4 * ranks_) + 1;
     const std::size_t size = std::min({wanted, share, ids_.size(), most_at_once});
-    const auto dealt = ids_.first(size);
+    const auto assigned = ids_.first(size);
     ids_ = ids_.subspan(size);
-    return dealt;
+    return assigned;
   }
 
  private:
@@ -232,7 +232,7 @@ void Ranks::deal(const Sweep& sweep, std::span<const std::size_t> ids, const Run
         if (wanted > 0) {
           const auto chunk = dispatcher.chunk(wanted);
           send({reinterpret_cast<const char*>(chunk.data()), chunk.size_bytes()}, status.MPI_SOURCE,
-               dealt);
+               assigned);
         }
       }
       journal.add(records);
@@ -262,7 +262,7 @@ void Ranks::work(const Sweep& sweep, std::size_t threads) const {
   };
   while (!workers.ended()) {
     MPI_Status status;
-    if (asked && arrived(0, dealt, status)) {
+    if (asked && arrived(0, assigned, status)) {
       const std::string message = receive(status);
       std::vector<std::uint64_t> ids(message.size() / sizeof(std::uint64_t));
       if (!ids.empty()) std::memcpy(ids.data(), message.data(), message.size());

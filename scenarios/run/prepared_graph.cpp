@@ -117,14 +117,14 @@ void require_times(const Trace& trace, const ClusterChoice& cluster, std::string
   if (std::ranges::all_of(trace.graph.ops(),
                           [&](OpId v) { return trace.graph.collective_of(v) != no_collective; }))
     return;  // the cluster's model times collectives
-  const std::string_view elsewhere =
+  const std::string_view hint =
       trace.times_elsewhere ? " (option kineto of the importer pytorch: the file with its times)"
                             : "";
   if (!trace.graph.has_work())
     throw InputError(fmt::format(
         "{}: no op has a time, and none gives its work, from which a time could be computed: give "
         "measured times{}",
-        source, elsewhere));
+        source, hint));
   std::vector<std::string> kinds;
   for (const auto& [name, model] : built_in_devices().devices) kinds.push_back(name);
   for (const DeviceChoice& d : cluster.devices) {
@@ -133,7 +133,7 @@ void require_times(const Trace& trace, const ClusterChoice& cluster, std::string
       throw InputError(fmt::format(
           "{}: no op has a time: give measured times{}, or the type of the devices (--kind, 'kind' "
           "in a scenario) for times by its roofline: one of {}",
-          source, elsewhere, fmt::join(kinds, ", ")));
+          source, hint, fmt::join(kinds, ", ")));
     throw InputError(fmt::format("{}: no op has a time, and the device kind {}", source,
                                  not_one_of(d.kind, kinds)));
   }

@@ -168,10 +168,10 @@ std::vector<std::size_t> shard_runs(const Sweep& sweep, std::size_t shard, std::
     keys.reserve(points.size());
     for (const std::size_t p : points) keys.push_back(sweep.key(sweep.run(sweep.runs_of(p).begin)));
     std::ranges::stable_sort(points, {}, [&](std::size_t p) { return keys[p]; });
-    std::vector<std::size_t> dealt;
-    for (std::size_t i = shard - 1; i < points.size(); i += shards) dealt.push_back(points[i]);
-    std::ranges::sort(dealt);
-    points = std::move(dealt);
+    std::vector<std::size_t> chosen;
+    for (std::size_t i = shard - 1; i < points.size(); i += shards) chosen.push_back(points[i]);
+    std::ranges::sort(chosen);
+    points = std::move(chosen);
   }
   std::vector<std::size_t> ids;
   for (const std::size_t p : points) {

@@ -104,7 +104,7 @@ TEST_SUITE("adjusters") {
           make_placer("round_robin", std::move(options))->place({graph, cluster, costs}, 0);
       return text({p.device.begin(), p.device.end()});
     };
-    CHECK(place("while_placing") == "0 0 0 0");  // one group, dealt once
+    CHECK(place("while_placing") == "0 0 0 0");  // one group, assigned once
     CHECK(place("none") == "0 1 0 1");
     CHECK(place("frequent") == "0 0 0 0");
     CHECK_THROWS_WITH_AS(

@@ -71,7 +71,7 @@ TEST_SUITE("placers") {
     CHECK(p.placed_by == "m_etf");
   }
 
-  TEST_CASE("a placement of two devices is found where weights and outputs leave little room") {
+  TEST_CASE("a placement of two devices is found where weights and outputs leave little memory") {
     // 64 ops of 10 B weights that write 100 B each for the next op, on 2 devices: each cut in one
     // place needs 320 B of weights, 200 B for an op's input and output, 100 B for the copy.
     OpGraphBuilder g;

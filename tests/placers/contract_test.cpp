@@ -73,12 +73,12 @@ std::vector<Values> usable_policies(const PlacerEntry& entry) {
   entry.make(options);
   const auto as = std::ranges::find(options.declared(), "as", &Options::Declared::key);
   if (as == options.declared().end()) return {*usable};
-  std::vector<Values> ways;
+  std::vector<Values> policies;
   for (const std::string& policy : as->allowed) {
-    ways.push_back(*usable);
-    ways.back()["as"] = value(policy);
+    policies.push_back(*usable);
+    policies.back()["as"] = value(policy);
   }
-  return ways;
+  return policies;
 }
 
 /// Calls test(entry, placer) for each placer that can be run here, with each value of `as`.

@@ -31,7 +31,7 @@ OpGraph diamond(int isolated = 0) {
   g.add_edge(g.add_tensor(b, Bytes{6000}), d);
   g.add_edge(g.add_tensor(c, Bytes{8000}), d);
   for (int i = 0; i < isolated; ++i)
-    g.add_op({.name = "beside" + std::to_string(i), .compute = 1ns});
+    g.add_op({.name = "isolated" + std::to_string(i), .compute = 1ns});
   return std::move(g).build();
 }
 

@@ -166,7 +166,7 @@ TEST_SUITE("whatif") {
     CHECK(run(rewritten({graph}, entry("zero3", "{replicas: 2}"))).makespan == 223ns);
   }
 
-  // t0 leaves beside relu, from 30 to 31 ns, and comes back after relu_grad, from 56 to 57:
+  // t0 leaves while relu runs, from 30 to 31 ns, and comes back after relu_grad, from 56 to 57:
   // conv_grad a nanosecond later, and relu_grad runs with 40 B less.
   TEST_CASE("vdnn, by hand: the output of conv is offloaded while relu_grad runs") {
     const StepResult result = step_of("vdnn", "{link: 40 GB/s, back: 1}");

@@ -103,7 +103,7 @@ TEST_SUITE("list scheduler") {
     CHECK_FALSE(stuck.placement);
     CHECK(stuck.stuck ==
           "stuck with 2 of 3 ops placed: op 'c' needs 90 B of weights, 0 B while it runs and up to "
-          "0 B for copies of its inputs; gpu1, the one with most memory left, has 70 B left beside "
+          "0 B for copies of its inputs; gpu1, the one with most memory left, has 70 B left above "
           "its peak");
   }
 }

@@ -149,12 +149,12 @@ TEST_SUITE("lp") {
     const solver::Start vertex{.basis = {.columns = {Basis::Rest::at_upper, Basis::Rest::at_lower},
                                          .rows = {Basis::Rest::basic}}};
     // (3, 3) breaks the row, and no price has a wrong sign there: the dual simplex method goes on
-    solver::Start outside = vertex, elsewhere = vertex;
+    solver::Start outside = vertex, greedy = vertex;
     outside.basis.columns[y] = Basis::Rest::at_upper;
     outside.cost = {-1.0 + 1e-5, -1.0};
-    elsewhere.cost = {1.0, 1.0};  // leads to (0, 0)
+    greedy.cost = {1.0, 1.0};  // leads to (0, 0)
     for (const LinearOptimum& best :
-         {solve(lp), solve(lp, &vertex), solve(lp, &outside), solve(lp, &elsewhere)}) {
+         {solve(lp), solve(lp, &vertex), solve(lp, &outside), solve(lp, &greedy)}) {
       REQUIRE(best.status == LinearOptimum::Status::optimal);
       CHECK(best.x[x] == doctest::Approx(1.0));
       CHECK(best.x[y] == doctest::Approx(3.0));

@@ -379,10 +379,10 @@ TEST_SUITE("search") {
       for (int i = 0; i < 50; ++i) {
         std::vector<std::vector<OpMove>> changes(evaluator->estimates());
         std::ranges::generate(changes, some);
-        const auto anew = objective->on(problem);
-        anew->begin(base);
+        const auto fresh = objective->on(problem);
+        fresh->begin(base);
         const std::size_t best = evaluator->best_estimate(changes);
-        CHECK(best == anew->best_estimate(changes));
+        CHECK(best == fresh->best_estimate(changes));
         Placement next = base;
         std::vector<OpId> moved;
         for (const auto& [v, to] : changes[best]) {
@@ -453,12 +453,12 @@ TEST_SUITE("search") {
     const RandomProblem random({.ops = 40}, 3, 1);
     std::vector<std::string> lines;
     std::vector<double> done;
-    const auto told = [&](std::string_view line, double part) {
+    const auto progress_line = [&](std::string_view line, double part) {
       lines.emplace_back(line);
       done.push_back(part);
     };
     const Placement p = searcher({{"trace", value(file)}, {"evaluations", value("800")}})
-                            ->place_watched(random.under({}), 0, {.progress = told});
+                            ->place_watched(random.under({}), 0, {.progress = progress_line});
     REQUIRE(lines.size() == 16);
     CHECK(lines.front().starts_with("round 1 of 16: "));
     CHECK(done.front() == 1.0 / 16.0);

@@ -102,7 +102,7 @@ TEST_SUITE("arena") {
     arena.write(folder.file("known.json"));
     const Arena read = Arena::read(folder.file("known.json"));
     CHECK(read.size() == 2);
-    CHECK(read.score("slow").score.value() == doctest::Approx(1.5));  // the second nobody solves
+    CHECK(read.score("slow").score.value() == doctest::Approx(1.5));  // no placer solves the second
     read.write(folder.file("again.json"));
     CHECK(folder.read("again.json") == folder.read("known.json"));
     folder.write("broken.json", "{\"instances\": [{}]}");

@@ -191,11 +191,11 @@ TEST_SUITE("report") {
     const TemporaryFolder folder;
     draw_steps(kept, sweep_of(swept_text), folder.file(""), 1);
     const Sweep without = sweep_of(swept_text, {"report.placements=false"});
-    Results anew = run_all(without);
-    draw_steps(anew, without, folder.file(""), 3);
-    REQUIRE(kept.rows.size() == anew.rows.size());
+    Results repeated = run_all(without);
+    draw_steps(repeated, without, folder.file(""), 3);
+    REQUIRE(kept.rows.size() == repeated.rows.size());
     for (std::size_t i = 0; i < kept.rows.size(); ++i)
-      CHECK(kept.rows[i].picture == anew.rows[i].picture);
+      CHECK(kept.rows[i].picture == repeated.rows[i].picture);
   }
 
   TEST_CASE("the page escapes its data, whatever the names, and reads back the same") {

@@ -80,21 +80,21 @@ TEST_SUITE("names") {
     CAPTURE(folder.read("out.txt"));
     REQUIRE(code == 0);
 
-    std::set<std::string> told, expected;
+    std::set<std::string> received, expected;
     for (const auto& entry : std::filesystem::directory_iterator(folder.file(""))) {
       const std::string name = entry.path().filename().string();
       if (!name.starts_with("seen.")) continue;
       const Json engine = Json::parse(folder.read(name))["engine"];
-      told.insert(engine["semantics"].get<std::string>() + " " +
-                  engine["transfers"].get<std::string>() + " " +
-                  engine["queue"].get<std::string>());
+      received.insert(engine["semantics"].get<std::string>() + " " +
+                      engine["transfers"].get<std::string>() + " " +
+                      engine["queue"].get<std::string>());
     }
     for (const Semantics s : all<Semantics>())
       for (const Transfers t : all<Transfers>())
         for (const ReadyOrder q : all<ReadyOrder>())
           expected.insert(std::string(to_text(s)) + " " + std::string(to_text(t)) + " " +
                           std::string(to_text(q)));
-    CHECK(told == expected);
+    CHECK(received == expected);
 
     const Results results = read_results(folder.file("results"));  // from results.sqlite
     const std::string csv = folder.read("results/results.csv");

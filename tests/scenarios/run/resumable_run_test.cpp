@@ -61,9 +61,9 @@ pid_t start_program(std::vector<std::string> arguments) {
   const pid_t process = fork();
   REQUIRE(process >= 0);
   if (process == 0) {
-    const int nowhere = open("/dev/null", O_RDWR);
-    if (nowhere < 0) _exit(126);
-    for (const int stream : {0, 1, 2}) dup2(nowhere, stream);
+    const int null_device = open("/dev/null", O_RDWR);
+    if (null_device < 0) _exit(126);
+    for (const int stream : {0, 1, 2}) dup2(null_device, stream);
     execvp(argv[0], argv.data());
     _exit(127);
   }

@@ -47,24 +47,24 @@ TEST_SUITE("area files") {
     // One that is not such a sum: 3 x 10 + 5 x 3 + 100 = 145.
     const std::string wrong = "[" + entry(1, 1, 113) + "," + entry(3, 1, 133) + "," +
                               entry(1, 5, 125) + "," + entry(3, 5, 146) + "]";
-    const std::string told =
+    const std::string mistake =
         message<InputError>([&] { read_area_table(folder.write("wrong.json", wrong)); });
-    CHECK(told.find("is not the sum of its parts") != std::string::npos);
+    CHECK(mistake.find("is not the sum of its parts") != std::string::npos);
   }
 
   TEST_CASE("mistakes are reported with their positions") {
     const TemporaryFolder folder;
-    const auto told = [&](const std::string& text) {
+    const auto mistake = [&](const std::string& text) {
       return message<InputError>([&] { read_area_table(folder.write("a.csv", text)); });
     };
-    CHECK(told("part,size,area_um2\ncore,4,1\n")
+    CHECK(mistake("part,size,area_um2\ncore,4,1\n")
               .ends_with("a.csv:2:1: 'core' is not one of tensor_core, vector_core, buffer"));
-    CHECK(told("part,size,area_um2\nbuffer,4,1\n")
+    CHECK(mistake("part,size,area_um2\nbuffer,4,1\n")
               .ends_with("a.csv:2:8: '4' is not a size such as '64 MiB'"));
-    CHECK(told("part,size,area_um2\nvector_core,4,1\nvector_core,4,1\n")
+    CHECK(mistake("part,size,area_um2\nvector_core,4,1\nvector_core,4,1\n")
               .ends_with("a.csv:3:13: a vector_core of 4 is listed twice"));
-    CHECK(told("[1, 2]").ends_with("accelerator 0 has no number 'num_tc' above 0"));
-    CHECK(told("{}").find("neither CSV") != std::string::npos);
+    CHECK(mistake("[1, 2]").ends_with("accelerator 0 has no number 'num_tc' above 0"));
+    CHECK(mistake("{}").find("neither CSV") != std::string::npos);
   }
 
   TEST_CASE("PHAZE's 29 360 areas are sums of their parts, within 10^-9") {
