@@ -63,7 +63,7 @@ TEST_SUITE("cli") {
       CHECK(result.code == 2);
       return result.err;
     };
-    CHECK(holds(told("plain.yaml"), "plain.yaml: it has no 'codesign' block"));
+    CHECK(holds(told("plain.yaml"), "plain.yaml: it has no section 'codesign'"));
     CHECK(holds(told("s.yaml --set graph='{generate: alexnet}'"), "of kind Conv2d"));
     CHECK(holds(told("s.yaml --set codesign.areas=none.csv"), "none.csv"));
     CHECK(holds(told("s.yaml --set codesign.area='1 mm2'"), "none of its 32 architectures"));

@@ -57,8 +57,8 @@ TEST_SUITE("cli") {
       CHECK_MESSAGE(holds(result.err, said), result.err);
     };
     refused("tensor_parallel", 2,
-            "tensor_parallel: a placement cannot say that devices divide ops");
-    refused("recompute", {"1"}, "a placement cannot say that ops run again");
+            "tensor_parallel: a placement cannot express that devices divide ops");
+    refused("recompute", {"1"}, "a placement cannot express that ops are recomputed");
   }
 
   TEST_CASE("plan needs a batch, and reads a framework's file") {

@@ -261,7 +261,7 @@ std::vector<std::uint32_t> favourites_of_edges(const original::Graph& graph,
 
 json children(const std::vector<std::uint32_t>& favourites) {
   json list = json::array();
-  for (const std::uint32_t v : favourites) list.push_back(v == nobody ? -1 : std::int64_t{v});
+  for (const std::uint32_t v : favourites) list.push_back(v == no_favourite ? -1 : std::int64_t{v});
   return list;
 }
 

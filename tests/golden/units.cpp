@@ -175,8 +175,8 @@ void check_sensitivity(Record& record, const GoldenGraph& golden, const json& pr
     record.equal("sct_glpk_0.1", us(sct.makespan));
     record.equal("sctv_glpk_0.1", simulated(sct));
     record.equal("chosen_glpk_0.1", edges.size());
-    record.equal("fav_glpk_0.1", favourite.size() - static_cast<std::size_t>(
-                                                        std::ranges::count(favourite, nobody)));
+    record.equal("fav_glpk_0.1", favourite.size() - static_cast<std::size_t>(std::ranges::count(
+                                                        favourite, no_favourite)));
   }
   const double optimum = solve_sct(original::sct_graph(graph.graph), {.canonical = false}).w / 1e3;
   for (const char* solver : {"glpk", "conelp"}) {

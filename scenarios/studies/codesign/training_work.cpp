@@ -9,7 +9,7 @@
 namespace baechi {
 namespace {
 
-/// The block of each op: 0 before all layers, layers + 1 behind. [num_ops]
+/// The block of each op: 0 before all layers, layers + 1 after them. [num_ops]
 IdVector<OpId, std::size_t> block_of_ops(const OpGraph& graph, std::int64_t layers) {
   IdVector<OpId, std::size_t> block;
   for (const std::int64_t layer : layer_of_ops(graph, layers))
