@@ -71,7 +71,7 @@ Value section_of(const std::string& name, const std::string& base, const std::st
   return with_like(parse_yaml(read_file(path), path), fs::path(path).parent_path().string(), depth);
 }
 
-std::vector<std::string> list_of(Options& o, const char* key, std::string_view help) {
+std::vector<std::string> texts_in(Options& o, const char* key, std::string_view help) {
   std::vector<std::string> all;
   if (const Value* given = o.raw(key, help)) {
     for (const auto& [name, item] : given->children) all.push_back(item.text);
@@ -136,7 +136,7 @@ Framework framework_of(Options& o) {
   f.fp8_attention =
       o.get("fp8_attention", false, "fused attention computes in 8 bits where GEMMs do (fp8_dpa)");
   f.gemms_in_16_bits =
-      list_of(o, "gemms_in_16_bits", "kinds of modules whose GEMMs stay in 16 bits");
+      texts_in(o, "gemms_in_16_bits", "kinds of modules whose GEMMs stay in 16 bits");
   f.tp_comm_overlap =
       o.get("tp_comm_overlap", false, "sequence parallelism overlaps its collectives with GEMMs");
   f.overlap_expert_dispatch =
@@ -146,7 +146,7 @@ Framework framework_of(Options& o) {
       o.get("account_for_embedding_and_loss", false,
             "each counts as a layer where layers are assigned to stages");
   f.recompute_modules =
-      list_of(o, "recompute_modules", "moe, or of the generators' option recompute");
+      texts_in(o, "recompute_modules", "moe, or of the generators' option recompute");
   f.recompute_layers =
       o.get("recompute_layers", std::int64_t{0}, "with --recompute full, of each chunk; 0: all");
   f.offload_layers =

@@ -138,7 +138,7 @@ OpGraph rank_graph(const TrainingJob& job, const ParallelPlan& plan,
   if (copies_embeddings(job, plan)) options.set("tie_word_embeddings", text("false"));
   OpGraph graph = generate_trace(job.generator, options).graph;
   const auto apply = [&](NamedTransform transform) {
-    graph = transform.made()->apply(graph).graph;
+    graph = transform.make()->apply(graph).graph;
     if (applied != nullptr) applied->push_back(std::move(transform));
   };
   if (plan.precision == "fp32" && job.framework.master_weights != MasterWeights::fp32)
@@ -170,7 +170,7 @@ OpGraph rank_graph(const TrainingJob& job, const ParallelPlan& plan,
   return graph;
 }
 
-std::unique_ptr<Transform> NamedTransform::made() const {
+std::unique_ptr<Transform> NamedTransform::make() const {
   return make_transform(name, Options(name, {options.children.begin(), options.children.end()}));
 }
 
@@ -329,8 +329,9 @@ std::int64_t most_parts(const OpGraph& graph) {
 namespace {
 
 /// A rank of each stage: the transforms of a step in the order in which a scenario has them.
-PlacedStep made(const OpGraph& rank, const IdVector<OpId, DeviceId>& device, const TrainingJob& job,
-                const ParallelPlan& plan, bool accumulates, std::int64_t per_node) {
+PlacedStep build_rank_step(const OpGraph& rank, const IdVector<OpId, DeviceId>& device,
+                           const TrainingJob& job, const ParallelPlan& plan, bool accumulates,
+                           std::int64_t per_node) {
   static const std::unique_ptr<Transform> accumulate =
       make_transform("accumulate", Options("accumulate"));
   static const std::unique_ptr<Transform> accumulate_short =
@@ -395,8 +396,8 @@ ParallelStep::ParallelStep(const OpGraph& graph, const TrainingJob& job, const P
     throw InputError(fmt::format("{} ranks on {} devices", plan.ranks(), cluster->num_devices()));
   if (const std::int64_t parts = plan.pipeline * plan.chunks; parts > most_parts(graph))
     throw InputError(fmt::format("{} stages of {} layers", parts, layers_of(graph)));
-  PlacedStep step =
-      made(graph, devices_of_stages(graph, plan, per_node), job, plan, micro_batches > 1, per_node);
+  PlacedStep step = build_rank_step(graph, devices_of_stages(graph, plan, per_node), job, plan,
+                                    micro_batches > 1, per_node);
   Launches launches;
   for (const OpId v : step.graph.ops())
     if (step.graph.kind(v) == "Launch") launches.emplace_back(v, step.graph.op(v).compute.count());

@@ -115,7 +115,7 @@ struct NamedTransform {
   void set(const std::string& key, Options::Value value) {
     options.children.emplace_back(key, std::move(value));
   }
-  std::unique_ptr<Transform> made() const;
+  std::unique_ptr<Transform> make() const;
 };
 
 /// The names that TrainingJob::recompute_modules may have.

@@ -28,7 +28,7 @@ Options entries_of(Options& options, const std::string& key, std::string_view he
 
 namespace {
 
-Kernels read_kernels(Options& options, bool tf1) {
+Kernels read_kernel_words(Options& options, bool tf1) {
   Options o = entries_of(
       options, "kernels",
       "how a framework's kernels compute the model, as its file in scenarios/frameworks/ says: "
@@ -123,7 +123,7 @@ Expansion read_expansion(Options& o, std::int64_t batch, Optimizer optimizer, bo
                         "an op per module, as PyTorch; or the ops of TensorFlow 1.12");
   e.optimizer = read_enum(o, "optimizer", optimizer, "what updates the weights");
   e.training = o.get("training", true, "with backward and update ops");
-  e.kernels = read_kernels(o, e.level == Level::tf1);
+  e.kernels = read_kernel_words(o, e.level == Level::tf1);
   return e;
 }
 

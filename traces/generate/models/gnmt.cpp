@@ -22,7 +22,7 @@ std::string step(std::size_t t) {
 }
 
 /// The embedded words of the source or of the target, one value per step.
-std::vector<ValueId> embedded(Model& model, const Gnmt& s, std::string_view words) {
+std::vector<ValueId> embedding_of(Model& model, const Gnmt& s, std::string_view words) {
   const ValueId ids = model.input(words, {s.batch, s.length});
   const auto module = model.module("embedding", "Embedding");
   const VariableId table = model.variable("table", {s.words, s.units}, Initializer::uniform);
@@ -60,7 +60,7 @@ struct Encoded {
 /// the next step. From layer 3 on a layer adds its input to its output.
 Encoded encode(Model& model, const Gnmt& s) {
   const auto encoder = model.scope("encoder");
-  const std::vector<ValueId> words = embedded(model, s, "source");
+  const std::vector<ValueId> words = embedding_of(model, s, "source");
   std::vector<ValueId> steps(words.size());
   Encoded result;
   {
@@ -109,7 +109,7 @@ ValueId attend(Model& model, std::size_t t, ValueId query, const Memory& memory)
 /// layers above read its result in this step beside their input, and layer 1 in the next step.
 ValueId decode(Model& model, const Gnmt& s, const Encoded& encoded) {
   const auto decoder = model.scope("decoder");
-  const std::vector<ValueId> words = embedded(model, s, "target");
+  const std::vector<ValueId> words = embedding_of(model, s, "target");
   Memory memory{.values = encoded.memory, .keys = {}, .query_weights = {}, .v = {}};
   ValueId context{}, count{};
   {

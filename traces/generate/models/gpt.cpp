@@ -55,8 +55,8 @@ ValueId prepared(Model& model, const Gpt& s, std::string_view norm, std::string_
 }
 
 /// What the ranks of a part read: where they share tokens, they normalise theirs and gather all.
-ValueId gathered_input(Model& model, const Gpt& s, const std::string& part, std::string_view norm,
-                       ValueId x) {
+ValueId gathered_norm_input(Model& model, const Gpt& s, const std::string& part,
+                            std::string_view norm, ValueId x) {
   if (s.ranks.sequence) {
     const auto module = model.module(part + "_in", "GPT2Input");
     x = layer_norm(model, norm, x);
@@ -80,7 +80,7 @@ ValueId attention_block(Model& model, const Gpt& s, ValueId x) {
   const std::int64_t width = s.hidden / s.ranks.tensor;
   const std::int64_t heads = s.key_value_heads > 0 ? s.key_value_heads : s.heads;
   const std::int64_t shared = s.hidden / s.heads * heads / s.ranks.tensor;
-  const ValueId split = gathered_input(model, s, "attn", "ln_1", x);
+  const ValueId split = gathered_norm_input(model, s, "attn", "ln_1", x);
   ValueId y{}, q{}, k{}, v{};
   const auto project = [&] {
     const ValueId normal = s.ranks.sequence ? split : layer_norm(model, "ln_1", split);
@@ -122,7 +122,7 @@ ValueId attention_block(Model& model, const Gpt& s, ValueId x) {
 }
 
 ValueId feed_forward_block(Model& model, const Gpt& s, ValueId x) {
-  const ValueId split = gathered_input(model, s, "mlp", "ln_2", x);
+  const ValueId split = gathered_norm_input(model, s, "mlp", "ln_2", x);
   ValueId y{};
   {
     const auto module = model.module("mlp", "GPT2MLP");
@@ -157,8 +157,8 @@ ValueId experts_of_block(Model& model, const Gpt& s, ValueId x) {
 }
 
 /// The words' embeddings, and each token's with its position.
-std::pair<VariableId, ValueId> embedded(Model& model, const Gpt& s, std::int64_t words,
-                                        const Shape& tokens) {
+std::pair<VariableId, ValueId> embedded_with_positions(Model& model, const Gpt& s,
+                                                       std::int64_t words, const Shape& tokens) {
   const VariableId table = model.variable("wte", {words, s.hidden}, Initializer::truncated_normal);
   std::optional<VariableId> positions;
   if (s.position == Positions::learned)
@@ -181,10 +181,10 @@ Model gpt(const Gpt& s, const std::string& name) {
   ValueId x{};
   if (s.ranks.tensor == 1) {
     const auto module = model.module("embeddings", "GPT2Embeddings");
-    std::tie(table, x) = embedded(model, s, words, tokens);
+    std::tie(table, x) = embedded_with_positions(model, s, words, tokens);
   } else {
     const auto scope = model.scope("embeddings");
-    std::tie(table, x) = embedded(model, s, words, tokens);
+    std::tie(table, x) = embedded_with_positions(model, s, words, tokens);
   }
   for (std::int64_t i = 0; i < s.layers; ++i) {
     const auto layer = model.scope(fmt::format("h_{}", i));

@@ -181,7 +181,7 @@ std::string checked_layers(Options& o, const std::string& key, std::string lette
   return letters;
 }
 
-void read_kernels(Config& c, const Expansion& e, Hybrid& s) {
+void read_hybrid_kernels(Config& c, const Expansion& e, Hybrid& s) {
   s.bias = c.flag("attention_bias", false);
   s.dropout = c.flag("dropout", false);
   if (c.one_of("norm", {"rms", "layer"}) == "layer") s.norm = LayerKind::layer_norm;
@@ -220,7 +220,7 @@ Hybrid read_hybrid(Options& o, Config& c, const Expansion& e) {
   s.mixer.state = extent("ssm_state_size", 128, "numbers of its state for a feature", 100'000);
   if (s.mixer.heads % s.mixer.groups != 0)
     o.mistake("mamba_num_heads", "n_groups does not divide it");
-  read_kernels(c, e, s);
+  read_hybrid_kernels(c, e, s);
   s.core = with_kernels(e, s.core);
   s.again = read_recompute(o, e).parts;
   s.core.again |= s.again.contains(Recomputed::core_attn);

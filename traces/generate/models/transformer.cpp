@@ -25,8 +25,8 @@ ValueId residual_norm(Model& model, ValueId y, ValueId x) {
 
 /// Attention of `x` over `memory`, its projection added to `x`, and the sum normalised. Ranks share
 /// the heads; the sum over them is an op between two modules.
-ValueId attention_module(Model& model, const Transformer& s, const std::string& name, ValueId x,
-                         ValueId memory, bool causal) {
+ValueId cross_attention_module(Model& model, const Transformer& s, const std::string& name,
+                               ValueId x, ValueId memory, bool causal) {
   const std::int64_t width = s.hidden / s.ranks.tensor;
   const ValueId from = split_to_ranks(model, name + "/split", x, s.ranks);
   const ValueId over =
@@ -48,7 +48,7 @@ ValueId attention_module(Model& model, const Transformer& s, const std::string& 
   return residual_norm(model, y, x);
 }
 
-ValueId feed_forward_module(Model& model, const Transformer& s, ValueId x) {
+ValueId feed_forward_sublayer(Model& model, const Transformer& s, ValueId x) {
   const ValueId from = split_to_ranks(model, "pos_ffn/split", x, s.ranks);
   ValueId y{};
   {
@@ -63,8 +63,8 @@ ValueId feed_forward_module(Model& model, const Transformer& s, ValueId x) {
   return residual_norm(model, y, x);
 }
 
-ValueId embedded(Model& model, const Transformer& s, const std::string& name, ValueId ids,
-                 VariableId table, std::optional<VariableId> positions) {
+ValueId embedded_tokens(Model& model, const Transformer& s, const std::string& name, ValueId ids,
+                        VariableId table, std::optional<VariableId> positions) {
   ValueId x{};
   {
     const auto module = model.module(name, "Embedding");
@@ -98,23 +98,23 @@ Model transformer(const Transformer& s) {
       positions = model.variable("positions", {std::max(s.length, s.target_length), s.hidden},
                                  Initializer::truncated_normal);
     table = model.variable("src_word_emb", vocabulary, Initializer::truncated_normal);
-    x = embedded(model, s, "src_word_emb", model.input("source", source), table, positions);
+    x = embedded_tokens(model, s, "src_word_emb", model.input("source", source), table, positions);
     for (std::int64_t i = 0; i < s.layers; ++i) {
       const auto layer = model.scope(fmt::format("layer_{}", i));
-      x = attention_module(model, s, "slf_attn", x, x, false);
-      x = feed_forward_module(model, s, x);
+      x = cross_attention_module(model, s, "slf_attn", x, x, false);
+      x = feed_forward_sublayer(model, s, x);
     }
   }
   {
     const auto decoder = model.scope("decoder");
     if (!s.shared)
       table = model.variable("trg_word_emb", vocabulary, Initializer::truncated_normal);
-    y = embedded(model, s, "trg_word_emb", model.input("target", target), table, positions);
+    y = embedded_tokens(model, s, "trg_word_emb", model.input("target", target), table, positions);
     for (std::int64_t i = 0; i < s.layers; ++i) {
       const auto layer = model.scope(fmt::format("layer_{}", i));
-      y = attention_module(model, s, "slf_attn", y, y, true);
-      y = attention_module(model, s, "enc_attn", y, x, false);
-      y = feed_forward_module(model, s, y);
+      y = cross_attention_module(model, s, "slf_attn", y, y, true);
+      y = cross_attention_module(model, s, "enc_attn", y, x, false);
+      y = feed_forward_sublayer(model, s, y);
     }
   }
   y = split_to_ranks(model, "trg_word_prj/split", y, s.ranks);
