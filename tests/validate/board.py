@@ -74,7 +74,7 @@ class Scores(unittest.TestCase):
         comparison = board.Comparison()
         comparison.rows = [Scored(what="<a>", measured=1.0, simulated=2.0), Scored(measured=2.0, simulated=2.0)]
         block = {"name": "b", "summary": "", "fitted": "nothing", "baseline": "", "published": "", "files": "",
-                 "family": "model"}
+                 "family": "model", "fitted_rows": ""}
         page = board.to_html([board.Score(block, comparison, None)], [])
         self.assertIn("&lt;a&gt;: measured 1, simulated 2 (100.0 %)", page)
         self.assertEqual((page.count("<circle"), page.count("http"), page.count("src=")), (4, 0, 0))

@@ -1,5 +1,6 @@
 """Training steps that NVIDIA published: NeMo's tables, and the recipes of DGX Cloud."""
 import bisect
+import math
 import re
 
 from board import Comparison, InputError, facts, number_of
@@ -146,11 +147,18 @@ def cloud_configurations(data):
 
 
 def configuration_of(configurations, page, system, devices, release, title, dtype):
-    """The plan of the first release from the row's own on that has the page's row; None if none has."""
-    found = [(of["release"], plan) for of, plan in configurations
-             if (of["page"], of["system"], of["devices"]) == (page, system, devices) and of["release"] >= release
+    """The plan of the first release from the row's own on that has the page's row; else that of the page's nearest number
+    of GPUs, but for its batch: the pages scale weakly. None if there is neither."""
+    found = [(of["devices"], of["release"], plan) for of, plan in configurations
+             if (of["page"], of["system"]) == (page, system) and of["release"] >= release
              and of["size"] in title.lower() and (not of["dtypes"] or dtype in of["dtypes"])]
-    return min(found, key=lambda one: one[0])[1] if found else None
+    same = [one for one in found if one[0] == devices]
+    if same:
+        return min(same, key=lambda one: one[1])[2]
+    if not found or "Dev" in title:  # models of Dev pages have fewer layers on fewer GPUs
+        return None
+    plan = min(found, key=lambda one: (abs(math.log(int(one[0]) / int(devices))), one[1]))[2]
+    return {key: value for key, value in plan.items() if key not in ("batch", "layers")}
 
 
 def said_number(text, key, unsaid=""):
@@ -172,7 +180,7 @@ def share_experts(words):
 
 def read_cloud(configurations, words, row):
     title, system, dtype, page, release = (take(words, k) for k in ("title", "system", "dtype", "page", "release"))
-    plan = next((p for p in CLOUD_PLANS if title.startswith(p["title"])), None)
+    plan = next((p for p in CLOUD_PLANS if title.lower().startswith(p["title"].lower())), None)
     titled = "TP=" in title
     configured = None if titled else configuration_of(configurations, page, system, words["devices"], release,
                                                       title, dtype)
