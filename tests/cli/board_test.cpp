@@ -60,6 +60,12 @@ TEST_SUITE("board") {
     CHECK(block["left_out"]["mean"] != block["mean"]);
   }
 
+  TEST_CASE("scores, and the questions that rows become") {
+    const Session session;
+    const auto cases = session.run("", "python3 '" + source_dir() + "/tests/validate/board.py' && : {}");
+    CHECK_MESSAGE(cases.code == 0, cases.err);
+  }
+
   TEST_CASE("fits recover what their rows were made of") {
     if (!there_is_scipy()) return;
     const Session session;

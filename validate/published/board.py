@@ -118,7 +118,7 @@ class Scored:
     size: float = 0.0     # bytes or ops, where rows differ in it alone
     refused: bool = False # a training that ran, and is said not to fit
     lines: list = field(default_factory=list)  # of files that it was read from
-    family: str = ""      # what is left out of choices at once: a model family, a machine, a library
+    family: str = ""      # what is left out of choices at once: a model, a machine, a library; "": the group
     inferred: tuple = ()  # settings that no public source states
     without: dict = field(default_factory=dict)  # simulated without each of these
 
@@ -339,7 +339,8 @@ class Score:
         self.groups = [(name, errors_of([row for row in self.rows if row.group == name])) for name in names]
         self.refused = [row.what for row in self.rows if row.refused]
         self.inferred = sorted({setting for row in self.rows for setting in row.inferred})
-        self.left_out = comparison.left_out or left_out_of(self.rows, self.block["family"])
+        self.left_out = comparison.left_out or left_out_of(
+            [row for row in self.rows if self.block["fitted_rows"] not in ("all", row.group)], self.block["family"])
         self.fitted = self._fitted(data)
 
     def _fitted(self, data):
@@ -412,6 +413,8 @@ def notes_of(score):
         notes.append(f"each {score.left_out['group']} left out of every choice: mean {percent(score.left_out['mean'])}, "
                      f"median {percent(score.left_out['median'])} of {score.left_out['rows']} rows; "
                      f"free: {score.left_out.get('free', 0)}")
+    else:
+        notes.append("left out: none: all of its rows decided numbers that they are scored with")
     notes.append(f"at hand: mean {percent(score.errors['mean'])}, median {percent(score.errors['median'])}; "
                  f"inferred settings: {len(score.inferred)}"
                  f"{' (' + '; '.join(score.inferred) + ')' if score.inferred else ''}")

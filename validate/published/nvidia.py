@@ -1,4 +1,6 @@
 """Training steps that NVIDIA published: NeMo's tables, and the recipes of DGX Cloud."""
+import bisect
+import math
 import re
 
 from board import Comparison, InputError, facts, number_of
@@ -56,13 +58,15 @@ def bridge_settings(words, name, release, gpu, dtype):
         plan = dict(part.split("=") for part in recipe["plan"].split())
         same = {key for key, value in plan.items() if (words[key] or "1") == value}
         shape = len(same & {"tensor", "pipeline", "context", "virtual", "expert"})
-        apart = min(abs(RELEASES.index(one) - RELEASES.index(release)) for one in recipe["releases"].split())
+        apart = min(abs(RELEASES.index(one) - at) + 9 * (one < release) for one in recipe["releases"].split())
         return (("zero" in plan) == (words["zero"] == "3"), shape, -apart, len(same))
 
     found = [recipe for recipe in BRIDGE if recipe["model"].replace("_", "") == plain and recipe["system"] == gpu
              and recipe["dtype"] in DTYPES.get(dtype, ())]
-    if not found or release not in RELEASES:
+    if not found:
         return {}
+    found = [recipe for recipe in found if recipe["releases"].split()[-1] >= release] or found
+    at = min(bisect.bisect_left(RELEASES, release), len(RELEASES) - 1)  # releases before and behind: the nearest
     said = dict(part.split("=") for part in max(found, key=alike)["settings"].split())
     experts, layers = words["generator"] in ("moe", "hybrid"), said.get("recompute_layers", "")
     settings = {"recompute_modules": said.get("recompute_modules", "").replace("+", ", "),
@@ -143,11 +147,18 @@ def cloud_configurations(data):
 
 
 def configuration_of(configurations, page, system, devices, release, title, dtype):
-    """The plan of the first release from the row's own on that has the page's row; None if none has."""
-    found = [(of["release"], plan) for of, plan in configurations
-             if (of["page"], of["system"], of["devices"]) == (page, system, devices) and of["release"] >= release
+    """The plan of the first release from the row's own on that has the page's row; else that of the page's nearest number
+    of GPUs, but for its batch: the pages scale weakly. None if there is neither."""
+    found = [(of["devices"], of["release"], plan) for of, plan in configurations
+             if (of["page"], of["system"]) == (page, system) and of["release"] >= release
              and of["size"] in title.lower() and (not of["dtypes"] or dtype in of["dtypes"])]
-    return min(found, key=lambda one: one[0])[1] if found else None
+    same = [one for one in found if one[0] == devices]
+    if same:
+        return min(same, key=lambda one: one[1])[2]
+    if not found or "Dev" in title:  # models of Dev pages have fewer layers on fewer GPUs
+        return None
+    plan = min(found, key=lambda one: (abs(math.log(int(one[0]) / int(devices))), one[1]))[2]
+    return {key: value for key, value in plan.items() if key not in ("batch", "layers")}
 
 
 def said_number(text, key, unsaid=""):
@@ -169,7 +180,7 @@ def share_experts(words):
 
 def read_cloud(configurations, words, row):
     title, system, dtype, page, release = (take(words, k) for k in ("title", "system", "dtype", "page", "release"))
-    plan = next((p for p in CLOUD_PLANS if title.startswith(p["title"])), None)
+    plan = next((p for p in CLOUD_PLANS if title.lower().startswith(p["title"].lower())), None)
     titled = "TP=" in title
     configured = None if titled else configuration_of(configurations, page, system, words["devices"], release,
                                                       title, dtype)

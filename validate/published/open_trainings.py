@@ -186,17 +186,14 @@ CORRECTIONS = facts("corrections.csv")
 
 
 def correct_shape(words, section):
-    """By corrections.csv. The layers follow from a size in billions of parameters."""
+    """By corrections.csv. Else the layers follow from a size in billions of parameters."""
     size = take(words, "size")
-    for one in CORRECTIONS:
-        if section.startswith(one["section"]) and one["size"] in ("", size):
-            words[one["word"]] = one["value"]
-    if not size.endswith("B"):
-        return
-    parameters = 1e9 * take_number({"size": size[:-1]}, "size")
-    hidden = float(whole(words, "hidden"))
-    layers = (parameters - 250880.0 * hidden) / (12.0 * hidden * hidden)
-    words["layers"] = str(int(layers + 0.5))
+    corrections = {one["word"]: one["value"] for one in CORRECTIONS
+                   if section.startswith(one["section"]) and one["size"] in ("", size)}
+    words.update(corrections)
+    if size.endswith("B") and "layers" not in corrections:
+        parameters, hidden = 1e9 * take_number({"size": size[:-1]}, "size"), float(whole(words, "hidden"))
+        words["layers"] = str(int((parameters - 250880.0 * hidden) / (12.0 * hidden * hidden) + 0.5))
 
 
 def days_of(section):
