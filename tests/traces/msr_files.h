@@ -3,12 +3,12 @@
 #include <doctest/doctest.h>
 
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "sim/problem/problem.h"
+#include "traces/format/compressed_file.h"
 #include "traces/importer.h"
 
 namespace baechi::testing {
