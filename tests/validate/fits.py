@@ -4,7 +4,7 @@ import os
 import sys
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
-sys.path += [os.path.join(ROOT, "validate/fit"), os.path.join(ROOT, "validate/published")]
+sys.path[:0] = [os.path.join(ROOT, "validate/fit"), os.path.join(ROOT, "validate/published")]
 
 import numpy as np  # noqa: E402
 

@@ -106,7 +106,7 @@ class Numbers:
     def losses(self, x, rows):
         return np.array([abs(math.log(self.seconds(i, x) / self.cases[i].measured)) for i in rows])
 
-    def fit(self, use, rounds=6):
+    def fit(self, use, rounds=10):
         """Each number in turn by Brent's method over the rows that it moves, until the sum of losses falls no more."""
         self.x, use = self.start.copy(), set(use)
         last = math.inf
