@@ -14,7 +14,7 @@ constexpr AcceleratorRates rates{.clock = 1.05e9, .memory = {900e9}, .word = Byt
 
 TrainingWork gpt_work() {
   TrainingJob job{.generator = "gpt", .options = Options("gpt"), .batch = 1};
-  for (const auto& [key, value] : {std::pair{"layers", "4"}, {"hidden", "1024"}})
+  for (const auto& [key, value] : {std::pair{"num_hidden_layers", "4"}, {"hidden_size", "1024"}})
     job.options.set(key, {value, {}, {}});
   return training_work(job, 1, 1, Cluster::uniform(1, 1_GiB, Link{.bandwidth = {1e9}}));
 }

@@ -84,11 +84,11 @@ std::int64_t plan() {
     return Options::Value{.text = std::move(word), .where = {}, .children = {}};
   };
   const TrainingJob job{.generator = "gpt",
-                        .options = Options("gpt", {{"layers", text("8")},
-                                                   {"hidden", text("256")},
-                                                   {"heads", text("4")},
+                        .options = Options("gpt", {{"num_hidden_layers", text("8")},
+                                                   {"hidden_size", text("256")},
+                                                   {"num_attention_heads", text("4")},
                                                    {"length", text("128")},
-                                                   {"vocabulary", text("1000")}}),
+                                                   {"vocab_size", text("1000")}}),
                         .batch = 64};
   const ParallelPlan plan{.tensor = 2, .data = 2, .pipeline = 4};
   const DeviceModel& gpu = *built_in_devices().devices.at("a100_megatron");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "cli/arguments.h"
@@ -136,6 +137,32 @@ std::vector<Section> sections() {
           paper_section()};
 }
 
+/// Takes the options that all placers or most generators have, with the same meaning, out of their
+/// rows, and returns them as a section with a row for each of the two.
+Section take_common_options(std::vector<Section>& sections) {
+  Section common{"common_options", {}};
+  for (Section& section : sections) {
+    std::map<std::pair<std::string, std::string>, std::size_t> found;  // by key and help
+    for (const Component& item : section.items)
+      for (const Options::Declared& o : item.options) ++found[{o.key, o.help}];
+    const auto shared = [&](const Options::Declared& o) {
+      return 4 * found.at({o.key, o.help}) > 3 * section.items.size();
+    };
+    Component all{.name = section.name, .summary = "options of these", .source = "", .options = {}};
+    for (Component& item : section.items)
+      for (const Options::Declared& o : item.options)
+        if (section.items.size() > 1 && shared(o) &&
+            std::ranges::find(all.options, o.key, &Options::Declared::key) == all.options.end())
+          all.options.push_back(o);
+    for (Component& item : section.items)
+      std::erase_if(item.options, [&](const Options::Declared& o) {
+        return section.items.size() > 1 && shared(o);
+      });
+    if (!all.options.empty()) common.items.push_back(std::move(all));
+  }
+  return common;
+}
+
 /// The names of each section, a screen in all.
 std::string overview(const std::vector<Section>& all) {
   constexpr std::size_t indent = 19;
@@ -242,6 +269,7 @@ int list(const std::string& what, const std::string& name, const std::string& fo
   std::vector<Section> chosen = sections();
   if (!what.empty()) keep(chosen, what, "baechi list");
   if (!name.empty()) keep(chosen.front().items, name, "baechi list " + what);
+  if (what.empty() && format != "table") chosen.push_back(take_common_options(chosen));
   if (format == "json")
     print_json(json(chosen));
   else if (format == "markdown")

@@ -218,7 +218,7 @@ int place(const PlaceArguments& arguments) {
   std::optional<std::vector<TransformChoice>> transforms;
   for (const std::string& text : arguments.transforms) {
     if (!transforms) transforms.emplace();
-    transforms->push_back(made_transform(parse_choice(text, "--transform")));
+    transforms->push_back(make_transform_choice(parse_choice(text, "--transform")));
   }
   const auto [graph_name, experiment, samples] =
       read_experiment(arguments.trace, arguments.cluster, std::move(transforms));

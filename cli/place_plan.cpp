@@ -183,7 +183,7 @@ int place_plan(PlanRequest request, const planners::PlannerEntry& entry,
   PlannerAnswer answer;
   {
     const Stage stage("planning");
-    answer = planners::ask(*planner, std::move(input));
+    answer = planners::run_planner(*planner, std::move(input));
   }
   if (answer.planned) {
     const Stage stage("simulating");

@@ -13,11 +13,10 @@ void add_schema(CLI::App& app, Verb& chosen) {
       "Print the JSON Schema of scenario files, for editors, or their reference, for people");
   const auto reference = std::make_shared<bool>(false);
   verb->add_flag("--reference", *reference,
-                 "Print the reference, scenarios/README.md, instead of the schema");
+                 "Print the reference as Markdown instead of the schema");
   verb->footer(
-      "These commands write the repository's own copies:\n"
-      "  baechi schema > scenarios/scenario.schema.json\n"
-      "  baechi schema --reference > scenarios/README.md");
+      "  baechi schema > scenarios/scenario.schema.json    # the repository's own copy\n"
+      "  baechi schema --reference | less");
   verb->callback([reference, &chosen] {
     chosen = [reference] {
       print_out(*reference ? scenario_reference() : scenario_schema());

@@ -112,10 +112,12 @@ std::string step_table(const StepResult& step, const LowerBounds& bounds, const 
 
 nlohmann::ordered_json peak_json(const PeakMemory& peak) {
   using Json = nlohmann::ordered_json;
-  const auto if_told = [&](Bytes part) { return peak.told_apart ? Json(part.count) : Json(); };
+  const auto if_distinguished = [&](Bytes part) {
+    return peak.distinguished ? Json(part.count) : Json();
+  };
   return {{"weights", peak.weights.count},
-          {"gradients", if_told(peak.gradients)},
-          {"optimizer_state", if_told(peak.optimizer_state)},
+          {"gradients", if_distinguished(peak.gradients)},
+          {"optimizer_state", if_distinguished(peak.optimizer_state)},
           {"activations", peak.activations.count},
           {"workspace", peak.workspace.count},
           {"copies", peak.copies.count}};

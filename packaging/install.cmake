@@ -11,7 +11,7 @@ set(package ${CMAKE_INSTALL_LIBDIR}/cmake/BaechiSim)
 
 set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME program)
 install(TARGETS baechi)
-install(DIRECTORY scenarios/examples scenarios/clusters scenarios/papers scenarios/whatif
+install(DIRECTORY scenarios/examples scenarios/clusters scenarios/frameworks scenarios/papers scenarios/whatif
         scenarios/jobs DESTINATION ${data}/scenarios USE_SOURCE_PERMISSIONS)
 install(FILES scenarios/devices.yaml scenarios/scenario.schema.json scenarios/README.md
         DESTINATION ${data}/scenarios)
@@ -21,8 +21,10 @@ install(DIRECTORY traces/data DESTINATION ${data}/traces)
 install(DIRECTORY validate/published/data DESTINATION ${data}/validate/published)
 file(GLOB board validate/published/*.py validate/published/*.csv)
 install(FILES ${board} DESTINATION ${data}/validate/published)
+file(GLOB fits validate/fit/*.py)
+install(FILES ${fits} DESTINATION ${data}/validate/fit)
 install(FILES tools/baechi_plot.py tools/baechi_torch.py tools/baechi_torch_work.py DESTINATION ${data}/tools)
-install(FILES README.md STABLE.md GLOSSARY.md packaging/copyright DESTINATION ${docs})
+install(FILES README.md QUESTIONS.md STABLE.md GLOSSARY.md packaging/copyright DESTINATION ${docs})
 find_program(GZIP gzip REQUIRED)
 foreach(page IN ITEMS "CHANGELOG.md changelog" "packaging/changelog changelog.Debian")
   separate_arguments(page)

@@ -22,16 +22,17 @@ Bytes needs(const Op& op) {
   return op.temporary + op.persistent;
 }
 
-/// The devices of `members`, each once, in the order of their first members.
-std::vector<DeviceId> each_once(std::span<const AdjustMember> members) {
+/// /// The distinct devices of `members`, in the order of their first members.
+std::vector<DeviceId> distinct_devices(std::span<const AdjustMember> members) {
   std::vector<DeviceId> devices;
   for (const AdjustMember& m : members)
     if (std::ranges::find(devices, m.device) == devices.end()) devices.push_back(m.device);
   return devices;
 }
 
-/// What `member` adds to the sum of its device, of which the policy takes the largest.
-std::int64_t share(AdjustPolicy policy, const AdjustMember& member) {
+/// /// What `member` adds to the total of its device; the policy takes the device with the largest
+/// total.
+std::int64_t contribution(AdjustPolicy policy, const AdjustMember& member) {
   if (policy == AdjustPolicy::frequent) return 1;
   return policy == AdjustPolicy::memory_sum ? member.memory.count : member.compute.count();
 }
@@ -52,7 +53,7 @@ class Holdings {
 
   Bytes free(DeviceId d) const { return limit_[d] - persistent_[d] - largest(d); }
 
-  /// Whether `d` has room for the whole group; some members may already be on `d`.
+  /// Whether the whole group fits on `d`; some members may already be on `d`.
   bool fits(std::span<const OpId> group, const IdVector<OpId, DeviceId>& placement,
             DeviceId d) const {
     Bytes persistent = persistent_[d];
@@ -137,23 +138,23 @@ std::vector<DeviceId> preferred_devices(AdjustPolicy policy,
   switch (policy) {
     case AdjustPolicy::none:
     case AdjustPolicy::random:
-      return each_once(members);
+      return distinct_devices(members);
     case AdjustPolicy::memory:
       std::ranges::stable_sort(sorted, std::greater<>(), &AdjustMember::memory);
-      return each_once(sorted);
+      return distinct_devices(sorted);
     case AdjustPolicy::time:
       std::ranges::stable_sort(sorted, std::greater<>(), &AdjustMember::compute);
-      return each_once(sorted);
+      return distinct_devices(sorted);
     case AdjustPolicy::frequent:
     case AdjustPolicy::memory_sum:
     case AdjustPolicy::time_sum:
       break;
   }
-  std::vector<DeviceId> devices = each_once(members);
+  std::vector<DeviceId> devices = distinct_devices(members);
   if (policy == AdjustPolicy::frequent) std::ranges::sort(devices);
   std::ranges::stable_sort(devices, std::greater<>(), [&](DeviceId d) {
     std::int64_t sum = 0;
-    for (const AdjustMember& m : members) sum += m.device == d ? share(policy, m) : 0;
+    for (const AdjustMember& m : members) sum += m.device == d ? contribution(policy, m) : 0;
     return sum;
   });
   return devices;

@@ -45,11 +45,11 @@ struct AdjustMember {
 std::vector<DeviceId> preferred_devices(AdjustPolicy policy, std::span<const AdjustMember> members);
 
 /// Returns `placement` with every group of the problem's graph on one device. Groups move one by
-/// one, in the order of their first members. A group goes to the first device with room in this
+/// one, in the order of their first members. A group goes to the first device where it fits in this
 /// order: preferred_devices(), then all other devices, the one with most free memory first.
-/// A device holds, from the beginning, the persistent bytes of all ops placed there and the
+/// /// A device holds, from the beginning, the persistent bytes of all ops placed there and the
 /// workspace and outputs of its largest op (as MemoryFloor). Op times and memory come from
-/// `problem`. Throws InfeasibleError if a group fits nowhere.
+/// `problem`. Throws InfeasibleError if a group fits on no device.
 /// Source: Baechi's code (the original's adjusters). Differs: see Q12 in placers/README.md; and a
 /// group that fits on none of its members' devices may go elsewhere.
 Placement adjust(const Problem& problem, Placement placement, AdjustPolicy policy);
@@ -60,7 +60,8 @@ struct CompatAdjusted {
   /// [num_devices] Bytes by which the moves changed each device's workspace + persistent memory.
   /// The original takes this change for all that the device holds (Q12).
   IdVector<DeviceId, Bytes> size;
-  std::optional<GroupId> failed;  ///< the group that fits nowhere; the original stops at this group
+  std::optional<GroupId>
+      failed;  ///< the group that fits on no device; the original stops at this group
 };
 /// Adjusts as the original does, quirks included. `limit` is the memory of each device; nothing
 /// means no limit.

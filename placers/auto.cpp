@@ -16,8 +16,8 @@
 namespace baechi {
 namespace {
 
-/// Takes answers of placers, simulates those that may be better than the best so far, and keeps
-/// the best. Nothing is asked for any more once the best is as fast as any step can be.
+/// Simulates the placements of several placers, unless a bound shows that they are slower than the
+/// best so far, and keeps the best. Runs no more placers once the best is as fast as a lower bound.
 class Contest {
  public:
   Contest(const Problem& problem, std::uint64_t seed)
@@ -30,13 +30,13 @@ class Contest {
   template <class Answer>
   void enter(std::string_view name, Answer answer) {
     if (done()) return;
-    ++asked_;
+    ++num_run_;
     try {
       consider(name, answer());
-    } catch (const InfeasibleError&) {  // others may know better
+    } catch (const InfeasibleError&) {  // another placer may fit
     }
   }
-  /// The placer of the registry, with default options, if it suits the graph.
+  /// Runs the registered placer with default options, if it supports the graph.
   void enter(std::string_view name) {
     const PlacerEntry& entry = placer_entry(name);
     if (problem_.graph.num_ops() > entry.quick_ops || refusal(entry, problem_.graph)) return;
@@ -56,9 +56,9 @@ class Contest {
       why = "no step is shorter";
     else if (!next_by_.empty())
       why = fmt::format("next {}, {:+.1f} %", next_by_, ahead);
-    best_->detail = fmt::format("{}: {}; {} asked, {}{}{}", winner_, to_text(shortest_), asked_,
-                                why, best_->detail.empty() ? "" : "; ", best_->detail);
-    best_->facts["asked"] = static_cast<double>(asked_);
+    best_->detail = fmt::format("{}: {}; {} placers run, {}{}{}", winner_, to_text(shortest_),
+                                num_run_, why, best_->detail.empty() ? "" : "; ", best_->detail);
+    best_->facts["asked"] = static_cast<double>(num_run_);
     best_->placed_by = winner_;
     return *std::move(best_);
   }
@@ -82,8 +82,8 @@ class Contest {
     next_ = value;
     next_by_ = name;
   }
-  /// No step of `placement` is shorter than what its busiest device computes. Graphs with lanes:
-  /// nothing is known.
+  /// Lower bound on the step of `placement`: the compute time of its busiest device. 0 for graphs
+  /// with lanes.
   Duration busiest(const Placement& placement) const {
     if (!problem_.graph.plain()) return {};
     IdVector<DeviceId, Duration> load(problem_.cluster.num_devices());
@@ -99,10 +99,10 @@ class Contest {
   std::optional<Placement> best_;
   Duration shortest_{}, next_{};
   std::string winner_, next_by_;
-  std::size_t asked_ = 0;
+  std::size_t num_run_ = 0;
 };
 
-/// All quick placers, the best of their simulated steps.
+/// Runs all quick placers and keeps the placement with the shortest simulated step.
 class Auto final : public Placer {
  public:
   Placement place(const Problem& p, std::uint64_t seed) const override {

@@ -23,11 +23,11 @@ using ClusterId = std::uint32_t;
 constexpr ClusterId no_cluster{~std::uint32_t{0}};
 constexpr DeviceId unplaced{~std::uint32_t{0}};
 
-/// How ops are joined.
+/// Parameters of the coarsening.
 struct Joining {
-  double patience = 1.0;  ///< an op joins the op it reads from if it takes at most so many times as
-                          ///< long as the transfer that this saves
-  double parts = 8.0;     ///< no cluster takes longer than the work of a device / parts
+  double patience =
+      1.0;  ///< an op joins its producer if it takes at most this times the transfer saved
+  double parts = 8.0;  ///< no cluster takes longer than the work of a device / parts
 };
 
 /// Sets of ops that go to one device.
@@ -43,7 +43,7 @@ struct Clusters {
   }
 };
 
-/// What all attempts share.
+/// Costs that all attempts share.
 struct Costs {
   explicit Costs(const Problem& p)
       : problem(p),
@@ -63,9 +63,9 @@ struct Costs {
   bool ample = false;  ///< no placement runs out of memory
 };
 
-/// In topological order, each op joins the op that it reads most from, unless the cluster is full,
-/// or the op could run beside its siblings and the transfer is no dearer than that. Members of a
-/// group are together. Linear in ops and edges.
+/// In topological order, each op joins the op that it reads most from, unless that cluster is full,
+/// or the op could run in parallel with its siblings and the transfer costs no more than that.
+/// Members of a colocation group are together. Linear in ops and edges.
 Clusters join(const Costs& costs, const Joining& how) {
   const OpGraph& graph = costs.problem.graph;
   const auto devices = static_cast<double>(costs.problem.cluster.num_devices());
@@ -74,7 +74,7 @@ Clusters join(const Costs& costs, const Joining& how) {
   const Bytes largest{std::ranges::min_element(costs.limit)->count / 8};
   Clusters clusters{.of = IdVector<OpId, ClusterId>(graph.num_ops())};
   std::vector<ClusterId> of_group(graph.num_groups() + 1, no_cluster);
-  std::vector<bool> followed(graph.num_ops(), false);  // an op that reads it has joined it
+  std::vector<bool> followed(graph.num_ops(), false);  // a reader has joined this op
   for (const OpId v : graph.ops()) {
     const Op& op = graph.op(v);
     const Bytes bytes = footprint(graph, v);
@@ -112,12 +112,13 @@ Clusters join(const Costs& costs, const Joining& how) {
   return clusters;
 }
 
-/// A schedule: ops in the order of their ids, each where its cluster is. The first op of a cluster
-/// decides: where the whole cluster would end first if its other inputs came in time.
+/// A list schedule: ops in the order of their ids, each on the device of its cluster. The first op
+/// of a cluster chooses the device on which the whole cluster would end first if its other inputs
+/// came in time.
 class ClusterSchedule {
  public:
-  /// `share`: of each device's memory that footprints may take; 0: only weights and the largest op
-  /// count.
+  /// `share`: the fraction of each device's memory that footprints may take; 0: only weights and
+  /// the largest op count.
   ClusterSchedule(const Costs& costs, const Clusters& clusters, double share)
       : costs_(costs),
         p_(costs.problem),
@@ -129,7 +130,7 @@ class ClusterSchedule {
         transfers_(p_, p_.engine.transfers),
         free_(p_.cluster.num_devices()) {}
 
-  /// Nothing if a cluster fits unplaced.
+  /// Nothing if a cluster fits on no device.
   std::optional<Duration> make() {
     TimePoint last{};
     for (const OpId v : p_.graph.ops()) {
@@ -189,11 +190,11 @@ class ClusterSchedule {
   IdVector<DeviceId, TimePoint> free_;
 };
 
-/// Joins ops along heavy tensors, then places the clusters by earliest finish; several ways of
-/// joining, the shortest plan wins. A step that may run out of memory is simulated; if it does, the
-/// next plan is tried.
-/// Source: the idea of order-preserving coarsening: Celeritas (arXiv 2208.00184), Mercury. Differs:
-/// clusters hold a device together, not a time; ops are planned one by one.
+/// Joins ops along heavy tensors, then places the clusters by earliest finish; of several
+/// coarsenings the shortest plan wins. A step that may run out of memory is simulated; if it does,
+/// the next plan is tried.
+/// Source: the idea of order-preserving coarsening: Celeritas (arXiv 2208.00184), Mercury.
+/// Differs: clusters fix a device, not a time; ops are scheduled one by one.
 class Coarsen final : public Placer {
  public:
   Placement place(const Problem& p, std::uint64_t /*seed*/) const override {
@@ -201,7 +202,7 @@ class Coarsen final : public Placer {
     std::vector<Planned> plans;
     add_single(costs, plans);
     const bool large = p.graph.num_ops() > many_ops;
-    for (const Joining& how : std::span(ways).first(large ? 2 : 3)) {
+    for (const Joining& how : std::span(joinings).first(large ? 2 : 3)) {
       auto clusters = std::make_shared<const Clusters>(join(costs, how));
       add_plan(costs, std::move(clusters), 0.0, plans);
     }
@@ -228,10 +229,11 @@ class Coarsen final : public Placer {
     std::shared_ptr<const Clusters> clusters{};  ///< null: all on one device
     double share = 0.0;
   };
-  static constexpr std::size_t many_ops = 10'000;  ///< then the third way is not worth its time
-  static constexpr std::array<Joining, 3> ways{{{0.25, 64.0}, {2.0, 16.0}, {16.0, 4.0}}};
+  static constexpr std::size_t many_ops =
+      10'000;  ///< beyond, the third coarsening is not worth its time
+  static constexpr std::array<Joining, 3> joinings{{{0.25, 64.0}, {2.0, 16.0}, {16.0, 4.0}}};
 
-  /// All on the device that is fastest over all ops.
+  /// The plan of all ops on the device that runs them fastest.
   static void add_single(const Costs& costs, std::vector<Planned>& plans) {
     const Problem& p = costs.problem;
     std::optional<Planned> best;

@@ -18,12 +18,12 @@
 namespace baechi {
 namespace {
 
-/// A placement decided by a person. Its source is one of:
+/// A placement that a person wrote. Its source is one of:
 /// - a placement file;
 /// - rules on op names, written in the scenario;
 /// - a rule file: lines "PATTERN DEVICE", where "#" begins a comment. The rules of the file come
 ///   after the rules in the scenario.
-/// Ignores memory: the engine says whether the placement fits.
+/// Ignores memory: the engine reports whether the placement fits.
 class Expert final : public Placer {
  public:
   explicit Expert(Options& o)
@@ -35,7 +35,7 @@ class Expert final : public Placer {
                               -1)) {
     const bool ruled = !rules_.empty() || !rule_file_.empty() || default_device_ >= 0;
     if (!file_.empty() && ruled)
-      o.mistake("file", "decides alone: drop 'rules', 'rule_file' and 'default'");
+      o.mistake("file", "cannot be combined with 'rules', 'rule_file' or 'default'");
     if (file_.empty() && !ruled)
       o.mistake("file", "missing: give 'file', 'rules', 'rule_file' or 'default'");
     if (!file_.empty()) text_ = read_file(file_);
@@ -183,7 +183,8 @@ class Expert final : public Placer {
   }
 
   std::string file_;
-  std::string text_;  // content of file_, read early: a missing file stops all before any run
+  std::string text_;  // content of file_, read in the constructor: a missing file ends the program
+                      // before any run
   std::vector<Rule> rules_;
   std::string rule_file_;
   std::int64_t default_device_;

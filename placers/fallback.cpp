@@ -14,10 +14,10 @@ namespace {
 
 class WithFallback final : public Placer {
  public:
-  /// `judged`: an answer counts only if its step fits. Else the objective that the placer
-  /// minimises has judged it.
-  WithFallback(std::unique_ptr<Placer> placer, bool judged)
-      : placer_(std::move(placer)), judged_(judged) {}
+  /// `checked`: the placement is simulated and must fit. Otherwise the objective that the placer
+  /// minimises has already checked memory.
+  WithFallback(std::unique_ptr<Placer> placer, bool checked)
+      : placer_(std::move(placer)), checked_(checked) {}
 
   Placement place(const Problem& p, std::uint64_t seed) const override {
     return place_watched(p, seed, {});
@@ -28,11 +28,11 @@ class WithFallback final : public Placer {
     std::string why;
     try {
       Placement own = placer_->place_watched(p, seed, watcher);
-      if (judged_) why = out_of_memory(p, own);
+      if (checked_) why = out_of_memory(p, own);
       if (why.empty() && watcher.step != nullptr) {
         if (std::optional<Placement> fits = with_less_memory(p, std::move(own), seed, watcher))
           return *std::move(fits);
-        why = "the graph that runs takes more memory than the graph that the placer saw";
+        why = "the executed graph takes more memory than the graph given to the placer";
       } else if (why.empty()) {
         return own;
       }
@@ -45,8 +45,8 @@ class WithFallback final : public Placer {
   bool can_stop() const override { return placer_->can_stop(); }
 
  private:
-  /// The first answer whose step behind the graph fits: `answer`, or what the placer answers when
-  /// it is asked again.
+  /// The first placement whose executed step fits: `answer`, or one that the placer finds with less
+  /// memory.
   std::optional<Placement> with_less_memory(const Problem& p, Placement answer, std::uint64_t seed,
                                             const Watcher& watcher) const {
     constexpr int most_tries = 8;
@@ -55,7 +55,7 @@ class WithFallback final : public Placer {
       if (!watcher.step->simulate(answer, p.engine.enforce_memory).oom) {
         if (tries > 1)
           answer.detail += fmt::format(
-              "{}asked {} times, with less memory each time: the graph that runs takes more",
+              "{}ran {} times, with less memory each time: the executed graph takes more",
               answer.detail.empty() ? "" : "; ", tries);
         return answer;
       }
@@ -75,12 +75,12 @@ class WithFallback final : public Placer {
     }
   }
 
-  static Placement other(const Problem& p, const StepBehind* step, const std::string& why) {
+  static Placement other(const Problem& p, const ExecutedStep* step, const std::string& why) {
     Feasible found = find_feasible(step != nullptr ? step->problem() : p);
     if (found.placement && step != nullptr) {
       found.placement = step->seen(*found.placement);
       if (step->simulate(*found.placement, p.engine.enforce_memory).oom) {
-        found = {{}, "nor does what else was found fit"};
+        found = {{}, "nor does any other placement found fit"};
       }
     }
     if (!found.placement)
@@ -91,7 +91,7 @@ class WithFallback final : public Placer {
   }
 
   std::unique_ptr<Placer> placer_;
-  bool judged_;
+  bool checked_;
 };
 
 }  // namespace

@@ -1,4 +1,5 @@
-/// The option `fallback`, which every placer has: a placement where the placer finds none.
+/// The option `fallback`, which every placer has: a placement of another algorithm where the placer
+/// finds none.
 #pragma once
 #include <memory>
 
@@ -8,12 +9,12 @@
 namespace baechi {
 
 /// Reads the option `fallback` of a placer of `entry`. Returns `placer` itself if the option is
-/// off; otherwise a placer whose answer is that of `placer` if its step fits, and else
-///   where only the step behind the graph that placers see (Watcher::step) runs out of memory: what
-///     `placer` answers with less memory on the devices that ran out, by the factor by which their
-///     peak was above the limit, asked up to eight times;
-///   a placement that find_feasible() finds: `placed_by` is then "fallback:", and who found it.
-/// `detail` says which. Throws InfeasibleError if there is no such placement, and says why
+/// off; otherwise a placer that returns the placement of `placer` if its step fits, and else
+/// - if only the executed step (Watcher::step) runs out of memory: the placement that `placer`
+///   finds with less memory on the devices that ran out, reduced by the factor by which their peak
+///   exceeds the limit, in at most eight attempts;
+/// - a placement of find_feasible(): `placed_by` is then "fallback:" and the name of its placer.
+/// `detail` says which. Throws InfeasibleError if there is no such placement, with the reason why
 /// `placer` had none.
 std::unique_ptr<Placer> with_fallback(std::unique_ptr<Placer> placer, const PlacerEntry& entry,
                                       Options& options);

@@ -25,8 +25,8 @@ constexpr std::size_t most_simulated = 2'000'000;  // ops, summed over all moves
 using search::SearchSpace;
 using search::UnitDevices;
 
-/// Why no placement fits, if it can be told at once: some colocation unit fits on no device, or all
-/// devices together are too small (lower_bounds). Empty: unknown.
+/// A proof that no placement fits: some colocation unit fits on no device, or all devices together
+/// are too small (lower_bounds). Empty: unknown.
 std::string hopeless(const Problem& p, const ColocationUnits& units) {
   const MemoryFloor empty(p);
   for (const UnitId u : units.units()) {
@@ -37,7 +37,7 @@ std::string hopeless(const Problem& p, const ColocationUnits& units) {
   return lower_bounds(p.graph, p.cluster, p.costs).why_not;
 }
 
-/// The number of placements; any number above most_enumerated if there are more than that.
+/// The number of placements, or any number above most_enumerated if there are more than that.
 std::size_t num_placements(const SearchSpace& space) {
   std::size_t count = 1;
   for (const UnitId u : space.movable()) {
@@ -51,39 +51,38 @@ class Attempt {
  public:
   explicit Attempt(const Problem& p) : problem_(p), space_(p), simulator_(problem_) {}
 
-  Feasible find(std::span<const std::string_view> asked) {
+  Feasible find(std::span<const std::string_view> names) {
     if (const std::string why = hopeless(problem_, space_.units()); !why.empty())
       return {{}, "no placement fits: " + why, {}, true};
     if (num_placements(space_) <= most_enumerated) return enumerate();
-    if (Feasible found = ask(asked); found.placement) return found;
+    if (Feasible found = run_placers(names); found.placement) return found;
     start_simply();
     const UnitDevices simple = least_;
     if (Feasible found = cuts(); found.placement) return found;
-    Feasible found = walk(least_, 1);
-    if (!found.placement && least_ != simple) found = walk(simple, 1);
-    if (!found.placement) found = walk(least_, 4);
+    Feasible found = reduce_missing(least_, 1);
+    if (!found.placement && least_ != simple) found = reduce_missing(simple, 1);
+    if (!found.placement) found = reduce_missing(least_, 4);
     if (found.placement) return found;
     Fitting any = first_that_fits(problem_, most_simulated);
     if (any.placement)
-      return {std::move(any.placement), "a walk over all placements that may fit", "all"};
+      return {std::move(any.placement), "an enumeration of all placements that may fit", "all"};
     if (any.all) return {{}, "none of all placements fits", {}, true};
     return found;
   }
 
  private:
-  /// Bytes beyond the memory limits, summed over the devices, if the step of `placement` is
-  /// simulated without limits.
+  /// Bytes above the memory limits, summed over the devices, in a step simulated without limits.
   Bytes missing(const Placement& placement);
   Feasible enumerate();
-  Feasible ask(std::span<const std::string_view> asked);
-  /// The answer of a placer with default options, null if it has none. Nobody is asked twice.
+  Feasible run_placers(std::span<const std::string_view> names);
+  /// The cached placement of a placer with default options; null if it has none.
   const Placement* answer_of(std::string_view name);
-  /// Three simple placements, for least_.
+  /// Initialises least_ from three simple placements.
   void start_simply();
-  /// Stretches of the units' order.
+  /// Placements that cut the order of the units into one stretch per device.
   Feasible cuts();
-  /// At most `times` x the usual number of moves, from `at`.
-  Feasible walk(const UnitDevices& at, std::size_t times);
+  /// At most `times` x the usual number of moves, starting from `at`.
+  Feasible reduce_missing(const UnitDevices& at, std::size_t times);
   /// The usual number of moves.
   std::size_t moves() const {
     return std::clamp(most_simulated / problem_.graph.num_ops(), fewest_moves, most_moves);
@@ -95,7 +94,7 @@ class Attempt {
     for (const OpId v : problem_.graph.ops()) result.device[v] = at[space_.units().of(v)];
     return result;
   }
-  /// The device of each unit in `placement`; another device if that one cannot run the unit.
+  /// The device of each unit in `placement`, or another device if that one cannot run the unit.
   UnitDevices units_of(const Placement& placement) const {
     UnitDevices at(space_.units().size());
     for (const UnitId u : space_.units().units()) {
@@ -125,7 +124,7 @@ class Attempt {
   std::optional<Placement> best_;
   Duration shortest_{};
   IdVector<DeviceId, Bytes> peak_{problem_.cluster.num_devices()};  // in the last missing()
-  UnitDevices least_;  // lacks least memory of start_simply() and cuts()
+  UnitDevices least_;  // the devices with the least missing memory of start_simply() and cuts()
   Bytes least_missing_{std::int64_t{1} << 62};
 
   static EngineOptions without_limits(const Problem& p) {
@@ -174,9 +173,9 @@ const Placement* Attempt::answer_of(std::string_view name) {
   return answer ? &*answer : nullptr;
 }
 
-Feasible Attempt::ask(std::span<const std::string_view> asked) {
+Feasible Attempt::run_placers(std::span<const std::string_view> names) {
   std::string winner;
-  for (const std::string_view name : asked) {
+  for (const std::string_view name : names) {
     const Placement* answer = answer_of(name);
     if (answer == nullptr) continue;
     const bool had_one = best_.has_value();
@@ -197,7 +196,7 @@ void Attempt::start_simply() {
   }
 }
 
-/// Device d gets the next units of the order, up to its `share` of all `size`.
+/// Assigns to device d the next units of the order, up to its `share` of all `size`.
 UnitDevices Attempt::stretches(const std::vector<double>& size,
                                const std::vector<double>& share) const {
   UnitDevices at(space_.units().size());
@@ -246,11 +245,11 @@ Feasible Attempt::cuts() {
   return {};
 }
 
-Feasible Attempt::walk(const UnitDevices& at, std::size_t times) {
+Feasible Attempt::reduce_missing(const UnitDevices& at, std::size_t times) {
   const std::size_t budget = times * moves();
   const auto step = make_objective("step_time", Options("step_time"));
-  search::Chain chain(space_, *step, placement(at), times);  // a seed for each of the walks
-  chain.walk(budget, {.begin = 0.05, .end = 0.05}, {.until_feasible = true});
+  search::Chain chain(space_, *step, placement(at), times);  // a different seed for each call
+  chain.run(budget, {.begin = 0.05, .end = 0.05}, {.until_feasible = true});
   if (chain.best_score().feasible())
     return {chain.best(),
             fmt::format("{} moves that lessen the memory missing", chain.evaluations()), "moves"};
@@ -265,10 +264,10 @@ std::span<const std::string_view> quick_placers() {
   return names;
 }
 
-Feasible find_feasible(const Problem& problem, std::span<const std::string_view> asked) {
+Feasible find_feasible(const Problem& problem, std::span<const std::string_view> names) {
   Problem timed = problem;
   timed.engine.semantics = Semantics::event;  // the other semantics enforces no limits
-  return Attempt(timed).find(asked);
+  return Attempt(timed).find(names);
 }
 
 }  // namespace baechi

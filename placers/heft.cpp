@@ -19,9 +19,9 @@ namespace baechi {
 namespace {
 
 constexpr TimePoint never{Duration::max()};
-constexpr DeviceId nowhere = list::BookedTransfers::nowhere;
+constexpr DeviceId no_device = list::BookedTransfers::no_device;
 
-/// The times when one device is idle: slots in order of time, the last one without end.
+/// The idle time of one device: slots in order of time, the last one without end.
 class IdleSlots {
   struct Slot {
     TimePoint begin, end;
@@ -68,7 +68,7 @@ class Schedule {
         units_(p.graph),
         memory_(p),
         transfers_(p, Transfers::parallel),
-        device_of_(units_.size(), nowhere),
+        device_of_(units_.size(), no_device),
         start_(p.graph.num_ops()),
         idle_(p.cluster.num_devices()) {}
 
@@ -77,26 +77,27 @@ class Schedule {
   void add(OpId v) {
     const UnitId unit = units_.of(v);
     const DeviceId fixed = device_of_[unit];
-    DeviceId best = nowhere;
+    DeviceId best = no_device;
     TimePoint best_start{}, best_end{};
     transfers_.find_inputs(v);
     for (const DeviceId d : p_.cluster.devices()) {
-      if (fixed != nowhere ? fixed != d : !memory_.fits(units_.needs(unit), d)) continue;
+      if (fixed != no_device ? fixed != d : !memory_.fits(units_.needs(unit), d)) continue;
       const Duration length = p_.costs.compute(v, d);
       const TimePoint start = idle_[d].earliest(transfers_.earliest(v, d), length);
-      if (best != nowhere && start + length >= best_end) continue;
+      if (best != no_device && start + length >= best_end) continue;
       best = d;
       best_start = start;
       best_end = start + length;
     }
-    if (best == nowhere)
+    if (best == no_device)
       throw InfeasibleError("heft: " +
                             memory_.why_not(units_.label(unit, p_.graph), units_.needs(unit)));
-    if (fixed == nowhere) memory_.add(units_.needs(unit), best);
+    if (fixed == no_device) memory_.add(units_.needs(unit), best);
     device_of_[unit] = best;
     idle_[best].fill(best_start, best_end - best_start);
     start_[v] = best_start;
-    transfers_.schedule(v, best, best_end);  // transfers that do not wait need no booking
+    transfers_.schedule(
+        v, best, best_end);  // HEFT's transfers need no booking: they never wait for a channel
   }
 
   /// The placement, with priorities in the planned order of starts. Ties: the lower op id first.
@@ -121,7 +122,7 @@ class Schedule {
   const Problem& p_;
   const ColocationUnits units_;
   MemoryFloor memory_;
-  list::BookedTransfers transfers_;  // each has its link alone
+  list::BookedTransfers transfers_;  // each has its link to itself
   IdVector<UnitId, DeviceId> device_of_;
   IdVector<OpId, TimePoint> start_;
   IdVector<DeviceId, IdleSlots> idle_;
@@ -129,10 +130,10 @@ class Schedule {
 
 /// HEFT: takes the ops by decreasing upward rank (mean op times, mean transfer times) and schedules
 /// each op where it ends earliest, also in a gap between ops that are already scheduled. The first
-/// scheduled op of a group decides the device of the group. In this plan transfers never wait for
-/// each other, whatever the engine does.
+/// scheduled op of a group decides the device of the group. In this schedule transfers never wait
+/// for each other, whatever the engine options.
 /// Source: Topcuoglu, Hariri, Wu, "Performance-effective and low-complexity task scheduling for
-/// heterogeneous computing", TPDS 2002. Differs: skips devices without room (MemoryFloor).
+/// heterogeneous computing", TPDS 2002. Differs: skips devices without enough memory (MemoryFloor).
 class Heft final : public Placer {
  public:
   Placement place(const Problem& p, std::uint64_t /*seed*/) const override {

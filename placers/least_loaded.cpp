@@ -10,9 +10,9 @@
 namespace baechi {
 namespace {
 
-/// Graham's list rule by load alone. Each unit, in the order of first ops, goes to the device whose
-/// sum of op times is least with the unit, among the devices where the unit fits. Ties: the lower
-/// device id. Ignores precedence and transfers.
+/// Graham's list rule by load alone. Each unit, in the order of first ops, goes to the device where
+/// the sum of op times including the unit is least, among the devices where the unit fits. Ties:
+/// the lower device id. Ignores precedence and transfers.
 /// Source: Graham, "Bounds on multiprocessing timing anomalies", SIAM J. Appl. Math. 1969.
 class LeastLoaded final : public Placer {
  public:

@@ -16,15 +16,15 @@ namespace {
 
 using search::SearchSpace;
 
-/// A walk over all placements, device after device for unit after unit.
-class FittingWalk {
+/// Depth-first enumeration of all placements: every device for one unit after another.
+class FittingSearch {
  public:
-  FittingWalk(const Problem& p, std::size_t most_ops)
+  FittingSearch(const Problem& p, std::size_t most_ops)
       : problem_(p),
         space_(p),
         simulator_(problem_),
         left_(most_ops),
-        beside_(space_.units().size()),
+        working_(space_.units().size()),
         order_(space_.units().units().begin(), space_.units().units().end()),
         devices_(p.cluster.num_devices()),
         placement_{.device = IdVector<OpId, DeviceId>(p.graph.num_ops())} {
@@ -32,15 +32,15 @@ class FittingWalk {
     for (const UnitId u : order_) {
       weights_left_ += units.needs(u).persistent;
       for (const OpId v : units.members(u))
-        beside_[u] = std::max(
-            beside_[u], footprint(p.graph, v) - p.graph.op(v).persistent + bytes_read(p.graph, v));
+        working_[u] = std::max(
+            working_[u], footprint(p.graph, v) - p.graph.op(v).persistent + bytes_read(p.graph, v));
     }
     for (const DeviceId d : p.cluster.devices()) room_ += p.cluster.device(d).memory;
     std::ranges::stable_sort(order_, std::greater<>(),
                              [&](UnitId u) { return units.needs(u).footprint; });
   }
 
-  Fitting walk() {
+  Fitting run() {
     Fitting result;
     result.all = from(0);
     if (found_) result.placement = std::move(placement_);
@@ -49,10 +49,10 @@ class FittingWalk {
 
  private:
   struct Load {
-    Bytes weights, beside;
+    Bytes weights, working;
   };
 
-  /// False: it was left off, because a placement is found or `left_` is used up.
+  /// False: it was stopped, because a placement is found or `left_` is used up.
   bool from(std::size_t i) {
     if (i == order_.size()) return next_fails();
     const UnitId u = order_[i];
@@ -61,11 +61,11 @@ class FittingWalk {
       if (left_ == 0) return false;
       --left_;
       const Load before = devices_[d];
-      devices_[d] = {before.weights + weights, std::max(before.beside, beside_[u])};
+      devices_[d] = {before.weights + weights, std::max(before.working, working_[u])};
       room_ -= weights;
       weights_left_ -= weights;
       bool all = true;
-      if (devices_[d].weights + devices_[d].beside <= problem_.cluster.device(d).memory &&
+      if (devices_[d].weights + devices_[d].working <= problem_.cluster.device(d).memory &&
           weights_left_ <= room_) {
         for (const OpId v : space_.units().members(u)) placement_.device[v] = d;
         all = from(i + 1);
@@ -90,7 +90,7 @@ class FittingWalk {
   const SearchSpace space_;
   Simulator simulator_;
   std::size_t left_;
-  IdVector<UnitId, Bytes> beside_;  // the weights, the most that a member holds
+  IdVector<UnitId, Bytes> working_;  // the most that a member holds in addition to the weights
   std::vector<UnitId> order_;
   IdVector<DeviceId, Load> devices_;
   Bytes room_, weights_left_;  // of all devices; of the units without a device
@@ -98,7 +98,7 @@ class FittingWalk {
   bool found_ = false;
 };
 
-/// A problem whose devices have as much memory as is tried.
+/// A copy of the problem whose devices have the memory that is tried.
 class MemoryTrial {
  public:
   explicit MemoryTrial(const Problem& p)
@@ -113,7 +113,7 @@ class MemoryTrial {
   bool fits_bounds() const {
     return lower_bounds(problem_.graph, cluster_, problem_.costs).fits_in_memory;
   }
-  /// The peak of the fullest device.
+  /// The largest peak of any device.
   Bytes peak(const Placement& placement) const {
     Bytes most;
     for (const DeviceUse& device : simulate(problem_, placement).devices)
@@ -126,7 +126,7 @@ class MemoryTrial {
   Problem problem_;
 };
 
-/// Halves the distance between what is found and what is not.
+/// Bisects between the proved bound and the memory of the best placement.
 class Bisection {
  public:
   explicit Bisection(const Problem& p) : trial_(p) {
@@ -141,8 +141,8 @@ class Bisection {
   }
 
   LeastMemory run() {
-    constexpr std::int64_t precision = 256;  // of what is found
-    constexpr int most_steps = 64;           // down from there, a byte at least
+    constexpr std::int64_t precision = 256;  // relative to the result
+    constexpr int most_steps = 64;           // of at least a byte
     Bytes unknown = least_.bound;
     while (least_.bytes.count - unknown.count > least_.bytes.count / precision) {
       const Bytes middle = between(unknown, least_.bytes);
@@ -179,9 +179,9 @@ class Bisection {
 }  // namespace
 
 Fitting first_that_fits(const Problem& problem, std::size_t most_ops) {
-  constexpr std::size_t most_units = 64;  // of more, there are hardly few placements
+  constexpr std::size_t most_units = 64;  // with more units there are never few placements
   if (ColocationUnits(problem.graph).size() > most_units) return {};
-  return FittingWalk(problem, most_ops).walk();
+  return FittingSearch(problem, most_ops).run();
 }
 
 LeastMemory find_least_memory(const Problem& problem) {

@@ -9,8 +9,8 @@
 namespace baechi {
 namespace {
 
-/// m-ETF: of all pairs of a ready op and a device with memory for the op, schedules next the pair
-/// with the earliest start (list/schedule.h). Source: Baechi (SoCC'20), section 2.2.2.
+/// m-ETF: of all pairs of a ready op and a device with memory for it, schedules next the pair with
+/// the earliest start (list/schedule.h). Source: Baechi (SoCC'20), section 2.2.2.
 class MEtf final : public Placer {
  public:
   explicit MEtf(Options& o) : options_(list::read_place_options(o)) {

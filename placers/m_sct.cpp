@@ -12,7 +12,7 @@ namespace {
 
 /// m-SCT: as m-ETF, but a device waits for the favourite child of the op that it has just run
 /// (list/schedule.h). Favourite children come from a linear program (sct/favourite_child.h) that
-/// knows no devices, no memory and no groups. Source: Baechi (SoCC'20), section 2.2.3.
+/// ignores devices, memory and groups. Source: Baechi (SoCC'20), section 2.2.3.
 class MSct final : public Placer {
  public:
   explicit MSct(Options& o) : options_(list::read_place_options(o)) {

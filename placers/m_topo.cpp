@@ -17,9 +17,10 @@ namespace {
 
 __extension__ using Wide = __int128;  // the product of two byte counts
 
-/// m-TOPO: walks the units in the order of first ops and fills one device after another. A device
+/// m-TOPO: visits the units in the order of first ops and fills one device after another. A device
 /// is full at its memory limit or, if uniform, already at its share of all units' memory plus the
-/// largest unit. TopoMemory says how much memory a unit takes: outputs are never freed, copies not
+/// largest unit. TopoMemory defines the memory of a unit: outputs are never freed, copies not
+/// counted. Source: Baechi (SoCC'20). Differs:
 /// counted. Source: Baechi (SoCC'20). Differs:
 /// - one measure of memory throughout;
 /// - shares in proportion to the devices' memory;
@@ -61,7 +62,7 @@ class MTopo final : public Placer {
       if (!chosen) {
         IdVector<DeviceId, Bytes> missing(limit.size());
         for (const DeviceId d : p.cluster.devices()) missing[d] = memory.used_with(u, d) - limit[d];
-        throw InfeasibleError(fmt::format("m_topo: no room for {}, which needs {}; {}",
+        throw InfeasibleError(fmt::format("m_topo: no device has memory for {}, which needs {}; {}",
                                           units.label(u, p.graph), to_text(memory.need(u)),
                                           shortfall(p.cluster, missing)));
       }

@@ -9,14 +9,13 @@ namespace {
 
 constexpr std::int64_t impossible = std::numeric_limits<std::int64_t>::max();
 
-/// What the modules of a line weigh.
+/// The costs of a line of modules.
 struct ModuleLine {
   std::size_t modules = 0, devices = 0;
-  std::vector<Bytes> weights;      // [modules]
-  std::vector<std::int64_t> time;  // [modules, devices], of the module's ops there, in ns
-  std::vector<std::int64_t>
-      elsewhere;                // [modules, devices], of ops that the placement has elsewhere
-  std::vector<DeviceId> order;  // of the devices that the placement uses
+  std::vector<Bytes> weights;           // [modules]
+  std::vector<std::int64_t> time;       // [modules, devices], of the module's ops there, in ns
+  std::vector<std::int64_t> on_others;  // [modules, devices], of ops placed on other devices
+  std::vector<DeviceId> order;          // of the devices that the placement uses
 };
 
 ModuleLine line_of(const Problem& p, const WholeModules& modules, const Placement& placement) {
@@ -25,7 +24,7 @@ ModuleLine line_of(const Problem& p, const WholeModules& modules, const Placemen
   line.devices = p.cluster.num_devices();
   line.weights.resize(line.modules);
   line.time.assign(line.modules * line.devices, 0);
-  line.elsewhere.assign(line.modules * line.devices, 0);
+  line.on_others.assign(line.modules * line.devices, 0);
   std::vector<double> position(line.devices, 0.0), weight(line.devices, 0.0);
   for (const OpId v : p.graph.ops()) {
     const std::uint32_t m = modules.of[v];
@@ -35,7 +34,7 @@ ModuleLine line_of(const Problem& p, const WholeModules& modules, const Placemen
       const std::int64_t time = p.costs.compute(v, d).count() + 1;  // ops without time count, too
       line.time[m * line.devices + index(d)] += time;
       if (placement.device[v] != d) {
-        line.elsewhere[m * line.devices + index(d)] += time;
+        line.on_others[m * line.devices + index(d)] += time;
         continue;
       }
       position[index(d)] += static_cast<double>(m) * static_cast<double>(time);
@@ -88,7 +87,7 @@ class Cutting {
 
  private:
   std::int64_t of(std::size_t module, DeviceId d) const {
-    const auto& all = goal_ == CutGoal::nearest ? line_.elsewhere : line_.time;
+    const auto& all = goal_ == CutGoal::nearest ? line_.on_others : line_.time;
     return all[module * line_.devices + index(d)];
   }
 

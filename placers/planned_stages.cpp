@@ -15,8 +15,8 @@ namespace {
 using planners::Planned, planners::Planner, planners::PlannerInput;
 
 /// The stages of a plan as a placement, for scenarios: each op goes to the first device of its
-/// stage. Plans for the devices of the problem, which must be alike. Throws InputError if the graph
-/// is not that of the planner's file.
+/// stage. Plans for the devices of the problem, which must be identical. Throws InputError if the
+/// graph is not that of the planner's file.
 class PlannedStages final : public Placer {
  public:
   explicit PlannedStages(std::unique_ptr<Planner> planner) : planner_(std::move(planner)) {}
@@ -24,7 +24,7 @@ class PlannedStages final : public Placer {
   Placement place(const Problem& problem, std::uint64_t /*seed*/) const override {
     const std::vector<DeviceClass> classes = device_classes(problem);
     if (classes.size() != 1 || classes[0].core)
-      throw InputError("planners of replicas need devices that are all alike");
+      throw InputError("planners of replicas need identical devices");
     PlannerInput input = planners::read_planner_input(planner_->file());
     input.devices = static_cast<std::int64_t>(problem.cluster.num_devices());
     input.memory = static_cast<double>(classes[0].memory.count);
@@ -51,7 +51,8 @@ class PlannedStages final : public Placer {
     result.facts["time_per_sample_us"] = planned.plan.time_per_sample * 1e6;
     result.facts["devices"] = static_cast<double>(planned.plan.devices());
     result.facts["stages"] = static_cast<double>(planned.plan.stages.size());
-    result.detail = planned.detail + (planned.detail.empty() ? "" : "; ") + in_words(planned.plan);
+    result.detail =
+        planned.detail + (planned.detail.empty() ? "" : "; ") + staged_plan_text(planned.plan);
     return result;
   }
 

@@ -15,8 +15,8 @@ namespace {
 using search::Chain;
 using search::SearchSpace;
 
-/// The best quick answer, and a short walk from there that is cool from the beginning
-/// and stays among the placements that fit.
+/// The best placement of the quick placers, then a short annealing chain from it at low
+/// temperature, restricted to placements that fit.
 class Refine final : public Placer {
  public:
   explicit Refine(Options& o)
@@ -31,8 +31,8 @@ class Refine final : public Placer {
     const auto step = make_objective("step_time", Options("step_time"));
     Chain chain(space, *step, quick, seed);
     const Duration before = chain.best_score().value;
-    const std::size_t walk = std::min(evaluations_, std::max(least, most_ops / p.graph.num_ops()));
-    chain.walk(walk, {.begin = 0.001, .end = 0.0005, .leaves = 0.0}, {});
+    const std::size_t tries = std::min(evaluations_, std::max(least, most_ops / p.graph.num_ops()));
+    chain.run(tries, {.begin = 0.001, .end = 0.0005, .leaves = 0.0}, {});
     const Duration after = chain.best_score().value;
     std::string from = fmt::format("{} by {}", to_text(before), quick.placed_by);
     quick.facts = {{"evaluations", static_cast<double>(chain.evaluations())},
@@ -59,7 +59,7 @@ class Refine final : public Placer {
                        Options("auto", {{"fallback", {fallback ? "true" : "false", {}, {}}}}));
   }
 
-  std::unique_ptr<Placer> quick_;  // keeps solutions of m_sct's program
+  std::unique_ptr<Placer> quick_;  // caches solutions of m_sct's program
   std::size_t evaluations_;
 };
 

@@ -26,7 +26,7 @@ std::span<const PlacerEntry> placers() {
        .memory = ignored,
        .quick_ops = any},
       {.name = "round_robin",
-       .summary = "ops and groups dealt in turn",
+       .summary = "ops and groups assigned to devices in turn",
        .source = "the usual baseline",
        .make = make_round_robin,
        .memory = ignored,
@@ -39,13 +39,13 @@ std::span<const PlacerEntry> placers() {
        .quick_ops = any},
       {.name = "expert",
        .summary = "a placement file, or rules on op names",
-       .source = "whoever wrote it",
+       .source = "the author of the file or the rules",
        .make = make_expert,
        .memory = ignored,
        .needs = "file, rules, rule_file or default",
        .any_collective = true},
       {.name = "least_loaded",
-       .summary = "each op or group where the sum of op times stays least",
+       .summary = "each op or group on the device with the least sum of op times",
        .source = "Graham, SIAM J. Appl. Math. 1969",
        .make = make_least_loaded,
        .memory = floor,
@@ -81,13 +81,13 @@ std::span<const PlacerEntry> placers() {
        .memory = planned,
        .one_lane = true},
       {.name = "auto",
-       .summary = "all quick placers, the best of their simulated steps",
+       .summary = "the best simulated step of all quick placers",
        .source = "our own",
        .make = make_auto,
        .memory = planned,
        .fallback = true},
       {.name = "refine",
-       .summary = "auto's answer, and 16 to 256 simulated steps near it",
+       .summary = "auto's placement, improved by 16 to 256 simulated steps",
        .source = "our own; annealing as search",
        .make = make_refine,
        .memory = objective,
@@ -99,7 +99,7 @@ std::span<const PlacerEntry> placers() {
        .memory = weights,
        .one_lane = true},
       {.name = "linearized_dp",
-       .summary = "the same along lines of all ops, quickly",
+       .summary = "the same along linear orders of all ops: quick",
        .source = "Tarnawski et al., NeurIPS 2020, linearization",
        .make = make_linearized_dp,
        .memory = weights,
@@ -125,7 +125,7 @@ std::span<const PlacerEntry> placers() {
        .memory = weights,
        .one_lane = true},
       {.name = "pipedream",
-       .summary = "biconnected parts, then as linearized_dp",
+       .summary = "ops connected by several paths contracted, then as linearized_dp",
        .source = "PipeDream, SOSP 2019; Tarnawski et al., NeurIPS 2020",
        .make = make_pipedream,
        .memory = weights,
@@ -139,8 +139,8 @@ std::span<const PlacerEntry> placers() {
        .needs = "file",
        .one_lane = true},
       {.name = "pipedream_2bw",
-       .summary = "equal stages, replicated and recomputed alike, over Piper's inputs",
-       .source = "Narayanan et al., ICML 2021, as Piper's program renders it",
+       .summary = "equal stages with equal replication and recomputation, over Piper's inputs",
+       .source = "Narayanan et al., ICML 2021, as implemented in Piper's program",
        .make = make_pipedream_2bw,
        .memory = weights,
        .needs = "file",
@@ -152,19 +152,20 @@ std::span<const PlacerEntry> placers() {
        .memory = ignored,
        .quick_ops = 2'000},
       {.name = "scotch",
-       .summary = "equal parts, little cut, by Scotch",
+       .summary = "balanced partition with minimum edge cut, by Scotch",
        .source = "Pellegrini and Roman, HPCN 1996; Tarnawski et al., NeurIPS 2020",
        .make = make_scotch,
        .memory = ignored,
        .quick_ops = any},
       {.name = "metis",
-       .summary = "equal parts, little cut, by METIS",
+       .summary = "balanced partition with minimum edge cut, by METIS",
        .source = "Karypis and Kumar, SIAM J. Sci. Comput. 1998",
        .make = make_metis,
        .memory = ignored,
        .quick_ops = any},
       {.name = "search",
-       .summary = "moves and swaps from the best answers of the quick placers, for any objective",
+       .summary =
+           "moves and swaps from the best placements of the quick placers, for any objective",
        .source = "simulated annealing: Kirkpatrick et al., Science 1983",
        .make = make_search,
        .memory = objective,
@@ -183,8 +184,9 @@ std::optional<std::string> refusal(const PlacerEntry& entry, const OpGraph& grap
   if (graph.plain()) return std::nullopt;
   if (entry.one_lane)
     return fmt::format(
-        "{0} cannot place this graph: it has lanes or collectives, and {0} knows devices that run "
-        "one op at a time only",
+        "{0} cannot place this graph: it has lanes or collectives, but {0} supports only devices "
+        "that run "
+        "one op at a time",
         entry.name);
   if (entry.any_collective) return std::nullopt;
   for (const Collective& c : graph.collectives())
@@ -198,7 +200,7 @@ std::optional<std::string> refusal(const PlacerEntry& entry, const OpGraph& grap
 
 namespace {
 
-/// A placer that refuses graphs which its entry says it cannot place.
+/// A placer that refuses the graphs that its entry does not support.
 class Suited final : public Placer {
  public:
   Suited(const PlacerEntry& entry, std::unique_ptr<Placer> placer)

@@ -7,7 +7,7 @@
 namespace baechi {
 namespace {
 
-/// Deals the units to the devices in turn, in the order of first ops. Ignores memory.
+/// Assigns the units to the devices in turn, in the order of first ops. Ignores memory.
 class RoundRobin final : public Placer {
  public:
   Placement place(const Problem& p, std::uint64_t /*seed*/) const override {

@@ -8,7 +8,7 @@
 namespace baechi {
 namespace {
 
-/// Puts every op on one device. Ignores memory: the engine says whether the placement fits.
+/// Places every op on one device. Ignores memory: the engine reports whether the placement fits.
 class Single final : public Placer {
  public:
   explicit Single(Options& o)

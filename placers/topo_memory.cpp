@@ -40,8 +40,8 @@ TopoMemory::TopoMemory(const Problem& problem, const ColocationUnits& units, Var
 
 /// The copies that placing `u` on `d` adds, each as often as it takes memory:
 /// - tensors that `u` reads from other devices;
-/// - tensors of `u` that ops already placed on other devices read: a group is placed when its first
-///   member's turn comes, so a later member may be placed before the ops that it reads.
+/// - tensors of `u` that ops already placed on other devices read: a group is placed with its first
+///   member, so a later member may be placed before the ops that it reads.
 std::vector<TopoMemory::Copy> TopoMemory::new_copies(UnitId u, DeviceId d) const {
   std::vector<Copy> copies;
   if (!copies_count_) return copies;

@@ -1,4 +1,4 @@
-/// The memory of the devices as m_topo counts it: nothing is ever freed.
+/// The memory of the devices as counted by m_topo: nothing is ever freed.
 #pragma once
 #include "placers/interface/colocation.h"
 #include "placers/interface/variant.h"
@@ -51,7 +51,7 @@ class TopoMemory {
   IdVector<UnitId, Unit> needs_;
   Bytes total_;
   Bytes largest_;
-  IdVector<OpId, DeviceId> device_;  // `nowhere` until the op is placed
+  IdVector<OpId, DeviceId> device_;  // `no_device` until the op is placed
   IdVector<DeviceId, Bytes> kept_;
   IdVector<DeviceId, Bytes> workspace_;
   std::vector<bool> copied_;  // [num_tensors, num_devices]; empty if copies do not count

@@ -22,13 +22,13 @@ bool is_inside(std::string_view path, std::string_view outer) {
              : path.size() > outer.size() && path.starts_with(outer) && path[outer.size()] == '.';
 }
 
-/// What of the model an op right inside a module reads.
+/// The inputs of an op directly inside a module, by their origin.
 struct Sources {
   std::set<std::string_view> inner;  ///< modules inside it
   bool outside = false;
 };
 
-/// Finds which modules cannot be divided, and which belong together.
+/// Determines which modules cannot be divided, and which must be together.
 class Division {
  public:
   explicit Division(const OpGraph& graph) : graph_(graph), sources_(graph.num_ops()) {
@@ -37,9 +37,7 @@ class Division {
   }
 
   WholeModules run() {
-    if (paths_.empty())
-      throw InputError(
-          "no op says which module of the model it belongs to (key `module` of an op)");
+    if (paths_.empty()) throw InputError("no op has a module of the model (key `module` of an op)");
     for (const OpId v : graph_.ops()) look_at(v);
     WholeModules result;
     result.of.assign(graph_.num_ops(), WholeModules::none);
@@ -56,7 +54,7 @@ class Division {
   }
 
  private:
-  /// Whether `path` has modules inside it, or is no module.
+  /// Whether `path` is empty or has inner modules.
   bool has_inner(std::string_view path) const {
     if (path.empty()) return true;
     auto after = paths_.upper_bound(path);  // "a-b" may stand between "a" and "a.b"
@@ -67,7 +65,7 @@ class Division {
     return false;
   }
 
-  /// What the module around `v` reads by way of `v`: through ops right inside the same module.
+  /// The origins of what `v` reads, directly or through ops directly inside the same module.
   const Sources& sources(OpId v) {
     std::optional<Sources>& known = sources_[v];
     if (known) return *known;
@@ -102,7 +100,8 @@ class Division {
     for (const std::string_view inner : read.inner) pairs_.emplace_back(*read.inner.begin(), inner);
   }
 
-  /// The outermost module that is whole, else `path`; nothing for an op right inside a divided one.
+  /// The outermost module that is whole, else `path`; nothing for an op directly inside a divided
+  /// one.
   std::optional<std::string_view> unit(std::string_view path) const {
     if (whole_.contains("")) return "";
     for (std::size_t end = path.find('.'); end != std::string_view::npos;
@@ -137,8 +136,7 @@ class Division {
 
   const OpGraph& graph_;
   Paths paths_, whole_;
-  std::vector<std::pair<std::string_view, std::string_view>>
-      pairs_;  // of modules, as ops have them
+  std::vector<std::pair<std::string_view, std::string_view>> pairs_;  // modules that share an op
   IdVector<OpId, std::optional<Sources>> sources_;
   std::map<std::string_view, std::uint32_t> number_;
 };
@@ -154,14 +152,14 @@ WholeModules whole_modules(const OpGraph& graph) {
   return Division(graph).run();
 }
 
-std::vector<DeviceId> rounded(const Problem& problem, const WholeModules& modules,
-                              const Placement& placement) {
+std::vector<DeviceId> devices_of_modules(const Problem& problem, const WholeModules& modules,
+                                         const Placement& placement) {
   const std::size_t devices = problem.cluster.num_devices();
   std::vector<Duration> time(modules.names.size() * devices);
   for (const OpId v : problem.graph.ops()) {
     if (modules.of[v] == WholeModules::none) continue;
     const DeviceId d = placement.device[v];
-    // A nanosecond on top, so that ops without time count, too.
+    // One nanosecond is added so that ops without time count, too.
     time[modules.together[modules.of[v]] * devices + index(d)] +=
         problem.costs.compute(v, d) + Duration{1};
   }
@@ -174,7 +172,7 @@ std::vector<DeviceId> rounded(const Problem& problem, const WholeModules& module
   return result;
 }
 
-OpGraph grouped(const OpGraph& graph, const WholeModules& modules) {
+OpGraph group_modules(const OpGraph& graph, const WholeModules& modules) {
   const auto n = static_cast<std::uint32_t>(modules.names.size());
   std::vector<std::string> names = modules.names;
   for (const GroupId g : graph.groups()) names.push_back(graph.group_name(g));
@@ -187,7 +185,7 @@ OpGraph grouped(const OpGraph& graph, const WholeModules& modules) {
     else if (own != no_group)
       group[v] = static_cast<GroupId>(n + index(own));
   }
-  // An op of no module stays with its group, whose other ops may be in modules by now.
+  // An op without a module keeps its group, whose other ops may be in modules now.
   for (const GroupId g : graph.groups())
     for (const OpId v : graph.members(g))
       if (modules.of[v] != WholeModules::none) {
@@ -197,8 +195,8 @@ OpGraph grouped(const OpGraph& graph, const WholeModules& modules) {
   return graph.with_groups(group, names);
 }
 
-Placement spread(const OpGraph& graph, const WholeModules& modules,
-                 const std::vector<DeviceId>& device) {
+Placement place_on_modules(const OpGraph& graph, const WholeModules& modules,
+                           const std::vector<DeviceId>& device) {
   Placement placement;
   placement.device.assign(graph.num_ops(), DeviceId{0});
   IdVector<GroupId, std::optional<DeviceId>> home(graph.num_groups() + 1);
@@ -229,7 +227,7 @@ Placement spread(const OpGraph& graph, const WholeModules& modules,
 
 std::vector<std::pair<std::string, DeviceId>> device_map(const WholeModules& modules,
                                                          const std::vector<DeviceId>& device) {
-  // Whether all modules inside a path are on one device.
+  // The common device of all modules inside a path, if there is one.
   std::map<std::string_view, std::optional<DeviceId>> only;
   for (std::size_t u = 0; u < modules.names.size(); ++u) {
     for (std::string_view path = modules.names[u];; path = outer_of(path)) {

@@ -64,7 +64,8 @@ class Reader {
 
 }  // namespace
 
-CsvTable::CsvTable(std::string_view text, std::string path, std::vector<std::string>* odd)
+CsvTable::CsvTable(std::string_view text, std::string path,
+                   std::vector<std::string>* malformed_rows)
     : path_(std::move(path)) {
   Mistakes mistakes;
   Reader reader(text);
@@ -83,8 +84,8 @@ CsvTable::CsvTable(std::string_view text, std::string path, std::vector<std::str
       std::string mistake =
           fmt::format("{}: {} values, not {} as in the header", at_place(row.fields.front()),
                       row.fields.size(), header_.fields.size());
-      if (odd != nullptr)
-        odd->push_back(std::move(mistake));
+      if (malformed_rows != nullptr)
+        malformed_rows->push_back(std::move(mistake));
       else
         mistakes.add(mistake);
     } else {

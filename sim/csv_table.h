@@ -8,13 +8,14 @@
 namespace baechi {
 
 /// Fields may be quoted with "; inside quotes "" is one quote, and line ends belong to the field.
-/// Empty lines count for nothing.
+/// Empty lines are skipped.
 class CsvTable {
  public:
   /// Throws InputError, up to 20 mistakes at once, each "path:line:column: what", if `text` has no
   /// header, or a line has more or fewer fields than the header.
-  /// `odd`, if given, takes the mistakes of lines, all of them; these lines are then left out.
-  CsvTable(std::string_view text, std::string path, std::vector<std::string>* odd = nullptr);
+  /// `malformed_rows`, if given, receives one message per such line; these lines are skipped.
+  CsvTable(std::string_view text, std::string path,
+           std::vector<std::string>* malformed_rows = nullptr);
 
   std::size_t num_rows() const { return rows_.size(); }
   /// The position of the first column of that name. Throws InputError if there is none.

@@ -20,7 +20,7 @@ E read_enum(Options& options, const std::string& key, E fallback, std::string_vi
   return *parse<E>(options.get(key, allowed, help));
 }
 
-/// The same with one word more, `none`, which is the fallback and stands for no value.
+/// As read_enum(), with one more word, `none`: the default, which means no value.
 template <NamedEnum E>
 std::optional<E> read_enum_unless(Options& options, const std::string& key, std::string_view none,
                                   std::string_view help) {

@@ -11,14 +11,13 @@
 namespace baechi {
 namespace {
 
-/// How many letters to add, drop or change, or neighbours to swap, for `a` to become `b`; letters
-/// are compared without case.
+/// Damerau-Levenshtein distance (optimal string alignment), case-insensitive.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   const auto same = [](char x, char y) {
     return std::tolower(static_cast<unsigned char>(x)) ==
            std::tolower(static_cast<unsigned char>(y));
   };
-  std::vector<std::size_t> before, above, row(b.size() + 1);  // of a's prefixes, the last three
+  std::vector<std::size_t> before, above, row(b.size() + 1);  // the last three rows of the table
   for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
   for (std::size_t i = 1; i <= a.size(); ++i) {
     before = std::exchange(above, row);
@@ -65,7 +64,7 @@ void Mistakes::sort_by_place() {
     std::string_view path;
     std::size_t line = 0, column = 0;
   };
-  // "path:line:column: ..."; all that is before the first such numbers is the path.
+  // "path:line:column: ..."; the path may contain colons.
   const auto place = [](std::string_view message) {
     for (std::size_t colon = message.find(':'); colon != message.npos;
          colon = message.find(':', colon + 1)) {
@@ -88,7 +87,7 @@ void Mistakes::throw_if_any() const {
 }
 
 std::string did_you_mean(std::string_view got, std::span<const std::string> known) {
-  constexpr std::size_t longest = 64;  // no name of ours is longer; keeps hostile input cheap
+  constexpr std::size_t longest = 64;  // no known name is longer; bounds the cost of bad input
   if (got.size() > longest) return "";
   const std::string* best = nullptr;
   std::size_t best_distance = 0;

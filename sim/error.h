@@ -29,8 +29,8 @@ struct InfeasibleError : std::runtime_error {
 /// Gathers the mistakes of one input, so that a user sees them all at once.
 class Mistakes {
  public:
-  /// Adds one message, or several, one per line, each of which once: a mistake in a block that a
-  /// sweep repeats is one mistake. A line that begins with a space belongs to the line before it.
+  /// Adds messages, one per line, without duplicates: a mistake in a section that a sweep repeats
+  /// is listed once. A line that begins with a space continues the line before it.
   void add(std::string_view messages);
   void add(const Mistakes& others);
   /// True if `work` threw no InputError. Mistakes that it threw are added.
@@ -51,7 +51,7 @@ class Mistakes {
 
  private:
   std::vector<std::string> messages_;
-  std::set<std::string, std::less<>> seen_;  // the same messages
+  std::set<std::string, std::less<>> seen_;  // all of messages_
 };
 
 /// " (did you mean 'x'?)" for the name of `known` that is nearest to `got`, if at most a third of
@@ -63,8 +63,8 @@ std::string did_you_mean(std::string_view got, std::span<const std::string> know
 [[noreturn]] void check_failed(std::string_view file, int line, const char* condition,
                                const std::string& what);
 
-/// Aborts the program if `cond` is false: for bugs, never for input. The further arguments are a
-/// format and its values, as for fmt::format().
+/// Aborts the program if `cond` is false: for bugs, never for input. The other arguments are those
+/// of fmt::format().
 #define BAECHI_CHECK(cond, ...)                                                    \
   do {                                                                             \
     if (!(cond)) [[unlikely]]                                                      \

@@ -17,7 +17,7 @@ std::string reason(int error) {
   return std::generic_category().message(error);
 }
 
-/// Has the system write out what it keeps of the file or folder.
+/// fsync of a file or folder.
 void to_disk(const std::string& path) {
   const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   const int failed = file < 0 ? errno : (fsync(file) == 0 ? 0 : errno);
@@ -35,7 +35,7 @@ void rename(const std::string& from, const std::string& to) {
 
 }  // namespace
 
-Aside::Aside(const std::string& given) : path(given), last(given) {
+PendingFile::PendingFile(const std::string& given) : path(given), last(given) {
   namespace fs = std::filesystem;
   std::error_code error;
   const fs::file_status there = fs::status(path, error);
@@ -45,43 +45,43 @@ Aside::Aside(const std::string& given) : path(given), last(given) {
   first = replaced ? last + ".part" : last;
 }
 
-void Aside::take_name() const {
+void PendingFile::take_name() const {
   if (first != last) rename(first, last);
 }
 
-void Aside::drop() const {
+void PendingFile::drop() const {
   if (first != last) std::remove(first.c_str());
 }
 
-FileAside::FileAside(const std::string& path)
-    : aside_(path), file_(std::fopen(aside_.first.c_str(), "wb")) {
+AtomicFile::AtomicFile(const std::string& path)
+    : pending_(path), file_(std::fopen(pending_.first.c_str(), "wb")) {
   if (!file_)
-    throw InputError(fmt::format("{}: cannot be written: {}", aside_.path, reason(errno)));
+    throw InputError(fmt::format("{}: cannot be written: {}", pending_.path, reason(errno)));
 }
 
-FileAside::~FileAside() {
-  if (file_) aside_.drop();
+AtomicFile::~AtomicFile() {
+  if (file_) pending_.drop();
 }
 
-void FileAside::print(std::string_view text) {
+void AtomicFile::print(std::string_view text) {
   whole_ = whole_ && std::fwrite(text.data(), 1, text.size(), file_.get()) == text.size();
 }
 
-void FileAside::flush() {
+void AtomicFile::flush() {
   if (std::fflush(file_.get()) != 0 || !whole_)
-    throw InputError(fmt::format("{}: cannot be written: {}", aside_.path, reason(errno)));
+    throw InputError(fmt::format("{}: cannot be written: {}", pending_.path, reason(errno)));
 }
 
-void FileAside::take_name() {
+void AtomicFile::take_name() {
   flush();
   file_.reset();
-  aside_.take_name();
+  pending_.take_name();
 }
 
-void FileAside::take_name_durably() {
+void AtomicFile::take_name_durably() {
   flush();
   file_.reset();
-  if (aside_.first != aside_.last) rename_durably(aside_.first, aside_.last);
+  if (pending_.first != pending_.last) rename_durably(pending_.first, pending_.last);
 }
 
 void rename_durably(const std::string& from, const std::string& to) {
@@ -92,7 +92,7 @@ void rename_durably(const std::string& from, const std::string& to) {
 }
 
 void write_aside(const std::string& path, std::string_view text) {
-  FileAside file(path);
+  AtomicFile file(path);
   file.print(text);
   file.take_name();
 }

@@ -1,4 +1,4 @@
-/// Files that are never half-written: their text goes to a file beside, which then takes the name.
+/// Atomic file replacement: text is written to a temporary file, which is then renamed.
 #pragma once
 #include <cstdio>
 #include <memory>
@@ -7,34 +7,33 @@
 
 namespace baechi {
 
-/// A temporary file for text that will replace a file. A symbolic link stays, and the file behind
-/// it is replaced. A path that exists and is no regular file, such as a pipe or /dev/stdout, is
-/// written at once.
-struct Aside {
-  explicit Aside(const std::string& given);
+/// The name of the temporary file for a target path. A symbolic link is kept and its target
+/// replaced. A path that exists and is no regular file, such as a pipe or /dev/stdout, is written
+/// directly.
+struct PendingFile {
+  explicit PendingFile(const std::string& given);
   /// Renames `first` to `last`. Throws InputError.
   void take_name() const;
   /// Deletes `first`.
   void drop() const;
 
-  std::string path;   ///< as messages call it
-  std::string last;   ///< the file's name
-  std::string first;  ///< `last`.part; the same as `last` where nothing can be replaced
+  std::string path;   ///< as given, for messages
+  std::string last;   ///< the target, symbolic links resolved
+  std::string first;  ///< `last`.part; equal to `last` if the target is written directly
 };
 
-/// PATH.part, which becomes PATH by take_name(); removed if that is never called.
+/// Writes PATH.part; take_name() renames it to PATH. Removed by the destructor otherwise.
 /// Throws InputError, as "path: cannot be written: why".
-class FileAside {
+class AtomicFile {
  public:
-  explicit FileAside(const std::string& path);
-  ~FileAside();
-  FileAside(const FileAside&) = delete;
-  FileAside& operator=(const FileAside&) = delete;
+  explicit AtomicFile(const std::string& path);
+  ~AtomicFile();
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
 
   void print(std::string_view text);
   void take_name();
-  /// take_name(), and the file is on the disk before the name is there: also a machine that goes
-  /// down leaves the old file or the new one.
+  /// take_name() after an fsync: a crash of the machine leaves either the old file or the new one.
   void take_name_durably();
 
  private:
@@ -43,16 +42,16 @@ class FileAside {
   };
   void flush();
 
-  Aside aside_;
+  PendingFile pending_;
   std::unique_ptr<std::FILE, Close> file_;
   bool whole_ = true;
 };
 
-/// The file `from`, written and closed, becomes `to`, as FileAside::take_name_durably() does it.
+/// Renames the closed file `from` to `to`, as AtomicFile::take_name_durably().
 /// Throws InputError if it cannot be written.
 void rename_durably(const std::string& from, const std::string& to);
 
-/// `text` becomes the file `path`. Throws InputError if it cannot be written.
+/// Replaces the file `path` by `text`. Throws InputError if it cannot be written.
 void write_aside(const std::string& path, std::string_view text);
 
 }  // namespace baechi

@@ -16,7 +16,7 @@ std::string no_such(std::string_view what, std::string_view name,
 
 /// "'gpw' is not one of gpu, cpu (did you mean 'gpu'?)".
 std::string not_one_of(std::string_view got, std::span<const std::string> known);
-/// The same of the words of an enum (sim/names.h).
+/// not_one_of() for the words of an enum (sim/names.h).
 template <class E>
 std::string not_one_of(std::string_view got) {
   constexpr auto words = all_words<E>();
@@ -29,8 +29,8 @@ std::vector<std::string> entry_names(const auto& entries) {
   return names;
 }
 
-/// The entry called `name`. Throws InputError as no_such() says if there is none. `where`: the
-/// place of the name, for the message; "" if it has none.
+/// The entry called `name`. Throws InputError with no_such()'s message if there is none. `where`:
+/// the name's place in a file, or "".
 const auto& find_entry(const auto& entries, std::string_view what, std::string_view name,
                        const std::string& where = {}) {
   for (const auto& entry : entries)

@@ -9,13 +9,13 @@ namespace baechi {
 
 class Hash {
  public:
-  void add(std::string_view text) {  ///< The end of the text counts: "ab", "c" is not "a", "bc".
+  void add(std::string_view text) {  ///< With a terminator: "ab", "c" and "a", "bc" differ.
     for (const char c : text) add_byte(static_cast<unsigned char>(c));
     add_byte(0);
   }
   void add(std::int64_t n) {  ///< Eight bytes, the lowest first.
     auto rest = static_cast<std::uint64_t>(n);
-    std::size_t zeros = 8;  // the bytes behind: each is a factor alone
+    std::size_t zeros = 8;  // leading zero bytes: each only multiplies by `factor`
     for (; rest != 0; rest >>= 8U, --zeros) add_byte(static_cast<unsigned char>(rest));
     state_ *= powers[zeros];
   }
@@ -24,7 +24,7 @@ class Hash {
 
  private:
   static constexpr std::uint64_t factor = 0x100000001b3U;
-  static constexpr std::array<std::uint64_t, 9> powers = [] {  // of the factor, from 0
+  static constexpr std::array<std::uint64_t, 9> powers = [] {  // powers[i] = factor^i
     std::array<std::uint64_t, 9> all{1};
     for (std::size_t i = 1; i < all.size(); ++i) all[i] = all[i - 1] * factor;
     return all;

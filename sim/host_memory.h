@@ -1,11 +1,11 @@
-/// Thrown if this machine, not a simulated device, has no memory left.
+/// Out of memory on the machine that runs the program, not on a simulated device.
 #pragma once
 #include <stdexcept>
 #include <string>
 
 namespace baechi {
 
-/// Ends as an internal failure: neither the input nor the program is wrong.
+/// Reported as an internal failure, not as an input error.
 struct HostMemoryError : std::runtime_error {
   /// `doing`: the activity during which memory ran out, with the file or the size: "placing 20000
   /// ops".

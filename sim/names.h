@@ -1,4 +1,4 @@
-/// The words for the values of an enum: one table per enum, beside the enum.
+/// The words for the values of an enum: one table per enum, next to its definition.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -14,7 +14,7 @@ template <class E>
 struct Named {
   E value;
   std::string_view word;
-  std::string_view meaning{};  ///< for people; "" where the word says enough
+  std::string_view meaning{};  ///< for help texts; "" where the word is clear
 };
 
 /// An enum with words. Its table has a row per value, in the order of the values:
@@ -32,7 +32,7 @@ namespace enum_names {
 template <NamedEnum E>
 inline constexpr auto table = names_of(E{});
 
-/// True only if the enum surely has no value `V`: compilers write an unknown value as a cast.
+/// True if the enum has no enumerator `V`: compilers print an unnamed value as a cast.
 template <auto V>
 constexpr bool is_no_value() {
   return std::string_view(__PRETTY_FUNCTION__).find("V = (") != std::string_view::npos;

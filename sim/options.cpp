@@ -10,8 +10,8 @@ std::string at(const std::string& where) {
   return where.empty() ? "" : where + ": ";
 }
 
-/// Options without an owner are there to say which options a component has. Others, of which a
-/// sweep reads some for each point, keep no help and no fallback.
+/// Options without an owner only list a component's options. All others drop help and fallback,
+/// because a sweep reads them for every point.
 const Options::Value* Options::find(const std::string& key, std::string fallback,
                                     std::string_view help, Type type) {
   if (declared_.empty()) declared_.reserve(8);  // few components have more
@@ -133,6 +133,12 @@ void Options::mistake(const std::string& key, std::string_view what) {
   const auto it = values_.find(key);
   mistakes_.add(fmt::format("{}{}.{}: {}", it == values_.end() ? "" : at(it->second.where), owner_,
                             key, what));
+}
+
+void Options::renamed(const std::string& key, std::string_view now) {
+  if (!values_.contains(key)) return;
+  mistake(key, fmt::format("called {}", now));
+  values_.erase(key);
 }
 
 void Options::finish() const {

@@ -1,5 +1,5 @@
-/// The options of a component (placer, transform, ...) as a file or a command line gave them: a
-/// text per name, with the place where it was written.
+/// The options of a component (placer, transform, ...) as given in a file or on the command line:
+/// a text per name, with its place in the file.
 #pragma once
 #include <cstdint>
 #include <limits>
@@ -49,7 +49,7 @@ class Options {
   explicit Options(std::string owner, std::map<std::string, Value> values = {},
                    std::string base = {})
       : owner_(std::move(owner)), base_(std::move(base)), values_(std::move(values)) {}
-  /// For the options of a component within this one.
+  /// The folder of relative paths, to pass on to nested components.
   const std::string& base() const { return base_; }
 
   /// Declares the option `key`, with `help` as its line in the reference, and returns its value;
@@ -80,6 +80,9 @@ class Options {
 
   /// Adds a mistake that the component found in the value of `key`, given or not; finish() throws.
   void mistake(const std::string& key, std::string_view what);
+
+  /// A mistake, if `key` was given: the option is called `now`.
+  void renamed(const std::string& key, std::string_view now);
 
   /// Throws InputError if there are mistakes, and names all: the recorded mistakes, and every given
   /// key that was not declared. Call it once the component is built.

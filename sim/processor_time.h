@@ -1,4 +1,4 @@
-/// The processor time that a task takes, summed over all threads that work on it.
+/// CPU time of a task, summed over all threads that work on it.
 #pragma once
 #include <atomic>
 #include <chrono>
@@ -6,10 +6,10 @@
 
 namespace baechi {
 
-/// The processor time that the calling thread has used since it began.
+/// CPU time that the calling thread has used since it began.
 std::chrono::nanoseconds thread_time();
 
-/// Adds up the processor time of one task. Time of other processes is not counted.
+/// Adds up the CPU time of one task; other processes are not included.
 class ProcessorTime {
  public:
   /// `clock`: how much time the calling thread has used.
@@ -23,8 +23,8 @@ class ProcessorTime {
   std::atomic<std::int64_t> used_{0};
 };
 
-/// While it lives, the calling thread's time counts for `task`; null: for none. Parts of a task may
-/// run on any thread and within each other. A part of another task interrupts the outer part.
+/// During its lifetime the calling thread's time is added to `task`; null: to none. Parts of a task
+/// may run on any thread and nest. A nested part of another task pauses the outer part.
 class TaskPart {
  public:
   explicit TaskPart(ProcessorTime* task);
@@ -41,11 +41,12 @@ class TaskPart {
 
   ProcessorTime* task_;
   TaskPart* outer_;
-  bool within_;  // a part of the same task: no need to ask the clock, which takes microseconds
+  bool within_;  // nested in a part of the same task: the clock, which takes microseconds, is not
+                 // read
   std::chrono::nanoseconds begun_{};
 };
 
-/// `work` as a part of the calling thread's task, on any thread: for work given to other threads.
+/// Wraps `work` so that its time on any thread is added to the caller's task.
 template <class Work>
 auto part_of_this_task(Work work) {
   return [task = TaskPart::task_here(), work = std::move(work)](const auto&... arguments) {

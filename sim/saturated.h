@@ -6,15 +6,20 @@
 
 namespace baechi {
 
-/// 2^62 ns are 146 years, 2^62 bytes are 4 EiB. The times of a problem add up to less, its sizes to
-/// a quarter (check_limits), so that two sums of times, or eight of sizes, can be added in 64 bits.
+/// 2^62 ns are 146 years, 2^62 bytes are 4 EiB. check_limits() keeps a problem's total time below
+/// this and its total size below a quarter, so two totals of times, or eight of sizes, add up in 64
+/// bits.
 inline constexpr std::int64_t count_limit = std::int64_t{1} << 62U;
 
-/// `value` >= 0 without its fraction; the limit if it is larger or not a number.
+/// `value` >= 0, truncated; the limit if it is larger or NaN.
 constexpr std::int64_t saturated(double value) {
   return value < 0x1p62 ? static_cast<std::int64_t>(value) : count_limit;
 }
 
+/// a / b, rounded up. 0 <= a, 0 < b.
+constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
+  return (a + b - 1) / b;
+}
 /// a + b, at most the limit. 0 <= a <= the limit, 0 <= b.
 constexpr std::int64_t saturated_sum(std::int64_t a, std::int64_t b) {
   return b < count_limit - a ? a + b : count_limit;

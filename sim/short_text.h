@@ -1,4 +1,4 @@
-/// Short texts compared and hashed in place, without a call for each.
+/// Inline comparison and hash of short texts, which are faster than memcmp and std::hash.
 #pragma once
 #include <cstdint>
 #include <cstring>
@@ -6,7 +6,7 @@
 
 namespace baechi {
 
-/// The 8 or 4 bytes at `text`.
+/// The 8 bytes at `text`.
 inline std::uint64_t word_at(const char* text) {
   std::uint64_t word = 0;
   std::memcpy(&word, text, sizeof(word));
@@ -36,14 +36,14 @@ inline bool same_text(std::string_view a, std::string_view b) {
   return a.size() == b.size() && same_text(a.data(), b.data(), a.size());
 }
 
-/// A hash of `text` for a table in memory: it depends on the machine's order of bytes.
+/// A hash for tables in memory only: it depends on the byte order of the machine.
 inline std::uint64_t hash_of_text(std::string_view text) {
-  constexpr std::uint64_t odd = 0x9e37'79b9'7f4a'7c15;
+  constexpr std::uint64_t multiplier = 0x9e37'79b9'7f4a'7c15;
   const char* const begin = text.data();
   const std::size_t size = text.size();
   std::uint64_t hash = size;
   const auto mix = [&](std::uint64_t word) {
-    hash = (hash ^ word) * odd;
+    hash = (hash ^ word) * multiplier;
     hash ^= hash >> 32U;
   };
   if (size >= 8) {

@@ -8,8 +8,8 @@ namespace {
 
 constexpr char32_t broken = 0xFFFD, escape = 0x1B, bell = 0x07;
 
-/// The character that `text`, not empty, begins with, which is removed from it; `broken` for a byte
-/// that begins none. Overlong forms, surrogates and what is beyond U+10FFFF are none.
+/// Decodes and removes the first UTF-8 character of `text`, which is not empty. Returns `broken`
+/// after one byte for invalid input: overlong forms, surrogates, code points above U+10FFFF.
 char32_t next_character(std::string_view& text) {
   const auto byte = [&text](std::size_t i) {
     return static_cast<std::uint32_t>(static_cast<unsigned char>(text[i]));
@@ -35,8 +35,8 @@ char32_t next_character(std::string_view& text) {
   return valid ? character : broken;
 }
 
-/// Removes what follows the opening of a command string (ESC ] and the like), up to its end: a
-/// bell, ESC \, or the end of the line, which stays.
+/// Removes the rest of a control string (after ESC ], P, X, ^ or _) up to its terminator: BEL,
+/// ESC \, or the end of the line, which stays.
 void skip_string(std::string_view& text) {
   while (!text.empty() && text.front() != '\n') {
     const char32_t c = next_character(text);
@@ -45,14 +45,14 @@ void skip_string(std::string_view& text) {
   }
 }
 
-/// Removes what follows the opening of a control sequence (ESC [): parameters and a final letter.
+/// Removes the rest of a control sequence (after ESC [): parameters and a final letter.
 void skip_sequence(std::string_view& text) {
   const auto parameter = [](char c) { return c >= 0x20 && c < 0x40; };
   while (!text.empty() && parameter(text.front())) text.remove_prefix(1);
   if (!text.empty() && text.front() >= 0x40 && text.front() < 0x7F) text.remove_prefix(1);
 }
 
-/// Removes what belongs to the escape whose kind is told by `kind`, as it stands behind ESC.
+/// Removes the rest of an escape sequence; `kind` is the character after ESC.
 void skip_escape(char32_t kind, std::string_view& text) {
   if (kind == U'[') return skip_sequence(text);
   if (std::u32string_view(U"]PX^_").find(kind) != std::u32string_view::npos)
@@ -67,7 +67,7 @@ std::string plain_text(std::string_view text) {
   const auto is_printed = [](char c) { return c >= 0x20 && c < 0x7F; };
   while (!text.empty()) {
     const auto printed = static_cast<std::size_t>(std::ranges::find_if_not(text, is_printed) -
-                                                  text.begin());  // most texts, whole
+                                                  text.begin());  // usually all of the text
     plain += text.substr(0, printed);
     text.remove_prefix(printed);
     if (text.empty()) break;

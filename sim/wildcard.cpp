@@ -6,8 +6,8 @@ namespace baechi {
 
 bool Wildcard::matches(std::string_view text) const {
   std::size_t p = 0, t = 0;
-  std::optional<std::size_t> star;  // the last '*' met
-  std::size_t run_end = 0;          // where in `text` its run ends
+  std::optional<std::size_t> star;  // position of the last '*' seen
+  std::size_t run_end = 0;          // end in `text` of the run that it matches
   while (t < text.size()) {
     if (p < pattern.size() && pattern[p] == '*') {
       star = p++;

@@ -4,12 +4,11 @@
 
 namespace baechi {
 
-/// '*' stands for any run of letters, also none, and '?' for any one letter.
+/// '*' matches any run of characters, also an empty one, and '?' any one character.
 struct Wildcard {
   std::string_view pattern;
 
-  /// Whether the pattern describes all of `text`. Linear in both, but for going back to the last
-  /// '*'.
+  /// Whether the pattern matches all of `text`.
   bool matches(std::string_view text) const;
 };
 

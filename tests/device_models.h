@@ -1,10 +1,10 @@
-/// Parts of kinds of devices that several tests make.
+/// Device models for several tests.
 #pragma once
 #include "sim/cluster/device_model.h"
 
 namespace baechi::testing {
 
-/// Peak and efficiency of a device that are the same in every number format.
+/// A device with the same peak and efficiency for every dtype.
 inline std::array<Arithmetic, all<Precision>().size()> in_every_format(const Arithmetic& one) {
   std::array<Arithmetic, all<Precision>().size()> same;
   same.fill(one);

@@ -10,7 +10,7 @@ using namespace baechi;
 using namespace baechi::testing;
 
 TEST_SUITE("graph text") {
-  TEST_CASE("chains of ops and tensors; a tensor of two readers is named twice") {
+  TEST_CASE("chains of ops and tensors; a tensor with two readers is named twice") {
     const OpGraph g = graph_of("a10 -t100> b20; a -t> c30; b -50> c");
     REQUIRE(g.num_ops() == 3);
     CHECK(g.name(OpId{2}) == "c");
@@ -21,7 +21,7 @@ TEST_SUITE("graph text") {
     CHECK(g.in_edges(OpId{2}).size() == 2);
   }
 
-  TEST_CASE("any other text is refused") {
+  TEST_CASE("any other text is rejected") {
     for (const char* text : {"a", "a10 b20", "a10 -x> b20", "a10 -1> a20", "a10 -1>", "a1b"})
       CHECK_THROWS_AS(graph_of(text), std::invalid_argument);
   }

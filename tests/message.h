@@ -1,4 +1,4 @@
-/// Gets the message that a mistake is answered with.
+/// The message of an exception.
 #pragma once
 #include <string>
 #include <string_view>

@@ -1,4 +1,4 @@
-/// Random problems with many features that may go wrong: ties, ops that take no time, empty
+/// Random problems with many edge cases: ties, zero-time ops, empty
 /// tensors, several outputs and readers, control edges, groups, unequal devices and links.
 #pragma once
 #include <string>
@@ -42,7 +42,7 @@ struct GraphShape {
   std::uint32_t ranks = 0;   ///< members of each collective; about every tenth op is a member
 };
 
-/// Makes ops of no time, without edges among them, members of collectives of `ranks` members.
+/// Makes zero-time ops without edges between them members of collectives of `ranks` members.
 inline void add_collectives(OpGraphBuilder& b, std::uint32_t ranks,
                             const std::vector<OpId>& members, Random& random) {
   for (std::size_t i = 0; i + ranks <= members.size(); i += ranks) {
@@ -167,7 +167,7 @@ class RandomProblem {
   RandomProblem& operator=(const RandomProblem&) = delete;
 
   Problem under(EngineOptions engine) const { return {graph, cluster, costs, engine}; }
-  /// As above, on another cluster, such as with_memory() makes.
+  /// The same on another cluster, such as the result of with_memory().
   Problem under(EngineOptions engine, const Cluster& other) const {
     return {graph, other, costs, engine};
   }

@@ -20,7 +20,7 @@ int shell(const std::string& command) {
   return std::system(("{ " + command + "; } >/dev/null 2>&1").c_str());  // NOLINT
 }
 
-/// Runs a script of the house, which prints what is wrong and then ends with another code than 0.
+/// Runs a script of tests/layout, which prints mistakes and then exits with a code other than 0.
 void check_by(const std::string& script, const std::string& arguments) {
   const TemporaryFolder folder;
   const int code = std::system(  // NOLINT
@@ -41,7 +41,7 @@ TEST_SUITE("house") {
     check_by("tests/layout/results.py", "'" + source_dir() + "' '" + program() + "'");
   }
 
-  TEST_CASE("the schema of answers has every key that the verbs print, with its meaning") {
+  TEST_CASE("the schema of answers has every key that the verbs print, with its description") {
     check_by("tests/layout/answers.py", "'" + program() + "' --check");
   }
 

@@ -1,6 +1,6 @@
-/// Finds what others published: in the repository, or, where it is too large for it or its licence
-/// forbids a copy, in BAECHI_SHARED/data, else in ../shared/data beside the checkout. Without the
-/// latter a test skips and says so.
+/// Finds published data: in the repository, or, if it is too large or its licence forbids a copy,
+/// in BAECHI_SHARED/data, else in ../shared/data next to the checkout. Without the latter a test
+/// skips with a message.
 #pragma once
 #include <doctest/doctest.h>
 

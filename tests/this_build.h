@@ -1,4 +1,4 @@
-/// Says where this build's sources and programs are.
+/// The folders of this build's sources and programs.
 #pragma once
 #include <string>
 

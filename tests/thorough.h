@@ -1,4 +1,4 @@
-/// Says how much the long test cases try.
+/// How thorough the long test cases are.
 #pragma once
 #include <cstdlib>
 

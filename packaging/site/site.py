@@ -102,6 +102,8 @@ def write_manual(docs):
         with open(f"{docs}/manual/{name}.md", "w") as file:
             file.write(f"# baechi {verb}\n\n```text\n{printed(*verb.split(), '--help').rstrip()}\n```\n")
         entries.append((f"baechi {verb}", f"manual/{name}.md"))
+    with open(f"{docs}/manual/scenarios.md", "w") as file:
+        file.write(printed("schema", "--reference"))
     with open(f"{docs}/manual/components.md", "w") as file:
         file.write("# All components\n\n" + printed("list", "--format", "markdown"))
     return entries
@@ -112,9 +114,11 @@ def nav(pages, manual):
         return (title_of(os.path.join(ROOT, path)), path)
 
     papers = [entry(path) for path in pages if path.startswith("scenarios/papers/")]
-    named = {"README.md", "CHANGELOG.md", "STABLE.md", "cli/README.md", "validate/README.md", *(p for _, p in papers)}
+    notes = {path for path in pages if path.startswith("notes/")}
+    named = {"README.md", "QUESTIONS.md", "CHANGELOG.md", "STABLE.md", "cli/README.md", "validate/README.md", *notes,
+             *(p for _, p in papers)}
     developers = {"ARCHITECTURE.md", "CONTRIBUTING.md", "bench/README.md"}
-    references = [("All components", "manual/components.md")] + [
+    references = [("All components", "manual/components.md"), ("All keys of a scenario", "manual/scenarios.md")] + [
         entry(path) for path in pages if path not in named | developers and not path.endswith("PROVENANCE.md")]
     return [("Home", "README.md"),
             ("Notebooks",
@@ -123,7 +127,9 @@ def nav(pages, manual):
             ("Manual", [("The verbs at length", "cli/README.md"), *manual]),
             ("References", references),
             ("Papers", papers),
+            ("Questions", "QUESTIONS.md"),
             ("How true", "validate/README.md"),
+            ("Notes", [entry(path) for path in sorted(notes)]),
             ("Changes", [("What is stable", "STABLE.md"), ("Changes", "CHANGELOG.md")]),
             ("For developers", [entry(path) for path in sorted(developers)])]
 

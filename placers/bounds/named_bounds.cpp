@@ -11,7 +11,7 @@
 namespace baechi::bounds {
 namespace {
 
-/// The bound by linear program is left out for graphs with more edges: it would take too long.
+/// The bound by linear program takes too long for graphs with more edges and is left out.
 constexpr std::size_t most_edges = 100'000;
 
 }  // namespace
@@ -20,13 +20,13 @@ NamedBounds step_bounds(const LowerBounds& quick, const Problem& problem) {
   NamedBounds bounds{
       {{"critical path", "critical_path_us", "the longest chain of ops, transfers free",
         quick.critical_path},
-       {"work", "work_us", "all ops, shared out evenly over the devices", quick.work},
+       {"work", "work_us", "the total work, divided evenly over the devices", quick.work},
        {"group", "group_us", "the longest colocation group, on one device", quick.group},
-       {"memory", "memory_us", "all ops, shared out so that the weights fit",
+       {"memory", "memory_us", "the total work, divided so that the weights fit",
         shared_bound(problem, Limits::all_devices)}}};
   if (problem.engine.semantics == Semantics::event && problem.graph.num_edges() <= most_edges)
     bounds.all.push_back({"communication", "communication_us",
-                          "the longest chain, one neighbour of each op near",
+                          "the longest chain, one neighbour of each op on its device",
                           communication_bound(problem)});
   return bounds;
 }
@@ -37,11 +37,11 @@ NamedBounds load_bounds(const LowerBounds& quick, const Problem& problem,
   const std::vector<DeviceClass> classes = device_classes(problem);
   const exact::Bundles bundles(problem, units, classes, {.join_cycles = false});
   NamedBounds bounds{
-      {{"work", "work_us", "all ops, shared out evenly over the devices", quick.work},
+      {{"work", "work_us", "the total work, divided evenly over the devices", quick.work},
        {"group", "group_us", "the longest colocation group, on one device", quick.group},
-       {"memory", "memory_us", "all ops, shared out so that the weights fit",
+       {"memory", "memory_us", "the total work, divided so that the weights fit",
         shared_bound(problem, Limits::accelerators)},
-       {"counting", "counting_us", "the longest groups, given out whole",
+       {"counting", "counting_us", "the longest groups, each on one device",
         exact::load_bound(bundles, classes)}}};
   if (!time_limit) return bounds;
   const std::string limit = fmt::format("{} us", to_us(*time_limit));
@@ -50,7 +50,7 @@ NamedBounds load_bounds(const LowerBounds& quick, const Problem& problem,
         make_placer("mip_max_load", Options("mip_max_load", {{"time_limit", {limit, {}, {}}}}))
             ->place(problem, 0);
     bounds.all.push_back({"integer program", "integer_program_us",
-                          "branch and bound, as far as it came in time",
+                          "branch and bound, within the time limit",
                           from_us(split.facts.at("bound_us")).value_or(Duration{})});
   } catch (const InfeasibleError&) {  // no placement fits, so a bound would mean nothing
   }

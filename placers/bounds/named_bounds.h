@@ -1,4 +1,4 @@
-/// The lower bounds that `baechi bound` tells, each with its name and its meaning.
+/// The lower bounds that `baechi bound` prints, each with its name and its meaning.
 #pragma once
 #include <optional>
 #include <string_view>
@@ -25,8 +25,8 @@ struct NamedBounds {
 /// Bounds on the step time. `quick`: those of the problem.
 NamedBounds step_bounds(const LowerBounds& quick, const Problem& problem);
 
-/// Bounds on the largest load. With a time limit also that of an integer program, as far as its
-/// search came in time.
+/// Bounds on the largest load. A time limit adds the bound that an integer program proves within
+/// it.
 NamedBounds load_bounds(const LowerBounds& quick, const Problem& problem,
                         std::optional<Duration> time_limit);
 

@@ -15,8 +15,8 @@ namespace {
 
 constexpr Duration never = Duration::max();
 
-/// `ns` rounded up, after more than the error of its computation is taken off: whatever it bounds
-/// is a whole number, and must not be exceeded.
+/// `ns` rounded up after its numerical error is subtracted: the bounded time is a whole number and
+/// must not be exceeded.
 Duration as_bound(double ns) {
   return Duration{static_cast<std::int64_t>(std::ceil(std::max(ns, 0.0) * (1.0 - 1e-9)))};
 }
@@ -29,9 +29,9 @@ IdVector<OpId, Duration> least_times(const Problem& p) {
   return least;
 }
 
-/// Between any two devices. [num_tensors]
+/// The least transfer time of each tensor between any two devices. [num_tensors]
 IdVector<TensorId, Duration> least_transfers(const Problem& p) {
-  std::vector<std::pair<DeviceId, DeviceId>> pairs;  // of each class of link one
+  std::vector<std::pair<DeviceId, DeviceId>> pairs;  // one pair per class of link
   for (const DeviceId src : p.cluster.devices()) {
     for (const DeviceId dst : p.cluster.devices()) {
       const auto same = [&](const auto& pair) {
@@ -49,21 +49,22 @@ IdVector<TensorId, Duration> least_transfers(const Problem& p) {
   return least;
 }
 
-/// The least two of some times.
+/// The two smallest of the added times.
 class LeastTwo {
  public:
   void add(Duration time) {
     if (time < first_) std::swap(time, first_);
     second_ = std::min(second_, time);
   }
-  /// The least of all but `one` of them.
+  /// The smallest of the added times except `one`.
   Duration without(Duration one) const { return one == first_ ? second_ : first_; }
 
  private:
   Duration first_ = never, second_ = never;
 };
 
-/// One edge per pair of ops, by source and target, with what its tensors take at least.
+/// One edge per pair of ops, sorted by source and target, with the least transfer time of its
+/// tensors.
 std::vector<SctGraph::Edge> edges_of(const Problem& p) {
   const IdVector<TensorId, Duration> transfer = least_transfers(p);
   std::vector<SctGraph::Edge> edges;
@@ -81,10 +82,10 @@ std::vector<SctGraph::Edge> edges_of(const Problem& p) {
   return edges;
 }
 
-/// A program for shared_bound, and what its dual solution proves.
-class Shares {
+/// The linear program of shared_bound(), and the bound that its dual solution proves.
+class SharedWork {
  public:
-  Shares(const Problem& p, Limits limits)
+  SharedWork(const Problem& p, Limits limits)
       : units_(p.graph), classes_(device_classes(p)), times_(classes_.size()) {
     for (const DeviceClass& cls : classes_) {
       const std::size_t s = index(&cls - classes_.data());
@@ -106,14 +107,14 @@ class Shares {
   Duration bound() const {
     double best = proved(even());
     if (classes_.size() > 1 && units_.size() <= most_solved)
-      best = std::max(best, proved(solved()));
+      best = std::max(best, proved(solve_program()));
     return as_bound(best);
   }
 
  private:
   static constexpr std::size_t most_solved = 50'000;
 
-  /// What a nanosecond of a device of each class, and a byte there, is worth.
+  /// Dual prices of a nanosecond on a device of each class, and of a byte of its memory.
   struct Prices {
     std::vector<double> time, memory;  // [classes]; sum of devices * time is 1; >= 0
   };
@@ -129,8 +130,8 @@ class Shares {
             std::vector<double>(classes_.size(), 0.0)};
   }
 
-  /// By weak duality: T >= sum of devices * price * load >= all units, each where it is cheapest,
-  /// less what all memory is worth.
+  /// By weak duality, T >= sum of devices * price * load >= the sum of all units, each on its
+  /// cheapest class, less the value of all memory.
   double proved(const Prices& prices) const {
     double value = 0.0;
     for (const UnitId u : units_.units()) {
@@ -147,7 +148,7 @@ class Shares {
     return value;
   }
 
-  Prices solved() const {
+  Prices solve_program() const {
     constexpr double infinity = solver::LinearProgram::infinity;
     const double unit = 1e-3 * std::max(1.0, proved(even()));  // ns
     double all_weights = 1.0;
@@ -216,7 +217,7 @@ Duration communication_bound(const Problem& p) {
 
 Duration shared_bound(const Problem& problem, Limits limits) {
   if (!problem.graph.plain()) return Duration{};
-  return Shares(problem, limits).bound();
+  return SharedWork(problem, limits).bound();
 }
 
 std::optional<std::size_t> devices_needed(const Problem& p) {

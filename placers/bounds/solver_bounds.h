@@ -1,6 +1,5 @@
-/// Bounds that take a linear program: no placement is better. Beside the quick ones of
-/// sim/problem/bounds.h, and at least as good as the two they extend. Both times are 0,
-/// which says nothing, where the graph has lanes or collectives.
+/// Lower bounds that take a linear program. Each is at least as large as the quick bound of
+/// sim/problem/bounds.h that it extends. Both times are 0 where the graph has lanes or collectives.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -9,28 +8,28 @@
 
 namespace baechi::bounds {
 
-/// No step under Semantics::event is shorter, for any placement and transfer mode. The bound is the
-/// longest chain of ops, in which all but one of the edges out of an op, and all but one of the
-/// edges into an op, take time. On such an edge either the tensor crosses, or the reader waits for
-/// the sibling before it on the device. Counted is the least of the transfer and of the times of
-/// the siblings at either end. If no transfer takes longer than an op, this is m_sct's linear
-/// program itself. Takes as long as m_sct.
-/// Source: Hanen and Munier 1995 for the program; for transfers of any length, ours.
+/// Lower bound on a step under Semantics::event, for any placement and transfer mode: the longest
+/// chain of ops, in which all but one of the edges out of an op, and all but one of the edges into
+/// an op, take time. On such an edge either the tensor is transferred, or the reader waits for a
+/// sibling on the same device; the edge counts as the least of the transfer and of the times of the
+/// siblings at either end. If no transfer takes longer than an op, this is m_sct's linear program.
+/// Takes as long as m_sct.
+/// Source: Hanen and Munier 1995 for the program; the extension to transfers of any length is ours.
 Duration communication_bound(const Problem& problem);
 
-/// Bytes that must fit beside each other.
+/// The memory limits that a bound takes into account.
 enum class Limits : std::uint8_t {
   none,
-  all_devices,   ///< weights in the memory of every device, as in the engine
-  accelerators,  ///< not so on cores: the model of Tarnawski et al.
+  all_devices,   ///< the weights fit in the memory of every device, as in the engine
+  accelerators,  ///< CPU cores have no limit: the model of Tarnawski et al.
 };
-/// The least work of the busiest device: all units' times shared out over the devices at will, also
-/// in parts, so that the weights fit. Only times of ops count. It therefore bounds the step time as
+/// Lower bound on the work of the busiest device: the times of all units, divided over the devices
+/// in any fractions for which the weights fit. Only op times count, so it bounds the step time as
 /// well as the largest load.
 Duration shared_bound(const Problem& problem, Limits limits);
 
-/// The least number of devices, the largest first, that have memory for all weights; and no fewer
-/// than there are units that need over half of the largest. Nothing: there are not enough.
+/// The least number of devices, the largest first, whose memory holds all weights; at least the
+/// number of units that need over half of the largest memory. Nothing if there are too few devices.
 std::optional<std::size_t> devices_needed(const Problem& problem);
 
 }  // namespace baechi::bounds

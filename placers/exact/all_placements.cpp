@@ -5,11 +5,11 @@
 namespace baechi::exact {
 namespace {
 
-class Walk {
+class PlacementEnumerator {
  public:
-  Walk(const Problem& problem, const ColocationUnits& units,
-       const std::vector<DeviceClass>& classes, std::size_t most,
-       const std::function<void(const Placement&)>& visit)
+  PlacementEnumerator(const Problem& problem, const ColocationUnits& units,
+                      const std::vector<DeviceClass>& classes, std::size_t most,
+                      const std::function<void(const Placement&)>& visit)
       : problem_(problem),
         units_(units),
         classes_(classes),
@@ -28,7 +28,7 @@ class Walk {
     for (std::size_t c = 0; c < classes_.size(); ++c) {
       const DeviceClass& cls = classes_[c];
       if (!can_run(members, cls.devices.front())) continue;
-      // A new one of equal devices is the first that is not in use yet.
+      // Equal devices are taken in order: only the first that is not yet in use is tried.
       const std::size_t tries = cls.core ? 1 : std::min(used_[c] + 1, cls.devices.size());
       for (std::size_t i = 0; i < tries; ++i) {
         for (const OpId v : members) placement_.device[v] = cls.devices[i];
@@ -62,11 +62,11 @@ class Walk {
 bool visit_placements(const Problem& problem, const ColocationUnits& units,
                       const std::vector<DeviceClass>& classes, std::size_t most,
                       const std::function<void(const Placement&)>& visit) {
-  constexpr std::size_t most_units = 64;  // with more, there are hardly few placements
+  constexpr std::size_t most_units = 64;  // with more units there are never few placements
   if (units.size() > most_units) return false;
   const std::function<void(const Placement&)> count = [](const Placement&) {};
-  return Walk(problem, units, classes, most, count).from(0) &&
-         Walk(problem, units, classes, most, visit).from(0);
+  return PlacementEnumerator(problem, units, classes, most, count).from(0) &&
+         PlacementEnumerator(problem, units, classes, most, visit).from(0);
 }
 
 }  // namespace baechi::exact

@@ -1,4 +1,4 @@
-/// Which bundles come before which.
+/// The precedence relation of bundles.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -17,7 +17,7 @@ class BundleOrder {
   BundleOrder() = default;
   explicit BundleOrder(std::size_t bundles) : before_(bundles), after_(bundles) {}
 
-  /// From pairs (a, b), sorted, each once: a comes directly before b.
+  /// From sorted, distinct pairs (a, b): a comes directly before b.
   BundleOrder(std::size_t bundles, std::span<const std::pair<BundleId, BundleId>> pairs)
       : BundleOrder(bundles) {
     for (const auto& [a, b] : pairs) {
@@ -28,12 +28,11 @@ class BundleOrder {
 
   std::size_t size() const { return before_.size(); }
   auto bundles() const { return before_.ids(); }
-  std::span<const BundleId> before(BundleId b) const {
-    return before_[b];
-  }  ///< directly; ascending
+  /// The direct predecessors, ascending.
+  std::span<const BundleId> before(BundleId b) const { return before_[b]; }
   std::span<const BundleId> after(BundleId b) const { return after_[b]; }
 
-  /// The same bundles, the last first.
+  /// The reversed order.
   BundleOrder reversed() const {
     BundleOrder order = *this;
     std::swap(order.before_, order.after_);

@@ -9,7 +9,7 @@
 
 namespace baechi::exact {
 
-/// Joins units step by step, tabulating the bundles anew after each.
+/// Joins units step by step and recomputes the bundles after each step.
 class BundleMaker {
  public:
   BundleMaker(Bundles& bundles, const Problem& problem, const ColocationUnits& units,
@@ -138,7 +138,7 @@ class BundleMaker {
     bundles_.order_ = BundleOrder(count, pairs);
   }
 
-  /// Nets with the same pins are one.
+  /// Merges nets with the same pins.
   void draw_nets(std::size_t count) {
     std::vector<Bundles::Net> all;
     for (const TensorId t : graph_.tensors()) {

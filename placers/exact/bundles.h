@@ -12,16 +12,17 @@
 
 namespace baechi::exact {
 
-/// Which bundles are made of several colocation units.
+/// Which colocation units are joined into bundles.
 struct BundleRules {
-  /// The order of bundles: as a pipeline needs it (below), or wherever data flows.
+  /// The order of bundles: that of a pipeline (see Bundles), or that of all data edges.
   enum class Order : std::uint8_t { pipeline, data } order = Order::pipeline;
-  /// Units that lead to each other become one bundle: a pipeline cannot run them apart.
+  /// Units on a cycle become one bundle: a pipeline cannot run them apart.
   bool join_cycles = true;
-  /// A bundle of no time with a single neighbour joins it where that cannot hurt: `safe`; wherever
-  /// the original's program does so, although its weights might fit better elsewhere: `all`.
+  /// Where a bundle of no time with a single neighbour joins that neighbour. `safe`: where that
+  /// cannot make a plan worse; `all`: where the original's program does, although its weights might
+  /// fit better elsewhere.
   enum class Leaves : std::uint8_t { apart, safe, all } leaves = Leaves::safe;
-  /// A bundle's weights count where memory is ample, too: replicas exchange them.
+  /// Weights count even where memory is ample: replicas exchange them.
   bool weights_cost = false;
 };
 
@@ -42,17 +43,17 @@ class Bundles {
   auto bundles() const { return weights_.ids(); }
   BundleId of(OpId v) const { return bundle_[v]; }
 
-  /// Sum over its ops; nothing if one of them cannot run there.
+  /// Sum over the ops of the bundle; nothing if one of them cannot run on the class.
   std::optional<Duration> time(BundleId b, std::size_t cls) const {
     const Duration time = times_[cls][b];
     return time < Duration::zero() ? std::nullopt : std::optional(time);
   }
-  /// The part of that time which ops of later phases than Phase::forward take.
+  /// The part of time() that ops of phases later than Phase::forward take.
   Duration later_time(BundleId b, std::size_t cls) const { return later_times_[cls][b]; }
   Bytes weights(BundleId b) const { return weights_[b]; }
 
-  /// A net joins bundles that share a tensor: a device pays for a net once if some but not all of
-  /// its pins are there.
+  /// Bundles that share a tensor: a device pays for a net once if some but not all of its pins are
+  /// there.
   struct Net {
     Duration time{};
     Duration later_time{};       ///< the part of it for outputs of later phases
@@ -65,8 +66,8 @@ class Bundles {
   std::span<const BundleId> before(BundleId b) const { return order_.before(b); }
   std::span<const BundleId> after(BundleId b) const { return order_.after(b); }
 
-  /// Leaves that BundleRules::Leaves::all would have joined and `safe` did not: leaves without
-  /// predecessors, and leaves without successors.
+  /// The leaves without predecessors, and those without successors, that BundleRules::Leaves::all
+  /// would have joined and `safe` did not.
   std::size_t sources_left() const { return sources_left_; }
   std::size_t sinks_left() const { return sinks_left_; }
 

@@ -9,25 +9,25 @@
 namespace baechi::exact {
 namespace {
 
-/// The best way to relieve the busiest device: `bundle` goes to `to`, `back`, if any, the other
-/// way.
+/// The best relief of the busiest device: `bundle` moves to `to`, and `back`, if any, moves in
+/// return.
 struct Relief {
   Duration load{};  // of the busier of the two afterwards
   BundleId bundle{};
-  Loads::Place to = Loads::nowhere;
+  Loads::DeviceIndex to = Loads::no_device;
   std::optional<BundleId> back{};
 };
 
 Relief best_relief(const Bundles& bundles, Loads& loads) {
-  const Loads::Place from = loads.busiest();
+  const Loads::DeviceIndex from = loads.busiest();
   Relief best{.load = loads.load(from)};
-  const auto consider = [&](BundleId b, Loads::Place to, std::optional<BundleId> back) {
+  const auto consider = [&](BundleId b, Loads::DeviceIndex to, std::optional<BundleId> back) {
     const Duration load = std::max(loads.load(from), loads.load(to));
     if (load < best.load && !loads.over(from) && !loads.over(to)) best = {load, b, to, back};
   };
   for (const BundleId b : bundles.bundles()) {
     if (loads.of(b) != from) continue;
-    for (Loads::Place to = 0; to < loads.places(); ++to) {
+    for (Loads::DeviceIndex to = 0; to < loads.num_devices(); ++to) {
       if (to == from || !loads.can_run(b, to)) continue;
       loads.move(b, to);
       consider(b, to, std::nullopt);
@@ -45,9 +45,9 @@ Relief best_relief(const Bundles& bundles, Loads& loads) {
 
 void descend(const Bundles& bundles, Loads& loads) {
   while (true) {
-    const Loads::Place from = loads.busiest();
+    const Loads::DeviceIndex from = loads.busiest();
     const Relief relief = best_relief(bundles, loads);
-    if (relief.to == Loads::nowhere) return;
+    if (relief.to == Loads::no_device) return;
     loads.move(relief.bundle, relief.to);
     if (relief.back) loads.move(*relief.back, from);
   }
@@ -61,11 +61,11 @@ std::optional<Split> first_fit(const Bundles& bundles, const std::vector<DeviceC
   std::ranges::copy(bundles.bundles(), std::back_inserter(order));
   std::ranges::stable_sort(order, std::greater{}, [&](BundleId b) { return bundles.weights(b); });
   for (const BundleId b : order) {
-    Loads::Place best = Loads::nowhere;
-    for (Loads::Place p = 0; p < loads.places(); ++p)
-      if (loads.takes(b, p) && (best == Loads::nowhere || loads.load(p) < loads.load(best)))
+    Loads::DeviceIndex best = Loads::no_device;
+    for (Loads::DeviceIndex p = 0; p < loads.num_devices(); ++p)
+      if (loads.takes(b, p) && (best == Loads::no_device || loads.load(p) < loads.load(best)))
         best = p;
-    if (best == Loads::nowhere) return std::nullopt;
+    if (best == Loads::no_device) return std::nullopt;
     loads.move(b, best);
   }
   Split split{.load = loads.load(loads.busiest())};
@@ -88,7 +88,7 @@ Split descend(const Bundles& bundles, const std::vector<DeviceClass>& classes, S
       for (const BundleId b : bundles.bundles()) loads.move(b, loads.of(best.device[b]));
       for (int i = 0; i < kick; ++i) {
         const BundleId b{random.below(static_cast<std::uint32_t>(bundles.size()))};
-        const Loads::Place p = random.below(loads.places());
+        const Loads::DeviceIndex p = random.below(loads.num_devices());
         if (loads.of(b) != p && loads.takes(b, p)) loads.move(b, p);
       }
     }

@@ -1,4 +1,4 @@
-/// Splits of bundles made better by moving and swapping bundles.
+/// Local search on splits of bundles, by moves and swaps.
 #pragma once
 #include <optional>
 
@@ -12,14 +12,14 @@ struct Split {
   IdVector<BundleId, DeviceId> device{};  ///< [num_bundles]
 };
 
-/// Bundles in the order of falling weights, each on a device that can take it: of the devices with
-/// room, the one with the least load (ties: the first). Nothing if a bundle finds none.
+/// Places the bundles by decreasing weights, each on the device with the least load of those with
+/// enough memory (ties: the first). Nothing if a bundle fits on no device.
 std::optional<Split> first_fit(const Bundles& bundles, const std::vector<DeviceClass>& classes);
 
-/// From `start`, feasible: as long as the busiest device can be relieved, the move of a bundle from
-/// there or the swap with another that leaves the busier of both devices with least; then a few
-/// random moves from the best so far, and again, as often as 20 000 bundles make (but 20 times at
-/// least). Never worse than `start`. Parts need not be contiguous.
+/// Local search from `start`, which must be feasible. While the busiest device can be relieved,
+/// applies the move or swap of one of its bundles that minimises the larger load of the two
+/// devices. Then makes a few random moves from the best split and repeats, max(20, 20 000 /
+/// num_bundles) times. Never worse than `start`. Parts need not be contiguous.
 Split descend(const Bundles& bundles, const std::vector<DeviceClass>& classes, Split start,
               std::uint64_t seed);
 

@@ -12,15 +12,15 @@
 namespace baechi::exact {
 namespace {
 
-/// The pipeline whose busiest device has least to do.
+/// The pipeline with the least load of its busiest device.
 /// Source: Tarnawski et al., NeurIPS 2020, dynamic programming over ideals. Differs: stages may
 /// have replicas (`replicate`), as in PipeDream and Piper.
 class ExactDp final : public Placer {
  public:
   explicit ExactDp(Options& o)
-      : max_ideals_(static_cast<std::size_t>(
-            o.get("max_ideals", std::int64_t{exact_dp_ideals},
-                  "of more ideals, only lines of all ops are searched (as linearized_dp)", 1))),
+      : max_ideals_(static_cast<std::size_t>(o.get(
+            "max_ideals", std::int64_t{exact_dp_ideals},
+            "with more ideals, only linear orders of all ops are searched (as linearized_dp)", 1))),
         replicate_(o.get("replicate", false,
                          "a stage may run on several equal devices, which take its samples in "
                          "turn; the placement has the first device")),
@@ -30,7 +30,7 @@ class ExactDp final : public Placer {
                              0, 10'000'000)) {
     if (micro_batches_ > 0 && !replicate_)
       o.mistake("micro_batches", "only counts with replicate=true");
-    constexpr std::size_t most = 100'000'000;  // of a few hundred bytes each
+    constexpr std::size_t most = 100'000'000;  // an ideal takes a few hundred bytes
     if (max_ideals_ > most) o.mistake("max_ideals", fmt::format("more than {}", most));
   }
 
@@ -61,7 +61,7 @@ class ExactDp final : public Placer {
       result.detail = "best where leaves of no time stay with their neighbours";
     else
       result.detail = "the best contiguous split";
-    if (replicate_) tell_stages(*pipeline, micro_batches_, result);
+    if (replicate_) record_stages(*pipeline, micro_batches_, result);
     return result;
   }
 

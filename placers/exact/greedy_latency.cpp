@@ -11,9 +11,9 @@
 namespace baechi::exact {
 namespace {
 
-/// Accelerators filled in turn along a depth-first line of all ops, cores take the rest.
-/// Source: Tarnawski et al., NeurIPS 2020, the greedy baseline for latency, and its program, which
-/// it follows on all of the authors' workloads.
+/// Fills the accelerators in turn along a depth-first order of all ops; CPU cores run the rest.
+/// Source: Tarnawski et al., NeurIPS 2020, the greedy baseline for latency; equal to the authors'
+/// program on all of their workloads.
 class GreedyLatency final : public Placer {
  public:
   Placement place(const Problem& p, std::uint64_t /*seed*/) const override {

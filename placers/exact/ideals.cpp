@@ -8,14 +8,14 @@
 namespace baechi::exact {
 namespace {
 
-/// An ideal while those of its size are enumerated.
+/// An ideal of the size that is being enumerated.
 struct Member {
   std::vector<std::uint64_t> bits;  // [num_bundles / 64, rounded up]
   std::vector<BundleId> next{};     // bundles that may be added
   std::vector<Ideals::Lower> lower;
 };
 
-/// All ideals of one size: of one bundle more than the last.
+/// All ideals of one size, which grows by one bundle per step.
 class Level {
  public:
   explicit Level(const BundleOrder& bundles) : bundles_(bundles), key_(bundles.size()) {
@@ -30,8 +30,8 @@ class Level {
 
   const std::vector<Member>& members() const { return members_; }
 
-  /// Goes one up; `first` is the id of the first member so far. False if there would be more than
-  /// `most` members.
+  /// Goes to the next size; `first` is the id of the first member so far. False if that has more
+  /// than `most` members.
   bool advance(std::size_t first, std::size_t most) {
     std::vector<Member> above;
     std::vector<std::uint64_t> hashes;

@@ -16,13 +16,13 @@ class Ideals {
  public:
   /// An ideal with one bundle less.
   struct Lower {
-    BundleId bundle;  ///< the one taken away: nothing of the ideal comes after it
+    BundleId bundle;  ///< the bundle removed: nothing of the ideal comes after it
     IdealId ideal;
   };
 
-  /// All of them; nothing if there are more than `most`.
+  /// All ideals; nothing if there are more than `most`.
   static std::optional<Ideals> enumerate(const BundleOrder& order, std::size_t most);
-  /// The beginnings of `order` only, a topological order of all bundles.
+  /// Only the prefixes of `order`, a topological order of all bundles.
   static Ideals chain(std::span<const BundleId> order);
 
   std::size_t size() const { return begin_.size() - 1; }

@@ -10,9 +10,9 @@ namespace baechi::exact {
 struct Incumbent {
   static constexpr Duration unknown = Duration::max();
 
-  Placement placement{};     ///< without devices: none yet
+  Placement placement{};     ///< empty: none yet
   Duration value = unknown;  ///< of the objective
-  Duration bound{};          ///< no placement of those searched is below
+  Duration bound{};          ///< a lower bound on the placements that were searched
   Duration start = unknown;  ///< value before the integer program
   bool finished = false;     ///< the integer program has no solution
   std::int64_t nodes = 0;    ///< of branch and bound
@@ -20,9 +20,9 @@ struct Incumbent {
   bool known() const { return value != unknown; }
   /// 1 - bound / value; 0 if nothing is better by more than a millionth.
   double gap() const;
-  /// With the facts start_us, OBJECTIVE_us, bound_us, gap and nodes, and a line for people that
-  /// names the objective, as its value stands beside a step time; `what` was searched ("split").
-  /// `of`, where some placements were not searched, ends the names of bound and gap ("_in_parts").
+  /// The placement with the facts start_us, OBJECTIVE_us, bound_us, gap and nodes, and a detail
+  /// line that names the objective and `what` was searched ("split"). `of`, where some placements
+  /// were not searched, is the suffix of the names of bound and gap ("_in_parts").
   Placement report(std::string_view objective, std::string_view what, std::string_view of = {}) &&;
 };
 

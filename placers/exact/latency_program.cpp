@@ -53,7 +53,7 @@ class LatencyWriter : ProgramWriter<LatencyProgram> {
   }
 
  private:
-  /// No time is later.
+  /// An upper bound on all times.
   double horizon() const { return scaled(most_) + program_.extra; }
   std::uint32_t x(OpId v, std::size_t slot) const { return program_.x[v][slot]; }
   Duration time(OpId v, std::size_t slot) const {
@@ -77,7 +77,7 @@ class LatencyWriter : ProgramWriter<LatencyProgram> {
            bundles_.weights(b) <= classes_[slot.cls].memory;
   }
 
-  /// Ops of a bundle share their columns, but for those of several parts: these have equal sums.
+  /// The ops of a bundle share their columns; with several parts they have columns with equal sums.
   void assign() {
     program_.x = IdVector<OpId, std::vector<std::uint32_t>>(graph_.num_ops());
     program_.on.assign(bundles_.size(),
@@ -109,7 +109,7 @@ class LatencyWriter : ProgramWriter<LatencyProgram> {
       }
     }
   }
-  /// Whether `v` is on accelerator `d`, as a sum.
+  /// Terms whose sum is `factor` if `v` is on accelerator `d`, else 0.
   Row on(OpId v, DeviceId d, double factor) const {
     Row row;
     for (std::size_t s = 0; s < program_.slots.size(); ++s)
@@ -117,7 +117,7 @@ class LatencyWriter : ProgramWriter<LatencyProgram> {
     return row;
   }
 
-  /// Start, end and what is between them; who waits for whom.
+  /// Start, end and duration of part `s`, and what its ops wait for.
   void run_part(std::size_t s) {
     const std::uint32_t start = lp().add_column(0.0, horizon());
     const std::uint32_t end = lp().add_column(0.0, horizon());
@@ -175,7 +175,7 @@ class LatencyWriter : ProgramWriter<LatencyProgram> {
     }
   }
 
-  /// An op of part s reads from where a path that left the part before came, or from its own part.
+  /// Each op of part `s` reads from its own part or from an op on a path that left the part before.
   void come_back(std::size_t s) {
     IdVector<OpId, std::uint32_t> back(graph_.num_ops());
     for (const OpId v : graph_.ops()) {

@@ -16,7 +16,7 @@ struct LineSplit {
   std::vector<Stretch> stretches;  ///< [num_accelerators], ascending, apart from each other
 };
 
-/// Bundles that nothing but data orders.
+/// Bundles that only data edges order.
 Bundles latency_bundles(const Problem& problem, const ColocationUnits& units,
                         const std::vector<DeviceClass>& classes);
 
@@ -26,11 +26,12 @@ Bundles latency_bundles(const Problem& problem, const ColocationUnits& units,
 LineSplit fill(const Problem& problem, const Bundles& bundles,
                const std::vector<DeviceClass>& classes, std::vector<BundleId> line);
 
-/// Nothing if the cluster has no core and not all bundles are in stretches.
+/// Nothing if the cluster has no core and some bundle is in no stretch.
 std::optional<Placement> in_ops(const LineSplit& split, const Problem& problem,
                                 const Bundles& bundles);
 
-/// Begin or end of one stretch after another goes where latency is least, as long as that helps.
+/// Moves the begin or end of one stretch after another to where the latency is least, while that
+/// helps.
 void improve(LineSplit& split, const Problem& problem, const Bundles& bundles, Evaluator& latency);
 
 }  // namespace baechi::exact

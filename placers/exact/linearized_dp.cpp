@@ -10,7 +10,7 @@
 namespace baechi::exact {
 namespace {
 
-/// The best split of lines of all ops.
+/// The best split of linear orders of all ops.
 /// Source: Tarnawski et al., NeurIPS 2020, linearization.
 class LinearizedDp final : public Placer {
  public:

@@ -8,7 +8,7 @@ namespace baechi::exact {
 std::vector<BundleId> depth_first(const Bundles& bundles, bool reversed) {
   std::vector<BundleId> order, stack;
   IdVector<BundleId, std::size_t> missing(bundles.size());
-  const auto push = [&](auto first) {  // the last of what was pushed is the next to go
+  const auto push = [&](auto first) {  // the bundle pushed last is next
     const auto from = stack.begin() + first;
     std::sort(from, stack.end());
     if (!reversed) std::reverse(from, stack.end());

@@ -11,7 +11,7 @@ namespace baechi::exact {
 /// lead to itself (BundleRules::join_cycles).
 std::vector<BundleId> depth_first(const Bundles& bundles, bool reversed);
 
-/// The same from the end, turned round.
+/// depth_first() from the end, reversed.
 std::vector<BundleId> depth_last(const Bundles& bundles, bool reversed);
 
 /// As depth_first, but bundles that become ready together come in the reverse of the order in which

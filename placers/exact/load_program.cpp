@@ -98,7 +98,8 @@ class LoadWriter : ProgramWriter<LoadProgram> {
       if (fits(b, cls)) longest.push_back(b);
     std::ranges::stable_sort(longest, std::greater{},
                              [&](BundleId b) { return *bundles_.time(b, cls); });
-    // How many of the `n` longest go together, taking the shortest of them.
+    // How many of the `n` longest bundles fit on one device, each taking the time of the shortest
+    // of them.
     const auto together = [&](std::size_t n) {
       std::size_t count = 0;
       for (Duration sum{}; count < n; ++count) {
@@ -110,7 +111,7 @@ class LoadWriter : ProgramWriter<LoadProgram> {
     std::size_t count = longest.empty() ? 0 : together(1);
     for (std::size_t n = 1; n <= longest.size(); ++n) {
       const std::size_t next = n < longest.size() ? together(n + 1) : n;
-      // Only the most bundles of a count say something, and only where places are scarce.
+      // Only the largest n of a count tightens the program, and only where devices are nearly full.
       if (count < n && next > count && 10 * n >= 9 * count * classes_[cls].devices.size()) {
         for (const DeviceId d : classes_[cls].devices) {
           Row row;
@@ -124,7 +125,7 @@ class LoadWriter : ProgramWriter<LoadProgram> {
 
   bool forward(OpId v) const { return problem_.graph.op(v).phase == Phase::forward; }
 
-  /// Along paths, ops too far apart for one device.
+  /// Ops on one path that are too far apart to share a device.
   void part_distant() {
     constexpr std::size_t most_ops = 512;  // it looks at all pairs
     const OpGraph& graph = problem_.graph;
@@ -165,8 +166,8 @@ class LoadWriter : ProgramWriter<LoadProgram> {
   }
   bool leads(OpId from, OpId to) const { return leads_[index(from)][index(to)]; }
 
-  /// Whether a contiguous part with `u` and `v`, so all between them, has more to do than the bound
-  /// allows: their work, and either the transfers of just these or one more bundle's work.
+  /// Whether a contiguous part with `u` and `v`, and hence all ops between them, exceeds the bound:
+  /// by their work and either the transfers of just these or the work of one more bundle.
   bool too_far(OpId u, OpId v, std::size_t cls) const {
     IdVector<BundleId, char> inside(bundles_.size(), 0);
     for (const OpId w : problem_.graph.ops())

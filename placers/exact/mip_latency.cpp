@@ -19,8 +19,9 @@
 namespace baechi::exact {
 namespace {
 
-/// The placement of least latency. All placements of a small graph are tried. On a larger one
-/// the integer program asks for something better than stretches of lines, until there is none.
+/// The placement of least latency. All placements of a small graph are enumerated. On a larger one
+/// the integer program starts from stretches of linear orders and asks for a better placement until
+/// there is none.
 /// Source: Tarnawski et al., NeurIPS 2020, integer program for latency.
 class MipLatency final : public Placer {
  public:
@@ -100,7 +101,7 @@ class MipLatency final : public Placer {
   /// Nothing if all placements were not tried: there are too many, or `parts` excludes some.
   std::optional<Incumbent> try_all(const Problem& p, const ColocationUnits& units,
                                    const std::vector<DeviceClass>& classes) const {
-    constexpr std::size_t most_ops = 4'000'000;  // of all placements together: a second or two
+    constexpr std::size_t most_ops = 4'000'000;  // ops of all placements together: a second or two
     if (parts_ > 0 || tries_ == 0) return std::nullopt;
     const std::size_t most =
         std::min(tries_, most_ops / std::max<std::size_t>(1, p.graph.num_ops()));
@@ -116,8 +117,8 @@ class MipLatency final : public Placer {
     return best;
   }
 
-  /// The latency that counts: with any number of parts, the objective's. Nothing if the placement
-  /// breaks a limit, or its parts wait for each other.
+  /// The latency that is minimised; with any number of parts, that of the objective. Nothing if the
+  /// placement breaks a limit, or its parts wait for each other.
   std::optional<Duration> latency(const Problem& p, const Invocations& found) const {
     if (parts_ > 0) {
       if (!constraints(p, found.placement).feasible()) return std::nullopt;
@@ -127,7 +128,7 @@ class MipLatency final : public Placer {
     return score.feasible() ? std::optional(score.value) : std::nullopt;
   }
 
-  /// False if it is no placement that counts.
+  /// False if the placement is infeasible.
   bool offer(Incumbent& best, const Problem& p, Invocations found) const {
     const auto value = latency(p, found);
     if (!value) return false;
@@ -158,7 +159,7 @@ class MipLatency final : public Placer {
     }
   }
 
-  /// A split into contiguous parts, whose weights are counted exactly: the solver's sums are not.
+  /// A split into contiguous parts, whose weights are summed exactly, unlike in the solver.
   void offer_any_split(Incumbent& best, const Problem& p, const ColocationUnits& units,
                        const std::vector<DeviceClass>& classes) const {
     constexpr std::size_t most_ideals = 20'000;
@@ -177,15 +178,16 @@ class MipLatency final : public Placer {
 
   void improve(Incumbent& best, const Problem& p, const ColocationUnits& units,
                const std::vector<DeviceClass>& classes, std::size_t parts, Cut cut) const {
-    // A leaf may have to stay apart: in the first part, its tensor would cross to later ones.
+    // Cut::as_objective keeps leaves apart: in the first part, a leaf's tensor would cross to later
+    // ones.
     const auto leaves = cut == Cut::any ? BundleRules::Leaves::safe : BundleRules::Leaves::apart;
     const Bundles bundles(
         p, units, classes,
         {.order = BundleRules::Order::data, .join_cycles = false, .leaves = leaves});
-    // Less than a millionth is beyond the solver's tolerance.
+    // A gain below a millionth is within the solver's tolerance.
     const Duration below = best.known() ? best.value : more_than_all(p);
     const Duration step = std::max(Duration{1}, below / 1'000'000);
-    // Parts of no time may wait for each other; then again, none without time.
+    // Parts of no time may wait for each other; then solves again with every part taking time.
     for (const bool strict : {false, true}) {
       LatencyProgram program =
           latency_program(p, bundles, classes, {parts, cut, strict}, below, step);
@@ -196,7 +198,7 @@ class MipLatency final : public Placer {
     }
   }
 
-  /// Above any latency.
+  /// An upper bound on any latency.
   static Duration more_than_all(const Problem& p) {
     Duration sum{1};
     for (const OpId v : p.graph.ops()) {

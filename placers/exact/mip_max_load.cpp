@@ -19,8 +19,8 @@
 namespace baechi::exact {
 namespace {
 
-/// The split of least largest load, by integer programming: started from the best pipeline and, if
-/// parts need not be contiguous, from moves and swaps, it asks for something better until there is
+/// The split of least largest load, by integer programming. Starts from the best pipeline and, if
+/// parts need not be contiguous, from moves and swaps; then asks for a better split until there is
 /// none.
 /// Source: Tarnawski et al., NeurIPS 2020, integer program for throughput.
 class MipMaxLoad final : public Placer {
@@ -110,11 +110,11 @@ class MipMaxLoad final : public Placer {
                                         best.finished ? "" : ", of those that were searched"));
     Placement result = std::move(best).report(
         "time_per_sample", contiguous_ ? "contiguous split with replicas" : "split with replicas");
-    tell_stages(stages, micro_batches_, result);
+    record_stages(stages, micro_batches_, result);
     return result;
   }
 
-  /// Ideals: a second at most; contiguous, as many as exact_dp, which must not be ahead.
+  /// Ideals that take a second at most; if contiguous, those of exact_dp, which must not be better.
   std::size_t quick_ideals() const { return contiguous_ ? exact_dp_ideals : 20'000; }
 
   static void offer(Incumbent& best, Placement placement, Evaluator& evaluator) {
@@ -151,7 +151,7 @@ class MipMaxLoad final : public Placer {
     for (const char* other : {"local_search", "metis", "scotch"}) {
       try {
         begin_with(make_placer(other, Options(other))->place(p, seed));
-      } catch (const InfeasibleError&) {  // they join groups in a cycle, which no device may run
+      } catch (const InfeasibleError&) {  // a cycle of joined groups may fit on no device
       }
     }
     for (Split& split : splits)
@@ -162,7 +162,7 @@ class MipMaxLoad final : public Placer {
 
   void improve(Incumbent& best, const Problem& p, const std::vector<DeviceClass>& classes,
                const Bundles& bundles, Evaluator& evaluator) const {
-    // Less than a millionth is beyond the solver's tolerance.
+    // A gain below a millionth is within the solver's tolerance.
     const Duration below = !best.known() ? more_than_all(bundles, classes) : best.value;
     const Duration step = std::max(Duration{1}, below / 1'000'000);
     LoadProgram program = load_program(p, bundles, classes, below, step,
@@ -177,7 +177,7 @@ class MipMaxLoad final : public Placer {
     prove(best, program, {bundles, classes, below, step}, limits_, take);
   }
 
-  /// Above any load.
+  /// An upper bound on any load.
   static Duration more_than_all(const Bundles& bundles, const std::vector<DeviceClass>& classes) {
     Duration sum{1};
     for (const BundleId b : bundles.bundles()) {

@@ -14,7 +14,7 @@ Duration sum(Duration a, Duration b) {
   return a == never || b == never ? never : a + b;
 }
 
-/// Lower bounds of times on paths. An op that nothing can run takes no time, as a bound.
+/// Lower bounds on the times of paths. An op that nothing can run counts as 0.
 class QuickPaths {
  public:
   QuickPaths(const Problem& p, const ColocationUnits& units,
@@ -28,16 +28,16 @@ class QuickPaths {
         anywhere = std::min(anywhere, time);
         if (!cls.core) accelerated = std::min(accelerated, time);
       }
-      anywhere_.push_back(anywhere == never ? Duration{} : anywhere);
+      any_device_.push_back(anywhere == never ? Duration{} : anywhere);
       accelerated_.push_back(accelerated);
       Duration before{};
       for (const OpId u : graph_.predecessors(v)) before = std::max(before, head_[u]);
-      head_.push_back(before + anywhere_[v]);
+      head_.push_back(before + any_device_[v]);
     }
     for (std::size_t i = graph_.num_ops(); i > 0; --i) {
       const auto v = static_cast<OpId>(i - 1);
       for (const OpId u : graph_.predecessors(v))
-        tail_[u] = std::max(tail_[u], anywhere_[v] + tail_[v]);
+        tail_[u] = std::max(tail_[u], any_device_[v] + tail_[v]);
     }
   }
 
@@ -50,11 +50,12 @@ class QuickPaths {
       ends.push_back(accelerated_[v] == never ? never : std::max(head_[v], accelerated_[v]));
     return ends;
   }
-  /// The least end of each op on a path that crosses to its side once more than those of `ends`.
+  /// The least end of each op on a path that changes between cores and accelerators once more than
+  /// those of `ends`.
   Times crossed(const Times& ends, bool to_accelerator) const {
     Times next(graph_.num_ops(), never);
     for (const OpId v : graph_.ops()) {
-      const Duration takes = to_accelerator ? accelerated_[v] : anywhere_[v];
+      const Duration takes = to_accelerator ? accelerated_[v] : any_device_[v];
       for (const EdgeId e : graph_.in_edges(v)) {
         const auto [u, reader, tensor] = graph_.edge(e);
         if (units_.of(u) != units_.of(v))
@@ -65,7 +66,7 @@ class QuickPaths {
     }
     return next;
   }
-  /// The least latency of a path that comes by one of `ends`.
+  /// The least latency of a path through one of `ends`.
   Duration latency(const Times& ends) const {
     Duration least = never;
     for (const OpId v : graph_.ops()) least = std::min(least, sum(ends[v], tail_[v]));
@@ -76,8 +77,8 @@ class QuickPaths {
   const OpGraph& graph_;
   const ColocationUnits& units_;
   IdVector<TensorId, Duration> transfer_;
-  Times anywhere_, accelerated_;  // where an op is quickest
-  Times head_, tail_;             // of the longest path: its end at an op; behind the op
+  Times any_device_, accelerated_;  // where an op is quickest
+  Times head_, tail_;  // of the longest path: its end at the op; its length after the op
 };
 
 }  // namespace

@@ -8,11 +8,11 @@
 
 namespace baechi::exact {
 
-/// A number of parts that no accelerator exceeds in any placement whose latency is below `below`,
-/// cut as the objective `latency` cuts it: 1 or more. More than `most`: it is not known to be less.
+/// An upper bound, at least 1, on the parts of any accelerator in any placement whose latency is
+/// below `below`, cut as the objective `latency` cuts it. A result above `most` is no bound.
 ///
 /// Part k + 1 of an accelerator reads, directly or not, from ops that leave part k. So it begins
-/// behind part k, and k + 1 parts have a path that leaves the accelerator k times and comes back.
+/// after part k, and k + 1 parts have a path that leaves the accelerator k times and comes back.
 /// The latency is at least the times of the path's ops, each where it is quickest, and a transfer
 /// for each time that it leaves or comes back.
 std::size_t parts_needed(const Problem& problem, const ColocationUnits& units,

@@ -1,4 +1,4 @@
-/// The policy of pipelines for the cost of a stage: loads of one device, or of its replicas.
+/// The stage cost of pipelines: the load of one device, or of each of its replicas.
 #pragma once
 #include <algorithm>
 #include <vector>
@@ -24,7 +24,7 @@ inline std::vector<DeviceShape> shapes_of(const std::vector<DeviceClass>& classe
   return shapes;
 }
 
-/// Bundles taken away from an ideal, and their loads on a device of each class. Times are in
+/// Bundles removed from an ideal, and their loads on a device of each class. Times are in
 /// nanoseconds.
 class PipelinePart {
  public:
@@ -64,7 +64,8 @@ class PipelinePart {
     }
   }
 
-  /// Whether no devices could take this part, or one with more, even moved for nothing.
+  /// Whether neither this part nor a larger one has a load below the bound, even with free
+  /// transfers.
   bool hopeless() const {
     return std::ranges::all_of(shapes_, [this](const DeviceShape& shape) {
       return loaded(shape, classes_[shape.cls].compute) >= bound_;
@@ -85,7 +86,7 @@ class PipelinePart {
     std::int64_t unable = 0;  // bundles that cannot run
   };
 
-  /// The load of each device, if one had the load `whole`.
+  /// The load of each device of the shape, if a single device had the load `whole`.
   std::int64_t loaded(const DeviceShape& shape, std::int64_t whole) const {
     const ClassLoad& cls = classes_[shape.cls];
     if (cls.unable > 0 || weights_ > cls.memory) return no_load;

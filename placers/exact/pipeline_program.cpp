@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "placers/exact/pipeline_part.h"
-#include "placers/exact/stage_walk.h"
+#include "placers/exact/stage_traversal.h"
 #include "sim/error.h"
 
 namespace baechi::exact {
@@ -19,7 +19,7 @@ class PipelineProgram {
         ideals_(ideals),
         bound_(bound.count()),
         part_(bundles, classes, shapes_, bound_),
-        walk_(ideals, bundles.size(), part_) {
+        traversal_(ideals, bundles.size(), part_) {
     number_states();
     weigh();
   }
@@ -50,7 +50,7 @@ class PipelineProgram {
     for (const DeviceClass& cls : classes_) states *= static_cast<double>(cls.devices.size() + 1);
     if (states * static_cast<double>(ideals_.size()) * sizeof(std::int64_t) > most_bytes)
       throw InputError(fmt::format(
-          "{} classes of devices (by kind, memory and speed) of {} blocks are too many for exact "
+          "{} classes of devices (by type, memory and speed) and {} bundles are too many for exact "
           "planning",
           classes_.size(), bundles_.size()));
     num_states_ = static_cast<std::size_t>(states);
@@ -71,9 +71,9 @@ class PipelineProgram {
     }
   }
 
-  /// What the devices of a state can do below the bound, as time of each bundle on its fastest
-  /// class: in a second, a device does at most as many seconds of it as its best ratio among the
-  /// bundles.
+  /// An upper bound on the work that the devices of a state can do below the bound, as time of each
+  /// bundle on its fastest class: in a second, a device does at most as many seconds of it as its
+  /// best ratio among the bundles.
   void weigh() {
     IdVector<BundleId, double> fastest(bundles_.size(), 0.0);
     std::vector<double> rate(classes_.size(), 0.0);
@@ -92,7 +92,7 @@ class PipelineProgram {
     for (const IdealId i : ideals_.ideals())
       if (!ideals_.lower(i).empty())
         work_[i] = work_[ideals_.lower(i)[0].ideal] + fastest[ideals_.lower(i)[0].bundle];
-    // A little more than the truth: sums of doubles are not exact.
+    // Slightly larger than exact, because sums of doubles are rounded.
     const double most = static_cast<double>(bound_ - 1) * (1.0 + 1e-9) + 1.0;
     for (const auto& used : used_) {
       double rates = 0.0;
@@ -117,17 +117,17 @@ class PipelineProgram {
     useful_.clear();
     const double total = work_[ideals_.all()];
     for (const Step& step : steps_) {
-      // What the used devices can do is what all can less what the rest can.
+      // The used devices can do what all devices can, less what the unused ones can.
       if (worthwhile(i, step.state) &&
           work_[i] <= left_[0] - left_[step.state] + 1e-9 * total + 1.0)
         useful_.push_back(step);
     }
     if (useful_.empty()) return;
-    walk_.walk(i, [&](IdealId j) {
+    traversal_.traverse(i, [&](IdealId j) {
       if (reached_[j] != 0) relax(here, least(j));
       return false;
     });
-    for (const Step& step : steps_)  // or leave a device empty
+    for (const Step& step : steps_)  // leaves a device empty
       here[step.state] = std::min(here[step.state], here[step.from]);
     for (std::uint32_t state = 0; state < num_states_; ++state) {
       if (!worthwhile(i, state)) here[state] = no_load;
@@ -149,7 +149,7 @@ class PipelineProgram {
     }
   }
 
-  /// Gives each part its devices: of each class, the first devices take the first part.
+  /// Assigns devices to the parts: of each class, the first devices take the first part.
   void trace_back(BundlePipeline& pipeline) {
     IdealId i = ideals_.all();
     auto state = static_cast<std::uint32_t>(num_states_ - 1);
@@ -163,7 +163,7 @@ class PipelineProgram {
         continue;
       }
       std::optional<std::pair<Step, IdealId>> found;
-      walk_.walk(i, [&](IdealId j) {
+      traversal_.traverse(i, [&](IdealId j) {
         for (const Step& step : steps_) {
           if (found || step.state != state || least(j)[step.from] > load ||
               part_.load(shapes_[step.shape]) > load)
@@ -172,12 +172,12 @@ class PipelineProgram {
           const DeviceShape& shape = shapes_[step.shape];
           const auto end = classes_[shape.cls].devices.begin() + used_[state][shape.cls];
           pipeline.stages.push_back({{end - shape.replicas, end}, Duration{part_.load(shape)}});
-          for (const BundleId b : walk_.taken())
+          for (const BundleId b : traversal_.taken())
             pipeline.device[b] = pipeline.stages.back().devices.front();
         }
         return found.has_value();
       });
-      BAECHI_CHECK(found.has_value(), "no way to ideal {} at load {}", index(i), load);
+      BAECHI_CHECK(found.has_value(), "no transition to ideal {} at load {}", index(i), load);
       state = found->first.from;
       i = found->second;
     }
@@ -190,7 +190,7 @@ class PipelineProgram {
   const Ideals& ideals_;
   std::int64_t bound_;
   PipelinePart part_;
-  StageWalk<PipelinePart> walk_;
+  StageTraversal<PipelinePart> traversal_;
   std::size_t num_states_ = 1;
   std::vector<std::vector<std::uint32_t>> used_;  // [states][classes]
   std::vector<Step> steps_;                       // by state
@@ -199,7 +199,7 @@ class PipelineProgram {
   IdVector<IdealId, double> work_;
   std::vector<std::int64_t> least_;  // [ideals, states]
   IdVector<IdealId, char> reached_;  // whether any state of it is below the bound
-  std::vector<std::int64_t> loads_;  // [shapes], of the part being looked at
+  std::vector<std::int64_t> loads_;  // [shapes], of the current part
 };
 
 }  // namespace

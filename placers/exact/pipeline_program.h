@@ -27,13 +27,13 @@ struct BundlePipeline {
 /// of one class.
 ///
 /// least[i][devices used] = over ideals j in i, and the class and number of the devices that take i
-/// \ j, the least of max(least[j][without these devices], load of i \ j there). The parts i \ j are
-/// walked depth-first, taking away one bundle at a time. The number of pins in each net keeps their
-/// loads up to date; nothing is stored for a pair of ideals. A walk turns back where no class of
-/// device could take the part. An ideal is passed over if the rest would take the remaining devices
-/// beyond `bound`, even cut at will and moved for nothing. Throws InputError if the table would
-/// need more than 160 MB: too many classes of devices.
-/// Source: Tarnawski et al., NeurIPS 2020; the walk, the bounds and the replicas are ours.
+/// \ j, the least of max(least[j][without these devices], load of i \ j there). The parts i \ j
+/// are traversed depth-first, removing one bundle at a time. The number of pins in each net keeps
+/// their loads up to date; nothing is stored for a pair of ideals. The traversal backtracks where
+/// no class of device could take the part. An ideal is skipped if the rest would take the remaining
+/// devices beyond `bound`, even divided at will and with free transfers. Throws InputError if the
+/// table would need more than 160 MB: too many classes of devices.
+/// Source: Tarnawski et al., NeurIPS 2020; the traversal, the bounds and the replicas are ours.
 std::optional<BundlePipeline> best_pipeline(const Bundles& bundles,
                                             const std::vector<DeviceClass>& classes,
                                             const Ideals& ideals, Duration bound,

@@ -20,7 +20,7 @@ std::optional<Pipeline> best_linear_pipeline(const Problem& problem, const Coloc
                                              const std::vector<DeviceClass>& classes,
                                              Duration bound, const Replication& replication) {
   std::optional<Pipeline> best;
-  std::size_t tried = 0;  // bundles of the first round; as many again are the same
+  std::size_t tried = 0;  // bundles of the first attempt; a second one with as many is the same
   for (const auto leaves : {BundleRules::Leaves::all, BundleRules::Leaves::safe}) {
     const Bundles bundles(problem, units, classes,
                           {.leaves = leaves, .weights_cost = replication.allowed});
@@ -41,7 +41,7 @@ IdealSearch search_ideals(const Problem& problem, const ColocationUnits& units,
                           const std::vector<DeviceClass>& classes, Duration bound, std::size_t most,
                           const Replication& replication) {
   using enum BundleRules::Leaves;
-  // With replicas, leaves with weights stay apart; if these are too many, they are joined.
+  // With replicas, leaves with weights stay apart unless there are too many.
   std::vector<BundleRules> tries{{.leaves = safe, .weights_cost = replication.allowed},
                                  {.leaves = all, .weights_cost = replication.allowed}};
   if (replication.allowed) tries.push_back({.leaves = all});
@@ -74,10 +74,10 @@ IdVector<BundleId, Duration> quickest(const Bundles& bundles, std::size_t classe
   return quickest;
 }
 
-/// All work, shared out at will: a device does at most as many seconds of quickest time in one as
-/// its best ratio among the bundles.
-Duration share(const Bundles& bundles, const std::vector<DeviceClass>& classes,
-               const IdVector<BundleId, Duration>& quickest) {
+/// All work, divided at will: in one second a device does at most as many seconds of quickest time
+/// as its best ratio among the bundles.
+Duration divided_work(const Bundles& bundles, const std::vector<DeviceClass>& classes,
+                      const IdVector<BundleId, Duration>& quickest) {
   double rates = 0.0, work = 0.0;
   for (const Duration time : quickest) work += static_cast<double>(time.count());
   for (std::size_t s = 0; s < classes.size(); ++s) {
@@ -91,12 +91,12 @@ Duration share(const Bundles& bundles, const std::vector<DeviceClass>& classes,
     rates += rate * static_cast<double>(classes[s].devices.size());
   }
   if (rates <= 0.0) return Duration{};
-  // Reduced by more than the sums' error: a bound must never exceed the truth.
+  // Reduced by more than the rounding error of the sum: a bound must never be too large.
   return Duration{static_cast<std::int64_t>(std::ceil(work / rates * (1.0 - 1e-9)))};
 }
 
-/// Whether for each n the devices have places for the n longest of `longest`, if none works for
-/// longer than `most`: each takes the shortest of them.
+/// Whether for each n the devices can take the n longest of `longest`, each counted as long as the
+/// shortest of them, if no device works for longer than `most`.
 bool has_places(const Bundles& bundles, const std::vector<DeviceClass>& classes,
                 std::span<const BundleId> longest, Duration most) {
   std::vector<std::vector<Duration>> times(classes.size());  // ascending
@@ -120,13 +120,13 @@ bool has_places(const Bundles& bundles, const std::vector<DeviceClass>& classes,
 }  // namespace
 
 Duration work_bound(const Bundles& bundles, const std::vector<DeviceClass>& classes) {
-  return share(bundles, classes, quickest(bundles, classes.size()));
+  return divided_work(bundles, classes, quickest(bundles, classes.size()));
 }
 
 Duration load_bound(const Bundles& bundles, const std::vector<DeviceClass>& classes) {
-  constexpr std::size_t most_counted = 500;  // takes the square of them
+  constexpr std::size_t most_counted = 500;  // takes quadratic time
   const IdVector<BundleId, Duration> times = quickest(bundles, classes.size());
-  Duration low = share(bundles, classes, times);
+  Duration low = divided_work(bundles, classes, times);
   std::vector<BundleId> longest;
   Duration high{};  // the load if one device did all
   for (const BundleId b : bundles.bundles()) {
@@ -136,7 +136,7 @@ Duration load_bound(const Bundles& bundles, const std::vector<DeviceClass>& clas
   std::ranges::stable_sort(longest, std::greater{}, [&](BundleId b) { return times[b]; });
   longest.resize(std::min(longest.size(), most_counted));
   if (has_places(bundles, classes, longest, low)) return low;
-  while (low + Duration{1} < high) {  // places at `high`, none at `low`
+  while (low + Duration{1} < high) {  // feasible at `high`, infeasible at `low`
     const Duration middle = low + (high - low) / 2;
     (has_places(bundles, classes, longest, middle) ? high : low) = middle;
   }

@@ -16,9 +16,9 @@ struct PlacementProgram {
   /// Columns whose sum is 1 if the bundle is on the device, else 0. [num_bundles][num_devices]
   IdVector<BundleId, std::vector<std::vector<std::uint32_t>>> on;
   double unit = 1.0;   ///< value of the objective for one nanosecond
-  double extra = 0.0;  ///< part of the objective beside the time
+  double extra = 0.0;  ///< the part of the objective that is not time
 
-  /// The placement that a solution stands for. [num_bundles]
+  /// The placement that a solution represents. [num_bundles]
   IdVector<BundleId, DeviceId> split(const std::vector<double>& solution) const;
   /// A value of the objective as a time, rounded up after the solver's tolerance is taken off.
   Duration time(double objective) const;
@@ -51,7 +51,7 @@ class ProgramWriter {
     program_.program.whole.push_back(column);
     return column;
   }
-  /// The row's sum is at most `limit`.
+  /// Constrains the sum of the row to at most `limit`.
   void at_most(const Row& row, double limit) {
     if (!row.empty()) lp().add_row(-infinity, row, limit);
   }
@@ -60,7 +60,7 @@ class ProgramWriter {
     lp().objectives[0][column] = 1.0;
   }
 
-  /// `factor` if `b` is on `d`, as a sum.
+  /// Terms whose sum is `factor` if `b` is on `d`, else 0.
   Row on(BundleId b, DeviceId d, double factor) const {
     Row row;
     for (const std::uint32_t column : program_.on[b][index(d)]) row.push_back({column, factor});
@@ -125,7 +125,7 @@ class ProgramWriter {
     }
   }
 
-  /// Equal devices: each begins (by bundle id) behind the one before it. A column begun[b,
+  /// Equal devices: each begins (by bundle id) after the one before it. A column begun[b,
   /// device] is 1 if the device has a bundle up to b.
   void order_equal(std::size_t cls) {
     const std::vector<DeviceId>& devices = classes_[cls].devices;

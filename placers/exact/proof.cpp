@@ -8,7 +8,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Takes off `limits` what one solution cost. False if nothing is left.
+/// Subtracts from `limits` what one solution cost. False if nothing is left.
 bool spend(solver::MixedLimits& limits, const solver::MixedOptimum& found, Duration time) {
   limits.nodes -= found.nodes;
   limits.iterations -= found.iterations;
@@ -28,7 +28,7 @@ bool prove(Incumbent& best, PlacementProgram& program, const Question& question,
     const solver::MixedOptimum found = solver::solve(program.program, limits);
     best.nodes += found.nodes;
     best.finished = found.finished && found.x.empty();
-    if (found.bound == -solver::LinearProgram::infinity) return true;  // not begun
+    if (found.bound == -solver::LinearProgram::infinity) return true;  // not started
     if (found.x.empty()) {
       const Duration bound =
           found.finished ? question.below - question.step + Duration{1} : program.time(found.bound);

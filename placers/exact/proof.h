@@ -16,8 +16,8 @@ struct Question {
   Duration below{}, step{};
 };
 
-/// Values a solution exactly and, if it is a placement and better, puts it into the incumbent.
-/// False: it is no placement, for it breaks a limit by less than the solver sees.
+/// Evaluates a solution exactly and, if it is a placement and better, puts it into the incumbent.
+/// False if it breaks a limit by less than the solver's tolerance.
 using Offer = std::function<bool(const std::vector<double>& solution)>;
 
 /// Solves `program`. If `offer` refuses the solution for its weights, forbids these weights and

@@ -36,14 +36,14 @@ class ReplicatedWriter : ProgramWriter<LoadProgram> {
   }
 
  private:
-  /// What one replica has to do for work of `time` of one device.
+  /// The work of one replica if `time` of work on one device is divided among the replicas.
   double shared(std::size_t s, Duration time) const {
     return scaled(time) / static_cast<double>(shapes_[s].replicas);
   }
   double exchange(std::size_t s, BundleId b) const {
     return shapes_[s].exchange * static_cast<double>(bundles_.weights(b).count) * program_.unit;
   }
-  /// An exchange is rounded to whole nanoseconds: by half of one, it may count too much here.
+  /// An exchange is rounded to whole nanoseconds, so it may be counted half of one too long here.
   double rounding(std::size_t s) const {
     return shapes_[s].exchange > 0.0 ? 0.5 * program_.unit : 0.0;
   }

@@ -6,21 +6,21 @@
 
 namespace baechi::exact {
 
-/// Parts of a split: of each class and number of replicas as many as the class has devices for. A
-/// part has a number in place of a device: its bundles run on all of its replicas.
+/// Parts of a split: for each class and number of replicas as many as the class has devices for. A
+/// part's number takes the place of a device id: its bundles run on all of its replicas.
 class ReplicatedParts {
  public:
   ReplicatedParts(const Problem& problem, const Bundles& bundles,
                   const std::vector<DeviceClass>& classes, const Replication& replication);
 
-  /// Parts of a shape, with their numbers as devices. [shapes]
+  /// Parts of each shape, with their numbers as device ids. [shapes]
   const std::vector<DeviceClass>& kinds() const { return kinds_; }
 
-  /// Splits whose busiest device has a load per sample below `below`: at least `step` less. As
-  /// load_program(), but with a part in place of a device. A part's work and transfers are divided
-  /// by its replicas, and the exchange of gradients is added. The parts with bundles take no more
+  /// Splits whose busiest device has a load per sample of at most `below` - `step`. As
+  /// load_program(), but with parts in place of devices. A part's work and transfers are divided by
+  /// its replicas, and the exchange of gradients is added. The parts with bundles take no more
   /// devices than there are. Columns of load_program() that only speed it up without replicas are
-  /// left out.
+  /// omitted.
   /// Source: Tarnawski et al., NeurIPS 2020, integer program for throughput; replicas are ours,
   /// with the costs of `Replication`.
   LoadProgram program(Duration below, Duration step, bool contiguous) const;

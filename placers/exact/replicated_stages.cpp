@@ -8,7 +8,7 @@
 
 namespace baechi::exact {
 
-void tell_stages(const Pipeline& pipeline, std::int64_t micro_batches, Placement& placement) {
+void record_stages(const Pipeline& pipeline, std::int64_t micro_batches, Placement& placement) {
   Replicas replicas{.parts = {}, .micro_batches = micro_batches};
   std::size_t devices = 0;
   std::string words;

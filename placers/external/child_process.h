@@ -15,7 +15,7 @@ struct ProcessLimits {
   Limits resources{};
 };
 
-/// Which limit, if any, made us end the program.
+/// The limit, if any, for which the program was killed.
 enum class Stopped { no, time, output, memory, processes };
 
 struct ProcessResult {
@@ -26,11 +26,11 @@ struct ProcessResult {
   std::string error_tail;  ///< the last 4 KiB or more of its standard error
 };
 
-/// Runs the program at `path` (not searched for) with `input` on its standard input, which it need
-/// not read. When this returns or throws, the program and every process that descends from it have
-/// ended; so they do if this process is killed. May be called from several threads at once.
-/// Throws InputError, as "path: why", if the program cannot be started; std::system_error if this
-/// process can have no more processes or pipes.
+/// Runs the program at `path` (not searched for in PATH) with `input` on its standard input, which
+/// it need not read. When this returns or throws, the program and all its descendants have ended;
+/// they also end if this process is killed. May be called from several threads at once. Throws
+/// InputError, as "path: why", if the program cannot be started; std::system_error if this process
+/// cannot create more processes or pipes.
 ProcessResult run_process(const std::string& path, std::span<const std::string> args,
                           std::string_view input, const ProcessLimits& limits);
 

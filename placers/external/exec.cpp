@@ -23,7 +23,7 @@ namespace baechi {
 namespace external {
 namespace {
 
-/// The exit status by which a placer says that it found no placement.
+/// The exit status of a placer that found no placement.
 constexpr int infeasible_status = 3;
 
 /// What the placer reads: the trace, the cluster, how the step will be executed, and the seed.
@@ -61,9 +61,9 @@ std::string problem_json(const Problem& p, std::uint64_t seed, std::optional<std
   return json;
 }
 
-/// ": third last line | second last line | last line" of `written`, fit to be shown; "" if nothing
-/// was written.
-std::string last_words(std::string_view written, std::size_t lines) {
+/// The last lines of `written`, escaped for display: ": third last line | second last line | last
+/// line"; "" if nothing was written.
+std::string last_lines(std::string_view written, std::size_t lines) {
   const std::string plain = plain_text(written);
   std::string_view text = plain;
   std::vector<std::string_view> last;
@@ -79,7 +79,7 @@ std::string last_words(std::string_view written, std::size_t lines) {
   return last.empty() ? "" : fmt::format(": {}", fmt::join(last, " | "));
 }
 
-/// Whether `answer` begins as a JSON object, and does not end as one.
+/// Whether `answer` begins as a JSON object but does not end as one.
 bool is_cut_off(std::string_view answer) {
   constexpr std::string_view blank = " \t\r\n";
   const std::size_t first = answer.find_first_not_of(blank);
@@ -87,12 +87,13 @@ bool is_cut_off(std::string_view answer) {
          answer[answer.find_last_not_of(blank)] != '}';
 }
 
-/// A placer that is a program of its own, in any language: the problem on its standard input, a
-/// placement file on its standard output. With `persistent`, problem after problem.
+/// A placer that is an external program in any language. It reads the problem on its standard input
+/// and writes a placement file to its standard output; with `persistent`, one problem after
+/// another.
 class Exec final : public Placer {
  public:
   explicit Exec(Options& o)
-      : path_(o.path("path", "the program; `exec:PATH` says the same")),
+      : path_(o.path("path", "the program; `exec:PATH` is the same")),
         args_(read_args(o)),
         time_limit_(o.get("time_limit", Duration(std::chrono::seconds(60)),
                           "after which it is ended, wall-clock")),
@@ -118,7 +119,7 @@ class Exec final : public Placer {
     const std::int64_t id = next_id_++;
     std::string problem = problem_json(p, seed, id);
     std::ranges::replace(problem, '\n', ' ');  // in JSON, only between values
-    // After an answer that is none, the program may be a line behind: it ends with `program`.
+    // After an invalid answer the program may be one line behind, so it is ended with `program`.
     try {
       Placement placement = answer(p, program->ask(problem), id);
       put_back(std::move(program));
@@ -130,11 +131,11 @@ class Exec final : public Placer {
   }
 
  private:
-  /// The placement that the program answered; `id`: of the problem, where the answer has it.
+  /// The placement in the program's answer; `id`: of the problem, if the answer must repeat it.
   Placement answer(const Problem& p, const ProcessResult& run,
                    std::optional<std::int64_t> id) const {
     const auto failed = [&](std::string_view what) {
-      throw InputError(fmt::format("{}: {}{}", path_, what, last_words(run.error_tail, 3)));
+      throw InputError(fmt::format("{}: {}{}", path_, what, last_lines(run.error_tail, 3)));
     };
     switch (run.stopped) {
       case Stopped::no:
@@ -159,7 +160,7 @@ class Exec final : public Placer {
                          run.signal, to_text(memory_limit_)));
     if (run.exit_code == infeasible_status)
       throw InfeasibleError(
-          fmt::format("{}: no placement found{}", path_, last_words(run.error_tail, 1)));
+          fmt::format("{}: no placement found{}", path_, last_lines(run.error_tail, 1)));
     if (run.exit_code != 0) failed(fmt::format("ended with status {}", run.exit_code));
     if (run.out.empty())
       failed(persistent_ ? "ended, or wrote an empty line, in place of an answer"
@@ -182,7 +183,7 @@ class Exec final : public Placer {
     }
   }
 
-  /// A process that waits for problems, or null; there are as many as threads that ask at once.
+  /// An idle process, or null; there are as many as threads that ask at once.
   std::unique_ptr<LineProgram> take_waiting() const {
     const std::lock_guard lock(waiting_mutex_);
     if (waiting_.empty()) return nullptr;
@@ -216,7 +217,7 @@ class Exec final : public Placer {
   std::string hidden_;
   mutable std::atomic<std::int64_t> next_id_ = 1;
   mutable std::mutex waiting_mutex_;
-  mutable std::vector<std::unique_ptr<LineProgram>> waiting_;  // processes without a question
+  mutable std::vector<std::unique_ptr<LineProgram>> waiting_;  // idle processes
 };
 
 }  // namespace

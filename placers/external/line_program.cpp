@@ -13,7 +13,7 @@
 namespace baechi::external {
 namespace {
 
-constexpr std::size_t words_kept = 4096;
+constexpr std::size_t tail_kept = 4096;
 
 }  // namespace
 
@@ -31,7 +31,7 @@ struct LineProgram::Running {
 
   Pipe in, out, err;
   Child child;
-  std::string written, error_tail;  // what it wrote and nobody has read yet
+  std::string written, error_tail;  // output that has not been read yet
 };
 
 LineProgram::LineProgram(std::string path, std::vector<std::string> args, ProcessLimits limits)
@@ -43,9 +43,10 @@ ProcessResult LineProgram::ask(std::string_view line) {
   using Clock = std::chrono::steady_clock;
   const NoSigpipe no_sigpipe;
   if (!running_) running_ = std::make_unique<Running>(path_, args_, limits_.resources);
-  // Whatever leaves this function early ends the program: its next line would be no answer.
+  // An early return or exception ends the program, because its next line would answer the wrong
+  // problem.
   std::unique_ptr<Running> now = std::move(running_);
-  // A line that came after the last answer would be taken for the next one.
+  // A line after the last answer would be taken for the next answer.
   pollfd stray{now->out.read.number(), POLLIN, 0};
   while (now->out.read.open() && now->written.size() <= limits_.output && poll(&stray, 1, 0) > 0 &&
          (stray.revents & POLLIN) != 0)
@@ -60,7 +61,7 @@ ProcessResult LineProgram::ask(std::string_view line) {
   ProcessResult result;
   bool ended = false;
   std::size_t searched = 0, end = std::string::npos;
-  // An answer that comes before the whole question is read does not keep the rest of it back.
+  // An answer may come before the program has read all of its input; the rest is still written.
   const auto writes = [&] { return !left_to_write.empty() && now->in.write.open(); };
   while (end == std::string::npos || (writes() && !ended)) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
@@ -75,7 +76,7 @@ ProcessResult LineProgram::ask(std::string_view line) {
     if (waiting[0].revents != 0) write_some(now->in.write, left_to_write);
     if (waiting[1].revents != 0) read_some(now->out.read, now->written);
     if (waiting[2].revents != 0) read_some(now->err.read, now->error_tail);
-    keep_tail(now->error_tail, words_kept);
+    keep_tail(now->error_tail, tail_kept);
     if (end == std::string::npos) end = now->written.find('\n', searched);
     searched = now->written.size();
     if (waiting[3].revents == 0 || (end != std::string::npos && !writes())) continue;

@@ -1,4 +1,4 @@
-/// Another program that answers question after question, a line for a line, under limits.
+/// A persistent program that answers each input line with one line, under limits.
 #pragma once
 #include <memory>
 #include <string>
@@ -9,10 +9,9 @@
 
 namespace baechi::external {
 
-/// Starts with the first question. Safety is as in ProcessLimits and run_process(): the program and
-/// all its descendants end with this object, or with this process, however the process ends.
-/// ProcessLimits::time and ::output are for each answer, the other limits for the whole life of the
-/// program.
+/// Starts with the first ask(). As with run_process(), the program and all its descendants end with
+/// this object, or with this process, however the process ends. ProcessLimits::time and ::output
+/// apply to each answer, the other limits to the whole life of the program.
 class LineProgram {
  public:
   LineProgram(std::string path, std::vector<std::string> args, ProcessLimits limits);
@@ -20,11 +19,11 @@ class LineProgram {
   LineProgram(const LineProgram&) = delete;
   LineProgram& operator=(const LineProgram&) = delete;
 
-  /// Writes `line`, which has no line break, and reads the next line into ProcessResult::out.
-  /// Without an answer the result says why: the exceeded limit, or how the program ended. A program
-  /// that ends with status 0 has ended too early. It is started again with the next question.
-  /// Throws InputError, as "path: why", if the program cannot be started, or if it wrote more than
-  /// one line for the last question. For one thread.
+  /// Writes `line`, which has no line break, and reads the next line into ProcessResult::out. If
+  /// there is no answer, the result has the reason: the exceeded limit, or how the program ended.
+  /// Status 0 without an answer is a failure, too. A program that has ended is started again by the
+  /// next call. Throws InputError, as "path: why", if the program cannot be started, or if it wrote
+  /// more than one line for the last call. Not thread-safe.
   ProcessResult ask(std::string_view line);
 
  private:

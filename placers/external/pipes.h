@@ -39,8 +39,8 @@ struct Pipe {
 };
 Pipe make_pipe();
 
-/// Writing to a program that has closed its input raises SIGPIPE, which would end us: while this
-/// lives, this thread gets EPIPE alone.
+/// Blocks SIGPIPE in this thread, so that a write to a program that has closed its input fails with
+/// EPIPE alone.
 class NoSigpipe {
  public:
   NoSigpipe();
@@ -53,8 +53,8 @@ class NoSigpipe {
   bool was_pending_ = false;
 };
 
-/// A running program and its supervisor; both, and all that the program started, are ended with
-/// this.
+/// A running program and its supervisor. The destructor ends both and all processes that the
+/// program started.
 class Child {
  public:
   Child(const std::string& path, std::span<const std::string> args, const Pipe& in, const Pipe& out,
@@ -64,8 +64,7 @@ class Child {
   Child& operator=(const Child&) = delete;
 
   int reports() const { return reports_.read.number(); }
-  /// The next report; to be asked for once there is something to read. Nothing, if the supervisor
-  /// itself has ended.
+  /// The next report; call once reports() is readable. Nothing if the supervisor itself has ended.
   std::optional<Report> report();
 
  private:
@@ -79,11 +78,11 @@ std::string why_not_started(const std::string& path, int error);
 /// Reads the available bytes into `text`; closes `fd` at its end.
 void read_some(Fd& fd, std::string& text);
 
-/// Writes as much of `text` as the pipe takes, and drops the written part; closes `fd` if nobody
-/// reads.
+/// Writes as much of `text` as the pipe takes and removes the written part; closes `fd` if the
+/// reader has closed its end.
 void write_some(Fd& fd, std::string_view& text);
 
-/// Forgets the beginning of a text that is much longer than `most`.
+/// Removes the beginning of a text that is much longer than `most`.
 void keep_tail(std::string& text, std::size_t most);
 
 }  // namespace baechi::external

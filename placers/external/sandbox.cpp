@@ -22,7 +22,7 @@ struct RulesetAttributes {
   std::uint64_t files = 0, net = 0, scoped = 0;
 };
 
-// All rights but to run programs and to list folders, which stay free everywhere.
+// All rights except to run programs and to list folders, which are never restricted.
 constexpr std::uint64_t of_one_file = (1U << 1U) | (1U << 2U) | (1U << 14U);  // write, read, cut
 constexpr std::uint64_t of_folders = 0x3ff0;  // remove, make, move between folders
 constexpr std::uint64_t signals = 1U << 1U;   // scoped: outside of the sandbox
@@ -31,14 +31,14 @@ long version() {
   return syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION);
 }
 
-/// The rights of `all` that version `v` knows: moving is of version 2, cutting of version 3.
+/// The rights of `all` that version `v` supports: moving since version 2, truncating since 3.
 std::uint64_t known(std::uint64_t all, long v) {
   if (v < 3) all &= ~std::uint64_t{1U << 14U};
   if (v < 2) all &= ~std::uint64_t{1U << 13U};
   return all;
 }
 
-/// Everything at and below `path` stays open.
+/// Keeps all rights at and below `path`.
 void allow(int rules, const fs::path& path, long v) {
   const int at = open(path.c_str(), O_PATH | O_CLOEXEC | O_NOFOLLOW);
   if (at < 0) return;
@@ -69,7 +69,7 @@ Fd sandbox_without(const std::string& hidden) {
                            : v < 6 ? 2 * sizeof attributes.files
                                    : sizeof attributes;
   Fd rules(static_cast<int>(syscall(SYS_landlock_create_ruleset, &attributes, size, 0U)));
-  // Rules only add rights: to all that stands beside the path, at each of its folders.
+  // Rules only add rights, so they are added to the siblings of the path at each of its folders.
   for (fs::path inner = path; inner.has_relative_path(); inner = inner.parent_path())
     for (const auto& entry : fs::directory_iterator(inner.parent_path(), wrong))
       if (entry.path() != inner && !entry.is_symlink(wrong)) allow(rules.number(), entry.path(), v);

@@ -1,5 +1,5 @@
-/// A file that a program can neither read nor write, and processes that it cannot signal, by the
-/// kernel's Landlock.
+/// Hides a file from a program, and prevents it from signalling other processes, by the kernel's
+/// Landlock.
 #pragma once
 #include <string>
 
@@ -7,16 +7,16 @@
 
 namespace baechi::external {
 
-/// What this kernel's Landlock keeps a program from.
+/// What this kernel's Landlock can restrict.
 enum class Guard { nothing, files, files_and_signals };
 Guard kernel_guard();
 
-/// Rules for enter_sandbox(): everything that exists now is open to the program, but `hidden`, and
-/// the folders above it cannot be changed. Not open if `hidden` is "" or there is no Landlock. The
-/// program can read another copy of the file. Throws InputError if `hidden` has no real path.
+/// Rules for enter_sandbox(): everything that exists now is accessible except `hidden`, and the
+/// folders above `hidden` cannot be changed. Not open if `hidden` is "" or there is no Landlock.
+/// Another copy of the file stays readable. Throws InputError if `hidden` has no real path.
 Fd sandbox_without(const std::string& hidden);
 
-/// Puts the calling thread, and all that it will start, behind the rules: they also cannot trace
+/// Restricts the calling thread and all that it starts by the rules; they also cannot trace
 /// processes outside. Async-signal-safe. False if the kernel refuses.
 bool enter_sandbox(int rules);
 

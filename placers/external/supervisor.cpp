@@ -26,7 +26,7 @@
 namespace baechi::external {
 namespace {
 
-// From here to supervise(): runs behind fork(), so no allocation and no locks.
+// The functions from here to supervise() run after fork(): no allocation and no locks.
 
 std::int64_t now_ms() {
   timespec now{};
@@ -51,7 +51,7 @@ std::string_view read_proc(pid_t pid, std::string_view name, std::array<char, 10
   return {buffer.data(), got > 0 ? static_cast<std::size_t>(got) : 0};
 }
 
-/// The number that `text` begins with, after blanks; 0 if it begins with none.
+/// The number at the start of `text`, after blanks; 0 if there is none.
 std::uint64_t number(std::string_view text) {
   std::uint64_t value = 0;
   text.remove_prefix(std::min(text.size(), text.find_first_not_of(' ')));
@@ -62,14 +62,14 @@ std::uint64_t number(std::string_view text) {
   return value;
 }
 
-/// The parent of `pid`, 0 if unknown; and the bytes that are resident for it.
+/// The parent of `pid`, 0 if unknown; sets `resident` to its resident bytes.
 pid_t parent_of(pid_t pid, std::uint64_t* resident = nullptr) {
   std::array<char, 1024> buffer;  // NOLINT(cppcoreguidelines-pro-type-member-init): read fills it
   std::string_view text = read_proc(pid, "stat", buffer);
   const std::size_t name_end = text.rfind(')');  // "PID (NAME) STATE PPID ...", NAME is free
   if (name_end == std::string_view::npos) return 0;
   text.remove_prefix(name_end);
-  constexpr std::size_t parent = 2, pages = 22;  // fields behind the name
+  constexpr std::size_t parent = 2, pages = 22;  // field numbers, counted after the name
   pid_t found = 0;
   for (std::size_t field = 0; field <= pages; ++field) {
     if (field == parent) found = static_cast<pid_t>(number(text));
@@ -82,7 +82,8 @@ pid_t parent_of(pid_t pid, std::uint64_t* resident = nullptr) {
   return found;
 }
 
-/// Bytes resident for `pid`, those it shares with n others counted 1/n; `resident` if unknown.
+/// The proportional set size of `pid` (bytes shared by n processes count 1/n); `resident` if
+/// unknown.
 std::uint64_t proportional_bytes(pid_t pid, std::uint64_t resident) {
   std::array<char, 1024> buffer;  // NOLINT(cppcoreguidelines-pro-type-member-init): read fills it
   const std::string_view text = read_proc(pid, "smaps_rollup", buffer);
@@ -98,7 +99,7 @@ bool descends_from(pid_t pid, pid_t ancestor) {
   return false;
 }
 
-/// Calls act(pid) for every process that descends from this one.
+/// Calls act(pid) for every descendant of this process.
 template <class Act>
 void each_descendant(Act&& act) {
   struct Entry {  // as getdents64(2) gives it
@@ -160,7 +161,8 @@ void report(int to, Report::Event event, int value) {
   _exit(127);
 }
 
-/// Closes every file but the standard streams and those of `start`, which the program does not get.
+/// Closes every file except the standard streams and those of `start`, which the program does not
+/// inherit.
 void close_others(const Start& start) {
   std::array<int, 6> keep{start.in,       start.out,     start.err,
                           start.lifeline, start.reports, std::max(start.rules, start.in)};
@@ -174,8 +176,8 @@ void close_others(const Start& start) {
   syscall(SYS_close_range, from, ~0U, 0U);
 }
 
-/// Takes note of the children that have ended; of `program`, which is then 0, with a report. False
-/// if no child is left.
+/// Reaps the children that have ended. If `program` is one of them, reports it and sets it to 0.
+/// False if no child is left.
 bool reap(pid_t& program, int reports) {
   while (true) {
     int status = 0;
@@ -188,7 +190,7 @@ bool reap(pid_t& program, int reports) {
   }
 }
 
-/// Whether the descendants keep to the limits; if not, that has been reported.
+/// Whether the descendants are within the limits; reports an exceeded one.
 bool within_limits(const Start& start) {
   std::uint64_t resident = 0;
   std::size_t count = 0;
@@ -214,8 +216,8 @@ bool within_limits(const Start& start) {
   return false;
 }
 
-/// Kills until no descendant is left: an orphan among them becomes this process's child, wherever
-/// it went. Gives up after 10 s, on a process that the system itself cannot end.
+/// Kills until no descendant is left: orphans become children of this process, the subreaper. Gives
+/// up after 10 s on a process that the system cannot end.
 void end_all(pid_t& program, int reports) {
   const std::int64_t deadline = now_ms() + 10'000;
   if (program > 0) kill(-program, SIGKILL);
@@ -226,7 +228,7 @@ void end_all(pid_t& program, int reports) {
 }
 
 [[noreturn]] void supervise(const Start& start) {
-  setpgid(0, 0);  // Ctrl-C on the terminal is for the caller, which decides
+  setpgid(0, 0);  // Ctrl-C on the terminal goes to the caller alone
   close_others(start);
   prctl(PR_SET_CHILD_SUBREAPER, 1UL, 0UL, 0UL, 0UL);
   sigset_t child;
@@ -241,7 +243,7 @@ void end_all(pid_t& program, int reports) {
     _exit(0);
   }
   for (const int fd : {start.in, start.out, start.err}) close(fd);
-  constexpr std::int64_t least_pause = 50;  // ms between two looks at the limits
+  constexpr std::int64_t least_pause = 50;  // ms between two checks of the limits
   std::int64_t pause = 5;
   while (true) {
     std::array<pollfd, 2> waiting{{{start.lifeline, POLLIN, 0}, {ends, POLLIN, 0}}};

@@ -24,11 +24,11 @@ constexpr DeviceId not_read{~std::uint32_t{0}};
 
 constexpr std::string_view file_keys[] = {
     "format", "version", "id", "graph", "devices", "placement", "order",
-    // Keys that `baechi place --format json` and external placers write. All but status, detail
-    // and the facts of replicas are skipped.
+    // Keys that `baechi place --format json` and external placers write. Only status, detail and
+    // the facts of replicas are read; the others are skipped.
     "placer", "placed_by", "placing_ms", "facts", "status", "detail", "step_time_us", "peak_kinds",
     "assumed_kind", "kind_without_times", "evidence",
-    // Keys that it writes for planners. All but plan are skipped.
+    // Keys of planners. Only plan is read.
     "time_per_sample_us", "simulated_us", "simulated_together_us", "simulated_overlap_us",
     "simulated_batch_us", "difference", "plan"};
 
@@ -38,7 +38,7 @@ class OpNames {
  public:
   explicit OpNames(const OpGraph& graph) : graph_(graph) {}
 
-  /// Fastest for the op after the one that was found last.
+  /// Constant time for the op after the one found last.
   std::optional<OpId> find(std::string_view name) {
     if (index(next_) < graph_.num_ops() && graph_.name(next_) == name) return found(next_);
     const auto name_of = [this](OpId v) { return graph_.name(v); };
@@ -115,7 +115,7 @@ class PlacementReader {
   void check_format(Json value) {
     if (value.string() == format_name) return;
     value.is_not(fmt::format("\"{}\"", format_name));
-    file_.throw_if_any();  // in another format, the rest would be misread
+    file_.throw_if_any();  // the rest of another format would give misleading mistakes
   }
 
   void check_version(Json value) {
@@ -126,8 +126,8 @@ class PlacementReader {
 
   bool check_id(Json value) {
     if (const std::int64_t id = value.whole(); id != *problem_)
-      value.mistake(fmt::format("the answer to problem {}; asked was {}", id, *problem_));
-    file_.throw_if_any();  // another problem's answer has other mistakes
+      value.mistake(fmt::format("the answer to problem {}, not {}", id, *problem_));
+    file_.throw_if_any();  // mistakes in another problem's answer are not of interest
     return true;
   }
 
@@ -150,19 +150,19 @@ class PlacementReader {
     });
   }
 
-  /// The replicas of a plan are among the facts; other parts of it have no place in a placement.
+  /// Reads the replicas of a plan from its facts; a placement cannot express its other parts.
   void check_plan(Json plan) {
     plan.entries([&](std::string_view part, Json stages) {
       if (part != "stages") return;
       stages.list([&](Json stage) {
         stage.entries([&](std::string_view name, Json value) {
           if (name == "tensor_parallel" && value.whole() > 1)
-            value.mistake("a placement cannot say that devices divide ops");
+            value.mistake("a placement cannot express that devices divide ops");
           bool again = false;
           if (name != "recompute") return;
           const std::size_t at = value.offset();
           value.list([&](Json op) { again = again || !op.string().empty(); });
-          if (again) file_.mistake(at, "a placement cannot say that ops run again");
+          if (again) file_.mistake(at, "a placement cannot express that ops are recomputed");
         });
       });
     });
@@ -210,7 +210,7 @@ class PlacementReader {
     return std::nullopt;
   }
 
-  /// did_you_mean() for the first few mistakes; "" after them, since it looks at all ops.
+  /// did_you_mean() for the first few mistakes; later "", because it compares with all ops.
   std::string suggestion(std::string_view name) {
     if (++suggestions_ > 5 || graph_.num_ops() > 20'000) return "";
     if (names_.empty())

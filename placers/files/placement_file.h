@@ -4,8 +4,8 @@
 ///  "placement": {"a": 0, "b": 1}, "order": ["a", "b"]}
 ///
 /// Optional keys: `graph`, `devices`, `order`, and the keys that `baechi place --format json` adds.
-/// `id` is the problem's that a program answers. Of `facts` those that name replicas are read
-/// (sim/objective/replicas.h). Any other key must begin with x-.
+/// `id` is that of the problem that an external program answers. Of `facts` those of replicas are
+/// read (sim/objective/replicas.h). Any other key must begin with x-.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -17,18 +17,18 @@
 
 namespace baechi {
 
-/// The largest placement file that is read, in bytes: room for the names of 10 million ops.
+/// The largest placement file that is read, in bytes: enough for the names of 10 million ops.
 inline constexpr std::size_t most_placement_bytes = std::size_t{1} << 30U;
 
-/// The placement that `text`, of the file at `path`, says for `graph` on a cluster of
-/// `num_devices`. `order` becomes priorities; ops that it does not list come last. `detail` is
-/// kept. With `problem`, the text is the answer to the problem of this id and must repeat it, as
-/// `id`. Throws InputError with path:line:column and all mistakes at once if
+/// The placement for `graph` on a cluster of `num_devices` in `text`, the content of the file at
+/// `path`. `order` becomes priorities; ops that it does not list come last. `detail` is kept. With
+/// `problem`, the text must repeat this problem id as `id`. Throws InputError with path:line:column
+/// and all mistakes at once if
 /// - the file is no placement file,
 /// - it names an op that the graph does not have,
 /// - an op has no device, or
 /// - a device or `devices` is beyond the cluster.
-/// Throws InfeasibleError if `status` says that the placer found no placement.
+/// Throws InfeasibleError if `status` is that of a placer that found no placement.
 Placement parse_placement(const std::string& text, const std::string& path, const OpGraph& graph,
                           std::size_t num_devices,
                           std::optional<std::int64_t> problem = std::nullopt);
@@ -36,7 +36,7 @@ Placement parse_placement(const std::string& text, const std::string& path, cons
 /// The file's `order`: ops by descending priority, ties by id. Empty without priorities.
 std::vector<OpId> placement_order(const Placement& placement, const OpGraph& graph);
 
-/// `placement` as the text of a placement file; of its facts those of replicas.
+/// `placement` as the text of a placement file, with the facts of replicas.
 std::string placement_json(const Placement& placement, const OpGraph& graph,
                            std::string_view graph_name, std::size_t num_devices);
 

@@ -35,7 +35,7 @@ class SplitReader {
     Placement placement;
     for (const OpId v : problem_.graph.ops()) {
       if (!device_[v] && !beyond_)
-        file_.mistake(start, fmt::format("op '{}' is placed nowhere", problem_.graph.name(v)));
+        file_.mistake(start, fmt::format("op '{}' has no device", problem_.graph.name(v)));
       placement.device.push_back(device_[v].value_or(DeviceId{0}));
     }
     file_.finish();
@@ -44,8 +44,8 @@ class SplitReader {
   }
 
  private:
-  /// Numbers the ops: node i is the op called node<i> or, where the file gave it no name, n<i>.
-  /// With n ops called node<i> in a training graph, node<i>grad is node i + n.
+  /// Indexes the ops by node id: node i is the op called node<i> or, without a name in the file,
+  /// n<i>. In a training graph with n forward ops, node<i>grad is node i + n.
   void name_nodes(const OpGraph& graph) {
     const auto number = [](std::string_view name, std::string_view before, std::string_view after) {
       if (!name.starts_with(before) || !name.ends_with(after) ||

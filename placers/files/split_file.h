@@ -6,7 +6,7 @@
 
 namespace baechi {
 
-/// Whether `text` looks like a split.
+/// Whether `text` has the form of a split.
 bool is_split(const std::string& text);
 
 /// The split in `text` as a placement; `path` is the name in messages. The format:

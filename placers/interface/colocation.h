@@ -1,4 +1,4 @@
-/// Units: what a placer places as a whole. A unit is a colocation group or an op without a group.
+/// Units: what a placer places as a whole, either a colocation group or an op without a group.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -19,7 +19,7 @@ struct UnitNeeds {
   Bytes footprint{};   ///< persistent + temporary + output bytes, summed over the members
 };
 
-/// The units of one graph. Unit ids ascend with the units' first members, so a walk by id visits
+/// The units of one graph. Unit ids ascend with the units' first members, so a loop by id visits
 /// the units in topological order of their first members.
 class ColocationUnits {
  public:

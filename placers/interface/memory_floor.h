@@ -10,9 +10,10 @@ namespace baechi {
 /// [num_devices] The memory of each device in bytes; unlimited if `problem` enforces no limits.
 IdVector<DeviceId, Bytes> memory_limits(const Problem& problem);
 
-/// The floor of each device: the persistent bytes of the units placed there plus the working bytes
-/// of the largest op there. If the floor is above the device's memory, the step surely runs out of
-/// memory. If the floor is below, the step may still run out: outputs of several ops live at once.
+/// The memory floor of each device: the persistent bytes of the units placed there plus the working
+/// bytes of the largest op there. If the floor exceeds the device's memory, the step certainly runs
+/// out of memory. If not, the step may still run out, because outputs of several ops are live at
+/// once.
 class MemoryFloor {
  public:
   explicit MemoryFloor(const Problem& problem);
@@ -21,10 +22,10 @@ class MemoryFloor {
   void add(const UnitNeeds& unit, DeviceId d);
   void clear() { used_.assign(used_.size(), {}); }
   Bytes limit(DeviceId d) const { return limit_[d]; }
-  /// What the floor leaves free, or how much it is short of, below 0.
+  /// The memory above the floor; negative if the floor exceeds the limit.
   Bytes left(DeviceId d) const { return Bytes{} - short_of({}, d); }
-  /// The text of the InfeasibleError when `unit`, called `label`, fits nowhere: whether it would
-  /// fit on an empty device, its needs, and the memory that each device lacks (only the three
+  /// The text of the InfeasibleError when `unit`, called `label`, fits on no device: whether it
+  /// would fit on an empty device, its needs, and the memory that each device lacks (only the three
   /// devices that lack least).
   std::string why_not(std::string_view label, const UnitNeeds& unit) const;
 

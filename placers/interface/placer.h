@@ -11,25 +11,26 @@
 
 namespace baechi {
 
-/// The step that runs, where transforms made another graph of it for the placers to see.
-class StepBehind {
+/// The executed step, where transforms made another graph for the placers to see.
+class ExecutedStep {
  public:
-  virtual ~StepBehind() = default;
-  /// The step of a placement of the graph that placers see.
+  virtual ~ExecutedStep() = default;
+  /// The executed step of a placement of the graph that placers see.
   virtual StepResult simulate(const Placement& seen, bool enforce_memory) const = 0;
-  /// The step as a problem. The ops behind one op, or one group, that placers see are one group.
+  /// The executed step as a problem. All ops behind one op or group that placers see form one
+  /// group.
   virtual Problem problem() const = 0;
-  /// The devices of the ops that placers see, of a placement of problem().
+  /// A placement of problem() as one of the graph that placers see.
   virtual Placement seen(const Placement& placement) const = 0;
 };
 
-/// What a caller that waits for a placement tells the placer, and how it follows and stops it.
+/// A caller's control of a running placer: further input, progress and stop.
 struct Watcher {
   const std::atomic<bool>* stop = nullptr;  ///< once true: return the best placement so far
-  /// Called now and then with one line on the progress and the part of the work that is done, 0 to
-  /// 1; never from two threads at once. May be empty.
+  /// Called from time to time with one line on the progress and the fraction of the work that is
+  /// done, 0 to 1; never from two threads at once. May be empty.
   std::function<void(std::string_view line, double done)> progress{};
-  const StepBehind* step = nullptr;  ///< null: the problem's graph is what runs
+  const ExecutedStep* step = nullptr;  ///< null: the problem's graph is executed
 };
 
 /// How the simulated step of `placement` runs out of memory, or "" if it does not.

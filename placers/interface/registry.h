@@ -14,15 +14,15 @@
 namespace baechi {
 
 /// What a placer counts against the memory of a device. Only the engine decides whether a step
-/// really fits.
+/// fits.
 enum class CountedMemory : std::uint8_t {
   ignored,     ///< nothing: the run may then end out of memory
   weights,     ///< the persistent bytes of the ops on each accelerator; host cores have no limit
   floor,       ///< persistent bytes of all ops + outputs and workspace of the largest op
   footprints,  ///< persistent bytes, outputs and workspace of all ops, never freed
   planned,     ///< what is live at each time of the placer's planned schedule
-  objective,   ///< what the objective counts that the placer minimises
-  own,         ///< what the external program decides to count
+  objective,   ///< what the minimised objective counts
+  own,         ///< what the external program counts
 };
 constexpr auto names_of(CountedMemory) {
   return std::to_array<Named<CountedMemory>>(
@@ -32,12 +32,12 @@ constexpr auto names_of(CountedMemory) {
        {CountedMemory::footprints, "footprints", "counts footprints, frees nothing"},
        {CountedMemory::planned, "planned", "plans memory over time"},
        {CountedMemory::objective, "objective", "counts memory as its objective does"},
-       {CountedMemory::own, "own", "counts memory as the program likes"}});
+       {CountedMemory::own, "own", "counts memory as the program does"}});
 }
 
 /// `MakePlacer make_m_etf;` declares the function that makes m_etf.
 using MakePlacer = std::unique_ptr<Placer>(Options&);
-// NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): in the order in which one reads it
+// NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): ordered for readers
 struct PlacerEntry {
   std::string_view name;     ///< as written in a scenario
   std::string_view summary;  ///< one line for `list placers`
@@ -45,12 +45,12 @@ struct PlacerEntry {
   MakePlacer* make;
   CountedMemory memory;
   /// The largest number of ops for which the placer, without options, takes at most about two
-  /// seconds. A search begins with the answers of the placers that are quick on its graph. Measured
-  /// on layered graphs, and on GNMT of 18,000 ops.
+  /// seconds. A search starts from the placements of the placers that are quick on its graph.
+  /// Measured on layered graphs, and on GNMT of 18,000 ops.
   std::size_t quick_ops = 0;
   std::string_view needs{};  ///< the one option that make() requires; "" for none
-  /// Refuses graphs with lanes or collectives: it proves what holds for devices that run one op at
-  /// a time. The others place such graphs as if there were one lane, for an engine that knows.
+  /// Refuses graphs with lanes or collectives, because its proofs hold only for devices that run
+  /// one op at a time. Other placers treat all lanes as one; the engine simulates them all.
   bool one_lane = false;
   bool fallback = false;        ///< the option `fallback`, which all placers have, is on by default
   bool any_collective = false;  ///< else refuses collectives of several members
@@ -64,16 +64,16 @@ const PlacerEntry& placer_entry(std::string_view name, const std::string& where 
 /// Why a placer of `entry` refuses `graph`; nothing if it does not.
 std::optional<std::string> refusal(const PlacerEntry& entry, const OpGraph& graph);
 
-/// The words of the option `fallback`.
+/// The help text of the option `fallback`.
 inline constexpr const char* fallback_help =
-    "where no placement is found whose step fits, take one of another algorithm; placed_by says so";
+    "if no placement found fits, take one of another algorithm; placed_by names it";
 
 /// Makes the placer of `entry`, with the options `adjust` and `fallback`, which all placers have.
 std::unique_ptr<Placer> make(const PlacerEntry& entry, Options& options);
 
-/// Makes the placer called `name`: a name of the table, or exec:PATH. Throws one InputError that
-/// lists all mistakes: an unknown name, unknown options, bad values. `where` says in messages where
-/// the name is written.
+/// Makes the placer called `name`: a name of the table, or exec:PATH. Throws one InputError with
+/// all mistakes: an unknown name, unknown options, bad values. `where` says in messages where the
+/// name is written.
 std::unique_ptr<Placer> make_placer(std::string_view name, Options options,
                                     const std::string& where = {});
 

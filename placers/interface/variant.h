@@ -21,7 +21,7 @@ constexpr auto names_of(Variant) {
 inline Variant read_variant(Options& options) {
   return read_enum(
       options, "variant", Variant::standard,
-      "pytorch: as Baechi's PyTorch system plans: transfers in parallel, nothing ever freed");
+      "pytorch: plan as Baechi's PyTorch system does: parallel transfers, no memory freed");
 }
 
 }  // namespace baechi

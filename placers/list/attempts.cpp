@@ -10,7 +10,7 @@
 namespace baechi::list {
 namespace {
 
-/// For the detail of a placement.
+/// The margin as text, for the detail of a placement.
 std::string described(const MemoryMargin& margin) {
   if (margin.keep_all) return "nothing freed";
   std::string text = fmt::format("{:.0f} % of the memory", margin.memory_share * 100);
@@ -56,7 +56,7 @@ Placement place(const Problem& problem, const PlaceOptions& options, std::string
     if (first_failure.empty()) first_failure = failure;
   }
   throw InfeasibleError(fmt::format("{}: {}{}", name, first_failure,
-                                    tried.size() > 1 ? "; nor in a more cautious way" : ""));
+                                    tried.size() > 1 ? "; nor with larger memory margins" : ""));
 }
 
 }  // namespace baechi::list

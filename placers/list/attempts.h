@@ -1,4 +1,4 @@
-/// List scheduling again and again, with ever larger memory margins, until the result fits.
+/// Repeated list scheduling with ever larger memory margins, until the result fits.
 #pragma once
 #include <string_view>
 
@@ -11,7 +11,8 @@ struct PlaceOptions {
   Variant variant = Variant::standard;
   /// Favourite child of each op, or no_op; empty: none (m-ETF).
   IdVector<OpId, OpId> favourite{};
-  /// Keep room on its device for the most demanding member of a group until all have started.
+  /// Keep memory free on its device for the most demanding member of a group until all have
+  /// started.
   bool reserve = false;
 };
 
@@ -19,14 +20,14 @@ struct PlaceOptions {
 PlaceOptions read_place_options(Options& options);
 
 /// A placement by schedule() whose simulated step (problem.engine) does not run out of memory. The
-/// step is not simulated if every device has room for all ops together.
+/// step is not simulated if every device has memory for all ops together.
 ///
 /// The first attempt has no margin. If it gets stuck, or its simulation runs out of memory, the
-/// same algorithm plans with less: with memory kept free for the members of groups that come late,
-/// with less of each device's memory, and as if nothing were ever freed. `detail` then says which,
-/// and why. The PyTorch variant makes one attempt only, the last of these. Facts: `attempts`,
-/// `planned_step_us`. Throws InfeasibleError, `name` first, saying what the first attempt failed
-/// on.
+/// same algorithm plans with less memory: with some kept free for the members of groups that come
+/// late, with a fraction of each device's memory, and as if nothing were ever freed. `detail` then
+/// names the attempt and the reason. The PyTorch variant makes only the last of these attempts.
+/// Facts: `attempts`, `planned_step_us`. Throws InfeasibleError, prefixed by `name`, with the
+/// reason of the first failure.
 Placement place(const Problem& problem, const PlaceOptions& options, std::string_view name);
 
 }  // namespace baechi::list

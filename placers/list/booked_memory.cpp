@@ -8,11 +8,11 @@ BookedMemory::BookedMemory(const Problem& p, const BookedTransfers& transfers, M
     : graph_(p.graph),
       transfers_(transfers),
       margin_(margin),
-      rooms_(p.cluster.num_devices()),
+      devices_(p.cluster.num_devices()),
       groups_(graph_.num_groups() + 1) {
   for (const DeviceId d : p.cluster.devices()) {
     const Bytes memory = p.cluster.device(d).memory;
-    rooms_[d].limit =
+    devices_[d].limit =
         p.engine.enforce_memory ? margin.memory_share * memory : Bytes{std::int64_t{1} << 62};
   }
   ample_ = all_fits_anywhere();
@@ -26,7 +26,7 @@ BookedMemory::BookedMemory(const Problem& p, const BookedTransfers& transfers, M
 bool BookedMemory::all_fits_anywhere() const {
   Bytes most = peak_upper_bound(graph_);
   if (margin_.reserve) most = 2.0 * most;
-  return std::ranges::all_of(rooms_, [&](const Room& room) { return most <= room.limit; });
+  return std::ranges::all_of(devices_, [&](const DeviceMemory& d) { return most <= d.limit; });
 }
 
 void BookedMemory::count_groups() {
@@ -53,9 +53,9 @@ Bytes BookedMemory::own_need(OpId v) const {
   return output_bytes(graph_, v) + graph_.op(v).temporary;
 }
 
-/// The part of the workspace of `v` that is not booked on `d` already.
+/// The part of the workspace of `v` that is not yet booked on `d`.
 Bytes BookedMemory::more_workspace(OpId v, DeviceId d) const {
-  return std::max(Bytes{}, graph_.op(v).temporary - rooms_[d].workspace);
+  return std::max(Bytes{}, graph_.op(v).temporary - devices_[d].workspace);
 }
 
 /// What starting `v` adds to the live bytes of `d`.
@@ -69,44 +69,44 @@ Bytes BookedMemory::live_need(OpId v, DeviceId d) const {
   return need;
 }
 
-/// What must be free on `d`, beside weights and live bytes, for `v` to start there.
+/// The memory that must be free on `d`, besides weights and live bytes, for `v` to start there.
 Bytes BookedMemory::wanted(OpId v, DeviceId d) const {
-  const Room& room = rooms_[d];
-  const Bytes live = live_need(v, d) + room.reserved;
-  if (!grouped(v)) return live + margin_.spare * room.largest;
+  const DeviceMemory& device = devices_[d];
+  const Bytes live = live_need(v, d) + device.reserved;
+  if (!grouped(v)) return live + margin_.spare * device.largest;
   const Group& group = group_of(v);
   if (group.placed) {
     if (margin_.keep_all) return live - output_bytes(graph_, v);
     return margin_.reserve ? live - group.most : live;
   }
   const Bytes whole = margin_.keep_all ? group.outputs + more_workspace(v, d) : group.most;
-  return std::max(live, whole + room.reserved) +
-         margin_.spare * std::max(room.largest, group.largest);
+  return std::max(live, whole + device.reserved) +
+         margin_.spare * std::max(device.largest, group.largest);
 }
 
 void BookedMemory::take(OpId v, DeviceId d) {
-  Room& room = rooms_[d];
-  room.weights += weights_to_place(v);
-  if (grouped(v) && !group_of(v).placed) place_group(v, room);
+  DeviceMemory& device = devices_[d];
+  device.weights += weights_to_place(v);
+  if (grouped(v) && !group_of(v).placed) place_group(v, device);
   take_inputs(v, d);
-  room.take(output_bytes(graph_, v) + more_workspace(v, d));
-  if (margin_.keep_all) room.workspace = std::max(room.workspace, graph_.op(v).temporary);
+  device.take(output_bytes(graph_, v) + more_workspace(v, d));
+  if (margin_.keep_all) device.workspace = std::max(device.workspace, graph_.op(v).temporary);
   if (!grouped(v)) return;
   const bool last = --group_of(v).to_start == 0;
   if (margin_.keep_all)
-    room.reserved -= output_bytes(graph_, v);
+    device.reserved -= output_bytes(graph_, v);
   else if (margin_.reserve && last)
-    room.reserved -= group_of(v).most;
+    device.reserved -= group_of(v).most;
 }
 
-void BookedMemory::place_group(OpId v, Room& room) {
+void BookedMemory::place_group(OpId v, DeviceMemory& device) {
   Group& group = group_of(v);
   group.placed = true;
   if (margin_.keep_all)
-    room.reserved += group.outputs;
+    device.reserved += group.outputs;
   else if (margin_.reserve)
-    room.reserved += group.most;
-  room.largest = std::max(room.largest, group.largest);
+    device.reserved += group.most;
+  device.largest = std::max(device.largest, group.largest);
 }
 
 void BookedMemory::take_inputs(OpId v, DeviceId d) {
@@ -114,23 +114,24 @@ void BookedMemory::take_inputs(OpId v, DeviceId d) {
   for (const BookedTransfers::Input& in : transfers_.inputs(v)) {
     if (!is_copied(in, d)) continue;
     const std::uint32_t c = transfers_.find_copy(in.tensor, d);
-    if (c == BookedTransfers::no_copy || copy_readers_[c]++ == 0) rooms_[d].take(copied(in.tensor));
+    if (c == BookedTransfers::no_copy || copy_readers_[c]++ == 0)
+      devices_[d].take(copied(in.tensor));
   }
 }
 
 void BookedMemory::free_after(OpId v, DeviceId d) {
-  rooms_[d].live -= graph_.op(v).temporary;
+  devices_[d].live -= graph_.op(v).temporary;
   for (const BookedTransfers::Input& in : transfers_.inputs(v)) {
-    if (in.src == BookedTransfers::everywhere) continue;
+    if (in.src == BookedTransfers::all_devices) continue;
     if (is_copied(in, d)) {
       const std::uint32_t c = transfers_.find_copy(in.tensor, d);
       if (c == BookedTransfers::no_copy || --copy_readers_[c] == 0)
-        rooms_[d].live -= copied(in.tensor);
+        devices_[d].live -= copied(in.tensor);
     }
-    if (--readers_left_[in.tensor] == 0) rooms_[in.src].live -= held(in.tensor);
+    if (--readers_left_[in.tensor] == 0) devices_[in.src].live -= held(in.tensor);
   }
   for (const TensorId t : graph_.outputs(v))
-    if (readers_left_[t] == 0) rooms_[d].live -= held(t);
+    if (readers_left_[t] == 0) devices_[d].live -= held(t);
 }
 
 }  // namespace baechi::list

@@ -9,14 +9,14 @@ namespace baechi::list {
 
 /// How much memory a schedule leaves unused, so that it still fits when it is simulated.
 struct MemoryMargin {
-  double memory_share = 1.0;  ///< the share of each device's memory that may be booked
+  double memory_share = 1.0;  ///< the fraction of each device's memory that may be booked
   /// When a group is placed on a device, `spare` times the most memory that any member of a group
-  /// there needs at once, inputs included, must stay free. Without it, backward ops, which come
-  /// late and are bound to their device, may find the memory full of what they would free.
+  /// there needs at once, inputs included, must stay free. Otherwise backward ops, which come late
+  /// and are bound to their device, may find the memory full of tensors that they would free.
   int spare = 0;
   bool keep_all = false;  ///< book as if nothing were ever freed
   bool reserve =
-      false;  ///< keep room for a group's most demanding member until all members have started
+      false;  ///< keep memory free for a group's most demanding member until all have started
 };
 
 /// What is booked on a device:
@@ -26,34 +26,35 @@ struct MemoryMargin {
 ///              the readers started there so far has ended
 ///   workspace  while its op runs
 /// A group is placed with its first member, if the weights of all members and the most demanding
-/// member fit. If every device has room for everything, nothing is counted.
+/// member fit. If every device has memory for all ops, nothing is counted.
 class BookedMemory {
  public:
   /// `transfers` must outlive this.
   BookedMemory(const Problem& problem, const BookedTransfers& transfers, MemoryMargin margin);
 
-  /// Whether every device has room for all ops together, so that memory decides nothing.
+  /// Whether every device has memory for all ops together, so that memory never matters.
   bool ample() const { return ample_; }
   /// Whether `v`, which may go to `d`, fits there now.
   bool has_room(OpId v, DeviceId d) const {
-    return ample_ || rooms_[d].fits(weights_to_place(v), wanted(v, d));
+    return ample_ || devices_[d].fits(weights_to_place(v), wanted(v, d));
   }
-  /// Whether `v` may ever fit on `d`: the weights there and the peak never shrink.
+  /// Whether `v` may ever fit on `d`: the weights and the peak there never shrink.
   bool weights_fit(OpId v, DeviceId d) const {
-    return rooms_[d].fits(weights_to_place(v), Bytes{});
+    return devices_[d].fits(weights_to_place(v), Bytes{});
   }
-  /// How much must be free on `d`, beside what is booked there, for `v` to start there.
+  /// The memory that must be free on `d`, besides what is booked there, for `v` to start there.
   Bytes need(OpId v, DeviceId d) const { return weights_to_place(v) + wanted(v, d); }
   /// Whether `need` is free on `d` now.
   bool is_free(Bytes need, DeviceId d) const {
-    return rooms_[d].weights + rooms_[d].live + need <= rooms_[d].limit;
+    return devices_[d].weights + devices_[d].live + need <= devices_[d].limit;
   }
 
-  /// `v` starts on `d`; its transfers are booked already.
+  /// Books the start of `v` on `d`, after its transfers.
   void start(OpId v, DeviceId d) {
     if (!ample_) take(v, d);
   }
-  /// `v` has ended on `d`. Memory may be freed there, and on the devices that produced its inputs.
+  /// Books the end of `v` on `d`. May free memory there, and on the devices that produced its
+  /// inputs.
   void end(OpId v, DeviceId d) {
     if (!ample_ && !margin_.keep_all) free_after(v, d);
   }
@@ -62,17 +63,17 @@ class BookedMemory {
   Bytes weights_to_place(OpId v) const;
   /// Outputs and workspace of `v`.
   Bytes own_need(OpId v) const;
-  /// What the weights and the peak of `d` leave free.
-  Bytes left(DeviceId d) const { return rooms_[d].left(); }
+  /// The memory of `d` beyond the weights and the peak.
+  Bytes left(DeviceId d) const { return devices_[d].left(); }
 
  private:
-  /// One device.
-  struct Room {
+  /// The booked memory of one device.
+  struct DeviceMemory {
     Bytes limit;
     Bytes weights;    ///< counted from time 0, whenever their op was placed
     Bytes live;       ///< outputs, copies and workspace now
-    Bytes peak_live;  ///< the largest `live` so far; later weights are added to it, as they were
-                      ///< there then
+    Bytes peak_live;  ///< the largest `live` so far; later weights are added, as if there from the
+                      ///< start
     Bytes reserved;   ///< for the groups placed here
     Bytes largest;    ///< the most that any member of a group here needs at once, inputs included
     Bytes workspace;  ///< if nothing is freed: the largest workspace of any op here; part of `live`
@@ -102,27 +103,26 @@ class BookedMemory {
   const Group& group_of(OpId v) const { return groups_[index(graph_.op(v).group)]; }
   Bytes held(TensorId t) const { return graph_.tensor(t).held(); }
   Bytes copied(TensorId t) const { return graph_.tensor(t).copied(); }
-  /// Whether `in` is on `d` as a copy, if at all.
+  /// Whether `in` is held as a copy on `d`.
   static bool is_copied(const BookedTransfers::Input& in, DeviceId d) {
-    return in.src != d && in.src != BookedTransfers::everywhere;
+    return in.src != d && in.src != BookedTransfers::all_devices;
   }
   Bytes more_workspace(OpId v, DeviceId d) const;
   Bytes live_need(OpId v, DeviceId d) const;
   Bytes wanted(OpId v, DeviceId d) const;
   void take(OpId v, DeviceId d);
-  void place_group(OpId v, Room& room);
+  void place_group(OpId v, DeviceMemory& device);
   void take_inputs(OpId v, DeviceId d);
   void free_after(OpId v, DeviceId d);
 
   const OpGraph& graph_;
   const BookedTransfers& transfers_;
   const MemoryMargin margin_;
-  IdVector<DeviceId, Room> rooms_;
+  IdVector<DeviceId, DeviceMemory> devices_;
   bool ample_ = false;
   std::vector<Group> groups_;  // by GroupId; [0], ops without a group, is unused
   IdVector<TensorId, std::uint32_t> readers_left_;  // readers that have not ended
-  std::vector<std::uint32_t>
-      copy_readers_;  // [num_copies], readers on its device that have started and not ended
+  std::vector<std::uint32_t> copy_readers_;  // [num_copies], running readers on the copy's device
 };
 
 }  // namespace baechi::list

@@ -31,7 +31,7 @@ void BookedTransfers::find_inputs(OpId v) {
     const bool instant = graph_.instant(edge.tensor);
     Input& in = found[i++];
     in = {
-        .end = producer.end, .tensor = edge.tensor, .src = instant ? everywhere : producer.device};
+        .end = producer.end, .tensor = edge.tensor, .src = instant ? all_devices : producer.device};
     if (uniform_links_ && !instant)
       in.transfer = costs_.transfer(in.tensor, DeviceId{0}, DeviceId{1});
   }
@@ -42,17 +42,17 @@ void BookedTransfers::find_inputs(OpId v) {
 TimePoint BookedTransfers::earliest_elsewhere(OpId v) const {
   TimePoint at{};
   for (const Input& in : inputs(v)) {
-    if (in.src != everywhere) at = std::max(at, in.end + in.transfer);
+    if (in.src != all_devices) at = std::max(at, in.end + in.transfer);
   }
   return at;
 }
 
-BookedTransfers::OnTheirWay BookedTransfers::on_their_way(OpId v) {
-  OnTheirWay way;
+BookedTransfers::PendingInputs BookedTransfers::pending_inputs(OpId v) {
+  PendingInputs way;
   Duration received{};
   if (channels_.staged()) sender_clocks_.clear();
   for (const Input& in : inputs(v)) {
-    if (in.src == everywhere) continue;
+    if (in.src == all_devices) continue;
     const DeviceId other{in.src == DeviceId{0} ? 1U : 0U};
     const TimePoint all_free = channels_.limited() ? way.sent : TimePoint{};
     const TimePoint end = hop(in, other, all_free).end;
@@ -63,7 +63,7 @@ BookedTransfers::OnTheirWay BookedTransfers::on_their_way(OpId v) {
   return way;
 }
 
-/// The outgoing channel of `src` within one delivery.
+/// The end of the last booking of the outgoing channel of `src` within one deliver().
 TimePoint& BookedTransfers::sender_clock(DeviceId src) {
   auto it = std::ranges::find(sender_clocks_, src, &std::pair<DeviceId, TimePoint>::first);
   if (it == sender_clocks_.end())

@@ -1,5 +1,5 @@
-/// The transfers booked for a schedule: where tensors are, and when they could be elsewhere. For
-/// all placers that plan a schedule.
+/// The transfers booked for a schedule: which devices hold a tensor, and when others could. For all
+/// placers that plan a schedule.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -14,9 +14,9 @@ namespace baechi::list {
 
 /// Ops are booked one after the other, each with the transfers of its inputs: find_inputs(), then
 /// earliest() of any devices, then book() and schedule() on one of them. The inputs of an op are
-/// sent in the order in which they were produced; each transfer starts when its
-/// tensor is produced, or when the last booking of a channel it needs ends, whichever is later. No
-/// transfer is booked into a gap before an earlier booking.
+/// sent in the order in which they were produced; each transfer starts when its tensor is produced,
+/// or when the last booking of a channel it needs ends, whichever is later. Gaps before an earlier
+/// booking stay unused.
 class BookedTransfers {
  public:
   /// A tensor that an op reads.
@@ -24,10 +24,10 @@ class BookedTransfers {
     TimePoint end{};      ///< when its producer ends
     Duration transfer{};  ///< time between any two devices, if uniform_links()
     TensorId tensor{};
-    DeviceId src{};  ///< its producer's device; `everywhere` if it needs no transfer
+    DeviceId src{};  ///< its producer's device; `all_devices` if it needs no transfer
   };
-  static constexpr DeviceId everywhere{~std::uint32_t{0}};
-  static constexpr DeviceId nowhere{~std::uint32_t{0} - 1};
+  static constexpr DeviceId all_devices{~std::uint32_t{0}};
+  static constexpr DeviceId no_device{~std::uint32_t{0} - 1};
   static constexpr std::uint32_t no_copy = ~std::uint32_t{0};
 
   /// `mode` replaces problem.engine.transfers.
@@ -43,17 +43,17 @@ class BookedTransfers {
 
   void schedule(OpId v, DeviceId d, TimePoint end) { producers_[v] = {end, d}; }
   TimePoint end(OpId v) const { return producers_[v].end; }
-  /// `nowhere` if `v` is not scheduled.
+  /// `no_device` if `v` is not scheduled.
   DeviceId device(OpId v) const { return producers_[v].device; }
 
-  /// Makes inputs(v). All that `v` reads has been scheduled.
+  /// Computes inputs(v). All producers of its inputs must be scheduled.
   void find_inputs(OpId v);
-  /// In the order in which they are sent.
+  /// The inputs of `v`, in the order in which they are sent.
   std::span<const Input> inputs(OpId v) const {
     return {inputs_.data() + first_input(v), graph_.in_edges(v).size()};
   }
 
-  /// The number of the copy of `t` on `d`, counted from 0 as booked; no_copy if there is none.
+  /// The index of the copy of `t` on `d`, in booking order; no_copy if there is none.
   std::uint32_t find_copy(TensorId t, DeviceId d) const {
     std::uint32_t c = cached_ ? last_copy_[t] : no_copy;
     while (c != no_copy && copies_[c].device != d) c = copies_[c].next;
@@ -62,10 +62,10 @@ class BookedTransfers {
   std::size_t num_copies() const { return copies_.size(); }
   /// Whether `d` needs no transfer of `in`.
   bool holds(DeviceId d, const Input& in) const {
-    return in.src == d || in.src == everywhere || find_copy(in.tensor, d) != no_copy;
+    return in.src == d || in.src == all_devices || find_copy(in.tensor, d) != no_copy;
   }
-  /// When the last channel ends that `d` sends or receives through; the beginning of time if there
-  /// are none.
+  /// The end of the last booking of the channels through which `d` sends or receives; 0 if there
+  /// are no channels.
   TimePoint channels_free(DeviceId d) const {
     if (!limited()) return {};
     return std::max(clock_[channels_.sending(d)], clock_[channels_.receiving(d)]);
@@ -74,7 +74,7 @@ class BookedTransfers {
   template <class Found>
   void for_each_source(OpId v, Found found) const {
     for (const Input& in : inputs(v))
-      if (in.src != everywhere) found(in.src);
+      if (in.src != all_devices) found(in.src);
   }
   /// As for_each_source(), and with each device that has a copy of an input.
   template <class Found>
@@ -86,15 +86,15 @@ class BookedTransfers {
         found(copies_[c].device);
   }
   /// Calls `found` with each device where the inputs of `v` may arrive earlier than on others,
-  /// perhaps more than once. Without channels to wait for, an existing copy is no earlier than a
-  /// new one would be.
+  /// perhaps more than once. Without limited channels, an existing copy is no earlier than a new
+  /// one would be.
   template <class Found>
   void for_each_nearer(OpId v, Found found) const {
     channels_.limited() ? for_each_holder(v, found) : for_each_source(v, found);
   }
 
-  /// The earliest time at which all inputs of `v` are produced and on `d`, given what is booked;
-  /// the beginning of time if there are none. Calls `sent` with each input that would be sent.
+  /// The earliest time at which all inputs of `v` are produced and on `d`, given the bookings; 0 if
+  /// it has no inputs. Calls `sent` with each input that would be sent.
   template <class Sent>
   TimePoint earliest(OpId v, DeviceId d, Sent sent) {
     return deliver(v, d, [&](const Input& in, TimePoint, TimePoint) { sent(in); });
@@ -109,20 +109,22 @@ class BookedTransfers {
     return book(v, d, [](TensorId) {});
   }
   /// A lower bound on when the inputs of `v` are on a device that has none of them, whatever else
-  /// is booked. Needs uniform_links().
+  /// is booked. Requires uniform_links().
   TimePoint earliest_elsewhere(OpId v) const;
 
-  /// The inputs of an op on their way to a device that has none of them. They arrive at
-  /// max(sent, receiver_clock(the device) + received).
-  struct OnTheirWay {
+  /// The arrival of the inputs of an op on a device that has none of them: max(sent,
+  /// receiver_clock(the device) + received).
+  struct PendingInputs {
     static constexpr Duration at_once = Duration::min();  ///< nothing occupies the receiver
-    TimePoint sent{};  ///< when senders, and the inputs' order, would let the last one arrive
+    TimePoint
+        sent{};  ///< when the senders, and the order of the inputs, would let the last one arrive
     Duration received = at_once;  ///< how long they occupy the receiver's channel
   };
-  /// Needs uniform_links(). From call to call an op's `sent` only grows, `received` never changes.
-  OnTheirWay on_their_way(OpId v);
-  /// The end of the last booking of the channel through which `d` alone receives; the beginning of
-  /// time if there is no such channel.
+  /// Requires uniform_links(). From call to call an op's `sent` only grows, `received` never
+  /// changes.
+  PendingInputs pending_inputs(OpId v);
+  /// The end of the last booking of the channel through which `d` alone receives; 0 if there is no
+  /// such channel.
   TimePoint receiver_clock(DeviceId d) const {
     return own_receivers_ ? clock_[channels_.receiving(d)] : TimePoint{};
   }
@@ -130,7 +132,7 @@ class BookedTransfers {
  private:
   struct Producer {
     TimePoint end{};
-    DeviceId device = nowhere;
+    DeviceId device = no_device;
   };
   /// A tensor on a device other than its producer's.
   struct Copy {
@@ -142,13 +144,13 @@ class BookedTransfers {
   std::size_t first_input(OpId v) const {
     return static_cast<std::size_t>(graph_.in_edges(v).data() - first_in_edge_);
   }
-  /// Every transfer involves d's receiving channel, so but for staged ones its clock alone carries
-  /// over from one to the next. Calls `sent` with the input and when its sender and its receiver
-  /// are done with it.
+  /// Every transfer uses d's receiving channel; unless it is staged, only the clock of that channel
+  /// carries over from one transfer to the next. Calls `sent` with the input and the times when its
+  /// sender and its receiver are free again.
   template <class Sent>
   TimePoint deliver(OpId v, DeviceId d, Sent sent);
   TimePoint& sender_clock(DeviceId src);
-  /// When `in`, sent to `d`, has left its sender, and when it is there.
+  /// When `in`, sent to `d`, has left its sender, and when it arrives.
   struct Hop {
     TimePoint left, end;
   };
@@ -159,10 +161,11 @@ class BookedTransfers {
   const ChannelMap channels_;
   const bool cached_, uniform_links_, own_receivers_;
   const EdgeId* first_in_edge_;
-  std::vector<TimePoint> clock_;                 // [num_channels], end of the last booking
-  IdVector<OpId, Producer> producers_;           // of scheduled ops
-  std::vector<Input> inputs_;                    // [num_edges], beside the graph's in-edges
-  IdVector<TensorId, std::uint32_t> last_copy_;  // into copies_, a list
+  std::vector<TimePoint> clock_;        // [num_channels], end of the last booking
+  IdVector<OpId, Producer> producers_;  // of scheduled ops
+  std::vector<Input> inputs_;           // [num_edges], parallel to the graph's in-edges
+  IdVector<TensorId, std::uint32_t>
+      last_copy_;  // [num_tensors], heads of the linked lists in copies_
   std::vector<Copy> copies_;
   std::vector<std::pair<DeviceId, TimePoint>> sender_clocks_;  // of one delivery
 };
@@ -183,7 +186,7 @@ inline BookedTransfers::Hop BookedTransfers::hop(const Input& in, DeviceId d, Ti
 
 template <class Sent>
 TimePoint BookedTransfers::deliver(OpId v, DeviceId d, Sent sent) {
-  // Inputs are in the order of their production: all are produced when the last one is.
+  // Inputs are ordered by production: all are produced when the last one is.
   const std::span<const Input> read = inputs(v);
   TimePoint ready = read.empty() ? TimePoint{} : read.back().end;
   const bool limited = channels_.limited();
@@ -191,7 +194,7 @@ TimePoint BookedTransfers::deliver(OpId v, DeviceId d, Sent sent) {
   if (limited) receiver = clock_[channels_.receiving(d)];
   if (channels_.staged()) sender_clocks_.clear();
   for (const Input& in : read) {
-    if (in.src == d || in.src == everywhere) continue;
+    if (in.src == d || in.src == all_devices) continue;
     if (const std::uint32_t c = find_copy(in.tensor, d); c != no_copy) {
       ready = std::max(ready, copies_[c].arrival);
       continue;

@@ -5,23 +5,23 @@
 namespace baechi::list {
 namespace {
 
-/// Up to so many devices each is asked about each op: that is the fastest.
+/// With at most so many devices it is fastest to test each device for each op.
 constexpr std::size_t few_devices = 8;
 
-/// A ready op without room on a device.
+/// A ready op for which a device lacks memory.
 struct Blocked {
   Bytes need{};
   OpId op{};
   friend auto operator<=>(const Blocked&, const Blocked&) = default;
 };
 
-/// The ready ops as one device sees them. An op may be in several heaps, and more than once; those
-/// that have started are skipped.
+/// The ready ops as one device sees them. An op may be in several heaps, and more than once;
+/// started ops are skipped.
 struct Offers {
   MinHeap<Rank> startable{};    // may be able to start by now
-  MinHeap<Candidate> later{};   // cannot start before their time
-  MinHeap<Blocked> blocked{};   // without room, least need first
-  std::size_t seen_of_all = 0;  // how many of offered_to_all_ this device has looked at
+  MinHeap<Candidate> later{};   // cannot start before Candidate::at
+  MinHeap<Blocked> blocked{};   // lack memory, least need first
+  std::size_t seen_of_all = 0;  // prefix of offered_to_all_ that this device has seen
 };
 
 class EachDevice final : public Candidates {
@@ -33,11 +33,11 @@ class EachDevice final : public Candidates {
         holders_matter_(schedule.transfers.uniform_links() &&
                         schedule.cluster.num_devices() > few_devices) {}
 
-  /// Devices that hold an input of `v`, or a copy of one, may start it at once. All inputs must be
-  /// sent to any other device, so these are offered `v` when that may be done.
+  /// Devices that hold an input of `v`, or a copy of one, may start it at once. All other devices
+  /// need transfers of all inputs, so `v` is offered to them when these can be complete.
   void ready(OpId v) override {
     ready_.push(schedule_.rank(v));
-    if (schedule_.ops[v].home != anywhere) return offer(v, schedule_.ops[v].home);
+    if (schedule_.ops[v].home != any_device) return offer(v, schedule_.ops[v].home);
     if (!holders_matter_) {
       offered_to_all_.push_back(v);
       return;
@@ -53,17 +53,17 @@ class EachDevice final : public Candidates {
 
   std::optional<Choice> best() override {
     std::optional<Choice> found = look();
-    // An op's need can shrink while it is blocked, where a copy of its input arrives for another.
-    while (!found && ask_at_ == never && schedule_.num_running == 0 && offer_blocked())
+    // The need of a blocked op can shrink: a copy of its input may have arrived for another op.
+    while (!found && retry_at_ == never && schedule_.num_running == 0 && offer_blocked())
       found = look();
     return found;
   }
 
-  TimePoint ask_at() const override { return ask_at_; }
+  TimePoint retry_at() const override { return retry_at_; }
 
   void started(const Start& start) override {
     if (start.places_group) {
-      // A member that found no room for the weights of the whole group has room for itself now.
+      // A member for which the weights of the whole group did not fit may fit now.
       for (const OpId member : schedule_.graph.members(schedule_.graph.op(start.op).group))
         if (schedule_.is_ready(member) && member != start.op) offer(member, start.device);
     }
@@ -79,7 +79,7 @@ class EachDevice final : public Candidates {
     if (schedule_.memory.ample()) return;
     offer_what_fits(d);
     for (const BookedTransfers::Input& in : schedule_.transfers.inputs(v))
-      if (in.src != BookedTransfers::everywhere) offer_what_fits(in.src);
+      if (in.src != BookedTransfers::all_devices) offer_what_fits(in.src);
   }
 
  private:
@@ -88,13 +88,13 @@ class EachDevice final : public Candidates {
   std::optional<Choice> look() {
     Rank best = no_rank;
     DeviceId where{};
-    ask_at_ = never;
+    retry_at_ = never;
     for (; !remote_.empty() && remote_.top().at <= schedule_.now; remote_.pop()) {
       const OpId v = remote_.top().op;
-      if (schedule_.ops[v].home == anywhere) offered_to_all_.push_back(v);
+      if (schedule_.ops[v].home == any_device) offered_to_all_.push_back(v);
     }
-    // Where memory decides, each device is asked about all its ops: those without room must be
-    // known as blocked, to be offered again when there is.
+    // Where memory matters, each device tests all of its ops: those that do not fit must be marked
+    // as blocked, to be offered again later.
     const bool rank_decides = schedule_.memory.ample() && schedule_.uniform_compute;
     for (const DeviceId d : schedule_.cluster.devices()) {
       if (!schedule_.idle(d)) continue;
@@ -102,10 +102,11 @@ class EachDevice final : public Candidates {
       if (v == no_rank || v > best || (v == best && !ends_sooner(v.op(), d, where))) continue;
       best = v;
       where = d;
-      if (schedule_.uniform_compute && best == first_ready()) break;  // none can be better
+      if (schedule_.uniform_compute && best == first_ready())
+        break;  // no other device can be better
     }
     if (best != no_rank) return Choice{best.op(), where};
-    if (!remote_.empty()) ask_at_ = std::min(ask_at_, remote_.top().at);
+    if (!remote_.empty()) retry_at_ = std::min(retry_at_, remote_.top().at);
     return std::nullopt;
   }
 
@@ -119,21 +120,21 @@ class EachDevice final : public Candidates {
     return ready_.top();
   }
 
-  /// What the idle device `d` would start now, if its rank is below `bound`. Moves ask_at_ forward
-  /// to when `d` is to be asked again.
+  /// The op that the idle device `d` would start now, if its rank is below `bound`. Lowers
+  /// retry_at_ to the next time at which `d` must be tested.
   Rank choose(DeviceId d, Rank bound) {
     if (const OpId child = favourites_.awaited(d); child != no_op) {
-      const auto [op, ask_at] = favourites_.decide(d, child);
-      ask_at_ = std::min(ask_at_, ask_at);
+      const auto [op, retry_at] = favourites_.decide(d, child);
+      retry_at_ = std::min(retry_at_, retry_at);
       return op;
     }
     offer_due(d);
     const Rank v = first_startable(d, bound);
-    if (!offers_[d].later.empty()) ask_at_ = std::min(ask_at_, offers_[d].later.top().at);
+    if (!offers_[d].later.empty()) retry_at_ = std::min(retry_at_, offers_[d].later.top().at);
     return v;
   }
 
-  /// Offers `d` what it has not seen, and what it may be able to start by now.
+  /// Offers `d` the ops it has not seen, and those that it may be able to start by now.
   void offer_due(DeviceId d) {
     Offers& offers = offers_[d];
     for (; offers.seen_of_all < offered_to_all_.size(); ++offers.seen_of_all) {
@@ -158,7 +159,7 @@ class EachDevice final : public Candidates {
         return startable.top();
       else if (schedule_.memory.weights_fit(v, d))
         blocked.push({schedule_.memory.need(v, d), v});
-      // else `d` will never have room
+      // otherwise it never fits on `d`
     }
     return no_rank;
   }
@@ -169,7 +170,7 @@ class EachDevice final : public Candidates {
       offer(blocked.top().op, d);
   }
 
-  /// Offers all blocked ops again. Says false if nothing has started since this was last done.
+  /// Offers all blocked ops again. False if nothing has started since the last call.
   bool offer_blocked() {
     if (blocked_offered_at_ == schedule_.num_started) return false;
     blocked_offered_at_ = schedule_.num_started;
@@ -184,12 +185,12 @@ class EachDevice final : public Candidates {
   Favourites& favourites_;
   IdVector<DeviceId, Offers> offers_;
   const bool holders_matter_;
-  MinHeap<Rank> ready_;               // and some that have started
-  std::vector<DeviceId> holders_;     // of inputs of an op, or of copies
-  MinHeap<Candidate> remote_;         // ready ops, by when devices without an input may start them
-  std::vector<OpId> offered_to_all_;  // ready ops for which that time has come
-  TimePoint ask_at_ = never;
-  std::size_t blocked_offered_at_ = ~std::size_t{0};  // num_started when that was last done
+  MinHeap<Rank> ready_;            // includes some started ops
+  std::vector<DeviceId> holders_;  // devices with an input of an op, or with a copy
+  MinHeap<Candidate> remote_;      // ready ops, by the start possible on devices without any input
+  std::vector<OpId> offered_to_all_;  // ready ops for which that time has passed
+  TimePoint retry_at_ = never;
+  std::size_t blocked_offered_at_ = ~std::size_t{0};  // num_started at the last offer_blocked()
 };
 
 }  // namespace

@@ -27,7 +27,7 @@ bool Favourites::earlier_on_another(OpId child, DeviceId d) {
     return other != d && schedule_.may_go(child, other) &&
            schedule_.start_at(child, other) < here && schedule_.memory.has_room(child, other);
   };
-  if (!schedule_.uniform || schedule_.transfers.on_their_way(child).sent < here)
+  if (!schedule_.uniform || schedule_.transfers.pending_inputs(child).sent < here)
     return std::ranges::any_of(schedule_.cluster.devices(), earlier);
   // Only devices that hold an input can have the inputs earlier.
   bool any = false;
@@ -37,17 +37,17 @@ bool Favourites::earlier_on_another(OpId child, DeviceId d) {
 
 Favourites::Decision Favourites::decide(DeviceId d, OpId child) {
   std::pair most_urgent{never, no_rank};
-  // Where every device has room, an op that may go anywhere is not urgent before the last running
-  // op has ended, and the end of an op is an instant anyway.
+  // While an op runs and every device has enough memory, an op that may go to any device is not
+  // urgent; the end of an op triggers a new decision anyway.
   const bool only_pinned = schedule_.memory.ample() && schedule_.num_running > 0;
-  // The last to be free first: that device mostly decides.
+  // Devices that become free last come first: they usually decide.
   if (!only_pinned) {
     std::ranges::sort(last_free_first_, std::greater{}, [&](DeviceId other) {
       return std::pair(schedule_.devices[other].free_at, other);
     });
   }
   for (const OpId v : ready_) {
-    if (only_pinned && schedule_.ops[v].home == anywhere) continue;
+    if (only_pinned && schedule_.ops[v].home == any_device) continue;
     if (!schedule_.may_go(v, d) || !schedule_.memory.has_room(v, d)) continue;
     most_urgent = std::min(most_urgent, std::pair(urgent_at(v, d, most_urgent), schedule_.rank(v)));
   }
@@ -60,7 +60,7 @@ Favourites::Decision Favourites::decide(DeviceId d, OpId child) {
 
 TimePoint Favourites::urgent_at(OpId v, DeviceId d, std::pair<TimePoint, Rank> bound) {
   TimePoint latest = schedule_.start_at(v, d);
-  if (schedule_.ops[v].home != anywhere) return latest;
+  if (schedule_.ops[v].home != any_device) return latest;
   for (const DeviceId other : last_free_first_) {
     if (std::pair(latest, schedule_.rank(v)) >= bound) break;
     if (other == d) continue;

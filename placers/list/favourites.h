@@ -6,9 +6,9 @@
 
 namespace baechi::list {
 
-/// A device waits if the favourite child of its last op is ready, has room there, and could start
-/// on no other device earlier. It waits until the child's inputs have arrived, unless an op is
-/// urgent: one that could start by now on every device with room for it.
+/// A device waits if the favourite child of its last op is ready, fits there, and could start on no
+/// other device earlier. It waits until the child's inputs have arrived, unless an op is urgent:
+/// one that could start by now on every device on which it fits.
 /// Source: Baechi (SoCC'20), section 2.2.3; Hanen and Munier 1995.
 class Favourites {
  public:
@@ -35,24 +35,24 @@ class Favourites {
   OpId awaited(DeviceId d);
 
   struct Decision {
-    Rank op = no_rank;         ///< what to start, if anything
-    TimePoint ask_at = never;  ///< else when to ask again
+    Rank op = no_rank;           ///< what to start, if anything
+    TimePoint retry_at = never;  ///< otherwise when to decide again
   };
-  /// What `d` does, which waits for `child`: the most urgent op, by (urgent time, rank), if one is
-  /// urgent; else the child, if its inputs are there.
+  /// The decision of `d`, which waits for `child`: the most urgent op, by (urgent time, rank), if
+  /// one is urgent; otherwise the child, if its inputs have arrived.
   Decision decide(DeviceId d, OpId child);
 
  private:
   bool earlier_on_another(OpId child, DeviceId d);
-  /// Since when `v` could start on every device with room for it, `d` being one. If (that time,
-  /// rank of `v`) is not before `bound`, some time that is not before it either.
+  /// The time since which `v` could start on every device on which it fits, including `d`. If (that
+  /// time, rank of `v`) is not before `bound`, any time that is not before it either.
   TimePoint urgent_at(OpId v, DeviceId d, std::pair<TimePoint, Rank> bound);
 
   PartialSchedule& schedule_;
   const IdVector<OpId, OpId>& favourite_;
   std::vector<OpId> ready_;                // not started, in any order
-  IdVector<OpId, std::size_t> place_;      // of each op in ready_
-  std::vector<DeviceId> last_free_first_;  // all devices, sorted when decide() last looked
+  IdVector<OpId, std::size_t> place_;      // position of each op in ready_
+  std::vector<DeviceId> last_free_first_;  // all devices, in the order of the last decide()
 };
 
 }  // namespace baechi::list

@@ -1,4 +1,4 @@
-/// A tournament tree over keys: finds the first place whose key is at most a limit.
+/// A tournament tree over keys: finds the first index whose key is at most a limit.
 #pragma once
 #include <algorithm>
 #include <bit>
@@ -8,7 +8,7 @@
 
 namespace baechi::list {
 
-/// Changing a key and finding a place both take the logarithm of the number of places.
+/// set() and find() take logarithmic time in the number of keys.
 class FirstAtMost {
  public:
   using Key = std::int64_t;

@@ -13,7 +13,7 @@
 namespace baechi::list {
 namespace {
 
-/// The loop: ready ops, the best (op, device), book it, the next instant.
+/// The list scheduling loop: book the best (op, device) of the ready ops, or go to the next time.
 class Scheduler {
  public:
   Scheduler(const Problem& p, const IdVector<OpId, OpId>& favourite, Variant variant,
@@ -46,8 +46,8 @@ class Scheduler {
 
  private:
   TimePoint next_instant() const {
-    const TimePoint ask_at = candidates_->ask_at();
-    return ends_.empty() ? ask_at : std::min(ask_at, ends_.top().first);
+    const TimePoint retry_at = candidates_->retry_at();
+    return ends_.empty() ? retry_at : std::min(retry_at, ends_.top().first);
   }
 
   void make_ready(OpId v) {
@@ -58,7 +58,7 @@ class Scheduler {
   }
 
   void start(OpId v, DeviceId d) {
-    const bool places_group = graph_.op(v).group != no_group && schedule_.ops[v].home == anywhere;
+    const bool places_group = graph_.op(v).group != no_group && schedule_.ops[v].home == any_device;
     if (places_group) {
       for (const OpId member : graph_.members(graph_.op(v).group)) schedule_.ops[member].home = d;
     }
@@ -73,7 +73,7 @@ class Scheduler {
     candidates_->started({v, d, places_group, copied_});
   }
 
-  /// Books the transfers and the memory of `v` on `d`; when `v` ends there.
+  /// Books the transfers and the memory of `v` on `d`; returns the time when `v` ends there.
   TimePoint book(OpId v, DeviceId d) {
     BookedTransfers& transfers = schedule_.transfers;
     const bool copies_matter =
@@ -103,7 +103,7 @@ class Scheduler {
   Placement placement() const {
     Placement result{.device = IdVector<OpId, DeviceId>(graph_.num_ops()),
                      .priority = IdVector<OpId, std::int32_t>(graph_.num_ops())};
-    TimePoint last{};  // `now` may lie past it: stale candidates are looked at after the last end
+    TimePoint last{};  // `now` may be later, since stale candidates are visited after the last end
     for (const OpId v : graph_.ops()) {
       result.device[v] = schedule_.transfers.device(v);
       last = std::max(last, schedule_.transfers.end(v));
@@ -114,7 +114,7 @@ class Scheduler {
     return result;
   }
 
-  /// What the inputs of `v` take on `d` that other devices produce.
+  /// Bytes of the inputs of `v` that other devices produce, as copies on `d`.
   Bytes copies_to(OpId v, DeviceId d) const {
     Bytes sum{};
     TensorId last{~std::uint32_t{0}};
@@ -131,18 +131,19 @@ class Scheduler {
     const BookedMemory& memory = schedule_.memory;
     for (const OpId v : graph_.ops()) {
       if (schedule_.ops[v].home == started || !schedule_.is_ready(v)) continue;
-      const bool pinned = schedule_.ops[v].home != anywhere;
+      const bool pinned = schedule_.ops[v].home != any_device;
       DeviceId roomiest = pinned ? schedule_.ops[v].home : DeviceId{0};
       for (const DeviceId d : schedule_.cluster.devices()) {
         if (!pinned && memory.left(d) > memory.left(roomiest)) roomiest = d;
       }
       return fmt::format(
           "stuck with {} of {} ops placed: op '{}' needs {} of weights, {} while it runs and up to "
-          "{} for copies of its inputs; {}{} has {} left beside its peak",
+          "{} for copies of its inputs; {}{} has {} left above its peak",
           order_.size(), graph_.num_ops(), graph_.name(v), to_text(memory.weights_to_place(v)),
           to_text(memory.own_need(v)), to_text(copies_to(v, roomiest)),
           schedule_.cluster.device(roomiest).name,
-          pinned ? ", where its group is," : ", the roomiest,", to_text(memory.left(roomiest)));
+          pinned ? ", where its group is," : ", the one with most memory left,",
+          to_text(memory.left(roomiest)));
     }
     return "stuck";
   }
@@ -151,10 +152,10 @@ class Scheduler {
   PartialSchedule schedule_;
   Favourites favourites_;
   std::unique_ptr<Candidates> candidates_;
-  MinHeap<std::pair<TimePoint, DeviceId>> ends_;  // of the running ops
-  std::vector<OpId> order_;                       // ops, as started
+  MinHeap<std::pair<TimePoint, DeviceId>> ends_;  // ends of the running ops
+  std::vector<OpId> order_;                       // ops in the order of their starts
   std::vector<TensorId> copied_;                  // inputs sent for the op that was booked last
-  std::uint32_t became_ready_ = 0;                // ops
+  std::uint32_t became_ready_ = 0;                // number of ops
 };
 
 }  // namespace

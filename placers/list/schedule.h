@@ -10,32 +10,32 @@
 namespace baechi::list {
 
 struct Schedule {
-  std::optional<Placement> placement;  ///< or nothing: some op fits nowhere
-  std::string stuck{};                 ///< then which op needs how much, and what is left
-  bool memory_ample = false;           ///< every device has room for all ops together
+  std::optional<Placement> placement;  ///< nothing: some op fits on no device
+  std::string stuck{};        ///< in that case: which op needs how much memory, and what is left
+  bool memory_ample = false;  ///< every device has memory for all ops together
 };
 
 /// Schedules `problem` by earliest task first; the order of starts gives the priorities.
 ///
-/// At each instant, of the ready ops (all inputs computed) that some idle device could start at
-/// once, inputs included, the one with the lowest id is started, on the device where it ends first;
-/// ties: the device with the lowest id. If there is none, time goes on to the next instant at which
-/// there may be one. Inputs are sent when the op is scheduled, in the order they were produced,
-/// each from the later of its production and the last booking of the channels it needs (the
-/// channels of problem.engine.transfers). The estimate books on a copy of the channels' clocks, so
-/// it is what the commitment will be.
+/// At each time, of the ready ops (all inputs computed) that some idle device could start at once,
+/// given their transfers, starts the one with the lowest id on the device where it ends first;
+/// ties: the device with the lowest id. If there is none, goes to the next time at which there may
+/// be one. Inputs are sent when the op is scheduled, in the order they were produced, each from the
+/// later of its production and the last booking of the channels it needs (the channels of
+/// problem.engine.transfers). The estimate books on a copy of the channels' clocks, so it equals
+/// the final booking.
 ///
 /// Computing and transfers overlap in the schedule, even if problem.engine.overlap is off.
 ///
-/// Memory is booked as booked_memory.h says, with `margin`. An op that does not fit waits for
-/// memory to be freed.
+/// Memory is booked as in booked_memory.h, with `margin`. An op that does not fit waits for memory
+/// to be freed.
 ///
 /// `favourite` (m-SCT) has the favourite child of each op, or no_op: a device may wait for the
 /// favourite child of its last op (favourites.h). Without favourites (m-ETF) it is empty.
 ///
-/// The PyTorch variant schedules any number of transfers at once, whatever problem.engine.transfers
-/// says; and of the ops that could be started it starts the one that became ready first, instead of
-/// the one with the lowest id.
+/// The PyTorch variant schedules any number of transfers at once, regardless of
+/// problem.engine.transfers; and of the ops that could start it takes the one that became ready
+/// first, instead of the one with the lowest id.
 /// Source: Baechi (SoCC'20), sections 2 and 3; ETF: Hwang et al., SIAM J. Comput. 1989. Deviations
 /// from the published code are listed in placers/README.md.
 Schedule schedule(const Problem& problem, const IdVector<OpId, OpId>& favourite, Variant variant,

@@ -9,34 +9,35 @@
 namespace baechi::list {
 namespace {
 
-/// Up to so many devices, asking each about each op is the fastest: at 2 devices 1652 instructions
-/// per op, not 2192.
+/// With at most so many devices it is fastest to test each device for each op: with 2 devices 1652
+/// instructions per op instead of 2192.
 constexpr std::size_t few_uniform_devices = 3;
 
-/// The ready ops that may go anywhere, and the idle devices that wait for nothing. On a device
-/// that holds none of an op's inputs they arrive at max(on_their_way.sent, the device's clock +
-/// on_their_way.received) (booked_transfers.h). `sent` does not depend on the device, and the least
-/// busy receiver is the best, so one question answers for all such devices. A device that holds an
-/// input gets all inputs no later, and is asked besides.
+/// The ready ops that may go to any device, and the idle devices that do not wait. On a device that
+/// holds none of an op's inputs they arrive at max(pending_inputs.sent, the device's clock +
+/// pending_inputs.received) (booked_transfers.h). `sent` does not depend on the device, and the
+/// least busy receiver is the best, so one test decides for all such devices. A device that holds
+/// an input gets all inputs no later, and is tested separately.
 class RemoteOps {
  public:
   RemoteOps(std::size_t num_ops, std::size_t num_devices, BookedTransfers& transfers)
       : transfers_(transfers), ops_(num_ops, no_op), received_(num_ops), idle_(num_devices) {}
 
-  /// `d` is idle, or was before its clock moved.
+  /// `d` is idle; call again when its receiver clock moves.
   void set_idle(DeviceId d) { idle_.set(index(d), count(transfers_.receiver_clock(d))); }
   void set_busy(DeviceId d) { idle_.set(index(d), FirstAtMost::never); }
 
-  /// `v` is ready, and the `place`th in the order of ranks.
+  /// Adds the ready op `v`, the `place`th in the order of ranks.
   void add(OpId v, std::size_t place, TimePoint now) {
     ops_[place] = v;
-    const BookedTransfers::OnTheirWay way = transfers_.on_their_way(v);
+    const BookedTransfers::PendingInputs way = transfers_.pending_inputs(v);
     if (way.sent <= now)
       received_.set(place, way.received.count());
     else
       later_.push({way, place});
   }
-  /// The op has started, or may no longer go anywhere. Does nothing if there is no op at `place`.
+  /// Removes an op that has started or is bound to a device. Does nothing if there is no op at
+  /// `place`.
   void erase(std::size_t place) {
     if (ops_[place] == no_op) return;
     ops_[place] = no_op;
@@ -44,7 +45,7 @@ class RemoteOps {
   }
 
   /// The first op, at place `last` at the latest, that an idle device could start now, and the
-  /// first device that could.
+  /// first such device.
   std::optional<Choice> first(std::size_t last, TimePoint now) {
     for (; !later_.empty() && later_.top().way.sent <= now; later_.pop()) {
       const auto& [way, place] = later_.top();
@@ -55,7 +56,7 @@ class RemoteOps {
       if (received_.least() > limit) break;
       const std::size_t place = received_.find(limit);
       if (place > last) break;
-      const BookedTransfers::OnTheirWay way = transfers_.on_their_way(ops_[place]);
+      const BookedTransfers::PendingInputs way = transfers_.pending_inputs(ops_[place]);
       if (way.sent <= now) return Choice{ops_[place], first_idle(way, now)};
       received_.set(place, FirstAtMost::never);
       later_.push({way, place});
@@ -63,8 +64,8 @@ class RemoteOps {
     return std::nullopt;
   }
 
-  /// After first() has found nothing: it finds nothing before this instant.
-  TimePoint ask_at() const {
+  /// After first() has returned nothing: the earliest time at which it may return a choice.
+  TimePoint retry_at() const {
     if (idle_.least() == FirstAtMost::never) return never;
     TimePoint at = later_.empty() ? never : later_.top().way.sent;
     if (received_.least() != FirstAtMost::never)
@@ -75,14 +76,14 @@ class RemoteOps {
  private:
   static FirstAtMost::Key count(TimePoint t) { return t.time_since_epoch().count(); }
 
-  DeviceId first_idle(const BookedTransfers::OnTheirWay& way, TimePoint now) const {
-    if (way.received == BookedTransfers::OnTheirWay::at_once)
+  DeviceId first_idle(const BookedTransfers::PendingInputs& way, TimePoint now) const {
+    if (way.received == BookedTransfers::PendingInputs::at_once)
       return static_cast<DeviceId>(idle_.find(FirstAtMost::never - 1));
     return static_cast<DeviceId>(idle_.find(count(now) - way.received.count()));
   }
 
   struct Later {
-    BookedTransfers::OnTheirWay way{};  // as it was when this was pushed
+    BookedTransfers::PendingInputs way{};  // its value at the push
     std::size_t place = 0;
     friend bool operator>(const Later& a, const Later& b) { return a.way.sent > b.way.sent; }
   };
@@ -107,9 +108,9 @@ class UniformDevices final : public Candidates {
     for (const DeviceId d : schedule.cluster.devices()) remote_.set_idle(d);
   }
 
-  /// Devices that hold an input of `v` are asked about `v`; the others are asked all at once.
+  /// Devices that hold an input of `v` are tested separately, all others at once.
   void ready(OpId v) override {
-    if (schedule_.ops[v].home != anywhere) return offer(v, schedule_.ops[v].home);
+    if (schedule_.ops[v].home != any_device) return offer(v, schedule_.ops[v].home);
     if (few_) {
       for (const DeviceId d : schedule_.cluster.devices()) offer(v, d);
       return;
@@ -121,26 +122,26 @@ class UniformDevices final : public Candidates {
   }
 
   std::optional<Choice> best() override {
-    ask_at_ = never;
+    retry_at_ = never;
     if (schedule_.num_running == schedule_.cluster.num_devices()) return std::nullopt;
     for (; !later_.empty() && later_.top().first.at <= schedule_.now; later_.pop()) {
       const auto [candidate, d] = later_.top();
       if (schedule_.may_go(candidate.op, d)) offer(candidate.op, d);
     }
     best_ = no_rank;
-    ask_waiting_devices();
-    ask_offered_devices();
+    try_waiting_devices();
+    try_offered_devices();
     const std::size_t last =
         best_ == no_rank ? schedule_.graph.num_ops() : schedule_.place(best_.op());
     if (const auto found = remote_.first(last, schedule_.now))
       propose(schedule_.rank(found->op), found->device);
     if (best_ != no_rank) return Choice{best_.op(), where_};
-    ask_at_ = std::min(ask_at_, remote_.ask_at());
-    if (!later_.empty()) ask_at_ = std::min(ask_at_, later_.top().first.at);
+    retry_at_ = std::min(retry_at_, remote_.retry_at());
+    if (!later_.empty()) retry_at_ = std::min(retry_at_, later_.top().first.at);
     return std::nullopt;
   }
 
-  TimePoint ask_at() const override { return ask_at_; }
+  TimePoint retry_at() const override { return retry_at_; }
 
   void started(const Start& start) override {
     const auto [v, d, places_group, copied] = start;
@@ -159,22 +160,23 @@ class UniformDevices final : public Candidates {
     }
     offers_[d].waits = false;
     remote_.erase(schedule_.place(v));
-    tell_idle(d);
+    report_idle(d);
     for (const BookedTransfers::Input& in : schedule_.transfers.inputs(v))
-      if (in.src != d && in.src != BookedTransfers::everywhere) tell_idle(in.src);
+      if (in.src != d && in.src != BookedTransfers::all_devices) report_idle(in.src);
   }
 
   void ended(OpId v, DeviceId d) override {
-    tell_idle(d);
+    report_idle(d);
     if (!offers_[d].startable.empty()) offered_.insert(d);
     if (favourites_.of(v) != no_op) may_wait_.insert(d);
   }
 
  private:
   struct Offers {
-    MinHeap<Rank> startable{};  // ready ops that may be able to start by now, and some that were
-    OpId newest = no_op;        // the last ready op of which this device holds an input
-    bool waits = false;         // idle, for a favourite child
+    MinHeap<Rank>
+        startable{};      // ready ops that may be able to start by now, and some that have started
+    OpId newest = no_op;  // the last ready op of which this device holds an input
+    bool waits = false;   // idle, for a favourite child
   };
 
   void offer(OpId v, DeviceId d) {
@@ -188,24 +190,24 @@ class UniformDevices final : public Candidates {
     where_ = d;
   }
 
-  void ask_waiting_devices() {
+  void try_waiting_devices() {
     may_wait_.drain([&](DeviceId d) {
       if (!schedule_.idle(d)) return;
       const OpId child = favourites_.awaited(d);
       if (const bool waits = child != no_op; waits != offers_[d].waits) {
         offers_[d].waits = waits;
-        tell_idle(d);
+        report_idle(d);
       }
       const OpId favourite = favourites_.of(schedule_.devices[d].last);
       if (favourite != no_op && schedule_.ops[favourite].home != list::started) may_wait_.insert(d);
       if (child == no_op) return;
-      const auto [op, ask_at] = favourites_.decide(d, child);
-      ask_at_ = std::min(ask_at_, ask_at);
+      const auto [op, retry_at] = favourites_.decide(d, child);
+      retry_at_ = std::min(retry_at_, retry_at);
       if (op != no_rank) propose(op, d);
     });
   }
 
-  void ask_offered_devices() {
+  void try_offered_devices() {
     offered_.drain([&](DeviceId d) {
       if (!schedule_.idle(d)) return;
       if (!offers_[d].waits) {
@@ -230,7 +232,7 @@ class UniformDevices final : public Candidates {
     return no_rank;
   }
 
-  void tell_idle(DeviceId d) {
+  void report_idle(DeviceId d) {
     if (schedule_.idle(d) && !offers_[d].waits)
       remote_.set_idle(d);
     else
@@ -241,19 +243,19 @@ class UniformDevices final : public Candidates {
   Favourites& favourites_;
   const bool few_;
   IdVector<DeviceId, Offers> offers_;
-  DeviceSet offered_;   // idle devices with something startable, among others
+  DeviceSet offered_;   // idle devices that may have something startable
   DeviceSet may_wait_;  // idle devices whose last op's favourite child has not started
-  MinHeap<std::pair<Candidate, DeviceId>> later_;  // offers that cannot start before their time
+  MinHeap<std::pair<Candidate, DeviceId>> later_;  // offers that cannot start before Candidate::at
   RemoteOps remote_;
   Rank best_ = no_rank;  // the best found so far by best(), and its device
   DeviceId where_{};
-  TimePoint ask_at_ = never;
+  TimePoint retry_at_ = never;
 };
 
 }  // namespace
 
 std::unique_ptr<Candidates> uniform_devices(PartialSchedule& schedule, Favourites& favourites) {
-  BAECHI_CHECK(schedule.uniform, "devices that are not uniform must be asked one by one");
+  BAECHI_CHECK(schedule.uniform, "devices that are not uniform must be tested one by one");
   return std::make_unique<UniformDevices>(schedule, favourites);
 }
 

@@ -56,7 +56,7 @@ Scheduler::Scheduler(const Graph& graph, const IdVector<DeviceId, Bytes>& limits
   }
 }
 
-/// PT4: without numbers of its own an op goes by its place in the list of ready ops.
+/// PT4: without numbers of its own an op is ranked by its position in the list of ready ops.
 void Scheduler::make_ready(OpId v) {
   const bool numbered = options_.variant == Variant::standard;
   rank_[v] = numbered ? graph_.op(v).topo : became_ready_++;
@@ -73,7 +73,7 @@ PlacerResult Scheduler::run() {
       for (const DeviceId d : devices()) next = std::min(next, next_time(d));
       BAECHI_CHECK(next > now_, "time stands still");
     }
-    // Q18: nothing fits anywhere any more, and nothing is moved to make room.
+    // Q18: the remaining ops fit on no device, and nothing is moved to free memory.
     if (result_.order.size() < graph_.num_ops())
       throw Stop{{.type = "AssertionError",
                   .where = "run",
@@ -101,8 +101,8 @@ void Scheduler::step() {
   }
 }
 
-/// Q11: only an op that ends at the time of a step is seen to end; one that takes no time has been
-/// overlooked by then.
+/// Q11: an op counts as finished only if it ends at the time of a step, so an op that takes no time
+/// is missed.
 void Scheduler::count_finished(DeviceId d) {
   for (const EdgeId e : graph_.out_edges(last_[d])) {
     const OpId v = graph_.edge(e).dst;
@@ -125,7 +125,7 @@ void Scheduler::update_row(std::size_t row) {
     ReadyOps::Estimate& known = ready_.estimate(row, d);
     if ((known.channels & moved_channels_) != 0) known.channels = ~std::uint64_t{0};
     TimePoint time = never;
-    if (may_run_on(v, d) && room(v, d)) {
+    if (may_run_on(v, d) && fits(v, d)) {
       if (known.channels == ~std::uint64_t{0}) known = estimate(v, d);
       time = std::max(known.ready, free_[d]);
       latest = std::max(latest, time);
@@ -135,8 +135,7 @@ void Scheduler::update_row(std::size_t row) {
   ready_.urgent(row) = latest == TimePoint::min() ? never : latest;
 }
 
-/// The candidate with the least (time, rank), of equals that of the first device. PT4: there the
-/// rank does not matter here.
+/// The candidate with the least (time, rank); ties: the first device. PT4 ignores the rank here.
 std::optional<Scheduler::Candidate> Scheduler::choose() const {
   std::optional<Candidate> best;
   for (const DeviceId d : devices()) {
@@ -145,7 +144,7 @@ std::optional<Scheduler::Candidate> Scheduler::choose() const {
     const bool ranked = options_.variant == Variant::standard;
     const Candidate c{*row, d, ready_.time(*row, d), ranked ? rank(*row) : 0};
     if (best && (c.time == never) != (best->time == never)) {
-      // Q3: an urgent op without a time, beside one with a time.
+      // Q3: the original compares an urgent op without a time with one that has a time.
       const auto kind = [](TimePoint t) { return t == never ? "NoneType" : "int"; };
       throw Stop{{.type = "TypeError",
                   .where = "__lt__",
@@ -159,8 +158,8 @@ std::optional<Scheduler::Candidate> Scheduler::choose() const {
   return best;
 }
 
-/// The row `d` would start now. A device is busy; or awake, waiting for a favourite child, when it
-/// starts nothing else but what is urgent; or free.
+/// The row that `d` would start now. A device is busy; or awake, waiting for a favourite child,
+/// when it starts only urgent ops; or free.
 std::optional<std::size_t> Scheduler::candidate(DeviceId d) const {
   if (now_ < free_[d]) return std::nullopt;
   if (const auto child = waits_for(d)) {
@@ -185,24 +184,25 @@ std::optional<std::size_t> Scheduler::earliest(DeviceId d) const {
   return best;
 }
 
-/// Q3: of the ops that have room on `d`, also those whose group has none.
+/// Q3: also considers ops that fit on `d` but whose group does not.
 std::optional<std::size_t> Scheduler::most_urgent(DeviceId d) const {
   std::optional<std::size_t> best;
   const auto order = [this](std::size_t row) { return std::pair(ready_.urgent(row), rank(row)); };
   for (std::size_t row = 0; row < ready_.size(); ++row) {
     const OpId v = ready_.op(row);
-    if (!may_run_on(v, d) || !room(v, d)) continue;
+    if (!may_run_on(v, d) || !fits(v, d)) continue;
     if (!best || order(row) < order(*best)) best = row;
   }
   return best;
 }
 
 /// The row of the favourite child of the last op on `d`, if it is ready, unplaced, and could start
-/// nowhere earlier than on `d`.
+/// on no other device earlier.
 std::optional<std::size_t> Scheduler::waits_for(DeviceId d) const {
   if (favourites_.empty() || last_[d] == no_op) return std::nullopt;
   const OpId child{favourites_[index(last_[d])]};
-  if (child == OpId{nobody} || result_.device[child] != no_device || ready_row_[child] == not_ready)
+  if (child == OpId{no_favourite} || result_.device[child] != no_device ||
+      ready_row_[child] == not_ready)
     return std::nullopt;
   const std::size_t row = ready_row_[child];
   const TimePoint here = ready_.time(row, d);
@@ -213,7 +213,7 @@ std::optional<std::size_t> Scheduler::waits_for(DeviceId d) const {
   return row;
 }
 
-/// When `d` may next have something to do, given that no op is to be started now.
+/// The next time at which `d` may have something to start, if no op is to be started now.
 TimePoint Scheduler::next_time(DeviceId d) const {
   if (now_ < free_[d]) return free_[d];
   if (const auto child = waits_for(d)) {

@@ -1,5 +1,5 @@
-/// The original's m_etf and m_sct: one scheduler with the common parts of its TensorFlow system and
-/// the PyTorch variant. place() makes one of the two.
+/// The original's m_etf and m_sct: the scheduler that its TensorFlow system and its PyTorch variant
+/// have in common. place() makes one of the two.
 #pragma once
 #include <memory>
 
@@ -7,8 +7,8 @@
 
 namespace baechi::original {
 
-/// Ops that may start, and for each how early it could on each device. Rows are ops in no order,
-/// for every choice among them is decided by Scheduler::rank at the latest.
+/// Ops that may start, with the earliest start of each on each device. The order of the rows does
+/// not matter: Scheduler::rank breaks all ties.
 class ReadyOps {
  public:
   static constexpr TimePoint never = TimePoint::max();
@@ -17,17 +17,18 @@ class ReadyOps {
 
   std::size_t size() const { return ops_.size(); }
   OpId op(std::size_t row) const { return ops_[row]; }
-  /// Earliest start, or never: the original has no entry.
+  /// Earliest start; never: the original has no entry.
   TimePoint& time(std::size_t row, DeviceId d) { return times_[row * devices_ + index(d)]; }
   TimePoint time(std::size_t row, DeviceId d) const { return times_[row * devices_ + index(d)]; }
-  /// The latest of the times, taken before groups are looked at; never if there is none.
+  /// The latest of the times, taken before groups are checked; never if there is none.
   TimePoint& urgent(std::size_t row) { return urgent_[row]; }
   TimePoint urgent(std::size_t row) const { return urgent_[row]; }
 
-  /// Estimated arrival of the last input, remembered until a channel moves that it depends on.
+  /// Estimated arrival of the last input, cached until a channel that it depends on moves.
   struct Estimate {
     TimePoint ready{};
-    std::uint64_t channels = ~std::uint64_t{0};  ///< bit d % 64 for each device; all: not known yet
+    std::uint64_t channels =
+        ~std::uint64_t{0};  ///< bit d % 64 for each device; all bits: not computed yet
   };
   Estimate& estimate(std::size_t row, DeviceId d) { return estimates_[row * devices_ + index(d)]; }
 
@@ -51,18 +52,17 @@ class Scheduler {
   Scheduler(const Graph& graph, const IdVector<DeviceId, Bytes>& limits,
             const PlacerOptions& options, std::span<const std::uint32_t> favourites, Log* log);
 
-  // What the two systems do each in its own way. All but room() throw Stop where the
-  // original asserts.
+  // The differences between the two systems. All but fits() throw Stop where the original asserts.
 
   /// Whether `v` could start on `d` now.
-  virtual bool room(OpId v, DeviceId d) const = 0;
-  /// When its inputs would be there.
+  virtual bool fits(OpId v, DeviceId d) const = 0;
+  /// When the inputs of `v` would arrive on `d`.
   virtual ReadyOps::Estimate estimate(OpId v, DeviceId d) const = 0;
-  /// Takes away a ready op's times on devices where it may not be placed after all.
+  /// Removes a ready op's times on devices where its group does not fit.
   virtual void exclude_devices(std::size_t /*row*/) {}
-  /// Places `v` on `d`, sends its inputs, books its memory; returns when the inputs are there.
+  /// Places `v` on `d`, sends its inputs, books its memory; returns when the inputs arrive.
   virtual TimePoint commit(OpId v, DeviceId d, TimePoint estimated) = 0;
-  /// `v` on `d` has been started and counted.
+  /// Called once `v` has been started on `d` and counted.
   virtual void started(OpId /*v*/, DeviceId /*d*/) {}
   virtual const IdVector<DeviceId, Bytes>& used() const = 0;
   virtual const IdVector<DeviceId, Bytes>& peak() const = 0;
@@ -75,7 +75,7 @@ class Scheduler {
   Log* log_;
   ReadyOps ready_;
   IdVector<OpId, TimePoint> end_;
-  std::uint64_t moved_channels_ = 0;  // since estimates were last looked at; bit d % 64
+  std::uint64_t moved_channels_ = 0;  // since estimates were last checked; bit d % 64
   PlacerResult result_;
 
  private:
@@ -93,7 +93,7 @@ class Scheduler {
   void update_times();
   void update_row(std::size_t row);
 
-  /// Decides between ops that could start at the same time: the least goes first.
+  /// Breaks ties between ops that could start at the same time: the least rank goes first.
   std::uint32_t rank(std::size_t row) const { return rank_[ready_.op(row)]; }
   std::optional<Candidate> choose() const;
   std::optional<std::size_t> candidate(DeviceId d) const;
@@ -109,15 +109,15 @@ class Scheduler {
 
   std::span<const std::uint32_t> favourites_;  // [num_ops], or empty for m_etf
   IdVector<OpId, std::uint32_t> rank_;
-  std::uint32_t became_ready_ = 0;           // ops so far
+  std::uint32_t became_ready_ = 0;           // number of ops
   IdVector<OpId, std::uint32_t> ready_row_;  // row in ready_, or ~0
   IdVector<OpId, std::uint32_t> unmet_;      // in-edges whose src has not finished
-  IdVector<DeviceId, TimePoint> free_;       // for computing
-  IdVector<DeviceId, OpId> last_;            // last started
+  IdVector<DeviceId, TimePoint> free_;       // end of the last op
+  IdVector<DeviceId, OpId> last_;            // op started last
   TimePoint now_{};
 };
 
-/// favourites: as of place(); empty for m_etf.
+/// `favourites`: as of place(); empty for m_etf.
 std::unique_ptr<Scheduler> tensorflow_scheduler(const Graph& graph,
                                                 const IdVector<DeviceId, Bytes>& limits,
                                                 const PlacerOptions& options,

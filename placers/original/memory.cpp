@@ -33,9 +33,9 @@ void PlacerMemory::start(OpId v, DeviceId d) {
   release(op.temporary, v, d);
 }
 
-/// Q6: called when the last reader starts. Q5: persistent bytes, never charged as such, remain of
-/// the outputs; where the outputs do not hold them the release is negative, a charge past limit and
-/// peak.
+/// Q6: called when the last reader starts. Q5: frees outputs less persistent bytes, which were
+/// never charged as such; where the outputs do not contain them the release is negative: a charge
+/// that ignores limit and peak.
 void PlacerMemory::release_outputs(OpId u, DeviceId d) {
   release(graph_.op(u).outputs - graph_.op(u).persistent, u, d);
 }
@@ -52,7 +52,7 @@ void PlacerMemory::allocate(Bytes size, OpId v, DeviceId d) {
   if (size == Bytes{}) return;
   if (reserving_) {
     Reservation& r = reservations_[graph_.op(v).group];
-    if (r.device != d)  // Q15: nothing was reserved, for groups are not placed as such
+    if (r.device != d)  // Q15: nothing was reserved, because groups are not placed as a whole
       throw Stop{{.type = "KeyError",
                   .where = "allocate_memory",
                   .file = "m_etf.py",

@@ -1,12 +1,12 @@
-/// Memory as the original m_etf and m_sct keep it (TensorFlow): changed when an op is started, not
-/// as time passes.
+/// Memory accounting of the original m_etf and m_sct (TensorFlow): updated when an op is started,
+/// not over time.
 #pragma once
 #include "placers/original/original.h"
 
 namespace baechi::original {
 
-/// Books per device and, per group, its reserved bytes. All but room() throw Stop where the
-/// original asserts.
+/// The bytes in use per device, and the bytes reserved per group. All but fits() throw Stop where
+/// the original asserts.
 class PlacerMemory {
  public:
   PlacerMemory(const Graph& graph, const IdVector<DeviceId, Bytes>& limits,
@@ -14,22 +14,22 @@ class PlacerMemory {
 
   /// Bytes of `v` at its start: temporary + outputs.
   Bytes need(OpId v) const { return graph_.op(v).temporary + graph_.op(v).outputs; }
-  /// Bytes checked before a group is placed: its persistent bytes; if they are to be reserved, also
-  /// the largest temporary and outputs. Q4: without reservation only the persistent bytes.
+  /// Bytes checked before a group is placed: its persistent bytes; with reservation also the
+  /// largest temporary and outputs. Q4: without reservation only the persistent bytes.
   Bytes need(const Group& group) const;
   Bytes available(DeviceId d) const { return limits_[d] - used_[d]; }
   /// Whether `v` could start on `d` now, with the bytes reserved there for its group.
-  bool room(OpId v, DeviceId d) const {
+  bool fits(OpId v, DeviceId d) const {
     return need(v) <= available(d) + reserved_left(graph_.op(v).group, d);
   }
 
-  /// Sets need(group) aside on `d`.
+  /// Reserves need(group) on `d`.
   void reserve(GroupId g, const Group& group, DeviceId d);
-  /// `v` starts on `d`: outputs and temporary come, temporary goes.
+  /// Starts `v` on `d`: charges outputs and temporary, then frees temporary.
   void start(OpId v, DeviceId d);
   /// The last reader of `u`, which ran on `d`, has started.
   void release_outputs(OpId u, DeviceId d);
-  /// One more op of the group, on `d`, has started; after the last its reservation ends.
+  /// Counts a started op of the group on `d`; after the last one its reservation ends.
   void started(GroupId g, DeviceId d);
 
   const IdVector<DeviceId, Bytes>& used() const { return used_; }

@@ -1,7 +1,7 @@
 /// The original Baechi's placers m_topo, m_etf and m_sct, bit for bit, quirks and failures
 /// included. Source: Baechi's code (beomyeol/baechi; the PyTorch variant:
-/// chiragcshetty/BaechiPyTorch). Quirks Q1..Q25 and rules PT1..PT8 of the PyTorch variant:
-/// README.md beside this file.
+/// chiragcshetty/BaechiPyTorch). README.md of this folder lists the quirks Q1..Q25 and the rules
+/// PT1..PT8 of the PyTorch variant.
 #pragma once
 #include <optional>
 #include <span>
@@ -28,29 +28,30 @@ constexpr auto names_of(Algorithm) {
 struct PlacerOptions {
   Algorithm algorithm = Algorithm::m_etf;
   Variant variant = Variant::standard;
-  bool colocation = true;  ///< the PyTorch variant knows no groups, whatever this says
+  bool colocation = true;  ///< the PyTorch variant has no groups and ignores this
   bool uniform = true;     ///< m_topo: each device takes an even share, whatever its limit (Q10)
   bool reserve = false;    ///< m_etf, m_sct: keep a group's memory from its first op to its last
   double threshold = 0.1;  ///< m_sct: the largest x that makes an edge a favourite (Q2 at >= 0.5)
 };
 
 /// Reads the placer options `compat` and `colocation`: `from` with them if compat is on, else
-/// nothing. Reservation without colocation (Q15), which the PyTorch variant never has, is a
-/// mistake.
+/// nothing. Reservation without colocation (Q15), which the PyTorch variant never has, is reported
+/// as a mistake.
 std::optional<PlacerOptions> read_options(Options& options, PlacerOptions from);
 
 inline constexpr DeviceId no_device{~std::uint32_t{0}};
 
-/// How the original dies: the Python exception, where it is raised, and its text.
+/// A failure of the original: the Python exception, where it is raised, and its text.
 struct Failure {
   std::string_view type;   ///< "AssertionError", ...
   std::string_view where;  ///< function
   std::string_view file;   ///< "m_etf.py", ...
   std::string message;     ///< of a KeyError "": the key is the name of the group of `op`
-  OpId op = no_op;         ///< that was being started, if any was
+  OpId op = no_op;         ///< the op that was being started, if any
 };
 
-/// An assertion of the original within this folder; place() makes it a result.
+/// An assertion of the original; thrown within this folder, place() returns it as
+/// PlacerResult::failure.
 struct Stop {
   Failure failure;
 };
@@ -58,20 +59,20 @@ struct Stop {
 struct PlacerResult {
   IdVector<OpId, DeviceId> device;  ///< [num_ops]; no_device where a failure came first
   std::optional<Failure> failure;
-  std::vector<OpId> order;         ///< as they were started; the standard m_topo: empty
-  Duration makespan{};             ///< m_etf, m_sct: as they estimate it
+  std::vector<OpId> order;         ///< in the order of their starts; the standard m_topo: empty
+  Duration makespan{};             ///< m_etf, m_sct: their estimate
   IdVector<DeviceId, Bytes> used;  ///< at the end; m_topo: all that was charged
   IdVector<DeviceId, Bytes> peak;  ///< m_etf, m_sct, and m_topo of the PyTorch variant
   std::optional<Bytes> cap;        ///< m_topo, uniform: the even share
 };
 
-/// `limits`: memory per device. `favourites` (m_sct): per op its favourite child or `nobody`. The
-/// PyTorch variant expects one tensor per edge.
+/// `limits`: memory per device. `favourites` (m_sct): the favourite child of each op, or
+/// `no_favourite`. The PyTorch variant expects one tensor per edge.
 PlacerResult place(const Graph& graph, const IdVector<DeviceId, Bytes>& limits,
                    const PlacerOptions& options, std::span<const std::uint32_t> favourites = {},
                    Log* log = nullptr);
 
-/// The linear program of the original's m_sct is on the same ops and edges.
+/// The graph of the linear program of the original's m_sct: the same ops and edges.
 SctGraph sct_graph(const Graph& graph);
 
 /// The whole original on a Problem: graph view, linear program, placing. The favourites come from
@@ -80,7 +81,7 @@ SctGraph sct_graph(const Graph& graph);
 /// (Graph::from).
 Placement place(const Problem& problem, const PlacerOptions& options);
 
-/// The sums and maxima that the groupers of the original compute of a group.
+/// The sums and maxima over a group that the original's groupers compute.
 struct Group {
   std::vector<OpId> members;  ///< ascending
   Bytes temporary_max{};

@@ -7,12 +7,13 @@
 namespace baechi::original {
 
 std::optional<PlacerOptions> read_options(Options& options, PlacerOptions from) {
-  const bool compat = options.get("compat", false, "as the original's code, quirk by quirk");
+  const bool compat =
+      options.get("compat", false, "reproduce the original's code, quirks included");
   from.colocation = options.get("colocation", true,
                                 "with compat: respect groups (pytorch: never); without, always");
   const bool pytorch = from.variant == Variant::pytorch;
   if (pytorch && from.reserve)
-    options.mistake("reserve", "is nothing the pytorch variant does, which never frees memory");
+    options.mistake("reserve", "has no meaning for the pytorch variant, which never frees memory");
   if (pytorch) from.colocation = false;
   if (compat && !pytorch && from.reserve && !from.colocation)
     options.mistake("reserve",
@@ -52,12 +53,12 @@ SctGraph sct_graph(const Graph& graph) {
 
 namespace {
 
-/// The exception as Python would end with it, and what it means.
+/// The Python exception of the failure, and its meaning.
 std::string explained(const Failure& failure, const OpGraph& graph) {
   std::string text = fmt::format("{} in {} ({})", failure.type, failure.where, failure.file);
   if (!failure.message.empty()) text += fmt::format(": {}", failure.message);
   if (failure.op != no_op) text += fmt::format(", at op '{}'", graph.name(failure.op));
-  if (failure.where == "run") text += ": no op that is ready fits on a device any more";
+  if (failure.where == "run") text += ": no ready op fits on any device";
   return text;
 }
 

@@ -20,9 +20,9 @@ class PyTorchScheduler final : public Scheduler {
         arrival_(graph.num_tensors() * limits.size()) {}
 
  private:
-  bool room(OpId v, DeviceId d) const override { return memory_.room(v, d); }
+  bool fits(OpId v, DeviceId d) const override { return memory_.fits(v, d); }
 
-  /// PT7: depends on no channel, so it is remembered for ever.
+  /// PT7: depends on no channel, so it never expires.
   ReadyOps::Estimate estimate(OpId v, DeviceId d) const override {
     ReadyOps::Estimate estimate{.ready = TimePoint{}, .channels = 0};
     for (const EdgeId e : graph_.in_edges(v)) {
@@ -64,8 +64,8 @@ class PyTorchScheduler final : public Scheduler {
   std::vector<std::optional<TimePoint>> arrival_;  // [num_tensors, num_devices]
 };
 
-/// Memory that is charged for good, shared out evenly, and the largest op's. PT6: temporary memory
-/// is left out, though it is tested, and received copies, though they are charged.
+/// Permanently charged memory, divided evenly, plus that of the largest op. PT6: omits temporary
+/// memory, although it is tested, and received copies, although they are charged.
 Bytes even_share(const Graph& graph, std::size_t devices) {
   Bytes total;
   Bytes largest;
@@ -95,7 +95,7 @@ Bytes PyTorchMemory::inputs(OpId v, DeviceId d) const {
   return sum;
 }
 
-bool PyTorchMemory::room(OpId v, DeviceId d) const {
+bool PyTorchMemory::fits(OpId v, DeviceId d) const {
   const Bytes more = inputs(v, d);
   const Graph::Op& op = graph_.op(v);
   return used_[d] + more + peak_of(op) <= limits_[d] &&
@@ -124,8 +124,8 @@ bool PyTorchMemory::receive(EdgeId e, DeviceId d) {
   return true;
 }
 
-/// Q10: next-fit, a device that was left is never filled further. PT6: in order of ids, and inputs
-/// are charged but never received, so that each reader of a tensor is charged anew.
+/// Q10: next-fit, a device that was left is never filled further. PT6: in order of ids; inputs are
+/// charged but never received, so each reader of a tensor is charged for it.
 PlacerResult pytorch_topo(const Graph& graph, const IdVector<DeviceId, Bytes>& limits,
                           const PlacerOptions& options) {
   PlacerResult result;
@@ -133,7 +133,7 @@ PlacerResult pytorch_topo(const Graph& graph, const IdVector<DeviceId, Bytes>& l
   if (options.uniform) result.cap = even_share(graph, limits.size());
   PyTorchMemory memory(graph, limits, result.device);
   const auto fits = [&](OpId v, DeviceId d) {
-    if (!result.cap) return memory.room(v, d);
+    if (!result.cap) return memory.fits(v, d);
     return memory.used()[d] + PyTorchMemory::peak_of(graph.op(v)) <= *result.cap;
   };
   try {

@@ -1,19 +1,19 @@
-/// The PyTorch variant of the original: its graph, its memory and its m_topo. place() calls
-/// them; its m_etf and m_sct are pytorch_scheduler() of etf.h.
+/// The PyTorch variant of the original: its graph, its memory and its m_topo, which place() calls.
+/// Its m_etf and m_sct are pytorch_scheduler() of etf.h.
 #pragma once
 #include "placers/original/original.h"
 
 namespace baechi::original {
 
-/// The variant's view of a Problem (PT1, PT8): one tensor per edge. Its size and time are of all
-/// tensors of the producer that the reader reads. Persistent bytes are not in the outputs. Throws
-/// InputError if the cluster is not uniform.
+/// The variant's view of a Problem (PT1, PT8): one tensor per edge, with the size and time of all
+/// tensors of the producer that the reader reads. Persistent bytes are not part of the outputs.
+/// Throws InputError if the cluster is not uniform.
 Graph pytorch_graph(const Problem& problem);
 
-/// Books per device (PT3): nothing that was charged is ever freed.
+/// The bytes in use per device (PT3): nothing that was charged is ever freed.
 class PyTorchMemory {
  public:
-  /// `device` says where ops are, no_device where they are not yet; all outlive this.
+  /// `device`: the placement so far, no_device for unplaced ops. All arguments must outlive this.
   PyTorchMemory(const Graph& graph, const IdVector<DeviceId, Bytes>& limits,
                 const IdVector<OpId, DeviceId>& device)
       : graph_(graph),
@@ -26,14 +26,14 @@ class PyTorchMemory {
   static Bytes permanent(const Graph::Op& op) { return op.persistent + op.outputs; }
   static Bytes peak_of(const Graph::Op& op) { return permanent(op) + op.temporary; }
 
-  /// Whether both the op while it runs and any earlier peak, beside the op's weights, fit with the
-  /// inputs that `d` would receive. Throws Stop if a producer is not placed.
-  bool room(OpId v, DeviceId d) const;
-  /// Charges `v`, which is on `d` by now, and all inputs it will receive. Throws Stop as
-  /// room().
+  /// Whether the op while it runs, and any earlier peak with the op's weights, fit together with
+  /// the inputs that `d` would receive. Throws Stop if a producer is not placed.
+  bool fits(OpId v, DeviceId d) const;
+  /// Charges `v`, which has been placed on `d`, and all inputs it will receive. Throws Stop as
+  /// fits().
   void charge(OpId v, DeviceId d);
-  /// The tensor of an edge arrives on `d`; true if it was not there before. PT5: throws Stop if the
-  /// free memory, after charging the tensor, would not hold it a second time.
+  /// The tensor of an edge arrives on `d`; true if it was not there before. PT5: throws Stop if,
+  /// after the tensor is charged, the free memory could not hold it a second time.
   bool receive(EdgeId e, DeviceId d);
 
   const IdVector<DeviceId, Bytes>& used() const { return used_; }

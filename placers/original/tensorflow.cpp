@@ -26,7 +26,7 @@ class TensorFlowScheduler final : public Scheduler {
   }
 
  private:
-  bool room(OpId v, DeviceId d) const override { return memory_.room(v, d); }
+  bool fits(OpId v, DeviceId d) const override { return memory_.fits(v, d); }
   ReadyOps::Estimate estimate(OpId v, DeviceId d) const override;
   void exclude_devices(std::size_t row) override;
   TimePoint commit(OpId v, DeviceId d, TimePoint estimated) override;
@@ -41,7 +41,7 @@ class TensorFlowScheduler final : public Scheduler {
   void place_with_group(OpId v, DeviceId d);
   void place(OpId v, DeviceId d);
 
-  /// The transfer of `t` to `d`, if there was one: a tensor, once there, is never dropped.
+  /// The transfer of `t` to `d`, if there was one: a received tensor is never dropped.
   std::optional<Booking>& sent(TensorId t, DeviceId d) {
     return sent_[index(t) * limits_.size() + index(d)];
   }
@@ -56,7 +56,7 @@ class TensorFlowScheduler final : public Scheduler {
   IdVector<OpId, std::uint32_t> unread_;      // out-edges whose dst has not started
 };
 
-/// Takes away those without room for the group of the op.
+/// Removes the times on devices on which the group of the op does not fit.
 void TensorFlowScheduler::exclude_devices(std::size_t row) {
   if (!options_.colocation) return;
   const Bytes need = memory_.need(groups_[graph_.op(ready_.op(row)).group]);
@@ -65,7 +65,7 @@ void TensorFlowScheduler::exclude_devices(std::size_t row) {
   }
 }
 
-/// Q9: every edge as if it were the only one to use the channels, its tensors in one piece.
+/// Q9: estimates every edge as if no other used the channels, with its tensors in one piece.
 ReadyOps::Estimate TensorFlowScheduler::estimate(OpId v, DeviceId d) const {
   ReadyOps::Estimate estimate{.ready = TimePoint{}, .channels = 0};
   for (const EdgeId e : graph_.in_edges(v)) {
@@ -92,8 +92,8 @@ ReadyOps::Estimate TensorFlowScheduler::estimate(OpId v, DeviceId d) const {
   return estimate;
 }
 
-/// Q8: the inputs are sent only now that their reader starts, when they perhaps could have been
-/// long before; so what was estimated does not count.
+/// Q8: the inputs are sent only when their reader starts, although they perhaps could have been
+/// sent long before; so the estimate is not used.
 TimePoint TensorFlowScheduler::commit(OpId v, DeviceId d, TimePoint /*estimated*/) {
   const TimePoint inputs = book_inputs(v, d);
   if (result_.device[v] == no_device) {
@@ -126,7 +126,7 @@ TimePoint TensorFlowScheduler::book_inputs(OpId v, DeviceId d) {
   return last;
 }
 
-/// First what `d` holds already, which only shows in the log, then the rest.
+/// First the tensors that `d` already holds, which only changes the log, then the others.
 void TensorFlowScheduler::book_edge(EdgeId e, DeviceId d) {
   const Graph::Edge& edge = graph_.edge(e);
   const DeviceId from = result_.device[edge.src];
@@ -152,9 +152,9 @@ void TensorFlowScheduler::place_with_group(OpId v, DeviceId d) {
   for (const OpId member : groups_[g].members) place(member, d);
 }
 
-/// Q4: a group is let in by its persistent bytes alone; here each member is held to need(v).
+/// Q4: a group is accepted by its persistent bytes alone; each member must fit by need(v).
 void TensorFlowScheduler::place(OpId v, DeviceId d) {
-  if (!memory_.room(v, d))
+  if (!memory_.fits(v, d))
     throw Stop{
         {.type = "AssertionError",
          .where = "place_op",

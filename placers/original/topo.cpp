@@ -51,9 +51,9 @@ class Topo {
     return Bytes{total.count / static_cast<std::int64_t>(limits_.size())} + largest;
   }
 
-  /// Q10: with groups, another measure than the one that is charged, and `<` instead of `<=`; of an
-  /// even share, without regard to the device's limit. Q25: where persistent bytes are not inside
-  /// the outputs, the share does not count them, and a group may fit nowhere at any limit.
+  /// Q10: with groups, the tested memory is not the charged memory, and the test is `<` instead of
+  /// `<=`; against an even share that ignores the device's limit. Q25: where persistent bytes are
+  /// not part of the outputs, the share omits them, and a group may fit on no device at any limit.
   bool fits(OpId v, DeviceId d) const {
     const Bytes used = result_.used[d];
     if (options_.colocation) {

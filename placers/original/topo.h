@@ -1,4 +1,4 @@
-/// The original's m_topo: place() calls it.
+/// The original's m_topo, called by place().
 #pragma once
 #include "placers/original/original.h"
 

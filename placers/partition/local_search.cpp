@@ -9,14 +9,15 @@
 namespace baechi::partition {
 namespace {
 
-/// The best of several descents of max_load: from lots drawn for all bundles, always the move of
-/// one bundle between accelerators that gains most, until none gains. Source: Tarnawski et al.,
-/// NeurIPS 2020, the local search baseline. Looks at neither memory nor contiguity. Differs: what
-/// no accelerator runs stays on a core.
+/// The best of several descents of max_load: from random devices for all bundles, always applies
+/// the move of one bundle between accelerators that gains most, until none gains. Source: Tarnawski
+/// et al., NeurIPS 2020, the local search baseline. Ignores memory and contiguity. Differs: bundles
+/// that no accelerator runs stay on a core.
 class LocalSearch final : public Placer {
  public:
   explicit LocalSearch(Options& o)
-      : restarts_(o.get("restarts", std::int64_t{10}, "descents, each from other lots", 1)) {}
+      : restarts_(
+            o.get("restarts", std::int64_t{10}, "descents, each from another random split", 1)) {}
 
   Placement place(const Problem& p, std::uint64_t seed) const override {
     const Partition partition(p);
@@ -49,14 +50,14 @@ class LocalSearch final : public Placer {
         loads.move(b, loads.of(devices[random.below(static_cast<std::uint32_t>(devices.size()))]));
   }
 
-  /// False if no move gains. Only what leaves or enters the busiest device can gain. Ties: the
-  /// lower bundle, then the device listed first.
+  /// False if no move gains. Only moves from or to the busiest device can gain. Ties: the lower
+  /// bundle, then the device listed first.
   static bool move_best(exact::Loads& loads, const Partition& partition) {
-    const exact::Loads::Place busiest = loads.busiest();
+    const exact::Loads::DeviceIndex busiest = loads.busiest();
     Duration least = loads.load(busiest);
-    std::optional<std::pair<exact::BundleId, exact::Loads::Place>> best;
-    const auto consider = [&](exact::BundleId b, exact::Loads::Place to) {
-      const exact::Loads::Place from = loads.of(b);
+    std::optional<std::pair<exact::BundleId, exact::Loads::DeviceIndex>> best;
+    const auto consider = [&](exact::BundleId b, exact::Loads::DeviceIndex to) {
+      const exact::Loads::DeviceIndex from = loads.of(b);
       if (from == to || !loads.can_run(b, to)) return;
       loads.move(b, to);
       const Duration load = loads.load(loads.busiest());

@@ -15,7 +15,8 @@
 namespace baechi::partition {
 namespace {
 
-/// METIS has 32 bits: all scaled down so that the sum has 30, nothing but 0 to 0.
+/// METIS has 32-bit weights: scales `values` so that their sum has at most 30 bits; only 0 becomes
+/// 0.
 std::vector<idx_t> in_32_bits(const std::vector<std::int64_t>& values) {
   constexpr std::int64_t most = std::int64_t{1} << 30;
   const std::int64_t sum = std::accumulate(values.begin(), values.end(), std::int64_t{0});
@@ -26,23 +27,23 @@ std::vector<idx_t> in_32_bits(const std::vector<std::int64_t>& values) {
   return scaled;
 }
 
-/// METIS complains on standard output where it finds no use for a part: it is not to be mixed with
-/// ours. While this lives, what is printed by printf() goes nowhere.
-class NothingPrinted {
+/// METIS prints complaints about empty parts to standard output. While this object lives, printf()
+/// writes to /dev/null.
+class SilentStdout {
  public:
-  NothingPrinted() : usual_(stdout), nowhere_(std::fopen("/dev/null", "w")) {
-    if (nowhere_ != nullptr) stdout = nowhere_;
+  SilentStdout() : stdout_(stdout), null_(std::fopen("/dev/null", "w")) {
+    if (null_ != nullptr) stdout = null_;
   }
-  ~NothingPrinted() {
-    stdout = usual_;
-    if (nowhere_ != nullptr) std::fclose(nowhere_);
+  ~SilentStdout() {
+    stdout = stdout_;
+    if (null_ != nullptr) std::fclose(null_);
   }
-  NothingPrinted(const NothingPrinted&) = delete;
-  NothingPrinted& operator=(const NothingPrinted&) = delete;
+  SilentStdout(const SilentStdout&) = delete;
+  SilentStdout& operator=(const SilentStdout&) = delete;
 
  private:
-  std::FILE* usual_;
-  std::FILE* nowhere_;
+  std::FILE* stdout_;
+  std::FILE* null_;
 };
 
 std::vector<std::int64_t> partition_by_metis(const Partition::Graph& graph, std::size_t parts,
@@ -50,7 +51,7 @@ std::vector<std::int64_t> partition_by_metis(const Partition::Graph& graph, std:
   std::vector<idx_t> begin(graph.begin.begin(), graph.begin.end());
   std::vector<idx_t> neighbour(graph.neighbour.begin(), graph.neighbour.end());
   std::vector<idx_t> weight = in_32_bits(graph.weight), cost = in_32_bits(graph.cost);
-  // A cut that costs nothing may be anywhere, but METIS wants 1 at least.
+  // METIS requires costs of at least 1, although a cut may cost nothing.
   for (idx_t& c : cost) c = std::max<idx_t>(c, 1);
   idx_t vertices = static_cast<idx_t>(weight.size()), constraints = 1, cut = 0;
   idx_t num_parts = static_cast<idx_t>(parts);
@@ -59,7 +60,7 @@ std::vector<std::int64_t> partition_by_metis(const Partition::Graph& graph, std:
   METIS_SetDefaultOptions(options);
   options[METIS_OPTION_SEED] = static_cast<idx_t>(seed & 0x7fffffffU);
   const std::scoped_lock lock(solver::metis_lock());
-  const NothingPrinted nothing_printed;
+  const SilentStdout nothing_printed;
   const int status = METIS_PartGraphKway(&vertices, &constraints, begin.data(), neighbour.data(),
                                          weight.data(), nullptr, cost.data(), &num_parts, nullptr,
                                          nullptr, options, &cut, part.data());
@@ -67,7 +68,7 @@ std::vector<std::int64_t> partition_by_metis(const Partition::Graph& graph, std:
   return {part.begin(), part.end()};
 }
 
-/// Equal parts, as little cut between them as METIS's k-way partitioning finds.
+/// A balanced partition with the smallest edge cut that METIS's k-way partitioning finds.
 /// Source: Karypis and Kumar, SIAM J. Sci. Comput. 1998; as the Scotch baseline of Tarnawski et al.
 class Metis final : public Placer {
  public:

@@ -34,7 +34,7 @@ Partition::Partition(const Problem& problem)
     }
     const auto all = problem.cluster.devices();
     const auto home = std::ranges::find_if(all, runs);
-    if (home == all.end()) throw InfeasibleError("no device runs all ops that have to go together");
+    if (home == all.end()) throw InfeasibleError("no device runs all ops that must share one");
     home_[b] = *home;
   }
 }

@@ -1,5 +1,5 @@
-/// A problem as general graph partitioners see it: weighted bundles on equal parts, and the costs
-/// of cutting between two bundles.
+/// A problem as an input of general graph partitioners: weighted bundles for parts of equal weight,
+/// and the costs of cutting between two bundles.
 #pragma once
 #include <span>
 #include <vector>
@@ -9,8 +9,8 @@
 namespace baechi::partition {
 
 /// Bundles are colocation units; units that a pipeline cannot run apart are one bundle. They go to
-/// accelerators (to all devices, if there is none). A bundle that not all of these devices can run
-/// is not free: it stays on the first device that runs it.
+/// accelerators, or to all devices if there are no accelerators. A bundle that some of these
+/// devices cannot run is not free: it is fixed to the first device that runs it.
 /// Source: Tarnawski et al., NeurIPS 2020, the Scotch baseline.
 class Partition {
  public:
@@ -33,7 +33,8 @@ class Partition {
   };
   Graph graph() const;
 
-  /// Each op where its bundle is, or if that is free, where the part of its vertex is.
+  /// The placement of the ops from the device of each bundle, or from the part of each vertex of
+  /// the free bundles.
   Placement in_ops(const IdVector<exact::BundleId, DeviceId>& device) const;
   Placement in_ops(std::span<const std::int64_t> part) const;  ///< [vertices], into devices()
 
@@ -45,8 +46,8 @@ class Partition {
   exact::Bundles bundles_;
   std::size_t class_ = 0;  // of devices_.front()
   std::vector<DeviceId> devices_;
-  IdVector<exact::BundleId, DeviceId> home_;         // of those that are not free
-  IdVector<exact::BundleId, std::uint32_t> vertex_;  // of those that are
+  IdVector<exact::BundleId, DeviceId> home_;         // of fixed bundles
+  IdVector<exact::BundleId, std::uint32_t> vertex_;  // of free bundles
   std::size_t num_vertices_ = 0;
 };
 

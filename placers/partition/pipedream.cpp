@@ -16,10 +16,10 @@
 namespace baechi::partition {
 namespace {
 
-/// The best pipeline along lines of all ops, once the ops between which there are several ways are
-/// one: of each biconnected component all that something in it reads from.
+/// Contracts ops connected by several paths (of each biconnected component all ops that read from
+/// another op of it), then takes the best pipeline along linear orders of all ops.
 /// Source: PipeDream (Narayanan et al., SOSP 2019), as the baseline of Tarnawski et al., NeurIPS
-/// 2020: without replication. Differs: several lines are tried, not one.
+/// 2020: without replication. Differs: several linear orders are tried, not one.
 class PipeDream final : public Placer {
  public:
   explicit PipeDream(Options& o) {
@@ -49,7 +49,8 @@ class PipeDream final : public Placer {
       boost::adjacency_list<boost::vecS, boost::vecS, boost::undirectedS, boost::no_property,
                             boost::property<boost::edge_index_t, std::size_t>>;
 
-  /// Units' forward and other ops are two vertices of the graph of ways, and one set in the end.
+  /// The forward ops and the other ops of a unit are two vertices of the graph of paths, but one
+  /// set in the result.
   OpGraph join(const OpGraph& graph, const ColocationUnits& units) const {
     const auto vertex = [&](OpId v) {
       return 2 * index(units.of(v)) + (graph.op(v).phase == Phase::forward ? 0U : 1U);
@@ -60,14 +61,14 @@ class PipeDream final : public Placer {
       if (!v) throw InputError(fmt::format("pipedream: no op '{}' to ignore", name));
       ignored.insert(vertex(*v));
     }
-    std::set<std::pair<std::size_t, std::size_t>> ways;
+    std::set<std::pair<std::size_t, std::size_t>> paths;
     for (const EdgeId e : graph.edges()) {
       const std::size_t a = vertex(graph.edge(e).src), b = vertex(graph.edge(e).dst);
-      if (a != b && !ignored.contains(a)) ways.emplace(a, b);
+      if (a != b && !ignored.contains(a)) paths.emplace(a, b);
     }
     boost::disjoint_sets_with_storage<> sets(2 * units.size());
     for (std::size_t u = 0; u < units.size(); ++u) sets.union_set(2 * u, 2 * u + 1);
-    join_components(ways, sets);
+    join_components(paths, sets);
     IdVector<OpId, GroupId> group(graph.num_ops());
     std::vector<std::string> names;
     for (std::size_t v = 0; v < 2 * units.size(); ++v) names.push_back(fmt::format("part{}", v));
@@ -76,12 +77,12 @@ class PipeDream final : public Placer {
   }
 
   template <class Sets>
-  static void join_components(const std::set<std::pair<std::size_t, std::size_t>>& ways,
+  static void join_components(const std::set<std::pair<std::size_t, std::size_t>>& paths,
                               Sets& sets) {
     Graph graph;
     std::vector<std::pair<std::size_t, std::size_t>> edges;
-    for (const auto& [a, b] : ways) {
-      if (b < a && ways.contains({b, a})) continue;  // the same there and back
+    for (const auto& [a, b] : paths) {
+      if (b < a && paths.contains({b, a})) continue;  // the reverse of an edge that was added
       add_edge(a, b, edges.size(), graph);
       edges.emplace_back(a, b);
     }
@@ -93,7 +94,7 @@ class PipeDream final : public Placer {
     for (std::size_t e = 0; e < edges.size(); ++e) {
       const auto [a, b] = edges[e];
       for (const auto& [tail, head] : {std::pair(a, b), std::pair(b, a)}) {
-        if (!ways.contains({tail, head})) continue;
+        if (!paths.contains({tail, head})) continue;
         auto& representative = first[component[e]];
         if (!representative) representative = tail;
         sets.union_set(*representative, tail);

@@ -1,6 +1,6 @@
 #include <cstdint>
 #include <cstdio>
-// After these two, which it needs.
+// scotch.h needs these two first.
 #include <scotch.h>
 
 #include <memory>
@@ -17,8 +17,7 @@ void require(int failed, const char* what) {
   if (failed != 0) throw std::runtime_error(std::string("scotch: ") + what + " failed");
 }
 
-/// A graph, and one bound to a context of its own: with random numbers that only this run draws,
-/// and one thread.
+/// A graph bound to its own Scotch context, with its own random numbers and one thread.
 class ScotchGraph {
  public:
   ScotchGraph(const Partition::Graph& graph, std::uint64_t seed)
@@ -65,9 +64,9 @@ class ScotchGraph {
   SCOTCH_Context context_{};
 };
 
-/// Equal parts, as little cut between them as Scotch's default strategy finds.
-/// Source: Tarnawski et al., NeurIPS 2020, the Scotch baseline; its program's vertices are in
-/// another order, so the parts differ.
+/// A balanced partition with the smallest edge cut that Scotch's default strategy finds.
+/// Source: Tarnawski et al., NeurIPS 2020, the Scotch baseline. The authors' program has its
+/// vertices in another order, so the parts differ.
 class ScotchPlacer final : public Placer {
  public:
   Placement place(const Problem& p, std::uint64_t seed) const override {

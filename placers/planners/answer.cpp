@@ -6,7 +6,7 @@
 
 namespace baechi::planners {
 
-PlannerAnswer ask(const Planner& planner, PlannerInput input) {
+PlannerAnswer run_planner(const Planner& planner, PlannerInput input) {
   PlannerAnswer answer;
   answer.input = planner.prepared(std::move(input));
   const auto start = std::chrono::steady_clock::now();

@@ -9,7 +9,7 @@
 
 namespace baechi::planners {
 
-/// A plan and all that is told of it.
+/// A plan with its details.
 struct PlannerAnswer {
   PlannerInput input;              ///< as the planner prepared it
   std::optional<Planned> planned;  ///< nothing: infeasible
@@ -18,8 +18,8 @@ struct PlannerAnswer {
   std::optional<SimulatedBatch> batch;  ///< of the plan
 };
 
-/// Without a simulated batch: simulate(*answer.planned, answer.input) makes it.
-PlannerAnswer ask(const Planner& planner, PlannerInput input);
+/// Runs the planner, without a simulated batch: simulate(*answer.planned, answer.input) makes one.
+PlannerAnswer run_planner(const Planner& planner, PlannerInput input);
 
 /// The ops of a stage that recompute their activations.
 std::vector<std::string> recomputed(const PlannerInput& input, const PlannedStage& stage);

@@ -17,7 +17,7 @@ bool is_transformer(const PlannerNode& node) {
   return node.name == "ParallelTransformerLayer";
 }
 
-/// The nodes between two ends, which are the nodes that lead to some of them, and the others.
+/// The groups between two ends: `initial` leads to some of them, `final` has all other nodes.
 struct Body {
   std::vector<BundleId> initial, groups, final;
 };
@@ -56,7 +56,7 @@ void append(std::vector<BundleId>& to, const std::vector<BundleId>& from) {
   to.insert(to.end(), from.begin(), from.end());
 }
 
-/// All nodes recompute, or none does. A node that has one mode only runs in it.
+/// Either all nodes recompute or none does. A node with a single mode keeps it.
 PlannerInput with_one_mode(const PlannerInput& input, bool recompute) {
   PlannerInput one = input;
   for (PlannerNode& node : one.nodes)
@@ -69,7 +69,7 @@ PlannerInput with_one_mode(const PlannerInput& input, bool recompute) {
 
 class EqualSplits {
  public:
-  /// `use` is given each plan that fits and whose stages all are faster than what it returned last.
+  /// Calls `use` with each plan that fits and all of whose stages are faster than its last result.
   EqualSplits(const PlannerInput& input, std::function<double(StagedPlan)> use)
       : input_(input),
         plain_(with_one_mode(input, false)),
@@ -79,7 +79,7 @@ class EqualSplits {
   void attempt_all(EqualParts parts);
 
  private:
-  /// All data and tensor parallel degrees on these stages.
+  /// Tries all data and tensor parallel degrees on these stages.
   void attempt(const Stages& stages) {
     const auto count = static_cast<std::int64_t>(stages.size());
     const auto& first = input_.nodes[BundleId{0}].modes;
@@ -102,7 +102,7 @@ class EqualSplits {
       if (plan.time_per_sample >= limit_) return;
       plan.stages.push_back(std::move(*stage));
     }
-    // Modes in the order of the input, which may have two.
+    // Mode indices of the input, whose nodes may have two modes.
     for (PlannedStage& stage : plan.stages)
       for (std::size_t i = 0; i < stage.nodes.size(); ++i) {
         const BundleId b = stage.nodes[i];
@@ -124,7 +124,7 @@ void EqualSplits::attempt_all(EqualParts parts) {
   const auto most = static_cast<std::size_t>(input_.devices);
   if (parts == EqualParts::nodes) {
     const std::vector<BundleId> line = plan_line(input_);
-    // More stages than nodes would be empty.
+    // More stages than nodes would leave some empty.
     for (std::size_t count = 1; count <= std::min(most, line.size()); ++count)
       attempt(equal_runs(line, count));
     return;
@@ -158,7 +158,8 @@ std::optional<StagedPlan> best_equal_split(const PlannerInput& input, EqualParts
 }
 
 std::optional<SimulatedSplit> best_simulated_split(const PlannerInput& input, EqualParts parts) {
-  std::vector<std::pair<double, StagedPlan>> plans;  // with the least time of their batch
+  std::vector<std::pair<double, StagedPlan>>
+      plans;  // with a lower bound on the time of their batch
   EqualSplits(input, [&](StagedPlan plan) {
     const double least = least_batch(plan, input);
     plans.emplace_back(least, std::move(plan));

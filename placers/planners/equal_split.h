@@ -1,4 +1,5 @@
-/// Plans of equal stages, as Piper's authors render PipeDream-2BW, which published no planner.
+/// Plans of equal stages: PipeDream-2BW, which published no planner, as Piper's authors implement
+/// it.
 #pragma once
 #include <optional>
 
@@ -6,13 +7,13 @@
 
 namespace baechi::planners {
 
-/// What is equal in equal stages.
+/// What equal stages have equally many of.
 enum class EqualParts : std::uint8_t {
-  /// The number of nodes called `ParallelTransformerLayer`, in topological order; the last stages
-  /// may have one more. Nodes that lead to one of them join the first stage, the others the last;
-  /// or, tried as well, both form stages of their own.
+  /// Nodes called `ParallelTransformerLayer`, in topological order; the last stages may have one
+  /// more. Nodes that lead to one of them join the first stage, the others the last; alternatively,
+  /// both form stages of their own.
   transformers,
-  /// The number of nodes, in the order of plan_line().
+  /// Nodes, in the order of plan_line().
   nodes,
 };
 constexpr auto names_of(EqualParts) {
@@ -20,19 +21,19 @@ constexpr auto names_of(EqualParts) {
       {{EqualParts::transformers, "transformers"}, {EqualParts::nodes, "nodes"}});
 }
 
-/// The plan of least time in which every stage has the same degrees of data and tensor parallelism
-/// (of those of the first node) and all nodes recompute, or none does. Ties: the
-/// first, by stages, replicas, degree, without recomputation first. Nothing if none fits.
-/// Source: Narayanan et al., "PipeDream-2BW", ICML 2021, as the program of Tarnawski et al.,
-/// NeurIPS 2021, renders it.
+/// The fastest plan in which all stages have the same degrees of data and tensor parallelism (of
+/// those of the first node) and all nodes recompute, or none does. Ties: the first, by stages,
+/// replicas, degree, without recomputation first. Nothing if none fits.
+/// Source: Narayanan et al., "PipeDream-2BW", ICML 2021, as implemented in the program of Tarnawski
+/// et al., NeurIPS 2021.
 std::optional<StagedPlan> best_equal_split(const PlannerInput& input, EqualParts parts);
 
-/// The same plans by one simulated batch instead of the formula: the one whose batch is shortest.
+/// The same plans compared by one simulated batch instead of the formula; the shortest batch wins.
 struct SimulatedSplit {
   StagedPlan plan;
   double batch = 0.0;         ///< simulated_batch()
   std::size_t fitting = 0;    ///< plans that fit
-  std::size_t simulated = 0;  ///< of these; no other can be shorter, by least_batch()
+  std::size_t simulated = 0;  ///< of these; a lower bound (least_batch()) excludes the others
 };
 std::optional<SimulatedSplit> best_simulated_split(const PlannerInput& input, EqualParts parts);
 

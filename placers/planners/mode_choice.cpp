@@ -7,7 +7,7 @@
 namespace baechi::planners {
 namespace {
 
-constexpr double little = 1e-9;  // bytes that do not count, as in the authors' program
+constexpr double little = 1e-9;  // bytes that are negligible, as in the authors' program
 
 /// A node that runs in another mode than its fastest.
 struct Switch {
@@ -17,7 +17,7 @@ struct Switch {
   double saved = 0.0;  // bytes
 };
 
-/// Those that save memory, by time lost per byte; ties: the first node, the first mode.
+/// The switches that save memory, by time lost per byte; ties: the first node, the first mode.
 std::vector<Switch> switches(const PlannerInput& input, const std::vector<BundleId>& nodes,
                              std::size_t degree, std::int64_t in_flight,
                              const std::vector<std::size_t>& fastest, const StageCost& cost) {
@@ -47,17 +47,18 @@ void greedy(const std::vector<Switch>& found, double over, ChosenModes& chosen) 
   }
 }
 
-/// A set of switches: its time, its bytes, and its last switch on top of another set.
+/// A set of switches: its time and bytes, and the last switch on top of another set.
 struct ModeSet {
   double extra = 0.0, saved = 0.0;
   std::size_t last = 0, rest = 0;  // of the switches; of the covers
 };
 
-/// The covering problem, exactly: of all sets of the first switches, those that no other beats in
-/// time and bytes are kept.
+/// Solves the covering problem exactly, by dynamic programming over the switches that keeps the
+/// Pareto front of time and bytes.
 void exact(const std::vector<Switch>& found, double over, ChosenModes& chosen) {
   std::vector<ModeSet> all{{}};
-  std::vector<std::size_t> front{0};  // of `all`, by falling saving and falling time
+  std::vector<std::size_t> front{
+      0};  // indices into `all`, by decreasing savings and decreasing time
   for (std::size_t i = 0; i < found.size(); ++i) {
     std::vector<std::size_t> merged = front;
     for (const std::size_t c : front) {
@@ -77,8 +78,8 @@ void exact(const std::vector<Switch>& found, double over, ChosenModes& chosen) {
       front.push_back(c);
     }
   }
-  // The front begins with what saves most: enough, as the leanest modes fit. The cheapest of
-  // those that save enough is the first, for what is above `over` counted as `over`.
+  // The front begins with the largest savings, which suffice because the leanest modes fit. The
+  // first set is also the cheapest that suffices, because savings above `over` count as `over`.
   chosen.extra = all[front.front()].extra;
   for (std::size_t c = front.front(); c != 0; c = all[c].rest)
     chosen.modes[found[all[c].last].node] = found[all[c].last].mode;
@@ -129,7 +130,7 @@ ChosenModes choose_modes(const PlannerInput& input, const std::vector<BundleId>&
   const StageCost cost(input, data_parallel, inside);
   const std::vector<Switch> found = switches(input, nodes, degree, in_flight, chosen.modes, cost);
   double missing = over;
-  for (const Switch& s : found) {  // the last switch only as far as it is needed
+  for (const Switch& s : found) {  // the last switch only in the fraction that is needed
     if (missing <= 0.0) break;
     chosen.least += s.extra * std::min(1.0, missing / s.saved);
     missing -= s.saved;

@@ -1,4 +1,4 @@
-/// Which nodes of a stage give up time for memory.
+/// Which nodes of a stage trade time for memory.
 #pragma once
 #include <vector>
 
@@ -6,16 +6,16 @@
 
 namespace baechi::planners {
 
-/// Times of a stage's nodes. `inside` [nodes]: whether a node is in the stage.
+/// Time costs of a stage's nodes. `inside` [nodes]: whether a node is in the stage.
 class StageCost {
  public:
   StageCost(const PlannerInput& input, std::int64_t data_parallel,
             const IdVector<BundleId, char>& inside)
       : input_(input), d_(static_cast<double>(data_parallel)), inside_(inside) {}
 
-  /// What one node costs in one of its modes, per micro-batch: computing, its edges that are cut,
-  /// twice (a tensor and its gradient), and its share of the exchange of gradients, once per batch,
-  /// by sharded parameter servers.
+  /// The cost of one node in one of its modes, per micro-batch: computing, its cut edges twice (a
+  /// tensor and its gradient), and its share of the exchange of gradients, once per batch, by
+  /// sharded parameter servers.
   double time(BundleId b, const PlannerMode& mode) const;
   double crossing_bytes(BundleId b, const PlannerMode& mode) const;
 
@@ -25,11 +25,12 @@ class StageCost {
   const IdVector<BundleId, char>& inside_;
 };
 
-/// Modes of the nodes of a stage, each fastest as long as they fit.
+/// Modes of the nodes of a stage, the fastest that fit.
 struct ChosenModes {
-  bool fits = false;               ///< false: not even the leanest do
-  double extra = 0.0;              ///< time above that of the fastest modes
-  double least = 0.0;              ///< no choice that fits has less; nor has any for more in flight
+  bool fits = false;   ///< false: not even the leanest modes do
+  double extra = 0.0;  ///< time above that of the fastest modes
+  double least = 0.0;  ///< lower bound on `extra` of any choice that fits, also with more
+                       ///< micro-batches in flight
   std::vector<std::size_t> modes;  ///< [nodes]
 };
 /// All nodes must have modes of the degree. Ties: the first mode; the first node.

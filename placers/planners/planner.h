@@ -1,5 +1,5 @@
-/// The interface of planners: they give a stage of a pipeline several devices, and say how the
-/// devices share its work.
+/// The interface of planners, which assign several devices to a stage of a pipeline and choose how
+/// these divide its work.
 #pragma once
 #include <map>
 #include <memory>
@@ -14,17 +14,17 @@ namespace baechi::planners {
 struct Planned {
   StagedPlan plan;
   std::map<std::string, double> facts{};
-  std::string detail{};  ///< one line for people, "" if there is nothing to say
+  std::string detail{};  ///< one line for people, may be ""
 };
 
 class Planner {
  public:
   virtual ~Planner() = default;
 
-  /// `input`: as prepared() gives it. Throws InfeasibleError if there is no plan within the
+  /// `input`: a result of prepared(). Throws InfeasibleError if there is no plan within the
   /// devices' memory.
   virtual Planned plan(const PlannerInput& input) const = 0;
-  /// The input that plan() is about: with the micro-batches and the ablations of the options.
+  /// The input of plan(): `input` with the micro-batches and the ablations of the options.
   virtual PlannerInput prepared(PlannerInput input) const = 0;
   /// The path of the input that the options name.
   virtual const std::string& file() const = 0;

@@ -10,8 +10,8 @@ class TextFile;
 
 namespace baechi::planners {
 
-/// The format that traces/import/piper_file.h describes, all degrees and modes of it. Times count
-/// as seconds, whatever they are. Throws InputError with path:line:column and all mistakes at once:
+/// Reads the format of traces/import/piper_file.h with all degrees and modes. Times are taken as
+/// seconds, whatever their unit. Throws InputError with path:line:column and all mistakes at once:
 /// those of read_piper_file(), and a cycle.
 PlannerInput read_planner_input(TextFile& file);
 PlannerInput read_planner_input(const std::string& path);

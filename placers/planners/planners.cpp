@@ -13,7 +13,7 @@
 namespace baechi::planners {
 namespace {
 
-/// The options that all planners have.
+/// The options that all planners have in common.
 class PlannerOptions {
  public:
   explicit PlannerOptions(Options& o)
@@ -40,7 +40,7 @@ class PlannerOptions {
   bool tensor_parallel_;
 };
 
-/// Stages of any size, replicas, degrees and modes: the best of all that are contiguous.
+/// The best contiguous plan of stages of any size, with replicas, degrees and modes.
 /// Source: Tarnawski, Narayanan, Phanishayee, "Piper", NeurIPS 2021.
 class Piper final : public Planner {
  public:
@@ -51,9 +51,9 @@ class Piper final : public Planner {
                           "of least time that fits")),
         data_parallel_(o.get("data_parallel", true, "stages may have replicas")),
         recompute_(o.get("recompute", true, "nodes may recompute activations")),
-        max_ideals_(static_cast<std::size_t>(
-            o.get("max_ideals", std::int64_t{40'000},
-                  "of more ideals, only a line of all nodes is searched", 1, 10'000'000))) {}
+        max_ideals_(static_cast<std::size_t>(o.get(
+            "max_ideals", std::int64_t{40'000},
+            "with more ideals, only a linear order of all nodes is searched", 1, 10'000'000))) {}
 
   const std::string& file() const override { return options_.file(); }
   PlannerInput prepared(PlannerInput input) const override {
@@ -68,8 +68,8 @@ class Piper final : public Planner {
     Planned planned{.plan = std::move(*found.plan)};
     planned.facts["ideals"] = static_cast<double>(found.ideals);
     if (found.ideals == 0)
-      planned.detail =
-          fmt::format("more than {} ideals: only a line of all nodes was searched", max_ideals_);
+      planned.detail = fmt::format(
+          "more than {} ideals: only a linear order of all nodes was searched", max_ideals_);
     return planned;
   }
 
@@ -88,7 +88,7 @@ constexpr auto names_of(Simulated) {
 }
 
 /// Equal stages with equal degrees, all recomputed or none.
-/// Source: Narayanan et al., "PipeDream-2BW", ICML 2021, as Piper's program renders it.
+/// Source: Narayanan et al., "PipeDream-2BW", ICML 2021, as implemented in Piper's program.
 class PipeDream2bw final : public Planner {
  public:
   explicit PipeDream2bw(Options& o)
@@ -132,7 +132,7 @@ class PipeDream2bw final : public Planner {
  private:
   static Planned with_batch(StagedPlan plan, double batch, const PlannerInput& input) {
     Planned planned{.plan = std::move(plan)};
-    const PlannedStage& stage = planned.plan.stages.front();  // all alike
+    const PlannedStage& stage = planned.plan.stages.front();  // all stages are equal
     std::size_t again = 0;
     for (const PlannedStage& each : planned.plan.stages) again += recomputed(input, each).size();
     planned.facts["data_parallel"] = static_cast<double>(stage.data_parallel);

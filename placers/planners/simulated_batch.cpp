@@ -12,11 +12,11 @@
 namespace baechi::planners {
 namespace {
 
-/// What one device of a stage does.
+/// The work of one device of a stage.
 struct StageWork {
   double time = 0.0;                      // per micro-batch
   double exchange = 0.0;                  // per batch
-  double moves = 0.0;                     // besides: moving data at its ends
+  double moves = 0.0;                     // transfers at the ends of the stage
   std::map<std::size_t, double> sends{};  // bytes by later stage
 };
 
@@ -57,7 +57,7 @@ std::vector<StageWork> work_of(const StagedPlan& plan, const PlannerInput& input
   return all;
 }
 
-/// When the last stage has done each micro-batch.
+/// Records when the last stage ends each micro-batch.
 class Ends final : public StepObserver {
  public:
   explicit Ends(const IdVector<OpId, char>& last) : last_(last) {}
@@ -141,7 +141,7 @@ class Batch {
     std::vector<StepObserver*> observers{&ends};
     const StepResult result = baechi::simulate(problem, placement_, observers);
     const std::vector<TimePoint> all = std::move(ends).sorted();
-    // From one end of a turn of all replicas to another, in the middle half of the batch.
+    // Measures whole rounds of all replicas, in the middle half of the batch.
     const auto step = static_cast<std::size_t>(turn);
     const std::size_t turns = all.size() / step;
     double steady = 0.0;
@@ -161,7 +161,7 @@ class Batch {
   Cluster cluster_;
 };
 
-/// The part of the slowest stage's time, per sample, which its exchange of gradients takes.
+/// The fraction of the slowest stage's time per sample that its exchange of gradients takes.
 double exchange_share(const StagedPlan& plan, const PlannerInput& input) {
   const std::vector<StageWork> work = work_of(plan, input);
   double share = 0.0;
@@ -215,7 +215,7 @@ double least_batch(const StagedPlan& plan, const PlannerInput& input) {
     least =
         std::max(least, before[s] + turns * work[s].time + std::max(behind[s], work[s].exchange));
   }
-  return least * (1.0 - 1e-6);  // the engine counts whole nanoseconds
+  return least * (1.0 - 1e-6);  // the engine rounds to whole nanoseconds
 }
 
 SimulatedBatch simulate(const StagedPlan& plan, const PlannerInput& input) {

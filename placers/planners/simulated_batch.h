@@ -1,4 +1,4 @@
-/// One batch of a plan, simulated by the engine, beside what the planner's formula says of it.
+/// One batch of a plan, simulated by the engine, and its difference from the planner's formula.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -8,37 +8,38 @@
 
 namespace baechi::planners {
 
-/// Who pays for a transfer between two stages.
+/// Which devices a transfer between two stages occupies.
 enum class StageTransfers : std::uint8_t {
-  apart,     ///< each end for itself, after computing: what the formula assumes
+  apart,     ///< each end separately, after computing: the assumption of the formula
   together,  ///< both ends at once, when neither computes
-  overlap,   ///< both at once, while they compute
+  overlap,   ///< both ends at once, while they compute
 };
 
 struct SimulatedBatch {
-  std::int64_t micro_batches = 0;  ///< that were simulated: all of a batch, unless it is too large
-  double seconds =
-      0.0;  ///< seconds, from the first to the last device's last work; transfers apart
+  std::int64_t micro_batches =
+      0;                 ///< micro-batches simulated: all of a batch, unless it is too large
+  double seconds = 0.0;  ///< of all work, from the first start to the last end; transfers apart
   /// Seconds for a sample in the middle of the batch, at steady state, by StageTransfers; 0 if
   /// there are fewer than 8 samples for each replica.
   std::array<double, 3> per_sample{};
-  std::string difference{};  ///< why transfers apart are not the plan's time: a sentence for people
+  std::string
+      difference{};  ///< why the time with transfers apart differs from the plan's, for people
 
   double at(StageTransfers t) const { return per_sample[static_cast<std::size_t>(t)]; }
 };
 
-/// Each stage is as many devices as it has replicas, each of which stands for those that share its
+/// Each stage has one device per replica; the device represents all that share the replica's
 /// tensors. Replicas take micro-batches in turn. A micro-batch is one op of a stage, forward and
 /// backward; the tensors between two stages are one transfer of twice their bytes; the traffic of
-/// tensor parallelism at the ends of a stage counts as its work. When a replica has done its last
-/// micro-batch, it exchanges gradients. Memory is not simulated.
+/// tensor parallelism at the ends of a stage counts as its work. After its last micro-batch a
+/// replica exchanges gradients. Memory is not simulated.
 SimulatedBatch simulate(const StagedPlan& plan, const PlannerInput& input);
 
-/// Seconds of a batch of the same simulation with StageTransfers::overlap, from the first to the
-/// last device's last work: with filling, draining, and the exchange of gradients.
+/// Seconds of a batch of the same simulation with StageTransfers::overlap, from the first start to
+/// the last end of all work: with filling, draining, and the exchange of gradients.
 double simulated_batch(const StagedPlan& plan, const PlannerInput& input);
-/// No simulated_batch() is shorter: what a replica of a stage computes, after the stages that lead
-/// to it and before those that read from it have had one micro-batch each.
+/// Lower bound on simulated_batch(): the compute time of a replica of a stage, after the stages
+/// that lead to it and before those that read from it have had one micro-batch each.
 double least_batch(const StagedPlan& plan, const PlannerInput& input);
 
 }  // namespace baechi::planners

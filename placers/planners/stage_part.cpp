@@ -45,11 +45,11 @@ void StagePart::change(BundleId b, double sign) {
   if (sign > 0.0) cross(b, sign);
 }
 
-/// Adds what `b` makes of the edges that are cut, while the others are inside; or takes it away.
+/// Adds the cut edges of `b`, given that the other nodes are inside the stage, or subtracts them.
 void StagePart::cross(BundleId b, double sign) {
   inside_[b] = 0;
   for (std::size_t t = 0; t < sums_.size(); ++t) {
-    // The fastest mode's bytes of edge number i of a node; nothing of a node without the degree.
+    // The bytes of edge number i of a node in its fastest mode; 0 for a node without the degree.
     const auto bytes = [&](BundleId at, double edge, bool incoming, std::size_t i) {
       const PlannerMode* mode = fast(at, t);
       if (mode == nullptr) return 0.0;
@@ -83,7 +83,8 @@ double StagePart::fast_time(std::size_t degree, std::int64_t data_parallel) cons
 
 StagePart::Price StagePart::price(std::size_t degree, std::int64_t data_parallel,
                                   std::int64_t in_flight, double fast, double limit) {
-  // Sums that change node by node are a little off: near the limit, choose_modes() adds up anew.
+  // Incremental sums have rounding errors: near the limit, choose_modes() computes them from
+  // scratch.
   const Sums& s = sums_[degree];
   const double needed = s.per_batch * static_cast<double>(in_flight) + s.stays;
   if (needed < input_.memory * (1.0 - 1e-9) - 1.0) return {.time = fast};

@@ -1,4 +1,4 @@
-/// The policy of plans for the cost of a stage: tensor x data parallel, in modes.
+/// The stage cost of plans with tensor and data parallelism and modes.
 #pragma once
 #include <limits>
 #include <map>
@@ -11,19 +11,19 @@ namespace baechi::planners {
 
 inline constexpr double no_time = std::numeric_limits<double>::infinity();
 
-/// A stage that a StageWalk changes node by node: the sums of its nodes' fastest modes for each
-/// degree, and, only where they do not fit in memory, the choice of modes.
+/// A stage that a StageTraversal changes node by node: the sums of its nodes' fastest modes for
+/// each degree and, only if these do not fit in memory, the choice of modes.
 class StagePart {
  public:
   StagePart(const PlannerInput& input, ModeChoice choice);
 
   void add(BundleId b) { change(b, 1.0); }
   void remove(BundleId b) { change(b, -1.0); }
-  /// Whether the nodes' work is more than all devices do below the limit.
+  /// Whether the nodes need more work than all devices can do below the limit.
   bool hopeless() const { return work_ >= most_work_; }
   void set_limit(double most_work) { most_work_ = most_work * (1.0 + 1e-9); }
 
-  /// Before price() is asked for a stage.
+  /// Must be called before price() for each stage.
   void begin_stage(const std::vector<BundleId>& nodes) {
     taken_ = &nodes;
     sorted_.clear();
@@ -34,9 +34,10 @@ class StagePart {
   double fast_time(std::size_t degree, std::int64_t data_parallel) const;
 
   struct Price {
-    double time = 0.0;      ///< infinite if it does not fit
-    bool hopeless = false;  ///< nor would it below the limit with more micro-batches in flight
-    bool memory = false;    ///< as it does not fit
+    double time = 0.0;  ///< infinite if the stage does not fit
+    bool hopeless =
+        false;            ///< does not fit below the limit with more micro-batches in flight either
+    bool memory = false;  ///< because of memory
   };
   Price price(std::size_t degree, std::int64_t data_parallel, std::int64_t in_flight, double fast,
               double limit);
@@ -46,7 +47,7 @@ class StagePart {
   struct Sums {
     std::int64_t unable = 0;  // nodes without the degree
     double time = 0.0, weights = 0.0, per_batch = 0.0, stays = 0.0;
-    double bytes = 0.0;  // of the edges that are cut, at the ends inside
+    double bytes = 0.0;  // of the cut edges, at the ends inside
   };
   void change(BundleId b, double sign);
   void cross(BundleId b, double sign);
@@ -57,12 +58,13 @@ class StagePart {
 
   IdVector<BundleId, char> inside_;
   IdVector<BundleId, std::vector<const PlannerMode*>> fast_;  // [nodes][degrees]; null: none
-  std::vector<std::size_t> in_position_, out_position_;       // [edges], among those of its ends
+  std::vector<std::size_t> in_position_,
+      out_position_;  // [edges], index among the edges of the node
   IdVector<BundleId, double> least_work_;
   std::vector<Sums> sums_;  // [degrees]
   double work_ = 0.0, most_work_ = 0.0;
-  const std::vector<BundleId>* taken_ = nullptr;  // the stage, in the order of the walk
-  std::vector<BundleId> sorted_;                  // the same, ascending, once it is needed
+  const std::vector<BundleId>* taken_ = nullptr;  // the stage, in the order of the traversal
+  std::vector<BundleId> sorted_;                  // the same, ascending, computed on demand
   std::map<std::tuple<std::size_t, std::int64_t, std::int64_t>, ChosenModes> chosen_;
 };
 

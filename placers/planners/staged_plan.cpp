@@ -112,7 +112,7 @@ std::vector<std::int64_t> first_devices(const StagedPlan& plan) {
   return first;
 }
 
-std::string in_words(const StagedPlan& plan) {
+std::string staged_plan_text(const StagedPlan& plan) {
   std::string text = fmt::format("{} stage{} on {} devices:", plan.stages.size(),
                                  plan.stages.size() == 1 ? "" : "s", plan.devices());
   for (const PlannedStage& stage : plan.stages)

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "placers/exact/stage_walk.h"
+#include "placers/exact/stage_traversal.h"
 #include "placers/planners/mode_choice.h"
 #include "placers/planners/stage_part.h"
 #include "sim/error.h"
@@ -11,7 +11,7 @@
 namespace baechi::planners {
 namespace {
 
-using exact::IdealId, exact::StageWalk;
+using exact::IdealId, exact::StageTraversal;
 
 class StagesProgram {
  public:
@@ -22,7 +22,7 @@ class StagesProgram {
         replicas_(replica_counts(input)),
         most_replicas_(std::min(input.devices, input.micro_batches)),
         part_(input, choice),
-        walk_(ideals, input.nodes.size(), part_) {
+        traversal_(ideals, input.nodes.size(), part_) {
     IdVector<BundleId, double> least(input.nodes.size(), no_time);
     for (const BundleId b : input.nodes.ids()) {
       for (std::size_t t = 0; t < input.degrees.size(); ++t)
@@ -54,19 +54,20 @@ class StagesProgram {
   }
 
  private:
-  /// The last stages of a pipeline, those that hold an ideal.
+  /// The last stages of a pipeline, which together are an ideal.
   struct State {
-    std::int64_t replicas = 0;  ///< of all of them, or more if the first then keeps more in flight
+    std::int64_t replicas =
+        0;  ///< of all stages; more if the first stage keeps more micro-batches in flight
     std::int64_t devices = 0;
     double time = 0.0;  ///< of the slowest
-    IdealId rest{};     ///< what the stages behind the first hold, and which of its states
+    IdealId rest{};     ///< the ideal of the stages after the first, and the index of its state
     std::size_t rest_state = 0;
     std::size_t degree = 0;
     std::int64_t data_parallel = 0;
     std::int64_t in_flight = 0;
   };
 
-  /// Devices that the nodes outside the ideal need below the limit, at least.
+  /// A lower bound on the devices that the nodes outside the ideal need below the limit.
   std::int64_t needed(IdealId i) const {
     const double work = (work_[ideals_.all()] - work_[i]) / limit_ * (1.0 - 1e-9);
     return static_cast<std::int64_t>(std::ceil(std::min(work, 1e9)));
@@ -76,7 +77,7 @@ class StagesProgram {
     most_devices_ = input_.devices - needed(i);
     if (most_devices_ < 1) return;
     touched_.clear();
-    walk_.walk(i, [&](IdealId rest) {
+    traversal_.traverse(i, [&](IdealId rest) {
       if (!front_[rest].empty()) extend(rest);
       return false;
     });
@@ -92,10 +93,11 @@ class StagesProgram {
     }
   }
 
-  /// The stage that the walk is at, in front of all states of `rest`.
+  /// Puts the current stage of the traversal before all states of `rest`.
   void extend(IdealId rest) {
-    part_.begin_stage(walk_.taken());
-    const std::int64_t fewest = front_[rest].back().devices;  // states: by falling devices
+    part_.begin_stage(traversal_.taken());
+    const std::int64_t fewest =
+        front_[rest].back().devices;  // states are sorted by decreasing devices
     for (std::size_t t = 0; t < input_.degrees.size(); ++t) {
       if (!part_.able(t)) continue;
       for (const std::int64_t d : replicas_) {
@@ -118,7 +120,7 @@ class StagesProgram {
       next.replicas = behind.replicas + d;
       for (; next.replicas <= most_replicas_; next.replicas = d * in_flight++ + 1) {
         const StagePart::Price price = part_.price(degree, d, in_flight, fast, limit_);
-        if (price.hopeless && price.memory) return;  // states behind have more replicas
+        if (price.hopeless && price.memory) return;  // later states have more replicas
         next.in_flight = in_flight;
         next.time = std::max(behind.time, price.time);
         if (price.time < limit_ && next.devices <= most_devices_) enter(next);
@@ -140,8 +142,8 @@ class StagesProgram {
     StagedPlan plan;
     while (i != IdealId{0}) {
       std::vector<BundleId> nodes;
-      walk_.walk(i, [&](IdealId rest) {
-        if (rest == state.rest) nodes = walk_.taken();
+      traversal_.traverse(i, [&](IdealId rest) {
+        if (rest == state.rest) nodes = traversal_.taken();
         return rest == state.rest;
       });
       auto stage = priced(input_, std::move(nodes), input_.degrees[state.degree],
@@ -161,11 +163,11 @@ class StagesProgram {
   std::vector<std::int64_t> replicas_;
   std::int64_t most_replicas_;
   StagePart part_;
-  StageWalk<StagePart> walk_;
-  IdVector<IdealId, double> work_;  // device-seconds that its nodes take at least
+  StageTraversal<StagePart> traversal_;
+  IdVector<IdealId, double> work_;  // lower bound on the device-seconds of its nodes
   double limit_ = 0.0;
   std::int64_t most_devices_ = 0;                // for the ideal being filled
-  IdVector<IdealId, std::vector<State>> front_;  // more replicas, fewer devices
+  IdVector<IdealId, std::vector<State>> front_;  // Pareto front: more replicas, fewer devices
   std::vector<State> here_;                      // [replicas], of the ideal being filled
   std::vector<std::size_t> touched_;             // those of here_ that are set
 };
@@ -179,8 +181,8 @@ std::optional<StagedPlan> best_plan(const PlannerInput& input, const Ideals& ide
   std::optional<StagedPlan> best = program.below(below);
   if (!best) return best;
   double low = program.least_time();
-  // Limits just below the best so far, to see whether it is the best; then ever larger steps down
-  // as long as they lead to plans, and half of the way that is left after one that does not.
+  // First a limit just below the best so far, to prove it optimal; then ever larger steps down as
+  // long as they lead to plans, and half of the remaining distance after one that does not.
   double down = close;
   while (low < best->time_per_sample * (1.0 - close)) {
     const double high = best->time_per_sample;

@@ -9,14 +9,16 @@ namespace baechi::planners {
 
 using exact::Ideals;
 
-/// The pipelines whose last stages, taken together, are one of `ideals`: of input.order.reversed().
+/// The pipelines whose last stages, taken together, are one of `ideals`, those of
+/// input.order.reversed().
 ///
-/// Least devices instead of least time: for a limit on the time of a stage, few[ideal][replicas in
-/// all] is the least number of devices with which the stages that hold the ideal stay below it. A
-/// plan below the limit gives the next limit, until there is none. Stages are walked as exact_dp
-/// walks them. Two bounds cut the search: an ideal is passed over if the work that is left would
-/// take the devices that are left beyond the limit; a stage, if the limit cannot hold its work.
-/// Time: a plan is within one part in 10^8 of the best. Ties: fewest devices, then least time, then
+/// Minimises devices instead of time: for a limit on the time of a stage, few[ideal][total
+/// replicas] is the least number of devices with which the stages of the ideal stay below it. A
+/// plan below the limit gives the next limit, until there is none. Stages are traversed as in
+/// exact_dp. Two bounds prune the search: an ideal is skipped if the remaining work would take the
+/// remaining devices beyond the limit; a stage, if its work alone exceeds the limit. The time of a
+/// plan is within one part in 10^8 of the best. Ties: fewest devices, then least time, then the
+/// first found; the same input gives the same plan.
 /// the first that was found; the same input gives the same plan.
 /// Source: Tarnawski, Narayanan, Phanishayee, NeurIPS 2021. Differs: searches by limits, so that
 /// its table has no dimension for devices.
@@ -24,18 +26,19 @@ using exact::Ideals;
 std::optional<StagedPlan> best_plan(const PlannerInput& input, const Ideals& ideals,
                                     ModeChoice choice, double below);
 
-/// What a search over all ideals found.
+/// The result of search_plans().
 struct FoundStages {
   std::optional<StagedPlan> plan;
-  std::size_t ideals = 0;  ///< 0: more than `most`; a line of all nodes was searched instead
+  std::size_t ideals =
+      0;  ///< 0: more than `most`; a linear order of all nodes was searched instead
 };
 FoundStages search_plans(const PlannerInput& input, ModeChoice choice, std::size_t most);
 
-/// Why no plan fits: a node that does not fit alone, or that stages do not.
+/// Why no plan fits: some node does not fit alone, or the stages together do not.
 std::string why_no_plan(const PlannerInput& input);
 
-/// All nodes, the ones that come before others first. Next is the ready node that became ready
-/// last; sources in the order of the file, the last first; successors in the order of their edges.
+/// A topological order of all nodes. The next node is the one that became ready last; sources go in
+/// the order of the file, the last first; successors in the order of their edges.
 std::vector<BundleId> plan_line(const PlannerInput& input);
 
 }  // namespace baechi::planners

@@ -9,7 +9,7 @@ namespace baechi::planners {
 
 namespace {
 
-/// Whether a stage of one node could hold it.
+/// Whether a stage of this node alone could fit.
 bool has_room(const PlannerInput& input, const PlannerNode& node) {
   for (const auto& modes : node.modes)
     for (const PlannerMode& mode : modes)
@@ -44,7 +44,7 @@ FoundStages search_plans(const PlannerInput& input, ModeChoice choice, std::size
   const auto ideals = Ideals::enumerate(input.order.reversed(), most);
   if (!ideals) return search;
   search.ideals = ideals->size();
-  if (ideals->size() == line.size() + 1) return search;  // there is no other line
+  if (ideals->size() == line.size() + 1) return search;  // there is no other linear order
   const double below = search.plan ? search.plan->time_per_sample * (1.0 - 1e-9)
                                    : std::numeric_limits<double>::infinity();
   if (auto better = best_plan(input, *ideals, choice, below)) search.plan = std::move(better);

@@ -8,8 +8,8 @@
 namespace baechi {
 namespace {
 
-// Times are integers, so the exact x is often the threshold itself; the computed x is off by up to
-// 1e-11.
+// Times are integers, so the exact x is often the threshold itself; the computed x has an error of
+// up to 1e-11.
 constexpr double solver_noise = 1e-9;
 
 /// Baechi's rounding, operation by operation; halves go to even (the default rounding mode).
@@ -44,14 +44,14 @@ std::vector<std::uint32_t> favourite_edges(const SctGraph& graph, std::span<cons
 
 Favourites favourites(const SctGraph& graph, std::span<const std::uint32_t> chosen, bool compat) {
   const std::size_t num_ops = graph.compute.size();
-  Favourites f{std::vector(num_ops, nobody), std::vector(num_ops, nobody)};
+  Favourites f{std::vector(num_ops, no_favourite), std::vector(num_ops, no_favourite)};
   for (const std::uint32_t e : chosen) {
     const auto [src, dst, communication] = graph.edges[e];
     if (!compat)
-      BAECHI_CHECK(f.favourite[src] == nobody && f.parent[dst] == nobody,
+      BAECHI_CHECK(f.favourite[src] == no_favourite && f.parent[dst] == no_favourite,
                    "edge {} -> {} meets another chosen edge", src, dst);
     f.favourite[src] = dst;
-    if (f.parent[dst] != nobody) f.favourite[f.parent[dst]] = nobody;
+    if (f.parent[dst] != no_favourite) f.favourite[f.parent[dst]] = no_favourite;
     f.parent[dst] = src;
   }
   return f;

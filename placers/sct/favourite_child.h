@@ -12,9 +12,9 @@
 
 namespace baechi {
 
-/// The graph of the linear program; an op or edge is its position in `compute` or `edges`. At most
-/// one edge joins a pair of ops: its communication is the sum over all tensors between the two ops.
-/// The graph is acyclic. The ops may be in any order, not only in a topological one.
+/// The graph of the linear program; an op or edge is its index in `compute` or `edges`. At most one
+/// edge joins a pair of ops: its communication is the sum over all tensors between them. The graph
+/// is acyclic; its ops may be in any order.
 struct SctGraph {
   struct Edge {
     std::uint32_t src, dst;
@@ -29,18 +29,17 @@ struct SctGraph {
 struct SctOptions {
   /// False: any optimum is accepted, because only w is needed. Takes at most a quarter of the time.
   bool canonical = true;
-  /// Whether the solver starts near the optimum, where an interior-point method has been, or else
-  /// at a vertex chosen greedily. By default, whichever seems quicker. The canonical optimum is the
-  /// same.
+  /// Whether the solver starts at the result of an interior-point method or at a vertex chosen
+  /// greedily. By default, whichever seems faster. The canonical optimum is the same.
   std::optional<bool> interior{};
 };
 
 struct SctSolution {
-  std::vector<double> x;     ///< [num_edges] 0 to 1: share of the communication that is paid
+  std::vector<double> x;     ///< [num_edges] 0 to 1: the fraction of the communication that is paid
   double w = 0.0;            ///< ns; the makespan of x, so (x, w) is feasible
-  double lower_bound = 0.0;  ///< ns; no makespan is smaller, by a dual solution
+  double lower_bound = 0.0;  ///< ns; a lower bound on any makespan, by a dual solution
   bool canonical = false;    ///< x is the canonical optimum; w is proved optimal
-  int from_inside = 0;       ///< solver runs that began where an interior-point method had been
+  int interior_starts = 0;   ///< solver runs that started from an interior-point method
 };
 
 /// The linear program of m-SCT:
@@ -60,31 +59,32 @@ struct SctSolution {
 ///    no tie remains.
 /// x is rounded to multiples of 2^-36.
 ///
-/// This code, not the solver, computes w (the makespan of x) and lower_bound (the value of a dual
-/// solution), for the whole program above, whatever was left out for the solver. The two agree to
-/// 1e-9 of w, or to 1e-7 where times differ by factors of millions. Only with such times may
-/// rounding errors keep the solver from the canonical optimum or from the proof; then `canonical`
-/// is false. If the solver gives up, x is 1 for every edge that was its to decide, `canonical` is
-/// false, and lower_bound says how far from the optimum w may be.
+/// w (the makespan of x) and lower_bound (the value of a dual solution) are computed here, not by
+/// the solver, for the whole program above, including what was left out for the solver. The two
+/// agree to 1e-9 of w, or to 1e-7 where times differ by factors of millions. Only with such times
+/// may rounding errors keep the solver from the canonical optimum or from the proof; then
+/// `canonical` is false. If the solver gives up, x is 1 for every edge that it had to decide,
+/// `canonical` is false, and lower_bound bounds the distance from the optimum.
 SctSolution solve_sct(const SctGraph& graph, const SctOptions& options = {});
 
 /// The edges whose x is at most `threshold` (to 1e-9), ascending; no two leave or enter the same
 /// op. If several of these edges meet at an op (only possible with thresholds of 0.5 and above),
-/// the edge with more communication stays. Ties: the lower edge position. With `compat`, Baechi's
+/// the edge with more communication stays. Ties: the lower edge index. With `compat`, Baechi's
 /// rounding: all edges for which x - threshold + 0.5 rounds to 0 stay.
 std::vector<std::uint32_t> favourite_edges(const SctGraph& graph, std::span<const double> x,
                                            double threshold, bool compat = false);
 
-inline constexpr std::uint32_t nobody = ~std::uint32_t{0};
+inline constexpr std::uint32_t no_favourite = ~std::uint32_t{0};
 
 struct Favourites {
-  std::vector<std::uint32_t> favourite;  ///< [num_ops] the op's favourite child, or nobody
-  std::vector<std::uint32_t> parent;     ///< [num_ops] the op of which it is the favourite
+  std::vector<std::uint32_t> favourite;  ///< [num_ops] the op's favourite child, or no_favourite
+  std::vector<std::uint32_t>
+      parent;  ///< [num_ops] the op whose favourite child it is, or no_favourite
 };
 
-/// The favourites that the edges `chosen` give. No two of these edges may leave or enter the same
-/// op, except with `compat`. Then Baechi's rule applies, edge by edge in the given order: a parent
-/// that loses a child loses its present favourite, even if that is another child by now; a child
+/// The favourites given by the edges `chosen`. No two of these edges may leave or enter the same
+/// op, except with `compat`, which applies Baechi's rule edge by edge in the given order: a parent
+/// that loses a child loses its current favourite, even if that is another child by now; a child
 /// that is replaced keeps its parent.
 Favourites favourites(const SctGraph& graph, std::span<const std::uint32_t> chosen,
                       bool compat = false);

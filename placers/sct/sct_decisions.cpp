@@ -61,9 +61,9 @@ bool SctDecisions::decide(const std::vector<bool>& may_bind) {
       sides_[s].sum += e;
     }
   }
-  looks_ += net_.num_edges();
+  num_visits_ += net_.num_edges();
   for (std::uint32_t s = 0; s < sides_.size(); ++s) {
-    if (sides_[s].open > 0) wake(s);
+    if (sides_[s].open > 0) enqueue(s);
     note_alone(s);
   }
   bool any = false;
@@ -80,13 +80,13 @@ bool SctDecisions::decide(const std::vector<bool>& may_bind) {
   return any;
 }
 
-void SctDecisions::wake(std::uint32_t side) {
+void SctDecisions::enqueue(std::uint32_t side) {
   if (sides_[side].waits) return;
   sides_[side].waits = true;
   todo_.push_back(side);
 }
 
-/// If `side` has a single open edge: tells its other side.
+/// If `side` has a single open edge, updates the other side of that edge.
 void SctDecisions::note_alone(std::uint32_t side) {
   if (sides_[side].open != 1) return;
   const auto e = static_cast<std::uint32_t>(sides_[side].sum);
@@ -95,57 +95,58 @@ void SctDecisions::note_alone(std::uint32_t side) {
   std::uint32_t& alone = sides_[other].alone;
   if (alone != no_edge && weight_[alone] >= weight_[e]) return;
   alone = e;
-  wake(other);
+  enqueue(other);
 }
 
-void SctDecisions::settle(std::uint32_t e, SctEdge as) {
+void SctDecisions::fix_edge(std::uint32_t e, SctEdge as) {
   edge_[e] = as;
   for (const std::uint32_t s : sides(e)) {
     --sides_[s].open;
     sides_[s].may_bind -= may_bind_[e] ? 1U : 0U;
     sides_[s].sum -= e;
-    if (sides_[s].open > 0) wake(s);
+    if (sides_[s].open > 0) enqueue(s);
     note_alone(s);
   }
 }
 
 void SctDecisions::find_heaviest(Side& side) {
   const auto skip = [&](std::uint32_t& at) {
-    while (at < side.end && edge_[by_weight_[at]] != SctEdge::open) ++at, ++looks_;
+    while (at < side.end && edge_[by_weight_[at]] != SctEdge::open) ++at, ++num_visits_;
   };
   skip(side.first);
   side.second = std::max(side.second, side.first + 1);
   skip(side.second);
 }
 
-/// Edges of `side` are far if they cannot bind and weigh less than the heaviest edge without rivals
-/// at its other end.
+/// Edges of `side` are far if they cannot bind and weigh less than the heaviest edge without
+/// competitors at its other end.
 void SctDecisions::drop_beaten(Side& side) {
   if (side.alone == no_edge || edge_[side.alone] != SctEdge::open) return;
   const SctWeight best = weight_[side.alone];
-  for (; side.swept > side.begin; --side.swept, ++looks_) {
+  for (; side.swept > side.begin; --side.swept, ++num_visits_) {
     const std::uint32_t e = by_weight_[side.swept - 1];
     if (weight_[e] >= best) return;
-    if (edge_[e] == SctEdge::open && !may_bind_[e]) settle(e, SctEdge::far);
+    if (edge_[e] == SctEdge::open && !may_bind_[e]) fix_edge(e, SctEdge::far);
   }
 }
 
-/// The heaviest open edge of `side` is near if it outweighs its rivals. Lighter edges never are:
-/// they do not outweigh the heaviest.
+/// The heaviest open edge of `side` is near if it outweighs its competitors. No lighter edge can
+/// be: it does not outweigh the heaviest.
 void SctDecisions::keep_heaviest(const Side& side) {
   const std::uint32_t e = by_weight_[side.first];
-  SctWeight rivals;
+  SctWeight competing;
   for (const std::uint32_t s : sides(e)) {
     Side& at = sides_[s];
     find_heaviest(at);
     if (by_weight_[at.first] != e || at.may_bind > (may_bind_[e] ? 1U : 0U)) return;
-    if (at.second < at.end) rivals = rivals + weight_[by_weight_[at.second]];
+    if (at.second < at.end) competing = competing + weight_[by_weight_[at.second]];
   }
-  if (weight_[e] <= rivals) return;
+  if (weight_[e] <= competing) return;
   for (const std::uint32_t s : sides(e))
-    for (std::uint32_t i = sides_[s].second; i < sides_[s].end; ++i, ++looks_)
-      if (edge_[by_weight_[i]] == SctEdge::open) settle(by_weight_[i], SctEdge::far);
-  settle(e, SctEdge::near);  // last, so that no rival is ever taken for the only edge of a side
+    for (std::uint32_t i = sides_[s].second; i < sides_[s].end; ++i, ++num_visits_)
+      if (edge_[by_weight_[i]] == SctEdge::open) fix_edge(by_weight_[i], SctEdge::far);
+  fix_edge(e,
+           SctEdge::near);  // last, so that no competitor is mistaken for the only edge of a side
 }
 
 }  // namespace baechi

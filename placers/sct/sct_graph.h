@@ -7,7 +7,7 @@ namespace baechi {
 
 /// The problem's graph for m-SCT's linear program: mean op times over the devices, mean transfer
 /// times over the links, and one edge per pair of ops, whose communication is the sum over the
-/// tensors between the two ops. Edges are in the id order of the first graph edge of each pair.
+/// tensors between the two ops. Edges are ordered by the first graph edge of each pair.
 SctGraph sct_graph(const Problem& problem);
 
 }  // namespace baechi

@@ -39,7 +39,7 @@ SctNetwork::SctNetwork(const SctGraph& graph)
   for (std::size_t i = 0; i < order_.size(); ++i)
     for (const std::uint32_t e : out_edges(order_[i]))
       if (--missing[dst(e)] == 0) order_.push_back(dst(e));
-  BAECHI_CHECK(order_.size() == num_ops(), "{} ops lie on or behind a cycle",
+  BAECHI_CHECK(order_.size() == num_ops(), "{} ops lie on or after a cycle",
                num_ops() - order_.size());
 }
 
@@ -65,7 +65,7 @@ double SctNetwork::infeasibility(std::span<const double> x) const {
   double worst = 0.0;
   for (const double value : x) worst = std::max({worst, -value, value - 1.0});
   const auto degree = [&](std::span<const std::uint32_t> edges) {
-    double near = 0.0;  // exact for multiples of 2^-36, however many edges there are
+    double near = 0.0;  // exact for multiples of 2^-36, for any number of edges
     for (const std::uint32_t e : edges) near += 1.0 - x[e];
     worst = std::max(worst, near - 1.0);
   };
@@ -87,7 +87,7 @@ double SctNetwork::infeasibility(std::span<const double> x) const {
 double SctNetwork::lower_bound(Duals duals, const std::vector<bool>& chained) const {
   const Paths without = paths(std::vector(num_edges(), 0.0));
 
-  // The flow that the multipliers ask for through each op.
+  // The flow that the multipliers imply through each op.
   std::vector<double> wanted(num_ops());
   for (std::size_t i = order_.size(); i-- > 0;) {
     const std::uint32_t v = order_[i];
@@ -98,7 +98,7 @@ double SctNetwork::lower_bound(Duals duals, const std::vector<bool>& chained) co
     }
   }
 
-  // The actual flow: all that arrives at an op, split in proportion to the multipliers.
+  // The actual flow: the flow into an op is split in proportion to the multipliers.
   std::vector<double> flow(num_edges());
   double begun = 0.0, bound = 0.0;
   for (const std::uint32_t v : order_) {

@@ -12,7 +12,7 @@ namespace baechi {
 
 class SctNetwork {
  public:
-  /// Keeps a reference to `graph`, which must outlive this. Aborts on an edge that names no op, a
+  /// Keeps a reference to `graph`, which must outlive this. Aborts on an edge with an unknown op, a
   /// negative time, or a cycle.
   explicit SctNetwork(const SctGraph& graph);
 

@@ -1,4 +1,4 @@
-/// solve_sct: the program for the solver, the vertex where the solver starts, and the proof of its
+/// solve_sct(): the program of each part for the solver, the solver's start, and the proof of its
 /// answer.
 #include <algorithm>
 #include <cmath>
@@ -26,7 +26,7 @@ using Rest = Basis::Rest;
 constexpr std::uint32_t none = ~std::uint32_t{0};
 
 /// [num_edges] A good x of zeros and ones. Each round sets x = 0 greedily, edges on the longest
-/// paths first. As this makes other paths the longest, each round uses the paths of the running
+/// paths first. Since that makes other paths the longest, each round uses the paths of the running
 /// mean of all choices so far. Returns the choice with the least makespan.
 std::vector<double> greedy_x(const SctNetwork& net) {
   constexpr int rounds = 20;
@@ -59,13 +59,13 @@ std::vector<double> greedy_x(const SctNetwork& net) {
   return best;
 }
 
-/// The answer for the whole graph, put together from the answers of the parts.
+/// The answer for the whole graph, combined from the answers of the parts.
 struct Answer {
   std::vector<double> x;  // [num_edges]
   SctNetwork::Duals duals;
-  bool solved = true;     // all parts so far
-  bool canonical = true;  // all parts so far
-  int from_inside = 0;    // parts so far
+  bool solved = true;       // in all parts so far
+  bool canonical = true;    // in all parts so far
+  int interior_starts = 0;  // parts that started from the interior-point method
 };
 
 /// The linear program of one part. Times are scaled by a power of two to about 1000.
@@ -75,7 +75,8 @@ class SctProgram {
 
   LinearProgram program;
 
-  /// A start for the solver: near the optimum where that is worth it, else good_vertex().
+  /// The start of the solver: an interior-point optimum where that is worth its time, else
+  /// good_vertex().
   solver::Start start(std::optional<bool> interior) const;
   void put(const LinearOptimum& optimum, Answer& answer) const;
 
@@ -201,7 +202,7 @@ void SctProgram::add_objectives(bool canonical) {
   program.objectives.push_back(std::move(preference));
 }
 
-/// [part.edges] A good x of zeros and ones: the good x of each block; then x = 0 for the heaviest
+/// [part.edges] A good x of zeros and ones: the good x of each block, and x = 0 for the heaviest
 /// other edges whose degree rows allow it.
 std::vector<double> SctProgram::good_x() const {
   std::vector<double> x(part_.edges.size(), 1.0);
@@ -280,13 +281,14 @@ void SctProgram::add_tree(const Times& times, Basis& basis) const {
   tight(times.end_row[last], times.w_column);
 }
 
-/// Whether the simplex method has far to go from the good vertex, by its makespan and the bound by
-/// degrees, in a large program whose rows are short enough for another method. Then it takes as
-/// many steps as there are ops, and each takes as long as the program is large. bench/README.md has
-/// both.
+/// Whether the simplex method needs many steps from the good vertex, by its makespan and the bound
+/// by degrees, in a large program whose rows are short enough for the interior-point method. The
+/// simplex method then takes as many steps as there are ops, each in time linear in the program.
+/// notes/performance.md has the times of both.
 bool SctProgram::is_hard() const {
   constexpr std::size_t large = 20'000;  // rows; below, the simplex method takes a second or two
-  constexpr std::size_t dense = 5;       // terms that meet a term, in the mean: much would fill in
+  constexpr std::size_t dense =
+      5;  // mean number of terms that share a row with a term: above, much would fill in
   constexpr double far = 1.25;
   if (program.num_rows() < large || times_.empty()) return false;
   std::size_t meetings = 0;
@@ -316,8 +318,8 @@ solver::Start SctProgram::start(std::optional<bool> interior) const {
   return {.basis = good_vertex()};
 }
 
-/// A node that no tight row holds may start at several times in the optimum: it starts as soon as
-/// its inputs are there.
+/// A node without a tight row may start at several times in the optimum; it gets the earliest, when
+/// its inputs arrive.
 void SctProgram::add_starts(const Times& times, const std::vector<double>& x, Basis& basis) const {
   const SctNetwork& net = times.net;
   std::vector<double> near(net.num_edges());
@@ -371,10 +373,10 @@ void put(const SctStar& star, const SctNetwork& net, const SctPart& part, const 
     answer.duals.in[net.dst(part.edges.front())] = star.price;
 }
 
-/// `x` made feasible: each value in 0 to 1 and a multiple of 2^-36, all degree rows kept to 2^-27.
-/// Only more than a thousand edges of one op could round to more: then some of them, the first by
-/// id, round the other way.
-std::vector<double> rounded(const SctNetwork& net, std::vector<double> x) {
+/// Makes `x` feasible: each value in 0 to 1 and a multiple of 2^-36, all degree rows kept to 2^-27.
+/// The rounded values can exceed a degree row only with more than a thousand edges of one op: then
+/// some of them, the first by id, are rounded the other way.
+std::vector<double> round_to_feasible(const SctNetwork& net, std::vector<double> x) {
   for (double& value : x) value = std::clamp(1.0 - value, 0.0, 1.0);  // 1 - x, until the end
   const auto fit = [&](std::span<const std::uint32_t> edges) {
     double sum = 0.0;
@@ -427,17 +429,18 @@ Answer decided(const SctReduction& reduction) {
 }  // namespace
 
 SctSolution solve_sct(const SctGraph& graph, const SctOptions& options) {
-  constexpr double close = 1e-9, proved = 1e-7;  // of w; `close` unless times are far apart
+  constexpr double close = 1e-9,
+                   proved = 1e-7;  // relative to w; `close` unless times differ by large factors
   const SctNetwork net(graph);
   const SctReduction reduction(net);
   const std::vector<SctPart> parts = reduction.parts();
-  const auto judged = [&](Answer answer) {
+  const auto to_solution = [&](Answer answer) {
     SctSolution s;
-    s.x = rounded(net, std::move(answer.x));
+    s.x = round_to_feasible(net, std::move(answer.x));
     s.w = net.paths(s.x).longest;
     s.lower_bound = net.lower_bound(std::move(answer.duals), reduction.chained());
     s.canonical = options.canonical && answer.canonical && s.w - s.lower_bound <= proved * s.w;
-    s.from_inside = answer.from_inside;
+    s.interior_starts = answer.interior_starts;
     return s;
   };
   const auto attempt = [&](bool from_start) {
@@ -451,25 +454,25 @@ SctSolution solve_sct(const SctGraph& graph, const SctOptions& options) {
       const SctProgram sct(reduction, part, options.canonical);
       const std::optional<solver::Start> start =
           from_start ? std::optional(sct.start(options.interior)) : std::nullopt;
-      if (start && !start->cost.empty()) ++answer.from_inside;
+      if (start && !start->cost.empty()) ++answer.interior_starts;
       sct.put(solve(sct.program, start ? &*start : nullptr), answer);
     }
     if (!answer.solved)
       return SctSolution{
           .x = {}, .w = LinearProgram::infinity, .lower_bound = 0.0, .canonical = false};
-    return judged(std::move(answer));
+    return to_solution(std::move(answer));
   };
   SctSolution solution = attempt(/*from_start=*/true);
   if (!(solution.w - solution.lower_bound <= close * solution.w))
     if (SctSolution other = attempt(/*from_start=*/false);
         other.w - other.lower_bound < solution.w - solution.lower_bound)
       solution = std::move(other);
-  // Clp may give up where times are more than 2^53 apart: no op is a favourite then but those that
-  // were decided, and the bound says how far from optimal that may be.
+  // Clp may give up if times differ by more than 2^53: then only the decided edges make favourites,
+  // and lower_bound bounds the distance from the optimum.
   if (solution.x.size() != net.num_edges()) {
     Answer answer = decided(reduction);
     answer.canonical = false;
-    solution = judged(std::move(answer));
+    solution = to_solution(std::move(answer));
   }
   BAECHI_CHECK(net.infeasibility(solution.x) <= proved, "x breaks a degree by {}",
                net.infeasibility(solution.x));

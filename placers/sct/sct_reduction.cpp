@@ -6,20 +6,20 @@
 namespace baechi {
 namespace {
 
-// Relative tolerance: a sum of times that is below a bound by less than this counts as equal,
-// because sums are rounded.
+// Relative tolerance: a sum that is below a bound by less than this counts as equal, because sums
+// are rounded.
 constexpr double rounding = 1e-12;
 
-struct Rival {
+struct CompetingEdge {
   double until;          // longest path that ends (begins) with the edge, if x = 1
   double communication;  // reduction of `until` if x = 0
 };
 
-/// The least time within which all rivals can stay, if 1 - x sums to 1 over the rivals.
-double shared_bound(std::vector<Rival>& rivals) {
-  std::ranges::sort(rivals, std::greater{}, &Rival::until);
+/// The least time within which all competing edges can stay, if 1 - x sums to 1 over them.
+double shared_bound(std::vector<CompetingEdge>& competing) {
+  std::ranges::sort(competing, std::greater{}, &CompetingEdge::until);
   double least = 0.0, saved = 0.0, slope = 0.0;
-  for (const auto& [until, c] : rivals) {
+  for (const auto& [until, c] : competing) {
     if (c <= 0.0) {
       least = std::max(least, until);
       continue;
@@ -113,22 +113,22 @@ std::uint32_t root(std::vector<std::uint32_t>& parent, std::uint32_t i) {
 
 double bound_by_degrees(const SctNetwork& net) {
   std::vector<double> head(net.num_ops()), tail(net.num_ops());
-  std::vector<Rival> rivals;
+  std::vector<CompetingEdge> competing;
   for (const std::uint32_t v : net.order()) {
-    rivals.clear();
+    competing.clear();
     for (const std::uint32_t e : net.in_edges(v)) {
       const std::uint32_t u = net.src(e);
-      rivals.push_back({head[u] + net.compute(u) + net.communication(e), net.communication(e)});
+      competing.push_back({head[u] + net.compute(u) + net.communication(e), net.communication(e)});
     }
-    head[v] = shared_bound(rivals);
+    head[v] = shared_bound(competing);
   }
   double bound = 0.0;
   for (std::size_t i = net.num_ops(); i-- > 0;) {
     const std::uint32_t u = net.order()[i];
-    rivals.clear();
+    competing.clear();
     for (const std::uint32_t e : net.out_edges(u))
-      rivals.push_back({tail[net.dst(e)] + net.communication(e), net.communication(e)});
-    tail[u] = shared_bound(rivals) + net.compute(u);
+      competing.push_back({tail[net.dst(e)] + net.communication(e), net.communication(e)});
+    tail[u] = shared_bound(competing) + net.compute(u);
     bound = std::max(bound, head[u] + tail[u]);
   }
   return bound;
@@ -147,7 +147,7 @@ SctReduction::SctReduction(const SctNetwork& net)
   while (decisions_.decide(timed_));
 }
 
-/// Leaves out nodes and edges that cannot bind, until no block gets smaller.
+/// Removes nodes and edges that cannot bind, until no block gets smaller.
 void SctReduction::tighten() {
   std::fill(timed_.begin(), timed_.end(), false);
   std::vector<SctComponent> done;
@@ -171,7 +171,7 @@ void SctReduction::tighten() {
 }
 
 /// `block` without the nodes and edges whose longest path, at x = 1, is shorter than a lower bound
-/// on w; then split.
+/// on w; split into blocks.
 std::vector<SctComponent> SctReduction::shortened(const SctComponent& block) {
   const SctNetwork net(block.graph);
   const double bound = bound_by_degrees(net) * (1.0 - rounding);

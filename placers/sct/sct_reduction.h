@@ -1,5 +1,5 @@
-/// Reduces m-SCT's linear program to the part that needs a solver: decides all edges that can be
-/// decided without one. Every step keeps the canonical optimum. Inner header of solve_sct.
+/// Reduces m-SCT's linear program to the part that needs a solver, by deciding edges. Every step
+/// keeps the canonical optimum. Inner header of solve_sct.
 #pragma once
 #include <cstdint>
 #include <span>

@@ -1,4 +1,4 @@
-/// A cache of solutions of m-SCT's linear program: points of a sweep often share the program.
+/// A cache of solutions of m-SCT's linear program, which points of a sweep often share.
 #pragma once
 #include <list>
 #include <memory>
@@ -9,8 +9,8 @@
 
 namespace baechi {
 
-/// May be called from several threads at once. A thread that asks for a program that another thread
-/// is solving waits for that solution.
+/// Thread-safe. A thread that asks for a program that another thread is solving waits for that
+/// solution.
 class SctSolutions {
  public:
   /// The canonical solution of `graph`, solved at the first call.
@@ -29,7 +29,7 @@ class SctSolutions {
   std::list<std::shared_ptr<Entry>> entries_;  // most recently used first
 };
 
-/// The favourite child of each op of a problem, as m-SCT's linear program has it.
+/// The favourite child of each op of a problem, by m-SCT's linear program.
 struct SctFavourites {
   IdVector<OpId, OpId> of{};  ///< [num_ops], or no_op
   std::size_t count = 0;      ///< ops that have one

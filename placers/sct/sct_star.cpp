@@ -6,19 +6,21 @@
 namespace baechi {
 namespace {
 
-/// The least time of a star after `top`, the longest path at x = 1, and what proves it.
+/// The least time of a star, and its proof.
 struct LeastTime {
-  long double after_top;     // ns, <= 0
-  std::size_t sharing = 0;   // so many edges, the longest paths first, share 1 - x; if 0:
-  std::uint32_t single = 0;  // this edge alone takes so long, though its x is 0
+  long double after_top;  // ns, <= 0; relative to the longest path at x = 1
+  std::size_t sharing =
+      0;  // the number of longest paths whose edges share 1 - x; if 0, `single` holds
+  std::uint32_t single = 0;  // this edge alone takes that long, even with x = 0
 };
 
 }  // namespace
 
 // An edge whose path takes `until` at x = 1 needs 1 - x >= (until - w) / communication, and these
-// sum to at most 1 over the star. So the least w is the largest of until - communication over all
-// edges and, over the k longest paths, of the w at which the k edges need 1 together. In the second
-// case nothing is left to choose; in the first, what is left goes to the heaviest edges.
+// sum to at most 1 over the star. So the least w is the largest of two bounds: until -
+// communication over all edges; and, over the k longest paths, the w at which the k edges need 1
+// together. In the second case x is determined; in the first, the remaining 1 - x goes to the
+// heaviest edges.
 std::optional<SctStar> solve_star(const SctReduction& reduction, const SctPart& part) {
   if (part.blocks.size() != 1) return std::nullopt;
   const SctNetwork& net = reduction.net();

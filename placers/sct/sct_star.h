@@ -17,7 +17,7 @@ struct SctStar {
 };
 
 /// Nothing if `part` is not a star. A star is one block; each of its edges has a node of its own at
-/// one end, and no open edge touches the star elsewhere. Takes O(E log E) time for E edges.
+/// one end, and no other open edge touches its nodes. Takes O(E log E) time for E edges.
 std::optional<SctStar> solve_star(const SctReduction& reduction, const SctPart& part);
 
 }  // namespace baechi

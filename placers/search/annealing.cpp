@@ -17,7 +17,7 @@ using Seconds = std::chrono::duration<double>;
 
 constexpr std::size_t rounds = 16;
 
-/// Some chains are hotter: they get out of where the others stay.
+/// Some chains are hotter, to escape from local minima.
 Temperature temperature_of(std::size_t round, std::size_t chain, double leaves) {
   constexpr std::array hottest{0.005, 0.05, 0.01, 0.5};
   const double first = hottest[chain % hottest.size()];
@@ -38,13 +38,13 @@ Annealing::Annealing(const SearchSpace& space, const Objective& objective,
     chains_.emplace_back(space, objective, starts[c % starts.size()], seed * chains + c);
 }
 
-void Annealing::run(std::size_t evaluations, const WalkLimits& limits, const Watcher& watcher) {
+void Annealing::run(std::size_t evaluations, const ChainLimits& limits, const Watcher& watcher) {
   if (chains_.empty()) return;
   const auto begin = Clock::now();
   for (std::size_t round = 0; round < rounds && !limits.reached(); ++round) {
     const std::size_t each = evaluations_of(round, evaluations, Clock::now() - begin, limits);
     oneapi::tbb::parallel_for(std::size_t{0}, chains_.size(), part_of_this_task([&](std::size_t c) {
-                                chains_[c].walk(each, temperature_of(round, c, leaves_), limits);
+                                chains_[c].run(each, temperature_of(round, c, leaves_), limits);
                               }));
     restart_worst();
     if (watcher.progress)
@@ -54,13 +54,13 @@ void Annealing::run(std::size_t evaluations, const WalkLimits& limits, const Wat
   }
 }
 
-/// What each chain may do in a round.
+/// The evaluations of each chain in a round.
 std::size_t Annealing::evaluations_of(std::size_t round, std::size_t all, Seconds used,
-                                      const WalkLimits& limits) const {
+                                      const ChainLimits& limits) const {
   const std::size_t parts = chains_.size() * rounds;
   if (limits.until == Clock::time_point::max())
     return all * (round + 1) / parts - all * round / parts;
-  if (round == 0) return 32;  // to see how long they take
+  if (round == 0) return 32;  // to measure how long they take
   const double rate = static_cast<double>(evaluations()) / used.count();
   const Seconds left = limits.until - Clock::now();
   const double each = rate * left.count() / static_cast<double>((rounds - round) * chains_.size());
@@ -77,7 +77,7 @@ std::size_t Annealing::evaluations() const {
   return sum;
 }
 
-/// The worse half of the chains goes on from where the better half has been best.
+/// The worse half of the chains continues from the best placements of the better half.
 void Annealing::restart_worst() {
   std::vector<Chain*> order;
   for (Chain& chain : chains_) order.push_back(&chain);

@@ -6,14 +6,14 @@
 namespace baechi::search {
 namespace {
 
-/// What is compared between feasible placements, in ns.
+/// The energy by which feasible placements are compared, in ns.
 double height(const Score& score) {
   return score.guide > 0.0 ? score.guide : static_cast<double>(score.value.count());
 }
 
 }  // namespace
 
-bool WalkLimits::reached() const {
+bool ChainLimits::reached() const {
   if (stop != nullptr && stop->load(std::memory_order_relaxed)) return true;
   return until != std::chrono::steady_clock::time_point::max() &&
          std::chrono::steady_clock::now() >= until;
@@ -35,7 +35,7 @@ void Chain::restart_from(const Placement& placement) {
   score_ = evaluator_->begin(placement_);
 }
 
-void Chain::walk(std::size_t evaluations, Temperature temperature, const WalkLimits& limits) {
+void Chain::run(std::size_t evaluations, Temperature temperature, const ChainLimits& limits) {
   const double cooling = std::pow(temperature.end / temperature.begin,
                                   1.0 / static_cast<double>(std::max<std::size_t>(evaluations, 1)));
   Temperature now = temperature;
@@ -50,9 +50,9 @@ void Chain::walk(std::size_t evaluations, Temperature temperature, const WalkLim
   }
 }
 
-/// What to try next, in changes_: of several draws the one that the objective estimates to be best.
-/// Estimates know values alone, so one try in four is a plain draw, and each as long as the
-/// placement is infeasible. `leaves`: a walk may leave what fits.
+/// The move to try next, in changes_: of several draws the one that the objective estimates to be
+/// best. Estimates ignore memory, so one try in four is a single draw, as are all while the
+/// placement is infeasible. `leaves`: the chain may move to an infeasible placement.
 const MoveEntry* Chain::propose(bool leaves) {
   const std::size_t most = evaluator_->estimates();
   proposals_.resize(most);
@@ -71,8 +71,8 @@ const MoveEntry* Chain::propose(bool leaves) {
   return drawn_[best];
 }
 
-/// Nothing if it makes no sense here. `changes` are listed by ops, too. A walk that never leaves
-/// what fits draws a few times, until a change may fit.
+/// Nothing if the drawn move does not apply. `changes` are also listed by ops. A chain that never
+/// leaves feasible placements draws a few times, until a change may fit.
 const MoveEntry* Chain::draw(std::vector<Change>& changes, std::vector<OpMove>& ops, bool leaves) {
   const auto table = moves();
   const MoveEntry* move = nullptr;
@@ -88,7 +88,7 @@ const MoveEntry* Chain::draw(std::vector<Change>& changes, std::vector<OpMove>& 
   return changes.empty() ? nullptr : move;
 }
 
-/// Whether they were made.
+/// Whether the changes were accepted.
 bool Chain::try_changes(const Temperature& now) {
   moved_.clear();
   apply();
@@ -103,7 +103,7 @@ bool Chain::try_changes(const Temperature& now) {
   return true;
 }
 
-/// Makes the changes, which become those that lead back.
+/// Applies changes_, which then hold the reverse changes.
 void Chain::apply() {
   for (auto& [unit, to] : changes_) {
     for (const OpId v : space_.units().members(unit)) {
@@ -123,12 +123,13 @@ bool Chain::accepts(const Score& next, const Temperature& now) {
   return worse <= 0.0 || random_.uniform() < std::exp(-worse / (now.begin * height(score_)));
 }
 
-/// Among placements that lack memory the one that lacks less is better, whatever its value. From
-/// one that fits a walk leaves seldom: the more units there are, the more tries the way back takes.
+/// Of two infeasible placements the one that lacks less memory is better, whatever its value. From
+/// a feasible one the chain leaves seldom: the more units there are, the more tries the return
+/// takes.
 bool Chain::accepts_missing(Bytes over, double leaves) {
-  constexpr double hottest = 0.3;  // of the mean change
-  constexpr double units = 16.0;   // so few leave with the whole chance
-  constexpr double memory = 0.98;  // of the mean, per try
+  constexpr double hottest = 0.3;  // relative to the mean change
+  constexpr double units = 16.0;   // with so few units the full probability applies
+  constexpr double memory = 0.98;  // decay of the mean, per try
   const double more = static_cast<double>((over - score_.over).count);
   if (more != 0.0)
     change_ = change_ == 0.0 ? std::abs(more) : memory * change_ + (1.0 - memory) * std::abs(more);

@@ -1,5 +1,4 @@
-/// One walk through the placements of a problem: simulated annealing from one to the next by the
-/// moves of move.h.
+/// One chain of simulated annealing through the placements of a problem, by the moves of move.h.
 #pragma once
 #include <chrono>
 #include <memory>
@@ -13,27 +12,26 @@
 
 namespace baechi::search {
 
-/// Limits that end a walk before its evaluations are used up.
-struct WalkLimits {
+/// Limits that end a chain before its evaluations are used up.
+struct ChainLimits {
   const std::atomic<bool>* stop = nullptr;
   std::chrono::steady_clock::time_point until = std::chrono::steady_clock::time_point::max();
   bool until_feasible = false;  ///< ends at the first placement that fits
   bool reached() const;
 };
 
-/// A change for worse by a share `temperature` of the value is taken with a chance of 1 in e. From
-/// begin to end of a walk temperature falls by a constant factor per evaluation.
+/// A change that makes the value worse by the fraction `temperature` is accepted with probability
+/// 1/e. The temperature falls by a constant factor per evaluation from `begin` to `end`.
 struct Temperature {
   double begin = 0.0, end = 0.0;
-  /// The chance to leave a placement that fits for one that does not, where there are few units. A
-  /// short walk has no time to come back. With a chance of 0, changes that surely do not fit are
-  /// not tried.
+  /// The probability of leaving a feasible placement for an infeasible one, if there are few units.
+  /// A short chain has no time to return. With 0, changes that certainly do not fit are not tried.
   double leaves = 0.3;
 };
 
 class Chain {
  public:
-  /// A better placement than all before.
+  /// A placement better than all before it.
   struct Improvement {
     std::size_t evaluation = 0;  ///< of this chain, from 1 on
     Score score{};
@@ -43,8 +41,8 @@ class Chain {
   Chain(const SearchSpace& space, const Objective& objective, const Placement& start,
         std::uint64_t seed);
 
-  void walk(std::size_t evaluations, Temperature temperature, const WalkLimits& limits);
-  /// Goes on from `placement`.
+  void run(std::size_t evaluations, Temperature temperature, const ChainLimits& limits);
+  /// Continues from `placement`.
   void restart_from(const Placement& placement);
 
   const Placement& best() const { return best_; }
@@ -63,18 +61,18 @@ class Chain {
   const SearchSpace& space_;
   std::unique_ptr<Evaluator> evaluator_;
   Random random_;
-  Placement placement_;  // where it stands
-  UnitDevices at_;       // the same by units
+  Placement placement_;  // the current placement
+  UnitDevices at_;       // the same, by units
   Score score_;
-  double change_ = 0.0;  // of the missing bytes: a mean, of late tries more
+  double change_ = 0.0;  // mean change of the missing bytes, weighted to recent tries
   Placement best_;
   Score best_score_;
   std::size_t evaluations_ = 0;
   std::vector<Improvement> improvements_;
-  std::vector<Change> changes_;  // of the move that is tried
+  std::vector<Change> changes_;  // of the current move
   std::vector<std::vector<Change>> proposals_;
-  std::vector<std::vector<OpMove>> op_moves_;  // the same by ops
-  std::vector<const MoveEntry*> drawn_;        // whose they are
+  std::vector<std::vector<OpMove>> op_moves_;  // the same, by ops
+  std::vector<const MoveEntry*> drawn_;        // the moves of proposals_
   std::vector<OpId> moved_;
 };
 

@@ -4,7 +4,7 @@
 
 namespace baechi::search {
 
-/// Grows breadth first from a unit over its device.
+/// Grows the cluster breadth first from a unit, within its device.
 void move_cluster(const SearchSpace& space, const UnitDevices& at, Random& random,
                   std::vector<Change>& changes) {
   constexpr std::size_t most = 64;

@@ -2,8 +2,8 @@
 
 namespace baechi::search {
 
-/// From a unit on, forwards or backwards in the order, to where the device changes; from there as
-/// many units as drawn, as long as they are on that next device, come over.
+/// From a unit on, forwards or backwards in the order, finds where the device changes; from there
+/// moves as many units as drawn, while they are on the next device, to the first device.
 void move_cut(const SearchSpace& space, const UnitDevices& at, Random& random,
               std::vector<Change>& changes) {
   const auto order = space.movable();

@@ -10,11 +10,12 @@ Propose move_unit, move_join, move_swap, move_cut, move_segment, move_cluster;
 std::span<const MoveEntry> moves() {
   static constexpr MoveEntry table[] = {
       {"unit", "an op or group goes to any device", move_unit},
-      {"join", "an op or group goes where a neighbour is", move_join},
-      {"swap", "two ops or groups change places", move_swap},
-      {"cut", "where the order of ops changes devices, it does so earlier or later", move_cut},
-      {"segment", "of a stretch of the order, what is on one device goes to another", move_segment},
-      {"cluster", "connected ops of one device go where neighbours are", move_cluster},
+      {"join", "an op or group goes to the device of a neighbour", move_join},
+      {"swap", "two ops or groups swap devices", move_swap},
+      {"cut", "a cut in the order of ops, where the device changes, moves forwards or backwards",
+       move_cut},
+      {"segment", "in a segment of the order, the ops of one device go to another", move_segment},
+      {"cluster", "connected ops of one device go to the device of their neighbours", move_cluster},
   };
   return table;
 }
@@ -48,7 +49,7 @@ DeviceId draw_neighbouring_device(const SearchSpace& space, const UnitDevices& a
   std::uint32_t wanted = random.below(count);
   for (const UnitId n : neighbours)
     if (suits(n) && wanted-- == 0) return at[n];
-  return at[u];  // not reached
+  return at[u];  // unreachable
 }
 
 }  // namespace baechi::search

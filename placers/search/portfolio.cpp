@@ -11,9 +11,10 @@
 
 namespace baechi::search {
 Portfolio::Portfolio(Options& options, std::string_view objective, bool fallback) {
-  if (const Options::Value* given = options.raw(
-          "portfolio",
-          "placers to begin with, a list; by default all that are quick on the graph")) {
+  if (const Options::Value* given =
+          options.raw("portfolio",
+                      "list of placers whose placements the search starts from; default: all that "
+                      "are quick on the graph")) {
     if (given->children.empty()) add(options, *given);
     for (const auto& [key, choice] : given->children) {
       if (key.empty())
@@ -25,7 +26,7 @@ Portfolio::Portfolio(Options& options, std::string_view objective, bool fallback
     add_quick(objective, fallback);
   }
   const std::string start =
-      options.path("start", "a placement file to begin with, beside the portfolio");
+      options.path("start", "a placement file to start from, in addition to the portfolio");
   if (!start.empty())
     members_.push_back(
         {"start", make_placer("expert", Options("expert", {{"file", {start, {}, {}}}}))});
@@ -62,12 +63,13 @@ void Portfolio::add(Options& options, const Options::Value& choice) {
     for (const auto& [key, value] : choice.children.front().second.children)
       values.emplace(key, value);
   }
-  if (name == "search") return options.mistake("portfolio", "a search cannot begin with another");
+  if (name == "search")
+    return options.mistake("portfolio", "a search cannot start from another search");
   members_.push_back(
       {name, make_placer(name, Options(name, std::move(values), options.base()), choice.where)});
 }
 
-std::vector<Candidate> Portfolio::ask(const Problem& problem, const Objective& objective,
+std::vector<Candidate> Portfolio::run(const Problem& problem, const Objective& objective,
                                       std::uint64_t seed, Clock::time_point until) const {
   std::vector<std::optional<Candidate>> answers(members_.size());
   oneapi::tbb::parallel_for(
@@ -82,7 +84,7 @@ std::vector<Candidate> Portfolio::ask(const Problem& problem, const Objective& o
           const Score score = objective.score(problem, placement);
           std::string by = placement.placed_by.empty() ? name : placement.placed_by;
           answers[i] = {std::move(by), std::move(placement), score};
-        } catch (const InfeasibleError&) {  // others may know better
+        } catch (const InfeasibleError&) {  // another placer may fit
         }
       }));
   std::vector<Candidate> candidates;

@@ -1,4 +1,4 @@
-/// A search begins with the answers of these placers.
+/// The placers whose placements a search starts from.
 #pragma once
 #include <chrono>
 #include <memory>
@@ -11,9 +11,9 @@
 
 namespace baechi::search {
 
-/// An answer and its worth.
+/// A placement and its score.
 struct Candidate {
-  std::string placer;  ///< whose algorithm gave it
+  std::string placer;  ///< the placer whose algorithm found it
   Placement placement;
   Score score;
 };
@@ -27,17 +27,17 @@ class Portfolio {
   /// these objectives.
   Portfolio(Options& options, std::string_view objective, bool fallback);
 
-  /// All members' answers, in parallel, the best first; ties: in the members' order. Members that
-  /// find the problem infeasible are left out. Members whose turn comes after `until` are left out,
-  /// except the first; a member that has begun is not interrupted.
-  std::vector<Candidate> ask(const Problem& problem, const Objective& objective, std::uint64_t seed,
+  /// The placements of all members, computed in parallel, the best first; ties: in the members'
+  /// order. Omits members that find the problem infeasible, and, except for the first, members that
+  /// could only begin after `until`; a member that has begun is not interrupted.
+  std::vector<Candidate> run(const Problem& problem, const Objective& objective, std::uint64_t seed,
                              Clock::time_point until = Clock::time_point::max()) const;
 
  private:
   struct Member {
     std::string name;
     std::unique_ptr<Placer> placer;
-    std::size_t most_ops = ~std::size_t{0};  ///< of a graph that it is asked for
+    std::size_t most_ops = ~std::size_t{0};  ///< of the largest graph that it is run on
   };
   void add(Options& options, const Options::Value& choice);
   void add_quick(std::string_view objective, bool fallback);

@@ -21,23 +21,24 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Several chains that anneal side by side from the best answers of a portfolio. Now and then those
-/// behind go on from where those ahead have been.
+/// Several concurrent annealing chains that start from the best placements of a portfolio. From
+/// time to time the worse chains continue from the placements of the better ones.
 class Search final : public Placer {
  public:
   explicit Search(Options& o)
       : choice_(read_objective(o)),
         portfolio_(o, choice_.name, o.get("fallback", true, fallback_help)),
         chains_(static_cast<std::size_t>(
-            o.get("chains", std::int64_t{4}, "walks side by side, whatever the threads", 1))),
+            o.get("chains", std::int64_t{4},
+                  "concurrent annealing chains, whatever the number of threads", 1))),
         evaluations_(static_cast<std::size_t>(
             o.get("evaluations", std::int64_t{20'000}, "of the objective, over all chains"))),
-        seconds_(
-            o.get("seconds", 0.0,
-                  "of real time, the portfolio's included, instead of evaluations: not repeatable; "
-                  "0: no limit",
-                  0.0, most_seconds)),
-        trace_(o.path("trace", "write each placement better than all before here, as CSV")) {
+        seconds_(o.get(
+            "seconds", 0.0,
+            "of real time, the portfolio's included, instead of evaluations; not reproducible; "
+            "0: no limit",
+            0.0, most_seconds)),
+        trace_(o.path("trace", "CSV file for each placement better than all before it")) {
     constexpr std::size_t most_chains = 1024;
     if (chains_ > most_chains) o.mistake("chains", fmt::format("more than {}", most_chains));
   }
@@ -50,7 +51,7 @@ class Search final : public Placer {
 
   Placement place_watched(const Problem& p, std::uint64_t seed,
                           const Watcher& watcher) const override {
-    // Isolated: while it waits for its own threads, this one takes up no other work.
+    // Isolated: while this thread waits for the chains, it must not take up other tasks.
     return oneapi::tbb::this_task_arena::isolate([&] { return find(p, seed, watcher); });
   }
 
@@ -59,7 +60,7 @@ class Search final : public Placer {
   static constexpr double most_seconds = 1e9;  // 31 years; a clock counts 292
 
   Placement find(const Problem& p, std::uint64_t seed, const Watcher& watcher) const {
-    WalkLimits limits{.stop = watcher.stop};
+    ChainLimits limits{.stop = watcher.stop};
     auto portfolio_until = limits.until;
     if (seconds_ > 0.0) {
       const auto start = Clock::now();
@@ -67,7 +68,7 @@ class Search final : public Placer {
       portfolio_until = start + std::chrono::duration_cast<Clock::duration>(Seconds(seconds_ / 5));
     }
     const std::vector<Candidate> seeds =
-        portfolio_.ask(p, *choice_.objective, seed, portfolio_until);
+        portfolio_.run(p, *choice_.objective, seed, portfolio_until);
     if (seeds.empty())
       throw InfeasibleError("search: no placer of the portfolio found a placement that fits");
     if (!seeds.front().score.feasible()) refuse_what_cannot_fit(p);
@@ -75,7 +76,7 @@ class Search final : public Placer {
     for (const Candidate& candidate : std::span(seeds).first(std::min(most_seeds, seeds.size())))
       starts.push_back(candidate.placement);
     const SearchSpace space(p);
-    // A way through placements that lack memory has not paid for latency.
+    // Annealing through infeasible placements did not improve latencies.
     const double leaves = choice_.name == "latency" ? 0.0 : Temperature{}.leaves;
     Annealing annealing(space, *choice_.objective, starts, chains_, seed, leaves);
     annealing.run(evaluations_, limits, watcher);
@@ -83,7 +84,7 @@ class Search final : public Placer {
   }
   using Seconds = std::chrono::duration<double>;
 
-  /// Throws InfeasibleError if it can be told at once that no step fits.
+  /// Throws InfeasibleError if the lower bounds prove that no step fits.
   void refuse_what_cannot_fit(const Problem& p) const {
     if (choice_.name != "step_time" || !p.engine.enforce_memory ||
         p.engine.semantics != Semantics::event)
@@ -93,7 +94,7 @@ class Search final : public Placer {
       throw InfeasibleError("search: no placement fits: " + bounds.why_not);
   }
 
-  /// What all chains found, as if they had taken turns.
+  /// The improvements of all chains, ordered as if the chains had run in turn.
   static std::vector<SearchStep> steps(const Candidate& seed, const std::deque<Chain>& chains) {
     std::vector<SearchStep> all;
     for (std::size_t c = 0; c < chains.size(); ++c)
@@ -113,7 +114,7 @@ class Search final : public Placer {
     const Score& score = found.back().score;
     if (!score.feasible())
       throw InfeasibleError(
-          fmt::format("search: nothing fits of {} answers and {} placements near them",
+          fmt::format("search: none of {} placements of the portfolio and {} others fits",
                       seeds.size(), annealing.evaluations()));
     Placement result = found.size() > 1 ? annealing.best().best() : seed.placement;
     result.placed_by = found.size() > 1 ? "" : seed.placer;

@@ -8,22 +8,22 @@
 
 namespace baechi::search {
 
-/// The units of a problem, the tensors that join them, and their possible devices. The problem must
-/// outlive it.
+/// The units of a problem, their neighbours, and their possible devices. The parts of the problem
+/// must outlive it.
 class SearchSpace {
  public:
   explicit SearchSpace(const Problem& problem);
 
   const Problem& problem() const { return problem_; }
   const ColocationUnits& units() const { return units_; }
-  /// Units that can be on more than one device, ascending: by their first ops, in topological
-  /// order.
+  /// Units that can be on more than one device, ascending, hence in topological order of their
+  /// first ops.
   std::span<const UnitId> movable() const { return movable_; }
   bool is_movable(UnitId u) const { return able(u).size() > 1; }
   /// The devices that can run all ops of `u`, ascending.
   std::span<const DeviceId> able(UnitId u) const { return able_[able_of_[u]]; }
   bool can_run(UnitId u, DeviceId d) const;
-  /// Units that `u` reads from, and readers of `u`, each once, ascending.
+  /// Units that `u` reads from, and readers of `u`, distinct, ascending.
   std::span<const UnitId> neighbours(UnitId u) const {
     return {neighbours_.data() + begin_[index(u)], neighbours_.data() + begin_[index(u) + 1]};
   }
@@ -35,7 +35,7 @@ class SearchSpace {
   Problem problem_;
   ColocationUnits units_;
   std::vector<UnitId> movable_;
-  std::vector<std::vector<DeviceId>> able_;  // the distinct ones
+  std::vector<std::vector<DeviceId>> able_;  // the distinct sets of devices
   IdVector<UnitId, std::uint32_t> able_of_;  // into able_
   std::vector<UnitId> neighbours_;
   std::vector<std::size_t> begin_;  // [num_units + 1], into neighbours_

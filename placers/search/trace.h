@@ -1,4 +1,4 @@
-/// How a search came to its answer.
+/// The improvements of a search as a CSV file.
 #pragma once
 #include <cstddef>
 #include <string>
@@ -11,13 +11,13 @@ namespace baechi::search {
 
 /// A placement better than all before it.
 struct SearchStep {
-  std::size_t evaluation = 0;  ///< of all chains; 0: of the portfolio
+  std::size_t evaluation = 0;  ///< number, over all chains; 0: the portfolio
   Score score{};
   std::string_view by;  ///< the move, or the placer
 };
 
-/// Writes `steps` as CSV: evaluation, objective_us, feasible, by. Written aside and renamed.
-/// Throws InputError if it cannot be written.
+/// Writes `steps` as CSV: evaluation, objective_us, feasible, by. Written to a temporary file and
+/// renamed. Throws InputError if it cannot be written.
 void write_search_trace(const std::string& path, const std::vector<SearchStep>& steps);
 
 }  // namespace baechi::search

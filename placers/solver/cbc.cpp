@@ -1,7 +1,7 @@
 #include "placers/solver/cbc.h"
 
 #include <CbcModel.hpp>
-// After it, which it needs.
+// CbcStrategy.hpp needs CbcModel.hpp first.
 #include <CbcCutGenerator.hpp>
 #include <CbcEventHandler.hpp>
 #include <CbcStrategy.hpp>
@@ -21,7 +21,7 @@ std::int64_t taken(const CbcModel& model) {
   return std::int64_t{model.getIterationCount()} + model.numberStrongIterations();
 }
 
-/// Stops the search once it has taken so many simplex iterations.
+/// Stops the branch and bound after so many simplex iterations.
 class IterationLimit final : public CbcEventHandler {
  public:
   explicit IterationLimit(std::int64_t most) : most_(most) {}
@@ -34,8 +34,8 @@ class IterationLimit final : public CbcEventHandler {
   std::int64_t most_;
 };
 
-/// Without probing: with it, CBC 2.10.8 takes a worse solution for the optimum of one small program
-/// in ten thousand or so.
+/// CBC's default strategy without probing: with it, CBC 2.10.8 returns a worse solution as the
+/// optimum of about one small program in ten thousand.
 class WithoutProbing final : public CbcStrategyDefault {
  public:
   WithoutProbing()
@@ -59,13 +59,13 @@ int as_int(std::int64_t n) {
 MixedLimits mixed_limits(Options& o) {
   const MixedLimits limits{
       .nodes = o.get("max_nodes", std::int64_t{5'000},
-                     "of branch and bound; 0: the start and its bound only"),
+                     "nodes of branch and bound; 0: only the start and its bound"),
       .iterations = o.get("max_iterations", std::int64_t{20'000},
-                          "of the simplex method, after which no node is begun"),
+                          "simplex iterations, after which no node is begun"),
       .terms = o.get("max_terms", std::int64_t{100'000},
-                     "of the integer program: a larger one is not begun"),
+                     "nonzeros of the integer program: a larger one is not solved"),
       .time = o.get("time_limit", Duration{},
-                    "of real time; the one limit that may give other placements from run to "
+                    "real time; the only limit that may change the result from run to "
                     "run; 0: none")};
   constexpr std::int64_t most_terms = 100'000'000;
   if (limits.terms > most_terms) o.mistake("max_terms", fmt::format("more than {}", most_terms));
@@ -87,7 +87,7 @@ MixedOptimum solve(const MixedProgram& program, const MixedLimits& limits) {
 
   CbcModel model(solver);
   model.setLogLevel(0);
-  // Without the solver's preprocessing: undone, it may leave whole columns fractional.
+  // Without the solver's preprocessing, which may leave whole columns fractional when it is undone.
   WithoutProbing strategy;
   model.setStrategy(strategy);
   model.setMaximumNodes(as_int(limits.nodes));
@@ -97,12 +97,12 @@ MixedOptimum solve(const MixedProgram& program, const MixedLimits& limits) {
   }
   IterationLimit iterations(limits.iterations);
   model.passInEventHandler(&iterations);
-  // The model's own limit of time does not hold for the relaxation, which has one of its own.
+  // The model's time limit does not apply to the relaxation, which needs its own.
   ClpSimplex& simplex = *dynamic_cast<OsiClpSolverInterface&>(*model.solver()).getModelPtr();
   if (limits.time > Duration::zero())
     simplex.setMaximumWallSeconds(std::chrono::duration<double>(limits.time).count());
   model.initialSolve();
-  constexpr int stopped = 3;  // by a limit: its objective is no bound
+  constexpr int stopped = 3;  // status of a run ended by a limit, whose objective is no bound
   if (simplex.problemStatus() == stopped) return {.x = {}, .bound = -LinearProgram::infinity};
   simplex.setMaximumWallSeconds(-1.0);
   model.branchAndBound();

@@ -10,11 +10,11 @@
 namespace baechi::solver {
 namespace {
 
-// Reduced costs of the programs here are sums of a few input numbers near 1, exact to about 1e-13:
-// below the tolerance means zero.
+// Reduced costs of these programs are sums of a few input numbers near 1, exact to about 1e-13: a
+// value below the tolerance is zero.
 constexpr double dual_tolerance = 1e-9;
 constexpr double zero_reduced_cost = 1e-8;
-// A sum of objectives has weights down to 1e-6 of the first: what they decide is far below
+// A sum of objectives has weights down to 1e-6 of the first, whose effects are far below
 // `dual_tolerance`.
 constexpr double dual_tolerance_of_sums = 1e-10;
 
@@ -41,15 +41,16 @@ void set_basis(const Basis& basis, ClpSimplex& clp) {
     clp.setRowStatus(static_cast<int>(i), status(basis.rows[i]));
 }
 
-/// Where a variable or row with this reduced cost rests in every optimum; nothing if it is free to
-/// move. A cost that points at no bound is rounding.
+/// The bound at which a variable or row with this reduced cost rests in every optimum; nothing if
+/// it is free. A cost towards a missing bound is a rounding error.
 std::optional<double> rests(double cost, double lower, double upper) {
   if (std::abs(cost) <= zero_reduced_cost) return std::nullopt;
   const double bound = cost > 0.0 ? lower : upper;
   return std::abs(bound) < COIN_DBL_MAX ? std::optional(bound) : std::nullopt;
 }
 
-/// Leaves only the optima of the objective that was just minimised (complementary slackness).
+/// Restricts `clp` to the optima of the objective that was just minimised (complementary
+/// slackness).
 void keep_optima_only(ClpSimplex& clp) {
   for (int i = 0; i < clp.numberColumns(); ++i)
     if (const auto at =

@@ -1,4 +1,4 @@
-/// A program's rows as COIN-OR's solvers take them. For their .cpp files only.
+/// The rows of a program as a matrix of COIN-OR's solvers. For their .cpp files only.
 #pragma once
 #include <CoinPackedMatrix.hpp>
 

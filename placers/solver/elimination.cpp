@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint32_t none = Elimination::none;
 
-/// For each column, the others that it meets in a row.
+/// For each column, the other columns with which it shares a row.
 struct Neighbours {
   std::vector<idx_t> begin{0}, column;
   std::span<const idx_t> of(std::uint32_t j) const {
@@ -28,7 +28,8 @@ Neighbours neighbours_of(const LinearProgram& program) {
   for (const LinearProgram::Term& term : program.terms) ++begin[term.column + 1];
   std::partial_sum(begin.begin(), begin.end(), begin.begin());
   std::vector<std::size_t> next(begin.begin(), begin.end() - 1);
-  std::vector<std::uint32_t> row(program.terms.size());  // those of column 0, of column 1, ...
+  std::vector<std::uint32_t> row(
+      program.terms.size());  // row indices of column 0, of column 1, ...
   for (std::uint32_t i = 0; i < program.num_rows(); ++i)
     for (std::size_t t = program.row_begin[i]; t < program.row_begin[i + 1]; ++t)
       row[next[program.terms[t].column]++] = i;
@@ -68,7 +69,7 @@ std::vector<std::uint32_t> inverse(const std::vector<std::uint32_t>& order) {
   return place;
 }
 
-/// [places] The first later place that eliminating a place fills in, or `none`.
+/// [places] The first later place in which eliminating a place causes fill-in, or `none`.
 /// Source: Liu, "The role of elimination trees in sparse factorization" (1990).
 std::vector<std::uint32_t> parents(const Neighbours& meets, const std::vector<std::uint32_t>& order,
                                    const std::vector<std::uint32_t>& place) {
@@ -85,7 +86,7 @@ std::vector<std::uint32_t> parents(const Neighbours& meets, const std::vector<st
   return parent;
 }
 
-/// `order` with every place right behind its children and theirs.
+/// `order` with every place directly after its subtrees.
 std::vector<std::uint32_t> children_first(const std::vector<std::uint32_t>& order,
                                           const std::vector<std::uint32_t>& parent) {
   const auto n = static_cast<std::uint32_t>(order.size());
@@ -110,19 +111,19 @@ std::vector<std::uint32_t> children_first(const std::vector<std::uint32_t>& orde
   return sorted;
 }
 
-/// Whether a front of these pivots and entries is worth its zeros: a larger front is quicker for
-/// each of its entries.
+/// Whether merging into a front of these pivots and entries is worth the zeros that it stores: a
+/// larger front is faster per entry.
 bool worth(std::size_t pivots, std::size_t zeros, std::size_t entries) {
   if (pivots <= 4) return true;
   return zeros * (pivots <= 16 ? 3 : pivots <= 48 ? 8 : 20) <= entries;
 }
 
-/// The fronts, from the rows of each place's column of the factor.
+/// Builds the fronts from the rows of each place's column of the factor.
 class Fronts {
  public:
   explicit Fronts(Elimination& to, std::size_t n) : to_(to), front_(n, none) {}
 
-  /// The next place, and the later places in its column, ascending.
+  /// Adds the next place, with the later places in its column, ascending.
   void add(std::uint32_t j, std::uint32_t parent_of_last, const std::vector<std::uint32_t>& below) {
     const std::size_t pivots = j - first_ + 1;
     std::size_t zeros = zeros_, entries = below.size() + 1;

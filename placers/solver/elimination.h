@@ -1,5 +1,4 @@
-/// In which order the columns of a linear program are eliminated from its normal matrix, and what
-/// fills up meanwhile.
+/// The elimination order of the columns of a linear program's normal matrix, and its fill-in.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -10,8 +9,8 @@
 namespace baechi::solver {
 
 /// The normal matrix of a program with rows A is A^T D A + E, with diagonal D and E: two columns
-/// meet where a row has both. Columns are renumbered in the order of their elimination ("places").
-/// Consecutive places whose columns of the factor look alike form a front.
+/// are neighbours where a row has both. Columns are renumbered in the order of their elimination
+/// ("places"). Consecutive places with similar columns of the factor form a front.
 /// Source: nested dissection by METIS; fronts as in Duff and Reid, "The multifrontal solution of
 /// indefinite sparse symmetric linear equations" (1983).
 struct Elimination {
@@ -24,14 +23,14 @@ struct Elimination {
   static constexpr std::uint32_t none = ~std::uint32_t{0};
 
   std::vector<std::uint32_t> place;  ///< [num_columns] the place of a column
-  std::vector<Front> fronts;         ///< each behind its children; the last child right before
+  std::vector<Front> fronts;         ///< each after its children; the last child directly before it
   std::vector<std::uint32_t> rows;   ///< places, ascending in each front
 
-  std::size_t entries() const;     ///< of the factor, zeros in fronts included
+  std::size_t entries() const;     ///< of the factor, including explicit zeros in fronts
   double multiplications() const;  ///< of one factorisation
 };
 
-/// The same program, the same order. May be called from several threads at once.
+/// Deterministic and thread-safe.
 Elimination elimination_of(const LinearProgram& program);
 
 }  // namespace baechi::solver

@@ -13,11 +13,11 @@
 namespace baechi::solver {
 namespace {
 
-/// One value for each inequality: of rows, then of bounds of columns.
+/// One value for each inequality: the rows, then the bounds of columns.
 using Values = std::vector<double>;
 
-/// A program as G z <= b: rows, with their signs turned if they have a lower bound; then
-/// -z <= -lower and z <= upper.
+/// A program as G z <= b: the rows, negated if they have a lower bound; then -z <= -lower and z <=
+/// upper.
 class Inequalities {
  public:
   struct Bound {
@@ -61,9 +61,8 @@ Inequalities::Inequalities(const LinearProgram& program) : program_(program) {
       b_.push_back(program.column_upper[j]);
     }
   }
-  // A vertex where more rows meet than need to leaves open which of them are the basis: rows that
-  // are moved a little, each by another amount, do not meet. 1e-4 of an x is moved back by a few
-  // steps of the simplex method.
+  // At a degenerate vertex it is ambiguous which rows are in the basis, so each row is perturbed by
+  // another amount. 1e-4 of an x is corrected by a few steps of the simplex method.
   constexpr double moved = 1e-4;
   Random random(1);
   for (double& value : b_) value += moved * (1.0 + random.uniform());
@@ -94,7 +93,7 @@ double largest(std::span<const double> values) {
   return most;
 }
 
-/// How far along `dx` all of `x` stays positive.
+/// The largest step along `dx` for which all of `x` stays positive.
 double longest_step(const Values& x, const Values& dx) {
   double step = LinearProgram::infinity;
   for (std::size_t i = 0; i < x.size(); ++i)
@@ -102,22 +101,23 @@ double longest_step(const Values& x, const Values& dx) {
   return step;
 }
 
-// In the end, a price or a slack of an inequality is next to nothing.
-constexpr double equal = 1e-4;  // price / slack at least: it holds as an equation
-constexpr double clear = 1e2;   // and so far from `equal` it is clear which
+// At convergence, either the price or the slack of an inequality is almost 0.
+constexpr double equal = 1e-4;  // least price / slack of an active inequality
+constexpr double clear = 1e2;   // distance from `equal` at which the decision is unambiguous
 
 Basis::Rest& rest(Basis& basis, const InteriorOptimum::Bound& bound) {
   return (bound.of_row ? basis.rows : basis.columns)[bound.index];
 }
 
-/// Primal-dual steps with Mehrotra's predictor and corrector. Of G z + slack = b and
-/// c + G^T price = 0 the method keeps slack and price positive, and makes their products small.
+/// Primal-dual steps with Mehrotra's predictor and corrector. Of G z + slack = b and c + G^T price
+/// = 0 the method keeps slack and price positive, and drives their products to 0.
 /// Source: Mehrotra, "On the implementation of a primal-dual interior point method" (1992).
 class InteriorPoint {
  public:
   InteriorPoint(const LinearProgram& program, NormalMatrix& normal);
 
-  /// True once it is clear which inequalities hold as equations; false if it never is.
+  /// True once it is unambiguous which inequalities are active; false if the method does not
+  /// converge.
   bool run();
   InteriorOptimum optimum() const;
 
@@ -169,7 +169,7 @@ void InteriorPoint::factor(const Values& weight) {
   normal_.factor(std::span(weight).first(g_.num_rows()), bounds_weight_);
 }
 
-/// Mehrotra's: the least squares of slack and price, moved until both are positive.
+/// Mehrotra's start: the least-squares slack and price, shifted until both are positive.
 void InteriorPoint::start() {
   factor(Values(g_.size(), 1.0));
   g_.add_transposed(g_.b(), z_);
@@ -200,7 +200,7 @@ void InteriorPoint::find_residuals() {
   g_.times(z_, at_);
   double product = 0.0;
   for (std::size_t i = 0; i < at_.size(); ++i) {
-    // What is rounding of z is no residual: it would be large beside a small slack.
+    // Rounding errors of z are not residuals: they would be large compared with a small slack.
     const double residual = at_[i] + slack_[i] - g_.b()[i];
     primal_residual_[i] = std::abs(residual) < 3e-15 * size_ ? 0.0 : residual;
     product += price_[i] * slack_[i];
@@ -221,7 +221,7 @@ bool InteriorPoint::done() const {
   return unclear <= slack_.size() / 5000 || mean_ < smallest || largest(dual_residual_) > exact;
 }
 
-/// Newton's direction to price * slack less by `product` on each inequality.
+/// Newton's direction that reduces price * slack by `product` on each inequality.
 void InteriorPoint::find_direction(const Values& product) {
   for (std::size_t i = 0; i < at_.size(); ++i)
     at_[i] = (price_[i] * primal_residual_[i] - product[i]) / slack_[i];
@@ -263,12 +263,12 @@ void InteriorPoint::step() {
 }
 
 bool InteriorPoint::run() {
-  constexpr int most = 120;  // the programs at hand take 50 to 75
+  constexpr int most = 120;  // typical programs take 50 to 75
   start();
   for (int i = 0; i < most; ++i) {
     find_residuals();
     if (done()) return true;
-    if (!(mean_ < LinearProgram::infinity)) return false;  // nor a number
+    if (!(mean_ < LinearProgram::infinity)) return false;  // also false for NaN
     step();
   }
   return false;
@@ -297,7 +297,7 @@ InteriorOptimum InteriorPoint::optimum() const {
   return result;
 }
 
-/// Whether no pairs of terms of a row are too many to write down.
+/// Whether rows have so few terms that all pairs can be stored.
 bool rows_are_short(const LinearProgram& program) {
   std::size_t pairs = 0;
   for (std::size_t i = 0; i < program.num_rows(); ++i) {

@@ -1,4 +1,4 @@
-/// A linear program, written down row by row. No solver is named here.
+/// A linear program in rows, independent of any solver.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -41,8 +41,8 @@ struct LinearProgram {
   }
 };
 
-/// A vertex, named by the rows and columns that rest at a bound there. As many rows and columns
-/// together are `basic` as there are rows.
+/// A vertex, given by the rows and columns that rest at a bound. The number of `basic` rows and
+/// columns together equals the number of rows.
 struct Basis {
   enum class Rest : std::uint8_t { basic, at_lower, at_upper };
   std::vector<Rest> columns;  // [num_columns]
@@ -51,11 +51,11 @@ struct Basis {
 
 struct LinearOptimum {
   enum class Status : std::uint8_t { optimal, infeasible, unbounded, gave_up };
-  Status status = Status::gave_up;  ///< unless optimal, nothing below means anything
+  Status status = Status::gave_up;  ///< unless optimal, the other members are meaningless
   std::vector<double> x;            ///< [num_columns]
   std::vector<double> row_dual;     ///< [num_rows], of the first objective; < 0 at an upper bound
-  /// So many objectives, in turn, does x minimise: fewer than the program has (but one at least) if
-  /// rounding errors kept the solver from going on.
+  /// The number of objectives that x minimises in turn: fewer than the program has (but at least
+  /// one) if rounding errors stopped the solver.
   std::size_t objectives = 0;
 };
 

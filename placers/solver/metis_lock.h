@@ -1,4 +1,4 @@
-/// METIS draws its random numbers by the process's rand(): whoever calls it holds this.
+/// METIS uses the process's rand(): every caller of METIS must hold this lock.
 #pragma once
 #include <mutex>
 

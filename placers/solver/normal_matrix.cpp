@@ -8,7 +8,7 @@ namespace {
 
 using Front = Elimination::Front;
 
-// Columns of a front are padded to tiles.
+// The columns of a front are padded to whole tiles.
 constexpr std::size_t tile = 4;
 std::size_t padded(std::size_t rows) {
   return (rows + tile - 1) / tile * tile;
@@ -47,7 +47,7 @@ void eliminate(double* front, std::size_t rows, std::size_t pivots) {
         for (std::size_t i = j; i < rows; ++i) other[i] -= factor * column[i];
       }
     }
-    // A tile may begin within the block: its columns there are done, and get nothing of it.
+    // A tile may begin within the block: its columns there are done and must not change.
     for (std::size_t of = end; of < rows; of += tile)
       for (std::size_t at = of / tile * tile; at < rows; at += tile)
         subtract_tile(front, height, at, of, begin, end);
@@ -72,7 +72,7 @@ NormalMatrix::NormalMatrix(const LinearProgram& program)
     size += padded(at.size()) * at.pivots;
   }
   factor_.resize(size);
-  front_.resize((most + tile) * most + tile);  // the last tile of columns may pass the end
+  front_.resize((most + tile) * most + tile);  // the last tile of columns may extend beyond the end
 
   const auto each = [&](auto&& take) {
     for (std::uint32_t i = 0; i < program.num_rows(); ++i)
@@ -110,7 +110,7 @@ void NormalMatrix::assemble(const Front& front, std::size_t number, std::span<co
     front_[k * height + k] += column[column_[front.first + k]];
 }
 
-/// Adds what the children of `front`, the last ones of the stack, have left.
+/// Adds the contributions of the children of `front`, which are on top of the stack.
 void NormalMatrix::add_children(const Front& front) {
   const std::size_t height = padded(front.size());
   for (std::uint32_t i = 0; i < front.size(); ++i) where_[order_.rows[front.begin + i]] = i;

@@ -10,7 +10,7 @@
 namespace baechi {
 namespace {
 
-/// What stands between `key` and the next comma of the name: "4 GB/s" of "bandwidth ".
+/// The text between `key` and the next comma of the name: "4 GB/s" for ", bandwidth ".
 std::string part_of(const std::string& name, std::string_view key) {
   const std::size_t at = name.find(key);
   if (at == std::string::npos) return "";
@@ -18,7 +18,7 @@ std::string part_of(const std::string& name, std::string_view key) {
   return name.substr(begin, end == std::string::npos ? end : end - begin);
 }
 
-/// The memory of an instance, as its name has it: sizes of one scenario have one unit.
+/// The memory in the name of an instance; all sizes of one scenario have the same unit.
 double memory_of(const std::string& name) {
   const std::string fraction = part_of(name, ", memory_fraction ");
   return std::strtod((fraction.empty() ? part_of(name, ", memory ") : fraction).c_str(), nullptr);
@@ -70,7 +70,7 @@ std::vector<ArenaClass> arena_classes(const Arena& arena, const std::vector<std:
   add("up to 300 ops", [](const auto& i) { return i.ops <= 300; });
   add("301 to 1000 ops", [](const auto& i) { return i.ops > 300 && i.ops <= 1000; });
   add("more ops", [](const auto& i) { return i.ops > 1000; });
-  constexpr std::array times{"1.05", "1.2", "1.5", "2"};  // of the least, ascending
+  constexpr std::array times{"1.05", "1.2", "1.5", "2"};  // relative to the least, ascending
   for (std::size_t rank = 0; rank < times.size(); ++rank)
     add(std::string("memory ") + times[rank] + " x the least", [&](const auto& i) {
       const auto known = memories.find(scenario_of(i.name));
@@ -84,8 +84,8 @@ std::vector<ArenaClass> arena_classes(const Arena& arena, const std::vector<std:
   const auto has = [](const ArenaInstance& i, std::string_view part) {
     return scenario_of(i.name).find(part) != std::string::npos;
   };
-  add("two devices alike", [&](const auto& i) { return has(i, ".2."); });
-  add("four devices alike", [&](const auto& i) { return has(i, ".4.") || has(i, ".uniform."); });
+  add("two equal devices", [&](const auto& i) { return has(i, ".2."); });
+  add("four equal devices", [&](const auto& i) { return has(i, ".4.") || has(i, ".uniform."); });
   add("two nodes of two devices", [&](const auto& i) { return has(i, ".nodes."); });
   add("two fast devices, two slow", [&](const auto& i) { return has(i, ".mixed."); });
   return classes;

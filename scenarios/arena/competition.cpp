@@ -21,9 +21,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The placers that run on hidden instances beside the one that competes.
-constexpr const char* rivals[] = {"single", "round_robin", "random", "least_loaded", "m_topo",
-                                  "m_etf",  "m_sct",       "heft",   "coarsen",      "auto"};
+/// The baselines that run on hidden instances in addition to the competing placer.
+constexpr const char* baselines[] = {"single", "round_robin", "random", "least_loaded", "m_topo",
+                                     "m_etf",  "m_sct",       "heft",   "coarsen",      "auto"};
 
 /// The scenario files of the arena, by name.
 std::vector<std::string> scenario_paths(const std::string& folder) {
@@ -38,10 +38,10 @@ std::vector<std::string> scenario_paths(const std::string& folder) {
 
 constexpr std::string_view exec = "exec:";
 
-/// `known`: the file of best values, which a program does not see; "": none.
-PlacerChoice made_placer(const std::string& text, const std::string& known) {
+/// `known`: the file of best values, which is hidden from external programs; "": none.
+PlacerChoice placer_choice(const std::string& text, const std::string& known) {
   PlacerChoice placer{parse_choice(text, "--placer")};
-  if (placer.name.starts_with(exec)) {  // it will run in another folder
+  if (placer.name.starts_with(exec)) {  // the working folder will be another one
     placer.name = fmt::format("{}{}", exec, fs::absolute(placer.name.substr(exec.size())).string());
     if (fs::exists(known)) placer.options.set("hide", {known, {}, {}});
   } else if (text.find(exec) != std::string::npos) {
@@ -53,7 +53,7 @@ PlacerChoice made_placer(const std::string& text, const std::string& known) {
   return placer;
 }
 
-/// The hidden instances of a seed; written to `output`, too, if that is not "".
+/// The hidden instances of a seed; also written to the folder `output`, unless that is "".
 std::vector<ScenarioFile> hidden_files(std::uint64_t seed, const std::string& output,
                                        const Watch& making, Mistakes& mistakes) {
   const std::atomic<std::size_t> unknown{0};
@@ -86,7 +86,7 @@ Sweep sweep_of(const Competition& competition, const std::string& folder,
   return sweep;
 }
 
-/// While it lives, the working folder is an empty one.
+/// Makes an empty folder the working folder for its lifetime.
 class EmptyFolder {
  public:
   EmptyFolder() : before_(fs::current_path()) {
@@ -110,9 +110,9 @@ class EmptyFolder {
 std::vector<PlacerChoice> placers_of(const Competition& competition, const std::string& known) {
   std::vector<PlacerChoice> placers;
   if (competition.hidden)
-    for (const char* rival : rivals)
-      if (rival != competition.placer) placers.push_back(made_placer(rival, known));
-  if (!competition.placer.empty()) placers.push_back(made_placer(competition.placer, known));
+    for (const char* baseline : baselines)
+      if (baseline != competition.placer) placers.push_back(placer_choice(baseline, known));
+  if (!competition.placer.empty()) placers.push_back(placer_choice(competition.placer, known));
   return placers;
 }
 
@@ -122,7 +122,7 @@ Results run_placers(const Competition& competition, const std::string& folder,
   const Sweep sweep = sweep_of(competition, folder, placers, making);
   const std::vector<std::size_t> ids = all_runs(sweep);
   std::atomic<std::size_t> done{0};
-  const EmptyFolder elsewhere;
+  const EmptyFolder empty_folder;
   const auto shown = begin_watch(running, done, ids.size());
   Results results =
       run(sweep, ids, {.threads = competition.threads, .stop = competition.stop, .done = &done});
@@ -130,7 +130,7 @@ Results run_placers(const Competition& competition, const std::string& folder,
   return results;
 }
 
-/// What the kernel does not keep `placer`, if it is a program, from; "": nothing.
+/// The protection that the kernel cannot give against `placer`, an external program; "": none.
 std::string unguarded(const std::string& placer) {
   if (!placer.starts_with(exec)) return "";
   switch (external::kernel_guard()) {

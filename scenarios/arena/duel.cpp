@@ -90,7 +90,7 @@ class Mutator {
  private:
   std::size_t any(std::size_t n) { return random_.below(static_cast<std::uint32_t>(n)); }
   double factor() { return 0.5 + 1.5 * random_.uniform(); }
-  /// Times 0.5 to 2; between 1 and 10^11.
+  /// Multiplied by 0.5 to 2, clamped to 1 to 10^11.
   std::int64_t scaled(std::int64_t x) {
     return static_cast<std::int64_t>(std::clamp(static_cast<double>(x) * factor(), 1.0, 1e11));
   }
@@ -126,7 +126,7 @@ class Mutator {
   Random random_;
 };
 
-/// Without op `v`: what read it reads what it read.
+/// `instance` without op `v`, whose readers read its inputs instead.
 DuelInstance without_op(const DuelInstance& instance, std::size_t v) {
   DuelInstance less = instance;
   const std::vector<std::size_t> inherited = instance.ops[v].reads;
@@ -142,14 +142,14 @@ DuelInstance without_op(const DuelInstance& instance, std::size_t v) {
   return less;
 }
 
-/// To two digits.
-std::int64_t rounded(std::int64_t x) {
+/// Rounds to two digits.
+std::int64_t two_digits(std::int64_t x) {
   std::int64_t unit = 1;
   while (x / unit >= 100) unit *= 10;
   return (x + unit / 2) / unit * unit;
 }
 
-/// The simpler instances that are one step away, the most different first.
+/// The simpler instances that are one change away, the largest changes first.
 std::vector<DuelInstance> simpler(const DuelInstance& from) {
   std::vector<DuelInstance> all;
   if (from.ops.size() > fewest_ops)
@@ -169,15 +169,15 @@ std::vector<DuelInstance> simpler(const DuelInstance& from) {
         i.ops[v].reads.erase(i.ops[v].reads.begin() + static_cast<std::ptrdiff_t>(r));
       });
     if (op.persistent > Bytes{}) with([&](DuelInstance& i) { i.ops[v].persistent = {}; });
-    if (op.compute.count() != rounded(op.compute.count()))
-      with([&](DuelInstance& i) { i.ops[v].compute = Duration{rounded(op.compute.count())}; });
-    if (op.output.count != rounded(op.output.count))
-      with([&](DuelInstance& i) { i.ops[v].output = {rounded(op.output.count)}; });
-    if (op.persistent.count != rounded(op.persistent.count))
-      with([&](DuelInstance& i) { i.ops[v].persistent = {rounded(op.persistent.count)}; });
+    if (op.compute.count() != two_digits(op.compute.count()))
+      with([&](DuelInstance& i) { i.ops[v].compute = Duration{two_digits(op.compute.count())}; });
+    if (op.output.count != two_digits(op.output.count))
+      with([&](DuelInstance& i) { i.ops[v].output = {two_digits(op.output.count)}; });
+    if (op.persistent.count != two_digits(op.persistent.count))
+      with([&](DuelInstance& i) { i.ops[v].persistent = {two_digits(op.persistent.count)}; });
   }
-  if (from.memory.count != rounded(from.memory.count))
-    with([&](DuelInstance& i) { i.memory = {rounded(from.memory.count)}; });
+  if (from.memory.count != two_digits(from.memory.count))
+    with([&](DuelInstance& i) { i.memory = {two_digits(from.memory.count)}; });
   return all;
 }
 
@@ -229,12 +229,12 @@ DuelResult duel(const Placer& loser, const Placer& winner, const DuelOptions& op
     return duel_steps(instance, loser, winner).ratio(options.failures);
   };
   const auto stopped = [&] { return options.stop != nullptr && *options.stop; };
-  constexpr std::size_t walks = 4;
-  for (std::size_t walk = 0; walk < walks; ++walk) {
-    Mutator mutator(options.seed * walks + walk);
+  constexpr std::size_t chains = 4;
+  for (std::size_t chain = 0; chain < chains; ++chain) {
+    Mutator mutator(options.seed * chains + chain);
     DuelInstance at = mutator.fresh();
     double height = ratio(at);
-    const std::size_t steps = std::max<std::size_t>(options.evaluations / walks, 2) - 1;
+    const std::size_t steps = std::max<std::size_t>(options.evaluations / chains, 2) - 1;
     for (std::size_t i = 0; i < steps && !stopped(); ++i) {
       if (height > result.found_ratio) {
         result.found = at;

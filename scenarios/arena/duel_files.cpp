@@ -32,7 +32,7 @@ DuelStep duel_step(const Problem& problem, const std::string& name, const Placer
   return step;
 }
 
-/// An entry of a scenario's `placers`.
+/// An entry of a scenario's list `placers`.
 std::string placer_line(const std::string& text) {
   if (text.starts_with(program)) {
     const Choice choice = parse_choice(text, "placer");

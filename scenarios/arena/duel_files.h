@@ -1,4 +1,4 @@
-/// The end of a duel: both placers' steps on the instance that was found, and its files.
+/// The result of a duel: both placers' steps on the instance found, and its files.
 #pragma once
 #include <array>
 #include <optional>
@@ -10,24 +10,24 @@
 
 namespace baechi {
 
-/// A placer's answer on the instance, simulated.
+/// A placer's placement of the instance, simulated.
 struct DuelStep {
-  std::string placer;  ///< as `baechi place --placer` has it
+  std::string placer;  ///< as in `baechi place --placer`
   std::optional<Placement> placement{};
   Timeline timeline{};
   StepResult result{};
   std::string why{};  ///< why there is no step; "" if there is one
 
-  std::string text() const;  ///< the step time, or why there is none
+  std::string text() const;  ///< the step time, or the reason why there is none
 };
 
-/// Who fought, and on what.
+/// The placers of a duel and its options.
 struct DuelNames {
   std::string loser, winner;
   DuelOptions options;
 };
 
-/// Both steps on the small instance: the loser's, then the winner's.
+/// The steps of the loser and of the winner on the simplified instance.
 std::array<DuelStep, 2> duel_steps(const DuelNames& names, const Placer& loser,
                                    const Placer& winner, const Problem& problem);
 

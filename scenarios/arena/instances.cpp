@@ -30,7 +30,7 @@ constexpr Family families[] = {
 constexpr std::string_view size_names[] = {"small", "middle", "large"};
 constexpr std::string_view cluster_names[] = {"uniform", "nodes", "mixed"};
 
-/// The cluster as YAML; memory in KiB of the larger devices, bandwidth of the link that matters.
+/// The cluster as YAML: `kib` of memory on the larger devices.
 std::string cluster_text(std::size_t kind, std::int64_t kib) {
   if (kind == 0)
     return fmt::format(
@@ -61,7 +61,7 @@ std::string scenario_text(const std::string& name, std::string_view graph, std::
                      cluster_text(cluster, kib));
 }
 
-/// Whether some quick placer's step fits with `factor` times the memory.
+/// Whether the step of some quick placer fits with `factor` times the memory.
 bool fits(const Problem& problem, double factor) {
   Cluster cluster = problem.cluster;
   for (const DeviceId d : cluster.devices())
@@ -71,7 +71,7 @@ bool fits(const Problem& problem, double factor) {
     try {
       const Placement answer = make_placer(name)->place(scaled, 0);
       if (!simulate(scaled, answer).oom) return true;
-    } catch (const InfeasibleError&) {  // the next
+    } catch (const InfeasibleError&) {  // tries the next
     }
   }
   return false;

@@ -30,7 +30,7 @@ std::optional<Duration> known_value(const OrderedJson& json) {
   return Duration{json.get<std::int64_t>()};
 }
 
-/// "gnmt_20.2.v1, memory 300 MiB, link nvlink2": the scenario, and what it sweeps.
+/// "gnmt_20.2.v1, memory 300 MiB, link nvlink2": the scenario, and its swept values.
 std::string instance_name(const Results& results, const RunResult& row) {
   std::string name = results.scenarios[row.scenario].name;
   for (std::size_t a = 0; a < results.axes.size(); ++a) {

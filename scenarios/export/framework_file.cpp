@@ -18,31 +18,31 @@ namespace {
 
 using ExportJson = nlohmann::ordered_json;
 
-/// A placement of whole modules and the step that it makes.
-struct WholeAnswer {
+/// A placement of whole modules and its step.
+struct ModulePlacement {
   std::vector<DeviceId> device;  // [modules]
   std::string how;
   StepResult step;
 
-  bool better_than(const WholeAnswer& other) const {
+  bool better_than(const ModulePlacement& other) const {
     const bool fits = !step.oom, other_fits = !other.step.oom;
     return fits != other_fits ? fits : step.makespan < other.step.makespan;
   }
 };
 
-WholeAnswer whole_answer(const ExportTask& task, const WholeModules& modules,
-                         std::vector<DeviceId> device, std::string how) {
-  Placement placement = spread(task.experiment.problem().graph, modules, device);
+ModulePlacement simulate_modules(const ExportTask& task, const WholeModules& modules,
+                                 std::vector<DeviceId> device, std::string how) {
+  Placement placement = place_on_modules(task.experiment.problem().graph, modules, device);
   return {std::move(device), std::move(how), task.experiment.step(std::move(placement)).simulate()};
 }
 
-/// The placer's answer on the same graph, with a group for each module. Nothing if it finds none.
-std::optional<Placement> placed_whole(const ExportTask& task, const WholeModules& modules) {
+/// The placer's placement of the same graph with a group for each module. Nothing if it finds none.
+std::optional<Placement> place_modules(const ExportTask& task, const WholeModules& modules) {
   PreparedGraph prepared = task.experiment.graph();
   prepared.step =
-      std::make_shared<const OpGraph>(grouped(task.experiment.problem().graph, modules));
+      std::make_shared<const OpGraph>(group_modules(task.experiment.problem().graph, modules));
   prepared.placed = prepared.step;
-  prepared.stands_for = {};
+  prepared.mapped_op = {};
   const auto costed = std::make_shared<const CostedGraph>(
       std::make_shared<const PreparedGraph>(std::move(prepared)), task.experiment.cluster_choice());
   try {
@@ -65,7 +65,7 @@ std::string price(const ExportTask& task, const Placement& placement, Duration w
 }
 
 /// One candidate of a pipeline.
-struct PipelineAnswer {
+struct PipelineCandidate {
   PipelineCuts cuts;
   std::string schedule;  // torch's name
   std::size_t micro_batches = 0;
@@ -90,42 +90,44 @@ std::span<const TorchSchedule> schedules_of(const OpGraph& graph) {
   return forward;
 }
 
-/// The stages under one schedule, with as many micro-batches as fit: fewer leave stages idle for
-/// longer. Nothing if even one per stage runs out of memory.
-std::optional<PipelineAnswer> streamed(const Problem& problem, const PipelineCuts& cuts,
-                                       const Placement& line, const TorchSchedule& schedule,
-                                       std::string& why_not) {
+/// The stages under one schedule, with as many micro-batches as fit, because fewer leave stages
+/// idle for longer. Nothing if even one per stage runs out of memory.
+std::optional<PipelineCandidate> with_most_micro_batches(const Problem& problem,
+                                                         const PipelineCuts& cuts,
+                                                         const Placement& line,
+                                                         const TorchSchedule& schedule,
+                                                         std::string& why_not) {
   for (const std::size_t per_stage : {4U, 2U, 1U}) {
     const std::size_t micro_batches = per_stage * cuts.first.size();
     const auto result = pipeline::simulate_pipeline(
         problem, line, {.schedule = schedule.ours, .micro_batches = micro_batches});
     if (!result.oom)
-      return PipelineAnswer{cuts, schedule.torch, micro_batches, result.per_micro_batch};
+      return PipelineCandidate{cuts, schedule.torch, micro_batches, result.per_micro_batch};
     why_not = fmt::format("with {} micro-batches it runs out of memory", micro_batches);
   }
   return std::nullopt;
 }
 
-std::optional<PipelineAnswer> best_line(const ExportTask& task, const WholeModules& modules,
-                                        const Placement& placement, std::string& why_not) {
+std::optional<PipelineCandidate> best_line(const ExportTask& task, const WholeModules& modules,
+                                           const Placement& placement, std::string& why_not) {
   const Problem problem = task.experiment.problem();
-  std::optional<PipelineAnswer> best;
+  std::optional<PipelineCandidate> best;
   for (const CutGoal goal : {CutGoal::nearest, CutGoal::balanced}) {
     const auto cuts = cut_line(problem, modules, placement, goal);
     if (!cuts) {
-      why_not = "the weights of no line of stages fit";
+      why_not = "the weights fit in no sequence of stages";
       return std::nullopt;
     }
-    const Placement line = spread(problem.graph, modules, cuts->of_module);
+    const Placement line = place_on_modules(problem.graph, modules, cuts->of_module);
     for (const TorchSchedule& schedule : schedules_of(problem.graph)) {
-      const auto answer = streamed(problem, *cuts, line, schedule, why_not);
+      const auto answer = with_most_micro_batches(problem, *cuts, line, schedule, why_not);
       if (answer && (!best || answer->per_micro_batch < best->per_micro_batch)) best = answer;
     }
   }
   return best;
 }
 
-/// Lines about modules of the same group in different stages: they share weights.
+/// Messages on modules of the same group in different stages, which share weights.
 std::string shared_weights(const OpGraph& graph, const WholeModules& modules,
                            const std::vector<DeviceId>& device) {
   std::string lines;
@@ -149,10 +151,11 @@ std::string shared_weights(const OpGraph& graph, const WholeModules& modules,
 std::string export_device_map(const ExportTask& task, const Placement& placement) {
   const Problem problem = task.experiment.problem();
   const WholeModules modules = whole_modules(problem.graph);
-  WholeAnswer best = whole_answer(task, modules, rounded(problem, modules, placement), "rounded");
-  if (const auto again = placed_whole(task, modules)) {
-    WholeAnswer other =
-        whole_answer(task, modules, rounded(problem, modules, *again), "placed module by module");
+  ModulePlacement best =
+      simulate_modules(task, modules, devices_of_modules(problem, modules, placement), "rounded");
+  if (const auto again = place_modules(task, modules)) {
+    ModulePlacement other = simulate_modules(
+        task, modules, devices_of_modules(problem, modules, *again), "placed module by module");
     if (other.better_than(best)) best = std::move(other);
   }
   if (best.step.oom) {
@@ -171,7 +174,7 @@ std::string export_pipeline(const ExportTask& task, const Placement& placement) 
   const Problem problem = task.experiment.problem();
   const WholeModules modules = whole_modules(problem.graph);
   std::string why_not;
-  const std::optional<PipelineAnswer> line = best_line(task, modules, placement, why_not);
+  const std::optional<PipelineCandidate> line = best_line(task, modules, placement, why_not);
   if (!line) return fmt::format("no pipeline: {}; nothing written to {}\n", why_not, task.path);
   const PipelineCuts& cuts = line->cuts;
   ExportJson json{{"format", "baechi-pipelining"},      {"version", 1},
@@ -190,7 +193,7 @@ std::string export_pipeline(const ExportTask& task, const Placement& placement) 
   for (const DeviceId d : cuts.device) json["stage_devices"].push_back(index(d));
   write_file(task.path, json.dump(1) + "\n");
   const StepResult whole =
-      task.experiment.step(spread(problem.graph, modules, cuts.of_module)).simulate();
+      task.experiment.step(place_on_modules(problem.graph, modules, cuts.of_module)).simulate();
   return shared_weights(problem.graph, modules, cuts.of_module) +
          fmt::format(
              "{} stages of {} whole modules, {} with {} micro-batches: {} per micro-batch; alone a "
@@ -205,7 +208,7 @@ std::string export_pipeline(const ExportTask& task, const Placement& placement) 
 void require_modules(const Experiment& experiment, const std::string& trace) {
   if (experiment.problem().graph.has_modules()) return;
   throw InputError(
-      fmt::format("{}: no op says which module of the model it belongs to (key `module` of an op), "
+      fmt::format("{}: no op has a module of the model (key `module` of an op), "
                   "so it cannot "
                   "be exported by module: tools/baechi_torch.py and generators write it",
                   trace));

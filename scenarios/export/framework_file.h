@@ -1,4 +1,4 @@
-/// Writes a placement as frameworks take it.
+/// Writes placements in the formats of frameworks.
 #pragma once
 #include <string>
 
@@ -14,7 +14,7 @@ constexpr auto names_of(ExportFormat) {
                                              {ExportFormat::json, "json"}});
 }
 
-/// What an export takes besides the placement.
+/// The inputs of an export besides the placement.
 struct ExportTask {
   const Experiment& experiment;
   const Placer& placer;
@@ -26,15 +26,15 @@ struct ExportTask {
 /// Throws InputError, which names TRACE, if no op of the graph has a module.
 void require_modules(const Experiment& experiment, const std::string& trace);
 
-/// Writes the file and returns lines that say what the step costs before and after:
+/// Writes the file and returns lines with the step times before and after:
 /// - accelerate: the `device_map` of Hugging Face's accelerate, a JSON object from module to device
-///   number. It is the placement rounded to whole modules or the placer's answer for whole modules,
-///   whichever has the shorter step.
+///   number. The faster of the placement rounded to whole modules and the placer's placement of
+///   whole modules.
 /// - pipelining: split points, devices and schedule for torch.distributed.pipelining, JSON. The
-///   stages are the line nearest to the placement or the most even one, under one of two schedules:
-///   the combination with the least time per micro-batch.
+///   stages nearest to the placement or the most balanced ones, under one of two schedules: the
+///   combination with the least time per micro-batch.
 /// - json: the placement file; no lines.
-/// If nothing fits in memory, writes nothing, and the lines say so.
+/// If nothing fits in memory, writes no file, and the lines say so.
 std::string export_placement(ExportFormat format, const ExportTask& task,
                              const Placement& placement);
 

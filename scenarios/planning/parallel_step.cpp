@@ -7,7 +7,6 @@
 #include <set>
 #include <utility>
 
-#include "scenarios/planning/framework.h"
 #include "sim/error.h"
 #include "sim/transform/training/segments.h"
 #include "sim/transform/transform.h"
@@ -31,7 +30,7 @@ std::int64_t devices_of_a_node(const Cluster& cluster) {
 bool copies_embeddings(const TrainingJob& job, const ParallelPlan& plan) {
   constexpr std::array<std::string_view, 4> with_option{"gpt", "gpt2", "bert", "hybrid"};
   Options options = job.options;
-  const Options::Value* tied = options.raw("tied", "");
+  const Options::Value* tied = options.raw("tie_word_embeddings", "");
   const bool by_default = job.generator != "hybrid";
   return plan.pipeline > 1 && (tied == nullptr ? by_default : tied->text != "false") &&
          std::ranges::find(with_option, job.generator) != with_option.end();
@@ -71,67 +70,61 @@ Options::Value first_layers(const OpGraph& graph, const ParallelPlan& plan, std:
 constexpr std::string_view module_of_experts = "moe";
 
 bool recomputes_experts(const TrainingJob& job) {
-  return std::ranges::find(job.recompute_modules, module_of_experts) != job.recompute_modules.end();
+  return std::ranges::find(job.framework.recompute_modules, module_of_experts) !=
+         job.framework.recompute_modules.end();
 }
-/// The other modules, with + between, as a generator's recompute_modules.
-std::string modules_of_generator(const TrainingJob& job) {
+
+/// What the backward pass recomputes, as the generators' option `recompute`.
+std::string recomputed(const TrainingJob& job, const ParallelPlan& plan) {
   std::string names;
-  for (const std::string& module : job.recompute_modules)
+  if (plan.recompute == Recomputing::selective)
+    names = job.framework.selective_recompute_operators ? "operators" : "core_attn";
+  for (const std::string& module : job.framework.recompute_modules)
     if (module != module_of_experts) names += (names.empty() ? "" : "+") + module;
   return names;
 }
 
 }  // namespace
 
-std::vector<std::string> recompute_module_names() {
-  std::vector<std::string> names{std::string(module_of_experts)};
-  for (const std::string_view of_generator : all_words<generate::Recomputed>())
-    names.emplace_back(of_generator);
-  return names;
-}
-
-std::vector<std::pair<std::string, std::string>> rank_options(const TrainingJob& job,
-                                                              const ParallelPlan& plan) {
-  const bool selective = plan.recompute == Recomputing::selective,
-             by_operation = job.framework == Framework::fsdp2;
-  const std::string modules = modules_of_generator(job),
-                    kept = kept_inputs(job.framework, plan.precision);
-  std::vector<std::pair<std::string, std::string>> options{
-      {"batch", std::to_string(plan.micro_batch)}};
+std::vector<std::pair<std::string, Options::Value>> rank_options(const TrainingJob& job,
+                                                                 const ParallelPlan& plan) {
+  std::vector<std::pair<std::string, Options::Value>> options{
+      {"batch", text(std::to_string(plan.micro_batch))}};
+  Options given = job.options;  // raw() declares: a generator must declare these options itself
   const auto add = [&](const char* key, std::string value, bool needed) {
-    Options given = job.options;  // raw() declares: a generator must declare these options itself
     if (given.raw(key, "") != nullptr)
       throw InputError(fmt::format("{}.{}: plans choose it", job.generator, key));
-    if (needed) options.emplace_back(key, std::move(value));
+    if (needed) options.emplace_back(key, text(std::move(value)));
   };
+  const std::string names = recomputed(job, plan);
   add("batch", "", false);
   add("tensor", std::to_string(plan.tensor), plan.tensor > 1);
   add("context", std::to_string(plan.context), plan.context > 1);
   add("expert", std::to_string(plan.expert), plan.expert > 1);
   add("sequence_parallel", "true", plan.sequence);
-  add("split_backward", "true", plan.splits_backward());
-  add("recompute_attention", "true", selective && !by_operation);
-  add("recompute_modules", modules, !modules.empty());
-  add("kept_inputs", kept, !kept.empty());
-  add("recompute_operations", "true", selective && by_operation);
+  add("recompute", names, !names.empty());
+  const Options::Value* own = given.raw("kernels", "");
+  Options::Value kernels = kernels_of(job.framework, plan.precision, plan.splits_backward(), own);
+  if (!kernels.text.empty() || !kernels.children.empty())
+    options.emplace_back("kernels", std::move(kernels));
   return options;
 }
 
 namespace {
 
 NamedTransform precision_of(const TrainingJob& job, const ParallelPlan& plan) {
+  const Framework& f = job.framework;
   NamedTransform format{"precision", {}};
   format.set("to", text(plan.precision));
-  if (adds_in_32_bits(job, plan.precision)) format.set("gradients", text("whole"));
-  if (job.masters == Masters::remainders) format.set("remainders", text("true"));
-  if (job.masters == Masters::none) format.set("master_weights", text("false"));
-  if (job.short_attention) format.set("attention", text("fp8"));
+  if (reduces_in_fp32(f, plan.precision)) format.set("gradients", text("whole"));
+  if (f.master_weights == MasterWeights::remainders) format.set("remainders", text("true"));
+  if (f.master_weights == MasterWeights::none) format.set("master_weights", text("false"));
+  if (f.fp8_attention) format.set("attention", text("fp8"));
   Options::Value whole;
-  for (const std::string& kind : job.whole_products) whole.children.emplace_back("", text(kind));
+  for (const std::string& kind : f.gemms_in_16_bits) whole.children.emplace_back("", text(kind));
   if (!whole.children.empty()) format.set("whole", std::move(whole));
-  if (job.framework == Framework::fsdp2) format.set("conversions", text("dynamic"));
-  // Its norms read and write 16 bits.
-  if (job.framework == Framework::megatron)
+  if (f.dynamic_scaling) format.set("conversions", text("dynamic"));
+  if (f.norms_in_16_bits)
     format.set("except", {{}, {}, {{"", text("softmax")}, {"", text("loss")}}});
   return format;
 }
@@ -141,15 +134,15 @@ NamedTransform precision_of(const TrainingJob& job, const ParallelPlan& plan) {
 OpGraph rank_graph(const TrainingJob& job, const ParallelPlan& plan,
                    std::vector<NamedTransform>* applied) {
   Options options = job.options;
-  for (const auto& [key, value] : rank_options(job, plan)) options.set(key, text(value));
-  if (copies_embeddings(job, plan)) options.set("tied", text("false"));
+  for (const auto& [key, value] : rank_options(job, plan)) options.set(key, value);
+  if (copies_embeddings(job, plan)) options.set("tie_word_embeddings", text("false"));
   OpGraph graph = generate_trace(job.generator, options).graph;
   const auto apply = [&](NamedTransform transform) {
-    graph = transform.made()->apply(graph).graph;
+    graph = transform.make()->apply(graph).graph;
     if (applied != nullptr) applied->push_back(std::move(transform));
   };
-  if (plan.precision == "fp32" && job.masters != Masters::whole)
-    throw InputError("masters: fp32 has no copy of its weights in 16 bits");
+  if (plan.precision == "fp32" && job.framework.master_weights != MasterWeights::fp32)
+    throw InputError("master_weights: fp32 has no copy of its weights in 16 bits");
   if (plan.precision != "fp32") apply(precision_of(job, plan));
   if (plan.recompute == Recomputing::full) {
     NamedTransform again{"recompute", {}};
@@ -177,7 +170,7 @@ OpGraph rank_graph(const TrainingJob& job, const ParallelPlan& plan,
   return graph;
 }
 
-std::unique_ptr<Transform> NamedTransform::made() const {
+std::unique_ptr<Transform> NamedTransform::make() const {
   return make_transform(name, Options(name, {options.children.begin(), options.children.end()}));
 }
 
@@ -336,8 +329,9 @@ std::int64_t most_parts(const OpGraph& graph) {
 namespace {
 
 /// A rank of each stage: the transforms of a step in the order in which a scenario has them.
-PlacedStep made(const OpGraph& rank, const IdVector<OpId, DeviceId>& device, const TrainingJob& job,
-                const ParallelPlan& plan, bool accumulates, std::int64_t per_node) {
+PlacedStep build_rank_step(const OpGraph& rank, const IdVector<OpId, DeviceId>& device,
+                           const TrainingJob& job, const ParallelPlan& plan, bool accumulates,
+                           std::int64_t per_node) {
   static const std::unique_ptr<Transform> accumulate =
       make_transform("accumulate", Options("accumulate"));
   static const std::unique_ptr<Transform> accumulate_short =
@@ -346,11 +340,13 @@ PlacedStep made(const OpGraph& rank, const IdVector<OpId, DeviceId>& device, con
   static const std::unique_ptr<Transform> host =
       make_transform("host", Options("host", {{"per", text("pass")}, {"launch", text("1 ns")}}));
   DataParallelOptions options = plan.data_parallel(per_node);
-  add_moves(job, plan.precision, options);
+  add_moves(job.framework, plan.precision, options);
   PlacedStep step = host->after_placing(
       options.replicas > 1 && plan.zero > 0 ? with_shares(rank, options) : rank, device);
   if (accumulates)
-    step = (sums_take_as_in_32_bits(job) ? accumulate_short : accumulate)
+    step = (job.framework.fp32_accumulation_traffic && !job.framework.grad_reduce_in_fp32
+                ? accumulate_short
+                : accumulate)
                ->after_placing(step.graph, step.device);
   if (options.replicas == 1) return step;
   std::vector<OpId> joined;
@@ -385,7 +381,7 @@ struct ParallelStep::Parts {
   std::shared_ptr<const Cluster> cluster;
   pipeline::PipelineOptions options;
   std::string kind;  // of the devices, for the times
-  Framework framework = Framework::none;
+  Framework framework;
   bool at_once = false;  // all parameters are updated so
   mutable std::optional<pipeline::Unrolled> unrolled{};
 };
@@ -400,8 +396,8 @@ ParallelStep::ParallelStep(const OpGraph& graph, const TrainingJob& job, const P
     throw InputError(fmt::format("{} ranks on {} devices", plan.ranks(), cluster->num_devices()));
   if (const std::int64_t parts = plan.pipeline * plan.chunks; parts > most_parts(graph))
     throw InputError(fmt::format("{} stages of {} layers", parts, layers_of(graph)));
-  PlacedStep step =
-      made(graph, devices_of_stages(graph, plan, per_node), job, plan, micro_batches > 1, per_node);
+  PlacedStep step = build_rank_step(graph, devices_of_stages(graph, plan, per_node), job, plan,
+                                    micro_batches > 1, per_node);
   Launches launches;
   for (const OpId v : step.graph.ops())
     if (step.graph.kind(v) == "Launch") launches.emplace_back(v, step.graph.op(v).compute.count());
@@ -413,7 +409,7 @@ ParallelStep::ParallelStep(const OpGraph& graph, const TrainingJob& job, const P
                         .micro_batches = static_cast<std::size_t>(micro_batches)},
             .kind = {},
             .framework = job.framework,
-            .at_once = plan.zero == 3 || job.updates_at_once});
+            .at_once = plan.zero == 3 || job.framework.multi_tensor_update});
   parts_->kind = parts_->cluster->device(DeviceId{}).kind;
 }
 ParallelStep::~ParallelStep() = default;
@@ -447,7 +443,7 @@ IdVector<OpId, Duration> ParallelStep::times(const DeviceModel& gpu) const {
 
 pipeline::PipelineResult ParallelStep::simulated(const DeviceModel& gpu, bool memory) const {
   const OpGraph timed = parts_->made.graph.with_times(parts_->kind, times(gpu));
-  const Bytes held = framework_workspace(parts_->framework, gpu);
+  const Bytes held = workspace_of(parts_->framework, gpu);
   std::optional<Cluster> smaller;
   if (held > Bytes{}) {
     smaller = *parts_->cluster;
@@ -456,21 +452,20 @@ pipeline::PipelineResult ParallelStep::simulated(const DeviceModel& gpu, bool me
   }
   const Cluster& cluster = smaller ? *smaller : *parts_->cluster;
   const ProfiledCosts costs(timed, cluster);
-  const Contention contention = contention_of(parts_->framework);
   const Problem problem{timed,
                         cluster,
                         costs,
                         {.transfers = Transfers::duplex,
-                         .overlap = computes_while_sending(parts_->framework),
+                         .overlap = !parts_->framework.blocking_p2p,
                          .enforce_memory = memory,
-                         .overlapped = contention.overlapped,
-                         .disturbed = contention.disturbed,
+                         .overlapped = parts_->framework.overlapped_collectives_slowdown,
+                         .disturbed = parts_->framework.overlapped_compute_slowdown,
                          .count_memory = memory}};
   const Placement placement{.device = parts_->made.device};
   pipeline::PipelineResult result =
       simulate_few(problem, placement, parts_->options, parts_->unrolled);
   for (pipeline::StageUse& stage : result.stages) {
-    if (casts_all_gradients(parts_->framework)) cast_all_gradients(stage, parts_->at_once);
+    if (parts_->framework.fp32_gradients_before_update) cast_all_gradients(stage, parts_->at_once);
     stage.peak += held;
   }
   return result;

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "scenarios/planning/framework.h"
 #include "sim/cluster/cluster.h"
 #include "sim/cluster/device_model.h"
 #include "sim/names.h"
@@ -23,35 +24,14 @@ namespace baechi {
 
 class Transform;
 
-/// What keeps bytes, and moves bytes, besides the model's.
-enum class Framework : std::uint8_t { none, megatron, fsdp, fsdp2, deepspeed, internevo };
-constexpr auto names_of(Framework) {
-  return std::to_array<Named<Framework>>(
-      {{Framework::none, "none", "nothing but the model's"},
-       {Framework::megatron, "megatron", "Megatron-LM"},
-       {Framework::fsdp, "fsdp", "PyTorch's FSDP of flat parameters"},
-       {Framework::fsdp2, "fsdp2", "PyTorch's fully_shard of single parameters"},
-       {Framework::deepspeed, "deepspeed", "DeepSpeed"},
-       {Framework::internevo, "internevo", "InternEvo"}});
-}
-
 /// What is computed again before its backward pass.
 enum class Recomputing : std::uint8_t { off, selective, full };
 constexpr auto names_of(Recomputing) {
   return std::to_array<Named<Recomputing>>(
       {{Recomputing::off, "off", "nothing"},
        {Recomputing::selective, "selective",
-        "the core of every attention; with fsdp2 all else, but every second product"},
+        "what the framework's selective_recompute says: the core of every attention"},
        {Recomputing::full, "full", "every layer"}});
-}
-
-/// What is kept of 32-bit weights beside their copy in 16 bits.
-enum class Masters : std::uint8_t { whole, remainders, none };
-constexpr auto names_of(Masters) {
-  return std::to_array<Named<Masters>>(
-      {{Masters::whole, "whole", "all of them"},
-       {Masters::remainders, "remainders", "the 16 bits that a bf16 copy lacks"},
-       {Masters::none, "none", "nothing: the optimizer's state is in 16 bits, too"}});
 }
 
 /// What is trained: a model that a generator makes, and the samples of a step.
@@ -59,21 +39,7 @@ struct TrainingJob {
   std::string generator{};  ///< one with the option `batch`, and those that plans set
   Options options{};        ///< of the generator, without these
   std::int64_t batch = 1;   ///< samples of a step, over all replicas
-  Framework framework = Framework::none;
-  /// Gradients are added up in the weights' format, where the framework may choose: FSDP's
-  /// reduce_dtype.
-  bool short_sums = false;
-  /// Attention computes in 8 bits where the products of layers compute in few: fp8_dpa.
-  bool short_attention = false;
-  /// Kinds of ops whose products stay in 16 bits where those of layers compute in few.
-  std::vector<std::string> whole_products{};
-  /// Parts of blocks that are computed again, as Megatron-LM's recompute_modules: "moe" for blocks
-  /// of experts, where these are layers of their own, or one of the generator's recompute_modules.
-  std::vector<std::string> recompute_modules{};
-  Masters masters = Masters::whole;
-  /// InternEvo's FSDP is asked for: its optimizer updates all parameters at once, also where one
-  /// replica has nothing to divide.
-  bool updates_at_once = false;
+  Framework framework{};
 };
 
 /// Whether plans can name a schedule of stages with one chunk: one forward and one backward pass of
@@ -137,8 +103,8 @@ struct ParallelPlan {
 std::int64_t devices_of_a_node(const Cluster& cluster);
 
 /// Whether the first and the last stage hold a copy each of the weights that the model's embeddings
-/// and logits share, as in Megatron-LM: the generator is told `tied: false`. Left out: the two
-/// stages add up their gradients.
+/// and logits share, as in Megatron-LM: the generator has `tie_word_embeddings: false`. Left out:
+/// the two stages add up their gradients.
 bool copies_embeddings(const TrainingJob& job, const ParallelPlan& plan);
 
 /// A transform as a scenario names it.
@@ -149,7 +115,7 @@ struct NamedTransform {
   void set(const std::string& key, Options::Value value) {
     options.children.emplace_back(key, std::move(value));
   }
-  std::unique_ptr<Transform> made() const;
+  std::unique_ptr<Transform> make() const;
 };
 
 /// The names that TrainingJob::recompute_modules may have.
@@ -157,8 +123,8 @@ std::vector<std::string> recompute_module_names();
 
 /// What the generator is told beside the job's own options: key and value. Throws InputError where
 /// these have one that plans choose.
-std::vector<std::pair<std::string, std::string>> rank_options(const TrainingJob& job,
-                                                              const ParallelPlan& plan);
+std::vector<std::pair<std::string, Options::Value>> rank_options(const TrainingJob& job,
+                                                                 const ParallelPlan& plan);
 
 /// What one rank computes with a micro-batch: a graph for each of_rank(), and another where
 /// copies_embeddings(). `applied`, if given, takes the transforms of the generator's graph. Throws

@@ -9,15 +9,22 @@
 namespace baechi {
 namespace {
 
-/// "gpt:layers=4,tied=true" as "generate: gpt, layers: 4, tied: true", or with tied: false.
-std::string graph_text(std::string_view model, bool untied) {
+/// "gpt:length=64,dropout=false" as "generate: gpt, length: 64, dropout: false", but for options
+/// that `others` has.
+std::string graph_text(std::string_view model,
+                       const std::vector<std::pair<std::string, Options::Value>>& others) {
   const std::size_t colon = std::min(model.find(':'), model.size());
   std::string text = fmt::format("generate: {}", model.substr(0, colon));
-  if (colon == model.size()) return untied ? text + ", tied: false" : text;
-  for (const std::string& option : split_at_commas(model.substr(colon + 1)))
-    if (const std::size_t equals = option.find('='); !untied || option.substr(0, equals) != "tied")
-      text += fmt::format(", {}: {}", option.substr(0, equals), option.substr(equals + 1));
-  return untied ? text + ", tied: false" : text;
+  if (colon < model.size())
+    for (const std::string& option : split_at_commas(model.substr(colon + 1))) {
+      const std::size_t equals = option.find('=');
+      const std::string key = option.substr(0, equals);
+      if (std::ranges::find(others, key, &std::pair<std::string, Options::Value>::first) ==
+          others.end())
+        text += fmt::format(", {}: {}", key, option.substr(equals + 1));
+    }
+  for (const auto& [key, value] : others) text += fmt::format(", {}: {}", key, one_line(value));
+  return text;
 }
 
 std::string data_parallel_text(const DataParallelOptions& o) {
@@ -37,10 +44,10 @@ std::string plan_scenario(std::string_view model, const TrainingJob& job, const 
   const std::int64_t micro_batches = plan.micro_batches(job.batch);
   std::vector<NamedTransform> transforms;
   rank_graph(job, plan, &transforms);
-  std::string text =
-      fmt::format("name: plan\ngraph: {{{}", graph_text(model, copies_embeddings(job, plan)));
-  for (const auto& [key, value] : rank_options(job, plan))
-    text += fmt::format(", {}: {}", key, value);
+  auto of_graph = rank_options(job, plan);
+  if (copies_embeddings(job, plan))
+    of_graph.insert(of_graph.begin(), {"tie_word_embeddings", Options::Value{"false", ""}});
+  std::string text = fmt::format("name: plan\ngraph: {{{}", graph_text(model, of_graph));
   text += "}\ntransforms:\n";
   for (const auto& [name, options] : transforms)
     text += options.children.empty() ? fmt::format("  - {}\n", name)

@@ -15,8 +15,9 @@ struct PlanNodes {
   Bytes memory{};
 };
 
-/// `model`: generator and options as after `baechi plan`, "gpt:layers=96,tied=false". With several
-/// stages the scenario reads the placement from `placement`, which placement_of_stages() is.
+/// `model`: generator and options as after `baechi plan`,
+/// "gpt:num_hidden_layers=96,tie_word_embeddings=false". With several stages the scenario reads the
+/// placement from `placement`, which placement_of_stages() is.
 std::string plan_scenario(std::string_view model, const TrainingJob& job, const ParallelPlan& plan,
                           const PlanNodes& nodes, std::string_view placement);
 std::string placement_of_stages(const TrainingJob& job, const ParallelPlan& plan,

@@ -134,7 +134,7 @@ class Fastest {
   std::map<std::pair<Duration, std::size_t>, SimulatedPlan> kept_;
 };
 
-SimulatedPlan made(const ParallelPlan& plan, pipeline::PipelineResult result) {
+SimulatedPlan simulated_plan(const ParallelPlan& plan, pipeline::PipelineResult result) {
   return {.plan = plan,
           .step = result.makespan,
           .bubble = result.bubble,
@@ -159,8 +159,6 @@ std::vector<ParallelPlan> combinations(const PlanSpace& space, std::int64_t devi
   std::vector<ParallelPlan> plans{{}};
   choose(plans, &ParallelPlan::tensor, space.tensor);
   choose(plans, &ParallelPlan::sequence, space.sequence);
-  choose(plans, &ParallelPlan::overlap, space.overlap);
-  choose(plans, &ParallelPlan::overlap_experts, space.overlap_experts);
   choose(plans, &ParallelPlan::context, space.context);
   choose(plans, &ParallelPlan::expert, space.expert);
   choose(plans, &ParallelPlan::pipeline, space.pipeline);
@@ -177,6 +175,8 @@ std::vector<ParallelPlan> combinations(const PlanSpace& space, std::int64_t devi
     plan.recompute_layers = space.recompute_layers;
     plan.offload_layers = space.offload_layers;
     plan.count_ends = space.count_ends;
+    plan.overlap = space.overlap && plan.sequence;
+    plan.overlap_experts = space.overlap_experts && plan.expert > 1;
   }
   return plans;
 }
@@ -216,9 +216,9 @@ SimulatedPlan simulated_plan(const TrainingJob& job, const ParallelPlan& plan,
                              const Machines& machines) {
   Cluster roomy = machines.cluster;
   for (const DeviceId d : roomy.devices()) roomy.set_memory(d, Bytes{std::int64_t{1} << 60});
-  return made(plan, ParallelStep(rank_graph(job, plan), job, plan,
-                                 std::make_shared<const Cluster>(std::move(roomy)))
-                        .simulated(*machines.gpu, true));
+  return simulated_plan(plan, ParallelStep(rank_graph(job, plan), job, plan,
+                                           std::make_shared<const Cluster>(std::move(roomy)))
+                                  .simulated(*machines.gpu, true));
 }
 
 namespace {
@@ -278,7 +278,7 @@ PlanAnswer fastest_plans(const TrainingJob& job, const PlanSpace& space, const M
       if (results[i].oom)
         ++answer.out_of_memory;
       else
-        fastest.add(next[i].index, made(plans[next[i].index], std::move(results[i])));
+        fastest.add(next[i].index, simulated_plan(plans[next[i].index], std::move(results[i])));
     }
     done += next.size();
   }

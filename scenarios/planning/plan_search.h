@@ -14,7 +14,7 @@ namespace baechi {
 struct PlanSpace {
   std::vector<std::int64_t> tensor, pipeline, micro_batch;
   std::vector<std::int64_t> context{1}, expert{1}, chunks{1};
-  std::vector<bool> sequence{false}, overlap{false}, overlap_experts{false};
+  std::vector<bool> sequence{false};
   std::vector<Recomputing> recompute{Recomputing::off, Recomputing::full};
   std::vector<std::string> precision{"fp16"}, schedule{"1f1b_flush"};
   std::vector<int> zero{0, 1, 2, 3};
@@ -22,6 +22,7 @@ struct PlanSpace {
   /// The same in all plans.
   std::int64_t recompute_layers = 0, offload_layers = 0;
   bool count_ends = false;
+  bool overlap = false, overlap_experts = false;  ///< where there is something to overlap
   /// When gradients are sent with ZeRO 0 and 1.
   std::array<Sending, 2> send{Sending::after, Sending::after};
 };

@@ -55,6 +55,18 @@ OpTimes times_of(const OpGraph& graph, const DeviceModel& device, double scale, 
   return all;
 }
 
+/// Of each op its kernels: [type of the op, dtype, flops, bytes].
+Json kernels_of(const OpGraph& graph) {
+  Json ops = Json::array();
+  for (const OpId v : graph.ops()) {
+    Json kernels = Json::array();
+    for (const OpWork& work : graph.kernels(v))
+      kernels.push_back({graph.kind(v), to_text(work.precision), work.flops, work.traffic.count});
+    ops.push_back(std::move(kernels));
+  }
+  return {{"ops", std::move(ops)}};
+}
+
 }  // namespace
 
 Json answer_step(Options& o) {
@@ -65,6 +77,7 @@ Json answer_step(Options& o) {
   const auto device = device_of(raw_of(o, "device", "a device type, or its numbers"), "device");
   const bool channels_first = o.get("channels_first", false, "order of images in 16 bits");
   const double scale = o.get("scale", 1.0, "factor of all ops' times", 0.0, 1e6);
+  const bool kernels = o.get("kernels", false, "the ops' kernels, and no times");
   const Duration sum = o.get("sum", Duration{}, "ops' times are scaled to this sum");
   Mistakes mistakes;
   const std::vector<TransformChoice> transforms =
@@ -81,6 +94,7 @@ Json answer_step(Options& o) {
   for (const TransformChoice& t : transforms)
     if (t.use != TransformUse::placed) graph = t.transform->apply(graph).graph;
   if (channels_first) graph = with_copies(graph);
+  if (kernels) return kernels_of(graph);
   double flops = 0.0;
   for (const OpId v : graph.ops())
     for (const OpWork& work : graph.kernels(v)) flops += static_cast<double>(work.flops);

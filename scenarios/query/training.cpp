@@ -67,15 +67,12 @@ ParallelPlan read_plan(Options& o, std::int64_t devices) {
 
 TrainingJob read_job(Options& o, ParallelPlan& plan) {
   TrainingJob job;
-  job.updates_at_once = plan.zero == 3;
+  if (const Options::Value* framework =
+          o.raw("framework", "a name, FILE.yaml or {like: NAME, key: value}"))
+    job.framework = read_framework(*framework);
+  job.framework.multi_tensor_update |= plan.zero == 3;
   if (plan.data * plan.context == 1) plan.zero = 0;
   job.batch = o.get("batch", std::int64_t{1}, "samples of a step, over all replicas", 1);
-  job.framework = read_enum(o, "framework", Framework::none, "whose bytes and copies count");
-  job.short_sums = o.get("short_sums", false, "gradients are reduced in the weights' dtype");
-  job.short_attention = o.get("short_attention", false, "attention in 8 bits");
-  job.masters = read_enum(o, "masters", Masters::whole, "what is kept of 32-bit weights");
-  job.whole_products = read_texts(o, "whole_products", "ops that stay in 16 bits");
-  job.recompute_modules = read_texts(o, "recompute_modules", "parts that are computed again");
   job.generator = o.get("generator", "", "the model's");
   job.options = Options(job.generator);
   if (const Options::Value* options = o.raw("options", "of the generator"))
@@ -118,12 +115,12 @@ std::int64_t kept_bytes(const OpGraph& graph) {
 }
 
 double flops_without_recomputing(const OpGraph& graph, TrainingJob job, ParallelPlan plan) {
-  if (plan.recompute == Recomputing::off && job.recompute_modules.empty() &&
+  if (plan.recompute == Recomputing::off && job.framework.recompute_modules.empty() &&
       plan.offload_layers == 0)
     return model_flops(graph);
   plan.recompute = Recomputing::off;
   plan.recompute_layers = plan.offload_layers = 0;
-  job.recompute_modules.clear();
+  job.framework.recompute_modules.clear();
   return model_flops(rank_graph(job, plan));
 }
 

@@ -24,7 +24,7 @@ void for_each_combination(const std::string& name, const Options::Value& section
   std::iota(widest_first.begin(), widest_first.end(), 0U);
   std::ranges::stable_sort(widest_first, {}, [&](std::size_t i) { return axes[i].key.size(); });
 
-  // Only the last axis's value changes from one to the next, unless another axis is below its key.
+  // Usually only the last axis's value changes, unless another axis is below its key.
   const bool last_alone = std::ranges::none_of(
       axes, [&](const Axis& axis) { return axis.key.starts_with(axes.back().key + "."); });
   std::vector<std::size_t> digit(axes.size(), 0);  // into each axis's values

@@ -1,4 +1,4 @@
-/// The combinations of the values that a sweep names.
+/// The combinations of the values of a sweep.
 #pragma once
 #include <functional>
 #include <span>
@@ -17,7 +17,7 @@ struct Axis {
 /// Calls `visit` with every variant of `section`, whose key is `name`: one for each combination of
 /// the values of `axes`, the last axis varying fastest; without axes, `section` itself. Shorter
 /// keys are put first, so that "cluster" does not undo "cluster.link". Ends early if `visit`
-/// returns false. Throws InputError if a key leads nowhere (see put()).
+/// returns false. Throws InputError if a key does not exist (see put()).
 void for_each_combination(const std::string& name, const Options::Value& section,
                           std::span<const Axis> axes,
                           const std::function<bool(const Options::Value&)>& visit);

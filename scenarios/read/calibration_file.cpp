@@ -17,35 +17,34 @@ std::string quoted(const std::string& text) {
   return one_line(Value{.text = text, .where = {}, .children = {}});
 }
 
-std::string calibration_text(const Estimate& e) {
+std::string yaml_of(const Estimate& e) {
   return fmt::format("[{}, {}, {}]", e.value, e.low, e.high);
 }
 
-std::string calibration_text(const std::vector<std::pair<double, double>>& table) {
+std::string yaml_of(const std::vector<std::pair<double, double>>& table) {
   std::string out;
   for (const auto& [amount, ns] : table)
     out += fmt::format("{}[{}, {}]", out.empty() ? "" : ", ", amount, ns);
   return "[" + out + "]";
 }
 
-std::string calibration_text(const FittedTime& time) {
+std::string yaml_of(const FittedTime& time) {
   std::string out =
       fmt::format("fixed_ns: {}, ns_per_unit: {}, least: {}, most: {}, worst_residual: {}",
-                  calibration_text(time.fixed_ns), calibration_text(time.ns_per_unit), time.least,
-                  time.most, time.worst_residual);
-  if (!time.table.empty()) out += ", table: " + calibration_text(time.table);
+                  yaml_of(time.fixed_ns), yaml_of(time.ns_per_unit), time.least, time.most,
+                  time.worst_residual);
+  if (!time.table.empty()) out += ", table: " + yaml_of(time.table);
   return out;
 }
 
-/// What not every harness measures.
-std::string more_of(const Calibration::Mode& mode) {
+/// The values that only some harnesses measure.
+std::string optional_keys(const Calibration::Mode& mode) {
   std::string out;
-  if (mode.fan_in_ns != Estimate{}) out += ", fan_in_ns: " + calibration_text(mode.fan_in_ns);
+  if (mode.fan_in_ns != Estimate{}) out += ", fan_in_ns: " + yaml_of(mode.fan_in_ns);
   if (mode.after.empty()) return out;
   std::vector<std::string> entries;
   for (const auto& a : mode.after)
-    entries.push_back(
-        fmt::format("{{kind: {}, same_ns: {}}}", a.kind, calibration_text(a.same_ns)));
+    entries.push_back(fmt::format("{{kind: {}, same_ns: {}}}", a.kind, yaml_of(a.same_ns)));
   return fmt::format("{}, after: [{}]", out, fmt::join(entries, ", "));
 }
 
@@ -89,7 +88,7 @@ class Reader {
   }
 
  private:
-  static constexpr int most_sms = 1 << 20;  // of machine.txt, too
+  static constexpr int most_sms = 1 << 20;  // the same limit as in machine.txt
 
   void each(const Value* list, const auto& read) {
     if (list == nullptr || (list->children.empty() && (list->text.empty() || list->text == "[]")))
@@ -107,7 +106,7 @@ class Reader {
       all.push_back(*n);
     }
     if (all.size() != count)
-      throw InputError(fmt::format("{}a list of {} numbers stands here", at(list.where), count));
+      throw InputError(fmt::format("{}expected a list of {} numbers", at(list.where), count));
     return all;
   }
 
@@ -121,7 +120,7 @@ class Reader {
     return {static_cast<int>(n[0]), static_cast<int>(n[1])};
   }
 
-  /// The estimate at `key`; all zero if it may be missing and is.
+  /// The estimate at `key`; zeros if it is optional and missing.
   static Estimate estimate(Options& o, const char* key) {
     const Value* v = o.raw(key, "");
     if (v == nullptr) return {};
@@ -240,25 +239,25 @@ std::string calibration_yaml(const Calibration& c) {
   out += "]\n# numbers in threes: estimate, and 95 % interval\nmodes:\n";
   for (const auto& m : c.modes)
     out += fmt::format("- {{mode: {}, same_ns: {}, cross_ns: {}, submit_ns: {}{}}}\n", m.mode,
-                       calibration_text(m.same_ns), calibration_text(m.cross_ns),
-                       calibration_text(m.submit_ns), more_of(m));
+                       yaml_of(m.same_ns), yaml_of(m.cross_ns), yaml_of(m.submit_ns),
+                       optional_keys(m));
   if (!c.transfers.empty()) out += "transfers:\n";
   for (const auto& t : c.transfers)
     out += fmt::format(
         "- {{mode: {}, way: {}, direction: {}, paced: {}, latency_ns: {}, occupancy_ns: {}, "
         "shared: {}, contention: {}, {}}}\n",
-        t.mode, t.way, quoted(t.direction), t.paced, calibration_text(t.latency_ns),
-        calibration_text(t.occupancy_ns), t.shared, t.contention, calibration_text(t.time));
+        t.mode, t.way, quoted(t.direction), t.paced, yaml_of(t.latency_ns), yaml_of(t.occupancy_ns),
+        t.shared, t.contention, yaml_of(t.time));
   if (!c.ops.empty()) out += "ops:\n";
   for (const auto& op : c.ops)
     out += fmt::format("- {{kind: {}{}, left_out_error: {}, {}}}\n", op.kind,
                        op.mode.empty() ? "" : ", mode: " + op.mode, op.left_out_error,
-                       calibration_text(op.time));
+                       yaml_of(op.time));
   if (!c.interference.empty())
     out += "# slower by this much per device that runs a neighbour\ninterference:\n";
   for (const auto& i : c.interference)
     out += fmt::format("- {{op: {}, neighbour: {}, per_neighbour: {}}}\n", i.op, i.neighbour,
-                       calibration_text(i.per_neighbour));
+                       yaml_of(i.per_neighbour));
   if (c.bandwidth.capacity > 0.0)
     out += fmt::format(
         "# bytes per ns of all devices together, and what ops of a kind want\n"

@@ -12,9 +12,9 @@ namespace {
 
 using Value = Options::Value;
 
-/// Fills in the mode, the way and what is switched off. Returns the file.
+/// Reads the modes and the effects that are switched off. Returns the file's path.
 std::string calibration_options(Options& o, CalibrationChoice& choice) {
-  const std::string file = o.path("file", "that 'baechi validate calibrate' wrote");
+  const std::string file = o.path("file", "output of 'baechi validate calibrate'");
   choice.use.mode = o.get("mode", {"graph", "stream"}, "how work is submitted");
   choice.use.way = o.get("way", {"link", "host"}, "how tensors move");
   const Value* off = o.raw("off", "a list of effects to leave out: op_gap, latency, costs");
@@ -59,15 +59,14 @@ CalibrationChoice read_calibration_section(const Value& section, const std::stri
 }
 
 SectionKeys calibration_section_keys() {
-  return {
-      "calibration",
-      "costs as measured of a machine: such a section, or the path of the file alone; each op with "
-      "the gap that follows it, each transfer with its latency",
-      keys_of_reader([](Options& o) {
-        CalibrationChoice choice;
-        calibration_options(o, choice);
-      }),
-      {"file"}};
+  return {"calibration",
+          "measured costs of a machine: such a section, or only the path of the file; each op with "
+          "the gap after it, each transfer with its latency",
+          keys_of_reader([](Options& o) {
+            CalibrationChoice choice;
+            calibration_options(o, choice);
+          }),
+          {"file"}};
 }
 
 }  // namespace baechi

@@ -14,13 +14,13 @@
 namespace baechi {
 namespace {
 
-/// The options that `make` asks for.
+/// The options that `make` declares.
 std::vector<Options::Declared> declared(auto make) {
   Options none;
   try {
     make(none);
   } catch (const InputError&) {
-    return none.declared();  // it needs an option; by then it has declared which
+    return none.declared();  // a required option is missing; all options were declared before
   }
   return none.declared();
 }

@@ -11,7 +11,7 @@ namespace baechi {
 struct Component {
   std::string name;
   std::string summary;  ///< one line
-  std::string source;   ///< paper and section; of an importer: the look of its files
+  std::string source;   ///< paper and section; of an importer: how its files are recognised
   std::vector<Options::Declared> options;
 };
 
@@ -20,8 +20,8 @@ struct Catalogue {
       collectives;
 };
 
-/// The rows of all registries, in their order. Each component is made once, with no option given:
-/// that is how it declares its options.
+/// The rows of all registries, in order. Each component is made once without options, which
+/// declares its options.
 Catalogue catalogue();
 
 }  // namespace baechi

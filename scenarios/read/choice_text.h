@@ -1,4 +1,4 @@
-/// Parts with options as one text, as command lines and Python have them.
+/// Components with options as text, on command lines and in Python.
 #pragma once
 #include <string>
 #include <string_view>

@@ -1,4 +1,4 @@
-/// Parts of the section `cluster`, for the files that read them alone.
+/// Readers of parts of the section `cluster`, for files that contain them alone.
 #pragma once
 #include <optional>
 #include <string_view>
@@ -9,27 +9,27 @@
 
 namespace baechi {
 
-/// {count, kind, memory, speed, name}; the memory of a known kind is the table's. Throws
-/// InputError.
+/// Reads {count, kind, memory, speed, name}; a device type of the table has its memory by default.
+/// Throws InputError.
 DeviceChoice read_device_group(const Options::Value& section, const char* owner,
                                const KnownKinds& kinds);
-/// {kind, bandwidth, latency}. Throws InputError.
+/// Reads {kind, bandwidth, latency}. Throws InputError.
 Link read_link_section(const Options::Value& section, const char* owner, const KnownKinds& kinds);
 
-/// The groups of nodes in `section`, which is one or a list: their devices go to cluster.devices.
-/// Returns the settings of collectives of the first kind of nodes, if it has some.
+/// Reads `section`, one group of nodes or a list, and adds their devices to cluster.devices.
+/// Returns the collectives' settings of the first node type, if it has any.
 std::optional<Options::Value> read_nodes(const Options::Value& section, const KnownKinds& kinds,
                                          ClusterChoice& cluster, Mistakes& mistakes);
 
-/// NAME, {model: NAME, ...} or {kind: NAME, ...} to `cluster`. Throws InputError.
+/// Reads NAME, {model: NAME, ...} or {kind: NAME, ...} into `cluster`. Throws InputError.
 void read_collectives(const Options::Value& section, const std::string& base,
                       const KnownKinds& kinds, ClusterChoice& cluster);
 
 using Sections = std::map<std::string, SectionModel>;
 
-/// The section that `known` of `kinds` has under the name at key `kind` of `value`, with the other
-/// keys of `value` in place of its own; `value` if it has no such key. Throws InputError on an
-/// unknown name; `what`: "node kind".
+/// The section of `kinds` named at key `kind` of `value`, overridden by the other keys of `value`;
+/// `value` if it has no such key. Throws InputError on an unknown name; `what`, such as "node
+/// kind", is its description.
 Options::Value with_kind(const Options::Value& value, std::string_view what,
                          const KnownKinds& kinds, Sections DeviceTable::* known);
 

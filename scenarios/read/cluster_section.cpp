@@ -11,15 +11,15 @@ using Value = Options::Value;
 
 DeviceChoice read_device(Options& o) {
   DeviceChoice d;
-  d.count = static_cast<std::size_t>(o.get("count", std::int64_t{1}, "how many alike", 1));
+  d.count = static_cast<std::size_t>(o.get("count", std::int64_t{1}, "number of equal devices", 1));
   d.name = o.get("name", "gpu", "devices are numbered through the cluster: gpu0, gpu1, ...");
-  d.kind =
-      o.get("kind", "",
-            "which of the trace's times apply, its first if empty; or a kind that 'baechi list "
-            "devices' knows, for graphs that state the ops' work");
-  d.memory = o.get("memory", Bytes{}, "each device's memory; needed unless its kind is known");
+  d.kind = o.get("kind", "",
+                 "which of the trace's times apply, its first if empty; or a type of 'baechi list "
+                 "devices', for graphs that give the ops' work");
+  d.memory = o.get("memory", Bytes{},
+                   "each device's memory; required unless `kind` is in the device table");
   d.speed = o.get("speed", 1.0,
-                  "relative to the device the op times are from; times are divided by it, but for "
+                  "relative to the device the op times are from; times are divided by it, except "
                   "those in lanes of the host");
   if (d.speed == 0.0) o.mistake("speed", "0 is not above 0");
   return d;
@@ -27,15 +27,15 @@ DeviceChoice read_device(Options& o) {
 
 Link read_link(Options& o, const KnownKinds& kinds) {
   Link link{};
-  const std::string kind = o.get("kind", "", "one that 'baechi list devices' knows");
+  const std::string kind = o.get("kind", "", "a link of 'baechi list devices'");
   if (!kind.empty()) {
     if (const auto it = kinds->links.find(kind); it != kinds->links.end())
       link = it->second.link;
     else
       o.mistake("kind", no_such("link kind", kind, keys_of(kinds->links)));
   }
-  link.bandwidth = o.get("bandwidth", link.bandwidth, "of one direction; needed without a kind");
-  link.latency = o.get("latency", link.latency, "what each transfer takes besides");
+  link.bandwidth = o.get("bandwidth", link.bandwidth, "of one direction; required without a kind");
+  link.latency = o.get("latency", link.latency, "added to each transfer");
   return link;
 }
 
@@ -101,7 +101,7 @@ void read_devices(const Value& section, const KnownKinds& kinds, ClusterChoice& 
   for (const auto& [key, v] : section.children) group(v);
 }
 
-/// A link's section says how fast it is.
+/// A link's section must state its speed.
 void need_speed(const Value& section, std::string_view owner, Mistakes& mistakes) {
   if (find(section, "kind") == nullptr) need(section, owner, {"bandwidth"}, mistakes);
 }
@@ -138,7 +138,7 @@ void read_links(const Value& section, const KnownKinds& kinds, ClusterChoice& cl
   }
 }
 
-/// What does not go together, and what is missing.
+/// Checks for parts that exclude each other or are missing.
 void check_parts(const Value& section, const ClusterParts& parts, Mistakes& mistakes) {
   if (parts.nodes == nullptr) {
     if (parts.devices == nullptr)
@@ -150,13 +150,13 @@ void check_parts(const Value& section, const ClusterParts& parts, Mistakes& mist
                                    {"links", parts.links},
                                    {"fit", parts.fit}}) {
     if (value != nullptr)
-      mistakes.add(fmt::format("{}cluster: '{}' does not go with 'nodes', which say it themselves",
+      mistakes.add(fmt::format("{}cluster: '{}' cannot be combined with 'nodes', which define it",
                                at(value->where), key));
   }
 }
 
-/// Adds what the kinds that `section` names were fitted to, and the kinds that they name. `nodes`:
-/// the section may name a kind of node; in a kind of node, other kinds may have its name.
+/// Adds the fit and error of the types that `section` names, and of those that they name. `nodes`:
+/// the section may name a node type; in a node type, other types may have its name.
 void add_evidence(const Value& section, const KnownKinds& kinds, std::vector<Evidence>& evidence,
                   bool nodes = true) {
   const auto add = [&](std::string_view what, const std::string& kind, const std::string& fitted) {
@@ -191,9 +191,9 @@ DeviceChoice read_device_group(const Value& section, const char* owner, const Kn
   }
   Mistakes mistakes;
   if (find(section, "memory") == nullptr && !device.kind.empty())
-    mistakes.add(fmt::format("{}{}.kind: {}; a kind of the trace's own needs 'memory', too",
-                             at(find(section, "kind")->where), owner,
-                             not_one_of(device.kind, keys_of(kinds->devices))));
+    mistakes.add(fmt::format(
+        "{}{}.kind: {}; a device type that only the trace defines needs 'memory', too",
+        at(find(section, "kind")->where), owner, not_one_of(device.kind, keys_of(kinds->devices))));
   else
     need(section, owner, {"memory"}, mistakes);
   mistakes.throw_if_any();
@@ -286,7 +286,7 @@ std::vector<SectionKeys> cluster_section_keys() {
        {}}};
   std::ranges::move(nodes_section_keys(), std::back_inserter(all));
   all.push_back({"cluster",
-                 "what the graph runs on: such a section, or the path of a file with one; it needs "
+                 "devices and links: such a section, or the path of a file with one; it requires "
                  "`devices` or `nodes`",
                  keys_of_reader([](Options& o) { read_parts(o); }),
                  {}});

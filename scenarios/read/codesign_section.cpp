@@ -31,7 +31,7 @@ Bytes size(const Value& value, std::string_view key) {
   return *bytes;
 }
 
-/// A list of different values, or one value.
+/// A list of distinct values, or one value.
 template <class T>
 std::vector<T> list_of(const Value& value, std::string_view key, auto read) {
   std::vector<T> values;
@@ -40,7 +40,7 @@ std::vector<T> list_of(const Value& value, std::string_view key, auto read) {
     values.push_back(read(item, key));
     if (std::ranges::count(values, values.back()) > 1)
       throw InputError(
-          fmt::format("{}codesign.{}: {} stands there twice", at(item.where), key, item.text));
+          fmt::format("{}codesign.{}: {} is listed twice", at(item.where), key, item.text));
   }
   if (values.size() > most_values)
     throw wrong(value, key, fmt::format("a list of at most {} values", most_values));
@@ -125,19 +125,21 @@ CodesignChoice codesign_options(Options& o, Mistakes& mistakes) {
                              "every combination is an architecture"))
     mistakes.attempt([&] { c.space = read_space(*v); });
   if (const Value* v =
-          o.raw("reference", "one value of each parameter: visited first, and compared with"))
+          o.raw("reference",
+                "one value of each parameter: visited first; the result is compared with it"))
     mistakes.attempt([&] { c.reference = read_reference(*v); });
   if (const Value* v = o.raw("area", "limit, `280 mm2`; the reference's if not given"))
     mistakes.attempt([&] { c.area = read_area(*v); });
   c.least_area =
-      o.get("least_area", 0.0, "share of the limit that an architecture takes at least", 0.0, 1.0);
-  c.order =
-      read_enum(o, "order", c.order,
-                "of visits: by falling area, or by a lower bound of the step (finds the optimum)");
+      o.get("least_area", 0.0, "least fraction of the limit that an architecture uses", 0.0, 1.0);
+  c.order = read_enum(
+      o, "order", c.order,
+      "order of visits: by decreasing area, or by a lower bound of the step (finds the optimum)");
   c.patience =
       o.get("patience", c.patience,
             "order area: ends after this number of visits in a row without gain; 0: visits all");
-  c.planner = read_enum(o, "planner", c.planner, "who shares a step among the accelerators");
+  c.planner =
+      read_enum(o, "planner", c.planner, "planner that divides a step among the accelerators");
   c.batch = o.get("batch", std::int64_t{1}, "samples of a step, over all replicas", 1,
                   std::int64_t{1} << 40);
   if (const Value* v = o.raw("micro_batch", "samples of a pass to try; [1] if not given"))
@@ -147,8 +149,8 @@ CodesignChoice codesign_options(Options& o, Mistakes& mistakes) {
   if (const Value* v = o.raw("clock", "of the cores, `1.05 GHz`; 1 GHz if not given"))
     mistakes.attempt([&] { c.rates.clock = read_clock(*v); });
   c.rates.memory =
-      o.get("memory_bandwidth", Bandwidth{}, "of each accelerator with the memory beside it");
-  c.rates.word = o.get("word", c.rates.word, "of one number in the buffer and in memory");
+      o.get("memory_bandwidth", Bandwidth{}, "between each accelerator and its memory");
+  c.rates.word = o.get("word", c.rates.word, "size of one number in the buffer and in memory");
   return c;
 }
 

@@ -12,7 +12,7 @@ namespace {
 
 using Value = Options::Value;
 
-/// `value` over `base`, mappings key by key.
+/// `value` merged into `base`, mappings key by key.
 Value merged(Value base, const Value& value) {
   if (!is_mapping(base) || !is_mapping(value)) return value;
   for (const auto& [key, child] : value.children) {
@@ -24,7 +24,7 @@ Value merged(Value base, const Value& value) {
   return base;
 }
 
-/// The folder of the file that a value is written in; `base` if it is in none.
+/// The folder of the file that contains a value; `base` if it is in no file.
 std::string folder_of(const Value& value, const std::string& base) {
   const std::string file = value.where.substr(0, value.where.find(':'));
   std::error_code none;
@@ -33,7 +33,8 @@ std::string folder_of(const Value& value, const std::string& base) {
              : base;
 }
 
-/// With the kinds' sections in place of their names, and whole paths, also in `inside`.
+/// The section with names of types replaced by their sections, and with full paths, also in
+/// `inside`.
 Value whole(const Value& given, const std::string& base, const KnownKinds& kinds) {
   Value section = with_kind(given, "collective kind", kinds, &DeviceTable::collectives);
   if (Value* file = find(section, "file")) file->text = resolve_path(*file, folder_of(*file, base));

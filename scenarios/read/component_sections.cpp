@@ -15,11 +15,11 @@ namespace {
 
 using Value = Options::Value;
 
-/// NAME, or {NAME: {option: value, ...}}, in the list `owner`.
+/// Reads NAME, or {NAME: {option: value, ...}}, in the list `owner`.
 Choice read_choice(const Value& entry, std::string_view owner, const std::string& base) {
   const std::size_t colon = entry.text.find(':');
   if (entry.children.empty() && colon != std::string::npos && !entry.text.starts_with("exec:"))
-    throw InputError(fmt::format("{}{}: '{}': options stand as {{{}: {{option: value, ...}}}}",
+    throw InputError(fmt::format("{}{}: '{}': write options as {{{}: {{option: value, ...}}}}",
                                  at(entry.where), owner, entry.text, entry.text.substr(0, colon)));
   if (entry.children.empty() && !entry.text.empty())
     return {.name = entry.text, .options = Options(entry.text, {}, base), .where = entry.where};
@@ -30,7 +30,7 @@ Choice read_choice(const Value& entry, std::string_view owner, const std::string
   return {.name = name, .options = options_of(options, name, base), .where = entry.where};
 }
 
-/// Takes the name that the user gave out of {name: TEXT, PLACER: {...}}; "" if there is none.
+/// Removes the user's name from {name: TEXT, PLACER: {...}} and returns it; "" if there is none.
 std::string take_name(Value& entry) {
   if (!is_mapping(entry) || entry.children.size() != 2) return "";
   const auto it = std::ranges::find(entry.children, "name", [](const auto& c) { return c.first; });
@@ -82,13 +82,13 @@ std::vector<PlacerChoice> read_placers(const Value& section, const std::string& 
                        : uses[choices[i].name] > 1 ? choices[i].text
                                                    : choices[i].name;
     if (!labels.insert(choices[i].label).second)
-      mistakes.add(fmt::format("{}placers: '{}' stands there twice", at(choices[i].where),
-                               choices[i].label));
+      mistakes.add(
+          fmt::format("{}placers: '{}' is listed twice", at(choices[i].where), choices[i].label));
   }
   return choices;
 }
 
-TransformChoice made_transform(Choice choice) {
+TransformChoice make_transform_choice(Choice choice) {
   TransformChoice made{std::move(choice)};
   made.transform = make_transform(made.name, made.options, made.where);
   made.use = std::ranges::find(transforms(), made.name, &TransformEntry::name)->use;
@@ -103,11 +103,11 @@ std::vector<TransformChoice> read_transforms(const Value& section, const std::st
       const Value entry = with_included_rules(given, base);
       Choice choice = read_choice(entry, "transforms", base);
       choice.text = text_with_options(entry);
-      choices.push_back(made_transform(std::move(choice)));
+      choices.push_back(make_transform_choice(std::move(choice)));
     });
   };
   if (section.text.empty() && section.children.empty()) return choices;
-  if (section.text == "none") return choices;  // what a sweep compares with
+  if (section.text == "none") return choices;  // the baseline of a sweep
   if (!is_list(section)) {
     one(section);
     return choices;
@@ -118,9 +118,9 @@ std::vector<TransformChoice> read_transforms(const Value& section, const std::st
 
 namespace {
 
-/// Adds to `entries` one for each combination of the values that the options of `entry` list; the
-/// option that is written last varies fastest. Without such an option, `entry` itself.
-void spread(const Value& entry, std::vector<Value>& entries) {
+/// Adds to `entries` one entry for each combination of the lists of values in the options of
+/// `entry`; the last option varies fastest. Without lists, `entry` itself.
+void expand_lists(const Value& entry, std::vector<Value>& entries) {
   if (is_mapping(entry) && entry.children.size() == 1) {
     for (std::size_t i = 0; i < entry.children.front().second.children.size(); ++i) {
       const Value& values = entry.children.front().second.children[i].second;
@@ -128,7 +128,7 @@ void spread(const Value& entry, std::vector<Value>& entries) {
       for (const auto& [key, value] : values.children) {
         Value one = entry;
         one.children.front().second.children[i].second = value;
-        spread(one, entries);
+        expand_lists(one, entries);
       }
       return;
     }
@@ -136,7 +136,7 @@ void spread(const Value& entry, std::vector<Value>& entries) {
   entries.push_back(entry);
 }
 
-MeasureChoice made_measure(Choice choice) {
+MeasureChoice make_measure_choice(Choice choice) {
   MeasureChoice made{std::move(choice)};
   made.measure = make_measure(made.name, made.options, made.where);
   made.unit = std::ranges::find(measures(), made.name, &MeasureEntry::name)->unit;
@@ -152,9 +152,9 @@ std::vector<MeasureChoice> read_measures(const Value& section, const std::string
     entries.push_back(
         {.text = std::string(default_measure), .where = section.where, .children = {}});
   else if (is_list(section))
-    for (const auto& [key, entry] : section.children) spread(entry, entries);
+    for (const auto& [key, entry] : section.children) expand_lists(entry, entries);
   else
-    spread(section, entries);
+    expand_lists(section, entries);
   std::vector<MeasureChoice> choices;
   std::set<std::string> texts;
   for (const Value& entry : entries) {
@@ -163,8 +163,8 @@ std::vector<MeasureChoice> read_measures(const Value& section, const std::string
       choice.text = choice.label = text_with_options(entry);
       if (!texts.insert(choice.text).second)
         throw InputError(
-            fmt::format("{}measure: '{}' stands there twice", at(choice.where), choice.text));
-      choices.push_back(made_measure(std::move(choice)));
+            fmt::format("{}measure: '{}' is listed twice", at(choice.where), choice.text));
+      choices.push_back(make_measure_choice(std::move(choice)));
     });
   }
   return choices;

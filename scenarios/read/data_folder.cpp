@@ -17,7 +17,7 @@ bool is_there(const fs::path& path) {
   return fs::exists(path, none);
 }
 
-/// The program's file, or that of the Python module, which is a library of Python's program.
+/// The path of the program, or of the Python module, which is a library in Python's process.
 fs::path our_file() {
   std::error_code none;
   Dl_info found{};

@@ -1,4 +1,4 @@
-/// Finds the scenarios, traces and papers that come with the program.
+/// Finds the scenarios, traces and papers that are installed with the program.
 #pragma once
 #include <string>
 
@@ -8,14 +8,14 @@ namespace baechi {
 /// - the environment variable BAECHI_DATA;
 /// - PREFIX/share/baechi-sim, if the program is PREFIX/bin/baechi;
 /// - the checkout, if the program, or the Python module, is in build/PRESET there;
-/// - baechi_data/share/baechi-sim beside the Python module, where a wheel puts it;
+/// - baechi_data/share/baechi-sim in the Python module's folder, for wheels;
 /// - "".
 std::string data_folder();
 
 /// Finds the file or folder `path`, the first of these that exists:
 /// - `path` itself, from the working directory;
 /// - data_folder()/path;
-/// - data_folder()/scenarios/examples/path.yaml, so that "first" is an example's name.
+/// - data_folder()/scenarios/examples/path.yaml, so that "first" names an example.
 /// Returns `path` if none exists.
 std::string with_data_folder(const std::string& path);
 

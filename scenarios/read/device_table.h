@@ -1,4 +1,4 @@
-/// The kinds of devices and links that scenarios name.
+/// The types of devices, links, nodes and collectives that scenarios name.
 #pragma once
 #include <map>
 #include <memory>
@@ -17,7 +17,7 @@ struct LinkModel {
   std::string source, fitted;
 };
 
-/// A section that `kind: NAME` stands for: a node of `cluster.nodes`, or `cluster.collectives`.
+/// The section named by `kind: NAME` of a node of `cluster.nodes`, or of `cluster.collectives`.
 struct SectionModel {
   Options::Value section;  ///< without `source` and `fitted`
   std::string source, fitted;
@@ -27,25 +27,25 @@ struct DeviceTable {
   std::map<std::string, std::shared_ptr<const DeviceModel>> devices;
   std::map<std::string, LinkModel> links;
   std::map<std::string, SectionModel> nodes, collectives;
-  /// The devices as they were written, with what each has of its `base`.
+  /// The sections of the devices as written, merged with their bases.
   std::map<std::string, Options::Value> device_sections{};
 
-  /// Adds the kinds in `section`, {devices: {NAME: {...}}, links: {NAME: {...}}, nodes,
-  /// collectives}; they replace kinds of the same name.
+  /// Adds the types in `section`, {devices: {NAME: {...}}, links: {NAME: {...}}, nodes,
+  /// collectives}; they replace types of the same name.
   void add(const Options::Value& section, Mistakes& mistakes);
 };
 
-/// The kinds in scenarios/devices.yaml, which are read at the first call: that takes 120 million
+/// The types in scenarios/devices.yaml, which is read at the first call: that takes 120 million
 /// instructions.
 const DeviceTable& built_in_devices();
 
-/// The built-in kind that `section` names, or one with the numbers that it gives, {base: KIND, ...},
-/// which is called as its base. Throws InputError, which begins with `owner`.
+/// The built-in type that `section` names, or one with the numbers that it gives, {base: TYPE, ...},
+/// which has its base's name. Throws InputError, which begins with `owner`.
 std::shared_ptr<const DeviceModel> device_of(const Options::Value& section,
                                              const std::string& owner);
 
-/// The kinds that a section may name: a table that outlives this, or those built in, which are not
-/// read before one is asked for. Many scenarios name none.
+/// The types that a section may name: a table that must outlive this, or the built-in types, which
+/// are read only when one is requested. Many scenarios name none.
 class KnownKinds {
  public:
   KnownKinds() = default;  ///< built in
@@ -57,10 +57,10 @@ class KnownKinds {
   const DeviceTable* table_ = nullptr;
 };
 
-/// Generated graphs have the times of this kind: Baechi's GPU.
+/// The type whose times generated graphs have: Baechi's GPU.
 inline constexpr const char* default_device = "rtx_2080";
 
-/// The options of a kind, for the reference and the schema.
+/// The options of a type, for the reference and the schema.
 std::vector<Options::Declared> device_kind_options();
 std::vector<Options::Declared> link_kind_options();
 

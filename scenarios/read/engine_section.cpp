@@ -11,11 +11,12 @@ using Value = Options::Value;
 EngineOptions engine_options(Options& o) {
   EngineOptions e;
   e.semantics = read_enum(o, "semantics", e.semantics,
-                          "event: in order of time; baechi: the original's list simulation");
-  e.transfers = read_enum(o, "transfers", e.transfers, "who may move tensors at the same time");
+                          "event: event simulation; baechi: the original's list simulation");
+  e.transfers = read_enum(o, "transfers", e.transfers, "which transfers run concurrently");
   e.queue = read_enum(o, "queue", e.queue, "which ready op runs next");
-  e.cache_tensors = o.get("cache_tensors", e.cache_tensors, "a tensor crosses to a device once");
-  e.overlap = o.get("overlap", e.overlap, "a device computes while it sends or receives");
+  e.cache_tensors = o.get("cache_tensors", e.cache_tensors,
+                          "transfer a tensor to a device once, for all its readers");
+  e.overlap = o.get("overlap", e.overlap, "overlap compute with transfers");
   e.enforce_memory =
       o.get("enforce_memory", e.enforce_memory, "stop at the first request over a device's limit");
   e.overlapped = o.get("overlapped", e.overlapped,
@@ -29,11 +30,11 @@ ProfileChoice profile_options(Options& o) {
   ProfileChoice profile;
   profile.error =
       o.get("error", 0.0,
-            "op and transfer times that placers see are off by a factor uniform in 1 +- "
-            "this, other factors for each seed");
+            "op and transfer times that placers see have an error factor uniform in 1 +- "
+            "this, drawn per seed");
   if (profile.error >= 1.0) o.mistake("error", "not below 1");
-  profile.transfers = read_enum_unless<Transfers>(o, "transfers", "engine",
-                                                  "engine.transfers as placers assume it");
+  profile.transfers = read_enum_unless<Transfers>(
+      o, "transfers", "engine", "the value of engine.transfers that placers assume");
   return profile;
 }
 
@@ -61,7 +62,7 @@ std::vector<SectionKeys> engine_section_keys() {
            keys_of_reader([](Options& o) { engine_options(o); }),
            {}},
           {"profile",
-           "what placers know of the costs",
+           "the costs as placers see them",
            keys_of_reader([](Options& o) { profile_options(o); }),
            {}}};
 }

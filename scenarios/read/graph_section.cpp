@@ -21,8 +21,8 @@ bool is_regular(const std::string& path) {
   return std::filesystem::is_regular_file(path, none);
 }
 
-/// The file of `import`, relative to `base`; where there is none, relative to the folder of the
-/// data that comes with the program. Throws InputError if neither is there.
+/// The file of `import`, relative to `base` or, if there is none, to the installed data folder.
+/// Throws InputError if neither exists.
 std::string graph_file(const Value& import, const std::string& base) {
   std::string file = resolve_path(import, base);
   if (is_regular(file)) return file;
@@ -61,9 +61,10 @@ GraphChoice read_graph(const Value& section, const std::string& base, Mistakes& 
     }
     graph.import_options = options_of(section, "import", base, {"import", "importer"});
     if (is_pattern(import->text))
-      throw InputError(fmt::format(
-          "{}graph.import: a pattern ('{}') stands in a sweep: sweep: {{graph.import: [...]}}",
-          at(import->where), import->text));
+      throw InputError(
+          fmt::format("{}graph.import: a pattern ('{}') is only allowed in a sweep: sweep: "
+                      "{{graph.import: [...]}}",
+                      at(import->where), import->text));
     graph.file = graph_file(*import, base);
   });
   return graph;

@@ -20,11 +20,11 @@ using Value = Options::Value;
 constexpr std::size_t most_text = std::size_t{1} << 20U;
 constexpr std::size_t most_points = 100'000;
 constexpr std::size_t most_copied = 50'000'000;  // values, over all points
-constexpr std::size_t enough_mistakes = 100;     // for one time
+constexpr std::size_t enough_mistakes = 100;     // per file
 constexpr std::string_view sections[] = {"graph", "transforms", "cluster", "engine",
-                                         "profile"};  // the slowest first
+                                         "profile"};  // the slowest to build first
 
-/// What is wrong with a scenario's name, which also names the folder of its results; "" if nothing.
+/// The mistake in a scenario's name, which also names the folder of its results; "" if it is valid.
 std::string wrong_with_name(const std::string& name) {
   constexpr std::size_t most = 200;  // bytes; file systems allow 255
   const std::string shown = plain_text(name.substr(0, 60));
@@ -37,7 +37,7 @@ std::string wrong_with_name(const std::string& name) {
   return "";
 }
 
-/// Reads one file: every step adds to mistakes_ and leaves what it can.
+/// Reads one file. Every step adds to mistakes_ and continues with what is valid.
 class Loader {
  public:
   Loader(const std::string& path, Mistakes& mistakes)
@@ -65,7 +65,7 @@ class Loader {
   }
 
  private:
-  /// Puts "KEY=VALUE" into the tree.
+  /// Applies "KEY=VALUE" to the tree.
   void apply(const std::string& set) {
     const std::size_t equals = set.find('=');
     const std::string key = set.substr(0, equals);
@@ -150,11 +150,11 @@ class Loader {
       }
     }
     for (const Value& value : axis.values) {
-      // 1.0 and 1 are one value.
+      // 1.0 and 1 are the same value.
       const auto number = value.children.empty() ? parse_number<double>(value.text) : std::nullopt;
       if (!seen.insert(number ? fmt::to_string(*number) : one_line(value)).second)
-        mistakes_.add(fmt::format("{}sweep.{}: {} stands there twice", at(value.where), key,
-                                  one_line(value)));
+        mistakes_.add(
+            fmt::format("{}sweep.{}: {} is listed twice", at(value.where), key, one_line(value)));
     }
     axes_.push_back(std::move(axis));
   }
@@ -175,7 +175,7 @@ class Loader {
     }
   }
 
-  /// Replaces a `section` that is a path by the file's content. False if that is a mistake.
+  /// Replaces a `section` that is a path by the file's content. False if that fails.
   bool include(Value& section, std::string_view key) {
     if (!section.children.empty() || section.text.empty()) return true;
     return mistakes_.attempt([&] {
@@ -187,7 +187,7 @@ class Loader {
         throw InputError(fmt::format("{}{}: {}", at(section.where), key, e.what()));
       }
       Value content = parse_yaml(text, path);
-      content.text = section.text;  // its name among a sweep's values
+      content.text = section.text;  // its label in a sweep
       section = std::move(content);
     });
   }
@@ -205,7 +205,7 @@ class Loader {
     return axes;
   }
 
-  /// Every variant of a section, as `read` reads it.
+  /// All variants of a section, parsed by `read`.
   template <class T>
   std::vector<T> read_all(std::string_view section, auto read) {
     const std::vector<Axis> axes = axes_below(section);
@@ -229,7 +229,7 @@ class Loader {
     const std::size_t points = count_combinations(axes_, most_points);
     std::size_t values = 1;
     for (const Axis& axis : axes_) {
-      std::size_t largest = 0;  // each point has one of the values
+      std::size_t largest = 0;  // a point has one of the values
       for (const Value& value : axis.values) largest = std::max(largest, count_values(value));
       values += largest;
     }
@@ -291,7 +291,7 @@ class Loader {
   std::string base_;
   Mistakes& mistakes_;
   Value root_;
-  std::optional<DeviceTable> own_kinds_;             // with those built in
+  std::optional<DeviceTable> own_kinds_;             // includes the built-in types
   bool clusters_known_ = true;                       // false if a cluster's file cannot be read
   std::vector<Axis> axes_;                           // as in the file
   std::map<std::string, Value, std::less<>> lists_;  // swept placers, seeds and measures
@@ -335,31 +335,32 @@ Scenario ScenarioFile::point(std::size_t number) const {
 
 std::span<const TopKey> top_keys() {
   static constexpr TopKey keys[] = {
-      {"name", "of the scenario, in results; the file's name if not given"},
+      {"name", "the scenario's name in results; default: the file's name"},
       {"graph", "`generate: NAME` or `import: FILE`, and the generator's or importer's options"},
       {"transforms",
        "a list of NAME or {NAME: {option: value, ...}}: the graph is rewritten in turn"},
-      {"cluster", "what the graph runs on, or the path of a file with such a section"},
+      {"cluster", "devices and links, or the path of a file with such a section"},
       {"kinds",
-       "of devices and links beyond those of 'baechi list devices': {devices: {NAME: {...}}, "
+       "types of devices and links in addition to those of 'baechi list devices': {devices: {NAME: "
+       "{...}}, "
        "links: "
        "{NAME: {...}}}, or the path of a file with such a section"},
       {"calibration",
-       "costs as measured of a machine, instead of plain ones: a file of 'baechi validate "
+       "measured costs of a machine, instead of modelled ones: a file of 'baechi validate "
        "calibrate', or a section"},
       {"engine", "how the step is executed"},
-      {"profile", "what placers know of the costs"},
+      {"profile", "the costs as placers see them"},
       {"placers", "a list of NAME or {NAME: {option: value, ...}}: one run each"},
       {"seeds", "a list of whole numbers: each placer runs once per seed; [0] if not given"},
       {"measure",
-       "a list of NAME or {NAME: {option: value or [value, ...], ...}}: the value of each "
+       "a list of NAME or {NAME: {option: value or [value, ...], ...}}: the values of each "
        "placement, one row each; [step_time] if not given"},
       {"sweep", "dotted key: [value, ...]; every combination is a point"},
       {"codesign",
        "for 'baechi study codesign': which architecture of an accelerator trains the model "
        "fastest; "
        "`placers` may then be missing"},
-      {"report", "what the results hold"},
+      {"report", "contents of the results"},
   };
   return keys;
 }
@@ -396,7 +397,7 @@ std::vector<ScenarioFile> load_scenarios(std::span<const std::string> paths,
   files.reserve(paths.size());
   std::set<std::filesystem::path> known;
   for (const std::string& path : paths) {
-    std::error_code none;  // a path that is not there is told by load_scenario()
+    std::error_code none;  // load_scenario() reports a missing path
     if (!known.insert(std::filesystem::weakly_canonical(path, none)).second)
       mistakes.add(fmt::format("{}: this scenario is given twice", path));
     files.push_back(load_scenario(path, sets, mistakes));

@@ -8,8 +8,7 @@ namespace {
 using Value = Options::Value;
 
 constexpr std::int64_t most_nics = 1024;
-/// What machines reach that state none: what NCCL reached of the line rate between nodes in public
-/// logs.
+/// The default: the fraction of the line rate between nodes that NCCL achieves in public logs.
 constexpr double network_efficiency = 0.95;
 
 struct NodeParts {
@@ -27,38 +26,40 @@ struct NodeParts {
 NodeParts read_node_parts(Options& o) {
   NodeParts parts;
   parts.count = static_cast<std::size_t>(
-      o.get("count", std::int64_t{1}, "how many alike", 1, std::int64_t{most_devices}));
-  parts.kind = o.get("kind", "", "one that 'baechi list nodes' knows; keys beside it replace its");
+      o.get("count", std::int64_t{1}, "number of equal nodes", 1, std::int64_t{most_devices}));
+  parts.kind =
+      o.get("kind", "", "a node type of 'baechi list nodes'; other keys override its keys");
   parts.devices = o.raw("devices",
-                        "{count, kind, memory, speed, name}: the devices of one node; needed "
+                        "{count, kind, memory, speed, name}: the devices of one node; required "
                         "without a kind");
   parts.link = o.raw("link",
                      "{kind, bandwidth, latency}: between two devices of a node; with "
-                     "`wires`, of one wire");
-  parts.wires = o.raw("wires",
-                      "a list of lists: how many wires join two devices of a node; without it each "
-                      "device has `link` to all others, as through a switch");
+                     "`wires`, of a single wire");
+  parts.wires =
+      o.raw("wires",
+            "a list of lists: number of wires between two devices of a node; without it each "
+            "device has `link` to all others, as with a switch");
   parts.unwired = o.raw("unwired", "{kind, bandwidth, latency}: between devices without a wire");
   parts.nics = static_cast<std::uint32_t>(o.get(
       "nics", std::int64_t{1}, "network interfaces, which the node's devices share", 1, most_nics));
   parts.network = o.raw("network", "{kind, bandwidth, latency} of one network interface");
   parts.oversubscription =
       o.get("oversubscription", 1.0,
-            "of the switches: each network interface has its bandwidth divided by this", 1.0, 1e6);
-  parts.efficiency = o.get(
-      "network_efficiency", parts.efficiency,
-      "share of the network interfaces' bandwidth that transfers and collectives reach", 0.01, 1.0);
-  parts.collectives = o.raw("collectives", "where `cluster.collectives` says nothing");
+            "oversubscription of the switches: divides the bandwidth of each network interface",
+            1.0, 1e6);
+  parts.efficiency = o.get("network_efficiency", parts.efficiency,
+                           "achieved fraction of the network interfaces' bandwidth", 0.01, 1.0);
+  parts.collectives = o.raw("collectives", "default of `cluster.collectives`");
   return parts;
 }
 
 /// Symmetric, without wires from a device to itself. [devices, devices]
 std::vector<std::uint32_t> read_wires(const Value& section, std::size_t devices) {
   const auto wrong = [&](const Value& at_value) {
-    return InputError(fmt::format(
-        "{}cluster.nodes.wires: not {} lists of {} whole numbers, the same both ways, 0 from a "
-        "device to itself",
-        at(at_value.where), devices, devices));
+    return InputError(
+        fmt::format("{}cluster.nodes.wires: not {} lists of {} whole numbers, symmetric, 0 from a "
+                    "device to itself",
+                    at(at_value.where), devices, devices));
   };
   if (section.children.size() != devices) throw wrong(section);
   std::vector<std::uint32_t> wires;
@@ -104,7 +105,7 @@ void add_group(const Value& given, const KnownKinds& kinds, ClusterChoice& clust
     node.inside = node.network;
   if (parts.wires != nullptr) {
     node.wires = read_wires(*parts.wires, device.count);
-    if (parts.unwired == nullptr) throw lacks("'unwired' beside 'wires'");
+    if (parts.unwired == nullptr) throw lacks("'unwired' with 'wires'");
     node.unwired = read_link_section(*parts.unwired, "cluster.nodes.unwired", kinds);
   }
   device.count *= parts.count;

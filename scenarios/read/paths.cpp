@@ -15,7 +15,8 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t most_names = 100'000;
 
-/// Gathers files below `folder` that match the parts from `part` on, as `written` + the rest.
+/// Collects files below `folder` that match the parts of the pattern from `part` on, as `written` +
+/// the rest.
 struct Search {
   std::string where;
   std::vector<std::string> parts{};
@@ -33,7 +34,7 @@ struct Search {
          !ec && it != end; it.increment(ec)) {
       if (++names > most_names)
         throw InputError(
-            fmt::format("{}'{}': more than {} names to look at", at(where), written, most_names));
+            fmt::format("{}'{}': more than {} names to check", at(where), written, most_names));
       const std::string name = it->path().filename().string();
       if (!name.starts_with('.') && Wildcard{parts[part]}.matches(name))
         enter(it->path(), written + name, part, last);

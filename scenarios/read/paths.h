@@ -1,5 +1,5 @@
-/// Paths in scenario files: relative to the file, with ${NAME} for variables of the environment,
-/// and patterns.
+/// Paths in scenario files: relative to the file, with patterns and environment variables as
+/// ${NAME}.
 #pragma once
 #include <string>
 #include <string_view>
@@ -18,17 +18,17 @@ std::string resolve_path(const Options::Value& value, const std::string& base);
 bool is_pattern(std::string_view text);
 
 /// The files that match the pattern, sorted. The parts of the pattern before the first * or ? stay
-/// as they are written, ${NAME} included. Folders and names that begin with a dot do not match.
-/// Throws InputError, at pattern.where, if no file matches or more than 100 000 names would have to
-/// be looked at.
+/// as written, ${NAME} included. Folders and names that begin with a dot do not match. Throws
+/// InputError, at pattern.where, if no file matches or more than 100 000 names would have to be
+/// checked.
 std::vector<std::string> matching_files(const Options::Value& pattern, const std::string& base);
 
 /// The text of a regular file of at most `most` bytes. Throws InputError beginning with `path` if
 /// it cannot be read or is larger.
 std::string read_small_file(const std::string& path, std::size_t most);
 
-/// `text` as a file's name of at most 120 bytes: letters, digits and "_-=.," stay, all else becomes
-/// '_'.
+/// `text` as a file name of at most 120 bytes: letters, digits and "_-=.," stay, all other
+/// characters become '_'.
 std::string plain_file_name(std::string_view text);
 
 }  // namespace baechi

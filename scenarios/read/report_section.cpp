@@ -18,7 +18,7 @@ ReportChoice report_options(Options& o) {
       o.get("placements", report.placements, "keep every placement in results.sqlite");
   report.pictures = static_cast<std::size_t>(
       o.get("pictures", static_cast<std::int64_t>(report.pictures),
-            "most steps that report.html draws; with more runs, it draws some points"));
+            "maximum number of steps that report.html draws; with more runs, a selection"));
   report.timelines = read_enum(o, "timelines", report.timelines,
                                "ID.PLACER.trace.json.gz of each point's fastest run, or of all");
   return report;
@@ -45,7 +45,7 @@ std::vector<std::uint64_t> read_seeds(const Value& section, Mistakes& mistakes) 
       mistakes.add(fmt::format("{}seeds: '{}' is not a whole number >= 0", at(v.where),
                                v.children.empty() ? v.text : one_line(v)));
     else if (!known.insert(seed).second)
-      mistakes.add(fmt::format("{}seeds: {} stands there twice", at(v.where), seed));
+      mistakes.add(fmt::format("{}seeds: {} is listed twice", at(v.where), seed));
     else
       seeds.push_back(seed);
   };
@@ -58,8 +58,10 @@ std::vector<std::uint64_t> read_seeds(const Value& section, Mistakes& mistakes) 
 }
 
 SectionKeys report_section_keys() {
-  return {
-      "report", "what the results hold", keys_of_reader([](Options& o) { report_options(o); }), {}};
+  return {"report",
+          "contents of the results",
+          keys_of_reader([](Options& o) { report_options(o); }),
+          {}};
 }
 
 }  // namespace baechi

@@ -29,28 +29,28 @@ struct Choice {
   std::string label{};  ///< the name; the text if two entries share the name
 };
 
-/// A placer of a scenario, made and thereby checked.
+/// A placer of a scenario; constructed, so its options are valid.
 struct PlacerChoice : Choice {
   std::shared_ptr<const Placer> placer{};
 };
 
-/// A measure of a scenario, made and thereby checked. Its label is its text.
+/// A measure of a scenario; constructed, so its options are valid. Its label is its text.
 struct MeasureChoice : Choice {
   std::shared_ptr<const Measure> measure{};
-  std::string_view unit{};  ///< of its value
+  std::string_view unit{};  ///< of the measure's value
 };
 
-/// A transform of a scenario, made and thereby checked.
+/// A transform of a scenario; constructed, so its options are valid.
 struct TransformChoice : Choice {
   std::shared_ptr<const Transform> transform{};
   TransformUse use{};
 };
 
-/// Where the graph comes from: a generator or a file.
+/// The source of the graph: a generator or a file.
 struct GraphChoice {
   std::optional<Choice> generate;
   std::string file;      ///< to import, if not generated
-  std::string importer;  ///< "" lets the file's content choose
+  std::string importer;  ///< "": chosen by the file's content
   Options import_options;
   std::string where;
   std::string text;  ///< the section as one line: equal texts, equal graphs
@@ -60,17 +60,16 @@ struct GraphChoice {
 struct DeviceChoice {
   std::size_t count = 1;
   std::string name = "gpu";  ///< devices are numbered through the cluster: gpu0, gpu1, ...
-  std::string kind;          ///< selects the trace's times; "" means its first kind
+  std::string kind;          ///< selects the trace's times; "": its first device type
   Bytes memory{};
   double speed = 1.0;
-  std::shared_ptr<const DeviceModel>
-      model{};  ///< the device table's entry for `kind`; null if there is none
+  std::shared_ptr<const DeviceModel> model{};  ///< entry of `kind` in the device table, or null
 
   Bytes usable(double fraction) const { return fraction == 1.0 ? memory : fraction * memory; }
 };
 
 /// The links, in both directions, between every device of group `from` and every device of group
-/// `to`, or inside the group if they are equal. Groups are positions in ClusterChoice::devices.
+/// `to`, or inside the group if they are equal. Groups are indices into ClusterChoice::devices.
 struct LinkChoice {
   std::size_t from = 0, to = 0;
   Link link{};
@@ -82,19 +81,19 @@ struct NodeChoice {
   Node node{};
 };
 
-/// Costs as measured on a machine.
+/// Measured costs of a machine.
 struct CalibrationChoice {
   std::shared_ptr<const Calibration> measured{};  ///< null: plain costs
   CalibrationUse use{};
   std::string file{};
 };
 
-inline constexpr std::size_t most_devices = 1024;  ///< of a cluster; it has a link per pair
+inline constexpr std::size_t most_devices = 1024;  ///< of a cluster, which has a link per pair
 
-/// What a kind's numbers were fitted to, with the error on rows that were not fitted.
+/// The data to which a type's numbers were fitted, with the error on held-out rows.
 struct Evidence {
   std::string of;      ///< "h100", "collectives h100_nccl"
-  std::string fitted;  ///< begins with "unfitted" where there is nothing
+  std::string fitted;  ///< begins with "unfitted" if there is none
 };
 
 struct ClusterChoice {
@@ -102,25 +101,24 @@ struct ClusterChoice {
   double memory_fraction = 1.0;   ///< of every device's memory, rounded down to a byte
   Link link{};                    ///< between pairs that `links` does not name
   std::vector<LinkChoice> links;  ///< later ones win
-  /// One for each group of `devices`, whose count is over all these nodes; or empty. Instead of
-  /// `link` and `links`.
+  /// One per group of `devices`, whose count is over all these nodes; or empty. Replaces `link` and
+  /// `links`.
   std::vector<NodeChoice> nodes;
   std::shared_ptr<const CollectiveModel> collectives{};  ///< null: hierarchical
   std::string collectives_text{};                        ///< equal texts, equal models
   std::optional<OriginalCosts::Fit>
-      fit;  ///< transfer times by Baechi's rounded fit instead of `link`
+      fit;  ///< Baechi's rounded fit of transfer times, replaces `link`
   CalibrationChoice calibration;
-  std::vector<Evidence> evidence{};  ///< of the kinds of nodes, links and collectives
+  std::vector<Evidence> evidence{};  ///< of the types of nodes, links and collectives
 };
 
-/// Placers' knowledge of the costs.
+/// The costs as placers see them.
 struct ProfileChoice {
   std::optional<Transfers> transfers{};  ///< the value that placers assume for engine.transfers
-  double error =
-      0.0;  ///< placers see times off by a factor uniform in 1 +- this, drawn by the run's seed
+  double error = 0.0;  ///< times have an error factor uniform in 1 +- this, drawn by the run's seed
 };
 
-/// One point of a file. Refers to the file.
+/// One point of a file, by reference.
 struct Scenario {
   const std::string& name;
   const GraphChoice& graph;
@@ -130,11 +128,11 @@ struct Scenario {
   const ProfileChoice& profile;
   const std::vector<PlacerChoice>& placers;  ///< each places once per seed
   const std::vector<std::uint64_t>& seeds;
-  const std::vector<MeasureChoice>& measures;  ///< of each placement: one run each
-  std::vector<std::string> at;                 ///< [ScenarioFile::axes]: the swept values
+  const std::vector<MeasureChoice>& measures;  ///< one run per placement and measure
+  std::vector<std::string> at;                 ///< [ScenarioFile::axes] the swept values
 };
 
-/// Which runs get timelines: none, each point's fastest, or all.
+/// The runs that get timelines: none, the fastest of each point, or all.
 enum class Timelines : std::uint8_t { none, best, all };
 constexpr auto names_of(Timelines) {
   return std::to_array<Named<Timelines>>(
@@ -144,25 +142,25 @@ constexpr auto names_of(Timelines) {
 /// The contents of the results.
 struct ReportChoice {
   bool placements = true;                 ///< every placement, in results.sqlite
-  std::size_t pictures = 40;              ///< at most so many steps are drawn in report.html
+  std::size_t pictures = 40;              ///< maximum number of steps drawn in report.html
   Timelines timelines = Timelines::none;  ///< which runs get ID.PLACER.trace.json.gz
 };
 
-/// The variant of each section that a point is made of.
+/// The indices of a point's variants of each section.
 struct PointSections {
   std::size_t graph = 0, transforms = 0, cluster = 0, engine = 0, profile = 0;
 };
 
-/// A scenario file, with all variants of each section that the sweep makes. Every combination of
-/// variants is a point. Points are numbered with graphs varying slowest, then transforms, clusters,
-/// engines and profiles.
+/// A scenario file, with all variants of each section in the sweep. Every combination of variants
+/// is a point. Points are numbered with graphs varying slowest, then transforms, clusters, engines
+/// and profiles.
 struct ScenarioFile {
   std::string path;
   std::string text;               ///< as read
   std::vector<std::string> sets;  ///< --set arguments: "cluster.memory_fraction=0.5"
   std::string name;
   std::vector<std::string> axes;  ///< swept keys except placers and seeds; the last varies fastest
-  std::vector<std::vector<std::string>> axis_values;  ///< [axes]: as written
+  std::vector<std::vector<std::string>> axis_values;  ///< [axes] as written
   std::vector<GraphChoice> graphs;
   std::vector<std::vector<TransformChoice>> transforms;
   std::vector<ClusterChoice> clusters;

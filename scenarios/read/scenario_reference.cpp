@@ -104,53 +104,13 @@ void append_components(std::string& out, std::string_view title, std::string_vie
     if (!own.empty()) append_options(out, own, {});
   }
 }
-constexpr std::string_view introduction = R"(# Scenarios
 
-A scenario says what to run: a graph on a cluster, under an engine, placed by one or more placers. A sweep makes many runs
-of it. `baechi run FILE...` runs it. `baechi schema --reference` generates this page, and a test compares them.
-`scenario.schema.json` beside it tells editors the same.
+constexpr std::string_view introduction = R"(# Reference of scenarios
 
-```yaml
-name: tight_memory
-graph: {generate: layered, ops: 600}
-cluster:
-  devices: {count: 4, memory: 8 GiB}
-  link: {bandwidth: 5.7 GB/s, latency: 134 us}
-placers: [m_topo, m_etf, {name: eager, m_sct: {threshold: 0.2}}]
-sweep:
-  cluster.memory_fraction: [0.1, 0.2, 0.5, 1.0]
-```
-
-A quantity is a number and a unit. A path is relative to the file it stands in; a graph's may also begin in the folder of the data
-that comes with the program, such as `traces/data/two_towers.trace.json`. In paths and in options `${NAME}` is a
-variable of the environment. A placer's `name` is what results and charts call it. Keys that begin with `x-` are ignored: they
-are for YAML anchors. `--set KEY=VALUE` overrides a dotted key.
+All keys of a scenario (`baechi schema --reference`). scenarios/README.md explains how a scenario is built.
 
 | key | |
 | --- | --- |
-)";
-
-constexpr std::string_view about_sweeps = R"(
-## Sweep
-
-A key of `sweep` is
-
-- a dotted key below `graph`, `transforms`, `cluster`, `engine` or `profile`; items of lists go by number:
-  `cluster.devices.0.count`;
-- one of these sections as a whole; or
-- `placers`, `seeds` or `measure`.
-
-Its value is the list of values that it takes. Every combination is a point. Points are numbered: graphs vary slowest, then
-transforms, clusters, engines, placers, seeds and measures. Within a section the axis that is written last varies fastest. In
-`graph.import`, `*` and `?` stand for the files they match.
-
-```yaml
-sweep:
-  graph.import: ["recorded/*_graph.txt"]
-  cluster.devices.count: [2, 4, 8]
-  engine.transfers: [sequential, parallel]
-  cluster.link.bandwidth: [1 GB/s, 10 GB/s]
-```
 )";
 
 constexpr std::string_view about_measures =
@@ -166,110 +126,12 @@ this placement. Placers do not know the measures. To minimise load or latency, g
 `pipeline` makes a stage of each device of the placement. The graph is the work of one micro-batch, and the value is the time
 per micro-batch. A placement that cannot run as a pipeline (`sim/pipeline/README.md`) is `infeasible`, and `detail` says why.)";
 
-constexpr std::string_view about_rows = R"(
-## Results
-
-`baechi run` writes `report.html`, `results.csv` and `results.sqlite` into `--out` (or `results/NAME`). For any
-`-j`, and in each repetition, `results.csv` has the same bytes except for its column `placing_ms`, and so has `results.sqlite`, whose
-`checksum` does not cover this column. `report.html` is the same except for times of placing, which it shows. A row is one placer on one point with one seed, by one measure. Its `status` is
-
-- `ok`;
-- `oom`: the step ran out of memory, and `detail` says where;
-- `infeasible`: the placer found no placement that fits, or the measure finds no value of it;
-- `error`.
-
-`measure` says what is measured, `value` what was found, in the unit that `unit` names; `step_time_us` is the value if a step
-time was measured. No placement can beat `lower_bound_us`, which is of the value; it is empty where no bound is known. `gap` is the
-share of the value above this bound: 0 is optimal. `weights_bytes` to `copies_bytes` are the parts of `peak_bytes`, on the
-device with the highest peak: persistent bytes of forward ops are weights, of backward ops gradients, of update ops optimizer
-state. Where a graph has all three at its forward ops, they are all in `weights_bytes`, and the cells of the other two are
-empty.
-
-`placed_by` names the placer whose algorithm gave the placement, such as the placer that `auto` took. `fallback:` before the name says
-that the placer found none, and that its option `fallback` did; `all`, `cuts` and `moves` are steps of this search. `point` is a
-hash of the graph after its transforms, cluster, engine and profile: rows that have it equal were run on the same, and `baechi
-compare` pairs such rows only.
-
-The measure `step_time` also gives the utilisation of all devices of the cluster, as fractions:
-
-- `busy`: time in which lane `compute` runs ops / step;
-- `flops_utilisation`: time of all flops at the peak of their number format / step; `busy_flops_utilisation`: the same / busy time;
-- `memory_utilisation`: time of `traffic_bytes` at full bandwidth / step;
-- `compute_bound`, `memory_bound`, `launch_bound`: time of ops that arithmetic, traffic or launches decide / time of all ops.
-
-Peaks are the device kind's, without `efficiency` and `speed`. `throughput` is samples of the graph per second (of one replica,
-under `data_parallel`; of all batches, under `micro_batches`). `intensity` is flops per byte of traffic. Cells are empty, never 0,
-if no op states its work, if a kind of device is in no table, or if the trace has no batch.
-
-The columns of `results.csv` are the following, and after them the swept keys that have no column here:
-
-)";
-
-constexpr std::string_view about_files = R"(.
-
-`results.sqlite` has
-
-- `results`: the same rows;
-- `facts`: the numbers that placers report;
-- `runs`, `run_axes`: where each run lies in the sweep; `runs.key` is a hash of everything that decides the run;
-- `placements.devices`: one byte per op, two if there are more than 256 devices; `graphs.op_names` has the ops' names;
-- `pictures`: the steps that the report draws;
-- the text of the scenarios and the version of the program.
-
-`report.html` needs no other file. It has tables, charts of the value and of peak memory along any axis, and for some points
-(`report.pictures`) what each device did and held over time. `ID.PLACER.trace.json.gz` is the timeline of a run for
-ui.perfetto.dev; `report.timelines`, or `baechi run --timelines best|all`, chooses the runs, which are simulated once more for
-it. `baechi report DIR --plots` writes the page again, and the data of the charts and steps as CSV into `DIR/plots`, where
-`tools/baechi_plot.py` draws them as SVG and PDF, if there is matplotlib.
-)";
-
-constexpr std::string_view large_sweeps = R"(
-## Large sweeps
-
-Results depend on the scenario only: `results.*` and `report.html` are the same, except for times of placing, with any number of threads, processes and machines. Every finished run is appended to `DIR/runs.journal`, which is removed once the
-results are written. If a run is interrupted or killed, only unfinished runs are lost; if the machine goes down, also the
-last seconds. The same command with `--resume` then runs the rest. A hash identifies a run: the program's version, the graph's
-content, cluster, engine, profile, placer, seed and measure. In a sweep that has grown, only the new runs are made. The hash does not
-cover files that a placer's options name.
-
-One machine: threads.
-
-    baechi run my.yaml --out results/my -j 16
-    baechi run my.yaml --out results/my -j 16 --resume     # after Ctrl-C, kill -9, a power cut
-
-Machines with MPI: one process per machine, and threads in each. All processes read the scenario. Rank 0 deals out the runs,
-writes the results, and works with the threads it has left. If one process dies, the whole job ends; resume it. MPI is built
-in where Open MPI is installed (Debian: `libopenmpi-dev`).
-
-    mpirun --bind-to none --map-by ppr:1:node baechi run my.yaml --out results/my --resume
-    mpirun --oversubscribe -n 3 baechi run my.yaml --out results/my -j 1      # to try it on a laptop
-
-A site's scheduler: files in `scenarios/jobs` run as they stand. Slurm takes MPI in a job, or an array of shards. `--shard I/N` takes
-every N-th point in a shuffled order. `merge` joins the folders. If shards are missing, it names them, writes nothing and ends with exit
-code 2. A job that is preempted is queued again, and goes on where it was: all of these files give `--resume`.
-
-    sbatch --nodes 8 scenarios/jobs/mpi.sbatch my.yaml results/my
-
-    sbatch --array 1-16 scenarios/jobs/array.sbatch my.yaml results/my 16
-    baechi merge results/my.* --out results/my
-
-| scheduler | file | tried |
-| --- | --- | --- |
-| Slurm | `array.sbatch`, `mpi.sbatch` | in a Slurm of one node |
-| GNU parallel | `parallel.sh` | yes |
-| Snakemake | `Snakefile` | yes |
-| HyperQueue | `hyperqueue.sh` | with a stand-in for `hq` |
-
-All machines need the same files under the same paths. The folders of shards may lie anywhere.
-)";
-
 }  // namespace
 
 std::string scenario_reference() {
   const Catalogue components = catalogue();
   std::string out(introduction);
   for (const TopKey& k : top_keys()) out += fmt::format("| `{}` | {} |\n", k.key, k.help);
-  out += about_sweeps;
   std::vector<SectionKeys> sections = section_keys();
   std::ranges::stable_sort(sections, {}, [](const SectionKeys& b) { return b.section; });
   for (const SectionKeys& b : sections) {
@@ -291,12 +153,11 @@ std::string scenario_reference() {
   append_components(out, "Placers", "`placers: [NAME, {NAME: {OPTION: VALUE, ...}}, ...]`",
                     components.placers);
   append_components(out, "Measures", about_measures, components.measures);
-  out += about_rows;
+  out +=
+      "\n## Columns of `results.csv`\n\nThe swept keys that have no column here follow them.\n\n";
   for (const Column& column : fixed_columns())
     out += fmt::format("{}`{}`", column.type == ColumnType::id ? "" : ", ", column.name);
-  out += about_files;
-  out += large_sweeps;
-  return out;
+  return out + ".\n";
 }
 
 }  // namespace baechi

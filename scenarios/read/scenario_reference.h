@@ -1,10 +1,10 @@
-/// The page scenarios/README.md, generated from the keys that the code accepts.
+/// The reference of all keys of a scenario, generated from the keys that the code accepts.
 #pragma once
 #include <string>
 
 namespace baechi {
 
-/// scenarios/README.md.
+/// Markdown (`baechi schema --reference`).
 std::string scenario_reference();
 
 }  // namespace baechi

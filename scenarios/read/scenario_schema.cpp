@@ -17,7 +17,7 @@ namespace {
 using OrderedJson = nlohmann::ordered_json;
 using Declared = std::vector<Options::Declared>;
 
-/// What editors need to know of a value. Every value may also be text, since quantities are.
+/// The schema of one value. Every value may also be text, because quantities are.
 OrderedJson schema_of(const Options::Declared& d) {
   OrderedJson s = OrderedJson::object();
   constexpr std::string_view number = R"(^[0-9.eE+-]+ *)";
@@ -93,7 +93,7 @@ OrderedJson graph_schema(const Catalogue& all) {
   return {{"anyOf", any_of}};
 }
 
-/// NAME, {model: NAME, option: value, ...} or {kind: NAME, option: value, ...}.
+/// Accepts NAME, {model: NAME, option: value, ...} or {kind: NAME, option: value, ...}.
 OrderedJson collectives_schema(const std::vector<Component>& models) {
   OrderedJson names = OrderedJson::array(), any_of = OrderedJson::array();
   for (const Component& c : models)
@@ -136,7 +136,7 @@ OrderedJson cluster_schema(const Catalogue& components) {
        {cluster, {{"type", "string"}, {"description", "path of a file with a cluster section"}}}}};
 }
 
-/// One of `components`: NAME, or {NAME: {option: value, ...}}.
+/// Accepts one of `components`: NAME, or {NAME: {option: value, ...}}.
 OrderedJson choice_schema(const std::vector<Component>& components) {
   OrderedJson names = OrderedJson::array(), properties = OrderedJson::object();
   for (const Component& c : components) {
@@ -153,7 +153,7 @@ OrderedJson choice_schema(const std::vector<Component>& components) {
   return {{"anyOf", {{{"oneOf", names}}, with_options}}};
 }
 
-/// Every option of a measure may be a list: a measure of each value.
+/// Every option of a measure may be a list, which gives one measure per value.
 OrderedJson measures_schema(const Catalogue& all) {
   OrderedJson one = choice_schema(all.measures);
   for (auto& [name, options] : one["anyOf"][1]["properties"].items())
@@ -166,7 +166,7 @@ OrderedJson placers_schema(const Catalogue& all) {
   OrderedJson choice = choice_schema(all.placers);
   OrderedJson& named = choice["anyOf"][1];
   named["maxProperties"] = 2;
-  named["properties"]["name"] = {{"type", "string"}, {"description", "what results call it"}};
+  named["properties"]["name"] = {{"type", "string"}, {"description", "its name in results"}};
   return {{"type", "array"}, {"minItems", 1}, {"items", choice}};
 }
 

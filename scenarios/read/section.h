@@ -1,4 +1,4 @@
-/// Common functions of the readers of sections: for the files *_section.cpp alone.
+/// Helpers of the readers of sections, for the files *_section.cpp.
 #pragma once
 #include <initializer_list>
 #include <string_view>
@@ -8,8 +8,7 @@
 
 namespace baechi {
 
-/// The options of `section` as `read` takes them. Throws InputError if there are unknown options or
-/// bad values.
+/// The options of `section`, parsed by `read`. Throws InputError on unknown options or bad values.
 auto read_section(const Options::Value& section, const char* owner, auto read) {
   Options o = options_of(section, owner, "");
   auto result = read(o);
@@ -21,14 +20,14 @@ auto read_section(const Options::Value& section, const char* owner, auto read) {
 void need(const Options::Value& section, std::string_view owner,
           std::initializer_list<std::string_view> keys, Mistakes& mistakes);
 
-/// The keys that `read` asks for.
+/// The keys that `read` declares.
 std::vector<Options::Declared> keys_of_reader(auto read) {
   Options o;
   read(o);
   return o.declared();
 }
 
-/// The part of section_keys() that each file knows.
+/// The parts of section_keys().
 std::vector<SectionKeys> cluster_section_keys();
 SectionKeys calibration_section_keys();
 std::vector<SectionKeys> engine_section_keys();  ///< engine, profile

@@ -15,7 +15,7 @@ namespace baechi {
 Options options_of(const Options::Value& section, std::string owner, const std::string& base,
                    const std::vector<std::string>& except = {});
 
-/// Each adds mistakes to `mistakes`. After a mistake its result must not be used.
+/// Each adds its mistakes to `mistakes`, after which its result must not be used.
 GraphChoice read_graph(const Options::Value& section, const std::string& base, Mistakes& mistakes);
 ClusterChoice read_cluster(const Options::Value& section, const std::string& base,
                            const KnownKinds& kinds, Mistakes& mistakes);
@@ -27,8 +27,8 @@ CalibrationChoice read_calibration_section(const Options::Value& section, const 
 EngineOptions read_engine(const Options::Value& section, Mistakes& mistakes);
 std::vector<PlacerChoice> read_placers(const Options::Value& section, const std::string& base,
                                        Mistakes& mistakes);
-/// NAME, {NAME: {option: value, ...}} or a list of them. An option with a list of values makes a
-/// measure of each value; without a section, the default measure.
+/// Reads NAME, {NAME: {option: value, ...}} or a list of them. An option with a list of values
+/// gives one measure per value; without a section, the default measure.
 std::vector<MeasureChoice> read_measures(const Options::Value& section, const std::string& base,
                                          Mistakes& mistakes);
 std::vector<std::uint64_t> read_seeds(const Options::Value& section, Mistakes& mistakes);
@@ -37,7 +37,7 @@ CodesignChoice read_codesign(const Options::Value& section, const std::string& b
 ReportChoice read_report(const Options::Value& section, Mistakes& mistakes);
 
 /// The transform that `choice` names. Throws InputError as make_transform() does.
-TransformChoice made_transform(Choice choice);
+TransformChoice make_transform_choice(Choice choice);
 
 /// The keys of each section that has fixed keys, for the reference and the schema.
 struct SectionKeys {

@@ -6,7 +6,7 @@
 namespace baechi {
 namespace {
 
-/// The item of `list` whose number is `text`; null if there is none.
+/// The item of `list` with the index `text`; null if there is none.
 Options::Value* item(Options::Value& list, std::string_view text) {
   std::size_t i = 0;
   const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), i);
@@ -27,7 +27,7 @@ std::string in_quotes(std::string_view text) {
   return out + '"';
 }
 
-/// True only if `text` surely needs no quotes in YAML. Conservative.
+/// Conservative: true only if `text` needs no quotes in YAML.
 bool is_plain(std::string_view text) {
   const auto is_letter = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||

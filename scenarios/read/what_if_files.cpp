@@ -21,7 +21,7 @@ constexpr std::size_t most_rule_text = std::size_t{1} << 20U;
 constexpr std::size_t most_rules = 10'000;
 constexpr int most_nested_files = 10;
 
-/// Puts values in the place of ${NAME}, and remembers which names were asked for.
+/// Substitutes values for ${NAME}, and records the names that occur.
 class Substitution {
  public:
   Substitution(const Value& with, const Value* defaults) : with_(with), defaults_(defaults) {}
@@ -41,7 +41,7 @@ class Substitution {
       } else if (at == 0 && end + 1 == text.size()) {
         value.children = found.children;
       } else {
-        throw InputError(fmt::format("{}'{}' is a list or mapping, and stands inside a text",
+        throw InputError(fmt::format("{}'{}' is a list or mapping inside a text",
                                      baechi::at(value.where), text.substr(at, end - at + 1)));
       }
       from = end + 1;
@@ -49,12 +49,12 @@ class Substitution {
     value.text += text.substr(from);
   }
 
-  /// Throws InputError if a value was given that nothing asked for.
+  /// Throws InputError if a given value does not occur.
   void finish() const {
-    std::vector<std::string> known(asked_.begin(), asked_.end());
+    std::vector<std::string> known(occurring_.begin(), occurring_.end());
     if (defaults_ != nullptr)
       for (const auto& [name, value] : defaults_->children)
-        if (!asked_.contains(name)) known.push_back(name);
+        if (!occurring_.contains(name)) known.push_back(name);
     for (const auto& [name, value] : with_.children)
       if (std::ranges::find(known, name) == known.end())
         throw InputError(
@@ -65,7 +65,7 @@ class Substitution {
 
  private:
   const Value& value_of(const std::string& name, const std::string& where) {
-    asked_.insert(name);
+    occurring_.insert(name);
     if (const Value* given = find(with_, name)) return *given;
     if (defaults_ != nullptr)
       if (const Value* known = find(*defaults_, name)) return *known;
@@ -75,12 +75,12 @@ class Substitution {
 
   const Value& with_;
   const Value* defaults_;
-  std::set<std::string> asked_;
+  std::set<std::string> occurring_;
 };
 
 Value with_files(const Value& list, const std::string& base, int depth);
 
-/// "8" of the key 'every'.
+/// Reads the value of the key 'every', such as "8".
 std::int64_t read_every(const Value& value) {
   constexpr std::int64_t most = 1'000'000;
   const auto every = parse_number<std::int64_t>(value.text);
@@ -120,12 +120,12 @@ RuleFile read_file(const std::string& path, const Value& with, int depth) {
   return file;
 }
 
-/// What {use: FILE, with: {...}} stands for.
-Value used(const Value& rule, const std::string& base, int depth) {
+/// The rules that replace {use: FILE, with: {...}}.
+Value included_rules(const Value& rule, const std::string& base, int depth) {
   const Value& use = *find(rule, "use");
   for (const auto& [key, value] : rule.children)
     if (key != "use" && key != "with")
-      throw InputError(fmt::format("{}beside 'use' there is only 'with'", at(value.where)));
+      throw InputError(fmt::format("{}only 'with' may accompany 'use'", at(value.where)));
   if (depth >= most_nested_files)
     throw InputError(
         fmt::format("{}use: more than {} files use each other", at(use.where), most_nested_files));
@@ -150,7 +150,7 @@ Value with_files(const Value& list, const std::string& base, int depth) {
     if (!key.empty() || !is_mapping(rule) || find(rule, "use") == nullptr) {
       all.children.emplace_back(key, rule);
     } else {
-      const Value more = used(rule, base, depth);
+      const Value more = included_rules(rule, base, depth);
       all.children.insert(all.children.end(), more.children.begin(), more.children.end());
     }
     if (all.children.size() > most_rules)
@@ -209,7 +209,7 @@ WhatIfChoice what_if_choice(const std::string& name, const Value& with) {
   choice.text = one_line(file.rules);
   choice.options =
       Options("what_if", {{"rules", std::move(file.rules)}}, fs::path(path).parent_path().string());
-  return {made_transform(std::move(choice)), file.every};
+  return {make_transform_choice(std::move(choice)), file.every};
 }
 
 std::vector<std::string> catalogue_of_rules() {

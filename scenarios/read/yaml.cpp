@@ -25,8 +25,8 @@ std::size_t count_levels(const Options::Value& value) {
   return deepest + 1;
 }
 
-/// Builds the tree from the parser's events. YAML::Node is not used: it shares the values of
-/// aliases, and so allows cycles and trees of exponential size.
+/// Builds the tree from the parser's events. YAML::Node is not used because it shares the values of
+/// aliases, which allows cycles and trees of exponential size.
 class TreeBuilder final : public YAML::EventHandler {
  public:
   explicit TreeBuilder(const std::string& path) : path_(path) {}
@@ -43,7 +43,7 @@ class TreeBuilder final : public YAML::EventHandler {
   }
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     if (anchor >= anchors_.size() || !anchors_[anchor].complete)
-      fail(mark, "an alias inside what it names");
+      fail(mark, "an alias inside its own anchor");
     const Options::Value value = anchors_[anchor].value;
     count(mark, count_values(value));
     if (open_.size() + count_levels(value) > most_levels) too_deep(mark);
@@ -86,12 +86,12 @@ class TreeBuilder final : public YAML::EventHandler {
   }
   void refuse_tag(const YAML::Mark& mark, const std::string& tag) const {
     if (!tag.empty() && tag != "?" && tag != "!")
-      fail(mark, fmt::format("a tag ('{}'): values stand without", tag));
+      fail(mark, fmt::format("a tag ('{}'): tags are not supported", tag));
   }
   void count(const YAML::Mark& mark, std::size_t more) {
     values_ += more;
     if (values_ > most_scalars)
-      fail(mark, fmt::format("more than {} values, aliases counted out", most_scalars));
+      fail(mark, fmt::format("more than {} values, with aliases expanded", most_scalars));
   }
 
   void scalar(const YAML::Mark& mark, YAML::anchor_t anchor, const std::string& text) {
@@ -117,7 +117,7 @@ class TreeBuilder final : public YAML::EventHandler {
     add(done.mark, std::move(done.value), done.anchor);
   }
 
-  /// Takes a finished value: a key or a value of the current mapping, an item of the current list,
+  /// Adds a finished value: a key or a value of the current mapping, an item of the current list,
   /// or the whole document.
   void add(const YAML::Mark& mark, Options::Value value, YAML::anchor_t anchor) {
     if (anchor != 0) {
@@ -152,11 +152,11 @@ class TreeBuilder final : public YAML::EventHandler {
   const std::string& path_;
   Options::Value root_;
   std::vector<Open> open_;
-  std::vector<Anchor> anchors_;  // by number; 0 is none
+  std::vector<Anchor> anchors_;  // index 0 is no anchor
   std::size_t values_ = 0;
 };
 
-/// The first of the `most` first lines that has a tab before its text, counted from 1.
+/// The first of the `most` first lines that has a tab before its text; the first line is 1.
 std::optional<int> indented_by_tab(std::string_view text, int most) {
   for (int line = 1; line <= most && !text.empty(); ++line) {
     const std::string_view blank = text.substr(0, text.find_first_not_of(" \t"));
@@ -166,13 +166,13 @@ std::optional<int> indented_by_tab(std::string_view text, int most) {
   return std::nullopt;
 }
 
-/// What most often is the cause of the parser's `message`.
+/// The most frequent cause of the parser's `message`.
 std::string_view hint(std::string_view message) {
   if (message == "illegal map value")
-    return ": is a space missing behind ':' or '-', or is this line indented too far, or the one "
+    return ": is a space missing after ':' or '-', or is this line indented too far, or the one "
            "before?";
   if (message == "end of map not found" || message == "end of sequence not found")
-    return ": keys of one section begin in one column";
+    return ": keys of one section must begin in the same column";
   return "";
 }
 

@@ -12,7 +12,7 @@
 
 namespace baechi {
 
-// scenarios/report/page/, and Chart.js: put into page.cpp when the program is built.
+// The files of scenarios/report/page/, and Chart.js, embedded in page.cpp at build time.
 extern const char *const page_css,
     *const page_charts_js, *const page_steps_js, *const page_comparison_js, *const page_roofline_js,
                                                                                 *const chart_js;
@@ -45,8 +45,8 @@ void append_cell(std::string& out, const ResultTable& table, const RunResult* r,
                      short_text(*r->value), r->fell_back() ? fallback_mark : "", gap);
 }
 
-/// The head of the columns [first, last): one line per axis; equal neighbours below equal ones are
-/// one cell.
+/// The head of the columns [first, last): one line per axis; equal neighbours below equal cells are
+/// merged.
 void append_head(std::string& out, const ResultTable& table, std::size_t first, std::size_t last) {
   for (std::size_t a = 0; a < table.axes.size(); ++a) {
     out += fmt::format("<tr><th>{}</th>", escaped(table.axes[a]));
@@ -63,7 +63,7 @@ void append_head(std::string& out, const ResultTable& table, std::size_t first, 
   }
 }
 
-/// The columns [first, last).
+/// Appends the columns [first, last).
 void append_part(std::string& out, const ResultTable& table, std::size_t first, std::size_t last) {
   out += "<div class=\"scroll\"><table>\n<thead>";
   append_head(out, table, first, last);
@@ -79,7 +79,7 @@ void append_part(std::string& out, const ResultTable& table, std::size_t first, 
   out += "</tr>\n</table></div>\n";
 }
 
-/// A wide table in parts, which the page shows one by one.
+/// A wide table as several parts, of which the page shows one at a time.
 void append_table(std::string& out, const ResultTable& table) {
   constexpr std::size_t most = 20;
   const std::size_t columns = table.columns.size();
@@ -125,8 +125,8 @@ void append_utilisation(std::string& out, const Results& results, const UsedRuns
 
 constexpr std::size_t most_cells = Overview::most_rows;  // of all tables: a page of a few megabytes
 
-/// Leaves the tables with `most` cells: those behind lose columns, and are gone without any.
-/// Returns how many runs they have left.
+/// Cuts the tables to `most` cells in total: later tables lose columns, and are removed if none is
+/// left. Returns the number of runs removed.
 std::size_t shorten(std::vector<ResultTable>& tables, std::size_t most) {
   std::size_t left = 0;
   for (ResultTable& table : tables) {

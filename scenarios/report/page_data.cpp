@@ -20,26 +20,26 @@ namespace {
 
 using Tree = nlohmann::ordered_json;
 
-// A page has numbers for each of up to 20,000 runs: they are written as text, not gathered as a
+// A page has numbers for up to 20,000 runs, so they are written as text directly, without a JSON
 // tree.
 
-std::string text_of(const Tree& json) {
+std::string dump_text(const Tree& json) {
   return json.dump(-1, ' ', false, Tree::error_handler_t::replace);
 }
 
-/// Valid JSON as the page has it: letters beyond ASCII are not escaped.
+/// JSON in the page's form: characters beyond ASCII are not escaped.
 std::string text_as_page(const std::string& json) {
-  return json.find('\\') == std::string::npos ? json : text_of(Tree::parse(json));
+  return json.find('\\') == std::string::npos ? json : dump_text(Tree::parse(json));
 }
 
-/// Invalid UTF-8 becomes U+FFFD.
+/// Replaces invalid UTF-8 by U+FFFD.
 void append_text(std::string& out, std::string_view text) {
   const bool plain = std::ranges::all_of(
       text, [](char c) { return c >= ' ' && c <= '~' && c != '"' && c != '\\'; });
   if (plain)
     out.append(1, '"').append(text).append(1, '"');
   else
-    out += text_of(Tree(text));
+    out += dump_text(Tree(text));
 }
 
 void append_count(std::string& out, std::int64_t count) {
@@ -53,7 +53,7 @@ void append_count(std::string& out, std::optional<std::int64_t> count) {
     out += "null";
 }
 
-/// `append(value)` for each of `values`, with commas between.
+/// Appends each of `values` by `append`, separated by commas.
 void append_all(std::string& out, const auto& values, auto append) {
   for (bool first = true; const auto& value : values) {
     if (!std::exchange(first, false)) out += ',';
@@ -67,7 +67,7 @@ void append_list(std::string& out, const auto& values, auto append) {
   out += ']';
 }
 
-/// The values of an axis, each once, in the order of columns.
+/// The distinct values of an axis, in the order of columns.
 std::vector<std::string> axis_values(const ResultTable& table, std::size_t axis) {
   std::vector<std::string> values;
   std::set<std::string_view> seen;
@@ -86,7 +86,7 @@ std::string scales_data(const ResultTable& table) {
     if (scale.kind != AxisScale::Kind::words) {
       append_all(out, values, [&, i = std::size_t{0}](const std::string& value) mutable {
         append_text(out, value);
-        out += ':' + text_of(Tree(scale.at[i++]));
+        out += ':' + dump_text(Tree(scale.at[i++]));
       });
     }
     out += "}}";
@@ -94,7 +94,7 @@ std::string scales_data(const ResultTable& table) {
   return out;
 }
 
-/// Where shares change; of very many such ratios some, evenly chosen, and the last.
+/// The points where the profile changes; of very many a uniform selection, and the last.
 Tree profiles_data(std::span<const Profile> profiles) {
   constexpr std::size_t most = 300;
   Tree json = Tree::array();
@@ -116,14 +116,14 @@ Tree profiles_data(std::span<const Profile> profiles) {
   return json;
 }
 
-/// Bytes by kind, in the order in which the page names them; null: not told apart.
+/// Bytes by kind, in the page's order; null: not distinguished.
 void append_parts(std::string& out, const PeakMemory& peak) {
-  const auto if_told = [&](Bytes part) {
-    return peak.told_apart ? std::optional(part.count) : std::nullopt;
+  const auto if_known = [&](Bytes part) {
+    return peak.distinguished ? std::optional(part.count) : std::nullopt;
   };
   const std::array<std::optional<std::int64_t>, 6> parts{
-      peak.weights.count,     if_told(peak.gradients), if_told(peak.optimizer_state),
-      peak.activations.count, peak.workspace.count,    peak.copies.count};
+      peak.weights.count,     if_known(peak.gradients), if_known(peak.optimizer_state),
+      peak.activations.count, peak.workspace.count,     peak.copies.count};
   append_list(out, parts, [&](const auto& part) { append_count(out, part); });
 }
 
@@ -163,8 +163,8 @@ void append_row(std::string& out, const ResultTable::Row& row) {
 
 std::string table_data(const ResultTable& table) {
   std::string out = fmt::format(
-      "{{\"axes\":{},\"figure\":{},\"peaks\":{},\"columns\":", text_of(Tree(table.axes)),
-      text_of(Tree(table.figure())), table.has_peaks());
+      "{{\"axes\":{},\"figure\":{},\"peaks\":{},\"columns\":", dump_text(Tree(table.axes)),
+      dump_text(Tree(table.figure())), table.has_peaks());
   append_list(out, table.columns, [&](const auto& column) {
     append_list(out, column, [&](const std::string& value) { append_text(out, value); });
   });
@@ -190,7 +190,7 @@ std::vector<std::string_view> lines_of(std::string_view text) {
   return lines;
 }
 
-/// The steps of a table's runs, and the names of the ops that they show.
+/// The steps of a table's runs, and the names of the ops in them.
 class Steps {
  public:
   explicit Steps(const Results& results) : results_(results) {}
@@ -215,7 +215,7 @@ class Steps {
   }
 
  private:
-  /// Names of a graph's ops that are shown.
+  /// Names of a graph's ops that occur.
   struct Names {
     std::size_t graph;
     std::string text{};
@@ -247,12 +247,12 @@ class Steps {
         "{}\"{}\":{{\"graph\":{},\"title\":{},\"point\":{},\"placer\":{},\"grouped\":{},"
         "\"picture\":{}}}",
         steps_.empty() ? "" : ",", run.id, run.graph,
-        text_of(Tree(fmt::format("{}, {}", name, point))), text_of(Tree(point)),
-        text_of(Tree(name)), grouped, text_as_page(run.picture));
+        dump_text(Tree(fmt::format("{}, {}", name, point))), dump_text(Tree(point)),
+        dump_text(Tree(name)), grouped, text_as_page(run.picture));
   }
 
-  /// Calls each(i, number) for each number of a track whose slices have `numbers` of them: the
-  /// i-th of its slice.
+  /// Calls each(i, number) for every number of a track whose slices have `numbers` numbers; i is
+  /// the index within the slice.
   static void each_of(Json& track, std::size_t numbers, auto each) {
     std::size_t i = 0;
     track.list([&](Json number) {
@@ -283,11 +283,12 @@ class Steps {
   std::size_t graph_of_lines_ = ~std::size_t{0};
 };
 
-/// The swept values of all tables, {VALUE: SHORT TEXT, ...}; the last table that has a value says
+/// The swept values of all tables, {VALUE: SHORT TEXT, ...}; the last table with a value determines
 /// its text.
 std::string labels_data(std::span<const ResultTable> tables) {
-  std::vector<std::pair<std::string, std::string>> labels;  // (value, text), in order of sight
-  std::map<std::string, std::size_t> known;                 // into labels, by value
+  std::vector<std::pair<std::string, std::string>>
+      labels;                                // (value, text), in order of first occurrence
+  std::map<std::string, std::size_t> known;  // into labels, by value
   for (const ResultTable& table : tables) {
     for (std::size_t a = 0; a < table.axes.size(); ++a) {
       const std::vector<std::string> values = axis_values(table, a);
@@ -308,14 +309,14 @@ std::string labels_data(std::span<const ResultTable> tables) {
   return out + '}';
 }
 
-/// The model of a graph that generators name with its batch: "resnet50" of "resnet50-b32".
+/// The model of a graph whose generator appends the batch: "resnet50" of "resnet50-b32".
 std::string model_name(const GraphRecord& graph) {
   const std::string batch = fmt::format("-b{}", graph.batch);
   const std::string_view name = graph.name;
   return std::string(name.ends_with(batch) ? name.substr(0, name.size() - batch.size()) : name);
 }
 
-/// The whole steps of runs, as points under rooflines.
+/// The whole steps of runs, as points of a roofline chart.
 Tree utilisation_data(const Results& results, const UsedRuns& used) {
   Tree runs = Tree::array();
   for (const auto& [run, label] : used.shown) {
@@ -368,9 +369,9 @@ std::string page_data(const Results& results, std::span<const ResultTable> table
   text += fmt::format(
       ",\"labels\":{},\"steps\":{},\"names\":{},\"profiles\":{{\"step\":{},\"placing\":{}}},"
       "\"utilisation\":{},\"first\":{}}}",
-      labels_data(tables), steps.steps(), steps.names(), text_of(profiles_data(step_profiles)),
-      text_of(profiles_data(placing_profiles)), text_of(utilisation_data(results, used)),
-      text_of(Tree(first_step(tables))));
+      labels_data(tables), steps.steps(), steps.names(), dump_text(profiles_data(step_profiles)),
+      dump_text(profiles_data(placing_profiles)), dump_text(utilisation_data(results, used)),
+      dump_text(Tree(first_step(tables))));
   // "</script" would end the element, "<!--" change how it is read.
   for (std::size_t at = 0; (at = text.find('<', at)) != std::string::npos;)
     text.replace(at, 1, "\\u003c");

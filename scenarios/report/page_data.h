@@ -1,4 +1,4 @@
-/// What report.html draws, as its scripts read it.
+/// The data of report.html, read by its scripts.
 #pragma once
 #include <span>
 #include <string>

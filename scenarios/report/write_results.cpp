@@ -13,7 +13,7 @@ namespace baechi {
 void write_results(const std::string& folder, const ResultsHeader& header, const EachRow& rows) {
   std::filesystem::create_directories(folder);
   const std::string database = folder + "/results.sqlite";
-  FileAside csv_file(folder + "/results.csv");
+  AtomicFile csv_file(folder + "/results.csv");
   CsvRows csv(header, [&](std::string_view text) { csv_file.print(text); });
   Overview overview(header);
   {

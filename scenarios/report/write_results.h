@@ -1,4 +1,4 @@
-/// A folder of results, as `baechi run` leaves it.
+/// The folder of results that `baechi run` writes.
 #pragma once
 #include <string>
 
@@ -6,8 +6,8 @@
 
 namespace baechi {
 
-/// results.csv, results.sqlite and report.html in `folder`, which is made if need be; each written
-/// aside and renamed. Throws std::runtime_error where that fails.
+/// Writes results.csv, results.sqlite and report.html into `folder`, which is created if needed,
+/// each to a temporary file that is then renamed. Throws std::runtime_error on failure.
 void write_results(const std::string& folder, const ResultsHeader& header, const EachRow& rows);
 void write_results(const std::string& folder, const Results& results);
 

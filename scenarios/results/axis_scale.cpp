@@ -35,7 +35,7 @@ std::vector<Reader> readers() {
   };
 }
 
-/// The largest distance of neighbours over the smallest one.
+/// The ratio of the largest to the smallest distance of neighbours.
 double unevenness(const std::vector<double>& ascending) {
   double least = INFINITY, most = 0.0;
   for (std::size_t i = 1; i < ascending.size(); ++i) {
@@ -76,7 +76,7 @@ AxisScale axis_scale(std::span<const std::string> values) {
 
 std::vector<std::string> short_values(std::span<const std::string> values) {
   std::vector<std::string> texts;
-  std::map<std::string, std::string> known;  // equal values look alike
+  std::map<std::string, std::string> known;  // equal values get equal texts
   std::set<std::string> seen;
   for (const std::string& value : values) {
     if (const auto it = known.find(value); it != known.end()) {

@@ -20,8 +20,8 @@ std::string text(const auto& value) {
   return fmt::to_string(value);
 }
 
-/// A real number has a point or an exponent: a reader that guesses the type of a column by its
-/// first rows takes it for real, though these are whole.
+/// Adds ".0" to a whole number, so that readers that guess a column's type by its first rows see a
+/// real number.
 std::string with_point(std::string number) {
   return number.find_first_of(".e") == std::string::npos ? number + ".0" : number;
 }
@@ -34,7 +34,7 @@ std::string us(std::optional<Duration> time) {
   return time ? thousandths(time->count()) : "";
 }
 
-/// The share of the value above the lower bound: "0.25" if the bound is three quarters.
+/// The fraction of the value above the lower bound: "0.25" if the bound is three quarters.
 std::string gap(const RunResult& row) {
   if (!row.value || !row.lower_bound) return "";
   if (*row.value <= *row.lower_bound) return "0.0";
@@ -43,15 +43,15 @@ std::string gap(const RunResult& row) {
                                                    static_cast<double>(row.value->count())));
 }
 
-/// A part of the memory at the highest peak, if it is known.
+/// A part of the memory at the highest peak; "" if unknown.
 template <Bytes PeakMemory::* part>
 std::string at_peak(const Header&, const Row& row) {
   return row.at_peak ? bytes(*row.at_peak.*part) : "";
 }
-/// The same of a part that some graphs have among the weights.
+/// The same for a part that some graphs include in the weights.
 template <Bytes PeakMemory::* part>
-std::string at_peak_if_told_apart(const Header& h, const Row& row) {
-  return row.at_peak && row.at_peak->told_apart ? at_peak<part>(h, row) : "";
+std::string at_peak_if_distinguished(const Header& h, const Row& row) {
+  return row.at_peak && row.at_peak->distinguished ? at_peak<part>(h, row) : "";
 }
 
 /// Six digits: "0.663", "8.18e+09".
@@ -59,12 +59,12 @@ std::string number(std::optional<double> value) {
   return value ? with_point(fmt::format(FMT_COMPILE("{:.6g}"), *value)) : "";
 }
 
-/// A share of the utilisation, if it is known.
+/// A fraction of the utilisation; "" if unknown.
 template <std::optional<double> Utilisation::* part>
-std::string share(const Header&, const Row& row) {
+std::string fraction_cell(const Header&, const Row& row) {
   return row.utilisation ? number((*row.utilisation).*part) : "";
 }
-/// The flops or the traffic, whole.
+/// The flops or the traffic as a whole number.
 template <std::optional<double> Utilisation::* part>
 std::string work(const Header&, const Row& row) {
   return row.utilisation && (*row.utilisation).*part
@@ -108,22 +108,22 @@ constexpr std::array columns{
     Column{"value", real, [](const Header&, const Row& r) { return us(r.value); }},
     Column{"unit", words, [](const Header&, const Row& r) { return r.unit; }},
     Column{"weights_bytes", whole, at_peak<&PeakMemory::weights>},
-    Column{"gradients_bytes", whole, at_peak_if_told_apart<&PeakMemory::gradients>},
-    Column{"optimizer_state_bytes", whole, at_peak_if_told_apart<&PeakMemory::optimizer_state>},
+    Column{"gradients_bytes", whole, at_peak_if_distinguished<&PeakMemory::gradients>},
+    Column{"optimizer_state_bytes", whole, at_peak_if_distinguished<&PeakMemory::optimizer_state>},
     Column{"activations_bytes", whole, at_peak<&PeakMemory::activations>},
     Column{"workspace_bytes", whole, at_peak<&PeakMemory::workspace>},
     Column{"copies_bytes", whole, at_peak<&PeakMemory::copies>},
     Column{"throughput", real,
            [](const Header& h, const Row& r) { return number(throughput(h, r)); }},
-    Column{"busy", real, share<&Utilisation::busy>},
+    Column{"busy", real, fraction_cell<&Utilisation::busy>},
     Column{"flops", whole, work<&Utilisation::flops>},
     Column{"traffic_bytes", whole, work<&Utilisation::traffic>},
-    Column{"flops_utilisation", real, share<&Utilisation::flops_of_step>},
-    Column{"busy_flops_utilisation", real, share<&Utilisation::flops_of_busy>},
-    Column{"memory_utilisation", real, share<&Utilisation::traffic_of_step>},
-    Column{"compute_bound", real, share<&Utilisation::compute_bound>},
-    Column{"memory_bound", real, share<&Utilisation::memory_bound>},
-    Column{"launch_bound", real, share<&Utilisation::launch_bound>},
+    Column{"flops_utilisation", real, fraction_cell<&Utilisation::flops_of_step>},
+    Column{"busy_flops_utilisation", real, fraction_cell<&Utilisation::flops_of_busy>},
+    Column{"memory_utilisation", real, fraction_cell<&Utilisation::traffic_of_step>},
+    Column{"compute_bound", real, fraction_cell<&Utilisation::compute_bound>},
+    Column{"memory_bound", real, fraction_cell<&Utilisation::memory_bound>},
+    Column{"launch_bound", real, fraction_cell<&Utilisation::launch_bound>},
     Column{"intensity", real,
            [](const Header&, const Row& r) {
              return r.utilisation ? number(r.utilisation->intensity()) : "";

@@ -15,14 +15,14 @@ enum class ColumnType : std::uint8_t { id, whole, real, text };  ///< id: whole,
 struct Column {
   std::string_view name;
   ColumnType type;
-  /// "" where there is nothing to say.
+  /// May be "".
   std::string (*cell)(const ResultsHeader&, const RunResult&);
-  std::string_view shows_axis{};  ///< a swept key that needs no column of its own beside this one
+  std::string_view shows_axis{};  ///< the swept key that this column replaces
 };
 std::span<const Column> fixed_columns();
 
-/// A column of some results: the fixed ones come first, then the axes that no fixed column shows,
-/// as text.
+/// A column of some results: the fixed ones first, then, as text, the axes that no fixed column
+/// shows.
 struct ResultColumn {
   std::string name;
   ColumnType type;

@@ -20,13 +20,13 @@ std::uint32_t placer_of(std::vector<std::string>& placers, const std::string& na
   return at;
 }
 
-/// What the placers' costs at every point are in relation to the least of them or to a bound.
+/// The placers' costs at every point, relative to the least cost or to a bound.
 struct Ratios {
   std::vector<std::vector<double>> of{};  ///< [placers, points]; failed, not_run
-  double of_failure = failure_ratio;      ///< what a failure counts
+  double of_failure = failure_ratio;      ///< the ratio of a failure
 };
 
-/// `reference(point)` is what costs are divided by: nothing if the point does not count.
+/// `reference(point)` divides the costs; nothing excludes the point.
 Ratios ratios_of(const Contest& contest, auto reference) {
   Ratios ratios;
   ratios.of.assign(contest.placers.size(), std::vector<double>(contest.points.size(), not_run));
@@ -37,7 +37,7 @@ Ratios ratios_of(const Contest& contest, auto reference) {
       double& ratio = ratios.of[entry.placer][i];
       ratio = failed;
       if (!entry.step_time) continue;
-      // No step takes less than a nanosecond here: one of no length is as good as its bound.
+      // A step of 0 ns counts as 1 ns: it is as good as its bound.
       ratio = static_cast<double>(std::max<std::int64_t>(1, entry.step_time->count())) /
               static_cast<double>(std::max<std::int64_t>(1, unit->count()));
       ratios.of_failure = std::max(ratios.of_failure, ratio);
@@ -58,7 +58,7 @@ std::optional<Duration> bound_where_solved(const ContestPoint& point) {
   return point.bound;
 }
 
-/// The mean of the ratios that `ratio(point)` gives: those above 0.
+/// The mean of the positive ratios of `ratio(point)`.
 MeanRatio mean_of(const Contest& contest, std::size_t num_units, auto ratio) {
   std::vector<LogSum> units(num_units);
   LogSum all;
@@ -206,7 +206,7 @@ class Comparing {
   std::vector<bool> all_solved_;  // [points]
 };
 
-/// Profiles of `cost(entry)` where the entry has a step time.
+/// Profiles of `cost(entry)` over the entries with a step time.
 std::vector<Profile> profiles(const Contest& contest, const Comparison& comparison, auto cost) {
   std::vector<Profile> all;
   for (const PlacerScore& score : comparison.placers) {

@@ -66,7 +66,7 @@ Summary score_table(const Comparison& comparison) {
                           ratio_text(s.to_bound), short_text(s.placing)});
   table.note = fmt::format(
       "Geometric means over the {} points (graphs: {}) that every placer solves; (failed: worst): "
-      "over the {} that any placer solves, {}. In brackets: 95 % intervals, graphs drawn anew. "
+      "over the {} that any placer solves, {}. Brackets: 95 % bootstrap intervals over graphs. "
       "Placing: the median.{}",
       comparison.solved_by_all, comparison.graphs, comparison.points, failure_rule,
       fallback_note(comparison));
@@ -102,8 +102,7 @@ Summary duel_table(const Comparison& comparison) {
          p_text(d.p), p_text(d.p_holm)});
   table.note =
       "Ratio: step times where both have one (n points). p: Wilcoxon's signed ranks of the graphs "
-      "that "
-      "tell the pair apart, a failure as above; Holm: corrected for all "
+      "that differ, a failure as above; Holm: corrected for all "
       "pairs.";
   return table;
 }

@@ -9,23 +9,23 @@
 
 namespace baechi {
 
-/// Why a ratio counts a failure as it does.
+/// How a ratio counts a failure.
 inline constexpr const char* failure_rule =
-    "a failure with the largest ratio of all, and at least 10; placers with failures stand behind "
-    "those without";
-/// The placer's name, marked if `fallback` placed for it; and what the marks mean, "" if there are
-/// none.
+    "a failure with the largest ratio of all, and at least 10; placers with failures rank below "
+    "the others";
+/// The placer's name, marked if `fallback` placed for it; and the meaning of the marks, "" if there
+/// are none.
 std::string marked(const PlacerScore& score);
 std::string fallback_note(const Comparison& comparison);
 
-/// Per placer: ratios with their intervals, by what the comparison says of them.
+/// Per placer: ratios with their intervals, in the order of the comparison.
 Summary score_table(const Comparison& comparison);
 /// Wins, ties and losses of each row against each column: "12 / 3 / 0".
 Summary duel_matrix(const Comparison& comparison);
 /// Per pair: the ratio of their step times, its interval, and p.
 Summary duel_table(const Comparison& comparison);
 
-/// A table with its note, the first column to the left, all others to the right.
+/// A table with its note; the first column is left-aligned, all others right-aligned.
 std::string text_of(const Summary& table);
 
 /// {"points", "solved_by_all", "graphs", "tolerance",

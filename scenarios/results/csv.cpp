@@ -25,7 +25,7 @@ std::string in_quotes(std::string_view text) {
   return out + '"';
 }
 
-/// Whether `cell`, of any column, stands in a CSV file as it is. Most cells do.
+/// Whether `cell`, of any column, needs no quotes or escapes in a CSV file. Most cells need none.
 bool is_plain(const std::string& cell) {
   const auto is_letter_or_digit = [](char c) {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
@@ -34,7 +34,7 @@ bool is_plain(const std::string& cell) {
                              [&](char c) { return is_letter_or_digit(c) || c == '.' || c == '_'; });
 }
 
-/// As JSON. Invalid UTF-8, which the names in a graph's file may have, becomes U+FFFD.
+/// Text as JSON. Invalid UTF-8, which names in a graph's file may contain, becomes U+FFFD.
 std::string json_text(const std::string& text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }

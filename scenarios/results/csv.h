@@ -1,4 +1,4 @@
-/// Results as CSV and as JSON, row by row: they need not all be in memory.
+/// Writes results as CSV and as JSON, row by row, without holding them all in memory.
 #pragma once
 #include <functional>
 #include <string>
@@ -9,14 +9,14 @@
 
 namespace baechi {
 
-/// Takes text piece by piece.
+/// Receives text in pieces.
 using Print = std::function<void(std::string_view)>;
 
 /// The lines of results.csv.
 class CsvRows {
  public:
   CsvRows(const ResultsHeader& header, Print print);
-  void add(const std::vector<std::string>& cells);  ///< as result_cells() gives them
+  void add(const std::vector<std::string>& cells);  ///< cells of result_cells()
   void end();
 
  private:
@@ -27,9 +27,8 @@ class CsvRows {
   std::string lines_;
 };
 
-/// A cell as CSV has it: quoted where it must be. Text that a spreadsheet would run as a formula
-/// (it begins with = + - @, a tab or a carriage return, and is no number) gets an apostrophe in
-/// front.
+/// A cell in CSV: quoted if needed. Text that a spreadsheet would run as a formula (it begins with
+/// = + - @, a tab or a carriage return, and is no number) is prefixed by an apostrophe.
 std::string csv_cell(const std::string& cell, ColumnType type);
 
 void print_csv(const ResultsHeader& header, const EachRow& rows, const Print& print);

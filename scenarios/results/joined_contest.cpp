@@ -15,7 +15,7 @@ bool of_graphs(const std::string& axis) {
   return axis == "graph" || axis.starts_with("graph.");
 }
 
-/// The swept values, but those of `except`.
+/// The swept values, except the axes for which `except` is true.
 std::map<std::string, std::string> swept(const Results& results, const RunResult& row,
                                          auto except) {
   std::map<std::string, std::string> values;
@@ -24,14 +24,14 @@ std::map<std::string, std::string> swept(const Results& results, const RunResult
   return values;
 }
 
-/// What makes a point one and the same in several folders: the scenario's name, the hash of the
-/// resolved point, and what is swept, because options of placers are swept, too.
+/// The identity of a point in several folders: the scenario's name, the hash of the resolved point,
+/// and the swept values, because options of placers are swept, too.
 using PointKey = std::tuple<std::string, std::uint64_t, std::map<std::string, std::string>>;
 PointKey key_of(const Results& results, const RunResult& row) {
   return {results.scenarios[row.scenario].name, row.point, swept(results, row, of_graphs)};
 }
 
-/// The graph as the statistics count graphs: its hash, or what is swept of it but `replicate`.
+/// The graph in the statistics: its hash, or its swept values without `replicate`.
 std::string unit_of(const Results& results, const RunResult& row, const std::string& replicate) {
   const GraphRecord& graph = results.graphs[row.graph];
   if (replicate.empty()) return graph.hash;
@@ -54,7 +54,7 @@ void check_replicate(std::span<const Results> folders, const std::string& replic
                                known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", "))));
 }
 
-/// The placer of each row by the folders that have it: "m_etf", or "m_etf (old)" where several do.
+/// The names of the placers per folder: "m_etf", or "m_etf (old)" if several folders have it.
 std::vector<std::map<std::string, std::string>> placer_names(std::span<const Results> folders,
                                                              std::span<const std::string> names) {
   std::map<std::string, std::size_t> uses;

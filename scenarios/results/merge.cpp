@@ -26,10 +26,10 @@ Results read_part(const std::string& folder) {
   return read_results(folder);
 }
 
-/// The shards that none of `given` ("2/8") is, as a message; "" if the parts are no shards of one
-/// number, or none is missing.
+/// The shards missing in `given` ("2/8"), as a message; "" if the parts are not shards of one
+/// count, or none is missing.
 std::string missing_shards(const std::set<std::string>& given) {
-  std::set<std::string> numbers;  // of shards
+  std::set<std::string> numbers;  // counts of shards
   for (const std::string& shard : given) numbers.insert(shard.substr(shard.find('/') + 1));
   if (numbers.size() != 1) return "";
   std::size_t shards = 0;
@@ -51,7 +51,7 @@ std::string missing_shards(const std::set<std::string>& given) {
 
 Results merge_results(std::span<const std::string> folders, bool partial) {
   Mistakes mistakes, interrupted;
-  std::set<std::string> shards;  // of all folders; "" of one that is no shard
+  std::set<std::string> shards;  // of all folders; "" for a folder that is not a shard
   Results all;
   const std::string* first = nullptr;
   for (const std::string& folder : folders) {

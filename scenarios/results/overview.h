@@ -1,4 +1,4 @@
-/// An overview of results for people: tables, and how the placers compare over all points.
+/// An overview of results for people: tables, and a comparison of the placers over all points.
 #pragma once
 #include <string>
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace baechi {
 
-/// How the placers did over all points, as the terminal and the page show it.
+/// The results of the placers over all points, for the terminal and the page.
 struct Summary {
   std::vector<std::string> header{};
   std::vector<std::vector<std::string>> rows{};  ///< the best placer first
@@ -16,7 +16,7 @@ struct Summary {
 };
 Summary summary_of(const Comparison& comparison);
 
-/// An overview of runs that may be very many: the first rows, and a comparison of all.
+/// An overview of possibly very many runs: the first rows, and a comparison of all.
 class Overview {
  public:
   explicit Overview(const ResultsHeader& header) : shown_{header, {}} {}
@@ -24,8 +24,8 @@ class Overview {
 
   static constexpr std::size_t most_rows = 20'000;
   const Results& shown() const { return shown_; }     ///< the first `most_rows`, without placements
-  std::size_t num_rows() const { return num_rows_; }  ///< how many were added
-  std::size_t num_drawn() const { return num_drawn_; }  ///< how many have a picture
+  std::size_t num_rows() const { return num_rows_; }  ///< rows added
+  std::size_t num_drawn() const { return num_drawn_; }  ///< rows with a picture
   /// One for each measure, in the order of the first runs.
   std::vector<Contest> contests() const;
 
@@ -36,7 +36,7 @@ class Overview {
 };
 Overview overview(const Results& results);
 
-/// Step times that differ by this share or less are a tie, unless a command says otherwise.
+/// The default tolerance: step times that differ by at most this fraction are a tie.
 inline constexpr double usual_tolerance = 0.001;
 
 /// The overview as text: a table per graph, columns wrapped to `width`, then the summary. The best

@@ -73,13 +73,13 @@ bool is_picture(const JsonValue& p) {
 }  // namespace
 
 void check_picture(const std::string& picture) {
-  // Reading stops there: freeing deeply nested values would overflow the stack.
+  // Parsing stops at this depth: freeing deeply nested values would overflow the stack.
   const auto shallow = [](int depth, JsonValue::parse_event_t /*event*/, JsonValue& /*value*/) {
     if (depth > most_nested) throw std::runtime_error("the picture of a step is nested too deeply");
     return true;
   };
   const JsonValue parsed = JsonValue::parse(picture, shallow, /*allow_exceptions=*/false);
-  if (!is_picture(parsed)) throw std::runtime_error("the picture of a step is not one");
+  if (!is_picture(parsed)) throw std::runtime_error("the picture of a step is malformed");
 }
 
 }  // namespace baechi

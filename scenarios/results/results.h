@@ -17,16 +17,16 @@
 
 namespace baechi {
 
-/// One (point, placer, seed, measure).
+/// The result of one (point, placer, seed, measure).
 struct RunResult {
-  std::size_t id = 0;     ///< number among all runs of the sweep, also in a shard
-  std::uint64_t key = 0;  ///< Sweep::key(): a hash of all that decides the row
-  /// Sweep::point_hash(): a hash of what is placed and run: graph, cluster, engine and profile.
+  std::size_t id = 0;     ///< index among all runs of the sweep, also in a shard
+  std::uint64_t key = 0;  ///< Sweep::key(): a hash of everything that determines the row
+  /// Sweep::point_hash(): a hash of graph, cluster, engine and profile.
   std::uint64_t point = 0;
   std::size_t scenario = 0;  ///< into Results::scenarios
   std::size_t graph = 0;     ///< into Results::graphs
   std::string placer;
-  /// The placer whose algorithm gave the placement: the placer's name, or Placement::placed_by; ""
+  /// The placer whose algorithm found the placement: the placer's name, or Placement::placed_by; ""
   /// if there is none.
   std::string placed_by;
   std::uint64_t seed = 0;
@@ -37,38 +37,40 @@ struct RunResult {
   Bytes memory{};  ///< of the largest device, after the fraction
   Transfers transfers{};
   Status status{};
-  std::optional<Duration> value;        ///< what the measure says; if ok
-  std::optional<Duration> lower_bound;  ///< of the value; nothing if none is known
-  /// Wall clock: the only field in the files that differs from process to process.
+  std::optional<Duration> value;        ///< the measure's value; if ok
+  std::optional<Duration> lower_bound;  ///< of the value; nothing if unknown
+  /// Wall-clock time: the only field in the files that is not reproducible.
   std::chrono::nanoseconds placing{};
-  /// The processor time of all threads that placed; in no file, 0 in a row read from one.
+  /// The processor time of all threads of the placer; not stored in files.
   std::chrono::nanoseconds placing_processor{};
   std::optional<Bytes> peak, moved;        ///< if simulated; if oom, up to the failure
   std::optional<PeakMemory> at_peak;       ///< if simulated: of the device with the highest peak
   std::optional<Utilisation> utilisation;  ///< of a step that completed, by the measure step_time
   std::vector<Bytes> device_peaks;         ///< per device; not in the files
-  std::string detail;                      ///< why the status is not ok, or the placer's remark
-  std::vector<std::string> at;             ///< [axes]: the value of each swept key
+  std::string detail;           ///< the reason why the status is not ok, or the placer's remark
+  std::vector<std::string> at;  ///< [axes]: the value of each swept key
   std::map<std::string, double> facts;
-  std::string placement;  ///< device per op, a byte each (two, low first, of more than 256 devices)
-  std::string picture;    ///< of the step (sim/report/picture.h); "" for most runs
+  std::string
+      placement;  ///< device per op, one byte each (two, low byte first, for more than 256 devices)
+  std::string picture;  ///< of the step (sim/report/picture.h); "" for most runs
 
-  /// True if the placer found nothing that fits, and the option `fallback` did.
+  /// Whether the placer found nothing that fits, and the option `fallback` found a placement.
   bool fell_back() const { return placed_by.starts_with("fallback:"); }
   bool is_step_time() const { return measure == default_measure; }
 };
 
-/// Marks what RunResult::fell_back() says, and what the mark means.
+/// The mark of RunResult::fell_back(), and its meaning.
 inline constexpr const char* fallback_mark = "†";
 inline constexpr const char* fallback_meaning =
-    "†: placed by another algorithm (option fallback), where the placer found nothing that fits";
+    "†: placed by another algorithm (option fallback), because the placer found nothing that fits";
 
 struct GraphRecord {
-  std::string name;   ///< of the trace
-  std::string label;  ///< the name; followed by the graph block if several graphs share the name
-  std::string hash;   ///< of everything that a placer or the engine can see
+  std::string name;  ///< of the trace
+  std::string
+      label;         ///< the name, followed by the section `graph` if several graphs share the name
+  std::string hash;  ///< of everything visible to placers and engine
   std::size_t ops = 0, edges = 0;
-  std::int64_t batch = 0;  ///< samples per step; 0 if the trace does not say
+  std::int64_t batch = 0;  ///< samples per step; 0 if unknown
   std::string source, format;
   std::string op_names;  ///< one line per op, by id; "" if no placements are kept
 };
@@ -81,10 +83,9 @@ struct ScenarioRecord {
 /// Everything in results except the rows.
 struct ResultsHeader {
   std::string version;  ///< of the program
-  std::string hash;     ///< of all that decides the rows: equal hashes mean equal rows
-  std::size_t planned =
-      0;  ///< runs of the scenarios; there are fewer rows if interrupted or a shard
-  std::size_t missing = 0;  ///< runs that were to be run and were not: the run was interrupted
+  std::string hash;     ///< of everything that determines the rows: equal hashes mean equal rows
+  std::size_t planned = 0;  ///< runs of the scenarios; more than rows if interrupted or a shard
+  std::size_t missing = 0;  ///< runs that an interruption prevented
   std::string shard;        ///< "2/8" if the rows are one shard of several, else ""
   std::vector<ScenarioRecord> scenarios;
   std::vector<GraphRecord> graphs;
@@ -95,7 +96,7 @@ struct Results : ResultsHeader {
   std::vector<RunResult> rows;  ///< by id
 };
 
-/// Visits rows in the order of their ids, each once; they need not all be in memory.
+/// Visits all rows in the order of their ids, without holding them all in memory.
 using VisitRow = std::function<void(const RunResult&)>;
 using EachRow = std::function<void(const VisitRow&)>;
 EachRow each_row(const Results& results);  ///< `results` must outlive it

@@ -50,7 +50,7 @@ std::string_view sql_type(ColumnType type) {
   return "TEXT";
 }
 
-/// Columns of the table results, typed as SQLite wants to store them.
+/// Columns of the table results, with SQLite's types.
 std::string column_definitions(const ResultsHeader& header) {
   std::string out;
   for (const ResultColumn& column : result_columns(header))
@@ -87,7 +87,7 @@ std::optional<PeakMemory> read_peak(Statement& in) {
                     .activations = {activations.value_or(0)},
                     .workspace = {workspace.value_or(0)},
                     .copies = {copies.value_or(0)},
-                    .told_apart = gradients.has_value()};
+                    .distinguished = gradients.has_value()};
 }
 
 RunResult read_row(Statement& in, const Results& results) {
@@ -211,14 +211,14 @@ void fill_header(Database& db, const ResultsHeader& header) {
   for (std::size_t i = 0; i < header.axes.size(); ++i) axes.insert(i, header.axes[i]);
 }
 
-/// A hash of the values of `rows`, "columns FROM table ...".
+/// Adds the values of `rows`, "columns FROM table ...", to the hash.
 void add_rows(Database& db, const std::string& rows, Hash& hash) {
   Statement all(db, "SELECT " + rows);
   while (all.next()) all.add_to(hash);
 }
 
-/// A hash of every value of every table, except the checksums themselves and the times of placing:
-/// equal runs have equal checksums.
+/// A hash of every value of every table, except the checksums and the placing times: equal runs
+/// have equal checksums.
 std::string checksum(Database& db) {
   Statement columns(db,
                     "SELECT group_concat('\"' || replace(name, '\"', '\"\"') || '\"') FROM "
@@ -254,7 +254,7 @@ void read_meta(Database& db, Results& results) {
     throw std::runtime_error(
         fmt::format("its format is '{}', not '{}'", values["format"], format_name));
   if (values["checksum"] != checksum(db) || values["checksum of times"] != checksum_of_times(db))
-    throw std::runtime_error("it is damaged: its checksum is another");
+    throw std::runtime_error("it is damaged: its checksum does not match");
   results.version = values["version"];
   results.hash = values["hash"];
   const auto number = [&](const char* key) {
@@ -299,7 +299,7 @@ void read_header(Database& db, Results& results) {
   std::set<std::string> names;
   for (ResultColumn& column : result_columns(results))
     if (!names.insert(std::move(column.name)).second)
-      throw std::runtime_error("two of its columns have one name");
+      throw std::runtime_error("two of its columns have the same name");
 }
 
 }  // namespace

@@ -9,9 +9,9 @@
 
 namespace baechi {
 
-/// A new file, row by row; one that is there is replaced. Throws std::runtime_error if anything
-/// goes wrong. end() adds a checksum of the content, and another of the times of placing; without
-/// them the file is not to be used.
+/// Writes a new file row by row, replacing an existing one. Throws std::runtime_error on any error.
+/// end() adds a checksum of the content, and another of the placing times; without them the file is
+/// invalid.
 class SqliteRows {
  public:
   SqliteRows(const std::string& path, const ResultsHeader& header);
@@ -19,7 +19,7 @@ class SqliteRows {
   SqliteRows(const SqliteRows&) = delete;
   SqliteRows& operator=(const SqliteRows&) = delete;
   void add(const RunResult& row,
-           const std::vector<std::string>& cells);  ///< as result_cells() gives
+           const std::vector<std::string>& cells);  ///< cells of result_cells()
   void end();
 
  private:
@@ -27,8 +27,8 @@ class SqliteRows {
   std::unique_ptr<Tables> tables_;
 };
 
-/// Throws InputError, naming the file, if it is not there, is damaged (its checksum is another), or
-/// is not as SqliteRows makes it.
+/// Throws InputError, naming the file, if it does not exist, is damaged (by its checksum), or was
+/// not written by SqliteRows.
 Results read_sqlite(const std::string& path);
 
 }  // namespace baechi

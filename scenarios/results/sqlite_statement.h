@@ -1,5 +1,5 @@
 /// SQLite's connections and statements as C++ values. Errors are std::runtime_error with SQLite's
-/// words.
+/// message.
 #pragma once
 #include <fmt/format.h>
 #include <sqlite3.h>
@@ -17,7 +17,7 @@
 
 namespace baechi::sqlite {
 
-/// An open database, for one thread at a time: it locks nothing.
+/// An open database. Not thread-safe: SQLite's locks are off.
 class Database {
  public:
   Database(const std::string& path, int flags) {
@@ -25,7 +25,7 @@ class Database {
     const int rc = sqlite3_open_v2(path.c_str(), &raw, flags | SQLITE_OPEN_NOMUTEX, nullptr);
     db_.reset(raw);
     if (rc != SQLITE_OK) fail(path);
-    // A foreign file's views and triggers do not run.
+    // Views and triggers in files of others must not run.
     sqlite3_db_config(raw, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
     sqlite3_db_config(raw, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
   }
@@ -44,7 +44,7 @@ class Database {
   std::unique_ptr<sqlite3, Close> db_;
 };
 
-/// Bytes that are bound as they are.
+/// Bytes that are bound unchanged.
 struct Blob {
   const std::string& bytes;
 };
@@ -58,7 +58,7 @@ class Statement {
     statement_.reset(raw);
   }
 
-  /// Inserts a row. SQLite turns text into a number where the column is one.
+  /// Inserts a row. SQLite converts text to the type of a numeric column.
   template <class... Values>
   void insert(const Values&... values) {
     column_ = 0;
@@ -86,7 +86,7 @@ class Statement {
     return rc == SQLITE_ROW;
   }
   std::string text() { return std::string(view()); }
-  /// Adds all values of the row, each with its type.
+  /// Adds all values of the row, with their types, to the hash.
   void add_to(Hash& hash) {
     for (column_ = 0; column_ < sqlite3_column_count(statement_.get());) {
       const int type = sqlite3_column_type(statement_.get(), column_);

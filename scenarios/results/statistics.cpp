@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t most_exact = 50;
 
-/// Twice the rank of each value by its size; equal sizes share. [values.size()]
+/// Twice the rank of each value by size; equal values share the mean rank. [values.size()]
 std::vector<std::size_t> doubled_ranks(const std::vector<double>& values) {
   std::vector<std::size_t> order(values.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -28,7 +28,8 @@ std::vector<std::size_t> doubled_ranks(const std::vector<double>& values) {
   return ranks;
 }
 
-/// The chance that the doubled ranks with a plus sum to `sum` or less, if every sign is a coin.
+/// The probability that the doubled ranks with a plus sum to at most `sum`, if every sign is
+/// random.
 double chance_up_to(const std::vector<std::size_t>& doubled, std::size_t sum) {
   const std::size_t all = std::accumulate(doubled.begin(), doubled.end(), std::size_t{0});
   std::vector<double> chance(all + 1, 0.0);

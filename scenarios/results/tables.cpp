@@ -15,7 +15,7 @@ bool is_graph_axis(std::string_view axis) {
   return axis == "graph" || axis.starts_with("graph.");
 }
 
-std::string spoken(const std::string& axis) {
+std::string axis_label(const std::string& axis) {
   if (axis == "cluster.memory_fraction") return "memory fraction";
   if (axis == "cluster.devices.count") return "devices";
   for (const std::string_view block : {"cluster.", "engine."})
@@ -23,7 +23,7 @@ std::string spoken(const std::string& axis) {
   return axis;
 }
 
-/// Position of `value` in `list`, at its end if it is new.
+/// The index of `value` in `list`; appends it if it is new.
 template <class T>
 std::size_t position(std::vector<T>& list, const T& value) {
   const auto it = std::ranges::find(list, value);
@@ -44,7 +44,7 @@ ResultTable make_table(const Results& results, const std::vector<const RunResult
                             [&](const RunResult* r) { return r->at[a] == rows.front()->at[a]; }))
       continue;
     varying.push_back(a);
-    table.axes.push_back(spoken(results.axes[a]));
+    table.axes.push_back(axis_label(results.axes[a]));
   }
   const bool seeds =
       std::ranges::any_of(rows, [&](const RunResult* r) { return r->seed != rows.front()->seed; });
@@ -96,7 +96,7 @@ std::string bound_text(std::optional<Duration> bound) {
   return bound ? short_text(*bound) : "-";
 }
 
-/// In columns of a terminal: bytes that continue a character take none.
+/// The width in terminal columns: UTF-8 continuation bytes count 0.
 std::size_t width_of(std::string_view text) {
   return static_cast<std::size_t>(std::ranges::count_if(
       text, [](char c) { return (static_cast<unsigned char>(c) & 0xc0U) != 0x80U; }));
@@ -115,7 +115,7 @@ void append_columns(std::string& out, const ResultTable& table, std::size_t firs
     out += '\n';
   };
   for (std::size_t a = 0; a < table.axes.size(); ++a) {
-    line(table.axes[a], [&](std::size_t c) {  // an outer axis is named where it changes
+    line(table.axes[a], [&](std::size_t c) {  // an outer axis is labelled only where it changes
       const bool again =
           c > first && a + 1 < table.axes.size() && table.columns[c][a] == table.columns[c - 1][a];
       return right(again ? "" : table.shown[c][a], widths[c]);
@@ -150,7 +150,7 @@ void append_table(std::string& out, const ResultTable& table, const Results& res
       w = std::max(w, width_of(cell_text(row.cells[c])));
     widths.push_back(w);
   }
-  // As few parts as fit, all about as wide.
+  // As few parts as fit, of similar widths.
   const std::size_t widest = *std::ranges::max_element(widths) + 2;
   const std::size_t fit =
       std::max<std::size_t>(1, (std::max(width, name_width + 2) - name_width - 2) / widest);

@@ -7,15 +7,15 @@
 
 namespace baechi {
 
-/// One scenario's runs on one graph, by one measure: a table has no two kinds of figures. A
-/// transformed graph is the same graph here.
+/// One scenario's runs on one graph by one measure; all values have one unit. A transformed graph
+/// counts as the same graph.
 struct ResultTable {
   std::size_t scenario = 0;
-  std::size_t graph = 0;  ///< the first run's
+  std::size_t graph = 0;  ///< of the first run
   std::string measure{}, unit{};
-  std::vector<std::string> axes{};  ///< the swept keys that vary in this table, as people call them
+  std::vector<std::string> axes{};  ///< short names of the swept keys that vary in this table
   std::vector<std::vector<std::string>> columns{};  ///< [columns, axes]: the swept values
-  std::vector<std::vector<std::string>> shown{};    ///< [columns, axes]: the same in short
+  std::vector<std::vector<std::string>> shown{};    ///< [columns, axes]: the same, shortened
   std::vector<std::optional<Duration>> bounds{};    ///< [columns]
   struct Row {
     std::string name;  ///< the placer; followed by the seed if there are several seeds
@@ -30,23 +30,23 @@ struct ResultTable {
   /// micro-batch".
   std::string figure() const;
   std::string per() const;  ///< " per micro-batch"
-  /// The end of a title, after the graph: ", ", the measure with its options, and per(); "" for
+  /// The suffix of a title after the graph: ", ", the measure with its options, and per(); "" for
   /// step times.
   std::string title() const;
-  bool has_peaks() const;  ///< whether the measure follows memory
-  bool fell_back() const;  ///< whether another algorithm placed for a placer
+  bool has_peaks() const;  ///< whether the measure simulates memory
+  bool fell_back() const;  ///< whether another algorithm placed for some placer
 };
 
 /// The graph and the swept values of a column: "gnmt, devices 4, memory fraction 0.4".
 std::string point_label(const Results& results, const ResultTable& table, std::size_t column);
 
-/// In the order of scenarios, then graphs, then measures. The tables refer to `results`.
+/// Ordered by scenario, graph and measure. The tables refer to `results`.
 std::vector<ResultTable> result_tables(const Results& results);
 
 /// Three digits and a unit: "12.3 ms".
 std::string short_text(Duration time);
 
-/// A swept value, shortened: the file's name of a path, the beginning of a block.
+/// A swept value, shortened: the file name of a path, the start of a mapping or list.
 std::string short_value(const std::string& value);
 /// "82 ops"; "82 to 132 ops" if transforms change their number.
 std::string ops_text(const Results& results, const ResultTable& table);

@@ -7,7 +7,7 @@
 namespace baechi {
 namespace {
 
-std::string percentage_text(std::optional<double> part) {
+std::string utilisation_percent(std::optional<double> part) {
   return part ? fmt::format("{:.1f} %", 100.0 * *part) : "-";
 }
 
@@ -40,15 +40,16 @@ Summary utilisation_table(const Results& results, const UsedRuns& runs) {
                              "launches"}};
   for (const auto& [run, label] : runs.shown) {
     const Utilisation& u = *run->utilisation;
-    summary.rows.push_back({label, short_text(*run->value), digits(throughput(results, *run)),
-                            digits(*u.flops / (to_us(*run->value) * 1e6)), percentage_text(u.busy),
-                            percentage_text(u.flops_of_step), percentage_text(u.flops_of_busy),
-                            percentage_text(u.traffic_of_step), digits(u.intensity()),
-                            percentage_text(u.compute_bound), percentage_text(u.memory_bound),
-                            percentage_text(u.launch_bound)});
+    summary.rows.push_back(
+        {label, short_text(*run->value), digits(throughput(results, *run)),
+         digits(*u.flops / (to_us(*run->value) * 1e6)), utilisation_percent(u.busy),
+         utilisation_percent(u.flops_of_step), utilisation_percent(u.flops_of_busy),
+         utilisation_percent(u.traffic_of_step), digits(u.intensity()),
+         utilisation_percent(u.compute_bound), utilisation_percent(u.memory_bound),
+         utilisation_percent(u.launch_bound)});
   }
   summary.note =
-      "Shares are of all devices of the cluster. Busy: of the step, in which they run ops. Of "
+      "Fractions over all devices of the cluster. Busy: of the step in which they run ops. Of "
       "peak, "
       "of bandwidth: of what they could do in the step by their data sheets; while busy: in busy "
       "time. Bound by: what decides the time of the ops, by their share of it.";

@@ -51,13 +51,13 @@ void check(const ClusterChoice& choice) {
   mistakes.throw_if_any();
 }
 
-/// What a link must be for latency + size / bandwidth to be the fit, unrounded.
+/// The link for which latency + size / bandwidth equals the fit, unrounded.
 Link link_of(OriginalCosts::Fit fit) {
   return {.bandwidth = {1e6 / (fit.factor * fit.us_per_byte)},
           .latency = from_us(fit.intercept_us).value_or(Duration::zero())};
 }
 
-/// The cluster of `devices`, with the links and nodes of `choice`; not with its `links`.
+/// The cluster of `devices`, with the link and nodes of `choice`, but without its `links`.
 Cluster joined(const ClusterChoice& choice, IdVector<DeviceId, Device> devices) {
   if (choice.nodes.empty()) {
     const bool given = choice.link.bandwidth.bytes_per_second > 0.0;

@@ -20,7 +20,7 @@ std::string file_name(const RunResult& row) {
   return fmt::format("{}.{}.trace.json.gz", row.id, plain_file_name(row.placer));
 }
 
-/// Only steps are drawn; a pipeline is not one.
+/// Only steps are drawn, no pipelines.
 bool was_simulated(const RunResult& row) {
   return row.is_step_time() && (row.status == Status::ok || row.status == Status::oom);
 }
@@ -30,10 +30,10 @@ struct Task {
   bool draw, file;
 };
 
-/// Adds what is to be drawn and written of a point's runs.
+/// Adds the pictures and files of a point's runs.
 void add_drawing_tasks(std::vector<Task>& tasks, Sweep::Ids runs, const RowById& row_of, bool draw,
                        bool all, Timelines files) {
-  std::optional<std::size_t> fastest;  // ties: the first; a run out of memory is never faster
+  std::optional<std::size_t> fastest;  // ties: the first; a run out of memory is never the fastest
   Duration best{};
   std::vector<std::size_t> simulated;
   for (std::size_t id = runs.begin; id < runs.end; ++id) {

@@ -11,7 +11,7 @@
 namespace baechi {
 namespace {
 
-/// Whether products of matrices in that format were measured on the kind.
+/// Whether GEMMs of that dtype were measured on the device type.
 bool is_measured(const DeviceModel& device, Precision format) {
   const Arithmetic& units = device.at(format);
   return units.products.efficiency > 0.0 && format != Precision::fp32 && format != Precision::tf32;
@@ -36,7 +36,7 @@ std::vector<Evidence> evidence_of(const OpGraph& graph, const DeviceModel& devic
       {device.name, device.fitted.empty() ? "unfitted: the data sheet's rates" : device.fitted}};
   if (has_mixers(graph))
     evidence.push_back({"mixers of Mamba-2", std::string(generate::mixer_fitted)});
-  // Kinds of frameworks are fitted in all of their formats.
+  // Framework-specific device types are fitted for all of their dtypes.
   if (device.fitted.empty() || device.processors == 0) return evidence;
   std::set<Precision> formats;
   for (const OpId v : graph.ops())
@@ -45,7 +45,7 @@ std::vector<Evidence> evidence_of(const OpGraph& graph, const DeviceModel& devic
   for (const Precision format : formats)
     if (!is_measured(device, format))
       evidence.push_back({fmt::format("{} in {}", device.name, to_text(format)),
-                          "unfitted: 16-bit products' numbers at this format's peak"});
+                          "unfitted: parameters of 16-bit GEMMs with this dtype's peak"});
   return evidence;
 }
 

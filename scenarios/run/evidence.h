@@ -1,4 +1,4 @@
-/// What an answer rests on: the numbers of kinds of devices, links and collectives, and of formats.
+/// The fits behind an answer: of device types, links, collectives and dtypes.
 #pragma once
 #include <vector>
 
@@ -6,11 +6,11 @@
 
 namespace baechi {
 
-/// The evidence of a step with times of kinds that were not measured in the trace; empty if nothing
-/// rests on a kind. A number format that a kind has no measured kernels of is named by itself.
+/// The evidence of a step with modelled times; empty if all times are from the trace. A dtype
+/// without measured kernels on a device type is listed separately.
 std::vector<Evidence> evidence_of(const PreparedGraph& graph, const ClusterChoice& cluster);
 
-/// Of `graph`, timed as a device of that kind.
+/// The evidence of `graph`, timed on a device of that type.
 std::vector<Evidence> evidence_of(const OpGraph& graph, const DeviceModel& device);
 
 /// "evidence     h100: ...; link nvlink4: unfitted"; "" without any.

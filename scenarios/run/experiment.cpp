@@ -27,7 +27,7 @@ void check_placement(const Placement& placement, const Problem& problem) {
   }
 }
 
-/// The step, with one group of the ops that stand behind one op, or one group, that placers see.
+/// The step, where all ops behind one op or group that placers see form one group.
 OpGraph grouped_as_placed(const PreparedGraph& graph) {
   const OpGraph& placed = *graph.placed;
   std::vector<std::string> names;
@@ -40,12 +40,12 @@ OpGraph grouped_as_placed(const PreparedGraph& graph) {
     seen[v] = static_cast<GroupId>(names.size());
   }
   IdVector<OpId, GroupId> group(graph.step->num_ops());
-  for (const OpId v : graph.step->ops()) group[v] = seen[graph.stands_for[v]];
+  for (const OpId v : graph.step->ops()) group[v] = seen[graph.mapped_op[v]];
   return graph.step->with_groups(group, names);
 }
 
-/// The step of which transforms made the graph that placers see.
-class ExpandedStep final : public StepBehind {
+/// The executed step, from which transforms made the graph that placers see.
+class ExpandedStep final : public ExecutedStep {
  public:
   ExpandedStep(std::shared_ptr<const CostedGraph> costed, const EngineOptions& engine)
       : costed_(std::move(costed)), engine_(engine) {}
@@ -62,14 +62,14 @@ class ExpandedStep final : public StepBehind {
   Placement seen(const Placement& placement) const override {
     Placement seen{.device = IdVector<OpId, DeviceId>(costed_->graph->placed->num_ops())};
     for (const OpId v : placement.device.ids())
-      seen.device[costed_->graph->stands_for[v]] = placement.device[v];
+      seen.device[costed_->graph->mapped_op[v]] = placement.device[v];
     return seen;
   }
 
  private:
   std::shared_ptr<const CostedGraph> costed_;
   EngineOptions engine_;
-  mutable std::optional<OpGraph> grouped_;  // made when it is asked for
+  mutable std::optional<OpGraph> grouped_;  // made on demand
 };
 
 }  // namespace
@@ -91,7 +91,7 @@ ExperimentStep::ExperimentStep(std::shared_ptr<const CostedGraph> costed,
   if (!step) return;
   if (has_replicas(placement_))
     throw InfeasibleError(
-        "transforms of the placed step know no replicas, which stages of this placement have");
+        "transforms of the placed step do not support the replicas of this placement's stages");
   for (const OpId v : step->graph.ops()) {
     if (index(step->device[v]) >= costed_->cluster.num_devices())
       throw InfeasibleError(fmt::format(
@@ -156,10 +156,11 @@ Placement Experiment::place(const Placer& placer, std::uint64_t seed,
   const CostModel& known =
       perturbed ? static_cast<const CostModel&>(*perturbed) : *costed_->placed_costs;
   const Problem placed{*graph().placed, costed_->cluster, known, assumed};
-  Watcher told = watcher;
+  Watcher watched = watcher;
   std::optional<ExpandedStep> behind;
-  if (graph().placed != graph().step && !perturbed) told.step = &behind.emplace(costed_, engine_);
-  Placement found = placer.place_watched(placed, seed, told);
+  if (graph().placed != graph().step && !perturbed)
+    watched.step = &behind.emplace(costed_, engine_);
+  Placement found = placer.place_watched(placed, seed, watched);
   check_placement(found, placed);
   return expand(std::move(found), graph());
 }

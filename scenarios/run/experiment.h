@@ -1,4 +1,4 @@
-/// The one way to run a point: place a graph on a cluster, make the step of it, simulate the step.
+/// Runs a point: places a graph on a cluster, builds the step and simulates it.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -12,10 +12,11 @@
 
 namespace baechi {
 
-/// A prepared graph on a cluster, with costs. Points that differ in engine or profile share one.
+/// A prepared graph on a cluster, with costs. Points that differ only in engine or profile share
+/// one.
 struct CostedGraph {
-  /// Throws InputError as make_cluster() and make_costs() do. `check`: false where the same graph
-  /// was on the same cluster before, and kept its limits.
+  /// Throws InputError as make_cluster() and make_costs() do. `check`: false if the same graph on
+  /// the same cluster was checked before.
   CostedGraph(std::shared_ptr<const PreparedGraph> prepared, const ClusterChoice& on,
               bool check = true);
 
@@ -27,7 +28,7 @@ struct CostedGraph {
 };
 
 /// A step that is ready to be simulated: the placed step, or the graph that transforms with
-/// TransformUse::placed make of it.
+/// TransformUse::placed make from it.
 class ExperimentStep {
  public:
   /// `placement`: of the ops of costed->graph->step, one device each.
@@ -36,9 +37,9 @@ class ExperimentStep {
 
   Problem problem() const;
   const Placement& placement() const { return placement_; }
-  /// True if problem() is about another graph than the step that was placed.
+  /// Whether problem() has another graph than the placed step.
   bool is_rewritten() const { return rewritten_ != nullptr; }
-  /// [num_devices] The model of each device: that of its kind, or of the trace's first kind if it
+  /// [num_devices] The model of each device: that of its type, or of the trace's first type if it
   /// has none; null if no device table has it.
   std::vector<const DeviceModel*> device_models() const;
   StepResult simulate(std::span<StepObserver* const> observers = {}) const;
@@ -47,11 +48,11 @@ class ExperimentStep {
   std::shared_ptr<const CostedGraph> costed_;
   EngineOptions engine_;
   Placement placement_;
-  std::unique_ptr<const OpGraph> rewritten_;  // null: the step itself
+  std::unique_ptr<const OpGraph> rewritten_;  // null: the placed step itself
   std::unique_ptr<const CostModel> rewritten_costs_;
 };
 
-/// A costed graph under an engine, and what placers know of its costs.
+/// A costed graph under an engine, and the costs as placers see them.
 class Experiment {
  public:
   /// Throws InputError as check_semantics() does.
@@ -60,17 +61,17 @@ class Experiment {
 
   const PreparedGraph& graph() const { return *costed_->graph; }
   const ClusterChoice& cluster_choice() const { return costed_->choice; }
-  /// The step before anything is placed, with its true costs. Refers to what this shares.
+  /// The step before placing, with its true costs. Refers to members of this.
   Problem problem() const;
 
-  /// What a placer is asked to place; its costs are the true ones, whatever the profile's error.
+  /// The problem given to placers, but with the true costs, whatever the profile's error.
   Problem placed_problem() const;
 
-  /// The placement of every op of the step: the placer's answer on the graph that it sees, under
-  /// the costs that the profile lets it see, expanded to the step. A placer with `fallback` is told
-  /// of the step, too, unless the profile has an error. `watcher` as in Placer::place_watched().
-  /// Throws InfeasibleError if no device has what the transforms need, std::runtime_error if the
-  /// placer leaves out ops or names devices that are not there, and whatever the placer throws.
+  /// The placement of every op of the step: the placer's placement of the graph that it sees, under
+  /// the costs that the profile allows it to see, expanded to the step. A placer with `fallback`
+  /// also gets the step, unless the profile has an error. `watcher` as in Placer::place_watched().
+  /// Throws InfeasibleError if no device satisfies the transforms, std::runtime_error if the placer
+  /// omits ops or names unknown devices, and whatever the placer throws.
   Placement place(const Placer& placer, std::uint64_t seed, const Watcher& watcher = {}) const;
 
   /// Throws std::runtime_error unless `placement` gives each op of the step a device of the

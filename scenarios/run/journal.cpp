@@ -30,7 +30,7 @@ constexpr std::array peak_parts{&PeakMemory::weights,         &PeakMemory::gradi
                                 &PeakMemory::optimizer_state, &PeakMemory::activations,
                                 &PeakMemory::workspace,       &PeakMemory::copies};
 
-/// Stands before each record.
+/// Precedes each record.
 struct Frame {
   std::uint32_t length = 0, check = 0;  ///< of the record
   std::uint64_t key = 0, id = 0;
@@ -123,7 +123,7 @@ void read_into(RunResult& row, std::string_view bytes) {
   if (in.number<std::uint8_t>() != 0) {
     PeakMemory& peak = row.at_peak.emplace();
     for (const auto part : peak_parts) peak.*part = Bytes{in.number<std::int64_t>()};
-    peak.told_apart = in.number<std::uint8_t>() != 0;
+    peak.distinguished = in.number<std::uint8_t>() != 0;
   }
   if (in.number<std::uint8_t>() != 0) {
     Utilisation& utilisation = row.utilisation.emplace();
@@ -138,7 +138,7 @@ void read_into(RunResult& row, std::string_view bytes) {
   }
 }
 
-/// The first record of `bytes`; nothing if it is not whole.
+/// The frame of the first record of `bytes`; nothing if the record is incomplete.
 std::optional<Frame> whole_record(std::string_view bytes) {
   Frame frame;
   if (bytes.size() < sizeof frame) return std::nullopt;
@@ -180,7 +180,7 @@ void append_record(std::string& records, const RunResult& row) {
   out.number<std::uint8_t>(row.at_peak ? 1 : 0);
   if (row.at_peak) {
     for (const auto part : peak_parts) out.number<std::int64_t>((*row.at_peak.*part).count);
-    out.number<std::uint8_t>(row.at_peak->told_apart ? 1 : 0);
+    out.number<std::uint8_t>(row.at_peak->distinguished ? 1 : 0);
   }
   out.number<std::uint8_t>(row.utilisation ? 1 : 0);
   if (row.utilisation)
@@ -233,33 +233,33 @@ void Journal::open_locked(std::chrono::milliseconds wait) {
           "{}: another baechi is running into this folder; choose another --out", path_));
     }
     if (is_at_path()) return;
-    close(file_);  // the other process removed the file when it was done
+    close(file_);  // the other process removed the file when it ended
   }
 }
 
 /// False if another process keeps the lock for longer than `wait`. True on a file system without
-/// locks: there nothing keeps two processes apart.
+/// locks, where nothing prevents concurrent use.
 bool Journal::lock(std::chrono::milliseconds wait) const {
   const auto start = std::chrono::steady_clock::now();
-  for (bool told = false; flock(file_, LOCK_EX | LOCK_NB) != 0; told = true) {
+  for (bool printed = false; flock(file_, LOCK_EX | LOCK_NB) != 0; printed = true) {
     if (errno != EWOULDBLOCK) return true;
     if (std::chrono::steady_clock::now() - start >= wait) return false;
-    if (!told)
+    if (!printed)
       fmt::print(stderr, "{}: waiting for another baechi that has this folder open\n", path_);
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
   return true;
 }
 
-/// True if the file that is open is the one at path_.
+/// Whether the open file is still the one at path_.
 bool Journal::is_at_path() const {
   struct stat opened{}, named{};
   return fstat(file_, &opened) == 0 && stat(path_.c_str(), &named) == 0 &&
          opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
 }
 
-/// Calls `take_record` with the key of each whole record, end_ being where it begins, and leaves
-/// end_ behind the last. Returns how many records it did not take.
+/// Calls `take_record` with the key of each complete record, with end_ at its beginning, and leaves
+/// end_ after the last one. Returns the number of records refused.
 std::size_t Journal::scan(const std::function<bool(std::uint64_t key)>& take_record) {
   const std::uint64_t size = std::filesystem::file_size(path_);
   std::string start(std::min<std::uint64_t>(size, magic.size()), '\0');
@@ -274,7 +274,7 @@ std::size_t Journal::scan(const std::function<bool(std::uint64_t key)>& take_rec
   for (end_ = magic.size();;) {
     std::optional<Frame> frame = whole_record(std::string_view(window).substr(used));
     if (!frame) {
-      // The record is torn, or larger than what is left of the window.
+      // The record is torn, or larger than the rest of the window.
       const std::uint64_t left = size - end_;
       if (window.size() - used == left) return refused;
       window.resize(
@@ -307,7 +307,7 @@ void Journal::load() {
   if (strangers > 0)
     throw InputError(
         fmt::format("--resume: {} holds {} runs of another scenario or version; choose another "
-                    "--out, or remove the file to begin anew",
+                    "--out, or remove the file to start again",
                     path_, strangers));
 }
 
@@ -316,8 +316,8 @@ void Journal::refuse_rows() {
   const std::size_t rows = scan([](std::uint64_t /*key*/) { return false; });
   if (rows > 0)
     throw InputError(
-        fmt::format("{} holds {} runs of a sweep that did not end: --resume goes on "
-                    "from there; to begin anew, remove the file",
+        fmt::format("{} holds {} runs of a sweep that did not end: --resume continues "
+                    "from there; to start again, remove the file",
                     path_, rows));
   end_ = 0;
 }
@@ -375,8 +375,8 @@ std::size_t Journal::size() const {
   return size_;
 }
 
-/// The record behind the frame at `at`. Most rows are asked for in the order of the file: what
-/// follows is read with it. mutex_ is locked.
+/// The record after the frame at `at`. Most rows are requested in the order of the file, so the
+/// following bytes are read ahead. mutex_ is locked.
 std::string Journal::record(std::uint64_t at) const {
   const auto window = [&](std::size_t size) {
     if (at >= window_at_ && at + size <= window_at_ + window_.size())

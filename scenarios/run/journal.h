@@ -1,4 +1,4 @@
-/// Finished runs in a file that only grows: a process that is killed loses the runs in flight only.
+/// Finished runs in an append-only file: a killed process loses only the runs in flight.
 #pragma once
 #include <chrono>
 #include <functional>
@@ -13,37 +13,37 @@
 
 namespace baechi {
 
-/// Appends the record of `row` in the journal's format: length, hash, key, id and results. Left
-/// out: values that the sweep knows, the picture, and the peaks of single devices.
+/// Appends the record of `row` in the journal's format: length, hash, key, id and results. Omits
+/// values that the sweep has, the picture, and the peaks of single devices.
 void append_record(std::string& records, const RunResult& row);
 
-/// Safe from several threads.
+/// Thread-safe.
 class Journal {
  public:
-  /// Opens the file at `path`, or makes it, and its folder if need be. With `keep`, its rows stay,
+  /// Opens or creates the file at `path`, and its folder if needed. With `keep`, its rows are kept,
   /// up to the place where the file is torn. If another process has the file open, waits for up to
-  /// `wait`, and says so on standard error. Throws InputError
-  ///   if the other process does not end in that time,
-  ///   if there are rows and `keep` is not set: nobody asked to lose them,
-  ///   if there are rows whose keys the sweep does not have;
-  /// then the file is unchanged, or is not there.
+  /// `wait`, with a message on standard error. Throws InputError
+  /// if the other process does not end in that time,
+  /// if there are rows and `keep` is not set,
+  /// if there are rows whose keys the sweep does not have;
+  /// in these cases the file is not changed or created.
   Journal(std::string path, const Sweep& sweep, bool keep, std::chrono::milliseconds wait = {});
   ~Journal();
   Journal(const Journal&) = delete;
   Journal& operator=(const Journal&) = delete;
 
-  /// Written to the file before it returns, on the disk within some seconds. Leaves out rows that
-  /// it has. Throws std::runtime_error if the disk is full.
+  /// Writes to the file before it returns, and to the disk within some seconds. Skips rows that it
+  /// has. Throws std::runtime_error if the disk is full.
   void add(std::span<const RunResult> rows);
-  void add(std::string_view records);  ///< whole ones, of runs of the sweep
+  void add(std::string_view records);  ///< complete records, of runs of the sweep
 
   bool has(std::size_t id) const;
-  std::size_t size() const;  ///< how many rows it has
-  /// Nothing if it has no such row. Throws std::runtime_error if the file cannot be read.
+  std::size_t size() const;  ///< number of rows
+  /// Nothing if there is no such row. Throws std::runtime_error if the file cannot be read.
   std::optional<RunResult> row(std::size_t id) const;
   void visit(const VisitRow& visit) const;  ///< all rows, by id
 
-  void remove();  ///< removes the file, once its rows stand elsewhere
+  void remove();  ///< removes the file, once its rows are stored elsewhere
 
  private:
   void open_locked(std::chrono::milliseconds wait);

@@ -18,7 +18,9 @@ namespace {
 
 constexpr std::size_t most_runs = 1'000'000;
 
-/// "v100\nk80\n": the known kinds of devices, which give a graph times from its ops' work.
+/// "v100
+/// k80
+/// ": the device types of the table, which give a graph times from its ops' work.
 std::string kinds_of(const ClusterChoice& cluster) {
   std::string kinds;
   for (const DeviceChoice& d : cluster.devices)
@@ -32,7 +34,7 @@ std::string op_names(const OpGraph& graph) {
   return names;
 }
 
-/// Makes a sweep, each distinct thing once.
+/// Builds a sweep; shared parts are built once.
 class SweepMaker {
  public:
   SweepMaker(std::vector<ScenarioFile> files, std::size_t threads) : threads_(threads) {
@@ -56,7 +58,7 @@ class SweepMaker {
   }
 
  private:
-  /// A graph to make: numbers of a file, of its sections, and of a trace.
+  /// A graph to build: indices of a file, of its sections, and of a trace.
   struct Wanted {
     std::size_t file, transforms, cluster, trace;
   };
@@ -102,7 +104,7 @@ class SweepMaker {
     }
   }
 
-  /// Runs `work` for each number in parallel; its mistakes are added in the order of the numbers.
+  /// Runs `work` for each number in parallel; mistakes are added in the order of the numbers.
   void gather(std::size_t count, const std::function<void(std::size_t)>& work) {
     std::vector<std::string> wrong(count);
     for_each_in_parallel(count, threads_, nullptr, [&](std::size_t i) {
@@ -145,7 +147,7 @@ class SweepMaker {
     });
   }
 
-  /// Puts every graph on every cluster; the last of them are kept for the runs.
+  /// Checks every graph on every cluster; the most recent are kept for the runs.
   void check_clusters() {
     for (std::size_t f = 0; f < parts_.files.size(); ++f) {
       const ScenarioFile& file = parts_.files[f];
@@ -159,7 +161,7 @@ class SweepMaker {
       std::vector<std::uint64_t> times;  // [clusters]: a hash
       for (const ClusterChoice& cluster : file.clusters) times.push_back(hash_of_times(cluster));
       std::set<std::pair<std::size_t, std::uint64_t>> seen;
-      std::vector<bool> new_times;  // whether no pair before has the times of this one
+      std::vector<bool> new_times;  // whether the times of this pair occur first here
       for (std::size_t i = 0; i < warnings.size(); ++i)
         new_times.push_back(seen.emplace(graph_of(i), times[i % times.size()]).second);
       gather(warnings.size(), [&](std::size_t i) {
@@ -177,12 +179,13 @@ class SweepMaker {
             warnings[i] += fmt::format("graph '{}': {}\n", name, note.substr(note.find(' ') + 1));
         if (!prepared.assumed_kind.empty())
           warnings[i] += fmt::format(
-              "graph '{}' has no measured times and the devices no kind: times are those of {}\n",
+              "graph '{}' has no measured times and the devices have no type: times are those of "
+              "{}\n",
               name, prepared.assumed_kind);
         if (!prepared.kind_without_times.empty())
-          warnings[i] += fmt::format(
-              "graph '{}' has one time per op for every kind of device: none is of '{}'\n", name,
-              prepared.kind_without_times);
+          warnings[i] +=
+              fmt::format("graph '{}' has one time per op for all device types: none is of '{}'\n",
+                          name, prepared.kind_without_times);
         if (const auto* costs = dynamic_cast<const CalibratedCosts*>(costed->step_costs.get()))
           warnings[i] += costs->outside();
       });
@@ -194,7 +197,7 @@ class SweepMaker {
     }
   }
 
-  /// Adds the mistakes of what each engine, the transforms and each measure do together.
+  /// Adds the mistakes in combinations of engines, transforms and measures.
   static void check_together(const ScenarioFile& file,
                              const std::vector<TransformChoice>& transforms,
                              const std::string& graph_at,
@@ -210,12 +213,12 @@ class SweepMaker {
     const PreparedGraph& graph = *costed->graph;
     const std::string& transformed_at =
         graph.after_placing.empty() ? graph_at : transforms.back().where;
-    attempt(transformed_at, [&] {  // what transforms of the placed step make, on any placement
+    attempt(transformed_at, [&] {  // checks transforms of the placed step on some placement
       if (graph.after_placing.empty()) return;
       try {
         const ExperimentStep step(
             costed, {}, {.device = IdVector<OpId, DeviceId>(graph.step->num_ops(), DeviceId{})});
-      } catch (const InfeasibleError&) {  // perhaps feasible on another one
+      } catch (const InfeasibleError&) {  // may be feasible on another placement
       }
     });
     for (const EngineOptions& engine : file.engines) {
@@ -272,7 +275,7 @@ class SweepMaker {
                          .format = trace.format,
                          .op_names = placements ? op_names(graph) : ""});
     }
-    // Graphs of one name are told apart by the text of their section.
+    // Graphs with the same name are distinguished by the text of their section.
     for (std::size_t i = 0; i < records.size(); ++i)
       if (texts[records[i].name].size() > 1) records[i].label += " " + text[i];
   }

@@ -1,4 +1,4 @@
-// Where there is no MPI: one process.
+// The build without MPI: one process.
 #include <sched.h>
 
 #include <algorithm>

@@ -19,18 +19,19 @@ using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
 /// The messages. To rank 0:
-///   found: how many further runs the rank wants (0: none now), then records of finished runs,
+///   found: the number of further runs that the rank requests (0: none now), then records of finished
+/// runs,
 ///   ended: the last records; the rank sends nothing more.
-/// From rank 0, once for each found that wants runs:
-///   dealt: ids of runs; none if there are no more.
-enum Tag : int { found = 1, ended, dealt };
+/// From rank 0, once for each `found` that requests runs:
+///   assigned: ids of runs; none if there are no more.
+enum Tag : int { found = 1, ended, assigned };
 
 constexpr auto pause = 50us;                // between two checks for messages
 constexpr auto report_every = 200ms;        // by each rank
-constexpr auto chunk_for = 100ms;           // a rank asks for the work of so much time
+constexpr auto chunk_for = 100ms;           // the work that a rank requests at once
 constexpr std::size_t most_at_once = 8192;  // runs
 
-/// The next message of `tag` or any, if there is one.
+/// The next message of `tag`, or of any tag, if there is one.
 bool arrived(int from, int tag, MPI_Status& status) {
   int there = 0;
   MPI_Iprobe(from, tag, MPI_COMM_WORLD, &there, &status);
@@ -62,7 +63,7 @@ class BackgroundTask {
           }
           ended_.store(true, std::memory_order_release);
         }) {}
-  /// True once the work has ended. Throws what the work threw.
+  /// Whether the work has ended. Throws the exception of the work.
   bool ended() {
     if (!ended_.load(std::memory_order_acquire)) return false;
     if (failure_) std::rethrow_exception(failure_);
@@ -89,15 +90,15 @@ class Dispatcher {
     return id;
   }
 
-  /// At most `wanted` runs, and at most this rank's share of a quarter of the runs that are left.
+  /// At most `wanted` runs, and at most this rank's share of a quarter of the remaining runs.
   std::span<const std::size_t> chunk(std::size_t wanted) {
     const std::lock_guard lock(mutex_);
     if (stopped()) return {};
     const std::size_t share = ids_.size() / (4 * ranks_) + 1;
     const std::size_t size = std::min({wanted, share, ids_.size(), most_at_once});
-    const auto dealt = ids_.first(size);
+    const auto assigned = ids_.first(size);
     ids_ = ids_.subspan(size);
-    return dealt;
+    return assigned;
   }
 
  private:
@@ -108,8 +109,8 @@ class Dispatcher {
   const std::atomic<bool>* stop_;
 };
 
-/// The runs that rank 0 handed to this rank, and the records of those that are done: shared by the
-/// thread that talks to rank 0 and the threads that run.
+/// The runs that rank 0 assigned to this rank, and the records of finished ones: shared by the
+/// thread that communicates with rank 0 and the threads that run.
 class WorkQueue {
  public:
   std::optional<std::size_t> next() {
@@ -169,7 +170,7 @@ std::size_t ranks_of_this_machine() {
   return static_cast<std::size_t>(ranks);
 }
 
-/// True if Open MPI's mpirun or srun (by PMIx) started this process: only then is MPI initialised.
+/// Whether Open MPI's mpirun or srun (by PMIx) started this process: only then is MPI initialised.
 bool started_with_others() {
   for (const char* variable : {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK"})
     if (std::getenv(variable) != nullptr) return true;  // NOLINT(concurrency-mt-unsafe): read only
@@ -231,7 +232,7 @@ void Ranks::deal(const Sweep& sweep, std::span<const std::size_t> ids, const Run
         if (wanted > 0) {
           const auto chunk = dispatcher.chunk(wanted);
           send({reinterpret_cast<const char*>(chunk.data()), chunk.size_bytes()}, status.MPI_SOURCE,
-               dealt);
+               assigned);
         }
       }
       journal.add(records);
@@ -261,7 +262,7 @@ void Ranks::work(const Sweep& sweep, std::size_t threads) const {
   };
   while (!workers.ended()) {
     MPI_Status status;
-    if (asked && arrived(0, dealt, status)) {
+    if (asked && arrived(0, assigned, status)) {
       const std::string message = receive(status);
       std::vector<std::uint64_t> ids(message.size() / sizeof(std::uint64_t));
       if (!ids.empty()) std::memcpy(ids.data(), message.data(), message.size());
@@ -274,8 +275,8 @@ void Ranks::work(const Sweep& sweep, std::size_t threads) const {
     const auto chunk = std::max<std::uint64_t>(
         threads,
         static_cast<std::uint64_t>(rate * std::chrono::duration<double>(chunk_for).count()));
-    // Nothing is sent while an answer is on its way: so the two ends never wait for each other to
-    // receive.
+    // Sends nothing while an answer is in transit, so that the two ends never wait for each other
+    // to receive.
     if (!asked && !no_more && queue.left() <= chunk / 2) {
       report(chunk);
       asked = true;

@@ -20,7 +20,7 @@ void for_each_in_parallel(std::size_t count, std::size_t threads, const std::ato
     }
   };
   if (workers == 1) return take_turns(0);
-  // As many threads as asked for, also where the machine has fewer cores.
+  // As many threads as requested, also if the machine has fewer cores.
   const oneapi::tbb::global_control limit(oneapi::tbb::global_control::max_allowed_parallelism,
                                           workers);
   oneapi::tbb::task_arena arena(static_cast<int>(workers));

@@ -21,14 +21,14 @@ bool has_times(const OpGraph& graph) {
   });
 }
 
-/// What times the ops of known work on `device`: its kind, or the default if it has none. Null: its
-/// kind is in no table.
+/// The model that times the ops of known work on `device`: of its type, or the default if it has
+/// none. Null: no table has its type.
 const DeviceModel* model_of(const DeviceChoice& device) {
   return device.kind.empty() ? built_in_devices().devices.at(default_device).get()
                              : device.model.get();
 }
 
-/// What a transform may know of the devices of `cluster`.
+/// The devices of `cluster` as visible to transforms.
 what_if::StepDevices devices_of(const ClusterChoice& cluster) {
   what_if::StepDevices known;
   known.timed = [cluster](const OpGraph& graph) {
@@ -43,26 +43,26 @@ what_if::StepDevices devices_of(const ClusterChoice& cluster) {
   return known;
 }
 
-/// The transform of `choice`, which knows the devices of `cluster` if it asks about devices.
+/// The transform of `choice`, bound to the devices of `cluster` if it needs them.
 std::shared_ptr<const Transform> on_cluster(const TransformChoice& choice,
                                             const ClusterChoice& cluster) {
   const auto* const rules = dynamic_cast<const WhatIfRules*>(choice.transform.get());
   return rules == nullptr ? choice.transform : rules->on(devices_of(cluster));
 }
 
-/// Throws InputError if one of the transforms `before` divides what `choice` makes.
+/// Throws InputError if one of the transforms `before` divides the result of `choice`.
 void check_order(const TransformChoice& choice, std::span<const TransformChoice> before) {
   for (const TransformEntry& entry : transforms()) {
     if (entry.name != choice.name && !choice.transform->applies(entry.name)) continue;
     for (const TransformChoice& earlier : before)
-      if (earlier.transform->stands_behind(entry.name))
+      if (earlier.transform->must_follow(entry.name))
         throw InputError(
-            fmt::format("{}transforms: '{}' stands before '{}', which changes what it makes",
+            fmt::format("{}transforms: '{}' must not precede '{}', which changes its result",
                         at(choice.where), entry.name, earlier.name));
   }
 }
 
-/// Throws InputError if `cluster` has fewer devices than the step of `choice` is on at least.
+/// Throws InputError if `cluster` has fewer devices than the step of `choice` needs.
 void check_devices(const TransformChoice& choice, const ClusterChoice& cluster) {
   std::size_t devices = 0;
   for (const DeviceChoice& group : cluster.devices) devices += group.count;
@@ -116,24 +116,24 @@ void require_times(const Trace& trace, const ClusterChoice& cluster, std::string
   if (has_times(trace.graph) || cluster.calibration.measured) return;
   if (std::ranges::all_of(trace.graph.ops(),
                           [&](OpId v) { return trace.graph.collective_of(v) != no_collective; }))
-    return;  // the cluster says how long collectives take
-  const std::string_view elsewhere =
+    return;  // the cluster's model times collectives
+  const std::string_view hint =
       trace.times_elsewhere ? " (option kineto of the importer pytorch: the file with its times)"
                             : "";
   if (!trace.graph.has_work())
     throw InputError(fmt::format(
-        "{}: no op has a time, and none states its work, of which a time would follow: give "
+        "{}: no op has a time, and none gives its work, from which a time could be computed: give "
         "measured times{}",
-        source, elsewhere));
+        source, hint));
   std::vector<std::string> kinds;
   for (const auto& [name, model] : built_in_devices().devices) kinds.push_back(name);
   for (const DeviceChoice& d : cluster.devices) {
     if (d.model != nullptr || (d.kind.empty() && !trace.times_elsewhere)) continue;
     if (d.kind.empty())
       throw InputError(fmt::format(
-          "{}: no op has a time: give measured times{}, or the kind of the devices (--kind, 'kind' "
+          "{}: no op has a time: give measured times{}, or the type of the devices (--kind, 'kind' "
           "in a scenario) for times by its roofline: one of {}",
-          source, elsewhere, fmt::join(kinds, ", ")));
+          source, hint, fmt::join(kinds, ", ")));
     throw InputError(fmt::format("{}: no op has a time, and the device kind {}", source,
                                  not_one_of(d.kind, kinds)));
   }
@@ -169,7 +169,7 @@ PreparedGraph prepare(std::shared_ptr<const OpGraph> graph, const ClusterChoice&
     if (choice.use == TransformUse::placing && for_placing.empty()) for_placing = choice.name;
     if (choice.use == TransformUse::placing) continue;
     if (choice.use == TransformUse::model && !for_placing.empty())
-      throw InputError(fmt::format("{}transforms: '{}' changes the step, so it stands before '{}'",
+      throw InputError(fmt::format("{}transforms: '{}' changes the step, so it must precede '{}'",
                                    at(choice.where), choice.name, for_placing));
     check_order(choice, choices.first(static_cast<std::size_t>(&choice - choices.data())));
     check_devices(choice, cluster);
@@ -177,7 +177,7 @@ PreparedGraph prepare(std::shared_ptr<const OpGraph> graph, const ClusterChoice&
     prepared.batches *= made.batches;
     prepared.step = std::make_shared<const OpGraph>(std::move(made.graph));
   }
-  // Transforms of the model may change the work of ops, which gives them their times.
+  // Transforms of the model may change the work of ops, which determines their times.
   prepared.step = timed(std::move(prepared.step), cluster);
   if (prepared.step->device_kinds().empty() && !cluster.calibration.measured)
     for (const DeviceChoice& d : cluster.devices)
@@ -193,7 +193,7 @@ PreparedGraph prepare(std::shared_ptr<const OpGraph> graph, const ClusterChoice&
   prepared.placed = prepared.step;
   if (placed) {
     prepared.placed = std::make_shared<const OpGraph>(std::move(placed->graph));
-    prepared.stands_for = std::move(placed->stands_for);
+    prepared.mapped_op = std::move(placed->mapped_op);
     prepared.needs = placed->needs;
     prepared.needs_why = std::move(placed->needs_why);
   }
@@ -235,22 +235,22 @@ void check_semantics(const PreparedGraph& graph, const EngineOptions& engine) {
   const auto step =
       after_placing(graph, {.device = IdVector<OpId, DeviceId>(graph.step->num_ops(), DeviceId{})});
   if ((step ? step->graph : *graph.step).plain()) return;
-  throw InputError(
-      fmt::format("semantics baechi knows no lanes and no collectives, and {} has them (semantics "
-                  "event does)",
-                  graph.step->plain() ? "the step that the transforms make" : "the graph"));
+  throw InputError(fmt::format(
+      "semantics baechi does not support lanes and collectives, and {} has them (semantics "
+      "event does)",
+      graph.step->plain() ? "the step that the transforms make" : "the graph"));
 }
 
 Placement expand(Placement placement, const PreparedGraph& graph) {
-  if (graph.stands_for.empty()) return placement;
+  if (graph.mapped_op.empty()) return placement;
   Placement expanded{.facts = std::move(placement.facts),
                      .detail = std::move(placement.detail),
                      .placed_by = std::move(placement.placed_by)};
   expanded.device.reserve(graph.step->num_ops());
   for (const OpId v : graph.step->ops()) {
-    expanded.device.push_back(placement.device[graph.stands_for[v]]);
+    expanded.device.push_back(placement.device[graph.mapped_op[v]]);
     if (!placement.priority.empty())
-      expanded.priority.push_back(placement.priority[graph.stands_for[v]]);
+      expanded.priority.push_back(placement.priority[graph.mapped_op[v]]);
   }
   return expanded;
 }

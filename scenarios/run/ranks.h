@@ -10,12 +10,13 @@
 
 namespace baechi {
 
-/// The processes that mpirun or srun started together, each with threads of its own. Rank 0 hands
-/// out runs, writes the results, and runs some itself. Only the thread that made this may use it.
+/// The processes that mpirun or srun started together, each with its own threads. Rank 0
+/// distributes runs, writes the results, and runs some itself. Must be used by the constructing
+/// thread only.
 class Ranks {
  public:
-  /// Joins the other processes, if there are any. Throws InputError if there are and this program
-  /// is built without MPI.
+  /// Joins the other processes, if there are any. Throws InputError if this needs MPI and the
+  /// program is built without it.
   Ranks();
   ~Ranks();  ///< waits for the other processes
   Ranks(const Ranks&) = delete;
@@ -26,20 +27,20 @@ class Ranks {
   /// Cores of this machine per rank on it, at least 1.
   std::size_t cores() const { return cores_; }
 
-  /// Called by all ranks, each with the hash of its sweep (0: the rank could not make one). Returns
-  /// the lowest rank whose hash is not rank 0's, or -1.
+  /// Collective call with the hash of each rank's sweep (0: the rank has none). Returns the lowest
+  /// rank whose hash differs from rank 0's, or -1.
   int disagreeing(std::uint64_t sweep) const;
 
-  /// Rank 0: hands out `ids` to all ranks, in chunks that get smaller towards the end, until all
-  /// rows are in the journal or settings.stop is set. One of settings.threads hands out, the others
-  /// run.
+  /// Rank 0: distributes `ids` to all ranks, in chunks that get smaller towards the end, until all
+  /// rows are in the journal or settings.stop is set. One of settings.threads distributes, the
+  /// others run.
   void deal(const Sweep& sweep, std::span<const std::size_t> ids, const RunSettings& settings,
             Journal& journal) const;
-  /// All other ranks: run the ids from rank 0 on `threads` threads, and send the rows to it at
-  /// least five times a second.
+  /// Other ranks: run the ids from rank 0 on `threads` threads, and send the rows to it at least
+  /// five times a second.
   void work(const Sweep& sweep, std::size_t threads) const;
 
-  /// Ends all ranks at once, this one with `code`.
+  /// Ends all ranks immediately, this one with `code`.
   [[noreturn]] void abort(int code) const;
 
  private:

@@ -1,4 +1,4 @@
-/// The values that were wanted last, each made once.
+/// A cache of recently used values, each computed once.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace baechi {
 
-/// Keeps the last 64 values made. Safe from several threads: a thread that asks for a value which
-/// another thread is making waits for it.
+/// Keeps the 64 most recent values. Thread-safe: a thread that requests a value that another thread
+/// is computing waits for it.
 template <class T>
 class RecentCache {
  public:
@@ -40,7 +40,7 @@ class RecentCache {
   }
 
   std::mutex mutex_;
-  std::list<std::shared_ptr<Entry>> entries_;  // the last made first
+  std::list<std::shared_ptr<Entry>> entries_;  // most recent first
 };
 
 }  // namespace baechi

@@ -1,4 +1,4 @@
-/// A sweep run into a folder, which keeps each row as soon as it is finished.
+/// Runs a sweep into a folder and stores each row as soon as it is finished.
 #pragma once
 #include <chrono>
 #include <functional>
@@ -11,18 +11,18 @@
 
 namespace baechi {
 
-/// DIR/runs.journal has every finished run until DIR/results.* have it. Memory does not grow with
-/// the rows.
+/// DIR/runs.journal contains every finished run until DIR/results.* do. Memory use does not grow
+/// with the rows.
 class ResumableRun {
  public:
   /// Runs `ids`. With `resume`, keeps the runs that an earlier process finished in this folder;
   /// `wait` is how long to wait for a process that is still ending. Throws InputError as Journal
-  /// does, if DIR/results.sqlite cannot be read, or if it has runs that are not of the sweep; then
-  /// the folder is unchanged.
+  /// does, if DIR/results.sqlite cannot be read, or if it has runs of another sweep; then the
+  /// folder is unchanged.
   ResumableRun(std::string folder, const Sweep& sweep, std::vector<std::size_t> ids, bool resume,
                std::chrono::milliseconds wait = {});
 
-  /// The ids that are still to be run.
+  /// The ids that have no row yet.
   std::vector<std::size_t> remaining() const;
   Journal& journal() { return journal_; }
 
@@ -34,10 +34,10 @@ class ResumableRun {
     std::size_t timelines = 0;  ///< files
     std::string first_failure;  ///< "run 7 (m_etf): why"
   };
-  /// Draws steps, writes the results to the disk, and then removes the journal. `shard` is the
-  /// name of the ids among all runs, such as "2/8"; "" if they are all.
+  /// Draws steps, writes the results to the disk, and then removes the journal. `shard` is the name
+  /// of the ids among all runs, such as "2/8"; "" if they are all runs.
   Outcome finish(const RunSettings& settings, const std::string& shard = "");
-  /// All rows, also after finish(); after it with their pictures.
+  /// All rows, also after finish(), and then with their pictures.
   EachRow rows() const;
 
  private:

@@ -47,7 +47,7 @@ void measure_into(RunResult& row, const Measure& measure, const ExperimentStep& 
                           .step;
 }
 
-PlacerAnswer ask(const Run& run, const Experiment& experiment) {
+PlacerAnswer run_placer(const Run& run, const Experiment& experiment) {
   PlacerAnswer answer;
   const auto start = std::chrono::steady_clock::now();
   ProcessorTime processor;
@@ -65,7 +65,7 @@ PlacerAnswer ask(const Run& run, const Experiment& experiment) {
   return answer;
 }
 
-/// The devices that bytes_of() wrote.
+/// The inverse of bytes_of().
 IdVector<OpId, DeviceId> devices_from(const std::string& bytes, std::size_t num_devices) {
   const std::size_t width = num_devices > 256 ? 2 : 1;
   IdVector<OpId, DeviceId> devices;
@@ -78,7 +78,7 @@ IdVector<OpId, DeviceId> devices_from(const std::string& bytes, std::size_t num_
   return devices;
 }
 
-/// Finished rows that will be given to `take` together.
+/// Finished rows that are passed to `take` together.
 class Batch {
  public:
   Batch(std::mutex& mutex, const TakeRows& take) : mutex_(mutex), take_(take) {}
@@ -114,7 +114,7 @@ RunResult run_one(const Sweep& sweep, std::size_t id) {
   const Measure& measure = *run.measure.measure;
   row.lower_bound = measure.bound(sweep.lower_bounds(run));
 
-  const auto answer = sweep.answer(run, [&] { return ask(run, experiment); });
+  const auto answer = sweep.answer(run, [&] { return run_placer(run, experiment); });
   row.placing = answer->took;
   row.placing_processor = answer->processor;
   if (!answer->placement) {
@@ -168,10 +168,10 @@ std::vector<std::size_t> shard_runs(const Sweep& sweep, std::size_t shard, std::
     keys.reserve(points.size());
     for (const std::size_t p : points) keys.push_back(sweep.key(sweep.run(sweep.runs_of(p).begin)));
     std::ranges::stable_sort(points, {}, [&](std::size_t p) { return keys[p]; });
-    std::vector<std::size_t> dealt;
-    for (std::size_t i = shard - 1; i < points.size(); i += shards) dealt.push_back(points[i]);
-    std::ranges::sort(dealt);
-    points = std::move(dealt);
+    std::vector<std::size_t> chosen;
+    for (std::size_t i = shard - 1; i < points.size(); i += shards) chosen.push_back(points[i]);
+    std::ranges::sort(chosen);
+    points = std::move(chosen);
   }
   std::vector<std::size_t> ids;
   for (const std::size_t p : points) {

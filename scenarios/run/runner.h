@@ -9,24 +9,24 @@
 
 namespace baechi {
 
-/// The step of a run, once more. Its placement is the row's if the row has all of it, else the
-/// placer's, made anew. The row's step must have been simulated.
+/// The step of a run, rebuilt. Its placement is the row's if the row has a complete one, otherwise
+/// it is placed again. The row's step must have been simulated.
 ExperimentStep step_of(const Sweep& sweep, const RunResult& row);
 
-/// Places and simulates. A placer's InfeasibleError becomes Status::infeasible, any other exception
+/// Places and simulates. A placer's InfeasibleError gives Status::infeasible, any other exception
 /// Status::error.
 RunResult run_one(const Sweep& sweep, std::size_t id);
 
 std::vector<std::size_t> all_runs(const Sweep& sweep);
 
-/// The ids of the `shard`-th of `shards` (counted from 1), ascending. Points are sorted by hash and
-/// shared out in turn, so that equal points of two sweeps tend to go to the same shard, and every
-/// shard has points of all sizes. All runs of a point are in one shard.
+/// The ids of shard number `shard` of `shards` (counted from 1), ascending. Points are sorted by
+/// hash and assigned in turn, so that equal points of two sweeps tend to be in the same shard, and
+/// every shard has points of all sizes. All runs of a point are in one shard.
 std::vector<std::size_t> shard_runs(const Sweep& sweep, std::size_t shard, std::size_t shards);
 
-/// The next run to begin, nothing if there is none; called by several threads at once.
+/// Returns the next run to begin, nothing if there is none; called by several threads at once.
 using NextRun = std::function<std::optional<std::size_t>()>;
-/// Takes finished runs; called by one thread at a time.
+/// Receives finished runs; called by one thread at a time.
 using TakeRows = std::function<void(std::span<const RunResult>)>;
 
 /// Runs the ids that `next` returns, on `threads` threads, until it returns nothing. Finished rows
@@ -44,7 +44,7 @@ struct RunSettings {
   std::atomic<std::size_t>* done = nullptr;  ///< counts runs as they end
 };
 
-/// Runs `ids`. Rows are sorted by id; if stopped, there are rows of the finished runs only.
+/// Runs `ids`. Rows are sorted by id; if stopped, only finished runs have rows.
 Results run(const Sweep& sweep, std::span<const std::size_t> ids, const RunSettings& settings);
 
 }  // namespace baechi

@@ -61,7 +61,7 @@ void add(Hash& hash, const EngineOptions& engine) {
                        static_cast<int>(engine.queue), int{engine.cache_tensors},
                        int{engine.overlap}, int{engine.enforce_memory}})
     hash.add(std::int64_t{n});
-  // Only where they are given: the arena keeps hashes of points without them.
+  // Hashed only if set, because the arena stores hashes of points without them.
   if (engine.overlapped != 1.0 || engine.disturbed != 1.0) {
     hash.add(engine.overlapped);
     hash.add(engine.disturbed);
@@ -85,8 +85,8 @@ std::uint64_t key_of(const Run& run, std::uint64_t point, std::string_view versi
   return hash.value();
 }
 
-/// Which of `starts` the thing `number` is in: the last that begins at or before it. `number`
-/// becomes the number in that file.
+/// The index in `starts` of the file that contains `number`; `number` becomes its index in that
+/// file.
 std::size_t file_of(std::span<const FileStart> starts, std::size_t FileStart::* begin,
                     std::size_t& number) {
   std::size_t file = starts.size() - 1;
@@ -154,7 +154,7 @@ Run Sweep::run(std::size_t id) const {
   const FileStart& start = parts_->starts[number];
   const std::size_t point = in_file / file.runs_per_point();
   const std::size_t rest = in_file % file.runs_per_point();
-  const std::size_t answer = rest / file.measures.size();  // of the point
+  const std::size_t answer = rest / file.measures.size();  // index of the placement in the point
   const PointSections b = file.sections(point);
   const std::size_t graph = start.graph +
                             (b.graph * file.transforms.size() + b.transforms) * start.num_kinds +
@@ -190,7 +190,7 @@ Experiment Sweep::experiment(const Run& run) const {
 }
 
 LowerBounds Sweep::lower_bounds(const Run& run) const {
-  // It does not depend on links and memory.
+  // The bounds do not depend on links and memory.
   return *parts_->bounds->of(run.bound_of, [&] {
     const auto costed = parts_->costed_graph(run.costed, run.graph, run.cluster);
     return std::make_shared<const LowerBounds>(
@@ -243,7 +243,7 @@ RunResult Sweep::row(const Run& run) const {
   return row;
 }
 
-/// A hash of everything that decides the rows; the paths of the files do not.
+/// A hash of everything that determines the rows; paths of files are excluded.
 std::string Sweep::hash_of_runs() const {
   Hash hash;
   for (const GraphRecord& g : header().graphs) hash.add(g.name + g.hash);

@@ -1,4 +1,4 @@
-/// All runs of one or more scenarios, read and checked before the first of them begins.
+/// All runs of one or more scenarios, which are read and checked before the first run begins.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -18,16 +18,16 @@ namespace baechi {
 
 struct SweepParts;
 
-/// A graph of a sweep on devices of some kinds and after some transforms.
+/// A graph of a sweep on devices of certain types, after certain transforms.
 struct SweepGraph {
   std::shared_ptr<const PreparedGraph> prepared;
   std::uint64_t hash = 0;  ///< of the step and of the transforms' texts
   std::size_t record = 0;  ///< into ResultsHeader::graphs
 };
 
-/// The outcome of placing.
+/// The result of placing.
 struct PlacerAnswer {
-  std::optional<Placement> placement{};  ///< nothing: `failure` and `why`
+  std::optional<Placement> placement{};  ///< nothing: see `failure` and `why`
   Status failure = Status::infeasible;
   std::string why{};
   std::chrono::nanoseconds took{};       ///< wall clock
@@ -48,17 +48,17 @@ struct Run {
   const PlacerChoice& placer;
   std::uint64_t seed = 0;
   const MeasureChoice& measure;
-  std::size_t placed = 0;      ///< runs that have it equal share a placement
-  std::size_t costed = 0;      ///< runs that have it equal share a CostedGraph
-  std::uint64_t bound_of = 0;  ///< runs that have it equal share a lower bound
+  std::size_t placed = 0;      ///< runs with equal values share a placement
+  std::size_t costed = 0;      ///< runs with equal values share a CostedGraph
+  std::uint64_t bound_of = 0;  ///< runs with equal values share a lower bound
 };
 
-/// The runs, numbered by file, point, placer, seed, measure. Each graph is read and rewritten once;
-/// it is put on a cluster when a run wants it, and kept there while the runs around that one do.
-/// Const use is safe from several threads.
+/// The runs, numbered by file, point, placer, seed, measure. Each graph is read and transformed
+/// once; its costs on a cluster are computed on demand and kept for neighbouring runs. Const use is
+/// thread-safe.
 class Sweep {
  public:
-  /// Made by make_sweep(). Fills in header.hash.
+  /// For make_sweep(). Sets header.hash.
   explicit Sweep(SweepParts parts);
   Sweep(Sweep&&) noexcept;
   Sweep& operator=(Sweep&&) noexcept;
@@ -66,7 +66,7 @@ class Sweep {
 
   std::span<const ScenarioFile> files() const;
   const ResultsHeader& header() const;
-  /// Lines for the user: sizes that a calibration does not cover.
+  /// Messages for the user: sizes that a calibration does not cover.
   std::span<const std::string> warnings() const;
 
   std::size_t num_runs() const { return header().planned; }
@@ -79,22 +79,22 @@ class Sweep {
   Ids runs_of(std::size_t point) const;
 
   Experiment experiment(const Run& run) const;
-  /// Bounds of the run's graph on its cluster, before transforms rewrite the placed step.
+  /// Bounds of the run's graph on its cluster, before transforms change the placed step.
   LowerBounds lower_bounds(const Run& run) const;
 
-  /// The answer of `place` for the run's placer, seed and point. Runs that differ in their measures
-  /// alone have the same answer: `place` is called once for runs that run close together.
+  /// The answer of `place` for the run's placer, seed and point. Runs that differ only in their
+  /// measures share it: `place` is called once for neighbouring runs.
   std::shared_ptr<const PlacerAnswer> answer(const Run& run,
                                              const std::function<PlacerAnswer()>& place) const;
 
-  /// A hash of everything that decides the results of the run: the program's version, point_hash(),
-  /// placer, seed and measure. Left out: the run's number,
-  /// and the content of files that a placer's options name.
+  /// A hash of everything that determines the results of the run: the program's version,
+  /// point_hash(), placer, seed and measure. Excludes the run's id and the content of files that a
+  /// placer's options name.
   std::uint64_t key(const Run& run) const;
-  /// A hash of what the run places and runs: the graph's content, the transforms, the cluster, the
-  /// engine and the profile. Runs that have it equal differ in placer, seed and measure alone.
+  /// A hash of the graph's content, the transforms, the cluster, the engine and the profile. Runs
+  /// with equal hashes differ only in placer, seed and measure.
   static std::uint64_t point_hash(const Run& run);
-  /// The columns that are known before the run begins.
+  /// A row with the columns that are known before the run.
   RunResult row(const Run& run) const;
 
  private:
@@ -102,9 +102,9 @@ class Sweep {
   std::unique_ptr<SweepParts> parts_;
 };
 
-/// Reads and transforms each distinct graph once, on up to `threads` threads, and puts every graph
-/// on every cluster to check it. All mistakes are added to `mistakes`; if there are any, the sweep
-/// has no runs.
+/// Reads and transforms each distinct graph once, on up to `threads` threads, and checks every
+/// graph on every cluster. All mistakes are added to `mistakes`; if there are any, the sweep has no
+/// runs.
 Sweep make_sweep(std::vector<ScenarioFile> files, std::size_t threads, Mistakes& mistakes);
 
 }  // namespace baechi

@@ -9,13 +9,14 @@
 
 namespace baechi {
 
-/// Where the things of one file begin in the numbering through all files.
+/// The first indices of one file's parts in the numbering over all files.
 struct FileStart {
   std::size_t point = 0, run = 0, graph = 0, costed = 0;
-  /// [clusters]: equal numbers where equal kinds of devices time the file's graphs, 0 to num_kinds.
+  /// [clusters] equal numbers, 0 to num_kinds, if the graphs have the same times there.
   std::vector<std::size_t> kinds{};
   std::size_t num_kinds = 0;
-  std::vector<std::uint64_t> devices{};  ///< [clusters]: a hash of all that a lower bound asks
+  std::vector<std::uint64_t>
+      devices{};  ///< [clusters] a hash of everything that affects a lower bound
 };
 
 struct SweepParts {
@@ -26,14 +27,14 @@ struct SweepParts {
   struct Hashes {
     std::uint64_t key = 0, point = 0;  ///< Sweep::key(), Sweep::point_hash()
   };
-  std::vector<Hashes> hashes{};  ///< [runs]: each is asked for several times
+  std::vector<Hashes> hashes{};  ///< [runs] cached, because each is used several times
   std::vector<std::string> warnings{};
   std::unique_ptr<RecentCache<CostedGraph>> costed = std::make_unique<RecentCache<CostedGraph>>();
   std::unique_ptr<RecentCache<LowerBounds>> bounds = std::make_unique<RecentCache<LowerBounds>>();
   std::unique_ptr<RecentCache<PlacerAnswer>> answers =
       std::make_unique<RecentCache<PlacerAnswer>>();
 
-  /// `check`: its limits, too, which make_sweep() has checked.
+  /// `check`: also checks limits, which make_sweep() has already done for all.
   std::shared_ptr<const CostedGraph> costed_graph(std::size_t number, const SweepGraph& graph,
                                                   const ClusterChoice& cluster,
                                                   bool check = false) const {
@@ -42,9 +43,10 @@ struct SweepParts {
   }
 };
 
-/// A hash of the devices and their calibration: all of a cluster that a lower bound depends on.
+/// A hash of the devices and their calibration: everything in a cluster that affects a lower bound.
 std::uint64_t hash_of_devices(const ClusterChoice& cluster);
-/// A hash of all but the memory: of what decides how long ops, transfers and collectives take.
+/// A hash of the cluster without memory: everything that affects the times of ops, transfers and
+/// collectives.
 std::uint64_t hash_of_times(const ClusterChoice& cluster);
 
 }  // namespace baechi

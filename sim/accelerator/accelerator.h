@@ -1,5 +1,4 @@
-/// An accelerator: the sizes of its parts, and their area.
-/// Source: Wang et al., "PHAZE", ICML 2024.
+/// The architecture of an accelerator, and its chip area. Source: Wang et al., "PHAZE", ICML 2024.
 #pragma once
 #include <compare>
 #include <cstdint>
@@ -15,7 +14,7 @@ struct Accelerator {
   std::int64_t tensor_cores = 1;  ///< each an array of width x depth multipliers
   std::int64_t vector_cores = 1;  ///< each of `width` lanes
   std::int64_t width = 1, depth = 1;
-  Bytes buffer{};  ///< on the chip, shared by all cores
+  Bytes buffer{};  ///< on-chip, shared by all cores
 
   friend auto operator<=>(const Accelerator&, const Accelerator&) = default;
 };
@@ -29,8 +28,8 @@ struct AreaTable {
   std::map<std::int64_t, double> vector_core{};  ///< by lanes: width
   std::map<Bytes, double> buffer{};
 
-  /// tensor_cores T(width depth) + vector_cores V(width) + B(buffer). Nothing if the table lacks a
-  /// part.
+  /// tensor_cores T(width depth) + vector_cores V(width) + B(buffer); nothing if one of these is
+  /// not in the table.
   std::optional<double> area(const Accelerator& a) const;
 };
 

@@ -3,25 +3,23 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/saturated.h"
+
 namespace baechi {
 namespace {
 
-std::int64_t over(std::int64_t a, std::int64_t b) {
-  return (a + b - 1) / b;
-}
-
-/// `parts` equal parts, dealt out to at most `most` cores: rounds, and the cores that take part.
-struct Deal {
+/// `parts` equal parts on at most `most` cores: rounds, and the fewest cores for so many rounds.
+struct Rounds {
   std::int64_t rounds = 0, cores = 0;
 };
-Deal deal(std::int64_t parts, std::int64_t most) {
-  const std::int64_t rounds = std::max<std::int64_t>(1, over(parts, most));
-  return {.rounds = rounds, .cores = std::max<std::int64_t>(1, over(parts, rounds))};
+Rounds distribute(std::int64_t parts, std::int64_t most) {
+  const std::int64_t rounds = std::max<std::int64_t>(1, ceil_div(parts, most));
+  return {.rounds = rounds, .cores = std::max<std::int64_t>(1, ceil_div(parts, rounds))};
 }
 
-CoreCost product_cost(const CoreOp& op, const Accelerator& a, const AcceleratorRates& rates) {
-  const std::int64_t across = over(op.k, a.width), along = over(op.n, a.depth);
-  const Deal tiles = deal(op.count * across * along, a.tensor_cores);
+CoreCost gemm_cost(const CoreOp& op, const Accelerator& a, const AcceleratorRates& rates) {
+  const std::int64_t across = ceil_div(op.k, a.width), along = ceil_div(op.n, a.depth);
+  const Rounds tiles = distribute(op.count * across * along, a.tensor_cores);
   const std::int64_t weights = op.k * op.n;
   const std::int64_t once = op.m * op.k + weights + op.m * op.n;
   const bool fits = once * rates.word.count <= a.buffer.count;
@@ -32,7 +30,7 @@ CoreCost product_cost(const CoreOp& op, const Accelerator& a, const AcceleratorR
 }
 
 CoreCost vector_cost(const CoreOp& op, const Accelerator& a, const AcceleratorRates& rates) {
-  const Deal lanes = deal(over(op.elements, a.width), a.vector_cores);
+  const Rounds lanes = distribute(ceil_div(op.elements, a.width), a.vector_cores);
   return {.cores = lanes.cores,
           .cycles = op.elements == 0 ? 0 : op.passes * lanes.rounds,
           .traffic = Bytes{op.words * rates.word.count}};
@@ -41,7 +39,7 @@ CoreCost vector_cost(const CoreOp& op, const Accelerator& a, const AcceleratorRa
 }  // namespace
 
 CoreCost core_cost(const CoreOp& op, const Accelerator& a, const AcceleratorRates& rates) {
-  CoreCost cost = op.products() ? product_cost(op, a, rates) : vector_cost(op, a, rates);
+  CoreCost cost = op.is_gemm() ? gemm_cost(op, a, rates) : vector_cost(op, a, rates);
   const double seconds =
       std::max(static_cast<double>(cost.cycles) / rates.clock,
                static_cast<double>(cost.traffic.count) / rates.memory.bytes_per_second);

@@ -52,15 +52,16 @@ class CoreTasks {
   }
 
   InputError unknown(OpId v, std::string_view why) const {
-    return InputError(fmt::format(
-        "op '{}' of kind {}: {} (known are Linear, Attention, FusedAttention and what is no "
-        "product, of graphs with an op for each layer)",
-        graph_.name(v), graph_.kind(v), why));
+    return InputError(
+        fmt::format("op '{}' of kind {}: {} (known: Linear, Attention, FusedAttention and vector "
+                    "ops, in graphs "
+                    "with one op per layer)",
+                    graph_.name(v), graph_.kind(v), why));
   }
 
   std::uint32_t add_vector(OpId v, const OpWork& kernel, Ends waits) {
     const std::int64_t words = elements_of(kernel.traffic);
-    if (kernel.flops > 16 * words) throw unknown(v, "what it multiplies cannot be told");
+    if (kernel.flops > 16 * words) throw unknown(v, "its GEMM shape is unknown");
     std::int64_t most = 0;
     const auto look_at = [&](TensorId t) {
       if (!graph_.tensor(t).control) most = std::max(most, elements_of(graph_.tensor(t).size));
@@ -74,7 +75,7 @@ class CoreTasks {
                     std::move(waits));
   }
 
-  /// Numbers of the only tensor that `v` reads.
+  /// The number of elements of the only tensor that `v` reads.
   std::int64_t read_by(OpId v) const {
     std::int64_t read = 0;
     for (const EdgeId e : graph_.in_edges(v))
@@ -94,29 +95,29 @@ class CoreTasks {
     const std::int64_t x = read_by(f), y = written_by(f), flops = graph_.kernels(f)[0].flops;
     const std::int64_t k = y == 0 ? 0 : flops / (2 * y);
     const std::int64_t m = k == 0 ? 0 : x / k;
-    if (m == 0 || m * k != x || y % m != 0) throw unknown(f, "its shapes do not come out whole");
+    if (m == 0 || m * k != x || y % m != 0) throw unknown(f, "its derived shape is not integral");
     const std::int64_t n = y / m, product = 2 * m * k * n;
     if (v == f) {
       ends_[v] = {add_task({.count = 1, .m = m, .k = k, .n = n}, waits)};
       return;
     }
-    // The product for x first, then that for w; what adds up gradients behind them is smaller.
-    std::vector<CoreOp> products{{.count = 1, .m = m, .k = n, .n = k},
-                                 {.count = 1, .m = k, .k = m, .n = n}};
+    // The gradient of x, then that of w; kernels that accumulate gradients have fewer flops.
+    std::vector<CoreOp> gemms{{.count = 1, .m = m, .k = n, .n = k},
+                              {.count = 1, .m = k, .k = m, .n = n}};
     std::size_t done = 0;
     for (const OpWork& kernel : graph_.kernels(v)) {
       if (kernel.flops < product)
         ends_[v] = {add_vector(v, kernel, ends_[v])};
-      else if (done < products.size()) {
-        const std::uint32_t task = add_task(products[done], waits);
+      else if (done < gemms.size()) {
+        const std::uint32_t task = add_task(gemms[done], waits);
         if (done++ == 0) ends_[v] = {task};
       } else {
-        throw unknown(v, "it has more than two products");
+        throw unknown(v, "it has more than two GEMMs");
       }
     }
   }
 
-  /// Of [heads, l, d], each [l, d].
+  /// The shape [count, length, width] of Q, K and V.
   struct Heads {
     std::int64_t count = 0, length = 0, width = 0;
     std::int64_t scores() const { return count * length * length; }
@@ -127,7 +128,7 @@ class CoreTasks {
     Heads h;
     std::int64_t scores = 0;
     if (fused) {
-      std::int64_t rows = 0;  // what is kept is the last
+      std::int64_t rows = 0;  // of the row statistic, the last output
       for (const TensorId t : graph_.outputs(f))
         if (!graph_.tensor(t).control) rows = elements_of(graph_.tensor(t).size);
       h.width = rows == 0 ? 0 : y / rows;
@@ -141,19 +142,19 @@ class CoreTasks {
     if (h.width > 0 && h.length > 0) h.count = y / (h.width * h.length);
     if (scores == 0 || h.count * h.length * h.width != y || h.scores() != scores ||
         flops != scores * (4 * h.width + 5))
-      throw unknown(f, "its shapes do not come out whole");
+      throw unknown(f, "its derived shape is not integral");
     return h;
   }
 
   void add_attention(OpId v, OpId f, const Ends& waits) {
     const bool fused = graph_.kind(f) == "FusedAttention";
     const Heads h = heads_of(f, fused);
-    // Scores are [l, l]: of width d in, or d out.
+    // QK^T contracts d; PV and its kin contract l.
     const CoreOp to_scores{.count = h.count, .m = h.length, .k = h.width, .n = h.length};
     const CoreOp from_scores{.count = h.count, .m = h.length, .k = h.length, .n = h.width};
-    const std::int64_t products = v == f ? 4 : fused ? 10 : 8;
+    const std::int64_t flops_per_element = v == f ? 4 : fused ? 10 : 8;
     const OpWork& kernel = graph_.kernels(v)[0];
-    const std::int64_t rest = kernel.flops - products * h.scores() * h.width;
+    const std::int64_t rest = kernel.flops - flops_per_element * h.scores() * h.width;
     const std::int64_t operands = 4 * h.count * h.length * h.width * (v == f ? 1 : 2);
     const CoreOp softmax{
         .passes = std::max<std::int64_t>(1, rest / h.scores()),
@@ -179,7 +180,7 @@ class CoreTasks {
   const OpGraph& graph_;
   std::vector<CoreTask> tasks_;
   std::map<OpId, Ends>
-      ends_;  // of the ops asked for: the tasks that end them, or what they wait for
+      ends_;  // of each of `ops`: its last tasks, or those of its inputs if it has none
 };
 
 }  // namespace

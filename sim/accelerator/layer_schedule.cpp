@@ -34,7 +34,7 @@ std::vector<PoolTask> pool_tasks(std::span<const CoreTask> layer, const Accelera
   tasks.reserve(layer.size());
   for (const CoreTask& task : layer) {
     const CoreCost cost = core_cost(task.op, a, rates);
-    tasks.push_back({.tensor = task.op.products(),
+    tasks.push_back({.tensor = task.op.is_gemm(),
                      .cores = cost.cores,
                      .time = cost.time,
                      .traffic = cost.traffic,

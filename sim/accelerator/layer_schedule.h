@@ -8,17 +8,17 @@
 
 namespace baechi {
 
-/// An op of a layer, and the tasks before it.
+/// An op of a layer, and the tasks on which it depends.
 struct CoreTask {
   CoreOp op;
-  std::vector<std::uint32_t> after{};  ///< tasks of the layer, ascending, all before it
+  std::vector<std::uint32_t> after{};  ///< indices of earlier tasks, ascending
 
   friend bool operator==(const CoreTask&, const CoreTask&) = default;
 };
 
-/// The same on one accelerator: so many cores of a pool, for a time.
+/// A CoreTask on one accelerator: a number of cores of one pool, for a time.
 struct PoolTask {
-  bool tensor = false;  ///< of the tensor cores; else of the vector cores
+  bool tensor = false;  ///< tensor cores; else vector cores
   std::int64_t cores = 1;
   Duration time{};
   Bytes traffic{};
@@ -33,14 +33,14 @@ struct LayerSchedule {
   std::vector<Duration> start{};  ///< [tasks]
 };
 
-/// List scheduling in HEFT's order: of the ready tasks, the one with the longest path to the end
-/// goes first (ties: the lower index). A later task may begin before it if cores are free for that
-/// task alone. The makespan is at least the time of the memory for the traffic of all tasks.
-/// Source: Topcuoglu et al., TPDS 2002, the order; pools of cores are ours.
+/// List scheduling by upward rank: of the ready tasks, the one with the longest path to the end
+/// first (ties: the lower index), with backfilling if too few cores are free for it. The makespan
+/// is at least the time of all off-chip traffic. Source: Topcuoglu et al., TPDS 2002; pools are
+/// ours.
 LayerSchedule list_schedule(std::span<const PoolTask> tasks, const Accelerator& a,
                             const AcceleratorRates& rates);
 
-/// No schedule is shorter: the longest path, the work of either pool, the traffic.
+/// A lower bound of the makespan: the longest path, the work of either pool, the traffic.
 Duration least_makespan(std::span<const PoolTask> tasks, const Accelerator& a,
                         const AcceleratorRates& rates);
 

@@ -1,4 +1,4 @@
-/// The bound of an op's time: compute, memory or host.
+/// Whether an op's time is bound by compute, by memory or by the host.
 #pragma once
 #include "sim/cluster/device_model.h"
 #include "sim/names.h"
@@ -12,8 +12,8 @@ constexpr auto names_of(Bound) {
                                       {Bound::host, "host", "its launches, or it runs there"}});
 }
 
-/// Which of launches, arithmetic and traffic takes the longest on the device, each summed over the
-/// kernels of `op`. Ties: compute, then memory. An op without kernels: host.
+/// The largest of arithmetic, traffic and launches on the device, each summed over the kernels of
+/// `op`. Ties: compute, then memory. An op without kernels: host.
 Bound bound_by_work(const OpGraph& graph, OpId op, const DeviceModel& model);
 
 }  // namespace baechi

@@ -12,7 +12,7 @@
 namespace baechi {
 namespace {
 
-Duration rounded(double ns) {
+Duration from_ns(double ns) {
   return Duration{saturated(std::round(std::max(ns, 0.0)))};
 }
 
@@ -26,15 +26,15 @@ std::int64_t multiple(double value, std::int64_t of, std::int64_t most) {
 
 namespace {
 
-constexpr std::int64_t largest_product = 16384, most_bytes = std::int64_t{1} << 36;
+constexpr std::int64_t largest_gemm = 16384, most_bytes = std::int64_t{1} << 36;
 
-StandIn product(std::string_view kind, double flops) {
-  const std::int64_t n = multiple(std::cbrt(flops / 2.0), 16, largest_product);
+StandIn gemm(std::string_view kind, double flops) {
+  const std::int64_t n = multiple(std::cbrt(flops / 2.0), 16, largest_gemm);
   const auto side = static_cast<double>(n);
   return {.kind = kind, .argument = n, .amount = 2.0 * side * side * side};
 }
 
-StandIn pass(double bytes) {
+StandIn elementwise(double bytes) {
   const std::int64_t rounded_bytes = multiple(bytes, 32, most_bytes);
   return {.kind = "ew", .argument = rounded_bytes, .amount = static_cast<double>(rounded_bytes)};
 }
@@ -46,20 +46,19 @@ StandIn stand_in(OpWork work) {
   if (work.none()) return {};
   const auto flops = static_cast<double>(work.flops);
   const auto bytes = static_cast<double>(work.traffic.count);
-  return flops > flops_per_byte * bytes ? product("gemm", flops) : pass(bytes);
+  return flops > flops_per_byte * bytes ? gemm("gemm", flops) : elementwise(bytes);
 }
 
 StandIn stand_in(OpWork work, const Calibration& calibration) {
   const std::string_view kind = calibration.find_op("cublas") != nullptr ? "cublas" : "gemm";
-  const auto* product_time = calibration.find_op(kind);
-  const auto* pass_time = calibration.find_op("ew");
-  if (work.none() || product_time == nullptr || pass_time == nullptr) return stand_in(work);
-  if (work.flops == 0) return pass(static_cast<double>(work.traffic.count));
-  if (work.traffic == Bytes{}) return product(kind, static_cast<double>(work.flops));
-  const StandIn multiplied = product(kind, static_cast<double>(work.flops));
-  const StandIn passed = pass(static_cast<double>(work.traffic.count));
-  return product_time->time(multiplied.amount) >= pass_time->time(passed.amount) ? multiplied
-                                                                                 : passed;
+  const auto* gemm_time = calibration.find_op(kind);
+  const auto* ew_time = calibration.find_op("ew");
+  if (work.none() || gemm_time == nullptr || ew_time == nullptr) return stand_in(work);
+  if (work.flops == 0) return elementwise(static_cast<double>(work.traffic.count));
+  if (work.traffic == Bytes{}) return gemm(kind, static_cast<double>(work.flops));
+  const StandIn by_flops = gemm(kind, static_cast<double>(work.flops));
+  const StandIn by_bytes = elementwise(static_cast<double>(work.traffic.count));
+  return gemm_time->time(by_flops.amount) >= ew_time->time(by_bytes.amount) ? by_flops : by_bytes;
 }
 
 CalibratedCosts::CalibratedCosts(std::unique_ptr<CostModel> plain, const OpGraph& graph,
@@ -94,8 +93,8 @@ Duration CalibratedCosts::compute(OpId op, DeviceId device) const {
   Duration time = plain_->compute(op, device);
   if (time >= cannot_run) return time;
   StandIn work;
-  if (const FittedTime* known = time_of(op, work)) time = rounded((*known)(work.amount));
-  return effects_.op_gap ? saturated_sum(time, rounded(mode_->same_ns.value)) : time;
+  if (const FittedTime* known = time_of(op, work)) time = from_ns((*known)(work.amount));
+  return effects_.op_gap ? saturated_sum(time, from_ns(mode_->same_ns.value)) : time;
 }
 
 double CalibratedCosts::moving(TensorId tensor) const {
@@ -108,7 +107,7 @@ double CalibratedCosts::moving(TensorId tensor) const {
 Duration CalibratedCosts::transfer(TensorId tensor, DeviceId src, DeviceId dst) const {
   Duration time = plain_->transfer(tensor, src, dst);
   if (effects_.costs) {
-    const Duration moved = rounded(moving(tensor));
+    const Duration moved = from_ns(moving(tensor));
     time = hops_.front()->paced ? std::max(time, moved)
                                 : saturated_sum(moved, plain_->latency(tensor, src, dst));
   }
@@ -119,7 +118,7 @@ Duration CalibratedCosts::transfer(TensorId tensor, DeviceId src, DeviceId dst) 
 Duration CalibratedCosts::latency(TensorId tensor, DeviceId src, DeviceId dst) const {
   Duration time = plain_->latency(tensor, src, dst);
   if (!effects_.latency) return time;
-  for (const auto* hop : hops_) time = saturated_sum(time, rounded(hop->latency_ns.value));
+  for (const auto* hop : hops_) time = saturated_sum(time, from_ns(hop->latency_ns.value));
   return time;
 }
 

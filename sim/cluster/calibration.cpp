@@ -9,7 +9,7 @@ double FittedTime::operator()(double amount) const {
   if (table.empty()) return fixed_ns.value + ns_per_unit.value * amount;
   if (amount <= 0.0) return table.front().second;
   const auto above = std::ranges::upper_bound(table, amount, {}, &std::pair<double, double>::first);
-  if (above == table.begin()) return table.front().second;  // what is smaller is latency
+  if (above == table.begin()) return table.front().second;  // latency-bound
   if (above == table.end()) return table.back().second * (amount / table.back().first);
   const auto below = above - 1;
   const double part = std::log(amount / below->first) / std::log(above->first / below->first);
@@ -48,10 +48,11 @@ const std::vector<EffectName>& effect_names() {
       {"op_gap", "gap between ops of one queue", &Effects::op_gap},
       {"cross_gap", "gap across queues", &Effects::cross_gap},
       {"latency", "latency of transfers", &Effects::latency},
-      {"occupancy", "what a transfer holds its queue; off: its whole latency", &Effects::occupancy},
+      {"occupancy", "how long a transfer holds its queue; off: its whole latency",
+       &Effects::occupancy},
       {"sharing", "channels shared by all devices", &Effects::sharing},
       {"interference", "ops slowed by their neighbours", &Effects::interference},
-      {"costs", "op and transfer times as measured, not as the plan says", &Effects::costs},
+      {"costs", "op and transfer times as measured, not as in the plan", &Effects::costs},
   };
   return names;
 }

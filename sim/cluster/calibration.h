@@ -1,4 +1,4 @@
-/// Measurements of a machine, with which simulated steps are steps of the machine.
+/// Measured op times, transfer times and overheads of one machine, for its simulation.
 #pragma once
 #include <optional>
 #include <string>
@@ -19,16 +19,15 @@ inline Estimate exactly(double value) {
   return {value, value, value};
 }
 
-/// A time as a function of an amount (bytes, or flops): a line, or where that fits badly a table.
+/// A time as a function of an amount (bytes, or flops): a line, or a table where a line fits badly.
 struct FittedTime {
   Estimate fixed_ns{};
   Estimate ns_per_unit{};
-  double least = 0.0, most = 0.0;                  ///< the amounts it was fitted to
-  double worst_residual = 0.0;                     ///< largest, relative, of the line
+  double least = 0.0, most = 0.0;                  ///< range of the fitted amounts
+  double worst_residual = 0.0;                     ///< largest relative residual of the line
   std::vector<std::pair<double, double>> table{};  ///< (amount, ns), ascending; empty: the line
 
-  /// In a table: on a straight line of the logarithms between two entries, the first below them, in
-  /// proportion to the amount above.
+  /// A table is interpolated log-log; below it the first entry, above it in proportion to `amount`.
   double operator()(double amount) const;
   bool covers(double amount) const { return amount >= least && amount <= most; }
   friend bool operator==(const FittedTime&, const FittedTime&) = default;
@@ -37,14 +36,14 @@ struct FittedTime {
 struct Calibration {
   static constexpr std::string_view schema = "baechi-calibration 1";
 
-  /// Work is submitted as one graph, or task by task into streams.
+  /// How work is submitted: as one graph, or task by task into streams.
   struct Mode {
     std::string mode{};
     Estimate same_ns{};    ///< end of an op to the start of the next in its queue
     Estimate cross_ns{};   ///< the same between queues
     Estimate submit_ns{};  ///< host time per task (stream), per step (graph)
-    Estimate fan_in_ns{};  ///< as cross_ns, of an op that waits for two queues or more; 0: as one
-    /// same_ns behind an op of a kind, where that was measured; else as behind a spin.
+    Estimate fan_in_ns{};  ///< cross_ns of an op that waits for two queues or more; 0: as for one
+    /// same_ns after ops of one kind, where measured; other kinds: same_ns after a spin.
     struct After {
       std::string kind{};
       Estimate same_ns{};
@@ -56,36 +55,36 @@ struct Calibration {
   /// From the end of the producer to the start of the reader, both hops between queues included.
   struct Transfer {
     std::string mode{}, way{}, direction{};  ///< direction: "d2h" or "h2d" of way host, else empty
-    bool paced = false;       ///< it takes as long as it is told, if `time` is not longer: way link
-    Estimate latency_ns{};    ///< besides the moving
-    Estimate occupancy_ns{};  ///< of its queue besides the moving: when the next one can follow
-    FittedTime time{};        ///< of the moving; its fixed_ns is 0
-    bool shared = false;      ///< all devices' transfers go one after the other
-    double contention = 1.0;  ///< what it takes when all devices do it at once, over what one takes
+    bool paced = false;       ///< way "link": takes the plan's time, unless `time` is longer
+    Estimate latency_ns{};    ///< in addition to `time`
+    Estimate occupancy_ns{};  ///< how long it holds its queue, in addition to `time`
+    FittedTime time{};        ///< of the copy; its fixed_ns is 0
+    bool shared = false;      ///< transfers of all devices are serialised
+    double contention = 1.0;  ///< slowdown when all devices transfer at once
     friend bool operator==(const Transfer&, const Transfer&) = default;
   };
   struct OpTime {
-    std::string kind{};  ///< body of an op: "gemm" (flops), "ew" (bytes), "cublas" (flops)
-    std::string mode{};  ///< in which it takes that; empty: in every mode
+    std::string kind{};  ///< kernel of an op: "gemm" (flops), "ew" (bytes), "cublas" (flops)
+    std::string mode{};  ///< mode for which this holds; empty: every mode
     FittedTime time{};
-    double left_out_error = 0.0;  ///< worst relative error at a size that was left out of the fit
+    double left_out_error = 0.0;  ///< leave-one-out error: worst relative error at a size left out
     friend bool operator==(const OpTime&, const OpTime&) = default;
   };
   struct Interference {
-    std::string op{}, neighbour{};  ///< kinds of bodies
-    Estimate per_neighbour{};       ///< slower by this much for each device that runs a neighbour
+    std::string op{}, neighbour{};  ///< kinds of kernels
+    Estimate per_neighbour{};       ///< relative slowdown per device that runs a neighbour
     friend bool operator==(const Interference&, const Interference&) = default;
   };
-  /// Ops that run at once share the bandwidth of the memory. An undisturbed op of a kind moves
-  /// `bytes_per_ns`; for ew, its bytes over its time. If all together want more than `capacity`,
-  /// times grow by `sensitivity` * (sum of bytes_per_ns / capacity - 1).
+  /// Concurrent ops share the memory bandwidth. An op running alone moves `bytes_per_ns` (for ew:
+  /// its bytes over its time). If the sum of demands exceeds `capacity`, times grow by
+  /// `sensitivity` * (sum / capacity - 1).
   struct Bandwidth {
     struct Demand {
       std::string kind{};
       double bytes_per_ns = 0.0, sensitivity = 0.0;
       friend bool operator==(const Demand&, const Demand&) = default;
     };
-    double capacity = 0.0;  ///< bytes per ns; 0: not known, and Interference counts
+    double capacity = 0.0;  ///< bytes per ns; 0: unknown, Interference is used instead
     std::vector<Demand> demands{};
     friend bool operator==(const Bandwidth&, const Bandwidth&) = default;
   };
@@ -103,28 +102,27 @@ struct Calibration {
   std::vector<OpTime> ops{};
   std::vector<Interference> interference{};
   Bandwidth bandwidth{};
-  Bytes granule{};  ///< a memory budget is kept to within this
+  Bytes granule{};  ///< granularity of memory budgets
 
   friend bool operator==(const Calibration&, const Calibration&) = default;
 
   const Mode* find_mode(std::string_view mode) const;  ///< null if it was not measured
   const Transfer* find_transfer(std::string_view mode, std::string_view way,
                                 std::string_view direction) const;
-  /// The time in the mode or, if there is none of its own, the first of the kind.
+  /// The time in the mode; if that mode has none, the first time of the kind.
   const OpTime* find_op(std::string_view kind, std::string_view mode = {}) const;
 };
 
-/// Effects of a calibration, each to be switched off.
+/// Effects of a calibration, each of which can be switched off.
 struct Effects {
-  bool op_gap = true;     ///< between ops of one queue
-  bool cross_gap = true;  ///< across queues
-  bool latency = true;    ///< of transfers
-  bool occupancy = true;  ///< off: a transfer holds its queue for its whole latency
-  bool sharing = true;    ///< of channels by all devices
+  bool op_gap = true;     ///< gap between ops of one queue
+  bool cross_gap = true;  ///< gap across queues
+  bool latency = true;    ///< latency of transfers
+  bool occupancy = true;  ///< if off, a transfer holds its queue for its whole latency
+  bool sharing = true;    ///< channels shared by all devices
   bool interference = true;
-  bool costs = true;  ///< op and transfer times as measured, not as the plan says
-
-  static Effects bare();  ///< no overheads: costs alone
+  bool costs = true;      ///< op and transfer times as measured, not as in the plan
+  static Effects bare();  ///< only `costs`, no overheads
 };
 struct EffectName {
   std::string_view name, help;

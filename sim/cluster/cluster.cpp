@@ -9,7 +9,7 @@
 namespace baechi {
 namespace {
 
-/// Between the devices `a` and `b` of a node, counted from 0 there.
+/// `a`, `b`: positions of the devices in the node.
 Link link_inside(const Node& node, std::size_t a, std::size_t b) {
   if (node.wires.empty() || a == b) return node.inside;
   const std::uint32_t wires = node.wires_between(a, b);

@@ -1,5 +1,5 @@
-/// A cluster: devices with a memory limit each, and a link for every ordered pair of devices. The
-/// devices may stand in nodes, whose network interfaces they share.
+/// A cluster: devices with a memory limit each, and a link for every ordered pair of devices.
+/// Devices may be grouped into nodes, whose network interfaces they share.
 #pragma once
 #include <memory>
 #include <string>
@@ -12,12 +12,11 @@ namespace baechi {
 
 struct Device {
   std::string name;
-  std::string kind;    ///< picks the op times of a trace; "" for the first kind of the trace
+  std::string kind;    ///< device type, selects a trace's op times; "": the trace's first type
   Bytes memory{};      ///< limit on the memory in use
-  double speed = 1.0;  ///< relative to the device that the op times were measured on
-
-  /// Whether the device is a core of the host, which reads host memory directly. All other devices
-  /// are accelerators, which a bus connects to the host.
+  double speed = 1.0;  ///< relative to the device on which op times were measured
+  /// Whether the device is a CPU core, which reads host memory directly. All other devices are
+  /// accelerators behind a bus.
   bool is_core() const { return kind == "cpu"; }
 };
 
@@ -33,19 +32,18 @@ Link slower(const Link& a, const Link& b);
 
 enum class NodeId : std::uint32_t {};
 
-/// A machine: devices with adjacent ids, joined by links, and network interfaces (NICs) that they
-/// share. Between two nodes lies a network.
+/// A machine: devices with adjacent ids, links between them, and shared network interfaces (NICs).
 struct Node {
   std::uint32_t devices = 1;
   std::uint32_t nics = 1;
-  /// From one NIC to another node's: the bandwidth through the switches when all NICs send.
+  /// From a NIC to a NIC of another node: bandwidth through the switches while all NICs send.
   Link network{};
-  /// Between two devices; with `wires`, of one wire between two devices.
+  /// Between two devices; if `wires` is given, of one wire.
   Link inside{};
-  /// [devices, devices] How many wires join two devices, the same in both directions. Empty: each
-  /// device has `inside` to all others at once, as through a switch.
+  /// [devices, devices] Number of wires between two devices, symmetric. Empty: every device reaches
+  /// all others with `inside`, as through a switch.
   std::vector<std::uint32_t> wires{};
-  Link unwired{};  ///< between two devices that no wire joins
+  Link unwired{};  ///< between two devices without a wire
 
   std::uint32_t wires_between(std::size_t a, std::size_t b) const { return wires[a * devices + b]; }
 };
@@ -60,8 +58,8 @@ class Cluster {
   static Cluster uniform(IdVector<DeviceId, Device> devices, Link link);
   /// A cluster of `count` equal devices named gpu0, gpu1, ..., with `memory` each.
   static Cluster uniform(std::size_t count, Bytes memory, Link link);
-  /// A cluster of `nodes`, in their order; `devices` are theirs, as many as the nodes say. Between
-  /// two nodes the link is the slower of the two NICs: the smaller bandwidth, the larger latency.
+  /// A cluster of `nodes`, with their `devices` in the same order. The link between two nodes is
+  /// the slower of the two NICs: the smaller bandwidth, the larger latency.
   static Cluster of_nodes(IdVector<DeviceId, Device> devices, std::vector<Node> nodes);
 
   void set_link(DeviceId src, DeviceId dst, Link link) {  ///< only src to dst
@@ -70,16 +68,16 @@ class Cluster {
 
   void set_memory(DeviceId d, Bytes memory) { devices_[d].memory = memory; }
 
-  /// How long collectives take. The model of a new cluster is "ring" (sim/cluster/collectives.h).
+  /// The cost model of collectives; default: "ring" (sim/cluster/collectives.h).
   const CollectiveModel& collectives() const { return *collectives_; }
   void set_collectives(std::shared_ptr<const CollectiveModel> model) {
     collectives_ = std::move(model);
   }
 
-  /// 0 if the cluster states no nodes. Devices then share no network interface.
+  /// 0 if the cluster has no nodes; devices then share no network interface.
   std::size_t num_nodes() const { return nodes_.size(); }
   const Node& node(NodeId n) const { return nodes_[n]; }
-  NodeId node_of(DeviceId d) const { return node_of_[d]; }  ///< if there are nodes
+  NodeId node_of(DeviceId d) const { return node_of_[d]; }  ///< requires num_nodes() > 0
   /// The first device of the node; its others follow.
   DeviceId first_device(NodeId n) const { return first_device_[n]; }
 
@@ -92,7 +90,7 @@ class Cluster {
 
  private:
   IdVector<DeviceId, Device> devices_;
-  /// [num_devices, num_devices], row = src. On the diagonal: to a replica of the device that is not
+  /// [num_devices, num_devices], row = src. Diagonal: to a replica of the device that is not
   /// simulated.
   std::vector<Link> links_;
   IdVector<NodeId, Node> nodes_;

@@ -9,7 +9,7 @@
 namespace baechi {
 namespace {
 
-/// The worst link of the ring through `devices`; of one device, the link to a replica beside it.
+/// The worst link of the ring through `devices`; for one device, the link to its replica.
 Link worst_link(std::span<const DeviceId> devices, const Cluster& cluster) {
   Link worst = cluster.link(devices.back(), devices.front());
   for (std::size_t i = 0; i + 1 < devices.size(); ++i)
@@ -53,26 +53,26 @@ Spread spread_of(const Collective& c, std::span<const DeviceId> devices, const C
     return spread;
   }
   std::set<NodeId> nodes;
-  std::int64_t room = 1;
+  std::int64_t node_size = 1;
   for (const DeviceId d : devices) {
     if (!nodes.insert(cluster.node_of(d)).second) continue;
     const Node& node = cluster.node(cluster.node_of(d));
     const bool first = nodes.size() == 1;
     spread.nic = first ? node.network : slower(spread.nic, node.network);
     spread.nics = first ? node.nics : std::min<std::int64_t>(spread.nics, node.nics);
-    room = std::max<std::int64_t>(room, node.devices);
+    node_size = std::max<std::int64_t>(node_size, node.devices);
   }
-  // Ranks that are not simulated stand between those of the collectives beside theirs.
+  // Ranks that are not simulated alternate with those of the collectives that share their nodes.
   const std::int64_t places =
       spread.ranks > std::int64_t{c.members} ? spread.ranks * spread.sharing : spread.ranks;
   spread.nodes = c.nodes != 0 ? c.nodes
                               : std::max<std::int64_t>(static_cast<std::int64_t>(nodes.size()),
-                                                       (places + room - 1) / room);
+                                                       (places + node_size - 1) / node_size);
   spread.nodes = std::clamp<std::int64_t>(spread.nodes, 1, std::max<std::int64_t>(spread.ranks, 1));
   spread.per_node = (spread.ranks + spread.nodes - 1) / spread.nodes;
   if (spread.nodes > 1 && !(spread.nic.bandwidth.bytes_per_second > 0.0))
     throw InputError(
-        fmt::format("cluster.nodes: {} of {} ranks is on several nodes, which no 'network' joins",
+        fmt::format("cluster.nodes: {} of {} ranks spans several nodes, and 'network' is missing",
                     to_text(c.kind), spread.ranks));
   bool first = true;
   std::vector<DeviceId> here;

@@ -48,7 +48,7 @@ ProfiledCosts::ProfiledCosts(const OpGraph& graph, const Cluster& cluster)
 
 Duration ProfiledCosts::compute(OpId op, DeviceId device) const {
   const std::size_t kind = kind_[device];
-  Duration base = graph_.op(op).compute;  // of the first kind; < 0: none
+  Duration base = graph_.op(op).compute;  // on the first device type; < 0: none
   if (kind > 0) base = graph_.compute(op, kind).value_or(not_given);
   if (base < Duration::zero()) return cannot_run;
   const double speed = cluster_.device(device).speed;

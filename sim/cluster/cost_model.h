@@ -1,4 +1,4 @@
-/// How long things take. The engine and the placers ask the same model.
+/// Times of ops, transfers and collectives, for the engine and the placers alike.
 #pragma once
 #include <span>
 #include <vector>
@@ -8,22 +8,21 @@
 
 namespace baechi {
 
-/// Stands for the time of an op on a device that cannot run it: longer than any step, and small
-/// enough to be added up over a graph.
+/// The time of an op on a device that cannot run it: longer than any step, and small enough that
+/// sums over a graph do not overflow.
 inline constexpr Duration cannot_run{std::int64_t{1} << 46};  // 19 hours
 
-/// Bound to one graph and one cluster, which outlive it.
+/// For one graph and one cluster, which must outlive it.
 class CostModel {
  public:
   virtual ~CostModel() = default;
-  /// `cannot_run` if it cannot run there.
+  /// `cannot_run` if the device cannot run the op.
   virtual Duration compute(OpId op, DeviceId device) const = 0;
-  /// Uncontended; `src` and `dst` differ.
+  /// Without contention; `src` and `dst` differ.
   virtual Duration transfer(TensorId tensor, DeviceId src, DeviceId dst) const = 0;
-  /// The part of a transfer's time that holds no channel in Transfers::staged.
+  /// The part of transfer() that holds no channel in Transfers::staged.
   virtual Duration latency(TensorId tensor, DeviceId src, DeviceId dst) const = 0;
-  /// The time of a collective alone on its links. `devices`: the members' devices, in the order of
-  /// the members.
+  /// Without contention. `devices`: the members' devices, in the order of the members.
   virtual Duration collective(const Collective& c, std::span<const DeviceId> devices) const = 0;
   /// Whether every op takes the same time on both devices.
   virtual bool same_compute(DeviceId a, DeviceId b) const { return a == b; }
@@ -31,13 +30,13 @@ class CostModel {
   virtual bool uniform_transfers() const { return false; }
 };
 
-/// Measured op times scaled by device speed, the host's excepted, rounded up to a nanosecond; a
-/// transfer costs latency + size / bandwidth, or the tensor's measured time where the trace has
-/// one. An op cannot run on the device kinds it has no time for.
+/// Measured op times divided by device speed (except ops of the host), rounded up to a nanosecond;
+/// a transfer takes latency + size / bandwidth, or the tensor's measured time if the trace has one.
+/// An op cannot run on device types for which it has no time.
 /// Source: Baechi (SoCC'20): communication time is linear in size.
 class ProfiledCosts final : public CostModel {
  public:
-  /// Throws InputError if the graph has no times for the kind of a device, or an op none for any
+  /// Throws InputError if the graph has no times for a device's type, or an op has none for any
   /// device.
   ProfiledCosts(const OpGraph& graph, const Cluster& cluster);
   Duration compute(OpId op, DeviceId device) const override;

@@ -12,43 +12,45 @@
 namespace baechi {
 namespace {
 
-/// The share of its efficiency that a kernel reaches because of the length of its rows.
-double share_of_rows(const OpWork& kernel, const DeviceModel& model) {
+/// Factor on the efficiency of a GEMM whose rows are not aligned.
+double alignment_factor(const OpWork& kernel, const DeviceModel& model) {
   constexpr std::int64_t aligned = 16 / 2;  // numbers
   const MatrixShape& m = kernel.matrix;
-  const bool product = m.kind == MatrixKind::product || m.kind == MatrixKind::prepared_product;
+  const bool gemm = m.kind == MatrixKind::product || m.kind == MatrixKind::prepared_product;
   const bool in_16_bits =
       kernel.precision == Precision::fp16 || kernel.precision == Precision::bf16;
-  if (!product || !in_16_bits || (m.columns % aligned == 0 && m.inner % aligned == 0)) return 1.0;
+  if (!gemm || !in_16_bits || (m.columns % aligned == 0 && m.inner % aligned == 0)) return 1.0;
   const bool odd = m.columns % 2 != 0 || m.inner % 2 != 0;
   return odd ? model.unaligned : std::sqrt(model.unaligned);
 }
 
-/// What kernels of a kind of op reach of the peak and of the memory's bandwidth.
-struct Shares {
+/// Efficiencies of the kernels of one kind of op.
+struct Efficiencies {
   double peak = 1.0, bandwidth = 1.0;
-  bool of_kind = false;  ///< the efficiency is told for the kind of op
+  bool of_kind = false;  ///< `peak` is given for this kind of op
 };
-Shares shares_of(const DeviceModel& model, Precision p, std::string_view kind) {
+
+Efficiencies efficiencies_of(const DeviceModel& model, Precision p, std::string_view kind) {
   const Efficiency& efficiency = model.at(p).efficiency;
   return {efficiency.of(kind), Efficiency::of(kind, model.passes, model.bandwidth_efficiency),
           Efficiency::of(kind, efficiency.by_kind, 0.0) > 0.0};
 }
 
-Duration roofline_time(const OpWork& kernel, const DeviceModel& model, const Shares& reached) {
+Duration roofline_time(const OpWork& kernel, const DeviceModel& model,
+                       const Efficiencies& reached) {
   double seconds = 0.0;
   const Arithmetic& units = model.at(kernel.precision);
   if (kernel.flops > 0)
     seconds = (static_cast<double>(kernel.flops) + units.half_flops) /
-              (units.peak.flop_per_second * reached.peak * share_of_rows(kernel, model));
+              (units.peak.flop_per_second * reached.peak * alignment_factor(kernel, model));
   if (kernel.traffic > Bytes{})
     seconds = std::max(seconds, static_cast<double>((kernel.traffic + model.half_traffic).count) /
                                     (model.bandwidth.bytes_per_second * reached.bandwidth));
   return saturated_sum(model.launch, Duration{saturated(std::ceil(1e9 * seconds))});
 }
 
-/// A product is launched like one of 16 bits. What products of other formats take besides is the
-/// kernels that convert their numbers: of a prepared product they are ops of their own.
+/// The numbers of a GEMM whose operands other ops have converted to its dtype: no conversion, and
+/// the launch time of a 16-bit GEMM.
 ProductNumbers prepared(ProductNumbers numbers, const DeviceModel& model) {
   numbers.quantise = 0.0;
   if (const ProductNumbers& plain = model.at(Precision::bf16).products; plain.efficiency > 0.0)
@@ -56,10 +58,10 @@ ProductNumbers prepared(ProductNumbers numbers, const DeviceModel& model) {
   return numbers;
 }
 
-/// Whether a kernel runs alone, as in a benchmark, or in a step that computes all the time.
+/// Whether a kernel runs alone, as in a benchmark, or in a step under sustained load.
 enum class RunsIn : std::uint8_t { benchmark, step };
 
-/// Microseconds of a kernel of a shape for which the device has measured numbers.
+/// Microseconds by the measured numbers of the device; nothing if it has none for such kernels.
 std::optional<double> measured_us(const OpWork& kernel, const DeviceModel& model, RunsIn where) {
   if (kernel.matrix.kind == MatrixKind::none) return std::nullopt;
   const auto traffic = static_cast<double>(kernel.traffic.count);
@@ -73,13 +75,13 @@ std::optional<double> measured_us(const OpWork& kernel, const DeviceModel& model
       if (ProductNumbers numbers = model.at(kernel.precision).products; numbers.efficiency > 0.0) {
         if (shape.kind == MatrixKind::prepared_product) numbers = prepared(numbers, model);
         if (where == RunsIn::step) numbers = numbers.under_load();
-        numbers.efficiency *= share_of_rows(kernel, model);
+        numbers.efficiency *= alignment_factor(kernel, model);
         return product_us(numbers, rates, shape, traffic);
       }
       break;
     case MatrixKind::attention:
     case MatrixKind::causal_attention:
-      // In 8 bits: the same shares, of that format's peak.
+      // FP8: the same efficiencies, of the FP8 peak.
       if (model.attention.empty() ||
           (kernel.precision != Precision::fp16 && kernel.precision != Precision::bf16 &&
            kernel.precision != Precision::fp8))
@@ -97,7 +99,7 @@ std::optional<Duration> measured_time(const OpWork& kernel, const DeviceModel& m
   return us ? std::optional(Duration{saturated(std::ceil(1e3 * *us))}) : std::nullopt;
 }
 
-/// Times of a graph's kernels. What kernels of one kind, or of one shape, share is found once.
+/// Times of a graph's kernels, cached by kind and by shape.
 class KernelTimes {
  public:
   KernelTimes(const OpGraph& graph, const DeviceModel& model)
@@ -105,7 +107,7 @@ class KernelTimes {
 
   Duration time(OpId v, const OpWork& kernel) {
     auto& known = reached_[graph_.op(v).kind][static_cast<std::size_t>(kernel.precision)];
-    if (!known) known = shares_of(model_, kernel.precision, graph_.kind(v));
+    if (!known) known = efficiencies_of(model_, kernel.precision, graph_.kind(v));
     if (kernel.matrix.kind != MatrixKind::none && !known->of_kind) {
       const MatrixShape& m = kernel.matrix;
       const auto [it, fresh] =
@@ -124,7 +126,7 @@ class KernelTimes {
                            std::int64_t, std::int64_t>;
   std::map<Shape, std::optional<Duration>> measured_;
   /// [kinds of the graph], by Precision
-  std::vector<std::array<std::optional<Shares>, all<Precision>().size()>> reached_;
+  std::vector<std::array<std::optional<Efficiencies>, all<Precision>().size()>> reached_;
 };
 
 void check_format(const DeviceModel& model, Precision p, std::string_view op) {
@@ -145,7 +147,7 @@ double Efficiency::of(std::string_view kind) const {
 
 double Efficiency::of(std::string_view kind,
                       const std::map<std::string, double, std::less<>>& by_kind, double other) {
-  // A beginning of `kind` sorts before it, and a longer one after a shorter one.
+  // Prefixes of `kind` sort before it, longer ones last.
   for (auto it = by_kind.upper_bound(kind); it != by_kind.begin();) {
     --it;
     if (kind.starts_with(it->first)) return it->second;
@@ -165,7 +167,7 @@ DeviceRates rates_of(const DeviceModel& model, Precision p) {
 }
 
 Duration kernel_time(const OpWork& kernel, const DeviceModel& model, std::string_view kind) {
-  const Shares reached = shares_of(model, kernel.precision, kind);
+  const Efficiencies reached = efficiencies_of(model, kernel.precision, kind);
   if (!reached.of_kind)
     if (const auto measured = measured_time(kernel, model, RunsIn::benchmark)) return *measured;
   return roofline_time(kernel, model, reached);

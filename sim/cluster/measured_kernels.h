@@ -1,5 +1,5 @@
-/// Times of kernels as they were measured: matrix products by tiles and waves, fused attention by
-/// blocks of rows. `baechi validate fit kernels` fits the numbers.
+/// Kernel time models with measured numbers: GEMMs by tiles and waves, fused attention by blocks of
+/// rows. `baechi validate fit kernels` fits the numbers.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -9,54 +9,53 @@
 
 namespace baechi {
 
-/// What a device could do at most. Times are in microseconds.
+/// Peak rates of a device; times are in microseconds.
 struct DeviceRates {
-  double flops = 0.0;       ///< per us, of the number format
-  double bytes = 0.0;       ///< per us, of the memory
-  double processors = 1.0;  ///< of the device that compute a tile each (SMs, CUs)
+  double flops = 0.0;       ///< per us, of the dtype
+  double bytes = 0.0;       ///< per us, of device memory
+  double processors = 1.0;  ///< SMs or CUs, each of which computes a tile at a time
 };
 
-/// Matrix products of one number format. A product is cut into tiles of 64 x 32 to 256 x 256, and
-/// its sums into up to 32 parts ("split-k"). Tiles run in waves over the processors:
-///   waves x (sums of 64 each x a step + tile + tile_area x area / 128^2) + split, if it is split
-/// and the library takes the tiles and parts that are fastest. Memory works beside it:
+/// GEMMs of one dtype. The output is cut into tiles of 64 x 32 to 256 x 256, and k into up to 32
+/// parts (split-k). Tiles run in waves over the processors:
+///   waves x (k-steps of 64 x step time + tile + tile_area x area / 128^2) + split, if split
+/// and the library picks the fastest tile and split. Memory traffic overlaps:
 ///   launch + (tiles^overlap + traffic^overlap)^(1 / overlap) + quantise
-/// A device at its limit of power lowers its clock: a product that a benchmark repeats for long
-/// enough computes at `sustained` of the rate of a short one. Products of `settled` and more do,
+/// At its power limit a device lowers its clock: a GEMM that a benchmark repeats for long enough
+/// runs at `sustained` of the rate of a short one. GEMMs of `settled` us and more do so fully,
 /// shorter ones in proportion to their time.
 struct ProductNumbers {
-  double efficiency = 0.0;  ///< share of the peak within a tile; 0: no numbers
-  double bandwidth = 1.0;   ///< share of the memory's bandwidth
-  double overlap = 3.0;     ///< 1: tiles and traffic one after the other
-  double streaming = 0.0;   ///< 0: the last wave takes as long as a full one; 1: its share
+  double efficiency = 0.0;  ///< fraction of the peak within a tile; 0: no numbers
+  double bandwidth = 1.0;   ///< fraction of the memory bandwidth
+  double overlap = 3.0;     ///< exponent of the overlap of tiles and traffic; 1: serial
+  double streaming = 0.0;   ///< 0: a partial last wave costs a full one; 1: its fraction
   double launch = 0.0, tile = 0.0, tile_area = 0.0, split = 0.0;  ///< us
-  double step = 0.0;             ///< us that 64 sums of a tile take at least
-  double split_bandwidth = 1.0;  ///< with which the parts' sums are written and added up
-  double quantise = 0.0;         ///< bytes moved for each number of the left matrix, before
-  /// The first `cache` bytes of the traffic are `cached` times as fast: a benchmark finds them in
-  /// the cache.
+  double step = 0.0;             ///< least time of a k-step of 64, in us
+  double split_bandwidth = 1.0;  ///< fraction of the bandwidth for split-k partial sums
+  double quantise = 0.0;         ///< bytes moved per number of the left matrix, to convert it
+  /// The first `cache` bytes of the traffic are `cached` times as fast: they hit the cache in a
+  /// benchmark.
   double cache = 0.0, cached = 1.0;
-  double sustained = 1.0;  ///< share of the rate that is left at the limit of power
+  double sustained = 1.0;  ///< fraction of the rate that is left at the power limit
   double settled = 0.0;    ///< us
-
-  /// The numbers of products in a step that computes all the time: every one is at the limit.
+  /// The numbers of GEMMs in a step under sustained load: every one is at the power limit.
   ProductNumbers under_load() const;
 };
 
-/// Fused attention of one size of head. A block of 128 queries goes over the keys; blocks share the
-/// processors evenly, and none takes less than the longest:
+/// Fused attention of one head size. Blocks of 128 queries iterate over the keys and are spread
+/// evenly over the processors, but the time is at least that of the longest block:
 ///   launch + ((all / processors)^uneven + longest^uneven)^(1 / uneven) + traffic
 struct AttentionNumbers {
-  double efficiency = 0.0;   ///< share of the peak, in products
+  double efficiency = 0.0;   ///< fraction of the peak, in GEMMs
   double exponential = 0.0;  ///< us for 128 x 128 scores
-  double tile = 0.0;         ///< us for each block of queries
+  double tile = 0.0;         ///< us per block of queries
   double launch = 0.0;       ///< us
   double uneven = 1.5;
   double traffic = 1.0;              ///< how often q, k, v and the output are moved
-  double cache = 0.0, cached = 1.0;  ///< as ProductNumbers has them
+  double cache = 0.0, cached = 1.0;  ///< as in ProductNumbers
 };
 
-/// A number as a kind of device says it: its key, its unit and its limits.
+/// A number of a device type: its YAML key, unit and limits.
 enum class NumberUnit : std::uint8_t { number, us, bytes };
 template <class Numbers>
 struct MeasuredNumber {
@@ -69,7 +68,7 @@ struct MeasuredNumber {
 std::span<const MeasuredNumber<ProductNumbers>> product_numbers();
 std::span<const MeasuredNumber<AttentionNumbers>> attention_numbers();
 
-/// Microseconds of a kernel of the filled `shape` that moves `traffic` bytes.
+/// Microseconds of a kernel that moves `traffic` bytes; `shape` has no 0 (MatrixShape::filled).
 double product_us(const ProductNumbers& x, const DeviceRates& rates, const MatrixShape& shape,
                   double traffic);
 double attention_us(const AttentionNumbers& x, const DeviceRates& rates, const MatrixShape& shape,

@@ -1,23 +1,23 @@
-/// Transfer times as the published Baechi code computes them.
+/// Transfer times as in the published Baechi code.
 #pragma once
 #include "sim/cluster/cost_model.h"
 
 namespace baechi {
 
-/// The original's transfer times: us_per_byte * factor * bytes + intercept_us, whatever the link;
-/// op times as ProfiledCosts. Measured transfer times are kept. Source: Baechi's code; the values
-/// are its fits over PCIe.
+/// Transfers take us_per_byte * factor * bytes + intercept_us on every link, or their measured
+/// time; ops as in ProfiledCosts. Source: Baechi's code; the values are its fits over PCIe.
 class OriginalCosts final : public CostModel {
  public:
-  /// Of TensorFlow: rounded half to even to whole microseconds, empty tensors cost the intercept.
+  /// Defaults: TensorFlow's. Rounds half to even to whole microseconds; empty tensors take the
+  /// intercept.
   struct Fit {
     double us_per_byte = 0.0001754;
     double intercept_us = 134.0;
     double factor = 1.0;
-    bool whole_us = true;     ///< else whole nanoseconds
+    bool whole_us = true;     ///< false: whole nanoseconds
     bool empty_free = false;  ///< 0 bytes take no time
   };
-  /// PyTorch's. Its code multiplies the measured time per byte by the factor.
+  /// PyTorch's: its code multiplies the measured time per byte by `factor`.
   static constexpr Fit pytorch_fit{.us_per_byte = 0.0001788,
                                    .intercept_us = 100.0,
                                    .factor = 1.2,

@@ -1,4 +1,4 @@
-/// Costs with random errors: placers see them, the engine does not.
+/// Costs with random errors, for placers only; the engine uses the true costs.
 #pragma once
 #include <cstdint>
 
@@ -6,9 +6,9 @@
 
 namespace baechi {
 
-/// Every op's and every tensor's time is `truth` times a factor of its own, the same on all devices
-/// and links, uniform in 1 +- `error` and rounded to a nanosecond. The same `seed`, the same
-/// factors. 0 <= error < 1. Source: Baechi (extended paper), section 5.6, where it is 20 %.
+/// Multiplies the time of every op and of every tensor's transfer by an own factor, uniform in
+/// 1 +- `error`, the same on all devices and links and determined by `seed`; rounds to a
+/// nanosecond. 0 <= error < 1. Source: Baechi (extended paper), section 5.6, where it is 20 %.
 class PerturbedCosts final : public CostModel {
  public:
   PerturbedCosts(const CostModel& truth, const OpGraph& graph, double error, std::uint64_t seed);

@@ -1,5 +1,4 @@
-/// The table of all cost models of collectives. A new one takes one file, one row of the table in
-/// registry.cpp and one line of CMake.
+/// The registry of cost models of collectives.
 #pragma once
 #include <memory>
 #include <span>

@@ -7,12 +7,11 @@
 namespace baechi {
 namespace {
 
-/// Of N nodes with g ranks each: all_reduce is a reduce_scatter inside the nodes, g all_reduces of
-/// S / g between the nodes at once, each on an even share of the nodes' NICs (or of those that
-/// groups of several ranks per node were measured to use), and an all_gather
-/// inside. reduce_scatter and all_gather are their half of it. broadcast goes once from node to
-/// node, then inside. all_to_all sends a part of S / n to every other rank, one after the other.
-/// With one node all of it is `inside`'s.
+/// For N nodes with g ranks each: all_reduce is a reduce_scatter inside the nodes, g concurrent
+/// all_reduces of S / g between the nodes, each on an equal share of the NICs (or of
+/// `nics_per_group` NICs), and an all_gather inside. reduce_scatter and all_gather are their half
+/// of it. broadcast goes from node to node, then inside. all_to_all sends S / n to every other
+/// rank, one after the other. With one node, everything is `inside`'s time.
 class Hierarchical final : public CollectiveModel {
  public:
   Hierarchical(std::shared_ptr<const CollectiveModel> inside, double nics_per_group)
@@ -51,7 +50,7 @@ class Hierarchical final : public CollectiveModel {
   }
 
  private:
-  /// What each of the ranks of a node has that pass rings on from node to node.
+  /// The network share of each of a node's concurrent rings.
   Link ring_network(const Spread& spread) const {
     const std::int64_t g = spread.per_node;
     Link link = spread.network(g);
@@ -70,12 +69,12 @@ class Hierarchical final : public CollectiveModel {
     const std::int64_t n = spread.ranks, g = spread.per_node;
     const Bytes message = part(bytes, n);
     const Link network = spread.network(g);
-    const Duration away = saturated_sum(message / network.bandwidth, network.latency);
-    return saturated_sum(saturated_product(n - g, away),
+    const Duration remote = saturated_sum(message / network.bandwidth, network.latency);
+    return saturated_sum(saturated_product(n - g, remote),
                          inside(CollectiveKind::all_to_all, Bytes{message.count * g}));
   }
 
-  /// What the ranks of each node do among themselves, on the node where it takes longest.
+  /// The time of the intra-node part, on the slowest node.
   Duration slowest_inside(CollectiveKind kind, Bytes bytes, const Spread& spread,
                           std::span<const DeviceId> devices, const Cluster& cluster) const {
     Duration slowest{};

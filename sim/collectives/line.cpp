@@ -12,7 +12,7 @@ namespace {
 
 struct LineValues {
   Duration latency{};
-  Bandwidth bandwidth{};  ///< of the bytes 2 S (n - 1) / n that each rank sends
+  Bandwidth bandwidth{};  ///< bus bandwidth: for the bytes 2 S (n - 1) / n that each rank sends
 };
 
 struct LineOptions {
@@ -20,8 +20,8 @@ struct LineOptions {
   Bandwidth bandwidth{};
   double loss = 0.0;
   Bandwidth wire{};
-  double part = 0.5;                           ///< of an all_reduce
-  std::map<std::int64_t, LineValues> ranks{};  ///< where they were measured
+  double part = 0.5;                           ///< of an all_reduce's time, for other kinds
+  std::map<std::int64_t, LineValues> ranks{};  ///< measured values by number of ranks
 };
 
 /// all_reduce of n ranks and S bytes: alpha(n) + 2 S (n - 1) / (n B(n)). A part of it for

@@ -25,17 +25,16 @@ constexpr Latencies base{{3.6, 10.0, 8.4}, {4.4, 4.4, 0.0}};
 constexpr Latencies nvlink_hop{{0.47, 1.9, 3.4}, {0.52, 1.2, 28.0}};
 constexpr Latencies pcie_hop{{1.0, 2.5, 5.7}, {1.0, 1.9, 28.0}};
 constexpr Latencies network_hop{{2.7, 4.0, 9.6}, {5.0, 8.5, 50.0}};
-constexpr double plateau = 1.9;  // times the latency of ring, Simple, over several nodes
-
-/// What a protocol leaves of the bandwidth: LL sends a flag with every 4 bytes and LL128 with every
-/// 120; NCCL's tuning says a little less.
+constexpr double plateau = 1.9;  // factor on the latency of ring, Simple, over several nodes
+/// Bandwidth efficiency of each protocol: LL sends a flag with every 4 bytes and LL128 with every
+/// 120; NCCL's tuning has slightly lower values.
 constexpr PerProtocol ring_share{0.25, 0.92, 1.0};
 constexpr double tree_share = 0.92;
 constexpr PerProtocol tree_inside{1.0 / 3.8, 7.0 / 9.0, 1.0};
 constexpr PerProtocol tree_between{1.0 / 3.8, 120.0 / 128.0, 1.0};
 
-/// What trees reach of that by size: 64 B, 128 B, ... 256 MiB. The same source, its
-/// treeCorrectionFactor.
+/// Efficiency of trees by size: 64 B, 128 B, ... 256 MiB. Source: treeCorrectionFactor in the same
+/// file.
 constexpr std::array<std::array<double, 23>, 3> tree_by_size{
     {{1.0, 1.0, 1.0, 1.0, .9, .8, .7, .7,  .7,  .7,  .6, .5,
       .4,  .4,  .5,  .6,  .7, .8, .9, 1.0, 1.0, 1.0, 1.0},
@@ -45,11 +44,11 @@ constexpr std::array<std::array<double, 23>, 3> tree_by_size{
 
 struct NcclOptions {
   bool nvlink = true;
-  double inside = 0.8, network = 1.0;  // shares of the links' rates
+  double inside = 0.8, network = 1.0;  // fractions of the line rates
 };
 
-/// NCCL chooses the algorithm and the protocol by a model of its own: latency + size / bandwidth.
-/// This is that model, fed with line rates.
+/// NCCL's own tuning model, latency + size / bandwidth, by which it chooses algorithm and protocol,
+/// applied to line rates.
 class Nccl final : public CollectiveModel {
  public:
   explicit Nccl(NcclOptions options) : options_(options) {}
@@ -67,7 +66,7 @@ class Nccl final : public CollectiveModel {
   }
 
  private:
-  /// Bus bandwidths in bytes per ns: of a device inside its node, of a node's NICs together.
+  /// Bus bandwidths in bytes per ns: of a device inside its node, of all NICs of a node.
   struct Rates {
     double inside = 0.0, network = 0.0;
   };
@@ -140,10 +139,10 @@ std::shared_ptr<const CollectiveModel> make_nccl(Options& o) {
   options.nvlink =
       o.get("hardware", {"nvlink", "pcie"}, "link between the devices of a node") == "nvlink";
   options.inside = o.get("inside", options.inside,
-                         "share of the line rate that is reached inside a node", 1e-3, 1.0);
-  options.network =
-      o.get("network", options.network,
-            "share of the network that is reached beside network_efficiency", 1e-3, 1.0);
+                         "fraction of the line rate that is reached inside a node", 1e-3, 1.0);
+  options.network = o.get(
+      "network", options.network,
+      "fraction of the network that is reached, in addition to network_efficiency", 1e-3, 1.0);
   return std::make_shared<const Nccl>(options);
 }
 

@@ -19,7 +19,7 @@ std::span<const CollectiveModelEntry> collective_models() {
       {"line", "latency and bandwidth as fitted to measured all_reduces, by number of ranks",
        "Hockney, Parallel Computing 1994", make_line},
       {"table", "measured all_reduces, interpolated", "a CSV with ranks,bytes,us", make_table},
-      {"steps", "each send of the ring simulated over the links: slow, the reference",
+      {"steps", "each send of the ring simulated over the links: the slow reference model",
        "sim/engine/simulation.h", make_steps},
   };
   return table;

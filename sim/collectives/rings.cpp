@@ -7,7 +7,7 @@
 namespace baechi {
 namespace {
 
-/// Packs paths through all devices, closed to circles or not, onto wires.
+/// Packs Hamiltonian paths (or cycles, if `closed`) of the devices onto wires.
 class Packing {
  public:
   Packing(const Node& node, std::span<const std::size_t> devices, bool closed)
@@ -17,7 +17,7 @@ class Packing {
         if (a != b) wires_[a * n_ + b] = node.wires_between(devices[a], devices[b]);
   }
 
-  /// The most paths at once.
+  /// The largest number of disjoint paths.
   std::int64_t most() {
     for (std::int64_t wanted = upper_bound(); wanted > 0; --wanted) {
       steps_ = 0;
@@ -29,7 +29,7 @@ class Packing {
  private:
   static constexpr std::int64_t most_steps = 1'000'000;
 
-  /// Circles: half of the wires of the device that has the fewest. Paths: all of its wires.
+  /// Cycles: half of the wires of the device with the fewest wires. Paths: all of them.
   std::int64_t upper_bound() const {
     std::int64_t least = std::int64_t{1} << 32U;
     for (std::size_t a = 0; a < n_; ++a)
@@ -51,7 +51,7 @@ class Packing {
     return false;
   }
 
-  /// Goes on from `at`, the path's last of `length` devices.
+  /// Depth-first search from `at`, the last of the path's `length` devices.
   bool extend(std::size_t first, std::size_t at, std::size_t length, std::int64_t wanted) {
     if (++steps_ > most_steps) return false;
     if (length == n_) return close(first, at, wanted);
@@ -67,7 +67,7 @@ class Packing {
     return false;
   }
 
-  /// The path is whole: what is left of the wires must hold the others.
+  /// The path is complete: the other paths must fit on the remaining wires.
   bool close(std::size_t first, std::size_t last, std::int64_t wanted) {
     if (closed_ && wires(last, first) == 0) return false;
     if (closed_) take(last, first, 1);
@@ -87,8 +87,8 @@ class Packing {
 
   std::size_t n_;
   bool closed_;
-  std::vector<std::int64_t> wires_;  // [n, n], those left
-  std::vector<char> used_;           // [n], by the path that is made
+  std::vector<std::int64_t> wires_;  // [n, n], remaining
+  std::vector<char> used_;           // [n], devices on the current path
   std::int64_t steps_ = 0;
 };
 

@@ -10,8 +10,8 @@
 namespace baechi {
 namespace {
 
-/// The sends of a collective as ops without time, which pass tensors on. Op (i, k) is rank i after
-/// its k-th receipt.
+/// A collective as a graph of zero-time ops connected by its sends. Op (i, k) is rank i after its
+/// k-th receipt.
 class UnrolledSends {
  public:
   UnrolledSends(std::span<const DeviceId> devices, const Cluster& cluster)
@@ -26,7 +26,7 @@ class UnrolledSends {
   }
 
   Duration simulated() && {
-    // What the engine could not add up is not simulated.
+    // Beyond the engine's 62-bit limit.
     if (bytes_.count >= count_limit || time_.count() >= count_limit) return Duration{count_limit};
     IdVector<OpId, OpId> renumbered;
     const OpGraph graph = std::move(builder_).build(&renumbered);
@@ -40,7 +40,7 @@ class UnrolledSends {
   }
 
  private:
-  /// All ranks have an op for each receipt that any has.
+  /// Adds ops for all ranks up to that receipt.
   OpId op(std::size_t rank, std::size_t receipt) {
     for (; ops_ < (receipt + 1) * devices_.size(); ++ops_)
       builder_.add_op(
@@ -56,8 +56,8 @@ class UnrolledSends {
   std::size_t ops_ = 0;
 };
 
-/// The time that for_each_send()'s sends take. broadcast's parts follow each other along the ring:
-/// no pipeline of finite parts is as fast as ring's formula.
+/// The simulated time of for_each_send()'s sends. broadcast is a pipeline of parts along the ring,
+/// so it is slower than the formula of `ring`, the limit of infinitely small parts.
 class Steps final : public CollectiveModel {
  public:
   Duration time(const Collective& c, std::span<const DeviceId> devices,

@@ -15,11 +15,10 @@
 namespace baechi {
 namespace {
 
-/// Times of one kind of collective by number of ranks n. Between two sizes on a straight line of
-/// the logarithms; below the least its time, above the largest in proportion. Between two numbers
-/// of ranks the time of the least size, which is latency, is on a straight line over n, and what
-/// larger sizes take besides over 1 / n, as the bytes (n - 1) / n that a rank sends. Beyond the
-/// numbers of ranks in proportion to these bytes.
+/// Times of one kind of collective by number of ranks n. Sizes are interpolated log-log
+/// (FittedTime). Between two numbers of ranks, the time of the smallest size (latency) is linear in
+/// n, and the rest is linear in (n - 1) / n, the bytes that a rank sends. Outside the measured
+/// numbers of ranks, times are proportional to these bytes.
 class RankTimes {
  public:
   std::map<std::int64_t, FittedTime> times{};
@@ -32,20 +31,20 @@ class RankTimes {
     const double low = before->second(bytes);
     if (after == times.end()) return low * sent(n) / sent(before->first);
     const double low_latency = before->second(0.0), high_latency = after->second(0.0);
-    const double way = (static_cast<double>(n - before->first)) /
-                       static_cast<double>(after->first - before->first);
-    const double way_sent =
+    const double by_ranks = (static_cast<double>(n - before->first)) /
+                            static_cast<double>(after->first - before->first);
+    const double by_bytes =
         (sent(n) - sent(before->first)) / (sent(after->first) - sent(before->first));
-    return std::lerp(low_latency, high_latency, way) +
-           std::lerp(low - low_latency, after->second(bytes) - high_latency, way_sent);
+    return std::lerp(low_latency, high_latency, by_ranks) +
+           std::lerp(low - low_latency, after->second(bytes) - high_latency, by_bytes);
   }
 
  private:
   static double sent(std::int64_t n) { return static_cast<double>(n - 1) / static_cast<double>(n); }
 };
 
-/// Measured times by kind. A kind without own times takes half of an all_reduce; a broadcast takes
-/// an all_gather's time if there is one, as its bytes are the same.
+/// Measured times by kind. A kind without times takes half of an all_reduce; broadcast uses
+/// all_gather's times if there are any, since each rank receives as many bytes.
 class TableModel final : public CollectiveModel {
  public:
   explicit TableModel(std::map<CollectiveKind, RankTimes> kinds) : kinds_(std::move(kinds)) {}
@@ -68,13 +67,13 @@ class TableModel final : public CollectiveModel {
 
 std::map<CollectiveKind, RankTimes> read_times(const CsvTable& csv) {
   const std::size_t ranks = csv.column("ranks"), bytes = csv.column("bytes"), us = csv.column("us");
-  const bool told = csv.has("kind");
-  const std::size_t kinds = told ? csv.column("kind") : 0;
+  const bool has_kinds = csv.has("kind");
+  const std::size_t kinds = has_kinds ? csv.column("kind") : 0;
   std::map<CollectiveKind, RankTimes> times;
   for (std::size_t row = 0; row < csv.num_rows(); ++row) {
     const std::int64_t size = csv.whole(row, bytes, 1);
-    const auto kind =
-        told ? baechi::parse<CollectiveKind>(csv.text(row, kinds)) : CollectiveKind::all_reduce;
+    const auto kind = has_kinds ? baechi::parse<CollectiveKind>(csv.text(row, kinds))
+                                : CollectiveKind::all_reduce;
     if (!kind)
       throw InputError(fmt::format("{}: '{}' is no kind of collective ({})", csv.where(row, kinds),
                                    csv.text(row, kinds),
@@ -97,7 +96,7 @@ std::map<CollectiveKind, RankTimes> read_times(const CsvTable& csv) {
   return times;
 }
 
-/// {KIND: {RANKS: [us, ...]}}: times of the sizes first, 2 first, 4 first, ...
+/// Reads {KIND: {RANKS: [us, ...]}}; the times are of the sizes `first`, 2 `first`, 4 `first`, ...
 std::map<CollectiveKind, RankTimes> read_kinds(const Options::Value& section, double first) {
   std::map<CollectiveKind, RankTimes> kinds;
   for (const auto& [word, of_ranks] : section.children) {
@@ -128,7 +127,7 @@ std::map<CollectiveKind, RankTimes> read_kinds(const Options::Value& section, do
 
 std::shared_ptr<const CollectiveModel> make_table(Options& o) {
   const std::string path =
-      o.path("file", "CSV with the columns ranks, bytes, us, and kind if all_reduce is not alone");
+      o.path("file", "CSV with the columns ranks, bytes, us, and kind unless all are all_reduce");
   const Bytes first =
       o.get("first", Bytes{512}, "the least size of `times`; each next is twice as large");
   const Options::Value* times =

@@ -1,5 +1,5 @@
-/// Which channels a transfer holds, and when, in each mode of EngineOptions::transfers. The
-/// engine and the list schedulers share it.
+/// Which channels a transfer holds, and when, in each mode of EngineOptions::transfers; used by the
+/// engine and by the list schedulers.
 #pragma once
 #include <cstddef>
 #include <optional>
@@ -14,7 +14,7 @@ class ChannelMap {
  public:
   ChannelMap(Transfers mode, std::size_t num_devices) : mode_(mode), num_devices_(num_devices) {}
 
-  /// Channels are numbered from 0; there are none in parallel mode, where nothing is held.
+  /// 0 in parallel mode.
   std::size_t num_channels() const {
     switch (mode_) {
       case Transfers::sequential:
@@ -30,13 +30,13 @@ class ChannelMap {
     return 0;
   }
   bool limited() const { return mode_ != Transfers::parallel; }
-  /// In a limited mode: the channel by which `d` sends, and the channel by which it receives.
+  /// Requires limited(): the channel on which `d` sends, and the one on which it receives.
   std::size_t sending(DeviceId d) const { return mode_ == Transfers::shared ? 0 : index(d); }
   std::size_t receiving(DeviceId d) const {
     if (mode_ == Transfers::shared) return 0;
     return mode_ == Transfers::sequential ? index(d) : num_devices_ + index(d);
   }
-  /// Whether a transfer holds first the sender's channel, then the receiver's.
+  /// Whether a transfer holds the sender's channel first and the receiver's afterwards.
   bool staged() const { return mode_ == Transfers::staged; }
 
  private:

@@ -16,8 +16,8 @@
 namespace baechi {
 namespace {
 
-/// Most problems: one lane per device, one node, no collectives, and the default engine, but that
-/// channels may be duplex, and memory uncounted, without limit or without cache.
+/// The common case, which has its own instantiation: one lane per device, one node, no collectives,
+/// at most 64 devices, fifo, overlap, and sequential or duplex channels.
 bool is_usual(const Problem& p) {
   const EngineOptions& engine = p.engine;
   return p.graph.lanes().size() == 1 && p.graph.collectives().empty() &&
@@ -26,8 +26,8 @@ bool is_usual(const Problem& p) {
          (engine.transfers == Transfers::sequential || engine.transfers == Transfers::duplex);
 }
 
-/// Steps under Semantics::event. `usual` asserts is_usual(): the compiler then leaves out what such
-/// a problem need not be asked.
+/// Simulates steps under Semantics::event. `usual` asserts is_usual(), so that the compiler drops
+/// the checks that such a problem does not need.
 template <bool usual>
 class EventEngine final : public Simulator::Engine {
  public:
@@ -49,7 +49,7 @@ class EventEngine final : public Simulator::Engine {
       lanes_[s].device = static_cast<DeviceId>(index(s) / num_lanes());
   }
 
-  // flatten: nearly all of a step is one function, which saves 95 of 760 instructions per op.
+  // flatten inlines nearly all of a step, which saves 95 of 760 instructions per op.
   [[gnu::flatten]] const StepResult& run(const Placement& placement,
                                          std::span<StepObserver* const> observers) override {
     observers_ = observers;
@@ -85,26 +85,26 @@ class EventEngine final : public Simulator::Engine {
 
   struct OpState {
     DeviceId device{};
-    std::uint32_t unmet = 0;  // inputs not yet there; in program order also the op before
+    std::uint32_t unmet = 0;  // missing inputs; in program order also the preceding op
   };
-  /// The copy last made for a device.
-  struct Known {
+  /// The latest copy sent to a device.
+  struct LastCopy {
     TensorId tensor{~std::uint32_t{0}};
     std::uint32_t holding = 0;
-    std::uint32_t last_input = 0;  // of its readers'
+    std::uint32_t last_input = 0;  // input of its latest reader
   };
 
   struct alignas(64) Device {
-    Known known{};  // not yet any
+    LastCopy last_copy{};
     MemoryAccount memory{};
     std::uint32_t collectives = 0;  // collectives that run on it
-    Duration in_collectives{};      // time that collectives have run on it
+    Duration in_collectives{};
   };
   struct alignas(64) Lane {
     DeviceId device{};
     OpId running = no_op;
     Duration busy{};
-    TimePoint end{};  // of what runs
+    TimePoint end{};  // of `running`
     ReadyQueue<usual> ready{};
   };
 
@@ -117,7 +117,7 @@ class EventEngine final : public Simulator::Engine {
     priority_.assign(by_priority && placement.priority.empty() ? ops_.size() : 0, 0);
     const auto& priority = placement.priority.empty() ? priority_ : placement.priority;
     for (Device& d : devices_) {
-      d.known = {};
+      d.last_copy = {};
       d.memory.reset();
       d.collectives = 0;
       d.in_collectives = {};
@@ -139,7 +139,7 @@ class EventEngine final : public Simulator::Engine {
     waiting_.reset(source_, placement.device);
   }
 
-  /// Each op of a lane waits for the one before.
+  /// Program order: each op waits for the preceding one of its lane.
   void chain_lanes() {
     IdVector<LaneId, OpId> last(lanes_.size(), no_op);
     next_.assign(ops_.size(), no_op);
@@ -169,7 +169,7 @@ class EventEngine final : public Simulator::Engine {
     const bool fits =
         std::ranges::all_of(devices_, [](const Device& d) { return d.memory.fits(Bytes{}); });
     if (!fits) return refuse_weights();
-    for (const DeviceId d : devices_.ids()) weigh(d);
+    for (const DeviceId d : devices_.ids()) note_weights(d);
   }
 
   void refuse_weights() {
@@ -177,7 +177,7 @@ class EventEngine final : public Simulator::Engine {
     for (const auto& [v, size] : graph_.weights()) {
       MemoryAccount& memory = devices_[ops_[v].device].memory;
       if (!memory.fits(size)) {
-        for (const DeviceId d : devices_.ids()) weigh(d);
+        for (const DeviceId d : devices_.ids()) note_weights(d);
         request(ops_[v].device, size, v, std::nullopt);
         return;
       }
@@ -211,7 +211,7 @@ class EventEngine final : public Simulator::Engine {
     }
     for (const TensorId t : graph_.outputs(v)) publish(t, d);
     if (in_program_order() && next_[v] != no_op) take_input(next_[v]);
-    if (!observers_.empty()) tell_memory(d);
+    if (!observers_.empty()) report_memory(d);
     ++finished_;
   }
 
@@ -225,11 +225,11 @@ class EventEngine final : public Simulator::Engine {
     result_.events += collective.members - 1;
   }
 
-  /// Tensor `t` is complete on `src`: readers there have it, the others get copies sent.
+  /// Tensor `t` is complete on `src`: satisfies local readers and sends copies to the others.
   void publish(TensorId t, DeviceId src) {
     if (graph_.instant(t)) return publish_instantly(t);
     const auto readers = graph_.readers(t);
-    auto uses = static_cast<std::uint32_t>(readers.size());  // readers here, and copies to be sent
+    auto uses = static_cast<std::uint32_t>(readers.size());  // local readers and copies to send
     for (const auto& reader : readers) {
       OpState& op = ops_[reader.op];
       if (op.device == src) {
@@ -252,21 +252,21 @@ class EventEngine final : public Simulator::Engine {
     }
   }
 
-  /// `reader` reads `t` on `dst`. Returns whether the copy for another reader serves it, too; else
-  /// one is sent.
+  /// Gives `reader` a copy of `t` on `dst`. Returns true if it shares the copy of another reader;
+  /// otherwise sends a new copy.
   bool joins_copy(const StepGraph::Reader& reader, TensorId t, DeviceId src, DeviceId dst) {
     const EdgeId e = graph_.edge(reader);
-    Known& known = devices_[dst].known;
-    const bool sent = known.tensor == t && options_.cache_tensors;
+    LastCopy& copy = devices_[dst].last_copy;
+    const bool sent = copy.tensor == t && options_.cache_tensors;
     if (sent) {
-      input_[known.last_input] = static_cast<std::uint32_t>(index(e));
-      if (options_.count_memory) holdings_.add_use(known.holding);
+      input_[copy.last_input] = static_cast<std::uint32_t>(index(e));
+      if (options_.count_memory) holdings_.add_use(copy.holding);
     } else {
-      known.tensor = t;
-      known.holding = holdings_.next_copy();
+      copy.tensor = t;
+      copy.holding = holdings_.next_copy();
       if (options_.count_memory) holdings_.add_copy(graph_.copied(t));
       const std::uint32_t id = transfers_.add();
-      Transfer& transfer = transfers_[id];  // field by field: an aggregate would be copied
+      Transfer& transfer = transfers_[id];  // assigned by field: an aggregate would be copied
       transfer.produced = now_;
       transfer.time = graph_.transfer(t, src, dst);
       transfer.size = graph_.size(t);
@@ -274,10 +274,10 @@ class EventEngine final : public Simulator::Engine {
       transfer.src = src;
       transfer.dst = dst;
       transfer.first_reader = e;
-      transfer.holding = known.holding;
+      transfer.holding = copy.holding;
       send(id);
     }
-    known.last_input = reader.input;
+    copy.last_input = reader.input;
     input_[reader.input] = static_cast<std::uint32_t>(index(no_edge));
     return sent;
   }
@@ -312,11 +312,11 @@ class EventEngine final : public Simulator::Engine {
     transfers_.drop(id);
   }
 
-  /// A transfer of `t` has left its sender, which is free for other work.
+  /// A transfer of `t` has left its sender.
   void left(DeviceId src, TensorId t) {
     if (!overlap()) to_start_.insert(computing_lane(src));
     if (options_.count_memory) holdings_.drop_output(t, devices_[src].memory);
-    if (!observers_.empty()) tell_memory(src);
+    if (!observers_.empty()) report_memory(src);
   }
 
   void take_input(OpId v) {
@@ -346,7 +346,7 @@ class EventEngine final : public Simulator::Engine {
       MemoryAccount& memory = devices_[transfer.dst].memory;
       memory.take(MemoryKind::copies, size);
       memory.note_peak();
-      if (!observers_.empty()) tell_memory(transfer.dst);
+      if (!observers_.empty()) report_memory(transfer.dst);
     }
     result_.moved += transfer.size;
     ++result_.transfers;
@@ -358,7 +358,7 @@ class EventEngine final : public Simulator::Engine {
       return true;
     }
     const TimePoint end = now_ + transfer.time;
-    if (!observers_.empty()) tell_transfer(transfer, now_, end);
+    if (!observers_.empty()) report_transfer(transfer, now_, end);
     events_.push(end, transfer_bit | id);
     return true;
   }
@@ -367,7 +367,7 @@ class EventEngine final : public Simulator::Engine {
   void receive(std::uint32_t id) {
     const Transfer& transfer = transfers_[id];
     const TimePoint end = now_ + stages(costs_, transfer.tensor, transfer.src, transfer.dst).in;
-    tell_transfer(transfer, sent_[id], end);
+    report_transfer(transfer, sent_[id], end);
     events_.push(end, transfer_bit | id);
   }
 
@@ -409,7 +409,7 @@ class EventEngine final : public Simulator::Engine {
     lane.running = v;
     lane.busy += time;
     lane.end = now_ + time;
-    if (!observers_.empty()) tell_op(lane);
+    if (!observers_.empty()) report_op(lane);
   }
 
   /// Starts the collectives whose members have all arrived and whose lanes are free, in the order
@@ -465,10 +465,10 @@ class EventEngine final : public Simulator::Engine {
   /// Whether an op of lane "compute" runs on `d`.
   bool computes(DeviceId d) const { return lanes_[computing_lane(d)].running != no_op; }
 
-  /// Whether a transfer or a collective keeps `d` from computing, where that is so.
+  /// Without overlap: whether a transfer or a collective keeps `d` from computing.
   bool moves(DeviceId d) const { return transfers_.moving(d) || devices_[d].collectives > 0; }
 
-  // What the problem asks of the engine.
+  // Constants of the problem, known at compile time if `usual`.
   std::size_t num_lanes() const { return usual ? 1 : graph_.num_lanes(); }
   CollectiveId collective(OpId v) const { return usual ? no_collective : graph_.collective(v); }
   bool overlap() const { return usual || options_.overlap; }
@@ -488,38 +488,37 @@ class EventEngine final : public Simulator::Engine {
                    .free = devices_[d].memory.free(),
                    .at = now_,
                    .live = devices_[d].memory.live()};
-    to_start_.clear();  // nothing more happens
+    to_start_.clear();  // ends the step
     events_.clear();
     return false;
   }
 
-  /// The weights of `d` are in memory.
-  void weigh(DeviceId d) {
+  void note_weights(DeviceId d) {
     devices_[d].memory.note_peak();
-    tell_memory(d);
+    report_memory(d);
   }
 
-  // Calls, because observed steps are few.
-  [[gnu::noinline]] void tell_memory(DeviceId d) {
+  // Not inlined, because few steps are observed.
+  [[gnu::noinline]] void report_memory(DeviceId d) {
     for (StepObserver* o : observers_) o->on_memory(d, devices_[d].memory.live(), now_);
   }
-  [[gnu::noinline]] void tell_op(const Lane& lane) {
+  [[gnu::noinline]] void report_op(const Lane& lane) {
     for (StepObserver* o : observers_) {
       if (options_.count_memory)
         o->on_memory(lane.device, devices_[lane.device].memory.live(), now_);
       o->on_op(lane.running, lane.device, now_, lane.end);
     }
   }
-  [[gnu::noinline]] void tell_transfer(const Transfer& t, TimePoint start, TimePoint end) {
+  [[gnu::noinline]] void report_transfer(const Transfer& t, TimePoint start, TimePoint end) {
     for (StepObserver* o : observers_) o->on_transfer(t.tensor, t.src, t.dst, start, end);
   }
 
   void finish() {
-    BAECHI_CHECK(finished_ == graph_.num_ops() || result_.oom,
-                 "nothing left to happen after {} of {} ops", finished_, graph_.num_ops());
+    BAECHI_CHECK(finished_ == graph_.num_ops() || result_.oom, "no event left after {} of {} ops",
+                 finished_, graph_.num_ops());
     result_.makespan = now_.time_since_epoch();
     for (Lane& lane : lanes_) {
-      if (lane.running == no_op) continue;  // else out of memory
+      if (lane.running == no_op) continue;  // else the step ran out of memory
       lane.busy -= lane.end - now_;
       if (collective(lane.running) != no_collective)
         devices_[lane.device].in_collectives -= lane.end - now_;
@@ -550,13 +549,13 @@ class EventEngine final : public Simulator::Engine {
   IdVector<LaneId, Lane> lanes_;
   IdSet<LaneId, usual> to_start_;  // lanes that may have an op to start
   IdVector<OpId, OpState> ops_;
-  // [num_edges], by input: the holding that it reads; while its copy is on its way, the EdgeId of
+  // [num_edges], by input: the holding that it reads; while its copy is in flight, the EdgeId of
   // the copy's next reader.
   std::vector<std::uint32_t> input_;
   Holdings holdings_;
   std::vector<TimePoint> sent_;            // of staged transfers, by transfer id
   IdVector<OpId, std::int32_t> priority_;  // all 0, for a placement without priorities
-  IdVector<OpId, OpId> next_;  // the op after it in its lane, in program order; else empty
+  IdVector<OpId, OpId> next_;              // in program order: the next op of the lane; else empty
   WaitingCollectives waiting_;
   std::vector<DeviceId> member_devices_;
   std::size_t finished_ = 0;

@@ -1,4 +1,4 @@
-/// Future events, earliest first.
+/// Priority queue of future events.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -9,16 +9,15 @@
 
 namespace baechi {
 
-/// The next events lie sorted, which is fastest for as many as a few dozen devices have under way
-/// (8 devices: two thirds of the instructions of a 4-ary heap, and three fifths of the branches
-/// mispredicted); the rest in a heap. Equal times come in an order that depends on nothing but
-/// the calls made.
+/// The next events are a sorted array, which is fastest for the pending events of a few dozen
+/// devices (8 devices: two thirds of the instructions of a 4-ary heap, and three fifths of its
+/// mispredicted branches); the rest are a heap. Ties: an order that depends on the calls alone.
 class EventQueue {
  public:
   EventQueue() { clear(); }
 
   bool empty() const { return size_ == 0; }
-  TimePoint time() const { return next_[size_].time; }  ///< of the earliest; never if there is none
+  TimePoint time() const { return next_[size_].time; }  ///< of the earliest; `never` if empty
   void clear() {
     next_[0].time = never;
     size_ = 0;
@@ -75,10 +74,10 @@ class EventQueue {
     std::reverse(next_.begin() + 1, next_.begin() + 1 + static_cast<std::ptrdiff_t>(size_));
   }
 
-  std::array<Event, most + 1> next_{};  // behind one that is never, size_ events, the earliest last
+  std::array<Event, most + 1> next_{};  // a sentinel `never`, then size_ events, the earliest last
   std::size_t size_ = 0;
-  std::vector<Event> later_;  // a heap; none is earlier than any of next_
-  TimePoint later_from_{};    // the time of its earliest; never if there is none
+  std::vector<Event> later_;  // a heap of events not earlier than those of next_
+  TimePoint later_from_{};    // its earliest time; `never` if empty
 };
 
 }  // namespace baechi

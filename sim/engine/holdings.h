@@ -1,4 +1,4 @@
-/// How many readers and transfers each tensor in a device's memory waits for.
+/// Reference counts of the tensors in device memory.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -9,10 +9,10 @@
 
 namespace baechi {
 
-/// A holding is a tensor in a device's memory: where it was produced, or a copy. A holding's uses
-/// are the readers and transfers that have still to end; with the last use the memory is given
-/// back. Ids: each tensor on its producer's device has the tensor's own, then comes a holding that
-/// is never given back, then the copies in the order of add_copy.
+/// A holding is a tensor in a device's memory, on its producer's device or as a copy. Its uses are
+/// the readers and transfers that have not ended; the last one frees it. Ids: tensors on their
+/// producer's device by TensorId, then one holding that is never freed, then copies in the order of
+/// add_copy.
 class Holdings {
  public:
   explicit Holdings(const OpGraph& graph)
@@ -21,7 +21,6 @@ class Holdings {
     for (const TensorId t : graph.tensors()) all_[index(t)].size = graph.tensor(t).held();
   }
 
-  /// Nothing is in memory yet.
   void reset() {
     all_.resize(always_held_);
     all_.push_back({.size = {}, .uses = ~std::uint32_t{0}});
@@ -37,10 +36,10 @@ class Holdings {
   /// A copy with one reader, whose id is next_copy().
   void add_copy(Bytes size) { all_.push_back({size, 1, -1}); }
   void add_use(std::uint32_t id) { ++all_[id].uses; }
-  /// A use of each of `ids`, which lie in `memory`, has ended.
+  /// A use of each of `ids`, which are in `memory`, has ended.
   void drop_uses(std::span<const std::uint32_t> ids, MemoryAccount& memory) {
     Bytes freed{}, copies{};
-    for (const std::uint32_t id : ids) {  // without branches, which would often be mispredicted
+    for (const std::uint32_t id : ids) {  // branch-free: branches would often be mispredicted
       const Bytes now = drop(id);
       freed += now;
       copies.count += now.count & all_[id].copy;
@@ -57,10 +56,10 @@ class Holdings {
   struct Holding {
     Bytes size{};
     std::uint32_t uses = 0;
-    std::int32_t copy = 0;  // all bits set if it is a copy
+    std::int32_t copy = 0;  // bit mask: -1 if it is a copy
   };
 
-  /// A use of `id` has ended. Returns what that frees.
+  /// A use of `id` has ended. Returns the bytes freed.
   Bytes drop(std::uint32_t id) {
     Holding& holding = all_[id];
     const std::int64_t last = --holding.uses == 0 ? 1 : 0;

@@ -1,4 +1,4 @@
-/// A set of ids as a bit mask, walked in ascending order.
+/// A set of ids as a bit mask, iterated in ascending order.
 #pragma once
 #include <algorithm>
 #include <bit>
@@ -34,8 +34,7 @@ class IdSet {
     first_ = 0;
     if (wide()) std::ranges::fill(rest_, 0);
   }
-  /// Calls `visit` for each id, after taking it out. Ids that `visit` inserts may or may not be
-  /// visited.
+  /// Removes each id and calls `visit` for it. Ids that `visit` inserts may or may not be visited.
   void drain(auto visit) {
     drain(first_, 0, visit);
     if (!wide()) return;
@@ -50,7 +49,7 @@ class IdSet {
       visit(static_cast<Id>(base + static_cast<std::size_t>(std::countr_zero(w))));
   }
 
-  std::uint64_t first_ = 0;  // in the set itself: most need no more
+  std::uint64_t first_ = 0;  // ids below 64, without allocation
   bool wide_;
   std::vector<std::uint64_t> rest_;
 };

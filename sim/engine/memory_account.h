@@ -8,11 +8,10 @@ namespace baechi {
 
 class MemoryAccount {
  public:
-  /// Without limit.
+  /// Unlimited.
   MemoryAccount() = default;
   explicit MemoryAccount(Bytes limit) : limit_(limit) {}
 
-  /// Empties the account and forgets the peak.
   void reset() { *this = MemoryAccount(limit_); }
 
   bool fits(Bytes size) const { return used_ + size <= limit_; }
@@ -29,7 +28,7 @@ class MemoryAccount {
     live_[kind] -= size;
     used_ -= size;
   }
-  /// Call it when a request is complete: a peak in the middle of a request does not count.
+  /// To be called after a complete request: peaks within a request are not recorded.
   void note_peak() {
     if (used_ <= peak_) return;
     peak_ = used_;

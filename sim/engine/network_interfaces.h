@@ -1,5 +1,4 @@
-/// The network interfaces of nodes: the number in use for sending and receiving, and the waiting
-/// devices.
+/// The NICs of nodes: the numbers in use for sending and receiving, and the waiting devices.
 #pragma once
 #include <cstdint>
 
@@ -8,9 +7,8 @@
 
 namespace baechi {
 
-/// A transfer between nodes holds one free NIC of the first node to send and one of the second to
-/// receive, from its start to its end. Any free NIC will do. Transfers within a node, or in a
-/// cluster without nodes, hold none.
+/// A transfer between nodes holds any free NIC of each node for its length. Transfers within a
+/// node, or in a cluster without nodes, hold none.
 class NetworkInterfaces {
  public:
   explicit NetworkInterfaces(const Cluster& cluster) : cluster_(cluster) {
@@ -40,7 +38,7 @@ class NetworkInterfaces {
     return true;
   }
 
-  /// The transfer is over: devices that waited for a NIC of its nodes are put into `to_try`.
+  /// The transfer has ended: adds the devices that waited for a NIC of its nodes to `to_try`.
   void give_back(DeviceId src, DeviceId dst, DeviceSet& to_try) {
     if (one_node(src, dst)) return;
     --node_of(src).sending;

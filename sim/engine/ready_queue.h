@@ -8,7 +8,7 @@
 
 namespace baechi {
 
-/// Fifo: by (time it became ready, op id). Ops become ready in time order, so only ops of one
+/// Fifo: by (time of becoming ready, op id). Ops become ready in time order, so only ops of one
 /// instant need sorting. By priority, unless `always_fifo`: by (largest priority, op id).
 template <bool always_fifo>
 class ReadyQueue {
@@ -21,10 +21,10 @@ class ReadyQueue {
   }
 
  public:
-  /// Empties it. `priority` [num_ops], or null for a fifo.
+  /// `priority`: [num_ops], or null for fifo.
   void reset(const std::int32_t* priority) {
     priority_ = priority;
-    forget();
+    clear();
     sorted_ = true;
   }
 
@@ -32,7 +32,7 @@ class ReadyQueue {
 
   void push(OpId v, TimePoint now) {
     const bool sorts = !sorted_ && batch_time_ != now;
-    if (by_priority() || sorts || tail_ == room_) [[unlikely]]
+    if (by_priority() || sorts || tail_ == capacity_) [[unlikely]]
       return push_with_more_work(v, now);
     append(v, now);
   }
@@ -44,7 +44,7 @@ class ReadyQueue {
     }
     if (!sorted_) sort_batch();
     const OpId v = ops_[head_++];
-    if (head_ == tail_) forget();
+    if (head_ == tail_) clear();
     return v;
   }
 
@@ -53,8 +53,7 @@ class ReadyQueue {
 
   bool by_priority() const { return !always_fifo && priority_ != nullptr; }
 
-  /// All ops have run.
-  void forget() {
+  void clear() {
     head_ = tail_ = batch_ = 0;
     batch_time_ = before_all;
   }
@@ -69,9 +68,9 @@ class ReadyQueue {
     ops_[tail_++] = v;
   }
 
-  // Calls, because what is seldom done would take registers from what is always done.
+  // Not inlined: the rare case would take registers from the common one.
   [[gnu::noinline]] void push_with_more_work(OpId v, TimePoint now) {
-    if (tail_ == room_) ops_.resize(room_ = 2 * room_ + 16);
+    if (tail_ == capacity_) ops_.resize(capacity_ = 2 * capacity_ + 16);
     if (by_priority()) {
       ops_[tail_++] = v;
       std::push_heap(at(0), at(tail_), runs_later());
@@ -87,8 +86,8 @@ class ReadyQueue {
   auto at(std::size_t place) { return ops_.begin() + static_cast<std::ptrdiff_t>(place); }
 
   const std::int32_t* priority_ = nullptr;
-  std::vector<OpId> ops_;  // [room_]: those from head_ to tail_; a heap if by priority
-  std::size_t head_ = 0, tail_ = 0, room_ = 0;
+  std::vector<OpId> ops_;  // [capacity_], of which [head_, tail_) are in use; a heap if by priority
+  std::size_t head_ = 0, tail_ = 0, capacity_ = 0;
   std::size_t batch_ = 0;  // where the ops of batch_time_ begin
   TimePoint batch_time_ = before_all;
   bool sorted_ = true;  // from batch_ on

@@ -1,4 +1,4 @@
-/// Replays one training step of a placed graph in simulated time.
+/// Simulates one training step of a placed graph.
 #pragma once
 #include <memory>
 #include <span>
@@ -8,29 +8,28 @@
 
 namespace baechi {
 
-/// One step under problem.engine. Deterministic, and free of shared state: call it from as many
-/// threads as there are problems.
+/// One step under problem.engine. Deterministic and without shared state, hence thread-safe.
 ///
-/// Semantics::event. The contract is the 14 rules of ARCHITECTURE.md, section "What a step means,
-/// to the tie"; tests/sim/engine and tests/checker hold the engine to them. Where rules stand:
+/// Semantics::event. The contract is the 14 rules of ARCHITECTURE.md, section "Rules of a step";
+/// tests/sim/engine and tests/checker check them. Where the rules are implemented:
 /// - event_engine.cpp: order of one instant (1), overlap (6), weights (7), lanes' program (11);
 /// - transfer_queues.h: senders' queues and their blocked heads (2, 3), no cache (5);
 /// - channels.h: modes of transfers, with `staged` (14);
 /// - ready_queue.h: ready ops (4), lanes (10);
 /// - holdings.h, memory_account.h: how long outputs and copies take memory (8);
-/// - meetings.h: collectives (12);
+/// - waiting_collectives.h: collectives (12);
 /// - network_interfaces.h: nodes (13);
 /// - sim/graph/op_graph.h: control edges (9).
 ///
-/// Semantics::baechi. As sim/original/simulation.h says; memory is counted but no limit is
-/// enforced; of the other options none matters. Throws InputError if the cluster is not uniform.
+/// Semantics::baechi. See sim/original/simulation.h; memory is counted but no limit is enforced,
+/// and all other options are ignored. Throws InputError if the cluster is not uniform.
 ///
-/// Aborts if `placement` does not cover the graph; running out of memory is a result.
+/// Aborts if `placement` does not cover the graph; out of memory is a result.
 StepResult simulate(const Problem& problem, const Placement& placement,
                     std::span<StepObserver* const> observers = {});
 
-/// simulate() for many placements of one problem. Data that do not depend on the placement are made
-/// once, and memory is used again. For one thread.
+/// simulate() for many placements of one problem: reuses its memory and all data that do not depend
+/// on the placement. Not thread-safe.
 class Simulator {
  public:
   explicit Simulator(const Problem& problem);  ///< its parts outlive this

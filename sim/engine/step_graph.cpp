@@ -47,7 +47,7 @@ StepGraph::StepGraph(const Problem& problem)
 }
 
 void StepGraph::pack_costs(const Problem& problem) {
-  constexpr std::size_t most_kinds = 8;  // above, a table would outgrow the graph
+  constexpr std::size_t most_kinds = 8;  // with more, the table would outgrow the graph
   std::vector<DeviceId> kinds;           // the first device of each
   for (const DeviceId d : problem.cluster.devices()) {
     const auto same =

@@ -1,4 +1,4 @@
-/// The parts of a graph and its costs that the engine reads, packed; the same for every placement.
+/// The parts of a graph and its costs that the engine reads, packed; independent of the placement.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -43,7 +43,7 @@ class StepGraph {
             readers_.data() + tensors_[index(t) + 1].first_reader};
   }
   Reader reader(EdgeId e) const { return readers_[index(e)]; }
-  /// The edge of a reader that readers() has.
+  /// The edge of an element of readers().
   EdgeId edge(const Reader& reader) const { return static_cast<EdgeId>(&reader - readers_.data()); }
 
   Bytes output_bytes(OpId v) const { return ops_[index(v)].outputs; }
@@ -103,8 +103,8 @@ class StepGraph {
   IdVector<OpId, std::uint32_t> num_inputs_;
   std::vector<OpId> sources_;
   bool uniform_ = true;                     // ops take the same time on all devices
-  std::vector<Duration> compute_;           // [classes of devices, num_ops]; empty: call costs_
-  IdVector<DeviceId, std::size_t> column_;  // where the times for a device begin
+  std::vector<Duration> compute_;           // [device classes, num_ops]; empty: call costs_
+  IdVector<DeviceId, std::size_t> column_;  // begin of a device's times in compute_
   std::size_t num_lanes_ = 1;
   IdVector<OpId, LaneKind> lane_;            // empty: all in lane "compute"
   IdVector<OpId, CollectiveId> collective_;  // empty: there are none

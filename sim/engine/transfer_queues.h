@@ -1,4 +1,4 @@
-/// The queues of waiting transfers, and the channels in use.
+/// Queues of waiting transfers, and channels in use.
 #pragma once
 #include <algorithm>
 #include <functional>
@@ -18,15 +18,15 @@ namespace baechi {
 
 inline constexpr EdgeId no_edge{~std::uint32_t{0}};
 
-/// One transfer: a tensor on its way from its producer's device to another.
+/// A tensor sent from its producer's device to another.
 struct alignas(64) Transfer {
   TimePoint produced{};
   Duration time{};  ///< length of the transfer
   Bytes size{};
   TensorId tensor{};
   DeviceId src{}, dst{};
-  EdgeId first_reader = no_edge;  ///< head of the list of readers it serves
-  std::uint32_t holding = 0;      ///< index of the memory it takes on `dst`
+  EdgeId first_reader = no_edge;  ///< head of the list of its readers
+  std::uint32_t holding = 0;      ///< its copy's id in Holdings
 
   /// Queue order. Several transfers of one tensor (no cache) go in the order of their edges.
   friend bool operator<(const Transfer& a, const Transfer& b) {
@@ -34,18 +34,18 @@ struct alignas(64) Transfer {
     return std::tie(a.tensor, a.dst, a.first_reader) < std::tie(b.tensor, b.dst, b.first_reader);
   }
   using Order = std::tuple<TimePoint, TensorId, DeviceId, EdgeId>;
-  Order order() const { return {produced, tensor, dst, first_reader}; }  ///< compares the same
+  Order order() const { return {produced, tensor, dst, first_reader}; }  ///< the key of operator<
 };
 
 /// One queue per sending device, in the order of Transfer's operator <. EngineOptions::transfers
-/// says which channels a transfer needs. Ids of transfers that have arrived are used again.
-/// `usual`: one node, at most 64 devices, overlap, and a channel that each device has to itself.
+/// decides which channels a transfer needs. Ids of transfers that have arrived are reused.
+/// `usual`: one node, at most 64 devices, overlap, and sequential or duplex channels.
 template <bool usual>
 class TransferQueues {
   using Devices = IdSet<DeviceId, usual>;
 
  public:
-  /// The cluster outlives this. NICs limit nothing where nothing limits transfers (parallel).
+  /// The cluster outlives this. NICs do not limit Transfers::parallel.
   /// Throws InputError if transfers are staged and there are several nodes.
   TransferQueues(const Cluster& cluster, const EngineOptions& options)
       : limited_(options.transfers != Transfers::parallel),
@@ -59,7 +59,7 @@ class TransferQueues {
     if (cluster.num_nodes() > 1 && limited_) {
       if (staged_)
         throw InputError(
-            fmt::format("engine.transfers: staged is of one machine, and the cluster has {} nodes",
+            fmt::format("engine.transfers: staged needs one machine, and the cluster has {} nodes",
                         cluster.num_nodes()));
       nics_.emplace(cluster);
     }
@@ -101,7 +101,7 @@ class TransferQueues {
   }
   Transfer& operator[](std::uint32_t id) { return transfers_[id]; }
 
-  /// The transfer has arrived: its id may be used again.
+  /// The transfer has arrived: its id can be reused.
   void drop(std::uint32_t id) { free_.push_back(id); }
 
   void enqueue(std::uint32_t id) {
@@ -127,7 +127,7 @@ class TransferQueues {
     to_receive_.insert(dst);
   }
 
-  /// A staged transfer to `dst` is over.
+  /// A staged transfer to `dst` has ended.
   void arrive(DeviceId dst) {
     --devices_[dst].moving;
     *devices_[dst].receiving = false;
@@ -136,7 +136,7 @@ class TransferQueues {
   }
 
   /// Starts the second half of staged transfers: on each device whose receiving channel is free,
-  /// the tensor that came into host memory first (ties: queue order). Calls `start(transfer id)`.
+  /// the tensor that reached host memory first (ties: queue order). Calls `start(transfer id)`.
   void receive_all(auto start) {
     to_receive_.drain([&](DeviceId dst) {
       char& taken = *devices_[dst].receiving;
@@ -156,7 +156,7 @@ class TransferQueues {
     if (limited()) *s.sending = *r.receiving = false;
     if constexpr (!usual)
       if (nics_) nics_->give_back(src, dst, to_try_);
-    if (shared()) {  // anyone may wait for the one bus
+    if (shared()) {  // any device may wait for the bus
       for (const DeviceId d : devices_.ids()) wake(d);
       return;
     }
@@ -216,7 +216,7 @@ class TransferQueues {
     std::vector<std::uint32_t> queue{};  // transfer ids, from `head` on
     std::size_t head = 0;
     std::uint32_t moving = 0;                       // transfers it sends or receives
-    char *sending = nullptr, *receiving = nullptr;  // its channels, if limited: whether taken
+    char *sending = nullptr, *receiving = nullptr;  // into taken_, if limited
     Devices waiting;  // senders whose first transfer waits for this device
     bool idle() const { return queue.empty(); }
   };
@@ -234,8 +234,8 @@ class TransferQueues {
     device.waiting.clear();
   }
 
-  /// The transfers of `s` that might start now: its first; if channels never run out, all up to the
-  /// first that has to wait for a device that computes.
+  /// The transfers of `s` that might start now: the head of its queue; with unlimited channels, all
+  /// up to the first that waits for a computing device.
   void add_candidates(DeviceId s, auto computing) {
     const Device& sender = devices_[s];
     if (sender.idle()) return;
@@ -247,15 +247,15 @@ class TransferQueues {
   }
 
   bool limited_, staged_, shared_, overlap_;
-  std::optional<NetworkInterfaces> nics_;  // if they may run out
-  std::vector<char> taken_;                // [num_channels]; as long as devices_ points there
+  std::optional<NetworkInterfaces> nics_;  // with several nodes
+  std::vector<char> taken_;                // [num_channels]; devices_ points into it
   std::vector<Transfer> transfers_;
   std::vector<std::uint32_t> free_;  // ids
   IdVector<DeviceId, Device> devices_;
   /// By receiver: staged transfers that are in host memory.
   IdVector<DeviceId, std::priority_queue<InHost, std::vector<InHost>, std::greater<>>> in_host_;
-  Devices to_receive_;  // devices that may have something to receive from the host
-  Devices to_try_;      // senders whose first transfer may have become possible
+  Devices to_receive_;                     // devices that may be able to receive from the host
+  Devices to_try_;                         // senders whose first transfer may be able to start
   std::vector<std::uint32_t> candidates_;  // transfer ids
 };
 

@@ -1,4 +1,4 @@
-/// Collectives before their start: who is missing, and which have gathered.
+/// Collectives that have not started: missing members, and those whose members have all arrived.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -9,8 +9,8 @@ namespace baechi {
 
 class WaitingCollectives {
  public:
-  /// No member of any collective of `graph` has arrived. `device` is [num_ops]. Throws InputError
-  /// if two members of one collective are on the same device.
+  /// Starts a step. `device`: [num_ops]. Throws InputError if two members of a collective are on
+  /// the same device.
   void reset(const OpGraph& graph, const IdVector<OpId, DeviceId>& device);
 
   /// A member of `c` is ready.
@@ -19,7 +19,7 @@ class WaitingCollectives {
   bool none_gathered() const { return gathered_.empty(); }
 
   /// Calls `start` for each collective whose members have all arrived, in the order of (arrival of
-  /// the last member, id). Where `start` returns true the collective is forgotten.
+  /// the last member, id), and removes those for which it returns true.
   void start_gathered(auto start) { std::erase_if(gathered_, start); }
 
  private:

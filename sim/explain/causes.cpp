@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint32_t none = ~std::uint32_t{0};
 
-/// Adds what of `part` lies behind `from`. Parts are gathered backwards in time.
+/// Appends the part of `part` after `from`. `back` is in reverse chronological order.
 void add(std::vector<PathPart>& back, PathPart part, TimePoint from, bool also_empty = false) {
   part.start = std::max(part.start, from);
   if (part.end > part.start || (also_empty && part.end == part.start)) back.push_back(part);
@@ -79,7 +79,7 @@ PathPart Causes::part_of(OpId v) const {
   return {.kind = kind(v), .op = v, .device = d, .to = d, .start = start_[v], .end = end_[v]};
 }
 
-/// The member of the collective of `v` whose inputs were there last; `v` if it is in none.
+/// The member of the collective of `v` whose inputs arrived last; `v` if it is in none.
 OpId Causes::last_member(OpId v) const {
   const CollectiveId c = problem_.graph.collective_of(v);
   if (c == no_collective) return v;
@@ -118,7 +118,7 @@ void Causes::add_wait(std::vector<PathPart>& back, OpId v, TimePoint since, Time
   add(back, wait, from);
 }
 
-/// Without overlap a transfer may wait for a device that computes: those times are split off.
+/// Without overlap a transfer may wait for a computing device: such times become wait_device.
 void Causes::add_channel_wait(std::vector<PathPart>& back, PathPart part, TimePoint from) const {
   part.kind = PathKind::wait_channel;
   if (problem_.engine.overlap) return add(back, part, from);

@@ -1,5 +1,5 @@
-/// Why each op of a simulated step started at its time: the chain of ops and transfers that it
-/// waited for.
+/// Why each op of a simulated step started when it did: the chain of ops and transfers on which it
+/// waited.
 #pragma once
 #include <optional>
 #include <vector>
@@ -10,25 +10,25 @@
 
 namespace baechi {
 
-/// Reads causes from the timeline of one completed step under Semantics::event. Memory delays
-/// nothing there: a request that does not fit ends the step.
+/// Derives causes from the timeline of one completed step under Semantics::event. Memory is never a
+/// cause: a request that does not fit ends the step.
 class Causes {
  public:
-  /// All must outlive this; `timeline` is of the whole step.
+  /// All must outlive this; `timeline` covers the whole step.
   Causes(const Problem& problem, const Placement& placement, const Timeline& timeline);
 
-  /// The chain that ends with `last`, from the time `from` on, in the order of time and without
-  /// gaps. Before `last` comes the input that arrived last, then the cause of this input, and so
-  /// on. For a collective: the last input of all members. Ties: the first member, the input of the
-  /// smallest edge. Parts of no length are left out, except ops.
+  /// The chain that ends with `last`, from the time `from` on, in chronological order without gaps:
+  /// `last`, its input that arrived last, the cause of this input, and so on. For a collective: the
+  /// last input of all members. Ties: the first member, the input of the smallest edge. Parts of
+  /// zero length are omitted, except ops.
   std::vector<PathPart> chain(OpId last, TimePoint from = {}) const;
 
-  /// The same up to the start of `op`.
+  /// chain() up to the start of `op`.
   std::vector<PathPart> before(OpId op, TimePoint from) const;
 
   /// The op that ends last; ties: the smallest. no_op if there are no ops.
   OpId last_op() const;
-  /// The ops of `d` in lane "compute", in the order in which they ran.
+  /// The ops of lane "compute" of `d`, in the order in which they ran.
   const std::vector<OpId>& ran(DeviceId d) const { return ran_[d].front(); }
   PathKind kind(OpId v) const;  ///< compute or collective
   TimePoint start(OpId v) const { return start_[v]; }
@@ -39,7 +39,7 @@ class Causes {
   struct Arrival {
     TimePoint at{};
     OpId producer = no_op;                    ///< no_op: there is no input
-    std::optional<std::uint32_t> transfer{};  ///< into timeline.transfers(); nothing: it was there
+    std::optional<std::uint32_t> transfer{};  ///< into timeline.transfers(); nothing: no transfer
   };
   void match_transfers(const Timeline& timeline);
   Arrival last_input(OpId v) const;
@@ -58,7 +58,7 @@ class Causes {
   IdVector<EdgeId, std::uint32_t> arrived_by_;              // into transfers_, or none
 };
 
-/// The chain that ends with the step; nothing if the step did not complete, or is of another
+/// The chain of the op that ends last; empty if the step did not complete, or under another
 /// semantics.
 std::vector<PathPart> critical_path_of(const Problem& problem, const Placement& placement,
                                        const Timeline& timeline, const StepResult& step);

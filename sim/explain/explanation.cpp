@@ -6,7 +6,7 @@
 namespace baechi {
 namespace {
 
-/// Transfers take no time and wait for nothing.
+/// Costs with free transfers.
 class FreeTransfers final : public CostModel {
  public:
   explicit FreeTransfers(const CostModel& costs) : costs_(costs) {}
@@ -30,7 +30,7 @@ Duration time_of(const Collective& c, const Problem& problem, const Placement& p
   return problem.costs.collective(c, devices);
 }
 
-/// The longest path, every op and collective as long as on its devices.
+/// The longest path with the times of ops and collectives on their devices.
 Duration longest_path(const Problem& problem, const Placement& placement) {
   IdVector<OpId, Duration> end(problem.graph.num_ops());
   Duration longest{};

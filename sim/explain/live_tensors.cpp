@@ -9,11 +9,11 @@
 namespace baechi {
 namespace {
 
-/// The memory of one device at the time of the failure. Requests come after all that ended then.
+/// The memory of one device at the failure, after everything that ended at that time.
 class Memory {
  public:
-  /// `going_on`: of the ops without time that started on the device at the failure the last ones,
-  /// which have still to end.
+  /// `going_on`: the last of the zero-time ops that started on the device at the failure, which
+  /// have not ended.
   Memory(const Problem& problem, const Placement& placement, const Timeline& timeline,
          const OutOfMemory& oom, std::span<const OpId> going_on)
       : problem_(problem), placement_(placement), oom_(oom), end_(problem.graph.num_ops()) {
@@ -32,7 +32,6 @@ class Memory {
     add_weights();
   }
 
-  /// All but the kinds that no op of this device decides.
   Bytes of_ops() const {
     Bytes sum;
     for (const LiveTensor& t : live_)
@@ -54,7 +53,7 @@ class Memory {
   }
 
  private:
-  /// Copies halfway in host memory are left out here, and not in the verdict.
+  /// Copies in host memory are in the OOM report, but not in live().
   bool is_of_ops(MemoryKind kind) const {
     return kind != MemoryKind::weights &&
            (kind != MemoryKind::copies || problem_.engine.transfers != Transfers::staged);
@@ -64,8 +63,7 @@ class Memory {
     if (tensor.size > Bytes{}) live_.push_back(std::move(tensor));
   }
 
-  /// Weights were asked for in the order of ids; if they ran out of memory, only the first are
-  /// live.
+  /// Weights are requested in the order of ids; after out of memory only the first are live.
   void add_weights() {
     Bytes left = oom_.live[MemoryKind::weights];
     for (const OpId v : problem_.graph.ops()) {
@@ -76,7 +74,7 @@ class Memory {
     }
   }
 
-  /// Readers of `t` on `d` that have not ended, in the order of edges.
+  /// Unfinished readers of `t` on `d`, in the order of edges.
   std::vector<OpId> unfinished(TensorId t, DeviceId d) const {
     std::vector<OpId> ops;
     for (const EdgeId e : problem_.graph.readers(t)) {
@@ -86,7 +84,7 @@ class Memory {
     return ops;
   }
 
-  /// Receivers that `t` has yet to leave for, or is leaving for, each once.
+  /// Receivers to which `t` has not been sent completely, each once.
   std::vector<DeviceId> leaving(TensorId t) const {
     std::vector<DeviceId> devices;
     if (problem_.graph.instant(t)) return devices;
@@ -145,7 +143,7 @@ class Memory {
   const Problem& problem_;
   const Placement& placement_;
   const OutOfMemory& oom_;
-  IdVector<OpId, TimePoint> end_;  // in the far future for ops that have not started
+  IdVector<OpId, TimePoint> end_;  // TimePoint::max() for ops that have not started
   std::map<std::pair<TensorId, DeviceId>, std::vector<Timeline::TransferSlice>> sent_;
   std::vector<LiveTensor> live_;
 };
@@ -160,8 +158,8 @@ std::vector<LiveTensor> live_tensors(const Problem& problem, const Placement& pl
   const auto memory = [&](std::size_t going_on) {
     return Memory(problem, placement, timeline, oom, std::span(without_time).last(going_on));
   };
-  // The timeline does not say which of them began in the last round of the instant, and have not
-  // ended. The more of them, the more memory their outputs take: as much as the verdict says.
+  // The timeline does not show which of them began in the last round of the instant and have not
+  // ended. Memory grows with their number: find the least number that matches the OOM report.
   std::size_t least = 0, most = without_time.size();
   while (least < most) {
     const std::size_t middle = (least + most) / 2;

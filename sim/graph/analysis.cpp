@@ -57,18 +57,18 @@ Bytes peak_upper_bound(const OpGraph& graph) {
 
 namespace {
 
-constexpr std::size_t tried_at_once = 64;  // ops, a bit for each
+constexpr std::size_t tried_at_once = 64;  // ops, one bit each
 
-/// What is held while each of `tried`, at most 64 ops, runs; weights left out. [64]
+/// Bytes held while each of `tried`, at most 64 ops, runs, without weights. [64]
 std::array<Bytes, tried_at_once> held_while(const OpGraph& graph, std::span<const OpId> tried) {
   IdVector<OpId, std::uint64_t> own(graph.num_ops(), 0);
   for (std::size_t k = 0; k < tried.size(); ++k) own[tried[k]] = std::uint64_t{1} << k;
-  IdVector<OpId, std::uint64_t> until = own;  // those that the op is, or comes before
+  IdVector<OpId, std::uint64_t> until = own;  // tried ops that the op is or precedes
   for (std::size_t i = graph.num_ops(); i-- > 0;) {
     const auto v = static_cast<OpId>(i);
     for (const EdgeId e : graph.out_edges(v)) until[v] |= until[graph.edge(e).dst];
   }
-  IdVector<OpId, std::uint64_t> since = own;  // those that the op is, or comes after
+  IdVector<OpId, std::uint64_t> since = own;  // tried ops that the op is or follows
   for (const OpId v : graph.ops())
     for (const EdgeId e : graph.in_edges(v)) since[v] |= since[graph.edge(e).src];
 

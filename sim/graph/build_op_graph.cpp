@@ -12,7 +12,7 @@
 namespace baechi {
 namespace {
 
-/// begin[k] .. begin[k+1] is the run of items whose key is k, once they are sorted by key.
+/// Counting sort: begin[k] .. begin[k+1] are the items with key k, once sorted by key. [keys + 1]
 std::vector<std::uint32_t> run_starts(std::size_t keys, const auto& items, auto key_of) {
   std::vector<std::uint32_t> begin(keys + 1, 0);
   for (const auto& item : items) ++begin[index(key_of(item)) + 1];
@@ -20,7 +20,7 @@ std::vector<std::uint32_t> run_starts(std::size_t keys, const auto& items, auto 
   return begin;
 }
 
-/// The items by key, equal keys in their order; next: run_starts() of the same. O(items).
+/// The indices of the items sorted by key, stably, in O(items). `next`: run_starts() of the same.
 std::vector<std::uint32_t> stable_order(std::vector<std::uint32_t> next, const auto& items,
                                         auto key_of) {
   std::vector<std::uint32_t> order(items.size());
@@ -29,41 +29,41 @@ std::vector<std::uint32_t> stable_order(std::vector<std::uint32_t> next, const a
   return order;
 }
 
-/// Numbers below `size`, from which the least is taken. Each is a bit, and on each floor above a
-/// bit stands for a word that is not 0: about half of a heap's time.
-class LeastFirst {
+/// A min-priority queue of distinct numbers below `size`: a hierarchical bitmap, in which a bit of
+/// a level means a nonzero word of the level below. Takes about half the time of a heap.
+class BitmapQueue {
  public:
-  explicit LeastFirst(std::size_t size) {
+  explicit BitmapQueue(std::size_t size) {
     do {
       size = std::max<std::size_t>(1, (size + 63) / 64);
-      floors_.emplace_back(size, 0);
+      levels_.emplace_back(size, 0);
     } while (size > 1);
   }
-  bool empty() const { return floors_.back()[0] == 0; }
+  bool empty() const { return levels_.back()[0] == 0; }
   void insert(std::size_t number) {
-    for (auto& floor : floors_) {
-      std::uint64_t& word = floor[number / 64];
-      const bool stands_above = word != 0;
+    for (auto& level : levels_) {
+      std::uint64_t& word = level[number / 64];
+      const bool known_above = word != 0;
       word |= std::uint64_t{1} << (number % 64);
-      if (stands_above) return;
+      if (known_above) return;
       number /= 64;
     }
   }
   std::size_t take() {
     std::size_t least = 0;
-    for (const auto& floor : std::views::reverse(floors_))
-      least = 64 * least + static_cast<std::size_t>(std::countr_zero(floor[least]));
+    for (const auto& level : std::views::reverse(levels_))
+      least = 64 * least + static_cast<std::size_t>(std::countr_zero(level[least]));
     std::size_t at = least;
-    for (auto& floor : floors_) {
+    for (auto& level : levels_) {
       at /= 64;
-      floor[at] &= floor[at] - 1;
-      if (floor[at] != 0) break;
+      level[at] &= level[at] - 1;
+      if (level[at] != 0) break;
     }
     return least;
   }
 
  private:
-  std::vector<std::vector<std::uint64_t>> floors_;
+  std::vector<std::vector<std::uint64_t>> levels_;
 };
 
 }  // namespace
@@ -82,10 +82,10 @@ IdVector<OpId, OpId> OpGraphBuilder::topological_ids() const {
   const std::size_t n = ops_.size();
   IdVector<OpId, OpId> new_id;
   new_id.reserve(n);
-  // A collective is one node, its member that was added first.
+  // A collective is one node, named by its member that was added first.
   const IdVector<OpId, OpId> first = first_members();
   const auto node = [&](OpId v) { return first.empty() ? v : first[v]; };
-  const auto in_a_row = [](const MembersOf& m) {  // in the order of their ids, without gaps
+  const auto in_a_row = [](const MembersOf& m) {  // consecutive ascending ids
     return std::ranges::adjacent_find(m.members, [](OpId a, OpId b) {
              return index(b) != index(a) + 1;
            }) == m.members.end();
@@ -108,7 +108,7 @@ IdVector<OpId, OpId> OpGraphBuilder::topological_ids() const {
   const auto by_src = stable_order(begin, edges, [](const Edge& e) { return e.src; });
   std::vector<std::uint32_t> unmet(n, 0);
   for (const Edge& e : edges) ++unmet[index(e.dst)];
-  LeastFirst ready(n);
+  BitmapQueue ready(n);
   for (const OpId v : ops_.ids())
     if (unmet[index(v)] == 0 && node(v) == v) ready.insert(index(v));
   std::uint32_t numbered = 0;
@@ -144,7 +144,7 @@ void OpGraphBuilder::refuse_cycle(const std::vector<Edge>& edges) const {
 }
 
 void OpGraphBuilder::make_groups(OpGraph& g, const IdVector<OpId, OpId>& new_id) const {
-  // Labels that share an op are merged; an op's group is then the set of any of its labels.
+  // Labels with a common op are merged; an op's group is then the set of any of its labels.
   std::vector<std::uint32_t> rank(labels_.size()), parent(labels_.size());
   boost::disjoint_sets sets(rank.data(), parent.data());
   for (std::uint32_t l = 0; l < labels_.size(); ++l) sets.make_set(l);
@@ -177,8 +177,8 @@ void OpGraphBuilder::make_groups(OpGraph& g, const IdVector<OpId, OpId>& new_id)
 
 namespace {
 
-/// Lane "compute", then the others in the order of their first ops, whatever the order in which ops
-/// were added: a copy of a graph has the same lanes.
+/// Lane "compute", then the others in the order of their first ops, so that a copy of a graph has
+/// the same lanes whatever the order in which its ops were added.
 std::vector<std::string> number_lanes(IdVector<OpId, Op>& ops,
                                       const std::vector<std::string>& lanes) {
   std::vector<std::string> names{lanes.front()};
@@ -238,7 +238,7 @@ OpGraph OpGraphBuilder::build(IdVector<OpId, OpId>* renumbered) && {
   }
   std::ranges::sort(g.collectives_, {}, &Collective::first);
   if (!label_uses_.empty()) make_groups(g, new_id);
-  ops_ = {};  // what was copied makes room for what follows
+  ops_ = {};  // frees memory
   name_text_ = {};
   name_begin_ = {};
 
@@ -301,8 +301,7 @@ OpGraph OpGraphBuilder::build(IdVector<OpId, OpId>* renumbered) && {
     g.in_src_.push_back(g.edges_[static_cast<EdgeId>(e)].src);
   }
 
-  // Times per device kind: an op's one time stands for the kinds it does not name, unless it names
-  // some.
+  // Times per device type: an op without any set_compute() has its one time on all types.
   g.device_kinds_ = std::move(device_kinds_);
   if (!g.device_kinds_.empty()) {
     for (std::size_t k = 1; k < g.device_kinds_.size(); ++k) {

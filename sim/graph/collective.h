@@ -1,4 +1,4 @@
-/// Collective operations: joint operations of several devices, such as adding up gradients.
+/// Collective operations of several devices, such as gradient all-reduces.
 #pragma once
 #include <cstdint>
 #include <limits>
@@ -32,21 +32,21 @@ constexpr auto names_of(CollectiveKind) {
 enum class CollectiveId : std::uint32_t {};
 inline constexpr CollectiveId no_collective{std::numeric_limits<std::uint32_t>::max()};
 
-/// Its members are ops, one per simulated rank, on a device each; they start and end together and
-/// take no time of their own.
+/// Its members are ops, one per simulated rank, each on its own device; they start and end
+/// together.
 struct Collective {
   CollectiveKind kind = CollectiveKind::all_reduce;
   Bytes bytes{};  ///< of the whole buffer, on each rank
-  /// All that take part. More than there are members: the others are replicas of the members that
-  /// are not simulated, and arrive when the members do. 0: as many as members.
+  /// All ranks. Ranks beyond the members are replicas of members that are not simulated, and arrive
+  /// when the members do. 0: as many as members.
   std::uint32_t ranks = 0;
-  /// Machines over which the ranks are spread evenly. 0: the machines of the members' devices.
+  /// Nodes over which the ranks are spread evenly. 0: the nodes of the members' devices.
   std::uint32_t nodes = 0;
-  /// So many collectives like this one, of replicas that are not simulated, use the network of the
-  /// same machines at the same time, this one included.
+  /// Number of identical collectives, of replicas that are not simulated, that use the network of
+  /// the same nodes concurrently, this one included.
   std::uint32_t sharing = 1;
-  OpId first{};               ///< the first member; the graph's builder sets it
-  std::uint32_t members = 0;  ///< their number; their ids are adjacent
+  OpId first{};               ///< the first member; set by the graph's builder
+  std::uint32_t members = 0;  ///< number of members; their ids are adjacent
 
   auto member_ids() const { return id_range<OpId>(index(first), index(first) + members); }
   friend bool operator==(const Collective&, const Collective&) = default;

@@ -1,4 +1,4 @@
-/// Finds the ops of one cycle, for the message that refuses the graph.
+/// Finds one cycle, for the error message of a cyclic graph.
 #pragma once
 #include <span>
 #include <vector>
@@ -7,8 +7,8 @@
 
 namespace baechi {
 
-/// The ops of one cycle among `edges`, in order, each once: a shortest cycle through the op with
-/// the lowest id that lies on a cycle. All ids are below `num_ops`. `edges` must contain a cycle.
+/// The ops of a shortest cycle through the op with the lowest id that lies on a cycle, in order,
+/// each once. All ids are below `num_ops`. `edges` must contain a cycle.
 std::vector<OpId> find_cycle(std::size_t num_ops, std::span<const Edge> edges);
 
 }  // namespace baechi

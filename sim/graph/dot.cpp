@@ -33,7 +33,6 @@ struct Node {
   DeviceId device{};
 };
 
-/// The nodes of a drawing, the node of each op, and the bytes that pass between two nodes.
 struct Drawing {
   std::vector<Node> nodes;
   IdVector<OpId, std::uint32_t> node_of;

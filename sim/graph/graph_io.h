@@ -1,4 +1,5 @@
-/// Graphs for other tools: writes Graphviz, reads and writes GraphML (NetworkX, yEd, Gephi).
+/// Graph exchange with other tools: writes Graphviz, reads and writes GraphML (NetworkX, yEd,
+/// Gephi).
 #pragma once
 #include <string>
 #include <vector>
@@ -7,21 +8,19 @@
 
 namespace baechi {
 
-/// Graphviz text. If `device` is given ([num_ops] or empty), nodes have the colour of their device.
-/// Above 2,000 ops, the ops of one layer and device are one node; above 2,000 layers, neighbouring
-/// layers are merged, too.
+/// Graphviz text. `device` ([num_ops] or empty) colours the nodes. Above 2,000 ops, the ops of one
+/// layer and device are one node; above 2,000 layers, adjacent layers are merged, too.
 std::string to_dot(const OpGraph& graph, const IdVector<OpId, DeviceId>& device = {});
 
 /// GraphML: one edge per (tensor, reader). Nodes carry name, kind, phase, forward, colocation,
-/// compute_us (on the first device kind), persistent_bytes and temporary_bytes; edges carry output
-/// (which of its source's), bytes and control. Outputs nobody reads, measured transfer times and
-/// which tensors are references are left out. Control characters of names become their pictures.
+/// compute_us (on the first device type), persistent_bytes and temporary_bytes; edges carry output
+/// (its index among the source's outputs), bytes and control. Lost: outputs without readers,
+/// measured transfer times, Tensor::reference. Control characters become Unicode control pictures.
 std::string to_graphml(const OpGraph& graph);
 
-/// Adds the graph in `text`, GraphML with the attributes that to_graphml() writes. All are
-/// optional: the name defaults to the node's id, the output to 0. Edges from one output are one
-/// tensor, as large as the largest of them. Returns the names of unused attributes, sorted. Throws
-/// InputError
+/// Reads GraphML with the attributes that to_graphml() writes into `builder`. All are optional: the
+/// name defaults to the node's id, the output to 0. Edges of one output are one tensor, as large as
+/// the largest of them. Returns the names of unused attributes, sorted. Throws InputError
 /// ("path:line:column: ...") on bad XML, undirected or nested graphs, more than one graph, declared
 /// entities, edges between unknown nodes and bad values.
 std::vector<std::string> read_graphml(const std::string& text, const std::string& path,

@@ -9,8 +9,8 @@
 namespace baechi {
 namespace {
 
-/// `text` as XML can hold it: a control character, other than a line break or a tab, becomes its
-/// picture (ESC is U+241B).
+/// `text` with control characters, which XML cannot hold, other than line breaks and tabs, replaced
+/// by their Unicode control pictures (ESC is U+241B).
 std::string xml_text(std::string_view text) {
   std::string fit;
   for (const char c : text) {

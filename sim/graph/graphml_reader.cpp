@@ -14,9 +14,8 @@
 #include "sim/graph/graph_io.h"
 #include "sim/graph/phase_names.h"
 
-// Expat rather than boost::read_graphml, which does not tell the nodes' ids (the names of a
-// NetworkX graph), and rather than a tree of the whole file: Expat tells positions and does not
-// recurse.
+// Expat and not boost::read_graphml, which drops the nodes' ids (the names of a NetworkX graph);
+// Expat also gives positions and does not recurse.
 
 namespace baechi {
 namespace {
@@ -46,7 +45,7 @@ struct Key {
   std::optional<std::string> fallback{};
 };
 
-/// What a GraphML file says, elements in their order.
+/// The contents of a GraphML file, elements in file order.
 struct Graphml {
   std::map<std::string, Key> keys{};  ///< by id
   std::vector<Element> nodes{}, edges{};
@@ -122,7 +121,7 @@ class GraphmlParser {
     const Position at = position();
     return fmt::format("{}:{}:{}: {}", path_, at.line, at.column, what);
   }
-  /// Ends the parsing; the first call decides the message.
+  /// Stops the parser; the first message is kept.
   void refuse(std::string_view what) {
     if (mistake_.empty()) mistake_ = at_position(what);
     XML_StopParser(parser_.get(), XML_FALSE);
@@ -171,7 +170,7 @@ class GraphmlParser {
           "(edgedefault=\"directed\")");
   }
 
-  /// The text of the current element, without that of the elements inside of it, goes to `text`.
+  /// Appends the text of the current element, without that of nested elements, to `text`.
   void collect(std::string& text) {
     text_ = &text;
     text_depth_ = tags_.size();
@@ -188,16 +187,16 @@ class GraphmlParser {
   };
   std::unique_ptr<XML_ParserStruct, Free> parser_;
   Graphml read_;
-  std::vector<std::string> tags_;  // of the elements that are open, the outermost first
-  Key* key_ = nullptr;             // the last begun
-  Element* element_ = nullptr;     // the last begun
-  std::string* text_ = nullptr;    // what collects text, and the depth of its element
+  std::vector<std::string> tags_;  // of the open elements, the outermost first
+  Key* key_ = nullptr;             // the latest
+  Element* element_ = nullptr;     // the latest
+  std::string* text_ = nullptr;    // receives the text of the element at text_depth_
   std::size_t text_depth_ = 0;
   bool has_graph_ = false;
   std::string mistake_;
 };
 
-/// Adds what a file says to a builder.
+/// Adds a parsed file to a builder.
 class GraphmlReader {
  public:
   GraphmlReader(const std::string& path, OpGraphBuilder& builder)
@@ -329,7 +328,7 @@ void GraphmlReader::read_edge(const Element& edge, Attributes values) {
   reads_.push_back({*from, *to, output});
 }
 
-/// The n-th output of an op is its n-th that is read.
+/// Outputs without readers are unknown: the n-th output of an op is the n-th one that is read.
 void GraphmlReader::add_tensors_and_edges() {
   std::map<std::pair<OpId, std::int64_t>, TensorId> tensor;
   for (const auto& [output, size] : size_) tensor[output] = builder_.add_tensor(output.first, size);

@@ -1,4 +1,4 @@
-/// Values in an OpGraph and its builder for a missing tensor or time.
+/// Values of OpGraph and its builder for a missing tensor or time.
 #pragma once
 #include "sim/ids.h"
 #include "sim/units.h"

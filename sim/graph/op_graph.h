@@ -1,5 +1,5 @@
-/// The operator graph: a DAG of the ops of a training step, which write and read tensors. Immutable
-/// once built; edges in CSR form in both directions.
+/// The operator graph: a DAG of the ops of a training step, which write and read tensors.
+/// Immutable; edges in CSR form in both directions.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -23,7 +23,7 @@ enum class GroupId : std::uint32_t {};
 inline constexpr GroupId no_group{0};
 inline constexpr OpId no_op{~std::uint32_t{0}};
 
-/// A lane of a device runs one op at a time, beside the other lanes, as a CUDA stream does.
+/// A lane of a device runs one op at a time, concurrently with the other lanes, like a CUDA stream.
 /// OpGraph::lanes() has the names.
 enum class LaneKind : std::uint8_t {};
 inline constexpr LaneKind compute_lane{0};
@@ -31,7 +31,7 @@ inline constexpr std::size_t most_lanes = 64;
 
 /// The properties of an op that the engine and the placers need. OpGraph::name() has its name.
 struct Op {
-  Duration compute{};        ///< time on the first of OpGraph::device_kinds(); one phase only
+  Duration compute{};        ///< time on the first of OpGraph::device_kinds()
   Bytes persistent{};        ///< weights and optimiser state: held for the whole step
   Bytes temporary{};         ///< workspace: held while the op runs
   GroupId group = no_group;  ///< colocation group
@@ -41,7 +41,7 @@ struct Op {
   LaneKind lane = compute_lane;
 };
 
-/// The number format in which a kernel computes.
+/// The dtype in which a kernel computes.
 enum class Precision : std::uint8_t { fp32, tf32, fp16, bf16, fp8, fp4 };
 constexpr auto names_of(Precision) {
   return std::to_array<Named<Precision>>({{Precision::fp32, "fp32"},
@@ -52,9 +52,8 @@ constexpr auto names_of(Precision) {
                                           {Precision::fp4, "fp4"}});
 }
 
-/// What a kernel that multiplies matrices does.
-/// A prepared product multiplies numbers that other kernels have brought into its format; before a
-/// product the numbers of the left matrix may have to be converted.
+/// Kinds of kernels that multiply matrices. `product` is a GEMM, which may have to convert its left
+/// matrix first; a `prepared_product` is a GEMM whose operands other kernels have converted.
 enum class MatrixKind : std::uint8_t {
   none,
   product,
@@ -70,14 +69,14 @@ constexpr auto names_of(MatrixKind) {
                                            {MatrixKind::causal_attention, "causal_attention"}});
 }
 
-/// The shape of `count` products of matrices [rows, inner] x [inner, columns]. Fused attention has
-/// two for each head of each sample: rows are queries, inner keys, and columns the size of a head.
-/// One of the four may be 0: it follows from the kernel's flops and grows with the batch.
+/// The shape of `count` GEMMs [rows, inner] x [inner, columns]. Fused attention has two for each
+/// head of each sample: rows are queries, inner keys, and columns the head size. One of the four
+/// numbers may be 0: it grows with the batch and follows from the kernel's flops.
 struct MatrixShape {
   MatrixKind kind = MatrixKind::none;
   std::int64_t count = 0, rows = 0, columns = 0, inner = 0;
 
-  /// With the one that was 0; at least 1.
+  /// Replaces the number that is 0 by the one that gives `flops`, at least 1.
   MatrixShape filled(std::int64_t flops) const;
   friend bool operator==(const MatrixShape&, const MatrixShape&) = default;
 };
@@ -88,7 +87,8 @@ struct OpWork {
   std::int64_t flops = 0;  ///< floating-point operations; a multiply-add is two
   Bytes traffic{};         ///< bytes read from and written to device memory
   Precision precision = Precision::fp32;
-  Bytes weights{};  ///< of `traffic`: weights and their gradients, whatever the batch
+  Bytes weights{};  ///< the part of `traffic` for weights and their gradients, independent of the
+                    ///< batch
   MatrixShape matrix{};
 
   bool none() const { return flops == 0 && traffic == Bytes{}; }
@@ -99,28 +99,27 @@ struct Tensor {
   Bytes size{};
   OpId producer{};
   bool control = false;  ///< a control edge: `size` bytes are sent, but they take no memory
-  /// The tensor lies in memory that its producer's device counts elsewhere: a weight that is read,
-  /// or memory that its one reader overwrites. It takes no further memory on the producer's device.
-  /// A copy on another device takes memory.
+  /// The tensor aliases memory that is counted elsewhere on its producer's device: a weight that is
+  /// read, or memory that its one reader overwrites. Copies on other devices take memory.
   bool reference = false;
-  bool fixed_size = false;  ///< masks, indices, 32-bit statistics: no number format changes it
+  bool fixed_size = false;  ///< independent of the dtype: masks, indices, 32-bit statistics
 
   Bytes held() const { return control || reference ? Bytes{} : size; }  ///< where it is produced
   Bytes copied() const { return control ? Bytes{} : size; }             ///< where it is received
 };
 
-/// `dst` reads `tensor`, which `src` writes. Two readers of one tensor are two edges but one
-/// tensor. One transfer can therefore serve all readers on a device.
+/// `dst` reads `tensor`, which `src` writes. A tensor with two readers has two edges, and one
+/// transfer can serve all readers on a device.
 struct Edge {
   OpId src{};
   OpId dst{};
   TensorId tensor{};
 };
 
-/// An op as the transform `micro_batches` left it.
+/// The micro-batch of an op, set by the transform `micro_batches`.
 struct MicroBatchCopy {
-  OpId first{};              ///< the copy of the first micro-batch; the op itself, if it is no copy
-  std::uint32_t number = 0;  ///< of the micro-batch
+  OpId first{};              ///< the op of the first micro-batch; the op itself if it is no copy
+  std::uint32_t number = 0;  ///< the index of the micro-batch
 };
 
 class OpGraph {
@@ -146,7 +145,7 @@ class OpGraph {
   std::span<const EdgeId> in_edges(OpId v) const {  ///< ascending, so sorted by src
     return {in_.data() + in_begin_[index(v)], in_.data() + in_begin_[index(v) + 1]};
   }
-  /// The src of each of in_edges(v), in the same order; contiguous for longest-path passes.
+  /// The src of each of in_edges(v), in the same order; contiguous for longest-path computations.
   std::span<const OpId> predecessors(OpId v) const {
     return {in_src_.data() + in_begin_[index(v)], in_src_.data() + in_begin_[index(v) + 1]};
   }
@@ -159,8 +158,7 @@ class OpGraph {
   auto readers(TensorId t) const {
     return id_range<EdgeId>(readers_begin_[index(t)], readers_begin_[index(t) + 1]);
   }
-  /// The position of `e` in the order in which edges were added to the builder, which is the order
-  /// of a file.
+  /// The position of `e` in the order in which edges were added to the builder: file order.
   std::uint32_t added(EdgeId e) const {
     return added_.empty() ? static_cast<std::uint32_t>(index(e)) : added_[index(e)];
   }
@@ -171,83 +169,79 @@ class OpGraph {
   }
   std::string_view kind(OpId v) const { return kinds_[ops_[v].kind]; }
   const std::vector<std::string>& kinds() const { return kinds_; }
-  /// The part of the model that `v` belongs to, outermost module first, as PyTorch names modules:
-  /// "layer1.0.conv1"; "" if the trace does not say.
+  /// The path of the module of `v`, as PyTorch names modules: "layer1.0.conv1"; "" if unknown.
   std::string_view module(OpId v) const {
     return module_.empty() ? std::string_view() : modules_[module_[index(v)]];
   }
   bool has_modules() const { return !module_.empty(); }
-  /// The op that `v` is the copy of, for another micro-batch. Copies with their own weights
-  /// (towers) count as ops by themselves.
+  /// The micro-batch of `v`. Copies with their own weights (towers) are not copies here.
   MicroBatchCopy micro_batch(OpId v) const {
     return micro_batch_.empty() ? MicroBatchCopy{v} : micro_batch_[v];
   }
-  /// The id of the op with the name `wanted`. Takes time linear in num_ops(): not for loops.
+  /// The op with the name `wanted`. O(num_ops()).
   std::optional<OpId> find(std::string_view wanted) const;
 
-  /// The name of a group: of the labels that were merged into the group, the shortest; ties: the
-  /// first in alphabetical order. Unique in the graph.
+  /// The shortest of the labels that were merged into the group; ties: the first in alphabetical
+  /// order. Unique in the graph.
   const std::string& group_name(GroupId g) const { return group_names_[index(g) - 1]; }
   std::span<const OpId> members(GroupId g) const {  ///< ascending, never empty
     return {members_.data() + members_begin_[index(g) - 1],
             members_.data() + members_begin_[index(g)]};
   }
 
-  /// The device kinds for which the graph has op times; Op::compute is the time on the first. If
-  /// empty, each op has one time, for every device.
+  /// The device types for which the graph has op times; Op::compute is the time on the first. If
+  /// empty, each op has one time for all devices.
   const std::vector<std::string>& device_kinds() const { return device_kinds_; }
   /// The time of `v` on device_kinds()[kind]; nothing if it was not measured there.
   std::optional<Duration> compute(OpId v, std::size_t kind) const;
-  /// The measured time of a transfer of `t` between two devices, which replaces the link model;
-  /// nothing if it was not measured.
+  /// The measured time of a transfer of `t`, which replaces the link model; nothing if not
+  /// measured.
   std::optional<Duration> measured_transfer(TensorId t) const {
     if (transfers_.empty() || transfers_[t] < Duration::zero()) return std::nullopt;
     return transfers_[t];
   }
   /// Whether the graph states the work of any op.
   bool has_work() const { return !kernels_.empty(); }
-  /// The kernels that `v` runs, one after the other; empty if `v` runs on the host only.
+  /// The kernels that `v` runs in sequence; empty if `v` runs on the host only.
   std::span<const OpWork> kernels(OpId v) const {
     if (kernels_.empty()) return {};
     return {kernels_.data() + kernels_begin_[index(v)],
             kernels_.data() + kernels_begin_[index(v) + 1]};
   }
-  OpWork work(OpId v) const;  ///< the sum of its kernels, in the precision of the first
+  OpWork work(OpId v) const;  ///< the sum of its kernels, in the dtype of the first
 
   /// The names of the lanes that the ops are in; the first is "compute".
   const std::vector<std::string>& lanes() const { return lanes_; }
   LaneKind lane(OpId v) const { return ops_[v].lane; }
   /// Whether all ops are in lane "compute" and none is a member of a collective.
   bool plain() const { return lanes_.size() == 1 && collectives_.empty(); }
-  const IdVector<CollectiveId, Collective>& collectives() const {
-    return collectives_;
-  }  ///< by member
+  /// Sorted by first member.
+  const IdVector<CollectiveId, Collective>& collectives() const { return collectives_; }
   /// The collective that `v` is a member of, or no_collective.
   CollectiveId collective_of(OpId v) const;
 
-  /// The same graph with the times `compute` [num_ops] on devices of `kind`; they replace any times
-  /// for `kind`. In a graph without device kinds they replace the one time per op.
+  /// The graph with the times `compute` [num_ops] on devices of `kind`, which replace any earlier
+  /// ones. In a graph without device types they replace the one time per op.
   OpGraph with_times(std::string_view kind, const IdVector<OpId, Duration>& compute) &&;
   OpGraph with_times(std::string_view kind, const IdVector<OpId, Duration>& compute) const& {
     return OpGraph(*this).with_times(kind, compute);
   }
-  /// The same graph with other groups; op ids are kept. `group` [num_ops]: ops with the same value
-  /// are a group, unless it is no_group. names[g - 1] is the name of group g. Groups without ops
-  /// are dropped, and the others are numbered anew in the order of their first members. If groups
-  /// have one name, all but the first get "@2", "@3", ... behind it.
+  /// The graph with other groups; op ids are kept. `group`: [num_ops], no_group for none;
+  /// names[g - 1] is the name of group g. Empty groups are dropped, and the others renumbered in
+  /// the order of their first members. Duplicate names get a suffix "@2", "@3", ...
   OpGraph with_groups(const IdVector<OpId, GroupId>& group, std::span<const std::string> names) &&;
   OpGraph with_groups(const IdVector<OpId, GroupId>& group,
                       std::span<const std::string> names) const& {
     return OpGraph(*this).with_groups(group, names);
   }
   OpGraph without_groups() const;
-  /// The same graph, ids kept, in which control edges cost nothing: 0 bytes, no time, no channel.
+  /// The graph, ids kept, with free control edges: 0 bytes, no time, no channel.
   OpGraph with_free_controls() &&;
   OpGraph with_free_controls() const& { return OpGraph(*this).with_free_controls(); }
   bool free_controls() const { return free_controls_; }
-  /// Whether `t` is a control tensor that reaches all devices at the end of its producer.
+  /// Whether `t` is a free control tensor: known on all devices at the end of its producer.
   bool instant(TensorId t) const { return free_controls_ && tensors_[t].control; }
-  /// The same graph with the measured transfer times `transfer` [num_tensors]; < 0: not measured.
+  /// The graph with the measured transfer times `transfer` [num_tensors]; < 0: not measured.
   OpGraph with_transfers(IdVector<TensorId, Duration> transfer) const;
 
  private:
@@ -272,7 +266,7 @@ class OpGraph {
   std::vector<OpId> members_;                    // sorted by (group, id)
   std::vector<std::uint32_t> members_begin_{0};  // [num_groups + 1], into members_
   std::vector<std::string> device_kinds_;
-  std::vector<IdVector<OpId, Duration>> compute_;  // per device kind but the first; < 0: none
+  std::vector<IdVector<OpId, Duration>> compute_;  // per device type but the first; < 0: none
   IdVector<TensorId, Duration> transfers_;         // empty, or [num_tensors]; < 0: not measured
   std::vector<OpWork> kernels_;                    // by op
   std::vector<std::uint32_t> kernels_begin_;       // empty, or [num_ops + 1], into kernels_
@@ -281,7 +275,7 @@ class OpGraph {
   bool free_controls_ = false;
 };
 
-/// The properties of an op that add_op() takes; Op explains the members.
+/// The properties of an op for add_op(); see Op.
 struct OpSpec {
   std::string_view name;
   std::string_view kind{};
@@ -293,7 +287,6 @@ struct OpSpec {
   std::string_view module{};  ///< OpGraph::module() explains it
 };
 
-/// Positions of texts in a list.
 struct TextHash {
   using is_transparent = void;
   std::size_t operator()(std::string_view text) const {
@@ -307,47 +300,46 @@ using TextIds = std::unordered_map<std::string, std::uint32_t, TextHash, std::eq
 class OpGraphBuilder {
  public:
   OpId add_op(const OpSpec& op);
-  /// Another op of the kind, phase, lane, module and time of `of`.
+  /// An op with the kind, phase, lane, module and time of `of`.
   OpId add_copy(OpId of, std::string_view name, Bytes persistent, Bytes temporary);
   /// Makes room for as many.
   void reserve(std::size_t ops, std::size_t tensors, std::size_t edges);
   TensorId add_tensor(OpId producer, Bytes size, bool reference = false);
-  /// The same, a reference and of fixed size if `like` is.
+  /// With `reference` and `fixed_size` of `like`.
   TensorId add_tensor(OpId producer, Bytes size, const Tensor& like);
   void set_fixed_size(TensorId tensor) { tensors_[tensor].fixed_size = true; }
   /// Sets the measured time of a transfer of `tensor`, which replaces the link model.
   void set_transfer(TensorId tensor, Duration time);
-  /// Adds an edge: `reader` reads `tensor`. An edge that is added twice counts once.
+  /// `reader` reads `tensor`. Duplicate edges are merged.
   void add_edge(TensorId tensor, OpId reader);
-  /// Adds a control edge: `after` waits for `before`, without data. 4 bytes are sent (as in
-  /// Baechi's importer).
+  /// Control edge: `after` waits for `before`, without data. 4 bytes are sent (as in Baechi's
+  /// importer).
   void add_control(OpId before, OpId after);
-  /// Puts `op` into the colocation group `label`. Labels that share an op are one group.
+  /// Puts `op` into the colocation group `label`. Labels with a common op are one group.
   void colocate(OpId op, std::string_view label);
   void set_forward(OpId backward, OpId forward);
-  /// `copy.first` has another id than `op`.
+  /// Requires `copy.first` != `op`.
   void set_micro_batch(OpId op, MicroBatchCopy copy);
-  /// Sets the time of `op` on a device of `kind`; no `time`: `op` was not measured there. The kind
-  /// of the first call is the kind of OpSpec::compute. An op without any call has its one time on
-  /// all kinds; an op with calls was not measured on the kinds that they leave out.
+  /// Sets the time of `op` on devices of type `kind`; no `time`: not measured. The type of the
+  /// first call is that of OpSpec::compute. An op without calls has its one time on all types; an
+  /// op with calls was not measured on the types without one.
   void set_compute(OpId op, std::string_view kind, std::optional<Duration> time);
   /// Adds a kernel to `op`; ignored if `work` has neither flops nor traffic.
   void add_kernel(OpId op, OpWork work);
-  /// Makes `members` the members of one collective, in the order of its ranks. Members in lane
-  /// "compute" go to lane "comm". `collective` has everything but the members.
+  /// Makes `members` one collective, in the order of its ranks; `collective` has everything but the
+  /// members. Members in lane "compute" move to lane "comm".
   void add_collective(const Collective& collective, std::span<const OpId> members);
 
   std::size_t num_ops() const { return ops_.size(); }
   std::string_view name(OpId v) const;
   /// The first op that was added with the name `wanted`.
   std::optional<OpId> find(std::string_view wanted);
-  /// No two ops have the same name, by the way in which the names are made: build() need not look.
+  /// Promises that names are unique, so that build() does not check.
   void names_are_unique() { unique_names_ = true; }
 
-  /// The graph. Ops are renumbered in topological order: of all ready ops, the one that was added
-  /// first comes first. The members of a collective come one after the other: it is ready when all
-  /// of them are. `renumbered`, if given, receives the new id of each op, in the order in which the
-  /// ops were added.
+  /// Renumbers ops in topological order; among ready ops, the one added first comes first. The
+  /// members of a collective are adjacent, and it is ready when all of them are. `renumbered`, if
+  /// given, receives the new id of each op, in the order in which ops were added.
   /// Throws InputError if two ops have the same name; if there is a cycle, where a collective
   /// counts as one op (the message lists the whole cycle); if an op is a member twice, or a member
   /// has a time of its own; or if the sums of times or sizes do not fit in 62 bits.
@@ -387,7 +379,7 @@ class OpGraphBuilder {
   bool unique_names_ = false;
   std::vector<std::uint64_t> name_slots_;  // hash table: 0, or upper half of the hash, id + 1
   std::size_t indexed_ = 0;                // ops whose names are in the table
-  std::vector<OpId> repeated_;             // of them, those whose name an earlier op has
+  std::vector<OpId> repeated_;             // those of them whose name an earlier op has
   IdVector<TensorId, Tensor> tensors_;
   IdVector<TensorId, Duration> transfers_;
   std::vector<std::pair<OpId, OpWork>> kernels_;

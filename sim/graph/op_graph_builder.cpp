@@ -18,8 +18,8 @@ OpId op_in(std::uint64_t slot) {
   return static_cast<OpId>(static_cast<std::uint32_t>(slot) - 1);
 }
 
-/// A large table that is read all over misses less on large pages. Where there are none, nothing
-/// is lost.
+/// Huge pages reduce TLB misses of a large table with random access; a hint, without effect where
+/// they are not supported.
 void ask_for_huge_pages(void* table, std::size_t bytes) {
   constexpr std::size_t huge = std::size_t{1} << 21U;
   const auto begin = reinterpret_cast<std::uintptr_t>(table);
@@ -239,7 +239,7 @@ void OpGraphBuilder::check_names() {
 }
 
 void OpGraphBuilder::check_sums() const {
-  // So that sums of times and sizes along paths and on devices cannot overflow.
+  // Sums of times and sizes along paths and on devices must not overflow.
   constexpr std::int64_t most = std::int64_t{1} << 62U;
   const auto add = [](std::int64_t& sum, std::int64_t x) { sum = x > most - sum ? most : sum + x; };
   std::int64_t bytes = 0, time = 0;

@@ -1,4 +1,4 @@
-/// The words of phases in files.
+/// The names of phases in files.
 #pragma once
 #include "sim/graph/op_graph.h"
 #include "sim/names.h"

@@ -1,6 +1,5 @@
-/// Measures: each turns a placed step into one number with its unit, with the memory, busy time and
-/// moved bytes of the devices. Each has a row in registry.cpp. Measures are computed after placing;
-/// placers do not know them.
+/// Measures: each evaluates a placed step to one number with a unit, plus memory, busy time and
+/// moved bytes of the devices. They are computed after placing; placers do not know them.
 #pragma once
 #include <memory>
 #include <optional>
@@ -19,13 +18,13 @@ namespace baechi {
 
 /// The value of a measure for one placement.
 struct Measured {
-  std::optional<Duration> value{};      ///< the less, the better; nothing if there is none
-  bool out_of_memory = false;           ///< no value: memory ran out; otherwise see `why`
-  std::string why{};                    ///< a line for people; "" if there is a value
-  std::vector<Bytes> peaks{};           ///< [num_devices]; empty: the measure follows no memory
+  std::optional<Duration> value{};      ///< less is better; nothing if there is none
+  bool out_of_memory = false;           ///< there is no value because memory ran out
+  std::string why{};                    ///< why there is no value, one line; else ""
+  std::vector<Bytes> peaks{};           ///< [num_devices]; empty: memory is not measured
   std::optional<PeakMemory> at_peak{};  ///< on the device with the highest peak; ties: the first
-  std::vector<Duration> busy{};         ///< [num_devices] as DeviceUse::busy; empty: not followed
-  std::optional<Bytes> moved{};         ///< between devices; nothing: the measure moves nothing
+  std::vector<Duration> busy{};         ///< [num_devices] DeviceUse::busy; empty: not measured
+  std::optional<Bytes> moved{};         ///< between devices; nothing: not measured
 
   std::optional<Bytes> peak() const;  ///< the highest of `peaks`
 };
@@ -33,13 +32,14 @@ struct Measured {
 class Measure {
  public:
   virtual ~Measure() = default;
-  /// The measure of the placed step, under the engine options of `problem`.
+  /// Evaluates the placed step under the engine options of `problem`.
   virtual Measured of(const Problem& problem, const Placement& placement) const = 0;
-  /// Throws InputError if no placement of `step` can have a value, because what was asked for does
-  /// not go together. `transforms`: they change the step once it is placed.
+  /// Throws InputError if no placement of `step` can have a value because options conflict.
+  /// `transforms`: those that change the step after placing.
   virtual void check(const Problem& /*step*/,
                      std::span<const std::shared_ptr<const Transform>> /*transforms*/) const {}
-  /// A value that no placement's is below; nothing if none is known. `bounds`: of the step's graph.
+  /// A lower bound of the value of every placement; nothing if none is known. `bounds`: of the
+  /// step's graph.
   virtual std::optional<Duration> bound(const LowerBounds& bounds) const = 0;
 };
 
@@ -60,8 +60,8 @@ inline constexpr std::string_view default_measure = "step_time";
 std::unique_ptr<Measure> make_measure(std::string_view name, Options options,
                                       const std::string& where = {});
 
-/// A request that did not fit, in one line: "gpu0: op 'b' needs 4 B, 2 B is free of ...". `problem`
-/// is of the graph that was simulated.
+/// The OOM report in one line: "gpu0: op 'b' needs 4 B, 2 B is free of ...". `problem` has the
+/// graph that was simulated.
 std::string describe(const OutOfMemory& oom, const Problem& problem);
 
 }  // namespace baechi

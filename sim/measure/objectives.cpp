@@ -9,7 +9,7 @@
 namespace baechi {
 namespace {
 
-/// Why a placement has no value: its faults, the first of which counts.
+/// Why a placement has no value: the first of its faults.
 std::string fault(const Score& score) {
   if (score.over > Bytes{})
     return fmt::format("weights are {} over the memory limits", to_text(score.over));
@@ -20,7 +20,7 @@ std::string fault(const Score& score) {
   return score.deadlock ? "devices wait for each other" : "";
 }
 
-/// The value of an objective: no step is simulated.
+/// The value of an objective, without simulation.
 class ObjectiveMeasure : public Measure {
  public:
   explicit ObjectiveMeasure(std::unique_ptr<Objective> objective)
@@ -31,7 +31,7 @@ class ObjectiveMeasure : public Measure {
       const Score score = objective_->score(problem, placement);
       if (score.feasible()) return {.value = score.value};
       return {.out_of_memory = score.over > Bytes{}, .why = fault(score)};
-    } catch (const InputError& e) {  // it does not know such graphs
+    } catch (const InputError& e) {  // the objective does not support such graphs
       return {.why = e.what()};
     }
   }
@@ -43,23 +43,23 @@ class ObjectiveMeasure : public Measure {
 class MaxLoadMeasure final : public ObjectiveMeasure {
  public:
   using ObjectiveMeasure::ObjectiveMeasure;
-  /// A load is at least the time of its ops. So is the sum of the two largest loads by phase. A
-  /// group of a replicated stage is on several devices, so no device has all of its time.
+  /// A load is at least the time of its ops, and so is the sum of the two largest loads by phase.
+  /// bounds.group does not apply: a group of a replicated stage is on several devices.
   std::optional<Duration> bound(const LowerBounds& bounds) const override { return bounds.work; }
 };
 
 class LatencyMeasure final : public ObjectiveMeasure {
  public:
   using ObjectiveMeasure::ObjectiveMeasure;
-  /// The parts of a device may overlap, so its work bounds nothing.
+  /// The parts of a device may overlap, so bounds.work does not apply.
   std::optional<Duration> bound(const LowerBounds& bounds) const override {
     return bounds.critical_path;
   }
 };
 
-/// `name` among objectives(). The options are those of the objective.
+/// The measure of the objective `name`, with the objective's options.
 template <class OfObjective>
-std::unique_ptr<Measure> made(std::string_view name, Options& o) {
+std::unique_ptr<Measure> make_objective_measure(std::string_view name, Options& o) {
   const auto entry = std::ranges::find(objectives(), name, &ObjectiveEntry::name);
   return std::make_unique<OfObjective>(entry->make(o));
 }
@@ -67,11 +67,11 @@ std::unique_ptr<Measure> made(std::string_view name, Options& o) {
 }  // namespace
 
 std::unique_ptr<Measure> make_max_load_measure(Options& o) {
-  return made<MaxLoadMeasure>("max_load", o);
+  return make_objective_measure<MaxLoadMeasure>("max_load", o);
 }
 
 std::unique_ptr<Measure> make_latency_measure(Options& o) {
-  return made<LatencyMeasure>("latency", o);
+  return make_objective_measure<LatencyMeasure>("latency", o);
 }
 
 }  // namespace baechi

@@ -21,8 +21,8 @@ std::vector<std::string> schedule_words() {
   return words;
 }
 
-/// Time per micro-batch: a placement is judged as the stages of a pipeline. A graph or a placement
-/// of which no such pipeline can be made has no value.
+/// Time per micro-batch of a pipeline whose stages are the devices of the placement. A graph or
+/// placement that does not form such a pipeline has no value.
 class PipelineMeasure final : public Measure {
  public:
   explicit PipelineMeasure(Options& o) {
@@ -32,8 +32,10 @@ class PipelineMeasure final : public Measure {
     options_.micro_batches = static_cast<std::size_t>(
         o.get("micro_batches", std::int64_t{8},
               "how many go through the pipeline; a list: one row each", 1, most));
-    options_.recompute = o.get("recompute", options_.recompute,
-                               "a stage keeps only its inputs, and repeats its forward pass");
+    options_.recompute =
+        o.get("recompute", options_.recompute,
+              "activation checkpointing: a stage keeps only its inputs and repeats "
+              "its forward pass");
   }
 
   void check(const Problem& step,
@@ -51,9 +53,9 @@ class PipelineMeasure final : public Measure {
     }
   }
 
-  /// Without a flush the pace is measured between micro-batches in the middle of the run, and
-  /// nothing bounds it exactly. Updates are once for all micro-batches. The inference schedule
-  /// leaves out ops. A group may be on two devices (dualpipe).
+  /// Without a flush the value is the pace in the middle of the run, which has no exact bound; the
+  /// inference schedule omits ops. bounds.repeated: updates run once for all micro-batches, and a
+  /// group may be on two devices (dualpipe).
   std::optional<Duration> bound(const LowerBounds& bounds) const override {
     const pipeline::ScheduleEntry& schedule = *pipeline::find_schedule(options_.schedule);
     if (!schedule.flushes || !schedule.training) return std::nullopt;

@@ -6,7 +6,7 @@
 namespace baechi {
 namespace {
 
-/// The makespan of the engine.
+/// The simulated makespan.
 class StepTimeMeasure final : public Measure {
  public:
   Measured of(const Problem& problem, const Placement& placement) const override {

@@ -11,7 +11,7 @@ struct Sums {
   double flops = 0.0, traffic = 0.0;
   double at_peak = 0.0, at_bandwidth = 0.0;
   std::array<double, all<Bound>().size()> bound{};
-  bool known = true;  ///< the models of all devices with ops
+  bool known = true;  ///< the models of all devices with ops are known
 
   void add(const Sums& other) {
     step += other.step;
@@ -53,7 +53,7 @@ void add_op(Sums& sums, const Problem& problem, OpId v, DeviceId d, const Device
   }
 }
 
-Utilisation shares(const Sums& sums, bool has_work) {
+Utilisation fractions(const Sums& sums, bool has_work) {
   Utilisation found{.busy = fraction(sums.busy, sums.step)};
   if (!has_work || !found.busy) return found;
   found.flops = sums.flops;
@@ -90,12 +90,12 @@ StepUtilisation utilisation(const Problem& problem, const Placement& placement,
       add_op(sums[d], problem, v, d, models[index(d)]);
     }
   StepUtilisation found;
-  Sums together;
+  Sums total;
   for (const Sums& device : sums) {
-    together.add(device);
-    found.devices.push_back(shares(device, has_work));
+    total.add(device);
+    found.devices.push_back(fractions(device, has_work));
   }
-  found.step = shares(together, has_work);
+  found.step = fractions(total, has_work);
   return found;
 }
 

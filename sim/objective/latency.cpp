@@ -10,13 +10,14 @@
 namespace baechi {
 namespace {
 
-/// The invocations of one problem's placements: an op on a core, or a part on an accelerator.
+/// Evaluates placements of one problem as invocations: an op on a core, or a part on an
+/// accelerator.
 class Invocations {
  public:
   explicit Invocations(const Problem& problem)
       : problem_(problem), transfer_(mean_transfer(problem)), step_(problem.graph.num_ops()) {}
 
-  /// Returns nothing if invocations wait for each other.
+  /// Returns nothing if invocations wait for each other in a cycle.
   std::optional<Duration> latency(const Placement& placement, const Parts& part, bool in_turn) {
     number(placement, part, in_turn);
     add_times(placement);
@@ -26,13 +27,13 @@ class Invocations {
  private:
   static constexpr std::uint32_t none = ~0U;
 
-  struct Step {
+  struct Invocation {
     Duration takes{};
     Duration ready{}, end{};
-    std::size_t waits_for = 0;      // edges from other steps, and the step before
-    std::vector<OpId> ops{};        // that belong to it
-    std::uint32_t paid_for = none;  // the last tensor it paid for
-    std::uint32_t next = none;      // of its accelerator, if these run in turn
+    std::size_t waits_for = 0;  // edges from other invocations, and the preceding invocation
+    std::vector<OpId> ops{};
+    std::uint32_t paid_for = none;  // the last tensor whose transfer is included in `takes`
+    std::uint32_t next = none;      // the next one of its accelerator, if these run in order
   };
 
   void number(const Placement& placement, const Parts& part, bool in_turn) {
@@ -85,7 +86,7 @@ class Invocations {
   }
 
   void pay(TensorId t, OpId v, const Placement& placement) {
-    Step& step = steps_[step_[v]];
+    Invocation& step = steps_[step_[v]];
     if (problem_.cluster.device(placement.device[v]).is_core() || step.paid_for == index(t)) return;
     step.paid_for = static_cast<std::uint32_t>(index(t));
     step.takes += transfer_[t];
@@ -99,7 +100,7 @@ class Invocations {
       if (steps_[s].waits_for == 0) ready.push_back(s);
     std::size_t done = 0;
     for (; done < ready.size(); ++done) {
-      Step& step = steps_[ready[done]];
+      Invocation& step = steps_[ready[done]];
       step.end = step.ready + step.takes;
       latency = std::max(latency, step.end);
       const auto pass_on = [&](std::uint32_t next) {
@@ -120,12 +121,12 @@ class Invocations {
   Problem problem_;
   IdVector<TensorId, Duration> transfer_;
   IdVector<OpId, std::uint32_t> step_;  // into steps_
-  std::vector<Step> steps_;
+  std::vector<Invocation> steps_;
 };
 
-/// An accelerator's ops are one part as long as no path between two of them leaves it; where paths
-/// come back, op v belongs to part 1 + the most departures on any path to it. Parts of one
-/// accelerator do not wait for each other but for data.
+/// An accelerator's ops are one part unless a path between two of them leaves the accelerator: op v
+/// belongs to part 1 + the largest number of departures on a path to it. Parts of one accelerator
+/// are ordered by data dependencies only.
 /// Source: Tarnawski et al., NeurIPS 2020, latency of a given split.
 class WithoutTurns final : public Evaluator {
  public:
@@ -134,7 +135,7 @@ class WithoutTurns final : public Evaluator {
 
   Score score(const Placement& placement) override {
     if (has_replicas(placement))
-      throw InputError("latency: it knows no replicas, which stages of this placement have");
+      throw InputError("latency: replicated stages, as in this placement, are not supported");
     Score score = constraints(problem_, placement);
     for (const DeviceId d : problem_.cluster.devices())
       if (!problem_.cluster.device(d).is_core()) cut(placement, d);
@@ -166,7 +167,7 @@ class Latency final : public Objective {
  public:
   std::unique_ptr<Evaluator> on(const Problem& problem) const override {
     if (!problem.graph.plain())
-      throw InputError("latency knows graphs without lanes and collectives only");
+      throw InputError("latency: graphs with lanes or collectives are not supported");
     return std::make_unique<WithoutTurns>(problem);
   }
 };

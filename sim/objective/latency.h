@@ -1,4 +1,4 @@
-/// Latency of one sample if accelerators run parts of the graph as wholes.
+/// Latency of one sample if accelerators run parts of the graph atomically.
 #pragma once
 #include <optional>
 
@@ -6,16 +6,16 @@
 
 namespace baechi {
 
-/// The part of its accelerator that each op belongs to; meaningless for ops on cores. [num_ops]
+/// The part of its accelerator to which each op belongs; unused for ops on cores. [num_ops]
 using Parts = IdVector<OpId, std::uint32_t>;
 
-/// The end of the last part, or nothing if parts wait for each other.
+/// The end of the last part, or nothing if parts wait for each other in a cycle.
 ///
-/// A part starts when all its inputs from elsewhere are done. It then takes, one after another,
-/// these transfers, its ops, and the transfers of its outputs to elsewhere. All its ops are done
-/// together. An op on a core starts when all its inputs are done; there are cores for all ops.
-/// Parts of one accelerator run in the order of their numbers.
-/// Source: Tarnawski et al., NeurIPS 2020, integer program for latency.
+/// A part starts when all its external inputs are done. It then runs their transfers, its ops, and
+/// the transfers of its outputs to other devices in sequence; its ops are done at its end. An op on
+/// a core starts when all its inputs are done; there are cores for all ops. Parts of one
+/// accelerator run in the order of their numbers. Source: Tarnawski et al., NeurIPS 2020, integer
+/// program for latency.
 std::optional<Duration> latency_in_turn(const Problem& problem, const Placement& placement,
                                         const Parts& part);
 

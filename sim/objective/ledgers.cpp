@@ -24,13 +24,13 @@ void LoadLedger::place(const Placement& placement) {
 template <int sign>
 void LoadLedger::change(OpId v, DeviceId d) {
   const OpGraph& graph = problem_.graph;
-  if (graph.lane(v) == compute_lane)  // other lanes run beside it
+  if (graph.lane(v) == compute_lane)  // other lanes overlap with it
     part(d, graph.op(v).phase) += sign * problem_.costs.compute(v, d);
   for (const TensorId t : graph.outputs(v)) change_pin<sign>(t, d);
   for (const EdgeId e : graph.in_edges(v)) change_pin<sign>(graph.edge(e).tensor, d);
 }
 
-/// A device pays for a tensor if some but not all of those that write or read it are there.
+/// A device pays for a tensor's transfer if it has some but not all of its producer and readers.
 template <int sign>
 void LoadLedger::change_pin(TensorId t, DeviceId d) {
   const std::size_t all = problem_.graph.readers(t).size() + 1;

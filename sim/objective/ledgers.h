@@ -1,5 +1,5 @@
-/// device_loads() and constraints(), kept up to date while ops move: a move takes time in
-/// proportion to the edges of the moved op.
+/// Incremental device_loads() and constraints(): a move takes time in proportion to the edges of
+/// the moved op.
 #pragma once
 #include <span>
 
@@ -27,7 +27,7 @@ class LoadLedger {
 
   Problem problem_;
   IdVector<TensorId, Duration> transfer_;
-  std::vector<std::uint32_t> pins_;  // [num_tensors, num_devices]: producer and readers there
+  std::vector<std::uint32_t> pins_;  // [num_tensors, num_devices]: number of producer and readers
   IdVector<DeviceId, DeviceLoad> loads_;
 };
 

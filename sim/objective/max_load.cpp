@@ -14,7 +14,7 @@
 namespace baechi {
 namespace {
 
-/// Adds up the loads of one problem's placements.
+/// Computes the loads of placements of one problem.
 class Loads {
  public:
   explicit Loads(const Problem& problem)
@@ -27,7 +27,7 @@ class Loads {
     loads_.assign(problem_.cluster.num_devices(), {});
     std::ranges::fill(paid_for_, nothing);
     for (const OpId v : graph.ops()) {
-      if (graph.lane(v) != compute_lane) continue;  // other lanes run beside it
+      if (graph.lane(v) != compute_lane) continue;  // other lanes overlap with it
       const DeviceId d = placement.device[v];
       part(d, graph.op(v).phase) += problem_.costs.compute(v, d);
     }
@@ -35,10 +35,10 @@ class Loads {
       const OpId producer = graph.tensor(t).producer;
       const DeviceId home = placement.device[producer];
       for (const EdgeId e : graph.readers(t)) {
-        const DeviceId away = placement.device[graph.edge(e).dst];
-        if (away == home || paid_for_[away] == t) continue;
+        const DeviceId receiver = placement.device[graph.edge(e).dst];
+        if (receiver == home || paid_for_[receiver] == t) continue;
         pay(t, home, graph.op(producer).phase);
-        pay(t, away, graph.op(producer).phase);
+        pay(t, receiver, graph.op(producer).phase);
       }
     }
     return loads_;
@@ -58,11 +58,11 @@ class Loads {
 
   Problem problem_;
   IdVector<TensorId, Duration> transfer_;
-  IdVector<DeviceId, TensorId> paid_for_;  // the last tensor each device paid for
+  IdVector<DeviceId, TensorId> paid_for_;  // the last tensor included in each device's load
   IdVector<DeviceId, DeviceLoad> loads_;
 };
 
-/// The 16-norm of the loads: about the largest, but it also falls when the next largest ones fall.
+/// The 16-norm of the loads: a smooth maximum, which also falls when the next largest loads fall.
 double soft_maximum(const IdVector<DeviceId, DeviceLoad>& loads, auto&& value) {
   double largest = 0.0;
   for (const DeviceLoad& load : loads)
@@ -124,11 +124,12 @@ class LargestLoad final : public Evaluator {
     DeviceId from, to;
   };
 
-  /// `loads`, where replicas take their shares. Their memory is that of the first, as are they.
+  /// `loads` with the load of each replicated part divided among its devices.
   IdVector<DeviceId, DeviceLoad> shared(IdVector<DeviceId, DeviceLoad> loads,
                                         const Placement& placement) const {
     if (apart_)
-      throw InputError("max_load: phases: apart knows no replicas, which stages of this have");
+      throw InputError(
+          "max_load: 'phases: apart' does not support replicated stages, as in this placement");
     const std::vector<DeviceClass> classes = device_classes(problem_);
     const Replicas replicas = replicas_of(problem_, classes, placement);
     const Replication costs = Replication::of(problem_, classes, replicas.micro_batches);
@@ -172,8 +173,8 @@ class LargestLoad final : public Evaluator {
   bool apart_;
   Loads loads_;
   std::optional<Ledgers> moving_;    // from the first begin() on
-  IdVector<OpId, DeviceId> device_;  // of the base
-  std::vector<Moved> attempted_;     // on top of the base
+  IdVector<OpId, DeviceId> device_;  // of the base placement
+  std::vector<Moved> attempted_;     // moves relative to the base
 };
 
 class MaxLoad final : public Objective {

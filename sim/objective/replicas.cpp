@@ -14,7 +14,7 @@ std::string fact_name(std::size_t part, std::string_view of) {
   return fmt::format("stage_{}_{}", part, of);
 }
 
-/// A whole number up to `most`; -1 if the fact is something else, or missing.
+/// The fact's value if it is a whole number from 0 to `most`; else -1.
 std::int64_t whole(const Placement& placement, const std::string& name, std::int64_t most) {
   const auto found = placement.facts.find(name);
   if (found == placement.facts.end()) return -1;
@@ -66,7 +66,8 @@ class ReplicasReader {
       wrong(fmt::format("stage {} has {} devices from '{}' on, and the cluster has {} such", part,
                         count, problem_.cluster.device(d).name, cls->devices.end() - begin));
     if (count > 1 && cls->core)
-      wrong(fmt::format("'{}' is a core, which shares no stage", problem_.cluster.device(d).name));
+      wrong(fmt::format("'{}' is a core, and cores have no replicas",
+                        problem_.cluster.device(d).name));
     if (replicas_.micro_batches % count != 0)
       wrong(fmt::format("{} devices of stage {} do not divide {} micro-batches", count, part,
                         replicas_.micro_batches));

@@ -1,4 +1,4 @@
-/// Parts of a placement that several devices run, each of which takes its share of the samples.
+/// Replicated parts of a placement: several devices, each with an equal share of the samples.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -12,26 +12,23 @@
 
 namespace baechi {
 
-/// The numbers of replicas that a part may have, and their costs.
+/// The allowed numbers of replicas of a part, and their costs.
 ///
-/// A part on r devices of one class has the load of one device, divided by r and rounded up, plus
-/// the exchange of gradients. Each replica moves 4 (r - 1) / r times the part's weights, once in
-/// `micro_batches` samples. Each replica holds all weights of the part. Inference exchanges
-/// nothing.
+/// On r devices of one class a part has 1 / r of its load on one device, rounded up, plus the
+/// gradient exchange: each replica moves 4 (r - 1) / r times the part's weights once in
+/// `micro_batches` samples. Each replica holds all weights of the part. Inference has no exchange.
 /// Source: PipeDream (SOSP 2019) and Piper (NeurIPS 2021), with the loads of Tarnawski et al.
 struct Replication {
   bool allowed = false;
-  /// Samples between two exchanges; replicas must divide it. 0: as many as the part has replicas,
-  /// as in PipeDream.
+  /// Samples between two exchanges, a multiple of the number of replicas. 0: the number of replicas
+  /// of the part, as in PipeDream.
   std::int64_t micro_batches = 0;
-  std::vector<double> ns_per_byte{};  ///< [classes], of links; 0: inference
-
-  /// For `problem`: the mean link of each class, if there is an op of a later phase than
-  /// Phase::forward.
+  std::vector<double> ns_per_byte{};  ///< [classes], of the mean link; 0: inference
+  /// For `problem`, which is training if it has an op of a later phase than Phase::forward.
   static Replication of(const Problem& problem, const std::vector<DeviceClass>& classes,
                         std::int64_t micro_batches);
 
-  /// Whether `replicas` devices of the class may share a part. Cores never do.
+  /// Whether a part may be on `replicas` devices of the class. Cores have no replicas.
   bool allows(const DeviceClass& cls, std::int64_t replicas) const;
   /// Nanoseconds of exchange per byte of weights.
   double exchange(std::size_t cls, std::int64_t replicas) const;
@@ -39,8 +36,8 @@ struct Replication {
 
 inline constexpr std::int64_t no_load = std::numeric_limits<std::int64_t>::max();
 
-/// Nanoseconds per sample of each of `replicas` devices, if one device had `whole`: a share,
-/// rounded up, and `exchange` per byte of `weights`, rounded. no_load: more than can be told.
+/// Nanoseconds per sample of each of `replicas` devices: whole / replicas, rounded up, plus
+/// `exchange` per byte of `weights`, rounded. no_load if that overflows.
 inline std::int64_t replica_load(std::int64_t whole, std::int64_t weights, std::int64_t replicas,
                                  double exchange) {
   if (replicas == 1) return whole;
@@ -49,10 +46,10 @@ inline std::int64_t replica_load(std::int64_t whole, std::int64_t weights, std::
   return whole / replicas + (whole % replicas > 0 ? 1 : 0) + std::llround(exchanged);
 }
 
-/// The replicas of a placement. A placement has one device for each op; its facts name the other
-/// devices that run the same ops. `stage_N_first` is the number of the device in the placement for
-/// part N, counted from 0. `stage_N_devices` devices of its class, from this one on, run the part.
-/// `micro_batches` is as in Replication, 0 if there is no such fact.
+/// The replicas of a placement. Placement::device has the first device of each part; facts describe
+/// the others: `stage_N_first` is the index of the first device of part N, counted from 0, and
+/// `stage_N_devices` devices of its class, from this one on, run the part. `micro_batches`: as in
+/// Replication, 0 if there is no such fact.
 struct Replicas {
   std::vector<std::vector<DeviceId>> parts;  ///< devices, ascending; the placement has the first
   std::int64_t micro_batches = 0;
@@ -60,15 +57,14 @@ struct Replicas {
 
 /// Whether any part of `placement` has more than one device.
 bool has_replicas(const Placement& placement);
-/// Whether a fact of this name says something of replicas.
+/// Whether a fact of this name describes replicas.
 bool is_replica_fact(std::string_view name);
 
-/// Throws InputError if the facts are not of this problem: a device that is not there or in two
-/// parts, a core with replicas, replicas that do not divide the micro-batches, an op outside of all
-/// parts. Nothing if the facts name no parts.
+/// Throws InputError if the facts do not fit the problem: a device that does not exist or is in two
+/// parts, a core with replicas, replicas that do not divide the micro-batches, an op outside all
+/// parts. Empty if the facts name no parts.
 Replicas replicas_of(const Problem& problem, const std::vector<DeviceClass>& classes,
                      const Placement& placement);
-/// Writes `replicas` among the facts.
 void write_replicas(const Replicas& replicas, std::map<std::string, double>& facts);
 
 }  // namespace baechi

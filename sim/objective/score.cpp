@@ -42,7 +42,7 @@ bool keeps_constraints(const Problem& p, const Placement& placement,
     const auto members = p.graph.members(g);
     const OpId first = members.front();
     if (apart(v, first)) return false;
-    // The others follow the first: those that moved are compared with it above.
+    // Moved members are compared with the first above; here the first moved.
     if (v == first && std::ranges::any_of(members, [&](OpId m) { return apart(m, first); }))
       return false;
   }

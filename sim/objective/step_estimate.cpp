@@ -5,7 +5,7 @@
 #include "sim/engine/channels.h"
 #include "sim/error.h"
 
-// This file is compiled once for each kind of vector; HWY_ONCE marks what is not.
+// This file is compiled once per SIMD target; code in HWY_ONCE only once.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "sim/objective/step_estimate.cpp"
 #include <hwy/foreach_target.h>
@@ -22,11 +22,11 @@ using Slots = hn::Rebind<std::int32_t, Times>;
 using Bytes8 = hn::Rebind<std::uint8_t, Times>;
 using Vec = hn::Vec<Times>;
 
-/// Each lane's row of a table [rows, lanes], which begins at the first of these lanes. Most often
-/// all have the same: that is one load.
+/// A row of a table [rows, lanes] per lane. Usually all lanes have the same row, which is one load
+/// instead of a gather.
 struct Rows {
   bool same;
-  std::size_t row;  // if they are the same
+  std::size_t row;  // if `same`
   Vec rows;
 
   hn::Vec<Slots> slots() const {
@@ -44,7 +44,7 @@ struct Rows {
     else
       hn::ScatterIndex(values, d, table, slots());
   }
-  /// The row of each, masked, and `offset` further on.
+  /// (row & mask) + offset in each lane.
   Rows channel(std::uint32_t mask, std::uint32_t offset) const {
     const Times d;
     return {same || mask == 0, (row & mask) + offset,
@@ -59,7 +59,7 @@ Rows devices(const std::uint8_t* device) {
           hn::PromoteTo(Times(), narrow)};
 }
 
-/// The lanes from `first` on, as many as a vector has.
+/// Simulates one vector of lanes, from `first` on.
 class Lanes {
  public:
   Lanes(const StepEstimate::Pass& pass, std::size_t first)
@@ -109,7 +109,7 @@ class Lanes {
     }
   }
 
-  /// Nothing of a tensor has been sent anywhere yet.
+  /// Resets sent_ for the next tensor.
   void forget(const Rows& src, Vec end) {
     const Times d;
     for (std::uint32_t k = 0; k < pass_.num_devices; ++k)
@@ -117,7 +117,7 @@ class Lanes {
     src.store(end, sent_);
   }
 
-  /// When `dst` has the tensor.
+  /// The time at which `dst` has the tensor.
   Vec copy(const StepEstimate::Tensor& tensor, const Rows& src, const Rows& dst, Vec end,
            bool shared) {
     const Times d;

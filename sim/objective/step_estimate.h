@@ -1,5 +1,5 @@
-/// Estimated step times of sixteen placements at once, by a simpler model of a step: for searches
-/// that choose which of many placements to simulate.
+/// SIMD estimates of the step times of sixteen placements at once, by which searches choose the
+/// placements to simulate.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -10,15 +10,15 @@
 
 namespace baechi {
 
-/// A simpler step, in a given order of ops. An op runs as soon as its device has run its earlier
-/// ops and its inputs are there. Then its outputs are sent, reader after reader, each as soon as
-/// both channels are free (EngineOptions::transfers; staged counts as duplex). Memory is ample, and
-/// a device computes while it sends. With the start order of a simulation, the estimate shows the
-/// effect of moving a few ops.
+/// A simplified step in a given order of ops. An op runs as soon as its device has run its earlier
+/// ops and its inputs have arrived. Its outputs are sent reader by reader, each as soon as both
+/// channels are free (EngineOptions::transfers; staged is treated as duplex). Memory is unlimited,
+/// and computation overlaps with transfers. With the start order of a simulated step, it estimates
+/// the effect of moving a few ops.
 ///
-/// Vectors of the widest kind that the processor has (Highway); 64 B per edge. Times are whole
-/// multiples of unit(), each rounded up. unit() is the least power of two in ns of which 2^31 hold
-/// all ops and transfers together: 1 ns if all take less than 2.1 s.
+/// Uses the widest vectors of the processor (Highway) and 64 B per edge. Times are multiples of
+/// unit(), each rounded up: the least power of two in ns such that 2^31 units hold all ops and
+/// transfers together (1 ns if all take less than 2.1 s).
 class StepEstimate {
  public:
   static constexpr std::size_t lanes = 16;
@@ -30,13 +30,13 @@ class StepEstimate {
   /// Throws InputError unless it suits.
   explicit StepEstimate(const Problem& problem);
 
-  /// All ops of a lane; before that they are on device 0.
+  /// Sets the devices of all ops of a vector lane; initially device 0.
   void place(std::size_t lane, const Placement& placement);
   void move(std::size_t lane, OpId op, DeviceId device) {
     device_[index(op) * lanes + lane] = static_cast<std::uint8_t>(index(device));
   }
 
-  /// The step time of each vector lane, with all ops in this order: each op behind its inputs.
+  /// The step time of each vector lane. `order`: all ops, topologically sorted.
   Times run(std::span<const OpId> order);
 
   Duration unit() const { return Duration{std::int64_t{1} << shift_}; }
@@ -50,11 +50,10 @@ class StepEstimate {
     std::uint32_t first_reader = 0;
     bool instant = false;
   };
-  /// The op, and which of all inputs.
   struct Reader {
     std::uint32_t op = 0, input = 0;
   };
-  /// The working memory of a pass over the graph.
+  /// The arguments and scratch memory of run_pass().
   struct Pass {
     std::span<const OpId> order;
     std::span<const Op> ops;          ///< [num_ops + 1]
@@ -62,9 +61,9 @@ class StepEstimate {
     std::span<const Reader> readers;  ///< [num_edges]
     std::uint32_t num_devices;
     bool cached, limited;
-    std::uint32_t channel_mask, receiving;  ///< the channels of device d: d & mask, receiving + it
+    std::uint32_t channel_mask, receiving;  ///< channels of device d: d & mask, and + receiving
     const std::uint8_t* device;             ///< [num_ops, lanes]
-    std::uint32_t* there;                   ///< [num_edges, lanes]: when an input is there
+    std::uint32_t* there;                   ///< [num_edges, lanes]: arrival times of inputs
     std::uint32_t* free_at;                 ///< [num_devices, lanes], zeros
     std::uint32_t* channel;                 ///< [2 * num_devices, lanes], zeros
     std::uint32_t* sent;                    ///< [num_devices, lanes]

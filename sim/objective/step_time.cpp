@@ -9,7 +9,7 @@
 namespace baechi {
 namespace {
 
-/// Whether every device could hold everything: then memory need not be counted.
+/// Whether every device can hold everything, so that memory need not be counted.
 bool memory_is_ample(const Problem& p) {
   const Bytes most = peak_upper_bound(p.graph);
   return std::ranges::all_of(p.cluster.devices(),
@@ -23,9 +23,9 @@ class StartOrder final : public StepObserver {
   std::vector<OpId> ops;
 };
 
-/// The engine's makespan. What runs out of memory is simulated again without limits: its makespan
-/// is that of the whole step, and what it lacks is, over the devices, how far each peak is above
-/// the memory. So a search can go down from a placement that does not fit to one that does.
+/// The simulated makespan. A step that runs out of memory is simulated again without limits, to
+/// give the makespan of the whole step, and Score::over as the sum of the excess of each device's
+/// peak: a search can then descend from an infeasible placement to a feasible one.
 class StepTime final : public Objective {
  public:
   std::unique_ptr<Evaluator> on(const Problem& problem) const override {
@@ -73,7 +73,7 @@ class StepTime final : public Objective {
       for (const auto& [v, to] : moved_) base_.device[v] = to;
       if (fits_ != base_fits_) {
         base_fits_ = fits_;
-        if (!fits_) attempt(base_);  // it ended early: the order of all ops is needed
+        if (!fits_) attempt(base_);  // it ended early, and the order of all ops is needed
       }
       note_base();
       if (!estimate_) return;
@@ -98,7 +98,7 @@ class StepTime final : public Objective {
 
     std::size_t estimates() const override { return estimate_ ? StepEstimate::lanes : 1; }
 
-    /// The estimate runs ops in the order in which the base's ops started.
+    /// Estimates in the start order of the base.
     std::size_t best_estimate(std::span<const std::vector<OpMove>> changes) override {
       if (!estimate_) return 0;
       for (std::size_t lane = 0; lane < changes.size(); ++lane)
@@ -128,8 +128,8 @@ class StepTime final : public Objective {
              StepEstimate::suits(problem);
     }
 
-    /// Under the limits as long as the base fits: a placement that does not is of no use then, and
-    /// its step ends where memory does.
+    /// With memory limits as long as the base fits: a placement that does not fit is then useless,
+    /// and its step ends early.
     Score attempt(const Placement& placement) {
       started_.ops.clear();
       StepObserver* const observer = &started_;
@@ -142,7 +142,7 @@ class StepTime final : public Objective {
                         : simulate_without_limits(broken, placement, observers);
     }
 
-    /// `score` has the broken constraints. Sets fits_ and peak_.
+    /// `score`: the result of constraints(). Sets fits_ and peak_.
     Score simulate(Score score, const Placement& placement,
                    std::span<StepObserver* const> observers) {
       const StepResult& step = simulator_.run(placement, observers);
@@ -169,13 +169,13 @@ class StepTime final : public Objective {
       peak_.assign(problem_.cluster.num_devices(), {});
       for (const DeviceId d : problem_.cluster.devices()) peak_[d] = step.devices[d].peak;
     }
-    /// What was simulated last is the base.
+    /// Makes the last simulated placement the base.
     void note_base() {
       std::swap(base_peak_, peak_);
       base_whole_ = whole_;
     }
 
-    /// The order of the last step; ops that did not start before it failed follow.
+    /// The start order of the last step, followed by the ops that had not started when it failed.
     void set_order() {
       std::swap(order_, started_.ops);
       const std::size_t num_ops = problem_.graph.num_ops();
@@ -188,8 +188,8 @@ class StepTime final : public Objective {
 
     Problem problem_;
     Simulator simulator_;
-    std::optional<StepEstimate> estimate_;  // of changes to the base
-    std::optional<Simulator> unlimited_;    // made when something does not fit
+    std::optional<StepEstimate> estimate_;  // of changes of the base
+    std::optional<Simulator> unlimited_;    // created at the first placement that does not fit
     Placement base_;
     bool base_fits_ = true;
     bool base_whole_ = false;              // no op is misplaced, no group split
@@ -197,9 +197,9 @@ class StepTime final : public Objective {
     bool fits_ = true, whole_ = false;     // the last placement that was simulated
     IdVector<DeviceId, Bytes> peak_;       // its peaks
     IdVector<DeviceId, Bytes> more_;       // scratch of may_fit()
-    std::vector<OpId> order_;              // in which its ops start
+    std::vector<OpId> order_;              // start order of the base
     StartOrder started_;                   // of the last attempt
-    std::vector<OpMove> moved_;            // by it
+    std::vector<OpMove> moved_;            // of the last attempt
   };
 };
 

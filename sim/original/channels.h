@@ -1,5 +1,5 @@
-/// Transfers as the original Baechi books them: one half-duplex channel per device, first come,
-/// first served. Shared by its simulator (simulation.h) and its placers (placers/original).
+/// Transfers as in the original Baechi: one half-duplex channel per device, first come, first
+/// served. Used by its simulator (simulation.h) and its placers (placers/original).
 #pragma once
 #include <algorithm>
 
@@ -14,7 +14,7 @@ struct Booking {
   TimePoint receive_end{};  ///< the tensor has arrived
 };
 
-/// An op that ran. Events come in booking order, so times may go backwards (Q8).
+/// An op that ran. Events are in booking order, so times may decrease (Q8).
 struct OpEvent {
   OpId op{};
   DeviceId device{};
@@ -28,7 +28,7 @@ struct TransferEvent {
   OpId dst{};
   DeviceId from{};
   DeviceId to{};
-  bool cached = false;  ///< nothing moved: the tensor was sent to `to` before, as `booking` says
+  bool cached = false;  ///< no transfer: `booking` is of the earlier one of this tensor to `to`
   Booking booking;
 };
 
@@ -52,9 +52,8 @@ class Channels {
   /// Drops all bookings.
   void reset() { std::ranges::fill(free_, TimePoint{}); }
 
-  /// Sends a tensor that is at `from` since `ready` and takes `time`. Q8: both channels are booked
-  /// after all that was booked before, even if an earlier gap would do, and the sender is free
-  /// while the receiver may not have begun.
+  /// Sends a tensor that is available at `from` from `ready` on. Q8: both channels are booked after
+  /// all earlier bookings, never in a gap, and the sender may be done before the receiver begins.
   Booking book(DeviceId from, DeviceId to, TimePoint ready, Duration time) {
     Booking b;
     b.send_start = later(ready, free_[from]);
@@ -64,7 +63,7 @@ class Channels {
     return b;
   }
 
-  /// When the tensor would arrive. Q9: nothing is booked, so two inputs of one op do not see each
+  /// The arrival time of the tensor. Q9: nothing is booked, so inputs of one op do not delay each
   /// other.
   TimePoint estimate(DeviceId from, DeviceId to, TimePoint ready, Duration time) const {
     return later(later(ready, free_[from]), free_[to]) + time;

@@ -69,7 +69,7 @@ void Graph::finish(bool numbered) {
   if (!numbered) number_topologically();
 }
 
-/// All reads of one op. `edge_to`: for each op, the last edge made to it; [num_ops].
+/// `reads`: all reads of one op. `edge_to`: for each op, the last edge added to it; [num_ops].
 void Graph::add_edges_of(std::span<const Read> reads, std::vector<EdgeId>& edge_to) {
   const EdgeId first_edge{static_cast<std::uint32_t>(num_edges())};
   for (const Read& r : reads) {
@@ -114,7 +114,7 @@ void Graph::number_slots() {
     for (const EdgeId e : out_edges(v)) {
       for (std::uint32_t i = sends_begin_[index(e)]; i < sends_begin_[index(e) + 1]; ++i) {
         const TensorId t = sends_[i].tensor;
-        if (sender[t] == v) {  // met for the first time
+        if (sender[t] == v) {  // first occurrence
           slot[t] = next++;
           sender[t] = no_op;
         }
@@ -183,7 +183,7 @@ Graph Graph::from(const OpGraph& graph, const CostModel& costs, const Cluster& c
     outputs.clear();
     for (const TensorId t : graph.outputs(v)) {
       const Tensor& tensor = graph.tensor(t);
-      bytes += tensor.copied();  // a profile states the buffer of a reference, too
+      bytes += tensor.copied();  // profiles include the buffers of references
       outputs.push_back(
           {.tensor = t,
            .slot = static_cast<std::uint32_t>(outputs.size()),

@@ -1,6 +1,6 @@
-/// A graph as the original Baechi sees it: one edge per pair of ops, carrying a list of tensors.
-/// Source: Baechi's code (beomyeol/baechi). Section and quirk numbers (Q1..Q25) here and in
-/// placers/original are defined in placers/original/README.md.
+/// The graph representation of the original Baechi: one edge per pair of ops, with a list of
+/// tensors. Source: Baechi's code (beomyeol/baechi). Section and quirk numbers (Q1..Q25) here and
+/// in placers/original are defined in placers/original/README.md.
 #pragma once
 #include <span>
 #include <vector>
@@ -16,16 +16,16 @@ class Graph {
   struct Op {
     Duration compute{};  ///< > 0 (Q11: the original misses the end of an op of no length)
     Bytes temporary{};
-    Bytes persistent{};        ///< by TensorFlow's convention a part of `outputs`
+    Bytes persistent{};        ///< included in `outputs`, as in TensorFlow
     Bytes outputs{};           ///< sum over the output ports
-    GroupId group = no_group;  ///< never no_group in a Graph: an op alone is a group
+    GroupId group = no_group;  ///< never no_group in a Graph: single ops are groups
     std::uint32_t topo = 0;    ///< unique; breaks every tie
   };
   /// One tensor on an edge. Two sends of one TensorId to one device are one transfer.
   struct Send {
     TensorId tensor{};
-    /// Number of the tensor among the tensors of its op, from 0. A tensor that several ops send has
-    /// a larger number of its own. A table of num_slots() therefore suffices while one op sends.
+    /// Index of the tensor among the tensors of its op. A tensor that several ops send has a unique
+    /// larger number. A table of num_slots() entries therefore suffices while one op sends.
     std::uint32_t slot = 0;
     Bytes size{};
     Duration time{};  ///< between any two devices: the original's links are all equal
@@ -34,24 +34,24 @@ class Graph {
     OpId src{};
     OpId dst{};
   };
-  /// `dst` reads a tensor of `src`: edges are made of reads.
+  /// `dst` reads a tensor of `src`; input of the constructor.
   struct Read {
     OpId src{};
     OpId dst{};
     Send send{};
   };
 
-  /// Edges in canonical order: by src, then as `reads` first name them. A second tensor between two
-  /// ops joins the edge, unless that tensor is already on it. Op::topo is kept if `numbered`
-  /// (unique, not far above num_ops), else made: Kahn's algorithm with a first-in first-out queue,
-  /// sources in id order, then out-edges in order; ops on a cycle keep 0.
+  /// Edges are sorted by src, then by first occurrence in `reads`. Further tensors between two ops
+  /// join their edge, each once. Op::topo is kept if `numbered` (unique, not far above num_ops);
+  /// else set by Kahn's algorithm with a first-in first-out queue, sources in id order, then
+  /// out-edges in order; ops on a cycle keep 0.
   Graph(IdVector<OpId, Op> ops, std::span<const Read> reads, bool numbered = false);
 
-  /// The view of a graph on a cluster. Ids are the graph's, out-edges stand in the order in which
-  /// they were added. Persistent bytes are added to the outputs, where TensorFlow has them, and
-  /// times of 0 become 1 us, both as in the original's import. A control dependency that runs
-  /// beside a data edge joins it (Q21: the original stops). With one device transfers take no time:
-  /// there are none. Throws InputError if two links, or the kinds or speeds of two devices, differ.
+  /// Converts a graph on a cluster. Ids are kept, out-edges are in the order in which they were
+  /// added. Persistent bytes are added to the outputs, and times of 0 become 1 us, both as in the
+  /// original's import. A control dependency parallel to a data edge joins it (Q21: the original
+  /// stops). With one device, transfers take no time. Throws InputError if two links, or the types
+  /// or speeds of two devices, differ.
   static Graph from(const OpGraph& graph, const CostModel& costs, const Cluster& cluster);
 
   std::size_t num_ops() const { return ops_.size(); }
@@ -105,7 +105,7 @@ class Graph {
   std::vector<std::uint32_t> sends_begin_{0};  // [num_edges + 1], into sends_
   std::vector<std::uint32_t> out_begin_{0};    // [num_ops + 1], into edges_
   std::vector<EdgeId> in_;                     // [num_edges], sorted by (dst, id)
-  std::vector<OpId> in_src_;                   // [num_edges], beside in_
+  std::vector<OpId> in_src_;                   // [num_edges], the src of each of in_
   std::vector<std::uint32_t> in_begin_;        // [num_ops + 1], into in_
   std::size_t num_tensors_ = 0;
   std::size_t num_groups_ = 0;

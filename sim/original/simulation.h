@@ -1,4 +1,4 @@
-/// The original's simulator of a placed graph, its "virtual scheduler", bit for bit.
+/// A bit-exact reimplementation of the original's simulator, its "virtual scheduler".
 #pragma once
 #include <memory>
 #include <span>
@@ -9,24 +9,24 @@
 
 namespace baechi::original {
 
-/// The result of a step, and the memory still in use on each device afterwards.
+/// The result of a step, and the memory in use on each device afterwards.
 struct Step {
   StepResult result;
   IdVector<DeviceId, Bytes> final_memory;  ///< [num_devices]
 };
 
-/// One step of `graph` on `devices` devices. Ops are taken in order of (ready, Op::topo) from one
-/// queue. Each starts when it is ready and its device is free. Its tensors are booked as it is
-/// taken, for its readers in out-edge order (Q8, Q23: not in order of time).
-/// Memory moves as ops are taken (Q23). Outputs and workspace come as an op starts, and workspace
-/// goes at once. Outputs, except their persistent part, go as the last reader is taken (Q6).
-/// Received copies take none (Q7).
-/// `placement` covers the graph. `held`: memory in use on each device before the step; may be
-/// negative (Q12: left there by the original's adjusters). [num_devices], or empty for none.
+/// One step of `graph` on `devices` devices. Ops are popped from one queue in order of (ready,
+/// Op::topo). Each starts when it is ready and its device is free. Its tensors are booked when it
+/// is popped, for its readers in out-edge order (Q8, Q23: not in order of time). Memory changes
+/// when ops are popped (Q23). Outputs and workspace are allocated when an op starts, and workspace
+/// is freed at once. Outputs, except their persistent part, are freed when the last reader is
+/// popped (Q6). Received copies take no memory (Q7). `placement` covers the graph. `held`: memory
+/// in use on each device before the step; may be negative (Q12: left by the original's adjusters).
+/// [num_devices], or empty for none.
 Step simulate(const Graph& graph, const IdVector<OpId, DeviceId>& placement, std::size_t devices,
               Log* log = nullptr, const IdVector<DeviceId, Bytes>& held = {});
 
-/// simulate() for many placements of one graph. For one thread.
+/// simulate() for many placements of one graph. Not thread-safe.
 class Simulator {
  public:
   Simulator(const Graph& graph, std::size_t devices);  ///< `graph` outlives it

@@ -16,7 +16,7 @@ class PassOrder {
 
   void keep() {
     Users users;
-    std::vector<OpId> hosted;  // what the host's next ops of the device wait for
+    std::vector<OpId> hosted;  // ops on which the device's next host ops wait
     for (std::size_t k = 0; k < c_.passes.size(); ++k) {
       const bool follows = k > 0 && c_.passes[k - 1].device == c_.passes[k].device;
       if (!follows) users.clear(), hosted.clear();
@@ -26,7 +26,8 @@ class PassOrder {
     }
   }
 
-  void ask() {
+  /// Sends requested by the receiver: see keep_order().
+  void gate_requested_sends() {
     std::set<std::size_t> receiving;
     for (const auto& [v, sent] : c_.asked) {
       for (const auto& [device, by] : sent.by) receiving.insert(by);
@@ -57,7 +58,8 @@ class PassOrder {
     }
   }
 
-  /// A backward pass without ops waits for the backward passes of the chunks that read from it.
+  /// A backward pass without ops waits for the backward passes of the chunks that read from its
+  /// chunk.
   void end_empty_passes() {
     std::vector<std::set<std::uint32_t>> readers(o_.schedule.chunks);
     for (const EdgeId e : graph_.edges()) {
@@ -78,10 +80,9 @@ class PassOrder {
     }
   }
 
-  /// A forward pass waits until the devices that read from its device have done the micro-batch
-  /// that is `ahead` before it for each stage between them; devices that feed each other, as if
-  /// all stages were between them.
-  void keep_near() {
+  /// Limits how far a forward pass runs ahead of the devices that read from its device: `ahead`
+  /// micro-batches for each stage between them; for devices that feed each other, for all stages.
+  void limit_lead() {
     std::set<std::pair<DeviceId, DeviceId>> feeds;
     for (const EdgeId e : graph_.edges()) {
       const OpId src = graph_.edge(e).src, dst = graph_.edge(e).dst;
@@ -110,7 +111,7 @@ class PassOrder {
   }
 
  private:
-  /// The last pass but the update of the device of pass `from` if none behind `from` receives, else
+  /// The last pass before the update on the device of pass `from`, if no later pass receives; else
   /// `from`.
   std::size_t last_without(const std::set<std::size_t>& receiving, std::size_t from) const {
     std::size_t last = from;
@@ -123,20 +124,20 @@ class PassOrder {
     return last;
   }
 
-  /// The last user of each of the device's gathers so far, by the number of ranks that share: the
-  /// weights of experts are gathered beside the others.
+  /// The last user of each of the device's weight gathers so far, by the number of ranks: gathers
+  /// of experts' weights are independent of the others.
   using Users = std::map<std::int64_t, std::vector<OpId>>;
 
-  /// The first ops of a pass but for those that run ahead of it. A gather waits for the last user
-  /// of the gather before the last, unless the user comes behind it in the pass.
+  /// The first ops of a pass, without those that run ahead of it. A gather waits for the last user
+  /// of the second gather before it, unless the user follows it in the pass.
   std::vector<OpId> gather_ahead(const DevicePass& pass, Users& all) {
     std::vector<OpId> waiting;
     for (const OpId v : pass.all) {
       const Copy& c = c_.copies[v];
       const bool copies_op = c.origin != no_op;
       const bool gathers = copies_op && c.last_user != no_op && serves(graph_, c.origin);
-      const bool sums = copies_op && sums_gradients(graph_, c.origin);
-      if (!c.reads_own && !gathers && !sums) waiting.push_back(v);
+      const bool reduces = copies_op && reduces_gradients(graph_, c.origin);
+      if (!c.reads_own && !gathers && !reduces) waiting.push_back(v);
       if (!gathers) continue;
       std::vector<OpId>& users = all[graph_.collectives()[graph_.collective_of(c.origin)].ranks];
       if (!c.reads_own && users.size() >= 2) {
@@ -168,7 +169,7 @@ class PassOrder {
 }  // namespace
 
 OpId Copies::add_order(DeviceId device) {
-  // Without the # that the names of copies have.
+  // Names of copies have a #.
   builder.add_op({.name = fmt::format("order {}", copies.size())});
   return copies.push_back({.device = device});
 }
@@ -185,9 +186,9 @@ void keep_order(Copies& copies, const Ordered& of) {
   PassOrder order(copies, of);
   order.end_empty_passes();
   order.keep();
-  order.ask();
+  order.gate_requested_sends();
   if (of.problem.engine.queue == ReadyOrder::program) order.keep_program();
-  if (of.schedule.ahead > 0) order.keep_near();
+  if (of.schedule.ahead > 0) order.limit_lead();
 }
 
 }  // namespace baechi::pipeline

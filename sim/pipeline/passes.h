@@ -1,4 +1,4 @@
-/// The copies of a graph's ops, pass by pass, before they are one graph.
+/// Intermediate data of unroll(): the copies of a graph's ops, pass by pass.
 #pragma once
 #include <map>
 #include <vector>
@@ -12,17 +12,18 @@ inline constexpr std::size_t no_pass = ~std::size_t{0};
 
 /// A copy of an op; ids are the builder's.
 struct Copy {
-  OpId origin = no_op;  ///< no_op: of no time
+  OpId origin = no_op;  ///< no_op: a zero-time op for ordering
   std::uint32_t micro_batch = no_micro_batch;
   DeviceId device{};
   std::size_t pass = no_pass;  ///< into Copies::passes
   TensorId first_output{};
-  bool reads_own = false, read_by_own = false;  ///< pass; of the host's ops: the host's
-  OpId last_user = no_op;                       ///< of its own pass
+  /// Whether it has an input from, or a reader in, its own pass; for host ops: the pass's host ops.
+  bool reads_own = false, read_by_own = false;
+  OpId last_user = no_op;  ///< its last reader in its own pass
 };
 
-/// What an op sends when it is asked for.
-struct AskedTensor {
+/// A tensor that is sent when its receiver requests it.
+struct RequestedTensor {
   TensorId tensor{};
   std::map<DeviceId, std::size_t> by{};  ///< the first pass of each device that reads it
 };
@@ -31,24 +32,23 @@ struct AskedTensor {
 struct DevicePass {
   Pass pass;
   DeviceId device{};
-  std::vector<OpId> all{};            ///< but the host's
-  std::vector<OpId> host{};           ///< what the host does for them
+  std::vector<OpId> all{};            ///< without host ops
+  std::vector<OpId> host{};           ///< host ops that launch them
   std::vector<OpId> first{}, last{};  ///< of `all`: without inputs from, or readers in, the pass
-  std::vector<OpId> awaited{};        ///< the host waits for them before it goes on
+  std::vector<OpId> awaited{};        ///< the host waits for them before its next ops
 };
 
 struct Copies {
   OpGraphBuilder builder{};
   IdVector<OpId, Copy> copies{};
-  std::vector<DevicePass> passes{};     ///< by device, in the order they run in
-  std::map<OpId, AskedTensor> asked{};  ///< by the op that sends
-
-  /// An op of no time that all of `after` wait for, and that waits for all of `before`.
+  std::vector<DevicePass> passes{};         ///< by device, in the order they run in
+  std::map<OpId, RequestedTensor> asked{};  ///< by sending op
+  /// Makes `after` wait for `before`, by way of a zero-time op.
   void gate(DeviceId device, const std::vector<OpId>& before, const std::vector<OpId>& after);
   OpId add_order(DeviceId device);
 };
 
-/// What the passes are of.
+/// The inputs of keep_order() besides the copies.
 struct Ordered {
   const Problem& problem;
   const Placement& placement;
@@ -57,16 +57,16 @@ struct Ordered {
   const Schedule& schedule;
 };
 
-/// Makes passes run one after the other on each device, as a whole:
-/// - Collectives of the update pass wait for what they send alone: buckets of gradients go beside
-///   the last backward passes.
-/// - An all_gather of weights is one ahead of the ops that read the last ones, also where these are
-///   of the pass before.
-/// - What is asked for leaves when the one device that reads it has ended the pass before.
-/// - Its sender holds it until it receives next, or its last pass but the update has ended.
-/// - The host does not wait for the device: its ops follow those of the pass before.
+/// Adds control edges so that each device runs its passes one after the other, with exceptions:
+/// - Collectives of the update pass wait for their inputs only: gradient buckets overlap with the
+///   last backward passes.
+/// - An all_gather of weights is prefetched: it overlaps with the ops that read the previous ones,
+///   also across passes.
+/// - A requested tensor is sent when the one device that reads it has ended its previous pass.
+/// - Its sender holds it until its next receipt, or the end of its last pass before the update.
+/// - The host does not wait for the device: its ops follow those of the previous pass.
 /// - A backward pass without ops ends with the backward passes of the chunks that read from it.
-/// - A forward pass is no further ahead than the schedule says.
+/// - A forward pass leads its readers by no more than Schedule::ahead.
 /// - With ReadyOrder::program each lane of a device runs its ops in the order of their ids, pass by
 ///   pass.
 void keep_order(Copies& copies, const Ordered& of);

@@ -16,10 +16,10 @@
 namespace baechi::pipeline {
 namespace {
 
-/// When each micro-batch was on each device, and when it was done.
-class Passages final : public StepObserver {
+/// Records when each micro-batch was on each device, and when it ended.
+class MicroBatchSpans final : public StepObserver {
  public:
-  Passages(const Unrolled& unrolled, std::size_t devices)
+  MicroBatchSpans(const Unrolled& unrolled, std::size_t devices)
       : unrolled_(unrolled), spans_(devices), done_(unrolled.schedule.micro_batches) {
     for (const DeviceId d : unrolled.stages.devices)
       spans_[d].resize(unrolled.schedule.micro_batches);
@@ -49,8 +49,7 @@ class Passages final : public StepObserver {
     return static_cast<std::size_t>(most);
   }
 
-  /// Mean time from the end of one micro-batch to the end of the next, of the middle half: while
-  /// the pipeline neither fills nor drains.
+  /// Mean time between ends of micro-batches in the middle half, without filling and draining.
   Duration pace() const {
     if (done_.size() == 1) return done_[0].time_since_epoch();
     std::vector<TimePoint> ends = done_;
@@ -70,7 +69,7 @@ class Passages final : public StepObserver {
   std::vector<TimePoint> done_;                  // [micro_batches]
 };
 
-/// What each device is busy with: its lane "compute", else other lanes, else the host's.
+/// Records the busy times of each device: of lane "compute", else of other lanes, else of the host.
 class LaneTimes final : public StepObserver {
  public:
   struct Times {
@@ -90,7 +89,7 @@ class LaneTimes final : public StepObserver {
         busy.back().until = std::max(busy.back().until, end);
     }
   }
-  /// In the run, and in `more` as often as that is repeated.
+  /// The times of the run extended by the repetition `more`.
   Times of(DeviceId d, const Repetition& more) const {
     std::array<Duration, 3> busy{};
     for (std::size_t k = 0; k < 3; ++k)
@@ -111,20 +110,19 @@ class LaneTimes final : public StepObserver {
   }
   const OpGraph& graph_;
   std::vector<std::size_t> kind_;  // [lanes]
-  /// By kind: when any lane of it, or of the kinds before, was busy. Ops start in the order of
-  /// time.
+  /// By kind: intervals in which any lane of this or a lower kind was busy, in order of time.
   IdVector<DeviceId, std::array<std::vector<Busy>, 3>> busy_;
 };
 
-/// The most that a device computes per sample.
+/// The largest compute time of a device per sample.
 Duration largest_compute(const PipelineResult& result, std::size_t micro_batches) {
   Duration most{};
   for (const StageUse& stage : result.stages) most = std::max(most, stage.busy);
   return most / static_cast<std::int64_t>(micro_batches);
 }
 
-/// max_load if update ops count as often as they run for each micro-batch: once in all, unless the
-/// schedule updates after each.
+/// max_load with the time of updates per micro-batch: 1 / micro-batches, unless the schedule
+/// updates after each micro-batch.
 Duration load_with_its_updates(const Problem& problem, const Placement& placement,
                                const IdVector<DeviceId, DeviceLoad>& loads,
                                const Unrolled& unrolled, std::size_t micro_batches) {
@@ -137,10 +135,10 @@ Duration load_with_its_updates(const Problem& problem, const Placement& placemen
   for (const OpId v : problem.graph.ops())
     if (problem.graph.op(v).phase == Phase::update && problem.graph.lane(v) == compute_lane)
       updates[placement.device[v]] += problem.costs.compute(v, placement.device[v]);
-  const auto share = static_cast<std::int64_t>(runs > once ? 1 : micro_batches);
+  const auto per_update = static_cast<std::int64_t>(runs > once ? 1 : micro_batches);
   Duration most{};
   for (const DeviceId d : problem.cluster.devices())
-    most = std::max(most, loads[d].total() - updates[d] + updates[d] / share);
+    most = std::max(most, loads[d].total() - updates[d] + updates[d] / per_update);
   return most;
 }
 
@@ -196,8 +194,8 @@ IdVector<DeviceId, Bytes> persistent_bytes(const Unrolled& unrolled, const OpGra
   return bytes;
 }
 
-/// A peak as its parts: of the weights that were in memory, `one_version` bytes at most are the
-/// first version. (If memory ran out at time 0, not all of them were.)
+/// Splits a peak: of the weights in memory, at most `one_version` bytes are the first version
+/// (fewer if memory ran out at time 0).
 StageUse memory_of(const DeviceUse& use, Bytes one_version) {
   StageUse stage{.peak = use.peak, .at_peak = use.at_peak};
   Bytes& weights = stage.at_peak[MemoryKind::weights];
@@ -213,26 +211,26 @@ StageUse memory_of(const DeviceUse& use, Bytes one_version) {
   return stage;
 }
 
-/// The engine's run of `unrolled`, which may repeat some of it.
+/// A run of `unrolled`, optionally extended by a repetition.
 class Stream {
  public:
   Stream(const Problem& problem, const Unrolled& unrolled)
       : unrolled_(unrolled),
         costs_(problem.costs, unrolled),
         stream_{unrolled.graph, problem.cluster, costs_, problem.engine},
-        passages_(unrolled, problem.cluster.num_devices()),
+        micro_batch_spans_(unrolled, problem.cluster.num_devices()),
         lanes_(unrolled.graph, problem.cluster.num_devices()) {
-    // Passes are in the order of the schedule, with ReadyOrder::program so are their ops.
+    // unroll() already orders passes and, with ReadyOrder::program, their ops.
     if (stream_.engine.queue == ReadyOrder::program) stream_.engine.queue = ReadyOrder::fifo;
   }
 
   void run(std::span<StepObserver* const> observers) {
     std::vector<StepObserver*> all(observers.begin(), observers.end());
-    all.push_back(&passages_);
+    all.push_back(&micro_batch_spans_);
     all.push_back(&lanes_);
     step_ = simulate(stream_, unrolled_.placement, all);
   }
-  /// After the run; `moved`: bytes in what is repeated.
+  /// Extends the run; `moved`: bytes moved in one repetition.
   void repeat(const Repetition& more, Bytes moved) {
     more_ = more;
     step_.makespan += more.times * more.period;
@@ -241,7 +239,7 @@ class Stream {
       step_.devices[d].busy += lanes_.of(d, more).computing - lanes_.of(d, {}).computing;
   }
 
-  /// The result of a run of options.micro_batches, those that were repeated included.
+  /// The result for options.micro_batches, repetitions included.
   PipelineResult result(const Problem& problem, const Placement& placement,
                         const PipelineOptions& options) const;
 
@@ -249,7 +247,7 @@ class Stream {
   const Unrolled& unrolled_;
   const UnrolledCosts costs_;
   Problem stream_;
-  Passages passages_;
+  MicroBatchSpans micro_batch_spans_;
   LaneTimes lanes_;
   StepResult step_;
   Repetition more_;
@@ -271,7 +269,7 @@ PipelineResult Stream::result(const Problem& problem, const Placement& placement
     use.by_kind = peak_memory(stream_, unrolled_.placement, d, step_.devices[d].at_peak);
     use.device = d;
     use.busy = step_.devices[d].busy;
-    use.in_flight = passages_.most_at_once(d);
+    use.in_flight = micro_batch_spans_.most_at_once(d);
     use.versions = schedule.versions(unrolled_.stages.stage[d], unrolled_.stages.count);
     result.one_kind |= use.versions > 1 && held[d] > Bytes{};
     const LaneTimes::Times of = lanes_.of(d, more_);
@@ -294,9 +292,10 @@ PipelineResult Stream::result(const Problem& problem, const Placement& placement
   for (const DeviceLoad& load : loads)
     result.max_load = std::max(result.max_load, schedule.training ? load.total() : load.forward);
   result.max_compute = largest_compute(result, options.micro_batches);
-  // Where nobody waits for the update, the middle of the run does not see it; its device does.
-  result.per_micro_batch =
-      schedule.flushes ? step_.makespan / n : std::max(passages_.pace(), result.max_compute);
+  // Updates on which no op waits do not show in the pace, but they take time of their device.
+  result.per_micro_batch = schedule.flushes
+                               ? step_.makespan / n
+                               : std::max(micro_batch_spans_.pace(), result.max_compute);
   const Duration its_updates =
       result.per_micro_batch < result.max_load
           ? load_with_its_updates(problem, placement, loads, unrolled_, options.micro_batches)
@@ -314,9 +313,9 @@ void check_pipeline(const Problem& step, const PipelineOptions& options,
     throw InputError("a pipeline needs the engine's own semantics, event");
   const ScheduleEntry& schedule = *find_schedule(options.schedule);
   const Layout layout = schedule.layout;
-  const StreamedBy by{.turns = layout == Layout::vee,
-                      .both_ways = layout == Layout::two_way,
-                      .splits = schedule.splits};
+  const PipelineTraits by{.turns = layout == Layout::vee,
+                          .bidirectional = layout == Layout::two_way,
+                          .splits = schedule.splits};
   for (const auto& transform : transforms)
     if (const std::string why = transform->no_pipeline(by); !why.empty())
       throw InputError(fmt::format("no pipeline by {}: {}", options.schedule, why));

@@ -20,8 +20,8 @@ std::size_t as_in_flight(std::size_t stage, std::size_t stages) {
 
 std::span<const ScheduleEntry> schedules() {
   static constexpr std::array<ScheduleEntry, 10> table{{
-      {"inference", "forward passes only, one micro-batch behind the other", "", Layout::line,
-       false, false, false, one, inference},
+      {"inference", "forward passes only, one micro-batch after the other", "", Layout::line, false,
+       false, false, one, inference},
       {"gpipe", "all forward passes, then all backward passes, then the update",
        "Huang et al., GPipe, NeurIPS 2019", Layout::line, true, false, true, one, gpipe},
       {"1f1b", "one forward, one backward; an update after each, p - s versions of the weights",
@@ -35,10 +35,10 @@ std::span<const ScheduleEntry> schedules() {
        flushed_1f1b},
       {"interleaved", "1f1b_flush with several chunks on each device: 1/v of the bubble",
        "Narayanan et al., Megatron-LM, SC 2021", Layout::loop, true, false, true, one, interleaved},
-      {"zb_h1", "1f1b_flush that puts off the gradients of weights; no more memory",
+      {"zb_h1", "1f1b_flush with delayed weight gradients; no more memory",
        "Qi et al., Zero Bubble Pipeline Parallelism, ICLR 2024", Layout::line, true, true, true,
        one, zb_h1},
-      {"zb_h2", "zb_h1 with more micro-batches in flight and no bubble if all passes are alike",
+      {"zb_h2", "zb_h1 with more micro-batches in flight, and no bubble if all passes are equal",
        "Qi et al., Zero Bubble Pipeline Parallelism, ICLR 2024", Layout::line, true, true, true,
        one, zb_h2},
       {"zb_v", "two chunks on each device, there and back: zb_h2's time with zb_h1's memory",

@@ -32,7 +32,7 @@ bool is_asked(const OpGraph& graph, OpId v) {
   return graph.lanes()[index(graph.lane(v))] == asked_lane;
 }
 
-bool sums_gradients(const OpGraph& graph, OpId v) {
+bool reduces_gradients(const OpGraph& graph, OpId v) {
   return graph.op(v).phase == Phase::update && graph.collective_of(v) != no_collective &&
          !graph.in_edges(v).empty();
 }

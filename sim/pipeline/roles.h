@@ -1,4 +1,4 @@
-/// The roles of a training step's ops: passes, and ops that run beside their pass.
+/// The roles of a training step's ops: passes, and ops that run concurrently with their pass.
 #pragma once
 #include "sim/graph/op_graph.h"
 
@@ -7,14 +7,14 @@ namespace baechi::pipeline {
 bool is_forward(const OpGraph& graph, OpId v);
 bool is_backward(const OpGraph& graph, OpId v);
 
-/// Whether `v` is of the host, which launches ops of its device ahead of them.
+/// Whether `v` is a host op that launches ops of its device ahead of them.
 bool launches(const OpGraph& graph, OpId v);
-/// Whether `v` serves ops of its device, and so runs beside them: it launches them, or it is an
-/// all_gather of weights that they read, outside the update, which waits for nothing but its turn.
+/// Whether `v` serves other ops of its device and runs concurrently with them: it launches them, or
+/// it is an all_gather, outside the update and without data inputs, of weights that they read.
 bool serves(const OpGraph& graph, OpId v);
-/// Whether `v` begins a transfer that its receiver asks for.
+/// Whether `v` starts a transfer when its receiver requests it (lane `asked_lane`).
 bool is_asked(const OpGraph& graph, OpId v);
-/// Whether `v` is a collective that sends gradients.
-bool sums_gradients(const OpGraph& graph, OpId v);
+/// Whether `v` is a collective that reduces gradients.
+bool reduces_gradients(const OpGraph& graph, OpId v);
 
 }  // namespace baechi::pipeline

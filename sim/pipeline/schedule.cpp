@@ -18,7 +18,7 @@ bool has_weight_passes(const Schedule& schedule) {
   });
 }
 
-/// Runs the passes as the chunks wait for each other; nothing takes time.
+/// Validates a schedule by an untimed execution.
 class Checker {
  public:
   Checker(const Schedule& schedule, Layout layout, bool training)

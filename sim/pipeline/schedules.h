@@ -1,4 +1,4 @@
-/// The generators of schedules, one file each in schedules/, and their common functions.
+/// The generators of schedules, each in a file of schedules/, and their common functions.
 #pragma once
 #include "sim/pipeline/schedule.h"
 
@@ -14,12 +14,11 @@ Schedule zb_h2(const Shape& shape);
 Schedule zb_v(const Shape& shape);
 Schedule dualpipe(const Shape& shape);
 
-/// A schedule without passes, for a layout with `chunks` chunks.
+/// A schedule without passes.
 Schedule empty_schedule(const Shape& shape, std::size_t chunks);
 /// Pass of a chunk and a micro-batch given as numbers of any type.
 Pass pass(PassKind kind, std::size_t chunk, std::size_t micro_batch);
-/// At the end of each stage: U of each of its chunks, with the micro-batch of the chunk's last
-/// pass.
+/// Appends to each stage U of each of its chunks, with the micro-batch of the chunk's last pass.
 void add_updates(Schedule& schedule);
 
 }  // namespace baechi::pipeline

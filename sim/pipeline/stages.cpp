@@ -28,7 +28,7 @@ std::vector<DeviceId> used_devices(const Problem& p, const Placement& placement)
   return used;
 }
 
-/// Which devices must come behind which. Positions in the list of used devices.
+/// The transitive order of devices, by position in the list of used devices.
 class Order {
  public:
   Order(const Problem& p, const Placement& placement, const std::vector<DeviceId>& used)
@@ -102,8 +102,8 @@ class ChunkFinder {
     return static_cast<std::uint32_t>(home_stage(schedule_.layout, chunk, count_));
   }
 
-  /// The last stage of Layout::vee runs two chunks, one behind the other: of its forward ops,
-  /// those whose middle is in the later half of the time.
+  /// The forward ops of the second chunk of Layout::vee's last stage: those whose middle is in the
+  /// later half of the stage's time.
   std::vector<OpId> behind_the_turn() const {
     std::vector<OpId> ops;
     if (schedule_.layout != Layout::vee) return ops;
@@ -144,9 +144,8 @@ class ChunkFinder {
     return chunk;
   }
 
-  /// The chunk on the device of `v` that the backward op `v` differentiates: the chunk of its
-  /// forward op or, if the graph does not tell, the last chunk that it reads from in the forward
-  /// pass.
+  /// The chunk on the device of `v` that the backward op `v` differentiates: that of its forward op
+  /// or, if unknown, the last chunk of the forward pass from which it reads.
   std::optional<std::uint32_t> differentiated(OpId v) const {
     const OpId forward = p_.graph.op(v).forward;
     if (forward != no_op && device_[forward] == device_[v]) return chunks_.chunk[forward];
@@ -218,7 +217,7 @@ Chunks chunks_of(const Problem& p, const Placement& placement, const Stages& sta
 void split_weights(const OpGraph& graph, Chunks& chunks) {
   IdVector<OpId, char> read(graph.num_ops(), false);     // by a backward op
   IdVector<OpId, char> awaited(graph.num_ops(), false);  // by the backward pass of another chunk
-  std::set<std::uint32_t> sending;                       // chunks with an awaited op
+  std::set<std::uint32_t> sending;                       // chunks with awaited ops
   for (std::size_t i = graph.num_ops(); i-- > 0;) {
     const auto v = static_cast<OpId>(i);
     if (!is_backward(graph, v) || serves(graph, v)) continue;

@@ -1,4 +1,4 @@
-/// A placed graph as a pipeline sees it: devices in a line, and ops in chunks and passes.
+/// The pipeline structure of a placed graph: devices as stages, and ops in chunks and passes.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -10,7 +10,7 @@ namespace baechi::pipeline {
 
 inline constexpr std::uint32_t no_stage = ~std::uint32_t{0};
 
-/// The devices that have ops, in the order of the pipeline.
+/// The devices with ops, in pipeline order.
 struct Stages {
   std::vector<DeviceId> devices;            ///< by stage
   IdVector<DeviceId, std::uint32_t> stage;  ///< no_stage: the device has no op. [num_devices]
@@ -21,7 +21,7 @@ struct Stages {
 /// One stage per device, in the order of their first forward ops.
 Stages devices_as_stages(const Problem& problem, const Placement& placement);
 
-/// A device is before its readers in the forward pass, and behind its readers in the backward pass;
+/// A device precedes its readers in the forward pass and follows its readers in the backward pass;
 /// ties by first forward ops. Devices that feed each other are one stage.
 Stages stages_of(const Problem& problem, const Placement& placement);
 
@@ -32,27 +32,26 @@ struct Chunks {
   std::size_t laps = 1;                 ///< chunks per stage of Layout::loop
 };
 
-/// Layout::line and two_way: the op's stage. Update ops: the first chunk of their stage; all
-/// updates of a stage run together. Otherwise a forward op is in the first chunk of its stage that
-/// is not before the chunks of its inputs. A backward op is in the last chunk of its stage that is
-/// not behind the chunk that it differentiates, nor behind the chunks of its inputs in the backward
-/// pass. The last stage of Layout::vee has two chunks in a row: the later half of its forward ops,
-/// by time, is in the second. Throws InputError if an op has no such chunk.
+/// Layout::line and two_way: the op's stage. Other layouts: update ops are in the first chunk of
+/// their stage. A forward op is in the first chunk of its stage that does not precede the chunks of
+/// its inputs. A backward op is in the last chunk of its stage that follows neither the chunk that
+/// it differentiates nor the chunks of its inputs in the backward pass. The last stage of
+/// Layout::vee has two successive chunks: the later half of its forward ops, by time, is in the
+/// second. Throws InputError if an op has no such chunk.
 Chunks chunks_of(const Problem& problem, const Placement& placement, const Stages& stages,
                  const ScheduleEntry& schedule);
 
-/// Moves ops from B to W: the backward ops from which no data flows to the backward pass of another
-/// chunk. In a chunk that sends no gradients, such as the first chunk: the ops without backward
-/// readers.
+/// Moves ops from B to W: backward ops without a data path to the backward pass of another chunk;
+/// in chunks that send no gradients, such as the first, the ops without backward readers.
 void split_weights(const OpGraph& graph, Chunks& chunks);
 
-/// How long the passes of each chunk take: their ops of lane "compute" and their collectives, and
-/// each tensor that goes to another device once for each of these. [chunks]
+/// The times of each chunk's passes: ops of lane "compute" and collectives, and one transfer per
+/// tensor and receiving device. [chunks]
 std::vector<PassTimes> pass_times(const Problem& problem, const Placement& placement,
                                   const Stages& stages, const Chunks& chunks);
 
-/// Puts each op that serves others into the chunk and pass of the first of them. Throws InputError
-/// if the host launches ops of several passes, or of other devices, at once.
+/// Puts each op that serves() others into the chunk and pass of the first of them. Throws
+/// InputError if one host op launches ops of several passes or devices.
 void join_served(const Problem& problem, const Placement& placement, Chunks& chunks);
 
 }  // namespace baechi::pipeline

@@ -16,8 +16,8 @@ std::size_t group_of(Layout layout, std::size_t stages) {
 
 namespace {
 
-/// At least `few`, and so many left out that they are whole periods: of a group, or, where a group
-/// is one micro-batch, of 1, 2, 3 or 6.
+/// At least `few`, such that the omitted micro-batches are whole periods: of a group, or, if a
+/// group is one micro-batch, of 1, 2, 3 or 6.
 std::size_t whole_periods(std::size_t few, std::size_t many, std::size_t group) {
   const std::size_t unit = group == 1 ? 6 : group;
   return few < many ? few + (many - few) % unit : many;
@@ -26,7 +26,7 @@ std::size_t whole_periods(std::size_t few, std::size_t many, std::size_t group) 
 }  // namespace
 
 std::size_t few_micro_batches(std::size_t many, std::size_t stages, std::size_t group) {
-  const std::size_t few = whole_periods(stages + 5 * group, many, group);  // they fill, and settle
+  const std::size_t few = whole_periods(stages + 5 * group, many, group);  // filling, then 5 groups
   return 3 * few > many ? many : few;
 }
 
@@ -98,7 +98,7 @@ SteadyState::Copies SteadyState::copies() const {
   std::size_t origins = 0;
   for (const OpId origin : unrolled_.origin)
     if (origin != no_op) origins = std::max(origins, index(origin) + 1);
-  std::vector<std::vector<OpId>> by_origin(origins + 1);  // the last: of no op
+  std::vector<std::vector<OpId>> by_origin(origins + 1);  // the last: without an origin
   for (const OpId v : ops_.ids()) {
     if (unrolled_.micro_batch[v] == no_micro_batch || unrolled_.graph.op(v).phase == Phase::update)
       continue;

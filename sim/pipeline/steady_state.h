@@ -1,5 +1,5 @@
-/// A run of few micro-batches that stands for a run of many: between filling and draining, the
-/// stages of a pipeline repeat themselves.
+/// Extrapolation of a run of few micro-batches to one of many: between filling and draining, a
+/// pipeline is periodic.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -12,30 +12,29 @@
 
 namespace baechi::pipeline {
 
-/// Whether runs of the schedule may repeat themselves: those that flush, pass after pass by rule.
+/// Whether runs of the schedule can be periodic.
 bool may_repeat(const ScheduleEntry& entry);
-/// The least number of micro-batches that a period may have: one, or a group where stages have
-/// several chunks.
+/// The least number of micro-batches of a period: one, or a group if stages have several chunks.
 std::size_t group_of(Layout layout, std::size_t stages);
-/// How many of `many` micro-batches are tried first (all, if a third is not enough), and how many
-/// after `few`.
+/// The number of micro-batches to try first (`many` if a third is not enough), and the next number
+/// to try after `few`.
 std::size_t few_micro_batches(std::size_t many, std::size_t stages, std::size_t group);
 std::size_t more_micro_batches(std::size_t few, std::size_t many, std::size_t group);
 
-/// Whether `many` has the passes of `few` and, before each stage drains, periods of `period_of`
-/// micro-batches more, all like the last one of `few`. Up to the first op of the last `period_of`
-/// micro-batches of `few`, the two then do the same.
+/// Whether `many` equals `few` with additional periods of `period_of` micro-batches, before each
+/// stage drains, that repeat the last one of `few`. The two runs are then the same up to the first
+/// op of the last `period_of` micro-batches of `few`.
 bool repeats(const Schedule& few, const Schedule& many, std::size_t period_of);
 
-/// What happens from `from` on for `period` in a run of few micro-batches happens `times` more in a
-/// run of many; all else is the same.
+/// The interval of length `period` from `from` on in a run of few micro-batches is repeated `times`
+/// more in a run of many; all else is the same.
 struct Repetition {
   TimePoint from{};
   Duration period{};
   std::int64_t times = 0;
 };
 
-/// Remembers when ops ran and tensors were sent, to find where a run repeats itself.
+/// Records when ops ran and tensors were sent, to find a period.
 class SteadyState final : public StepObserver {
  public:
   /// `unrolled` outlives this.
@@ -51,14 +50,14 @@ class SteadyState final : public StepObserver {
     sends_.emplace_back(start, t);
   }
 
-  /// After the run: what a run by the schedule `many` does more. Two moments are compared, the
-  /// first op of the last period and that of the one before: if at both the same ops are over, as
-  /// much is left of those under way, and those that wait have waited as long, everything goes on
-  /// alike while the passes are alike. A period has one group or more: stages that wait for each
-  /// other in turn come back to the same state after several. Nothing is repeated (`times` is 0) if
-  /// memory ran out before the last group began. Nothing is returned if the runs differ in more.
+  /// After the run: the repetition that gives a run of the schedule `many`; nothing if there is
+  /// none. Compares the states at the first op of the last period and of the one before: if the
+  /// same ops have ended, running ops have the same remaining time, and waiting ops have waited as
+  /// long, the run is periodic while the passes are. A period has one group or more, since stages
+  /// that wait for each other alternately return to a state after several. `times` is 0 if memory
+  /// ran out before the last group began.
   std::optional<Repetition> repetition(const Schedule& many) const;
-  /// Bytes sent in what is repeated, once.
+  /// Bytes sent in one repetition.
   Bytes sent_in(const Repetition& repeated) const;
 
  private:
@@ -67,15 +66,15 @@ class SteadyState final : public StepObserver {
   };
   /// From the first start to the last end of the ops of each micro-batch.
   std::vector<Span> micro_batches() const;
-  /// Copies of ops for each micro-batch, but updates, in the order of the ops.
+  /// Copies of ops for each micro-batch, without updates, in the order of the ops.
   using Copies = std::vector<std::vector<OpId>>;
   Copies copies() const;
-  /// Whether the run is as far at `from` as at `later`, with other micro-batches: those `of` later.
+  /// Whether the state at `from` equals that at `later` with micro-batches shifted by `of`.
   bool is_as_far(std::span<const Span> spans, const Copies& copies, TimePoint from, TimePoint later,
                  std::size_t of) const;
-  /// The same of one op and of its copy for the other micro-batch, with what they send.
+  /// The same for one op and its copy for the other micro-batch, with their transfers.
   bool is_as_far(OpId v, OpId copy, TimePoint from, TimePoint later) const;
-  /// When the last input of `v` came, if all did before `now`.
+  /// The arrival of the last input of `v`, if all arrived before `now`.
   std::optional<TimePoint> ready_at(OpId v, TimePoint now) const;
   /// Whether `t` goes to another device.
   bool is_sent(TensorId t) const;
@@ -83,7 +82,7 @@ class SteadyState final : public StepObserver {
   const Unrolled& unrolled_;
   std::size_t group_;
   IdVector<OpId, Span> ops_;
-  IdVector<TensorId, Span> sent_;                      // its last transfer
+  IdVector<TensorId, Span> sent_;                      // the tensor's last transfer
   std::vector<std::pair<TimePoint, TensorId>> sends_;  // all transfers
 };
 

@@ -53,7 +53,7 @@ Stages make_stages(const Problem& p, const Placement& placement, const ScheduleE
   return stages;
 }
 
-/// Copies ops of a builder's graph; ids below are the builder's.
+/// Implements unroll(); ids of copies are the builder's.
 class Unroller {
  public:
   Unroller(const Problem& p, const Placement& placement, const PipelineOptions& options)
@@ -69,7 +69,7 @@ class Unroller {
       serves_.push_back(serves(graph_, v));
       asked_.push_back(is_asked(graph_, v));
     }
-    for (const TensorId t : graph_.tensors()) adds_up_.push_back(adds_up(t));
+    for (const TensorId t : graph_.tensors()) accumulates_.push_back(accumulates(t));
     c_.builder.names_are_unique();
     stages_ = make_stages(p, placement, entry_);
     chunks_ = chunks_of(p, placement, stages_, entry_);
@@ -114,15 +114,15 @@ class Unroller {
     }
   }
 
-  /// Whether op `v` of a chunk of stage `s` runs on `d`: at home, or, away from home, on the one
-  /// device of the stage.
+  /// Whether op `v` of a chunk of stage `s` runs on `d`: on its own device or, for the other
+  /// direction of Layout::two_way, on the only device of the stage.
   bool runs_on(OpId v, std::size_t s, DeviceId d) const {
     return home_[v] == d || stages_.stage[home_[v]] != s;
   }
 
   void add_passes(DeviceId d) {
     const std::size_t s = stages_.stage[d];
-    bool updated = false;  // the last pass is an update of this device, and of another chunk
+    bool updated = false;  // the last pass is an update of another chunk of this device
     for (const Pass& pass : schedule_.passes[s]) {
       const bool updates = pass.kind == PassKind::update;
       if (!updates || !updated || c_.passes.back().pass.chunk == pass.chunk)
@@ -133,7 +133,7 @@ class Unroller {
         if (runs_on(v, s, d)) copy_op(v, pass);
       if (pass.kind == PassKind::backward && c_.passes.back().all.empty()) add_empty(pass);
       const bool empty = c_.passes.back().all.empty() && c_.passes.back().host.empty();
-      if (updates && !empty) read_sums(c_.passes.back());
+      if (updates && !empty) read_accumulated(c_.passes.back());
       if (empty) c_.passes.pop_back();
       updated = updates && !empty;
     }
@@ -146,7 +146,7 @@ class Unroller {
     const bool again = pass.kind == PassKind::recompute;
     Bytes persistent, added;
     for (const TensorId t : graph_.outputs(v))
-      if (adds_up_[t] && sums_.contains({t, d})) added += graph_.tensor(t).size;
+      if (accumulates_[t] && sums_.contains({t, d})) added += graph_.tensor(t).size;
     if (!again && op.persistent > Bytes{} && held_.emplace(v, d).second)
       persistent = op.persistent + static_cast<int>(spare_versions(d)) * weights_of(op);
     const OpId copy = add(v, persistent, op.temporary + added);
@@ -154,10 +154,10 @@ class Unroller {
     for (const TensorId t : graph_.outputs(v)) {
       if (graph_.instant(t)) continue;
       const Tensor& tensor = graph_.tensor(t);
-      const bool adds = adds_up_[t] && sums_.contains({t, d});
+      const bool adds = accumulates_[t] && sums_.contains({t, d});
       const TensorId made =
           c_.builder.add_tensor(copy, tensor.size, tensor.reference || tensor.control || adds);
-      if (!adds && adds_up_[t]) sums_.emplace(std::pair(t, d), made);
+      if (!adds && accumulates_[t]) sums_.emplace(std::pair(t, d), made);
       if (t == *graph_.outputs(v).begin()) c.first_output = made;
     }
     (launches_[v] ? in.host : in.all).push_back(copy);
@@ -179,22 +179,22 @@ class Unroller {
                                       .module = graph_.module(v)});
   }
 
-  /// Whether `t` is a gradient of which a device keeps one, that of the first micro-batch since the
-  /// last update: later ones are made in workspace and added to it.
-  bool adds_up(TensorId t) const {
+  /// Whether `t` is a gradient that a device accumulates in one tensor, that of the first
+  /// micro-batch since the last update: later ones are computed in workspace and added to it.
+  bool accumulates(TensorId t) const {
     return is_weight_gradient(graph_, t) && std::ranges::all_of(graph_.readers(t), [&](EdgeId e) {
              return home_[graph_.edge(e).dst] == home_[graph_.edge(e).src];
            });
   }
 
-  /// The updates of a pass read the sums of their gradients.
-  void read_sums(const DevicePass& pass) {
+  /// The updates of a pass read the accumulated gradients.
+  void read_accumulated(const DevicePass& pass) {
     std::vector<std::pair<TensorId, DeviceId>> read;
     for (const OpId copy : pass.all) {
       if (c_.copies[copy].origin == no_op) continue;
       for (const EdgeId e : graph_.in_edges(c_.copies[copy].origin)) {
         const TensorId t = graph_.edge(e).tensor;
-        const auto sum = adds_up_[t] ? sums_.find({t, pass.device}) : sums_.end();
+        const auto sum = accumulates_[t] ? sums_.find({t, pass.device}) : sums_.end();
         if (sum == sums_.end()) continue;
         c_.builder.add_edge(sum->second, copy);
         read.push_back(sum->first);
@@ -256,7 +256,7 @@ class Unroller {
   void read(TensorId t, OpId from, OpId to) {
     Copy &a = c_.copies[from], &b = c_.copies[to];
     const bool from_host = launches_[a.origin], to_host = launches_[b.origin];
-    if (a.pass != b.pass && to_host) {  // the host's order across passes is the order of passes
+    if (a.pass != b.pass && to_host) {  // across passes, host ops are ordered by pass
       if (!from_host) c_.passes[a.pass].awaited.push_back(from);
       return;
     }
@@ -266,7 +266,7 @@ class Unroller {
     }
     if (a.pass == b.pass && from_host == to_host && !asked_[b.origin]) {
       a.read_by_own = true;
-      b.reads_own |= !sums_gradients(graph_, a.origin) && (to_host || !serves_[a.origin]);
+      b.reads_own |= !reduces_gradients(graph_, a.origin) && (to_host || !serves_[a.origin]);
       if (a.last_user == no_op || a.last_user < to) a.last_user = to;
     }
     if (graph_.instant(t)) return c_.builder.add_control(from, to);
@@ -276,8 +276,8 @@ class Unroller {
     c_.builder.add_edge(tensor, to);
   }
 
-  /// The two devices that train a chunk from either end add up its gradients before they update:
-  /// one all_reduce for each chunk, beside the passes that are left.
+  /// Layout::two_way: the two devices that hold a chunk reduce its gradients before the update,
+  /// with one all_reduce per chunk that overlaps with the remaining passes.
   void exchange_gradients() {
     struct Sum {
       Bytes bytes{};
@@ -355,16 +355,16 @@ class Unroller {
   const PipelineOptions options_;
   const ScheduleEntry& entry_;
   IdVector<OpId, char> launches_, serves_, asked_;  // [num_ops]
-  IdVector<TensorId, char> adds_up_;                // [num_tensors]
+  IdVector<TensorId, char> accumulates_;            // [num_tensors]
   std::string name_, suffix_;                       // of the next copy; of the names of its pass
-  IdVector<OpId, OpId> first_copy_;                 // of each op: later ones are made like it
+  IdVector<OpId, OpId> first_copy_;                 // of each op; later ones use add_copy()
   Stages stages_;
   Chunks chunks_;
   Schedule schedule_;
   std::array<Members, 5> members_;  // by PassKind
   Copies c_;
-  std::set<std::pair<OpId, DeviceId>> held_;                // persistent bytes that are counted
-  std::map<std::pair<TensorId, DeviceId>, TensorId> sums_;  // of gradients, by what they are of
+  std::set<std::pair<OpId, DeviceId>> held_;                // persistent bytes already counted
+  std::map<std::pair<TensorId, DeviceId>, TensorId> sums_;  // accumulated gradients, by tensor
   std::vector<std::vector<OpId>> copy_of_, again_of_;       // [micro_batches][num_ops] or no_op
 };
 
@@ -373,10 +373,10 @@ class Unroller {
 Duration UnrolledCosts::collective(const Collective& c, std::span<const DeviceId> devices) const {
   const OpId origin = unrolled_.origin[c.first];
   if (origin == no_op) return costs_.collective(c, devices);
-  Known& known = known_[origin];
-  if (!std::ranges::equal(known.devices, devices))
-    known = {{devices.begin(), devices.end()}, costs_.collective(c, devices)};
-  return known.time;
+  CachedTime& cached = cached_[origin];
+  if (!std::ranges::equal(cached.devices, devices))
+    cached = {{devices.begin(), devices.end()}, costs_.collective(c, devices)};
+  return cached.time;
 }
 
 Unrolled unroll(const Problem& problem, const Placement& placement,
@@ -385,7 +385,7 @@ Unrolled unroll(const Problem& problem, const Placement& placement,
   BAECHI_CHECK(placement.priority.empty() || placement.priority.size() == problem.graph.num_ops(),
                "{} of {} ops have a priority", placement.priority.size(), problem.graph.num_ops());
   if (has_replicas(placement))
-    throw InputError("no pipeline: its stages have one device each, and some here have replicas");
+    throw InputError("no pipeline: stages must have one device each, and some here are replicated");
   return Unroller(problem, placement, options).make();
 }
 

@@ -1,4 +1,4 @@
-/// A stream of micro-batches through a placed graph, written out as one larger placed graph.
+/// Unrolls a stream of micro-batches through a placed graph into one larger placed graph.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -12,8 +12,8 @@ namespace baechi::pipeline {
 struct PipelineOptions {
   std::string schedule = "gpipe";  ///< a name of schedules()
   std::size_t micro_batches = 8;
-  /// A stage runs the forward pass once more before the backward pass, from its received inputs. It
-  /// keeps nothing else meanwhile.
+  /// Activation checkpointing: a stage keeps only its received inputs, and repeats the forward pass
+  /// before the backward pass.
   bool recompute = false;
 };
 
@@ -24,25 +24,23 @@ struct Unrolled {
   Placement placement;
   Stages stages;
   Schedule schedule;
-  /// The op that each op is a copy of. no_op: an op of no time, which is either an empty pass or
-  /// keeps the order of passes.
+  /// The op of which each op is a copy; no_op: a zero-time op for an empty pass or for ordering.
   IdVector<OpId, OpId> origin;
-  IdVector<OpId, std::uint32_t> micro_batch;   ///< no_micro_batch: the op only keeps the order
+  IdVector<OpId, std::uint32_t> micro_batch;   ///< no_micro_batch: a zero-time op for ordering
   IdVector<TensorId, TensorId> tensor_origin;  ///< of tensors of copies
 };
 
-/// Each op once per micro-batch, on the device that the schedule names. A pass begins when the
-/// previous pass of its device has ended. A backward pass without ops ends when the backward passes
-/// of the reading chunks have ended.
-/// Persistent bytes come with the first copy on a device. Forward ops hold weights, in as many
-/// versions as the schedule keeps. Backward ops (gradients) and update ops (optimizer state) hold
-/// theirs once. The control dependencies of the graph are sent as data.
-/// Throws InputError if a forward op reads the output of a later phase, if the schedule is of
-/// training but no backward op reads the output of a forward op, or if the schedule cannot be made
-/// for the stages and micro-batches.
+/// Copies each op once per micro-batch, to the device that the schedule assigns. A pass begins when
+/// the previous pass of its device has ended (exceptions: keep_order() in passes.h). A backward
+/// pass without ops ends when the backward passes of the reading chunks have ended. Persistent
+/// bytes are at the first copy on a device: those of forward ops (weights) in as many versions as
+/// the schedule keeps, those of backward ops (gradients) and update ops (optimizer state) once.
+/// Control dependencies of the graph are sent as data. Throws InputError if a forward op reads the
+/// output of a later phase, if a training schedule finds no backward op that reads the output of a
+/// forward op, or if the schedule does not exist for the stages and micro-batches.
 Unrolled unroll(const Problem& problem, const Placement& placement, const PipelineOptions& options);
 
-/// The costs of the ops and tensors that were copied. For one thread.
+/// The costs of the original ops and tensors. Not thread-safe.
 class UnrolledCosts final : public CostModel {
  public:
   UnrolledCosts(const CostModel& costs, const Unrolled& unrolled)
@@ -58,17 +56,17 @@ class UnrolledCosts final : public CostModel {
   Duration latency(TensorId t, DeviceId src, DeviceId dst) const override {
     return costs_.latency(unrolled_.tensor_origin[t], src, dst);
   }
-  /// Copies of a collective take the same time, which is asked for once.
+  /// Copies of a collective take the same time, which is cached.
   Duration collective(const Collective& c, std::span<const DeviceId> devices) const override;
 
  private:
-  struct Known {
+  struct CachedTime {
     std::vector<DeviceId> devices;
     Duration time{};
   };
   const CostModel& costs_;
   const Unrolled& unrolled_;
-  mutable std::map<OpId, Known> known_{};  // by the origin of the first member
+  mutable std::map<OpId, CachedTime> cached_{};  // by the origin of the first member
 };
 
 }  // namespace baechi::pipeline

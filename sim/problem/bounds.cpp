@@ -23,20 +23,20 @@ IdVector<OpId, Duration> least_times(const OpGraph& graph, const Cluster& cluste
   return least;
 }
 
-/// Whether `v` takes time of its device's lane "compute". Other lanes run beside it.
+/// Whether `v` is in lane "compute". Other lanes overlap with it.
 bool takes_turns(const OpGraph& graph, OpId v) {
   return graph.lane(v) == compute_lane;
 }
 
-/// Some ops' least times, and what the devices can do of them.
+/// The total least time of some ops, and the total rate of the devices on them.
 struct Shared {
   Duration total{};
   double rates = 0.0;
 
-  /// Time in which the devices can do the ops if they could be cut at will, in ns.
+  /// Time for the ops if they were divisible, in ns.
   double time() const {
     if (rates <= 0.0) return 0.0;
-    // Reduced by more than the division's error: a bound must never exceed the truth.
+    // Reduced by more than the rounding error: a bound must never exceed the optimum.
     return static_cast<double>(total.count()) / rates * (1.0 - 1e-12);
   }
 };
@@ -45,8 +45,7 @@ struct SharedWork {
   Shared all, but_updates;
 };
 
-/// In a second, device d does at most as many seconds of least time as the largest ratio of least
-/// to own time among its ops.
+/// The rate of device d is the largest ratio of least time to its own time among the ops.
 SharedWork shared_work(const OpGraph& graph, const Cluster& cluster, const CostModel& costs,
                        const IdVector<OpId, Duration>& least) {
   SharedWork work;
@@ -142,10 +141,10 @@ LowerBounds lower_bounds(const OpGraph& graph, const Cluster& cluster, const Cos
   for (const Duration d : b_levels(graph, least, free_transfers))
     bounds.critical_path = std::max(bounds.critical_path, d);
   const SharedWork work = shared_work(graph, cluster, costs, least);
-  // A step takes whole nanoseconds, so its share is rounded up.
+  // A step takes whole nanoseconds.
   bounds.work = Duration{static_cast<std::int64_t>(std::ceil(work.all.time()))};
-  // Rounded down, but not past a whole number that the division missed by less than matters for the
-  // 100 000 micro-batches that a pipeline has at most.
+  // Rounded down with a tolerance for the reduction in time(), which is negligible for the at most
+  // 100 000 micro-batches of a pipeline.
   bounds.repeated = Duration{static_cast<std::int64_t>(work.but_updates.time() + 1e-6)};
   for (const GroupId g : graph.groups()) {
     Duration fastest = Duration::max();

@@ -1,4 +1,4 @@
-/// Lower bounds of the step time of every placement: each ignores all but one cause of time.
+/// Lower bounds of the step time over all placements.
 #pragma once
 #include <string>
 #include <string_view>
@@ -9,20 +9,20 @@ namespace baechi {
 
 struct LowerBounds {
   Duration critical_path{};  ///< longest path, every op on its fastest device, transfers free
-  Duration work{};           ///< all ops' time shared out evenly over the devices, by speed
-  /// As `work`, without update ops, rounded down: the time of a micro-batch if updates run once.
+  Duration work{};           ///< total op time, divided over the devices by speed
+  /// `work` without update ops, rounded down: per micro-batch if updates run once.
   Duration repeated{};
   Duration group{};  ///< the longest colocation group on its fastest device
   bool fits_in_memory = true;
-  std::string why_not{};  ///< if it does not fit: the need, its owner, and the available memory
+  std::string why_not{};  ///< if it does not fit: what needs how much, and the available memory
 
   Duration best() const;             ///< the largest of critical_path, work and group
   std::string_view binding() const;  ///< its name; ties: in the order above
 };
 
-/// Bounds of a step under Semantics::event. Memory: all devices together must hold the weights of
-/// all ops, and the bytes held beside them while an op runs (held_at_once). The largest device must
-/// hold each op's footprint with its inputs, and each group's weights with its largest other need.
+/// Bounds of a step under Semantics::event. Memory: all devices together must hold all weights plus
+/// the bytes held while an op runs (held_at_once). The largest device must hold each op's footprint
+/// with its inputs, and each group's weights with the largest other need of its ops.
 LowerBounds lower_bounds(const OpGraph& graph, const Cluster& cluster, const CostModel& costs);
 
 }  // namespace baechi

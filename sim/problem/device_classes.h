@@ -1,4 +1,4 @@
-/// The classes of a cluster's devices: equal devices are one class.
+/// Classes of identical devices.
 #pragma once
 #include <vector>
 
@@ -6,13 +6,12 @@
 
 namespace baechi {
 
-/// Devices that nothing tells apart.
 struct DeviceClass {
   std::vector<DeviceId> devices;  ///< ascending
-  bool core = false;              ///< pays for no transfers, has no memory limit
+  bool core = false;              ///< without transfer costs and memory limit
   Bytes memory{};                 ///< of each
 };
-/// By the lowest device. Devices of one class agree in kind, memory and speed.
+/// Sorted by first device. Devices of one class have the same type, memory limit and speed.
 std::vector<DeviceClass> device_classes(const Problem& problem);
 
 }  // namespace baechi

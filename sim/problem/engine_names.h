@@ -7,7 +7,7 @@ namespace baechi {
 
 constexpr auto names_of(Semantics) {
   return std::to_array<Named<Semantics>>(
-      {{Semantics::event, "event", "strictly by time, memory enforced"},
+      {{Semantics::event, "event", "strictly by time, memory limits enforced"},
        {Semantics::baechi, "baechi", "the original's simulation, memory counted only"}});
 }
 

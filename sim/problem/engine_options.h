@@ -1,23 +1,22 @@
-/// How placed graphs are executed. The engine obeys these options, and placers plan for them.
+/// How placed graphs are executed, for the engine and for placers.
 #pragma once
 #include <cstdint>
 
 namespace baechi {
 
-/// `event`: strictly time-ordered, memory enforced; the model we believe in.
-/// `baechi`: the original's list simulation, bit for bit, quirks included (Baechi's code,
-/// `virtual_scheduler`).
+/// `event`: strictly time-ordered, memory limits enforced; the validated model.
+/// `baechi`: the original's list simulation (`virtual_scheduler`), bit-exact with its quirks.
 enum class Semantics : std::uint8_t { event, baechi };
 
-/// The transfers that may run at the same time.
+/// Which transfers may run concurrently.
 enum class Transfers : std::uint8_t {
-  sequential,  ///< one half-duplex channel per device; a transfer holds both ends' for its length
-  parallel,    ///< any number at once, each at full speed
+  sequential,  ///< one half-duplex channel per device; a transfer holds both ends for its length
+  parallel,    ///< unlimited, each at full speed
   duplex,      ///< one sending and one receiving channel per device
-  shared,      ///< one bus for all: a switch that one transfer fills
-  /// Through host memory, as GPUs without peer access do: a tensor leaves by its sender's outgoing
-  /// channel for half of its time, then, when that is free, comes in by its receiver's incoming one
-  /// for the other half. The latency passes before the first, and holds nothing.
+  shared,      ///< one bus for all, which one transfer saturates
+  /// Through host memory, like GPUs without peer access: a tensor holds its sender's outgoing
+  /// channel for half of its time, then, once that is free, its receiver's incoming channel for the
+  /// other half. The latency comes first and holds no channel.
   staged,
 };
 
@@ -25,8 +24,8 @@ enum class Transfers : std::uint8_t {
 enum class ReadyOrder : std::uint8_t {
   fifo,      ///< in the order of becoming ready
   priority,  ///< by falling Placement::priority
-  /// Each lane runs its ops strictly in the order of their ids, and waits for the next one: a CUDA
-  /// stream. A member of a collective holds its lane until the collective ends.
+  /// Each lane runs its ops strictly in the order of their ids, like a CUDA stream. A member of a
+  /// collective holds its lane until the collective ends.
   program,
 };
 
@@ -34,16 +33,15 @@ struct EngineOptions {
   Semantics semantics = Semantics::event;
   Transfers transfers = Transfers::sequential;
   ReadyOrder queue = ReadyOrder::fifo;
-  bool cache_tensors = true;  ///< a tensor crosses to a device once, however many ops there read it
-  bool overlap = true;        ///< a device computes while it sends or receives
+  bool cache_tensors = true;   ///< a tensor is sent to a device once, for all readers there
+  bool overlap = true;         ///< a device computes while it sends or receives
   bool enforce_memory = true;  ///< stop at the first request over a device's limit
-  /// A collective that starts while lane "compute" of a member's device is busy takes so many times
-  /// as long. Source: vTrain (MICRO 2024) measured 1.3, Daydream (ATC 2020) 1.34.
+  /// Slowdown of a collective that starts while lane "compute" of a member's device is busy.
+  /// Source: vTrain (MICRO 2024) measured 1.3, Daydream (ATC 2020) 1.34.
   double overlapped = 1.0;
-  /// An op of lane "compute" that starts while its device runs a collective takes so many times as
-  /// long.
+  /// Slowdown of an op of lane "compute" that starts while its device runs a collective.
   double disturbed = 1.0;
-  bool count_memory = true;  ///< else no memory is accounted for, so none enforced: it is faster
+  bool count_memory = true;  ///< false: memory is neither counted nor enforced, which is faster
 };
 
 }  // namespace baechi

@@ -35,7 +35,7 @@ std::vector<Pair> link_classes(const Cluster& cluster, const CostModel& costs) {
       const auto same = [&](const Pair& c) {
         return cluster.link(c.src, c.dst) == cluster.link(src, dst);
       };
-      const bool known = !classes.empty() && same(classes.back());  // as most pairs
+      const bool known = !classes.empty() && same(classes.back());  // the common case
       if (!known && std::ranges::none_of(classes, same)) classes.push_back({src, dst});
       if (uniform) return classes;
     }
@@ -140,7 +140,7 @@ void check_bytes(const OpGraph& graph, std::int64_t times) {
     const auto readers = static_cast<std::int64_t>(graph.readers(t).size());
     sum.add(saturated_product(readers, graph.tensor(t).size.count), graph.num_ops() + index(t));
   }
-  // List schedulers ask for room beside all that: reserved for groups, and twice as much spare.
+  // List schedulers reserve more: memory of groups, and a spare of twice as much.
   constexpr std::int64_t limit = count_limit / 4;
   if (saturated_product(times, sum.total) < limit) return;
   std::string where;
@@ -155,7 +155,7 @@ void check_bytes(const OpGraph& graph, std::int64_t times) {
   throw InputError(fmt::format("{} could move or hold more than 1 EiB: {}", step_of(times), where));
 }
 
-/// Each collective over the first devices, and over devices as far apart as it gets.
+/// Times over adjacent devices and over devices spread over the cluster, whichever is longer.
 Sum collective_times(const OpGraph& graph, const Cluster& cluster, const CostModel& costs) {
   Sum sum;
   const auto known = cluster.devices();

@@ -5,10 +5,10 @@
 namespace baechi {
 namespace {
 
-/// Sums of times times numbers of devices or pairs: wider than a time.
+/// Wide enough for times multiplied by numbers of devices or pairs.
 __extension__ typedef __int128 WideTime;
 
-/// Pairs of devices joined by one class of link.
+/// Ordered pairs of devices with equal links.
 struct Pairs {
   DeviceId src{}, dst{};  // one of them
   std::int64_t count = 0;
@@ -16,7 +16,7 @@ struct Pairs {
 
 std::vector<Pairs> pairs_by_link(const Cluster& cluster) {
   std::vector<Pairs> classes;
-  std::size_t last = 0;  // the class of the pair before: neighbours are mostly alike
+  std::size_t last = 0;  // the class of the previous pair, usually the same
   for (const DeviceId src : cluster.devices()) {
     for (const DeviceId dst : cluster.devices()) {
       if (src == dst) continue;

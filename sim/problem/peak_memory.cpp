@@ -11,7 +11,7 @@ PeakMemory peak_memory(const Problem& problem, const Placement& placement, Devic
   PeakMemory peak{.activations = at_peak[MemoryKind::outputs],
                   .workspace = at_peak[MemoryKind::workspace],
                   .copies = at_peak[MemoryKind::copies],
-                  .told_apart = !persistent_of_one_kind(problem.graph)};
+                  .distinguished = !persistent_of_one_kind(problem.graph)};
   Bytes all, left = at_peak[MemoryKind::weights];
   for (const OpId v : problem.graph.ops()) {
     if (placement.device[v] != device) continue;
@@ -24,8 +24,8 @@ PeakMemory peak_memory(const Problem& problem, const Placement& placement, Devic
                                    : peak.optimizer_state) += held;
   }
   if (problem.engine.semantics == Semantics::baechi && at_peak[MemoryKind::weights] < all)
-    peak.told_apart = false;
-  if (!peak.told_apart) {
+    peak.distinguished = false;
+  if (!peak.distinguished) {
     peak.weights = at_peak[MemoryKind::weights];
     peak.gradients = peak.optimizer_state = {};
   }

@@ -1,4 +1,4 @@
-/// A placement problem, which is the input of placers, and a placement, which is their result.
+/// The input of placers, a placement problem, and their result, a placement.
 #pragma once
 #include <map>
 #include <string>
@@ -19,14 +19,14 @@ struct Problem {
   EngineOptions engine{};  ///< how the step will be executed
 };
 
-/// A device for every op, and perhaps an order.
+/// A device for every op, and optionally priorities.
 struct Placement {
   IdVector<OpId, DeviceId> device{};        ///< [num_ops]
   IdVector<OpId, std::int32_t> priority{};  ///< [num_ops], the largest runs first; or empty: by id
-  std::map<std::string, double> facts{};    ///< results of the placer: LP bound, retries, ...
-  std::string detail{};                     ///< one line for people, "" if there is nothing to say
-  /// The placer whose algorithm gave it, where that is not the placer that was asked: "heft" of
-  /// auto, "fallback:heft" of the option `fallback`. Else "".
+  std::map<std::string, double> facts{};    ///< other results of the placer: LP bound, retries, ...
+  std::string detail{};                     ///< one line for the user, or ""
+  /// The placer that computed it if that is not the selected one: "heft" for auto, "fallback:heft"
+  /// for the option `fallback`. Else "".
   std::string placed_by{};
 };
 

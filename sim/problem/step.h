@@ -28,11 +28,11 @@ struct MemoryUse {
   friend bool operator==(const MemoryUse&, const MemoryUse&) = default;
 };
 
-/// The verdict on a step that runs out of memory: the request that did not fit.
+/// The OOM report of a step: the request that did not fit.
 struct OutOfMemory {
   DeviceId device{};                 ///< the device that lacks memory
-  OpId op{};                         ///< the op that asked; for a transfer, the tensor's producer
-  std::optional<TensorId> transfer;  ///< the tensor to be received, if a transfer asked
+  OpId op{};                         ///< the requesting op; for a transfer, the tensor's producer
+  std::optional<TensorId> transfer;  ///< the tensor to be received, for a request of a transfer
   Bytes needed{};                    ///< size of the request
   Bytes free{};                      ///< memory of the device that was free
   TimePoint at{};                    ///< time of the request
@@ -41,32 +41,31 @@ struct OutOfMemory {
 
 /// Time and memory that the step used on one device.
 struct DeviceUse {
-  Duration busy{};  ///< time in which lane "compute" ran ops; until the failure if out of memory
-  Bytes peak{};     ///< most memory in use at once
-  MemoryUse at_peak{};  ///< memory in use when the peak was first reached
-  Duration
-      in_collectives{};  ///< time in which it ran collectives; until the failure if out of memory
+  Duration busy{};            ///< time in which lane "compute" ran ops, up to an OOM
+  Bytes peak{};               ///< most memory in use at once
+  MemoryUse at_peak{};        ///< memory in use when the peak was first reached
+  Duration in_collectives{};  ///< time in which it ran collectives, up to an OOM
 };
 
 struct StepResult {
-  std::optional<OutOfMemory> oom;  ///< a result, not an error; nothing if the step completes
-  Duration makespan{};             ///< time of the last event; of the failure if out of memory
+  std::optional<OutOfMemory> oom;         ///< a result, not an error; nothing if the step completes
+  Duration makespan{};                    ///< time of the last event, or of the OOM
   IdVector<DeviceId, DeviceUse> devices;  ///< [num_devices]
   Bytes moved{};                          ///< bytes of all transfers between devices
   std::size_t transfers = 0;              ///< number of transfers started
-  std::size_t events = 0;  ///< number of ends of ops, of transfers and of collectives
+  std::size_t events = 0;                 ///< number of ends of ops, transfers and collectives
 };
 
-/// Observes a step without changing it. Calls come in the order of the engine's decisions, never
-/// concurrently. An op or transfer is reported when it starts, unless its request for memory
-/// failed. The members of a collective are reported as ops when it starts.
+/// Observes a step. Calls are in the order of the engine's decisions, never concurrent. An op or
+/// transfer is reported when it starts, unless its memory request failed; the members of a
+/// collective are reported as ops when it starts.
 class StepObserver {
  public:
   virtual ~StepObserver() = default;
   virtual void on_op(OpId, DeviceId, TimePoint /*start*/, TimePoint /*end*/) {}
   virtual void on_transfer(TensorId, DeviceId /*src*/, DeviceId /*dst*/, TimePoint /*start*/,
                            TimePoint /*end*/) {}
-  /// Called after every change of the memory in use on the device, with all that is then in use.
+  /// Called after every change of the memory in use on the device, with the new total.
   virtual void on_memory(DeviceId, const MemoryUse&, TimePoint) {}
 };
 

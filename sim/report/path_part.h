@@ -1,4 +1,4 @@
-/// A part of a step's critical path: an op, a transfer, or a wait of one of them.
+/// A part of a step's critical path: an op, a transfer, or a wait.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -10,12 +10,11 @@
 
 namespace baechi {
 
-/// The activity in a part of a chain.
 enum class PathKind : std::uint8_t {
   compute,       ///< an op runs
-  transfer,      ///< a tensor is on its way; in Transfers::staged its latency, too
-  wait_channel,  ///< a tensor is complete, but its transfer may not start yet
-  wait_device,   ///< inputs are there, but the device's lane is busy or another op's turn
+  transfer,      ///< a tensor is sent; in Transfers::staged its latency, too
+  wait_channel,  ///< a tensor is complete, but its transfer cannot start yet
+  wait_device,   ///< inputs have arrived, but the device's lane is busy
   collective,    ///< a collective runs
 };
 constexpr auto names_of(PathKind) {
@@ -30,10 +29,10 @@ inline constexpr std::size_t num_path_kinds = 5;
 
 struct PathPart {
   PathKind kind{};
-  OpId op{};                         ///< that runs, is a member or waits; else the producer
-  std::optional<TensorId> tensor{};  ///< of a transfer, and of one that waits
+  OpId op{};                         ///< the op or member that runs or waits; else the producer
+  std::optional<TensorId> tensor{};  ///< of transfer and wait_channel
   DeviceId device{};                 ///< of the op; else the sender
-  DeviceId to{};                     ///< the receiver; else as `device`
+  DeviceId to{};                     ///< the receiver of `tensor`; else `device`
   OpId behind = no_op;               ///< wait_device: the last op that ran there meanwhile, if any
   TimePoint start{}, end{};
   Duration length() const { return end - start; }

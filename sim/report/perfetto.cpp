@@ -17,18 +17,18 @@
 namespace baechi {
 namespace {
 
-/// Writes text to a file that gets its name once it is complete.
+/// Writes text, gzipped if the path ends in .gz, with atomic replacement.
 class FileWriter {
  public:
   explicit FileWriter(const std::string& path)
-      : aside_(path),
+      : pending_(path),
         // Mode T writes the bytes as they are.
-        file_(gzopen(aside_.first.c_str(), path.ends_with(".gz") ? "wb6" : "wbT")) {
+        file_(gzopen(pending_.first.c_str(), path.ends_with(".gz") ? "wb6" : "wbT")) {
     check(file_ != nullptr);
   }
   ~FileWriter() {
     if (file_ != nullptr) gzclose(file_);
-    if (!complete_) aside_.drop();
+    if (!complete_) pending_.drop();
   }
   FileWriter(const FileWriter&) = delete;
   FileWriter& operator=(const FileWriter&) = delete;
@@ -38,18 +38,18 @@ class FileWriter {
   }
   void finish() {
     check(gzclose(std::exchange(file_, nullptr)) == Z_OK);
-    aside_.take_name();
+    pending_.take_name();
     complete_ = true;
   }
 
  private:
   void check(bool written) const {
     if (!written)
-      throw InputError(fmt::format("{}: cannot be written: {}", aside_.path,
+      throw InputError(fmt::format("{}: cannot be written: {}", pending_.path,
                                    std::generic_category().message(errno)));
   }
 
-  Aside aside_;
+  PendingFile pending_;
   gzFile file_;
   bool complete_ = false;
 };
@@ -59,7 +59,7 @@ std::string json_string(std::string_view text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-/// Microseconds, the unit of the format, with all of our digits.
+/// Microseconds, the unit of the format, without loss of digits.
 std::string micros(Duration time) {
   return fmt::format("{}.{:03}", time.count() / 1000, time.count() % 1000);
 }
@@ -67,8 +67,7 @@ std::string micros(TimePoint time) {
   return micros(time.time_since_epoch());
 }
 
-/// Names of Chrome colours that are easy to tell apart. chrome://tracing uses them; Perfetto
-/// derives colours from the names of slices.
+/// Distinguishable Chrome colour names, for chrome://tracing; Perfetto ignores them.
 constexpr std::array group_colours{"thread_state_running",
                                    "thread_state_iowait",
                                    "rail_response",
@@ -118,7 +117,7 @@ class Writer {
     std::string text;  // the event without its thread
     Span span;
   };
-  /// Where a slice stands.
+  /// The position of a slice.
   struct Place {
     std::size_t pid = 0, tid = 0;
     TimePoint start{};
@@ -177,12 +176,12 @@ class Writer {
     for (std::size_t i = 0; i < numbers.size(); ++i) of[numbers[i]] = places[i];
   }
 
-  /// From the writer of each tensor by its transfer to the first op behind it that reads it.
+  /// From the producer of each tensor through its transfer to its first reader after the transfer.
   void write_arrows() {
     for (std::size_t i = 0; i < timeline_.transfers().size(); ++i) {
       const Timeline::TransferSlice& t = timeline_.transfers()[i];
-      std::vector<Place> way{op_places_[graph_.tensor(t.tensor).producer], send_places_[i],
-                             receive_places_[i]};
+      std::vector<Place> arrow{op_places_[graph_.tensor(t.tensor).producer], send_places_[i],
+                               receive_places_[i]};
       const Place* reader = nullptr;
       for (const EdgeId e : graph_.readers(t.tensor)) {
         const Place& place = op_places_[graph_.edge(e).dst];
@@ -190,21 +189,21 @@ class Writer {
             (reader == nullptr || place.start < reader->start))
           reader = &place;
       }
-      if (reader != nullptr) way.push_back(*reader);
-      for (std::size_t k = 0; k < way.size(); ++k)
+      if (reader != nullptr) arrow.push_back(*reader);
+      for (std::size_t k = 0; k < arrow.size(); ++k)
         event(
             fmt::format("\"ph\":\"{}\",\"cat\":\"tensor\",\"name\":\"tensor\",\"id\":{},\"pid\":{},"
                         "\"tid\":{},\"ts\":{},\"bp\":\"e\",\"args\":{{}}",
-                        k == 0                ? 's'
-                        : k + 1 == way.size() ? 'f'
-                                              : 't',
-                        i + 1, way[k].pid, way[k].tid, micros(way[k].start)));
+                        k == 0                  ? 's'
+                        : k + 1 == arrow.size() ? 'f'
+                                                : 't',
+                        i + 1, arrow[k].pid, arrow[k].tid, micros(arrow[k].start)));
     }
   }
 
   void write_path(std::span<const PathPart> path) {
     if (path.empty()) return;
-    const auto process = static_cast<DeviceId>(cluster_.num_devices());  // behind all devices
+    const auto process = static_cast<DeviceId>(cluster_.num_devices());  // after all devices
     metadata("process_name", process, 0, "\"name\":\"critical path\"");
     std::vector<Slice> slices;
     for (const PathPart& part : path) {
@@ -221,8 +220,8 @@ class Writer {
     write_track(process, "path", slices);
   }
 
-  /// Each slice on the first lane free for it; an empty track is not shown. Returns where the
-  /// slices stand.
+  /// Each slice is on the first free lane; an empty track is omitted. Returns the slices'
+  /// positions.
   std::vector<Place> write_track(DeviceId device, std::string_view track,
                                  const std::vector<Slice>& slices) {
     std::vector<Span> spans;
@@ -292,7 +291,7 @@ class Writer {
   const Timeline& timeline_;
   IdVector<OpId, Place> op_places_;
   std::vector<Place> send_places_, receive_places_;  // [transfers]
-  std::size_t next_thread_;                          // threads and processes have different numbers
+  std::size_t next_thread_;                          // distinct from all process ids
   bool first_ = true;
 };
 

@@ -9,10 +9,10 @@
 namespace baechi {
 namespace {
 
-/// A slice of a track, or several too close to be told apart.
+/// A slice of a track, or several merged ones.
 struct Slice {
   TimePoint start{}, end{};
-  std::uint32_t what = 0, a = 0, b = 0;  // the longest one's op; phase and group, or peer
+  std::uint32_t what = 0, a = 0, b = 0;  // of the longest one: op; phase and group, or peer
   Duration longest{};
   std::size_t count = 1;
 };
@@ -42,7 +42,8 @@ std::vector<Slice> merged(const std::vector<Slice>& slices, Duration pixel, bool
   return result;
 }
 
-/// At most about `most` slices: pixels grow, and at last all slices that overlap are merged.
+/// Merges to at most about `most` slices with growing pixels; finally merges all overlapping
+/// slices.
 std::vector<Slice> at_most(std::vector<Slice> slices, std::size_t most, Duration step) {
   std::ranges::stable_sort(slices, {}, [](const Slice& s) { return std::pair(s.start, s.end); });
   if (slices.size() <= most) return slices;
@@ -58,8 +59,7 @@ struct Sample {
   MemoryUse use{};
 };
 
-/// The first sample, and from each of `bins` equal parts of the step at most two: the one with the
-/// most memory in use and the last one.
+/// Keeps the first sample, and from each of `bins` equal intervals the largest and the last one.
 std::vector<Sample> thinned(const std::vector<Sample>& samples, std::size_t bins, Duration step) {
   if (samples.size() <= 2 * bins) return samples;
   const std::int64_t width = std::max<std::int64_t>(1, step.count() / static_cast<int>(bins));
@@ -165,7 +165,7 @@ class Painter {
 
   std::int64_t quanta(TimePoint t) const { return t.time_since_epoch().count() / quantum_; }
 
-  /// A comma stands behind each number: that of a list's last one goes with end_list().
+  /// With a comma after each number; end_list() removes the last one.
   static void append_numbers(std::string& out, std::initializer_list<std::int64_t> numbers) {
     for (const std::int64_t n : numbers) {
       const fmt::format_int digits(n);

@@ -1,4 +1,4 @@
-/// A step as a web page draws it: slices too short to be seen are merged.
+/// The data of a step's picture on a web page: slices too short to be seen are merged.
 #pragma once
 #include <span>
 #include <string>
@@ -9,10 +9,10 @@
 
 namespace baechi {
 
-/// The most that a picture holds of a step, summed over its devices.
+/// Limits of a picture, summed over the devices.
 struct PictureSize {
   std::size_t computing = 2400;  ///< slices of ops
-  std::size_t transfers = 1200;  ///< slices of sending, and as many of receiving
+  std::size_t transfers = 1200;  ///< slices of sends, and as many of receives
   std::size_t memory = 1200;     ///< samples
   std::size_t path = 600;        ///< parts of the critical path
 };
@@ -25,10 +25,10 @@ struct PictureSize {
 ///      "compute": [start, length, op, ops, phase, group, ...],
 ///      "send": [start, length, producer, tensors, to, ...], "receive": [..., from, ...],
 ///      "memory": [at, weights, outputs, copies, workspace, ...]}]}
-/// and "roofline" beside "devices", unless `roofline` is "" (sim/report/roofline.h).
-/// Each start and each `at` is the distance from the one before it. A slice is one op or transfer,
-/// or several too close to be told apart: then op, phase and group (or producer and peer) are
-/// those of the longest one. Phase: 0 forward, 1 backward, 2 update; group 0: none.
+/// and "roofline" next to "devices", unless `roofline` is "" (sim/report/roofline.h).
+/// Each start and each `at` is relative to the previous one. A slice is one op or transfer, or
+/// several too close to be distinguished: then op, phase and group (or producer and peer) are those
+/// of the longest one. Phase: 0 forward, 1 backward, 2 update; group 0: none.
 /// A sample of memory holds until the next one; the samples include the peak of every device.
 std::string picture(const Problem& problem, const Timeline& timeline, const StepResult& result,
                     std::span<const PathPart> path = {}, const PictureSize& size = {},

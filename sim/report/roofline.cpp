@@ -31,7 +31,7 @@ struct RanOp {
   Load load;
 };
 
-/// What is drawn of `all`, the longest first, at most `most`.
+/// Those of `all` that are drawn(), the longest first, at most `most`.
 template <class T, class LoadOf>
 std::vector<T> longest(std::vector<T> all, std::size_t most, LoadOf load) {
   std::erase_if(all, [&](const T& one) { return !load(one).drawn(); });
@@ -56,7 +56,7 @@ std::vector<RanOp> ops_of(const OpGraph& graph, const Timeline& timeline) {
 
 Json roofs_of(const OpGraph& graph, const std::vector<RanOp>& ran,
               std::span<const DeviceModel* const> models) {
-  std::map<std::string, std::set<Precision>> formats;  // by kind of device
+  std::map<std::string, std::set<Precision>> formats;  // by device type
   std::map<std::string, const DeviceModel*> known;
   for (const RanOp& op : ran) {
     const DeviceModel* model = models[index(op.device)];

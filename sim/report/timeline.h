@@ -1,4 +1,4 @@
-/// The timeline of one step, in memory and as a file for Perfetto and chrome://tracing.
+/// The timeline of one step, and its export for Perfetto and chrome://tracing.
 #pragma once
 #include <span>
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace baechi {
 
-/// Records the engine's reports, in the order of its calls. Use one per call of simulate().
+/// Records the engine's calls in their order. Use one per call of simulate().
 class Timeline final : public StepObserver {
  public:
   struct OpSlice {
@@ -49,22 +49,21 @@ class Timeline final : public StepObserver {
   std::vector<MemorySample> memory_;
 };
 
-/// The lane of each span: the lowest lane in which it overlaps no earlier span, where spans are
-/// taken in the order of (start, end, position). Touching is not overlapping. [spans.size()]
 struct Span {
   TimePoint start{}, end{};
 };
+
+/// Interval colouring: the lowest lane in which each span overlaps no earlier one, in the order of
+/// (start, end, position). Half-open intervals. [spans.size()]
 std::vector<std::size_t> lanes(const std::vector<Span>& spans);
 
 /// The timeline as Chrome trace events, gzipped if `path` ends in ".gz". Each device is a process
 /// with a track for each lane of the graph, send and receive (more of them where slices overlap)
 /// and memory by kind; a transfer is on its sender's and on its receiver's track. An op of a
 /// colocation group has the group's name and colour (`cname`). Each device has a counter of its
-/// memory limit. Arrows (flows) go from the op that writes a tensor to its transfer, on both
-/// tracks, and to the reader that starts first behind it. `path`, if there is one, is a process of
-/// its own. `result` says whether and when memory ran out. The file is written under another name,
-/// then renamed. Throws InputError if the file cannot be created, std::runtime_error if it cannot
-/// be written to the end.
+/// memory limit. Flow arrows go from a tensor's producer to its transfer, on both tracks, and to
+/// the first reader after it. `path`, if not empty, is a process of its own. `result` has the OOM.
+/// The file is replaced atomically. Throws InputError if it cannot be written.
 void write_perfetto(const std::string& file, const Problem& problem, const Timeline& timeline,
                     const StepResult& result, std::span<const PathPart> path = {});
 

@@ -144,7 +144,7 @@ Transformed GraphCopy::built(IdVector<OpId, OpId>* renumbered) && {
   if (!grouped_.empty()) result.graph = std::move(result.graph).with_groups(group, group_names_);
   if (graph_.free_controls()) result.graph = std::move(result.graph).with_free_controls();
   for (const OpId v : graph_.ops())
-    result.stands_for.push_back(copy_[v] == no_op ? no_op : new_id[copy_[v]]);
+    result.mapped_op.push_back(copy_[v] == no_op ? no_op : new_id[copy_[v]]);
   if (renumbered != nullptr) *renumbered = std::move(new_id);
   return result;
 }

@@ -10,7 +10,7 @@
 namespace baechi {
 namespace {
 
-std::string in_small_letters(std::string_view text) {
+std::string lower_case(std::string_view text) {
   std::string out(text);
   for (char& c : out)
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
@@ -47,11 +47,11 @@ KindWords KindWords::patterns_and(const KindWords& others) const {
 }
 
 bool KindWords::describe(std::string_view kind) const {
-  const std::string small = in_small_letters(kind);
+  const std::string lower = lower_case(kind);
   return std::ranges::any_of(words_, [&](const std::string& word) {
-    const std::string pattern = in_small_letters(word);
-    if (is_pattern(pattern)) return Wildcard{pattern}.matches(small);
-    return small.find(pattern) != std::string::npos;
+    const std::string pattern = lower_case(word);
+    if (is_pattern(pattern)) return Wildcard{pattern}.matches(lower);
+    return lower.find(pattern) != std::string::npos;
   });
 }
 

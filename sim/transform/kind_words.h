@@ -1,4 +1,4 @@
-/// Words that options of transforms name kinds of ops by.
+/// Patterns of kinds of ops in options of transforms.
 #pragma once
 #include <string>
 #include <string_view>
@@ -9,8 +9,8 @@
 
 namespace baechi {
 
-/// A list of words. A word describes every kind that it is a part of, in capitals or not: "norm"
-/// describes LayerNorm and FusedBatchNormV3Backward. With * or ? it is a pattern of the whole kind.
+/// A list of words. A word matches every kind that contains it, case-insensitively: "norm" matches
+/// LayerNorm and FusedBatchNormV3Backward. With * or ? it is a wildcard pattern of the whole kind.
 class KindWords {
  public:
   explicit KindWords(std::vector<std::string> words = {}) : words_(std::move(words)) {}
@@ -18,20 +18,20 @@ class KindWords {
   static KindWords read(Options& options, const std::string& key, std::vector<std::string> fallback,
                         std::string_view help);
 
-  /// Those of the words that are patterns, or that `others` describe.
+  /// Those of the words that are patterns, or that `others` match.
   KindWords patterns_and(const KindWords& others) const;
 
   bool empty() const { return words_.empty(); }
   bool describe(std::string_view kind) const;
-  /// Whether they describe each of the graph's kinds. [kinds of the graph]
+  /// Which of the graph's kinds they match. [kinds of the graph]
   std::vector<bool> of_kinds(const OpGraph& graph) const;
 
  private:
   std::vector<std::string> words_;
 };
 
-/// Kinds of ops whose time arithmetic decides; memory decides the time of all others. They replace
-/// a roofline where only times are known.
+/// Compute-bound kinds of ops; all others are memory-bound. A substitute for a roofline where only
+/// times are known.
 const KindWords& compute_bound_kinds();
 
 }  // namespace baechi

@@ -11,7 +11,7 @@ namespace {
 
 constexpr Duration not_measured{-1};
 
-/// The innermost module that both are in, or are: "a.b" of "a.b.c" and "a.b".
+/// The longest common module path: "a.b" of "a.b.c" and "a.b".
 std::string_view common_module(std::string_view a, std::string_view b) {
   if (a == b) return a;
   std::size_t same = 0;  // length of the common path
@@ -48,16 +48,16 @@ class Merging {
   }
 
  private:
-  /// What the ops of a merged op add up to. Kept at the leader.
+  /// The sum over the ops of a merged op, stored at the leader.
   struct Sum {
-    std::uint32_t wholes = 0;  // number of ops that share whole
+    std::uint32_t wholes = 0;  // number of ops with Share::whole
     Bytes persistent{};
     Bytes temporary{};
-    Bytes inside{};  // peak of the live tensors that stay inside
+    Bytes inside{};  // live internal tensors
     std::vector<OpWork> kernels{};
     Phase phase = Phase::update;
     OpId forward = no_op;       // the first Op::forward of its ops
-    std::string_view module{};  // that all its ops are in
+    std::string_view module{};  // common module
     OpId made = no_op;          // its id in the builder
   };
 
@@ -96,7 +96,7 @@ class Merging {
       sum.forward = leader(op.forward);
   }
 
-  /// Ops are merged within their lane, and members of collectives are not.
+  /// Throws InputError if ops of different lanes, or members of collectives, would be merged.
   void refuse_mixing(OpId v) const {
     const OpId l = leader(v);
     if (l == v) return;
@@ -114,7 +114,7 @@ class Merging {
     return whole(src) && whole(dst) && leader(src) != leader(dst);
   }
 
-  /// Whether only ops of the same merged op read `t`, and the merged op has more than one op.
+  /// Whether `t` is internal: read only within its merged op, which has more than one op.
   bool inside(TensorId t) const { return inside_[t]; }
 
   void find_inside() {
@@ -129,7 +129,7 @@ class Merging {
 
   void find_peaks() {
     IdVector<TensorId, std::uint32_t> unread(
-        graph_.num_tensors());  // readers inside that did not run yet
+        graph_.num_tensors());  // internal readers that have not run
     for (const OpId v : graph_.ops()) {
       if (!whole(v) || sum_of(v).wholes < 2) continue;
       Sum& sum = sum_of(v);
@@ -217,8 +217,8 @@ class Merging {
     IdVector<OpId, GroupId> group(merged.num_ops());
     for (const OpId v : graph_.ops()) {
       const OpId l = leader(v);
-      result.stands_for.push_back(l == no_op ? no_op : renumbered[sums_[l].made]);
-      if (l == v) group[result.stands_for[v]] = graph_.op(v).group;
+      result.mapped_op.push_back(l == no_op ? no_op : renumbered[sums_[l].made]);
+      if (l == v) group[result.mapped_op[v]] = graph_.op(v).group;
     }
     std::vector<std::string> names;
     for (const GroupId g : graph_.groups()) names.push_back(graph_.group_name(g));

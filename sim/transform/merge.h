@@ -1,12 +1,12 @@
-/// Makes a graph with fewer ops: each stands for one or more ops of the input.
+/// Merges ops of a graph.
 #pragma once
 #include "sim/transform/transform.h"
 
 namespace baechi {
 
-/// The properties that an op adds to the op that stands for it.
+/// What an op contributes to its merged op.
 enum class Share : std::uint8_t {
-  whole,    ///< time and memory, and its edges to other ops that share whole
+  whole,    ///< time, memory, and its edges to other ops with Share::whole
   needs,    ///< time and memory
   memory,   ///< memory
   nothing,  ///< nothing
@@ -14,25 +14,24 @@ enum class Share : std::uint8_t {
 
 /// The fate of one op.
 struct Part {
-  /// The merged op that it goes into, which has this op's name, kind and place in the order. A
-  /// leader leads itself and shares whole. no_op: the op is dropped from the graph.
+  /// Identifies the merged op, which has the leader's name, kind and position in the order. A
+  /// leader is its own leader with Share::whole. no_op: the op is dropped.
   OpId leader = no_op;
   Share share = Share::whole;
 };
 
 /// The workspace of a merged op.
 enum class Workspace : std::uint8_t {
-  peak,     ///< the most memory that is live inside while its ops run one by one, in id order
-  largest,  ///< the largest workspace of one of its ops; tensors inside are free, as in Baechi's
-            ///< code
+  peak,     ///< peak of workspace and internal tensors while its ops run in id order
+  largest,  ///< the largest workspace of its ops; internal tensors are free, as in Baechi's code
 };
 
 /// A merged op has
-/// - the sums of times on every kind of device (no time if one of its ops has none), of persistent
+/// - the sums of times on every device type (no time if one of its ops has none), of persistent
 ///   bytes and of work;
-/// - the earliest phase, the groups and the innermost common module of its ops that share whole;
-/// - as outputs the tensors that other merged ops read. The others are part of its workspace; an op
-///   that is merged with no other keeps them as outputs.
+/// - the earliest phase, the groups and the innermost common module of its Share::whole ops;
+/// - as outputs the tensors that other merged ops read. The others are internal and part of its
+///   workspace, unless the op is merged with no other.
 /// `parts`: [num_ops]. Throws InputError if the merged ops form a cycle.
 Transformed merge(const OpGraph& graph, const IdVector<OpId, Part>& parts,
                   Workspace workspace = Workspace::peak);

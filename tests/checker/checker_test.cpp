@@ -39,7 +39,7 @@ bool same_work(const Work& a, const Work& b) {
          a.start == b.start && a.end == b.end;
 }
 
-/// What was told up to the failure of `failed` is how `other` begins.
+/// Whether the reports of `failed`, up to its failure, are the first reports of `other`.
 bool begins_alike(const RecordedRun& failed, const RecordedRun& other) {
   return failed.work.size() <= other.work.size() &&
          std::equal(failed.work.begin(), failed.work.end(), other.work.begin(), same_work);
@@ -312,7 +312,7 @@ std::size_t check_damages(const Problem& problem, const Placement& placement,
 }  // namespace
 
 TEST_SUITE("checker") {
-  TEST_CASE("random runs with staged transfers keep their channels apart and their order") {
+  TEST_CASE("random runs with staged transfers keep channels exclusive and queues in order") {
     Random random(2);
     std::size_t damaged = 0;
     for (std::uint64_t seed = 0; seed < 300; ++seed) {
@@ -340,7 +340,7 @@ TEST_SUITE("checker") {
     CHECK(damaged > 200);
   }
 
-  TEST_CASE("random runs in every mode are what the engine promises, also out of memory") {
+  TEST_CASE("random runs in every mode keep the engine's contract, also after out of memory") {
     Random random(1);
     Tally tally;
     const std::uint64_t rounds = thorough() ? 600 : 150;
@@ -363,7 +363,7 @@ TEST_SUITE("checker") {
     CHECK(tally.failed_in_weights > rounds);
   }
 
-  TEST_CASE("random runs with lanes and collectives are what the engine promises") {
+  TEST_CASE("random runs with lanes and collectives keep the engine's contract") {
     Random random(4);
     Tally tally;
     std::size_t collectives = 0;
@@ -391,7 +391,7 @@ TEST_SUITE("checker") {
     CHECK(tally.failed_in_transfers > rounds);
   }
 
-  TEST_CASE("random runs with lanes, collectives and nodes that share NICs are as promised") {
+  TEST_CASE("random runs with lanes, collectives and shared NICs keep the engine's contract") {
     Random random(5);
     Tally tally;
     std::size_t slower = 0;
@@ -427,7 +427,7 @@ TEST_SUITE("checker") {
     CHECK(tally.failed_in_transfers > rounds);
   }
 
-  TEST_CASE("a run that is damaged in any way is not accepted") {
+  TEST_CASE("the checker rejects every damaged run") {
     Random random(2);
     for (const auto& damages : {damages_to_work(), damages_to_memory(), damages_to_result()}) {
       std::size_t done = 0;
@@ -446,7 +446,7 @@ TEST_SUITE("checker") {
 
   TEST_CASE("a run in one mode is accepted in another only if there it would be the same") {
     Random random(3);
-    std::size_t told_apart = 0;
+    std::size_t distinguished = 0;
     for (std::uint64_t seed = 0; seed < 30; ++seed) {
       CAPTURE(seed);
       const RandomProblem p({.ops = 10 + random.below(30)}, 3, seed);
@@ -457,14 +457,14 @@ TEST_SUITE("checker") {
         for (std::size_t j = 0; j < runs.size(); ++j) {
           const bool alike = begins_alike(runs[i], runs[j]) && begins_alike(runs[j], runs[i]);
           CHECK(faults(p.under(all_engines()[j]), p.placement, runs[i]).empty() == alike);
-          told_apart += alike ? 0 : 1;
+          distinguished += alike ? 0 : 1;
         }
       }
     }
-    CHECK(told_apart > 10000);
+    CHECK(distinguished > 10000);
   }
 
-  TEST_CASE("large random runs are what the engine promises") {
+  TEST_CASE("large random runs keep the engine's contract") {
     for (const std::uint32_t reach : {30U, 5000U}) {
       const RandomProblem p({.ops = 5000, .reach = reach}, 16, reach);
       for (const EngineOptions& engine : all_engines()) {

@@ -36,8 +36,8 @@ bool is_staged(const Matched& m) {
   return m.problem.engine.transfers == Transfers::staged;
 }
 
-/// What a staged transfer takes on both channels together: the outgoing one has it for half,
-/// rounded down to a nanosecond, the incoming one for the rest.
+/// The time of a staged transfer on both channels: half of it, rounded down to a nanosecond, on the
+/// outgoing one, the rest on the incoming one.
 Duration moving_time(const Matched& m, const Work& w) {
   const CostModel& costs = m.problem.costs;
   return costs.transfer(w.tensor, w.src, w.dst) - costs.latency(w.tensor, w.src, w.dst);
@@ -67,7 +67,7 @@ void match_ops(Matched& m, Faults& faults) {
   }
 }
 
-/// Gives every edge between devices its transfer. Without cache, the transfers of a tensor to a
+/// Assigns a transfer to every edge between devices. Without cache, the transfers of a tensor to a
 /// device serve its edges there by id.
 void match_transfers(Matched& m, Faults& faults) {
   const auto& [graph, cluster, costs, engine] = m.problem;
@@ -139,7 +139,7 @@ void check_inputs(const Matched& m, Faults& faults) {
   }
 }
 
-/// No work of kind `a` at the same time as another of kind `b`. Work of no length is in the way
+/// Checks that work of kind `a` does not overlap with work of kind `b`. Zero-length work overlaps
 /// only inside other work.
 void check_apart(const Matched& m, std::string_view what, auto a, auto b, Faults& faults) {
   std::vector<const Work*> all;
@@ -158,8 +158,8 @@ void check_apart(const Matched& m, std::string_view what, auto a, auto b, Faults
   }
 }
 
-/// Staged transfers: no two leave a device, or come to one, at the same time. Without overlap a
-/// sender computes again once a tensor has left, a receiver when it has come.
+/// Staged transfers: a device sends one and receives one at a time. Without overlap a sender
+/// computes again once a tensor has left, a receiver once it has arrived.
 void check_stages(const Matched& m, Faults& faults) {
   for (const DeviceId d : m.problem.cluster.devices()) {
     for (const bool out : {true, false}) {
@@ -223,7 +223,7 @@ void check_overlaps(const Matched& m, Faults& faults) {
 // --- Totals
 // ------------------------------------------------------------------------------------------
 
-/// Busy is what lies between the idle gaps of lane "compute".
+/// Checks that busy time is the makespan without the idle gaps of lane "compute".
 void check_busy(const Matched& m, Faults& faults) {
   const StepResult& result = m.run.result;
   const TimePoint last{result.makespan};
@@ -269,7 +269,7 @@ void check_counts(const Matched& m, const Order& order, Faults& faults) {
   if (result.events != ended) faults.add("counts: {} events", ended);
 }
 
-/// The longest path, with its transfers, and the most work on one device.
+/// Checks the makespan against the longest path, with transfers, and the most work of one device.
 void check_bounds(const Matched& m, Faults& faults) {
   const auto& [graph, cluster, costs, engine] = m.problem;
   IdVector<OpId, Duration> path(graph.num_ops());

@@ -1,5 +1,5 @@
-/// Checks whether a run keeps the promises of Semantics::event, from what the run told its
-/// observer. Shares no code with the engine; written to be easy to trust, not to be fast.
+/// Checks whether a run keeps the contract of Semantics::event, from the run's reports to its
+/// observer. Shares no code with the engine; written for simplicity, not for speed.
 #pragma once
 #include <string>
 #include <vector>
@@ -18,14 +18,14 @@ struct Work {
   TimePoint start{}, end{};
 };
 
-/// The memory use of a device at one time, as told to the observer.
+/// A memory report to the observer.
 struct MemoryReport {
   DeviceId device{};
   MemoryUse use{};
   TimePoint at{};
 };
 
-/// All that a run told its observer, in order, and the result that it returned.
+/// All reports of a run to its observer, in order, and the result of the run.
 struct RecordedRun {
   std::vector<Work> work;
   std::vector<MemoryReport> memory;
@@ -35,21 +35,20 @@ struct RecordedRun {
 /// Runs simulate(problem, placement) and records it.
 RecordedRun record(const Problem& problem, const Placement& placement);
 
-/// What is wrong with `run` as the outcome of simulate(problem, placement); empty if nothing. Later
-/// checks rely on earlier checks, so the list ends with the first kind of check that found faults:
+/// The faults of `run` as the outcome of simulate(problem, placement); empty if there are none.
+/// Later checks rely on earlier ones, so the list ends with the first kind of check that found
+/// faults:
 ///
-/// 1. Each piece of work: every op runs once, on its device, for its time, which is its
-/// collective's
-///    for a member. Every transfer is
-///    between the right devices and takes its time; one per (tensor, reading device) with cache,
-///    one per edge without.
-/// 2. Together: ops start after their inputs, transfers after their producers. At one time, a
-///    lane runs one op and a channel moves one tensor; without overlap, a device that moves a
-///    tensor runs no op.
+/// 1. Single ops and transfers: every op runs once, on its device, for its time (a member for its
+///    collective's). Every transfer is between the right devices and takes its time; one per
+///    (tensor, reading device) with cache, one per edge without.
+/// 2. Pairs: ops start after their inputs, transfers after their producers. A lane runs one op at a
+///    time and a channel moves one tensor; without overlap, a device that moves a tensor runs no
+///    op.
 /// 3. Order: in every round of an instant, exactly the work that must start has started, in the
-///    order told.
+///    order of the reports.
 /// 4. Memory: the memory in use at every instant, by kind, is the sum of the lifetimes that cover
-///    the instant. It equals the reports, the peaks, and the verdict if there is one. At the end
+///    the instant. It equals the reports, the peaks, and the OOM report if there is one. At the end
 ///    only weights are left.
 /// 5. Totals: busy + idle = makespan; bytes and counts; the makespan is at least the work of each
 ///    device and the longest path.

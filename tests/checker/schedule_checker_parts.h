@@ -7,7 +7,7 @@
 namespace baechi::testing {
 
 /// A point of simulated time, finer than a TimePoint: an instant and a round of that instant. Work
-/// of no length starts in one round and ends in the next. In a round all ends happen before all
+/// of zero length starts in one round and ends in the next. In a round all ends happen before all
 /// starts.
 struct Stamp {
   TimePoint time{};
@@ -36,12 +36,12 @@ struct Matched {
   const Problem& problem;
   const Placement& placement;
   const RecordedRun& run;
-  IdVector<OpId, std::size_t> op_work{};      ///< the op's run, or no_work
-  IdVector<EdgeId, std::size_t> edge_work{};  ///< remote edges only: the transfer
+  IdVector<OpId, std::size_t> op_work{};      ///< the op's work, or no_work
+  IdVector<EdgeId, std::size_t> edge_work{};  ///< of remote edges: the transfer
 
   DeviceId device_of(OpId v) const { return placement.device[v]; }
   bool member(OpId v) const { return problem.graph.collective_of(v) != no_collective; }
-  /// The time of `v` alone: a member's is its collective's.
+  /// The undisturbed time of `v`; for a member, its collective's.
   Duration time_of(OpId v) const {
     if (!member(v)) return problem.costs.compute(v, device_of(v));
     const Collective& c = problem.graph.collectives()[problem.graph.collective_of(v)];
@@ -72,8 +72,8 @@ struct Order {
 std::string text(TimePoint t);
 std::string text(const Work& w);
 
-/// Walks through the instants of the run and checks that the run told the starts in the order in
-/// which work must start.
+/// Iterates over the instants of the run and checks that starts are reported in the order in which
+/// work must start.
 Order check_order(const Matched& m, Faults& faults);
 
 /// Checks the memory of all devices at every instant (item 4 of faults()).

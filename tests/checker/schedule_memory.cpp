@@ -44,7 +44,7 @@ class MemoryCheck {
     if (to != never) changes_[d].push_back({to, kind, -size.count});
   }
 
-  /// From the beginning for ever, taken in id order, up to the first that does not fit.
+  /// Weights live from the beginning to the end; requested in id order up to the first misfit.
   void hold_weights() {
     IdVector<DeviceId, Bytes> used(cluster_.num_devices());
     for (const OpId v : graph_.ops()) {
@@ -59,7 +59,7 @@ class MemoryCheck {
     }
   }
 
-  /// From the transfer's start to the end of the last reader it serves.
+  /// A copy lives from the transfer's start to the end of the last reader that it serves.
   void hold_copy(std::size_t i) {
     const Work& w = work_[i];
     Stamp last = order_.ended[i];
@@ -68,8 +68,8 @@ class MemoryCheck {
     hold(w.dst, order_.started[i], last, MemoryKind::copies, m_.copied(w.tensor));
   }
 
-  /// Workspace while the op runs; an output from its start to the end of the last local reader and
-  /// the last transfer.
+  /// Workspace lives while the op runs; an output from its start to the end of the last local
+  /// reader and the last transfer.
   void hold_outputs_and_workspace(std::size_t i) {
     const Work& w = work_[i];
     hold(w.dst, order_.started[i], order_.ended[i], MemoryKind::workspace,
@@ -118,7 +118,7 @@ class MemoryCheck {
     }
   }
 
-  /// What was told never exceeds the peak, and ends with what is left.
+  /// Reports never exceed the peak, and the last one equals the remaining memory.
   void check_reports(DeviceId d, const MemoryUse& left, Bytes peak) {
     MemoryUse last;
     for (const MemoryReport& r : m_.run.memory) {
@@ -178,7 +178,7 @@ class MemoryCheck {
   Faults& faults_;
   std::optional<OpId> weights_refused_;
   IdVector<DeviceId, std::vector<Change>> changes_;
-  IdVector<DeviceId, MemoryUse> at_end_;  // also: where the run was refused
+  IdVector<DeviceId, MemoryUse> at_end_;  // or at the OOM
 };
 
 }  // namespace

@@ -46,9 +46,9 @@ class OrderCheck {
       start_collectives();
       if (!going_on()) return order_;
       const TimePoint next = events_.empty() ? TimePoint::max() : events_.begin()->first.time;
-      if (told_ < work_.size() && told_at(work_[told_]) < next) {
+      if (reported_ < work_.size() && told_at(work_[reported_]) < next) {
         faults_.add("order: nothing more may start at {}, but {} did", text(now_.time),
-                    text(work_[told_]));
+                    text(work_[reported_]));
         return order_;
       }
       if (events_.empty()) break;
@@ -59,9 +59,11 @@ class OrderCheck {
   }
 
  private:
-  /// A tensor due to cross, as its sender's queue is ordered; the edge tells uncached copies apart.
+  /// The sort key of a waiting transfer in its sender's queue; the edge distinguishes uncached
+  /// copies.
   using Due = std::tuple<TimePoint, TensorId, DeviceId, EdgeId>;
-  /// A ready op as its device's queue is ordered: minus its priority, when it became ready, id.
+  /// The sort key of a ready op in its lane's queue: minus its priority, time of becoming ready,
+  /// id.
   using Ready = std::tuple<std::int64_t, TimePoint, OpId>;
   struct LaneState {
     std::set<Ready> ready{};
@@ -72,8 +74,9 @@ class OrderCheck {
     std::vector<LaneState> lanes{};
     std::set<Due> due{};
     int sending = 0, receiving = 0, in_collectives = 0;
-    std::set<std::pair<TimePoint, Due>> in_host{};  // staged: by when they came, on their way here
-    bool coming_in = false;                         // staged: from host memory
+    std::set<std::pair<TimePoint, Due>>
+        in_host{};           // staged, to this device, by arrival in the host
+    bool coming_in = false;  // staged: receiving from host memory
     bool computing() const { return lanes.front().busy; }
   };
   struct NodeState {
@@ -86,7 +89,7 @@ class OrderCheck {
   }
 
   bool staged() const { return engine_.transfers == Transfers::staged; }
-  /// A staged transfer is told when its second half starts.
+  /// A staged transfer is reported when its second half starts.
   TimePoint told_at(const Work& w) const {
     return staged() && w.is_transfer ? w.end - second_half(w.tensor, w.src, w.dst) : w.start;
   }
@@ -100,14 +103,14 @@ class OrderCheck {
     return m_.problem.costs.transfer(t, src, dst) - latency(t, src, dst) - first_half(t, src, dst);
   }
 
-  /// Work of no length ends in a further round of its instant.
+  /// Zero-length work ends in a further round of its instant.
   void at(TimePoint time, std::function<void()> event) {
     events_[time > now_.time ? Stamp{time, 0} : Stamp{now_.time, now_.round + 1}].push_back(
         std::move(event));
   }
 
-  /// Staged transfers come in: to each device whose channel is free, the one that has been in host
-  /// memory longest.
+  /// Starts the second halves of staged transfers: on each device whose channel is free, of the one
+  /// that has been in host memory longest.
   void receive_all() {
     for (const DeviceId dst : devices_.ids()) {
       DeviceState& r = devices_[dst];
@@ -127,11 +130,12 @@ class OrderCheck {
     }
   }
 
-  /// The first half of a staged transfer, which is not told.
+  /// The first half of a staged transfer, which is not reported.
   void send_staged(const Due& due, DeviceId src) {
     const auto [produced, tensor, dst, edge] = due;
-    if (const auto& oom = m_.run.result.oom; oom && told_ == work_.size() && oom->at == now_.time &&
-                                             oom->transfer == tensor && oom->device == dst) {
+    if (const auto& oom = m_.run.result.oom; oom && reported_ == work_.size() &&
+                                             oom->at == now_.time && oom->transfer == tensor &&
+                                             oom->device == dst) {
       order_.refused = {.is_transfer = true, .tensor = tensor, .src = src, .dst = dst};
       return;
     }
@@ -202,8 +206,8 @@ class OrderCheck {
       at(now_.time + wait, [this, due, src] { devices_[src].due.insert(due); });
   }
 
-  /// In the order of (production, tensor, receiver), each that is first in its sender's queue and
-  /// finds its channels free and, without overlap, neither end computing.
+  /// Starts, in the order of (production, tensor, receiver), each transfer that is first in its
+  /// sender's queue and has free channels and, without overlap, no computing end.
   void start_transfers() {
     std::set<DeviceId> stuck;
     while (going_on()) {
@@ -275,8 +279,8 @@ class OrderCheck {
     return false;
   }
 
-  /// By device and lane, each lane that is free starts the first op of its queue; without overlap
-  /// lane "compute" only if its device moves no tensor and runs no collective.
+  /// Starts, by device and lane, the first op of each free lane's queue; without overlap, in lane
+  /// "compute", only if the device moves no tensor and runs no collective.
   void start_ops() {
     for (const DeviceId d : devices_.ids()) {
       DeviceState& device = devices_[d];
@@ -296,7 +300,7 @@ class OrderCheck {
     }
   }
 
-  /// In the order of (arrival of the last member, id), each collective whose lanes are free.
+  /// Starts, in the order of (arrival of the last member, id), each collective with free lanes.
   void start_collectives() {
     for (auto it = gathered_.begin(); it != gathered_.end();) {
       const Collective& c = graph_.collectives()[it->second];
@@ -312,7 +316,7 @@ class OrderCheck {
       const TimePoint end =
           now_.time + stretched(m_.time_of(c.first), beside_op ? engine_.overlapped : 1.0);
       const auto& oom = m_.run.result.oom;  // any member may lack memory
-      if (told_ == work_.size() && oom && graph_.collective_of(oom->op) == it->second)
+      if (reported_ == work_.size() && oom && graph_.collective_of(oom->op) == it->second)
         return start({.op = oom->op, .src = oom->device, .dst = oom->device, .start = now_.time});
       for (const OpId v : c.member_ids()) {
         const DeviceId d = m_.device_of(v);
@@ -329,16 +333,16 @@ class OrderCheck {
     return Duration{std::llround(static_cast<double>(time.count()) * factor)};
   }
 
-  /// `expected` must be what was told next, or what was refused.
+  /// `expected` must be the next report, or the request that failed.
   void start(const Work& expected) {
-    if (told_ == work_.size()) {
+    if (reported_ == work_.size()) {
       if (m_.run.result.oom && m_.run.result.oom->at == now_.time)
         order_.refused = expected;
       else
         faults_.add("order: {} must start, but nothing did", text(expected));
       return;
     }
-    const Work& told = work_[told_];
+    const Work& told = work_[reported_];
     if (told.is_transfer != expected.is_transfer || told.op != expected.op ||
         told.tensor != expected.tensor || told.dst != expected.dst ||
         told.start != expected.start ||
@@ -346,9 +350,9 @@ class OrderCheck {
       faults_.add("order: {} must start, but {} did", text(expected), text(told));
       return;
     }
-    order_.started[told_] = now_;
-    at(told.end, [this, i = told_] { end(i); });
-    ++told_;
+    order_.started[reported_] = now_;
+    at(told.end, [this, i = reported_] { end(i); });
+    ++reported_;
   }
 
   const Matched& m_;
@@ -359,7 +363,7 @@ class OrderCheck {
   Order order_;
 
   Stamp now_{};
-  std::size_t told_ = 0;  // how much of work_ was seen
+  std::size_t reported_ = 0;  // number of elements of work_ already matched
   std::map<Stamp, std::vector<std::function<void()>>> events_;
   std::map<Due, TimePoint> sent_;  // staged: the start of the first half
   IdVector<DeviceId, DeviceState> devices_;

@@ -20,7 +20,7 @@ class Strict {
         lane_(p.passes.size()) {}
 
   std::map<std::string, Duration> run() {
-    // Passes wait for each other only, so each is timed once its inputs are; sums wait for passes.
+    // Passes wait for passes only, so each is timed once its inputs are; then reductions.
     for (bool moved = true; moved;) {
       moved = false;
       for (std::size_t s = 0; s < p_.passes.size(); ++s)
@@ -38,7 +38,7 @@ class Strict {
     return it == ends_.end() ? std::nullopt : std::optional(it->second);
   }
 
-  /// Runs the next pass of stage `s` if its inputs are there.
+  /// Runs the next pass of stage `s` if its inputs have arrived.
   bool step(std::size_t s) {
     const Pass pass = p_.passes[s][next_[s]];
     if (pass.kind == PassKind::update) return update(s);
@@ -88,7 +88,7 @@ class Strict {
     ends_[name(kind, pass.chunk, pass.micro_batch)] = free_[s];
   }
 
-  /// All updates that stand together: their sums, then their ops.
+  /// Consecutive updates of a stage: their reductions, then their ops.
   bool update(std::size_t s) {
     std::map<std::size_t, Pass> together;  // by chunk
     std::size_t k = next_[s];
@@ -105,7 +105,7 @@ class Strict {
     if (p_.pairs) {
       const auto sums = sums_of_pair(s);
       if (!sums) return false;
-      // An update waits for the sum of its own chunk; ready ones run first, ties by op.
+      // An update waits for the reduction of its own chunk; ready ones run first, ties by op.
       std::vector<std::pair<Duration, std::size_t>> order;
       for (const auto& [chunk, pass] : together)
         order.emplace_back(std::max(free_[s], sums->at(chunk)), chunk);
@@ -128,8 +128,8 @@ class Strict {
     return true;
   }
 
-  /// The ends of the two sums of a stage and its opposite, which run one after the other: the one
-  /// whose gradients are there first; ties: the first chunk. Nothing before both stages have run
+  /// The ends of the two reductions of a stage and its opposite, which are serial: first the one
+  /// whose gradients are complete first; ties: the first chunk. Nothing before both stages have run
   /// their passes.
   std::optional<std::map<std::size_t, Duration>> sums_of_pair(std::size_t s) const {
     const std::size_t other = p_.passes.size() - 1 - s;

@@ -13,7 +13,7 @@ constexpr std::string_view areas =
     "buffer,1 MiB,1500000\nbuffer,4 MiB,6000000\n";
 
 constexpr std::string_view scenario = R"(
-graph: {generate: gpt, layers: 2, hidden: 128, heads: 4, length: 64, vocabulary: 512}
+graph: {generate: gpt, num_hidden_layers: 2, hidden_size: 128, num_attention_heads: 4, length: 64, vocab_size: 512}
 cluster: {devices: {count: 4, memory: 1 GiB}, link: {bandwidth: 10 GB/s}}
 codesign:
   areas: areas.csv
@@ -63,7 +63,7 @@ TEST_SUITE("cli") {
       CHECK(result.code == 2);
       return result.err;
     };
-    CHECK(holds(told("plain.yaml"), "plain.yaml: it has no 'codesign' block"));
+    CHECK(holds(told("plain.yaml"), "plain.yaml: it has no section 'codesign'"));
     CHECK(holds(told("s.yaml --set graph='{generate: alexnet}'"), "of kind Conv2d"));
     CHECK(holds(told("s.yaml --set codesign.areas=none.csv"), "none.csv"));
     CHECK(holds(told("s.yaml --set codesign.area='1 mm2'"), "none of its 32 architectures"));

@@ -125,7 +125,9 @@ TEST_SUITE("cli") {
     runs(session, "run calibrated.yaml --out calibrated --quiet");
 
     runs(session,
-         "plan gpt:layers=2,hidden=64,heads=2,length=16,vocabulary=100 --batch 8 --devices 8 "
+         "plan "
+         "gpt:num_hidden_layers=2,hidden_size=64,num_attention_heads=2,length=16,vocab_size=100 "
+         "--batch 8 --devices 8 "
          "--nodes dgx_a100 --as a100_megatron --write-scenario plan.yaml");
     runs(session, "run plan.yaml --out planned --quiet");
     runs(session, "arena duel single m_etf --evaluations 40 -o duel");

@@ -25,7 +25,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     rules.finish();
     const OpGraph graph = testing::six_ops();
     const Transformed made = what_if.apply(graph);
-    BAECHI_CHECK(made.stands_for.size() == graph.num_ops(), "{}", made.stands_for.size());
+    BAECHI_CHECK(made.mapped_op.size() == graph.num_ops(), "{}", made.mapped_op.size());
     const PlacedStep step =
         what_if.after_placing(made.graph, IdVector<OpId, DeviceId>(made.graph.num_ops()));
     BAECHI_CHECK(step.device.size() == step.graph.num_ops(), "{}", step.device.size());

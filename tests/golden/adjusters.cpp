@@ -12,7 +12,7 @@ namespace {
 
 constexpr Bytes unlimited{std::int64_t{1} << 50};
 
-/// What every row starts from.
+/// The common input of all rows.
 IdVector<OpId, DeviceId> base_placement(const NamedGraph& graph, std::size_t devices) {
   return original::place(graph.graph, IdVector<DeviceId, Bytes>(devices, unlimited),
                          {.algorithm = original::Algorithm::m_etf, .colocation = false})

@@ -75,7 +75,7 @@ void check_groupers(const json& groupers, Workload& workload, const std::string&
   }
 }
 
-/// A fused graph: all of it, or counts and the ops that lend their numbers (`old_ids`).
+/// A fused graph: all of it, or counts and the ops whose numbers are used (`old_ids`).
 void check_fused(const json& expected, const FusionKey& key, Workload& workload,
                  const std::string& file, const std::string& name, Report& report) {
   const json fused = fused_record(workload.golden(), workload.grouped(key.grouper), key.rules);

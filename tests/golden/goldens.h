@@ -14,8 +14,8 @@ namespace baechi::golden {
 void check_folder(const std::filesystem::path& folder, Report& report);
 
 // One document each; `file` is for messages.
-/// graphs/small and graphs/msr: in canonical order. (`comm_cost` is not held against the edges'
-/// times: some graphs give these by hand.)
+/// graphs/small and graphs/msr: in canonical order. (`comm_cost` is not compared with the edges'
+/// times, which some graphs set by hand.)
 void check_graph(const json& graph, const std::string& file, Report& report);
 /// graphs/small_raw against graphs/small.
 void check_canonical(const json& raw, const json& canonical, const std::string& file,

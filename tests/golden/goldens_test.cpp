@@ -1,4 +1,4 @@
-// The goldens' reader: that it accepts what is right, and nothing else.
+// Tests of the goldens' reader: it accepts correct goldens, and nothing else.
 #include "tests/golden/goldens.h"
 
 #include <doctest/doctest.h>
@@ -108,11 +108,11 @@ json read(const std::filesystem::path& path) {
 }  // namespace
 
 TEST_SUITE("goldens") {
-  TEST_CASE("a golden worked out by hand passes, with any one number changed it fails") {
+  TEST_CASE("a golden derived by hand passes, and fails with any one number changed") {
     each_change_is_found(fork_results(), 200, {"memory_limit"}, check_fork);
   }
 
-  TEST_CASE("a field that is not known, and one that is missing, are not passed over") {
+  TEST_CASE("unknown and missing fields are reported") {
     json results = fork_results();
     results["runs"][0]["colour"] = "red";
     CHECK(failures([&](Report& report) { check_fork(results, report); }) == 1);
@@ -136,7 +136,7 @@ TEST_SUITE("goldens") {
           "7 passed, 1 failed, 0 skipped\n");
   }
 
-  TEST_CASE("a folder that is not there, or holds no goldens, is the user's mistake") {
+  TEST_CASE("a missing folder, or one without goldens, is an input error") {
     std::ostringstream out;
     Report report(out);
     CHECK_THROWS_AS(golden::check_folder("/nonexistent", report), InputError);
@@ -162,8 +162,8 @@ TEST_SUITE("goldens") {
     const auto data = testing::shared_data("baechi-golden");
     if (!data) return;
     const auto folder = *data / "baechi-golden";
-    // Not changed: inputs of a replay, which may well have no effect, and what
-    // only bears on other records, as the x of a linear program on its run.
+    // Not changed: inputs of a replay, which may have no effect, and fields that affect other
+    // records only, as the x of a linear program affects its run.
     const std::vector<std::string> inputs{"memory_limit", "threshold", "lp_x", "wall_s", "cpu_s"};
     for (const char* name : {"coloc_rand40", "vars", "hanen_fs1"}) {
       json results = read(folder / "results/small" / (std::string(name) + ".json"));

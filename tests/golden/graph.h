@@ -1,4 +1,4 @@
-/// Graphs of the goldens, with the names that a original::Graph does without.
+/// Graphs of the goldens, with names, which original::Graph does not have.
 #pragma once
 #include <string>
 #include <vector>
@@ -26,7 +26,7 @@ struct GoldenRead {
   std::int64_t us = 0;
 };
 
-/// A file of graphs/: ops and edge records as they stand there.
+/// A file of graphs/: ops and edge records in file order.
 struct GoldenGraph {
   std::size_t devices = 0;
   std::vector<GoldenOp> ops;
@@ -35,8 +35,7 @@ struct GoldenGraph {
 /// Throws InputError on a missing field or an edge to nowhere.
 GoldenGraph read_graph(const json& file);
 
-/// Without ops that no edge touches, edges in canonical order, as the file of that would say it:
-/// `ops` and `edges`. Idempotent.
+/// Drops ops without edges and sorts edges canonically; as JSON with `ops` and `edges`. Idempotent.
 struct CanonicalForm {
   json ops;
   json edges;
@@ -60,8 +59,8 @@ struct FusedGraph {
 };
 FusedGraph read_fused(const json& record);
 
-/// What the original's `tf` grouper makes of lists of groups: the closure, and of each the least
-/// name by (length, text). "" where the list is empty.
+/// The original's `tf` grouper on lists of groups: the closure, named by the least name by (length,
+/// text). "" for empty lists.
 std::vector<std::string> tf_groups(const std::vector<std::vector<std::string>>& labels);
 std::vector<std::string> tf_groups(const GoldenGraph& graph);
 

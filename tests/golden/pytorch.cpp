@@ -11,8 +11,8 @@
 namespace baechi::golden {
 namespace {
 
-/// PT1: one tensor per edge, named by the number of its edge, which is its alone, or, if `shared`,
-/// by all that the edge carries, so that edges may share it.
+/// PT1: one tensor per edge, named by the number of the edge, or, if `shared`, by its contents, so
+/// that edges may share it.
 NamedGraph one_tensor_per_edge(const NamedGraph& named, bool shared) {
   const original::Graph& graph = named.graph;
   IdVector<OpId, original::Graph::Op> ops;
@@ -58,7 +58,7 @@ std::int64_t sum_all_memory(const Workload& workload) {
   return workload.sum_temporary_and_outputs() + workload.sum_persistent();
 }
 
-/// What `mem` says of the limit: "inf", "S", "0.6S".
+/// The memory limit given by `mem`: "inf", "S", "0.6S".
 std::optional<std::int64_t> limit_of(const std::string& mem, const Workload& workload) {
   if (mem == "inf") return std::int64_t{1} << 50;
   if (!mem.ends_with("S")) return std::nullopt;
@@ -66,7 +66,7 @@ std::optional<std::int64_t> limit_of(const std::string& mem, const Workload& wor
   return static_cast<std::int64_t>(share * static_cast<double>(sum_all_memory(workload)));
 }
 
-/// A tensor, which the placer knows by number, by its name.
+/// The name of a tensor, which the placer identifies by number.
 std::string message_of(const original::Failure& failure, const std::vector<std::string>& tensors) {
   constexpr std::string_view before = "not enough memory to rcv tensor ";
   if (!failure.message.starts_with(before)) return failure.message;

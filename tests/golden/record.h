@@ -1,4 +1,4 @@
-/// Keeping count: each record of the goldens passes, fails or is skipped, and says why.
+/// Counts the records of the goldens that pass, fail or are skipped, with reasons.
 #pragma once
 #include <initializer_list>
 #include <map>
@@ -34,8 +34,8 @@ class Report {
   std::map<std::string, std::size_t> skipped_;
 };
 
-/// One record: a JSON object, every field of which is compared, taken as input, or named as left
-/// out. Any other field is a mismatch: a golden is not to be passed over in silence.
+/// One record: a JSON object, every field of which is compared, used as input, or explicitly
+/// ignored. Any other field is a mismatch, so that no field is skipped silently.
 class Record {
  public:
   /// `expected` outlives the record.
@@ -47,14 +47,14 @@ class Record {
   bool has(const char* field) const { return expected_.contains(field); }
   /// The field's value, which is used and not compared. Throws InputError if there is none.
   const json& input(const char* field);
-  /// Fields that say how, when or by whom, or that are replayed as records of their own.
+  /// Ignores metadata, and fields that are replayed as records of their own.
   void leave_out(std::initializer_list<const char*> fields);
 
   /// Compares the field, if the record has it.
   void equal(const char* field, const json& got);
   /// The same for numbers, up to a relative (below 1: absolute) difference.
   void near(const char* field, double got, double tolerance);
-  /// A mismatch found otherwise.
+  /// Adds a mismatch.
   void mismatch(std::string_view field, const std::string& expected, const std::string& got);
   /// Counts the record. To be called once, last.
   void finish();

@@ -50,7 +50,7 @@ std::optional<std::int64_t> limit_of(const std::string& mem, const Workload& wor
   return std::nullopt;
 }
 
-/// Longest path if an edge costs x times its time: what the objective is of a given x.
+/// The objective of a given x: the longest path if an edge costs x times its time.
 double length_with(const original::Graph& graph, const std::vector<double>& x) {
   // Not by Op::topo, which a fused graph has from its ops (Q13).
   std::vector<std::size_t> unmet;
@@ -75,7 +75,7 @@ double length_with(const original::Graph& graph, const std::vector<double>& x) {
   return longest;
 }
 
-/// The most by which `x` breaks a bound or a degree row.
+/// The largest violation of a bound or a degree row by `x`.
 double infeasibility(const original::Graph& graph, const std::vector<double>& x) {
   double worst = 0.0;
   for (const double value : x) worst = std::max({worst, -value, value - 1.0});
@@ -90,7 +90,7 @@ double infeasibility(const original::Graph& graph, const std::vector<double>& x)
   return worst;
 }
 
-/// An x is one of many optima, so it is held to be feasible and optimal, not to be ours.
+/// An x is one of many optima, so it must be feasible and optimal, but not equal to ours.
 void check_x(Record& record, const NamedGraph& graph, double optimum) {
   constexpr double tolerance = 1e-6;
   const auto x = record.input("lp_x").get<std::vector<double>>();
@@ -261,7 +261,7 @@ std::vector<std::uint32_t> favourites_of_edges(const original::Graph& graph,
 
 json children(const std::vector<std::uint32_t>& favourites) {
   json list = json::array();
-  for (const std::uint32_t v : favourites) list.push_back(v == nobody ? -1 : std::int64_t{v});
+  for (const std::uint32_t v : favourites) list.push_back(v == no_favourite ? -1 : std::int64_t{v});
   return list;
 }
 

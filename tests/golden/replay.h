@@ -9,7 +9,7 @@
 
 namespace baechi::golden {
 
-/// A graph, its groupings, and the linear programs' answers on them.
+/// A graph, its groupings, and the solutions of the linear programs on them.
 class Workload {
  public:
   explicit Workload(GoldenGraph graph) : golden_(std::move(graph)) {}
@@ -23,7 +23,7 @@ class Workload {
 
   /// `grouper`: tf or coplace.
   const NamedGraph& grouped(const std::string& grouper);
-  /// As the original fuses it, disjoint_paths being the one rule that runs vary.
+  /// Fused as in the original; disjoint_paths is the only rule that runs vary.
   const FusedGraph& fused(const std::string& grouper, bool disjoint_paths = false);
   /// Optimum of the favourite child program on `graph`, in us; solved once per graph.
   double lp_optimum(const NamedGraph& graph);
@@ -43,20 +43,22 @@ using FavouriteEdges = std::map<std::string, std::vector<std::uint32_t>>;
 void check_run(const json& run, Workload& workload, const FavouriteEdges& known,
                const std::string& file, const std::string& name, Report& report);
 
-/// Favourite child of each op, or `nobody`, for an m-SCT run: from its own x, which is held to be
-/// an optimum, or from the program of `known` that it refers to. Compares the fields about them.
+/// Favourite child of each op, or `no_favourite`, for an m-SCT run: from its own x, which is held
+/// to be an optimum, or from the program of `known` that it refers to. Compares the fields about
+/// them.
 std::vector<std::uint32_t> favourites_of(Record& record, const NamedGraph& graph,
                                          Workload& workload, double threshold,
                                          const FavouriteEdges& known);
 
 /// Fields of a linear program in a record: objective, favourites and the x that give them.
-/// Returns the favourite child of each op, or `nobody`.
+/// Returns the favourite child of each op, or `no_favourite`.
 std::vector<std::uint32_t> check_favourites(Record& record, const NamedGraph& graph,
                                             const std::vector<std::uint32_t>& favourite_edges);
-/// The favourite child of each op, or `nobody`. Throws InputError on an edge that is not there.
+/// The favourite child of each op, or `no_favourite`. Throws InputError on an edge that is not
+/// there.
 std::vector<std::uint32_t> favourites_of_edges(const original::Graph& graph,
                                                const std::vector<std::uint32_t>& edges);
-/// Ids by position, `nobody` as -1.
+/// Ids by position, `no_favourite` as -1.
 json children(const std::vector<std::uint32_t>& favourites);
 /// {rows, cols, nnz} of the original's formulation.
 json lp_size(const original::Graph& graph);

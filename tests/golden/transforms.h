@@ -1,12 +1,12 @@
-/// Groupers and fusion of the goldens, made by our transforms.
+/// Replays the groupers and fusion of the goldens with our transforms.
 #pragma once
 #include "sim/transform/grouping/fusion.h"
 #include "tests/golden/graph.h"
 
 namespace baechi::golden {
 
-/// What the original's `coplace` grouper makes of lists of groups: `tf` groups, merged by the
-/// transform. `edges`: pairs of ops. Throws InputError on a cycle.
+/// The original's `coplace` grouper on lists of groups: `tf` groups, merged by the transform.
+/// `edges`: pairs of ops. Throws InputError on a cycle.
 std::vector<std::string> coplaced_groups(const std::vector<std::vector<std::string>>& labels,
                                          const std::vector<FusionEdge>& edges);
 std::vector<std::string> coplaced_groups(const GoldenGraph& graph);

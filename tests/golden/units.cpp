@@ -65,7 +65,7 @@ void check_recorded_groupers(Record& record) {
   record.equal("coplace", coplaced_groups(labels, edges));
 }
 
-/// The linear program of m-SCT, row by row, that solve_sct() solves in its own way.
+/// The linear program of m-SCT, row by row, which solve_sct() solves with its own formulation.
 /// Columns: x of each edge, start of each op, w.
 solver::LinearProgram favourite_program(const SctGraph& graph) {
   const auto us = [](Duration t) { return static_cast<double>(t.count()) / 1e3; };
@@ -175,8 +175,8 @@ void check_sensitivity(Record& record, const GoldenGraph& golden, const json& pr
     record.equal("sct_glpk_0.1", us(sct.makespan));
     record.equal("sctv_glpk_0.1", simulated(sct));
     record.equal("chosen_glpk_0.1", edges.size());
-    record.equal("fav_glpk_0.1", favourite.size() - static_cast<std::size_t>(
-                                                        std::ranges::count(favourite, nobody)));
+    record.equal("fav_glpk_0.1", favourite.size() - static_cast<std::size_t>(std::ranges::count(
+                                                        favourite, no_favourite)));
   }
   const double optimum = solve_sct(original::sct_graph(graph.graph), {.canonical = false}).w / 1e3;
   for (const char* solver : {"glpk", "conelp"}) {

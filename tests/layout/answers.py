@@ -36,9 +36,9 @@ QUESTIONS = {
     "run": ["run slow_link --quiet --out rows", "run tight_memory --quiet --out tight"],
     "compare": ["compare rows"],
     "what-if": ["what-if what_if amp", "what-if what_if amp flash_attention"],
-    "plan": ["plan gpt:layers=4,hidden=256,heads=4,length=128,vocabulary=1000 --batch 16 --nodes dgx_a100 --devices 8 "
+    "plan": ["plan gpt:num_hidden_layers=4,hidden_size=256,num_attention_heads=4,length=128,vocab_size=1000 --batch 16 --nodes dgx_a100 --devices 8 "
              f"--as a100_megatron{memory}" for memory in ("", " --memory 1MiB")],
-    "plan --check": ["plan gpt:layers=4,hidden=256,heads=4,length=128,vocabulary=1000 --batch 16 --nodes dgx_a100 --devices 8 "
+    "plan --check": ["plan gpt:num_hidden_layers=4,hidden_size=256,num_attention_heads=4,length=128,vocab_size=1000 --batch 16 --nodes dgx_a100 --devices 8 "
                      f"--as a100_megatron --tensor 2 --pipeline 2 --micro-batch 2 --zero 1 --recompute off --check{memory}"
                      for memory in ("", " --memory 1MiB")],
     "arena": ["arena --placer single --instances hidden", "arena"],

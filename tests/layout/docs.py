@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""docs.py BAECHI: writes again what is generated: the schema and reference of scenarios, the schema of answers, ARCHITECTURE's map, tables that
+"""docs.py BAECHI: writes again what is generated: the schemas of scenarios and of answers, ARCHITECTURE's map, tables that
 stand between '<!-- baechi ... -->' and '<!-- end -->', and what the transcripts' commands print."""
 import glob
 import os
@@ -68,7 +68,6 @@ def write_transcript(path):
 
 
 replace(os.path.join(ROOT, "scenarios/scenario.schema.json"), printed(["schema"]))
-replace(os.path.join(ROOT, "scenarios/README.md"), printed(["schema", "--reference"]))
 subprocess.run([sys.executable, os.path.join(ROOT, "tests/layout/answers.py"), BAECHI], check=True)
 write_map(os.path.join(ROOT, "ARCHITECTURE.md"))
 for readme in subprocess.run(["git", "ls-files", "*.md"], cwd=ROOT, check=True, text=True,

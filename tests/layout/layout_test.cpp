@@ -236,13 +236,13 @@ TEST_SUITE("layout") {
     }
   }
 
-  TEST_CASE("a word of GLOSSARY's last table stands in types and files of its rooms only") {
+  TEST_CASE("a word of GLOSSARY's last table is in names of types and files of its modules only") {
     // A row: "| **plan** | `validate`: replay plans; `cli`: ... |"
     std::ifstream page(fs::path(source_dir()) / "GLOSSARY.md");
     std::map<std::string, std::vector<std::string>> rooms;
     bool reading = false;
     for (std::string line; std::getline(page, line);) {
-      if (line.starts_with("## ")) reading = line == "## Words that stand in their rooms only";
+      if (line.starts_with("## ")) reading = line == "## Words that belong to one module";
       if (!reading || !line.starts_with("| **")) continue;
       std::vector<std::string>& of = rooms[line.substr(4, line.find("**", 4) - 4)];
       for (std::size_t at = line.find('`'); at != line.npos;) {

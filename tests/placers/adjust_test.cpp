@@ -18,7 +18,7 @@ std::string devices_text(const std::vector<DeviceId>& devices) {
   return all;
 }
 
-/// Ops of these persistent bytes, 1 ns each: all in one group but those with a time of 2 ns.
+/// Ops of these persistent bytes, 1 ns each, in one group except the first `lone` ops.
 OpGraph members(std::initializer_list<Bytes> persistent, std::size_t lone = 0) {
   OpGraphBuilder g;
   std::size_t i = 0;
@@ -54,7 +54,7 @@ TEST_SUITE("adjusters") {
     CHECK(order(AdjustPolicy::time_sum) == "1 2 0");    // 9, 4, 2
   }
 
-  TEST_CASE("ties go to the member met first, of devices with equal counts to the lower") {
+  TEST_CASE("ties go to the first member, with equal counts to the lower device") {
     const std::vector<AdjustMember> group{
         {gpu1, 1_B, 1ns}, {gpu0, 4_B, 4ns}, {gpu1, 4_B, 4ns}, {gpu0, 1_B, 1ns}};
     CHECK(devices_text(preferred_devices(AdjustPolicy::memory, group)) == "0 1");
@@ -62,9 +62,9 @@ TEST_SUITE("adjusters") {
     CHECK(devices_text(preferred_devices(AdjustPolicy::frequent, group)) == "0 1");
   }
 
-  TEST_CASE("a full device is passed over: what it holds counts, not only what moves") {
-    // The lone op0 fills device 0 with 60 of 100 B. op1 (50 B) belongs there by memory, but op2
-    // (40 B) does not fit beside; device 1 holds 40 and has room for 50.
+  TEST_CASE("a full device is skipped: all it holds counts, not only what moves") {
+    // The lone op0 fills device 0 with 60 of 100 B. op1 (50 B) belongs there by memory, but op2 (40
+    // B) does not fit with it; device 1 holds 40 and has 50 free.
     const OpGraph graph = members({10_B, 50_B, 40_B}, 1);
     const Placement p = on({gpu0, gpu0, gpu1});
     CHECK(adjusted(graph, gpus(2, 100_B), p, AdjustPolicy::memory) == "0 0 0");
@@ -72,7 +72,7 @@ TEST_SUITE("adjusters") {
     CHECK(adjusted(graph, gpus(2, 99_B), p, AdjustPolicy::none) == "0 0 1");
   }
 
-  TEST_CASE("without room on its members' devices a group goes where most is free, or nowhere") {
+  TEST_CASE("a group that fits on no device of its members goes where most is free, or fails") {
     // The group takes 90 B. Devices 0 and 1 hold 20 B of lone ops, device 2 holds 5, device 3 0.
     OpGraphBuilder g;
     for (const Bytes b : {20_B, 20_B, 5_B, 45_B, 45_B})
@@ -96,7 +96,7 @@ TEST_SUITE("adjusters") {
           "1 1");
   }
 
-  TEST_CASE("the option adjust: placed as if there were no groups, then repaired") {
+  TEST_CASE("the option adjust: groups are ignored while placing, then brought together") {
     const OpGraph graph = members({1_B, 1_B, 1_B, 1_B});
     const Cluster cluster = gpus(2);
     const ProfiledCosts costs(graph, cluster);
@@ -106,7 +106,7 @@ TEST_SUITE("adjusters") {
           make_placer("round_robin", std::move(options))->place({graph, cluster, costs}, 0);
       return devices_text({p.device.begin(), p.device.end()});
     };
-    CHECK(place("while_placing") == "0 0 0 0");  // one group, dealt once
+    CHECK(place("while_placing") == "0 0 0 0");  // one group, assigned once
     CHECK(place("none") == "0 1 0 1");
     CHECK(place("frequent") == "0 0 0 0");
     CHECK_THROWS_WITH_AS(
@@ -116,7 +116,7 @@ TEST_SUITE("adjusters") {
         InputError);
   }
 
-  TEST_CASE("every placer and policy: groups end whole, the original's way too") {
+  TEST_CASE("every placer and policy: groups end whole, also with compat") {
     for (std::uint64_t seed = 0; seed < 15; ++seed) {
       const RandomProblem problem({.ops = 40}, 3, seed);
       const bool uniform = problem.cluster.device(gpu0).speed == problem.cluster.device(gpu1).speed;

@@ -40,7 +40,7 @@ OpGraph side_by_side(int chains, int length, Bytes bytes) {
 }  // namespace
 
 TEST_SUITE("placers") {
-  TEST_CASE("auto is never behind a quick placer, and fits where m_etf or m_sct do") {
+  TEST_CASE("auto is never slower than a quick placer, and fits where m_etf or m_sct do") {
     std::size_t solved = 0;
     for (std::uint64_t seed = 0; seed < 12; ++seed) {
       CAPTURE(seed);
@@ -61,17 +61,17 @@ TEST_SUITE("placers") {
     CHECK(solved >= 6);
   }
 
-  TEST_CASE("auto says what it chose, and stops where no step is shorter") {
+  TEST_CASE("auto reports its choice, and stops where no step can be shorter") {
     // Two chains of 3 x 10 ns on two devices: m_etf's 30 ns are the critical path.
     const OpGraph graph = side_by_side(2, 3, 1000_B);
     const Cluster cluster = gpus(2);
     const ProfiledCosts costs(graph, cluster);
     const Placement p = make_placer("auto", Options("auto"))->place({graph, cluster, costs}, 0);
-    CHECK(p.detail == "m_etf: 30 ns; 2 asked, no step is shorter");
+    CHECK(p.detail == "m_etf: 30 ns; 2 placers run, no step is shorter");
     CHECK(p.placed_by == "m_etf");
   }
 
-  TEST_CASE("a placement of two devices is found where weights and outputs leave little room") {
+  TEST_CASE("a placement of two devices is found where weights and outputs leave little memory") {
     // 64 ops of 10 B weights that write 100 B each for the next op, on 2 devices: each cut in one
     // place needs 320 B of weights, 200 B for an op's input and output, 100 B for the copy.
     OpGraphBuilder g;
@@ -91,7 +91,7 @@ TEST_SUITE("placers") {
     CHECK_FALSE(simulate(problem, *found.placement).oom);
   }
 
-  TEST_CASE("coarsen keeps chains with heavy tensors together and shares them out") {
+  TEST_CASE("coarsen keeps chains with heavy tensors together and distributes them") {
     // Four chains of 4 x 10 ns; a transfer takes 1 us. Two devices: 80 ns each.
     const OpGraph graph = side_by_side(4, 4, 1000_B);
     const Cluster cluster = gpus(2);

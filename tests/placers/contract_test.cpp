@@ -49,21 +49,21 @@ bool have_python() {
 /// Options with which `entry` can be made; nothing if it cannot be run here.
 std::optional<Values> usable_options(const PlacerEntry& entry) {
   if (entry.name == "expert") return Values{{"default", value("0")}};
-  // Graphs as random as these have ideals without number.
+  // Random graphs like these have too many ideals.
   if (entry.name == "exact_dp") return Values{{"max_ideals", value("1000")}};
-  if (entry.name.starts_with("mip_")) return Values{{"max_nodes", value("0")}};  // the start only
+  if (entry.name.starts_with("mip_")) return Values{{"max_nodes", value("0")}};  // only the start
   if (entry.name == "search") return Values{{"evaluations", value("100")}};
   if (planners::find_planner(entry.name) != nullptr)
     return std::nullopt;  // exact/plan_test.cpp: they read files of their own
   if (entry.name != "exec") return Values{};
   if (!have_python()) {
-    MESSAGE("skipped: exec, for there is no python3");
+    MESSAGE("skipped: exec, because there is no python3");
     return std::nullopt;
   }
   return Values{{"path", value(source_dir() + "/scenarios/examples/external_placer.py")}};
 }
 
-/// `test(entry, placer)` of each that can be run here.
+/// Calls test(entry, placer) for each placer that can be run here.
 void for_each_placer(auto&& test) {
   for (const PlacerEntry& entry : placers()) {
     const std::optional<Values> options = usable_options(entry);
@@ -73,8 +73,8 @@ void for_each_placer(auto&& test) {
   }
 }
 
-/// Persistent bytes of all its ops and the working bytes of the largest: the least a device needs.
-/// For a placer that counts weights only: the weights.
+/// The least memory of a device: the persistent bytes of all its ops and the working bytes of the
+/// largest. For a placer that counts weights only: the weights.
 Bytes least_memory(const PlacerEntry& entry, const OpGraph& graph, const Placement& placement,
                    DeviceId d) {
   Bytes persistent;
@@ -117,7 +117,7 @@ void check_contract(const PlacerEntry& entry, const Placer& placer, const OpGrap
 
 TEST_SUITE_BEGIN("placers");
 
-TEST_CASE("a placer that needs an option says which; it says so, too, if it is made without") {
+TEST_CASE("a placer names the option that it needs, also in the error without it") {
   for (const PlacerEntry& entry : placers()) {
     CAPTURE(entry.name);
     const std::string said =
@@ -133,7 +133,7 @@ TEST_CASE("placers/README.md has a row for every placer, with what it counts as 
     std::vector<std::string> cells;
     std::istringstream row(line);
     for (std::string cell; std::getline(row, cell, '|');) cells.push_back(cell);
-    if (cells.size() > 5 && cells[1].starts_with(" `")) memory[cells[1]] = cells[4];
+    if (cells.size() > 4 && cells[1].starts_with(" `")) memory[cells[1]] = cells[4];
   }
   for (const PlacerEntry& entry : placers()) {
     const std::string name = entry.name == "exec" ? "exec:PATH" : std::string(entry.name);
@@ -157,7 +157,7 @@ TEST_CASE("every placer keeps the contract, whatever the graph and the cluster")
   });
 }
 
-TEST_CASE("every placer finds a placement where memory abounds, and it runs") {
+TEST_CASE("every placer finds a placement with ample memory, and it runs") {
   const OpGraph graph = seeded_graph(1);
   const Cluster cluster = gpus(4);
   const ProfiledCosts costs(graph, cluster);
@@ -170,7 +170,7 @@ TEST_CASE("every placer finds a placement where memory abounds, and it runs") {
   });
 }
 
-TEST_CASE("with too little memory a placer says infeasible, or the engine out of memory") {
+TEST_CASE("with too little memory a placer reports infeasible, or the engine out of memory") {
   const OpGraph graph = seeded_graph(1);
   const Cluster cluster = gpus(4, 1_B);
   const ProfiledCosts costs(graph, cluster);
@@ -210,7 +210,7 @@ TEST_CASE("a placer may be called from several threads at once") {
   });
 }
 
-TEST_CASE("what a placer does on other threads counts as its processor time") {
+TEST_CASE("the work of a placer on other threads counts as its processor time") {
   const OpGraph graph = seeded_graph(2);
   const Cluster cluster = gpus(4);
   const CountedCosts costs(graph, cluster);

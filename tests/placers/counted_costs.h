@@ -1,4 +1,4 @@
-/// Costs that count how often somebody asks for the time of an op: how much placers have done.
+/// Costs that count how often the time of an op is requested: a measure of a placer's work.
 #pragma once
 #include <atomic>
 #include <chrono>
@@ -12,7 +12,7 @@ class CountedCosts final : public CostModel {
   CountedCosts(const OpGraph& graph, const Cluster& cluster) : costs_(graph, cluster) {}
   Duration compute(OpId op, DeviceId device) const override {
     ++asked_;
-    ++asked_here_;
+    ++requests_here_;
     return costs_.compute(op, device);
   }
   Duration transfer(TensorId tensor, DeviceId src, DeviceId dst) const override {
@@ -27,18 +27,18 @@ class CountedCosts final : public CostModel {
   bool same_compute(DeviceId a, DeviceId b) const override { return costs_.same_compute(a, b); }
   bool uniform_transfers() const override { return costs_.uniform_transfers(); }
 
-  /// How many questions `work` asks.
+  /// The number of requests that `work` makes.
   template <class Work>
   std::size_t asked_by(Work work) const {
     const std::size_t before = asked_;
     work();
     return asked_ - before;
   }
-  /// A clock that a question moves on by a nanosecond on the thread that asks.
-  static std::chrono::nanoseconds clock() { return std::chrono::nanoseconds(asked_here_); }
+  /// A clock that each request advances by a nanosecond, on the thread of the request.
+  static std::chrono::nanoseconds clock() { return std::chrono::nanoseconds(requests_here_); }
 
  private:
-  static inline thread_local std::int64_t asked_here_ = 0;
+  static inline thread_local std::int64_t requests_here_ = 0;
   ProfiledCosts costs_;
   mutable std::atomic<std::size_t> asked_{0};
 };

@@ -52,7 +52,7 @@ TEST_CASE("expert follows the first rule that matches, then the default") {
         "expert.default: 7, but there are 2 devices (0 to 1)");
 }
 
-TEST_CASE("expert sends a group where its first ruled member goes, and tells of disagreement") {
+TEST_CASE("expert places a group by its first member with a rule, and reports disagreement") {
   OpGraphBuilder g;
   for (const char* name : {"free", "first", "second"}) {
     const OpId v = g.add_op({.name = name});
@@ -66,7 +66,7 @@ TEST_CASE("expert sends a group where its first ruled member goes, and tells of 
   CHECK(p.detail == "1 group with rules that differ: the first member decided");
 }
 
-TEST_CASE("expert wants a file, rules or a default, and devices in its rules") {
+TEST_CASE("expert requires a file, rules or a default, and devices in its rules") {
   CHECK(message<InputError>([] { placer("expert"); }) ==
         "expert.file: missing: give 'file', 'rules', 'rule_file' or 'default'");
   Values values;
@@ -75,7 +75,7 @@ TEST_CASE("expert wants a file, rules or a default, and devices in its rules") {
         "expert.rules: 'a*' -> 'gpu0' is not a device: 0, 1, ...");
 }
 
-TEST_CASE("expert reads rules from a file, after those in place, and tells of every bad line") {
+TEST_CASE("expert reads rules from a file, after those of the option, and reports every bad line") {
   const TemporaryFolder folder;
   const std::string good =
       folder.write("good.rules", "# two towers\n\nleft/* 1   # and its gradients\n *\t0\r\n");

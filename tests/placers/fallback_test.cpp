@@ -18,8 +18,8 @@ using namespace baechi::testing;
 
 namespace {
 
-/// Options with which `entry` can be made; nothing if it cannot be run here, or if it looks for a
-/// placement that fits by itself.
+/// Options with which `entry` can be made; nothing if it cannot be run here, or if it searches for
+/// a placement that fits by itself.
 std::optional<Values> fallback_options(const PlacerEntry& entry) {
   if (entry.memory == CountedMemory::objective || entry.needs == "file") return std::nullopt;
   if (entry.name == "expert") return Values{{"default", value("0")}};
@@ -60,7 +60,7 @@ bool some_tight_problem(const auto& test) {
 
 TEST_SUITE_BEGIN("placers");
 
-TEST_CASE("with fallback every placer places what it cannot place alone, and says who did") {
+TEST_CASE("with fallback every placer places what it cannot place alone, and names the placer") {
   for (const PlacerEntry& entry : placers()) {
     const std::optional<Values> options = fallback_options(entry);
     if (!options || entry.name == "auto") continue;
@@ -86,9 +86,9 @@ TEST_CASE("fallback is off by default, but in auto, refine and search") {
   }
 }
 
-// Two ops of 10 B on devices of 15 B: round_robin's placement, one on each, is the only one but for
-// names that fits. m_etf finds it, too.
-TEST_CASE("where a placer's own answer fits, fallback changes nothing") {
+// Two ops of 10 B on devices of 15 B: except for a permutation of devices, only round_robin's
+// placement, one op on each, fits. m_etf finds it, too.
+TEST_CASE("if a placer's own placement fits, fallback changes nothing") {
   const Values with{{"fallback", value("true")}};
   for (const char* name : {"round_robin", "m_etf"}) {
     const Placement p = place(name, weights({10, 10}), gpus(2, 15_B), with);
@@ -97,8 +97,9 @@ TEST_CASE("where a placer's own answer fits, fallback changes nothing") {
   }
 }
 
-// single puts both on the first device, which has room for one. 20 B fit on no two devices of 9 B.
-TEST_CASE("fallback tells why the placer failed, and why nothing else was found") {
+// single places both ops on the first device, which has memory for one. 20 B do not fit on two
+// devices of 9 B.
+TEST_CASE("fallback reports why the placer failed, and why nothing else was found") {
   const Values with{{"fallback", value("true")}};
   const Placement p = place("single", weights({10, 10}), gpus(2, 15_B), with);
   CHECK(devices(p) == "1 0");
@@ -106,7 +107,8 @@ TEST_CASE("fallback tells why the placer failed, and why nothing else was found"
   const std::string why =
       message<InfeasibleError>([&] { place("m_topo", weights({10, 10}), gpus(2, 9_B), with); });
   CHECK(why ==
-        "m_topo: no room for op 'a', which needs 10 B; missing: 1 B on gpu0, 1 B on gpu1; no "
+        "m_topo: no device has memory for op 'a', which needs 10 B; missing: 1 B on gpu0, 1 B on "
+        "gpu1; no "
         "placement fits: op 'a' fits on no device");
 }
 

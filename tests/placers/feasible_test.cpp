@@ -17,9 +17,9 @@ namespace {
 
 //   a(40) --9000 B--> b(70) --6000 B--> d(90), which has 4000 B of weights
 //     \-----9000 B--> c(80) --8000 B--/
-// 10 of the 16 placements on two devices of 23,000 B fit. `beside` ops more of 1 ns and no memory
-// stand alone: each doubles the number of placements.
-OpGraph diamond(int beside = 0) {
+// 10 of the 16 placements on two devices of 23,000 B fit. `isolated` more ops of 1 ns, without
+// memory and edges, double the number of placements each.
+OpGraph diamond(int isolated = 0) {
   OpGraphBuilder g;
   const OpId a = g.add_op({.name = "a", .compute = 40us});
   const OpId b = g.add_op({.name = "b", .compute = 70us});
@@ -30,7 +30,8 @@ OpGraph diamond(int beside = 0) {
   g.add_edge(t, c);
   g.add_edge(g.add_tensor(b, Bytes{6000}), d);
   g.add_edge(g.add_tensor(c, Bytes{8000}), d);
-  for (int i = 0; i < beside; ++i) g.add_op({.name = "beside" + std::to_string(i), .compute = 1ns});
+  for (int i = 0; i < isolated; ++i)
+    g.add_op({.name = "isolated" + std::to_string(i), .compute = 1ns});
   return std::move(g).build();
 }
 
@@ -66,9 +67,9 @@ TEST_SUITE("placers") {
     }
   }
 
-  // In none of the five ways of list scheduling, the last of which frees nothing, does the copy of
-  // b's output fit beside c's input and output at 110 us: 9000 + 8000 + 4000 + 6000 > 24,000.
-  TEST_CASE("m_etf says infeasible when all cautious ways have failed, though placements fit") {
+  // In none of the five attempts of list scheduling, the last of which frees nothing, does the copy
+  // of b's output fit next to c's input and output at 110 us: 9000 + 8000 + 4000 + 6000 > 24,000.
+  TEST_CASE("m_etf reports infeasible when all memory margins fail, although placements fit") {
     const OpGraph graph = diamond();
     const Cluster cluster = two_gpus(Bytes{24'000});
     const ProfiledCosts costs(graph, cluster);
@@ -78,12 +79,12 @@ TEST_SUITE("placers") {
         message<InfeasibleError>([&] { make_placer("m_etf")->place(problem, 0); });
     CHECK(alone ==
           "m_etf: the placement found runs out of memory when simulated: gpu1 at 110.000 us, the "
-          "copy of an output of op 'b' needs 5.86 KiB, 2.93 KiB are free; nor in a more cautious "
-          "way");
+          "copy of an output of op 'b' needs 5.86 KiB, 2.93 KiB are free; nor with larger memory "
+          "margins");
   }
 
   // Not all of the 2^14 placements are tried.
-  TEST_CASE("of the quick placers' answers the shortest step that fits is taken") {
+  TEST_CASE("the shortest step that fits of the quick placers' placements is taken") {
     const OpGraph graph = diamond(10);
     const Cluster cluster = two_gpus(Bytes{24'000});
     const ProfiledCosts costs(graph, cluster);
@@ -93,9 +94,9 @@ TEST_SUITE("placers") {
   }
 
   // 64 ops of 10 B weights: the device with at least 32 of them needs 320 B, and 200 B for the
-  // input and the output of an op. The search starts from least_loaded's answer, among others: it
-  // asks for that unless it has it from before.
-  TEST_CASE("a placer whose answer is wanted twice is asked once") {
+  // input and the output of an op. The search starts from least_loaded's placement, among others:
+  // it runs least_loaded unless the placement is known.
+  TEST_CASE("a placer whose placement is needed twice runs once") {
     const OpGraph graph = chain(64, 10_B, 100_B);
     const Cluster cluster = gpus(2, 519_B);
     const CountedCosts costs(graph, cluster);
@@ -107,7 +108,7 @@ TEST_SUITE("placers") {
     CHECK(asks({}) == asks(some));
   }
 
-  // As above, with room for a cut in the middle: 320 + 200 B on both devices.
+  // As above, with memory for a cut in the middle: 320 + 200 B on both devices.
   TEST_CASE("where no quick placer helps, the order of ops is cut") {
     const OpGraph graph = chain(64, 10_B, 100_B);
     const Cluster cluster = gpus(2, 520_B);
@@ -117,10 +118,10 @@ TEST_SUITE("placers") {
   }
 
   // 32 ops of 10 B weights that write 100 B each, then 32 of 20 B that write 1 B, on two devices of
-  // 660 B. The first k on the first device: it needs 200 B besides their weights, so k = 40, half
+  // 660 B. With the first k on the first device, it needs 200 B plus their weights, so k = 40, half
   // of all weights, is too many (480 + 200); with k = 32, half of all ops, the second device needs
   // 640 + 100 + 1 B; half of all footprints, k = 19, is fewer. 33 to 39 fit.
-  TEST_CASE("cuts of the order are shifted from the device that lacks memory") {
+  TEST_CASE("cuts of the order are shifted away from the device that lacks memory") {
     OpGraphBuilder g;
     TensorId last{};
     for (int i = 0; i < 64; ++i) {
@@ -137,7 +138,7 @@ TEST_SUITE("placers") {
   }
 
   // 6 ops of 1 B weights, one of 10 B, 7 of 1 B, on two devices of 12 B. A cut of the order leaves
-  // at least 16 B together; 10 + 1 B beside 12 B fit.
+  // at least 16 B together; 10 + 1 B and 12 B fit.
   TEST_CASE("where no cut of the order fits, ops are moved") {
     OpGraphBuilder g;
     for (int i = 0; i < 14; ++i)
@@ -151,7 +152,8 @@ TEST_SUITE("placers") {
     CHECK(found.how.ends_with(" moves that lessen the memory missing"));
   }
 
-  TEST_CASE("of few placements the shortest step that fits is found, or that none fits") {
+  TEST_CASE(
+      "with few placements the shortest step that fits is found, or it is proved that none fits") {
     const OpGraph graph = diamond();
     const Cluster cluster = two_gpus(Bytes{23'000});
     const ProfiledCosts costs(graph, cluster);
@@ -177,8 +179,8 @@ TEST_SUITE("placers") {
     CHECK_FALSE(none.placement);
   }
 
-  // 20 ops of 10 B on 4 devices of 55 B and more: 5 on each, if their tensors fit besides.
-  TEST_CASE("of many placements one that fits is found by quick placers or by moves") {
+  // 20 ops of 10 B on 4 devices of 55 B and more: 5 on each, if their tensors fit, too.
+  TEST_CASE("with many placements one that fits is found by quick placers or by moves") {
     const OpGraph graph = chain(20, 10_B);
     const Cluster cluster = gpus(4, 54_B);
     const ProfiledCosts costs(graph, cluster);

@@ -10,8 +10,8 @@ using namespace baechi::testing;
 
 namespace {
 
-/// The example of the HEFT paper (figure 2): ten tasks, three processors, times in thirds of its
-/// unit, so that means over three are whole.
+/// The example of the HEFT paper (figure 2): ten tasks, three processors, times in thirds of the
+/// paper's unit, so that means over three processors are whole.
 struct HeftPaper {
   OpGraph graph;
   Cluster cluster;
@@ -65,7 +65,7 @@ TEST_CASE("heft finds the HEFT paper's schedule of its example") {
   // Figure 3(a): p1 runs 2 and 8, p2 runs 4, 6, 9 and 10, p3 runs 1, 3, 5 and 7; length 80.
   CHECK(devices(p) == "2 0 2 1 2 1 2 0 1 1");
   CHECK(p.facts.at("planned_step_us") == doctest::Approx(0.240));
-  // Where transfers do not wait, the engine confirms it.
+  // Where transfers do not queue, the engine confirms it.
   const ProfiledCosts costs(paper.graph, paper.cluster);
   const EngineOptions engine{.transfers = Transfers::parallel, .queue = ReadyOrder::priority};
   CHECK(simulate({paper.graph, paper.cluster, costs, engine}, p).makespan == 240ns);
@@ -95,10 +95,10 @@ TEST_CASE("heft fills a gap that an op waiting for its input leaves") {
   CHECK(p.priority[OpId{2}] > p.priority[OpId{1}]);  // z starts before y
 }
 
-//   p(10) --30 B--> r(40) <-- q(5)     s(35)     q and r share a group
+// p(10) --30 B--> r(40) <-- q(5)     s(35)     q and r share a group
 // By upward rank p comes first, on gpu0 until 10, then q on gpu1 until 5, then r, whose input is on
 // gpu1 at 40. s fits into the gap of gpu1 from 5 to 40 exactly; on gpu0 it would end at 45.
-TEST_CASE("heft fills a gap to its very end") {
+TEST_CASE("heft fills a gap exactly to its end") {
   OpGraphBuilder g;
   const OpId p = g.add_op({.name = "p", .compute = 10ns});
   const OpId q = g.add_op({.name = "q", .compute = 5ns});
@@ -117,7 +117,7 @@ TEST_CASE("heft fills a gap to its very end") {
 //   a(10) --control--> c(10) <--control-- b(10)     a and b on a device each until 10
 // A control edge takes 4 ns to another device, and c ends at 24; where control edges are free,
 // at 20.
-TEST_CASE("heft plans no time for free control edges") {
+TEST_CASE("heft schedules no time for free control edges") {
   OpGraphBuilder g;
   const OpId a = g.add_op({.name = "a", .compute = 10ns});
   const OpId b = g.add_op({.name = "b", .compute = 10ns});
@@ -129,12 +129,12 @@ TEST_CASE("heft plans no time for free control edges") {
   CHECK(place("heft", graph.with_free_controls(), gpus(2)).facts.at("planned_step_us") == 0.020);
 }
 
-TEST_CASE("heft passes over a device without room, and says what does not fit") {
+TEST_CASE("heft skips a device without enough memory, and reports what does not fit") {
   CHECK(devices(place("heft", weights({60, 50, 30}), gpus(2, 90_B))) == "0 1 0");
   CHECK(message<InfeasibleError>([] { place("heft", weights({60, 50}), gpus(1, 100_B)); }) ==
         "heft: op 'b' has no room left on any device: needs 50 B persistent and 0 B while running; "
         "missing: 10 B on gpu0");
-  // Not on an empty device either: 110 B are more than its 100 B.
+  // Not on an empty device either: 110 B exceed its 100 B.
   CHECK(message<InfeasibleError>([] { place("heft", weights({110}), gpus(1, 100_B)); }) ==
         "heft: op 'a' fits on no device: needs 110 B persistent and 0 B while running; missing: 10 "
         "B on gpu0");

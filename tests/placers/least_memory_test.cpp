@@ -17,7 +17,7 @@ using namespace baechi::testing;
 
 namespace {
 
-/// Ops that stand alone, with these weights in bytes.
+/// Ops without edges, with these weights in bytes.
 OpGraph weighing(const std::vector<std::int64_t>& bytes) {
   OpGraphBuilder b;
   for (std::size_t i = 0; i < bytes.size(); ++i)
@@ -25,7 +25,7 @@ OpGraph weighing(const std::vector<std::int64_t>& bytes) {
   return std::move(b).build();
 }
 
-/// The least over all placements that keep groups whole of the fullest device's peak.
+/// The least peak of the fullest device, over all placements with whole groups.
 Bytes least_peak(const Problem& p) {
   const std::size_t devices = p.cluster.num_devices();
   const ColocationUnits units(p.graph);
@@ -53,8 +53,8 @@ Bytes least_peak(const Problem& p) {
 }  // namespace
 
 TEST_SUITE("placers") {
-  // 5 + 4 and 3 + 3 + 3: the only way to share 18 B evenly.
-  TEST_CASE("a walk over all placements finds the one that fits, or proves that none does") {
+  // 5 + 4 and 3 + 3 + 3: the only even partition of 18 B.
+  TEST_CASE("an enumeration of all placements finds the one that fits, or proves that none does") {
     const OpGraph graph = weighing({3, 5, 3, 4, 3});
     const Cluster nine = gpus(2, 9_B), eight = gpus(2, 8_B);
     const ProfiledCosts costs(graph, nine);
@@ -71,8 +71,8 @@ TEST_SUITE("placers") {
     CHECK_FALSE(cut_off.all);
   }
 
-  // 15 ops, 2^15 placements: 9 ways to share 30 B evenly are needles in it, and 14 B are too few.
-  TEST_CASE("where moves find nothing, all placements that may fit are walked over") {
+  // 15 ops, 2^15 placements: only 9 partition 30 B evenly, and 14 B are too few.
+  TEST_CASE("where moves find nothing, all placements that may fit are enumerated") {
     const OpGraph graph = weighing({1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 3, 14});
     const Cluster cluster = gpus(2, 15_B), small = gpus(2, 14_B);
     const ProfiledCosts costs(graph, cluster);
@@ -86,7 +86,7 @@ TEST_SUITE("placers") {
   }
 
   // Three ops of 10 B on two devices: 20 B, although 15 B each would hold 30 B.
-  TEST_CASE("the least memory is proved above the mean of what is held") {
+  TEST_CASE("the least memory is proved above the mean memory of all ops") {
     const OpGraph graph = weighing({10, 10, 10});
     const Cluster cluster = gpus(2);
     const ProfiledCosts costs(graph, cluster);
@@ -95,7 +95,7 @@ TEST_SUITE("placers") {
     CHECK(least.bound == 20_B);
   }
 
-  TEST_CASE("the least memory is what all placements say") {
+  TEST_CASE("the least memory equals that of an enumeration of all placements") {
     for (std::uint64_t seed = 0; seed < 12; ++seed) {
       CAPTURE(seed);
       const RandomProblem random({.ops = 8}, seed % 2 == 0 ? 2 : 3, seed);

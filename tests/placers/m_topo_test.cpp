@@ -13,7 +13,7 @@ TEST_CASE("m_topo fills a device to an even share plus the largest op") {
   CHECK(devices(place("m_topo", weights({10, 10, 10, 10}), gpus(2))) == "0 0 0 1");
 }
 
-TEST_CASE("m_topo fills a device to its memory if not uniform, or if memory is the lesser") {
+TEST_CASE("m_topo fills a device to its memory if not uniform, or if its memory is smaller") {
   const Values not_uniform{{"uniform", value("false")}};
   CHECK(devices(place("m_topo", weights({10, 10, 10, 10}), gpus(2), not_uniform)) == "0 0 0 0");
   CHECK(devices(place("m_topo", weights({10, 10, 10, 10}), gpus(2, 25_B), not_uniform)) ==
@@ -44,7 +44,7 @@ TEST_CASE("m_topo exceeds a share rather than fail") {
   CHECK(devices(place("m_topo", graph, cluster)) == "0 0 0 0 0 0 0 0 0 0 0 0");
 }
 
-TEST_CASE("m_topo counts a group as a whole, and says what does not fit") {
+TEST_CASE("m_topo counts a group as a whole, and reports what does not fit") {
   OpGraphBuilder g;
   for (const char* name : {"a", "b", "c"}) g.add_op({.name = name, .persistent = 20_B});
   g.colocate(OpId{0}, "x");
@@ -54,7 +54,8 @@ TEST_CASE("m_topo counts a group as a whole, and says what does not fit") {
   CHECK(devices(place("m_topo", graph, gpus(2))) == "0 0 0");
   CHECK(devices(place("m_topo", graph, gpus(2, 50_B))) == "0 1 0");
   CHECK(message<InfeasibleError>([&] { place("m_topo", graph, gpus(2, 39_B)); }) ==
-        "m_topo: no room for group 'x' of 2 ops, which needs 40 B; missing: 1 B on gpu0, 1 B on "
+        "m_topo: no device has memory for group 'x' of 2 ops, which needs 40 B; missing: 1 B on "
+        "gpu0, 1 B on "
         "gpu1");
 }
 

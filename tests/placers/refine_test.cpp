@@ -19,7 +19,7 @@ std::unique_ptr<Placer> refine(const std::string& evaluations) {
 }  // namespace
 
 TEST_SUITE("placers") {
-  TEST_CASE("refine is never behind auto, and with no evaluation it is auto") {
+  TEST_CASE("refine is never slower than auto, and without evaluations it is auto") {
     const auto quick = make_placer("auto");
     std::size_t better = 0;
     for (std::uint64_t seed = 0; seed < 20; ++seed) {
@@ -38,7 +38,7 @@ TEST_SUITE("placers") {
     CHECK(better >= 10);
   }
 
-  // 50,000 ops are simulated in all, but 16 to 256 steps.
+  // 50,000 ops are simulated in total, but at least 16 and at most 256 steps.
   TEST_CASE("refine takes fewer evaluations on graphs of many ops") {
     for (const auto& [ops, evaluations] : {std::pair(100, 256), {1'000, 50}, {30'000, 16}}) {
       OpGraphBuilder b;

@@ -34,7 +34,7 @@ TEST_CASE("a unit is a group or a lone op, numbered by its first member") {
   CHECK(units.label(UnitId{1}, graph) == "op 'b'");
 }
 
-TEST_CASE("round_robin deals units in turn") {
+TEST_CASE("round_robin assigns units in turn") {
   OpGraphBuilder g;
   for (const char* name : {"a", "b", "c", "d"}) g.add_op({.name = name});
   g.colocate(OpId{0}, "x");
@@ -56,7 +56,7 @@ TEST_CASE("random uses every device about equally and follows the seed") {
   CHECK(p.device != place("random", graph, gpus(3), {}, 6).device);
 }
 
-TEST_CASE("least_loaded puts each op where the load stays least") {
+TEST_CASE("least_loaded places each op where the load stays least") {
   OpGraphBuilder g;
   g.add_op({.name = "a", .compute = 30ns});  // 30 | 0
   g.add_op({.name = "b", .compute = 20ns});  // 30 | 20
@@ -69,7 +69,7 @@ TEST_CASE("least_loaded puts each op where the load stays least") {
   CHECK(devices(place("least_loaded", graph, faster_second(1_GiB))) == "1 0 1 1");
 }
 
-TEST_CASE("least_loaded passes over a full device, and says what does not fit") {
+TEST_CASE("least_loaded skips a full device, and reports what does not fit") {
   CHECK(devices(place("least_loaded", weights({60, 50, 30}), gpus(2, 90_B))) == "0 1 0");
   const std::string what = message<InfeasibleError>(
       [] { place("least_loaded", weights({60, 50, 45}), with_memory({100_B, 90_B})); });

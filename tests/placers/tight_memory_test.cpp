@@ -18,8 +18,8 @@ using namespace baechi::testing;
 
 namespace {
 
-/// The least memory of each device, alike for all, with which some placement's step fits: the least
-/// highest peak of all placements' steps, simulated without limits. Memory changes no step that
+/// The least equal memory of the devices with which some placement's step fits: the least highest
+/// peak over all placements' steps, simulated without limits. Memory does not change a step that
 /// fits.
 Bytes least_feasible_memory(const RandomProblem& random) {
   const Problem unlimited = random.under({.enforce_memory = false});
@@ -34,7 +34,7 @@ Bytes least_feasible_memory(const RandomProblem& random) {
     Bytes highest;
     for (const auto& d : simulator.run(p).devices) highest = std::max(highest, d.peak);
     least = std::min(least, highest);
-    for (u = 0; u < units.size(); ++u) {  // counts on, unit 0 first
+    for (u = 0; u < units.size(); ++u) {  // the next number, unit 0 is the lowest digit
       std::size_t& digit = at[static_cast<UnitId>(u)];
       digit = (digit + 1) % devices;
       if (digit > 0) break;
@@ -48,8 +48,8 @@ struct Count {
   double failed() const { return static_cast<double>(infeasible + out_of_memory) / asked; }
 };
 
-/// What `placer` makes of the problem where each device has `memory`.
-void ask(const char* placer, const RandomProblem& random, Bytes memory, Count& count) {
+/// Counts the result of `placer` for the problem with `memory` on each device.
+void count_result(const char* placer, const RandomProblem& random, Bytes memory, Count& count) {
   Cluster cluster = random.cluster;
   for (const DeviceId d : cluster.devices()) cluster.set_memory(d, memory);
   const Problem problem = random.under({}, cluster);
@@ -78,8 +78,8 @@ TEST_SUITE("placers") {
         const Bytes least = least_feasible_memory(random);
         for (const char* placer : {"m_etf", "m_sct", "m_topo"}) {
           for (const int percent : {100, 110, 130})
-            ask(placer, random, Bytes{(least.count * percent + 99) / 100},
-                counts[fmt::format("{} at {} %", placer, percent)]);
+            count_result(placer, random, Bytes{(least.count * percent + 99) / 100},
+                         counts[fmt::format("{} at {} %", placer, percent)]);
         }
       }
       for (const auto& [what, count] : counts) {

@@ -20,9 +20,9 @@ OpId op(OpGraphBuilder& g, const char* name, const char* module, std::initialize
   return v;
 }
 
-//   stem -> bundle.conv1 -> bundle.conv2 -> sum -> mix.left  -> cat -> head
+//   stem -> block.conv1 -> block.conv2 -> sum -> mix.left  -> cat -> head
 //       \--------------------------------/ \---> mix.right --/
-//   sum is right inside net.bundle, cat right inside net.mix
+//   sum is directly inside net.block, cat directly inside net.mix
 OpGraph residual_and_branches() {
   OpGraphBuilder g;
   op(g, "stem", "net.stem", {});
@@ -55,7 +55,7 @@ OpGraph line() {
 }  // namespace
 
 TEST_SUITE("whole modules") {
-  TEST_CASE("a module whose own op adds what came from outside is whole; branches are together") {
+  TEST_CASE("a module whose own op reads a tensor from outside is whole; branches are together") {
     const OpGraph graph = residual_and_branches();
     const WholeModules modules = whole_modules(graph);
     CHECK(modules.names == std::vector<std::string>{"net.stem", "net.block", "net.mix.left",
@@ -65,23 +65,23 @@ TEST_SUITE("whole modules") {
     CHECK(modules.of[*graph.find("cat")] == WholeModules::none);
   }
 
-  TEST_CASE("modules go where their ops compute longest, and the map names as few as it can") {
+  TEST_CASE("modules go where their ops compute longest, and the map names as few as possible") {
     const OpGraph graph = residual_and_branches();
     const WholeModules modules = whole_modules(graph);
     const Cluster cluster = gpus(2);
     const ProfiledCosts costs(graph, cluster);
-    // The bundle computes 10 ns on gpu0 and 20 on gpu1, the branches 10 on gpu1 and 30 on gpu0.
+    // The block computes 10 ns on gpu0 and 20 on gpu1, the branches 10 on gpu1 and 30 on gpu0.
     const Placement scattered = on({gpu0, gpu0, gpu1, gpu1, gpu1, gpu0, gpu1, gpu1});
-    const auto device = rounded({graph, cluster, costs}, modules, scattered);
+    const auto device = devices_of_modules({graph, cluster, costs}, modules, scattered);
     CHECK(device == std::vector{gpu0, gpu1, gpu0, gpu0, gpu1});
-    CHECK(spread(graph, modules, device).device ==
-          on({gpu0, gpu1, gpu1, gpu1, gpu0, gpu0, gpu0, gpu1}).device);  // cat as what it reads
+    CHECK(place_on_modules(graph, modules, device).device ==
+          on({gpu0, gpu1, gpu1, gpu1, gpu0, gpu0, gpu0, gpu1}).device);  // cat is with its inputs
     using Map = std::vector<std::pair<std::string, DeviceId>>;
     CHECK(device_map(modules, device) ==
           Map{{"net.stem", gpu0}, {"net.block", gpu1}, {"net.mix", gpu0}, {"net.head", gpu1}});
     CHECK(device_map(modules, std::vector(5, gpu1)) == Map{{"", gpu1}});
-    // Placed again, whole: a group for the bundle, one for the branches.
-    const OpGraph whole = grouped(graph, modules);
+    // Placed again as whole modules: a group for the block, one for the branches.
+    const OpGraph whole = group_modules(graph, modules);
     CHECK(whole.op(*graph.find("conv1")).group == whole.op(*graph.find("sum")).group);
     CHECK(whole.op(*graph.find("left")).group == whole.op(*graph.find("right")).group);
     CHECK(whole.op(*graph.find("stem")).group != whole.op(*graph.find("head")).group);

@@ -1,4 +1,4 @@
-/// The examples: scenarios, and transcripts of commands and what they print.
+/// The examples: scenarios, and transcripts of commands with their output.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What a shell prints that runs `command` in `folder`, standard error among it.
+/// The output of a shell that runs `command` in `folder`, including standard error.
 std::string printed(const std::string& command, const fs::path& folder) {
   const std::string line = "cd '" + folder.string() + "' && export COLUMNS=100 PATH='" +
                            fs::path(program()).parent_path().string() + "':\"$PATH\" && { " +
@@ -31,9 +31,9 @@ std::string printed(const std::string& command, const fs::path& folder) {
   return text;
 }
 
-/// The transcript as it would be if what its commands print now stood in it. Comments stay, and
-/// an empty line before a comment.
-std::string again(const fs::path& transcript, const fs::path& folder) {
+/// The transcript with the current output of its commands. Comments are kept, and an empty line
+/// before a comment.
+std::string updated(const fs::path& transcript, const fs::path& folder) {
   std::ifstream file(transcript);
   std::string text;
   bool empty_before = false;
@@ -44,7 +44,7 @@ std::string again(const fs::path& transcript, const fs::path& folder) {
   return text;
 }
 
-std::string text_of(const fs::path& path) {
+std::string file_text(const fs::path& path) {
   std::ifstream file(path);
   return {std::istreambuf_iterator<char>(file), {}};
 }
@@ -52,7 +52,7 @@ std::string text_of(const fs::path& path) {
 }  // namespace
 
 TEST_SUITE("examples") {
-  TEST_CASE("every transcript's commands print what stands in it (./dev docs writes it again)") {
+  TEST_CASE("every transcript's commands print its text (./dev docs updates it)") {
     const TemporaryFolder scratch;
     const fs::path source = source_dir();
     const fs::path folder = scratch.file("scenarios/examples");
@@ -64,14 +64,14 @@ TEST_SUITE("examples") {
       if (entry.path().extension() != ".transcript") continue;
       ++transcripts;
       CAPTURE(entry.path().filename().string());
-      CHECK(again(entry.path(), folder) == text_of(entry.path()));
+      CHECK(updated(entry.path(), folder) == file_text(entry.path()));
     }
     CHECK(transcripts >= 10);
   }
 
   TEST_CASE("every example scenario runs, and no run is an error") {
     const TemporaryFolder scratch;
-    if (!thorough()) MESSAGE("left out: 2 long ones (set BAECHI_THOROUGH)");
+    if (!thorough()) MESSAGE("skipped: 2 long ones (set BAECHI_THOROUGH)");
     std::size_t run = 0;
     for (const auto& entry :
          fs::directory_iterator(fs::path(source_dir()) / "scenarios/examples")) {
@@ -85,7 +85,7 @@ TEST_SUITE("examples") {
       CHECK(printed("baechi run --quiet '" + entry.path().string() + "' --out '" + out.string() +
                         "' && echo done",
                     source_dir()) == "done\n");
-      const std::string results = text_of(out / "results.csv");
+      const std::string results = file_text(out / "results.csv");
       CHECK(std::ranges::count(results, '\n') > 1);
       CHECK(results.find(",error,") == std::string::npos);
     }

@@ -1,4 +1,4 @@
-/// Sweeps from a scenario's text.
+/// Helpers that make sweeps from a scenario's text.
 #pragma once
 #include <string>
 #include <vector>
@@ -8,8 +8,8 @@
 
 namespace baechi::testing {
 
-/// 2 graphs at 2 x 3 x 2 points by 4 placers with 2 seeds; some run, some out of memory, some are
-/// infeasible.
+/// 2 graphs at 2 x 3 x 2 points by 4 placers with 2 seeds; some runs succeed, some run out of
+/// memory, some are infeasible.
 inline const std::string swept = R"(
 name: swept
 graph: {generate: layered, ops: 200}

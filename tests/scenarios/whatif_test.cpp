@@ -27,12 +27,12 @@ StepResult launched(const std::string& name, bool backward_thread) {
   return run(name.empty() ? step : entry(name).after_placing(step.graph, step.device));
 }
 
-/// Models that have what the entry is about.
+/// Models to which the entry applies.
 std::vector<std::string> models_for(const std::string& name) {
   if (name == "batchnorm_restructured")
-    return {"resnet50, batch: 2, fuse_modules: false",
-            "inception_v3, batch: 2, fuse_modules: false",
-            "resnext101, batch: 2, fuse_modules: false"};
+    return {"resnet50, batch: 2, kernels: {fuse_modules: false}",
+            "inception_v3, batch: 2, kernels: {fuse_modules: false}",
+            "resnext101, batch: 2, kernels: {fuse_modules: false}"};
   if (name == "vdnn" || name == "gist")
     return {"resnet50, batch: 2", "resnet101, batch: 2", "resnext101, batch: 2"};
   if (name == "flash_attention")
@@ -99,7 +99,7 @@ TEST_SUITE("whatif") {
     CHECK(run(entry("fused_optimizer").after_placing(base.graph, base.device)).makespan == 30ns);
   }
 
-  TEST_CASE("batchnorm_restructured, by hand: no ReLU, two of three passes, one of two") {
+  TEST_CASE("batchnorm_restructured, by hand: no ReLU, two of three memory passes, one of two") {
     const PlacedStep step = rewritten({six_ops("BatchNorm2d")}, entry("batchnorm_restructured"));
     CHECK(step.graph.num_ops() == 4);
     CHECK(run(step).makespan == 70ns);  // 20 + 6 + 30 + 14
@@ -107,7 +107,7 @@ TEST_SUITE("whatif") {
 
   // relu, loss and relu_grad read and write 280 B; t1 is written and read twice, t2 once: 200 B are
   // saved. 26 ns x 80 / 280 = 7 ns.
-  TEST_CASE("fused_pointwise, by hand: what stays inside is not written and read") {
+  TEST_CASE("fused_pointwise, by hand: tensors inside a fused kernel are not written and read") {
     const PlacedStep step = rewritten({six_ops()}, entry("fused_pointwise"));
     CHECK(step.graph.num_ops() == 4);
     CHECK(run(step).makespan == 111ns);
@@ -152,7 +152,7 @@ TEST_SUITE("whatif") {
     const PlacedStep slices =
         rewritten({six_ops()}, entry("p3", "{replicas: 2, nodes: 1, slice: 50 B}"));
     CHECK(slices.graph.collectives().size() == 4);
-    // 100 B scattered to two and gathered from two (50 ns each), 50 B added up by two (2 x 25 ns).
+    // 100 B scattered to two and gathered from two (50 ns each), 50 B reduced by two (2 x 25 ns).
     CHECK(step_of("blueconnect", "{replicas: 4, nodes: 1, factors: [2, 2]}").makespan == 280ns);
     CHECK(step_of("data_parallel", "{replicas: 4}").makespan == 280ns);  // 6 x 25 B
   }
@@ -161,14 +161,14 @@ TEST_SUITE("whatif") {
   // bucket ahead, from 50 to 100 ns for conv_grad; the gradient is scattered in 50 ns; half of the
   // update takes 7 ns. conv 50 to 80, relu, loss, relu_grad until 106, conv_grad until 166, 216,
   // 223.
-  TEST_CASE("zero3, by hand: weights come when they are read") {
+  TEST_CASE("zero3, by hand: weights are gathered before they are read") {
     const OpGraph graph = six_ops("Conv2d", "ReLU", 20_B);
     CHECK(run(rewritten({graph}, entry("zero3", "{replicas: 2}"))).makespan == 223ns);
   }
 
-  // t0 leaves beside relu, from 30 to 31 ns, and comes back after relu_grad, from 56 to 57:
+  // t0 leaves while relu runs, from 30 to 31 ns, and comes back after relu_grad, from 56 to 57:
   // conv_grad a nanosecond later, and relu_grad runs with 40 B less.
-  TEST_CASE("vdnn, by hand: what conv writes is not there while relu_grad runs") {
+  TEST_CASE("vdnn, by hand: the output of conv is offloaded while relu_grad runs") {
     const StepResult result = step_of("vdnn", "{link: 40 GB/s, back: 1}");
     CHECK(result.makespan == 131ns);
     CHECK(result.devices[gpu0].peak == 320_B);
@@ -177,7 +177,7 @@ TEST_SUITE("whatif") {
   // At 1 GB/s t0 leaves from 30 to 70 ns, and the loss waits for it: until 76, relu_grad until 86.
   // Asked for behind relu_grad, t0 is back at 126: conv_grad until 186, update until 200. An op
   // ahead, behind the loss, at 116: 190.
-  TEST_CASE("vdnn, by hand: the forward pass waits for the copy, the backward pass asks ahead") {
+  TEST_CASE("vdnn, by hand: the forward pass waits for the copy, the backward pass prefetches") {
     CHECK(step_of("vdnn", "{link: 1 GB/s, back: 1}").makespan == 200ns);
     CHECK(step_of("vdnn", "{link: 1 GB/s}").makespan == 190ns);
   }
@@ -186,7 +186,7 @@ TEST_SUITE("whatif") {
     CHECK(entry("vdnn").apply(six_ops()).graph.find("conv/to_host").has_value());
   }
 
-  TEST_CASE("gist, by hand: half of what a ReLU writes is kept for the backward pass") {
+  TEST_CASE("gist, by hand: half of a ReLU's output is kept for the backward pass") {
     const PlacedStep step = rewritten({six_ops()}, entry("gist"));
     CHECK(step.graph.num_ops() == 8);
     const OpId encode = *step.graph.find("relu/EncodeHalf");
@@ -228,7 +228,7 @@ TEST_SUITE("whatif") {
   // The steps of an LSTM read the same weights, which a larger batch does not change, and so do
   // convolutions of few pixels. Generators make the same models at the larger batch. 18 models and
   // factors: no step is off by more than 1 % (GNMT and the like were by 38 and 92 %), no peak by 2.
-  TEST_CASE("larger_batch is the generator's larger batch") {
+  TEST_CASE("larger_batch predicts the generator's larger batch") {
     for (const auto& [name, batch] : {std::pair{"gnmt, length: 4", 8},
                                       {"deep_speech_2", 2},
                                       {"resnet50", 8},
@@ -252,13 +252,14 @@ TEST_SUITE("whatif") {
 
   // LLaMA is generated with attention that writes its scores, and with a kernel that does not. At
   // 64 tokens the weights are most of what attention reads; at 2048 the scores are.
-  TEST_CASE("flash_attention is the generator's fused attention, at short lengths and long") {
+  TEST_CASE("flash_attention predicts the generator's fused attention, at short and long lengths") {
     for (const int length : {64, 512, 2048}) {
       CAPTURE(length);
       const auto model = [&](bool fused) {
         return fmt::format(
-            "llama, layers: 4, hidden: 1024, heads: 16, key_value_heads: 16, inner: 2816, "
-            "vocabulary: "
+            "llama, num_hidden_layers: 4, hidden_size: 1024, num_attention_heads: 16, "
+            "num_key_value_heads: 16, intermediate_size: 2816, "
+            "vocab_size: "
             "1000, batch: 2, length: {}, fused_attention: {}",
             length, fused);
       };
@@ -283,7 +284,8 @@ TEST_SUITE("whatif") {
   }
 
   // 200 updates of a few us each have a launch on the device of their own; one kernel has one.
-  TEST_CASE("fused_optimizer leaves one kernel, and one launch also where the host comes behind") {
+  TEST_CASE(
+      "fused_optimizer leaves one kernel and one launch, also with the transform host after it") {
     OpGraphBuilder b;
     const OpId g = b.add_op({.name = "g", .phase = Phase::backward});
     b.add_kernel(g, {.flops = 100});
@@ -298,7 +300,7 @@ TEST_SUITE("whatif") {
     CHECK(step.graph.kernels(OpId{1})[0] == OpWork{.flops = 30, .traffic = 120_B});
   }
 
-  TEST_CASE("every entry runs on three models, and moves what it is meant to move") {
+  TEST_CASE("every entry runs on three models, and changes the step in the right direction") {
     const std::set<std::string> faster{
         "amp",     "fused_optimizer", "batchnorm_restructured", "fused_pointwise", "cuda_graphs",
         "no_host", "faster_gpu"};
@@ -321,7 +323,7 @@ TEST_SUITE("whatif") {
     }
   }
 
-  TEST_CASE("files of rules: values, defaults, what is missing") {
+  TEST_CASE("rule files: values, defaults, missing values") {
     CHECK(message<InputError>([&] { entry("amp", "{too: fp16}"); }) ==
           "with:1:7: the rules have no value 'too' (did you mean 'to'?) (values: compute_factor, "
           "except, memory_factor, to)");
@@ -334,6 +336,6 @@ TEST_SUITE("whatif") {
             included("what_if: [{use: nothing}]");
           }).starts_with("x.yaml:1:17: use: no file 'nothing'"));
     CHECK(message<InputError>([&] { included("what_if: [{use: amp, where: {}}]"); }) ==
-          "x.yaml:1:29: beside 'use' there is only 'with'");
+          "x.yaml:1:29: only 'with' may accompany 'use'");
   }
 }

@@ -16,12 +16,12 @@ TEST_SUITE("csv_table") {
     CHECK(table.where(1, 2) == "t.csv:4:14");
   }
 
-  TEST_CASE("of two columns with one name, the first") {
+  TEST_CASE("of two columns with one name, the first is used") {
     const CsvTable table("t,u,t\n1,2,3\n", "t.csv");
     CHECK(table.column("t") == 0);
   }
 
-  TEST_CASE("mistakes are told with their places") {
+  TEST_CASE("errors name their place") {
     const auto read = [](std::string_view text) { CsvTable(text, "t.csv"); };
     CHECK_THROWS_WITH_AS(read(""), "t.csv:1:1: no line that names the columns", InputError);
     CHECK_THROWS_WITH_AS(read("a,b\n1\n1,2\n1,2,3\n"),

@@ -51,7 +51,7 @@ std::vector<std::string> written_out(const TemporaryFolder& folder,
 
 }  // namespace
 
-/// Takes the place of the C library's in this program.
+/// Replaces the C library's in this program.
 extern "C" int fsync(int file) {
   if (watch_fsync != nullptr)
     (*watch_fsync)(fs::read_symlink("/proc/self/fd/" + std::to_string(file)).string());
@@ -63,7 +63,7 @@ TEST_SUITE("files") {
       "a durable file is on the disk before it has its name, and the name before it is used") {
     const TemporaryFolder folder;
     const std::vector<std::string> seen = written_out(folder, [&] {
-      FileAside file(folder.file("a.txt"));
+      AtomicFile file(folder.file("a.txt"));
       file.print("text");
       file.take_name_durably();
     });
@@ -71,7 +71,7 @@ TEST_SUITE("files") {
     CHECK(folder.read("a.txt") == "text");
   }
 
-  TEST_CASE("results are on the disk before their names are there") {
+  TEST_CASE("results are on disk before the rename") {
     const TemporaryFolder folder;
     const Results results = run_all(sweep_of(swept));
     const std::vector<std::string> seen =
@@ -82,12 +82,12 @@ TEST_SUITE("files") {
                                            ".: results.csv results.sqlite"});
   }
 
-  TEST_CASE("a file is replaced as a whole or not at all, also behind a link") {
+  TEST_CASE("a file is replaced atomically, also through a symbolic link") {
     const TemporaryFolder folder;
     folder.write("old", "old");
     fs::create_symlink(folder.file("old"), folder.file("link"));
     {
-      FileAside file(folder.file("link"));
+      AtomicFile file(folder.file("link"));
       file.print("half of a te");
     }
     CHECK(folder.read("old") == "old");

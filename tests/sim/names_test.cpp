@@ -34,7 +34,7 @@ constexpr auto names_of(Side) {
   return std::to_array<Named<Side>>({{Side::left, "left"}, {Side::right, "right"}});
 }
 
-/// Every value has a word of its own, by which it is found again.
+/// Every value has a unique word that parses back to it.
 template <NamedEnum E>
 void check_round_trip() {
   std::set<std::string_view> seen;
@@ -81,7 +81,7 @@ TEST_SUITE("names") {
           "f.yaml:1:2: x.side: 'lef' is not one of right, left (did you mean 'left'?)");
   }
 
-  TEST_CASE("a calibration is asked for by the words of the plans that are replayed") {
+  TEST_CASE("a calibration is selected by the words of the replayed plans") {
     const auto allowed = [](std::string_view key) {
       for (const SectionKeys& section : section_keys())
         for (const Options::Declared& option : section.keys)
@@ -94,7 +94,7 @@ TEST_SUITE("names") {
     for (const std::string& way : allowed("way")) CHECK(parse<Way>(way));
   }
 
-  TEST_CASE("an option may have a word of its own for no value, its fallback") {
+  TEST_CASE("an option may have a word for no value, its default") {
     Options none;
     CHECK_FALSE(read_enum_unless<Side>(none, "side", "neither", ""));
     CHECK(none.declared()[0].fallback == "neither");

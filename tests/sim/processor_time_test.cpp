@@ -22,7 +22,7 @@ void burn(std::chrono::milliseconds time) {
 }  // namespace
 
 TEST_SUITE("sim") {
-  TEST_CASE("the processor time of a task is that of all threads that work on it") {
+  TEST_CASE("the CPU time of a task is that of all threads that work on it") {
     ProcessorTime task(spent_here);
     burn(100ms);  // before it
     {
@@ -34,13 +34,13 @@ TEST_SUITE("sim") {
       b.join();
       work(1ms);  // on this thread, which is counted already
       burn(2ms);
-      std::thread(burn, 50ms).join();  // another thread, which nobody told
+      std::thread(burn, 50ms).join();  // another thread, outside the task
     }
     burn(100ms);                 // after it
     CHECK(task.used() == 23ms);  // 5 + 7 + 8 + 1 + 2
   }
 
-  TEST_CASE("what a thread does for another task, or for none, is not counted") {
+  TEST_CASE("time of a thread for another task, or for none, is not counted") {
     ProcessorTime outer(spent_here), inner(spent_here);
     {
       const TaskPart part(&outer);

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "sim/problem/problem.h"
+#include "traces/format/compressed_file.h"
 #include "traces/importer.h"
 
 namespace baechi::testing {

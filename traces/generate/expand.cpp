@@ -6,7 +6,111 @@
 
 namespace baechi::generate {
 
-Expansion read_expansion(Options& o, std::int64_t batch, Optimizer optimizer) {
+Options entries_of(Options& options, const std::string& key, std::string_view help) {
+  std::map<std::string, Options::Value> entries;
+  if (const Options::Value* given = options.raw(key, help)) {
+    for (const auto& [name, value] : given->children)
+      entries[name.empty() ? value.text : name] =
+          name.empty() ? Options::Value{"true", value.where} : value;
+    std::string_view text = given->text;
+    while (!text.empty()) {
+      const std::string_view entry = text.substr(0, text.find('+'));
+      const std::size_t equals = entry.find('=');
+      entries[std::string(entry.substr(0, equals))] = {
+          equals == std::string_view::npos ? "true" : std::string(entry.substr(equals + 1)),
+          given->where};
+      text.remove_prefix(std::min(text.size(), entry.size() + 1));
+    }
+  }
+  return Options(options.owner().empty() ? "" : fmt::format("{}.{}", options.owner(), key),
+                 std::move(entries), options.base());
+}
+
+namespace {
+
+Kernels read_kernel_words(Options& options, bool tf1) {
+  Options o = entries_of(
+      options, "kernels",
+      "how a framework's kernels compute the model, as its file in scenarios/frameworks/ says: "
+      "words with + between, or a mapping: fuse_modules, fuse_relu, split_backward, copy_sums, "
+      "colocate_gradients, eager, fused_optimizer, saved_inputs, torch, megatron, "
+      "unfused_attention, "
+      "attention_output_copy, unpad_tokens, unbalanced_context, unfused_loss, metrics, "
+      "packed_sequence, internlm, recompute_norm, unfused_rope, grouped_gemm, "
+      "weighted_activation, unfused_expert_bias, unfused_clamp, dispatch_once");
+  Kernels k;
+  const auto flag = [&](const char* key, bool& value, std::string_view help) {
+    value = o.get(key, value, help);
+    if (value && tf1) o.mistake(key, "TensorFlow 1 has its own kernels; level module");
+  };
+  k.fuse_modules =
+      o.get("fuse_modules", true, "an op for a convolution with its batch norm and ReLU");
+  k.copy_sums =
+      o.get("copy_sums", false,
+            "the backward op of a sum copies its gradient, which frameworks only hand on");
+  k.colocate_gradients = o.get("colocate_gradients", true,
+                               "level tf1: gradient ops share the group of their forward op");
+  flag("fuse_relu", k.fuse_relu, "a ReLU runs in the kernel before it, as XLA's and cuDNN's do");
+  flag("split_backward", k.split_backward,
+       "an op for the gradients that layers before wait for, and another for those of the weights, "
+       "as zero-bubble schedules and sequence_parallel need them");
+  k.saved_inputs = read_enum(o, "saved_inputs", k.saved_inputs,
+                             "what GEMMs in layers save of what they read, once the transform "
+                             "precision has halved all other bytes");
+  if (k.saved_inputs != KeptInputs::whole && tf1)
+    o.mistake("saved_inputs", "TensorFlow 1 keeps its tensors; level module");
+  flag("eager", k.eager,
+       "kernels as PyTorch launches them without a compiler, in a training of 16 bits");
+  k.fused_optimizer = o.get("fused_optimizer", false, "one kernel also if eager, as NVIDIA Apex's");
+  bool torch = false, megatron = false;
+  flag("torch", torch, "attention that is not fused is PyTorch's: two GEMMs and its operations");
+  flag("megatron", megatron,
+       "the same as Megatron-LM fuses it; gpt's dropouts, norms and optimizer are its, too");
+  if (torch) k.attention = AttentionKernels::torch;
+  if (megatron) k.attention = AttentionKernels::megatron;
+  k.unfused_attention =
+      o.get("unfused_attention", false, "attention of moe and hybrid writes its probabilities");
+  flag("attention_output_copy", k.attention_output_copy,
+       "a fused kernel keeps its output in its own layout, too, as FlashAttention does in models "
+       "whose tokens come first");
+  flag("unpad_tokens", k.unpad_tokens,
+       "tokens are copied out of their samples for a fused kernel, and its output back, as "
+       "FlashAttention's unpad_input and pad_input do");
+  k.unbalanced_context = o.get("unbalanced_context", false,
+                               "with context: the graph is of the last rank, which sees the most");
+  k.unfused_loss = o.get("unfused_loss", false, "the loss has a kernel for each of its operations");
+  k.metrics = o.get("metrics", std::int64_t{0},
+                    "cross-entropies in 32 bits besides the loss, as Composer's", 0, 100);
+  k.packed_sequence = o.get("packed_sequence", std::int64_t{0},
+                            "tokens of a document, of which a sample has several, one behind the "
+                            "other: a token sees those of its own; 0: a sample is one");
+  k.internlm = o.get("internlm", false,
+                     "a dropout that drops nothing and a cast to 32 bits before each norm, and the "
+                     "activation in two kernels");
+  flag("recompute_norm", k.recompute_norm, "with internlm: dropout and norm are recomputed");
+  if (k.recompute_norm && !k.internlm) o.mistake("recompute_norm", "needs internlm");
+  k.unfused_rope = o.get("unfused_rope", false, "rotary positions operation by operation");
+  const std::string grouped = o.get("grouped_gemm", {"auto", "true", "false"},
+                                    "a rank's experts are one kernel for each GEMM");
+  if (grouped != "auto") k.grouped_gemm = grouped == "true";
+  k.weighted_activation =
+      o.get("weighted_activation", false,
+            "experts apply a token's weights where they activate, as "
+            "Megatron-LM's do from core 0.13 on; else the sum behind them does");
+  k.unfused_expert_bias = o.get("unfused_expert_bias", false,
+                                "grouped experts add the last bias operation by operation");
+  k.unfused_clamp =
+      o.get("unfused_clamp", false, "kernels of their own limit what grouped experts activate");
+  k.dispatch_once = o.get("dispatch_once", std::int64_t{0},
+                          "nodes, or on one node ranks, with the experts: a token is sent to each "
+                          "once, as DeepEP does, not to each of its experts; 0: it is not");
+  o.finish();
+  return k;
+}
+
+}  // namespace
+
+Expansion read_expansion(Options& o, std::int64_t batch, Optimizer optimizer, bool level) {
   Expansion e;
   e.batch = o.get("batch", batch, "samples per step", 1);
   constexpr std::int64_t most = 1'000'000;
@@ -14,42 +118,12 @@ Expansion read_expansion(Options& o, std::int64_t batch, Optimizer optimizer) {
     o.mistake("batch", fmt::format("more than {}", most));
     e.batch = most;
   }
-  e.level = read_enum(o, "level", Level::module,
-                      "an op per module, as PyTorch; or the ops of TensorFlow 1.12");
+  if (level)
+    e.level = read_enum(o, "level", Level::module,
+                        "an op per module, as PyTorch; or the ops of TensorFlow 1.12");
   e.optimizer = read_enum(o, "optimizer", optimizer, "what updates the weights");
   e.training = o.get("training", true, "with backward and update ops");
-  e.fuse_modules = o.get("fuse_modules", true,
-                         "level module: an op for a convolution with its batch norm and ReLU");
-  e.copy_sums =
-      o.get("copy_sums", e.copy_sums,
-            "level module: the backward op of a sum copies its gradient, which frameworks "
-            "only hand on; the arena's instances keep it");
-  e.fuse_relu = o.get("fuse_relu", e.fuse_relu,
-                      "level module: a ReLU runs in the kernel of the layer before it, as XLA's, "
-                      "MXNet's and cuDNN's do");
-  if (e.fuse_relu && e.level == Level::tf1)
-    o.mistake("fuse_relu", "TensorFlow 1 launches each ReLU; level module can fuse it");
-  e.split_backward =
-      o.get("split_backward", e.split_backward,
-            "level module: an op for the gradients that layers before wait for, and another for "
-            "those of the weights, as zero-bubble schedules and sequence_parallel need them");
-  if (e.split_backward && e.level == Level::tf1)
-    o.mistake("split_backward", "TensorFlow 1 splits it anyway; level module");
-  e.kept_inputs = read_enum(
-      o, "kept_inputs", e.kept_inputs,
-      "level module: what products in layers keep of what they read, for the gradients of their "
-      "weights, once the transform precision has halved all other bytes");
-  if (e.kept_inputs != KeptInputs::whole && e.level == Level::tf1)
-    o.mistake("kept_inputs", "TensorFlow 1 keeps its tensors; level module");
-  e.eager =
-      o.get("eager", e.eager,
-            "level module, of bert, gpt, llama and moe: kernels as PyTorch launches them without a "
-            "compiler or fused modules, in a training of 16 bits");
-  if (e.eager && e.level == Level::tf1) o.mistake("eager", "TensorFlow 1 has graphs; level module");
-  e.fused_update = o.get("fused_update", e.fused_update,
-                         "the optimizer is one kernel also with `eager`, as NVIDIA Apex has it");
-  e.colocate_gradients = o.get("colocate_gradients", true,
-                               "level tf1: gradient ops share the group of their forward op");
+  e.kernels = read_kernel_words(o, e.level == Level::tf1);
   return e;
 }
 
@@ -92,7 +166,7 @@ OpWork update_work(Optimizer optimizer, std::int64_t parameters) {
 
 UpdateKernels update_kernels_of(const Expansion& e) {
   if (e.megatron) return UpdateKernels::megatron;
-  return e.eager && !e.fused_update ? UpdateKernels::torch : UpdateKernels::one;
+  return e.kernels.eager && !e.kernels.fused_optimizer ? UpdateKernels::torch : UpdateKernels::one;
 }
 
 std::vector<OpWork> update_kernels(Optimizer optimizer, std::int64_t parameters,

@@ -1,5 +1,8 @@
 /// From a model to the op graph of one training step, as a framework would build it.
 #pragma once
+#include <cstdint>
+#include <optional>
+
 #include "sim/names.h"
 #include "sim/options.h"
 #include "traces/generate/model.h"
@@ -36,6 +39,43 @@ constexpr auto names_of(KeptInputs) {
        {KeptInputs::fp4, "fp4", "a copy in 4 bits, and scales"}});
 }
 
+/// The kernels of attention that is not fused.
+enum class AttentionKernels : std::uint8_t {
+  one,      ///< one, with two passes over the scores for each operation
+  torch,    ///< a product, PyTorch's operations, another product; heads are copied apart
+  megatron  ///< the same, but scores are scaled, masked and normalised by one, where heads lie
+};
+
+/// How a framework's kernels compute a model: the option `kernels`, which all generators have, and
+/// the key `kernels` of a framework's file. A model without such kernels ignores what they say.
+struct Kernels {
+  bool fuse_modules = true;        ///< one op per module; false: one op per layer
+  bool copy_sums = false;          ///< a sum copies its gradient to its inputs
+  bool fuse_relu = false;          ///< a ReLU is a part of the kernel before it
+  bool split_backward = false;     ///< an op for the gradients of the variables
+  bool colocate_gradients = true;  ///< level tf1: a gradient op is in the group of its forward op
+  KeptInputs saved_inputs = KeptInputs::whole;         ///< once `precision` halves all else
+  bool eager = false;                                  ///< as PyTorch's without a compiler
+  bool fused_optimizer = false;                        ///< one kernel also if `eager`
+  AttentionKernels attention = AttentionKernels::one;  ///< if it is not fused
+  bool unfused_attention = false;                      ///< of models whose attention is fused
+  bool attention_output_copy = false;  ///< a fused kernel's output is kept in two layouts
+  bool unpad_tokens = false;           ///< tokens are copied for a fused kernel, its output back
+  bool unbalanced_context = false;     ///< see Attention::balanced
+  bool unfused_loss = false;
+  std::int64_t metrics = 0;          ///< cross-entropies besides the loss
+  std::int64_t packed_sequence = 0;  ///< tokens of a document; 0: a sample is one
+  bool internlm = false, recompute_norm = false;
+  bool unfused_rope = false;
+  std::optional<bool> grouped_gemm{};  ///< of experts; else as the model
+  bool weighted_activation = false, unfused_expert_bias = false, unfused_clamp = false;
+  std::int64_t dispatch_once = 0;  ///< places that a token is sent to once; 0: once for each expert
+};
+
+/// The entries of the option `key` as options of their own: a mapping, or words with + between, as
+/// in "eager+metrics=2"; a word alone is true.
+Options entries_of(Options& options, const std::string& key, std::string_view help);
+
 /// The kernels of an update.
 enum class UpdateKernels : std::uint8_t {
   one,      ///< one: Adam's are 28 bytes a parameter
@@ -48,19 +88,14 @@ struct Expansion {
   std::int64_t batch = 1;
   Level level = Level::module;
   Optimizer optimizer = Optimizer::none;
-  bool training = true;         ///< false: the forward pass only
-  bool fuse_modules = true;     ///< level module: one op per module; false: one op per layer
-  bool copy_sums = false;       ///< level module: a sum copies its gradient to its inputs
-  bool fuse_relu = false;       ///< level module: a ReLU is a part of the kernel before it
-  bool split_backward = false;  ///< level module: an op for the gradients of the variables
-  KeptInputs kept_inputs = KeptInputs::whole;  ///< level module, once `precision` halves all else
-  bool eager = false;              ///< level module: kernels as PyTorch's without a compiler
-  bool fused_update = false;       ///< the optimizer is one kernel also if `eager`
-  bool megatron = false;           ///< the optimizer is Megatron-LM's
-  bool colocate_gradients = true;  ///< level tf1: a gradient op is in the group of its forward op
+  bool training = true;   ///< false: the forward pass only
+  bool megatron = false;  ///< the optimizer is Megatron-LM's
+  Kernels kernels{};
 };
 /// Reads them. `batch` and `optimizer` are the defaults of the model.
-Expansion read_expansion(Options& options, std::int64_t batch, Optimizer optimizer);
+/// `level`: the model has the levels.
+Expansion read_expansion(Options& options, std::int64_t batch, Optimizer optimizer,
+                         bool level = true);
 
 /// The graph of one step. Its ops state their work, not times. Its name is "MODEL-bBATCH".
 Trace expand(const Model& model, const Expansion& expansion);

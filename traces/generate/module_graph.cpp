@@ -70,7 +70,7 @@ class ModuleGraph {
   bool is_fused(LayerId l) const {
     const Layer& layer = model_.layer(l);
     const auto before = model_.value(layer.inputs[0]).producer;
-    return options_.fuse_relu && layer.kind == LayerKind::relu && before &&
+    return options_.kernels.fuse_relu && layer.kind == LayerKind::relu && before &&
            index(*before) + 1 == index(l);
   }
   /// Whether it is, and in the same unit.
@@ -83,12 +83,12 @@ class ModuleGraph {
       const Layer& layer = model_.layer(l);
       if (skipped(layer)) {
         open = none;
-      } else if ((options_.fuse_modules && open == layer.module) ||
+      } else if ((options_.kernels.fuse_modules && open == layer.module) ||
                  (!units_.empty() && units_.back().last == index(l) && is_fused(l))) {
         units_.back().last = index(l) + 1;
       } else {
         const Module& module = model_.module(layer.module);
-        const bool whole = options_.fuse_modules;
+        const bool whole = options_.kernels.fuse_modules;
         units_.push_back({.name = whole ? module.name : layer.name,
                           .kind = whole ? module.kind : std::string(to_text(layer.kind)),
                           .first = index(l),
@@ -140,12 +140,12 @@ class ModuleGraph {
   /// made again is not kept. Source: Megatron-LM, core/extensions/transformer_engine.py
   /// (set_save_original_input).
   bool keeps_copy(const Layer& layer, ValueId v) const {
-    return options_.kept_inputs != KeptInputs::whole && layer.kind == LayerKind::dense &&
+    return options_.kernels.saved_inputs != KeptInputs::whole && layer.kind == LayerKind::dense &&
            !routing_.contains(layer.module) && !layer_of(layer.name).empty() && !made_again(v);
   }
   /// Bytes of such a copy of `whole`, as the precision leaves them once it has halved all.
   Bytes copied(Bytes whole) const {
-    const std::int64_t of_32 = options_.kept_inputs == KeptInputs::fp8 ? 16 : 9;
+    const std::int64_t of_32 = options_.kernels.saved_inputs == KeptInputs::fp8 ? 16 : 9;
     return {whole.count * of_32 / 32};
   }
 
@@ -398,7 +398,7 @@ class ModuleGraph {
       }
       if (differentiates_inputs(layer) && !has_no_kernel(units_[u], l))
         graph_.add_kernel(op, layer.input_gradient);
-      if (layer.kind == LayerKind::add && options_.copy_sums)
+      if (layer.kind == LayerKind::add && options_.kernels.copy_sums)
         graph_.add_kernel(op, {.traffic = 3 * model_.value(layer.inputs[0]).size()});
       if (trains(layer)) graph_.add_kernel(units_[u].weights, layer.variable_gradient);
       for (const OpWork& work : layer.backward_besides) graph_.add_kernel(op, work);
@@ -417,7 +417,7 @@ class ModuleGraph {
   bool is_split(const Unit& unit) const {
     const auto all = layers(unit);
     const auto u = static_cast<std::size_t>(&unit - units_.data());
-    return options_.split_backward &&
+    return options_.kernels.split_backward &&
            std::ranges::any_of(all, [&](LayerId l) { return trains(model_.layer(l)); }) &&
            std::ranges::any_of(all, [&](LayerId l) {
              return std::ranges::any_of(model_.layer(l).inputs, [&](ValueId v) {

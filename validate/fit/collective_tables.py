@@ -2,12 +2,12 @@
 
 What was measured stands as its median. What nobody measured is predicted by a Gaussian process (kriging) over all
 measurements: the logarithm of us / byte on the wire is a sum of random effects of the link type, the op, the number of
-ranks and their pairs, each smooth over sizes. Its variances maximise the likelihood of what was measured.
+ranks and their pairs, each smooth over sizes. Its variances were found by maximum likelihood on sizes from 1 MiB, and
+rounded; errors with an op and a number of ranks left out say what they are worth.
 """
 import math
 
 import numpy as np
-from scipy.optimize import minimize
 
 from board import Comparison, InputError, median
 from collectives import SYSTEMS, measured_collectives
@@ -25,7 +25,7 @@ EFFECTS = (lambda k, o, n: k, lambda k, o, n: k in PCIE, lambda k, o, n: o, lamb
 # neighbours.
 PROTOCOLS = (lambda k, o, n: (k, n, o == "all_to_all"), lambda k, o, n: (k, o))
 # Deviations of EFFECTS and PROTOCOLS; smoothness; own effect; noise.
-START = np.log([0.45, 1.3, 0.1, 0.07, 0.1, 0.65, 0.1, 0.05, 8.0, 0.06, 0.09])
+NUMBERS = np.log([0.45, 1.3, 0.1, 0.07, 0.1, 0.65, 0.1, 0.05, 8.0, 0.06, 0.09])
 
 
 def wire_bytes(op, ranks, size):
@@ -38,9 +38,9 @@ def at_sizes(rows):
     for size, us in rows:
         by_size.setdefault(size, []).append(us)
     sizes = sorted(by_size)
-    logs = [math.log(median(by_size[size])) for size in sizes]
-    times = np.exp(np.interp(np.log(SIZES), np.log(sizes), logs))
-    return [t * max(1.0, s / sizes[-1]) if s >= sizes[0] else None for t, s in zip(times, SIZES)]
+    medians = {size: median(by_size[size]) for size in sizes}
+    between = np.exp(np.interp(np.log(SIZES), np.log(sizes), np.log([medians[size] for size in sizes])))
+    return [medians.get(s, t * max(1.0, s / sizes[-1])) if s >= sizes[0] else None for t, s in zip(between, SIZES)]
 
 
 def measured_cells(rows, logs=(), without=None):
@@ -84,27 +84,11 @@ def covariance(h, a, b):
 
 
 class Kriging:
-    def __init__(self, cells, h=START):
+    def __init__(self, cells, h=NUMBERS):
         cells = {cell: times for cell, times in cells.items() if cell[0] != "mi300x_rccl"}
         self.points = [(*cell, i) for cell, times in sorted(cells.items()) for i, t in enumerate(times) if t]
         self.y = np.array([math.log(cells[p[:3]][p[3]] / wire_bytes(p[1], p[2], SIZES[p[3]])) for p in self.points])
         self.h, self.mean = h, self.y.mean()
-
-    def fit(self, every=3):
-        """Of the sizes, every third: neighbours say nearly the same."""
-        keep = [i for i, p in enumerate(self.points) if (p[3] - 20) % every == 0]
-        points, y = [self.points[i] for i in keep], self.y[keep] - self.mean
-
-        def loss(h):
-            try:
-                root = np.linalg.cholesky(covariance(h, points, points))
-            except np.linalg.LinAlgError:
-                return 1e9
-            z = np.linalg.solve(root, y)
-            return 0.5 * z @ z + np.log(np.diag(root)).sum() + 0.05 * np.sum((h - START) ** 2)
-
-        self.h = minimize(loss, self.h, method="L-BFGS-B", options={"maxiter": 15}).x
-        return self
 
     def solve(self):
         self.weights = np.linalg.solve(covariance(self.h, self.points, self.points), self.y - self.mean)
@@ -151,6 +135,15 @@ def complete(cells, kriging):
     return tables
 
 
+def left_out(data):
+    """For validate/published/left_out_collectives.csv: times from 1 MiB of each op and number of ranks by the others."""
+    yield "table,op,ranks," + ",".join(str(SIZES[i]) for i in LARGE)
+    comparison = Comparison()
+    cells = measured_cells(measured_collectives(data, comparison), public_logs(data, comparison))
+    for cell, errors in Kriging(cells).solve().left_out().items():
+        yield ",".join(map(str, cell)) + "," + ",".join(f"{cells[cell][i] * math.exp(errors[i]):.4g}" for i in LARGE)
+
+
 def percent(values):
     return f"{100.0 * sum(values) / len(values):.1f} %, median {100.0 * median(values):.1f} %"
 
@@ -161,10 +154,9 @@ def fit(data):
     if not rows:
         raise InputError(f"{data.folder}: no measured/aiconfigurator/nccl.csv")
     cells = measured_cells(rows, logs)
-    kriging = Kriging(cells).fit().solve()
+    kriging = Kriging(cells).solve()
     errors = kriging.left_out()
-    text = "# deviations of the effects, smoothness, own effect, noise: " + ", ".join(f"{x:.3g}" for x in np.exp(kriging.h))
-    text += "\n"
+    text = ""
     for table, times in complete(cells, kriging).items():
         left = [abs(math.expm1(e[i])) for cell, e in errors.items() if cell[0] == table for i in LARGE if i in e]
         count = sum(row.table == table for row in rows) + sum(log[0] == table for log in logs)

@@ -2,6 +2,7 @@
 
 The model is the program's (sim/cluster/measured_kernels.cpp) on arrays; a test holds the two equal.
 """
+import json
 import math
 import os
 import re
@@ -183,17 +184,17 @@ class Family:
         self.rows = {key: Rows(members, sheets) for key, members in sorted(groups.items())}
         self.large_cache = {device for device, _ in groups if sheets[device]["bytes"] < 1.7e6}
 
-    def rule(self, group, without=""):
+    def rule(self, group, without="", every=7):
         """Numbers for a device that nobody measured: of every seventh row of the others without large caches."""
-        rows = [r.where(np.arange(len(r.us)) % 7 == 0) for (device, g), r in self.rows.items()
+        rows = [r.where(np.arange(len(r.us)) % every == 0) for (device, g), r in self.rows.items()
                 if g == group and device not in self.large_cache | {without}]
         if not rows:
             return None
-        every = object.__new__(Rows)
-        every.kernels = []
-        every.__dict__.update({name: np.concatenate([r.__dict__[name] for r in rows])
+        together = object.__new__(Rows)
+        together.kernels = []
+        together.__dict__.update({name: np.concatenate([r.__dict__[name] for r in rows])
                                for name, a in rows[0].__dict__.items() if isinstance(a, np.ndarray)})
-        return self.fit(every, first_numbers(self.limits, group, False))
+        return self.fit(together, first_numbers(self.limits, group, False))
 
     def own(self, device, group):
         """The numbers of all rows, and the mean error of rows left out, a fifth at a time by their keys."""
@@ -214,6 +215,25 @@ def families(data, sheets):
             "attention": Family(attention_us, ATTENTION, fit_attention, attention, sheets)}
 
 
+def left_out(data, folder):
+    """For validate/published/left_out_kernels.csv: the numbers of each device by the others'."""
+    yield "kernels,device,group,numbers"
+    for name, family in families(data, device_sheets(folder)).items():
+        rules = {}
+        for device, group in family.rows:
+            without = "" if device in family.large_cache else device
+            if (group, without) not in rules:
+                rules[group, without] = family.rule(group, without, 21)
+            if rules[group, without]:
+                numbers = json.dumps(numbers_of(rules[group, without])).replace('"', '""')
+                yield f'{name},{device},{group},"{numbers}"'
+    kernels, sheets = measured_passes(data, Comparison()), device_sheets(folder)
+    for device in sorted({k.device for k in kernels}):
+        for other in sorted({k.device for k in kernels if k.device != device}):
+            numbers = json.dumps(passes_numbers(*fit_passes([k for k in kernels if k.device == other], sheets[other])))
+            yield f"passes,{device},,\"{numbers.replace(chr(34), 2 * chr(34))}\""
+
+
 def fit_passes(kernels, sheet):
     """Memory-bound kernels: launch + bytes / (bandwidth x share), a share for each type of op. Returns the launch and
     the shares that minimise the mean of |log(simulated / measured)|."""
@@ -230,6 +250,12 @@ def fit_passes(kernels, sheet):
     best = minimize(loss, np.log([2.0] + [0.6] * len(arrays)), method="Powell",
                     bounds=[(-1.0, 2.0)] + [(math.log(0.2), 0.0)] * len(arrays)).x
     return math.exp(best[0]), {g: round(math.exp(v), 2) for g, v in zip(arrays, best[1:])}
+
+
+def passes_numbers(launch, shares):
+    """As a question has them. PyTorch computes sums, which have the device's share."""
+    return {"launch": f"{1e3 * launch:.0f} ns", "bandwidth_efficiency": shares.get("Add", 0.84),
+            "passes": {g: s for g, s in shares.items() if g != "Add"}}
 
 
 def passes_error(kernels, sheet, launch, shares):

@@ -17,7 +17,7 @@ import os
 import subprocess
 import sys
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -120,6 +120,7 @@ class Scored:
     lines: list = field(default_factory=list)  # of files that it was read from
     family: str = ""      # what is left out of choices at once: a model family, a machine, a library
     inferred: tuple = ()  # settings that no public source states
+    without: dict = field(default_factory=dict)  # simulated without each of these
 
     def error(self):
         return self.simulated / self.measured - 1.0
@@ -299,6 +300,28 @@ def baseline_of(rows):
             for row in rows if row.work > 0.0]
 
 
+def left_out_of(rows, family):
+    """The errors where each family's rows are predicted by choices that they had no part in: an inferred setting stays
+    where rows of other families are nearer with it than without. `free`: how many there are."""
+    def other_rows(setting, of):
+        return [row for row in rows if setting in row.without and (row.family or row.group) != of]
+
+    def stays(setting, of):
+        others = other_rows(setting, of)
+        without = [replace(row, simulated=row.without[setting]) for row in others]
+        return bool(others) and errors_of(others)["mean"] < errors_of(without)["mean"]
+
+    settings = dict.fromkeys(setting for row in rows for setting in row.without)
+    dropped = {(setting, of) for setting in settings for of in {row.family or row.group for row in rows}
+               if not stays(setting, of)}
+    predicted = [replace(row, simulated=next((row.without[setting] for setting in row.without
+                                              if (setting, row.family or row.group) in dropped), row.simulated))
+                 for row in rows]
+    errors = errors_of(predicted)
+    return {"group": family, "mean": errors["mean"], "median": errors["median"], "rows": errors["rows"],
+            "free": len(settings)} if rows else None
+
+
 class Score:
     def __init__(self, block, comparison, data):
         self.block, self.name, self.files = block, block["name"], comparison.files
@@ -316,7 +339,7 @@ class Score:
         self.groups = [(name, errors_of([row for row in self.rows if row.group == name])) for name in names]
         self.refused = [row.what for row in self.rows if row.refused]
         self.inferred = sorted({setting for row in self.rows for setting in row.inferred})
-        self.left_out = comparison.left_out
+        self.left_out = comparison.left_out or left_out_of(self.rows, self.block["family"])
         self.fitted = self._fitted(data)
 
     def _fitted(self, data):
@@ -386,8 +409,9 @@ def notes_of(score):
     """What a block is, what was chosen for it, and what it could not use: lines of text."""
     notes = [f"{score.name}: {score.block['summary']}"]
     if score.left_out:
-        notes.append(f"left out, one {score.left_out['group']} at a time: mean {percent(score.left_out['mean'])}, "
-                     f"median {percent(score.left_out['median'])} of {score.left_out['rows']} rows")
+        notes.append(f"each {score.left_out['group']} left out of every choice: mean {percent(score.left_out['mean'])}, "
+                     f"median {percent(score.left_out['median'])} of {score.left_out['rows']} rows; "
+                     f"free: {score.left_out.get('free', 0)}")
     notes.append(f"at hand: mean {percent(score.errors['mean'])}, median {percent(score.errors['median'])}; "
                  f"inferred settings: {len(score.inferred)}"
                  f"{' (' + '; '.join(score.inferred) + ')' if score.inferred else ''}")

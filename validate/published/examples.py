@@ -2,7 +2,8 @@
 import re
 from dataclasses import dataclass, replace
 
-from board import Comparison, InputError, Scored, facts, number_of
+from board import Comparison, InputError, Scored, errors_of, facts, number_of
+from trainings import options_of, placed
 
 GNMT_WORDS = 27.0
 MACHINES = facts("machines.csv")
@@ -151,7 +152,8 @@ def step_question(row, extra=None, **more):
     options = {**(extra or {}), **options, "fuse_modules": False, "training": row.training}
     if row.base() in ("mxnet", "tensorflow+xla") and "level" not in options:
         options["fuse_relu"] = True
-    question = {"ask": "step", "generator": generator, "options": options, "device": row.device(), "transforms": []}
+    question = {"ask": "step", "generator": generator, "options": options_of(placed(generator, options)),
+                "device": row.device(), "transforms": []}
     if row.precision != "fp32":
         question["transforms"].append({"precision": {"to": row.precision, "except": "loss"}})
         if row.mixed() and not row.channels_last:
@@ -208,6 +210,17 @@ def scored_ms(row, group, seconds, flops):
                   lines=[row.line], family=of_machine(row.machine, "gpu"))
 
 
+def by_others():
+    """{row: ms} with device numbers that are fitted without its framework's network on its GPU."""
+    return {row["row"]: float(row["ms"]) for row in facts("left_out_examples.csv")}
+
+
+def left_out_of(rows):
+    errors = errors_of(rows)
+    return {"group": "framework, network and GPU", "rows": errors["rows"], "mean": errors["mean"],
+            "median": errors["median"]}
+
+
 def score(data, read, counts, group):
     """Milliseconds; rows whose speed is unknown are skipped."""
     all_of_them = Comparison()
@@ -220,6 +233,10 @@ def score(data, read, counts, group):
     rows = [row for row in rows if not row.unknown()]
     for row, (seconds, flops) in zip(rows, (yield from ask(rows))):
         all_of_them.rows.append(scored_ms(row, group(row), seconds, flops))
+    known = by_others()
+    if any(row.what in known for row in all_of_them.rows):
+        all_of_them.left_out = left_out_of([replace(row, simulated=known.get(row.what, row.simulated))
+                                            for row in all_of_them.rows])
     return all_of_them
 
 
@@ -265,7 +282,7 @@ def score_mixed_precision(data):
             pairs.append((mixed, plain))
         else:
             all_of_them.skip(mixed.line, "no row of the same step in another number format" if asked else mixed.unknown())
-    times = yield from ask([row for pair in pairs for row in pair])
+    times, known, left_out = (yield from ask([row for pair in pairs for row in pair])), by_others(), []
     for i, (mixed, plain) in enumerate(pairs):
         def gain(of_mixed, of_plain, mixed=mixed, plain=plain):
             return (of_plain / float(plain.batch * plain.passes)) / (of_mixed / float(mixed.batch * mixed.passes))
@@ -273,6 +290,10 @@ def score_mixed_precision(data):
             f"{mixed.text()}, against {plain.precision}", f"{mixed.framework} against {plain.precision}",
             gain(mixed.seconds(), plain.seconds()), gain(times[2 * i][0], times[2 * i + 1][0]), 1.0,
             f"{mixed.machine} {plain.precision}", lines=[mixed.line, plain.line], family=of_machine(mixed.machine, "gpu")))
+        left_out.append(replace(all_of_them.rows[-1], simulated=gain(
+            *(known.get(row.text(), 1e3 * times[2 * i + j][0]) for j, row in enumerate((mixed, plain))))))
+    if left_out:
+        all_of_them.left_out = left_out_of(left_out)
     return all_of_them
 
 
@@ -429,7 +450,7 @@ def score_ddp(data):
             gpus, nodes = r.whole("gpus", 1), r.whole("nodes", 1)
             questions.append({
                 "ask": "step", "generator": r["model"], "device": "h100", "sum": f"{round(1e9 * seconds)} ns",
-                "options": {"batch": batch, "optimizer": "momentum", "fuse_modules": False},
+                "options": {"batch": batch, "optimizer": "momentum", "kernels": {"fuse_modules": False}},
                 "transforms": [{"data_parallel": {"replicas": gpus, "nodes": nodes, "per_gradient": "15 us"}}],
                 "cluster": {"nodes": {"count": nodes, "devices": {"count": 4, "kind": "h100"}, "link": {"kind": "nvlink4"},
                                       "nics": 4, "network": {"bandwidth": "25 GB/s", "latency": "5 us"}}}})

@@ -1,7 +1,8 @@
 """Kernels that were measured one by one, in measured/aiconfigurator and measured/vidur."""
+import json
 from dataclasses import dataclass
 
-from board import Comparison, InputError, Scored
+from board import Comparison, InputError, Scored, errors_of, facts
 
 # dtype of the file: ours, and bytes of a number of the factors with its part of the scales.
 DTYPES = {"bfloat16": ("bf16", 2.0), "fp8": ("fp8", 1.0), "nvfp4": ("fp4", 0.5625)}
@@ -97,26 +98,42 @@ def ask(kernels, device=lambda kernel: kernel.device):
     return times
 
 
-def score(data, read, by_flops):
+def of_other_devices(kind):
+    """The device of a question about a kernel whose numbers are fitted to the kernels of other GPUs alone."""
+    numbers = {(row["device"], row["group"]): json.loads(row["numbers"])
+               for row in facts("left_out_kernels.csv") if row["kernels"] == kind}
+
+    def device(kernel):
+        own = numbers.get((kernel.device, kernel.group)) or numbers.get((kernel.device, ""))
+        if own is None:
+            return kernel.device
+        return {"base": kernel.device, **(own if kind == "passes" else {kind: {kernel.group: own}})}
+    return device
+
+
+def score(data, read, kind, by_flops):
     all_of_them = Comparison()
     kernels = read(data, all_of_them)
     if not all_of_them.files:
         return None
     times = yield from ask(kernels)
+    by_others = yield from ask(kernels, of_other_devices(kind))
     for kernel, us in zip(kernels, times):
         group, size = f"{kernel.device} {kernel.group}", float(kernel.work[1])
         all_of_them.rows.append(Scored(kernel.what, group, kernel.us, us, float(kernel.work[0]) if by_flops else size,
                                        group, size=size, lines=[kernel.line], family=kernel.device))
+    errors = errors_of([Scored(measured=kernel.us, simulated=us) for kernel, us in zip(kernels, by_others)])
+    all_of_them.left_out = {"group": "GPU", "rows": errors["rows"], "mean": errors["mean"], "median": errors["median"]}
     return all_of_them
 
 
 def score_kernels(data):
-    return score(data, measured_gemms, True)
+    return score(data, measured_gemms, "products", True)
 
 
 def score_attention(data):
-    return score(data, measured_attention, True)
+    return score(data, measured_attention, "attention", True)
 
 
 def score_passes(data):
-    return score(data, measured_passes, False)
+    return score(data, measured_passes, "passes", False)

@@ -1,4 +1,6 @@
 """Steps and memory under Megatron-LM: Korthikanti et al., and peaks of memory in Megatron-LM's functional tests."""
+import re
+
 from board import Comparison, InputError, Scored, number_of
 from trainings import (add_recipe, divided, question_of, score_seconds, set_model, take, take_number, trainings, whole,
                        words_of)
@@ -98,7 +100,7 @@ disable-bias-linear=no_bias, num-experts=experts, moe-router-topk=top_k, moe-gro
 moe-ffn-hidden-size=inner_of_expert, moe-shared-expert-intermediate-size=shared_inner,
 expert-tensor-parallel-size=ranks_of_expert, multi-latent-attention=--multi-latent-attention,
 mtp-num-layers=--mtp-num-layers, optimizer, cuda-graph-impl=--cuda-graph-impl, deterministic-mode=deterministic,
-attention-dropout=attention_dropout, hybrid-layer-pattern=pattern,
+attention-dropout=attention_dropout, moe-layer-freq=frequency, tokenizer-type=tokenizer, hybrid-layer-pattern=pattern,
 pipeline-model-parallel-layout=--pipeline-model-parallel-layout,
 fine-grained-activation-offloading=--fine-grained-activation-offloading"""
 MIB = 1 << 20
@@ -168,7 +170,7 @@ def group_of(words):
     return "context" if whole(words, "context", 1) > 1 else "dense"
 
 
-def read_model(words):
+def read_model(words, gated):
     hybrid = "pattern" in words
     if hybrid:
         take(words, "--mtp-num-layers")
@@ -183,7 +185,7 @@ def read_model(words):
     if hybrid:
         words["norm"] = "rms" if norm == "RMSNorm" else "layer"
     else:
-        refuse(norm not in ("", "LayerNorm"), "no generator has norm " + norm)
+        refuse(norm not in ("RMSNorm",) if gated else norm not in ("", "LayerNorm"), "no generator has norm " + norm)
     take(words, "optimizer")
     if take(words, "no_bias") == "true":
         words["bias"] = "false"
@@ -193,7 +195,9 @@ def read_model(words):
     if positions:
         words["positions"] = "rotary" if positions == "rope" else "none"
     of_head = take(words, "kv-channels")
-    refuse(not hybrid and of_head != "" and whole(words, "hidden") // whole(words, "heads", 1) != number_of(of_head, int),
+    if gated and of_head:
+        words["head_size"] = of_head
+    refuse(not hybrid and not gated and of_head != "" and whole(words, "hidden") // whole(words, "heads", 1) != number_of(of_head, int),
            "heads are wider than their share of the features")
     words.update(generator="gpt", loss="separate", framework="megatron", precision="fp16" if "fp16" in words else "bf16")
     take(words, "fp16")
@@ -208,6 +212,25 @@ def name_experts(words):
     inner = take(words, "inner_of_expert")
     if inner:
         words["inner"] = inner
+
+
+def name_gated(words, latent, frequency):
+    """Llama's blocks, with experts Mixtral's. Latent attention has the defaults of Megatron-LM's arguments (q_lora_rank and
+    kv_lora_rank 512, qk_head_dim and v_head_dim 128, qk_pos_emb_head_dim 64)."""
+    for key in ("positions", "bias", "dropout", "tied"):
+        take(words, key)
+    words["loss"] = "separate"
+    if "experts" not in words:
+        words.update(generator="llama", size="7b")
+        words.setdefault("key_value_heads", words["heads"])
+        return
+    words.update(generator="moe", weighted_experts="true", grouped_experts="true")
+    dense = re.match(r"\(\[0\]\*(\d+)", frequency)
+    if dense:
+        words.update(dense_layers=dense[1], dense_inner=words["inner"])
+    words.setdefault("key_value_heads", words["heads"])
+    if latent:
+        words.update(key_value_rank="512", query_rank="512", rotary_size="64", head_size="128")
 
 
 def name_t5(words):
@@ -249,11 +272,12 @@ def name_hybrid(words, nemotron):
 def read_ci(words, row):
     name, environment = take(words, "case"), take(words, "environment")
     bert, t5 = name.startswith("bert/"), name.startswith("t5/")
-    for unsaid in ("defer_embedding", "uninstall_te"):
-        refuse(unsaid in name, f"no column says what {unsaid} does")
+    refuse("uninstall_te" in name, "no column says what uninstall_te does")
     refuse(name.startswith("gpt/gpt_grpo") or "inference" in name, "no training alone")
     hybrid, nemotron = "pattern" in words, name.startswith("nemotron/")
-    refuse(not name.startswith(("gpt/", "moe/")) and not bert and not t5 and not hybrid, "no generator makes the model")
+    gated = take(words, "--swiglu") == "true"
+    refuse(not name.startswith(("gpt/", "moe/")) and not bert and not t5 and not hybrid and not gated,
+           "no generator makes the model")
     if hybrid:
         words["layers"] = "1"  # its pattern says more
     if bert:
@@ -265,7 +289,16 @@ def read_ci(words, row):
     row.measured = take_number(words, "peak")
     row.what = f"{short_name(name)}, {environment}"
     row.group = "BERT" if bert else "T5" if t5 else group_of(words)
-    read_model(words)
+    for key in ("layers", "experts"):
+        words[key] = words[key].partition(" #")[0]  # a comment of its yaml
+        if words[key] == "":
+            del words[key]
+    latent, frequency, tokenizer = take(words, "--multi-latent-attention"), take(words, "frequency"), take(words, "tokenizer")
+    if gated:
+        words["further_tokens"] = take(words, "--mtp-num-layers")
+        if tokenizer == "GPTSentencePieceTokenizer" and "deepseek" not in name:
+            words["vocabulary"] = words["vocabulary"] or "32000"
+    read_model(words, gated)
     name_machine(words)
     pad_vocabulary(words)
     words["tied"] = "false" if take(words, "untied") == "true" else "true"
@@ -285,6 +318,8 @@ def read_ci(words, row):
         words["virtual"] = str(whole(words, "layers", 1) // of_chunk // whole(words, "pipeline", 1))
     take(words, "layers_of_a_chunk")
     row.simulated = float(bytes_of_test(words, deterministic, own_layers, take(words, "grouped") == "true"))
+    if gated:
+        name_gated(words, latent == "true", frequency)
     if "experts" in words:
         name_experts(words)
     if hybrid:

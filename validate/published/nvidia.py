@@ -1,8 +1,10 @@
 """Training steps that NVIDIA published: NeMo's tables, and the recipes of DGX Cloud."""
+import bisect
 import re
 
 from board import Comparison, InputError, facts, number_of
-from trainings import add_recipe, divided, score_seconds, set_model, take, take_number, trainings, whole, words_of
+from trainings import (add_recipe, divided, score_seconds, set_model, several, take, take_number, trainings, whole,
+                       words_of)
 
 NEMO_COLUMNS = ("task, model, system, gpus=devices, precision=dtype, gbs=batch, mbs=micro_batch, seq=length, tp=tensor, "
                 "pp=pipeline, cp=context, vp=virtual, step_s_computed=seconds")
@@ -39,6 +41,43 @@ def send_once(words, system):
         words["send_once"] = str(ranks if ranks <= of_node else divided(ranks, of_node)) if ranks > 1 else ""
 
 
+# Megatron-Bridge's recipes of pretraining: scripts/performance/configs at the releases' tags, a row for each plan.
+BRIDGE = facts("megatron_bridge.csv")
+RELEASES = sorted({release for recipe in BRIDGE for release in recipe["releases"].split()})
+DTYPES = {"BF16": ("BF16",), "NVFP4": ("NVFP4",), "FP8-MX": ("FP8_MX",), "MXFP8": ("FP8_MX",),
+          "FP8-CS": ("FP8_CS",), "FP8-SC": ("FP8_SC",), "FP8": ("FP8_CS", "FP8_SC")}
+HOST_OP = "147 us"  # of a kernel's launch: the median of 13 iterations of Megatron-LM's tests on H100 (megatron_ci)
+
+
+def bridge_settings(words, name, release, gpu, dtype):
+    """What the recipe says whose plan is the row's, or most like it, of the nearest release; {} if there is none."""
+    plain = re.sub(r"\(.*|[^a-z0-9]", "", name)
+
+    def alike(recipe):
+        plan = dict(part.split("=") for part in recipe["plan"].split())
+        same = {key for key, value in plan.items() if (words[key] or "1") == value}
+        shape = len(same & {"tensor", "pipeline", "context", "virtual", "expert"})
+        apart = min(abs(RELEASES.index(one) - at) + 9 * (one < release) for one in recipe["releases"].split())
+        return (("zero" in plan) == (words["zero"] == "3"), shape, -apart, len(same))
+
+    found = [recipe for recipe in BRIDGE if recipe["model"].replace("_", "") == plain and recipe["system"] == gpu
+             and recipe["dtype"] in DTYPES.get(dtype, ())]
+    if not found:
+        return {}
+    found = [recipe for recipe in found if recipe["releases"].split()[-1] >= release] or found
+    at = min(bisect.bisect_left(RELEASES, release), len(RELEASES) - 1)  # releases before and behind: the nearest
+    said = dict(part.split("=") for part in max(found, key=alike)["settings"].split())
+    experts, layers = words["generator"] in ("moe", "hybrid"), said.get("recompute_layers", "")
+    settings = {"recompute_modules": said.get("recompute_modules", "").replace("+", ", "),
+                "recompute": "full" if layers else "", "recompute_layers": layers,
+                "offload_layers": said.get("offload_layers", "") if words["zero"] == "3" else ""}
+    if experts:
+        settings.update(host_op="" if {"attn", "full_iteration"} & set(said.get("graph", "").split("+")) else HOST_OP, send_once="true" if "dispatcher" in said else "",
+                        overlap_experts=said.get("a2a_overlap", ""),
+                        short_attention=said.get("fp8_attention", ""))
+    return settings
+
+
 def read_nemo(words, row):
     task, kernels, release, model = (take(words, key) for key in ("task", "kernels", "release", "model"))
     system, dtype, shards = take(words, "system"), take(words, "dtype"), take(words, "shards")
@@ -59,9 +98,13 @@ def read_nemo(words, row):
         launchers.add("experts")
     if not kernels and not release and task != "pretrain":
         launchers.add(task)
-    add_recipe(words, launchers, name, release, gpu, dtype, said)
+    row.inferred = add_recipe(words, launchers, name, release, gpu, dtype, said)
+    if dtype:
+        row.inferred = tuple(setting for setting in row.inferred if not setting.startswith("precision="))
     dtype = dtype or take(words, "precision")
     words["precision"] = precision_of(dtype)
+    if "bridge" in launchers:
+        words.update(bridge_settings(words, name, release, gpu, dtype))
     send_once(words, gpu)
     row.what = f"{model}, {words['devices']} {system}, {dtype}"
     row.group, row.alike = model, f"{system} {dtype}"
@@ -73,14 +116,10 @@ def read_nemo(words, row):
 
 
 def score_nemo(data):
-    result = None
-    for file, columns in (("megatron_bridge", NEMO_COLUMNS + SHARED_COLUMNS + ", release"),
-                          ("automodel", NEMO_COLUMNS + SHARED_COLUMNS + ", kernels"), ("nemo_24.07", NEMO_COLUMNS)):
-        more = yield from trainings(data, f"measured/nemo/{file}.csv", columns, read_nemo, score_seconds)
-        if result and more:
-            result.add(more)
-        result = result or more
-    return result
+    return several(trainings(data, f"measured/nemo/{file}.csv", columns, read_nemo, score_seconds)
+                   for file, columns in (("megatron_bridge", NEMO_COLUMNS + SHARED_COLUMNS + ", release"),
+                                         ("automodel", NEMO_COLUMNS + SHARED_COLUMNS + ", kernels"),
+                                         ("nemo_24.07", NEMO_COLUMNS)))
 
 
 # DGX Cloud. The plan is in the title of a table, in their table of configurations, or that of its page's other releases.

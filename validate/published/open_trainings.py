@@ -1,6 +1,6 @@
 """Training steps that MosaicML, PyTorch, InternLM and BigScience published."""
 from board import InputError, facts
-from trainings import add_recipe, score_seconds, seconds_of, set_model, take, take_number, trainings, whole
+from trainings import add_recipe, score_seconds, seconds_of, set_model, several, take, take_number, trainings, whole
 
 # llm_foundry: MPT under FSDP, with micro-batches that were chosen by hand near the largest.
 
@@ -73,7 +73,8 @@ def score_llm_foundry_fits(data):
 # torchtitan: Llama 3.1 under FSDP2.
 
 TITAN_COLUMNS = ("system, model, gpus=devices, tp=tensor, pp=pipeline, cp=context, seq=length, local_batch=micro_batch, "
-                 "global_batch=batch, activation_checkpointing=again, compile, float8, schedule=schedule_of_stages, "
+                 "global_batch=batch, activation_checkpointing=again, compile, float8, async_tp, "
+                 "schedule=schedule_of_stages, "
                  "tokens_per_s_per_gpu=tokens_per_s")
 
 
@@ -90,15 +91,24 @@ def read_titan(words, row):
     words["precision"] = "fp8" if fp8 else "bf16"
     if take(words, "compile") != "1":
         words["eager"] = "true"
+    stages, samples = whole(words, "pipeline", 1), whole(words, "micro_batch")
+    row.family = f"{words['context'] or 1} ranks of context parallelism"
+    # As many micro-batches as stages: torchtitan, parallelisms/pipelining_utils.py (pipeline_parallel_microbatches).
+    if stages > 1 and samples % stages == 0:
+        words["micro_batch"] = str(samples // stages)
     row.inferred = add_recipe(words, {"titan"}, model, own=own)
-    words["recompute"] = {"full": "full", "selective": "selective"}.get(take(words, "again"), "off")
+    if take(words, "async_tp") == "1":
+        words["overlap"] = "true"
+    again = take(words, "again")
+    words["recompute"] = "full" if again == "full" else "selective" if "selective" in again else "off"
     if take(words, "schedule_of_stages").startswith("Inter"):
         words["virtual"] = "2"
     return True
 
 
 def score_torchtitan(data):
-    return trainings(data, "measured/torchtitan/training.csv", TITAN_COLUMNS, read_titan, score_seconds)
+    return several(trainings(data, f"measured/torchtitan/{file}.csv", TITAN_COLUMNS, read_titan, score_seconds)
+                   for file in ("training", "more"))
 
 
 # internevo: InternLM under ZeRO 1 and FSDP.

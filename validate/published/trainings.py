@@ -3,14 +3,17 @@
 A row is read into a dictionary of words: keys of the question (QUESTION_KEYS), and options of the generator.
 """
 import math
+from dataclasses import replace
 
 from board import Comparison, InputError, Scored, facts, number_of
 
 QUESTION_KEYS = frozenset(
     "generator nodes devices as host_op tensor context expert pipeline virtual micro_batch sequence overlap "
     "overlap_experts recompute recompute_layers offload_layers count_ends precision zero fsdp send batch framework "
-    "short_sums short_attention masters whole_products recompute_modules pieces".split())
+    "pieces".split())
 LISTS = ("whole_products", "recompute_modules")
+# Where the words of rows and recipes are options: of the generator, its `kernels` or `config`, or of the framework.
+PLACES = facts("words.csv")
 
 
 class Words(dict):
@@ -20,15 +23,46 @@ class Words(dict):
         return ""
 
 
+def placed(generator, words):
+    """The words that are no keys of a question, by place: "option", "kernels", "config", "framework"."""
+    places = {"option": {}, "kernels": {}, "config": {}, "framework": {}}
+    for word in sorted(words):
+        value = words[word]
+        place = next((p for p in PLACES if p["word"] == word and p["generator"] in ("", generator)),
+                     {"place": "option", "key": word})
+        key = place["key"]
+        if word in LISTS:
+            value = value.split(", ")
+        elif word == "kernels":  # of attention that is not fused
+            key, value = value, True
+        elif word == "loss":
+            value = value == "separate"
+        elif word in ("balanced", "fused_attention") and place["place"] == "kernels":
+            value = value not in (True, "true")
+        elif word == "short_sums":
+            value = "weights" if value in (True, "true") else "fp32"
+        elif word == "masters":
+            value = {"whole": "fp32"}.get(value, value)
+        elif word == "recompute_attention":
+            value = "core_attn" if value in (True, "true") else ""
+        if key != "one":
+            places[place["place"]][key] = value
+    return places
+
+
 def question_of(words):
-    """Words of the generator go to `options`. An empty word says nothing."""
+    """An empty word says nothing."""
     said = {key: value for key, value in words.items() if value != ""}
     question = {"ask": "training", **{key: said[key] for key in sorted(said) if key in QUESTION_KEYS}}
-    for key in LISTS:
-        if key in question:
-            question[key] = question[key].split(", ")
-    question["options"] = {key: said[key] for key in sorted(said) if key not in QUESTION_KEYS}
+    places = placed(said.get("generator", ""), {key: said[key] for key in said if key not in QUESTION_KEYS})
+    if places["framework"]:
+        question["framework"] = {"like": said.get("framework", "none"), **places["framework"]}
+    question["options"] = options_of(places)
     return question
+
+
+def options_of(places):
+    return {**places["option"], **{key: places[key] for key in ("kernels", "config") if places[key]}}
 
 
 def whole(words, key, unsaid=None, least=1):
@@ -129,6 +163,9 @@ def add_recipe(words, launchers, model, release="", system="", dtype="", own=())
 
 # Blocks
 
+# What an inferred setting stands for the opposite of, where that is not to leave it out.
+WITHOUT = {"precision=FP8": "bf16"}
+
 
 def trainings(data, file, columns, read, score):
     """The comparison of a file; None if the folder lacks it. `read(words, row)` makes words of the question and fills in
@@ -142,16 +179,35 @@ def trainings(data, file, columns, read, score):
         with comparison.row(line):
             words, row = words_of(line, columns), Scored(lines=[line.line])
             if read(words, row):
-                rows.append((row, question_of(words)))
-    answers = yield [question for _, question in rows]
-    for (row, _), answer in zip(rows, answers):
+                without = [{**words, setting.partition("=")[0]: WITHOUT.get(setting, "")}
+                           for setting in row.inferred]
+                rows.append((row, [question_of(asked) for asked in (words, *without)]))
+    answers = iter((yield [question for _, questions in rows for question in questions]))
+    for row, questions in rows:
+        answer, *others = [next(answers) for _ in questions]
         if "error" in answer:
             comparison.skip(row.lines[0], answer["error"].split(" (options: ")[0])
             continue
+        for setting, other in zip(row.inferred, others):
+            if "error" not in other:
+                without = replace(row)
+                score(other, without)
+                row.without[setting] = without.simulated
         row.refused = not answer["fits"]
         score(answer, row)
         comparison.rows.append(row)
     return comparison
+
+
+def several(parts):
+    """The comparisons of several files as one."""
+    result = None
+    for part in parts:
+        more = yield from part
+        if result and more:
+            result.add(more)
+        result = result or more
+    return result
 
 
 def score_seconds(answer, row):

@@ -2,7 +2,8 @@
 // Step time and peak memory of one table, along one of its axes.
 
 const page = JSON.parse(document.getElementById('data').textContent);
-// Of Okabe and Ito (2008): colour-blind people can tell them apart. With the marks, 56 placers differ.
+// The palette of Okabe and Ito (2008), safe for colour-blind readers. With the marks, 56 placers
+// differ.
 const colours = ['#0072b2', '#e69f00', '#009e73', '#d55e00', '#cc79a7', '#56b4e9', '#777777', '#a89f00'];
 const marks = [{style: 'circle'}, {style: 'rect'}, {style: 'triangle'}, {style: 'rectRot'},
   {style: 'triangle', turn: 180}, {style: 'star'}, {style: 'cross'}];
@@ -14,7 +15,7 @@ function element(tag, properties, ...children) {
   return e;
 }
 
-// The largest unit that `most` reaches: {scale, name}.
+// The largest unit that is at most `most`: {scale, name}.
 function unitOf(units, most) {
   let best = units[0];
   for (const u of units) if (most >= u.scale) best = u;
@@ -32,10 +33,10 @@ function inWords(units, value) {
 const timeText = ns => inWords(timeUnits, ns);
 const sizeText = bytes => inWords(sizeUnits, bytes);
 
-// A swept value where there is little room.
+// The short form of a swept value.
 const short = value => page.labels[value] || value;
 
-// The parts of a peak, as page_data.h orders them.
+// The parts of peak memory, in the order of page_data.h.
 const partNames = ['weights', 'gradients', 'optimizer state', 'activations', 'workspace', 'copies'];
 
 const status = {ok: 0, oom: 1, infeasible: 2, error: 3};
@@ -45,8 +46,8 @@ function distinct(values) {
   return [...new Set(values)];
 }
 
-// The x scale of an axis: numbers and quantities in proportion, or their logarithms; words one after
-// another, in no order.
+// The x scale of an axis: linear or logarithmic for numbers and quantities; words are placed one
+// after another.
 function xScale(axis, values, title) {
   const common = {title: {display: true, text: title}, grid: {color: css('--grid')}};
   if (axis.kind === 'words')
@@ -66,7 +67,7 @@ function xScale(axis, values, title) {
   };
 }
 
-// The name of each line at its end, moved where names would overlap.
+// Labels each line at its end; overlapping labels are moved apart.
 const directLabels = {
   id: 'directLabels',
   afterDatasetsDraw(chart) {
@@ -125,7 +126,7 @@ class TableCharts {
     this.draw();
   }
 
-  // One selection for the axis to draw along, one for the value of each other axis.
+  // A selection for the axis of the chart, and one for the value of each other axis.
   drawControls() {
     const {axes, columns} = this.table;
     const choose = (label, options, chosen, change) => {
@@ -169,7 +170,7 @@ class TableCharts {
     if (this.table.peaks) this.charts.push(this.drawMemory(this.canvases[1], shown, x));
   }
 
-  // A line per placer, in `unit`.
+  // One line per placer, in `unit`.
   lines(shown, x, unit, values) {
     return this.table.rows.map((row, r) => ({
       label: row.name,
@@ -198,7 +199,7 @@ class TableCharts {
     return shown.map((c, i) => ({x: x.at[i], y: values[c] === null ? null : values[c] / unit.scale, value: values[c], column: c}));
   }
 
-  // Runs without a value stand above, each placer on a line of its own.
+  // Runs without a value are shown above the chart, one line per placer.
   failures(shown, x) {
     const points = [];
     for (const row of this.table.rows)
@@ -240,7 +241,7 @@ class TableCharts {
     return this.table.axes.map((axis, a) => `${axis} ${short(this.table.columns[column][a])}`).join(', ');
   }
 
-  // What the left chart and the heat map show of a row, per column.
+  // The values of a row in the left chart and the heat map, per column.
   values(row) {
     if (this.view === 'time') return row.value;
     const {bounds, rows} = this.table;
@@ -285,7 +286,7 @@ class TableCharts {
     const unit = unitOf(sizeUnits, used);
     const limit = Math.max(...shown.map(c => memory[c]));
     const datasets = this.lines(shown, x, unit, row => row.peak);
-    // The limit in sight, unless little of it is used.
+    // Shows the limit unless little of it is used.
     if (used > limit / 4)
       datasets.push(this.reference('memory of a device', shown, x, unit, memory, css('--alarm')));
     const label = ({raw, dataset}) => {

@@ -1,7 +1,7 @@
 'use strict';
 // Heat maps, pages of wide tables, tabs, and the profiles of the comparison.
 
-// One placer over two axes of a table: the axis that charts are drawn along, and the next one.
+// One placer over two axes of a table: the axis of the charts, and the next one.
 function heatMap(charts, r) {
   const {table, along} = charts;
   const down = table.axes.findIndex((_, a) => a !== along);
@@ -34,7 +34,7 @@ function heatMap(charts, r) {
       ...across.map(x => element('th', {textContent: short(x)})))), ...lines);
 }
 
-// A wide table stands in parts, of which one is shown.
+// A wide table has several parts, of which one is shown.
 for (const pages of document.querySelectorAll('.pages')) {
   const parts = [...pages.children];
   if (parts.length < 2) continue;

@@ -1,5 +1,5 @@
 'use strict';
-// Rooflines: what steps, layers and ops reach of their devices' arithmetic, over flops per byte.
+// Rooflines: achieved flops per second of steps, layers and ops, over flops per byte.
 
 const bounds = [{name: 'bound by compute', colour: '#0072b2'}, {name: 'bound by memory', colour: '#e69f00'},
   {name: 'bound by launches', colour: '#777777'}, {name: 'kind of device unknown', colour: '#a89f00'}];
@@ -43,7 +43,7 @@ class Roofline {
     this.draw();
   }
 
-  // All runs: a group for each graph, and the roofs of their devices.
+  // All runs: a group per graph, and the rooflines of their devices.
   runs() {
     const roofs = [], groups = new Map();
     for (const run of page.utilisation) {
@@ -57,7 +57,7 @@ class Roofline {
       groups: [...groups].map(([name, points], i) => rooflinePoints(name, colours[i % colours.length], i, points))};
   }
 
-  // One step: its ops by what bounds them, or its layers; and the step as a whole.
+  // One step: its ops by their bound, or its layers; and the whole step.
   one(id) {
     const {roofline} = page.steps[id].picture;
     const points = roofline[this.level.value].map(([name, flops, traffic, ns, bound]) => ({name, flops, traffic, ns, bound}));
@@ -79,7 +79,7 @@ class Roofline {
     const low = Math.min(...xs) / 2, high = Math.max(...xs) * 2;
     const datasets = [...groups, ...roofs.map(roof => roofDataset(roof, low, high))];
     const ys = datasets.flatMap(d => d.data.map(p => p.y));
-    // 1, 2, 5, 10, ... have a number, in units of `scale`.
+    // Ticks at 1, 2, 5, 10, ... have a label, in units of `scale`.
     const digit = value => value / 10 ** Math.floor(Math.log10(value) + 1e-9);
     const axis = (text, least, most, scale) => ({type: 'logarithmic', min: least, max: most, grid: {color: css('--grid')},
       title: {display: true, text}, ticks: {callback: value => [1, 2, 5].some(d => near(d, digit(value)))

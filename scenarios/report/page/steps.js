@@ -1,5 +1,5 @@
 'use strict';
-// One step: what each device computed, sent, received and held, over time.
+// One step: compute, sends, receives and memory of each device over time.
 
 const phases = [
   {name: 'forward', colour: '#3d7fc4'}, {name: 'backward', colour: '#e0872b'}, {name: 'update', colour: '#3a9e60'}];
@@ -7,14 +7,15 @@ const kinds = [
   {name: 'weights', colour: '#7d8fa3'}, {name: 'outputs', colour: '#5b9bd5'},
   {name: 'copies', colour: '#e8a95c'}, {name: 'workspace', colour: '#8cc084'}];
 const moves = {send: '#1f9aa8', receive: '#8a6bc9'};
-// By number, as in the picture.
+// Indexed by the numbers in the picture.
 const pathKinds = [
   {name: 'computing', colour: '#5b6470'}, {name: 'transferring', colour: '#1f9aa8'},
   {name: 'waiting for a channel', colour: '#9fd6dc'}, {name: 'waiting for a device', colour: '#d9a9c6'},
   {name: 'in a collective', colour: '#b08a2e'}];
 const groupColour = g => g === 0 ? '#a3abb5' : `hsl(${(g * 137.508) % 360} 55% ${48 + (g * 7) % 15}%)`;
 
-// [start, length, ...] in whole quanta, each start from the one before, to objects in ns.
+// Converts [start, length, ...] in whole quanta, with starts relative to the previous one, to
+// objects in ns.
 function slices(flat, width, quantum) {
   const list = [];
   for (let i = 0, at = 0; i < flat.length; i += width) {
@@ -58,7 +59,7 @@ class StepView {
     new ResizeObserver(() => this.draw()).observe(this.canvas.parentElement);
   }
 
-  // `span`: ns that the whole width shows.
+  // `span`: ns in the full width.
   show(id, span, byGroup) {
     this.id = id;
     this.step = decode(page.steps[id].picture);
@@ -75,7 +76,7 @@ class StepView {
     this.draw();
   }
 
-  // Where each device's tracks are, top to bottom.
+  // Computes the positions of each device's tracks, top to bottom.
   layOut() {
     let y = this.step.pathParts && this.step.pathParts.length ? 48 : 26;
     this.rows = this.step.devices.map(d => {
@@ -94,7 +95,7 @@ class StepView {
     });
     this.height = y;
     const most = this.step.devices.map(d => Math.max(d.peak, ...d.memory.map(s => s.use.reduce((a, b) => a + b, 0))));
-    // The limits in sight, unless little of them is used.
+    // Includes the limits unless little of them is used.
     const limit = Math.max(...this.step.devices.map(d => d.limit));
     const used = Math.max(1, ...most);
     this.memoryTop = used > limit / 2 ? Math.max(limit, used) * 1.06 : used * 1.15;
@@ -207,7 +208,7 @@ class StepView {
     g.fillText(name.length > room ? name.slice(-room) : name, x + 4, y);
   }
 
-  // Stacked by kind; what holds from one sample holds to the next.
+  // Stacked by kind; a sample is valid until the next one.
   drawMemory(g, row) {
     const d = row.device, height = row.bottom - row.memory;
     const y = bytes => row.bottom - bytes / this.memoryTop * height;
@@ -283,7 +284,7 @@ class StepView {
     this.tip.style.top = this.canvas.offsetTop + event.offsetY + 16 + 'px';
   }
 
-  // What is drawn at a point, in words; '' if nothing.
+  // A description of what is drawn at a point; '' if nothing.
   at(x, y) {
     if (x < this.left || x > this.right) return '';
     const time = this.time(x), near = (this.window[1] - this.window[0]) / (this.right - this.left) * 2;
@@ -348,7 +349,7 @@ class Steps {
     this.draw();
   }
 
-  // The runs, those of one point together.
+  // A selection of the runs, grouped by point.
   selection(number) {
     const select = element('select', {onchange: () => this.draw()});
     if (number === 1) select.append(element('option', {value: '', textContent: 'nothing'}));

@@ -40,13 +40,13 @@ AreaTable table_of_csv(std::string_view text, const std::string& path) {
       throw InputError(fmt::format("{}: {}", csv.where(row, part), not_one_of(word, parts)));
     }
     if (!first)
-      throw InputError(fmt::format("{}: a {} of {} stands there twice", csv.where(row, size), word,
+      throw InputError(fmt::format("{}: a {} of {} is listed twice", csv.where(row, size), word,
                                    csv.text(row, size)));
   }
   return table;
 }
 
-/// The least and the most of some entries that differ in one number of cores.
+/// The entries with the fewest and the most cores, of entries that differ in this number alone.
 struct Ends {
   std::int64_t few = std::numeric_limits<std::int64_t>::max(), many = 0;
   double least = 0.0, most = 0.0;
@@ -58,7 +58,7 @@ struct Ends {
   std::int64_t cores() const { return many - few; }
 };
 
-/// For each key the area of a core, from the entries that are furthest apart.
+/// The area of a core for each key, from the entries with the most different numbers of cores.
 class CoreAreas {
  public:
   void add(const Accelerator& rest, std::int64_t key, std::int64_t cores, double area) {
@@ -99,7 +99,7 @@ AreaTable table_of_list(const std::vector<ListedAccelerator>& list, const std::s
     vector.add(rest, design.width, design.vector_cores, area);
   }
   AreaTable table{.tensor_core = tensor.areas(), .vector_core = vector.areas()};
-  // The entry of the smallest area has the least to be rounded.
+  // The entry of the smallest area has the smallest rounding error.
   std::map<Bytes, double> smallest;
   for (const auto& [design, area] : list) {
     const auto t = table.tensor_core.find(design.width * design.depth);

@@ -29,11 +29,11 @@ std::optional<double> CodesignResult::gain() const {
 }
 
 CodesignResult codesign_of(const ScenarioFile& file, const Watch& watch) {
-  if (!file.codesign) throw InputError(fmt::format("{}: it has no 'codesign' block", file.path));
+  if (!file.codesign) throw InputError(fmt::format("{}: it has no section 'codesign'", file.path));
   const CodesignChoice& choice = *file.codesign;
   if (file.graphs.size() != 1 || file.clusters.size() != 1)
     throw InputError(
-        fmt::format("{}: codesign is of one graph and one cluster, without a sweep", file.path));
+        fmt::format("{}: codesign takes one graph and one cluster, without a sweep", file.path));
   const GraphChoice& graph = file.graphs.front();
   if (!graph.generate)
     throw InputError(

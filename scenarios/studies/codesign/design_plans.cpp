@@ -17,7 +17,7 @@ double in_seconds(Duration time) {
   return static_cast<double>(time.count()) * 1e-9;
 }
 
-/// A pass of a block, by `makespan` of its tasks.
+/// The times of a block's passes, each by `makespan` of its tasks.
 LayerSeconds block_seconds(const LayerWork& block, const Accelerator& a,
                            const AcceleratorRates& rates, auto makespan) {
   std::array<double, 3> pass{};
@@ -57,7 +57,7 @@ struct DesignPlanner::Parts {
     return seconds;
   }
 
-  /// The input of planners for one micro-batch: of works [first, last).
+  /// The planners' input for one micro-batch, from works [first, last).
   planners::PlannerInput plan_input(std::size_t first, std::size_t last,
                                     const Seconds& seconds) const {
     const std::size_t blocks = works[first].blocks.size();
@@ -108,7 +108,7 @@ struct DesignPlanner::Parts {
     return input;
   }
 
-  /// The least of each kind. [kinds of the work]
+  /// Lower bounds per kind of block. [kinds of the work]
   std::vector<LayerSeconds> least_of(const TrainingWork& work, const Accelerator& a) const {
     std::vector<LayerSeconds> kinds;
     for (const LayerWork& kind : work.kinds)
@@ -131,7 +131,8 @@ struct DesignPlanner::Parts {
     return flush->least(sums);
   }
 
-  /// All devices share the work of all blocks evenly, each block with the ranks that suit it best.
+  /// A lower bound: all devices divide the work of all blocks evenly, each block with its best
+  /// number of ranks.
   double least_shared(const Accelerator& a) const {
     double least = std::numeric_limits<double>::infinity();
     for (std::size_t first = 0, last = 0; first < works.size(); first = last) {
@@ -200,8 +201,7 @@ DesignPlanner::DesignPlanner(const TrainingJob& job, const CodesignChoice& choic
     throw InputError(fmt::format("{}codesign: no micro-batch divides a batch of {}",
                                  at(choice.where), choice.batch));
   if (choice.planner == CodesignPlanner::max_load && ranks.front() != 1)
-    throw InputError(
-        fmt::format("{}codesign.tensor: max_load plans with 1 alone", at(choice.where)));
+    throw InputError(fmt::format("{}codesign.tensor: max_load supports only 1", at(choice.where)));
   if (choice.planner == CodesignPlanner::data_pipeline_tensor)
     parts_->flush.emplace(parts_->works, choice.batch, cluster);
 }
@@ -214,7 +214,7 @@ std::optional<DesignPlan> DesignPlanner::best(const Accelerator& a) const {
 
 double DesignPlanner::least_seconds(const Accelerator& a) const {
   return (parts_->flush ? parts_->least_flushed(a) : parts_->least_shared(a)) *
-         (1.0 - 1e-9);  // what rounding may make of it
+         (1.0 - 1e-9);  // rounding error
 }
 
 std::size_t DesignPlanner::tasks() const {

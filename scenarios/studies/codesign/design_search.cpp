@@ -14,15 +14,15 @@ namespace {
 
 constexpr double no_plan = std::numeric_limits<double>::infinity();
 
-/// So many are planned at once; not by the machine, so that the same are looked at everywhere.
+/// Designs planned at once; independent of the machine, so that the same are visited everywhere.
 constexpr std::size_t at_once = 8;
 
-double seconds_of(const VisitedDesign& v) {
+double total_seconds(const VisitedDesign& v) {
   return v.plan ? v.plan->seconds : no_plan;
 }
 
 bool better(const VisitedDesign& a, const VisitedDesign& b) {
-  return std::pair(seconds_of(a), a.sized.area) < std::pair(seconds_of(b), b.sized.area);
+  return std::pair(total_seconds(a), a.sized.area) < std::pair(total_seconds(b), b.sized.area);
 }
 
 class DesignSearch {
@@ -40,7 +40,7 @@ class DesignSearch {
     order();
     for (std::size_t begin = 0; begin < order_.size(); begin += at_once)
       if (!visit_some(begin, std::min(begin + at_once, order_.size()))) break;
-    if (answer_.visited.empty() || seconds_of(answer_.visited[best_]) == no_plan)
+    if (answer_.visited.empty() || total_seconds(answer_.visited[best_]) == no_plan)
       answer_.best.reset();
     else
       answer_.best = best_;
@@ -63,7 +63,7 @@ class DesignSearch {
     std::ranges::stable_sort(order_, {}, [&](std::size_t i) { return least_[i]; });
   }
 
-  /// False: the search ends before `end`.
+  /// False if the search ends before `end`.
   bool visit_some(std::size_t begin, std::size_t end) {
     std::vector<VisitedDesign> some(end - begin);
     tbb::parallel_for(std::size_t{0}, some.size(), [&](std::size_t i) {
@@ -73,9 +73,9 @@ class DesignSearch {
     });
     for (std::size_t i = 0; i < some.size(); ++i) {
       const bool bounded = choice_.order == CodesignOrder::bound;
-      // Equally fast and smaller would be better: only a larger bound ends the search.
+      // Only a larger bound ends the search: an equally fast but smaller design would be better.
       if (bounded && !answer_.visited.empty() &&
-          least_[order_[begin + i]] > seconds_of(answer_.visited[best_])) {
+          least_[order_[begin + i]] > total_seconds(answer_.visited[best_])) {
         answer_.proved = true;
         return false;
       }
@@ -98,13 +98,13 @@ class DesignSearch {
     std::vector<std::size_t> by_area(answer_.visited.size());
     std::iota(by_area.begin(), by_area.end(), std::size_t{0});
     std::ranges::stable_sort(by_area, {}, [&](std::size_t i) {
-      return std::pair(answer_.visited[i].sized.area, seconds_of(answer_.visited[i]));
+      return std::pair(answer_.visited[i].sized.area, total_seconds(answer_.visited[i]));
     });
     double least = no_plan;
     for (const std::size_t i : by_area) {
       VisitedDesign& v = answer_.visited[i];
-      if (seconds_of(v) >= least) continue;
-      least = seconds_of(v);
+      if (total_seconds(v) >= least) continue;
+      least = total_seconds(v);
       v.on_front = true;
     }
   }
@@ -114,10 +114,10 @@ class DesignSearch {
   const CodesignChoice& choice_;
   std::atomic<std::size_t>& done_;
   std::vector<std::size_t> order_;  // of list_.designs
-  std::vector<double> least_;       // [designs], where the order is by bounds
+  std::vector<double> least_;       // [designs] lower bounds, if ordered by bounds
   DesignAnswer answer_;
   std::size_t best_ = 0;   // of answer_.visited
-  std::size_t left_ = 0;   // of order_, not visited
+  std::size_t left_ = 0;   // not visited yet, of order_
   std::int64_t idle_ = 0;  // visits in a row without gain
 };
 

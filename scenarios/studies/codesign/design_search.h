@@ -1,4 +1,5 @@
-/// Which architecture trains a model fastest within an area, each with its best plan.
+/// Searches for the architecture that trains a model fastest within an area, each with its best
+/// plan.
 /// Source: Wang et al., "PHAZE", ICML 2024.
 #pragma once
 #include <atomic>
@@ -15,12 +16,12 @@ struct SizedDesign {
   double area = 0.0;  ///< um2
 };
 
-/// The architectures of the space whose area is known and within the limits, by falling area; ties:
-/// the larger by tensor cores, vector cores, width, depth, buffer. Throws InputError if there is
-/// none, or no limit.
+/// The architectures of the space whose area is known and within the limits, by decreasing area;
+/// ties: the larger by tensor cores, vector cores, width, depth, buffer. Throws InputError if there
+/// is none, or no limit.
 struct DesignList {
   std::vector<SizedDesign> designs;
-  std::size_t combinations = 0;  ///< of the space, within the limits or not
+  std::size_t combinations = 0;  ///< of the space, also beyond the limits
   double limit = 0.0;            ///< um2
   std::optional<SizedDesign> reference{};
 };
@@ -29,15 +30,15 @@ DesignList designs_within(const CodesignChoice& choice, const AreaTable& areas);
 struct VisitedDesign {
   SizedDesign sized;
   std::optional<DesignPlan> plan{};  ///< nothing: no plan fits
-  bool on_front = false;             ///< no other visited one is faster without being larger
+  bool on_front = false;             ///< Pareto-optimal among the visited designs
 };
 
 struct DesignAnswer {
-  std::vector<VisitedDesign> visited;      ///< in the order of visits
-  std::optional<std::size_t> best{};       ///< of `visited`; nothing: no plan fits anywhere
-  std::optional<std::size_t> reference{};  ///< of `visited`
+  std::vector<VisitedDesign> visited;  ///< in the order of visits
+  std::optional<std::size_t> best{};  ///< index into `visited`; nothing: no plan fits on any design
+  std::optional<std::size_t> reference{};  ///< index into `visited`
   std::size_t designs = 0;                 ///< that could be visited
-  bool proved = false;                     ///< none of the others is faster
+  bool proved = false;                     ///< it is proved that no other design is faster
 
   /// The visited fraction of the designs.
   double share() const {
@@ -45,10 +46,10 @@ struct DesignAnswer {
   }
 };
 
-/// The reference first, then the list by `choice.order`. Best is the least time; ties: the smaller
-/// area, then the first. Several designs are computed at once, but none behind the design that ends
-/// the search counts as visited: the result is the same for any number of threads. `done` counts
-/// the computed designs.
+/// Visits the reference first, then the list by `choice.order`. Best is the least time; ties: the
+/// smaller area, then the first. Several designs are computed concurrently, but designs after the
+/// one that ends the search do not count as visited: the result does not depend on the number of
+/// threads. `done` counts the computed designs.
 DesignAnswer search_designs(const DesignPlanner& planner, const DesignList& list,
                             const CodesignChoice& choice, std::atomic<std::size_t>& done);
 

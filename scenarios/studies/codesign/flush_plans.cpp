@@ -13,16 +13,16 @@ double to_seconds(Duration time) {
   return to_us(time) / 1e6;
 }
 
-/// As many replicas as there are devices for, and the batch can be divided by; 0: none.
+/// The largest number of replicas for which there are devices and that divides the batch; 0: none.
 std::int64_t most_replicas(std::int64_t devices, std::int64_t batch, std::int64_t micro_batch) {
   for (std::int64_t d = devices; d > 0; --d)
     if (batch % (d * micro_batch) == 0) return d;
   return 0;
 }
 
-/// The sum of a stage's gradients over its replicas.
-double sum_of_gradients(Bytes gradients, std::int64_t data, std::int64_t tensor,
-                        const Cluster& cluster) {
+/// The time of a stage's gradient reduction over its replicas.
+double gradient_reduction(Bytes gradients, std::int64_t data, std::int64_t tensor,
+                          const Cluster& cluster) {
   if (data == 1) return 0.0;
   const auto devices = static_cast<std::int64_t>(cluster.num_devices());
   const auto nodes = static_cast<std::int64_t>(cluster.num_nodes());
@@ -65,7 +65,7 @@ FlushPlans::FlushPlans(std::span<const TrainingWork> works, std::int64_t batch,
         Bytes gradients{};
         for (std::size_t b = stage.begin; b < stage.end; ++b)
           gradients += work.kinds[work.blocks[b]].gradients;
-        stage.sum = sum_of_gradients(gradients, d, work.tensor, cluster);
+        stage.sum = gradient_reduction(gradients, d, work.tensor, cluster);
         stage.send =
             ((s > 0 ? input(stage.begin) : 0.0) + (s < p - 1 ? input(stage.end) : 0.0)) / bandwidth;
         plan.longest_send = std::max(plan.longest_send, stage.send);
@@ -114,7 +114,7 @@ double FlushPlans::least(const std::vector<LayerSeconds>& sums) const {
 
 std::optional<DesignPlan> FlushPlans::best(
     const std::vector<std::vector<LayerSeconds>>& seconds) const {
-  // Sums of the blocks before each. [works][blocks + 1]
+  // Prefix sums over the blocks. [works][blocks + 1]
   std::vector<std::vector<LayerSeconds>> before(works_.size());
   for (std::size_t w = 0; w < works_.size(); ++w) {
     LayerSeconds sum;

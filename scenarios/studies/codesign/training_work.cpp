@@ -9,7 +9,7 @@
 namespace baechi {
 namespace {
 
-/// The block of each op: 0 before all layers, layers + 1 behind. [num_ops]
+/// The block of each op: 0 before all layers, layers + 1 after them. [num_ops]
 IdVector<OpId, std::size_t> block_of_ops(const OpGraph& graph, std::int64_t layers) {
   IdVector<OpId, std::size_t> block;
   for (const std::int64_t layer : layer_of_ops(graph, layers))
@@ -66,7 +66,7 @@ void add_sizes(const OpGraph& graph, const IdVector<OpId, std::size_t>& block,
 TrainingWork training_work(const TrainingJob& job, std::int64_t tensor, std::int64_t micro_batch,
                            const Cluster& cluster) {
   TrainingJob apart = job;
-  apart.options.set("fuse_modules", {"false", {}, {}});
+  apart.options.set("kernels", {"fuse_modules=false", {}, {}});
   ParallelPlan plan{.tensor = tensor,
                     .micro_batch = micro_batch,
                     .recompute = Recomputing::off,

@@ -1,4 +1,4 @@
-/// The work of one rank of a training job, as blocks of tasks for an accelerator's cores.
+/// The work of one rank of a training job, as tasks for an accelerator's cores.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -9,15 +9,15 @@
 
 namespace baechi {
 
-/// A layer, or the part before or behind all layers; with a micro-batch, on one rank of tensor
+/// A layer, or the part before or after all layers, for one micro-batch on one rank of tensor
 /// parallelism.
 struct LayerWork {
   std::array<std::vector<CoreTask>, 3> passes{};  ///< by phase
-  std::array<Duration, 2> sums{};                 ///< over the ranks, forward and backward
-  Bytes weights{};    ///< with gradients and optimizer state, held for the whole step
-  Bytes gradients{};  ///< that replicas add up
-  Bytes kept{};       ///< bytes that the forward pass leaves for the backward pass
-  Bytes input{};      ///< bytes that it reads of the blocks before
+  std::array<Duration, 2> sums{};  ///< reductions over the ranks, forward and backward
+  Bytes weights{};    ///< including gradients and optimizer state, held for the whole step
+  Bytes gradients{};  ///< reduced over the replicas
+  Bytes kept{};       ///< activations kept for the backward pass
+  Bytes input{};      ///< bytes read from earlier blocks
 
   friend bool operator==(const LayerWork&, const LayerWork&) = default;
 };
@@ -25,8 +25,9 @@ struct LayerWork {
 /// The blocks of a rank, for one number of ranks of tensor parallelism and one micro-batch.
 struct TrainingWork {
   std::int64_t tensor = 1, micro_batch = 1;
-  std::vector<LayerWork> kinds;       ///< blocks that differ
-  std::vector<std::uint32_t> blocks;  ///< [layers + 2], into kinds: before, layers, behind
+  std::vector<LayerWork> kinds;  ///< the distinct blocks
+  std::vector<std::uint32_t>
+      blocks;  ///< [layers + 2], into kinds: before the layers, layers, after them
 
   std::int64_t layers() const { return static_cast<std::int64_t>(blocks.size()) - 2; }
 };

@@ -11,7 +11,7 @@
 namespace baechi::serving {
 namespace {
 
-/// The batches that the text names; of a range, those that a profile has.
+/// The batches in the text; of a range, those that a profile has.
 std::vector<std::int64_t> batches_of(const std::string& text,
                                      const std::vector<LatencyProfile>& all) {
   const auto number = [&](const std::string& word) {

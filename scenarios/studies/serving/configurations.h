@@ -8,18 +8,18 @@
 
 namespace baechi::serving {
 
-/// What is asked, in words.
+/// The arguments of a query, as text.
 struct ServingOrder {
-  std::string file;            ///< as read_latency_profiles() takes it
-  std::string threads;         ///< of the machine
-  std::string batch;           ///< "32", "8,16,24", or "8..1024": the batches of the profiles
-  std::string interference{};  ///< instances that are not alone take so many times as long; ""
-  std::vector<std::string> where{};  ///< COLUMN=WORD: only such profiles
+  std::string file;                  ///< for read_latency_profiles()
+  std::string threads;               ///< of the machine
+  std::string batch;                 ///< "32", "8,16,24", or "8..1024": the batches of the profiles
+  std::string interference{};        ///< slowdown factor of concurrent instances; "": none
+  std::vector<std::string> where{};  ///< COLUMN=WORD: selects profiles
 };
 
 struct Configuration {
   std::int64_t batch = 0;
-  std::optional<Duration> one_instance{};  ///< with all threads, where it was measured
+  std::optional<Duration> one_instance{};  ///< with all threads; nothing if not measured
   std::optional<ServingPlan> best{};       ///< nothing: infeasible
 
   /// one_instance / best; nothing without both.
@@ -32,10 +32,10 @@ struct ProfileConfigurations {
   double interference = 1.0;
   std::vector<Configuration> batches;
 
-  std::optional<double> mean_speed_up() const;  ///< of the batches that have one
+  std::optional<double> mean_speed_up() const;  ///< over the batches that have one
 };
 
-/// Throws InputError for a wrong file, a wrong word, or if no profile is left.
+/// Throws InputError for an invalid file or argument, or if no profile is left.
 std::vector<ProfileConfigurations> configurations(const ServingOrder& order);
 
 }  // namespace baechi::serving

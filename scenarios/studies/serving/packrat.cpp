@@ -39,10 +39,10 @@ ByShare<T> fill(const LatencyTable& table, std::int64_t threads, std::int64_t ba
   return opt;
 }
 
-/// The instances of a best configuration: the slowest first, then those of the rest, which is best,
-/// too. `opt`: as fill() gives it.
-ServingPlan made_of(const LatencyTable& table, ByShare<Duration>& opt, std::int64_t threads,
-                    std::int64_t batch) {
+/// The instances of a best configuration: the slowest first, then those of the rest, which is
+/// optimal, too. `opt`: as of fill().
+ServingPlan plan_of_table(const LatencyTable& table, ByShare<Duration>& opt, std::int64_t threads,
+                          std::int64_t batch) {
   ServingPlan plan{.latency = opt.at(threads, batch), .instances = {}};
   while (batch > 0) {
     std::optional<std::pair<std::int64_t, std::int64_t>> slowest;
@@ -83,12 +83,12 @@ std::optional<ServingPlan> best_serving(const LatencyTable& table, std::int64_t 
                             [](Duration a, Duration b) { return std::max(a, b); });
   std::optional<ServingPlan> best;
   if (opt.at(threads, batch) != Duration::max()) {
-    best = made_of(table, opt, threads, batch);
+    best = plan_of_table(table, opt, threads, batch);
     if (best->count() > 1)
       best->latency =
           Duration{std::llround(static_cast<double>(best->latency.count()) * interference)};
   }
-  for (std::int64_t t = threads; t > 0 && interference > 1.0; --t) {  // or one alone
+  for (std::int64_t t = threads; t > 0 && interference > 1.0; --t) {  // or a single instance
     const auto alone = table.find({t, batch});
     if (alone != table.end() && alone->second < best->latency)
       best = ServingPlan{.latency = alone->second, .instances = {{1, t, batch}}};

@@ -1,4 +1,4 @@
-/// How many instances of a model, of how many threads and which batch each, serve a batch soonest.
+/// The fastest configuration of model instances, with threads and batch of each, for a batch.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -13,7 +13,7 @@ namespace baechi::serving {
 /// Latency of one instance, by its threads and its batch.
 using LatencyTable = std::map<std::pair<std::int64_t, std::int64_t>, Duration>;
 
-/// Instances that serve their batches side by side.
+/// Concurrent instances that together serve a batch.
 struct ServingPlan {
   struct Instances {
     std::int64_t count = 0, threads = 0, batch = 0;  ///< threads and batch of each
@@ -24,12 +24,12 @@ struct ServingPlan {
   std::int64_t count() const;
 };
 
-/// The configuration of least latency whose threads are at most `threads` and whose batches add up
-/// to `batch`. Instances that are not alone take `interference` times as long. Ties: the rest
-/// without the slowest instance is served soonest, too; then the slowest has most threads, then the
-/// largest batch. Nothing if the table has none.
-/// Source: Packrat (ICML 2025): opt[t, b] = min over (t', b') of max(opt[t - t', b - b'],
-/// L[t', b']); time is threads x batch x entries of the table.
+/// The configuration of least latency whose threads are at most `threads` and whose batches sum to
+/// `batch`. Concurrent instances take `interference` times as long. Ties: the configuration without
+/// its slowest instance is optimal, too; then the slowest has most threads, then the largest batch.
+/// Nothing if the table has none.
+/// Source: Packrat (ICML 2025): opt[t, b] = min over (t', b') of max(opt[t - t', b - b'], L[t',
+/// b']); takes time threads x batch x entries of the table.
 std::optional<ServingPlan> best_serving(const LatencyTable& table, std::int64_t threads,
                                         std::int64_t batch, double interference = 1.0);
 

@@ -69,7 +69,7 @@ class ProfileReader {
     }
     LatencyProfile& profile = profiles_.try_emplace(words, row).first->second;
     if (!profile.latency.emplace(std::pair(threads, batch), latency).second)
-      mistake(1, fmt::format("{} threads and batch {} are there twice", threads, batch));
+      mistake(1, fmt::format("{} threads and batch {} are listed twice", threads, batch));
   }
 
   std::string path_;

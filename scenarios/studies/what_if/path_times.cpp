@@ -5,7 +5,7 @@
 namespace baechi {
 namespace {
 
-/// What it is that `op` does.
+/// The category of `op`.
 PathTime path_kind(const OpGraph& graph, OpId op) {
   if (graph.collective_of(op) != no_collective) return PathTime::collective;
   if (on_host(graph, op)) return PathTime::host;

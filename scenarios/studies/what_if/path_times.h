@@ -1,4 +1,4 @@
-/// Where the time of a step's critical path goes.
+/// The time on a step's critical path by category.
 #pragma once
 #include <array>
 
@@ -7,7 +7,7 @@
 
 namespace baechi {
 
-/// Where the time of a critical path goes.
+/// The categories of time on a critical path.
 enum class PathTime : std::uint8_t { compute, host, collective, transfer, waiting };
 constexpr auto names_of(PathTime) {
   return std::to_array<Named<PathTime>>(
@@ -20,8 +20,8 @@ constexpr auto names_of(PathTime) {
 inline constexpr std::size_t num_path_times = 5;
 using PathTimes = std::array<Duration, num_path_times>;
 
-/// What the parts of a step's critical path add up to. Where an op waits for its turn behind
-/// another, the chain of the other counts instead.
+/// The times of a step's critical path by category. Where an op waits for another op of its lane,
+/// the chain of the other op counts instead.
 PathTimes path_times(const Causes& causes, const OpGraph& graph);
 
 }  // namespace baechi

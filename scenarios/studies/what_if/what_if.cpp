@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::string_view together = "all together";
 
-/// "amp" or "data_parallel:replicas=16,mode=zero3".
+/// Parses "amp" or "data_parallel:replicas=16,mode=zero3".
 WhatIfQuestion read_question(const std::string& text) {
   const std::size_t colon = text.find(':');
   Options::Value with;
@@ -37,7 +37,7 @@ WhatIfQuestion read_question(const std::string& text) {
   return {name, {std::move(choice.transform)}, choice.every};
 }
 
-/// The device whose peak is the largest share of its memory; ties: the first.
+/// The device with the largest ratio of peak to memory; ties: the first.
 DeviceId fullest(const StepResult& result, const Cluster& cluster) {
   DeviceId most{};
   const auto share = [&](DeviceId d) {
@@ -81,8 +81,8 @@ WhatIfRow answer(const std::string& name, std::span<const TransformChoice> trans
   return row;
 }
 
-/// The mean of `every` steps, of which `one` is one and all others are `usual`: times to the
-/// nanosecond, the memory of the fuller one.
+/// The mean of `every` steps, one of which is `one` and all others `usual`: times to the
+/// nanosecond, the larger memory.
 WhatIfRow mean(const WhatIfRow& usual, const WhatIfRow& one, std::int64_t every) {
   if (!usual.has_step()) return usual;
   if (!one.has_step()) return one;
@@ -137,8 +137,7 @@ std::vector<WhatIfQuestion> what_if_questions(const Scenario& point,
     all.every *= q.every;
     periods += q.every > 1 ? 1U : 0U;
   }
-  if (periods > 1)
-    throw InputError("RULES: two files are about one step in so many ('every'): ask one at a time");
+  if (periods > 1) throw InputError("RULES: two files have the key 'every': predict one at a time");
   if (alone.size() > 1) alone.push_back(std::move(all));
   alone.insert(alone.begin(), WhatIfQuestion{.name = "base", .transforms = {}});
   for (WhatIfQuestion& q : alone)

@@ -1,4 +1,4 @@
-/// Predicts a step after files of rules have rewritten it: each alone, and all together.
+/// Predicts a step after files of what-if rules have rewritten it: each alone, and all together.
 #pragma once
 #include <memory>
 #include <optional>
@@ -12,27 +12,27 @@
 
 namespace baechi {
 
-/// A rewriting to predict, by its name.
+/// The transforms of one prediction, by name.
 struct WhatIfQuestion {
   std::string name;
   std::vector<TransformChoice> transforms;
-  std::int64_t every = 1;  ///< the transforms are of one step in so many, and the row of the mean
+  std::int64_t every = 1;  ///< the transforms apply to one step in so many; the row is the mean
   std::vector<TransformChoice> otherwise{};  ///< of the other steps
 };
 
 /// The base, each of `rules` alone ("amp", "data_parallel:replicas=16"), and all together. Throws
-/// InputError that names every mistake.
+/// InputError with all mistakes.
 std::vector<WhatIfQuestion> what_if_questions(const Scenario& point,
                                               const std::vector<std::string>& rules);
 
 /// One prediction.
 struct WhatIfRow {
-  std::string name;          ///< "base", of a file of rules, or "all together"
-  std::string infeasible{};  ///< why there is no placement; "": there is one
-  std::string refused{};     ///< why the rules do not go together; "": they do
+  std::string name;          ///< "base", the name of a rule file, or "all together"
+  std::string infeasible{};  ///< why there is no placement; "" if there is one
+  std::string refused{};     ///< why the rules conflict; "" if they do not
   Duration step{};           ///< without memory limits, if it does not fit
-  double samples = 0.0;      ///< of a step
-  Bytes peak{};              ///< of the device that is the fullest, by the share of its memory
+  double samples = 0.0;      ///< per step
+  Bytes peak{};              ///< of the device with the largest ratio of peak to memory
   std::string device{};      ///< its name
   Bytes limit{};             ///< its memory
   bool fits = true;          ///< no device runs out of memory
@@ -40,12 +40,12 @@ struct WhatIfRow {
 
   bool has_step() const { return infeasible.empty() && refused.empty(); }
   std::string_view verdict() const;  ///< "fits", "out of memory", "infeasible" or "impossible"
-  /// The change of the step against the base's; nothing if one of them has no step.
+  /// The change of the step relative to the base; nothing if one of them has no step.
   std::optional<double> change_from(const WhatIfRow& base) const;
   double samples_per_second() const;
 };
 
-/// The question's step. `refused` is set only where all rules together contradict each other; other
+/// The prediction for `question`. `refused` is set only if all rules together conflict; other
 /// mistakes are thrown as InputError.
 WhatIfRow what_if_row(const WhatIfQuestion& question, const std::shared_ptr<const Trace>& trace,
                       const Scenario& point);

@@ -10,8 +10,8 @@
 namespace baechi::pipeline {
 namespace {
 
-/// One stage's passes. A micro-batch of direction 0 enters at the first stage, of direction 1 at
-/// the last; `near` is the direction that enters at the nearer end, `far` the other.
+/// Builds one stage's passes. Micro-batches of direction 0 enter at the first stage, those of
+/// direction 1 at the last; `near` is the direction that enters at the nearer end, `far` the other.
 class DualStage {
  public:
   DualStage(std::size_t stage, std::size_t stages, std::size_t half, std::vector<Pass>& passes)
@@ -21,14 +21,14 @@ class DualStage {
         passes_(passes) {}
 
   void forward(bool far) {
-    const std::size_t way = direction(far);
-    passes_.push_back(pass(PassKind::forward, chunk_[way], way * half_ + forward_[way]++));
+    const std::size_t d = direction(far);
+    passes_.push_back(pass(PassKind::forward, chunk_[d], d * half_ + forward_[d]++));
   }
   void backward(bool far, bool put_off = false) {
-    const std::size_t way = direction(far);
-    const std::size_t i = way * half_ + backward_[way]++;
-    passes_.push_back(pass(PassKind::backward, chunk_[way], i));
-    put_off_.push_back(pass(PassKind::weights, chunk_[way], i));
+    const std::size_t d = direction(far);
+    const std::size_t i = d * half_ + backward_[d]++;
+    passes_.push_back(pass(PassKind::backward, chunk_[d], i));
+    put_off_.push_back(pass(PassKind::weights, chunk_[d], i));
     if (!put_off) {
       passes_.push_back(put_off_.back());
       put_off_.pop_back();
@@ -54,10 +54,10 @@ class DualStage {
 
 /// Half of the micro-batches go through the stages from the first to the last, the other half from
 /// the last to the first: a stage runs chunk s of the former, p - 1 - s of the latter, and holds
-/// the weights of both. In flight: p + 1. (p/2 - 1)(F + B - W) is bubble.
-/// Source: DeepSeek-AI, "DeepSeek-V3 Technical Report", 2024, section 3.2.1, and its program
-/// DualPipe, whose eight steps are below. Differs: F and B of a pair run one after the other, where
-/// the original overlaps the computation of one with the communication of the other.
+/// the weights of both. In flight: p + 1. Bubble: (p/2 - 1)(F + B - W).
+/// Source: DeepSeek-AI, "DeepSeek-V3 Technical Report", 2024, section 3.2.1, and the code of
+/// DualPipe, whose eight steps are below. Differs: F and B of a pair run in sequence, where the
+/// original overlaps the computation of one with the communication of the other.
 /// Throws InputError unless p is even, and m is even and at least 2p.
 Schedule dualpipe(const Shape& shape) {
   const std::size_t p = shape.stages, m = shape.micro_batches;
@@ -93,7 +93,7 @@ Schedule dualpipe(const Shape& shape) {
       stage.forward(far);
       stage.backward(near);
     }
-    // The later half of the last 2 (from_end + 1) backward passes puts off W.
+    // The later half of the last 2 (from_end + 1) backward passes delays W.
     for (std::size_t k = 0; k < 2 * (from_end + 1); ++k)
       stage.backward(k % 2 == 0, k > from_end ? put_off : false);
     for (std::size_t i = 0; i < to_middle; ++i) {

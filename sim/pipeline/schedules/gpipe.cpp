@@ -3,7 +3,7 @@
 namespace baechi::pipeline {
 
 /// All F, then all B, the last micro-batch first, then U. In flight: m.
-/// Takes (m + p - 1)(F + B), of which (p - 1)(F + B) is bubble.
+/// Time: (m + p - 1)(F + B), with a bubble of (p - 1)(F + B).
 /// Source: Huang et al., "GPipe", NeurIPS 2019.
 Schedule gpipe(const Shape& shape) {
   Schedule schedule = empty_schedule(shape, shape.stages);

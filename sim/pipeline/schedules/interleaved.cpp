@@ -9,8 +9,8 @@ namespace baechi::pipeline {
 
 namespace {
 
-/// The least number of micro-batches from `p` on that leaves no smaller group than `p` at the end.
-/// Source: Megatron-LM, megatron/core/pipeline_parallel/schedules.py, which refuses such a group.
+/// The least group size >= `p` that leaves no final group smaller than `p`, which Megatron-LM
+/// rejects. Source: Megatron-LM, megatron/core/pipeline_parallel/schedules.py.
 std::size_t group_of(std::size_t m, std::size_t p) {
   std::size_t group = p;
   while (m % group != 0 && m % group < p) ++group;
@@ -19,11 +19,11 @@ std::size_t group_of(std::size_t m, std::size_t p) {
 
 }  // namespace
 
-/// 1F1B over v chunks on each stage: a group of g micro-batches goes through one chunk, then
-/// through the next one of the stage. With F and B of all chunks of a stage together, (p - 1)(F +
-/// B) / v is bubble where g = p. In flight on stage s: 2 (p - 1 - s) + (v - 1) g + 1, in chunks, or
-/// all. Source: Narayanan et al., "Efficient Large-Scale Language Model Training on GPU Clusters
-/// Using Megatron-LM", SC 2021, section 2.2, and its program's warm-up
+/// 1F1B over v chunks per stage: a group of g micro-batches goes through one chunk, then through
+/// the stage's next chunk. With F and B the times of all chunks of a stage, the bubble is (p - 1)(F
+/// + B) / v if g = p. In flight on stage s: 2 (p - 1 - s) + (v - 1) g + 1 chunks, or all. Source:
+/// Narayanan et al., "Efficient Large-Scale Language Model Training on GPU Clusters Using
+/// Megatron-LM", SC 2021, section 2.2, and the warm-up of its code
 /// (microbatch_group_size_per_vp_stage).
 /// Throws InputError unless v > 1 and there are p micro-batches.
 Schedule interleaved(const Shape& shape) {

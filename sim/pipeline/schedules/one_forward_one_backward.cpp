@@ -5,8 +5,8 @@
 namespace baechi::pipeline {
 namespace {
 
-/// Stage s runs F of its first p - s micro-batches, then B and F in turn, then the B that are left.
-/// In flight: min(m, p - s). Takes as long as gpipe.
+/// Stage s runs F of its first p - s micro-batches, then alternates B and F, then runs the
+/// remaining B. In flight: min(m, p - s). Time: as gpipe.
 Schedule alternate(const Shape& shape, bool update_each) {
   Schedule schedule = empty_schedule(shape, shape.stages);
   for (std::size_t s = 0; s < shape.stages; ++s) {

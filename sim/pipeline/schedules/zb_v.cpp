@@ -9,15 +9,15 @@
 namespace baechi::pipeline {
 namespace {
 
-/// What a stage prefers where several passes are ready.
+/// Priorities of a stage among ready passes.
 struct Preference {
-  std::int64_t thirds = 0;   ///< W waits if B or F comes within so many thirds of its length
-  bool by_turns = false;     ///< F after B, if it is ready; else B goes first
-  bool front_first = false;  ///< of two B, the chunk on the way there
-  std::size_t room = 1;      ///< activations that F on the way there leaves room for
+  std::int64_t thirds = 0;   ///< W waits if B or F arrives within this many thirds of W's time
+  bool by_turns = false;     ///< F after B, if F is ready; else B always goes first
+  bool front_first = false;  ///< of two B, that of the outbound chunk
+  std::size_t reserve = 1;   ///< activations that F of the outbound chunk leaves free
 };
 
-/// Runs the passes in time. Every stage takes the next pass by `preference` when it is free.
+/// Builds the schedule by simulation: every free stage takes the next pass by `preference`.
 class VeeMaker {
  public:
   VeeMaker(const Shape& shape, const Preference& preference)
@@ -36,7 +36,7 @@ class VeeMaker {
     for (std::size_t& most : schedule_.in_flight) most = std::min(2 * m_, 2 * p_);
   }
 
-  /// When the last pass ends; nothing if the stages wait for each other.
+  /// The end of the last pass; nothing after a deadlock.
   std::optional<Duration> run() {
     std::size_t left = 3 * schedule_.chunks * m_;
     for (instants_.push({}); left > 0 && !instants_.empty();) {
@@ -54,7 +54,7 @@ class VeeMaker {
   }
 
  private:
-  using Ends = std::vector<Duration>;  // [micro-batches so far], when the other chunk has it
+  using Ends = std::vector<Duration>;  // [micro-batches so far], arrival at the next chunk
 
   bool run_one(std::size_t s) {
     const std::size_t back = 2 * p_ - 1 - s;
@@ -81,7 +81,8 @@ class VeeMaker {
   bool run_forward(std::size_t s, std::size_t back) {
     for (const std::size_t c : {back, s}) {
       const auto ready = forward_ready(c);
-      if (!ready || *ready > now_ || kept_[s] + (c == s ? preference_.room : 0) >= 2 * p_) continue;
+      if (!ready || *ready > now_ || kept_[s] + (c == s ? preference_.reserve : 0) >= 2 * p_)
+        continue;
       run(PassKind::forward, s, c, forward_[c], times_[c].forward, times_[c].sends_forward);
       ++kept_[s];
       return true;
@@ -105,7 +106,7 @@ class VeeMaker {
     instants_.push(free_[s]);
   }
 
-  /// When the next pass of the kind can start; nothing if that is not known yet.
+  /// The earliest start of the next pass of the kind; nothing if not known yet.
   std::optional<Duration> forward_ready(std::size_t c) const {
     const std::size_t i = forward_[c].size();
     if (i == m_ || (c > 0 && i >= forward_[c - 1].size())) return std::nullopt;
@@ -119,7 +120,7 @@ class VeeMaker {
     const Duration own = forward_[c][i] - times_[c].sends_forward;
     return first ? own : std::max(own, backward_[c + 1][i]);
   }
-  /// When a pass that the stage could start later is there.
+  /// The next time at which a pass of the stage becomes ready.
   std::optional<Duration> next_arrival(std::size_t s) const {
     std::optional<Duration> next;
     for (const std::size_t c : {s, 2 * p_ - 1 - s}) {
@@ -146,21 +147,20 @@ class VeeMaker {
 
 }  // namespace
 
-/// Two chunks on each stage: s on the way there, 2p - 1 - s on the way back, so that the stage that
-/// begins a micro-batch also ends it. In flight: 2p chunks, half a stage each, as 1F1B's first
-/// stage keeps. The order is made from the lengths of the passes: of the runs of 24 preferences,
-/// the shortest; ties: the first.
-/// Source: Qi et al., "Zero Bubble Pipeline Parallelism", ICLR 2024, section 5, and "Pipeline
-/// Parallelism with Controllable Memory", NeurIPS 2024. Differs: the preferences, where the paper
-/// searches among other heuristics.
+/// Two chunks on each stage: s (outbound) and 2p - 1 - s (return), so that the stage that begins a
+/// micro-batch also ends it. In flight: 2p chunks of half a stage each, as on 1F1B's first stage.
+/// The order is the shortest of 24 simulated preferences; ties: the first. Source: Qi et al., "Zero
+/// Bubble Pipeline Parallelism", ICLR 2024, section 5, and "Pipeline Parallelism with Controllable
+/// Memory", NeurIPS 2024. Differs: the preferences, where the paper searches among other
+/// heuristics.
 Schedule zb_v(const Shape& shape) {
   std::optional<Duration> least;
   Schedule best;
   for (const std::int64_t thirds : {0, 1, 2}) {
     for (const bool by_turns : {false, true}) {
       for (const bool front_first : {false, true}) {
-        for (const std::size_t room : {1U, 0U}) {
-          VeeMaker maker(shape, {thirds, by_turns, front_first, room});
+        for (const std::size_t reserve : {1U, 0U}) {
+          VeeMaker maker(shape, {thirds, by_turns, front_first, reserve});
           const auto time = maker.run();
           if (!time || (least && *least <= *time)) continue;
           least = time;

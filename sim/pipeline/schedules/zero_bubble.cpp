@@ -5,8 +5,8 @@
 namespace baechi::pipeline {
 namespace {
 
-/// Stage s runs F of its first `first` micro-batches, then B, W and F in turn, where W is `late`
-/// micro-batches behind B; then the W that are left.
+/// Stage s runs F of its first `first` micro-batches, then B, W and F in turn, with W `late`
+/// micro-batches after B; then the remaining W.
 void alternate_with_late_weights(Schedule& schedule, std::size_t s, std::size_t first,
                                  std::size_t late) {
   const std::size_t m = schedule.micro_batches;
@@ -24,8 +24,8 @@ void alternate_with_late_weights(Schedule& schedule, std::size_t s, std::size_t 
 
 }  // namespace
 
-/// 1F1B in which stage s puts off W by s micro-batches. In flight: p on every stage, as on the
-/// first of 1F1B. With W apart from B, (p - 1)(F + B - W) is bubble, for m >= p.
+/// 1F1B in which stage s delays W by s micro-batches. In flight: p on every stage, as on 1F1B's
+/// first. Bubble, with W not included in B: (p - 1)(F + B - W), for m >= p.
 /// Source: Qi et al., "Zero Bubble Pipeline Parallelism", ICLR 2024, section 2.1.
 Schedule zb_h1(const Shape& shape) {
   Schedule schedule = empty_schedule(shape, shape.stages);
@@ -37,11 +37,10 @@ Schedule zb_h1(const Shape& shape) {
   return schedule;
 }
 
-/// Stage s begins with 2 (p - s) - 1 F and puts off W by 2 s micro-batches. In flight: 2p - 1 on
-/// every stage. A stage waits for (p - 1)(F + B - 2W) between its first and its last pass, for
-/// m >= 2p - 1.
-/// Source: Qi et al., section 2.2. Differs: the update is after all passes of its stage, and no
-/// other stage waits for it, which is what the paper's rollback of updates leads to.
+/// Stage s begins with 2 (p - s) - 1 F and delays W by 2 s micro-batches. In flight: 2p - 1 on
+/// every stage. Bubble: (p - 1)(F + B - 2W) between a stage's first and last pass, for m >= 2p - 1.
+/// Source: Qi et al., section 2.2. Differs: each stage updates after its own passes without waiting
+/// for the others, the effect of the paper's rollback of updates.
 Schedule zb_h2(const Shape& shape) {
   Schedule schedule = empty_schedule(shape, shape.stages);
   for (std::size_t s = 0; s < shape.stages; ++s) {

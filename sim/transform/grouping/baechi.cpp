@@ -8,8 +8,8 @@
 namespace baechi {
 namespace {
 
-/// What Baechi does to a graph before it places it, in this order: colocate, forward_only, coplace,
-/// fuse. Each of the four can be left out. Source: Baechi (SoCC'20), section 3.1.
+/// Baechi's preprocessing: colocate, forward_only, coplace, fuse, each optional, in this order.
+/// Source: Baechi (SoCC'20), section 3.1.
 class Bundle final : public Transform {
  public:
   explicit Bundle(Options& o) {

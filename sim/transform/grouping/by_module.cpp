@@ -8,15 +8,15 @@
 namespace baechi {
 namespace {
 
-/// Module by module: ops of one module are a group, which joins the groups that they were in. A
-/// module of depth 2 is what the first two parts of a path name: "layer1.0" of "layer1.0.conv1". An
-/// op right inside a module that is less deep is in the group of that module. Ops without a module
-/// stay as they were.
+/// Colocates the ops of each module, and with them the groups that they were in. A module of depth
+/// 2 is named by the first two parts of a path: "layer1.0" of "layer1.0.conv1"; an op of a
+/// shallower module is in the group of that module. Ops without a module are unchanged.
 class ByModule final : public Transform {
  public:
   explicit ByModule(Options& o)
-      : depth_(o.get("depth", std::int64_t{0},
-                     "how many parts of a module's path tell groups apart; 0: the whole path")) {}
+      : depth_(
+            o.get("depth", std::int64_t{0},
+                  "number of parts of a module's path that identify a group; 0: the whole path")) {}
 
   Transformed apply(const OpGraph& graph) const override {
     GroupSets sets(graph);

@@ -30,17 +30,17 @@ constexpr std::string_view beside_variable[] = {
     "VarIsInitializedOp",
 };
 
-/// TensorFlow's colocation rules, as far as the graph shows what they need:
-/// - The groups of the graph stay, and an op in one of them joins no other op: a trace that states
-///   groups knows better.
+/// TensorFlow's colocation rules, as far as the graph has the necessary information:
+/// - The groups of the graph stay, and an op in one of them joins no other op: the trace takes
+///   precedence.
 /// - A backward op goes with the op it differentiates (colocate_gradients_with_ops).
 /// - A variable is an op that holds persistent bytes and reads nothing. Ops of the kinds above go
 ///   with the variable that they read, if they read one only.
 /// - An update op goes with every op with persistent bytes that it reads and no other update op
-///   reads: the weights and their slots, but not what all updates share, such as Adam's powers of
-///   beta or a learning rate. If there is none, it goes with the largest op with persistent bytes
-///   that it reads; if it reads none, with its forward op (Op::forward), or else with an op with
-///   persistent bytes whose gradient it reads.
+///   reads: the weights and their slots, but not Adam's powers of beta or a learning rate, which
+///   all updates read. If there is none, it goes with the largest op with persistent bytes that it
+///   reads; if it reads none, with its forward op (Op::forward), or else with an op with persistent
+///   bytes whose gradient it reads.
 /// Source: TensorFlow 1 (optimizer.py, slot_creator.py, gradients_impl.py), which Baechi runs on.
 class Colocate final : public Transform {
  public:

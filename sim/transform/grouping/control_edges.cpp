@@ -6,8 +6,8 @@ namespace baechi {
 namespace {
 
 /// Sets the cost of a control dependency between two devices. TensorFlow sends it like a tensor of
-/// 4 bytes, which takes the latency and a channel (Q19 in placers/README.md). If it is free, all
-/// devices know at once that its op has ended.
+/// 4 bytes, which takes the latency and a channel (Q19 in placers/README.md). If free, it is known
+/// on all devices as soon as its op has ended.
 class ControlEdges final : public Transform {
  public:
   explicit ControlEdges(Options& o)

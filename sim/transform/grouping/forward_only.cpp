@@ -8,7 +8,7 @@
 namespace baechi {
 namespace {
 
-/// Finds for each backward and update op the forward op that it goes with.
+/// Assigns each backward and update op to a forward op.
 class Followers {
  public:
   explicit Followers(const OpGraph& graph) : graph_(graph), leader_(graph.num_ops(), no_op) {
@@ -22,8 +22,8 @@ class Followers {
     }
   }
 
-  /// The op that each op goes with: a forward op goes with itself, and so does an op that no path
-  /// joins to a forward op. [num_ops]
+  /// The forward op of each op; the op itself for forward ops, and if no path connects it to one.
+  /// [num_ops]
   IdVector<OpId, OpId> leaders() && {
     for (const OpId v : graph_.ops())
       if (leader_[v] == no_op) leader_[v] = v;
@@ -31,7 +31,7 @@ class Followers {
   }
 
  private:
-  /// Makes `v` and its whole group go with `leader`. The group has no forward op.
+  /// Assigns `v` and its whole group, which has no forward op, to `leader`.
   void lead(OpId v, OpId leader) {
     leader_[v] = leader;
     if (graph_.op(v).group == no_group) return;
@@ -61,7 +61,7 @@ class Followers {
   }
 
   /// Gives ops without a leader the leader of the op from which they read most bytes, or else of
-  /// the op that reads most bytes from them. Returns false if no op got one.
+  /// the op that reads most bytes from them. Returns whether any op got one.
   bool follow_neighbours(bool control) {
     bool any = false;
     const auto follow = [&](OpId v, const auto& edges, auto neighbour) {
@@ -97,17 +97,17 @@ class Followers {
 /// 3. the op that it differentiates;
 /// 4. the producer of its largest input;
 /// 5. the reader of its largest output.
-/// Control edges count where an op has no data edges. Ops that nothing joins to a forward op are
-/// placed as they are. The placer then sees a graph that does not show how long the backward pass
-/// keeps tensors in memory; Baechi therefore takes this path only for models that fit one device.
+/// Control edges are used if an op has no data edges. Ops without a path to a forward op are placed
+/// by themselves. The placer's graph does not show how long the backward pass keeps tensors in
+/// memory; Baechi therefore uses this only for models that fit one device.
 /// Source: Baechi (SoCC'20), section 3.1; its code places the graph of the loss, and TensorFlow
 /// colocates gradients with it.
 class ForwardOnly final : public Transform {
  public:
   explicit ForwardOnly(Options& o)
-      : count_(share(o.get("count", {"forward", "memory", "all"},
-                           "a placer's view of the backward and update ops that go with an op: "
-                           "nothing; their weights and workspace; also their time"))),
+      : count_(share_of(o.get("count", {"forward", "memory", "all"},
+                              "a placer's view of the backward and update ops that go with an op: "
+                              "nothing; their weights and workspace; also their time"))),
         force_(o.get("force", false, "even if no device could hold the whole model")) {}
 
   Transformed apply(const OpGraph& graph) const override {
@@ -120,14 +120,14 @@ class ForwardOnly final : public Transform {
     if (force_ || result.graph.num_ops() == graph.num_ops()) return result;
     result.needs = one_device_peak(graph);
     result.needs_why = fmt::format(
-        "forward_only is for models that one device can hold, and this one takes {} there; 'force: "
-        "true' places it all the same",
+        "forward_only is for models that fit on one device, and this one needs {} there; 'force: "
+        "true' places it anyway",
         to_text(result.needs));
     return result;
   }
 
  private:
-  static Share share(std::string_view count) {
+  static Share share_of(std::string_view count) {
     return count == "all" ? Share::needs : count == "memory" ? Share::memory : Share::nothing;
   }
 

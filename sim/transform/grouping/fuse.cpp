@@ -9,19 +9,19 @@
 namespace baechi {
 namespace {
 
-/// Operator fusion: neighbours in one group become one op (fusion.h says which ones), so that the
-/// placer sees fewer ops. Source: Baechi (SoCC'20), section 3.1. Differs: refused pairs are tried
-/// again, and tensors between fused ops take memory while these run; `compat` is Baechi's code.
+/// Operator fusion: neighbours in one group become one op (rules in fusion.h), so that the placer
+/// sees fewer ops. Source: Baechi (SoCC'20), section 3.1. Differs: rejected pairs are retried, and
+/// tensors between fused ops take memory while these run; `compat` is as in Baechi's code.
 class Fuse final : public Transform {
  public:
   explicit Fuse(Options& o)
-      : rules_{.disjoint_paths = o.get("disjoint_paths", false,
-                                       "of a pair with other neighbours, look whether another path "
-                                       "joins the two, and fuse if not"),
-               .allow_cycle = o.get("allow_cycle", false,
-                                    "fuse every pair; a cycle that comes of it is an error"),
-               .requeue =
-                   o.get("requeue", true, "ask pairs again that may have become safe to fuse")} {
+      : rules_{
+            .disjoint_paths = o.get("disjoint_paths", false,
+                                    "fuse a pair with other neighbours if no other path connects "
+                                    "the two"),
+            .allow_cycle =
+                o.get("allow_cycle", false, "fuse every pair; a resulting cycle is an error"),
+            .requeue = o.get("requeue", true, "retry pairs that may have become safe to fuse")} {
     if (o.get("compat", false, "as the original's code, quirk by quirk")) {
       rules_.requeue = false;  // Q24
       workspace_ = Workspace::largest;
@@ -50,7 +50,7 @@ class Fuse final : public Transform {
     std::vector<FusionEdge> result;
     result.reserve(graph.num_edges());
     IdVector<OpId, OpId> last_src(graph.num_ops(),
-                                  no_op);  // [dst]: the src of the pair made last with it
+                                  no_op);  // [dst]: the src of its last pair
     std::vector<EdgeId> out;
     const auto added = [&graph](EdgeId e) { return graph.added(e); };
     for (const OpId v : graph.ops()) {

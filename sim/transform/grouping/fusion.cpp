@@ -104,14 +104,14 @@ Fusion::LinkId Fusion::find_link(OpId src, OpId dst) const {
   return l;
 }
 
-/// Makes `onto` carry the tensors of `from`, after its own.
+/// Appends the tensors of `from` to those of `onto`.
 void Fusion::join(LinkId onto, LinkId from) {
   next_given_[links_[onto].last_given] = links_[from].first_given;
   links_[onto].last_given = links_[from].last_given;
 }
 
-/// Fuses the pairs of the queue; those that might close a cycle go into `refused`. Returns whether
-/// it fused any.
+/// Fuses the pairs of the queue; pairs that might close a cycle are added to `refused`. Returns
+/// whether any was fused.
 bool Fusion::fuse_all(std::vector<FusionEdge>& queue, std::vector<FusionEdge>& refused) {
   bool any = false;
   for (std::size_t i = 0; i < queue.size(); ++i) {
@@ -197,7 +197,7 @@ void Fusion::rank_all() {
   }
 }
 
-/// Whether there is a path from `a` to `b` over another op. Looks at the ops nearest to `b` first.
+/// Whether there is a path from `a` to `b` through another op. Searches ops nearest to `b` first.
 bool Fusion::other_path(OpId a, OpId b) {
   ++search_;
   std::vector<OpId> open{a};
@@ -240,7 +240,7 @@ std::vector<OpId> Fusion::between(OpId from, OpId to, bool forward) {
   return found;
 }
 
-/// Gives `a` a rank that is topological for `a` and `b` together: b is about to be fused into a.
+/// Gives `a` a rank that is topological after the fusion of `b` into `a`.
 void Fusion::move_together(OpId a, OpId b) {
   if (nodes_[b].in.size <= 1) return;
   if (nodes_[a].out.size <= 1) {

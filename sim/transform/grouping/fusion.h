@@ -1,4 +1,4 @@
-/// Which ops of a group become one: Baechi's operator fusion, on ids and edges alone.
+/// Baechi's operator fusion, on ids and edges alone.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -8,18 +8,18 @@
 
 namespace baechi {
 
-/// Fusing a -> b may close a cycle if a has other readers and b has other inputs. These pairs are
-/// refused unless the rules allow more.
+/// Fusing a -> b may close a cycle if a has other readers and b has other inputs. Such pairs are
+/// rejected unless the rules allow more.
 struct FusionRules {
-  /// Fuse the pair if a search finds no other path from a to b.
+  /// Fuse the pair if there is no other path from a to b.
   bool disjoint_paths = false;
   /// Fuse every pair; the result may have cycles.
   bool allow_cycle = false;
-  /// Try a refused pair again once other pairs have been fused. Baechi's code does not (Q24).
+  /// Retry a rejected pair once other pairs have been fused. Baechi's code does not (Q24).
   bool requeue = true;
 };
 
-/// An edge between two ops, for any number of tensors. Edges are ordered by src, then by the order
+/// An edge between two ops, for any number of tensors. Edges are sorted by src, then in the order
 /// of the readers of src; this order breaks ties.
 struct FusionEdge {
   OpId src{};
@@ -32,7 +32,7 @@ struct FusionEdge {
 /// the end of the queue. Source: Baechi (SoCC'20), section 3.1.
 class Fusion {
  public:
-  /// For each op positions in `edges`. [num_ops]
+  /// [num_ops], positions in `edges`.
   using Outputs = IdVector<OpId, std::vector<std::uint32_t>>;
 
   /// Ops without a group are not fused. `group`: [num_ops]. `outputs`, if given, receives the
@@ -41,7 +41,7 @@ class Fusion {
   Fusion(const IdVector<OpId, GroupId>& group, std::span<const FusionEdge> edges,
          const FusionRules& rules, Outputs* outputs = nullptr);
 
-  /// The op that `v` was fused into; `v` if it was fused into none.
+  /// The op into which `v` was fused; `v` itself if it was not.
   OpId leader(OpId v) const { return nodes_[v].leader; }
   /// The ops that were fused into a leader, in the order of fusion.
   std::vector<OpId> swallowed(OpId leader) const;
@@ -75,7 +75,7 @@ class Fusion {
     LinkId next = none;
     LinkId previous = none;
   };
-  /// An edge between two leaders. The edges given that it stands for are a list by `next_given_`.
+  /// An edge between two leaders. Its input edges are a list by `next_given_`.
   struct GraphLink {
     OpId src{};
     OpId dst{};
@@ -104,8 +104,8 @@ class Fusion {
   Outputs* outputs_;
   IdVector<OpId, Node> nodes_;
   std::vector<GraphLink> links_;
-  std::vector<std::uint32_t> next_given_;  // [num edges given]
-  std::vector<std::uint32_t> seen_;        // [num_ops], number of the last search that met the op
+  std::vector<std::uint32_t> next_given_;  // [num input edges]
+  std::vector<std::uint32_t> seen_;        // [num_ops], number of the last search that reached it
   std::uint32_t search_ = 0;
 };
 

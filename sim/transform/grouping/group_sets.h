@@ -1,4 +1,4 @@
-/// Colocation groups while they are being merged.
+/// Union-find over colocation groups.
 #pragma once
 #include <vector>
 
@@ -6,12 +6,12 @@
 
 namespace baechi {
 
-/// Disjoint sets of ops. In the beginning each group of the graph is a set, and each op without a
-/// group is a set under its own name. The graph must outlive this.
+/// Initially each group of the graph is a set, and each op without a group is a set with the op's
+/// name. The graph must outlive this.
 class GroupSets {
  public:
   explicit GroupSets(const OpGraph& graph);
-  /// Unites the sets of `a` and `b`: all their ops share a device.
+  /// Unites the sets of `a` and `b`.
   void join(OpId a, OpId b);
   /// The graph with these sets as groups; ids stay. The name of a united set is the least name, by
   /// (length, text), of the sets in it. An op that was never joined stays without a group.
@@ -21,7 +21,7 @@ class GroupSets {
   OpId root(OpId v);
 
   const OpGraph& graph_;
-  IdVector<OpId, OpId> parent_;  // [num_ops], ids descend towards the root
+  IdVector<OpId, OpId> parent_;  // [num_ops], ids decrease towards the root
 };
 
 }  // namespace baechi

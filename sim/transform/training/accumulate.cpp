@@ -8,18 +8,18 @@
 namespace baechi {
 namespace {
 
-/// Each micro-batch of a pipeline adds its gradients of the weights to those before it. The op that
-/// makes a gradient gets a kernel that reads both and writes the sum: three times the bytes that
-/// the replica keeps, or what `moved` says. The sum takes the memory that the gradient has anyway.
-/// The kernel is fused into the one before it: a `host` that stands before launches nothing for it.
-/// Measured times say nothing of such a kernel: there the op takes the gradient's bytes over `rate`
-/// longer. Source: Narayanan et al., Megatron-LM, SC 2021; its gradient_accumulation_fusion.
+/// Gradient accumulation over the micro-batches of a pipeline. The op that computes a gradient of
+/// weights gets a kernel that reads it and the accumulator and writes the sum: `moved` times the
+/// gradient's bytes, by default 3. The accumulator takes the memory of the gradient. The kernel is
+/// fused into the previous one: an earlier `host` launches nothing for it. In a graph with measured
+/// times the op takes longer by the gradient's bytes / `rate`. Source: Narayanan et al.,
+/// Megatron-LM, SC 2021; its gradient_accumulation_fusion.
 class Accumulate final : public Transform {
  public:
   explicit Accumulate(Options& o)
       : rate_(o.get("rate", Bandwidth{},
-                    "of a graph with measured times: bytes of gradients that are added up in a "
-                    "second; 0: such a graph is refused")),
+                    "for graphs with measured times: rate of accumulation, in bytes of gradients; "
+                    "0: such a graph is rejected")),
         moved_(o.get("moved", 3.0, "bytes moved for each byte of a gradient", 1.0)) {}
 
   Transformed apply(const OpGraph& graph) const override {
@@ -30,28 +30,29 @@ class Accumulate final : public Transform {
     const bool by_work = !measured && graph.has_work();
     if (!by_work && rate_ == Bandwidth{} && !gradients_of(graph).empty())
       throw InputError(
-          "accumulate: the time of a sum follows from the work of ops, and this graph has measured "
-          "times: give the 'rate' of sums");
+          "accumulate: this graph has measured times instead of work: give the 'rate' of gradient "
+          "accumulation");
     return same_ops(graph);
   }
 
   PlacedStep after_placing(const OpGraph& graph,
                            const IdVector<OpId, DeviceId>& device) const override {
-    IdVector<OpId, Bytes> made(graph.num_ops());
+    IdVector<OpId, Bytes> gradient_bytes(graph.num_ops());
     for (const Gradient& g : gradients_of(graph)) {
-      made[g.producer] += g.bytes;
-      for (const AddedGradient& a : g.added) made[a.producer] += g.bytes;  // of micro_batches
+      gradient_bytes[g.producer] += g.bytes;
+      for (const AddedGradient& a : g.added)
+        gradient_bytes[a.producer] += g.bytes;  // later micro-batches
     }
     GraphCopy copy(graph);
     const bool by_rate = rate_ > Bandwidth{};
     copy.add_all([&](OpId v, Duration time) {
-      if (by_rate) return std::optional(time + made[v] / rate_);
-      return made[v] == Bytes{} ? std::optional(time) : std::nullopt;
+      if (by_rate) return std::optional(time + gradient_bytes[v] / rate_);
+      return gradient_bytes[v] == Bytes{} ? std::optional(time) : std::nullopt;
     });
     for (const OpId v : graph.ops())
-      if (made[v] > Bytes{} && !by_rate)
-        copy.builder().add_kernel(copy.copy_of(v),
-                                  {.traffic = moved_ * made[v], .weights = moved_ * made[v]});
+      if (gradient_bytes[v] > Bytes{} && !by_rate)
+        copy.builder().add_kernel(copy.copy_of(v), {.traffic = moved_ * gradient_bytes[v],
+                                                    .weights = moved_ * gradient_bytes[v]});
     IdVector<OpId, OpId> renumbered;
     PlacedStep step{.graph = std::move(copy).built(&renumbered).graph};
     step.device.assign(device.size(), DeviceId{});

@@ -8,9 +8,9 @@
 namespace baechi {
 namespace {
 
-/// A copy of a placed step in which no op meets another. A member of a collective becomes a plain
-/// op without time, from which its rank's first sends go; NAME/k is the rank's k-th receipt, and
-/// what read the member reads the last one.
+/// A copy of a placed step without collectives. A member becomes a zero-time op, from which its
+/// rank's first sends go; NAME/k is the rank's k-th receipt, and readers of the member read the
+/// last receipt.
 class Unrolling {
  public:
   Unrolling(const OpGraph& graph, const IdVector<OpId, DeviceId>& device)
@@ -29,7 +29,7 @@ class Unrolling {
       place(made, device_[v]);
       copy_.add_kernels(v, made);
       last_[v] = made;
-      // Members have adjacent ids: the last of them is here.
+      // Members have adjacent ids, and all have been added.
       if (c != no_collective && v == last_member(graph_.collectives()[c]))
         add_sends(graph_.collectives()[c]);
     }
@@ -53,7 +53,7 @@ class Unrolling {
   void check(const Collective& c) const {
     if (std::max(c.ranks, c.members) == c.members && c.sharing == 1) return;
     throw InputError(fmt::format(
-        "as_sends: the {} of '{}' is of {} ranks, {} of them simulated{}; 'simulate: all' of "
+        "as_sends: the {} of '{}' has {} ranks, {} of them simulated{}; 'simulate: all' of "
         "data_parallel simulates every rank",
         to_text(c.kind), graph_.name(c.first), c.ranks, c.members,
         c.sharing > 1 ? fmt::format(", and shares its network with {} more", c.sharing - 1) : ""));
@@ -63,7 +63,7 @@ class Unrolling {
     return static_cast<OpId>(index(c.first) + c.members - 1);
   }
 
-  /// A control edge that waits for a rank's last receipt.
+  /// Whether `e` is a control edge that waits for a rank's last receipt.
   bool leaves_later(const Edge& e) const {
     return graph_.tensor(e.tensor).control && last_[e.src] != copy_.copy_of(e.src);
   }
@@ -72,14 +72,13 @@ class Unrolling {
     BAECHI_CHECK(index(made) == new_device_.size(), "ops are placed as they are added");
     new_device_.push_back(d);
   }
-
   void add_sends(const Collective& c) {
-    // [ranks] the ops of each, from the member on
+    // [ranks]: the member, then its receipts
     std::vector<std::vector<OpId>> of_rank;
     for (const OpId v : c.member_ids()) of_rank.push_back({copy_.copy_of(v)});
     for_each_send(c.kind, c.bytes, of_rank.size(), [&](const CollectiveSend& send) {
       std::vector<OpId>& receipts = of_rank[send.to];
-      BAECHI_CHECK(send.receipt <= receipts.size(), "a receipt is left out");
+      BAECHI_CHECK(send.receipt <= receipts.size(), "a receipt is missing");
       if (send.receipt == receipts.size()) {
         const OpId member = static_cast<OpId>(index(c.first) + send.to);
         receipts.push_back(add_receipt(c, member, send));
@@ -92,8 +91,8 @@ class Unrolling {
       last_[static_cast<OpId>(index(c.first) + rank)] = of_rank[rank].back();
   }
 
-  /// Summing reads the part that came and the rank's own, and writes one; other receipts do
-  /// nothing.
+  /// A reduction reads the received part and the rank's own, and writes one; other receipts have no
+  /// work.
   OpId add_receipt(const Collective& c, OpId member, const CollectiveSend& send) {
     const bool works = send.is_summed && graph_.has_work();
     const OpId made =
@@ -113,17 +112,17 @@ class Unrolling {
   const OpGraph& graph_;
   const IdVector<OpId, DeviceId>& device_;
   GraphCopy copy_;
-  IdVector<OpId, OpId> last_;  // [num_ops of graph_] of the copy: what stands for the op's end
+  IdVector<OpId, OpId> last_;  // [num_ops of graph_]: the op of the copy that ends each op
   IdVector<OpId, DeviceId> new_device_;
 };
 
-/// Collectives as the sends of a ring (for_each_send), each a tensor over a link: for engines, and
-/// machines, that know no collectives. Every rank must be simulated. Sums are ops of the device's
-/// queue, so that collectives no longer run beside ops as on a lane of their own.
+/// Replaces collectives by point-to-point sends (for_each_send), each a tensor over a link, for
+/// engines and machines without collectives. Every rank must be simulated. Reductions are ops of
+/// the device's compute lane, so collectives no longer overlap with ops as on a lane of their own.
 /// Source: Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms", JPDC 2009.
 class AsSends final : public Transform {
  public:
-  bool stands_behind(std::string_view other) const override { return other == "data_parallel"; }
+  bool must_follow(std::string_view other) const override { return other == "data_parallel"; }
 
   Transformed apply(const OpGraph& graph) const override { return same_ops(graph); }
   PlacedStep after_placing(const OpGraph& graph,

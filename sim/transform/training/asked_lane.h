@@ -1,4 +1,4 @@
-/// The lane of ops that begin a transfer when its receiver has ended the pass before.
+/// The lane of ops that start a transfer when its receiver has ended its previous pass.
 #pragma once
 #include <string_view>
 

@@ -9,81 +9,86 @@
 namespace baechi {
 namespace {
 
-/// Data-parallel training: replicas of the placed step, which add up their gradients. One replica
-/// is simulated, which stands for all; or all are.
-/// Sources: DDP: Li et al., VLDB 2020; ZeRO: Rajbhandari et al., SC 2020; parameter servers: Li et
-/// al., OSDI 2014; compression: Lin et al., ICLR 2018.
+/// Data-parallel training: replicas of the placed step, which reduce their gradients. One replica
+/// is simulated, which represents all; or all are. Sources: DDP: Li et al., VLDB 2020; ZeRO:
+/// Rajbhandari et al., SC 2020; parameter servers: Li et al., OSDI 2014; compression: Lin et al.,
+/// ICLR 2018.
 class DataParallel final : public Transform {
  public:
   explicit DataParallel(Options& o) {
     constexpr std::int64_t most = 1'000'000;
     DataParallelOptions& p = options_;
-    p.replicas = o.get("replicas", std::int64_t{8}, "how many train together", 1, most);
-    p.nodes = o.get("nodes", p.nodes, "machines that they are spread over evenly", 1, most);
-    p.mode = read_enum(o, "mode", p.mode, "how gradients are put together");
+    p.replicas = o.get("replicas", std::int64_t{8}, "number of replicas", 1, most);
+    p.nodes = o.get("nodes", p.nodes, "nodes over which they are spread evenly", 1, most);
+    p.mode = read_enum(o, "mode", p.mode, "how replicas synchronise");
     p.send = read_enum(o, "send", p.send, "when gradients are sent");
     if (p.mode == Synchronisation::after && p.send == Sending::beside)
-      o.mistake("send", "mode after sends gradients after the backward pass; mode ddp beside it");
+      o.mistake("send",
+                "mode after sends gradients after the backward pass; mode ddp overlaps the two");
     p.bucket = o.get("bucket", p.bucket, "gradients are sent in buckets of at least this size");
     p.first_bucket = o.get("first_bucket", p.first_bucket, "the same of the first bucket");
     p.simulate_all =
         o.get("simulate", {"one", "all"},
-              "one replica, which stands for all; or all, each on devices of its own, which the "
-              "cluster must have") == "all";
-    p.compress = o.get("compress", p.compress,
-                       "share of the bytes that is sent, after an op that reads and writes the "
-                       "gradients twice",
-                       1e-6, 1.0);
+              "one replica, which represents all; or all, each on devices of its own in the "
+              "cluster") == "all";
+    p.compress =
+        o.get("compress", p.compress,
+              "compression: fraction of the bytes that is sent, after an op that reads and "
+              "writes the gradients twice",
+              1e-6, 1.0);
     p.fill = o.get("fill", p.fill,
-                   "rate at which an op copies the gradients into their bucket before it is sent; "
-                   "0: they are sent from where they are");
-    p.empty = o.get("empty", p.empty, "rate at which an op copies them back; 0: they are not");
+                   "rate at which an op copies gradients into their bucket before it is sent; 0: "
+                   "no copy");
+    p.empty = o.get("empty", p.empty, "rate at which an op copies them back; 0: no copy");
     const bool copies = p.fill > Bandwidth{} || p.empty > Bandwidth{};
     if (copies && p.sends_each_pass())
       o.mistake("mode",
                 "zero2 and zero3 keep shares of gradients, which 'fill' and 'empty' do not copy");
     if (copies && p.compress < 1.0)
-      o.mistake("compress", "it makes what is sent of the gradients: drop 'fill' and 'empty'");
-    p.before_sum = o.get("before_sum", p.before_sum,
-                         "bytes that an op moves in the device's memory for each byte of gradients "
-                         "before they are sent: FSDP's flat parameters join, cast and divide them",
-                         0.0, 100.0);
-    p.after_gather = o.get(
-        "after_gather", p.after_gather,
-        "of mode zero3: the same for each byte of weights after they are gathered", 0.0, 100.0);
+      o.mistake("compress", "compression already copies the gradients: drop 'fill' and 'empty'");
+    p.before_sum =
+        o.get("before_sum", p.before_sum,
+              "bytes that an op moves in device memory per byte of gradients before they "
+              "are sent: FSDP's flat parameters concatenate, cast and divide them",
+              0.0, 100.0);
+    p.after_gather =
+        o.get("after_gather", p.after_gather,
+              "with mode zero3: the same per byte of weights after they are gathered", 0.0, 100.0);
     if (p.after_gather > 0.0 && p.mode != Synchronisation::zero3)
       o.mistake("after_gather", "only zero3 gathers weights where they are read");
     p.broadcasts = o.get("broadcasts", p.broadcasts,
-                         "of modes zero1 and zero2: new weights go by a broadcast from each "
-                         "replica that has a share, one after the other, and not by one gather");
+                         "with modes zero1 and zero2: new weights are sent by one broadcast per "
+                         "replica, one after the other, instead of one all-gather");
     if (p.broadcasts && p.mode != Synchronisation::zero1 && p.mode != Synchronisation::zero2)
-      o.mistake("broadcasts", "only zero1 and zero2 share out new weights");
+      o.mistake("broadcasts", "only zero1 and zero2 distribute new weights");
     p.gradients =
         o.get("gradients", p.gradients,
-              "of a graph without gradients: their share of the bytes of weights", 0.0, 1e3);
+              "for graphs without gradients: their bytes relative to the weights", 0.0, 1e3);
     p.stateless = o.get("stateless", p.stateless,
-                        "the optimizer keeps no state: of a graph that does not tell weights from "
-                        "state, all is weights");
+                        "the optimizer has no state: in a graph that does not distinguish weights "
+                        "from state, all bytes are weights");
     p.servers =
         o.get("servers", p.servers,
-              "of mode ps, each with a link like a replica's; 0: as many as replicas", 0, most);
+              "parameter servers of mode ps, each with a link like a replica's; 0: as many as "
+              "replicas",
+              0, most);
     p.sharing =
         o.get("sharing", p.sharing,
-              "collectives like each of these, of devices that are not simulated, which use "
-              "the network of the same machines at the same time",
+              "number of identical collectives, of devices that are not simulated, that use the "
+              "network of the same nodes concurrently",
               1, most);
-    p.per_gradient =
-        o.get("per_gradient", p.per_gradient,
-              "time of the framework for each op whose gradients it puts into a bucket, in which "
-              "the device waits, also for one replica: 15 us for PyTorch's DDP with a framework "
-              "thread that is the bottleneck, else 0");
+    p.per_gradient = o.get(
+        "per_gradient", p.per_gradient,
+        "framework time per op whose gradients go into a bucket, in which the device idles, "
+        "also with one replica: 15 us for PyTorch's DDP if its thread is the bottleneck, else "
+        "0");
     p.group = o.get("group", p.group,
-                    "replicas that divide what zero1, zero2 or zero3 divide; groups add up their "
-                    "gradients (hybrid sharding); 0: all",
+                    "hybrid sharding: size of the groups within which zero1, zero2 or zero3 shard; "
+                    "groups all-reduce their gradients; 0: all replicas",
                     0, most);
     p.expert = o.get("expert", p.expert,
-                     "replicas that share experts, of which each has a part: ops with a name like "
-                     "*/expert_*",
+                     "expert parallelism: replicas over which experts, ops named */expert_*, are "
+                     "divided",
                      1, most);
     if (p.group > 0 && (p.mode < Synchronisation::zero1 || p.replicas % p.group != 0))
       o.mistake("group", fmt::format("{} replicas in mode {} are not divided into groups of {}",
@@ -110,18 +115,19 @@ class DataParallel final : public Transform {
     return options_.simulate_all ? replicated(one, options_.replicas, joined) : std::move(one);
   }
 
-  std::string no_pipeline(StreamedBy pipeline) const override {
-    if (options_.replicas > 1 && pipeline.both_ways)
-      return "data_parallel: a chunk's gradients are added up by its two devices, and not by "
-             "replicas of them";
+  std::string no_pipeline(PipelineTraits pipeline) const override {
+    if (options_.replicas > 1 && pipeline.bidirectional)
+      return "data_parallel: this schedule reduces a chunk's gradients between its two devices, "
+             "and "
+             "not between replicas";
     if (options_.replicas > 1 && options_.fill > Bandwidth{})
-      return "data_parallel: 'fill' copies gradients in the update pass, when the buckets of a "
-             "pipeline have gone";
+      return "data_parallel: 'fill' copies gradients in the update pass, after the buckets of a "
+             "pipeline were sent";
     return "";
   }
 
-  /// Updates that hold a share of the optimizer's state would get whole master weights.
-  bool stands_behind(std::string_view other) const override {
+  /// Otherwise updates with a shard of the optimizer state would get whole master weights.
+  bool must_follow(std::string_view other) const override {
     return other == "precision" && options_.shares_optimizer() > options_.shares_weights();
   }
 

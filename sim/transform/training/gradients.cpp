@@ -9,11 +9,11 @@
 namespace baechi {
 namespace {
 
-/// In place of an output's number: the gradient is among the op's persistent bytes.
+/// Output number of gradients among the op's persistent bytes; outputs count from 1.
 constexpr std::size_t held = 0;
 
-/// Whether the tensor that `t` is a copy of, in the first micro-batch, lies in memory that is
-/// counted elsewhere. A later copy does so, too, where it is added to the first.
+/// Whether the counterpart of `t` in the first micro-batch is a reference. (Later copies are also
+/// references if they are accumulated into the first.)
 bool first_is_reference(const OpGraph& graph, TensorId t) {
   const OpId v = graph.tensor(t).producer;
   const auto of_first = graph.outputs(graph.micro_batch(v).first);
@@ -66,7 +66,7 @@ std::vector<Gradient> gradients_of(const OpGraph& graph, bool each) {
     made.emplace(std::pair(gradient.producer, output), all.size());
     all.push_back(std::move(gradient));
   };
-  // A copy adds to what its first copy made, if that made anything.
+  // Accumulates into the gradient of the first micro-batch, if there is one.
   const auto add = [&](OpId v, std::size_t output, std::optional<TensorId> tensor) {
     const auto it = each ? made.end() : made.find({graph.micro_batch(v).first, output});
     if (it != made.end()) all[it->second].added.push_back({v, tensor});

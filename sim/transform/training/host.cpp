@@ -28,10 +28,10 @@ constexpr auto names_of(HostThreads) {
 
 namespace {
 
-/// The launches of one pass on one device as one op, for steps whose passes the host begins
-/// together with the device, as in a pipeline. A device has a pass of each phase whenever the step
-/// comes (back) to it: of devices in the order of their first ops, a forward op that reads from a
-/// later one is of its device's next pass, and a backward op is of the pass of its forward op.
+/// `per: pass`: the launches of one pass on one device as one op, for steps whose passes host and
+/// device start together, as in a pipeline. A device starts another pass whenever the step returns
+/// to it: with devices in the order of their first ops, a forward op that reads from a later device
+/// belongs to its device's next pass; a backward op belongs to the pass of its forward op.
 class PassLaunches {
  public:
   PassLaunches(const OpGraph& graph, const IdVector<OpId, DeviceId>& device)
@@ -91,13 +91,13 @@ class PassLaunches {
     friend auto operator<=>(const Pass&, const Pass&) = default;
   };
 
-  /// Whether `v` is a first op of its pass and reads what another device sent.
+  /// Whether `v` is a first op of its pass and reads a tensor of another device.
   bool receives(OpId v) const {
     const auto reads = graph_.predecessors(v);
     return std::ranges::any_of(reads, [&](OpId u) { return device_[u] != device_[v]; }) &&
            std::ranges::none_of(reads, [&](OpId u) { return pass_[u] == pass_[v]; });
   }
-  /// Whether no other op of its pass reads what `v` writes.
+  /// Whether no op of its pass reads the outputs of `v`.
   bool is_last(OpId v) const {
     return std::ranges::none_of(graph_.out_edges(v),
                                 [&](EdgeId e) { return pass_[graph_.edge(e).dst] == pass_[v]; });
@@ -109,40 +109,41 @@ class PassLaunches {
   IdVector<OpId, Pass> pass_;  // [num_ops]
 };
 
-/// The host launches what the devices run. Each op gets an op of lane "host" that takes `launch`
-/// (for each of its kernels with `per: kernel`), and starts after it. The launches of a device
-/// follow each other in the order of the graph; with `threads: one`, those of all devices do, on
-/// the first device that has ops. So a step takes as long as its device or as its host, whichever
-/// is longer, and where it waits for the host the device has gaps.
-///   step: what the host takes once, before its first launch.
+/// Kernel launches by the host. Each op waits for a launch op of lane "host", which takes `launch`
+/// (per kernel with `per: kernel`). The launches of a device are serial, in the order of the graph;
+/// with `threads: one`, those of all devices are, on the first device that has ops. A step is then
+/// bound by its device or by its host, and the device idles where it waits for the host.
+///   step: host time before the first launch of a step.
 ///   backward_thread: the launches of backward ops are in a lane of their own, "host_backward",
 ///     which starts after the last launch of a forward op; the launches of updates follow it.
-///   sync: after an op of one of these kinds the host waits for the device before it goes on.
+///   sync: after an op of one of these kinds the host waits for the device.
 ///   graphs: a CUDA graph: one launch for all ops of a device.
 ///   per: pass: the launches of a device's forward pass are one op that takes as long as all of
 ///     them, and so are those of its backward pass; with interleaved chunks, of each chunk. It
-///     begins when the pass has received what other devices send (Megatron-LM's host waits there
-///     for the GPU), and the last ops of the pass wait for it. Nobody launches updates, which are
-///     few kernels.
+///     starts when the pass has received its inputs from other devices (Megatron-LM's host waits
+///     for the GPU there), and the last ops of the pass wait for it. Updates, which are few
+///     kernels, are not launched.
 /// Times of the host's lanes are not divided by a device's `speed`.
-/// The first device's host op for an op on another device costs no transfer: with `threads: one`,
-/// control edges are free (as with control_edges: {as: free}).
-/// Source: Daydream (Zhu et al., ATC 2020), section 4.2: CUDA launches are tasks of a CPU thread.
+/// With `threads: one`, control edges are free (as with control_edges: {as: free}), so that
+/// launches of ops on other devices cost no transfer. Source: Daydream (Zhu et al., ATC 2020),
+/// section 4.2: CUDA launches are tasks of a CPU thread.
 class Host final : public Transform {
  public:
   explicit Host(Options& o) {
     using namespace std::chrono_literals;
-    launch_ = o.get("launch", Duration{6us}, "host time of a launch");
+    launch_ = o.get("launch", Duration{6us}, "host time per launch");
     step_ = o.get("step", Duration{}, "host time before the first launch of a step");
     if (launch_ > 1min) o.mistake("launch", "a launch takes at most 60 s");
     if (step_ > 24h) o.mistake("step", "it takes at most 86400 s");
-    per_ = read_enum(o, "per", LaunchPer::op, "what is launched");
-    threads_ = read_enum(o, "threads", HostThreads::device,
-                         "who launches: one Python thread launches for all devices in model "
-                         "parallelism");
-    backward_thread_ = o.get("backward_thread", true,
-                             "another thread launches the backward pass, as PyTorch's autograd");
-    sync_ = KindWords::read(o, "sync", {}, "kinds of ops that the host waits for");
+    per_ = read_enum(o, "per", LaunchPer::op, "the unit of a launch");
+    threads_ =
+        read_enum(o, "threads", HostThreads::device,
+                  "host threads that launch; in model parallelism one Python thread launches "
+                  "for all devices");
+    backward_thread_ =
+        o.get("backward_thread", true,
+              "a separate thread launches the backward pass, like PyTorch's autograd");
+    sync_ = KindWords::read(o, "sync", {}, "kinds of ops on which the host synchronises");
     graphs_ = o.get("graphs", false, "CUDA graphs: one launch per device and step");
     if (per_ != LaunchPer::pass) return;
     if (threads_ == HostThreads::one) o.mistake("threads", "with 'per: pass' each device has one");
@@ -153,12 +154,12 @@ class Host final : public Transform {
 
   Transformed apply(const OpGraph& graph) const override { return same_ops(graph); }
 
-  std::string no_pipeline(StreamedBy pipeline) const override {
+  std::string no_pipeline(PipelineTraits pipeline) const override {
     if (threads_ == HostThreads::one) return "host: each stage needs a thread: threads: device";
-    if (graphs_) return "host: a CUDA graph holds a whole step, and a pipeline runs it in passes";
-    if (step_ > Duration{}) return "host: 'step' is once a step, not for each micro-batch";
+    if (graphs_) return "host: a CUDA graph is a whole step, and a pipeline runs passes";
+    if (step_ > Duration{}) return "host: 'step' is once per step, not per micro-batch";
     if (per_ == LaunchPer::pass && pipeline.turns)
-      return "host: per: pass launches all of a device's forward pass, and here the last has two";
+      return "host: 'per: pass' needs one forward pass per device, and here the last has two";
     return "";
   }
 
@@ -204,7 +205,7 @@ class Host final : public Transform {
     }
 
    private:
-    /// A thread of the host, as far as it has come.
+    /// The state of a host thread.
     struct Thread {
       DeviceId device{};
       std::optional<OpId> last{};   ///< its last launch
@@ -217,7 +218,7 @@ class Host final : public Transform {
       return threads_.try_emplace(key, Thread{.device = device_[v]}).first->second;
     }
 
-    /// The launch of `v`, which comes after the last launch of its thread.
+    /// Adds the launch of `v` after the last launch of its thread.
     OpId launch_of(OpId v) {
       Thread& t = thread(v);
       if (o_.graphs_ && t.last) return *t.last;

@@ -27,10 +27,10 @@ std::vector<EdgeId> in_order_added(const OpGraph& graph) {
   return edges;
 }
 
-/// Copies of a graph beside each other. Forward and backward ops are there `count` times, one copy
-/// of all before the next, and copy r of v is called v@r but for the first. Updates are there once,
-/// and read what all copies write. A gradient of shared weights is one tensor: copies but for the
-/// first make theirs in workspace and add it to the first, so that theirs is a reference.
+/// `count` copies of the forward and backward ops of a graph, one copy of the graph after the
+/// other; copy r > 0 of v is named v@r. Updates exist once and read the outputs of all copies. A
+/// gradient of shared weights is one tensor: later copies compute theirs in workspace and
+/// accumulate it into the first, so theirs is a reference.
 class Copies {
  public:
   Copies(const OpGraph& graph, std::int64_t count, MicroBatchWeights weights)
@@ -63,6 +63,7 @@ class Copies {
   }
 
  private:
+  /// Whether copy `r` of `v` exists.
   bool there(OpId v, std::size_t r) const { return r == 0 || graph_.op(v).phase != Phase::update; }
   OpId copy(OpId v, std::size_t r) const { return made_[there(v, r) ? r : 0][v]; }
   std::string name(std::string_view of, std::size_t r) const {
@@ -94,8 +95,8 @@ class Copies {
         made, {made_[0][first], static_cast<std::uint32_t>(r) * batches_before_ + number});
   }
 
-  /// An index into group_names(): the groups of the graph, for each copy if it has its own weights;
-  /// then one for each op.
+  /// An index into group_names(): the groups of the graph, per copy with own weights; then one per
+  /// op.
   GroupId group_of(OpId v, std::size_t r) const {
     const Op& op = graph_.op(v);
     const bool own = weights_ == MicroBatchWeights::own;
@@ -115,7 +116,7 @@ class Copies {
     return names;
   }
 
-  /// Copies do not mix, but for what updates read and what is read of them.
+  /// Copies are independent, except for inputs and outputs of updates.
   void add_edge(EdgeId e, std::size_t r) {
     const Edge& edge = graph_.edge(e);
     if (graph_.op(edge.src).phase != Phase::update || !there(edge.dst, 1)) return add_edge(e, r, r);
@@ -133,32 +134,31 @@ class Copies {
   const MicroBatchWeights weights_;
   GraphCopy copy_;
   const std::string mark_;
-  std::uint32_t batches_before_ = 1;                   // micro-batches that the graph has already
+  std::uint32_t batches_before_ = 1;                   // micro-batches of the input graph
   std::vector<IdVector<OpId, OpId>> made_;             // [copies][ops]
   std::vector<IdVector<TensorId, TensorId>> tensors_;  // [copies][tensors]
 };
 
-/// A step of several batches, each computed for itself. Deviation: towers' new weights are not sent
-/// back to the other copies; the next step would wait for them.
+/// A step of several independent micro-batches. Deviation: with own weights (towers), new weights
+/// are not sent to the other copies, for which the next step would wait.
 class MicroBatches final : public Transform {
  public:
   explicit MicroBatches(Options& o)
       : count_(o.get("count", std::int64_t{4},
-                     "how often forward and backward ops are there; updates are there once", 1,
-                     1024)),
+                     "number of copies of forward and backward ops; updates exist once", 1, 1024)),
         weights_(read_enum(o, "weights", MicroBatchWeights::shared,
-                           "which weights copies of an op read")) {}
+                           "the weights that copies of an op read")) {}
 
   Transformed apply(const OpGraph& graph) const override {
     if (!graph.collectives().empty())
-      throw InputError("micro_batches: the graph has collectives, which cannot be copied here");
+      throw InputError("micro_batches: graphs with collectives are not supported");
     Transformed made = Copies(graph, count_, weights_).built();
     made.batches = static_cast<double>(count_);
     return made;
   }
 
-  /// Segments are of one batch, and towers share 32-bit weights.
-  bool stands_behind(std::string_view other) const override {
+  /// Segments belong to one micro-batch, and towers share 32-bit weights.
+  bool must_follow(std::string_view other) const override {
     return count_ > 1 &&
            (other == "recompute" || (other == "precision" && weights_ == MicroBatchWeights::own));
   }

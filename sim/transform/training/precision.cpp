@@ -20,41 +20,39 @@ Bytes half(Bytes size) {
   return {(size.count + 1) / 2};
 }
 
-/// How much shorter a measured time becomes.
+/// Factors by which measured times are divided.
 struct Speedup {
   double compute = 3.0, memory = 2.0;
 };
 
-/// Mixed-precision training. Activations and their gradients take half of their bytes. The forward
-/// and backward ops compute in the new format: their work gets the precision and half of the
-/// traffic, measured times are divided by a factor. Ops of the kinds `except` stay as they are, and
-/// so do their weights, gradients and optimizer state, and the tensors that they write; so do
-/// update ops. A kind that multiplies matrices, too, such as Conv2dBatchNormReLU, is excepted by a
-/// word for that, or by a pattern, alone.
-///   fp16, bf16: weights are a half copy, which the op holds and each step casts anew, and a 32-bit
-///     copy, the master weights, which the update op changes and holds (the op itself, if nothing
-///     updates it, or if forward ops hold the optimizer's state, too); gradients of weights take
-///     half. Where forward ops hold all, the weights are as large as their gradients, if these are
-///     tensors. Weights that nothing trains are a half copy alone; where ops have adapters, the
-///     master weights are as large as their gradients. Without master weights there is the half
-///     copy alone, and optimizer state takes half.
-///   amp: the same with fp16, but gradients of weights stay in 32 bits (PyTorch's autocast), as
-///     they do with `gradients: whole`.
-///   fp8, mxfp8, nvfp4: bf16, in which products of layers compute in 8 or 4 bits: ops whose names
-///     have a part with a number (layer_of). Attention, whose products are as many as the batch
-///     asks for (`count` 0), embeddings and the head stay in 16 bits, and so do all bytes: an 8-bit
-///     copy of the weights by rows and another by columns take as many. Products find their numbers
-///     converted: a gradient is read and written by rows and by columns (4 bytes a number); of the
-///     inputs half are written so by the op before, a norm, the others cost as much; what the
-///     gradients of weights multiply has been converted already. With `attention: fp8` the products
-///     of fused attention in layers compute in 8 bits, too (Transformer Engine, fp8_dpa); what it
-///     reads and writes stays. Products of the kinds `whole` stay in 16 bits. With `conversions:
-///     dynamic`, as torchao has them, a kernel finds the largest number before another converts,
-///     weights are converted for each product, and what a product reads by columns is copied: 5
-///     bytes a number, 7 with a copy. One of q, k and v converts their input, and of gate and
-///     up: 3.5 and 5 bytes in the mean of a Llama's numbers.
+/// Mixed-precision training. Activations and their gradients take half of their bytes. Forward and
+/// backward ops compute in the new dtype: their work gets the dtype and half of the traffic,
+/// measured times are divided by a factor. Unchanged: update ops, and ops of the kinds `except`
+/// with their weights, gradients, optimizer state and outputs. A fused kind that contains a GEMM,
+/// such as Conv2dBatchNormReLU, is excepted only by a word for the GEMM, or by a pattern.
+///   fp16, bf16: the op holds a 16-bit copy of the weights, which each step casts from the fp32
+///     master weights. The update op holds and changes the master weights (the op itself, if
+///     nothing updates it, or if forward ops also hold the optimizer state). Gradients of weights
+///     take half of their bytes. Where forward ops hold everything, the weights are taken to be as
+///     large as their gradients, if these are tensors. Frozen weights have no master weights; ops
+///     with adapters have master weights as large as their gradients. Without master weights there
+///     is the 16-bit copy alone, and optimizer state takes half of its bytes.
+///   amp: as fp16, but gradients of weights stay in fp32 (PyTorch's autocast), as with
+///     `gradients: whole`.
+///   fp8, mxfp8, nvfp4: bf16 with FP8 or FP4 GEMMs in layers: ops whose names have a part with a
+///     number (layer_of). Attention, whose GEMM count grows with the batch (`count` 0), embeddings
+///     and the head stay in bf16, and so do all bytes: FP8 weights stored by rows and by columns
+///     take as many. Other kernels convert the operands: a gradient is read and written by rows and
+///     by columns (4 bytes per number); half of the inputs are converted by the preceding norm, the
+///     others cost the same; operands of weight-gradient GEMMs have been converted already. With
+///     `attention: fp8` fused attention in layers also computes in FP8 (Transformer Engine,
+///     fp8_dpa), with unchanged traffic. GEMMs of the kinds `whole` stay in bf16. With
+///     `conversions: dynamic`, as in torchao, one kernel computes the maximum and another converts,
+///     weights are converted for each GEMM, and operands read by columns are copied: 5 bytes per
+///     number, 7 with a copy. q, k and v share the conversion of their input, and so do gate and
+///     up: 3.5 and 5 bytes in the mean over a Llama's numbers.
 ///   tf32: all bytes stay; only arithmetic is faster.
-/// Tensors of fixed size stay: masks, indices, 32-bit statistics.
+/// Tensors of fixed size are unchanged: masks, indices, 32-bit statistics.
 /// Source: Micikevicius et al., "Mixed precision training", ICLR 2018; the factors 3 and 2: Zhu et
 /// al., Daydream, ATC 2020; 8 bits: Micikevicius et al., "FP8 formats for deep learning", 2022;
 /// their conversions: NVIDIA Transformer Engine's cast_transpose and LayerNormLinear.
@@ -62,40 +60,40 @@ class MixedPrecision final : public Transform {
  public:
   explicit MixedPrecision(Options& o)
       : to_(o.get("to", {"amp", "fp16", "bf16", "tf32", "fp8", "mxfp8", "nvfp4"},
-                  "the number format of most ops; the last three are of products in layers")),
+                  "dtype of most ops; the last three apply to GEMMs in layers")),
         except_(KindWords::read(o, "except", {"norm", "softmax", "loss"},
-                                "kinds of ops that stay in 32 bits")),
+                                "kinds of ops that stay in fp32")),
         master_weights_(o.get("master_weights", true,
-                              "the update changes 32-bit weights, and each step casts them")),
+                              "fp32 master weights, which updates change and each step casts")),
         whole_gradients_(
-            o.get("gradients", std::vector<std::string>{"by_format", "whole"},
-                  "of weights: in 32 bits with amp alone, or always, as Megatron-LM's with bf16") ==
-            "whole") {
+            o.get(
+                "gradients", std::vector<std::string>{"by_format", "whole"},
+                "dtype of weight gradients; by_format: fp32 with amp only; whole: always fp32, as "
+                "Megatron-LM with bf16") == "whole") {
     remainders_ = o.get("remainders", false,
-                        "of the 32-bit weights only the 16 bits that their bf16 copy lacks are "
-                        "kept, as NVIDIA Apex's store_param_remainders");
+                        "master weights store only the 16 bits that the bf16 copy lacks, as NVIDIA "
+                        "Apex's store_param_remainders");
     if (remainders_ && !master_weights_) o.mistake("remainders", "needs master_weights");
     if (remainders_ && (to_ == "fp16" || to_ == "amp"))
-      o.mistake("remainders", "fp16 is no half of a 32-bit number");
+      o.mistake("remainders", "fp16 is not a prefix of fp32");
     whole_ = KindWords::read(o, "whole", {},
-                             "kinds of ops whose products stay in 16 bits with fp8, mxfp8, nvfp4");
-    short_attention_ = o.get("attention", std::vector<std::string>{"whole", "fp8"},
-                             "with fp8, mxfp8 and nvfp4: the format of fused attention's products "
-                             "in layers; whole: 16 bits") == "fp8";
-    dynamic_ =
-        o.get("conversions", std::vector<std::string>{"prepared", "dynamic"},
-              "of fp8, mxfp8, nvfp4: beside other kernels, as Transformer Engine's, or by "
-              "kernels of their own that know the largest number, as torchao's") == "dynamic";
+                             "kinds of ops whose GEMMs stay in bf16 with fp8, mxfp8, nvfp4");
+    fp8_attention_ = o.get("attention", std::vector<std::string>{"whole", "fp8"},
+                           "with fp8, mxfp8 and nvfp4: dtype of fused attention in layers; whole: "
+                           "bf16") == "fp8";
+    dynamic_ = o.get("conversions", std::vector<std::string>{"prepared", "dynamic"},
+                     "of fp8, mxfp8, nvfp4: fused into other kernels, as in Transformer Engine, or "
+                     "separate kernels with dynamic scaling, as in torchao") == "dynamic";
     if (to_ == "amp") whole_gradients_ = true;
     speedup_.compute = o.get("compute_factor", speedup_.compute,
-                             "measured times of ops bound by arithmetic are divided by this", 1e-3);
+                             "divisor of measured times of compute-bound ops", 1e-3);
     speedup_.memory = o.get("memory_factor", speedup_.memory,
-                            "the same of other ops; with tf32 these stay as they are", 1e-3);
+                            "divisor of measured times of other ops; with tf32: 1", 1e-3);
     read_kinds(o);
     if (to_ == "tf32") speedup_.memory = 1.0;
     if (!halves()) master_weights_ = true;
     if (to_ == "amp" && !master_weights_)
-      o.mistake("master_weights", "amp keeps 32-bit weights; without them it is fp16 or bf16");
+      o.mistake("master_weights", "amp keeps fp32 weights; without them use fp16 or bf16");
     const bool eight = to_ == "fp8" || to_ == "mxfp8", four = to_ == "nvfp4";
     precision_ = eight || four  ? Precision::bf16
                  : to_ == "amp" ? Precision::fp16
@@ -110,7 +108,7 @@ class MixedPrecision final : public Transform {
                             whole = whole_.of_kinds(graph);
     IdVector<TensorId, TensorId> tensors(graph.num_tensors());
     const IdVector<OpId, std::vector<OpId>> updates = updates_of_weights(graph);
-    const IdVector<OpId, bool> stays = what_stays(graph, updates);
+    const IdVector<OpId, bool> stays = ops_in_fp32(graph, updates);
     const IdVector<OpId, Bytes> weights = weights_of(graph);
     const IdVector<OpId, Bytes> persistent = persistent_bytes(graph, updates, weights, stays);
     for (const OpId v : graph.ops()) {
@@ -132,7 +130,7 @@ class MixedPrecision final : public Transform {
       for (const TensorId t : graph.outputs(v)) {
         const Tensor& tensor = graph.tensor(t);
         if (tensor.control) continue;
-        const bool stays_whole = !halves() || tensor.fixed_size || in_whole(graph, t, stays) ||
+        const bool stays_whole = !halves() || tensor.fixed_size || in_fp32(graph, t, stays) ||
                                  (whole_gradients_ && is_for_updates(graph, t));
         tensors[t] = copy.add_tensor(t, made, stays_whole ? tensor.size : half(tensor.size));
       }
@@ -152,7 +150,7 @@ class MixedPrecision final : public Transform {
 
   static constexpr std::string_view cast_kind = "Cast", cast_suffix = "/half";
 
-  /// Throws InputError if the graph has a cast of this transform: bytes would be halved twice.
+  /// Throws InputError if this transform was already applied, as its casts show.
   static void refuse_if_halved(const OpGraph& graph) {
     for (const OpId v : graph.ops())
       if (graph.kind(v) == cast_kind && graph.name(v).ends_with(cast_suffix))
@@ -161,9 +159,8 @@ class MixedPrecision final : public Transform {
   }
 
   void read_kinds(Options& o) {
-    const Options::Value* given =
-        o.raw("kinds",
-              "{KIND: {compute_factor: F, memory_factor: F}}: other factors on a kind of device");
+    const Options::Value* given = o.raw(
+        "kinds", "{KIND: {compute_factor: F, memory_factor: F}}: other factors on a device type");
     if (given == nullptr) return;
     for (const auto& [kind, factors] : given->children) {
       std::map<std::string, Options::Value> values(factors.children.begin(),
@@ -189,7 +186,7 @@ class MixedPrecision final : public Transform {
     return work.matrix.kind == MatrixKind::product && work.matrix.count > 0;
   }
 
-  /// Kernels that a recording already has in half precision stay.
+  /// Kernels recorded in half precision are unchanged.
   OpWork changed(OpWork work, bool in_layer) const {
     if (work.precision == Precision::fp16 || work.precision == Precision::bf16) return work;
     if (halves()) {
@@ -201,12 +198,12 @@ class MixedPrecision final : public Transform {
     if (product && in_layers_ != precision_) work.matrix.kind = MatrixKind::prepared_product;
     const bool attention = work.matrix.kind == MatrixKind::attention ||
                            work.matrix.kind == MatrixKind::causal_attention;
-    if (short_attention_ && in_layer && attention && in_layers_ != precision_)
+    if (fp8_attention_ && in_layer && attention && in_layers_ != precision_)
       work.precision = Precision::fp8;
     return work;
   }
 
-  /// Bytes moved to bring into the format of its products what `v` reads.
+  /// Bytes moved to convert the operands of the GEMMs of `v`.
   Bytes converted(const OpGraph& graph, OpId v) const {
     const bool forward = graph.op(v).phase == Phase::forward;
     double moved = 0.0;
@@ -226,9 +223,9 @@ class MixedPrecision final : public Transform {
     return Bytes{static_cast<std::int64_t>(moved)};
   }
 
-  /// Whether `t` is in 32 bits as its producer stays; a gradient: as the op stays whose output it
-  /// is the gradient of, since autograd casts gradients to the format of their values.
-  static bool in_whole(const OpGraph& graph, TensorId t, const IdVector<OpId, bool>& stays) {
+  /// Whether `t` stays in fp32 because its producer does. A gradient has the dtype of the value
+  /// that it is a gradient of, since autograd casts it.
+  static bool in_fp32(const OpGraph& graph, TensorId t, const IdVector<OpId, bool>& stays) {
     const OpId made = graph.tensor(t).producer;
     if (!stays[made] || graph.op(made).phase != Phase::backward) return stays[made];
     bool of_value = false, whole = false;
@@ -247,14 +244,14 @@ class MixedPrecision final : public Transform {
     return false;
   }
 
-  /// Whether the half copy of the weights of `v` is made by an op of its own: where work is known.
+  /// Whether an op of its own casts the weights of `v`: only in graphs with work.
   bool casts(const OpGraph& graph, OpId v) const {
     return halves() && master_weights_ && graph.has_work() && graph.op(v).phase == Phase::forward &&
            graph.op(v).persistent > Bytes{};
   }
 
-  /// Ops of a training whose weights nothing updates, and whose backward ops hold no gradients.
-  /// None where the graph does not say which ops are backward ops of which.
+  /// Ops of a training step whose weights nothing updates, and whose backward ops hold no
+  /// gradients. None if the graph does not link backward ops to forward ops. [num_ops]
   static IdVector<OpId, bool> frozen_weights(const OpGraph& graph,
                                              const IdVector<OpId, std::vector<OpId>>& updates) {
     bool trains = false, linked = false;
@@ -279,10 +276,10 @@ class MixedPrecision final : public Transform {
     return learned;
   }
 
-  /// The ops that stay in 32 bits: of the kinds `except`, the backward ops of these, and the ops
-  /// that update their weights alone; with master weights all updates.
-  IdVector<OpId, bool> what_stays(const OpGraph& graph,
-                                  const IdVector<OpId, std::vector<OpId>>& updates) const {
+  /// The ops that stay in fp32: of the kinds `except`, their backward ops, and the ops that update
+  /// only their weights; with master weights, all updates. [num_ops]
+  IdVector<OpId, bool> ops_in_fp32(const OpGraph& graph,
+                                   const IdVector<OpId, std::vector<OpId>>& updates) const {
     const std::vector<bool> computes = compute_bound_kinds().of_kinds(graph);
     const KindWords of_products = except_.patterns_and(compute_bound_kinds());
     std::vector<bool> excepted = except_.of_kinds(graph);
@@ -303,8 +300,9 @@ class MixedPrecision final : public Transform {
     return stays;
   }
 
-  /// The persistent bytes of each op. Forward ops that hold weights and optimizer state in one have
-  /// as many as the gradients that their backward ops hand to updates, if there are such tensors.
+  /// The bytes of weights of each op: its persistent bytes; for forward ops that also hold
+  /// gradients and optimizer state, at most the bytes of their gradients, if these are tensors.
+  /// [num_ops]
   static IdVector<OpId, Bytes> weights_of(const OpGraph& graph) {
     IdVector<OpId, Bytes> weights, gradients(graph.num_ops());
     for (const OpId v : graph.ops()) weights.push_back(graph.op(v).persistent);
@@ -317,7 +315,7 @@ class MixedPrecision final : public Transform {
     return weights;
   }
 
-  /// [num_ops], changed for each op.
+  /// The new persistent bytes of each op. [num_ops]
   IdVector<OpId, Bytes> persistent_bytes(const OpGraph& graph,
                                          const IdVector<OpId, std::vector<OpId>>& updates,
                                          const IdVector<OpId, Bytes>& weights,
@@ -347,14 +345,14 @@ class MixedPrecision final : public Transform {
     return bytes;
   }
 
-  /// The last of `updates` and of the update ops behind them, such as Adam behind clipping: those
-  /// in the group of `v`, if there are any, because clipping leads on to the updates of other
-  /// weights.
+  /// The last ones of `updates` and of the update ops that follow them, such as Adam after
+  /// clipping; only those in the group of `v`, if there are any, because clipping also precedes the
+  /// updates of other weights.
   static std::vector<OpId> last_updates(const OpGraph& graph, OpId v,
                                         const std::vector<OpId>& updates) {
     std::set<OpId> reached(updates.begin(), updates.end());
     std::vector<OpId> last, own;
-    for (const OpId u : reached) {  // ids are topological: what is added is still to come
+    for (const OpId u : reached) {  // ids are topological: insertions are after u
       bool read = false;
       for (const EdgeId e : graph.out_edges(u)) {
         if (graph.op(graph.edge(e).dst).phase != Phase::update) continue;
@@ -368,8 +366,8 @@ class MixedPrecision final : public Transform {
     return own.empty() ? last : own;
   }
 
-  /// An op that reads the 32-bit weights of `v` and writes the half copy, which `v` holds: once in
-  /// a step, after the updates of the weights; where there are none, before `v`.
+  /// Adds an op that casts the fp32 weights of `v` to the 16-bit copy, which `v` holds: once per
+  /// step, after the updates of the weights, or before `v` if there are none.
   static void add_cast(GraphCopy& copy, const OpGraph& graph, OpId v, Bytes weights,
                        const std::vector<OpId>& updates) {
     const OpId cast =
@@ -389,7 +387,7 @@ class MixedPrecision final : public Transform {
   KindWords except_;
   KindWords whole_;
   bool master_weights_, whole_gradients_;
-  bool remainders_ = false, short_attention_ = false, dynamic_ = false;
+  bool remainders_ = false, fp8_attention_ = false, dynamic_ = false;
   Speedup speedup_;
   std::map<std::string, Speedup, std::less<>> kinds_;
 };

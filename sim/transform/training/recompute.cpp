@@ -12,10 +12,10 @@
 namespace baechi {
 namespace {
 
-/// What is dropped and computed again, of one graph.
+/// Applies activation checkpointing to one graph.
 class Recomputing {
  public:
-  /// `from_host`: what is dropped comes back from elsewhere; nothing is computed.
+  /// `from_host`: dropped tensors are loaded from the host instead of recomputed.
   Recomputing(const OpGraph& graph, Segments segments, const std::vector<bool>& keep,
               bool from_host)
       : graph_(graph),
@@ -42,7 +42,7 @@ class Recomputing {
         if (!graph_.tensor(t).control)
           tensors[t] = copy_.add_tensor(t, made, graph_.tensor(t).size);
     }
-    // A backward op reads what was computed again; all others read as they did.
+    // Backward ops read recomputed tensors; all other edges are unchanged.
     copy_.add_edges(tensors, [&](const Edge& e) { return !reads_again(e); });
     for (const OpId v : graph_.ops()) {
       for (const EdgeId e : graph_.out_edges(v)) {
@@ -62,7 +62,7 @@ class Recomputing {
   }
 
  private:
-  /// The members of a collective run again together or not at all.
+  /// The members of a collective are recomputed all or none.
   void keep_or_drop(const Collective& c) {
     const auto members = c.member_ids();
     const bool together = std::ranges::all_of(
@@ -72,15 +72,15 @@ class Recomputing {
 
   bool is_forward(OpId v) const { return graph_.op(v).phase == Phase::forward; }
 
-  /// Whether after the segment that writes `t` only backward ops read it: it is not kept for them.
+  /// Whether `t` is dropped: after its segment only backward ops read it.
   bool is_dropped(TensorId t) const {
     return is_inside(t) && std::ranges::any_of(graph_.readers(t), [&](EdgeId e) {
              return !is_forward(graph_.edge(e).dst);
            });
   }
-  /// Whether only its own segment and backward ops read `t`: an op that runs again reads its own.
-  /// What only refers to memory, such as a weight that is read, is there all the time; but not what
-  /// a collective overwrites.
+  /// Whether only its own segment and backward ops read `t`, so that recomputed ops read a
+  /// recomputed `t`. References, such as a weight that is read, are always available, except those
+  /// that a collective overwrites.
   bool is_inside(TensorId t) const {
     const Tensor& tensor = graph_.tensor(t);
     const std::uint32_t segment = segment_[tensor.producer];
@@ -99,9 +99,9 @@ class Recomputing {
   }
   bool reads_again(const Edge& e) const { return !is_forward(e.dst) && is_dropped(e.tensor); }
 
-  /// Finds the ops to be run again, and for each the first backward op that needs it. An op comes
-  /// before all ops that read what it wrote, so this op's id is above those of all its inputs:
-  /// the new edges close no cycle.
+  /// Finds the ops to be recomputed, and for each the first backward op that needs it. The new
+  /// edges close no cycle, because ids are topological: that backward op's id is above those of the
+  /// inputs.
   void find_needed() {
     first_use_ = IdVector<OpId, OpId>(graph_.num_ops(), no_op);
     for (std::size_t i = graph_.num_ops(); i-- > 0;) {
@@ -139,8 +139,8 @@ class Recomputing {
     }
   }
 
-  /// For each segment: what its backward ops wait for that comes from outside and is there before
-  /// the first of them.
+  /// For each segment: the gradients from outside, available before its first backward op, on which
+  /// its backward ops wait.
   void find_gates() {
     for (const OpId v : graph_.ops()) {
       if (first_use_[v] == no_op) continue;
@@ -186,8 +186,8 @@ class Recomputing {
         tensors[t] = copy_.add_tensor(t, again_[v], graph_.tensor(t).size);
   }
 
-  /// What the second run of `v` reads: what was computed again, or what is kept. The first ops of a
-  /// segment to run again wait for the gradient that enters it.
+  /// Adds the inputs of the recomputed `v`: recomputed or kept tensors. The first recomputed ops of
+  /// a segment wait for the gradient that enters it.
   void add_inputs(OpId v, const IdVector<TensorId, TensorId>& tensors,
                   const IdVector<TensorId, TensorId>& tensors_again) {
     bool first = true;
@@ -216,42 +216,42 @@ class Recomputing {
   }
 
   struct Gate {
-    std::set<EdgeId> gradients{};  // that enter
-    OpId last_forward = no_op;     // where none does: in the last segment
+    std::set<EdgeId> gradients{};  // that enter the segment
+    OpId last_forward = no_op;     // used if there are none, in the last segment
   };
 
   const OpGraph& graph_;
   Segments segment_;
   bool from_host_;
   GraphCopy copy_;
-  IdVector<OpId, OpId> again_;                // [num_ops] the second copy, in the builder; or no_op
-  IdVector<OpId, std::vector<OpId>> before_;  // [num_ops] ops to run again just before this one
-  IdVector<OpId, OpId> first_use_;            // [num_ops] by a backward op; no_op: not run again
+  IdVector<OpId, OpId> again_;  // [num_ops] the recomputed op, in the builder; or no_op
+  IdVector<OpId, std::vector<OpId>> before_;  // [num_ops] ops to recompute just before this one
+  IdVector<OpId, OpId> first_use_;  // [num_ops] first backward user; no_op: not recomputed
   std::set<OpId> kept_;
   std::map<std::uint32_t, std::set<OpId>> backward_;  // by segment, ops of its backward pass
   std::map<std::uint32_t, Gate> gates_;
 };
 
-/// Activation recomputation: of each segment of the forward pass only what later segments read is
-/// kept. What the backward pass alone reads is dropped and computed again, by copies of the
-/// segment's ops in the phase backward and the op's group, once the gradient that enters the
-/// segment is there. An op is run again only where something dropped depends on it. With
-/// `from_host` the same is dropped and comes back (Transformer Engine, cpu_offload.py), and the
-/// copies of the ops compute nothing.
-/// Source: Chen et al., "Training deep nets with sublinear memory cost", 2016; `keep`: Korthikanti
-/// et al., "Reducing activation recomputation in large transformer models", MLSys 2023.
+/// Activation checkpointing: of each segment of the forward pass only the tensors that later
+/// segments read are kept. Tensors that only the backward pass reads are dropped and recomputed, by
+/// copies of the segment's ops in phase backward and the op's group, once the gradient that enters
+/// the segment is available. An op is recomputed only if a dropped tensor depends on it. With
+/// `from_host` the same tensors are dropped and loaded back (Transformer Engine, cpu_offload.py),
+/// and the copies of the ops take no time. Source: Chen et al., "Training deep nets with sublinear
+/// memory cost", 2016; `keep`: Korthikanti et al., "Reducing activation recomputation in large
+/// transformer models", MLSys 2023.
 class Recompute final : public Transform {
  public:
   explicit Recompute(Options& o)
-      : keep_(KindWords::read(o, "keep", {}, "kinds of ops whose outputs are kept all the same")),
+      : keep_(KindWords::read(o, "keep", {}, "kinds of ops whose outputs are always kept")),
         last_(o.get("last", true, "also in the last segment, whose backward pass begins at once")),
-        from_host_(o.get("from_host", false,
-                         "what is dropped is not computed again, but comes back from the host's "
-                         "memory, beside other work: in no time, and in no memory of a device")) {
+        from_host_(
+            o.get("from_host", false,
+                  "offload instead of recompute: dropped tensors are loaded from host memory, "
+                  "fully overlapped, in no time")) {
     const std::string segments = o.get("segments", "layer",
-                                       "layer: ops whose names are alike up to the first part with "
-                                       "a number; or N parts that write "
-                                       "about as many bytes each");
+                                       "layer: ops whose names are equal up to the first part with "
+                                       "a number; or N parts that write about equal bytes");
     if (segments != "layer") {
       const auto count = parse_number<std::uint32_t>(segments);
       if (!count || *count == 0)
@@ -260,7 +260,7 @@ class Recompute final : public Transform {
       count_ = count.value_or(1);
     }
     const Options::Value* names =
-        o.raw("names", "[pattern, ...]: instead, a segment of each: forward ops with such names");
+        o.raw("names", "[pattern, ...]: instead, one segment per pattern of forward op names");
     if (names == nullptr) return;
     if (!names->text.empty()) names_.push_back(names->text);
     for (const auto& [key, pattern] : names->children) {
@@ -278,7 +278,7 @@ class Recompute final : public Transform {
   }
 
  private:
-  /// The segment of the last forward op that is in one.
+  /// Removes the segment of the last forward op that is in one.
   static void leave_out_last(const OpGraph& graph, Segments& segments) {
     std::uint32_t last = no_segment;
     for (const OpId v : graph.ops())

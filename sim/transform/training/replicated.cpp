@@ -8,8 +8,8 @@
 namespace baechi {
 namespace {
 
-/// Copies of a graph beside each other in one builder, op after op: all copies of an op have
-/// adjacent ids, in the order of the graph, so that each copy keeps the order of its ops.
+/// Copies of a graph in one builder, op by op: all copies of an op have adjacent ids, so that each
+/// copy keeps the order of its ops.
 class ReplicaBuilder {
  public:
   ReplicaBuilder(const OpGraph& graph, std::uint32_t count) : graph_(graph), count_(count) {
@@ -93,7 +93,7 @@ class ReplicaBuilder {
   const std::uint32_t count_;
   const std::string mark_ = copy_mark(graph_);
   OpGraphBuilder builder_;
-  std::vector<TensorId> tensors_;  // per op, copy and output
+  std::vector<TensorId> tensors_;  // by op, copy and output
 };
 
 }  // namespace

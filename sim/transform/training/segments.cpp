@@ -22,7 +22,7 @@ std::string_view layer_of(std::string_view name) {
 Segments segments_by_layer(const OpGraph& graph) {
   Segments segment(graph.num_ops(), no_segment);
   std::map<std::string, std::uint32_t, std::less<>> known;
-  auto last = known.end();  // most ops are in the layer of the op before
+  auto last = known.end();  // the layer of the previous op, usually the same
   for (const OpId v : graph.ops()) {
     if (graph.op(v).phase != Phase::forward) continue;
     const std::string_view layer = layer_of(graph.name(v));
@@ -41,7 +41,7 @@ Segments segments_by_layer(const OpGraph& graph) {
 
 Segments segments_by_bytes(const OpGraph& graph, std::uint32_t count) {
   const auto written = [&](OpId v) {
-    std::int64_t sum = 1;  // so that ops count where nothing is written
+    std::int64_t sum = 1;  // so that ops without outputs count, too
     for (const TensorId t : graph.outputs(v)) sum += graph.tensor(t).held().count;
     return graph.op(v).phase == Phase::forward ? sum : 0;
   };

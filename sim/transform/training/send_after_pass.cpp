@@ -11,8 +11,8 @@
 namespace baechi {
 namespace {
 
-/// A copy of a placed step with an op NAME/sent for each tensor that leaves its device, k > 0: for
-/// the k-th further one of its op NAME/sent.k.
+/// A copy of a placed step with an op NAME/sent for each tensor that leaves its device; for the
+/// op's k-th further output, k > 0, NAME/sent.k.
 class PassSends {
  public:
   PassSends(const OpGraph& graph, const IdVector<OpId, DeviceId>& device, bool asked)
@@ -65,11 +65,11 @@ class PassSends {
   }
 
  private:
-  /// What a device runs between two receipts, in one phase of one micro-batch.
+  /// A pass: what a device runs between two receipts, in one phase of one micro-batch.
   using Key = std::tuple<DeviceId, std::uint32_t, Phase, std::uint32_t>;
   struct PassOf {
     OpId last{};               // the largest id
-    std::vector<OpId> ends{};  // no other op of the pass reads what they write
+    std::vector<OpId> ends{};  // ops without readers in the pass
     std::vector<TensorId> leaving{};
   };
 
@@ -80,7 +80,7 @@ class PassSends {
     return graph_.op(v).phase != Phase::update && graph_.collective_of(v) == no_collective &&
            graph_.lane(v) == compute_lane;
   }
-  /// Whether what `e` carries goes to another device, from an op of a pass.
+  /// Whether `e` goes from an op of a pass to another device, with data.
   bool leaves(const Edge& e) const {
     return device_[e.src] != device_[e.dst] && in_pass(e.src) && !graph_.tensor(e.tensor).control;
   }
@@ -102,9 +102,8 @@ class PassSends {
     const OpId f = graph_.op(v).forward;
     return f != no_op && in_pass(f) && device_[f] == device_[v] ? f : no_op;
   }
-  /// The last op of those that the caller of the pass of `at` waits for before it lets go of what
-  /// the pass took and gave: of the backward pass, and of the device where no backward pass is
-  /// known.
+  /// The op until whose end the caller of the pass of `at` holds the pass's inputs and outputs: the
+  /// last op of the backward pass, or of the device's micro-batch if no backward pass is known.
   OpId end_for(OpId at) const {
     const OpId f = graph_.op(at).phase == Phase::forward ? at : forward_of(at);
     if (const auto end = backward_end_of_.find(key_of(f != no_op ? f : at));
@@ -112,7 +111,7 @@ class PassSends {
       return passes_.at(key_of(end->second)).last;
     return end_of_.at({device_[at], graph_.micro_batch(at).number});
   }
-  /// The tensor of `from` stays on the device of `at` until the caller of its pass lets it go.
+  /// Keeps the tensor of `from` on the device of `at` until end_for(at).
   void keep(TensorId tensor, OpId from, OpId at) {
     const OpId end = end_for(at);
     if (end != from && key_of(end) >= key_of(at))
@@ -144,35 +143,36 @@ class PassSends {
   const IdVector<OpId, DeviceId>& device_;
   const std::string_view lane_;  // of sends
   GraphCopy copy_;
-  IdVector<OpId, std::uint32_t> receipts_;  // [num_ops] most transfers on a path to it
+  IdVector<OpId, std::uint32_t> receipts_;  // [num_ops] the most transfers on a path to the op
   std::map<Key, PassOf> passes_;
-  std::map<std::pair<DeviceId, std::uint32_t>, OpId> end_of_;  // of a device's last pass
-  std::map<Key, OpId> backward_end_of_;                        // of what differentiates a pass
+  std::map<std::pair<DeviceId, std::uint32_t>, OpId> end_of_;  // by device and micro-batch
+  std::map<Key, OpId> backward_end_of_;                        // by forward pass
   IdVector<OpId, DeviceId> on_;                                // [ops of the builder]
 };
 
-/// What an op writes for another device leaves when the device's whole pass has ended: all that it
-/// runs forward, or backward, after the same receipt. PyTorch sends so, because what crosses is the
-/// result of a call: of a stage's forward(), or of its backward(), which first ends all gradients.
-/// Both ends keep the tensor until the backward pass has ended that belongs to the pass, because
-/// its caller holds what forward() and backward() took and gave back; where no op differentiates
-/// the pass, until their last pass of the micro-batch has ended. Control edges do not wait. With
-/// `asked`, a pipeline's stage sends when, besides, the receiver has ended the pass before: gloo
-/// sends no tensor before its peer has memory for it.
+/// Tensors for other devices are sent when the device's whole pass has ended: all that it runs
+/// forward, or backward, after the same receipt. PyTorch does so, because the tensors are results
+/// of a call: of a stage's forward(), or of its backward(), which first computes all gradients.
+/// Both ends keep the tensor until the corresponding backward pass has ended, because the caller
+/// holds the arguments and results of forward() and backward(); if no op differentiates the pass,
+/// until the end of their last pass of the micro-batch. Control edges do not wait. With `asked`, a
+/// pipeline's stage also waits until the receiver has ended its previous pass: gloo sends no tensor
+/// before its peer has memory for it.
 class SendAfterPass final : public Transform {
  public:
   explicit SendAfterPass(Options& o)
-      : asked_(o.get("asked", false,
-                     "in a pipeline, a stage receives what it asks for: a tensor leaves when its "
-                     "receiver has ended the pass before")) {}
+      : asked_(
+            o.get("asked", false,
+                  "in a pipeline, a tensor is sent only when its receiver has ended its previous "
+                  "pass")) {}
   Transformed apply(const OpGraph& graph) const override { return same_ops(graph); }
   PlacedStep after_placing(const OpGraph& graph,
                            const IdVector<OpId, DeviceId>& device) const override {
     return PassSends(graph, device, asked_).run();
   }
-  std::string no_pipeline(StreamedBy pipeline) const override {
+  std::string no_pipeline(PipelineTraits pipeline) const override {
     if (pipeline.splits)
-      return "send_after_pass: this schedule sends before the gradients of the weights are made";
+      return "send_after_pass: this schedule sends before the weight gradients are computed";
     return "";
   }
 

@@ -2,16 +2,13 @@
 
 #include "sim/error.h"
 #include "sim/graph/analysis.h"
+#include "sim/saturated.h"
 #include "sim/transform/graph_copy.h"
 #include "sim/transform/training/data_parallel.h"
 #include "sim/transform/training/gradients.h"
 
 namespace baechi {
 namespace {
-
-std::int64_t share(std::int64_t whole, std::int64_t of) {
-  return (whole + of - 1) / of;
-}
 
 void check(const OpGraph& graph, const DataParallelOptions& options) {
   const bool given = options.gradients > 0.0;
@@ -20,13 +17,13 @@ void check(const OpGraph& graph, const DataParallelOptions& options) {
     throw InputError(fmt::format(
         "data_parallel: {}",
         given ? "no backward op says which forward op with weights it differentiates"
-              : "no backward op passes gradients to an update op; 'gradients: 0.33' takes them to "
-                "be this share of the weights' bytes"));
+              : "no backward op passes gradients to an update op; 'gradients: 0.33' assumes this "
+                "fraction of the weights' bytes"));
   if (options.shares_optimizer() == 1) return;
   if (persistent_of_one_kind(graph) && !options.stateless)
     throw InputError(fmt::format(
-        "data_parallel: mode {} divides optimizer state, gradients or weights, and this graph does "
-        "not tell them apart: all are at its forward ops; 'stateless' says that all are weights",
+        "data_parallel: mode {} shards optimizer state, gradients or weights, and this graph does "
+        "not distinguish them: all are at its forward ops; 'stateless' takes all as weights",
         to_text(options.mode)));
 }
 
@@ -42,14 +39,14 @@ OpGraph with_shares(const OpGraph& graph, const DataParallelOptions& options) {
     const std::int64_t of = options.shares(phase, is_expert(graph, v));
     const std::int64_t work_of = phase == Phase::update ? of : 1;
     OpSpec spec = copy.spec(v);
-    spec.persistent = {share(spec.persistent.count, of)};
+    spec.persistent = {ceil_div(spec.persistent.count, of)};
     const OpId made = copy.add(v, spec, [&](Duration time, std::size_t) {
-      return Duration{share(time.count(), work_of)};
+      return Duration{ceil_div(time.count(), work_of)};
     });
     copy.add_kernels(v, made, [&](OpWork work) {
-      work.flops = share(work.flops, work_of);
-      work.traffic = {share(work.traffic.count, work_of)};
-      work.weights = {share(work.weights.count, work_of)};
+      work.flops = ceil_div(work.flops, work_of);
+      work.traffic = {ceil_div(work.traffic.count, work_of)};
+      work.weights = {ceil_div(work.weights.count, work_of)};
       return work;
     });
     for (const TensorId t : graph.outputs(v))

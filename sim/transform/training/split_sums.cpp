@@ -7,11 +7,10 @@
 namespace baechi {
 namespace {
 
-/// Splits an AddN by the devices of its terms: a device that holds two or more terms, other than
-/// the device of the AddN, adds them up and sends one sum. Each part takes the share of the op's
-/// time and work that its bytes read and written have. Source: `_MultiDeviceAddN` of TensorFlow 1
-/// (gradients_impl.py), which builds gradients for ops that have devices already; Baechi builds
-/// gradients after it has placed the forward ops.
+/// Splits an AddN by the devices of its terms: every device with two or more terms, except the
+/// AddN's own, adds them up and sends the sum. Time and work of each part are in proportion to its
+/// bytes read and written. Source: `_MultiDeviceAddN` of TensorFlow 1 (gradients_impl.py), which
+/// builds gradients for placed ops, as Baechi does after placing the forward ops.
 class SplitSums final : public Transform {
  public:
   Transformed apply(const OpGraph& graph) const override { return same_ops(graph); }
@@ -30,7 +29,7 @@ class SplitSums final : public Transform {
     PlacedStep run() && {
       for (const OpId v : graph_.ops()) {
         if (graph_.kind(v) == "AddN") add_parts(v);
-        made_[v] = add(v, graph_.name(v), share_left(v));
+        made_[v] = add(v, graph_.name(v), remaining_fraction(v));
         new_device_.push_back(device_[v]);
       }
       for (const OpId v : graph_.ops()) {
@@ -77,7 +76,8 @@ class SplitSums final : public Transform {
         if (count < 2) continue;
         Part& part = parts_[{v, device}];
         part.terms = count;
-        part.op = add(v, fmt::format("{}/on_{}", graph_.name(v), index(device)), share(v, count));
+        part.op =
+            add(v, fmt::format("{}/on_{}", graph_.name(v), index(device)), fraction(v, count));
         new_device_.push_back(device);
         part.sum = builder_.add_tensor(part.op, size);
       }
@@ -89,22 +89,22 @@ class SplitSums final : public Transform {
         return !graph_.tensor(graph_.edge(e).tensor).control;
       }));
     }
-    /// The share that a sum of `terms` has in the bytes that `v` reads and writes.
-    double share(OpId v, std::size_t terms) const {
+    /// The bytes of a sum of `terms`, relative to those of `v`.
+    double fraction(OpId v, std::size_t terms) const {
       return static_cast<double>(terms + 1) / static_cast<double>(terms_of(v) + 1);
     }
-    double share_left(OpId v) const {
+    double remaining_fraction(OpId v) const {
       std::size_t terms = terms_of(v);
       for (auto it = parts_.lower_bound({v, DeviceId{0}});
            it != parts_.end() && it->first.first == v; ++it)
         terms -= it->second.terms - 1;
-      return share(v, terms);
+      return fraction(v, terms);
     }
 
-    OpId add(OpId v, std::string_view name, double share) {
+    OpId add(OpId v, std::string_view name, double fraction) {
       const Op& op = graph_.op(v);
       const auto scaled = [&](std::int64_t n) {
-        return share == 1.0 ? n : static_cast<std::int64_t>(share * static_cast<double>(n));
+        return fraction == 1.0 ? n : static_cast<std::int64_t>(fraction * static_cast<double>(n));
       };
       const bool whole = name == graph_.name(v);
       const auto& kinds = graph_.device_kinds();

@@ -13,7 +13,7 @@
 namespace baechi {
 namespace {
 
-/// Adds the collectives to a copy of a replica's placed step. Ids of made things are the builder's.
+/// Adds the collectives to a copy of a replica's placed step. Ids of new ops are the builder's.
 class Synchronising {
  public:
   Synchronising(const OpGraph& graph, const IdVector<OpId, DeviceId>& device,
@@ -57,7 +57,7 @@ class Synchronising {
     IdVector<TensorId, TensorId> tensors(graph_.num_tensors());
     std::vector<std::size_t> due;
     for (const OpId v : graph_.ops()) {
-      // Sums of a tensor-parallel group go first: the next op waits for them.
+      // Tensor-parallel all-reduces go first: the next op waits for them.
       if (graph_.collective_of(v) == no_collective) add_due(due, tensors);
       add_gathers_before(v);
       OpSpec spec = copy_.spec(v);
@@ -99,7 +99,7 @@ class Synchronising {
     new_device_.push_back(d);
   }
 
-  /// An op that takes `time` on every kind of device.
+  /// An op that takes `time` on every device type.
   OpId add_op(const std::string& name, DeviceId d, Phase phase, std::string_view kind,
               std::string_view lane, Duration time = {}) {
     const OpId made = copy_.builder().add_op(
@@ -110,7 +110,7 @@ class Synchronising {
     return made;
   }
 
-  /// Replicas that exchange something: neighbours, or every `apart`th.
+  /// A communicator: `ranks` replicas with stride `apart`.
   struct Among {
     std::int64_t ranks = 1, apart = 1;
   };
@@ -123,13 +123,13 @@ class Synchronising {
   /// One replica of each group.
   Among groups() const { return {options_.replicas / options_.sharers(), options_.sharers()}; }
 
-  /// A collective of this device and those that are at its place in other replicas.
+  /// A collective of this device and its counterparts in other replicas.
   OpId add_collective(CollectiveKind kind, Bytes bytes, const std::string& of, DeviceId d,
                       Phase phase, Among among, std::string_view lane = "comm") {
     const OpId made =
         add_op(fmt::format("{}/{}", to_text(kind), of), d, phase, to_text(kind), lane);
     const bool pair = kind == CollectiveKind::send_recv;
-    // Replicas are spread evenly, neighbours beside each other.
+    // Replicas are spread evenly over nodes, in order.
     const std::int64_t span = among.ranks * among.apart;
     const std::int64_t nodes = std::clamp<std::int64_t>(
         (options_.nodes * span + options_.replicas - 1) / options_.replicas, 1, among.ranks);
@@ -159,8 +159,8 @@ class Synchronising {
     return made;
   }
 
-  /// An op of lane "compute" that moves so many bytes in the memory of `d`; in a graph of times it
-  /// takes none.
+  /// An op of lane "compute" that moves `bytes` in the memory of `d`; zero time in graphs without
+  /// work.
   OpId add_moves(const std::string& name, std::string_view kind, Bytes bytes, DeviceId d,
                  Phase phase) {
     const OpId made = copy_.builder().add_op({.name = name, .kind = kind, .phase = phase});
@@ -172,9 +172,9 @@ class Synchronising {
     return made;
   }
 
-  /// Gradients are copied back once they are sent, bucket after bucket, and then handed out.
-  /// Buckets that are sent beside the backward pass stay; the one that is sent after it goes once
-  /// it is empty.
+  /// Copies gradients back from their buckets after the collectives, before updates read them. The
+  /// memory of buckets that overlap with the backward pass is persistent; a bucket that is sent
+  /// after it is freed here.
   void empty_buckets() {
     for (std::size_t k = 0; k < buckets_.size(); ++k) {
       const Bucket& bucket = buckets_[k];
@@ -195,7 +195,7 @@ class Synchronising {
     due.clear();
   }
 
-  /// Bucket `k` is put together; its last producer has been added.
+  /// Adds the collectives of bucket `k`; its last producer has been added.
   void add_collectives(std::size_t k, const IdVector<TensorId, TensorId>& tensors) {
     const Bucket& bucket = buckets_[k];
     const DeviceId d = bucket.device;
@@ -240,7 +240,7 @@ class Synchronising {
     if (first != no_op) last = last_filled != no_op ? last_filled : first;
     const Bytes bytes{static_cast<std::int64_t>(
         std::ceil(options_.compress * static_cast<double>(bucket.bytes.count)))};
-    OpId sent_last = no_op;  // the next bucket is sent behind it
+    OpId sent_last = no_op;  // the next bucket is sent after it
     const bool expert = bucket.gradients.front().expert;
     const auto collective = [&](CollectiveKind kind, Bytes size, const std::string& of,
                                 std::string_view lane = "comm") {
@@ -278,7 +278,7 @@ class Synchronising {
       if (g.tensor) {
         copy_.builder().add_edge(tensors[*g.tensor], first);
       } else if (options_.shares_gradients(g.expert) > 1) {
-        // Whole until it is scattered; only the share stays.
+        // Whole until it is scattered; then only the shard is kept.
         copy_.builder().add_edge(copy_.builder().add_tensor(producer, g.bytes), first);
       } else {
         copy_.builder().add_control(producer, first);
@@ -298,14 +298,14 @@ class Synchronising {
     before = sent_last != no_op ? sent_last : last;
   }
 
-  /// Whether `t` is a gradient of a later micro-batch that is sent by itself: it is whole until
-  /// then, and not in workspace to be added to the first (micro_batches).
+  /// Whether `t` is a gradient of a later micro-batch that is sent separately: then it has memory
+  /// of its own, and is not accumulated in workspace (micro_batches).
   bool is_sent_whole(TensorId t) const {
     return options_.sends_each_pass() && graph_.tensor(t).reference && bucket_of_.contains(t);
   }
 
-  /// Whether what `e` hands to an update op comes from the collective instead: the update is on
-  /// another device, or it reads its share alone.
+  /// Whether the update op of `e` reads the collective's output instead of the gradient: it is on
+  /// another device, or it reads only its shard.
   bool goes_by_collective(const Edge& e) const {
     const auto bucket = bucket_of_.find(e.tensor);
     if (bucket == bucket_of_.end() || graph_.op(e.dst).phase != Phase::update) return false;
@@ -313,9 +313,9 @@ class Synchronising {
     return options_.shares_gradients(expert) > 1 || device_[e.dst] != device_[e.src];
   }
 
-  /// An optimizer's step follows the whole backward pass: updates wait for all buckets of the
-  /// device, of which the last is done last. Servers update what they have, so with `ps`, or where
-  /// the graph itself updates before the backward pass ends, they wait for their bucket alone.
+  /// An optimizer step follows the whole backward pass: updates wait for all buckets of the device,
+  /// hence for the last one. With `ps`, or if the graph itself updates before the end of the
+  /// backward pass, they wait for their own bucket only.
   void hand_out(std::size_t k) {
     const Bucket& bucket = buckets_[k];
     const OpId whole = options_.mode == Synchronisation::ps || updates_early_
@@ -334,13 +334,13 @@ class Synchronising {
               whole,
               Bytes{(g.bytes.count + options_.shares_gradients(g.expert) - 1) /
                     options_.shares_gradients(g.expert)},
-              g.micro_batch > 0);  // added to the share of the first
+              g.micro_batch > 0);  // accumulated into the shard of the first
         copy_.builder().add_edge(*handed, update);
       }
     }
   }
 
-  /// Gradients that go after the backward pass wait for the device's last backward ops, too.
+  /// Gradients that are sent after the backward pass also wait for the device's last backward ops.
   void wait_for_backward() {
     for (const OpId v : graph_.ops()) {
       const auto first = first_of_.find(device_[v]);
@@ -353,8 +353,8 @@ class Synchronising {
     }
   }
 
-  /// [num_ops] Bytes of the gradients that the backward ops of each op hold, of all replicas; empty
-  /// where no backward op says so.
+  /// [num_ops] Bytes of the gradients that the backward ops of each op hold, unsharded; empty if no
+  /// backward op holds any.
   IdVector<OpId, Bytes> held_gradients() const {
     IdVector<OpId, Bytes> held(graph_.num_ops());
     bool any = false;
@@ -368,10 +368,9 @@ class Synchronising {
     return any ? held : IdVector<OpId, Bytes>{};
   }
 
-  /// With shares of the optimizer, each device's new weights are gathered when its updates have
-  /// ended, with whatever follows an update in the phase, such as a cast. Weights whose updates are
-  /// elsewhere wait for all. Weights without a gradient are never new: of an op that has some, as
-  /// many bytes as its gradients have are.
+  /// With a sharded optimizer, each device's new weights are gathered after all its ops of phase
+  /// update, casts included; weights whose updates are on other devices wait for all updates.
+  /// Frozen weights are not gathered: the bytes are limited to those of the op's gradients.
   void gather_new_weights() {
     const IdVector<OpId, Bytes> gradients = held_gradients();
     std::map<std::pair<DeviceId, bool>, Bytes> weights;  // of experts and others
@@ -392,8 +391,8 @@ class Synchronising {
     }
   }
 
-  /// Adds the gather of a device's new weights, and returns it; or the first of its broadcasts. A
-  /// broadcast of a share goes from rank to rank, like a gather of so many bytes in all.
+  /// Adds the gather of a device's new weights, and returns it, or the first of its broadcasts. A
+  /// broadcast of a shard goes from rank to rank, like a gather of as many bytes.
   OpId gather_new(Bytes bytes, DeviceId d, bool expert) {
     const std::string name = fmt::format("{}weights{}", expert ? "expert_" : "", index(d));
     const auto add = [&](Bytes size, const std::string& of) {
@@ -413,7 +412,7 @@ class Synchronising {
     return first;
   }
 
-  /// Adds the collectives that gather weights for `v` first.
+  /// Adds the weight gathers whose first user is `v`.
   void add_gathers_before(OpId v) {
     for (; next_gather_ < gathers_.size() && gathers_[next_gather_].first_user() == v;
          ++next_gather_) {
@@ -452,7 +451,7 @@ class Synchronising {
   std::vector<OpId> filled_;           // [buckets] the op that copied its gradients in, or no_op
   std::map<DeviceId, OpId> first_of_;  // the first op of the first bucket
   std::map<DeviceId, OpId> last_of_;   // the last op of the last bucket so far
-  bool updates_early_ = false;         // another pass reads what an update writes
+  bool updates_early_ = false;         // an op of another phase reads an update's output
   std::vector<WeightGather> gathers_;
   std::size_t next_gather_ = 0;
   std::vector<std::pair<OpId, TensorId>> gathered_;  // [gathers] the member, and what users read

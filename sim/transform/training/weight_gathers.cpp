@@ -18,8 +18,8 @@ struct Use {
   bool expert = false;
 };
 
-/// Per forward op the backward ops of its micro-batch that read its weights: not those without a
-/// kernel where others have some. [num_ops]
+/// For each forward op the backward ops of its micro-batch that read its weights; without those
+/// that have no kernels, if others do. [num_ops]
 IdVector<OpId, std::vector<OpId>> backward_users(const OpGraph& graph) {
   IdVector<OpId, std::vector<OpId>> users(graph.num_ops());
   for (const OpId v : graph.ops()) {
@@ -40,10 +40,10 @@ IdVector<OpId, std::vector<OpId>> backward_users(const OpGraph& graph) {
   return users;
 }
 
-/// The whole weights that forward ops read, with the ops that read them one after the other: those
-/// of one micro-batch, kind and group, such as the steps of a cell. An op that holds none reads as
-/// many as its kernels say, if its group holds some: its own gather, where no op of its kind holds
-/// them, such as the last layer's of a table of embeddings.
+/// The unsharded weights that forward ops read, with their readers in sequence: ops of one
+/// micro-batch, kind and group, such as the steps of an RNN cell. An op without weights, in a group
+/// that holds some, reads OpWork::weights in a separate gather if no op of its kind holds them,
+/// such as a tied output layer.
 std::vector<Use> weights_read(const OpGraph& graph, std::int64_t shards,
                               std::int64_t expert_shards) {
   std::vector<Use> all;

@@ -7,7 +7,7 @@
 
 namespace baechi::what_if {
 
-/// "4 MB", or "0.25x" of the bytes of the op that it is for, rounded up.
+/// "4 MB", or "0.25x" the bytes of the op, rounded up.
 struct Amount {
   Bytes fixed{};
   double share = 0.0;
@@ -15,8 +15,7 @@ struct Amount {
   Bytes of(Bytes whole) const;
 };
 
-/// The option `key`; nothing if not given. Anything but a size or a share from 0x to 1000x is a
-/// mistake.
+/// The option `key`; nothing if not given. Accepts a size, or a factor from 0x to 1000x.
 std::optional<Amount> read_amount(Options& o, const std::string& key, std::string_view help);
 
 }  // namespace baechi::what_if

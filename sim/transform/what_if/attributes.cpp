@@ -8,8 +8,7 @@
 namespace baechi::what_if {
 namespace {
 
-/// The graph with the time of a transfer of each of `tensors` changed; a tensor without a measured
-/// one has the time that `changed` makes of none.
+/// Changes the measured transfer times of `tensors`; a tensor without one gets `changed(0)`.
 OpGraph with_transfers(const OpGraph& graph, const IdVector<TensorId, bool>& tensors,
                        const std::function<Duration(Duration)>& changed) {
   IdVector<TensorId, Duration> times(graph.num_tensors(), Duration{-1});
@@ -25,7 +24,7 @@ OpGraph with_transfers(const OpGraph& graph, const IdVector<TensorId, bool>& ten
 
 std::optional<Where> read_to(Options& o) {
   const Options::Value* given =
-      o.raw("to", "of what an op writes, only what one of the ops of these conditions reads");
+      o.raw("to", "conditions of readers: only outputs that one of these ops reads");
   if (given == nullptr) return std::nullopt;
   try {
     return Where::read(given);
@@ -77,7 +76,7 @@ Change with_attributes(const Scope& scope, const Selection& selected, const Attr
       if (changed.traffic) {
         const Bytes before = work.traffic;
         work.traffic = changed.traffic(before);
-        if (work.weights > Bytes{})  // the same share of it
+        if (work.weights > Bytes{})  // in proportion
           work.weights = static_cast<double>(work.traffic.count) /
                          static_cast<double>(before.count) * work.weights;
       }

@@ -9,15 +9,14 @@
 namespace baechi::what_if {
 namespace {
 
-/// Each forward and backward op computes on `factor` times the samples. Its arithmetic and its
-/// traffic beside weights (OpWork::weights) grow, and so do its workspace and what it writes. Where
-/// its work is not known its time grows in proportion, unless the host runs it. What does not grow:
-/// weights; gradients of weights, which updates read; ops that hold weights and read nothing, and
-/// what follows of their outputs alone.
+/// Scales the batch size. In forward and backward ops, flops, traffic except weights
+/// (OpWork::weights), workspace and outputs are multiplied by `factor`; without work, also the
+/// time, except on the host. Not scaled: weights; gradients of weights, which updates read; ops
+/// that hold weights and read nothing, and ops that depend on these alone.
 class Batch final : public Verb {
  public:
   explicit Batch(Options& o)
-      : factor_(o.get("factor", 2.0, "so many times the samples", 1e-3, 1e6)) {}
+      : factor_(o.get("factor", 2.0, "factor on the batch size", 1e-3, 1e6)) {}
 
   double samples() const override { return factor_; }
 
@@ -55,8 +54,8 @@ class Batch final : public Verb {
   Bytes scaled(Bytes size) const {
     return {static_cast<std::int64_t>(std::ceil(factor_ * static_cast<double>(size.count)))};
   }
-  /// [num_ops] Forward and backward ops, but for those that hold weights and read nothing, or read
-  /// only what such ops write.
+  /// [num_ops] Forward and backward ops that scale with the batch: not those that hold weights and
+  /// read nothing, or read only outputs of such ops.
   static IdVector<OpId, bool> of_samples(const OpGraph& graph) {
     IdVector<OpId, bool> grows;
     for (const OpId v : graph.ops()) {
@@ -75,8 +74,7 @@ class Batch final : public Verb {
              return graph.op(graph.edge(e).dst).phase == Phase::update;
            });
   }
-  /// Whether `c` is about a tensor that grows, as in tensor parallelism, and not about gradients of
-  /// weights.
+  /// Whether `c` communicates activations, as in tensor parallelism, and not gradients of weights.
   static bool sums_samples(const OpGraph& graph, const IdVector<OpId, bool>& grows,
                            const Collective& c) {
     return std::ranges::any_of(graph.in_edges(c.first), [&](EdgeId e) {

@@ -17,21 +17,22 @@ constexpr auto names_of(CollectivePer) {
 
 namespace {
 
-/// Adds a collective of what the selected ops write, or replaces collectives by stages.
-///   per tensor: one for each tensor; per bucket: one for as many as have `bucket` bytes, on each
-///     device in the order of ids. Readers of `to` (every reader, if not given) wait for it.
+/// Adds collectives of the outputs of the selected ops, or replaces collectives by stages.
+///   per tensor: one for each tensor; per bucket: one for each `bucket` bytes, on each device in
+///     the order of ids. Readers of `to` (every reader, if not given) wait for it.
 ///   factors [a, b, ...]: each selected all_reduce over a x b x ... ranks becomes a reduce_scatter
-///     over a, then over b of the a-th part, ..., an all_reduce over the last, and all_gathers
-///     back. All but the last are inside a machine; in the last as many use the network at once as
-///     the factors before it say. Source: BlueConnect (Cho et al., MLSys 2019).
+///     over a, then one of 1 / a of the bytes over b, ..., an all_reduce over the last factor, and
+///     the all_gathers. All but the last are inside a node; of the last, as many use the network
+///     concurrently as the product of the other factors. Source: BlueConnect (Cho et al., MLSys
+///     2019).
 class MakeCollective final : public Verb {
  public:
   explicit MakeCollective(Options& o)
-      : kind_(read_enum(o, "kind", CollectiveKind::all_reduce, "of collective")),
-        per_(read_enum(o, "per", CollectivePer::tensor, "one for each of these")),
-        bucket_(o.get("bucket", Bytes{25 << 20}, "of per: bucket")),
-        ranks_(o.get("ranks", std::int64_t{0}, "how many take part", 0, most)),
-        nodes_(o.get("nodes", std::int64_t{1}, "machines that they are spread over", 1, most)),
+      : kind_(read_enum(o, "kind", CollectiveKind::all_reduce, "kind of collective")),
+        per_(read_enum(o, "per", CollectivePer::tensor, "one collective per tensor or bucket")),
+        bucket_(o.get("bucket", Bytes{25 << 20}, "bucket size of per: bucket")),
+        ranks_(o.get("ranks", std::int64_t{0}, "number of ranks", 0, most)),
+        nodes_(o.get("nodes", std::int64_t{1}, "nodes over which they are spread", 1, most)),
         to_(read_to(o)) {
     read_factors(o);
     if (factors_.empty() && ranks_ < 2) o.mistake("ranks", "2 or more");
@@ -96,7 +97,8 @@ class MakeCollective final : public Verb {
     Copying copying(graph);
     copying.after = [&](OpId v) {
       for (auto [it, end] = due.equal_range(v); it != end; ++it) {
-        const std::string name = copying.fresh(fmt::format("{}/{}", to_text(kind_), graph.name(v)));
+        const std::string name =
+            copying.unique_name(fmt::format("{}/{}", to_text(kind_), graph.name(v)));
         made[it->second] = member(copying, graph, v, name,
                                   {.kind = kind_,
                                    .bytes = it->second->bytes,
@@ -127,7 +129,7 @@ class MakeCollective final : public Verb {
     return made;
   }
 
-  /// The stages of `whole`, in turn.
+  /// The stages that replace `whole`, in order.
   std::vector<Collective> stages(const Collective& whole) const {
     std::vector<Collective> down, up;
     Collective stage = whole;
@@ -191,18 +193,19 @@ class MakeCollective final : public Verb {
                       graph.collectives()[id].kind == CollectiveKind::all_reduce;
     if (!fits)
       throw InputError(
-          fmt::format("'{}' is no all_reduce of which one rank is simulated", graph.name(v)));
+          fmt::format("'{}' is not an all_reduce with one simulated rank", graph.name(v)));
     if (graph.collectives()[id].ranks != product)
-      throw InputError(fmt::format("'{}' has {} ranks, and the factors make {}", graph.name(v),
-                                   graph.collectives()[id].ranks, product));
+      throw InputError(fmt::format("'{}' has {} ranks, but the product of the factors is {}",
+                                   graph.name(v), graph.collectives()[id].ranks, product));
   }
 
   std::pair<OpId, OpId> add_stages(Copying& copying, const OpGraph& graph, OpId v) const {
     OpId first = no_op, last = no_op;
     for (const Collective& stage : stages(graph.collectives()[graph.collective_of(v)])) {
       const std::string name =
-          first == no_op ? std::string(graph.name(v))
-                         : copying.fresh(fmt::format("{}/{}", graph.name(v), to_text(stage.kind)));
+          first == no_op
+              ? std::string(graph.name(v))
+              : copying.unique_name(fmt::format("{}/{}", graph.name(v), to_text(stage.kind)));
       const OpId made = member(copying, graph, v, name, stage);
       if (first == no_op) first = made;
       if (last != no_op) copying.builder().add_control(last, made);

@@ -18,7 +18,7 @@ void Copying::ops() {
     const OpId made = copy_.add(v, spec, [&](Duration time, std::size_t kind) {
       return retime ? retime(v, time, kind) : time;
     });
-    beside_.push_back(v);
+    anchor_.push_back(v);
     copy_.add_kernels(v, made, [&](OpWork work) { return rework ? rework(v, work) : work; });
     for (const TensorId t : graph_.outputs(v)) {
       const Tensor& tensor = graph_.tensor(t);
@@ -33,7 +33,7 @@ void Copying::edges(const std::function<bool(const Edge&)>& keep) {
   copy_.add_edges(tensors_, keep);
 }
 
-OpId Copying::insert(const OpSpec& spec, OpId beside, const OpWork& work,
+OpId Copying::insert(const OpSpec& spec, OpId anchor, const OpWork& work,
                      std::optional<Duration> time) {
   OpSpec timed = spec;
   const auto& kinds = graph_.device_kinds();
@@ -42,12 +42,12 @@ OpId Copying::insert(const OpSpec& spec, OpId beside, const OpWork& work,
   if (!time && work.none()) time = Duration{};
   for (const std::string& kind : kinds) copy_.builder().set_compute(made, kind, time);
   copy_.builder().add_kernel(made, work);
-  beside_.push_back(beside);
-  colocated_.emplace_back(made, beside);
+  anchor_.push_back(anchor);
+  colocated_.emplace_back(made, anchor);
   return made;
 }
 
-std::string Copying::fresh(const std::string& name) {
+std::string Copying::unique_name(const std::string& name) {
   if (names_.empty())
     for (const OpId v : graph_.ops()) names_.insert(graph_.name(v));
   std::string candidate = name;
@@ -61,13 +61,13 @@ Change Copying::built() && {
     if (copy_.copy_of(v) != no_op) copy_.colocate(made, v);
   IdVector<OpId, OpId> renumbered;
   Transformed copied = std::move(copy_).built(&renumbered);
-  Change change{.graph = std::move(copied.graph), .stands_for = std::move(copied.stands_for)};
-  change.beside.assign(beside_.size(), OpId{});
-  for (const OpId v : renumbered.ids()) change.beside[renumbered[v]] = beside_[v];
+  Change change{.graph = std::move(copied.graph), .mapped_op = std::move(copied.mapped_op)};
+  change.anchor.assign(anchor_.size(), OpId{});
+  for (const OpId v : renumbered.ids()) change.anchor[renumbered[v]] = anchor_[v];
   if (rework) {
-    change.reworked.assign(beside_.size(), false);
+    change.reworked.assign(anchor_.size(), false);
     for (const OpId v : graph_.ops()) {
-      const OpId now = change.stands_for[v];
+      const OpId now = change.mapped_op[v];
       if (now == no_op) continue;
       const auto old = graph_.kernels(v), kernels = change.graph.kernels(now);
       change.reworked[now] = !std::equal(old.begin(), old.end(), kernels.begin(), kernels.end());

@@ -1,4 +1,4 @@
-/// A copy of a step in the making, with changes op by op: the base of most verbs.
+/// Builds a copy of a step with changes op by op: the base of most verbs.
 #pragma once
 #include <functional>
 #include <optional>
@@ -13,29 +13,29 @@
 
 namespace baechi::what_if {
 
-/// First declare the changes, then call ops(), edges(), built(). Ids of new ops and tensors are the
+/// First set the callbacks, then call ops(), edges(), built(). Ids of new ops and tensors are the
 /// builder's.
 class Copying {
  public:
   explicit Copying(const OpGraph& graph);  ///< `graph` outlives this
 
-  std::function<bool(OpId)> keeps{};  ///< not given: all
+  std::function<bool(OpId)> keeps{};  ///< default: all
   std::function<void(OpId, OpSpec&)> respec{};
   std::function<Duration(OpId, Duration, std::size_t kind)> retime{};
   std::function<OpWork(OpId, OpWork)> rework{};
   std::function<Bytes(TensorId)> resize{};
-  std::function<void(OpId)> before{}, after{};  ///< the copy of an op is made
+  std::function<void(OpId)> before{}, after{};  ///< called before, and after, an op is copied
 
   void ops();
-  /// Edges between kept ops, except edges for which `keep` is false.
+  /// Copies edges between kept ops, except those for which `keep` is false.
   void edges(const std::function<bool(const Edge&)>& keep = {});
 
-  /// A new op on the device of `beside`, and in its group. With kernels, its time is by its work
-  /// unless `time` is given.
-  OpId insert(const OpSpec& spec, OpId beside, const OpWork& work = {},
+  /// A new op on the device of `anchor`, and in its group. Its time follows from `work` unless
+  /// `time` is given.
+  OpId insert(const OpSpec& spec, OpId anchor, const OpWork& work = {},
               std::optional<Duration> time = std::nullopt);
-  /// A name that no op has: `name`, or with a number behind it.
-  std::string fresh(const std::string& name);
+  /// A unique name: `name`, with a number appended if necessary.
+  std::string unique_name(const std::string& name);
 
   OpGraphBuilder& builder() { return copy_.builder(); }
   GraphCopy& copy() { return copy_; }
@@ -48,9 +48,9 @@ class Copying {
   const OpGraph& graph_;
   GraphCopy copy_;
   IdVector<TensorId, TensorId> tensors_;
-  IdVector<OpId, OpId> beside_;                   // [ops of the builder]
-  std::unordered_set<std::string_view> names_;    // of the graph, once fresh() was asked
-  std::vector<std::pair<OpId, OpId>> colocated_;  // new ops, and what they are beside
+  IdVector<OpId, OpId> anchor_;                   // [ops of the builder]
+  std::unordered_set<std::string_view> names_;    // of the graph, filled by unique_name()
+  std::vector<std::pair<OpId, OpId>> colocated_;  // new ops and their anchors
 };
 
 }  // namespace baechi::what_if

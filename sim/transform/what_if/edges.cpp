@@ -11,13 +11,12 @@ enum class EdgePairs : std::uint8_t { all, layer };
 constexpr auto names_of(EdgePairs) {
   return std::to_array<Named<EdgePairs>>(
       {{EdgePairs::all, "all", "with every op of `to`"},
-       {EdgePairs::layer, "layer", "with those of the same module"}});
+       {EdgePairs::layer, "layer", "with ops of the same module"}});
 }
 
 namespace {
 
-/// Ops of `to` (every op, if not given) no longer read what the selected ops write, and no longer
-/// wait for them.
+/// Removes the edges from the selected ops to ops of `to` (to every op, if not given).
 class DropEdges final : public Verb {
  public:
   explicit DropEdges(Options& o) : to_(read_to(o)) {}
@@ -37,12 +36,13 @@ class DropEdges final : public Verb {
   std::optional<Where> to_;
 };
 
-/// Ops of `to` wait for the selected ops, without data. Throws InputError if that closes a cycle.
+/// Adds control edges from the selected ops to ops of `to`. Throws InputError if they close a
+/// cycle.
 class AddEdge final : public Verb {
  public:
   explicit AddEdge(Options& o)
-      : to_(read_to(o)), pairs_(read_enum(o, "pairs", EdgePairs::all, "who waits for whom")) {
-    if (!to_) o.mistake("to", "missing: the conditions of the ops that shall wait");
+      : to_(read_to(o)), pairs_(read_enum(o, "pairs", EdgePairs::all, "which pairs of ops")) {
+    if (!to_) o.mistake("to", "missing: the conditions of the ops that wait");
   }
 
   bool needs_times() const override { return to_ && to_->needs_times(); }

@@ -31,8 +31,8 @@ struct NewOp {
 };
 
 NewOp read_op(Options& o) {
-  const Options::Value* given = o.raw(
-      "op", "{name, kind, lane, phase, time, flops, traffic, bytes, workspace}: what is inserted");
+  const Options::Value* given =
+      o.raw("op", "{name, kind, lane, phase, time, flops, traffic, bytes, workspace}: the new op");
   NewOp op;
   if (given == nullptr) {
     o.mistake("op", "missing: {kind: ..., time: ...} or {kind: ..., traffic: ...}");
@@ -56,22 +56,23 @@ NewOp read_op(Options& o) {
   return op;
 }
 
-/// Adds an op, with a time or with work, by which a device model gives the time.
-///   after each: it reads what the selected op writes. Readers that `read_by` names read what it
-///     writes instead (`bytes`), or wait for it.
-///   after last: one op, beside the last selected one, reads what all of them write.
-///   before each: it starts when all that the selected op waits for is there. It reads what ops of
-///     `reads` hand to the selected op, which reads what it writes instead (`bytes`).
-///   before first: one op, for which all selected ops wait.
-/// After placing, "first" and "last" are one op on each device. "2x" is twice the bytes that the
-/// new op reads.
+/// Adds ops with a time, or with work from which a device model derives the time.
+///   after each: reads the outputs of the selected op. Readers that `read_by` selects read its
+///     output (`bytes`) instead, or wait for it.
+///   after last: one op, anchored at the last selected one, reads the outputs of all of them.
+///   before each: starts when all inputs of the selected op are available. It reads the tensors
+///     from ops of `reads`, and the selected op reads its output (`bytes`) instead.
+///   before first: one op on which all selected ops wait.
+/// After placing, "first" and "last" insert one op per device. "2x" is twice the bytes that the new
+/// op reads.
 class Insert final : public Verb {
  public:
   explicit Insert(Options& o)
       : op_(read_op(o)),
-        after_(read_enum_unless<InsertPosition>(o, "after", "no", "each selected op, or the last")),
-        before_(
-            read_enum_unless<InsertPosition>(o, "before", "no", "each selected op, or the first")),
+        after_(read_enum_unless<InsertPosition>(o, "after", "no",
+                                                "after each selected op, or the last")),
+        before_(read_enum_unless<InsertPosition>(o, "before", "no",
+                                                 "before each selected op, or the first")),
         reads_(read_where(o, "reads")),
         read_by_(read_where(o, "read_by")) {
     if (after_.has_value() == before_.has_value())
@@ -91,7 +92,8 @@ class Insert final : public Verb {
 
  private:
   static std::optional<Where> read_where(Options& o, const std::string& key) {
-    const Options::Value* given = o.raw(key, "conditions of the ops at the other end");
+    const Options::Value* given =
+        o.raw(key, "conditions of the ops at the other end of redirected edges");
     if (given == nullptr) return std::nullopt;
     try {
       return Where::read(given);
@@ -101,9 +103,9 @@ class Insert final : public Verb {
     }
   }
 
-  /// A new op beside `v`, which reads `read` bytes.
+  /// A new op anchored at `v`, which reads `read` bytes.
   OpId add(Copying& copying, const OpGraph& graph, OpId v, Bytes read) const {
-    const std::string name = copying.fresh(fmt::format("{}/{}", graph.name(v), op_.name));
+    const std::string name = copying.unique_name(fmt::format("{}/{}", graph.name(v), op_.name));
     const OpWork work{.flops = op_.flops, .traffic = op_.traffic.value_or(Amount{}).of(read)};
     return copying.insert({.name = name,
                            .kind = op_.kind,
@@ -193,8 +195,8 @@ class Insert final : public Verb {
     return std::move(copying).built();
   }
 
-  /// For each selected op the one beside which its new op is: itself, or, if there is `one`, the
-  /// last (or first) selected op on its device.
+  /// For each selected op the anchor of its new op: itself, or, with `one` per device, the last (or
+  /// first) selected op on its device.
   static std::map<OpId, OpId> homes(const Step& step, const Selection& selected, bool one,
                                     bool last) {
     std::map<DeviceId, OpId> chosen;

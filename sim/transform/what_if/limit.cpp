@@ -8,17 +8,16 @@
 namespace baechi::what_if {
 namespace {
 
-/// Limits what the selected ops read, write and hold: "4x" is four times the largest tensor that
-/// the op reads.
+/// Limits traffic, outputs and workspace of the selected ops; "4x" is four times the largest tensor
+/// that the op reads.
 class Limit final : public Verb {
  public:
   explicit Limit(Options& o)
-      : traffic_(read_amount(o, "traffic",
-                             "bytes that each kernel reads and writes beside weights, at most")),
+      : traffic_(read_amount(o, "traffic", "maximum traffic of each kernel, without weights")),
         bytes_(read_amount(o, "bytes",
-                           "size of each tensor that is written, at most; what backward ops alone "
-                           "read counts together")),
-        workspace_(read_amount(o, "workspace", "temporary bytes, at most")),
+                           "maximum size of each output, and of all outputs together that only "
+                           "backward ops read")),
+        workspace_(read_amount(o, "workspace", "maximum temporary bytes")),
         to_(read_to(o)) {}
 
   bool needs_times() const override { return to_ && to_->needs_times(); }
@@ -59,7 +58,7 @@ class Limit final : public Verb {
     return largest;
   }
 
-  /// Whether backward ops alone read `t`: numbers, masks and the like, which are limited together.
+  /// Whether only backward ops read `t`, such as masks, which are limited together.
   static bool is_kept(const OpGraph& graph, TensorId t) {
     return !graph.readers(t).empty() && std::ranges::all_of(graph.readers(t), [&](EdgeId e) {
       return graph.op(graph.edge(e).dst).phase == Phase::backward;

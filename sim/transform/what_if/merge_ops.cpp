@@ -18,7 +18,7 @@ enum class MergeBy : std::uint8_t { all, chain, layer, group };
 constexpr auto names_of(MergeBy) {
   return std::to_array<Named<MergeBy>>(
       {{MergeBy::all, "all", "all selected ops"},
-       {MergeBy::chain, "chain", "neighbours that no path by another op joins"},
+       {MergeBy::chain, "chain", "neighbours without another path between them"},
        {MergeBy::layer, "layer", "ops of one module and phase"},
        {MergeBy::group, "group", "ops of one colocation group"}});
 }
@@ -28,27 +28,26 @@ constexpr auto names_of(MergedTime) {
   return std::to_array<Named<MergedTime>>(
       {{MergedTime::sum, "sum"},
        {MergedTime::max, "max"},
-       {MergedTime::least, "least", "of the ops that take time"},
-       {MergedTime::work, "work", "of one kernel that does not write and read what stays inside"}});
+       {MergedTime::least, "least", "the least above 0"},
+       {MergedTime::work, "work", "of one kernel without traffic of internal tensors"}});
 }
 
 namespace {
 
-/// The ops of each merged op, by its leader, and what merging saves.
+/// A partition of the ops into merged ops, each named by its leader.
 struct Merged {
   IdVector<OpId, OpId> leader;         // [num_ops]
-  IdVector<OpId, std::uint32_t> size;  // [num_ops], at leaders
+  IdVector<OpId, std::uint32_t> size;  // [num_ops], valid at leaders
 };
 
-/// Makes one op of several, as sim/transform/merge.h says; after placing within a device, and
-/// always within a lane.
-///   time work: one kernel of all the arithmetic. Its traffic is the sum, less what merged ops read
-///     of one another, and less the writes that no other op reads. Without work: memory-bound ops
-///     take less time, in proportion to the bytes of tensors that are saved in this way.
+/// Merges ops (sim/transform/merge.h) within a lane, and after placing within a device.
+///   time work: one kernel with all flops. Its traffic is the sum without reads of internal
+///     tensors, and without writes that no other op reads. Without work: the time of memory-bound
+///     ops is reduced in proportion to the bytes saved.
 class Merge final : public Verb {
  public:
   explicit Merge(Options& o)
-      : by_(read_enum(o, "by", MergeBy::all, "which ops are merged with each other")),
+      : by_(read_enum(o, "by", MergeBy::all, "which ops are merged")),
         time_(read_enum(o, "time", MergedTime::sum, "time of a merged op")) {}
 
   bool needs_times() const override {
@@ -62,10 +61,10 @@ class Merge final : public Verb {
     IdVector<OpId, Part> parts;
     for (const OpId v : graph.ops()) parts.push_back({.leader = sets.leader[v]});
     Transformed merged = merge(in_common_groups(scope.step, sets), parts);
-    Change change{.graph = std::move(merged.graph), .stands_for = std::move(merged.stands_for)};
-    change.beside.assign(change.graph.num_ops(), OpId{});
+    Change change{.graph = std::move(merged.graph), .mapped_op = std::move(merged.mapped_op)};
+    change.anchor.assign(change.graph.num_ops(), OpId{});
     for (const OpId v : graph.ops())
-      if (sets.leader[v] == v) change.beside[change.stands_for[v]] = v;
+      if (sets.leader[v] == v) change.anchor[change.mapped_op[v]] = v;
     if (needs_times()) change = with_one_of(graph, sets, std::move(change));
     if (time_ == MergedTime::work) change = with_one_kernel(scope, sets, std::move(change));
     return change;
@@ -124,7 +123,7 @@ class Merge final : public Verb {
     return sets;
   }
 
-  /// Merged ops must be of one group, which means nothing any more once they are placed.
+  /// Ops to be merged must be in one group; after placing, groups have no meaning and are dropped.
   static OpGraph in_common_groups(const Step& step, const Merged& sets) {
     if (step.placed()) return step.graph.without_groups();
     GroupSets groups(step.graph);
@@ -133,26 +132,26 @@ class Merge final : public Verb {
     return groups.regrouped();
   }
 
-  /// `copying`, a changed copy of the graph of `change`, as a change of the step.
+  /// Composes `change` with `copying`, a changed copy of its graph.
   static Change copied(Copying&& copying, Change change) {
     copying.ops();
     copying.edges();
     Change second = std::move(copying).built();
-    for (OpId& v : change.stands_for)
-      if (v != no_op) v = second.stands_for[v];
-    for (OpId& v : second.beside) v = change.beside[v];
-    second.stands_for = std::move(change.stands_for);
+    for (OpId& v : change.mapped_op)
+      if (v != no_op) v = second.mapped_op[v];
+    for (OpId& v : second.anchor) v = change.anchor[v];
+    second.mapped_op = std::move(change.mapped_op);
     return second;
   }
 
-  /// Merged ops with the longest time of their parts, or with the least above 0.
+  /// Gives merged ops the longest time of their parts, or the least above 0.
   Change with_one_of(const OpGraph& graph, const Merged& sets, Change change) const {
     const std::size_t kinds = std::max<std::size_t>(1, graph.device_kinds().size());
     std::vector<IdVector<OpId, Duration>> one(kinds,
                                               IdVector<OpId, Duration>(change.graph.num_ops()));
     for (const OpId v : graph.ops())
       for (std::size_t k = 0; k < kinds; ++k) {
-        Duration& chosen = one[k][change.stands_for[v]];
+        Duration& chosen = one[k][change.mapped_op[v]];
         const Duration time = graph.compute(v, k).value_or(Duration{});
         const bool less = time > Duration{} && time < chosen;
         if (chosen == Duration{} || (time_ == MergedTime::max ? time > chosen : less))
@@ -161,12 +160,12 @@ class Merge final : public Verb {
     const OpGraph merged = change.graph;
     Copying copying(merged);
     copying.retime = [&](OpId v, Duration time, std::size_t k) {
-      return sets.size[change.beside[v]] > 1 ? one[k][v] : time;
+      return sets.size[change.anchor[v]] > 1 ? one[k][v] : time;
     };
     return copied(std::move(copying), change);
   }
 
-  /// What merging saves of the bytes that ops read and write, at the leaders.
+  /// Bytes of reads and writes that merging saves, at the leaders. [num_ops]
   static IdVector<OpId, Bytes> saved_bytes(const OpGraph& graph, const Merged& sets) {
     IdVector<OpId, Bytes> saved(graph.num_ops());
     for (const TensorId t : graph.tensors()) {
@@ -192,28 +191,28 @@ class Merge final : public Verb {
     const OpGraph merged = change.graph;
     Copying copying(merged);
     OpId last = no_op;
-    const auto grew = [&](OpId v) { return sets.size[change.beside[v]] > 1; };
+    const auto grew = [&](OpId v) { return sets.size[change.anchor[v]] > 1; };
     copying.rework = [&](OpId v, OpWork kernel) {
       if (!grew(v)) return kernel;
       if (v == last) return OpWork{};  // only the first of its kernels stays
       last = v;
       OpWork all = merged.work(v);
-      all.traffic = std::max(all.weights, all.traffic - saved[change.beside[v]]);
+      all.traffic = std::max(all.weights, all.traffic - saved[change.anchor[v]]);
       return all;
     };
     copying.retime = [&](OpId v, Duration time, std::size_t) {
       if (!grew(v)) return time;
-      return Duration{std::llround(left[change.beside[v]] * static_cast<double>(time.count()))};
+      return Duration{std::llround(left[change.anchor[v]] * static_cast<double>(time.count()))};
     };
     return copied(std::move(copying), change);
   }
 
-  /// Merged ops without work: the share of the time that is left, at the leaders.
+  /// For merged ops without work: the remaining fraction of the time, at the leaders. [num_ops]
   static IdVector<OpId, double> time_left(const Scope& scope, const Merged& sets,
                                           const IdVector<OpId, Bytes>& saved) {
     const OpGraph& graph = scope.graph();
     const IdVector<OpId, Bound> bounds = bounds_of(scope);
-    IdVector<OpId, double> share(graph.num_ops(), 1.0);
+    IdVector<OpId, double> fraction(graph.num_ops(), 1.0);
     IdVector<OpId, Duration> of_memory(graph.num_ops()), all(graph.num_ops());
     IdVector<OpId, Bytes> bytes(graph.num_ops());
     IdVector<OpId, bool> works(graph.num_ops());
@@ -233,10 +232,10 @@ class Merge final : public Verb {
     for (const OpId v : graph.ops()) {
       if (works[v] || all[v] <= Duration{} || bytes[v] <= Bytes{}) continue;
       const double less = static_cast<double>(saved[v].count) / static_cast<double>(bytes[v].count);
-      share[v] = 1.0 - less * static_cast<double>(of_memory[v].count()) /
-                           static_cast<double>(all[v].count());
+      fraction[v] = 1.0 - less * static_cast<double>(of_memory[v].count()) /
+                              static_cast<double>(all[v].count());
     }
-    return share;
+    return fraction;
   }
 
   MergeBy by_;

@@ -9,12 +9,12 @@
 namespace baechi::what_if {
 namespace {
 
-/// Copies what the selected ops write to the memory of the host while the last forward op reads it,
-/// and back before the first op of `to` (backward ops, if not given) reads it; in between it takes
-/// no memory of the device. Copies are ops of lane "copy", one after the other: bytes / link. They
-/// are timed by the ops of lane compute in the order of ids on the device: a copy to the host
-/// starts when the op before the last forward reader has ended, and the op behind that reader waits
-/// for it; a copy back starts when the op that is `back` ops before the first reader has ended.
+/// Offloads outputs of the selected ops to host memory while their last forward reader runs, and
+/// loads them back before the first op of `to` (backward ops, if not given) reads them; in between
+/// they take no device memory. Copies are serial ops of lane "copy" that take bytes / link. In the
+/// order of ids of the device's compute lane, a copy to the host starts when the op before the last
+/// forward reader has ended, and the op after that reader waits for it; a copy back starts when the
+/// op `back` ops before the first reader has ended.
 /// Source: vDNN (Rhu et al., MICRO 2016), section 3.2.
 class Offload final : public Verb {
  public:
@@ -37,8 +37,8 @@ class Offload final : public Verb {
     for (const auto& [t, p] : plans) {
       const Tensor& tensor = graph.tensor(t);
       const OpId v = tensor.producer;
-      const auto copy = [&](const char* way, Phase phase) {
-        const std::string name = copying.fresh(fmt::format("{}/{}", graph.name(v), way));
+      const auto copy = [&](const char* suffix, Phase phase) {
+        const std::string name = copying.unique_name(fmt::format("{}/{}", graph.name(v), suffix));
         return copying.insert({.name = name,
                                .kind = "HostCopy",
                                .phase = phase,
@@ -62,9 +62,9 @@ class Offload final : public Verb {
  private:
   struct Plan {
     std::vector<OpId> early, late;  ///< readers, ascending
-    OpId out_after = no_op;         ///< the copy to the host starts behind it
-    OpId waits = no_op;             ///< starts behind the copy to the host
-    OpId start_after = no_op;       ///< the copy back starts behind it
+    OpId out_after = no_op;         ///< the copy to the host starts after it
+    OpId waits = no_op;             ///< starts after the copy to the host
+    OpId start_after = no_op;       ///< the copy back starts after it
   };
 
   Selection readers(const Scope& scope) const {
@@ -75,8 +75,8 @@ class Offload final : public Verb {
     return late;
   }
 
-  /// Tensors of selected ops that late ops read, and perhaps early ones before them, all on one
-  /// device.
+  /// Plans for the tensors of selected ops that have `late` readers, with all readers on the
+  /// producer's device.
   std::map<TensorId, Plan> plan(const Step& step, const Selection& selected,
                                 const Selection& late) const {
     const OpGraph& graph = step.graph;

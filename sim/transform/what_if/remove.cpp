@@ -9,8 +9,8 @@
 namespace baechi::what_if {
 namespace {
 
-/// Takes the selected ops out of the step. Their readers wait for what they waited for; a reader of
-/// an output that is as large as one of the op's inputs reads that input instead (the first such).
+/// Removes the selected ops. Their readers wait for their predecessors; a reader of an output that
+/// is as large as one of the op's inputs reads the first such input instead.
 class Remove final : public Verb {
  public:
   Change apply(const Scope& scope, const Selection& selected) const override {
@@ -36,7 +36,7 @@ class Remove final : public Verb {
   }
 
  private:
-  /// What is behind removed ops.
+  /// The kept predecessors and inputs that replace removed ops.
   struct Behind {
     Behind(const OpGraph& graph, const Selection& removed)
         : waits_for(graph.num_ops()), passed(graph.num_tensors()) {

@@ -63,7 +63,7 @@ Rule read_rule(const Value& value) {
     if (std::ranges::find(about, key) != std::end(about)) continue;
     if (key.empty() || part != nullptr)
       throw InputError(
-          fmt::format("{}a rule has one verb, and '{}' is a second thing (beside it: {})",
+          fmt::format("{}a rule has one verb, and '{}' is a second one (other keys: {})",
                       at(child.where), key, fmt::join(about, ", ")));
     part = &child;
     rule.name = key;
@@ -83,11 +83,11 @@ Rule read_rule(const Value& value) {
       if (std::ranges::find(value.children, key, [](const auto& c) { return c.first; }) !=
           value.children.end())
         options.mistake(std::string(key),
-                        fmt::format("'{}' is a transform, of all ops", rule.name));
+                        fmt::format("'{}' is a transform, which applies to all ops", rule.name));
   if (rule.verb != nullptr && rule.verb->samples() != 1.0 &&
       (where != nullptr || rule.after_placing))
     options.mistake(where != nullptr ? "where" : "after_placing",
-                    "a batch is of all ops, and placers see it");
+                    "batch applies to all ops, before placing");
   mistakes.attempt([&] { options.finish(); });
   mistakes.throw_if_any();
   return rule;
@@ -104,9 +104,9 @@ std::vector<Rule> read_rules(const Value& list) {
     mistakes.attempt([&] { rules.push_back(read_rule(value)); });
   for (std::size_t i = 0; i < rules.size(); ++i)
     for (const Rule& before : std::span(rules).first(i))
-      if (before.transform != nullptr && before.transform->stands_behind(rules[i].name))
-        mistakes.add(fmt::format("{}what_if: '{}' stands before '{}', which changes what it makes",
-                                 at(rules[i].place), rules[i].name, before.name));
+      if (before.transform != nullptr && before.transform->must_follow(rules[i].name))
+        mistakes.add(fmt::format("{}what_if: '{}' must come before '{}'", at(rules[i].place),
+                                 rules[i].name, before.name));
   mistakes.throw_if_any();
   return rules;
 }

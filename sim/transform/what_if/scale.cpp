@@ -18,7 +18,7 @@ class Scale final : public Verb {
       attributes_.time = [factor](Duration time) {
         return Duration{std::llround(factor * static_cast<double>(time.count()))};
       };
-    set_bytes(o, "bytes", "size of what is written; of a collective", attributes_.bytes);
+    set_bytes(o, "bytes", "size of outputs; of a collective", attributes_.bytes);
     set_bytes(o, "weights", "persistent bytes", attributes_.weights);
     set_bytes(o, "workspace", "temporary bytes", attributes_.workspace);
     set_bytes(o, "traffic", "bytes that kernels read and write", attributes_.traffic);

@@ -9,21 +9,20 @@
 namespace baechi::what_if {
 namespace {
 
-/// Part `k` of `parts` equal parts of `whole`, in whole numbers that add up.
+/// Part `k` of `parts` equal parts of `whole`, in whole numbers that sum to it.
 std::int64_t part_of(std::int64_t whole, std::int64_t k, std::int64_t parts) {
   const std::int64_t each = whole / parts, left = whole % parts;
   return each + (k < left ? 1 : 0);
 }
 
-/// Makes several ops of one, each with its part of the time, the work, the workspace and of every
-/// tensor that it writes. All parts read what the op read, and what the op wrote is read in parts;
-/// but where a reader is split into as many parts, each part reads its own. Weights stay with the
-/// first part, which has the op's name. A collective becomes as many collectives of a part of its
-/// bytes each.
+/// Splits an op into parts with equal shares of its time, work, workspace and outputs. All parts
+/// read all inputs of the op, and its readers read all parts; but if producer and reader are split
+/// into as many parts, each part reads its counterpart. Weights stay with the first part, which has
+/// the op's name. A collective becomes several collectives with a part of its bytes each.
 class Split final : public Verb {
  public:
   explicit Split(Options& o)
-      : parts_(o.get("parts", std::int64_t{0}, "how many; 0: by bytes", 0, most)),
+      : parts_(o.get("parts", std::int64_t{0}, "number of parts; 0: by bytes", 0, most)),
         bytes_(o.get("bytes", Bytes{4'000'000}, "or parts of at most this size")) {
     if (bytes_ <= Bytes{}) o.mistake("bytes", "a part has bytes");
   }
@@ -103,7 +102,7 @@ class Split final : public Verb {
         if (!graph_.tensor(t).control) tensors_[t].push_back(copying_.tensor(t));
       for (std::int64_t k = 1; k < parts_[v]; ++k) {
         OpSpec spec = copying_.copy().spec(v);
-        const std::string name = copying_.fresh(fmt::format("{}/part{}", graph_.name(v), k));
+        const std::string name = copying_.unique_name(fmt::format("{}/part{}", graph_.name(v), k));
         spec.name = name;
         spec.persistent = {};
         spec.temporary = {part_of(spec.temporary.count, k, parts_[v])};

@@ -6,16 +6,16 @@
 namespace baechi::what_if {
 namespace {
 
-/// The times on one kind of device after `change`; -1: none.
+/// The times on one device type after `change`; -1: none.
 IdVector<OpId, Duration> new_times(const OpGraph& before, const Change& change, std::size_t kind,
                                    const DeviceModel& model) {
   const OpGraph& graph = change.graph;
   const IdVector<OpId, Duration> was = roofline_times(before, model);
   const IdVector<OpId, Duration> is = roofline_times(graph, model);
-  IdVector<OpId, Duration> by_work(graph.num_ops());  // of the ops that each op stands for
+  IdVector<OpId, Duration> by_work(graph.num_ops());  // of the ops mapped to each op
   IdVector<OpId, bool> is_new(graph.num_ops(), true);
   for (const OpId v : before.ops()) {
-    const OpId now = change.stands_for[v];
+    const OpId now = change.mapped_op[v];
     if (now == no_op) continue;
     by_work[now] += was[v];
     is_new[now] = false;
@@ -35,10 +35,10 @@ IdVector<OpId, Duration> new_times(const OpGraph& before, const Change& change, 
 
 }  // namespace
 
-Step settled(const Step& before, Change change, const StepDevices& devices) {
+Step apply_change(const Step& before, Change change, const StepDevices& devices) {
   Step after{.graph = std::move(change.graph)};
   if (before.placed())
-    for (const OpId v : after.graph.ops()) after.device.push_back(before.device[change.beside[v]]);
+    for (const OpId v : after.graph.ops()) after.device.push_back(before.device[change.anchor[v]]);
   for (const auto& model : devices.models) {
     const auto& kinds = after.graph.device_kinds();
     const auto at = std::ranges::find(kinds, model->name);

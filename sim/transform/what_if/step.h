@@ -1,4 +1,4 @@
-/// The object of verbs and selectors of what-if rules: a step, and the devices that will run it.
+/// The input of verbs and selectors of what-if rules: a step and its devices.
 #pragma once
 #include <functional>
 #include <memory>
@@ -9,11 +9,11 @@
 
 namespace baechi::what_if {
 
-/// The devices that a step is for, as far as they are known.
+/// What is known about the devices of a step.
 struct StepDevices {
-  /// The graph with times by work, if it has none of its own; the same graph if it has.
+  /// Adds times by work to a graph without times.
   std::function<OpGraph(const OpGraph&)> timed{};
-  /// One for each kind of device that a device table knows; the first device's first.
+  /// One for each device type in the device table; the first device's type first.
   std::vector<std::shared_ptr<const DeviceModel>> models{};
 };
 
@@ -26,7 +26,7 @@ struct Step {
   DeviceId device_of(OpId v) const { return placed() ? device[v] : DeviceId{}; }
 };
 
-/// The data that a rule may ask for: the step, and the known facts of its devices.
+/// The data that a rule may use.
 struct Scope {
   const Step& step;
   const StepDevices& devices;
@@ -34,21 +34,21 @@ struct Scope {
   const OpGraph& graph() const { return step.graph; }
 };
 
-/// Which ops a rule is about. [num_ops]
+/// The ops that a rule selects. [num_ops]
 using Selection = IdVector<OpId, bool>;
 
 /// The result of a verb on a step.
 struct Change {
   OpGraph graph;
-  IdVector<OpId, OpId> stands_for{};  ///< [ops of the step] as Transformed::stands_for
-  IdVector<OpId, OpId> beside{};      ///< [ops of graph] the op of the step whose device it is on
-  /// [ops of graph] Ops whose work the verb changed. Their times change in proportion to the
-  /// roofline of the work; empty: none.
+  IdVector<OpId, OpId> mapped_op{};  ///< [ops of the step] as Transformed::mapped_op
+  IdVector<OpId, OpId> anchor{};     ///< [ops of graph] the op of the step whose device it is on
+  /// [ops of graph] Ops whose work the verb changed: their times are scaled by the roofline of the
+  /// work. Empty: none.
   IdVector<OpId, bool> reworked{};
 };
 
-/// The step after `change`: every op on the device of the op it is beside; where a device model is
-/// known, with new times of reworked ops, and times of new ops that state their work.
-Step settled(const Step& before, Change change, const StepDevices& devices);
+/// The step after `change`: every op on the device of its anchor; with a device model, also new
+/// times of reworked ops, and times of new ops with work.
+Step apply_change(const Step& before, Change change, const StepDevices& devices);
 
 }  // namespace baechi::what_if

@@ -12,12 +12,12 @@ namespace baechi::what_if {
 class Verb {
  public:
   virtual ~Verb() = default;
-  /// Throws InputError if it cannot do this to the selected ops.
+  /// Throws InputError if it does not apply to the selected ops.
   virtual Change apply(const Scope& scope, const Selection& selected) const = 0;
-  /// Whether it reads or changes times, which the graph must then have.
+  /// Whether it reads or changes times, so that the graph must have them.
   virtual bool needs_times() const { return false; }
-  /// So many times the samples of the step are in the step that it makes. Other than 1: it is about
-  /// all ops, before placing.
+  /// Factor on the samples per step. A verb with another value than 1 applies to all ops, before
+  /// placing.
   virtual double samples() const { return 1.0; }
 };
 

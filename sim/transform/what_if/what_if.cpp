@@ -13,11 +13,11 @@ using what_if::Selection;
 using what_if::Step;
 using what_if::StepDevices;
 
-constexpr std::size_t most_ops = 2'000'000;  // of a step that a verb makes
+constexpr std::size_t most_ops = 2'000'000;  // of a resulting step
 
-/// What `rule` makes of `step`. `stands_for`: led on from where it led to in `step`.
+/// Applies `rule` to `step`. `mapped_op`, if given, is composed with the mapping of the change.
 void apply_verb(const Rule& rule, Step& step, const StepDevices& devices,
-                IdVector<OpId, OpId>* stands_for) {
+                IdVector<OpId, OpId>* mapped_op) {
   if (!step.placed() && devices.timed && (rule.verb->needs_times() || rule.where.needs_times()))
     step.graph = devices.timed(step.graph);
   const Scope scope{step, devices};
@@ -30,13 +30,13 @@ void apply_verb(const Rule& rule, Step& step, const StepDevices& devices,
   }
   try {
     what_if::Change change = rule.verb->apply(scope, selected);
-    if (stands_for != nullptr)
-      for (OpId& v : *stands_for)
-        if (v != no_op) v = change.stands_for[v];
+    if (mapped_op != nullptr)
+      for (OpId& v : *mapped_op)
+        if (v != no_op) v = change.mapped_op[v];
     if (change.graph.num_ops() > most_ops)
       throw InputError(
           fmt::format("the step would have {} ops (at most {})", change.graph.num_ops(), most_ops));
-    step = settled(step, std::move(change), devices);
+    step = apply_change(step, std::move(change), devices);
   } catch (const InputError& e) {
     throw InputError(fmt::format("{}what_if: {}: {}", at(rule.place), rule.name, e.what()));
   }
@@ -62,7 +62,7 @@ Transformed WhatIfRules::apply(const OpGraph& graph) const {
       result = then(std::move(result), *rule.transform);
     } else if (!rule.after_placing) {
       Step step{.graph = std::move(result.graph)};
-      apply_verb(rule, step, devices_, &result.stands_for);
+      apply_verb(rule, step, devices_, &result.mapped_op);
       result.graph = std::move(step.graph);
       result.batches *= rule.verb->samples();
     }
@@ -70,9 +70,9 @@ Transformed WhatIfRules::apply(const OpGraph& graph) const {
   return result;
 }
 
-bool WhatIfRules::stands_behind(std::string_view other) const {
+bool WhatIfRules::must_follow(std::string_view other) const {
   return std::ranges::any_of(*rules_, [&](const Rule& rule) {
-    return rule.transform != nullptr && rule.transform->stands_behind(other);
+    return rule.transform != nullptr && rule.transform->must_follow(other);
   });
 }
 
@@ -81,7 +81,7 @@ bool WhatIfRules::applies(std::string_view other) const {
       *rules_, [&](const Rule& rule) { return rule.transform != nullptr && rule.name == other; });
 }
 
-std::string WhatIfRules::no_pipeline(StreamedBy pipeline) const {
+std::string WhatIfRules::no_pipeline(PipelineTraits pipeline) const {
   for (const Rule& rule : *rules_)
     if (rule.transform != nullptr)
       if (std::string why = rule.transform->no_pipeline(pipeline); !why.empty()) return why;

@@ -8,23 +8,23 @@
 namespace baechi {
 
 /// Before placing, rules without `after_placing` and transforms of the model are applied, in the
-/// order of the list; after placing the others, in this order, too.
+/// order of the list; after placing, the others.
 /// Source: Daydream (Zhu et al., ATC 2020), section 5: select, scale, insert, remove, schedule.
 class WhatIfRules final : public Transform {
  public:
   /// Throws InputError with all mistakes of the rules.
   explicit WhatIfRules(Options& o);
 
-  /// The same rules, which know the devices: they get times where a rule needs some, and `bound`
-  /// goes by work.
+  /// The same rules with known devices: graphs get times if a rule needs them, and `bound` uses
+  /// work.
   std::shared_ptr<const Transform> on(what_if::StepDevices devices) const;
 
-  /// Both throw InputError if a rule that is not optional selects no op, or a verb cannot carry out
-  /// its options.
+  /// apply() and after_placing() throw InputError if a rule that is not optional selects no op, or
+  /// a verb does not apply to the selected ops.
   Transformed apply(const OpGraph& graph) const override;
-  bool stands_behind(std::string_view other) const override;
+  bool must_follow(std::string_view other) const override;
   bool applies(std::string_view other) const override;
-  std::string no_pipeline(StreamedBy pipeline) const override;
+  std::string no_pipeline(PipelineTraits pipeline) const override;
   std::int64_t devices() const override;
   PlacedStep after_placing(const OpGraph& graph,
                            const IdVector<OpId, DeviceId>& device) const override;

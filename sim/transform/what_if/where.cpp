@@ -56,7 +56,7 @@ std::vector<E> words_of(const Value& value, std::string_view key) {
   return words;
 }
 
-/// Tests op by op.
+/// A condition that tests each op separately.
 auto each(std::function<bool(const Scope&, OpId)> test) {
   return [test = std::move(test)](const Scope& scope) {
     Selection selected(scope.graph().num_ops());
@@ -65,7 +65,7 @@ auto each(std::function<bool(const Scope&, OpId)> test) {
   };
 }
 
-/// Whether one of `patterns` describes the module, or one that it is in.
+/// Whether one of `patterns` matches the module or an enclosing one.
 bool in_layer(std::string_view module, const std::vector<std::string>& patterns) {
   for (std::size_t end = module.find('.');; end = module.find('.', end + 1)) {
     const std::string_view part = module.substr(0, end);

@@ -9,16 +9,15 @@
 
 namespace baechi::what_if {
 
-/// Conditions of which all must hold; without any, every op is selected.
-///   name, lane: patterns, or lists of them; the whole text must be as one of them.
-///   kind: words as KindWords describes kinds.
-///   layer: patterns of a module of the model; ops of modules inside it are selected, too.
+/// A conjunction of conditions; without any, every op is selected.
+///   name, lane: wildcard patterns of the whole text, or lists of them.
+///   kind: words of KindWords.
+///   layer: patterns of a module path; ops of nested modules are selected, too.
 ///   phase: forward, backward or update, or a list.
-///   bound: compute, memory or host: what decides an op's time. By its work on the first device
-///     whose model is known; without, by its kind.
+///   bound: compute, memory or host (bounds_of).
 ///   work: known or unknown.
-///   time, bytes, weights: such as ">10 us", "<= 1 MB": of the op; of all that it writes.
-///   reads, read_by: conditions; some op that it reads from, or that reads it, fulfils them.
+///   time, bytes, weights: such as ">10 us", "<= 1 MB": compute time, outputs, persistent bytes.
+///   reads, read_by: conditions that some op from which it reads, or that reads it, fulfils.
 ///   not: conditions that must not hold. any: a list of conditions, one of which must hold.
 class Where {
  public:

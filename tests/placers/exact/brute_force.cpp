@@ -42,15 +42,16 @@ class OrderSearch {
 
   const OpGraph& graph_;
   IdVector<OpId, Duration> end_;
-  std::vector<Duration> free_;  // [devices], from when on
+  std::vector<Duration> free_;  // [devices], end of the last op
   Duration best_ = Duration::max();
 };
 
-/// The next placement in counting order; false after the last.
+/// The next placement, with placements as numbers whose digits are devices; false after the last.
 bool advance(const OpGraph& graph, std::size_t devices, Placement& p) {
   for (const OpId v : graph.ops()) {
     const GroupId group = graph.op(v).group;
-    if (group != no_group && graph.members(group)[0] != v) continue;  // follows its first
+    if (group != no_group && graph.members(group)[0] != v)
+      continue;  // has the device of its first member
     const DeviceId next{static_cast<std::uint32_t>((index(p.device[v]) + 1) % devices)};
     p.device[v] = next;
     if (group != no_group)
@@ -121,8 +122,8 @@ namespace {
 
 /// Whether no path through ops that `counts` accepts leaves `d` and comes back.
 template <class Counts>
-bool comes_not_back(const OpGraph& graph, const Placement& p, DeviceId d, Counts counts) {
-  IdVector<OpId, char> left(graph.num_ops(), 0);  // some path to it was on d and left
+bool stays_away(const OpGraph& graph, const Placement& p, DeviceId d, Counts counts) {
+  IdVector<OpId, char> left(graph.num_ops(), 0);  // some path to the op was on d and left
   for (const OpId v : graph.ops()) {
     if (!counts(v)) continue;
     for (const OpId u : graph.predecessors(v)) {
@@ -138,15 +139,15 @@ bool comes_not_back(const OpGraph& graph, const Placement& p, DeviceId d, Counts
 
 bool is_convex(const Problem& problem, const Placement& p) {
   return std::ranges::all_of(problem.cluster.devices(), [&](DeviceId d) {
-    return comes_not_back(problem.graph, p, d,
-                          [&](OpId v) { return problem.graph.op(v).phase == Phase::forward; });
+    return stays_away(problem.graph, p, d,
+                      [&](OpId v) { return problem.graph.op(v).phase == Phase::forward; });
   });
 }
 
 bool accelerators_are_convex(const Problem& problem, const Placement& p) {
   return std::ranges::all_of(problem.cluster.devices(), [&](DeviceId d) {
     return problem.cluster.device(d).is_core() ||
-           comes_not_back(problem.graph, p, d, [](OpId) { return true; });
+           stays_away(problem.graph, p, d, [](OpId) { return true; });
   });
 }
 

@@ -36,14 +36,14 @@ OpGraph graph_of_edges(std::initializer_list<Duration> times,
   return std::move(b).build();
 }
 
-/// Holds one placer against the best of all placements and against the bounds.
+/// Compares one placer with the best of all placements and with the bounds.
 void check_against_best(const PlacerEntry& entry, const Problem& problem,
                         const std::optional<Best>& best) {
   Placement p;
   try {
     p = make_placer(entry.name, Options(std::string(entry.name)))->place(problem, 1);
   } catch (const InputError&) {
-    return;  // does not go without options
+    return;  // needs an option
   } catch (const InfeasibleError&) {
     return;
   }
@@ -58,7 +58,7 @@ void check_against_best(const PlacerEntry& entry, const Problem& problem,
 }
 
 /// A problem for which the guarantee of m-ETF was proved: transfers in parallel, each edge a tensor
-/// of its own; memory is one number per op, held for ever (weights); no groups; equal devices.
+/// of its own; memory is one number per op and never freed (weights); no groups; equal devices.
 struct TheoremProblem {
   OpGraph graph;
   Cluster cluster;
@@ -81,7 +81,7 @@ struct TheoremProblem {
           {.name = std::to_string(i), .compute = Duration{compute}, .persistent = Bytes{weights}});
       for (std::uint32_t u = 0; u < i; ++u) {
         if (random.below(3) > 0) continue;
-        // Without size, so that it takes no memory; its time is given.
+        // Without size, so that it takes no memory; its transfer time is set below.
         const TensorId t = b.add_tensor(OpId{u}, 0_B);
         const std::int64_t time = random.below(longest_allowed + 1);
         b.set_transfer(t, Duration{time});
@@ -89,7 +89,7 @@ struct TheoremProblem {
         longest = std::max(longest, time);
       }
     }
-    // From hardly enough for all together to enough for all on one.
+    // From barely enough for all ops together to enough for all on one device.
     const double most = static_cast<double>(all_weights + most_weights);
     const double least = most / static_cast<double>(devices);
     const Bytes memory = (least + random.uniform() * (most - least)) * Bytes{1};
@@ -100,7 +100,7 @@ struct TheoremProblem {
   }
 };
 
-/// So many of the n devices have room for every ready op throughout; the guarantee needs one.
+/// A number of devices that have memory for every ready op throughout; the guarantee needs one.
 /// Equation 11: n (1 - 1 / ((1 - J) K)), rounded up, where K = n M / (all weights) and J = (most
 /// weights of one op) / M, which is n - all / (M - most).
 std::int64_t always_sufficient_devices(const OpGraph& graph, const Cluster& cluster) {
@@ -117,7 +117,7 @@ std::int64_t always_sufficient_devices(const OpGraph& graph, const Cluster& clus
 }  // namespace
 
 TEST_SUITE("brute_force") {
-  TEST_CASE("the optimum without communication, by hand") {
+  TEST_CASE("the optimum without communication, derived by hand") {
     // A chain gains nothing from a second device.
     CHECK(optimal_without_communication(graph_of_edges({2ns, 3ns, 4ns}, {{0, 1}, {1, 2}}), 2) ==
           9ns);
@@ -127,13 +127,13 @@ TEST_SUITE("brute_force") {
     CHECK(optimal_without_communication(graph_of_edges({2ns, 2ns, 3ns}, {}), 1) == 7ns);
     // Longest first: 3 + 3 | 2 + 2 + 2 takes 6, while taking them by id (2, 2, 2, 3, 3) takes 7.
     CHECK(optimal_without_communication(graph_of_edges({2ns, 2ns, 2ns, 3ns, 3ns}, {}), 2) == 6ns);
-    //  0(1) -> 1(4)     An idle second device at time 0 is no use for 1; running 2 before 0 there
+    //  0(1) -> 1(4)     The second device cannot run 1 at time 0; running 2 first there
     //  2(5)             costs nothing: 0, 1 | 2 takes 5.
     CHECK(optimal_without_communication(graph_of_edges({1ns, 4ns, 5ns}, {{0, 1}}), 2) == 5ns);
     CHECK(optimal_without_communication(graph_of_edges({}, {}), 2) == 0ns);
   }
 
-  TEST_CASE("the best placement weighs transfers against sharing work") {
+  TEST_CASE("the best placement trades transfers against parallel work") {
     //  0(10) -> 1(10), 0 -> 2(10): the third op goes to the second device if its input takes less
     //  than 10: 10 + t + 10 against 30.
     const Cluster two = gpus(2);
@@ -151,7 +151,7 @@ TEST_SUITE("brute_force") {
     CHECK_FALSE(best_placement({dear, small, dear_costs}));
   }
 
-  TEST_CASE("no placer beats the best placement, and that keeps to the bounds") {
+  TEST_CASE("no placer beats the best placement, which obeys the bounds") {
     Random random(1);
     const auto engines = all_engines();
     std::size_t infeasible = 0;
@@ -168,7 +168,7 @@ TEST_SUITE("brute_force") {
           p.cluster.devices(), [&](DeviceId d) { return p.cluster.device(d).speed == 1.0; });
       if (equal)
         CHECK(ample->makespan >= optimal_without_communication(p.graph, p.cluster.num_devices()));
-      // As much memory as the best needs, then less and less.
+      // As much memory as the best placement needs, then less and less.
       const StepResult needs = simulate(p.under(engine), ample->placement);
       for (const double fraction : {1.0, 0.8, 0.6}) {
         Cluster tight = p.cluster;

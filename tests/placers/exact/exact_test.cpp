@@ -28,7 +28,8 @@ std::unique_ptr<Objective> objective(const std::string& name) {
   return make_objective(name, Options(name));
 }
 
-/// What `placer` answers is feasible and allowed; its value, or nothing if it says infeasible.
+/// The value of the placement of `placer`, which must be feasible and allowed; nothing if it
+/// reports infeasible.
 std::optional<Duration> value_of(const Placer& placer, const Problem& problem,
                                  const Objective& objective,
                                  bool (*allowed)(const Problem&, const Placement&)) {
@@ -47,10 +48,10 @@ std::optional<Duration> value_of(const std::optional<Best>& best) {
   return best ? std::optional(best->makespan) : std::nullopt;
 }
 
-/// Limits that no small problem meets.
+/// Limits that no small problem reaches.
 constexpr solver::MixedLimits most{.nodes = 10'000, .iterations = 1'000'000, .terms = 1'000'000};
 
-/// A fact of what `placer` answers; nothing if it says infeasible.
+/// A fact of the placement of `placer`; nothing if it reports infeasible.
 std::optional<double> fact_of(const Placer& placer, const Problem& problem, const char* fact) {
   try {
     return placer.place(problem, 0).facts.at(fact);
@@ -59,12 +60,12 @@ std::optional<double> fact_of(const Placer& placer, const Problem& problem, cons
   }
 }
 
-/// The bound that a placement of mip_latency states, of all placements or of those of one part.
+/// The bound that a placement of mip_latency reports, on all placements or on those of one part.
 double bound_of(const Placement& p) {
   return p.facts.at(p.facts.contains("bound_us") ? "bound_us" : "bound_in_parts_us");
 }
 
-/// The part of each op, counted on paths: 1 + how often one comes back to the op's device.
+/// The part of each op, counted on paths: 1 + the number of returns to the op's device.
 Parts cut_by_paths(const Problem& problem, const Placement& placement) {
   Parts part(problem.graph.num_ops());
   for (const DeviceId d : problem.cluster.devices()) {
@@ -80,8 +81,8 @@ Parts cut_by_paths(const Problem& problem, const Placement& placement) {
   return part;
 }
 
-/// The least latency_in_turn of all that is feasible, each accelerator running up to `parts` parts:
-/// every op on every device in every part.
+/// The least latency_in_turn of all feasible placements with up to `parts` parts on each
+/// accelerator, by enumerating every op on every device in every part.
 std::optional<Duration> best_in_turn(const Problem& problem, std::uint32_t parts) {
   const auto places = static_cast<std::uint32_t>(problem.cluster.num_devices()) * parts;
   const std::size_t ops = problem.graph.num_ops();
@@ -145,7 +146,7 @@ TEST_SUITE("exact") {
     CHECK(missed < rounds / 10);
   }
 
-  // Four bundles apart from each other have 2^4 ideals; of five in a line there are six.
+  // Four independent bundles have 2^4 ideals, five in a line have six.
   TEST_CASE("ideals are counted up to a limit, and without one") {
     const BundleOrder apart(4);
     const auto id = [](std::uint32_t b) { return static_cast<BundleId>(b); };
@@ -159,7 +160,7 @@ TEST_SUITE("exact") {
     for (std::size_t most = 1; most < 6; ++most) CHECK_FALSE(Ideals::enumerate(line, most));
   }
 
-  TEST_CASE("exact_dp does not call optimal what only lines were searched for") {
+  TEST_CASE("exact_dp does not report a search of linear orders alone as optimal") {
     const SmallProblem small(8, false, 3);
     const Placement all = placer("exact_dp")->place(small.problem(), 0);
     REQUIRE(all.facts.at("ideals") > 1);
@@ -190,8 +191,9 @@ TEST_SUITE("exact") {
     }
   }
 
-  TEST_CASE("mip_max_load goes on where the partitioners that it begins with find nothing") {
-    // Groups of ops of different kinds of devices, in a cycle: partitioners make one of them.
+  TEST_CASE("mip_max_load works where the partitioners that it starts from find nothing") {
+    // A cycle of groups whose ops need different device types: partitioners merge it into one
+    // bundle.
     const SmallProblem small(5, false, 9834, 4);
     const Problem problem = small.problem();
     CHECK_THROWS_AS(placer("local_search")->place(problem, 0), InfeasibleError);
@@ -253,10 +255,10 @@ TEST_SUITE("exact") {
     }
   }
 
-  TEST_CASE("weights that exceed the memory by less than the solver sees prove nothing") {
-    // Nine ops of 333333333 or 333333334 B on three devices of 1000000000 B, three ops each: one
-    // device has room for one of the heavier ops beside two lighter ones, not for two. To the
-    // solver, whose sums are right to about 1e-9, any three fit.
+  TEST_CASE("weights that exceed the memory by less than the solver's tolerance prove nothing") {
+    // Nine ops of 333333333 or 333333334 B on three devices of 1000000000 B, three ops each: a
+    // device fits one of the heavier ops with two lighter ones, but not two. For the solver, whose
+    // sums are exact to about 1e-9, any three fit.
     const auto max_load = objective("max_load");
     const auto latency = objective("latency");
     std::size_t solved = 0, proved = 0;
@@ -291,7 +293,7 @@ TEST_SUITE("exact") {
           continue;
         }
         const Placement p = mip->place(problem, 0);
-        // Not always to its end: what the solver holds for too heavy or too light is only searched.
+        // Not always optimal: weights near the solver's tolerance are only searched.
         CHECK(p.facts.at("max_load_us") >= to_us(best->makespan));
         CHECK(p.facts.at("bound_us") <= to_us(best->makespan));
         proved += p.facts.at("bound_us") == p.facts.at("max_load_us") ? 1U : 0U;
@@ -304,7 +306,7 @@ TEST_SUITE("exact") {
         continue;
       }
       const Placement p = mip->place(problem, 0);
-      // Not always to its end: that takes longer than the limits allow.
+      // Not always optimal: that takes longer than the limits allow.
       CHECK(p.facts.at("latency_us") >= to_us(best->makespan));
       CHECK(bound_of(p) <= to_us(best->makespan));
     }
@@ -384,8 +386,8 @@ TEST_SUITE("exact") {
     const Placement all = placer("mip_latency")->place(problem, 0);
     CHECK(all.detail == "latency 27 ns, the least that a placement can have");
     CHECK(all.facts.at("bound_us") == 0.027);
-    // The program alone proves it, too: begun with one part, it goes on with two. Three would need
-    // a path of five ops. Two matter for steps above 27 ns only: a 10, 1, b 5, 1, c 10.
+    // The program alone proves it, too: it starts with one part and goes on with two. Three would
+    // need a path of five ops. Two matter only for steps above 27 ns: a 10, 1, b 5, 1, c 10.
     const Placement raised = placer("mip_latency", {{"tries", {"0", "", {}}}})->place(problem, 0);
     CHECK(raised.detail == "latency 27 ns, the least that a placement can have");
     CHECK(raised.facts.at("gap") == 0.0);
@@ -393,7 +395,7 @@ TEST_SUITE("exact") {
     CHECK(parts_needed(problem, units, device_classes(problem), 1s, 9) == 2);
     CHECK(parts_needed(problem, units, device_classes(problem), 28ns, 9) == 2);
     CHECK(parts_needed(problem, units, device_classes(problem), 27ns, 9) == 1);
-    // With one part the program's bound says nothing of the placement of 27 ns.
+    // With one part the program's bound does not cover the placement of 27 ns.
     const Placement one = placer("mip_latency", {{"parts", {"1", "", {}}}})->place(problem, 0);
     CHECK(one.detail ==
           "latency 116 ns, and no placement whose accelerators run at most 1 part has less");
@@ -403,8 +405,8 @@ TEST_SUITE("exact") {
 
   //   a(10) --1 B--> c(100), d(50)    a and d run on the accelerator only, c on the core only.
   // The objective cuts where a path comes back. None does, so a and d are one part: 10 + 50 + 1 to
-  // send, then c. If a is a part before d, it takes 10 + 1, then c runs, and d beside it.
-  TEST_CASE("parts that may be cut anywhere have a lower latency than the objective's") {
+  // send, then c. If a is a part before d, it takes 10 + 1, then c and d run in parallel.
+  TEST_CASE("parts that may be cut at any op have a lower latency than the objective's") {
     OpGraphBuilder builder;
     for (const auto& [name, time] :
          {std::pair{"a", 10ns}, std::pair{"c", 100ns}, std::pair{"d", 50ns}}) {
@@ -426,8 +428,8 @@ TEST_SUITE("exact") {
     }
   }
 
-  // Part k + 1 has an input that comes, at last, from part k.
-  TEST_CASE("parts that the objective cuts follow each other without being told to") {
+  // Part k + 1 has an input that comes, directly or not, from part k.
+  TEST_CASE("parts that the objective cuts are ordered without further constraints") {
     const auto latency = objective("latency");
     Random random(1);
     std::size_t come_back = 0;
@@ -453,7 +455,7 @@ TEST_SUITE("exact") {
   // Three ops on two equal accelerators and a class of two cores, where b runs on cores only.
   // a: one of the accelerators, or a core: 2. b: 1. c: where a is on an accelerator that one, the
   // other or a core; else an accelerator or a core: 3 + 2 = 5 placements.
-  TEST_CASE("placements that differ in the names of equal devices are visited once") {
+  TEST_CASE("placements that differ in a permutation of equal devices are visited once") {
     OpGraphBuilder builder;
     for (const char* name : {"a", "b", "c"}) {
       const OpId v = builder.add_op({.name = name});
@@ -478,7 +480,7 @@ TEST_SUITE("exact") {
     CHECK(visited == 5);
   }
 
-  TEST_CASE("what mip_latency says of all placements holds for all placements") {
+  TEST_CASE("the bound of mip_latency on all placements holds for all placements") {
     const auto tried = placer("mip_latency"),
                program = placer("mip_latency", {{"tries", {"0", "", {}}}});
     const auto latency = objective("latency");
@@ -512,7 +514,7 @@ TEST_SUITE("exact") {
 
   // Two accelerators of 20 B. a, b and c are a chain with weights of 10 B each; a and c are a
   // group, so they share a device and b has the other one: a part that leaves and comes back.
-  TEST_CASE("mip_latency says infeasible only of the placements that it has excluded") {
+  TEST_CASE("mip_latency reports infeasible only for the placements that it has excluded") {
     OpGraphBuilder builder;
     std::optional<TensorId> before;
     for (const char* name : {"a", "b", "c"}) {
@@ -529,7 +531,7 @@ TEST_SUITE("exact") {
         Cluster::uniform(std::move(devices), {.bandwidth = 1.0_GBps, .latency = 0ns});
     const ProfiledCosts costs(graph, cluster);
     const Problem problem{graph, cluster, costs};
-    // 3 x 10 ns, and two tensors that both devices pay for with 1 ns.
+    // 3 x 10 ns, and two tensors that cost both devices 1 ns each.
     CHECK(fact_of(*placer("mip_latency"), problem, "latency_us") == 0.034);
     CHECK_THROWS_WITH_AS(
         placer("mip_latency", {{"parts", {"1", "", {}}}})->place(problem, 0),

@@ -39,7 +39,7 @@ std::unique_ptr<Placer> replicating_split(std::int64_t micro_batches, bool conti
                                {"micro_batches", {std::to_string(micro_batches), "", {}}}}));
 }
 
-/// Load of `r` replicas: nanoseconds. Links of 1 byte/ns.
+/// The load per sample of each of `r` replicas, with links of 1 byte/ns.
 Duration replicated(Duration load, Bytes weights, std::int64_t r, std::int64_t micro_batches,
                     bool training) {
   if (r == 1) return load;
@@ -50,7 +50,7 @@ Duration replicated(Duration load, Bytes weights, std::int64_t r, std::int64_t m
 }
 
 /// The least time per sample of a placement whose devices are stages, over all numbers of replicas
-/// that the devices left over allow.
+/// that the unused devices allow.
 class ReplicatedLoad final : public Objective, public Evaluator {
  public:
   ReplicatedLoad(const Problem& problem, std::int64_t micro_batches)
@@ -112,7 +112,7 @@ class ReplicatedLoad final : public Objective, public Evaluator {
   std::map<Sort, int> left_;
 };
 
-/// The plan of `p` is right: its stages share out the devices, and each has the time of its load.
+/// Checks that the stages of `p` partition the devices, and that each has the time of its load.
 void check_plan(const Problem& problem, const Placement& p, std::int64_t micro_batches) {
   const auto stages = exact::replicated_stages(problem, p);
   REQUIRE_FALSE(stages.empty());
@@ -133,7 +133,8 @@ void check_plan(const Problem& problem, const Placement& p, std::int64_t micro_b
   CHECK(p.facts.at("time_per_sample_us") == doctest::Approx(slowest));
 }
 
-/// The objective max_load of `p` is what its placer says, and so it is once `p` was in a file.
+/// Checks that the objective max_load of `p` equals the placer's fact, also after `p` was written
+/// and read.
 void check_objective(const Problem& problem, const Placement& p) {
   const auto max_load = make_objective("max_load", Options("max_load"));
   const Score score = max_load->score(problem, p);
@@ -185,7 +186,7 @@ TEST_SUITE("replication") {
     }
   }
 
-  TEST_CASE("the best of all pipelines and numbers of replicas, on random problems") {
+  TEST_CASE("exact_dp finds the best pipeline and numbers of replicas, on random problems") {
     std::size_t infeasible = 0, shared = 0;
     const std::uint64_t rounds = thorough() ? 4'000 : 400;
     for (std::uint64_t seed = 0; seed < rounds; ++seed) {
@@ -213,7 +214,7 @@ TEST_SUITE("replication") {
     CHECK(shared > rounds / 5);
   }
 
-  TEST_CASE("mip_max_load: the best of all splits and numbers of replicas, on random problems") {
+  TEST_CASE("mip_max_load finds the best split and numbers of replicas, on random problems") {
     std::size_t shared = 0, below_pipelines = 0;
     const std::uint64_t rounds = thorough() ? 1'000 : 100;
     for (std::uint64_t seed = 0; seed < rounds; ++seed) {
@@ -229,7 +230,7 @@ TEST_SUITE("replication") {
           const Placement p = replicating_split(micro_batches, contiguous)->place(problem, 0);
           REQUIRE(best);
           CHECK(p.facts.at("time_per_sample_us") == doctest::Approx(to_us(best->makespan)));
-          // Shares are rounded up and exchanges rounded: a nanosecond each that the program lacks.
+          // Loads are rounded up and exchanges rounded: a nanosecond each that the program ignores.
           CHECK(p.facts.at("bound_us") <= p.facts.at("time_per_sample_us"));
           CHECK(p.facts.at("bound_us") >= p.facts.at("time_per_sample_us") - 0.0021);
           if (contiguous) CHECK(is_convex(problem, p));
@@ -280,7 +281,7 @@ TEST_SUITE("replication") {
     }
   }
 
-  TEST_CASE("the objective of replicas, by hand, and what knows none says so") {
+  TEST_CASE("the objective of replicas, derived by hand; objectives without replicas refuse them") {
     // a (80 ns, 6 B) -> b (40 ns), backward ops of no time; 2 B between them and 1 B/ns. The
     // first two of four devices share a, once in 6 samples: (80 + 2) / 2 and 4 x 6 x 1 / (2 x 6)
     // = 2.
@@ -326,13 +327,14 @@ TEST_SUITE("replication") {
           "the placement's replicas: op 'b' is on 'gpu', which is the first device of no stage");
     CHECK(mistake("stage_0_first", 0.5).ends_with("'stage_0_first' is none of 4 devices"));
     CHECK(message<InputError>([&] { value(with(shared), "latency"); }) ==
-          "latency: it knows no replicas, which stages of this placement have");
+          "latency: replicated stages, as in this placement, are not supported");
     CHECK(message<InputError>([&] {
             make_objective("max_load", Options("max_load", {{"phases", {"apart", "", {}}}}))
                 ->score(problem, with(shared));
-          }) == "max_load: phases: apart knows no replicas, which stages of this have");
+          }) ==
+          "max_load: 'phases: apart' does not support replicated stages, as in this placement");
     CHECK(message<InputError>([&] { pipeline::unroll(problem, with(shared), {}); }) ==
-          "no pipeline: its stages have one device each, and some here have replicas");
+          "no pipeline: stages must have one device each, and some here are replicated");
   }
 
   TEST_CASE("replicas count loads of all phases together") {
@@ -343,7 +345,7 @@ TEST_SUITE("replication") {
           }).find("counts the load of all phases together") != std::string::npos);
   }
 
-  TEST_CASE("replicas never make a pipeline slower, and without them it is exact_dp's") {
+  TEST_CASE("replicas never make a pipeline slower; without them it equals exact_dp's") {
     const auto alone = make_placer("exact_dp", Options("exact_dp"));
     for (std::uint64_t seed = 0; seed < 100; ++seed) {
       CAPTURE(seed);

@@ -9,8 +9,8 @@
 
 namespace baechi::testing {
 
-/// A small problem with all that the exact planners look at: groups, phases, ops that run on one
-/// kind of device only, work and transfers of no time, tight memory, several classes of devices.
+/// A small problem with all features that the exact planners use: groups, phases, ops that run on
+/// one device type only, work and transfers of no time, tight memory, several classes of devices.
 class SmallProblem {
  public:
   SmallProblem(std::uint32_t most_ops, bool training, std::uint64_t seed,
@@ -62,7 +62,7 @@ class SmallProblem {
                      .kind = "acc",
                      .memory = equal ? memory : Bytes{random_.below(60)},
                      .speed = equal ? 1.0 : 1.0 + random_.below(2)});
-    // One core at least: what runs on cores only must have a place.
+    // At least one core, for the ops that run on cores only.
     for (std::uint32_t i = 0; i < (accelerators < 3 ? 1 + random_.below(2) : 1); ++i)
       all.push_back({.name = "cpu", .kind = "cpu"});
     return Cluster::uniform(std::move(all), {.bandwidth = Bandwidth{1e9}, .latency = Duration{}});

@@ -68,9 +68,9 @@ Placement place_by(const std::string& path, Values values = {}) {
       ->place({graph, cluster, costs}, 11);
 }
 
-/// What it says instead, without the path.
+/// The message of its error, without the path.
 template <class Error = InputError>
-std::string error_of_program(const std::string& path, const Values& values = {}) {
+std::string program_error(const std::string& path, const Values& values = {}) {
   return without(message<Error>([&] { place_by(path, values); }), path);
 }
 
@@ -78,7 +78,7 @@ std::string error_of_program(const std::string& path, const Values& values = {})
 
 TEST_SUITE_BEGIN("exec");
 
-TEST_CASE("a program places: the problem on its input, the placement on its output") {
+TEST_CASE("a program reads the problem on its input and writes the placement to its output") {
   const Programs programs;
   const std::string path = programs.script(
       "place", fmt::format("cat > {}\necho '{}'", programs.path("problem.json"), on_0_1_1));
@@ -89,7 +89,7 @@ TEST_CASE("a program places: the problem on its input, the placement on its outp
   problem << file.rdbuf();
   const std::string text = problem.str();
   CHECK(text.starts_with(R"({"format": "baechi-problem", "version": 1,)"));
-  // The trace in it can be read as such.
+  // The trace in the problem can be read as a trace.
   const std::size_t begin = text.find(R"({"format": "baechi-trace")");
   const std::size_t end = text.find(",\n \"cluster\": ");
   REQUIRE(begin != std::string::npos);
@@ -123,8 +123,8 @@ TEST_CASE("a program's path is relative to the scenario's folder; it gets its ar
 
 namespace {
 
-/// Lines of a shell: a loop over problems that reads each one's id; `then` may use $id, and
-/// `answer` is the answer to it.
+/// A shell loop over problems that reads each one's id; `then` may use $id, and `answer ID` writes
+/// the answer to the problem ID.
 std::string serve(const std::string& then) {
   return fmt::format(
       "answer() {{ echo '{{\"format\": \"baechi-placement\", \"version\": 1, \"id\": '$1', "
@@ -134,72 +134,72 @@ std::string serve(const std::string& then) {
       then);
 }
 
-/// Asks for a placement again and again.
-struct Asked {
+/// Requests placements from one program.
+struct PlacerCalls {
   OpGraph graph = one_tensor_two_readers();
   Cluster cluster = gpus(2);
   ProfiledCosts costs{graph, cluster};
   std::unique_ptr<Placer> placer;
   std::string path;
 
-  explicit Asked(const std::string& program, Values values = {}) : path(program) {
+  explicit PlacerCalls(const std::string& program, Values values = {}) : path(program) {
     values["persistent"] = value("true");
     placer = make_placer("exec:" + path, Options("exec", values));
   }
   bool answers() {
     return placer->place({graph, cluster, costs}, 0).device == on({gpu0, gpu1, gpu1}).device;
   }
-  std::string said() {
+  std::string program_error() {
     return without(message<InputError>([&] { answers(); }), path);
   }
 };
 
 }  // namespace
 
-TEST_CASE("with `persistent` one process answers all problems, a line for a line") {
+TEST_CASE("with `persistent` one process answers all problems, one line each") {
   const Programs programs;
-  Asked good(programs.script(
+  PlacerCalls good(programs.script(
       "serve", fmt::format("echo start >> {}\n{}", programs.path("starts"), serve("answer $id"))));
   for (int i = 0; i < 20; ++i) CHECK(good.answers());
   std::stringstream starts;
   starts << std::ifstream(programs.path("starts")).rdbuf();
   CHECK(starts.str() == "start\n");
 
-  // A process that ends is told; the next problem gets a new one.
-  Asked once(programs.script("once", serve("answer $id; exit")));
+  // A process that ends is reported; the next problem gets a new one.
+  PlacerCalls once(programs.script("once", serve("answer $id; exit")));
   CHECK(once.answers());
-  CHECK(once.said() == ": ended, or wrote an empty line, in place of an answer");
+  CHECK(once.program_error() == ": ended, or wrote an empty line, in place of an answer");
   CHECK(once.answers());
-  Asked dies(programs.script("dies", "echo why >&2; exit 4"));
-  CHECK(dies.said() == ": ended with status 4: why");
-  Asked sleeps(programs.script("sleeps", "sleep 60"), {{"time_limit", value("200 ms")}});
-  CHECK(sleeps.said() == ": still running after 200.000 ms (option time_limit)");
-  Asked none(programs.script(
+  PlacerCalls dies(programs.script("dies", "echo why >&2; exit 4"));
+  CHECK(dies.program_error() == ": ended with status 4: why");
+  PlacerCalls sleeps(programs.script("sleeps", "sleep 60"), {{"time_limit", value("200 ms")}});
+  CHECK(sleeps.program_error() == ": still running after 200.000 ms (option time_limit)");
+  PlacerCalls none(programs.script(
       "none", serve(R"(echo '{"format": "baechi-placement", "version": 1, "id": '$id', "status": )"
                     R"("infeasible", "detail": "no room"}')")));
   CHECK_THROWS_WITH_AS(none.answers(), "no room", InfeasibleError);
   CHECK_THROWS_WITH_AS(none.answers(), "no room", InfeasibleError);
 }
 
-TEST_CASE("with `persistent` no line is taken for the answer to another problem") {
+TEST_CASE("with `persistent` no line counts as the answer to another problem") {
   const Programs programs;
-  // Both lines are one write: the second is there when the next problem is asked.
-  Asked twice(
+  // Both lines are written at once, so the second is there when the next problem is sent.
+  PlacerCalls twice(
       programs.script("twice", serve("printf '%s\\n%s\\n' \"$(answer $id)\" \"$(answer $id)\"")));
   CHECK(twice.answers());
-  CHECK(twice.said() == ": wrote more than one line for one problem");
+  CHECK(twice.program_error() == ": wrote more than one line for one problem");
   CHECK(twice.answers());  // by a new process
   // Answers each problem with the answer to the one before, as after a stray line.
-  Asked behind(programs.script("behind", serve("answer $((id - 1))")));
-  CHECK(behind.said().ends_with("the answer to problem 0; asked was 1"));
-  CHECK(behind.said().ends_with("the answer to problem 1; asked was 2"));
-  // A line before the first answer: no problem is answered by another's line.
-  Asked banner(programs.script("banner", "echo loading\n" + serve("answer $id")));
-  CHECK(banner.said().find("not JSON") != std::string::npos);
-  CHECK(banner.said().find("not JSON") != std::string::npos);
-  Asked silent(programs.script("silent",
-                               fmt::format("while read -r problem; do echo '{}'; done", on_0_1_1)));
-  CHECK(silent.said().find("repeats the problem's \"id\"") != std::string::npos);
+  PlacerCalls behind(programs.script("behind", serve("answer $((id - 1))")));
+  CHECK(behind.program_error().ends_with("the answer to problem 0, not 1"));
+  CHECK(behind.program_error().ends_with("the answer to problem 1, not 2"));
+  // A line before the first answer is no answer to any problem.
+  PlacerCalls banner(programs.script("banner", "echo loading\n" + serve("answer $id")));
+  CHECK(banner.program_error().find("not JSON") != std::string::npos);
+  CHECK(banner.program_error().find("not JSON") != std::string::npos);
+  PlacerCalls silent(programs.script(
+      "silent", fmt::format("while read -r problem; do echo '{}'; done", on_0_1_1)));
+  CHECK(silent.program_error().find("repeats the problem's \"id\"") != std::string::npos);
 }
 
 // The pipe holds 64 KiB; the answer comes after the first bytes of a larger problem.
@@ -224,45 +224,45 @@ TEST_CASE("with `persistent` a program may answer before it has read the whole p
     CHECK(placer->place({graph, cluster, costs}, 0).device.size() == 3000);
 }
 
-TEST_CASE("a program may say that nothing fits, by status 3 or in its output") {
+TEST_CASE("a program may report that nothing fits, by status 3 or in its output") {
   const Programs programs;
-  CHECK(error_of_program<InfeasibleError>(programs.script("a", "echo hopeless >&2; exit 3")) ==
+  CHECK(program_error<InfeasibleError>(programs.script("a", "echo hopeless >&2; exit 3")) ==
         ": no placement found: hopeless");
-  CHECK(error_of_program<InfeasibleError>(
+  CHECK(program_error<InfeasibleError>(
             programs.script("b", R"(echo '{"format": "baechi-placement", "version": 1,
                            "status": "infeasible", "detail": "c is too large"}')")) ==
         "c is too large");
 }
 
-TEST_CASE("a program that cannot be started is told why") {
+TEST_CASE("the error says why a program cannot be started") {
   const Programs programs;
-  CHECK(error_of_program(programs.path("nothing")) == ": no such file");
-  CHECK(error_of_program(programs.folder()) == ": is a folder, not a program");
-  CHECK(error_of_program(programs.file("plain", "#!/bin/sh\n", false)) ==
+  CHECK(program_error(programs.path("nothing")) == ": no such file");
+  CHECK(program_error(programs.folder()) == ": is a folder, not a program");
+  CHECK(program_error(programs.file("plain", "#!/bin/sh\n", false)) ==
         ": is not executable (chmod +x)");
-  CHECK(error_of_program(programs.file("text", "hello\n", true)) ==
+  CHECK(program_error(programs.file("text", "hello\n", true)) ==
         ": is not a program: a script's first line must be like #!/usr/bin/env python3");
-  CHECK(error_of_program(programs.file("lost", "#!/no/such/interpreter\n", true)) ==
+  CHECK(program_error(programs.file("lost", "#!/no/such/interpreter\n", true)) ==
         ": cannot be run: the interpreter that its first line names was not found");
   CHECK_THROWS_WITH_AS(make_placer("exec", Options("exec")), "exec.path: missing: write exec:PATH",
                        InputError);
 }
 
-TEST_CASE("a program that fails is quoted") {
+TEST_CASE("the error of a program that fails quotes its standard error") {
   const Programs programs;
-  CHECK(error_of_program(
+  CHECK(program_error(
             programs.script("a", "for i in 1 2 3 4 5; do echo line $i >&2; done; exit 4")) ==
         ": ended with status 4: line 3 | line 4 | line 5");
-  CHECK(error_of_program(programs.script("b", "kill -9 $$")) ==
+  CHECK(program_error(programs.script("b", "kill -9 $$")) ==
         ": ended by signal 9 (it may use 4.00 GiB of host memory: option memory_limit)");
-  CHECK(error_of_program(programs.script("c", "exit 0")) ==
+  CHECK(program_error(programs.script("c", "exit 0")) ==
         ": wrote nothing to its standard output");
 }
 
 TEST_CASE("a program's placement is read as strictly as a file") {
   const Programs programs;
   const auto output = [&](const std::string& text) {
-    return error_of_program(programs.script("p", fmt::format("cat > /dev/null\necho '{}'", text)));
+    return program_error(programs.script("p", fmt::format("cat > /dev/null\necho '{}'", text)));
   };
   const std::string head = R"({"format": "baechi-placement", "version": 1, "placement": )";
   CHECK(output("Segmentation fault") == "output of :1:1: not JSON: neither an object nor a list");
@@ -272,10 +272,10 @@ TEST_CASE("a program's placement is read as strictly as a file") {
         "output of :1:81: c: there is no device 2; the cluster has 0 to 1");
 }
 
-TEST_CASE("an answer that is cut off is told as that") {
+TEST_CASE("a truncated answer is reported as truncated") {
   const Programs programs;
   CHECK(
-      error_of_program(programs.script("cut", R"(printf '{"format": "baechi-placement", "ver')")) ==
+      program_error(programs.script("cut", R"(printf '{"format": "baechi-placement", "ver')")) ==
       ": its answer is cut off: 35 bytes that begin with '{' and do not end with '}'");
 }
 
@@ -300,12 +300,12 @@ TEST_CASE("a program is killed at its time limit, with all it started") {
   const Programs programs;
   const Values limit{{"time_limit", value("300 ms")}};
   const auto begin = std::chrono::steady_clock::now();
-  CHECK(error_of_program(programs.script("a", "echo thinking >&2; sleep 100"), limit) ==
+  CHECK(program_error(programs.script("a", "echo thinking >&2; sleep 100"), limit) ==
         ": still running after 300.000 ms (option time_limit): thinking");
-  CHECK(error_of_program(programs.script("b", "exec >&- 2>&-; sleep 100"), limit) ==
+  CHECK(program_error(programs.script("b", "exec >&- 2>&-; sleep 100"), limit) ==
         ": still running after 300.000 ms (option time_limit)");
   // A child that keeps the output open after the program has ended.
-  CHECK(error_of_program(programs.script("c", fmt::format("sleep 100 &\necho '{}'", on_0_1_1)),
+  CHECK(program_error(programs.script("c", fmt::format("sleep 100 &\necho '{}'", on_0_1_1)),
                          limit) == ": still running after 300.000 ms (option time_limit)");
   CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(20));
 }
@@ -313,7 +313,7 @@ TEST_CASE("a program is killed at its time limit, with all it started") {
 TEST_CASE("full pipes do not block, and unread input does not kill") {
   const Programs programs;
   const std::string megabytes(5'000'000, 'x');
-  // Reads nothing until it has written more than a pipe holds, on both.
+  // Reads nothing until it has written more than a pipe holds to both outputs.
   const std::string path = programs.script(
       "p", "head -c 1000000 /dev/zero >&2; head -c 1000000 /dev/zero; wc -c; exit 5");
   const ProcessResult both = run_process(path, {}, megabytes, {.time = 30s});
@@ -328,7 +328,7 @@ TEST_CASE("full pipes do not block, and unread input does not kill") {
             .out == "done\n");
 }
 
-TEST_CASE("a program that writes without end is stopped") {
+TEST_CASE("a program with endless output is stopped") {
   const Programs programs;
   const ProcessResult run = run_process(programs.script("p", "yes"), {}, "",
                                         {.time = 30s, .output = std::size_t{1} << 20U});
@@ -337,8 +337,8 @@ TEST_CASE("a program that writes without end is stopped") {
 
 namespace {
 
-/// Whether the process whose id a program wrote to the file at `path` is running; waits up to 10 s
-/// for the file to be there, and then for the process to end.
+/// Whether the process whose id a program writes to the file at `path` is running; waits up to 10 s
+/// for the file, and then for the process to end.
 bool still_runs(const std::string& path) {
   pid_t pid = 0;
   for (int i = 0; i < 1000 && pid == 0; ++i) {
@@ -357,24 +357,25 @@ bool still_runs(const std::string& path) {
 
 TEST_CASE("a process that left its session is ended with the program") {
   const Programs programs;
-  // The inner shell is an orphan in a session of its own, with no file in common with the outer.
+  // The inner shell is an orphan in its own session, without an open file in common with the outer
+  // one.
   const auto program = [&](const std::string& name, const std::string& then) {
     return programs.script(
         name, fmt::format("setsid sh -c 'echo $$ > {0}; exec sleep 100' <&- >&- 2>&- &\n"
                           "while [ ! -s {0} ]; do sleep 0.01; done\n{1}",
                           programs.path(name + ".pid"), then));
   };
-  CHECK(error_of_program(program("slow", "sleep 100"), {{"time_limit", value("1 s")}}) ==
+  CHECK(program_error(program("slow", "sleep 100"), {{"time_limit", value("1 s")}}) ==
         ": still running after 1.000 s (option time_limit)");
   CHECK_FALSE(still_runs(programs.path("slow.pid")));
-  CHECK(error_of_program(program("failing", "exit 4")) == ": ended with status 4");
+  CHECK(program_error(program("failing", "exit 4")) == ": ended with status 4");
   CHECK_FALSE(still_runs(programs.path("failing.pid")));
   CHECK(place_by(program("placing", fmt::format("echo '{}'", on_0_1_1))).device ==
         on({gpu0, gpu1, gpu1}).device);
   CHECK_FALSE(still_runs(programs.path("placing.pid")));
 }
 
-TEST_CASE("killing the program that asks ends the placer and all it started") {
+TEST_CASE("killing the calling program ends the placer and all it started") {
   const Programs programs;
   const std::string path = programs.script(
       "p", fmt::format("echo $$ > {0}\nsetsid sh -c 'echo $$ > {1}; exec sleep 100' &\nsleep 100",
@@ -392,15 +393,15 @@ TEST_CASE("killing the program that asks ends the placer and all it started") {
   CHECK_FALSE(still_runs(programs.path("orphan.pid")));
 }
 
-TEST_CASE("a program and all it starts keep to a memory limit") {
+TEST_CASE("a program and all it starts are under one memory limit") {
   const Programs programs;
   const Values limit{{"memory_limit", value("64 MiB")}};
   // A process that allocates too much gets nothing more: dd takes its bundle size from malloc.
-  CHECK(error_of_program(
+  CHECK(program_error(
             programs.script("one", "LC_ALL=C dd if=/dev/zero of=/dev/null bs=200M count=1"), limit)
             .starts_with(": ended with status 1: dd: memory exhausted"));
   // Four of 40 MB each: none is over the limit, together they are. `tail` keeps one long line.
-  CHECK(error_of_program(
+  CHECK(program_error(
             programs.script("four",
                             "for i in 1 2 3 4; do\n"
                             "  { head -c 40000000 /dev/zero; sleep 100; } | tail -n 1 &\n"
@@ -409,13 +410,13 @@ TEST_CASE("a program and all it starts keep to a memory limit") {
             .starts_with(": used more than 64.00 MiB of host memory (option memory_limit)"));
 }
 
-TEST_CASE("a program that starts processes without end is stopped") {
+TEST_CASE("a program that starts endless processes is stopped") {
   const Programs programs;
-  CHECK(error_of_program(programs.script("p", "while :; do sleep 100 & done")) ==
+  CHECK(program_error(programs.script("p", "while :; do sleep 100 & done")) ==
         ": had more than 256 processes at once");
 }
 
-TEST_CASE("a program writes no file over 1 GiB, opens at most 1024 and inherits none of ours") {
+TEST_CASE("a program writes no file over 1 GiB, opens at most 1024 files and inherits none") {
   const Programs programs;
   const int ours = open(programs.folder().c_str(), O_RDONLY);
   REQUIRE(ours >= 0);
@@ -427,9 +428,9 @@ TEST_CASE("a program writes no file over 1 GiB, opens at most 1024 and inherits 
   CHECK(run.out.ends_with("No such file or directory\n"));
 }
 
-TEST_CASE("a program's words are valid UTF-8 and do nothing to a terminal") {
+TEST_CASE("quoted output of a program is valid UTF-8 without terminal control sequences") {
   const Programs programs;
-  CHECK(error_of_program(programs.script(
+  CHECK(program_error(programs.script(
             "a", R"(printf 'one\033[2J\033[31m two\n\033]0;title\007thr\351e\r\n' >&2; exit 4)")) ==
         ": ended with status 4: one two | thr\uFFFDe");
   const std::string head = R"({"format": "baechi-placement", "version": 1, "placement": )";
@@ -437,7 +438,7 @@ TEST_CASE("a program's words are valid UTF-8 and do nothing to a terminal") {
                                                   R"({"a": 0, "b": 0, "c": 0},
                                                   "detail": "\u001b[7mfine\u001b[0m"})")))
             .detail == "fine");
-  CHECK(error_of_program(
+  CHECK(program_error(
             programs.script("c", fmt::format("printf '%s' '{}{}'", head,
                                              R"({"\u001b[2Ja": 0, "a": 0, "b": 0, "c": 0}})"))) ==
         "output of :1:74: a: the graph has no op 'a'");
@@ -447,16 +448,16 @@ TEST_CASE("a program's words are valid UTF-8 and do nothing to a terminal") {
   CHECK(plain_text("\u009b31mred \x1b(0x \x1b") == "red x ");
 }
 
-TEST_CASE("a hidden file cannot be read, written, cut, replaced or removed; others can") {
+TEST_CASE("a hidden file cannot be read, written, truncated, replaced or removed; others can") {
   if (kernel_guard() == Guard::nothing) {
-    MESSAGE("left out: this kernel has no Landlock");
+    MESSAGE("skipped: this kernel has no Landlock");
     return;
   }
   const Programs programs;
   const std::string hidden = programs.file("known.json", "secret", false);
   programs.file("open.txt", "public", false);
   programs.file("other.txt", "forged", false);
-  // Each step that succeeds is named. Its standard input holds the test's process id.
+  // Prints the name of each step that succeeds. Its standard input holds the test's process id.
   const std::string path = programs.script("spy", R"(
 exec 2>/dev/null
 read -r arena

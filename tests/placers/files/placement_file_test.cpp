@@ -54,13 +54,13 @@ TEST_CASE("graph, devices and order may be absent, and what place --format json 
   CHECK(p.detail == "second try");
 }
 
-TEST_CASE("a file whose placer found nothing is infeasible, not wrong") {
+TEST_CASE("a file whose placer found nothing is infeasible, not a mistake") {
   CHECK_THROWS_WITH_AS(parse(R"({"format": "baechi-placement", "version": 1,
     "status": "infeasible", "detail": "b is too large"})"),
                        "b is too large", InfeasibleError);
 }
 
-TEST_CASE("what is written is read back, and written again the same") {
+TEST_CASE("a written file is read back, and written again the same") {
   const OpGraph graph = one_tensor_two_readers();
   Placement p = on({gpu1, gpu0, gpu1});
   for (const std::int32_t priority : {0, 5, 5}) p.priority.push_back(priority);
@@ -141,7 +141,7 @@ TEST_CASE("every mistake in a placement file has its place and message") {
   }
 }
 
-TEST_CASE("of the facts, replicas are written; they are read back") {
+TEST_CASE("of the facts, only those of replicas are written, and read back") {
   const OpGraph graph = one_tensor_two_readers();
   Placement p = on({gpu0, gpu0, gpu0});
   p.facts = {{"latency_us", 7.0}, {"stage_0_first", 0.0}, {"stage_0_devices", 2.0}};

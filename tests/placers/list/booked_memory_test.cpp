@@ -12,7 +12,7 @@ using baechi::list::MemoryMargin;
 
 namespace {
 
-/// The memory of two devices while ops start and end on them, told by hand.
+/// The memory of two devices while ops start and end on them, as the test says.
 struct Booked {
   Booked(OpGraph g, Bytes limit, MemoryMargin margin = {})
       : graph(std::move(g)), cluster(gpus(2, limit)), memory(problem, transfers, margin) {
@@ -41,7 +41,7 @@ struct Booked {
   std::vector<DeviceId> device = std::vector<DeviceId>(graph.num_ops());
 };
 
-/// Ops that read nothing and whose outputs nobody reads.
+/// Ops without inputs, whose outputs have no readers.
 OpGraph lone_ops(std::initializer_list<Bytes> outputs) {
   OpGraphBuilder g;
   for (std::string name = "a"; const Bytes size : outputs) {
@@ -56,7 +56,7 @@ constexpr OpId a{0}, b{1}, c{2}, d{3};
 }  // namespace
 
 TEST_SUITE("list scheduler") {
-  TEST_CASE("an output that nobody reads is freed when its op has ended") {
+  TEST_CASE("an output without readers is freed when its op has ended") {
     Booked booked(lone_ops({60_B, 60_B}), 100_B);
     booked.start(a, gpu0);
     CHECK_FALSE(booked.has_room(b, gpu0));  // 60 + 60 > 100
@@ -103,14 +103,14 @@ TEST_SUITE("list scheduler") {
     CHECK_FALSE(booked.memory.weights_fit(b, gpu0));
   }
 
-  TEST_CASE("what is free is known to the last byte") {
+  TEST_CASE("free memory is exact to the byte") {
     Booked booked(lone_ops({60_B, 60_B}), 100_B);
     booked.start(a, gpu0);
     CHECK(booked.memory.is_free(40_B, gpu0));
     CHECK_FALSE(booked.memory.is_free(41_B, gpu0));
   }
 
-  // The group's only member needs 30 B; as much again is to stay free.
+  // The group's only member needs 30 B; as much again must stay free.
   TEST_CASE("with a spare, as much as the largest member needs stays free") {
     for (const Bytes limit : {80_B, 79_B, 60_B, 59_B}) {
       CAPTURE(limit.count);
@@ -128,7 +128,7 @@ TEST_SUITE("list scheduler") {
   }
 
   // b reads 30 B of a, on the other device, and writes 10 B: 40 B, and as much again stays free.
-  TEST_CASE("with a spare, what the largest member reads counts, too") {
+  TEST_CASE("with a spare, the inputs of the largest member count, too") {
     for (const Bytes limit : {80_B, 79_B}) {
       CAPTURE(limit.count);
       OpGraphBuilder g;
@@ -145,7 +145,7 @@ TEST_SUITE("list scheduler") {
   }
 
   // The most demanding member is b, which needs 50 B.
-  TEST_CASE("room is reserved for a group until its last member has started") {
+  TEST_CASE("memory is reserved for a group until its last member has started") {
     OpGraphBuilder g;
     g.add_tensor(g.add_op({.name = "a", .compute = 1ns}), 10_B);
     g.add_op({.name = "b", .compute = 1ns, .temporary = 50_B});
@@ -157,14 +157,14 @@ TEST_SUITE("list scheduler") {
     booked.start(a, gpu0);
     booked.end(a);
     CHECK_FALSE(booked.has_room(c, gpu0));  // 50 reserved + 30 > 79
-    CHECK(booked.has_room(b, gpu0));        // for which it is reserved
+    CHECK(booked.has_room(b, gpu0));        // the member for which it is reserved
     booked.start(b, gpu0);
     booked.end(b);
     CHECK(booked.has_room(c, gpu0));
   }
 
   // Both members have an output of 10 B.
-  TEST_CASE("if nothing is freed, the outputs of a group are reserved until they are there") {
+  TEST_CASE("if nothing is freed, the outputs of a group are reserved until they exist") {
     OpGraphBuilder g;
     g.add_tensor(g.add_op({.name = "a", .compute = 1ns}), 10_B);
     g.add_tensor(g.add_op({.name = "b", .compute = 1ns}), 10_B);
@@ -184,7 +184,7 @@ TEST_SUITE("list scheduler") {
   }
 
   // 60 of weights, 30 and 10 of outputs, and a copy of 30: 130 B on one device at most.
-  TEST_CASE("memory decides nothing if every device could hold everything, to the last byte") {
+  TEST_CASE("memory is ample if every device can hold all ops, exact to the byte") {
     for (const Bytes limit : {130_B, 129_B}) {
       OpGraphBuilder g;
       const OpId first = g.add_op({.name = "a", .compute = 1ns, .persistent = 60_B});
@@ -200,7 +200,7 @@ TEST_SUITE("list scheduler") {
   }
 
   // Weights of 40 and 50 B.
-  TEST_CASE("the weights of a group are asked for once, with its first member") {
+  TEST_CASE("the weights of a group are allocated once, with its first member") {
     OpGraphBuilder g;
     g.add_op({.name = "a", .compute = 1ns, .persistent = 40_B});
     g.add_op({.name = "b", .compute = 1ns, .persistent = 50_B});
@@ -219,7 +219,7 @@ TEST_SUITE("list scheduler") {
   }
 
   //   a --60 B--> b, c, which write 30 B each
-  TEST_CASE("a copy that is there is not asked for again") {
+  TEST_CASE("an existing copy is not allocated again") {
     OpGraphBuilder g;
     for (const char* name : {"a", "b", "c"}) g.add_op({.name = name, .compute = 1ns});
     const TensorId t = g.add_tensor(a, 60_B);

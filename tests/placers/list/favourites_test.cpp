@@ -27,10 +27,10 @@ TEST_SUITE("list scheduler") {
   //   a(10) --100 B--> f(20) <--100 B-- b(10)     f is the favourite child of a
   //     \-----500 B--> c(5)
   // a runs on gpu0, b on gpu1, both until 10. Then f could start at 110 on either device: 10 + 100
-  // for the input that is on the other. No device has f earlier than gpu0, so gpu0 waits for f
-  // until 110, although c could start there at 10, and c ends at 110 + 20 + 5. (c is not urgent
-  // before its input could be on gpu1, at 510.)
-  TEST_CASE("a device waits for a favourite that could start as early, not earlier, elsewhere") {
+  // for the input that is on the other. On no device can f start earlier than on gpu0, so gpu0
+  // waits for f until 110, although c could start there at 10, and c ends at 110 + 20 + 5. (c is
+  // not urgent before its input could be on gpu1, at 510.)
+  TEST_CASE("a device waits for a favourite that could start as early, not earlier, on another") {
     const OpGraph graph = fork_and_join(5ns, 100_B);
     const Cluster cluster = gpus(2);
     const ProfiledCosts costs(graph, cluster);
@@ -51,7 +51,7 @@ TEST_SUITE("list scheduler") {
   //     \-----500 B--> c(50)
   // a runs on gpu0, b on gpu1. On gpu0 f could start at 310, on gpu1 at 110: gpu0 does not wait for
   // it, and runs c from 10 to 60. If it waited until f has begun, c would end at 160.
-  TEST_CASE("a device does not wait for a favourite that could start earlier elsewhere") {
+  TEST_CASE("a device does not wait for a favourite that could start earlier on another") {
     const OpGraph graph = fork_and_join(50ns, 300_B);
     const Cluster cluster = gpus(2);
     const ProfiledCosts costs(graph, cluster);
@@ -70,7 +70,7 @@ TEST_SUITE("list scheduler") {
   //     \-----500 B--> c(50)
   // On gpu0 lie 600 B of a's outputs: of 1000 B, 400 are left. f goes to gpu1, from 110 to 130, and
   // gpu0 runs c from 10 on.
-  TEST_CASE("a device does not wait for a favourite that it has no room for") {
+  TEST_CASE("a device does not wait for a favourite that does not fit") {
     OpGraphBuilder g;
     const OpId a = g.add_op({.name = "a", .compute = 10ns});
     const OpId c = g.add_op({.name = "c", .compute = 50ns});
@@ -88,8 +88,8 @@ TEST_SUITE("list scheduler") {
     CHECK(found.placement->facts.at("planned_step_us") == 0.130);
   }
 
-  // a and b run side by side from 0 on, and leave 40 and 70 of 100 B. c needs 90.
-  TEST_CASE("what is stuck is told with the device that has most room") {
+  // a and b run in parallel from 0 on, and leave 40 and 70 of 100 B. c needs 90.
+  TEST_CASE("a stuck schedule is reported with the device that has most memory left") {
     OpGraphBuilder g;
     const OpId a = g.add_op({.name = "a", .compute = 10ns, .persistent = 60_B});
     const OpId b = g.add_op({.name = "b", .compute = 10ns, .persistent = 30_B});
@@ -103,6 +103,7 @@ TEST_SUITE("list scheduler") {
     CHECK_FALSE(stuck.placement);
     CHECK(stuck.stuck ==
           "stuck with 2 of 3 ops placed: op 'c' needs 90 B of weights, 0 B while it runs and up to "
-          "0 B for copies of its inputs; gpu1, the roomiest, has 70 B left beside its peak");
+          "0 B for copies of its inputs; gpu1, the one with most memory left, has 70 B left above "
+          "its peak");
   }
 }

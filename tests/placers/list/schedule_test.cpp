@@ -11,7 +11,7 @@ using namespace baechi::testing;
 
 namespace {
 
-/// The same costs, but nobody is told that devices or links are alike.
+/// The same costs, but without the information that devices or links are equal.
 class SecretCosts final : public CostModel {
  public:
   Duration collective(const Collective&, std::span<const DeviceId>) const override { return {}; }
@@ -28,7 +28,7 @@ class SecretCosts final : public CostModel {
   const CostModel& costs_;
 };
 
-/// The cluster with the same memory for all devices, or the one that was given.
+/// The cluster with the same memory for all devices, or the cluster itself.
 Cluster with_memory(const Cluster& cluster, Bytes memory) {
   IdVector<DeviceId, Device> devices;
   for (const DeviceId d : cluster.devices()) {
@@ -41,7 +41,7 @@ Cluster with_memory(const Cluster& cluster, Bytes memory) {
   return result;
 }
 
-/// Devices and priorities, or why there are none.
+/// The devices and priorities as text, or the reason why there are none.
 std::string answer(const Placer& placer, const Problem& problem) {
   try {
     const Placement placement = placer.place(problem, 0);
@@ -58,9 +58,9 @@ std::string answer(const Placer& placer, const Problem& problem) {
 }  // namespace
 
 TEST_SUITE("list scheduler") {
-  // Where devices are alike, only those that may matter are asked, all others at once if memory is
-  // ample; where it is not known that they are, each is asked.
-  TEST_CASE("asking fewer devices decides nothing") {
+  // If devices are known to be equal and memory is ample, devices without an input are tested all
+  // at once; otherwise each device is tested.
+  TEST_CASE("testing fewer devices does not change the schedule") {
     std::vector<std::unique_ptr<Placer>> placers;
     placers.push_back(make_placer("m_etf", Options("m_etf")));
     placers.push_back(make_placer("m_sct", Options("m_sct")));

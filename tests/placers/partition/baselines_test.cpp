@@ -30,7 +30,7 @@ Duration max_load(const Problem& problem, const Placement& placement) {
   return make_objective("max_load", Options("max_load"))->score(problem, placement).value;
 }
 
-/// Ops a, b, ... of these times; edges "ab" of so many bytes.
+/// Ops a, b, ... of these times; edges such as "ab" of so many bytes.
 OpGraph graph_of(const std::vector<Duration>& times,
                  const std::vector<std::pair<std::string, Bytes>>& edges) {
   OpGraphBuilder g;
@@ -45,9 +45,9 @@ OpGraph graph_of(const std::vector<Duration>& times,
 }  // namespace
 
 TEST_SUITE("baselines") {
-  // a -> b -> d -> e and a -> c -> d: two ways lead from a to d. a, b and c, from which they are
-  // read, are one.
-  TEST_CASE("pipedream joins what several ways lead through, but for what it is told to ignore") {
+  // a -> b -> d -> e and a -> c -> d: two paths lead from a to d. a, b and c, from which they read,
+  // are contracted.
+  TEST_CASE("pipedream contracts ops connected by several paths, except the ignored ones") {
     const OpGraph graph = graph_of({1ns, 8ns, 8ns, 1ns, 1ns},
                                    {{"ab", {}}, {"ac", {}}, {"bd", {}}, {"cd", {}}, {"de", {}}});
     const Cluster cluster = gpus(2);
@@ -63,13 +63,13 @@ TEST_SUITE("baselines") {
                          "pipedream: no op 'x' to ignore", InputError);
   }
 
-  TEST_CASE("local_search moves what gains most, and knows what transfers cost") {
+  TEST_CASE("local_search applies the move that gains most, transfers included") {
     const Cluster cluster = gpus(2);
     const OpGraph apart = graph_of({6ns, 5ns, 4ns, 3ns}, {});
     const ProfiledCosts costs(apart, cluster);
     CHECK(max_load({apart, cluster, costs}, place("local_search", {apart, cluster, costs})) ==
           9ns);  // 6 + 3, 5 + 4
-    // Apart, a and b have 10 + 100 each.
+    // On two devices a and b have 10 + 100 each.
     const OpGraph pair = graph_of({10ns, 10ns}, {{"ab", 100_B}});
     const ProfiledCosts pair_costs(pair, cluster);
     const Placement p = place("local_search", {pair, cluster, pair_costs});
@@ -78,7 +78,7 @@ TEST_SUITE("baselines") {
   }
 
   // a = b = c - d = e = f, 10 ns each: the cut of two equal halves is in the middle.
-  TEST_CASE("scotch and metis cut equal parts where least is cut") {
+  TEST_CASE("scotch and metis cut equal parts with the least edge cut") {
     const OpGraph graph =
         graph_of({10ns, 10ns, 10ns, 10ns, 10ns, 10ns},
                  {{"ab", 100_B}, {"bc", 100_B}, {"cd", 1_B}, {"de", 100_B}, {"ef", 100_B}});
@@ -93,7 +93,7 @@ TEST_SUITE("baselines") {
     }
   }
 
-  TEST_CASE("baselines that know accelerators only leave on a core what runs nowhere else") {
+  TEST_CASE("baselines for accelerators leave ops on a core that run only there") {
     OpGraphBuilder g;
     for (const char* name : {"a", "b", "c", "d"}) {
       const OpId v = g.add_op({.name = name});
@@ -134,18 +134,18 @@ TEST_SUITE("baselines") {
         parse(R"({"fpgas": [{"nodes": [1]}, {"nodes": []}, {"nodes": [2]}], "cpus": []})"),
         "the split has more than the 2 accelerators of the cluster", InfeasibleError);
     CHECK_THROWS_WITH_AS(parse(R"({"fpgas": [{"nodes": [1, 7, 1]}], "cpus": []})"),
-                         "s.json:1:1: op 'node2' is placed nowhere\n"
+                         "s.json:1:1: op 'node2' has no device\n"
                          "s.json:1:26: nodes: 7 is not a node of the graph\n"
                          "s.json:1:29: nodes: this node was placed before",
                          InputError);
-    // Node 3 is node1grad: two forward nodes, and the backward ones are counted on.
+    // Node 3 is node1grad: the backward nodes are numbered after the two forward nodes.
     CHECK(device_digits(parse(R"({"fpgas": [{"nodes": [2]}, {"nodes": [3, 1]}], "cpus": []})")) ==
           "212");
     CHECK(is_split(R"({"fpgas": [], "cpus": []})"));
     CHECK_FALSE(is_split(R"({"format": "baechi-placement", "placement": {"\"fpgas\"": 1}})"));
   }
 
-  TEST_CASE("a split lists ids: a graph of named nodes is read by them") {
+  TEST_CASE("a split lists ids: with names=ids a graph of named nodes is read by them") {
     const std::string text = R"({"maxSizePerFPGA": 10, "maxFPGAs": 2, "maxCPUs": 0, "nodes": [
       {"name": "mul", "id": 4, "supportedOnFpga": 1, "cpuLatency": 1, "fpgaLatency": 1},
       {"name": "add", "id": 9, "supportedOnFpga": 1, "cpuLatency": 1, "fpgaLatency": 1}],

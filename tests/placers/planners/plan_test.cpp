@@ -80,7 +80,7 @@ std::vector<json> lines_of(const std::filesystem::path& path) {
 }  // namespace
 
 TEST_SUITE("plans") {
-  TEST_CASE("two replicas of all beat two stages, and a stage pays for its edges") {
+  TEST_CASE("two replicas of all nodes beat two stages, and a stage pays for its edges") {
     const PlannerInput input = read(two_nodes());
     // One stage on one device: 8 + 4 = 12. Two stages: 8 + 2 x 3 = 14. Two replicas of all:
     // (8 + 4) / 2 + 4 x (2 - 1) x 2 / (2 x 4) = 7.
@@ -94,7 +94,7 @@ TEST_SUITE("plans") {
           doctest::Approx(12.0));
   }
 
-  TEST_CASE("a plan without replicas runs in the engine as the formula says") {
+  TEST_CASE("a plan without replicas takes the formula's time in the engine") {
     json instance = two_nodes();
     instance["mbsInBatch"] = 64;
     instance["edges"][0]["communicationCost"] = 0.5;
@@ -124,15 +124,15 @@ TEST_SUITE("plans") {
     REQUIRE(formula);
     CHECK(formula->stages.size() == 1);
     CHECK(formula->time_per_sample == doctest::Approx(4.75));
-    // Two replicas: 4 x 8, and 4 x 3 / 2 of exchange behind. Two stages: the second works from
-    // 4 + 1 on, 8 x 4, for transfers take no time from the devices.
+    // Two replicas: 4 x 8, then 4 x 3 / 2 of exchange. Two stages: the second works from 4 + 1 on,
+    // 8 x 4, because transfers overlap with compute.
     CHECK(simulated_batch(*formula, input) == doctest::Approx(38.0));
     const auto simulated = best_simulated_split(input, EqualParts::nodes);
     REQUIRE(simulated);
     CHECK(simulated->plan.stages.size() == 2);
     CHECK(simulated->plan.time_per_sample == doctest::Approx(5.0));
     CHECK(simulated->batch == doctest::Approx(37.0));
-    CHECK(simulated->fitting == 6);  // and one device; each twice: no node recomputes
+    CHECK(simulated->fitting == 6);  // also one device; each twice: no node recomputes
     CHECK(least_batch(simulated->plan, input) == doctest::Approx(36.0));
     Options options("pipedream_2bw", {{"file", {"unused", "", {}}}, {"simulate", {"all", "", {}}}});
     const Planned planned = make_pipedream_2bw(options)->plan(input);
@@ -163,7 +163,7 @@ TEST_SUITE("plans") {
     CHECK(better > 0);
   }
 
-  TEST_CASE("what is wrong with an input is told with its place") {
+  TEST_CASE("mistakes in an input are reported with their positions") {
     json instance = two_nodes();
     instance["mbsInBatch"] = 0;
     instance["edges"].push_back({{"sourceId", 2}, {"destId", 1}, {"communicationCost", 1}});

@@ -35,7 +35,7 @@ nlohmann::json json_file(const std::filesystem::path& path) {
   return nlohmann::json::parse(in);
 }
 
-/// A golden graph, its tensors added up per pair of ops.
+/// A golden graph; its tensors are summed per pair of ops.
 SctGraph golden_graph(const std::filesystem::path& path) {
   const nlohmann::json file = json_file(path);
   SctGraph g;
@@ -61,7 +61,7 @@ SctGraph random_sct_graph(Random& random, std::uint32_t num_ops, std::uint32_t m
   return g;
 }
 
-/// Ops in another numbering; edges keep their positions.
+/// The ops in another numbering; edges keep their indices.
 SctGraph renumbered(const SctGraph& g, Random& random) {
   std::vector<std::uint32_t> to(g.compute.size());
   std::iota(to.begin(), to.end(), 0U);
@@ -109,7 +109,7 @@ bool keeps_degrees(const SctGraph& g, const std::vector<double>& x) {
   return std::ranges::all_of(out, fits) && std::ranges::all_of(in, fits);
 }
 
-const Link slow_link{.bandwidth = {5.7e9}, .latency = 134us};  // slow beside the ops
+const Link slow_link{.bandwidth = {5.7e9}, .latency = 134us};  // slow relative to the ops
 
 /// Layers of 16 ops, as in bench/README.md.
 SctGraph layers(const char* ops, const char* seed, const Link& link) {
@@ -149,12 +149,12 @@ TEST_SUITE("lp") {
     const solver::Start vertex{.basis = {.columns = {Basis::Rest::at_upper, Basis::Rest::at_lower},
                                          .rows = {Basis::Rest::basic}}};
     // (3, 3) breaks the row, and no price has a wrong sign there: the dual simplex method goes on
-    solver::Start outside = vertex, elsewhere = vertex;
+    solver::Start outside = vertex, greedy = vertex;
     outside.basis.columns[y] = Basis::Rest::at_upper;
     outside.cost = {-1.0 + 1e-5, -1.0};
-    elsewhere.cost = {1.0, 1.0};  // leads to (0, 0)
+    greedy.cost = {1.0, 1.0};  // leads to (0, 0)
     for (const LinearOptimum& best :
-         {solve(lp), solve(lp, &vertex), solve(lp, &outside), solve(lp, &elsewhere)}) {
+         {solve(lp), solve(lp, &vertex), solve(lp, &outside), solve(lp, &greedy)}) {
       REQUIRE(best.status == LinearOptimum::Status::optimal);
       CHECK(best.x[x] == doctest::Approx(1.0));
       CHECK(best.x[y] == doctest::Approx(3.0));
@@ -189,7 +189,7 @@ TEST_SUITE("lp") {
     CHECK(s.x == std::vector{0.0, 1.0});
   }
 
-  TEST_CASE("two equal children share the one place beside their parent") {
+  TEST_CASE("two equal children share the saved communication of their parent") {
     //  a(10) --100--> b(20), --100--> c(20):  10 + 20 + 100 max(x) with x_b + x_c >= 1
     const SctGraph g{.compute = {10ns, 20ns, 20ns}, .edges = {{0, 1, 100ns}, {0, 2, 100ns}}};
     const SctSolution s = solve_sct(g);
@@ -200,7 +200,7 @@ TEST_SUITE("lp") {
     CHECK(favourite_edges(g, s.x, 0.5, /*compat=*/true) == std::vector{0U, 1U});
   }
 
-  TEST_CASE("the child on the critical path is kept near, though the other costs more to move") {
+  TEST_CASE("the child on the critical path is near, although the other communicates more") {
     //  a(1) --8--> b(10), --6--> c(100):  w = 101 only with x_c = 0, and then x_b = 1
     const SctSolution s =
         solve_sct({.compute = {1ns, 10ns, 100ns}, .edges = {{0, 1, 8ns}, {0, 2, 6ns}}});
@@ -208,8 +208,8 @@ TEST_SUITE("lp") {
     CHECK(s.w == 101.0);
   }
 
-  TEST_CASE("where time does not matter, the most communication is saved, then earlier edges win") {
-    //  a -> b, c  beside an op that takes longer than anything else
+  TEST_CASE("off the longest path, the most communication is saved, then earlier edges win") {
+    // a -> b, c; another op takes longer than all of these
     SctGraph g{.compute = {1ns, 1ns, 1ns, 1000ns}, .edges = {{0, 1, 6ns}, {0, 2, 8ns}}};
     CHECK(solve_sct(g).x == std::vector{1.0, 0.0});
     g.edges[0].communication = 8ns;
@@ -234,7 +234,7 @@ TEST_SUITE("lp") {
               .w == 110.0);
   }
 
-  TEST_CASE("no x on a fine grid has a smaller w, or at the same w keeps less communication") {
+  TEST_CASE("no x on a fine grid has a smaller w, or the same w with less communication") {
     Random random(1);
     constexpr int steps = 6;
     for (int i = 0; i < 60; ++i) {
@@ -261,7 +261,7 @@ TEST_SUITE("lp") {
     }
   }
 
-  TEST_CASE("the short program has the canonical optimum of the whole one") {
+  TEST_CASE("the reduced program has the canonical optimum of the whole program") {
     Random random(2);
     for (int i = 0; i < 300; ++i) {
       CAPTURE(i);
@@ -272,9 +272,9 @@ TEST_SUITE("lp") {
     }
   }
 
-  TEST_CASE("so it is where the graph falls into blocks, and edges pass over blocks") {
-    // random graphs in a row, every path through an op between two of them, and a few edges from
-    // one graph into the one after the next, past far more compute than they communicate
+  TEST_CASE("the same where the graph splits into blocks, with edges that skip blocks") {
+    // Random graphs in a row, every path through an op between two of them, and a few edges from
+    // one graph to the one after the next, across much more compute than they communicate.
     Random random(6);
     for (int i = 0; i < 60; ++i) {
       CAPTURE(i);
@@ -335,17 +335,17 @@ TEST_SUITE("lp") {
     }
   }
 
-  TEST_CASE("the canonical optimum is the same from wherever the solver starts") {
+  TEST_CASE("the canonical optimum does not depend on the solver's start") {
     const auto compare = [](const SctGraph& g) {
       const SctSolution from_vertex = solve_sct(g, {.interior = false});
-      const SctSolution from_inside = solve_sct(g, {.interior = true});
-      CHECK(from_inside.canonical);
-      CHECK(from_inside.w - from_inside.lower_bound <= 1e-9 * from_inside.w);
-      CHECK(from_inside.w == doctest::Approx(from_vertex.w).epsilon(1e-10));
+      const SctSolution interior_starts = solve_sct(g, {.interior = true});
+      CHECK(interior_starts.canonical);
+      CHECK(interior_starts.w - interior_starts.lower_bound <= 1e-9 * interior_starts.w);
+      CHECK(interior_starts.w == doctest::Approx(from_vertex.w).epsilon(1e-10));
       for (std::size_t e = 0; e < g.edges.size(); ++e)
-        CHECK(std::abs(from_inside.x[e] - from_vertex.x[e]) < 1e-9);
+        CHECK(std::abs(interior_starts.x[e] - from_vertex.x[e]) < 1e-9);
       for (const double threshold : {0.1, 0.5})
-        CHECK(favourite_edges(g, from_inside.x, threshold) ==
+        CHECK(favourite_edges(g, interior_starts.x, threshold) ==
               favourite_edges(g, from_vertex.x, threshold));
     };
     Random random(7);
@@ -362,18 +362,18 @@ TEST_SUITE("lp") {
     }
   }
 
-  TEST_CASE("only large programs far from their bound begin with an interior-point method") {
-    // 9,000 ops have more than 20,000 rows: one for each of 1.7 edges an op, and those of degrees
+  TEST_CASE("only large programs far from their bound start with an interior-point method") {
+    // 9,000 ops have more than 20,000 rows: one for each of 1.7 edges per op, and the degree rows.
     const SctSolution large = solve_sct(layers("9000", "1", slow_link));
-    CHECK(large.from_inside == 1);
+    CHECK(large.interior_starts == 1);
     CHECK(large.canonical);
     CHECK(large.w - large.lower_bound <= 1e-9 * large.w);
-    CHECK(solve_sct(layers("700", "1", slow_link)).from_inside == 0);
+    CHECK(solve_sct(layers("700", "1", slow_link)).interior_starts == 0);
     const Link quick{.bandwidth = {12e9}, .latency = 5us};  // a greedy choice is nearly optimal
-    CHECK(solve_sct(layers("9000", "1", quick)).from_inside == 0);
+    CHECK(solve_sct(layers("9000", "1", quick)).interior_starts == 0);
   }
 
-  TEST_CASE("several threads at once find, bit by bit, what one finds") {
+  TEST_CASE("several concurrent threads find bitwise the same as one thread") {
     Random random(5);
     std::vector<SctGraph> graphs;
     for (int i = 0; i < 8; ++i) graphs.push_back(random_sct_graph(random, 60, 300, 50));
@@ -386,7 +386,7 @@ TEST_SUITE("lp") {
     CHECK(alone == together);
   }
 
-  TEST_CASE("a solution that is wanted again is solved once, whoever wants it") {
+  TEST_CASE("concurrent and repeated requests solve a program once") {
     Random random(6);
     const SctGraph g = random_sct_graph(random, 60, 300, 50);
     SctGraph other = g;
@@ -403,25 +403,25 @@ TEST_SUITE("lp") {
     CHECK(solutions.of(g) == found[0]);
   }
 
-  TEST_CASE("a compat parent that loses a child loses the favourite it has by then") {
+  TEST_CASE("a compat parent that loses a child loses its current favourite") {
     //  q -> v, q -> z, u -> v chosen in this order: q's favourite is z when u takes v away
     enum : std::uint32_t { q, u, v, z };
     const SctGraph g{.compute = {1ns, 1ns, 1ns, 1ns},
                      .edges = {{q, v, 1ns}, {q, z, 1ns}, {u, v, 1ns}}};
     const Favourites f = favourites(g, std::vector{0U, 1U, 2U}, /*compat=*/true);
-    CHECK(f.favourite == std::vector<std::uint32_t>{nobody, v, nobody, nobody});
-    CHECK(f.parent == std::vector<std::uint32_t>{nobody, nobody, u, q});
+    CHECK(f.favourite == std::vector<std::uint32_t>{no_favourite, v, no_favourite, no_favourite});
+    CHECK(f.parent == std::vector<std::uint32_t>{no_favourite, no_favourite, u, q});
   }
 
-  TEST_CASE("rounding keeps a matching: larger communication first, then the lower position") {
+  TEST_CASE("rounding keeps a matching: larger communication first, then the lower index") {
     //  a -> c 5, a -> d 9, b -> d 9 at x = 1/2, 1/2, 1/2: a -> d goes first, then b has none left
     const SctGraph g{.compute = {1ns, 1ns, 1ns, 1ns},
                      .edges = {{0, 2, 5ns}, {0, 3, 9ns}, {1, 3, 9ns}}};
     const std::vector x{0.5, 0.5, 0.5};
     CHECK(favourite_edges(g, x, 0.5) == std::vector{1U});
     const Favourites f = favourites(g, favourite_edges(g, x, 0.5));
-    CHECK(f.favourite == std::vector<std::uint32_t>{3, nobody, nobody, nobody});
-    CHECK(f.parent == std::vector<std::uint32_t>{nobody, nobody, nobody, 0});
+    CHECK(f.favourite == std::vector<std::uint32_t>{3, no_favourite, no_favourite, no_favourite});
+    CHECK(f.parent == std::vector<std::uint32_t>{no_favourite, no_favourite, no_favourite, 0});
   }
 
   TEST_CASE("golden: rounding") {
@@ -448,7 +448,7 @@ TEST_SUITE("lp") {
       for (const auto& e : record["edges"]) g.edges.push_back({e[0], e[1], 1ns});
       const std::vector<std::uint32_t> chosen = record["chosen"];
       const Favourites f = favourites(g, chosen, /*compat=*/true);
-      // nobody is -1 there
+      // no_favourite is -1 there.
       CHECK(std::vector<std::int32_t>(f.favourite.begin(), f.favourite.end()) ==
             record["favorite"].get<std::vector<std::int32_t>>());
       CHECK(std::vector<std::int32_t>(f.parent.begin(), f.parent.end()) ==
@@ -456,7 +456,7 @@ TEST_SUITE("lp") {
     }
   }
 
-  TEST_CASE("golden: every x lies within the range it has over all optima") {
+  TEST_CASE("golden: every x lies within its range over all optima") {
     const auto data = shared_data("baechi-golden");
     if (!data) return;
     const auto golden = *data / "baechi-golden";

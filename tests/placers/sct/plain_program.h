@@ -6,9 +6,8 @@
 
 namespace baechi::testing {
 
-/// The program exactly as the paper has it, nothing left out, and the three objectives one after
-/// the other: w; then, w being fixed, the kept communication; then, that being fixed, the
-/// preference.
+/// Solves the program exactly as in the paper, with the three objectives one after the other: w;
+/// with w fixed, the communication paid; with that fixed, the preference.
 std::vector<double> canonical_x_the_long_way(const SctGraph& g);
 
 }  // namespace baechi::testing

@@ -45,7 +45,7 @@ bool solved_as_star(const SctGraph& g) {
 }  // namespace
 
 TEST_SUITE("lp") {
-  TEST_CASE("equal readers of one tensor share the place beside it, and no solver is asked") {
+  TEST_CASE("equal readers of one tensor share 1 - x equally, without a solver") {
     // 1 - x sums to 1, so it is 1/n each: w = 10 + 1000 (1 - 1/n) + 10
     for (const bool out : {true, false})
       for (const std::uint32_t n : {2U, 4U, 1024U}) {
@@ -60,7 +60,7 @@ TEST_SUITE("lp") {
       }
   }
 
-  TEST_CASE("so many readers that rounding them alike would break their degree row") {
+  TEST_CASE("rounding obeys the degree row, also with more than a thousand readers") {
     // 2^36 / 140,000 = 490,853.40..., / 131,071 = 524,292.00..; 2^36 / 150,000 = 458,129.84 rounds
     // up, 150,000 times by 0.16 of 2^-36: 3.5e-7 too much
     for (const std::uint32_t n : {131'071U, 140'000U, 150'000U}) {
@@ -83,7 +83,7 @@ TEST_SUITE("lp") {
       SctGraph g = equal_star(n, i % 2 == 0);
       for (Duration& t : g.compute) t = Duration(random.below(most));
       for (auto& e : g.edges) e.communication = Duration(random.below(i % 5 == 0 ? 3 : most));
-      if (i % 4 == 0)  // a light op and a long way to it, or from it: its edge cannot bind
+      if (i % 4 == 0)  // a light op and a long path to or from it: its edge cannot bind
         g.compute[1 + random.below(n)] += Duration(4L * most);
       const std::vector<double> expected = canonical_x_the_long_way(g);
       const SctSolution s = solve_sct(g);
@@ -95,7 +95,7 @@ TEST_SUITE("lp") {
     CHECK(stars > 100);
   }
 
-  TEST_CASE("an edge is looked at a few times, however many edges an op has") {
+  TEST_CASE("an edge is visited a few times, however many edges an op has") {
     for (const std::uint32_t n : {100U, 10'000U}) {
       CAPTURE(n);
       for (const SctGraph& g : {star_diamond(n), equal_star(n, true), equal_star(n, false)}) {
@@ -103,8 +103,8 @@ TEST_SUITE("lp") {
         SctDecisions decisions(net);
         std::vector<bool> may_bind(net.num_edges(), false);
         may_bind.front() = true;
-        decisions.decide(may_bind);  // once, nothing but the first edge may bind
-        CHECK(decisions.looks() <= 8 * net.num_edges());
+        decisions.decide(may_bind);  // first round: only the first edge may bind
+        CHECK(decisions.num_visits() <= 8 * net.num_edges());
         if (n == 100U) continue;
         const auto decided = std::ranges::count_if(
             std::views::iota(0U, static_cast<std::uint32_t>(net.num_edges())),

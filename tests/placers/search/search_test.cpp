@@ -43,7 +43,7 @@ Score score(const std::string& objective, const Problem& problem, const Placemen
   return make_objective(objective, Options(objective))->score(problem, placement);
 }
 
-/// On two classes of devices, one of them cores.
+/// The graph with ops that run on accelerators only, on cores only, or on both.
 OpGraph with_cores(const OpGraph& graph) {
   IdVector<OpId, Duration> slow(graph.num_ops()), fast(graph.num_ops());
   for (const OpId v : graph.ops()) {
@@ -60,7 +60,7 @@ Cluster two_and_a_core(Bytes memory) {
   return Cluster::uniform(std::move(all), {.bandwidth = 1.0_GBps, .latency = 10ns});
 }
 
-/// Eleven ops with weights, workspace and outputs of much the same sizes.
+/// Eleven ops with weights, workspace and outputs of similar sizes.
 OpGraph eleven_ops(std::uint64_t seed) {
   Random random(seed);
   OpGraphBuilder b;
@@ -77,7 +77,7 @@ OpGraph eleven_ops(std::uint64_t seed) {
   return std::move(b).build();
 }
 
-/// The fullest device's peak and the step time of each placement.
+/// The peak of the fullest device and the step time, for each placement.
 std::vector<std::pair<Bytes, Duration>> all_steps(const Problem& problem) {
   std::vector<std::pair<Bytes, Duration>> all;
   Simulator simulator(problem);
@@ -93,8 +93,8 @@ std::vector<std::pair<Bytes, Duration>> all_steps(const Problem& problem) {
 }  // namespace
 
 TEST_SUITE("search") {
-  // A walk that only goes down in missing memory finds nothing for the third graph.
-  TEST_CASE("a walk gets out of placements that lack memory, and through them to better ones") {
+  // A descent in missing memory finds no placement that fits for the third graph.
+  TEST_CASE("a chain leaves placements that lack memory, and crosses them to better ones") {
     const auto placer = searcher({{"evaluations", value("8000")}, {"fallback", value("false")}});
     for (std::uint64_t seed = 0; seed < 20; ++seed) {
       CAPTURE(seed);
@@ -118,7 +118,7 @@ TEST_SUITE("search") {
     }
   }
 
-  TEST_CASE("two ops that need not be on one device are put on two") {
+  TEST_CASE("two independent ops are placed on two devices") {
     //   a(10), b(10): 20 ns on one device, 10 ns on two
     OpGraphBuilder b;
     b.add_op({.name = "a", .compute = 10ns});
@@ -135,7 +135,7 @@ TEST_SUITE("search") {
     CHECK(p.facts.at("improvements") == 1.0);
   }
 
-  TEST_CASE("what a search says it found is what the objective says, and never worse than before") {
+  TEST_CASE("a search reports the objective's value, never worse than that of its start") {
     for (const char* objective : {"step_time", "max_load", "latency"}) {
       CAPTURE(objective);
       const auto placer =
@@ -190,10 +190,10 @@ TEST_SUITE("search") {
         CHECK(found.front().facts.at("evaluations") == 1000.0);
       }
     }
-    CHECK(estimated > 0);  // where all devices are the same, and the objective is the step
+    CHECK(estimated > 0);  // if all devices are equal and the objective is the step
   }
 
-  TEST_CASE("on graphs small enough to try everything it finds the best") {
+  TEST_CASE("on graphs small enough for brute force the search finds the optimum") {
     for (const char* objective : {"step_time", "max_load", "latency"}) {
       CAPTURE(objective);
       const auto placer =
@@ -211,7 +211,7 @@ TEST_SUITE("search") {
     }
   }
 
-  TEST_CASE("every move is one: no unit twice, each elsewhere, where it can run") {
+  TEST_CASE("every move changes units once, each to another device that can run it") {
     for (std::uint64_t seed = 0; seed < 20; ++seed) {
       CAPTURE(seed);
       const RandomProblem random({.ops = 40}, 4, seed);
@@ -241,7 +241,7 @@ TEST_SUITE("search") {
     }
   }
 
-  TEST_CASE("changes are scored as wholes are") {
+  TEST_CASE("changes are scored as whole placements are") {
     for (const bool apart : {false, true}) {
       const auto objective = make_objective(
           "max_load", Options("max_load", {{"phases", value(apart ? "apart" : "together")}}));
@@ -277,7 +277,8 @@ TEST_SUITE("search") {
     }
   }
 
-  TEST_CASE("what runs out of memory is scored as a whole step, by how far each peak is above it") {
+  TEST_CASE(
+      "an infeasible placement is scored by the excess of each device's peak in a whole step") {
     // Three ops of 10 ns and 100 B of weights each, on devices of 120 B.
     OpGraphBuilder b;
     for (const char* name : {"a", "b", "c"})
@@ -295,7 +296,7 @@ TEST_SUITE("search") {
     CHECK(evaluator->score(on({d0, d0, d1})).over == 80_B);
     CHECK(evaluator->score(on({d0, d1, d2})).feasible());
 
-    // The same of changes, on the way to what fits and back.
+    // The same by changes, to a feasible placement and back.
     CHECK(evaluator->begin(on({d0, d0, d0})) == all);
     const OpId a{0}, c{2};
     CHECK(evaluator->attempt(on({d0, d0, d1}), std::array{c}).over == 80_B);
@@ -306,14 +307,15 @@ TEST_SUITE("search") {
     evaluator->keep();
     CHECK_FALSE(evaluator->attempt(on({d0, d0, d1}), std::array{a}).feasible());
 
-    // The base has 100 B on each device: a second op takes 200 of 120, an exchange nothing more.
+    // The base has 100 B on each device: a second op makes it 200 of 120, a swap changes nothing.
     CHECK_FALSE(evaluator->may_fit(std::array{OpMove{a, d1}}));
     CHECK(evaluator->may_fit(std::array{OpMove{a, d1}, OpMove{c, d2}}));
     CHECK(evaluator->begin(on({d0, d0, d0})) == all);
-    CHECK(evaluator->may_fit(std::array{OpMove{a, d1}}));  // it does not fit: nothing is known
+    CHECK(
+        evaluator->may_fit(std::array{OpMove{a, d1}}));  // an infeasible base gives no information
   }
 
-  TEST_CASE("a walk ends at the first placement that fits, if that is asked for") {
+  TEST_CASE("a chain with until_feasible ends at the first placement that fits") {
     // 14 ops of 1 B on two devices of 7 B: all on one lack 7 B, so 7 moves or more are needed.
     OpGraphBuilder b;
     for (int i = 0; i < 14; ++i)
@@ -326,14 +328,14 @@ TEST_SUITE("search") {
     const auto objective = make_objective("step_time", Options("step_time"));
     const Placement start{.device = IdVector<OpId, DeviceId>(graph.num_ops())};
     search::Chain chain(space, *objective, start, 1);
-    chain.walk(10'000, {.begin = 0.05, .end = 0.05}, {.until_feasible = true});
+    chain.run(10'000, {.begin = 0.05, .end = 0.05}, {.until_feasible = true});
     CHECK(chain.best_score().feasible());
     CHECK(chain.evaluations() < 10'000);
     CHECK(chain.improvements().back().evaluation == chain.evaluations());
   }
 
-  TEST_CASE("of several changes the one that shortens the step most is estimated") {
-    //   a(10) --100 B--> b(20)    all on gpu0, a, c, b, d: 60 ns. c and d elsewhere: 10 + 20.
+  TEST_CASE("estimates prefer the change that shortens the step most") {
+    //   a(10) --100 B--> b(20)    all on gpu0, a, c, b, d: 60 ns. c and d on gpu1: 10 + 20.
     //   c(10) --100 B--> d(20)    d alone: 20 + 100 + 20. b and d: 10 + 100 + 100 + 20.
     OpGraphBuilder build;
     const OpId a = build.add_op({.name = "a", .compute = 10ns});
@@ -355,7 +357,7 @@ TEST_SUITE("search") {
     CHECK(evaluator->best_estimate(std::span(changes).first(1)) == 0);
   }
 
-  TEST_CASE("after any attempts, estimates are those of an evaluator that begins there") {
+  TEST_CASE("after any attempts, estimates equal those of a new evaluator of the placement") {
     const auto objective = make_objective("step_time", Options("step_time"));
     for (std::uint64_t seed = 0; seed < 10; ++seed) {
       CAPTURE(seed);
@@ -377,10 +379,10 @@ TEST_SUITE("search") {
       for (int i = 0; i < 50; ++i) {
         std::vector<std::vector<OpMove>> changes(evaluator->estimates());
         std::ranges::generate(changes, some);
-        const auto anew = objective->on(problem);
-        anew->begin(base);
+        const auto fresh = objective->on(problem);
+        fresh->begin(base);
         const std::size_t best = evaluator->best_estimate(changes);
-        CHECK(best == anew->best_estimate(changes));
+        CHECK(best == fresh->best_estimate(changes));
         Placement next = base;
         std::vector<OpId> moved;
         for (const auto& [v, to] : changes[best]) {
@@ -398,7 +400,7 @@ TEST_SUITE("search") {
     }
   }
 
-  TEST_CASE("placers too slow for a graph are asked if they are named") {
+  TEST_CASE("placers too slow for a graph run if the option names them") {
     // local_search is quick up to 2,000 ops, m_etf always.
     OpGraphBuilder b;
     for (int i = 0; i < 2001; ++i) b.add_op({.name = std::to_string(i), .compute = 1ns});
@@ -409,7 +411,7 @@ TEST_SUITE("search") {
     const auto asks = [&](const std::map<std::string, Options::Value>& values, const char* placer) {
       Options options("search", values);
       const auto answers =
-          Portfolio(options, "step_time", true).ask({graph, cluster, costs}, *objective, 0);
+          Portfolio(options, "step_time", true).run({graph, cluster, costs}, *objective, 0);
       return std::ranges::find(answers, placer, &Candidate::placer) != answers.end();
     };
     CHECK(asks({}, "m_etf"));
@@ -417,9 +419,9 @@ TEST_SUITE("search") {
     CHECK(asks({{"portfolio", value("local_search")}}, "local_search"));
   }
 
-  TEST_CASE("a portfolio that ran out of memory is told as such, not as a step of no time") {
-    // Two ops with weights of 600 B on two devices of 1000 B: only apart they fit, both done at 10
-    // ns.
+  TEST_CASE("a portfolio that ran out of memory is reported as such, not as a step of 0 ns") {
+    // Two ops with weights of 600 B on two devices of 1000 B fit only on different devices, both
+    // done at 10 ns.
     OpGraphBuilder b;
     for (const char* name : {"a", "b"})
       b.add_op({.name = name, .compute = 10ns, .persistent = {600}});
@@ -433,7 +435,7 @@ TEST_SUITE("search") {
     CHECK(found.facts.at("found_us") == 0.01);
   }
 
-  TEST_CASE("a search that is stopped, or has no budget, answers with the best it has") {
+  TEST_CASE("a search that is stopped, or has no budget, returns its best placement") {
     const RandomProblem random({.ops = 40}, 3, 1);
     const Problem problem = random.under({});
     const std::atomic<bool> stop = true;
@@ -445,18 +447,18 @@ TEST_SUITE("search") {
     CHECK(searcher({{"evaluations", value("0")}})->place(problem, 0).device == stopped.device);
   }
 
-  TEST_CASE("it tells how far it is, and writes how it came to its answer") {
+  TEST_CASE("a search reports its progress, and writes its improvements") {
     const TemporaryFolder folder;
     const std::string file = folder.file("trace.csv");
     const RandomProblem random({.ops = 40}, 3, 1);
     std::vector<std::string> lines;
     std::vector<double> done;
-    const auto told = [&](std::string_view line, double part) {
+    const auto progress_line = [&](std::string_view line, double part) {
       lines.emplace_back(line);
       done.push_back(part);
     };
     const Placement p = searcher({{"trace", value(file)}, {"evaluations", value("800")}})
-                            ->place_watched(random.under({}), 0, {.progress = told});
+                            ->place_watched(random.under({}), 0, {.progress = progress_line});
     REQUIRE(lines.size() == 16);
     CHECK(lines.front().starts_with("round 1 of 16: "));
     CHECK(done.front() == 1.0 / 16.0);
@@ -481,7 +483,7 @@ TEST_SUITE("search") {
     CHECK(last == p.facts.at("found_us"));
   }
 
-  TEST_CASE("a search may begin with a placement file") {
+  TEST_CASE("a search may start from a placement file") {
     const TemporaryFolder folder;
     const RandomProblem random({.ops = 6}, 3, 4);
     const Problem problem = random.under({});
@@ -496,7 +498,7 @@ TEST_SUITE("search") {
     CHECK(objective->score(problem, found).value == best->makespan);
   }
 
-  TEST_CASE("with wall-clock time as its budget it ends, and is no worse than the portfolio") {
+  TEST_CASE("with a wall-clock budget a search ends, and is no worse than the portfolio") {
     const RandomProblem random({.ops = 40}, 3, 1);
     const Placement p = searcher({{"seconds", value("0.05")}})->place(random.under({}), 0);
     CHECK(p.facts.at("found_us") <= p.facts.at("portfolio_us"));
@@ -547,13 +549,13 @@ TEST_SUITE("search") {
     }
   }
 
-  TEST_CASE("what cannot be searched is refused by name") {
+  TEST_CASE("unknown objectives and placers are refused by name") {
     const auto said = [](Values values) {
       return message<InputError>([&] { searcher(std::move(values)); });
     };
     CHECK(said({{"objective", value("max_lod")}}).find("did you mean 'max_load'?") !=
           std::string::npos);
-    CHECK(said({{"portfolio", list_of({"m_etf", "search"})}}).find("cannot begin with another") !=
+    CHECK(said({{"portfolio", list_of({"m_etf", "search"})}}).find("cannot start from another") !=
           std::string::npos);
     CHECK(said({{"portfolio", list_of({"m_eft"})}}).find("did you mean 'm_etf'?") !=
           std::string::npos);

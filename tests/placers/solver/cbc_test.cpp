@@ -7,7 +7,7 @@
 namespace baechi::solver {
 namespace {
 
-/// Which half of the weight goes to which of 40 columns, under 40 dense rows: many pivots.
+/// 40 binary columns under 40 dense rows: many pivots.
 MixedProgram many_knapsacks() {
   constexpr std::uint32_t size = 40;
   Random random(1);
@@ -32,7 +32,7 @@ MixedProgram many_knapsacks() {
 
 constexpr MixedLimits most{.nodes = 100, .iterations = 100'000, .terms = 10'000};
 
-TEST_CASE("a limit of time ends the relaxation, too, and then no bound is claimed") {
+TEST_CASE("a time limit ends the relaxation, too, which then gives no bound") {
   MixedLimits none = most;
   none.time = Duration{1};
   const MixedOptimum stopped = solve(many_knapsacks(), none);

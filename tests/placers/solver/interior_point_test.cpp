@@ -21,7 +21,7 @@ using Rest = Basis::Rest;
 constexpr double no_bound = LinearProgram::infinity;
 constexpr double any_number = 1e12;
 
-/// [num_columns] (A^T D A + E) x, the long way.
+/// [num_columns] (A^T D A + E) x, without factors.
 std::vector<double> product(const LinearProgram& lp, const std::vector<double>& row,
                             const std::vector<double>& column, const std::vector<double>& x) {
   std::vector<double> y(x.size());
@@ -44,7 +44,7 @@ std::size_t basics(const Basis& basis) {
 }  // namespace
 
 TEST_SUITE("interior_point") {
-  TEST_CASE("a normal matrix of two columns is solved as by hand") {
+  TEST_CASE("a normal matrix of two columns is solved as derived by hand") {
     // One row (1, 2) of weight 3: 3 (1, 2)^T (1, 2) = (3, 6; 6, 12), and (1, 2) on the diagonal:
     // 4 x + 6 y = 16 and 6 x + 14 y = 34 at x = 1, y = 2.
     LinearProgram lp;
@@ -68,7 +68,7 @@ TEST_SUITE("interior_point") {
     for (std::uint32_t j = 0; j + 1 < 70; ++j)
       chain.add_row(-no_bound, {{{j, 1.0}, {j + 1, 1.0}}}, 1.0);
     wide.add_row(-no_bound, all, 1.0);
-    // 70 on the diagonal and 69 beside it; fronts of few columns may hold as many zeros again
+    // 70 on the diagonal and 69 next to it; fronts of few columns may hold as many zeros
     CHECK(elimination_of(chain).entries() >= 70 + 69);
     CHECK(elimination_of(chain).entries() < 3 * (70 + 69));
     const Elimination one = elimination_of(wide);
@@ -76,7 +76,7 @@ TEST_SUITE("interior_point") {
     CHECK(one.multiplications() == 70.0 * 71.0 * 141.0 / 12.0);  // half of 1 + 4 + ... + 70^2
   }
 
-  TEST_CASE("random normal matrices are solved, fronts of more columns than a block among them") {
+  TEST_CASE("random normal matrices are solved, also with fronts of more columns than a block") {
     Random random(1);
     for (const std::uint32_t columns : {1U, 3U, 40U, 70U, 300U}) {
       CAPTURE(columns);
@@ -95,7 +95,8 @@ TEST_SUITE("interior_point") {
       for (double& value : column) value = random.uniform();
       for (double& value : x) value = random.uniform();
       NormalMatrix normal(lp);
-      for (int again = 0; again < 2; ++again) {  // a factor leaves nothing to the next one
+      for (int again = 0; again < 2;
+           ++again) {  // a factorisation does not depend on the previous one
         std::vector<double> b = product(lp, row, column, x);
         normal.factor(row, column);
         normal.solve(b);
@@ -104,7 +105,7 @@ TEST_SUITE("interior_point") {
     }
   }
 
-  TEST_CASE("the optimum of a program of two variables, and the rows that hold it") {
+  TEST_CASE("the optimum of a program of two variables, and its active rows") {
     // minimise -x - 2y, x + y <= 4, x + 3y <= 6: at (3, 1), where both rows meet.
     LinearProgram lp;
     const auto x = lp.add_column(0.0, no_bound), y = lp.add_column(0.0, no_bound);
@@ -133,7 +134,7 @@ TEST_SUITE("interior_point") {
     CHECK(best->basis.columns == std::vector{Rest::basic, Rest::at_upper});
   }
 
-  TEST_CASE("where three lines meet in a point, two of them are taken for the vertex") {
+  TEST_CASE("at a degenerate vertex two of three active bounds make the basis") {
     // maximise x + 2y with x, y <= 1 and x + y <= 2: at (1, 1). One row: one of three is basic.
     LinearProgram lp;
     const auto x = lp.add_column(0.0, 1.0), y = lp.add_column(0.0, 1.0);
@@ -150,8 +151,9 @@ TEST_SUITE("interior_point") {
     CHECK(last.x == std::vector{1.0, 1.0});
   }
 
-  TEST_CASE("the least sure of the bounds change sides until there are as many basics as rows") {
-    // two columns and a row, by how sure it is that they rest: column 0, the row, column 1
+  TEST_CASE(
+      "balance() makes the least certain bounds basic, until there are as many basics as rows") {
+    // two columns and a row; in decreasing certainty: column 0, the row, column 1
     InteriorOptimum all_rest{
         .basis = {.columns = {Rest::at_lower, Rest::at_lower}, .rows = {Rest::at_upper}},
         .bounds = {{1e6, false, 0, Rest::at_lower},
@@ -168,7 +170,7 @@ TEST_SUITE("interior_point") {
     }
   }
 
-  TEST_CASE("it says no where a factorisation is too long, or a row") {
+  TEST_CASE("there is no result where a factorisation takes too long, or a row is too long") {
     LinearProgram lp;
     std::vector<LinearProgram::Term> row;
     for (std::uint32_t j = 0; j < 60; ++j) row.push_back({lp.add_column(0.0, 1.0), 1.0});

@@ -17,7 +17,7 @@ std::unique_ptr<Placer> placer(const std::string& name) {
 }  // namespace
 
 TEST_SUITE("arena") {
-  TEST_CASE("a step of a duel is the engine's; a failure counts where it is to count") {
+  TEST_CASE("duel steps are those of the engine; failures count if the option says so") {
     // Two ops of 1 us without edges: single takes 2 us, m_etf 1 us.
     DuelInstance instance{.ops = {{.compute = 1us}, {.compute = 1us}},
                           .speed = {1.0, 1.0},
@@ -36,7 +36,7 @@ TEST_SUITE("arena") {
     CHECK(tight.ratio(true) == 10.0);
   }
 
-  TEST_CASE("single loses to m_etf by about the number of devices, on few ops") {
+  TEST_CASE("single loses to m_etf by about the number of devices, with few ops") {
     const auto single = placer("single"), etf = placer("m_etf");
     const DuelResult result = duel(*single, *etf, {.evaluations = 400, .seed = 3});
     CHECK(result.found_ratio > 2.0);

@@ -8,8 +8,8 @@ using namespace baechi;
 using namespace baechi::testing;
 
 TEST_SUITE("arena") {
-  // One device holds each of the graphs: four are to be quicker.
-  TEST_CASE("the evolved placer and what it began with place a graph of every family") {
+  // One device holds each of the graphs; four must be faster.
+  TEST_CASE("the evolved placer and its start place a graph of every family") {
     const std::string program = "exec:" + source_dir() + "/scenarios/examples/formula_placer.py";
     for (const char* family : {"cells", "recurrent", "seq2seq", "blocks", "layered"}) {
       CAPTURE(family);

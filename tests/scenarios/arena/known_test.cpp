@@ -15,7 +15,7 @@ using namespace baechi::testing;
 
 namespace {
 
-/// The values of one placer on instances "a.v1", "b.v1", ...; nothing: it failed.
+/// The values of one placer on instances "a.v1", "b.v1", ...; nothing means that it failed.
 Results values(const std::string& placer, const std::vector<std::optional<Duration>>& times,
                std::uint64_t point = 1) {
   Results results;
@@ -59,8 +59,8 @@ TEST_SUITE("arena") {
     CHECK(ranking[0].placer == "y");
   }
 
-  // Best: 100, 100. "never": no score, the last. fails: 1 and 10, in the mean 3.2; solves: 9 and 9.
-  TEST_CASE("a placer with failures ranks behind all without, one that solves nothing is last") {
+  // Best: 100, 100. "never": no score, the last. fails: 1 and 10, mean 3.2; solves: 9 and 9.
+  TEST_CASE("a placer with failures ranks below all without, one that solves nothing is last") {
     Arena arena;
     arena.take(values("best", {100ns, 100ns}));
     arena.take(values("never", {std::nullopt, std::nullopt}));
@@ -71,7 +71,7 @@ TEST_SUITE("arena") {
     CHECK(order == "best solves fails never none");
   }
 
-  TEST_CASE("an instance that two placers improve at once is named once") {
+  TEST_CASE("an instance that two placers improve at once is listed once") {
     Arena arena;
     Results both = values("x", {100ns});
     both.rows.push_back(both.rows.front());
@@ -80,7 +80,7 @@ TEST_SUITE("arena") {
     CHECK(arena.take(both) == std::vector<std::string>{"a.v1"});
   }
 
-  TEST_CASE("of each kind of failure the first is told, and how many there are") {
+  TEST_CASE("for each kind of failure the first and their number are reported") {
     Results results = values("x", {100ns, std::nullopt, std::nullopt, std::nullopt});
     results.rows[1].detail = "gpu0 is full";
     results.rows[3].status = Status::error;
@@ -94,7 +94,7 @@ TEST_SUITE("arena") {
     CHECK(outcome.failures.at(Status::error).first == "d.v1: it crashed");
   }
 
-  TEST_CASE("best values only fall, and the file holds all of it") {
+  TEST_CASE("best values only decrease, and the file holds all values") {
     const TemporaryFolder folder;
     Arena arena;
     arena.take(values("x", {100ns, std::nullopt}));
@@ -102,7 +102,7 @@ TEST_SUITE("arena") {
     arena.write(folder.file("known.json"));
     const Arena read = Arena::read(folder.file("known.json"));
     CHECK(read.size() == 2);
-    CHECK(read.score("slow").score.value() == doctest::Approx(1.5));  // the second nobody solves
+    CHECK(read.score("slow").score.value() == doctest::Approx(1.5));  // no placer solves the second
     read.write(folder.file("again.json"));
     CHECK(folder.read("again.json") == folder.read("known.json"));
     folder.write("broken.json", "{\"instances\": [{}]}");
@@ -120,7 +120,7 @@ TEST_SUITE("arena") {
   }
 
   // Best: 100, 100 and 100. x: 1 and 4, the mean of which is 2, and a failure; y: 1 in each.
-  TEST_CASE("instances are classed by what their names say, and scored where there is a step") {
+  TEST_CASE("instances are classified by their names, and scored where there is a step") {
     Arena arena;
     Results results = values("x", {100ns, 400ns, std::nullopt});
     for (const auto& row : values("y", {100ns, 100ns, 100ns}).rows) results.rows.push_back(row);
@@ -140,6 +140,6 @@ TEST_SUITE("arena") {
           "2 301 to 1000 ops: 4.00 1, 1.00 2\n"
           "1 links of 4 GB/s: 1.00 1, 1.00 1\n"
           "1 links of 100 GB/s: 4.00 1, 1.00 1\n"
-          "3 two devices alike: 2.00 2, 1.00 3\n");
+          "3 two equal devices: 2.00 2, 1.00 3\n");
   }
 }

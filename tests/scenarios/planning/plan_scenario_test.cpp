@@ -18,7 +18,8 @@ using namespace baechi::testing;
 namespace {
 
 constexpr const char* model =
-    "gpt:layers=4,hidden=512,heads=8,length=256,vocabulary=8192,tied=false";
+    "gpt:num_hidden_layers=4,hidden_size=512,num_attention_heads=8,length=256,vocab_size=8192,tie_"
+    "word_embeddings=false";
 constexpr std::int64_t batch = 64;
 
 TrainingJob job(std::string_view of = model) {
@@ -110,9 +111,11 @@ TEST_SUITE("plan scenario") {
     };
     const TemporaryFolder folder;
     TrainingJob tied = job();
-    tied.options.set("tied", {"true", {}, {}});
-    CHECK(plan_scenario("gpt:tied=true,layers=4", tied, plans[6], two_nodes(), "placement.json")
-              .find("generate: gpt, layers: 4, tied: false, batch: 2") != std::string::npos);
+    tied.options.set("tie_word_embeddings", {"true", {}, {}});
+    CHECK(plan_scenario("gpt:tie_word_embeddings=true,num_hidden_layers=4", tied, plans[6],
+                        two_nodes(), "placement.json")
+              .find("generate: gpt, num_hidden_layers: 4, tie_word_embeddings: false, batch: 2") !=
+          std::string::npos);
     for (const ParallelPlan& plan : plans) check_same(model, job(), plan, folder);
   }
 
@@ -131,26 +134,29 @@ TEST_SUITE("plan scenario") {
     check_same(model, job(), again, folder);
     check_same(model, job(), stages, folder);
     TrainingJob remainders = job();
-    remainders.masters = Masters::remainders;
+    remainders.framework.master_weights = MasterWeights::remainders;
     check_same(model, remainders, stages, folder);
     const std::string llama =
-        "llama:layers=4,hidden=512,heads=8,key_value_heads=8,inner=1024,length=256,vocabulary=8192";
+        "llama:num_hidden_layers=4,hidden_size=512,num_attention_heads=8,num_key_value_heads=8,"
+        "intermediate_size=1024,length=256,vocab_size=8192";
     TrainingJob modules = job(llama);
-    modules.recompute_modules = {"mlp", "layernorm"};
-    modules.masters = Masters::none;
+    modules.framework.recompute_modules = {"mlp", "layernorm"};
+    modules.framework.master_weights = MasterWeights::none;
     ParallelPlan short_weights = plain;
     short_weights.precision = "bf16";
     check_same(llama, modules, short_weights, folder);
-    const std::string experts = llama + ",experts=4,top_k=2";
-    TrainingJob moe = job("moe" + experts.substr(experts.find(':')));
-    moe.recompute_modules = {"moe"};
-    check_same("moe" + experts.substr(experts.find(':')), moe, plain, folder);
+    const std::string experts = llama + ",num_local_experts=4,num_experts_per_tok=2";
+    std::string of_moe = "moe" + experts.substr(experts.find(':'));
+    of_moe.replace(of_moe.find(",intermediate"), 1, ",moe_");
+    TrainingJob moe = job(of_moe);
+    moe.framework.recompute_modules = {"moe"};
+    check_same(of_moe, moe, plain, folder);
     // The kind has no rate in 8 bits: only what is written.
-    modules.short_attention = true;
-    modules.whole_products = {"Attention"};
+    modules.framework.fp8_attention = true;
+    modules.framework.gemms_in_16_bits = {"Attention"};
     short_weights.precision = "fp8";
     const std::string text = plan_scenario(llama, modules, short_weights, two_nodes(), "");
-    CHECK(text.find("batch: 1, recompute_modules: mlp+layernorm}") != std::string::npos);
+    CHECK(text.find("batch: 1, recompute: mlp+layernorm}") != std::string::npos);
     CHECK(text.find("{to: fp8, master_weights: false, attention: fp8, whole: [Attention]}") !=
           std::string::npos);
     CHECK(plan_scenario(model, job(), again, two_nodes(), "").find("  - {recompute: {names: [") !=

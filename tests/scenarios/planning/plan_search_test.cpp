@@ -19,12 +19,12 @@ namespace {
 TrainingJob small_gpt(std::int64_t batch) {
   const auto text = [](const char* value) { return Options::Value{value, {}, {}}; };
   return {.generator = "gpt",
-          .options = Options("gpt", {{"layers", text("4")},
-                                     {"hidden", text("256")},
-                                     {"heads", text("4")},
+          .options = Options("gpt", {{"num_hidden_layers", text("4")},
+                                     {"hidden_size", text("256")},
+                                     {"num_attention_heads", text("4")},
                                      {"length", text("64")},
-                                     {"vocabulary", text("1024")},
-                                     {"tied", text("false")}}),
+                                     {"vocab_size", text("1024")},
+                                     {"tie_word_embeddings", text("false")}}),
           .batch = batch};
 }
 
@@ -143,7 +143,7 @@ TEST_SUITE("plan search") {
 
   TEST_CASE("the early bound holds where kernels take the time, not launches") {
     TrainingJob job = small_gpt(16);
-    job.options.set("hidden", {"4096", {}, {}});
+    job.options.set("hidden_size", {"4096", {}, {}});
     job.options.set("length", {"1024", {}, {}});
     for (const ParallelPlan& plan : plans_of(space, 8, 16)) {
       CAPTURE(fmt::format("t {} d {} p {} b {} zero {}", plan.tensor, plan.data, plan.pipeline,
@@ -165,12 +165,14 @@ TEST_SUITE("plan search") {
                         .context = {1, 2},
                         .chunks = {1, 2},
                         .sequence = {false, true},
-                        .overlap = {false, true},
                         .recompute = {Recomputing::off, Recomputing::selective},
                         .schedule = {"1f1b_flush", "gpipe"},
                         .zero = {0, 3},
                         .group = {0, 2}};
-    const std::vector<ParallelPlan> plans = plans_of(all, 8, 16);
+    PlanSpace overlapped = all;
+    overlapped.overlap = true;
+    std::vector<ParallelPlan> plans = plans_of(all, 8, 16);
+    std::ranges::copy(plans_of(overlapped, 8, 16), std::back_inserter(plans));
     CHECK(plans.size() > 50);
     for (std::size_t i = 0; i < plans.size(); i += 5) {  // not alike in any axis
       const ParallelPlan& plan = plans[i];
@@ -196,7 +198,6 @@ TEST_SUITE("plan search") {
                         .pipeline = {1, 2, 4},
                         .micro_batch = {1},
                         .chunks = {1, 2},
-                        .overlap = {false},
                         .recompute = {Recomputing::off, Recomputing::full},
                         .schedule = {"1f1b_flush", "gpipe"},
                         .zero = {0, 2, 3}};
@@ -312,7 +313,7 @@ TEST_SUITE("plan search") {
     // In fp16 the last of two stages keeps 2 bytes for each weight of 2 layers, 12 h^2 + 13 h, and
     // of the logits, 1024 h; and 4 for those of the last norm, 2 h. One stage keeps them once.
     TrainingJob job = small_gpt(16);
-    job.options.set("tied", {"true", {}, {}});
+    job.options.set("tie_word_embeddings", {"true", {}, {}});
     const std::int64_t h = 256, layer = 12 * h * h + 13 * h, table = 1024 * h;
     const auto weights = [&](std::int64_t stages) {
       const ParallelPlan plan{.pipeline = stages, .micro_batch = 1, .recompute = Recomputing::off};
@@ -431,10 +432,10 @@ TEST_SUITE("plan search") {
     // share them. ZeRO 3 gathers experts beside the other weights: each kind in its own order.
     const auto text = [](const char* value) { return Options::Value{value, {}, {}}; };
     const TrainingJob job{.generator = "moe",
-                          .options = Options("moe", {{"layers", text("2")},
-                                                     {"hidden", text("256")},
+                          .options = Options("moe", {{"num_hidden_layers", text("2")},
+                                                     {"hidden_size", text("256")},
                                                      {"length", text("64")},
-                                                     {"vocabulary", text("1024")}}),
+                                                     {"vocab_size", text("1024")}}),
                           .batch = 8};
     PlanSpace both{.tensor = {1, 2}, .pipeline = {1}, .micro_batch = {1}};
     both.expert = {1, 2};

@@ -27,12 +27,12 @@ Json small_gpt() {
   return {{"ask", "training"},
           {"generator", "gpt"},
           {"options",
-           {{"layers", 12},
-            {"hidden", 512},
-            {"heads", 8},
+           {{"num_hidden_layers", 12},
+            {"hidden_size", 512},
+            {"num_attention_heads", 8},
             {"length", 1024},
-            {"vocabulary", 50304},
-            {"loss", "separate"},
+            {"vocab_size", 50304},
+            {"kernels", "unfused_loss"},
             {"fused_attention", false}}},
           {"micro_batch", 4},
           {"batch", 32},
@@ -110,12 +110,13 @@ TEST_SUITE("query") {
   TEST_CASE("layers of experts are recomputed where the question says so, and count once") {
     Json plain = small_gpt();
     plain["generator"] = "hybrid";
-    plain["options"] = {{"layers", "*E"}, {"length", 1024}, {"experts", 8}};
+    plain["options"] = {
+        {"hybrid_override_pattern", "*E"}, {"length", 1024}, {"num_local_experts", 8}};
     plain["expert"] = plain["batch"] = 8;
     plain["micro_batch"] = 1;
     plain["zero"] = 0;
     Json again = plain;
-    again["recompute_modules"] = {"moe"};
+    again["framework"] = {{"like", "megatron"}, {"recompute_modules", {"moe"}}};
     const Json once = answer(plain), twice = answer(again);
     CHECK(twice["step_time_us"] > once["step_time_us"]);
     CHECK(twice["flops"] == once["flops"]);

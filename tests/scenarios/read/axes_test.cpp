@@ -22,7 +22,7 @@ std::string after_put(const std::string& tree, std::string_view key, const std::
 }  // namespace
 
 TEST_SUITE("sweep") {
-  TEST_CASE("a dotted key leads through mappings, makes them, and counts the items of lists") {
+  TEST_CASE("a dotted key goes through mappings, creates them, and indexes the items of lists") {
     CHECK(after_put("{a: {b: 1}}", "a.b", "2") == "{a: {b: 2}}");
     CHECK(after_put("{a: {b: 1}}", "a.c.d", "[2, 3]") == "{a: {b: 1, c: {d: [2, 3]}}}");
     CHECK(after_put("{a: [{b: 1}, {b: 2}]}", "a.1.b", "9") == "{a: [{b: 1}, {b: 9}]}");
@@ -35,7 +35,7 @@ TEST_SUITE("sweep") {
                          InputError);
   }
 
-  TEST_CASE("one line of YAML says the same as the lines it is of") {
+  TEST_CASE("one line of YAML has the value of the original lines") {
     const Options::Value value = parse_yaml("a: [1, 'x, y', '']\nb: {c: \"say \\\"so\\\"\"}", "t");
     CHECK(one_line(value) == R"({a: [1, "x, y", ""], b: {c: "say \"so\""}})");
     CHECK(one_line(parse_yaml(one_line(value), "t")) == one_line(value));
@@ -72,7 +72,7 @@ sweep:
     CHECK(file.point(0).seeds == std::vector<std::uint64_t>{7, 8, 9});
   }
 
-  TEST_CASE("an axis of whole sections does not undo one that reaches into them") {
+  TEST_CASE("an axis of whole sections does not override one of keys below them") {
     const ScenarioFile file = scenario_of(R"(
 placers: [single]
 graph: {generate: layered, ops: 10}
@@ -85,7 +85,7 @@ sweep:
     CHECK(file.point(3).cluster.devices.front().memory.count == std::int64_t{2} << 30U);
   }
 
-  TEST_CASE("a variant has the values of its own axes alone, wherever their keys lead") {
+  TEST_CASE("a variant has only the values of its own axes, whatever their keys") {
     const auto variants = [](const std::vector<std::pair<std::string, std::string>>& swept) {
       std::vector<Axis> axes;
       for (const auto& [key, values] : swept) {
@@ -103,14 +103,14 @@ sweep:
     CHECK(variants({}) == "{a: {b: 0}}");
     CHECK(variants({{"s.a.b", "[1, 2]"}, {"s.c", "[3, 4]"}}) ==
           "{a: {b: 1}, c: 3} {a: {b: 1}, c: 4} {a: {b: 2}, c: 3} {a: {b: 2}, c: 4}");
-    // The last axis makes the mapping that its key leads through.
+    // The last axis creates the mapping that its key needs.
     CHECK(variants({{"s.d.e", "[1, 2]"}}) == "{a: {b: 0}, d: {e: 1}} {a: {b: 0}, d: {e: 2}}");
-    // The last axis replaces what the first reaches into.
+    // The last axis replaces the section that the first axis changes.
     CHECK(variants({{"s.a.b", "[1, 2]"}, {"s.a", "[{}, {c: 3}]"}}) ==
           "{a: {b: 1}} {a: {c: 3, b: 1}} {a: {b: 2}} {a: {c: 3, b: 2}}");
   }
 
-  TEST_CASE("1.0 and 1 are one value of an axis") {
+  TEST_CASE("1.0 and 1 are the same value of an axis") {
     const TemporaryFolder folder;
     const std::string path = folder.write("s.yaml", R"(
 graph: {generate: layered, ops: 10}
@@ -121,11 +121,11 @@ sweep: {cluster.memory_fraction: [1.0, 1]}
     Mistakes mistakes;
     const ScenarioFile file = load_scenario(path, {}, mistakes);
     CHECK_THROWS_WITH_AS(mistakes.throw_if_any(),
-                         doctest::Contains("sweep.cluster.memory_fraction: 1 stands there twice"),
+                         doctest::Contains("sweep.cluster.memory_fraction: 1 is listed twice"),
                          InputError);
   }
 
-  TEST_CASE("a pattern is the files it matches, sorted, as it would have written them") {
+  TEST_CASE("a pattern expands to the files it matches, sorted, in its own spelling") {
     const TemporaryFolder folder;
     const std::string trace =
         R"({"format": "baechi-trace", "version": 1, "name": "g", "ops": [{"name": "x"}]})";
@@ -139,7 +139,7 @@ sweep: {graph.import: ["a*.json", "?.json", "./b.json"]}
     Mistakes mistakes;
     const ScenarioFile file = load_scenario(path, {}, mistakes);
     CHECK_THROWS_WITH_AS(mistakes.throw_if_any(),
-                         doctest::Contains("sweep.graph.import: a.json stands there twice"),
+                         doctest::Contains("sweep.graph.import: a.json is listed twice"),
                          InputError);
   }
 }

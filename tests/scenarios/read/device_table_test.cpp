@@ -51,7 +51,7 @@ DeviceModel simple_model() {
 }  // namespace
 
 TEST_SUITE("devices") {
-  TEST_CASE("a kind has of its base what it does not say itself") {
+  TEST_CASE("a type takes missing keys from its base") {
     const auto added = [](const std::string& devices) {
       DeviceTable table = built_in_devices();
       Mistakes mistakes;
@@ -64,7 +64,7 @@ TEST_SUITE("devices") {
     DeviceModel expected = *built_in_devices().devices.at("h100");
     expected.bandwidth = {1e12};
     for (const auto& [name, memory, fitted] :
-         {std::tuple("slow", expected.memory, "as h100, but for: bandwidth"),
+         {std::tuple("slow", expected.memory, "as h100, except: bandwidth"),
           {"slower", Bytes{40'000'000'000}, "x"}}) {
       const DeviceModel& own = *devices.at(name);
       CHECK(own.bandwidth.bytes_per_second == 1e12);
@@ -80,7 +80,7 @@ TEST_SUITE("devices") {
     CHECK(refused.find('\n') == std::string::npos);  // a kind without a base is not read
   }
 
-  TEST_CASE("an op takes the launch and the longer of arithmetic and traffic") {
+  TEST_CASE("an op takes the launch and the maximum of arithmetic and traffic time") {
     const auto times = roofline_times(three_ops(), simple_model());
     CHECK(times[OpId{0}] == 5us + 5us);  // 4 M / (1000 x 0.8) = 5000 ns, traffic 2 ns
     CHECK(times[OpId{1}] == 5us + 4us);  // 3 M / (1000 x 0.75) = 4000 ns, arithmetic 2 ns
@@ -96,19 +96,20 @@ TEST_SUITE("devices") {
         InputError);
   }
 
-  TEST_CASE("a small kernel reaches a part of its share: half at half_flops and half_traffic") {
+  TEST_CASE(
+      "a small kernel achieves a part of its efficiency: half at half_flops and half_traffic") {
     DeviceModel model = simple_model();
     model.at(Precision::fp32).half_flops = 1e6;
     model.half_traffic = 750'000_B;
     const auto times = roofline_times(three_ops(), model);
-    // (4 M + 1 M) / (1000 x 0.8) = 6250 ns: 4/5 of the share.
+    // (4 M + 1 M) / (1000 x 0.8) = 6250 ns: 4/5 of the efficiency.
     CHECK(times[OpId{0}] == 5us + 6250ns);
     // (3 M + 0.75 M) / (1000 x 0.75) = 5000 ns; arithmetic (1000 + 1 M) / (1000 x 0.5) = 2002 ns
     CHECK(times[OpId{1}] == 5us + 5us);
     CHECK(times[OpId{2}] == 1us);
   }
 
-  TEST_CASE("each number format has its peak; TF32 without units of its own is FP32") {
+  TEST_CASE("each dtype has its peak; TF32 without units of its own is FP32") {
     OpGraphBuilder builder;
     for (const Precision p : all<Precision>()) {
       const OpId v = builder.add_op({.name = to_text(p), .kind = "MatMul"});
@@ -131,7 +132,8 @@ TEST_SUITE("devices") {
         InputError);
   }
 
-  TEST_CASE("the share of a kind holds for kinds that begin with it; the longest decides") {
+  TEST_CASE(
+      "the efficiency of a kind of op applies to kinds with this prefix; the longest prefix wins") {
     const Efficiency e{.other = 0.5,
                        .by_kind = {{"Conv", 0.1}, {"Conv2d", 0.2}, {"Conv2dBackward", 0.3}}};
     CHECK(e.of("Conv2d") == 0.2);
@@ -143,7 +145,7 @@ TEST_SUITE("devices") {
     CHECK(e.of("") == 0.5);
   }
 
-  TEST_CASE("a kind says peaks, shares and half sizes by number format") {
+  TEST_CASE("a type has peaks, efficiencies and half sizes by dtype") {
     const ScenarioFile file = scenario_of(R"(
 graph: {generate: layered, ops: 3}
 cluster: {devices: {kind: mine}}
@@ -172,7 +174,7 @@ placers: [single]
     CHECK(mine.host_step == 2ms);
   }
 
-  TEST_CASE("a lower limit of power leaves a share of the clock that the base's products keep") {
+  TEST_CASE("a lower power limit reduces the clock of the base's GEMMs by a factor") {
     DeviceTable table = built_in_devices();
     Mistakes mistakes;
     table.add(parse_yaml("devices: {cool: {base: h100, clock: 0.5}}", "kinds.yaml"), mistakes);
@@ -185,7 +187,7 @@ placers: [single]
     CHECK(kept("cool") == 0.5 * kept("h100"));
   }
 
-  TEST_CASE("every built-in kind is whole, and says where its figures are from") {
+  TEST_CASE("every built-in type is complete, and states the source of its numbers") {
     const DeviceTable& table = built_in_devices();
     for (const char* name : {"k80", "p100", "v100", "rtx_2080", "a100", "h100", "h200"})
       CHECK_MESSAGE(table.devices.contains(name), name);
@@ -206,7 +208,7 @@ placers: [single]
     }
   }
 
-  TEST_CASE("a graph that states its work is timed for each kind of the cluster, others are not") {
+  TEST_CASE("a graph with the ops' work is timed for each type of the cluster, others are not") {
     const ScenarioFile file = scenario_of(R"(
 graph: {generate: layered, ops: 3}
 cluster:
@@ -238,7 +240,7 @@ placers: [single]
     CHECK(timed(plain, choice) == plain);
   }
 
-  TEST_CASE("a profile that is off by 20 % gives each op and tensor a factor of its own") {
+  TEST_CASE("a profile error of 20 % gives each op and tensor its own factor") {
     OpGraphBuilder builder;
     for (int i = 0; i < 100; ++i) {
       const OpId v = builder.add_op({.name = fmt::format("op{}", i), .compute = 1ms});
@@ -268,7 +270,7 @@ placers: [single]
     }
   }
 
-  TEST_CASE("a graph with work and no times gets those of the default kind") {
+  TEST_CASE("a graph with work and no times gets the times of the default type") {
     Trace trace{.graph = three_ops()};
     give_times(trace);
     CHECK(trace.graph.device_kinds() == std::vector<std::string>{default_device});

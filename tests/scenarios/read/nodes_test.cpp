@@ -14,7 +14,7 @@ using namespace baechi::testing;
 
 namespace {
 
-/// A scenario whose cluster section is `cluster`, indented by two.
+/// A scenario with the section `cluster`, indented by two.
 ScenarioFile with_cluster(const std::string& cluster, const std::vector<std::string>& sets = {},
                           const std::string& path = "test.yaml") {
   return scenario_of("graph: {generate: layered, ops: 10}\nplacers: [single]\ncluster:\n" + cluster,
@@ -59,13 +59,13 @@ TEST_SUITE("nodes") {
     CHECK(cluster.link(gpu2, gpu3) == Link{.bandwidth = 100.0_GBps, .latency = 2us});
     // 80 % of 20 / 4
     CHECK(cluster.link(gpu1, gpu2) == Link{.bandwidth = 4.0_GBps, .latency = 5us});
-    // hierarchical where nothing is said: inside 2 us + 500 kB / 100 GB/s twice; between each rank
-    // has a NIC: twice 5 us + 2 x (5 us + 500 kB / 3 in 41666.75 ns)
+    // hierarchical by default: inside 2 us + 500 kB / 100 GB/s twice; between nodes each rank has a
+    // NIC: twice 5 us + 2 x (5 us + 500 kB / 3 in 41666.75 ns)
     CHECK(all_reduce(cluster, 2) == 2 * (2us + 5us));
     CHECK(all_reduce(cluster, 6) == 2 * (2us + 5us) + 4 * (5us + 41667ns));
   }
 
-  TEST_CASE("a list of unlike nodes; between them the slower network") {
+  TEST_CASE("a list of different nodes; between them the slower network") {
     const Cluster cluster = first_cluster(with_cluster(R"(
   nodes:
     - {count: 2, devices: {memory: 1 GiB}, network: {bandwidth: 10 GB/s}}
@@ -73,13 +73,13 @@ TEST_SUITE("nodes") {
 )"));
     REQUIRE(cluster.num_nodes() == 3);
     REQUIRE(cluster.num_devices() == 4);
-    // Where nothing is said, 95 % of the line rate is reached.
+    // By default 95 % of the line rate is achieved.
     CHECK(cluster.link(gpu0, gpu1).bandwidth.bytes_per_second == doctest::Approx(9.5e9));
     CHECK(cluster.link(gpu1, gpu2).bandwidth.bytes_per_second == doctest::Approx(3.8e9));
     CHECK(cluster.link(gpu2, gpu3).bandwidth == 300.0_GBps);
   }
 
-  TEST_CASE("a kind of nodes; what is written beside it replaces its keys") {
+  TEST_CASE("a node type; further keys override its keys") {
     const ScenarioFile file =
         with_cluster("  nodes: {kind: dgx_a100, count: 2, nics: 4, devices: {memory: 40 GB}}\n",
                      {"sweep.cluster.nodes.count=[1, 2]"});
@@ -98,7 +98,7 @@ TEST_SUITE("nodes") {
     CHECK(cluster.link(gpu0, DeviceId{5}).bandwidth == Bandwidth{15.75e9});
   }
 
-  TEST_CASE("every built-in kind of nodes and of collectives makes a cluster, and has a source") {
+  TEST_CASE("every built-in type of nodes and of collectives makes a cluster, and has a source") {
     for (const auto& [name, model] : built_in_devices().nodes) {
       CAPTURE(name);
       CHECK_FALSE(model.source.empty());
@@ -117,7 +117,7 @@ TEST_SUITE("nodes") {
     }
   }
 
-  TEST_CASE("collectives: a name, options, a kind, a kind with changes, one inside another") {
+  TEST_CASE("collectives: a name, options, a type, a type with changes, one inside another") {
     const auto time = [](const std::string& collectives) {
       return all_reduce(first_cluster(with_cluster(
                             "  nodes: {count: 1, devices: {count: 4, memory: 1 GiB}, link: "
@@ -138,7 +138,7 @@ TEST_SUITE("nodes") {
           time("{kind: a100_nvlink}"));
   }
 
-  TEST_CASE("a table beside the scenario") {
+  TEST_CASE("a table in the scenario's folder") {
     const TemporaryFolder folder;
     folder.write("measured.csv", "ranks,bytes,us\n4,1000000,77\n");
     const ScenarioFile file = with_cluster(
@@ -148,16 +148,16 @@ TEST_SUITE("nodes") {
     CHECK(all_reduce(first_cluster(file), 4) == 77us);
   }
 
-  TEST_CASE("collectives over machines without a network are refused") {
+  TEST_CASE("collectives over nodes without a network are refused") {
     const Cluster cluster = first_cluster(
         with_cluster("  nodes: {devices: {count: 2, memory: 1 GiB}, link: {kind: nvlink3}}\n"));
     const std::vector<DeviceId> devices{gpu0, gpu1};
     CHECK(message<InputError>(
               [&] { cluster.collectives().time({.ranks = 8, .members = 2}, devices, cluster); }) ==
-          "cluster.nodes: all_reduce of 8 ranks is on several nodes, which no 'network' joins");
+          "cluster.nodes: all_reduce of 8 ranks spans several nodes, and 'network' is missing");
   }
 
-  TEST_CASE("runs on other nodes, or with other collectives, are other runs") {
+  TEST_CASE("runs on other nodes, or with other collectives, have other hashes") {
     const std::string text =
         "graph: {generate: layered, ops: 10}\nplacers: [single]\n"
         "cluster: {nodes: {kind: dgx_a100, count: 2}}\n";

@@ -38,7 +38,7 @@ Json picture_of(const Problem& problem, const Placement& placement, const Pictur
   return Json::parse(picture(problem, timeline, step, {}, size));
 }
 
-/// Two points, at the tighter of which all on one device is too much.
+/// Two points; at the tighter one a single device has too little memory.
 const std::string swept_text = R"(
 name: <small> & "quoted"
 graph: {generate: layered, ops: 60, width: 8, training: true}
@@ -47,7 +47,7 @@ placers: [single, round_robin, {name: m_topo, m_topo: {fallback: false}}, m_etf]
 sweep: {cluster.memory_fraction: [0.6, 1.0]}
 )";
 
-/// Exit code of a shell command; what it prints goes to files of the folder.
+/// Exit code of a shell command, whose output goes to files of the folder.
 int shell(const TemporaryFolder& folder, const std::string& command) {
   const std::string whole = "{ " + command + "; } >'" + folder.file("out.txt") + "' 2>'" +
                             folder.file("err.txt") + "' </dev/null";
@@ -70,9 +70,10 @@ Json data_of(const std::string& html) {
 }  // namespace
 
 TEST_SUITE("report") {
-  TEST_CASE("a picture says what each device did, start by start, and what it held") {
-    // a 0..10 on gpu0, its 100 B 10..110, then b 110..130 and c 130..160 on gpu1. a's output goes
-    // from gpu0 as the transfer ends; the copy is on gpu1 from the transfer's start to c's end.
+  TEST_CASE("a picture has the compute, transfers and memory of each device, by start") {
+    // a 0..10 on gpu0, its 100 B 10..110, then b 110..130 and c 130..160 on gpu1. a's output is
+    // freed on gpu0 when the transfer ends; the copy is on gpu1 from the transfer's start to c's
+    // end.
     const OpGraph graph = one_tensor_two_readers();
     const Cluster cluster = gpus(2, 1000_B);
     const ProfiledCosts costs(graph, cluster);
@@ -128,7 +129,7 @@ TEST_SUITE("report") {
     CHECK(p.dump().size() < 12'000);
   }
 
-  TEST_CASE("a picture of a step that ran out of memory says where and when") {
+  TEST_CASE("a picture of a step that ran out of memory has the device and the time") {
     const OpGraph graph = one_tensor_two_readers();
     const Cluster cluster = gpus(1, 99_B);  // a writes 100 B
     const ProfiledCosts costs(graph, cluster);
@@ -136,7 +137,7 @@ TEST_SUITE("report") {
     CHECK(p["oom"] == Json({{"device", 0}, {"ns", 0}, {"op", "a"}, {"needed", 100}, {"free", 99}}));
   }
 
-  TEST_CASE("as many whole points are drawn as there may be pictures, evenly chosen") {
+  TEST_CASE("as many whole points are drawn as the limit of pictures allows, evenly spaced") {
     // 10 points of 4 runs
     CHECK(points_to_draw(10, 4, 100).size() == 10);
     CHECK(points_to_draw(10, 4, 39).size() == 9);
@@ -146,7 +147,7 @@ TEST_SUITE("report") {
     CHECK(points_to_draw(0, 4, 5).empty());
   }
 
-  TEST_CASE("of a point that is too many pictures the fastest is drawn, and the first of equals") {
+  TEST_CASE("of a point with too many runs the fastest is drawn, of equal ones the first") {
     const Sweep sweep = sweep_of(swept_text, {"report.pictures=2"});
     const TemporaryFolder folder;
     Results results = run_all(sweep);  // 4 placers at 2 points
@@ -187,19 +188,19 @@ TEST_SUITE("report") {
     }
   }
 
-  TEST_CASE("the same pictures from kept placements as by placing anew") {
+  TEST_CASE("stored placements give the same pictures as placing again") {
     Results kept = run_all(sweep_of(swept_text));
     const TemporaryFolder folder;
     draw_steps(kept, sweep_of(swept_text), folder.file(""), 1);
     const Sweep without = sweep_of(swept_text, {"report.placements=false"});
-    Results anew = run_all(without);
-    draw_steps(anew, without, folder.file(""), 3);
-    REQUIRE(kept.rows.size() == anew.rows.size());
+    Results repeated = run_all(without);
+    draw_steps(repeated, without, folder.file(""), 3);
+    REQUIRE(kept.rows.size() == repeated.rows.size());
     for (std::size_t i = 0; i < kept.rows.size(); ++i)
-      CHECK(kept.rows[i].picture == anew.rows[i].picture);
+      CHECK(kept.rows[i].picture == repeated.rows[i].picture);
   }
 
-  TEST_CASE("the page holds its data whole, whatever names say, and reads back the same") {
+  TEST_CASE("the page escapes its data, whatever the names, and reads back the same") {
     const TemporaryFolder folder;
     const Sweep sweep = sweep_of(swept_text);
     Results results = run_all(sweep);
@@ -240,7 +241,7 @@ TEST_SUITE("report") {
           results.graphs[0].label + ", memory fraction 1.0");
   }
 
-  TEST_CASE("the page writes letters beyond ASCII as they are, also those of pictures") {
+  TEST_CASE("the page does not escape characters beyond ASCII, also in pictures") {
     Results results = run_all(sweep_of(swept_text));
     results.rows[0].picture =
         R"({"ns":1,"quantum":1,"unit":1,"oom":null,"devices":[{"name":"g\u00fc","limit":1,)"
@@ -252,7 +253,7 @@ TEST_SUITE("report") {
     CHECK(data_of(html)["names"]["0"].size() == 1);  // of op 2
   }
 
-  TEST_CASE("of very many runs the page shows the first and says so") {
+  TEST_CASE("with very many runs the page shows the first ones and says so") {
     Results results;
     results.scenarios = {{.name = "many", .path = "", .text = "", .sets = ""}};
     results.graphs = {
@@ -397,8 +398,7 @@ TEST_SUITE("report") {
     CHECK(shell(folder, command + "some") == 2);
   }
 
-  TEST_CASE(
-      "the tab Utilisation: a table, and points under roofs, of graphs that state their work") {
+  TEST_CASE("the tab Utilisation: a table, and roofline points, of graphs with the ops' work") {
     const TemporaryFolder folder;
     const std::string text = R"(
 name: used
@@ -432,7 +432,7 @@ placers: [single]
                         folder.file("page.html") + "#utilisation'") == 0);
       CHECK(folder.read("out.txt").find("data-roofline=\"1\"") != std::string::npos);
     }
-    // The layered graph has times and no work: nothing to say, and no tab.
+    // The layered graph has times and no work: no data, and no tab.
     Results timed = run_all(sweep_of(swept_text));
     CHECK(to_html(timed).find("data-tab=\"utilisation\"") == std::string::npos);
     const std::size_t first = std::size_t(
@@ -443,7 +443,7 @@ placers: [single]
                result_cells(timed, row)[c].empty()));
   }
 
-  TEST_CASE("the page marks the step that fallback placed, and says what the mark means") {
+  TEST_CASE("the page marks the step that fallback placed, and explains the mark") {
     Results results = run_all(sweep_of(swept_text));
     CHECK(to_html(results).find(fallback_mark) == std::string::npos);
     const auto solved = std::ranges::find(results.rows, Status::ok, &RunResult::status);

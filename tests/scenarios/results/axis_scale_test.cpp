@@ -16,7 +16,7 @@ AxisScale::Kind kind(const Texts& values) {
 
 TEST_SUITE("axis scale") {
   TEST_CASE(
-      "numbers and quantities of one kind are numeric, logarithmic where their factors are alike") {
+      "numbers and quantities of one unit are numeric, logarithmic if their ratios are uniform") {
     CHECK(kind({"0.2", "0.4", "1.0"}) == AxisScale::Kind::linear);
     CHECK(kind({"2", "4", "8"}) == AxisScale::Kind::linear);  // less than 8 times the smallest
     CHECK(kind({"1", "2", "4", "8", "16"}) == AxisScale::Kind::logarithmic);
@@ -27,7 +27,7 @@ TEST_SUITE("axis scale") {
     CHECK(kind({"0", "100"}) == AxisScale::Kind::linear);  // 0 has no logarithm
   }
 
-  TEST_CASE("all else are words, one after another") {
+  TEST_CASE("other values are words, one after another") {
     CHECK(kind({"parallel", "sequential"}) == AxisScale::Kind::words);
     CHECK(kind({"1 ms", "1 MiB"}) == AxisScale::Kind::words);
     CHECK(kind({"4", "fuse"}) == AxisScale::Kind::words);
@@ -35,7 +35,7 @@ TEST_SUITE("axis scale") {
     CHECK(axis_scale(Texts{"a", "b", "c"}).at == std::vector<double>{0.0, 1.0, 2.0});
   }
 
-  TEST_CASE("short values lose folders and brackets, and stay different") {
+  TEST_CASE("short values lose folders and brackets, and stay distinct") {
     CHECK(short_values(Texts{"../traces/gnmt.trace.json.zst", "{fuse: {limit: 3}}", "[]"}) ==
           Texts{"gnmt", "fuse: limit: 3", "none"});
     const std::string lengthy(50, 'x');

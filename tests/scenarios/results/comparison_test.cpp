@@ -13,7 +13,7 @@ using namespace baechi::testing;
 
 namespace {
 
-/// Results made by hand: graphs "g0", "g1", ..., one point each.
+/// Results written by hand: graphs "g0", "g1", ..., one point each.
 class HandMade {
  public:
   explicit HandMade(std::vector<Duration> bounds) : bounds_(std::move(bounds)) {
@@ -70,14 +70,14 @@ HandMade three_graphs() {
 }  // namespace
 
 TEST_SUITE("comparison") {
-  TEST_CASE("means over what all solve, and with failures as ten, or the largest ratio of all") {
+  TEST_CASE("means over commonly solved points, and with failures as ten or the largest ratio") {
     const baechi::Comparison c = compare(three_graphs().contest(), 0.0);
     CHECK(c.points == 3);
     CHECK(c.solved_by_all == 1);  // g0
     CHECK(c.graphs == 3);
     REQUIRE(c.placers.size() == 3);
     const PlacerScore &x = c.placers[0], &y = c.placers[1], &slow = c.placers[2];
-    CHECK(x.placer == "x");  // as good as y, and run before it
+    CHECK(x.placer == "x");  // as good as y, and run earlier
     CHECK(y.placer == "y");
     CHECK(slow.placer == "slow");
     CHECK(std::tuple(slow.solved, slow.oom, slow.infeasible, slow.error) == std::tuple(1, 1, 1, 0));
@@ -87,7 +87,7 @@ TEST_SUITE("comparison") {
     CHECK(y.to_best.mean == doctest::Approx(2.0));
     CHECK(slow.to_best.mean == doctest::Approx(4.0));
     CHECK(slow.to_bound.mean == doctest::Approx(8.0));  // 400 / 50
-    // x: 1, 2, 1; y: 2, 1, 1; slow: 4, and twice 10, for no ratio is larger.
+    // x: 1, 2, 1; y: 2, 1, 1; slow: 4, and twice 10, because no ratio is larger.
     CHECK(x.to_best_or_worst.points == 3);
     CHECK(x.to_best_or_worst.mean == doctest::Approx(std::cbrt(2.0)));
     CHECK(y.to_best_or_worst.mean == doctest::Approx(std::cbrt(2.0)));
@@ -98,7 +98,7 @@ TEST_SUITE("comparison") {
     CHECK(std::tuple(x.failures, slow.failures) == std::tuple(0, 2));
   }
 
-  // far: 1 and 25 times the best; x: 1 and failed, which is no less than 25.
+  // far: 1 and 25 times the best; x: 1 and failed, which counts no less than 25.
   TEST_CASE("a failure costs at least as much as the largest ratio of any placer") {
     HandMade set({1ns, 1ns, 1ns});
     set.run(0, "far", Status::ok, 100ns).run(0, "x", Status::ok, 100ns);
@@ -122,7 +122,7 @@ TEST_SUITE("comparison") {
 
   // fails: 1.0 at nine points, a failure at the tenth: 10^(1/10) = 1.26. solves: 1.3 at nine, 1.0
   // at the tenth: 1.3^(9/10) = 1.27, the larger mean.
-  TEST_CASE("a placer with failures ranks behind one without, though its mean is less") {
+  TEST_CASE("a placer with failures ranks below one without, although its mean is less") {
     HandMade set(std::vector<Duration>(10, 1ns));
     for (std::size_t g = 0; g < 9; ++g)
       set.run(g, "fails", Status::ok, 100ns).run(g, "solves", Status::ok, 130ns);
@@ -132,7 +132,7 @@ TEST_SUITE("comparison") {
     CHECK(c.placers[0].to_best_or_worst.mean > c.placers[1].to_best_or_worst.mean);
   }
 
-  TEST_CASE("what fallback placed is marked, and the note says at how many points") {
+  TEST_CASE("placements of fallback are marked, and the note gives the number of points") {
     HandMade set({1ns, 1ns});
     for (std::size_t g = 0; g < 2; ++g)
       set.run(g, "m_etf", Status::ok, 100ns).run(g, "heft", Status::ok, 100ns);
@@ -143,7 +143,7 @@ TEST_SUITE("comparison") {
     CHECK(summary.note.ends_with("found nothing that fits, points: m_etf at 1."));
   }
 
-  TEST_CASE("a placer that fails often is behind one that never beats it where it does not") {
+  TEST_CASE("a placer that fails often ranks below one that is slower at all its points") {
     // "one" is the faster of the two at the one point that it solves of four.
     HandMade set({1ns, 1ns, 1ns, 1ns});
     set.run(0, "one", Status::ok, 100ns).run(0, "all", Status::ok, 110ns);
@@ -181,7 +181,7 @@ TEST_SUITE("comparison") {
     CHECK(compare(set.contest(), 0.01).duels[0].ties == 1);
   }
 
-  TEST_CASE("two copies of one placer differ in nothing") {
+  TEST_CASE("two copies of one placer have equal scores") {
     HandMade set = three_graphs();
     Results copies = set.results;
     copies.rows.clear();
@@ -221,7 +221,7 @@ TEST_SUITE("comparison") {
     }
   }
 
-  TEST_CASE("seeds of a placer do not compete with each other: the middle one counts") {
+  TEST_CASE("seeds of a placer do not compete with each other: the median counts") {
     HandMade set({1ns});
     set.run(0, "lucky", Status::ok, 50ns, 1, 9us).run(0, "lucky", Status::ok, 300ns, 2, 3us);
     set.run(0, "lucky", Status::oom, {}, 3, 5us).run(0, "steady", Status::ok, 200ns);
@@ -236,10 +236,10 @@ TEST_SUITE("comparison") {
     CHECK(compare(two.contest(), 0.0).placers[0].oom == 1);
   }
 
-  TEST_CASE("the interval is drawn from graphs, not from runs") {
+  TEST_CASE("the interval resamples graphs, not runs") {
     CHECK_FALSE(bootstrap_interval(std::vector<LogSum>{{.sum = 3.0, .count = 2}}).has_value());
-    // Two graphs with ratios 1 and 4: a draw of two has the mean 1, 2 or 4, with chances of
-    // 1/4, 1/2, 1/4, also if each ratio stands for many runs.
+    // Two graphs with ratios 1 and 4: a resample of two has the mean 1, 2 or 4 with probabilities
+    // 1/4, 1/2, 1/4, also if each ratio represents many runs.
     for (const std::size_t runs : {1UL, 1000UL}) {
       const auto interval = bootstrap_interval(
           std::vector<LogSum>{{.sum = 0.0, .count = runs},
@@ -251,22 +251,22 @@ TEST_SUITE("comparison") {
   }
 
   TEST_CASE(
-      "signed ranks: exact, with ties, and the normal distribution agrees where both are good") {
+      "signed ranks: exact, with ties; the normal approximation agrees where both are valid") {
     CHECK(signed_rank_p(std::vector<double>{}) == 1.0);
     CHECK(signed_rank_p(std::vector<double>{0.0, 0.0}) == 1.0);
     CHECK(signed_rank_p(std::vector<double>{1, 2, 3, 4, 5}) == doctest::Approx(2.0 / 32));
     // Ranks 1 to 5, the 1 negative: {} and {1} are as one-sided.
     CHECK(signed_rank_p(std::vector<double>{-1, 2, 3, 4, 5}) == doctest::Approx(4.0 / 32));
-    // Equal sizes share rank 2: of 8 choices, 4 have one minus or none, twice.
+    // Equal values share rank 2: of 8 choices, 4 have at most one minus, twice.
     CHECK(signed_rank_p(std::vector<double>{1, 1, -1}) == 1.0);
     std::vector<double> many;
     for (int i = 1; i <= 50; ++i) many.push_back(i % 3 == 0 ? -i : i);
     const double exact = signed_rank_p(many);
-    many.push_back(-0.5);  // one more, of the least rank: 51 are beyond the exact ones
+    many.push_back(-0.5);  // one more, of the least rank: 51 exceed the limit of the exact test
     CHECK(signed_rank_p(many) == doctest::Approx(exact).epsilon(0.1));
   }
 
-  TEST_CASE("profiles: at how many points a placer is within a factor of the least") {
+  TEST_CASE("profiles: the fraction of points at which a placer is within a factor of the least") {
     const Contest contest = three_graphs().contest();
     const baechi::Comparison c = compare(contest, 0.0);
     const std::vector<Profile> steps = step_profiles(contest, c);
@@ -278,7 +278,7 @@ TEST_SUITE("comparison") {
     CHECK(placing_profiles(contest, c)[0].ratios == std::vector<double>{1.0, 1.0, 1.0});
   }
 
-  TEST_CASE("folders are joined by point: a placer of both is two, others meet") {
+  TEST_CASE("folders are joined by point: a placer of both becomes two, others are compared") {
     HandMade first({50ns, 60ns}), second({50ns, 60ns});
     first.run(0, "x", Status::ok, 100ns).run(0, "only", Status::ok, 200ns);
     second.run(0, "x", Status::ok, 50ns).run(1, "x", Status::ok, 70ns);
@@ -294,7 +294,7 @@ TEST_SUITE("comparison") {
                          InputError);
   }
 
-  TEST_CASE("points of one name that were run on other links do not meet") {
+  TEST_CASE("points of one name with different links are not joined") {
     HandMade slow({50ns}), fast({50ns});
     slow.run(0, "x", Status::ok, 100ns);
     fast.run(0, "y", Status::ok, 70ns);
@@ -323,7 +323,7 @@ TEST_SUITE("comparison") {
     CHECK(compare(joined_contest(folders, names, "graph.seed"), 0.0).graphs == 2);
   }
 
-  TEST_CASE("the summary of the terminal stands on the page") {
+  TEST_CASE("the page has the summary of the terminal") {
     const Summary summary = summary_of(compare(three_graphs().contest(), usual_tolerance));
     REQUIRE(summary.rows.size() == 3);
     CHECK(summary.rows[2] == std::vector<std::string>{"slow", "1", "1", "1", "0", "0", "7.368",

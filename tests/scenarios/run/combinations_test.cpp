@@ -19,8 +19,8 @@ using namespace baechi::testing;
 namespace {
 
 /// Four layers: f0 -> ... -> f3 -> b3 -> ... -> b0, each with weights and an update u0 ... u3.
-///   tensors: ops have times, and gradients are tensors; else ops have work, gradients are among
-///   the persistent bytes of backward ops, and updates wait for them.
+/// tensors: ops have times, and gradients are tensors. Otherwise ops have work, gradients are part
+/// of the persistent bytes of backward ops, and updates wait for them.
 OpGraph four_layers(bool tensors) {
   OpGraphBuilder b;
   std::vector<OpId> forward;
@@ -59,7 +59,7 @@ OpGraph four_layers(bool tensors) {
   return std::move(b).build();
 }
 
-/// The transforms, with options that make them do something here.
+/// The transforms, with options that have an effect here.
 const std::vector<std::string>& transforms_here() {
   static const std::vector<std::string> all{
       "colocate",
@@ -95,12 +95,12 @@ const std::vector<std::string>& transforms_here() {
   return all;
 }
 
-/// "host" of "host: {launch: 5 us}".
+/// "host" for "host: {launch: 5 us}".
 std::string name_of(const std::string& transform) {
   return transform.substr(0, transform.find(':'));
 }
 
-/// Options of the engine beside the default ones.
+/// Engine options that are not the default.
 const std::vector<std::string>& engines_here() {
   static const std::vector<std::string> all{
       "semantics: event",     "semantics: baechi", "transfers: parallel", "transfers: duplex",
@@ -118,7 +118,7 @@ struct Ran {
 };
 using Outcome = std::variant<Refused, Ran>;
 
-/// Layer i of the step is on device i / 2: the digit in an op's name tells its layer.
+/// Layer i of the step is on device i / 2: the digit in an op's name is its layer.
 IdVector<OpId, DeviceId> by_layer(const OpGraph& graph) {
   IdVector<OpId, DeviceId> device;
   for (const OpId v : graph.ops()) {
@@ -139,7 +139,7 @@ std::string listed(const std::vector<std::string>& transforms) {
   return list;
 }
 
-/// The step of four layers on two of four devices, by the scenario's way.
+/// The step of four layers on two of four devices, built as for a scenario.
 Outcome outcome(bool tensors, const std::string& list, const std::string& engine,
                 const std::string& schedule = "") {
   const std::string text = fmt::format(
@@ -193,7 +193,7 @@ void check_runs(const Outcome& o) {
 }  // namespace
 
 TEST_SUITE("combinations") {
-  TEST_CASE("every transform stands in the table of combinations") {
+  TEST_CASE("the table of combinations has every transform") {
     for (const TransformEntry& entry : transforms())
       CHECK(std::ranges::find(transforms_here(), entry.name, name_of) != transforms_here().end());
   }
@@ -217,17 +217,18 @@ TEST_SUITE("combinations") {
       }
   }
 
-  TEST_CASE("what one transform divides, no rule of another makes behind it") {
+  TEST_CASE("no rule of a later transform makes what an earlier one divides") {
     const Outcome behind = outcome(
         false, "{data_parallel: {replicas: 2, mode: zero1}}, {what_if: [{precision: {to: bf16}}]}",
         "queue: program");
     REQUIRE(std::holds_alternative<Refused>(behind));
-    CHECK(std::get<Refused>(behind).why ==
-          "x.yaml:5:59: transforms: 'precision' stands before 'data_parallel', which changes what "
-          "it makes");
+    CHECK(
+        std::get<Refused>(behind).why ==
+        "x.yaml:5:59: transforms: 'precision' must not precede 'data_parallel', which changes its "
+        "result");
   }
 
-  TEST_CASE("more replicas than devices are refused before they are made") {
+  TEST_CASE("more replicas than devices are refused before they are built") {
     const Outcome many =
         outcome(false, "{data_parallel: {replicas: 100000, simulate: all}}", "queue: program");
     REQUIRE(std::holds_alternative<Refused>(many));
@@ -258,16 +259,16 @@ TEST_SUITE("combinations") {
     CHECK(ran > 300);
   }
 
-  // The time that devices compute, what crosses between them and what they hold do not depend on
-  // the order in which ops of one instant start; the step does, by a few percent.
+  // Compute times, transferred bytes and memory do not depend on the order in which ops of one
+  // instant start; the step does, by a few percent.
   TEST_CASE("two transforms make the same step in either order, or one order is refused") {
     const std::map<std::pair<std::string, std::string>, std::string> ordered{
-        {{"data_parallel", "host"}, "behind data_parallel the host also launches collectives"},
-        {{"accumulate", "host"}, "behind accumulate the host also launches sums"},
+        {{"data_parallel", "host"}, "after data_parallel the host also launches collectives"},
+        {{"accumulate", "host"}, "after accumulate the host also launches sums"},
         {{"precision", "what_if"}, "rules on times give times, which precision divides by factors"},
         {{"data_parallel", "what_if"}, "rules on times give times, which ZeRO's shares divide"},
-        {{"data_parallel", "send_after_pass"}, "behind collectives a pass ends with other ops"},
-        {{"host", "send_after_pass"}, "behind sends the host also launches sends"}};
+        {{"data_parallel", "send_after_pass"}, "after collectives a pass ends with other ops"},
+        {{"host", "send_after_pass"}, "after sends the host also launches sends"}};
     std::size_t same = 0, refused = 0;
     for (const bool tensors : {false, true})
       for (const std::string& one : transforms_here())

@@ -21,7 +21,7 @@ using namespace baechi::testing;
 
 namespace {
 
-/// Without the one field that may differ.
+/// The results without the only field that may differ.
 Results without_placing(Results results) {
   for (RunResult& row : results.rows) row.placing = {};
   return results;
@@ -30,7 +30,7 @@ Results without_placing(Results results) {
 }  // namespace
 
 TEST_SUITE("determinism") {
-  TEST_CASE("one thread and four write the same bytes, the placing time apart") {
+  TEST_CASE("one thread and four write the same bytes, except for the placing time") {
     const TemporaryFolder folder;
     const Results one = without_placing(run_all(sweep_of(swept), {.threads = 1}));
     const Results four = without_placing(run_all(sweep_of(swept), {.threads = 4}));
@@ -40,13 +40,13 @@ TEST_SUITE("determinism") {
     for (const char* file : {"results.csv", "results.sqlite", "report.html"})
       CHECK(folder.read(std::string("one/") + file) == folder.read(std::string("four/") + file));
     CHECK(folder.num_files() == 0);
-    std::set<Status> seen;  // the test is worth something only if it has every outcome
+    std::set<Status> seen;  // the test is only meaningful if every status occurs
     for (const RunResult& row : one.rows) seen.insert(row.status);
     CHECK(seen == std::set<Status>{Status::ok, Status::oom, Status::infeasible});
   }
 
-  // meta holds key and value side by side; an index has the key alone.
-  TEST_CASE("equal runs have one checksum, however long placing took; times have their own") {
+  // meta has key and value next to each other; an index has only the key.
+  TEST_CASE("equal runs have equal checksums, whatever the placing times, which have their own") {
     const TemporaryFolder folder;
     const auto checksum = [&](int ms, const std::string& key) {
       Results results = run_all(sweep_of(swept, {"seeds=[1]"}), {.threads = 1});
@@ -65,7 +65,7 @@ TEST_SUITE("determinism") {
     CHECK(checksum(1, "checksum of times") != checksum(2, "checksum of times"));
   }
 
-  TEST_CASE("no run begins once stopping is wanted") {
+  TEST_CASE("no run begins once `stop` is set") {
     const Sweep sweep = sweep_of(swept);
     const std::atomic<bool> stop{true};
     std::atomic<std::size_t> done{0};
@@ -75,7 +75,7 @@ TEST_SUITE("determinism") {
     CHECK(to_csv(results).starts_with("id,scenario,graph,"));
   }
 
-  TEST_CASE("what decides the rows decides the hash, and nothing else does") {
+  TEST_CASE("the hash depends on everything that determines the rows, and on nothing else") {
     const std::string hash = sweep_of(swept).header().hash;
     CHECK(sweep_of(swept + "# a remark\n").header().hash == hash);
     CHECK(sweep_of(swept + "engine: {overlap: false}\n").header().hash != hash);
@@ -94,7 +94,7 @@ TEST_SUITE("point") {
     return sweep.row(sweep.run(0)).point;
   }
 
-  TEST_CASE("rows of one point are those that were run on the same") {
+  TEST_CASE("rows have equal points if graph, cluster, engine and profile are equal") {
     const std::string link = "{devices: {count: 2, memory: 1 GB}, link: {bandwidth: 1 GB/s}}";
     CHECK(point_of(link) ==
           point_of("{devices: {count: 2, memory: 1000 MB}, link: {bandwidth: 1000 MB/s}}"));
@@ -111,7 +111,7 @@ TEST_SUITE("point") {
     CHECK(points.size() == 12);
   }
 
-  TEST_CASE("the hash of a graph knows its lanes and collectives") {
+  TEST_CASE("the hash of a graph includes its lanes and collectives") {
     const auto hash = [](std::string_view lane, Bytes bytes) {
       OpGraphBuilder builder;
       const OpId a = builder.add_op({.name = "a", .lane = lane});
@@ -127,7 +127,7 @@ TEST_SUITE("point") {
 }
 
 TEST_SUITE("results") {
-  TEST_CASE("the columns are those of the contract, then the axes they do not show") {
+  TEST_CASE("the columns are the fixed ones, then the axes without a column") {
     const Results results = run_all(sweep_of(swept), {.threads = 1});
     const std::string csv = to_csv(results);
     CHECK(csv.substr(0, csv.find('\n')) ==
@@ -143,7 +143,7 @@ TEST_SUITE("results") {
     CHECK(result_cells(results, results.rows.back())[40] == "2");
   }
 
-  TEST_CASE("out of memory says on which device, who asked, for how much, and what there was") {
+  TEST_CASE("out of memory names the device, the op, its need and the free memory") {
     // Two ops of 3 and 4 bytes of weights on devices of 5: weights are accounted for first.
     const TemporaryFolder folder;
     folder.write("t.json", R"({"format": "baechi-trace", "version": 1, "name": "heavy", "ops": [
@@ -172,7 +172,7 @@ placers: [single, round_robin]
     CHECK(csv.find(",\"gpu0: op 'b' needs 4 B, ") != std::string::npos);
   }
 
-  TEST_CASE("a run that goes wrong is one row, and the others go on") {
+  TEST_CASE("a run with an error is one row, and the others continue") {
     const TemporaryFolder folder;
     folder.write(
         "t.json",
@@ -204,7 +204,7 @@ placers: [{exec: {path: /nowhere/at/all}}, single, {single: {device: 7}}]
     CHECK(csv_cell("m_etf", ColumnType::text) == "m_etf");
   }
 
-  TEST_CASE("results that are damaged or not ours are refused by name") {
+  TEST_CASE("results that are damaged or of another program are refused by name") {
     const TemporaryFolder folder;
     const Results results = run_all(sweep_of(swept, {"seeds=[1]"}), {.threads = 1});
     write_results(folder.file("r"), results);
@@ -218,7 +218,7 @@ placers: [{exec: {path: /nowhere/at/all}}, single, {single: {device: 7}}]
       folder.write("r/results.sqlite", bytes);
       try {
         const Results read = read_results(folder.file("r"));
-        // The byte was in no value: half of so small a file is the unused part of pages.
+        // The byte was not in a value: half of such a small file is unused parts of pages.
         CHECK(to_csv(read) == csv);
         for (std::size_t i = 0; i < results.rows.size(); ++i) {
           CHECK(read.rows[i].facts == results.rows[i].facts);
@@ -232,7 +232,7 @@ placers: [{exec: {path: /nowhere/at/all}}, single, {single: {device: 7}}]
     CHECK(refused > 30);
   }
 
-  TEST_CASE("a picture from a file that is none, or nested without end, is refused") {
+  TEST_CASE("a malformed or deeply nested picture in a file is refused") {
     const TemporaryFolder folder;
     Results results = run_all(sweep_of(swept, {"seeds=[1]"}), {.threads = 1});
     const std::string nested = std::string(100'000, '[') + std::string(100'000, ']');
@@ -251,7 +251,7 @@ placers: [{exec: {path: /nowhere/at/all}}, single, {single: {device: 7}}]
     }
   }
 
-  TEST_CASE("results that are read back are the results") {
+  TEST_CASE("results are read back unchanged") {
     const TemporaryFolder folder;
     const Results results = run_all(sweep_of(swept), {.threads = 1});
     write_results(folder.file("r"), results);
@@ -292,7 +292,7 @@ sweep: {cluster.memory_fraction: [0.5, 1.0]}
       CHECK(html.find(outside) == std::string::npos);
   }
 
-  TEST_CASE("times are short but honest") {
+  TEST_CASE("short times keep three digits") {
     CHECK(short_text(999ns) == "999 ns");
     CHECK(short_text(1000ns) == "1.00 us");
     CHECK(short_text(12'345ns) == "12.3 us");

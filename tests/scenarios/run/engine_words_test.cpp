@@ -20,7 +20,7 @@ using Json = nlohmann::json;
 
 namespace {
 
-/// The program's exit code; what it says goes to out.txt in `folder`, where it runs.
+/// The program's exit code; its output goes to out.txt in `folder`, the working folder.
 int run_program(const TemporaryFolder& folder, const std::string& arguments) {
   const std::string command =
       "cd '" + folder.file("") + "' && " + program() + " " + arguments + " >out.txt 2>&1";
@@ -35,7 +35,7 @@ std::string yaml_list() {
   return list + "]";
 }
 
-/// Whether `help` has each word of an enum, followed by its meaning.
+/// Checks that `help` has each name of an enum, followed by its meaning.
 template <NamedEnum E>
 void check_help(const std::string& help) {
   for (const E e : all<E>())
@@ -58,10 +58,12 @@ constexpr std::string_view toy = R"({"format": "baechi-trace", "version": 1, "na
 }  // namespace
 
 TEST_SUITE("names") {
-  TEST_CASE("an external placer reads every engine's words, and results are read back with them") {
+  TEST_CASE(
+      "an external placer gets the names of all engine options, and results are read back with "
+      "them") {
     const TemporaryFolder folder;
     folder.write("toy.json", toy);
-    // Keeps what it reads in a file of its own, and places both ops on the first device.
+    // Stores its input in a new file, and places both ops on the first device.
     folder.write("place",
                  "#!/bin/sh\ncat > \"$(mktemp ./seen.XXXXXX)\"\n"
                  "echo '{\"format\": \"baechi-placement\", \"version\": 1, \"placement\": "
@@ -78,21 +80,21 @@ TEST_SUITE("names") {
     CAPTURE(folder.read("out.txt"));
     REQUIRE(code == 0);
 
-    std::set<std::string> told, expected;
+    std::set<std::string> received, expected;
     for (const auto& entry : std::filesystem::directory_iterator(folder.file(""))) {
       const std::string name = entry.path().filename().string();
       if (!name.starts_with("seen.")) continue;
       const Json engine = Json::parse(folder.read(name))["engine"];
-      told.insert(engine["semantics"].get<std::string>() + " " +
-                  engine["transfers"].get<std::string>() + " " +
-                  engine["queue"].get<std::string>());
+      received.insert(engine["semantics"].get<std::string>() + " " +
+                      engine["transfers"].get<std::string>() + " " +
+                      engine["queue"].get<std::string>());
     }
     for (const Semantics s : all<Semantics>())
       for (const Transfers t : all<Transfers>())
         for (const ReadyOrder q : all<ReadyOrder>())
           expected.insert(std::string(to_text(s)) + " " + std::string(to_text(t)) + " " +
                           std::string(to_text(q)));
-    CHECK(told == expected);
+    CHECK(received == expected);
 
     const Results results = read_results(folder.file("results"));  // from results.sqlite
     const std::string csv = folder.read("results/results.csv");
@@ -107,7 +109,7 @@ TEST_SUITE("names") {
       CHECK(csv.find("," + std::string(to_text(t)) + ",ok,") != std::string::npos);
   }
 
-  TEST_CASE("the flags take every engine's words, and help and schema tell them") {
+  TEST_CASE("the flags accept the names of all engine options, and help and schema list them") {
     const TemporaryFolder folder;
     folder.write("toy.json", toy);
     folder.write("both.json",

@@ -22,7 +22,7 @@ OpGraph product_in(Precision precision) {
 }  // namespace
 
 TEST_SUITE("evidence") {
-  TEST_CASE("a format that a kind has no measured products of is named as unfitted") {
+  TEST_CASE("a dtype without measured GEMMs on a device type is reported as unfitted") {
     const DeviceModel& h100 = *built_in_devices().devices.at("h100");
     const auto bf16 = evidence_of(product_in(Precision::bf16), h100);
     REQUIRE(bf16.size() == 1);
@@ -32,12 +32,12 @@ TEST_SUITE("evidence") {
     REQUIRE(fp32.size() == 2);
     CHECK(fp32[1].of == "h100 in fp32");
     CHECK(fp32[1].fitted.starts_with("unfitted"));
-    // A kind without numbers says so once.
+    // A type without any fit is reported once.
     CHECK(evidence_of(product_in(Precision::fp32), *built_in_devices().devices.at("k80")).size() ==
           1);
   }
 
-  TEST_CASE("what is fitted besides the device is named where it counts") {
+  TEST_CASE("fits besides the device's are reported where they are used") {
     OpGraphBuilder builder;
     builder.add_kernel(builder.add_op({.name = "a", .kind = "MambaMixer"}), {.flops = 1});
     const auto evidence =
@@ -47,7 +47,7 @@ TEST_SUITE("evidence") {
     CHECK(evidence[1].fitted.find("fitted to steps of Nemotron 3 Nano") != std::string::npos);
   }
 
-  TEST_CASE("kinds of links and collectives in a cluster are named, inside kinds of nodes, too") {
+  TEST_CASE("types of links and collectives in a cluster are reported, also inside node types") {
     const ScenarioFile file = scenario_of(R"(
 graph: {generate: layered, ops: 3}
 cluster: {nodes: {kind: dgx_h100, count: 2}}

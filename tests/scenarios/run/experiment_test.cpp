@@ -19,21 +19,21 @@ std::shared_ptr<const OpGraph> pair_of_ops(Bytes weights) {
   return std::make_shared<const OpGraph>(std::move(g).build());
 }
 
-std::unique_ptr<Placer> falling_back(const std::string& name) {
+std::unique_ptr<Placer> with_fallback_on(const std::string& name) {
   return make_placer(name, Options(name, {{"fallback", {"true", {}, {}}}}));
 }
 
 }  // namespace
 
 TEST_SUITE("experiment") {
-  // m_etf sees ops of 60 B, which it puts side by side on one device of 200 B. The ops that run
-  // have 180 B each, and so 361 B beside their tensor: asked again with 200 * 200 / 361 = 110 B on
-  // that device, it puts them apart.
-  TEST_CASE("a placement that fits what the placer sees also fits what runs") {
+  // m_etf sees ops of 60 B, and places both on one device of 200 B. The executed ops have 180 B
+  // each, 361 B with their tensor: run again with 200 * 200 / 361 = 110 B on that device, it places
+  // them on two.
+  TEST_CASE("a placement that fits the graph given to the placer also fits the executed graph") {
     PreparedGraph prepared{.step = pair_of_ops(180_B), .placed = pair_of_ops(60_B)};
-    prepared.stands_for = IdVector<OpId, OpId>(2);
-    prepared.stands_for[OpId{0}] = OpId{0};
-    prepared.stands_for[OpId{1}] = OpId{1};
+    prepared.mapped_op = IdVector<OpId, OpId>(2);
+    prepared.mapped_op[OpId{0}] = OpId{0};
+    prepared.mapped_op[OpId{1}] = OpId{1};
     ClusterChoice cluster;
     cluster.devices.emplace_back();
     cluster.devices.back().count = 2;
@@ -43,24 +43,24 @@ TEST_SUITE("experiment") {
         std::make_shared<const PreparedGraph>(std::move(prepared)), cluster);
     const Experiment experiment(costed, {});
     CHECK(experiment.step(experiment.place(*make_placer("m_etf"), 0)).simulate().oom);
-    const Placement p = experiment.place(*falling_back("m_etf"), 0);
+    const Placement p = experiment.place(*with_fallback_on("m_etf"), 0);
     CHECK(p.placed_by.empty());  // m_etf itself, on a smaller memory
     CHECK(p.device[OpId{0}] != p.device[OpId{1}]);
-    CHECK(p.detail.find("asked 2 times") != std::string::npos);
+    CHECK(p.detail.find("ran 2 times") != std::string::npos);
     CHECK_FALSE(experiment.step(p).simulate().oom);
 
-    // A placer that does not look at memory gives the same answer again. Two of the four
-    // placements of two ops put them apart, and fit.
+    // A placer that ignores memory gives the same placement again. Two of the four placements of
+    // two ops put them on two devices, and fit.
     CHECK(experiment.step(experiment.place(*make_placer("single"), 0)).simulate().oom);
-    const Placement apart = experiment.place(*falling_back("single"), 0);
+    const Placement apart = experiment.place(*with_fallback_on("single"), 0);
     CHECK(apart.placed_by == "fallback:all");
     CHECK_FALSE(experiment.step(apart).simulate().oom);
   }
 
-  // A chain of four ops: the placer sees a of 1 B, b, c and d of 40 B, so m_etf puts all on one
-  // device of 200 B, and with less memory no way of its own leads on. In the step, a has 150 B
-  // and each other 60 B: only b, c, d together, apart from a, fit devices of 200 B.
-  TEST_CASE("where no answer's step fits, a placer that falls back takes any that does") {
+  // A chain of four ops: the placer sees a of 1 B, b, c and d of 40 B, so m_etf places all on one
+  // device of 200 B, and with less memory no margin helps. In the step, a has 150 B and each other
+  // 60 B: only b, c, d together, without a, fit devices of 200 B.
+  TEST_CASE("if no placement of the placer fits, fallback takes any that does") {
     const auto chain = [](std::initializer_list<Bytes> weights) {
       OpGraphBuilder g;
       TensorId last{};
@@ -74,8 +74,8 @@ TEST_SUITE("experiment") {
     };
     PreparedGraph prepared{.step = chain({150_B, 60_B, 60_B, 60_B}),
                            .placed = chain({1_B, 40_B, 40_B, 40_B})};
-    prepared.stands_for = IdVector<OpId, OpId>(4);
-    for (const OpId v : prepared.step->ops()) prepared.stands_for[v] = v;
+    prepared.mapped_op = IdVector<OpId, OpId>(4);
+    for (const OpId v : prepared.step->ops()) prepared.mapped_op[v] = v;
     ClusterChoice cluster;
     cluster.devices.emplace_back();
     cluster.devices.back().count = 2;
@@ -87,7 +87,7 @@ TEST_SUITE("experiment") {
         {});
     for (const char* name : {"m_etf", "m_topo", "m_sct"}) {
       CAPTURE(name);
-      const Placement p = experiment.place(*falling_back(name), 0);
+      const Placement p = experiment.place(*with_fallback_on(name), 0);
       CHECK(p.placed_by == "fallback:all");
       CHECK_FALSE(experiment.step(p).simulate().oom);
       const bool a_apart = p.device[OpId{0}] != p.device[OpId{1}];

@@ -21,7 +21,7 @@ using namespace baechi::testing;
 
 namespace {
 
-/// f -> g -> h (backward) -> u (update); f on one device and the rest on another has a value by
+/// f -> g -> h (backward) -> u (update); f on one device and the rest on another has a value for
 /// every measure.
 constexpr const char* training = R"({"format": "baechi-trace", "version": 1, "name": "training",
  "ops": [{"name": "f", "compute_us": 10, "persistent_bytes": 40, "outputs": [{"bytes": 1000}]},
@@ -56,7 +56,7 @@ Results without_clock(Results results) {
 }  // namespace
 
 TEST_SUITE("measure") {
-  TEST_CASE("a row per measure and per value of its lists, the measure fastest") {
+  TEST_CASE("a row per measure and per value of its lists, the measure varies fastest") {
     const TemporaryFolder folder;
     const Results results = run_all(sweep_in(folder, base + all_measures));
     REQUIRE(results.rows.size() == runs);
@@ -83,7 +83,7 @@ TEST_SUITE("measure") {
   TEST_CASE("no pipeline is faster than its bound, which counts updates once") {
     const TemporaryFolder folder;
     const Results results = run_all(sweep_in(folder, base + all_measures));
-    // Two devices share the 40 us of all but the update.
+    // Two devices divide the 40 us of all ops except the update.
     CHECK(results.rows[3].lower_bound == 20us);
     CHECK(results.rows[4].lower_bound == 20us);
     CHECK(results.rows[0].lower_bound == 45us);  // the longest chain of the step
@@ -114,7 +114,7 @@ TEST_SUITE("measure") {
     CHECK(plain.header().hash == named.header().hash);
     CHECK(to_csv(without_clock(run_all(plain))) == to_csv(without_clock(run_all(named))));
     CHECK(sweep_in(folder, base + "measure: max_load\n").header().hash != plain.header().hash);
-    // The step times among other measures are those measured alone.
+    // The step times with other measures equal those without.
     const Results alone = run_all(plain);
     const Results among = run_all(sweep_in(folder, base + all_measures));
     for (const RunResult& row : alone.rows) {
@@ -134,7 +134,7 @@ TEST_SUITE("measure") {
     CHECK(sweep_of(base, {"measure={max_load: {phases: [together, apart]}}"}, path).num_runs() ==
           8);
     CHECK_THROWS_WITH_AS(sweep_of(base, {"measure=[latency, latency]"}, path),
-                         "--set measure:1:11: measure: 'latency' stands there twice", InputError);
+                         "--set measure:1:11: measure: 'latency' is listed twice", InputError);
     CHECK_THROWS_WITH_AS(
         sweep_of(base, {"measure={pipeline: {schedule: 1f2b}}"}, path),
         "--set measure:1:23: pipeline.schedule: '1f2b' is not one of gpipe, inference, 1f1b, "
@@ -142,7 +142,7 @@ TEST_SUITE("measure") {
         InputError);
   }
 
-  TEST_CASE("CSV, SQLite, shards and resumed runs keep the measures apart") {
+  TEST_CASE("CSV, SQLite, shards and resumed runs distinguish the measures") {
     const TemporaryFolder folder;
     const Sweep sweep = sweep_in(folder, base + all_measures);
     const Results whole = without_clock(run_all(sweep, {.threads = 2}));
@@ -152,7 +152,7 @@ TEST_SUITE("measure") {
                    "traffic_bytes,flops_utilisation,busy_flops_utilisation,memory_utilisation,"
                    "compute_bound,memory_bound,launch_bound,intensity,placed_by,point\n") !=
           std::string::npos);
-    // step_time_us is empty where no step time was measured; so are peaks of objectives.
+    // step_time_us is empty if another value was measured; so are peaks of objectives.
     CHECK(csv.find("1,measured,training,4,single,0,2,0.5,536870912,sequential,ok,,22.500,0.000,,,,"
                    "0.5,max_load,45.000,us per sample,,,,,,,,,,,,,,,,,,single,") !=
           std::string::npos);
@@ -175,13 +175,13 @@ TEST_SUITE("measure") {
     CHECK(to_csv(without_clock(merge_results(folders))) == csv);
   }
 
-  TEST_CASE("no table, chart or summary has figures of two measures") {
+  TEST_CASE("no table, chart or summary has values of two measures") {
     const TemporaryFolder folder;
     const Results results = run_all(sweep_in(folder, base + all_measures));
     const std::vector<ResultTable> tables = result_tables(results);
     REQUIRE(tables.size() == 5);
     CHECK(tables[0].figure() == "step time");
-    // Beside an axis there is no room for options; they stand in the title.
+    // The label of an axis has no space for options; they are in the title.
     CHECK(tables[3].figure() == "pipeline per micro-batch");
     CHECK(tables[3].title() == ", pipeline:schedule=1f1b_flush,micro_batches=8 per micro-batch");
     for (const ResultTable& table : tables) {
@@ -206,7 +206,8 @@ TEST_SUITE("measure") {
     CHECK(names.size() == 8);  // 5 values, and peaks of the step and of 2 pipelines
   }
 
-  TEST_CASE("what has no value by a measure is infeasible there, and ok by the others") {
+  TEST_CASE(
+      "a placement without a value of one measure is infeasible there, and ok for the others") {
     const TemporaryFolder folder;
     folder.write("training.json", training);
     const Results results = run_all(sweep_of(

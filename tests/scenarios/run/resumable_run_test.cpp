@@ -39,7 +39,7 @@ void run_into(const std::string& folder, const Sweep& sweep, const RunSettings& 
   run.finish(settings);
 }
 
-/// The three files of a folder, without the wall clock.
+/// The three files of a folder, without wall-clock times.
 struct Files {
   std::string csv, sqlite, html;
   friend bool operator==(const Files&, const Files&) = default;
@@ -53,7 +53,7 @@ Files files_of(const std::string& results, const TemporaryFolder& folder) {
           folder.read("compared/report.html")};
 }
 
-/// The program, its output thrown away. Returns its process.
+/// Starts the program without its output. Returns its process.
 pid_t start_program(std::vector<std::string> arguments) {
   std::vector<char*> argv;
   for (std::string& a : arguments) argv.push_back(a.data());
@@ -61,23 +61,23 @@ pid_t start_program(std::vector<std::string> arguments) {
   const pid_t process = fork();
   REQUIRE(process >= 0);
   if (process == 0) {
-    const int nowhere = open("/dev/null", O_RDWR);
-    if (nowhere < 0) _exit(126);
-    for (const int stream : {0, 1, 2}) dup2(nowhere, stream);
+    const int null_device = open("/dev/null", O_RDWR);
+    if (null_device < 0) _exit(126);
+    for (const int stream : {0, 1, 2}) dup2(null_device, stream);
     execvp(argv[0], argv.data());
     _exit(127);
   }
   return process;
 }
 
-/// As the shell counts: 137 if it was killed.
+/// The exit code as in a shell: 137 if it was killed.
 int exit_code(pid_t process) {
   int status = 0;
   REQUIRE(waitpid(process, &status, 0) == process);
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/// mpirun with the program's arguments; no process if it cannot be had here, which is told.
+/// mpirun with the program's arguments; nothing, and a message, if it is not available.
 std::optional<std::vector<std::string>> under_mpirun(std::size_t ranks,
                                                      const std::vector<std::string>& program) {
   const std::string mpirun = mpirun_program();
@@ -107,7 +107,7 @@ std::vector<pid_t> children_of(pid_t process) {
 }  // namespace
 
 TEST_SUITE("resumable_run") {
-  TEST_CASE("shards that are merged are the whole, to the byte") {
+  TEST_CASE("merged shards equal the unsharded run, to the byte") {
     const TemporaryFolder folder;
     const Sweep sweep = sweep_of(swept);
     run_into(folder.file("whole"), sweep, {.threads = 2}, all_runs(sweep));
@@ -161,7 +161,7 @@ TEST_SUITE("resumable_run") {
       CHECK(program({"run", scenario, "--shard", shard, "--out", one}) == 2);
   }
 
-  // 24 points of 8 runs are dealt to 5 shards: shards 1 to 4 have 5 points, shard 5 has 4.
+  // 24 points of 8 runs are distributed to 5 shards: shards 1 to 4 have 5 points, shard 5 has 4.
   TEST_CASE("merging names the shards that no folder has") {
     const TemporaryFolder folder;
     const Sweep sweep = sweep_of(swept);
@@ -181,13 +181,14 @@ TEST_SUITE("resumable_run") {
     CHECK(some.rows.size() == 112);
     CHECK(some.shard.empty());
     run_into(folder.file("four"), sweep, {}, shard_runs(sweep, 4, 5));
-    parts.push_back(folder.file("four"));  // it does not say which shard it is: none is named
+    parts.push_back(
+        folder.file("four"));  // it is not marked as a shard, so none is listed as missing
     CHECK_THROWS_WITH_AS(merge_results(parts),
                          doctest::Contains("40 of 192 runs are in none of the folders. Run"),
                          InputError);
   }
 
-  TEST_CASE("merging says of every folder why it cannot be") {
+  TEST_CASE("merging reports for every folder why it cannot be merged") {
     const TemporaryFolder folder;
     const Sweep sweep = sweep_of(swept), other = sweep_of(swept + "engine: {overlap: false}\n");
     run_into(folder.file("a"), sweep, {}, shard_runs(sweep, 1, 12));
@@ -207,7 +208,7 @@ TEST_SUITE("resumable_run") {
     CHECK(merge_results(std::span(parts).first(1), true).rows.size() == 16);
   }
 
-  TEST_CASE("what is resumed is run once, wherever the first run stopped") {
+  TEST_CASE("a resumed sweep runs everything once, wherever the first run stopped") {
     const TemporaryFolder folder;
     const Sweep sweep = sweep_of(swept);
     run_into(folder.file("whole"), sweep, {.threads = 2}, all_runs(sweep));
@@ -233,7 +234,7 @@ TEST_SUITE("resumable_run") {
     CHECK(files_of(folder.file("r"), folder) == files_of(folder.file("whole"), folder));
   }
 
-  TEST_CASE("a journal is read up to where it is torn or wrong") {
+  TEST_CASE("a journal is read up to where it is torn or damaged") {
     const TemporaryFolder folder;
     const Sweep sweep = sweep_of(swept);
     {
@@ -260,7 +261,7 @@ TEST_SUITE("resumable_run") {
                          doctest::Contains("not a journal of this program"), InputError);
   }
 
-  TEST_CASE("a journal takes no second process, and a folder no runs of something else") {
+  TEST_CASE("a journal refuses a second process, and a folder refuses runs of another sweep") {
     const TemporaryFolder folder;
     const Sweep sweep = sweep_of(swept), other = sweep_of(swept + "engine: {overlap: false}\n");
     {
@@ -279,7 +280,7 @@ TEST_SUITE("resumable_run") {
                          InputError);
   }
 
-  TEST_CASE("runs of a sweep that did not end are not lost unasked") {
+  TEST_CASE("runs of a sweep that did not end are only removed on request") {
     const TemporaryFolder folder;
     const Sweep sweep = sweep_of(swept);
     {
@@ -289,13 +290,13 @@ TEST_SUITE("resumable_run") {
     CHECK_THROWS_WITH_AS(
         ResumableRun(folder.file("r"), sweep, all_runs(sweep), false),
         doctest::Contains("runs.journal holds 16 runs of a sweep that did not end: "
-                          "--resume goes on from there"),
+                          "--resume continues from there"),
         InputError);
     const ResumableRun run(folder.file("r"), sweep, all_runs(sweep), true);
     CHECK(run.remaining().size() == swept_runs - 16);
   }
 
-  TEST_CASE("resuming that is refused leaves the folder as it was") {
+  TEST_CASE("a refused resumption leaves the folder unchanged") {
     const TemporaryFolder folder;
     const Sweep sweep = sweep_of(swept), other = sweep_of(swept + "engine: {overlap: false}\n");
     run_into(folder.file("r"), sweep, {}, shard_runs(sweep, 1, 12));
@@ -323,7 +324,7 @@ TEST_SUITE("resumable_run") {
     CHECK(run.remaining().size() == swept_runs - 16);
   }
 
-  TEST_CASE("a process that waited for one that ended well makes a journal of its own") {
+  TEST_CASE("a process that waited for one that ended normally creates its own journal") {
     const TemporaryFolder folder;
     const Sweep sweep = sweep_of(swept);
     auto ending =
@@ -339,7 +340,7 @@ TEST_SUITE("resumable_run") {
     CHECK(run.remaining().size() == swept_runs - 16);
   }
 
-  TEST_CASE("a shard that was interrupted is not merged, unless the others have its runs") {
+  TEST_CASE("an interrupted shard is not merged, unless the others have its runs") {
     const TemporaryFolder folder;
     const Sweep sweep = sweep_of(swept);
     const std::vector<std::size_t> ids = shard_runs(sweep, 1, 2);  // 96 runs
@@ -359,7 +360,7 @@ TEST_SUITE("resumable_run") {
     CHECK(merge_results(parts).rows.size() == swept_runs);
   }
 
-  TEST_CASE("timelines of runs that the folder had before go") {
+  TEST_CASE("timelines of earlier runs in the folder are removed") {
     const TemporaryFolder folder;
     const Sweep sweep = sweep_of(swept, {"report.timelines=best"});
     fs::create_directories(folder.file("r"));
@@ -376,7 +377,7 @@ TEST_SUITE("resumable_run") {
     CHECK(timelines_in(folder.file("merged")) == timelines_in(folder.file("r")));
   }
 
-  TEST_CASE("a sweep that has grown takes over the runs that it had") {
+  TEST_CASE("an extended sweep keeps the runs that it had") {
     const TemporaryFolder folder;
     const std::string less = [] {
       std::string text = swept;
@@ -393,7 +394,7 @@ TEST_SUITE("resumable_run") {
     CHECK(files_of(folder.file("r"), folder) == files_of(folder.file("whole"), folder));
   }
 
-  TEST_CASE("killed at any moment, again and again, it loses nothing that was finished") {
+  TEST_CASE("a sweep that is killed repeatedly loses no finished run") {
     const TemporaryFolder folder;
     const std::string scenario = folder.write("swept.yaml", swept);
     std::mt19937 random(7);
@@ -448,7 +449,7 @@ TEST_SUITE("resumable_run") {
     CHECK(exit_code(start_program(*under_mpirun(2, wrong))) == 2);
   }
 
-  TEST_CASE("a rank that is killed ends the job, and what was found is resumed") {
+  TEST_CASE("a rank that is killed ends the job, whose finished runs are resumed") {
     const TemporaryFolder folder;
     const std::string scenario = folder.write("swept.yaml", swept);
     std::vector<std::string> program{baechi::testing::program(), "run",     scenario, "--out",
@@ -475,8 +476,8 @@ TEST_SUITE("resumable_run") {
       std::this_thread::sleep_for(
           std::chrono::milliseconds(std::uniform_int_distribution(0, 100)(random)));
       if (ranks.size() == 3) kill(ranks[static_cast<std::size_t>(trial) % 3], SIGKILL);
-      // It may have been done already. mpirun itself sometimes hangs over a rank that is gone: then
-      // all of it is killed, as a batch system would.
+      // It may have ended already. mpirun sometimes hangs after a rank has died: then all of it is
+      // killed, as a batch system would do.
       wait_until([] { return false; });
       if (!ended()) {
         kill(mpirun, SIGKILL);

@@ -28,7 +28,7 @@ TEST_SUITE("core costs") {
     CHECK_FALSE(table.area(other));
   }
 
-  TEST_CASE("a product: rounds of tiles, each of m rows and the array's fill") {
+  TEST_CASE("a GEMM: rounds of tiles, each of m rows and the array's fill") {
     // k 10 / width 4: 3 tiles; n 20 / depth 8: 3 tiles. 9 tiles on 2 cores: 5 rounds of
     // 100 + 4 + 8 cycles = 560.
     const CoreOp op{.count = 1, .m = 100, .k = 10, .n = 20};
@@ -37,7 +37,7 @@ TEST_SUITE("core costs") {
     CHECK(cost.cores == 2);
     CHECK(cost.traffic == Bytes{2 * (1000 + 200 + 2000)});  // x, w, y once: they fit
     CHECK(cost.time == 560ns);
-    // 8 products deal out 72 tiles: 36 rounds.
+    // 8 GEMMs have 72 tiles: 36 rounds.
     CHECK(core_cost({.count = 8, .m = 100, .k = 10, .n = 20}, two_and_two, rates).cycles ==
           36 * 112);
     // 9 tiles on 8 cores take 2 rounds, as on 5.
@@ -60,7 +60,7 @@ TEST_SUITE("core costs") {
     CHECK(core_cost({.count = 1, .m = 100, .k = 10, .n = 20}, small, slow).time == 1840ns);
   }
 
-  TEST_CASE("a vector op: lanes of all its cores, a cycle a pass") {
+  TEST_CASE("a vector op: all lanes of its cores, one cycle per pass") {
     // 100 numbers on 2 x 4 lanes: 13 cycles a pass.
     const CoreCost cost =
         core_cost({.passes = 3, .elements = 100, .words = 200}, two_and_two, rates);
@@ -73,7 +73,7 @@ TEST_SUITE("core costs") {
 }
 
 TEST_SUITE("layer schedules") {
-  TEST_CASE("independent tasks share a pool where they leave cores to each other") {
+  TEST_CASE("independent tasks run concurrently in a pool if it has cores for both") {
     const PoolTask one{.tensor = true, .cores = 1, .time = 10ns};
     const std::vector<PoolTask> both{one, one};
     CHECK(list_schedule(both, two_and_two, rates).makespan == 10ns);
@@ -86,7 +86,7 @@ TEST_SUITE("layer schedules") {
     CHECK(list_schedule(std::vector{wide, vector}, two_and_two, rates).makespan == 10ns);
   }
 
-  TEST_CASE("the longest path goes first, and what is ready early goes past who waits for cores") {
+  TEST_CASE("the longest path goes first, with backfilling past a task that waits for cores") {
     //  a(10, tensor) -> b(30, vector);  c(20, tensor), d(5, tensor, one core)
     const std::vector<std::uint32_t> after_a{0};
     const std::vector<PoolTask> tasks{{.tensor = true, .cores = 2, .time = 10ns},
@@ -99,7 +99,7 @@ TEST_SUITE("layer schedules") {
     CHECK(least_makespan(tasks, two_and_two, rates) == 40ns);  // a, b
   }
 
-  TEST_CASE("no makespan is below the traffic of all tasks") {
+  TEST_CASE("the makespan is at least the time of all traffic") {
     const PoolTask one{.tensor = true, .cores = 1, .time = 10ns, .traffic = Bytes{1000}};
     const std::vector<PoolTask> both{one, one};
     CHECK(list_schedule(both, two_and_two, rates).makespan == 20ns);  // 2000 B at 100 B/ns

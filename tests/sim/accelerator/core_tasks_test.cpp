@@ -35,7 +35,7 @@ CoreOp product(std::int64_t count, std::int64_t m, std::int64_t k, std::int64_t 
   return {.count = count, .m = m, .k = k, .n = n};
 }
 
-/// Flops of the products of all ops, forward and backward.
+/// Flops of the GEMMs of all ops, forward and backward.
 std::int64_t flops_of_products(const OpGraph& graph) {
   std::int64_t flops = 0;
   for (const OpId v : graph.ops())
@@ -48,11 +48,15 @@ std::int64_t flops_of_products(const OpGraph& graph) {
 
 TEST_SUITE("core tasks") {
   // 2 samples of 16 tokens, 64 features, 4 heads: 32 rows.
-  const std::vector<std::pair<std::string, std::string>> small{
-      {"layers", "2"},      {"hidden", "64"}, {"heads", "4"},           {"length", "16"},
-      {"vocabulary", "96"}, {"batch", "2"},   {"fuse_modules", "false"}};
+  const std::vector<std::pair<std::string, std::string>> small{{"num_hidden_layers", "2"},
+                                                               {"hidden_size", "64"},
+                                                               {"num_attention_heads", "4"},
+                                                               {"length", "16"},
+                                                               {"vocab_size", "96"},
+                                                               {"batch", "2"},
+                                                               {"kernels", "fuse_modules=false"}};
 
-  TEST_CASE("shapes of GPT's products follow from flops and tensors") {
+  TEST_CASE("shapes of GPT's GEMMs follow from flops and tensors") {
     const OpGraph graph = generated("gpt", small);
     CHECK(ops_of(graph, "h_0/attn/c_attn/q") == std::vector{product(1, 32, 64, 64)});
     CHECK(ops_of(graph, "h_1/mlp/c_fc") == std::vector{product(1, 32, 64, 256)});
@@ -71,9 +75,10 @@ TEST_SUITE("core tasks") {
     CHECK(ops_of(graph, "h_0/attn/core_grad").size() == 5);
   }
 
-  TEST_CASE("a fused attention is told by what it keeps, and computes its scores again") {
+  TEST_CASE(
+      "a fused attention's shape follows from its saved statistic, and it recomputes scores") {
     auto options = small;
-    options.insert(options.end(), {{"key_value_heads", "4"}, {"inner", "128"}});
+    options.insert(options.end(), {{"num_key_value_heads", "4"}, {"intermediate_size", "128"}});
     const OpGraph graph = generated("llama", options);
     std::vector<OpId> all(graph.ops().begin(), graph.ops().end());
     std::size_t attentions = 0;
@@ -94,14 +99,14 @@ TEST_SUITE("core tasks") {
     CHECK(ops_of(graph, "h_1/mlp/c_fc") == std::vector{product(1, 32, 64, 128)});
   }
 
-  TEST_CASE("products have the flops that the model's formula says") {
-    // A layer: 4 products of 64 x 64, 2 of 64 x 256; scores and values 2 x 16 x 64 per row. Twice
+  TEST_CASE("GEMMs have the flops of the model's formula") {
+    // A layer: 4 GEMMs of 64 x 64, 2 of 64 x 256; scores and values 2 x 16 x 64 per row. Twice
     // as many backward. The logits: 64 x 96.
     const std::int64_t layer = 4 * 64 * 64 + 2 * 64 * 256 + 2 * 16 * 64;
     CHECK(flops_of_products(generated("gpt", small)) == 3 * 2 * 32 * (2 * layer + 64 * 96));
   }
 
-  TEST_CASE("order goes through sums over ranks; a weight's gradient holds up nothing") {
+  TEST_CASE("dependencies pass through collectives; no task waits for weight gradients") {
     auto options = small;
     options.emplace_back("tensor", "2");
     const OpGraph graph = generated("gpt", options);
@@ -116,11 +121,11 @@ TEST_SUITE("core tasks") {
     CHECK(backward[2].after == std::vector<std::uint32_t>{0});  // not 1, the gradient of w
   }
 
-  TEST_CASE("what is not known is refused by name") {
-    const OpGraph graph = generated("alexnet", {{"fuse_modules", "false"}});
+  TEST_CASE("unknown kinds of ops are rejected by name") {
+    const OpGraph graph = generated("alexnet", {{"kernels", "fuse_modules=false"}});
     const std::string told = message<InputError>([&] {
       for (const OpId v : graph.ops()) core_tasks(graph, std::span(&v, 1));
     });
-    CHECK(told.find("of kind Conv2d: what it multiplies cannot be told") != std::string::npos);
+    CHECK(told.find("of kind Conv2d: its GEMM shape is unknown") != std::string::npos);
   }
 }

@@ -10,12 +10,12 @@ using namespace baechi::literals;
 
 namespace {
 
-/// A tile of 128 x 128 takes 1 us for each 64 of its sums; memory takes no time.
+/// A k-step of 64 of a tile of 128 x 128 takes 1 us; memory takes no time.
 DeviceRates rates_of_processors(double processors) {
   return {.flops = 2.0 * 128 * 128 * 64 * processors, .bytes = 1e12, .processors = processors};
 }
 
-/// Tiles take 0.5 us beside their sums, a split product 0.1 us.
+/// Tiles take 0.5 us in addition to their k-steps, a split GEMM 0.1 us.
 ProductNumbers plain_numbers() {
   return {.efficiency = 1.0, .overlap = 1.0, .launch = 2.0, .tile = 0.5, .split = 0.1};
 }
@@ -27,7 +27,7 @@ MatrixShape product_of(std::int64_t m, std::int64_t n, std::int64_t k) {
 }  // namespace
 
 TEST_SUITE("measured_kernels") {
-  TEST_CASE("a product takes the tiles that are fastest") {
+  TEST_CASE("a GEMM uses the fastest tile size") {
     // 128 x 128 x 128 on 4 processors: one tile takes 2 x 1 + 0.5 us. Four tiles of 64 x 64 run
     // side by side: 2 x 0.25 + 0.5 = 1 us, and eight of 64 x 32 in two waves 2 x (2 x 0.125 + 0.5).
     CHECK(product_us(plain_numbers(), rates_of_processors(4), product_of(128, 128, 128), 0.0) ==
@@ -39,7 +39,7 @@ TEST_SUITE("measured_kernels") {
           doctest::Approx(2.0 + 2 * (4.0 + 100.0)));
   }
 
-  TEST_CASE("the last wave takes as long as a full one, or its share") {
+  TEST_CASE("a partial last wave costs a full one, or its fraction") {
     // 768 x 256 x 64 on 2 processors with dear tiles: 3 tiles of 256 x 256, each 4 + 100 us.
     ProductNumbers numbers = plain_numbers();
     numbers.tile = 100.0;
@@ -51,17 +51,17 @@ TEST_SUITE("measured_kernels") {
     CHECK(us() == doctest::Approx(2.0 + 1.5 * 104.0));
   }
 
-  TEST_CASE("long sums of a small product are split") {
+  TEST_CASE("a small GEMM with large k is split (split-k)") {
     // 64 x 32 x 256 on 8 processors: one tile of 64 x 32 has 4 steps of 0.125 us, and 0.5 us: 1 us.
     // Two halves have 2 steps each, and 0.1 us to add them: 0.25 + 0.5 + 0.1.
     CHECK(product_us(plain_numbers(), rates_of_processors(8), product_of(64, 32, 256), 0.0) ==
           doctest::Approx(2.0 + 0.85));
-    // Parts of fewer than 128 sums are not made.
+    // Splits have at least 128 of k.
     CHECK(product_us(plain_numbers(), rates_of_processors(8), product_of(64, 32, 128), 0.0) ==
           doctest::Approx(2.0 + 0.75));
   }
 
-  TEST_CASE("traffic, the cache and what makes small numbers of large ones add their time") {
+  TEST_CASE("traffic, cache hits and quantisation add their time") {
     ProductNumbers numbers = plain_numbers();
     numbers.bandwidth = 0.5;
     const DeviceRates rates{.flops = 2.0 * 128 * 128 * 64, .bytes = 1000.0, .processors = 1.0};
@@ -75,7 +75,7 @@ TEST_SUITE("measured_kernels") {
     CHECK(product_us(numbers, rates, shape, 0.0) == doctest::Approx(2.0 + 1.5 + 16.384));
   }
 
-  TEST_CASE("a product that a benchmark repeats for long enough computes at the limit of power") {
+  TEST_CASE("a GEMM that a benchmark repeats for long enough runs at the power limit") {
     ProductNumbers numbers = plain_numbers();
     numbers.sustained = 0.5;
     numbers.settled = 3.0;
@@ -84,13 +84,13 @@ TEST_SUITE("measured_kernels") {
     };
     // 1.5 us of tiles are half of 3 us: half of the way from once to twice as long.
     CHECK(us(numbers) == doctest::Approx(2.0 + 1.5 * 1.5));
-    // In a step all products are at the limit, and so is one that takes longer than `settled`.
+    // In a step all GEMMs are at the limit, and so is one that takes longer than `settled`.
     CHECK(us(numbers.under_load()) == doctest::Approx(2.0 + 2 * 1.5));
     numbers.settled = 1.0;
     CHECK(us(numbers) == doctest::Approx(2.0 + 2 * 1.5));
   }
 
-  TEST_CASE("fused attention shares its blocks, and takes the longest at least") {
+  TEST_CASE("fused attention spreads its blocks, and takes at least the longest one") {
     // One head of 64, 128 queries and keys: 4 x 64 x 128 x 128 flops in 1 us, exponentials in 0.5.
     const AttentionNumbers numbers{.efficiency = 1.0,
                                    .exponential = 0.5,
@@ -110,13 +110,13 @@ TEST_SUITE("measured_kernels") {
           doctest::Approx(1.0 + (3 * 1.5 + 2 * 0.25) + (2 * 1.5 + 0.25)));
   }
 
-  TEST_CASE("the extent that is missing follows from the flops") {
+  TEST_CASE("the missing extent of a shape follows from the flops") {
     const MatrixShape rows = MatrixShape{MatrixKind::product, 1, 0, 16, 8}.filled(2 * 10 * 16 * 8);
     CHECK(rows.rows == 10);
     CHECK(MatrixShape{MatrixKind::product, 1, 4, 4, 0}.filled(1).inner == 1);  // at least 1
   }
 
-  TEST_CASE("a device's kernels take measured times where it has numbers, else the roofline") {
+  TEST_CASE("kernels take measured times if the device has numbers, else roofline times") {
     DeviceModel model{
         .name = "m", .bandwidth = {1e15}, .launch = Duration{7}, .source = {}, .fitted = {}};
     model.processors = 1;
@@ -133,7 +133,7 @@ TEST_SUITE("measured_kernels") {
     CHECK(kernel_time(kernel, model, "MatMul") == Duration{4524});
     kernel.matrix.kind = MatrixKind::prepared_product;
     CHECK(kernel_time(kernel, model, "MatMul") == Duration{3500});
-    // So have the launches of the kernels that convert: 2 us are those of a product of 16 bits.
+    // Launches of conversion kernels are included, too: a 16-bit GEMM has 2 us.
     kernel.precision = Precision::fp8;
     model.at(Precision::fp8) = model.at(Precision::bf16);
     model.at(Precision::fp8).products.launch = 12.0;
@@ -143,8 +143,8 @@ TEST_SUITE("measured_kernels") {
     kernel.precision = Precision::fp32;
     CHECK(kernel_time(kernel, model, "MatMul") == Duration{2007});  // half of the peak; the launch
     kernel.precision = Precision::bf16;
-    // An efficiency that is told for the kind of op, a quarter of the peak, stands for its
-    // products.
+    // An efficiency given for the kind of op, a quarter of the peak, replaces the numbers of its
+    // GEMMs.
     model.at(Precision::bf16).efficiency.by_kind = {{"Conv2d", 0.25}};
     CHECK(kernel_time(kernel, model, "Conv2dBackward") == Duration{4007});
     CHECK(kernel_time(kernel, model, "MatMul") == Duration{4524});
@@ -152,9 +152,9 @@ TEST_SUITE("measured_kernels") {
     CHECK(kernel_time(kernel, model, "MatMul") == Duration{2007});
   }
 
-  // As above 3.5 us, 2 of which are the launch. In 8 bits the measured launch of 9 us holds that of
-  // what converts the left matrix; of a product alone it does not.
-  TEST_CASE("a product whose matrix others have converted is launched as one in 16 bits") {
+  // As above 3.5 us, 2 of which are the launch. In 8 bits the measured launch of 9 us includes that
+  // of the kernel that converts the left matrix, which a GEMM with converted operands lacks.
+  TEST_CASE("a GEMM with converted operands has the launch time of a 16-bit GEMM") {
     DeviceModel model{
         .name = "m", .bandwidth = {1e15}, .launch = Duration{7}, .source = {}, .fitted = {}};
     model.processors = 1;
@@ -173,7 +173,7 @@ TEST_SUITE("measured_kernels") {
 
   // One head, 128 queries, 128 keys of 64 features: 4 x 64 x 128 x 128 flops at half of the peak of
   // the format, 2^23 a us in 16 bits (1 us) and twice that in 8, and 3 us for the exponentials.
-  TEST_CASE("attention in 8 bits has that format's peak, and exponentials as before") {
+  TEST_CASE("FP8 attention has the FP8 peak, with unchanged softmax time") {
     DeviceModel model{
         .name = "m", .bandwidth = {1e15}, .launch = Duration{7}, .source = {}, .fitted = {}};
     model.processors = 1;
@@ -190,7 +190,7 @@ TEST_SUITE("measured_kernels") {
     CHECK(kernel_time(kernel, model, "Attention") == Duration{2 * 3500});
   }
 
-  TEST_CASE("a product in 16 bits is slower where its rows are no multiple of 16 bytes") {
+  TEST_CASE("a 16-bit GEMM is slower if its rows are no multiple of 16 bytes") {
     DeviceModel model{
         .name = "m", .bandwidth = {1e15}, .launch = Duration{7}, .source = {}, .fitted = {}};
     model.unaligned = 0.25;
@@ -207,16 +207,16 @@ TEST_SUITE("measured_kernels") {
     CHECK(time(Precision::fp16, 4) == Duration{4007});
     CHECK(time(Precision::fp16, 3) == Duration{8007});
     CHECK(time(Precision::fp32, 4) == Duration{2007});
-    // Tiles, too: 2 us of launch, and 1 us of 8 x 128 x 64 sums, which take four times as long.
+    // Tiles, too: 2 us of launch, and 1 us of 8 x 128 x 64 tiles, which takes four times as long.
     model.processors = 1;
     model.at(Precision::fp16).products = {.efficiency = 1.0, .overlap = 1.0, .launch = 2.0};
     CHECK(time(Precision::fp16, 128) == Duration{3000});
     CHECK(time(Precision::fp16, 127) > Duration{2000 + 3900});
   }
 
-  // An op of each kind has the same four kernels: a product with numbers, the same with twice the
-  // rows, the first in a format without numbers, and one that is no product.
-  TEST_CASE("a graph's kernels take the times that each takes alone") {
+  // An op of each kind has the same four kernels: a GEMM with numbers, the same with twice the
+  // rows, the first in a dtype without numbers, and one that is no GEMM.
+  TEST_CASE("kernels of a graph take the same times as alone") {
     DeviceModel model{
         .name = "m", .bandwidth = {1e15}, .launch = Duration{7}, .source = {}, .fitted = {}};
     model.processors = 1;
@@ -245,9 +245,9 @@ TEST_SUITE("measured_kernels") {
       CHECK(times[v] == alone);
     }
     // Kernels of Conv reach a quarter of the peak: 4, 8, 4, 4 and 4 us, and five launches of 7 ns.
-    // MatMul has products of 3.5, 4.5 and 3.5 us, and two kernels of 2 us with such a launch.
+    // MatMul has GEMMs of 3.5, 4.5 and 3.5 us, and two kernels of 2 us with such a launch.
     CHECK(times[OpId{1}] - times[OpId{0}] == Duration{24'035 - 15'514});
-    // In a step the three products of MatMul are at the limit of power: their 1.5, 2.5 and 1.5 us
+    // In a step the three GEMMs of MatMul are at the power limit: their 1.5, 2.5 and 1.5 us
     // of tiles take twice as long.
     ProductNumbers& limited = model.at(Precision::bf16).products;
     limited.sustained = 0.5;
@@ -257,7 +257,7 @@ TEST_SUITE("measured_kernels") {
   }
 
   // 1000 bytes at 1 byte per ns.
-  TEST_CASE("a pass reaches the share of the bandwidth that its kind of op has") {
+  TEST_CASE("memory-bound kernels reach the bandwidth efficiency of their kind") {
     DeviceModel model{.name = "m", .bandwidth = {1e9}, .source = {}, .fitted = {}};
     model.bandwidth_efficiency = 0.8;
     model.passes = {{"Norm", 0.5}};
@@ -276,7 +276,7 @@ TEST_SUITE("measured_kernels") {
       }
       for (const auto& [head, x] : model->attention) CHECK(x.efficiency <= 1.0);
       CHECK(model->bandwidth_efficiency <= 1.0);
-      // GeForce's tensor cores add up in 32 bits at half of their rate.
+      // GeForce's tensor cores accumulate in fp32 at half of their rate.
       const bool geforce = name.starts_with("rtx_3090") || name.starts_with("rtx_4090");
       const double least = geforce ? 1.9 : 3.9;
       for (const auto& [kind, share] : model->passes) CHECK(share <= 1.0);

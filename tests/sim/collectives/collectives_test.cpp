@@ -106,7 +106,7 @@ TEST_SUITE("collectives") {
     CHECK(time_of(*ring, Kind::all_gather, 4001_B, cluster, 4) == 3033ns);
   }
 
-  TEST_CASE("ring: the slowest link of the circle counts, those beside it do not") {
+  TEST_CASE("ring: the slowest link of the ring determines the time, links outside do not matter") {
     Cluster cluster = flat(3);
     cluster.set_link(gpu1, gpu0, {.bandwidth = 0.1_GBps});  // the circle goes 0, 1, 2, 0
     CHECK(time_of(*model("ring"), Kind::all_gather, 3000_B, cluster, 3) == 2020ns);
@@ -167,7 +167,7 @@ TEST_SUITE("collectives") {
     const Cluster four = machines(4, 2, 2);
     CHECK(time_of(*all, Kind::all_reduce, 4000_B, four, 8) == 2 * 501ns + 6 * 510ns);
     CHECK(time_of(*few, Kind::all_reduce, 4000_B, four, 8) == 2 * 501ns + 6 * 1010ns);
-    // A second group beside it: half of what there is.
+    // With a second concurrent group: half of the bandwidth.
     CHECK(time_of(*few, Kind::all_reduce, 4000_B, four, 8, {.sharing = 2}) ==
           2 * 501ns + 6 * 2010ns);
     // On two nodes, or with one rank on each, all NICs are reached.
@@ -177,7 +177,8 @@ TEST_SUITE("collectives") {
             time_of(*all, Kind::all_reduce, 4000_B, two, ranks, {.nodes = 2}));
   }
 
-  TEST_CASE("hierarchical: the slowest node decides what is inside, wherever it stands") {
+  TEST_CASE(
+      "hierarchical: the slowest node determines the intra-node time, whatever its position") {
     for (const bool slow_first : {false, true}) {
       CAPTURE(slow_first);
       const Node fast{.devices = 2,
@@ -196,7 +197,7 @@ TEST_SUITE("collectives") {
     }
   }
 
-  TEST_CASE("one member that stands for replicas takes the time of all of them") {
+  TEST_CASE("one member that represents replicas takes the time of all of them") {
     for (const char* name : {"ring", "tree", "hierarchical", "nccl"}) {
       CAPTURE(name);
       const auto model_ = model(name);
@@ -259,13 +260,13 @@ TEST_SUITE("collectives") {
     CHECK(time_of(*steps, Kind::send_recv, 4000_B, flat(2), 2) == 4010ns);
   }
 
-  TEST_CASE("steps: a broadcast of n parts, pipelined; more and finer parts would come to ring's") {
+  TEST_CASE("steps: a broadcast of n pipelined parts; finer parts would approach ring's formula") {
     // n = 4: the first part arrives last after 3 steps of 1010 ns, then 3 more parts
     CHECK(time_of(*model("steps"), Kind::broadcast, 4000_B, flat(4), 4) == 6 * 1010ns);
     CHECK(time_of(*model("steps"), Kind::broadcast, 4000_B, flat(2), 2) == 2 * 2010ns);
   }
 
-  TEST_CASE("steps: sends that share a NIC are slowed, which ring's formula does not see") {
+  TEST_CASE("steps: sends that share a NIC are slower, unlike in ring's formula") {
     // Ranks 0, 1 | 2, 3 in two nodes: the ring crosses once each way, so one NIC is enough. In
     // all_to_all two ranks of a node cross at once in two of the three steps.
     const Cluster one = machines(2, 2, 1), two = machines(2, 2, 2);
@@ -275,7 +276,7 @@ TEST_SUITE("collectives") {
           time_of(*model("steps"), Kind::all_to_all, 4000_B, two, 4));
   }
 
-  TEST_CASE("steps refuses replicas that are not simulated") {
+  TEST_CASE("steps rejects replicas that are not simulated") {
     CHECK(message<InputError>(
               [] { time_of(*model("steps"), Kind::all_reduce, 1_B, flat(2), 2, {.ranks = 8}); }) ==
           "collectives: steps needs every rank, and 2 of the 8 ranks of all_reduce are simulated");
@@ -305,7 +306,7 @@ TEST_SUITE("collectives") {
     // Four nodes: 30 steps, 6 of them between; (8.4 + 24 x 3.4 + 6 x 9.6) x 1.9 = 280.44 us;
     // 2^30 x 30 / 16 / 19 = 105961364.2 ns
     CHECK(time_of(*model("nccl"), Kind::all_reduce, 1_GiB, four, 16) == 280440ns + 105961365ns);
-    // a second one beside it: half of the network
+    // with a second concurrent one: half of the network
     CHECK(time_of(*model("nccl"), Kind::all_reduce, 1_GiB, four, 16, {.sharing = 2}) ==
           280440ns + 211922729ns);
   }
@@ -325,7 +326,7 @@ TEST_SUITE("collectives") {
     CHECK(time_of(*model("nccl"), Kind::all_reduce, 1_GiB, two, 4) == 156000ns + 122853756ns);
   }
 
-  // Three devices, one wire between each two: two circles, one each way, of 3 B/ns each.
+  // Three devices, one wire between each two: two rings, one in each direction, of 3 B/ns each.
   TEST_CASE("line: the wires of a node give the bandwidth, and are needed for it") {
     const auto cluster = [](std::size_t nodes, std::vector<std::uint32_t> wires) {
       IdVector<DeviceId, Device> all;
@@ -417,7 +418,7 @@ TEST_SUITE("collectives") {
           "t:1:23: table.times: it needs all_reduce");
   }
 
-  TEST_CASE("table: a kind that was measured takes its own time, another half of an all_reduce") {
+  TEST_CASE("table: a measured kind takes its own time, others half of an all_reduce") {
     const TemporaryFolder folder;
     const auto table = model("table", {{"file", value(folder.write("t.csv",
                                                                    "kind,ranks,bytes,us\n"
@@ -436,7 +437,7 @@ TEST_SUITE("collectives") {
           std::string::npos);
   }
 
-  TEST_CASE("what is wrong with a table is told with its place") {
+  TEST_CASE("errors in a table name their place") {
     const TemporaryFolder folder;
     const auto read = [&](std::string_view text) {
       const std::string path = folder.write("t.csv", text);
@@ -450,7 +451,7 @@ TEST_SUITE("collectives") {
           "table.file: missing: the CSV with the columns ranks, bytes, us");
   }
 
-  TEST_CASE("every model: longer for more bytes, never shorter than nothing, the same again") {
+  TEST_CASE("every model is monotone in bytes, non-negative and deterministic") {
     const TemporaryFolder folder;
     for (const auto& [name, model_] : all_models(folder)) {
       CAPTURE(name);
@@ -472,7 +473,7 @@ TEST_SUITE("collectives") {
     }
   }
 
-  TEST_CASE("every model: what would overflow stops at the limit") {
+  TEST_CASE("every model saturates at the limit instead of overflowing") {
     const TemporaryFolder folder;
     const Cluster slow =
         Cluster::uniform(2, 1_GiB, {.bandwidth = {1e-6}, .latency = Duration{count_limit}});
@@ -483,7 +484,7 @@ TEST_SUITE("collectives") {
     }
   }
 
-  TEST_CASE("every model says what it is and where it is from, and refuses what it does not know") {
+  TEST_CASE("every model has a summary and a source, and rejects unknown options") {
     for (const CollectiveModelEntry& entry : collective_models()) {
       CAPTURE(entry.name);
       CHECK_FALSE(entry.summary.empty());

@@ -33,13 +33,13 @@ std::vector<std::uint32_t> all_to_all(std::size_t devices) {
 }  // namespace
 
 TEST_SUITE("rings") {
-  TEST_CASE("two devices: a ring for each wire, there and back on the same one") {
+  TEST_CASE("two devices: one ring per wire, both directions on the same one") {
     CHECK(rings(8, dgx1, {0, 1}).rings == 1);
     CHECK(rings(8, dgx1, {0, 3}).rings == 2);
     CHECK(rings(8, dgx1, {0, 5}).rings == 0);  // PCIe only
   }
 
-  TEST_CASE("a circle of wires carries a ring each way") {
+  TEST_CASE("a cycle of wires carries a ring in each direction") {
     CHECK(rings(3, all_to_all(3), {0, 1, 2}).rings == 2);
     // 0-1-2-3-0 and its chords 0-2, 1-3: two chords make no second circle
     CHECK(rings(4, all_to_all(4), {0, 1, 2, 3}).rings == 2);
@@ -47,7 +47,7 @@ TEST_SUITE("rings") {
     CHECK(rings(5, all_to_all(5), {0, 1, 2, 3, 4}).rings == 4);
   }
 
-  TEST_CASE("where one device has a single neighbour there are chains") {
+  TEST_CASE("if a device has a single neighbour there are chains instead of rings") {
     // 0 - 1 = 2: one wire, then two
     const Rings found = rings(3, {0, 1, 0, 1, 0, 2, 0, 2, 0}, {0, 1, 2});
     CHECK(found.rings == 0);
@@ -67,7 +67,7 @@ TEST_SUITE("rings") {
     CHECK(chains == std::vector<std::int64_t>{0, 0, 0, 2, 0, 0, 0});
   }
 
-  TEST_CASE("bus bandwidths: a ring has its wire's, a chain half of it for there and back") {
+  TEST_CASE("bus bandwidths: a ring has its wire's, a chain half of it") {
     const Bandwidth wire{10e9};
     CHECK(Rings{.rings = 4}.bus(4, wire).bytes_per_second == doctest::Approx(40e9));
     // two chains of 5 ranks: 2 x 10 / 2 = 10 GB/s of the buffer, of which a rank sends 8/5

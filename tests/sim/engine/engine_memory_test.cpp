@@ -32,8 +32,8 @@ Cluster two_gpus(Bytes first, Bytes second) {
 }  // namespace
 
 TEST_SUITE("engine_memory") {
-  TEST_CASE("what is given back in one round is free in the next, at the same instant") {
-    // a and b take no time and write 100 B each that nobody reads: never both at once.
+  TEST_CASE("memory freed in one round is available in the next, at the same instant") {
+    // a and b take no time and write 100 B each without readers: never both at once.
     OpGraphBuilder g;
     g.add_tensor(g.add_op({.name = "a"}), 100_B);
     g.add_tensor(g.add_op({.name = "b"}), 100_B);
@@ -85,7 +85,7 @@ TEST_SUITE("engine_memory") {
     CHECK(run(all_kinds_of_memory(), two_gpus(112_B, 156_B), p).oom);
   }
 
-  TEST_CASE("an op that finds no room says what it needed and what was live") {
+  TEST_CASE("an op that does not fit reports its need and the live memory") {
     const OpGraph graph = all_kinds_of_memory();
     const StepResult r = run(graph, two_gpus(112_B, 156_B), on({gpu0, gpu1}));
     REQUIRE(r.oom);
@@ -101,7 +101,7 @@ TEST_SUITE("engine_memory") {
     CHECK(r.devices[gpu1].peak == 103_B);
   }
 
-  TEST_CASE("a transfer that finds no room names its tensor, its producer and the receiver") {
+  TEST_CASE("a transfer that does not fit reports its tensor, producer and receiver") {
     const OpGraph graph = all_kinds_of_memory();
     const StepResult r = run(graph, two_gpus(112_B, 102_B), on({gpu0, gpu1}));
     REQUIRE(r.oom);
@@ -133,8 +133,8 @@ TEST_SUITE("engine_memory") {
     CHECK(r.devices[gpu0].peak == 7_B);
   }
 
-  TEST_CASE("what runs when memory is found short counts as busy up to then") {
-    // a (gpu0) is half through its 100 when at 50 c finds no room on gpu1.
+  TEST_CASE("ops that run at an OOM are busy up to then") {
+    // a (gpu0) has run for half of its 100 when c does not fit on gpu1 at 50.
     OpGraphBuilder g;
     g.add_op({.name = "a", .compute = 100ns});
     g.add_op({.name = "b", .compute = 50ns});
@@ -146,7 +146,7 @@ TEST_SUITE("engine_memory") {
     CHECK(r.devices[gpu1].busy == 50ns);
   }
 
-  TEST_CASE("memory that is not enforced is counted all the same") {
+  TEST_CASE("memory that is not enforced is still counted") {
     const StepResult r =
         run(all_kinds_of_memory(), two_gpus(0_B, 0_B), on({gpu0, gpu1}), {.enforce_memory = false});
     CHECK_FALSE(r.oom);
@@ -154,7 +154,7 @@ TEST_SUITE("engine_memory") {
     CHECK(r.devices[gpu1].peak == 157_B);
   }
 
-  TEST_CASE("no device ever holds more than all there is and a copy of each edge's tensor") {
+  TEST_CASE("no device holds more than all footprints and a copy of each edge's tensor") {
     // 10 of weights, 5 + 4 of workspace, outputs of 100 + 50, and a copy of 100
     CHECK(peak_upper_bound(all_kinds_of_memory()) == 269_B);
     for (std::uint64_t seed = 0; seed < 10; ++seed) {

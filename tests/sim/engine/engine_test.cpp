@@ -39,7 +39,7 @@ OpGraph busy_receiver() {
 }  // namespace
 
 TEST_SUITE("engine") {
-  TEST_CASE("nothing to do takes no time") {
+  TEST_CASE("an empty graph takes no time") {
     const StepResult r = run(OpGraphBuilder().build(), gpus(2), on({}));
     CHECK(r.makespan == 0ns);
     CHECK(r.events == 0);
@@ -54,7 +54,7 @@ TEST_SUITE("engine") {
     CHECK(r.events == 1);
   }
 
-  TEST_CASE("on one device, ops run one after another and nothing is sent") {
+  TEST_CASE("on one device, ops run one after another without transfers") {
     const StepResult r = run(one_tensor_two_readers(), gpus(2), on({gpu0, gpu0, gpu0}));
     CHECK(r.makespan == 60ns);
     CHECK(r.moved == 0_B);
@@ -84,7 +84,7 @@ TEST_SUITE("engine") {
     CHECK(twice.use(gpu0, 210ns)[MemoryKind::outputs] == 0_B);
   }
 
-  TEST_CASE("who may move tensors at the same time") {
+  TEST_CASE("which transfers may run concurrently in each mode") {
     const OpGraph graph = four_crossings();
     const Placement p = on({gpu0, gpu1, gpu2, gpu1, gpu0, gpu3});
     // parallel: x, y, z, w all cross from 10 to 110.
@@ -110,7 +110,7 @@ TEST_SUITE("engine") {
     CHECK(shared.result().makespan == 411ns);
   }
 
-  TEST_CASE("staged transfers leave by one channel, then come in by another") {
+  TEST_CASE("staged transfers hold one channel after the other") {
     const OpGraph graph = four_crossings();
     const Placement p = on({gpu0, gpu1, gpu2, gpu1, gpu0, gpu3});
     // Each takes 50 out and 50 in. x leaves gpu0 from 10 to 60, y from 60 to 110; gpu1 has x in
@@ -131,7 +131,7 @@ TEST_SUITE("engine") {
     CHECK(staged.result().makespan == 191ns);
   }
 
-  TEST_CASE("a transfer that cannot start holds up those behind it") {
+  TEST_CASE("a transfer that cannot start blocks its queue") {
     const OpGraph graph = busy_receiver();
     const Placement p = on({gpu3, gpu0, gpu1, gpu1, gpu2});
     // p holds gpu1 from 5 to 105. x (first in gpu0's queue at 10) needs gpu1; y needs only gpu0 and
@@ -219,7 +219,8 @@ TEST_SUITE("engine") {
     CHECK(Recorded(graph, gpus(2), placement).start_of("d") == 21ns);
   }
 
-  TEST_CASE("ops made ready in one instant run by id, also when others follow before they run") {
+  TEST_CASE(
+      "ops that become ready in one instant run by id, also if others follow before they run") {
     // gpu0 is busy with a until 50. At 10 p on gpu1 and then q on gpu2 end, which makes d and then
     // c ready, at 20 r on gpu1, which makes b ready. No tensor has a size.
     const OpGraph graph = graph_of("a50; p10; q10; r10; b1; c1; d1; p -0> d; q -0> c; r -0> b");
@@ -267,7 +268,7 @@ TEST_SUITE("engine") {
     CHECK(r.result().devices[gpu1].busy == 14ns);
   }
 
-  TEST_CASE("a measured transfer time stands in for the link's") {
+  TEST_CASE("a measured transfer time replaces the link's") {
     OpGraphBuilder g;
     const OpId a = g.add_op({.name = "a", .compute = 10ns});
     const TensorId t = g.add_tensor(a, 100_B);
@@ -289,7 +290,7 @@ TEST_SUITE("engine") {
     CHECK(run(graph, gpus(2, 0_B), on({gpu0, gpu0})).makespan == 11ns);
   }
 
-  TEST_CASE("work of no length takes no time, but comes in rounds") {
+  TEST_CASE("zero-time work takes no time, but happens in rounds") {
     //  z(0) --0 B--> b(5);  z on gpu1, b and c(5) on gpu0. At 0, c is ready in the first round, b
     //  only when z and the transfer have ended, two rounds later: c has started.
     const OpGraph graph = graph_of("z0; b5; c5; z -0> b");
@@ -301,7 +302,7 @@ TEST_SUITE("engine") {
     CHECK(r.result().events == 4);
   }
 
-  TEST_CASE("a run is the same every time, also from several threads at once") {
+  TEST_CASE("a run is deterministic, also from several threads at once") {
     const RandomProblem p({.ops = 2000}, 8, 1);
     const RecordedRun alone = record(p.under({}), p.placement);
     const auto same = [&](const RecordedRun& other) {

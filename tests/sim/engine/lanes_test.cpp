@@ -10,8 +10,8 @@ using namespace baechi::testing;
 
 namespace {
 
-/// Two devices; each runs forward (10), then its member of an all_reduce of 100 B, and beside it
-/// more work (`beside`); then an update (5) that waits for the all_reduce.
+/// Two devices; each runs forward (10), then its member of an all_reduce of 100 B, and concurrently
+/// an op `beside`; then an update (5) that waits for the all_reduce.
 OpGraph two_replicas(Duration first, Duration second, Duration beside) {
   OpGraphBuilder b;
   std::vector<OpId> members;
@@ -39,7 +39,7 @@ IdVector<OpId, DeviceId> by_rank(const OpGraph& graph) {
 }  // namespace
 
 TEST_SUITE("lanes") {
-  TEST_CASE("lanes of a device run side by side, and share its memory") {
+  TEST_CASE("lanes of a device run concurrently, and share its memory") {
     OpGraphBuilder b;
     b.add_op({.name = "a", .compute = 30ns, .temporary = 10_B});
     const OpId c = b.add_op({.name = "c", .compute = 20ns, .temporary = 5_B, .lane = "copy"});
@@ -55,8 +55,8 @@ TEST_SUITE("lanes") {
     CHECK(s.result().devices[gpu0].peak == 18_B);
   }
 
-  // b is added first, and a has the smaller id: lane "second" goes before lane "first", and what is
-  // asked for first is a's workspace. A copy of the graph, whose ops are added by id, is the same.
+  // b is added first, and a has the smaller id: lane "second" goes before lane "first", and the
+  // first request is a's workspace. A copy of the graph, whose ops are added by id, is the same.
   TEST_CASE("at a tie lanes go by the least ids of their ops") {
     OpGraphBuilder b;
     const OpId z = b.add_op({.name = "z"});
@@ -113,7 +113,7 @@ TEST_SUITE("lanes") {
     CHECK(s.result().devices[gpu0].busy == 15ns);
   }
 
-  TEST_CASE("ops and collectives beside each other slow each other by the engine's factors") {
+  TEST_CASE("concurrent ops and collectives slow each other by the engine's factors") {
     const OpGraph graph = two_replicas(10ns, 10ns, 30ns);
     // "beside" starts at 10, before the collective, which takes 130; the update waits for it.
     const Recorded slow(graph, gpus(2), {.device = by_rank(graph)}, {.overlapped = 1.3});
@@ -150,7 +150,7 @@ TEST_SUITE("lanes") {
     CHECK(held.result().makespan == 80ns);
   }
 
-  TEST_CASE("a replica that is not simulated counts in the time") {
+  TEST_CASE("replicas that are not simulated are included in a collective's time") {
     OpGraphBuilder b;
     const OpId member = b.add_op({.name = "sum"});
     b.add_collective({.kind = CollectiveKind::all_reduce, .bytes = 800_B, .ranks = 8}, {{member}});
@@ -179,7 +179,7 @@ TEST_SUITE("lanes") {
     CHECK(program.start_of("soon0") == 120ns);
   }
 
-  TEST_CASE("collectives that wait for each other are refused, with the cycle") {
+  TEST_CASE("collectives that wait for each other are rejected, with the cycle") {
     OpGraphBuilder b;
     std::vector<OpId> m;
     for (const std::string name : {"a0", "a1", "b0", "b1"}) m.push_back(b.add_op({.name = name}));
@@ -216,7 +216,7 @@ TEST_SUITE("lanes") {
     (void)y;
   }
 
-  TEST_CASE("a member whose memory does not fit ends the step, and nobody has started") {
+  TEST_CASE("a member whose memory does not fit ends the step before any member starts") {
     OpGraphBuilder b;
     const OpId x = b.add_op({.name = "x", .temporary = 5_B});
     const OpId y = b.add_op({.name = "y", .temporary = 50_B});

@@ -76,7 +76,7 @@ TEST_SUITE("nodes") {
   }
 
   TEST_CASE("transfers inside a node need no NIC") {
-    // gpu0 to gpu2 takes 100 ns by the NIC, gpu1 to gpu0 10 ns beside it
+    // gpu0 to gpu2 takes 100 ns by the NIC, gpu1 to gpu0 10 ns concurrently
     const OpGraph graph = sends(2);
     const Recorded s(graph, unequal_machines({2, 2}, 1), pairs_on(graph, {gpu0, gpu2, gpu1, gpu0}),
                      {.transfers = Transfers::duplex});
@@ -95,7 +95,7 @@ TEST_SUITE("nodes") {
     CHECK(s.transfers_to(gpu0) == std::vector<Duration>{210ns});  // although nothing else stops it
   }
 
-  TEST_CASE("where any number of transfers may run at once, NICs limit nothing") {
+  TEST_CASE("in parallel mode NICs do not limit transfers") {
     CHECK(makespan_on(sends(2), unequal_machines({2, 2}, 1), {gpu0, gpu2, gpu1, gpu3},
                       Transfers::parallel) == 120ns);
   }
@@ -111,15 +111,15 @@ TEST_SUITE("nodes") {
                 .makespan);
   }
 
-  TEST_CASE("staged transfers between machines are refused") {
+  TEST_CASE("staged transfers between nodes are rejected") {
     const OpGraph graph = sends(1);
     CHECK(message<InputError>([&] {
             run(graph, unequal_machines({1, 1}, 1), pairs_on(graph, {gpu0, gpu1}),
                 {.transfers = Transfers::staged});
-          }) == "engine.transfers: staged is of one machine, and the cluster has 2 nodes");
+          }) == "engine.transfers: staged needs one machine, and the cluster has 2 nodes");
   }
 
-  TEST_CASE("wires between devices add up; without one it is another link") {
+  TEST_CASE("wires between devices add up; without one the link is 'unwired'") {
     const Node node{.devices = 3,
                     .inside = {.bandwidth = 25.0_GBps, .latency = 8ns},
                     .wires = {0, 2, 0, 2, 0, 1, 0, 1, 0},
@@ -132,7 +132,7 @@ TEST_SUITE("nodes") {
     CHECK(cluster.link(gpu0, gpu2) == node.unwired);
   }
 
-  TEST_CASE("between unlike nodes the slower network counts") {
+  TEST_CASE("between different nodes the slower network applies") {
     std::vector<Node> nodes{{.network = {.bandwidth = 2.0_GBps, .latency = 1ns}},
                             {.network = {.bandwidth = 3.0_GBps, .latency = 5ns}}};
     IdVector<DeviceId, Device> devices;

@@ -31,7 +31,7 @@ void check_equal(const StepResult& a, const StepResult& b) {
 }  // namespace
 
 TEST_SUITE("simulator") {
-  TEST_CASE("what was simulated before leaves no trace, not even a failure") {
+  TEST_CASE("earlier runs of a simulator do not affect later ones, not even a failure") {
     std::vector<EngineOptions> engines = all_engines();
     engines.push_back({.transfers = Transfers::staged});
     for (std::uint64_t seed = 0; seed < 40; ++seed) {
@@ -51,7 +51,7 @@ TEST_SUITE("simulator") {
     }
   }
 
-  TEST_CASE("without memory accounting a step takes as long, where memory is ample") {
+  TEST_CASE("without memory accounting a step takes the same time, if memory is ample") {
     for (std::uint64_t seed = 0; seed < 40; ++seed) {
       const RandomProblem random({.ops = 60}, 4, seed);
       for (EngineOptions engine : all_engines()) {
@@ -91,7 +91,7 @@ TEST_SUITE("simulator") {
     }
   }
 
-  TEST_CASE("more events at once than the queue keeps sorted") {
+  TEST_CASE("more concurrent events than the sorted part of the queue holds") {
     // 1000 sources of equal length on as many devices end together, then one op reads them all: its
     // device takes in 999 tensors of 1 ns, one after the other.
     OpGraphBuilder b;

@@ -107,7 +107,7 @@ TEST_SUITE("explain") {
     CHECK(idle(e.devices[gpu2], PathKind::wait_channel) == 100ns);
   }
 
-  TEST_CASE("through host memory: a half out, a wait for the way in, a half in") {
+  TEST_CASE("through host memory: half out, a wait for the incoming channel, half in") {
     //   a(10) on gpu0 and b(30) on gpu1 send 100 B each to c(1) on gpu2: out 10-60 and 30-80;
     //   in 60-110 and 110-160.
     OpGraphBuilder g;
@@ -169,7 +169,7 @@ TEST_SUITE("explain") {
     }
   }
 
-  TEST_CASE("at out of memory: what was live, and who keeps it") {
+  TEST_CASE("after an OOM: the live tensors, and which ops keep them") {
     //   w (7 B of weights) -> a(10) writes 40 B for b, which writes 50 B; 90 B in all.
     OpGraphBuilder g;
     const OpId a = g.add_op({.name = "a", .compute = 10ns, .persistent = 7_B});
@@ -194,7 +194,7 @@ TEST_SUITE("explain") {
     CHECK(live[1].size == 7_B);
   }
 
-  TEST_CASE("any failure: the live tensors add up to what the verdict says, kind by kind") {
+  TEST_CASE("any OOM: the live tensors add up to the OOM report, kind by kind") {
     std::size_t failures = 0, with_instant_ops = 0;
     const std::vector<EngineOptions> engines = all_engines();
     for (std::uint64_t seed = 0; seed < 600; ++seed) {
@@ -211,7 +211,7 @@ TEST_SUITE("explain") {
       const Seen seen(problem, random.placement);
       if (!seen.step.oom) continue;
       const OutOfMemory& oom = *seen.step.oom;
-      // Transfers that take no time at the moment of the failure are not told apart.
+      // Zero-time transfers at the time of the OOM are not distinguished.
       const auto instantly = [&](const auto& slice) {
         return slice.start == oom.at && slice.end == oom.at;
       };
@@ -227,10 +227,10 @@ TEST_SUITE("explain") {
     CHECK(with_instant_ops > 10);
   }
 
-  // Without time a and b start one after the other, each with 4 B of workspace, in the same round:
-  // a in lane compute, b beside it; neither has ended when c asks for memory. d ended a round
-  // before.
-  TEST_CASE("ops without time that have not ended hold their outputs and workspace") {
+  // Zero-time a and b start one after the other, each with 4 B of workspace, in the same round: a
+  // in lane compute, b in another lane; neither has ended when c requests memory. d ended in the
+  // previous round.
+  TEST_CASE("zero-time ops that have not ended hold their outputs and workspace") {
     OpGraphBuilder g;
     const OpId d = g.add_op({.name = "d"});
     const OpId a = g.add_op({.name = "a", .temporary = 4_B});

@@ -74,7 +74,7 @@ std::string round_trip(const OpGraph& g) {
   return to_graphml(std::move(b).build());
 }
 
-/// What the reader says of `text`, "" if it accepts it.
+/// The reader's error message for `text`, "" if it accepts it.
 std::string graphml_error(const std::string& text) {
   OpGraphBuilder b;
   try {
@@ -159,7 +159,7 @@ TEST_SUITE("graph_io") {
     CHECK(h.tensor(TensorId{2}).control);
   }
 
-  // XML has no ESC: its picture stands for it, also where another op names this one.
+  // XML has no ESC: its control picture replaces it, also where another op names this one.
   TEST_CASE("GraphML of names with control characters can be read") {
     OpGraphBuilder b;
     const OpId a = b.add_op({.name = "a\x1b[31m", .kind = "k\x01"});
@@ -176,7 +176,7 @@ TEST_SUITE("graph_io") {
     CHECK(h.op(OpId{1}).forward == OpId{0});
   }
 
-  TEST_CASE("GraphML as NetworkX writes it: ids are names, defaults hold, the rest is told") {
+  TEST_CASE("GraphML as NetworkX writes it: ids are names, defaults apply, the rest is reported") {
     OpGraphBuilder b;
     const auto ignored = read_graphml(R"(<?xml version='1.0' encoding='utf-8'?>
 <graphml xmlns="http://graphml.graphdrawing.org/xmlns" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance">
@@ -201,7 +201,7 @@ TEST_SUITE("graph_io") {
     CHECK(g.tensor(TensorId{0}).size == 10_B);
   }
 
-  TEST_CASE("XML nested without end is refused, also behind what only looks like an end") {
+  TEST_CASE("deeply nested XML is rejected, also after what only looks like an end") {
     // A comment, a CDATA section and an attribute each hold a "</a>" that ends nothing.
     for (const char* open : {"<a>", "<a><!-- </a> -->", "<a><![CDATA[</a>]]>", "<a x='</a>'>"}) {
       CAPTURE(open);
@@ -220,7 +220,7 @@ TEST_SUITE("graph_io") {
     CHECK(graphml_error(deep) == "g.graphml:1:3007: XML nested more than 1000 deep");
   }
 
-  TEST_CASE("GraphML that cannot be read as a graph is refused with line and column") {
+  TEST_CASE("GraphML that is no operator graph is rejected with line and column") {
     const auto graph = [](const std::string& inside) {
       return "<graphml>\n<graph edgedefault=\"directed\">\n" + inside + "</graph></graphml>";
     };
@@ -244,7 +244,7 @@ TEST_SUITE("graph_io") {
           "g.graphml:4:1: two nodes have the id 'a'");
   }
 
-  TEST_CASE("text in CDATA and in pieces is one value; text of inner elements is none") {
+  TEST_CASE("text in CDATA and in pieces is one value; text of inner elements is ignored") {
     OpGraphBuilder b;
     read_graphml(R"(<graphml><key id="d0" for="node" attr.name="name"/>
 <key id="d1" for="node" attr.name="kind"/>

@@ -73,14 +73,14 @@ TEST_SUITE("graph") {
     CHECK(output_bytes(g, a) == 9_B);
   }
 
-  TEST_CASE("a cycle is refused and listed whole") {
+  TEST_CASE("a cycle is rejected and listed completely") {
     //  a -> b -> c -> d -> b,  d -> e
     CHECK_THROWS_WITH_AS(letters("abcde", {"ab", "bc", "cd", "db", "de"}).build(),
                          "graph: a cycle: b -> c -> d -> b", InputError);
     CHECK_THROWS_WITH_AS(letters("ab", {"bb"}).build(), "graph: a cycle: b -> b", InputError);
   }
 
-  TEST_CASE("members of a collective get ids in a row, in the order of its ranks") {
+  TEST_CASE("members of a collective get adjacent ids, in the order of its ranks") {
     //  a -> m,  b -> n
     const auto ids = [](const std::string& added, std::vector<std::size_t> members) {
       OpGraphBuilder b;
@@ -100,12 +100,12 @@ TEST_SUITE("graph") {
     CHECK(ids("ambn", {1, 3}) == "abmn");  // m waits for b with n
   }
 
-  TEST_CASE("two ops of one name are refused, each such name once per repetition") {
+  TEST_CASE("duplicate op names are rejected, each name once per repetition") {
     CHECK_THROWS_WITH_AS(letters("abba", {}).build(),
                          "graph: two ops are named 'b'\ngraph: two ops are named 'a'", InputError);
   }
 
-  TEST_CASE("labels that share an op are one group, named by the shortest, then least, label") {
+  TEST_CASE("labels with a common op are one group, named by the shortest, then least, label") {
     auto b = letters("abcd", {});
     b.colocate(OpId{0}, "long");
     b.colocate(OpId{2}, "zz");
@@ -128,7 +128,7 @@ TEST_SUITE("graph") {
     CHECK(graph.with_transfers(IdVector<TensorId, Duration>(1, 7ns)).measured_transfer(t) == 7ns);
   }
 
-  TEST_CASE("with_times gives a graph the times of one more device kind, or other ones") {
+  TEST_CASE("with_times adds the times of a device type, or replaces them") {
     OpGraphBuilder builder;
     builder.add_op({.name = "a", .compute = 5ns});
     const OpGraph plain = std::move(builder).build();
@@ -144,7 +144,7 @@ TEST_SUITE("graph") {
     CHECK(plain.op(a).compute == 5ns);
   }
 
-  TEST_CASE("times per device kind: the first kind is the default; one time serves all kinds") {
+  TEST_CASE("times per device type: the first type is the default; one time applies to all types") {
     auto b = letters("ab", {});
     b.set_compute(OpId{0}, "gpu", 5ns);
     b.set_compute(OpId{0}, "cpu", 50ns);

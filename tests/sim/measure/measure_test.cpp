@@ -49,7 +49,7 @@ TEST_SUITE("measures") {
     CHECK(measured("max_load", problem, apart).value == 120ns);  // gpu1: 100 + 20
     CHECK(measured("latency", problem, apart).value == 230ns);   // gpu0: 10 + 100, then gpu1
     // Two samples without a backward pass, 100 ns of transfer the slowest of three parts:
-    // 10 + 100 + 100 + 20 = 230 ns, and the second ends 100 ns behind the first.
+    // 10 + 100 + 100 + 20 = 230 ns, and the second ends 100 ns after the first.
     const Measured pipe = measured("pipeline", problem, apart,
                                    {{"schedule", {.text = "inference", .where = {}}},
                                     {"micro_batches", {.text = "2", .where = {}}}});
@@ -57,7 +57,7 @@ TEST_SUITE("measures") {
     CHECK(pipe.moved == 200_B);
   }
 
-  TEST_CASE("a pipeline with a flush takes its whole run over the micro-batches") {
+  TEST_CASE("a pipeline with a flush takes its makespan over the micro-batches") {
     //   One device: 4 x (10 + 20) ns and one update of 5 ns; 125 / 4 = 31 ns, rounded down.
     const OpGraph graph = training_step();
     const Cluster cluster = gpus(1);
@@ -80,7 +80,7 @@ TEST_SUITE("measures") {
     CHECK(found.at_peak->total() == found.peak());
   }
 
-  TEST_CASE("what is no pipeline has no value, and says why") {
+  TEST_CASE("a placement that is no pipeline has no value, with the reason") {
     const OpGraph graph = one_tensor_two_readers();
     const Cluster cluster = gpus(2);
     const ProfiledCosts costs(graph, cluster);
@@ -90,7 +90,7 @@ TEST_SUITE("measures") {
     CHECK(found.why.starts_with("gpipe is a schedule of training, and this graph is not training"));
   }
 
-  TEST_CASE("weights over the limit have no load and no latency; a step says who asked") {
+  TEST_CASE("weights over the limit have no load and no latency; a step has an OOM report") {
     //   160 B of persistent bytes on a device of 100 B
     const OpGraph graph = training_step();
     const Cluster cluster = gpus(1, 100_B);
@@ -127,7 +127,7 @@ TEST_SUITE("measures") {
     CHECK(found.at_peak->activations == 100_B);
     CHECK(found.at_peak->workspace == 4_B);
     CHECK(found.at_peak->copies == 0_B);
-    CHECK(found.at_peak->told_apart);
+    CHECK(found.at_peak->distinguished);
   }
 
   TEST_CASE(
@@ -141,12 +141,12 @@ TEST_SUITE("measures") {
       const Cluster cluster = gpus(1);
       const ProfiledCosts costs(graph, cluster);
       const Measured found = measured("step_time", {graph, cluster, costs}, on({gpu0, gpu0}));
-      CHECK(found.at_peak->told_apart == (phase == Phase::forward));
+      CHECK(found.at_peak->distinguished == (phase == Phase::forward));
       CHECK(found.at_peak->weights == 40_B);
     }
   }
 
-  TEST_CASE("a group that two devices share bounds no load") {
+  TEST_CASE("a group on two devices is no bound of the load") {
     //   a and b, 40 ns each, one group, are a stage with two replicas: 80 / 2 ns a sample.
     OpGraphBuilder g;
     for (const char* name : {"a", "b"})
@@ -163,7 +163,7 @@ TEST_SUITE("measures") {
     CHECK(make_measure("max_load", Options("max_load"))->bound(bounds).value() <= 40ns);
   }
 
-  TEST_CASE("of any problem: a value or why there is none, never below the bound") {
+  TEST_CASE("any problem: a value that is not below the bound, or the reason why there is none") {
     std::size_t values = 0;
     for (std::uint64_t seed = 0; seed < 60; ++seed) {
       const RandomProblem random({.ops = 12}, 3, seed);
@@ -190,7 +190,7 @@ TEST_SUITE("measures") {
     CHECK(values > 200);
   }
 
-  TEST_CASE("units name time per what, and an unknown measure is told") {
+  TEST_CASE("units name the time per step, sample or micro-batch; unknown measures are rejected") {
     for (const MeasureEntry& entry : measures()) CHECK(entry.unit.starts_with("us per "));
     CHECK_THROWS_WITH_AS(make_measure("max_lod", Options{}, "x.yaml:3:1"),
                          "x.yaml:3:1: no measure 'max_lod' (did you mean 'max_load'?) (measures: "

@@ -82,7 +82,7 @@ TEST_SUITE("utilisation") {
     CHECK(*step.launch_bound == doctest::Approx(5.1 / 24.1).epsilon(near));  // tiny and view
   }
 
-  TEST_CASE("two devices: the step's shares are of both, also while one waits") {
+  TEST_CASE("two devices: the step's fractions are of both, also while one waits") {
     // conv on gpu0, then 100 kB for 100 us, and the rest on gpu1: 9 + 100 + 15.1 = 124.1 us.
     const DeviceModel model = plain_device();
     const OpGraph graph = five_ops(model);
@@ -99,10 +99,10 @@ TEST_SUITE("utilisation") {
     CHECK(*both.step.memory_bound == doctest::Approx(7.0 / 24.1).epsilon(near));
   }
 
-  TEST_CASE("what is not known is empty, never 0") {
+  TEST_CASE("unknown values are empty, never 0") {
     const DeviceModel model = plain_device();
     const OpGraph graph = five_ops(model);
-    SUBCASE("a device of no known kind: flops and bytes, but no share of a peak") {
+    SUBCASE("a device of unknown type: flops and bytes, but no fraction of a peak") {
       const Utilisation step =
           used(graph, gpus(1), on({gpu0, gpu0, gpu0, gpu0, gpu0}), {nullptr}).step;
       CHECK(step.flops == 12'200'000.0);
@@ -111,21 +111,21 @@ TEST_SUITE("utilisation") {
       CHECK_FALSE(step.traffic_of_step.has_value());
       CHECK_FALSE(step.compute_bound.has_value());
     }
-    SUBCASE("one that runs nothing need not be known") {
+    SUBCASE("a device that runs no op need not be known") {
       const StepUtilisation both =
           used(graph, gpus(2), on({gpu0, gpu0, gpu0, gpu0, gpu0}), {&model, nullptr});
       CHECK(*both.step.flops_of_step == doctest::Approx(10.2 / 48.2).epsilon(near));
       CHECK(both.devices[gpu1].flops == 0.0);                     // it did none
       CHECK_FALSE(both.devices[gpu1].flops_of_busy.has_value());  // of no time
     }
-    SUBCASE("a graph that states no work: busy alone") {
+    SUBCASE("a graph without work: busy only") {
       OpGraphBuilder b;
       b.add_op({.name = "a", .compute = 10us});
       const OpGraph timed = std::move(b).build();
       const Utilisation step = used(timed, gpus(1), on({gpu0}), {&model}).step;
       CHECK(step == Utilisation{.busy = 1.0});
     }
-    SUBCASE("a step of no time") {
+    SUBCASE("a zero-time step") {
       OpGraphBuilder b;
       b.add_op({.name = "a"});
       const OpGraph timed = std::move(b).build();

@@ -76,7 +76,7 @@ TEST_SUITE("objectives") {
     CHECK(score("max_load", problem, on({gpu0, gpu1, gpu1})).value == 150ns);
   }
 
-  TEST_CASE("max load: ops of other lanes run beside the device, in a search as in a score") {
+  TEST_CASE("max load: ops of other lanes are not included, in a search as in a score") {
     OpGraphBuilder b;
     b.add_op({.name = "a", .compute = 10ns});
     b.add_op({.name = "copy", .compute = 70ns, .lane = "copy"});
@@ -93,7 +93,7 @@ TEST_SUITE("objectives") {
     CHECK(search->attempt(after, moved).value == 20ns);
   }
 
-  TEST_CASE("max load of training: forward and backward together, or their maxima apart") {
+  TEST_CASE("max load of training: forward and backward together, or their separate maxima") {
     //   a(10) -> b(20);  b'(40) -> a'(5), 100 ns each
     Ops ops{10ns, 20ns};
     const auto backward = [&](const char* name, Duration time) {
@@ -180,7 +180,7 @@ TEST_SUITE("objectives") {
     CHECK(score("max_load", unlimited, on({gpu0, gpu0, core})).feasible());
   }
 
-  TEST_CASE("whether a change breaks a constraint is what the constraints of the whole say") {
+  TEST_CASE("keeps_constraints() agrees with the constraints of the whole placement") {
     std::array<int, 2> times{};
     for (std::uint64_t seed = 0; seed < 200; ++seed) {
       CAPTURE(seed);
@@ -208,7 +208,7 @@ TEST_SUITE("objectives") {
     CHECK(std::ranges::min(times) > 10);
   }
 
-  TEST_CASE("the step time is the engine's, and so is its idea of memory") {
+  TEST_CASE("the step time and its memory are the engine's") {
     for (std::uint64_t seed = 0; seed < 50; ++seed) {
       const RandomProblem random({.ops = 20}, 3, seed);
       const Problem problem = random.under({});
@@ -218,7 +218,7 @@ TEST_SUITE("objectives") {
     }
   }
 
-  TEST_CASE("an unknown objective or option is refused with the nearest name") {
+  TEST_CASE("an unknown objective or option is rejected with the nearest name") {
     CHECK_THROWS_WITH_AS(make_objective("max_laod", Options("max_laod"), "--objective"),
                          "--objective: no objective 'max_laod' (did you mean 'max_load'?) "
                          "(objectives: step_time, max_load, latency)",
@@ -227,7 +227,7 @@ TEST_SUITE("objectives") {
                     InputError);
   }
 
-  TEST_CASE("the authors' expert splits have the values that their program computes") {
+  TEST_CASE("the authors' expert splits have the values of their program") {
     const std::filesystem::path data = testing::published_data();
     const auto root = data / "msr-dnn-partitioning";
     const struct {

@@ -14,8 +14,8 @@ using namespace baechi::testing;
 
 namespace {
 
-/// The simpler step, one placement at a time; every time rounded up to whole `unit`s. Channels by
-/// name, and what was sent in a map.
+/// The simplified step for one placement; every time rounded up to whole `unit`s. Channels by name,
+/// and sent tensors in a map.
 Duration estimate(const Problem& p, const Placement& placement, std::span<const OpId> order,
                   Duration unit) {
   const auto rounded = [&](Duration time) { return (time + unit - 1ns) / unit * unit; };
@@ -64,7 +64,7 @@ Duration estimate(const Problem& p, const Placement& placement, std::span<const 
   return last;
 }
 
-/// A topological order that is drawn.
+/// A random topological order.
 std::vector<OpId> any_order(const OpGraph& graph, Random& random) {
   IdVector<OpId, std::size_t> unmet(graph.num_ops());
   std::vector<OpId> ready, order;
@@ -92,7 +92,7 @@ Placement anywhere(const OpGraph& graph, std::uint32_t devices, Random& random) 
 }  // namespace
 
 TEST_SUITE("batch estimate") {
-  TEST_CASE("each of sixteen placements as one alone, moved ops too") {
+  TEST_CASE("each of sixteen placements is estimated as one alone, with moved ops, too") {
     for (std::uint64_t seed = 0; seed < 100; ++seed) {
       CAPTURE(seed);
       Random random(seed);
@@ -106,7 +106,7 @@ TEST_SUITE("batch estimate") {
       const Problem problem{graph, cluster, costs, engine};
       StepEstimate batch(problem);
       CHECK(batch.unit() == 1ns);
-      // Half of the lanes begin alike: most of what a search asks is.
+      // Half of the lanes have equal placements, as is common in a search.
       std::vector<Placement> placements;
       const Placement base = anywhere(graph, devices, random);
       for (std::size_t lane = 0; lane < StepEstimate::lanes; ++lane) {
@@ -168,7 +168,7 @@ TEST_SUITE("batch estimate") {
     CHECK(times[3] == 5s + 1us + 4ns);
   }
 
-  TEST_CASE("devices that differ are refused") {
+  TEST_CASE("different devices are rejected") {
     const OpGraph graph = std::move(OpGraphBuilder{}).build();
     IdVector<DeviceId, Device> devices;
     devices.push_back({.name = "a", .kind = {}});

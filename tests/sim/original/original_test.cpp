@@ -60,7 +60,7 @@ struct Recorder final : StepObserver {
 }  // namespace
 
 TEST_SUITE("baechi") {
-  TEST_CASE("the original's view has one edge per pair of ops, and weights inside the outputs") {
+  TEST_CASE("the original's graph has one edge per pair of ops, and weights inside the outputs") {
     //   a --t0, t1, control--> b: one edge; a --t0--> c
     OpGraphBuilder g;
     const OpId a = g.add_op({.name = "a", .compute = 0us, .persistent = Bytes{7}});
@@ -149,7 +149,7 @@ TEST_SUITE("baechi") {
     CHECK(p.device == on({gpu0, gpu0, gpu0}).device);
   }
 
-  TEST_CASE("where the original dies, its exception is the reason") {
+  TEST_CASE("where the original stops, its exception is the reason") {
     // a needs 300 kB
     const Case test(two_readers(), 2, Bytes{299'999});
     CHECK_THROWS_WITH_AS(
@@ -185,7 +185,7 @@ TEST_SUITE("baechi") {
         InfeasibleError);
   }
 
-  TEST_CASE("what the original cannot express is refused") {
+  TEST_CASE("what the original cannot express is rejected") {
     Case test(two_readers());
     Options options("m_etf", {{"compat", {"true", "", {}}},
                               {"colocation", {"false", "", {}}},

@@ -56,7 +56,7 @@ const Values of_two_replicas{{"replicas", "2"}, {"bucket", "1 B"}, {"first_bucke
 }  // namespace
 
 TEST_SUITE("pipelines") {
-  TEST_CASE("interleaved with data_parallel: buckets go beside the passes that are left") {
+  TEST_CASE("interleaved with data_parallel: buckets overlap with the remaining passes") {
     // Two devices with chunks 0, 2 and 1, 3. Passes: 2 x 60 and (p - 1) x 60 / 2 of bubble: 150. 40
     // B over 2 replicas take 40 ns: chunk 2's from the end of its last B, which is 40 ns before the
     // end (two B of chunk 0), chunk 0's from 150 to 190; then both updates.
@@ -68,13 +68,13 @@ TEST_SUITE("pipelines") {
           240ns);
   }
 
-  TEST_CASE("gpipe with data_parallel: sums wait for the micro-batch that runs last") {
+  TEST_CASE("gpipe with data_parallel: gradient reduction waits for the last micro-batch") {
     // One device, two micro-batches, 2 x 30: B of 1, then of 0 until 60. 40 ns, update.
     CHECK(piped(with_updates(1, 40_B), 1, "gpipe", 2, "data_parallel", of_two_replicas).makespan ==
           105ns);
   }
 
-  TEST_CASE("the host launches ahead of the device: only the first launch is seen") {
+  TEST_CASE("the host launches ahead of the device: only the first launch is exposed") {
     // 1f1b_flush: (4 + 2 - 1) x 30 and an update of 5. Launches of 1 ns: 1 more.
     const OpGraph graph = with_updates(2, 0_B);
     CHECK(piped(graph, 2, "1f1b_flush", 4).makespan == 155ns);
@@ -89,7 +89,7 @@ TEST_SUITE("pipelines") {
     CHECK(piped(graph, 2, "1f1b_flush", 4, "host", {{"launch", "50 ns"}}).makespan == 455ns);
   }
 
-  TEST_CASE("a pass keeps to the engine's queue") {
+  TEST_CASE("ops of a pass run in the order of the engine's queue") {
     // a(10) -> b(10) -> d(50), and c(100), which is ready with a. d is on the other device. In the
     // order of ids b goes before c: 10 + 10 + 100. As they become ready c does: 10 + 100 + 10 + 50.
     OpGraphBuilder g;
@@ -117,9 +117,9 @@ TEST_SUITE("pipelines") {
     CHECK(time(ReadyOrder::priority) == 120ns);
   }
 
-  TEST_CASE("dualpipe: the two devices of a chunk add up its gradients before they update") {
+  TEST_CASE("dualpipe: the two devices of a chunk reduce its gradients before the update") {
     // Two devices; each runs both chunks for half of four micro-batches, 4 x 30, and waits for one
-    // F at the beginning. The gradients of the two chunks are sums of two devices.
+    // F at the beginning. The gradients of the two chunks are reduced over two devices.
     const Duration alone = piped(with_updates(2, 0_B), 2, "dualpipe", 4).makespan;
     const PipelineResult summed = piped(with_updates(2, 400_B), 2, "dualpipe", 4);
     CHECK(summed.sending > 0.0);
@@ -129,7 +129,7 @@ TEST_SUITE("pipelines") {
     CHECK(summed.makespan <= alone + 800ns);
   }
 
-  TEST_CASE("what takes the time is told: collectives, launches, or the bubble") {
+  TEST_CASE("the difference to max_load is explained: collectives, launches, or the bubble") {
     // 30 passes' ns of 1f1b_flush, 2 devices x 155 ns. 4000 B over two replicas: 4000 ns.
     const OpGraph graph = with_updates(2, 4000_B);
     const PipelineResult sums = piped(graph, 2, "1f1b_flush", 4, "data_parallel", of_two_replicas);
@@ -149,7 +149,7 @@ TEST_SUITE("pipelines") {
     CHECK(filling.difference.find("as the pipeline fills and drains") != std::string::npos);
   }
 
-  TEST_CASE("what cannot be streamed is refused before anything is placed") {
+  TEST_CASE("transforms without pipeline support are rejected before placing") {
     const OpGraph graph = with_updates(2, 8_B);
     const Cluster cluster = gpus(2);
     const ProfiledCosts costs(graph, cluster);
@@ -173,7 +173,7 @@ TEST_SUITE("pipelines") {
           "a pipeline needs the engine's own semantics, event");
   }
 
-  TEST_CASE("micro-batches whose times do not fit into 64 bits are refused, as a step's are") {
+  TEST_CASE("micro-batches whose times do not fit into 64 bits are rejected, as a step's are") {
     // 100 B at 1 B in 1e6 s: 1e17 ns a tensor. One micro-batch fits below 2^62 ns, 64 do not.
     const Uniform uniform(2, 100_B);
     const Cluster slow = Cluster::uniform(2, 1_GiB, {.bandwidth = Bandwidth{1e-6}, .latency = 0ns});

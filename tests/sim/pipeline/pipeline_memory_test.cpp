@@ -11,10 +11,10 @@ using namespace baechi::testing;
 using namespace baechi::pipeline;
 
 TEST_SUITE("pipelines") {
-  // f holds 4 B, u 16 B. b makes a gradient of 8 B, which u reads: 28 B with one micro-batch. With
-  // more, the later ones make theirs in workspace, beside the sum: 36 B. 1f1b updates after each
-  // micro-batch, and has nothing to add up.
-  TEST_CASE("a stage holds the sum of gradients that are tensors, and the one that it makes") {
+  // f holds 4 B, u 16 B. b writes a gradient of 8 B, which u reads: 28 B with one micro-batch. With
+  // more, the later ones compute theirs in workspace, in addition to the accumulator: 36 B. 1f1b
+  // updates after each micro-batch, and does not accumulate.
+  TEST_CASE("a stage holds the accumulated gradient tensors, and the one that it computes") {
     OpGraphBuilder b;
     const OpId f = b.add_op({.name = "f", .compute = 10ns, .persistent = 4_B});
     const OpId g = b.add_op({.name = "b", .compute = 20ns, .phase = Phase::backward});
@@ -41,7 +41,7 @@ TEST_SUITE("pipelines") {
     CHECK(peak("1f1b", 9) == 28_B);
   }
 
-  TEST_CASE("memory that does not hold what is in flight runs out") {
+  TEST_CASE("a stage without memory for its micro-batches in flight runs out of memory") {
     const OpGraph graph = uniform_graph(4, 0_B, true);
     const Cluster cluster = gpus(4, 300_B);
     const ProfiledCosts costs(graph, cluster);
@@ -57,7 +57,7 @@ TEST_SUITE("pipelines") {
     CHECK_FALSE(run("gpipe", true).oom.has_value());
   }
 
-  TEST_CASE("whatever the memory: kinds are not negative, and add up to each stage's peak") {
+  TEST_CASE("with any memory limit, kinds are not negative, and add up to each stage's peak") {
     const std::vector<EngineOptions> engines = all_engines();
     std::size_t out_of_memory = 0, at_time_0 = 0;
     for (std::uint64_t seed = 0; seed < 40; ++seed) {

@@ -94,7 +94,7 @@ TEST_SUITE("pipelines") {
     CHECK(again.per_micro_batch == 40ns);  // 10 + 10 + 20
     CHECK(again.max_load == 30ns);
     CHECK(in_flight(again) == Numbers{4, 3, 2, 1});
-    // As a forward op runs it writes 100 B, which nobody reads then; what is read is written again.
+    // A forward op writes 100 B without a reader; the recomputed op writes them again.
     CHECK(at_peak(again, MemoryKind::outputs) == Sizes(4, 100));
   }
 
@@ -129,7 +129,7 @@ TEST_SUITE("pipelines") {
     }
   }
 
-  TEST_CASE("a stage that is read from far behind runs ahead by three samples for each stage") {
+  TEST_CASE("a stage leads a distant reader by three samples for each stage between them") {
     //   a(10) -> b(10) -> c(10) -> d(10), a -> d as well: all keep busy
     OpGraphBuilder g;
     std::vector<TensorId> out;
@@ -236,7 +236,7 @@ TEST_SUITE("pipelines") {
     }
   }
 
-  TEST_CASE("devices that run ops alike run copies of ops alike") {
+  TEST_CASE("devices with equal op times have equal times of copies") {
     const Uniform uniform(3, 0_B);
     const Placement& placement = uniform.placement;
     IdVector<DeviceId, Device> devices;
@@ -255,7 +255,7 @@ TEST_SUITE("pipelines") {
       CHECK(copied.compute(v, gpu0) == copied.compute(v, gpu1));
   }
 
-  TEST_CASE("copies of a collective take the same time, which is asked for once") {
+  TEST_CASE("copies of a collective take the same time, which is computed once") {
     // a -> gather -> b, three micro-batches: three copies of the collective.
     OpGraphBuilder g;
     const OpId a = g.add_op({.name = "a", .compute = 10ns});
@@ -280,7 +280,7 @@ TEST_SUITE("pipelines") {
     CHECK(costs.asked == 2);  // on another device it might take longer
   }
 
-  TEST_CASE("any training graph, placement and engine can be streamed, and every op runs") {
+  TEST_CASE("any training graph, placement and engine can be pipelined, and every op runs") {
     const std::vector<EngineOptions> engines = all_engines();
     for (std::uint64_t seed = 0; seed < 60; ++seed) {
       CAPTURE(seed);
@@ -346,7 +346,7 @@ TEST_SUITE("pipelines") {
     }
   }
 
-  TEST_CASE("a device without backward ops keeps to the schedule, too") {
+  TEST_CASE("a device without backward ops follows the schedule, too") {
     //   f0(10) -> f1(10) -> f2(10) -> b2(20) -> b1(20): the first device trains nothing
     OpGraphBuilder g;
     std::vector<TensorId> out;
@@ -372,7 +372,7 @@ TEST_SUITE("pipelines") {
     CHECK(r.per_micro_batch == 30ns);
   }
 
-  TEST_CASE("a graph that is not training has no schedule of training") {
+  TEST_CASE("a graph that is not training has no training schedule") {
     const Uniform forward(3, 0_B, false);
     CHECK_THROWS_WITH_AS(forward.run("1f1b", 4),
                          "1f1b is a schedule of training, and this graph is not training: it has "

@@ -33,7 +33,7 @@ Numbers in_flight(const char* name, const Shape& shape) {
 }  // namespace
 
 TEST_SUITE("pipelines") {
-  TEST_CASE("every schedule of every shape can run, and keeps no more than it says") {
+  TEST_CASE("every schedule of every shape can run, and keeps no more than in_flight") {
     std::size_t made = 0;
     for (const ScheduleEntry& entry : schedules()) {
       for (std::size_t stages = 1; stages <= 7; ++stages) {

@@ -45,7 +45,7 @@ TEST_SUITE("pipelines") {
     CHECK(unlike.makespan("zb_h1", 8) == 8 * 28ns + 3 * (10 + 12 - 6) * 1ns);
   }
 
-  TEST_CASE("zb_v: if all passes are alike, devices idle while the pipeline fills and no more") {
+  TEST_CASE("zb_v: with equal passes, devices idle only while the pipeline fills") {
     for (const std::size_t p : {2U, 3U, 4U, 5U, 6U, 7U, 8U}) {
       CAPTURE(p);
       const Chain vee = forward_backward_chain(p, {10ns, 10ns, 10ns});

@@ -107,7 +107,7 @@ TEST_SUITE("pipelines") {
     CHECK(simulated_of(problem, uniform.placement, options) == 10);
   }
 
-  TEST_CASE("what crosses is counted for all micro-batches") {
+  TEST_CASE("moved bytes are counted for all micro-batches") {
     const Uniform uniform(3, 7_B);  // twice forward, twice backward
     const Problem problem{uniform.graph, uniform.cluster, uniform.costs};
     const PipelineOptions options{.schedule = "1f1b_flush", .micro_batches = 100};
@@ -117,7 +117,7 @@ TEST_SUITE("pipelines") {
     CHECK(simulated_of(problem, uniform.placement, options) < 100);
   }
 
-  TEST_CASE("a schedule of many repeats that of few only if the stages go on alike") {
+  TEST_CASE("a schedule of many repeats that of few only if its passes are periodic") {
     CHECK(repeats(flushed(4, 12), flushed(4, 100), 1));
     CHECK_FALSE(repeats(flushed(4, 3), flushed(4, 100), 1));  // never full
     const auto gpipe = [](std::size_t m) {
@@ -134,7 +134,7 @@ TEST_SUITE("pipelines") {
     CHECK_FALSE(repeats(flushed(4, 12), other, 1));
   }
 
-  TEST_CASE("where stages do not repeat themselves, all micro-batches are simulated") {
+  TEST_CASE("without a period, all micro-batches are simulated") {
     const Uniform uniform(3, 0_B);
     const Problem problem{uniform.graph, uniform.cluster, uniform.costs};
     for (const char* schedule : {"gpipe", "1f1b", "2bw"})

@@ -55,12 +55,12 @@ TEST_SUITE("bounds") {
     CHECK(two.why_not.empty());
   }
 
-  TEST_CASE("a share of the work that is no whole time is rounded up") {
+  TEST_CASE("fractions of the work are rounded up to a nanosecond") {
     // 40 / 3 = 13.3: no step of whole nanoseconds takes less than 14.
     CHECK(quick_bounds(independent(4).build(), gpus(3)).work == 14ns);
   }
 
-  TEST_CASE("nothing to do is bounded by nothing") {
+  TEST_CASE("the bounds of an empty graph are 0") {
     const LowerBounds none = quick_bounds(OpGraphBuilder().build(), gpus(2));
     CHECK(none.best() == 0ns);
     CHECK(none.binding() == "critical path");
@@ -70,7 +70,7 @@ TEST_SUITE("bounds") {
     CHECK(quick_bounds(std::move(g).build(), gpus(2)).best() == 0ns);
   }
 
-  TEST_CASE("a faster device does more of the work, and the path is on the fastest") {
+  TEST_CASE("a faster device does more work, and the critical path is on the fastest") {
     // Speeds 1 and 2: an op takes 10 or 5. Three ops: 15 of the fast device's time, of which the
     // slow one can do half as much in the same time: 15 / 1.5 = 10; two on the fast one, one on the
     // slow one take just that.
@@ -79,7 +79,7 @@ TEST_SUITE("bounds") {
     CHECK(b.work == 10ns);
   }
 
-  TEST_CASE("device kinds: each op counts with its time where it is fastest") {
+  TEST_CASE("device types: each op counts with its least time") {
     // a: 4 on a gpu, 40 on a cpu; b: 30 and 10; b reads a.
     OpGraphBuilder g;
     const OpId a = g.add_op({.name = "a"});
@@ -105,7 +105,7 @@ TEST_SUITE("bounds") {
     CHECK(gpu.binding() == "critical path");  // ties: the first
   }
 
-  TEST_CASE("a colocation group cannot be shared out") {
+  TEST_CASE("a colocation group cannot be divided") {
     // 6 ops of 10: three are one group, two another.
     OpGraphBuilder g = independent(6);
     for (const std::uint32_t v : {0U, 2U, 4U}) g.colocate(OpId{v}, "three");
@@ -197,7 +197,7 @@ TEST_SUITE("bounds") {
         "43 B");
   }
 
-  TEST_CASE("a step that fits is never told that it cannot") {
+  TEST_CASE("a step that fits is never bounded out") {
     for (std::uint64_t seed = 0; seed < 200; ++seed) {
       CAPTURE(seed);
       const RandomProblem random({.ops = 15}, 3, seed);
@@ -213,7 +213,7 @@ TEST_SUITE("bounds") {
 
   //   a --20 B--> b --30 B--> c --40 B--> d, and a's tensor is read by d again. 5 B of weights
   //   each.
-  TEST_CASE("outputs that must wait for a later reader need memory at once, wherever they lie") {
+  TEST_CASE("outputs that wait for a later reader need memory on some device") {
     OpGraphBuilder g;
     std::vector<OpId> ops;
     for (const char* name : {"a", "b", "c", "d"})
@@ -263,7 +263,7 @@ TEST_SUITE("bounds") {
     CHECK(bound({100.0 / 15.0 * 1e9}) == 43ns);
   }
 
-  TEST_CASE("what does not fit beside each other is not shared out evenly") {
+  TEST_CASE("ops that do not fit together are not divided evenly") {
     // a and b, 10 B each: 10 ns on the accelerator, 40 ns on the core. Without limits the core does
     // a fifth of the work: 20 * 4 / 5 = 16. If the accelerator holds but one of them, the core has
     // to do the other: 40, or none of both fits.

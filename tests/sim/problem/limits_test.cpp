@@ -59,7 +59,7 @@ TEST_SUITE("limits") {
     CHECK(Bytes{1000} / Bandwidth{1e-300} == Duration{count_limit});
   }
 
-  TEST_CASE("a slow link is refused as soon as all transfers over it take 2^62 ns") {
+  TEST_CASE("a slow link is rejected as soon as all transfers over it take 2^62 ns") {
     // One byte takes 1e9 ns / rate. Two readers of 1e9 B at 1 B/s: 2e18 ns, below 4.6e18. Five:
     // 5e18 ns.
     const Cluster cluster = two(1.0, {1.0});
@@ -68,7 +68,7 @@ TEST_SUITE("limits") {
           "a step could take more than 146 years: link gpu0-gpu1, 1 B/s");
   }
 
-  TEST_CASE("a collective needs a link, also where one device stands for all that take part") {
+  TEST_CASE("a collective needs a link, also if one device represents all ranks") {
     OpGraphBuilder b;
     const std::vector<OpId> members{b.add_op({.name = "a"})};
     b.add_collective({.kind = CollectiveKind::all_reduce, .bytes = 100_B, .ranks = 2}, members);
@@ -84,7 +84,7 @@ TEST_SUITE("limits") {
           "all_reduce of 'a', 100 B");
   }
 
-  TEST_CASE("so is a latency, and a slow device") {
+  TEST_CASE("a long latency and a slow device are rejected, too") {
     // Three transfers of 100 years, 3.15e18 ns each.
     const Duration century = std::chrono::hours(24 * 365 * 100);
     CHECK(problem_error(star(1us, 1_B, 3), two(1.0, {1e9}, century)) ==
@@ -95,7 +95,7 @@ TEST_SUITE("limits") {
     CHECK(problem_error(star(1s, 1_B, 1), two(1e-9, {1e9})).empty());
   }
 
-  TEST_CASE("sizes are refused as soon as all copies take 2^60 B") {
+  TEST_CASE("sizes are rejected as soon as all copies take 2^60 B") {
     // 2^58 B, and a copy for each of two readers: 3 * 2^58 B fit; with three readers 2^60 do not.
     const Bytes huge{std::int64_t{1} << 58U};
     CHECK(problem_error(star(1ns, huge, 2), two(1.0, {1e18})).empty());
@@ -104,7 +104,7 @@ TEST_SUITE("limits") {
           "readers");
   }
 
-  TEST_CASE("where some op cannot run everywhere, none may take what stands for that") {
+  TEST_CASE("if some op cannot run everywhere, none may take as long as cannot_run") {
     OpGraphBuilder b;
     const OpId a = b.add_op({.name = "a"});
     b.set_compute(a, "gpu", std::chrono::hours(20));

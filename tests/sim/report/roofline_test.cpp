@@ -59,7 +59,7 @@ TEST_SUITE("roofline") {
     CHECK(drawn(one_module(), &plain, 1)["ops"].size() == 1);
   }
 
-  TEST_CASE("without a model there is no roof, without work no picture") {
+  TEST_CASE("without a model there is no roof, without work no plot") {
     const Json r = drawn(one_module(), nullptr);
     CHECK(r["roofs"].empty());
     CHECK(r["ops"][0] == Json::parse(R"(["conv", 8e6, 1e5, 9000, -1])"));

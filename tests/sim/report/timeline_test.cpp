@@ -16,7 +16,7 @@ constexpr TimePoint at(Duration time) {
   return TimePoint{time};
 }
 
-/// The step's timeline file, checked; `busy` is what it says of each device.
+/// The step's timeline file, checked; `busy`: the busy time of each device in it.
 std::string timeline_of(const Problem& problem, const Placement& placement,
                         const std::string& name = "step.json") {
   const TemporaryFolder folder;
@@ -57,7 +57,7 @@ TEST_SUITE("timeline") {
     CHECK(lanes({}).empty());
   }
 
-  TEST_CASE("work of no length overlaps nothing that it touches") {
+  TEST_CASE("zero-time spans do not overlap what they touch") {
     CHECK(lanes({{at(5ns), at(5ns)}, {at(5ns), at(5ns)}, {at(0ns), at(5ns)}, {at(5ns), at(6ns)}}) ==
           std::vector<std::size_t>{0, 0, 0, 0});
   }
@@ -143,7 +143,7 @@ TEST_SUITE("timeline") {
     CHECK(bytes == timeline_of({graph, cluster, costs}, placement, "s.json.gz"));
   }
 
-  TEST_CASE("a folder that is not there is the user's mistake") {
+  TEST_CASE("a missing folder is an input error") {
     const OpGraph graph = one_tensor_two_readers();
     const Cluster cluster = gpus(1);
     const ProfiledCosts costs(graph, cluster);

@@ -109,7 +109,7 @@ TEST_SUITE("forward_only") {
     CHECK(result.graph.num_tensors() == 2);  // f1's output stays, though nobody reads it now
   }
 
-  TEST_CASE("with count: all the placer sees the time and workspace of what follows") {
+  TEST_CASE("with 'count: all' the placer sees the time and workspace of following ops") {
     const OpGraph graph = chain();
     const OpGraph counted = apply("forward_only", graph, {{"count", "all"}}).graph;
     CHECK(totals(counted) == totals(graph));
@@ -123,8 +123,8 @@ TEST_SUITE("forward_only") {
     const Transformed result = apply("forward_only", chain());
     CHECK(result.needs == 225_B);
     CHECK(result.needs_why ==
-          "forward_only is for models that one device can hold, and this one takes 225 B there; "
-          "'force: true' places it all the same");
+          "forward_only is for models that fit on one device, and this one needs 225 B there; "
+          "'force: true' places it anyway");
     CHECK(apply("forward_only", chain(), {{"force", "true"}}).needs == 0_B);
     CHECK(apply("forward_only", one_tensor_two_readers()).needs == 0_B);  // nothing is hidden
   }
@@ -164,7 +164,7 @@ TEST_SUITE("forward_only") {
     CHECK(leaders(graph, apply("forward_only", graph)) == "f0 f1 f2 f2 f0 f1");
   }
 
-  TEST_CASE("what nothing joins to a forward op is placed as it is") {
+  TEST_CASE("an op without a path to a forward op is placed by itself") {
     OpGraphBuilder g;
     const OpId f = g.add_op({.name = "f"});
     const OpId seed = g.add_op({.name = "seed", .phase = Phase::backward});
@@ -178,7 +178,7 @@ TEST_SUITE("forward_only") {
 }
 
 TEST_SUITE("baechi bundle") {
-  TEST_CASE("it is its parts in order, each of which can be left out") {
+  TEST_CASE("it applies its parts in order, each of which can be omitted") {
     for (std::uint64_t seed = 0; seed < 50; ++seed) {
       Random random(seed);
       const OpGraph graph = training_graph(1 + random.below(30), random);
@@ -187,7 +187,7 @@ TEST_SUITE("baechi bundle") {
           then(then(apply("colocate", graph), *transform("forward_only")), *transform("coplace")),
           *transform("fuse"));
       CHECK(text(whole.graph) == text(parts.graph));
-      CHECK(whole.stands_for == parts.stands_for);
+      CHECK(whole.mapped_op == parts.mapped_op);
       CHECK(whole.needs == parts.needs);
       const Values none{{"colocate", "false"},
                         {"forward_only", "false"},
@@ -212,14 +212,14 @@ TEST_SUITE("by_module") {
     return std::move(g).build();
   }
 
-  TEST_CASE("ops whose paths begin alike are a group, and join the groups they were in") {
+  TEST_CASE("ops with a common path prefix are a group, and join the groups they were in") {
     CHECK(groups(apply("by_module", modules()).graph) == "- - - d d");
     CHECK(groups(apply("by_module", modules(), {{"depth", "1"}}).graph) == "a a a a a");
     CHECK(groups(apply("by_module", modules(), {{"depth", "2"}}).graph) == "a a c c c");
     CHECK(groups(apply("by_module", modules(), {{"depth", "3"}}).graph) == "- - - d d");
   }
 
-  TEST_CASE("an op made of several is in the innermost module that they share") {
+  TEST_CASE("a merged op is in the innermost common module") {
     const OpGraph graph = modules();
     const auto fused = [&](const char* depth) {
       return apply("fuse", apply("by_module", graph, {{"depth", depth}}).graph).graph;

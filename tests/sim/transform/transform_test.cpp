@@ -33,11 +33,11 @@ std::vector<OpGraph> many_graphs() {
   return graphs;
 }
 
-/// Only a transform of the model may add ops that stand for none of the input.
+/// Only a transform of the model may add ops without a counterpart in the input.
 void check_result(const OpGraph& graph, const Transformed& result, TransformUse use) {
-  REQUIRE(result.stands_for.size() == graph.num_ops());
+  REQUIRE(result.mapped_op.size() == graph.num_ops());
   std::set<OpId> used;
-  for (const OpId v : result.stands_for) {
+  for (const OpId v : result.mapped_op) {
     if (v == no_op) continue;
     REQUIRE(index(v) < result.graph.num_ops());
     used.insert(v);
@@ -53,7 +53,7 @@ void check_expansion(const OpGraph& graph, const Transformed& result, Random& ra
   for (const GroupId g : graph.groups()) {
     std::set<DeviceId> devices;
     for (const OpId v : graph.members(g))
-      if (result.stands_for[v] != no_op) devices.insert(p.device[result.stands_for[v]]);
+      if (result.mapped_op[v] != no_op) devices.insert(p.device[result.mapped_op[v]]);
     CHECK(devices.size() <= 1);
   }
 }
@@ -102,7 +102,7 @@ std::size_t num_neighbours(const OpGraph& g, OpId v, bool out) {
 }  // namespace
 
 TEST_SUITE("transforms") {
-  TEST_CASE("every transform is pure, covers the graph and keeps groups whole") {
+  TEST_CASE("every transform is pure, maps all ops and keeps groups together") {
     const std::vector<OpGraph> graphs = many_graphs();
     Random random(1);
     for (const TransformEntry& entry : transforms()) {
@@ -123,7 +123,7 @@ TEST_SUITE("transforms") {
         check_expansion(graph, result, random);
         const Transformed again = made->apply(graph);
         CHECK(text(again.graph) == text(result.graph));
-        CHECK(again.stands_for == result.stands_for);
+        CHECK(again.mapped_op == result.mapped_op);
         CHECK(again.needs == result.needs);
         CHECK(text(graph) == before);
       }
@@ -131,7 +131,7 @@ TEST_SUITE("transforms") {
     }
   }
 
-  TEST_CASE("every transform refuses an option it does not have") {
+  TEST_CASE("every transform rejects unknown options") {
     for (const TransformEntry& entry : transforms()) {
       const std::string name(entry.name);
       CHECK(
@@ -154,7 +154,7 @@ TEST_SUITE("transforms") {
     }
   }
 
-  TEST_CASE("one transform after another: ids lead from the first graph to the last") {
+  TEST_CASE("composition: ids map from the first graph to the last") {
     // Pruned: a b d, co-placed: all together, fused: one op, which stands for none of the pruned.
     OpGraphBuilder g;
     for (const char* name : {"a", "b", "c", "d"}) g.add_op({.name = name, .compute = 1ns});
@@ -167,7 +167,7 @@ TEST_SUITE("transforms") {
     CHECK(result.graph.op(OpId{0}).compute == 3ns);
   }
 
-  TEST_CASE("of two needs the larger counts") {
+  TEST_CASE("of two needs the larger applies") {
     struct Needing final : Transform {
       Needing(Bytes n, std::string w) : needs(n), why(std::move(w)) {}
       Transformed apply(const OpGraph& graph) const override {
@@ -194,7 +194,7 @@ TEST_SUITE("coplace") {
     CHECK(groups(apply("coplace", lettered({"ab", "ab"}, "ab")).graph) == "a a");
   }
 
-  TEST_CASE("groups that are there are merged whole, under the least name by length") {
+  TEST_CASE("existing groups are merged, under the shortest name") {
     OpGraphBuilder g;
     for (const char* name : {"a", "b", "c", "d"}) g.add_op({.name = name});
     g.colocate(OpId{0}, "xx");
@@ -204,7 +204,7 @@ TEST_SUITE("coplace") {
     CHECK(groups(apply("coplace", std::move(g).build()).graph) == "y y - y");
   }
 
-  TEST_CASE("control edges make a reader, or do not") {
+  TEST_CASE("control edges count as readers, or do not") {
     OpGraphBuilder g;
     for (const char* name : {"a", "b", "c"}) g.add_op({.name = name});
     g.add_edge(g.add_tensor(OpId{0}, 1_B), OpId{1});
@@ -257,15 +257,16 @@ TEST_SUITE("fuse") {
     CHECK(apply("fuse", graph, {{"compat", "true"}}).graph.op(f).temporary == 5_B);
   }
 
-  TEST_CASE("a pair with other neighbours on both sides is left, or asked for another path") {
+  TEST_CASE(
+      "a pair with other neighbours on both sides is rejected, or searched for another path") {
     // a -> b, with a -> c and d -> b outside the group: no other path.
     const OpGraph apart = lettered({"ab", "ac", "db"}, "cd");
     CHECK(leaders(apart, apply("fuse", apart)) == "a c d b");
     CHECK(leaders(apart, apply("fuse", apart, {{"disjoint_paths", "true"}})) == "a c d a");
   }
 
-  TEST_CASE("what would close a cycle is fused only if told to, and then refused") {
-    // a -> x -> b beside a -> b: x is outside the group.
+  TEST_CASE("a pair that closes a cycle is fused only with allow_cycle, and then rejected") {
+    // a -> x -> b parallel to a -> b: x is outside the group.
     const OpGraph graph = lettered({"ab", "ac", "cb"}, "c");
     for (const char* disjoint : {"false", "true"})
       CHECK(apply("fuse", graph, {{"disjoint_paths", disjoint}}).graph.num_ops() == 3);
@@ -273,7 +274,7 @@ TEST_SUITE("fuse") {
           "fuse.allow_cycle: fusing every pair leads to a cycle (graph: a cycle: a -> c -> a)");
   }
 
-  TEST_CASE("a pair that was unsafe is asked again; the original does not (Q24)") {
+  TEST_CASE("a rejected pair is retried; the original does not (Q24)") {
     // (a,b) comes first and is refused: c lies between. Then c goes into a, and nothing does.
     const OpGraph graph = lettered({"ab", "ac", "cb"});
     CHECK(leaders(graph, apply("fuse", graph)) == "a a a");
@@ -297,7 +298,7 @@ TEST_SUITE("fuse") {
       check_expansion(graph, result, random);
       CHECK(totals(result.graph) == totals(graph));
       for (const OpId v : grouped.ops()) {
-        const OpId s = result.stands_for[v];
+        const OpId s = result.mapped_op[v];
         const auto name = [](const OpGraph& g, OpId op) {
           return g.op(op).group == no_group ? std::string() : g.group_name(g.op(op).group);
         };
@@ -312,14 +313,14 @@ TEST_SUITE("fuse") {
         if (disjoint) CHECK(has_path(fused, a, b, true));
       }
       for (const EdgeId e : grouped.edges()) {
-        const OpId src = result.stands_for[grouped.edge(e).src];
-        const OpId dst = result.stands_for[grouped.edge(e).dst];
+        const OpId src = result.mapped_op[grouped.edge(e).src];
+        const OpId dst = result.mapped_op[grouped.edge(e).dst];
         if (src != dst) CHECK(has_path(fused, src, dst, false));
       }
     }
   }
 
-  TEST_CASE("one fused op holds what the ops it stands for would, run on one device") {
+  TEST_CASE("a fused op has the peak memory of its ops on one device") {
     // All in one group, so that disjoint paths leave one op per connected part.
     for (std::uint64_t seed = 0; seed < 200; ++seed) {
       CAPTURE(seed);

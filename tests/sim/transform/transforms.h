@@ -49,7 +49,7 @@ inline std::string text(const OpGraph& g) {
 }
 
 /// A training graph: `n` forward ops, most with a backward op, some with a variable and its update;
-/// random groups beside.
+/// random groups in addition.
 inline OpGraph training_graph(std::uint32_t n, Random& random) {
   OpGraphBuilder b;
   const auto bytes = [&] { return Bytes{random.below(100)}; };
@@ -117,11 +117,11 @@ inline std::string groups(const OpGraph& graph) {
   return all;
 }
 
-/// Names of the ops that stand for those of `graph`, in id order.
+/// Names of the mapped ops of `graph`, in id order.
 inline std::string leaders(const OpGraph& graph, const Transformed& result) {
   std::string all;
   for (const OpId v : graph.ops()) {
-    const OpId s = result.stands_for[v];
+    const OpId s = result.mapped_op[v];
     all += fmt::format("{}{}", all.empty() ? "" : " ", s == no_op ? "-" : result.graph.name(s));
   }
   return all;

@@ -12,7 +12,7 @@
 
 namespace baechi::testing {
 
-/// A step whose ops are all on one device, unless `device` says more.
+/// A step whose ops are all on one device, unless `device` is given.
 struct WhatIfCase {
   OpGraph graph;
   IdVector<OpId, DeviceId> device{};
@@ -37,7 +37,7 @@ inline PlacedStep rewritten(const WhatIfCase& step, const WhatIfRules& what_if) 
   IdVector<OpId, DeviceId> device(made.graph.num_ops());
   if (!step.device.empty())
     for (const OpId v : step.graph.ops())
-      if (made.stands_for[v] != no_op) device[made.stands_for[v]] = step.device[v];
+      if (made.mapped_op[v] != no_op) device[made.mapped_op[v]] = step.device[v];
   return what_if.after_placing(made.graph, device);
 }
 

@@ -39,7 +39,7 @@ TEST_SUITE("what_if") {
     CHECK(result.devices[gpu0].peak == 360_B);
   }
 
-  TEST_CASE("each condition selects what it says") {
+  TEST_CASE("each condition selects the right ops") {
     CHECK(selected("{name: \"*_grad\"}") == "relu_grad conv_grad");
     CHECK(selected("{kind: relu}") == "relu relu_grad");
     CHECK(selected("{kind: [\"relu\", sgd], phase: [forward, update]}") == "relu update");
@@ -69,7 +69,7 @@ TEST_SUITE("what_if") {
     CHECK(what_if_step("[{set: {lane: copy}, where: {phase: update}}]") == 130ns);
   }
 
-  TEST_CASE("remove hands on what the op read; the readers wait for what it waited for") {
+  TEST_CASE("remove: readers read the op's input, and wait for its predecessors") {
     const PlacedStep step = rewritten({six_ops()}, rules("[{remove: , where: {kind: relu}}]"));
     CHECK(run(step).makespan == 110ns);
     const OpId loss = *step.graph.find("loss"), conv_grad = *step.graph.find("conv_grad");
@@ -86,7 +86,7 @@ TEST_SUITE("what_if") {
     CHECK(reads(conv_grad) == "conv loss! ");
   }
 
-  TEST_CASE("merge: sums, the longest, and one kernel without what stays inside") {
+  TEST_CASE("merge: sum, maximum, and one kernel without internal traffic") {
     CHECK(
         rewritten({six_ops()}, rules("[{merge: , where: {name: [relu, loss]}}]")).graph.num_ops() ==
         5);
@@ -137,7 +137,7 @@ TEST_SUITE("what_if") {
           std::string::npos);
   }
 
-  TEST_CASE("collective: what is written goes over the ring, and its readers wait") {
+  TEST_CASE("collective: outputs go over the ring, and their readers wait") {
     // 100 B over 2 ranks: 2 x 50 ns, after conv_grad and before the update.
     CHECK(
         what_if_step("[{collective: {ranks: 2, to: {phase: update}}, where: {phase: backward}}]") ==
@@ -154,7 +154,7 @@ TEST_SUITE("what_if") {
     CHECK(what_if_step("[precision]") == 60ns);  // 10 + 5 + 6 (a loss) + 5 + 20 + 14
   }
 
-  TEST_CASE("mistakes have their place, and all are told") {
+  TEST_CASE("all errors are reported with their place") {
     CHECK(mistake("\n- scale: {time: 2}\n  where: {name: nothing}") ==
           "x.yaml:2:3: what_if: 'scale' selects none of 6 ops ('optional: true' lets it pass)");
     const std::string all = mistake(

@@ -17,25 +17,26 @@ TEST_SUITE("blocks of models") {
   // embeddings.
   TEST_CASE("a GPT as Nemotron-4: its published parameters, and max(x, 0)^2 in place of GELU") {
     constexpr std::int64_t h = 18'432, block = 2 * h * h + 2 * h * 8 * 192 + 8 * h * h + 4 * h;
-    const OpGraph nemotron = gpt({{"layers", "96"},
-                                  {"hidden", "18432"},
-                                  {"heads", "96"},
-                                  {"key_value_heads", "8"},
+    const OpGraph nemotron = gpt({{"num_hidden_layers", "96"},
+                                  {"hidden_size", "18432"},
+                                  {"num_attention_heads", "96"},
+                                  {"num_key_value_heads", "8"},
                                   {"length", "4096"},
                                   {"training", "false"},
-                                  {"vocabulary", "256000"},
-                                  {"tied", "false"},
+                                  {"vocab_size", "256000"},
+                                  {"tie_word_embeddings", "false"},
                                   {"bias", "false"},
-                                  {"positions", "rotary"},
-                                  {"activation", "squared_relu"},
+                                  {"config.position_embedding_type", "rotary"},
+                                  {"config.hidden_act", "squared_relu"},
                                   {"fused_attention", "true"}});
     CHECK(forward_parameters(nemotron) == 96 * block + 2 * 256'000 * h + 2 * h);
     CHECK(doctest::Approx(331.6e9).epsilon(0.0005) == static_cast<double>(96 * block + 2 * h));
     // Two operations an element where GELU has ten, of 2 x 32 tokens of 4 x 64 features in 3
     // blocks; the same with experts, each of which takes 16 of the 64 tokens.
     for (const char* experts : {"0", "4"}) {
-      const Settings plain = with(tiny_gpt, {{"experts", experts}});
-      const OpGraph before = gpt(plain), after = gpt(with(plain, {{"activation", "squared_relu"}}));
+      const Settings plain = with(tiny_gpt, {{"num_local_experts", experts}});
+      const OpGraph before = gpt(plain),
+                    after = gpt(with(plain, {{"config.hidden_act", "squared_relu"}}));
       CHECK(flops(before, Phase::forward) - flops(after, Phase::forward) == 3 * 8 * 64 * 256);
       CHECK(kept(before, "") == kept(after, ""));
     }
@@ -45,7 +46,7 @@ TEST_SUITE("blocks of models") {
     const OpGraph shared = gpt(with(tiny_gpt, {{"tensor", "2"},
                                                {"sequence_parallel", "true"},
                                                {"dropout", "false"},
-                                               {"positions", "none"}}));
+                                               {"config.position_embedding_type", "none"}}));
     CHECK(count(shared, CollectiveKind::all_gather, Phase::backward, Bytes{64 * 64 * 4}) ==
           1 + 6 + 7);
   }
@@ -55,10 +56,10 @@ TEST_SUITE("blocks of models") {
   // once more, three of the keys' width in all, two of the values', and 8 operations. With a window
   // of 4 the first block has an eighth of the scores.
   TEST_CASE("latent attention has keys wider than values; every second block sees a window") {
-    const Settings latent = with(tiny_llama, {{"key_value_heads", "8"},
-                                              {"key_value_rank", "32"},
-                                              {"query_rank", "16"},
-                                              {"rotary_size", "4"}});
+    const Settings latent = with(tiny_llama, {{"num_key_value_heads", "8"},
+                                              {"kv_lora_rank", "32"},
+                                              {"q_lora_rank", "16"},
+                                              {"config.qk_rope_head_dim", "4"}});
     const auto cores = [](const OpGraph& graph, Phase phase) {
       std::vector<OpWork> found;
       for (const OpId v : graph.ops())
@@ -77,7 +78,7 @@ TEST_SUITE("blocks of models") {
     }
     for (const OpWork& core : cores(all, Phase::backward))
       CHECK(core.flops == 2 * scores * (3 * 12 + 2 * 8) + 8 * scores);
-    const OpGraph windowed = generated("llama", with(latent, {{"window", "4"}}));
+    const OpGraph windowed = generated("llama", with(latent, {{"sliding_window", "4"}}));
     const std::vector<OpWork> seen = cores(windowed, Phase::forward);
     REQUIRE(seen.size() == 2);
     CHECK(seen[0].flops == (2 * scores * (12 + 8) + 5 * scores) / 8);
@@ -85,7 +86,7 @@ TEST_SUITE("blocks of models") {
     CHECK(seen[1].flops == 2 * scores * (12 + 8) + 5 * scores);
     // Weights of a block: queries 64 x 16 + 16 x 8 x 12, keys and values 64 (32 + 4) + 32 x 8 x 16,
     // normalisations 16 + 32, in place of three products of 64 x 64.
-    const OpGraph plain = generated("llama", with(tiny_llama, {{"key_value_heads", "8"}}));
+    const OpGraph plain = generated("llama", with(tiny_llama, {{"num_key_value_heads", "8"}}));
     CHECK(forward_parameters(all) - forward_parameters(plain) ==
           2 * (64 * 16 + 16 * 96 + 64 * 36 + 32 * 128 + 48 - 3 * 64 * 64));
     CHECK(message<InputError>([&] {
@@ -96,8 +97,8 @@ TEST_SUITE("blocks of models") {
   // BERT-base has 768 features, here 2,048 words; two ranks have 1,024 words each.
   TEST_CASE("logits of BERT that are not tied have weights of their own") {
     const auto extra = [](const char* ranks) {
-      const Settings tied{{"vocabulary", "2048"}, {"tensor", ranks}};
-      return forward_parameters(generated("bert", with(tied, {{"tied", "false"}}))) -
+      const Settings tied{{"vocab_size", "2048"}, {"tensor", ranks}};
+      return forward_parameters(generated("bert", with(tied, {{"tie_word_embeddings", "false"}}))) -
              forward_parameters(generated("bert", tied));
     };
     CHECK(extra("1") == 2048 * 768);
@@ -112,7 +113,7 @@ TEST_SUITE("blocks of models") {
     for (const char* ranks : {"1", "2"}) {
       CAPTURE(ranks);
       const Settings plain = with(tiny_gpt, {{"tensor", ranks}});
-      const OpGraph before = gpt(plain), after = gpt(with(plain, {{"query_key_norm", "true"}}));
+      const OpGraph before = gpt(plain), after = gpt(with(plain, {{"config.use_qk_norm", "true"}}));
       CHECK(forward_parameters(after) - forward_parameters(before) == 3 * 2 * (16 + 16));
       CHECK(kept(after, "h_") - kept(before, "h_") ==
             3 * 2 * 4 * 64 * (64 + 2 * 4) / (*ranks - '0'));
@@ -127,13 +128,13 @@ TEST_SUITE("blocks of models") {
     const auto kept = [&](const char* layers, const char* tensor) {
       const OpGraph rank =
           make_transform("precision", Options("precision", {{"to", {"bf16", {}, {}}}}))
-              ->apply(gpt({{"layers", layers},
-                           {"hidden", "256"},
-                           {"heads", "8"},
+              ->apply(gpt({{"num_hidden_layers", layers},
+                           {"hidden_size", "256"},
+                           {"num_attention_heads", "8"},
                            {"length", "64"},
                            {"batch", "2"},
                            {"tensor", tensor},
-                           {"vocabulary", "512"}}))
+                           {"vocab_size", "512"}}))
               .graph;
       std::int64_t bytes = 0;
       for (const TensorId t : rank.tensors()) {
@@ -152,13 +153,13 @@ TEST_SUITE("blocks of models") {
   }
 
   TEST_CASE("each block adds up two values forward and two gradients backward") {
-    const OpGraph graph = gpt({{"layers", "3"},
-                               {"hidden", "64"},
-                               {"heads", "4"},
+    const OpGraph graph = gpt({{"num_hidden_layers", "3"},
+                               {"hidden_size", "64"},
+                               {"num_attention_heads", "4"},
                                {"length", "32"},
                                {"tensor", "4"},
                                {"batch", "2"},
-                               {"vocabulary", "128"}});
+                               {"vocab_size", "128"}});
     std::size_t forward = 0, backward = 0;
     for (const Collective& c : graph.collectives()) {
       CHECK(c.kind == CollectiveKind::all_reduce);
@@ -169,16 +170,24 @@ TEST_SUITE("blocks of models") {
     }
     CHECK(forward == 2 * 3 + 1);   // and the embeddings
     CHECK(backward == 2 * 3 + 1);  // and the logits' input
-    CHECK(gpt({{"layers", "3"}}).collectives().empty());
+    CHECK(gpt({{"num_hidden_layers", "3"}}).collectives().empty());
   }
 
   // 64 tokens of 64 features, 2 heads of 8 features in 2 groups, states of 4, so 16 features of
   // heads: the mixer reads 16 + 16 + 2 x 2 x 4 + 2 = 50 features. Two ranks have a head each.
   TEST_CASE("layers by letters: a mixer, an attention, a network, and ranks that divide them") {
-    const Settings tiny{{"layers", "M*-"},    {"hidden", "64"},         {"heads", "4"},
-                        {"head_size", "16"},  {"key_value_heads", "4"}, {"inner", "256"},
-                        {"mixer_heads", "2"}, {"mixer_head_size", "8"}, {"mixer_groups", "2"},
-                        {"state", "4"},       {"length", "64"},         {"vocabulary", "128"}};
+    const Settings tiny{{"num_hidden_layers", "M*-"},
+                        {"hidden_size", "64"},
+                        {"num_attention_heads", "4"},
+                        {"head_dim", "16"},
+                        {"num_key_value_heads", "4"},
+                        {"intermediate_size", "256"},
+                        {"mamba_num_heads", "2"},
+                        {"config.mamba_head_dim", "8"},
+                        {"config.n_groups", "2"},
+                        {"ssm_state_size", "4"},
+                        {"length", "64"},
+                        {"vocab_size", "128"}};
     const OpGraph one = generated("hybrid", tiny),
                   rank = generated("hybrid", with(tiny, {{"tensor", "2"}}));
     CHECK(one.find("layer_0/mamba"));
@@ -192,13 +201,13 @@ TEST_SUITE("blocks of models") {
     CHECK(forward_parameters(rank) == (mixer + others - 4 * 64) / 2 + 4 * 64);
     // A mixer writes 64 x 16 numbers, and keeps as many before its gate and before its norm, and a
     // number for each token and group.
-    const OpGraph apart = generated("hybrid", with(tiny, {{"fuse_modules", "false"}}));
+    const OpGraph apart = generated("hybrid", with(tiny, {{"kernels.fuse_modules", "false"}}));
     std::int64_t written = 0;
     for (const TensorId t : apart.outputs(*apart.find("layer_0/mamba/mixer")))
       written += apart.tensor(t).size.count;
     CHECK(written == 4 * (3 * 64 * 16 + 64 * 2));
     CHECK(message<InputError>([&] {
-            generated("hybrid", with(tiny, {{"layers", "MX"}}));
+            generated("hybrid", with(tiny, {{"num_hidden_layers", "MX"}}));
           }).find("of the letters M, *, - and E") != std::string::npos);
     CHECK(message<InputError>([&] {
             generated("hybrid", with(tiny, {{"context", "2"}}));
@@ -208,9 +217,10 @@ TEST_SUITE("blocks of models") {
   // A block has 4 products of attention, 64 x 64, and 3 of 64 x 96 inside: adapters of 8 have 8 for
   // each feature on either side. The others have no gradients.
   TEST_CASE("adapters alone are trained: no gradients of other weights") {
-    const Settings all = with(tiny_llama, {{"key_value_heads", "4"}, {"heads", "4"}});
+    const Settings all =
+        with(tiny_llama, {{"num_key_value_heads", "4"}, {"num_attention_heads", "4"}});
     const OpGraph whole = generated("llama", all),
-                  adapted = generated("llama", with(all, {{"adapters", "8"}}));
+                  adapted = generated("llama", with(all, {{"config.lora_rank", "8"}}));
     std::int64_t updated = 0, gradients = 0;
     for (const OpId v : adapted.ops()) {
       if (adapted.op(v).phase == Phase::update) updated += adapted.op(v).persistent.count;
@@ -222,8 +232,8 @@ TEST_SUITE("blocks of models") {
     CHECK(gradients == layers * 7 * 2);
     CHECK(forward_parameters(adapted) - forward_parameters(whole) == trained);
     // Beside queries, keys and values alone.
-    const OpGraph few =
-        generated("llama", with(all, {{"adapters", "8"}, {"adapters_beside", "attention_qkv"}}));
+    const OpGraph few = generated(
+        "llama", with(all, {{"config.lora_rank", "8"}, {"config.lora_modules", "attention_qkv"}}));
     CHECK(forward_parameters(few) - forward_parameters(whole) == layers * 8 * 3 * 128);
   }
 
@@ -236,13 +246,14 @@ TEST_SUITE("blocks of models") {
         if (kernel.matrix.kind >= MatrixKind::attention) return kernel;
       return OpWork{};
     };
-    const OpWork one = attention({}), two = attention({{"document", "16"}});
+    const OpWork one = attention({}), two = attention({{"kernels.packed_sequence", "16"}});
     CHECK(one.flops == 8 * 32 * 32 * (4 * 8 + 5));
     CHECK(two.flops == 2 * 8 * 16 * 16 * (4 * 8 + 5));
     CHECK(two.traffic == one.traffic);
     CHECK(two.matrix == MatrixShape{MatrixKind::causal_attention, 0, 16, 8, 16});
-    CHECK(attention({{"document", "32"}}).flops == one.flops);
-    CHECK(message<InputError>([&] { attention({{"document", "15"}}); }).find("must divide") !=
-          std::string::npos);
+    CHECK(attention({{"kernels.packed_sequence", "32"}}).flops == one.flops);
+    CHECK(message<InputError>([&] {
+            attention({{"kernels.packed_sequence", "15"}});
+          }).find("must divide") != std::string::npos);
   }
 }

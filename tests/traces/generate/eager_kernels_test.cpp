@@ -15,7 +15,7 @@ TEST_SUITE("eager kernels") {
   // features, whose gradients are summed over the tokens; those of q, k and v are joined.
   TEST_CASE("PyTorch sums gradients of biases, joins those of q, k and v, and updates in parts") {
     const Settings plain = with(tiny_gpt, {{"fused_attention", "true"}, {"dropout", "false"}});
-    const OpGraph one = gpt(plain), eager = gpt(with(plain, {{"eager", "true"}}));
+    const OpGraph one = gpt(plain), eager = gpt(with(plain, {{"kernels.eager", "true"}}));
     CHECK(moved(eager, Phase::forward) == moved(one, Phase::forward));
     CHECK(moved(eager, Phase::backward) - moved(one, Phase::backward) ==
           3 * 64 * 576 * 4 + 3 * 2 * 3 * 64 * 64 * 4);
@@ -29,7 +29,7 @@ TEST_SUITE("eager kernels") {
   TEST_CASE("BERT in PyTorch adds biases before its GELU, and drops by a mask") {
     const Settings plain{{"batch", "1"}, {"length", "8"}, {"answers", "true"}};
     const OpGraph one = generated("bert", plain),
-                  eager = generated("bert", with(plain, {{"eager", "true"}}));
+                  eager = generated("bert", with(plain, {{"kernels.eager", "true"}}));
     constexpr std::int64_t layers = 12, tokens = 8, mask = tokens * 768 * 2;
     CHECK(moved(eager, Phase::forward) - moved(one, Phase::forward) ==
           layers * (2 * tokens * 3072 * 4 + 2 * mask) + mask);
@@ -39,7 +39,8 @@ TEST_SUITE("eager kernels") {
 
   TEST_CASE("an optimizer is one kernel with eager layers, too, if it is fused") {
     const OpGraph one = gpt(tiny_gpt),
-                  fused = gpt(with(tiny_gpt, {{"eager", "true"}, {"fused_update", "true"}}));
+                  fused = gpt(with(
+                      tiny_gpt, {{"kernels.eager", "true"}, {"kernels.fused_optimizer", "true"}}));
     CHECK(moved(fused, Phase::update) == moved(one, Phase::update));
   }
 
@@ -47,7 +48,8 @@ TEST_SUITE("eager kernels") {
   // buffer of gradients to zero (1), divides it by the replicas (2), takes the scale out of it (2),
   // and clips it by its norm (1 and 2).
   TEST_CASE("Megatron-LM's optimizer passes 32 bytes of each parameter more than Adam") {
-    const OpGraph one = gpt(tiny_gpt), megatron = gpt(with(tiny_gpt, {{"kernels", "megatron"}}));
+    const OpGraph one = gpt(tiny_gpt),
+                  megatron = gpt(with(tiny_gpt, {{"kernels.megatron", "true"}}));
     CHECK(7 * moved(megatron, Phase::update) == (7 + 8) * moved(one, Phase::update));
     std::size_t kernels = 0, updates = 0;
     for (const OpId v : megatron.ops())
@@ -62,7 +64,7 @@ TEST_SUITE("eager kernels") {
   // of a rank's own tokens where these are shared.
   TEST_CASE("Megatron-LM's layers sum the gradients of their biases") {
     const auto sums = [](Settings more) {
-      more = with(more, {{"kernels", "megatron"}, {"tensor", "2"}});
+      more = with(more, {{"kernels.megatron", "true"}, {"tensor", "2"}});
       return moved(gpt(with(tiny_gpt, more)), Phase::backward) -
              moved(gpt(with(tiny_gpt, with(more, {{"bias", "false"}}))), Phase::backward);
     };
@@ -86,7 +88,7 @@ TEST_SUITE("eager kernels") {
     constexpr double scores = 32'768.0;
     const OpGraph one = gpt(tiny_gpt);
     const auto more = [&](const char* kernels, Phase phase) {
-      const OpGraph other = gpt(with(tiny_gpt, {{"kernels", kernels}}));
+      const OpGraph other = gpt(with(tiny_gpt, {{std::string("kernels.") + kernels, "true"}}));
       return static_cast<double>(moved(other, phase) - moved(one, phase)) / (3.0 * scores);
     };
     CHECK(more("torch", Phase::forward) == doctest::Approx(16.5 - 10.0));
@@ -94,7 +96,7 @@ TEST_SUITE("eager kernels") {
     CHECK(more("megatron", Phase::forward) == doctest::Approx(9.5 - 10.0 - 2.5 - 1.0));
     CHECK(more("megatron", Phase::backward) == doctest::Approx(17.5 - 12.0 - 1.5 + 4.5 - 2.0));
     // Two products of each head forward, four backward: the number of heads grows with the batch.
-    const OpGraph torch = gpt(with(tiny_gpt, {{"kernels", "torch"}}));
+    const OpGraph torch = gpt(with(tiny_gpt, {{"kernels.torch", "true"}}));
     std::map<Phase, int> products;
     for (const OpId v : torch.ops())
       for (const OpWork& kernel : torch.kernels(v))
@@ -107,7 +109,7 @@ TEST_SUITE("eager kernels") {
 
   // Logits of 64 tokens and 128 words: cast 1.5, log-probabilities 2 times their 32 bits.
   TEST_CASE("metrics read the logits once more each, in 32 bits") {
-    const OpGraph one = gpt(tiny_gpt), two = gpt(with(tiny_gpt, {{"metrics", "2"}}));
+    const OpGraph one = gpt(tiny_gpt), two = gpt(with(tiny_gpt, {{"kernels.metrics", "2"}}));
     CHECK(moved(two, Phase::forward) - moved(one, Phase::forward) == 7 * 64 * 128 * 4);
     CHECK(moved(two, Phase::backward) == moved(one, Phase::backward));
   }
@@ -115,7 +117,7 @@ TEST_SUITE("eager kernels") {
   // q, k, v: read and written; the output: zeros, read and written. Backward the other way round.
   TEST_CASE("packed tokens are copied for a fused kernel, and its output back") {
     const Settings plain = with(tiny_gpt, {{"fused_attention", "true"}});
-    const OpGraph one = gpt(plain), packed = gpt(with(plain, {{"packed_tokens", "true"}}));
+    const OpGraph one = gpt(plain), packed = gpt(with(plain, {{"kernels.unpad_tokens", "true"}}));
     constexpr std::int64_t tokens = 3 * 64 * 64 * 4;  // of three layers
     CHECK(moved(packed, Phase::forward) - moved(one, Phase::forward) == 9 * tokens);
     CHECK(moved(packed, Phase::backward) - moved(one, Phase::backward) == 11 * tokens);
@@ -131,9 +133,9 @@ TEST_SUITE("eager kernels") {
       return MatrixShape{};
     };
     CHECK(seen({{"context", "2"}}) == MatrixShape{MatrixKind::causal_attention, 0, 16, 8, 32});
-    CHECK(seen({{"context", "2"}, {"balanced", "false"}}) ==
+    CHECK(seen({{"context", "2"}, {"kernels.unbalanced_context", "true"}}) ==
           MatrixShape{MatrixKind::attention, 0, 16, 8, 24});
-    CHECK(seen({{"balanced", "false"}}) == seen({}));
+    CHECK(seen({{"kernels.unbalanced_context", "true"}}) == seen({}));
   }
 
   // 32 tokens, 2 layers; in bytes of 32 bits: five norms 18 instead of 3, queries (64) and keys
@@ -141,7 +143,7 @@ TEST_SUITE("eager kernels") {
   // of 2. Keys and values (16 each) are written for all heads, and read.
   TEST_CASE("a Llama without fused modules moves its tokens more often") {
     const OpGraph one = generated("llama", tiny_llama),
-                  eager = generated("llama", with(tiny_llama, {{"eager", "true"}}));
+                  eager = generated("llama", with(tiny_llama, {{"kernels.eager", "true"}}));
     constexpr std::int64_t token = 32 * 4;
     CHECK(moved(eager, Phase::forward) - moved(one, Phase::forward) ==
           5 * 15 * 64 * token + 2 * (8 * (64 + 16) + 2 * 96 + 2 * 64 + 2 * 16) * token +
@@ -152,12 +154,14 @@ TEST_SUITE("eager kernels") {
   // 16 and 64. A rank has a quarter of the experts: 64 tokens each. Their last bias moves 28 bytes
   // a number forward and 40 backward, here of words twice as long.
   TEST_CASE("biases of experts, in the product or operation by operation") {
-    const Settings moe =
-        with(tiny_llama,
-             {{"experts", "8"}, {"top_k", "2"}, {"expert", "4"}, {"grouped_experts", "true"}});
+    const Settings moe = with(tiny_llama, {{"num_local_experts", "8"},
+                                           {"num_experts_per_tok", "2"},
+                                           {"expert", "4"},
+                                           {"kernels.grouped_gemm", "true"}});
     const OpGraph none = generated("moe", moe),
                   inside = generated("moe", with(moe, {{"bias", "true"}})),
-                  apart = generated("moe", with(moe, {{"bias", "true"}, {"bias_apart", "true"}}));
+                  apart = generated("moe", with(moe, {{"bias", "true"},
+                                                      {"kernels.unfused_expert_bias", "true"}}));
     CHECK(forward_parameters(inside) - forward_parameters(none) ==
           2 * (2 * (96 + 96 + 64) + 8 + 64 + 16 + 16 + 64));
     CHECK(forward_parameters(apart) == forward_parameters(inside));
@@ -167,15 +171,15 @@ TEST_SUITE("eager kernels") {
     CHECK(traffic(apart, "layer_0/expert_all_grad") - traffic(inside, "layer_0/expert_all_grad") ==
           2 * 40 * numbers);
     CHECK(message<InputError>([&] {
-            generated("moe", with(moe, {{"bias_apart", "true"}}));
-          }).find("needs grouped_experts with biases") != std::string::npos);
+            generated("moe", with(moe, {{"kernels.unfused_expert_bias", "true"}}));
+          }).find("needs grouped_gemm with biases") != std::string::npos);
   }
 
   // 32 tokens of 64 features as queries and 16 as keys, 4 bytes each: apart they are moved 12 times
   // instead of twice, and 17 times instead of twice backward.
   TEST_CASE("rotary positions operation by operation") {
     const OpGraph fused = generated("llama", tiny_llama),
-                  apart = generated("llama", with(tiny_llama, {{"rotary_apart", "true"}}));
+                  apart = generated("llama", with(tiny_llama, {{"kernels.unfused_rope", "true"}}));
     constexpr std::int64_t moved = 32 * (64 + 16) * 4;
     CHECK(traffic(apart, "layer_0/self_attn") - traffic(fused, "layer_0/self_attn") == 10 * moved);
     CHECK(traffic(apart, "layer_0/self_attn_grad") - traffic(fused, "layer_0/self_attn_grad") ==
@@ -187,9 +191,10 @@ TEST_SUITE("eager kernels") {
   // these and the norm, 3.
   TEST_CASE("InternLM's blocks launch kernels that others have fused") {
     const OpGraph fused = generated("llama", tiny_llama),
-                  apart = generated("llama", with(tiny_llama, {{"internlm_kernels", "true"}})),
-                  again = generated("llama", with(tiny_llama, {{"internlm_kernels", "true"},
-                                                               {"recompute_norm", "true"}}));
+                  apart = generated("llama", with(tiny_llama, {{"kernels.internlm", "true"}})),
+                  again =
+                      generated("llama", with(tiny_llama, {{"kernels.internlm", "true"},
+                                                           {"kernels.recompute_norm", "true"}}));
     constexpr std::int64_t token = 32 * 4;
     CHECK(moved(apart, Phase::forward) - moved(fused, Phase::forward) ==
           2 * (2 * 64 * 7 / 2 + 2 * 96) * token);
@@ -197,19 +202,20 @@ TEST_SUITE("eager kernels") {
     CHECK(moved(again, Phase::backward) - moved(apart, Phase::backward) ==
           2 * 2 * 64 * 13 / 2 * token);
     CHECK(message<InputError>([&] {
-            generated("llama", with(tiny_llama, {{"recompute_norm", "true"}}));
-          }).find("needs internlm_kernels") != std::string::npos);
+            generated("llama", with(tiny_llama, {{"kernels.recompute_norm", "true"}}));
+          }).find("needs internlm") != std::string::npos);
   }
 
   // A rank's experts have 64 tokens of 96 features, 4 bytes each. What is limited apart moves 8
   // times as much forward, 10 backward; what is activated again reads two and writes one.
   TEST_CASE("what experts activate is limited apart, and activated again") {
-    const Settings moe =
-        with(tiny_llama,
-             {{"experts", "8"}, {"top_k", "2"}, {"expert", "4"}, {"grouped_experts", "true"}});
+    const Settings moe = with(tiny_llama, {{"num_local_experts", "8"},
+                                           {"num_experts_per_tok", "2"},
+                                           {"expert", "4"},
+                                           {"kernels.grouped_gemm", "true"}});
     const OpGraph plain = generated("moe", moe),
-                  clamped = generated("moe", with(moe, {{"clamp_apart", "true"}})),
-                  again = generated("moe", with(moe, {{"recompute_modules", "moe_act"}}));
+                  clamped = generated("moe", with(moe, {{"kernels.unfused_clamp", "true"}})),
+                  again = generated("moe", with(moe, {{"recompute", "moe_act"}}));
     constexpr std::int64_t features = 64 * 96 * 4;
     const auto more = [&](const OpGraph& graph, const char* op) {
       return traffic(graph, op) - traffic(plain, op);
@@ -219,8 +225,8 @@ TEST_SUITE("eager kernels") {
     CHECK(more(again, "layer_0/expert_all") == 0);
     CHECK(more(again, "layer_0/expert_all_grad") == 3 * features);
     CHECK(message<InputError>([&] {
-            generated("moe", with(tiny_llama, {{"clamp_apart", "true"}}));
-          }).find("needs grouped_experts") != std::string::npos);
+            generated("moe", with(tiny_llama, {{"kernels.unfused_clamp", "true"}}));
+          }).find("needs grouped_gemm") != std::string::npos);
   }
 }
 
@@ -230,7 +236,7 @@ TEST_SUITE("recomputed operations") {
   // the tokens, queries and keys turned 2, the gated network 3, two residuals 3. 32 tokens.
   TEST_CASE("every second product is computed again, and all else but attention's core") {
     const OpGraph one = generated("llama", tiny_llama),
-                  again = generated("llama", with(tiny_llama, {{"recompute_operations", "true"}}));
+                  again = generated("llama", with(tiny_llama, {{"recompute", "operators"}}));
     constexpr std::int64_t products =
         32 * (64 + 16) + 64 * 16 + 32 * (64 + 64) + 64 * 64 + 32 * (64 + 96) + 64 * 96;
     constexpr std::int64_t passes = 32 * (2 * 3 * 64 + 2 * (64 + 16) + 3 * 96 + 2 * 3 * 64);

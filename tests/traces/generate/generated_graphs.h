@@ -12,10 +12,32 @@ namespace baechi::testing {
 
 using Settings = std::map<std::string, std::string>;
 
+/// "kernels.eager" is the key `eager` of the option `kernels`. Settings are of gpt, or of llama:
+/// moe has width for experts, and llama the rarer shapes in its configuration.
+inline Options options_of(std::string_view generator, const Settings& settings) {
+  Options options{std::string(generator)};
+  std::map<std::string, Options::Value> maps;
+  for (const auto& [setting, text] : settings) {
+    std::string key = setting;
+    if (generator == "hybrid" && key == "num_hidden_layers") key = "hybrid_override_pattern";
+    if (generator == "moe" && key == "intermediate_size") key = "moe_intermediate_size";
+    if ((generator == "llama" &&
+         (key == "kv_lora_rank" || key == "q_lora_rank" || key == "sliding_window")) ||
+        (generator != "transformer" && generator != "gpt" && key == "bias"))
+      key = "config." + (key == "bias" ? "attention_bias" : key);
+    if (generator == "gpt" && key == "bias") key = "config.bias";
+    const std::size_t dot = key.find('.');
+    if (dot == std::string::npos)
+      options.set(key, {text, {}, {}});
+    else
+      maps[key.substr(0, dot)].children.emplace_back(key.substr(dot + 1),
+                                                     Options::Value{text, {}, {}});
+  }
+  for (auto& [key, map] : maps) options.set(key, std::move(map));
+  return options;
+}
 inline OpGraph generated(const char* generator, const Settings& settings) {
-  std::map<std::string, Options::Value> values;
-  for (const auto& [key, text] : settings) values[key] = {text, {}, {}};
-  return generate_trace(generator, Options(generator, std::move(values))).graph;
+  return generate_trace(generator, options_of(generator, settings)).graph;
 }
 inline OpGraph gpt(const Settings& settings) {
   return generated("gpt", settings);
@@ -25,11 +47,13 @@ inline Settings with(Settings settings, const Settings& more) {
   return settings;
 }
 
-inline const Settings tiny_gpt{{"layers", "3"},  {"hidden", "64"}, {"heads", "4"},
-                               {"length", "32"}, {"batch", "2"},   {"vocabulary", "128"}};
-inline const Settings tiny_llama{{"layers", "2"},          {"hidden", "64"}, {"heads", "8"},
-                                 {"key_value_heads", "2"}, {"inner", "96"},  {"length", "32"},
-                                 {"vocabulary", "128"}};
+inline const Settings tiny_gpt{
+    {"num_hidden_layers", "3"}, {"hidden_size", "64"}, {"num_attention_heads", "4"},
+    {"length", "32"},           {"batch", "2"},        {"vocab_size", "128"}};
+inline const Settings tiny_llama{{"num_hidden_layers", "2"},   {"hidden_size", "64"},
+                                 {"num_attention_heads", "8"}, {"num_key_value_heads", "2"},
+                                 {"intermediate_size", "96"},  {"length", "32"},
+                                 {"vocab_size", "128"}};
 
 /// Bytes that the kernels of an op move.
 inline std::int64_t traffic(const OpGraph& graph, const char* op) {

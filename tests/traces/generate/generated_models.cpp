@@ -7,15 +7,13 @@
 
 #include "tests/checker/recorded.h"
 #include "tests/small_graphs.h"
+#include "tests/traces/generate/generated_graphs.h"
 #include "traces/generator.h"
 
 namespace baechi::testing {
 
 OpGraph generate(std::string_view name, const Settings& settings) {
-  std::map<std::string, Options::Value> values;
-  for (const auto& [key, text] : settings)
-    values[key] = {.text = text, .where = "", .children = {}};
-  return generate_trace(name, Options(std::string(name), std::move(values))).graph;
+  return generate_trace(name, options_of(name, settings)).graph;
 }
 
 OpGraph timed(const OpGraph& graph) {

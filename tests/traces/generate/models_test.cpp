@@ -167,15 +167,16 @@ TEST_SUITE("models") {
     for (const std::string level : {"module", "tf1"}) {
       CAPTURE(level);
       const auto of_batch = [&](const char* batch) {
-        return generate("deep_speech_2",
-                        {{"batch", batch}, {"level", level}, {"frames", "6"}, {"layers", "2"}});
+        return generate(
+            "deep_speech_2",
+            {{"batch", batch}, {"level", level}, {"frames", "6"}, {"num_hidden_layers", "2"}});
       };
       check_contract(of_batch("2"), of_batch("4"));
     }
   }
 
   TEST_CASE("ResNet-50: a sum hands its gradient on, and a ReLU may run in the kernel before it") {
-    const Settings layers{{"batch", "1"}, {"fuse_modules", "false"}};
+    const Settings layers{{"batch", "1"}, {"kernels.fuse_modules", "false"}};
     Settings fused = layers;
     fused["fuse_relu"] = "true";
     const OpGraph apart = generate("resnet50", layers), joined = generate("resnet50", fused);
@@ -235,8 +236,8 @@ TEST_SUITE("models") {
     // 2 x 4 words per channel of moving statistics are no parameters: of 33 blocks, 104 norms.
     CHECK(weights("se_resnext101") - weights("resnext101") == 48'955'416 - 44'177'704);
     std::int64_t flops = 0, grouped = 0;
-    const OpGraph layers =
-        generate("resnext101", {{"batch", "1"}, {"training", "false"}, {"fuse_modules", "false"}});
+    const OpGraph layers = generate(
+        "resnext101", {{"batch", "1"}, {"training", "false"}, {"kernels.fuse_modules", "false"}});
     for (const OpId v : layers.ops()) {
       const std::string_view kind = layers.kind(v);
       if (kind == "Conv2d" || kind == "GroupedConv2d") flops += layers.work(v).flops;
@@ -246,10 +247,11 @@ TEST_SUITE("models") {
     CHECK(flops / 2 == 7'969'996'800);
     CHECK(grouped == 33);
     CHECK(count(layers, "FrozenBatchNorm2d") == 104);  // inference: by moving statistics
-    CHECK(count(generate("resnext101", {{"fuse_modules", "false"}}), "BatchNorm2d") == 104);
+    CHECK(count(generate("resnext101", {{"kernels.fuse_modules", "false"}}), "BatchNorm2d") == 104);
     // Each of 33 blocks has a mean, two dense layers, a ReLU, a sigmoid, a product, and a flatten.
-    const OpGraph more = generate(
-        "se_resnext101", {{"batch", "1"}, {"training", "false"}, {"fuse_modules", "false"}});
+    const OpGraph more =
+        generate("se_resnext101",
+                 {{"batch", "1"}, {"training", "false"}, {"kernels.fuse_modules", "false"}});
     CHECK(more.num_ops() == layers.num_ops() + 33 * 7);
     CHECK(count(more, "ScaleChannels") == 33);
   }
@@ -288,8 +290,8 @@ TEST_SUITE("models") {
   TEST_CASE("Inception-V3 at level module has the modules that Baechi counted in PyTorch's") {
     const Settings forward{{"training", "false"}};
     CHECK(generate("inception_v3", forward).num_ops() == 133);
-    CHECK(generate("inception_v3", {{"training", "false"}, {"fuse_modules", "false"}}).num_ops() ==
-          325);
+    CHECK(generate("inception_v3", {{"training", "false"}, {"kernels.fuse_modules", "false"}})
+              .num_ops() == 325);
     const OpGraph g = generate("inception_v3", {});
     CHECK(count(g, Phase::forward) == 134);  // and the loss
     CHECK(count(g, Phase::backward) == 134);
@@ -300,9 +302,10 @@ TEST_SUITE("models") {
   TEST_CASE("every layer of Inception-V3 has the published shape") {
     const std::filesystem::path data = testing::published_data();
     std::ifstream file(data / "papers" / "inception_v3_layers.csv");
-    const OpGraph g = generate(
-        "inception_v3",
-        {{"batch", "1"}, {"aux", "false"}, {"training", "false"}, {"fuse_modules", "false"}});
+    const OpGraph g = generate("inception_v3", {{"batch", "1"},
+                                                {"aux", "false"},
+                                                {"training", "false"},
+                                                {"kernels.fuse_modules", "false"}});
     std::string line;
     std::getline(file, line);
     std::size_t rows = 0;
@@ -385,8 +388,9 @@ TEST_SUITE("models") {
 
   TEST_CASE("TensorFlow's gradient ops go where their forward op goes, if told to") {
     for (const bool together : {true, false}) {
-      const OpGraph g = generate(
-          "alexnet", {{"level", "tf1"}, {"colocate_gradients", together ? "true" : "false"}});
+      const OpGraph g =
+          generate("alexnet",
+                   {{"level", "tf1"}, {"kernels.colocate_gradients", together ? "true" : "false"}});
       const auto group = [&](std::string_view op) {
         REQUIRE(g.find(op));
         return g.op(*g.find(op)).group;

@@ -98,7 +98,7 @@ TEST_SUITE("sequence_models") {
              Row{"gnmt", {}, 70'740'480},
              Row{"transformer", {}, 90'181'632},
              Row{"transformer",
-                 {{"shared_embeddings", "true"}, {"vocabulary", "37000"}},
+                 {{"shared_embeddings", "true"}, {"vocab_size", "37000"}},
                  63'045'632},
              Row{"bert", {{"pretraining_heads", "false"}}, 109'482'240},
              Row{"bert", {{"size", "large"}, {"pretraining_heads", "false"}}, 335'141'888},
@@ -109,36 +109,36 @@ TEST_SUITE("sequence_models") {
              Row{"bert", {{"size", "large"}, {"answers", "true"}}, 335'141'888 - 1'049'600 + 2'050},
              // "Big" of Vaswani et al., table 3: 213 M with 37 000 words.
              Row{"transformer",
-                 {{"hidden", "1024"},
-                  {"heads", "16"},
-                  {"inner", "4096"},
+                 {{"hidden_size", "1024"},
+                  {"num_attention_heads", "16"},
+                  {"intermediate_size", "4096"},
                   {"shared_embeddings", "true"},
-                  {"vocabulary", "37000"}},
+                  {"vocab_size", "37000"}},
                  214'171'648},
              Row{"gpt2", {}, 124'439'808},
              Row{"gpt2", {{"size", "medium"}}, 354'823'168},
              Row{"gpt2", {{"size", "large"}}, 774'030'080},
              Row{"gpt2", {{"size", "xl"}}, 1'557'611'200},
              Row{"llama", {}, 6'738'415'616},
-             Row{"llama", {{"size", "13b"}}, 13'015'864'320},
-             Row{"llama", {{"size", "70b"}}, 68'976'648'192},
-             Row{"llama", {{"size", "3-8b"}}, 8'030'261'248},
+             Row{"llama", {{"config.like", "13b"}}, 13'015'864'320},
+             Row{"llama", {{"config.like", "70b"}}, 68'976'648'192},
+             Row{"llama", {{"config.like", "3-8b"}}, 8'030'261'248},
              // Published: 70.6, 405.9, 30.5 and 235 billion.
-             Row{"llama", {{"size", "3-70b"}}, 70'553'706'496},
-             Row{"llama", {{"size", "3-405b"}}, 405'853'388'800},
-             Row{"moe", {{"size", "qwen3-30b"}}, 30'532'122'624},
-             Row{"moe", {{"size", "qwen3-235b"}}, 235'093'634'560},
+             Row{"llama", {{"config.like", "3-70b"}}, 70'553'706'496},
+             Row{"llama", {{"config.like", "3-405b"}}, 405'853'388'800},
+             Row{"moe", {{"config.like", "qwen3-30b"}}, 30'532'122'624},
+             Row{"moe", {{"config.like", "qwen3-235b"}}, 235'093'634'560},
              // Published: 671 billion; its file has a number for each of 256 experts of 58 layers
              // more, which routes tokens. By hand, h = 7168: attention h 1536 + 1536 + 1536 x 128 x
              // 192 + h (512 + 64) + 512 + 512 x 128 x 256 + 128 x 128 h; 257 experts of 3 h 2048
              // and a router of 256 h, or 3 h 18432 in the first three; words 2 x 129280 h.
-             Row{"moe", {{"size", "deepseek-v3"}}, 671'026'419'200 - 58 * 256},
+             Row{"moe", {{"config.like", "deepseek-v3"}}, 671'026'419'200 - 58 * 256},
              // Published, less the sinks of a block, one for each head.
-             Row{"moe", {{"size", "gpt-oss-120b"}}, 116'829'156'672 - 36 * 64},
+             Row{"moe", {{"config.like", "gpt-oss-120b"}}, 116'829'156'672 - 36 * 64},
              // A block more, whose attention and experts are those above, with 2 h of norms; it
              // reads 2 h numbers by a product and two norms, and has a norm before its logits.
              Row{"moe",
-                 {{"size", "deepseek-v3"}, {"further_tokens", "1"}},
+                 {{"config.like", "deepseek-v3"}, {"config.num_nextn_predict_layers", "1"}},
                  671'026'419'200 - 58 * 256 + 187'107'328 + 257LL * 3 * 7168 * 2048 + 256 * 7168 +
                      2 * 7168 + 2LL * 7168 * 7168 + 3 * 7168},
              // Published: 31.6 billion. By hand, h = 2688: 23 mixers of h (2 x 4096 + 2 x 1024 +
@@ -146,9 +146,9 @@ TEST_SUITE("sequence_models") {
              // + 5 x 6144 + 3 x 64 + 4096 + 4096 h, 23 layers of 128 experts of 2 h 1856, one of
              // 2 h 3712 and a router of 128 h, 6 attentions of 2 x 4096 h + 2 x 256 h; each with a
              // norm of h, and one behind them; words 2 x 131072 h.
-             Row{"hybrid", {{"size", "nemotron-3-nano"}}, 31'577'937'344},
+             Row{"hybrid", {{"config.like", "nemotron-3-nano"}}, 31'577'937'344},
              Row{"moe", {}, 46'702'792'704},
-             Row{"moe", {{"size", "8x22b"}}, 140'620'634'112},
+             Row{"moe", {{"config.like", "8x22b"}}, 140'620'634'112},
          }) {
       CAPTURE(row.name);
       CHECK(weights(row.name, row.settings) == row.parameters);
@@ -204,7 +204,7 @@ TEST_SUITE("sequence_models") {
       const OpGraph g = generate("bert", {{"size", "large"},
                                           {"batch", "2"},
                                           {"masked", masked},
-                                          {"fuse_modules", "false"},
+                                          {"kernels.fuse_modules", "false"},
                                           {"training", "false"}});
       std::int64_t head = 0;
       for (const OpId v : g.ops())
@@ -266,7 +266,7 @@ TEST_SUITE("sequence_models") {
     for (const Row& row :
          {Row{"gnmt", {{"level", "tf1"}, {"length", "6"}}, "gnmt.rules", 4},
           Row{"gnmt", {{"length", "6"}}, "gnmt.rules", 4},
-          Row{"gnmt", {{"length", "6"}, {"fuse_modules", "false"}}, "gnmt.rules", 4},
+          Row{"gnmt", {{"length", "6"}, {"kernels.fuse_modules", "false"}}, "gnmt.rules", 4},
           Row{"transformer", {}, "transformer.rules", 2},
           Row{"inception_v3", {{"level", "tf1"}}, "inception_v3.rules", 1}}) {
       CAPTURE(row.model);
@@ -343,10 +343,10 @@ TEST_SUITE("sequence_models") {
         InputError);
     CHECK_THROWS_WITH_AS(generate("gpt2", {{"length", "2000"}}), "gpt2.length: more than 1024",
                          InputError);
-    CHECK_THROWS_WITH_AS(generate("transformer", {{"heads", "7"}}),
-                         "transformer.heads: does not divide 'hidden'", InputError);
-    CHECK_THROWS_WITH_AS(generate("moe", {{"top_k", "9"}}), "moe.top_k: is more than 'experts'",
-                         InputError);
+    CHECK_THROWS_WITH_AS(generate("transformer", {{"num_attention_heads", "7"}}),
+                         "transformer.num_attention_heads: does not divide 'hidden_size'", InputError);
+    CHECK_THROWS_WITH_AS(generate("moe", {{"num_experts_per_tok", "9"}}),
+                         "moe.num_experts_per_tok: is more than 'num_local_experts'", InputError);
     CHECK_THROWS_WITH_AS(
         generate("bert", {{"pretraining_heads", "false"}}),
         "bert.pretraining_heads: are what is trained: needed unless training is off", InputError);

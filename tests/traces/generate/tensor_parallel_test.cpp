@@ -12,8 +12,9 @@ using namespace baechi::literals;
 
 TEST_SUITE("tensor parallel") {
   TEST_CASE("GPT-3 has 175 billion parameters, and a rank of eight an eighth of the products") {
-    const Settings gpt3{{"layers", "96"},   {"hidden", "12288"},   {"heads", "96"},
-                        {"length", "2048"}, {"training", "false"}, {"vocabulary", "51200"}};
+    const Settings gpt3{{"num_hidden_layers", "96"},   {"hidden_size", "12288"},
+                        {"num_attention_heads", "96"}, {"length", "2048"},
+                        {"training", "false"},         {"vocab_size", "51200"}};
     Settings rank = gpt3;
     rank["tensor"] = "8";
     // Per block 12 h^2 + 13 h; words and positions; the last normalisation.
@@ -31,7 +32,7 @@ TEST_SUITE("tensor parallel") {
   // of four experts; two ranks gather 2 x 32 tokens, and add up what their halves make of them: a
   // gather and a scatter more in each pass of a block. Tokens go to two groups instead of four.
   TEST_CASE("ranks divide experts: the same weights and work, and a gather and a sum more") {
-    const Settings whole = with(tiny_gpt, {{"experts", "4"},
+    const Settings whole = with(tiny_gpt, {{"num_local_experts", "4"},
                                            {"expert", "4"},
                                            {"tensor", "2"},
                                            {"sequence_parallel", "true"},
@@ -57,9 +58,15 @@ TEST_SUITE("tensor parallel") {
   // Two layers on each side: 2 x 32 tokens read and 2 x 16 written, of 64 features, 256 inside.
   TEST_CASE(
       "a transformer as T5: biases, a table of positions, GELU, a shorter side that is written") {
-    const Settings plain{{"layers", "2"},  {"hidden", "64"},        {"heads", "4"},
-                         {"inner", "256"}, {"vocabulary", "128"},   {"batch", "2"},
-                         {"length", "32"}, {"target_length", "16"}, {"shared_embeddings", "true"}};
+    const Settings plain{{"num_hidden_layers", "2"},
+                         {"hidden_size", "64"},
+                         {"num_attention_heads", "4"},
+                         {"intermediate_size", "256"},
+                         {"vocab_size", "128"},
+                         {"batch", "2"},
+                         {"length", "32"},
+                         {"target_length", "16"},
+                         {"shared_embeddings", "true"}};
     const OpGraph before = generated("transformer", plain);
     const auto more = [&](const Settings& settings) {
       return generated("transformer", with(plain, settings));
@@ -70,7 +77,7 @@ TEST_SUITE("tensor parallel") {
     CHECK(forward_parameters(more({{"learned_positions", "true"}})) - forward_parameters(before) ==
           32 * 64);
     // GELU keeps its input besides its output, ReLU does not: 4 bytes a number.
-    CHECK(kept(more({{"activation", "gelu"}}), "") - kept(before, "") ==
+    CHECK(kept(more({{"hidden_act", "gelu"}}), "") - kept(before, "") ==
           4 * 256 * 2 * (2 * 32 + 2 * 16));
   }
 
@@ -81,7 +88,7 @@ TEST_SUITE("tensor parallel") {
   TEST_CASE(
       "a GPT whose tokens go to experts: weights, and what is kept for the weight of a route") {
     constexpr std::int64_t network = 2 * 64 * 256 + 256 + 64;
-    const Settings experts = with(tiny_gpt, {{"experts", "4"}, {"dropout", "false"}});
+    const Settings experts = with(tiny_gpt, {{"num_local_experts", "4"}, {"dropout", "false"}});
     const OpGraph one = gpt(with(tiny_gpt, {{"dropout", "false"}})), four = gpt(experts);
     CHECK(forward_parameters(four) - forward_parameters(one) == 3 * (3 * network + 64 * 4));
     CHECK(kept(four, "h_") - kept(one, "h_") == 3 * 4 * 64 * (64 + 256 + 4 + 1 + 1));
@@ -94,7 +101,8 @@ TEST_SUITE("tensor parallel") {
   // Two ranks gather before each of 2 x 2 + 2 x 3 parts, for 2 attentions over the other side, and
   // for the words; they add up and divide behind each part and both embeddings.
   TEST_CASE("ranks of a transformer share its words, too") {
-    const Settings shared{{"layers", "2"}, {"tensor", "2"}, {"sequence_parallel", "true"}};
+    const Settings shared{
+        {"num_hidden_layers", "2"}, {"tensor", "2"}, {"sequence_parallel", "true"}};
     const OpGraph graph = generated("transformer", shared);
     const auto forward = [&](CollectiveKind kind) {
       return std::ranges::count_if(graph.collectives(), [&](const Collective& c) {
@@ -110,13 +118,13 @@ TEST_SUITE("tensor parallel") {
 
   TEST_CASE(
       "a loss of separate kernels moves the logits 9.5 times forward and 3.5 times backward") {
-    const OpGraph graph = gpt({{"layers", "1"},
-                               {"hidden", "64"},
-                               {"heads", "4"},
+    const OpGraph graph = gpt({{"num_hidden_layers", "1"},
+                               {"hidden_size", "64"},
+                               {"num_attention_heads", "4"},
                                {"length", "32"},
                                {"batch", "2"},
-                               {"vocabulary", "128"},
-                               {"loss", "separate"}});
+                               {"vocab_size", "128"},
+                               {"kernels.unfused_loss", "true"}});
     const std::int64_t logits = 4 * 2 * 32 * 128;  // batch, tokens, words
     std::int64_t forward = 0, backward = 0, kernels = 0;
     for (const OpId v : graph.ops())
@@ -128,12 +136,14 @@ TEST_SUITE("tensor parallel") {
     CHECK(kernels == 6 + 2);
     CHECK(2 * forward == 19 * logits);
     CHECK(2 * backward == 7 * logits);
-    const OpGraph llama = generated("llama", with(tiny_llama, {{"loss", "separate"}}));
+    const OpGraph llama = generated("llama", with(tiny_llama, {{"kernels.unfused_loss", "true"}}));
     CHECK(2 * traffic(llama, "loss") == 19 * 4 * 32 * 128);
   }
 
   TEST_CASE("ranks share heads, features and words evenly, or the number is refused") {
-    CHECK(message<InputError>([] { gpt({{"tensor", "3"}, {"hidden", "96"}, {"heads", "16"}}); }) ==
+    CHECK(message<InputError>([] {
+            gpt({{"tensor", "3"}, {"hidden_size", "96"}, {"num_attention_heads", "16"}});
+          }) ==
           "gpt.tensor: 16 heads cannot be divided by 3\n"
           "gpt.tensor: 50257 tokens of the vocabulary cannot be divided by 3");
   }
@@ -161,9 +171,9 @@ TEST_SUITE("tensor parallel") {
   TEST_CASE("an op of its own for the gradients of the weights does a third of the products") {
     // For a product of f operations, the gradients of its input and of its weights are f each. The
     // work stays; the first module has no gradient of an input to split off.
-    const Settings apart_head = with(tiny_gpt, {{"tied", "false"}});
+    const Settings apart_head = with(tiny_gpt, {{"tie_word_embeddings", "false"}});
     const OpGraph whole = gpt(apart_head),
-                  split = gpt(with(apart_head, {{"split_backward", "true"}}));
+                  split = gpt(with(apart_head, {{"kernels.split_backward", "true"}}));
     CHECK(flops(whole, Phase::backward) == flops(split, Phase::backward));
     CHECK(forward_parameters(whole) == forward_parameters(split));
     std::int64_t apart = 0;
@@ -216,7 +226,8 @@ TEST_SUITE("tensor parallel") {
   }
 
   TEST_CASE("ranks that share experts exchange the tokens of all") {
-    const Settings moe = with(tiny_llama, {{"experts", "8"}, {"top_k", "2"}});
+    const Settings moe =
+        with(tiny_llama, {{"num_local_experts", "8"}, {"num_experts_per_tok", "2"}});
     const OpGraph one = generated("moe", moe),
                   rank = generated("moe", with(moe, {{"expert", "4"}}));
     // 32 tokens to 2 of 8 experts: 8 tokens of each rank for each expert, of 64 features. Two
@@ -240,11 +251,12 @@ TEST_SUITE("tensor parallel") {
   // As above. A rank's two experts are one op, whose products are two in one kernel. A token's
   // two experts are each on one of four ranks: it goes to 4 (1 - (3/4)^2) = 1.75 of them, not to 2.
   TEST_CASE("experts in one kernel, and tokens that are sent to a rank once") {
-    const Settings moe = with(tiny_llama, {{"experts", "8"}, {"top_k", "2"}, {"expert", "4"}});
+    const Settings moe = with(
+        tiny_llama, {{"num_local_experts", "8"}, {"num_experts_per_tok", "2"}, {"expert", "4"}});
     const OpGraph apart = generated("moe", moe),
-                  grouped = generated("moe", with(moe, {{"grouped_experts", "true"}})),
-                  once = generated("moe",
-                                   with(moe, {{"grouped_experts", "true"}, {"send_once", "4"}}));
+                  grouped = generated("moe", with(moe, {{"kernels.grouped_gemm", "true"}})),
+                  once = generated("moe", with(moe, {{"kernels.grouped_gemm", "true"},
+                                                     {"kernels.dispatch_once", "4"}}));
     CHECK(forward_parameters(grouped) == forward_parameters(apart));
     const auto products = [](const OpGraph& graph, std::int64_t count) {
       std::int64_t sum = 0;
@@ -265,7 +277,7 @@ TEST_SUITE("tensor parallel") {
     CHECK(count(once, all_to_all, Phase::forward, Bytes{whole.count * 7 / 8}) == 2 * 2);
     CHECK_FALSE(once.find("layer_0/sort"));  // whoever receives a token sorts its copies
     CHECK(message<InputError>([&] {
-            generated("moe", with(moe, {{"send_once", "4"}}));
-          }).find("needs grouped_experts") != std::string::npos);
+            generated("moe", with(moe, {{"kernels.dispatch_once", "4"}}));
+          }).find("needs grouped_gemm") != std::string::npos);
   }
 }

@@ -178,10 +178,11 @@ TEST_SUITE("pytorch") {
     const Case tight(graph, 2, 159_B);
     CHECK(place("m_topo", "uniform=false,fallback=false", tight.problem).device ==
           on({gpu0, gpu1}).device);
-    CHECK_THROWS_WITH_AS(place("m_topo", "variant=pytorch,uniform=false", tight.problem),
-                         "m_topo: no room for op 'b', which needs 60 B; missing: 1 B on gpu0, 1 B "
-                         "on gpu1",
-                         InfeasibleError);
+    CHECK_THROWS_WITH_AS(
+        place("m_topo", "variant=pytorch,uniform=false", tight.problem),
+        "m_topo: no device has memory for op 'b', which needs 60 B; missing: 1 B on gpu0, 1 B "
+        "on gpu1",
+        InfeasibleError);
     const Case ample(graph, 2, 160_B);
     CHECK_NOTHROW(place("m_topo", "variant=pytorch,uniform=false", ample.problem));
   }

@@ -10,58 +10,41 @@ namespace baechi::generate {
 Attention read_attention(Options& o, const Expansion& e, Attention attention) {
   attention.fused =
       o.get("fused_attention", attention.fused, "one kernel that never writes the probabilities");
-  attention.kernels = read_enum(o, "kernels", attention.kernels,
-                                "of attention that is not fused: one, or two products with "
-                                "operations between them, as PyTorch or Megatron-LM has them; "
-                                "gpt's dropouts, norms and optimizer are Megatron-LM's, too");
-  if (attention.kernels != AttentionKernels::one && e.level == Level::tf1)
-    o.mistake("kernels", "TensorFlow 1 has its own; level module");
-  attention.copied = o.get("copied_output", false,
-                           "a fused kernel keeps its output in its own layout, too, as "
-                           "FlashAttention does in models whose tokens come first");
-  attention.packed = o.get("packed_tokens", false,
-                           "tokens are copied out of their samples for a fused kernel, and its "
-                           "output back, as FlashAttention's unpad_input and pad_input do");
-  attention.balanced = o.get("balanced", true,
-                             "with context: every rank sees as many tokens of the others; else the "
-                             "graph is of the last rank, with a fused kernel, which sees the most");
-  attention.again = o.get("recompute_attention", false,
-                          "the backward pass computes the core of every attention once more, and "
-                          "keeps no probabilities; a fused one keeps none anyway");
-  if (attention.again && e.level == Level::tf1)
-    o.mistake("recompute_attention", "TensorFlow 1 keeps what it computes; level module");
+  return with_kernels(e, attention);
+}
+
+Attention with_kernels(const Expansion& e, Attention attention) {
+  const Kernels& k = e.kernels;
+  attention.fused &= !k.unfused_attention;
+  attention.kernels = k.attention;
+  attention.copied = k.attention_output_copy;
+  attention.packed = k.unpad_tokens;
+  attention.balanced = !k.unbalanced_context;
   return attention;
 }
 
-std::set<Recomputed> read_recomputed(Options& o, const Expansion& e) {
-  std::set<Recomputed> parts;
+Recompute read_recompute(Options& o, const Expansion& e) {
+  Recompute recompute;
   std::string text =
-      o.get("recompute_modules", "",
-            "parts of blocks that the backward pass computes once more, as Megatron-LM names them, "
-            "with + between: core_attn, mla_up_proj (queries, keys and values from "
-            "key_value_rank), mlp (in blocks without experts), moe_act (of grouped experts), "
+      o.get("recompute", "",
+            "what the backward pass recomputes (activation checkpointing), with + between: "
+            "operators (all of a block but attention's core and every second GEMM, as "
+            "torchtitan's selective checkpointing), or parts as Megatron-LM names them: core_attn, "
+            "mla_up_proj, mlp (in blocks without experts), moe_act (of grouped experts), "
             "layernorm, shared_experts");
   if (!text.empty() && e.level == Level::tf1)
-    o.mistake("recompute_modules", "TensorFlow 1 keeps what it computes; level module");
+    o.mistake("recompute", "TensorFlow 1 keeps what it computes; level module");
   while (!text.empty()) {
     const std::string name = text.substr(0, text.find('+'));
-    if (const auto part = parse<Recomputed>(name))
-      parts.insert(*part);
+    if (name == "operators")
+      recompute.operators = true;
+    else if (const auto part = parse<Recomputed>(name))
+      recompute.parts.insert(*part);
     else
-      o.mistake("recompute_modules", fmt::format("'{}' is no part that can be", name));
+      o.mistake("recompute", fmt::format("'{}' is no part that can be", name));
     text.erase(0, name.size() + 1);
   }
-  return parts;
-}
-
-bool read_forgetting(Options& o, const Expansion& e) {
-  const bool forgets = o.get("recompute_operations", false,
-                             "the backward pass computes all of a block once more but attention's "
-                             "core and every second product, as torchtitan's selective "
-                             "checkpointing does");
-  if (forgets && e.level == Level::tf1)
-    o.mistake("recompute_operations", "TensorFlow 1 keeps what it computes; level module");
-  return forgets;
+  return recompute;
 }
 
 namespace {

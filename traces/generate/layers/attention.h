@@ -5,21 +5,10 @@
 #include <span>
 #include <string_view>
 
+#include "traces/generate/expand.h"
 #include "traces/generate/layers/sequence_layers.h"
 
 namespace baechi::generate {
-
-/// The kernels of attention that is not fused.
-enum class AttentionKernels : std::uint8_t {
-  one,      ///< one, with two passes over the scores for each operation
-  torch,    ///< a product, PyTorch's operations, another product; heads are copied apart
-  megatron  ///< the same, but scores are scaled, masked and normalised by one, where heads lie
-};
-constexpr auto names_of(AttentionKernels) {
-  return std::to_array<Named<AttentionKernels>>({{AttentionKernels::one, "one"},
-                                                 {AttentionKernels::torch, "torch"},
-                                                 {AttentionKernels::megatron, "megatron"}});
-}
 
 struct Attention {
   std::int64_t heads = 1;
@@ -38,11 +27,13 @@ struct Attention {
   /// follow each other, and the last rank, for which all wait, sees all before its own.
   bool balanced = true;
 };
-/// Reads `fused_attention`, `kernels` and `recompute_attention` into the options of every
-/// attention.
+/// Reads `fused_attention` into the options of every attention, and what the expansion's kernels
+/// say.
 Attention read_attention(Options& options, const Expansion& expansion, Attention attention);
-/// Parts of a block that the backward pass computes once more, and keeps nothing of. Names and
-/// meaning: Megatron-LM, --recompute-modules. The norm before experts stays where an expert that
+/// The same without that option.
+Attention with_kernels(const Expansion& expansion, Attention attention);
+/// Parts of a block that the backward pass recomputes, and keeps nothing of. Names and meaning:
+/// Megatron-LM, --recompute-modules. The norm before experts stays where an expert that
 /// all tokens go to reads it, too, and a norm that is fused with the product behind it always.
 enum class Recomputed : std::uint8_t {
   core_attn,
@@ -60,11 +51,15 @@ constexpr auto names_of(Recomputed) {
                                            {Recomputed::layernorm, "layernorm"},
                                            {Recomputed::shared_experts, "shared_experts"}});
 }
-/// Reads `recompute_modules`.
-std::set<Recomputed> read_recomputed(Options& options, const Expansion& expansion);
+/// What the option `recompute` says.
+struct Recompute {
+  std::set<Recomputed> parts{};
+  bool operators = false;  ///< all of a block but attention's core and every second GEMM
 
-/// Reads `recompute_operations`.
-bool read_forgetting(Options& options, const Expansion& expansion);
+  bool contains(Recomputed part) const { return parts.contains(part); }
+};
+Recompute read_recompute(Options& options, const Expansion& expansion);
+
 /// Scaled dot-product attention of q [N, L, d] over k, v [N, T, d']: [N, L, d]. A causal mask does
 /// not reduce the work that is counted.
 ValueId attention(Model& model, std::string_view name, ValueId q, ValueId k, ValueId v,

@@ -108,14 +108,17 @@ ValueId experts_block(Model& model, const Experts& s, std::int64_t tokens_of_ran
   return add(model, "residual", parts.dropped(y), x);
 }
 
-void read_experts(Options& options, const Expansion& e, const Ranks& ranks, Experts& s) {
-  s.top_k = read_extent(options, "top_k", s.top_k, "experts that a token goes to");
+void read_experts(Options& options, Config& config, const Expansion& e, const Ranks& ranks,
+                  Experts& s) {
+  s.experts = options.get("num_local_experts", config.whole("num_local_experts", s.experts),
+                          "feed-forward networks of a block; 0: one for all tokens", 0, 1024);
+  if (s.none) s.experts = 0;
+  s.top_k =
+      read_extent(options, "num_experts_per_tok", config.whole("num_experts_per_tok", s.top_k),
+                  "experts that a token goes to");
   s.whole = ranks;
-  s.shared_inner = options.get("shared_inner", s.shared_inner,
-                               "width inside a further expert that all tokens go to", 0);
-  s.capacity_factor = options.get(
-      "capacity_factor", 1.0, "tokens an expert takes, over its share if all took the same", 0.01);
-  if (s.capacity_factor > 1024.0) options.mistake("capacity_factor", "more than 1024");
+  s.shared_inner = config.whole("shared_expert_intermediate_size", s.shared_inner);
+  s.capacity_factor = config.number("capacity_factor", 1.0, 0.01, 1024.0);
   s.ranks = read_extent(options, "expert", 1,
                         "ranks that share the experts; the graph is one of them", 65'536);
   s.divided = read_extent(options, "expert_tensor", 1,
@@ -127,24 +130,15 @@ void read_experts(Options& options, const Expansion& e, const Ranks& ranks, Expe
   if (s.inner % s.divided != 0)
     options.mistake("expert_tensor",
                     fmt::format("{} features inside cannot be divided by {}", s.inner, s.divided));
-  s.grouped = options.get("grouped_experts", s.grouped,
-                          "the products of a rank's experts are one kernel, as a grouped GEMM is");
-  s.weighted = options.get("weighted_experts", s.weighted,
-                           "experts apply a token's weights where they activate, as Megatron-LM's "
-                           "do from core 0.13 on; else the sum behind them does, and keeps what "
-                           "they write");
-  s.bias_apart = options.get("bias_apart", false,
-                             "grouped experts with biases add the last one operation by operation "
-                             "in 32 bits, as Megatron-LM's do");
+  s.grouped = e.kernels.grouped_gemm.value_or(s.grouped);
+  s.weighted = e.kernels.weighted_activation;
+  s.bias_apart = e.kernels.unfused_expert_bias;
   if (s.bias_apart && !(s.grouped && s.bias))
-    options.mistake("bias_apart", "needs grouped_experts with biases");
-  s.places = options.get("send_once", std::int64_t{0},
-                         "nodes, or on one node ranks, with the experts: a token is sent to each "
-                         "once, as DeepEP does, not to each of its experts; 0: it is not",
-                         0);
+    options.mistake("kernels", "unfused_expert_bias needs grouped_gemm with biases");
+  s.places = e.kernels.dispatch_once;
   if (s.places > 0 && !s.grouped) {
-    options.mistake("send_once",
-                    "whoever receives a token makes its copies: needs grouped_experts");
+    options.mistake("kernels",
+                    "dispatch_once: whoever receives a token makes its copies: needs grouped_gemm");
     s.places = 0;
   }
   if (s.grouped && e.level == Level::tf1)
@@ -154,7 +148,9 @@ void read_experts(Options& options, const Expansion& e, const Ranks& ranks, Expe
     return;
   }
   if (s.shared_inner % ranks.tensor != 0)
-    options.mistake("shared_inner", fmt::format("cannot be divided by {}", ranks.tensor));
+    options.mistake(
+        "config",
+        fmt::format("shared_expert_intermediate_size: cannot be divided by {}", ranks.tensor));
   if (s.experts % s.groups() != 0)
     options.mistake("expert",
                     fmt::format("{} experts cannot be divided by {}", s.experts, s.groups()));
@@ -167,7 +163,8 @@ void read_experts(Options& options, const Expansion& e, const Ranks& ranks, Expe
                                           s.ranks, ranks.tensor));
   if (s.ranks > 1 && e.level == Level::tf1)
     options.mistake("level", "TensorFlow 1 has no ranks that share experts");
-  if (s.top_k > s.experts) options.mistake("top_k", "is more than 'experts'");
+  if (s.top_k > s.experts)
+    options.mistake("num_experts_per_tok", "is more than 'num_local_experts'");
 }
 
 }  // namespace baechi::generate

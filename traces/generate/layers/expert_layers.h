@@ -3,6 +3,7 @@
 
 #include <functional>
 
+#include "traces/generate/config.h"
 #include "traces/generate/expand.h"
 #include "traces/generate/layers/sequence_layers.h"
 
@@ -31,6 +32,7 @@ struct Experts {
   /// How many of its copies a token is sent in: a token of `top_k` experts, each in one of the
   /// `places` with the same probability, is expected in places (1 - (1 - 1 / places)^top_k).
   double sent() const;
+  bool none = false;  ///< no layer has experts, however many the options say
 };
 
 /// Adds to the tokens of each group of Model::groups() that group's bias, times the weight of the
@@ -56,9 +58,10 @@ struct ExpertParts {
 ValueId experts_block(Model& model, const Experts& s, std::int64_t tokens, ValueId x,
                       const ExpertParts& parts);
 
-/// Reads `top_k`, `shared_inner`, `capacity_factor`, `expert`, `expert_tensor`, `grouped_experts`,
-/// `weighted_experts` and `send_once` into experts of so many.
-void read_experts(Options& options, const Expansion& expansion, const Ranks& ranks,
+/// Reads `num_local_experts`, `num_experts_per_tok`, `capacity_factor`, `expert` and
+/// `expert_tensor` into experts of so many, and what the configuration and the expansion's kernels
+/// say.
+void read_experts(Options& options, Config& config, const Expansion& expansion, const Ranks& ranks,
                   Experts& experts);
 
 }  // namespace baechi::generate

@@ -54,9 +54,9 @@ ValueId product(Model& model, Layer l, VariableId weights, std::int64_t units, b
 
 /// Adds a normalisation of the features of each token, or of each of its heads, with `statistics`
 /// numbers each, which the backward pass reads.
-ValueId normalised(Model& model, LayerKind kind, std::string_view name, ValueId x,
-                   std::int64_t statistics, bool shifted, std::int64_t heads = 1,
-                   bool cast = false) {
+ValueId normalisation_layer(Model& model, LayerKind kind, std::string_view name, ValueId x,
+                            std::int64_t statistics, bool shifted, std::int64_t heads = 1,
+                            bool cast = false) {
   Layer l = model.layer(kind, name, {{x}});
   const Value in = model.value(x);
   const std::int64_t n = elements(in.shape);
@@ -357,11 +357,11 @@ ValueId gather_context(Model& model, std::string_view name, ValueId x, const Ran
 }
 
 ValueId layer_norm(Model& model, std::string_view name, ValueId x, std::int64_t heads) {
-  return normalised(model, LayerKind::layer_norm, name, x, 2, true, heads);
+  return normalisation_layer(model, LayerKind::layer_norm, name, x, 2, true, heads);
 }
 
 ValueId rms_norm(Model& model, std::string_view name, ValueId x, std::int64_t heads, bool cast) {
-  return normalised(model, LayerKind::rms_norm, name, x, 1, false, heads, cast);
+  return normalisation_layer(model, LayerKind::rms_norm, name, x, 1, false, heads, cast);
 }
 
 ValueId joined_with_token(Model& model, ValueId before, ValueId embedded, std::int64_t features) {

@@ -163,20 +163,22 @@ Trace make_bert(Options& options) {
   Bert s{.batch = e.batch, .layers = 12, .hidden = 768, .heads = 12};
   if (size == "large") s = {.batch = e.batch, .layers = 24, .hidden = 1024, .heads = 16};
   s.length = read_extent(options, "length", 128, "tokens of a sample", 512);
-  s.words = read_extent(options, "vocabulary", 30'522, "word pieces");
+  s.words = read_extent(options, "vocab_size", 30'522, "word pieces");
   s.pretraining = options.get("pretraining_heads", true,
                               "heads that predict words and the next sentence, for training; "
                               "without, the encoder and pooler alone");
   s.masked = options.get("masked", std::int64_t{0},
                          "words of a sample that are predicted, 20 of 128 or 80 of 512 in the "
                          "published training; 0: all");
-  s.tied = options.get("tied", true, "the logits' weights are the words' embeddings");
+  s.tied =
+      options.get("tie_word_embeddings", true, "the logits' weights are the words' embeddings");
   if (s.masked > s.length) options.mistake("masked", "more than 'length'");
   s.answers = options.get("answers", false,
                           "fine-tuning: a head that finds the answer to a question (SQuAD), in "
                           "place of the pooler and the pretraining heads");
-  s.eager = e.eager;
+  s.eager = e.kernels.eager;
   s.core = read_attention(options, e, s.core);
+  s.core.again = read_recompute(options, e).contains(Recomputed::core_attn);
   s.tensor = read_ranks(
       options, {{"heads", s.heads}, {"features", s.hidden}, {"words of the vocabulary", s.words}});
   if (!s.pretraining && !s.answers && e.training)

@@ -60,8 +60,8 @@ Trace make_deep_speech_2(Options& options) {
   const std::int64_t frames =
       read_extent(options, "frames", 100, "of a spectrogram, 10 ms each; 2 or more", 10'000);
   s.steps = frames / stride;
-  s.layers = read_extent(options, "layers", 7, "recurrent ones", 100);
-  s.units = read_extent(options, "hidden", 1280, "width of a layer");
+  s.layers = read_extent(options, "num_hidden_layers", 7, "recurrent ones", 100);
+  s.units = read_extent(options, "hidden_size", 1280, "width of a layer");
   s.characters = read_extent(options, "characters", 29, "and the blank among them");
   if (s.steps < 1) options.mistake("frames", "less than 2");
   limit_work(options, s.batch, s.steps, s.units, std::max(s.units, s.characters));

@@ -22,7 +22,7 @@ std::string step(std::size_t t) {
 }
 
 /// The embedded words of the source or of the target, one value per step.
-std::vector<ValueId> embedded(Model& model, const Gnmt& s, std::string_view words) {
+std::vector<ValueId> embedding_of(Model& model, const Gnmt& s, std::string_view words) {
   const ValueId ids = model.input(words, {s.batch, s.length});
   const auto module = model.module("embedding", "Embedding");
   const VariableId table = model.variable("table", {s.words, s.units}, Initializer::uniform);
@@ -60,7 +60,7 @@ struct Encoded {
 /// the next step. From layer 3 on a layer adds its input to its output.
 Encoded encode(Model& model, const Gnmt& s) {
   const auto encoder = model.scope("encoder");
-  const std::vector<ValueId> words = embedded(model, s, "source");
+  const std::vector<ValueId> words = embedding_of(model, s, "source");
   std::vector<ValueId> steps(words.size());
   Encoded result;
   {
@@ -109,7 +109,7 @@ ValueId attend(Model& model, std::size_t t, ValueId query, const Memory& memory)
 /// layers above read its result in this step beside their input, and layer 1 in the next step.
 ValueId decode(Model& model, const Gnmt& s, const Encoded& encoded) {
   const auto decoder = model.scope("decoder");
-  const std::vector<ValueId> words = embedded(model, s, "target");
+  const std::vector<ValueId> words = embedding_of(model, s, "target");
   Memory memory{.values = encoded.memory, .keys = {}, .query_weights = {}, .v = {}};
   ValueId context{}, count{};
   {
@@ -172,11 +172,11 @@ Trace make_gnmt(Options& options) {
   const Expansion e = read_expansion(options, 128, Optimizer::adam);
   Gnmt s{.batch = e.batch};
   s.length = read_extent(options, "length", 40, "words of a sentence, of either side", 1000);
-  s.layers =
-      read_extent(options, "layers", 4, "of the encoder, and of the decoder; 2 or more", 100);
-  s.units = read_extent(options, "hidden", 512, "width of a cell and of a word");
-  s.words = read_extent(options, "vocabulary", 30'000, "words of either language");
-  if (s.layers < 2) options.mistake("layers", "less than 2");
+  s.layers = read_extent(options, "num_hidden_layers", 4,
+                         "of the encoder, and of the decoder; 2 or more", 100);
+  s.units = read_extent(options, "hidden_size", 512, "width of a cell and of a word");
+  s.words = read_extent(options, "vocab_size", 30'000, "words of either language");
+  if (s.layers < 2) options.mistake("num_hidden_layers", "less than 2");
   limit_work(options, s.batch, s.length, s.units, std::max(s.words, 12 * s.units));
   options.finish();
   return expand(gnmt(s), e);

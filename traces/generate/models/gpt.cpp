@@ -2,6 +2,7 @@
 #include <tuple>
 
 #include "sim/enum_option.h"
+#include "traces/generate/config.h"
 #include "traces/generate/expand.h"
 #include "traces/generate/layers/attention.h"
 #include "traces/generate/layers/expert_layers.h"
@@ -54,8 +55,8 @@ ValueId prepared(Model& model, const Gpt& s, std::string_view norm, std::string_
 }
 
 /// What the ranks of a part read: where they share tokens, they normalise theirs and gather all.
-ValueId gathered_input(Model& model, const Gpt& s, const std::string& part, std::string_view norm,
-                       ValueId x) {
+ValueId gathered_norm_input(Model& model, const Gpt& s, const std::string& part,
+                            std::string_view norm, ValueId x) {
   if (s.ranks.sequence) {
     const auto module = model.module(part + "_in", "GPT2Input");
     x = layer_norm(model, norm, x);
@@ -79,7 +80,7 @@ ValueId attention_block(Model& model, const Gpt& s, ValueId x) {
   const std::int64_t width = s.hidden / s.ranks.tensor;
   const std::int64_t heads = s.key_value_heads > 0 ? s.key_value_heads : s.heads;
   const std::int64_t shared = s.hidden / s.heads * heads / s.ranks.tensor;
-  const ValueId split = gathered_input(model, s, "attn", "ln_1", x);
+  const ValueId split = gathered_norm_input(model, s, "attn", "ln_1", x);
   ValueId y{}, q{}, k{}, v{};
   const auto project = [&] {
     const ValueId normal = s.ranks.sequence ? split : layer_norm(model, "ln_1", split);
@@ -121,7 +122,7 @@ ValueId attention_block(Model& model, const Gpt& s, ValueId x) {
 }
 
 ValueId feed_forward_block(Model& model, const Gpt& s, ValueId x) {
-  const ValueId split = gathered_input(model, s, "mlp", "ln_2", x);
+  const ValueId split = gathered_norm_input(model, s, "mlp", "ln_2", x);
   ValueId y{};
   {
     const auto module = model.module("mlp", "GPT2MLP");
@@ -156,8 +157,8 @@ ValueId experts_of_block(Model& model, const Gpt& s, ValueId x) {
 }
 
 /// The words' embeddings, and each token's with its position.
-std::pair<VariableId, ValueId> embedded(Model& model, const Gpt& s, std::int64_t words,
-                                        const Shape& tokens) {
+std::pair<VariableId, ValueId> embedded_with_positions(Model& model, const Gpt& s,
+                                                       std::int64_t words, const Shape& tokens) {
   const VariableId table = model.variable("wte", {words, s.hidden}, Initializer::truncated_normal);
   std::optional<VariableId> positions;
   if (s.position == Positions::learned)
@@ -180,10 +181,10 @@ Model gpt(const Gpt& s, const std::string& name) {
   ValueId x{};
   if (s.ranks.tensor == 1) {
     const auto module = model.module("embeddings", "GPT2Embeddings");
-    std::tie(table, x) = embedded(model, s, words, tokens);
+    std::tie(table, x) = embedded_with_positions(model, s, words, tokens);
   } else {
     const auto scope = model.scope("embeddings");
-    std::tie(table, x) = embedded(model, s, words, tokens);
+    std::tie(table, x) = embedded_with_positions(model, s, words, tokens);
   }
   for (std::int64_t i = 0; i < s.layers; ++i) {
     const auto layer = model.scope(fmt::format("h_{}", i));
@@ -203,9 +204,12 @@ Model gpt(const Gpt& s, const std::string& name) {
 
 void read_sizes(Options& options, const Expansion& e, Gpt& s) {
   s.core = read_attention(options, e, s.core);
-  s.forgets = read_forgetting(options, e);
-  s.words = read_extent(options, "vocabulary", 50'257, "tokens there are");
-  s.tied = options.get("tied", true, "the logits' weights are the words' embeddings");
+  const Recompute recompute = read_recompute(options, e);
+  s.forgets = recompute.operators;
+  s.core.again |= recompute.contains(Recomputed::core_attn);
+  s.words = read_extent(options, "vocab_size", 50'257, "tokens there are");
+  s.tied =
+      options.get("tie_word_embeddings", true, "the logits' weights are the words' embeddings");
   s.ranks.tensor = read_ranks(
       options,
       {{"heads", s.heads},
@@ -214,15 +218,9 @@ void read_sizes(Options& options, const Expansion& e, Gpt& s) {
        {"features inside a feed-forward network", s.inner == 4 * s.hidden ? 0 : s.inner},
        {"heads of keys and values", s.key_value_heads == s.heads ? 0 : s.key_value_heads}});
   s.ranks = read_token_ranks(options, e, s.ranks.tensor, s.length);
-  if (options.get("loss", std::vector<std::string>{"fused", "separate"},
-                  "kernels of the loss: few, as PyTorch's, or one for each of its operations, as "
-                  "Megatron-LM's") == "separate")
-    s.loss = LossKernels::separate;
-  s.metrics = options.get("metrics", std::int64_t{0},
-                          "cross-entropies in 32 bits that are computed besides the loss, as "
-                          "Composer's LanguageCrossEntropy and LanguagePerplexity",
-                          0, 100);
-  s.eager = e.eager;
+  if (e.kernels.unfused_loss) s.loss = LossKernels::separate;
+  s.metrics = e.kernels.metrics;
+  s.eager = e.kernels.eager;
   limit_work(options, s.batch, s.length, s.hidden, s.words);
 }
 
@@ -251,33 +249,39 @@ Trace make_gpt2(Options& options) {
 Trace make_gpt(Options& options) {
   Expansion e = read_expansion(options, 1, Optimizer::adam);
   Gpt s{.batch = e.batch};
-  s.layers = read_extent(options, "layers", 24, "blocks", 1000);
-  s.hidden = read_extent(options, "hidden", 2048, "features of a token", 1'000'000);
-  s.heads = read_extent(options, "heads", 16, "of attention", 10'000);
+  Config config(
+      options, "gpt", "",
+      "bias (of products), use_qk_norm, position_embedding_type (learned; rotary; none, "
+      "such as ALiBi's), hidden_act (gelu; squared_relu, Nemotron-4's), "
+      "shared_expert_intermediate_size, capacity_factor (tokens an expert takes, over its "
+      "share if all took the same)");
+  const auto extent = [&](const char* key, std::int64_t fallback, std::string_view help,
+                          std::int64_t most = 10'000'000) {
+    return read_extent(options, key, config.whole(key, fallback), help, most);
+  };
+  s.layers = extent("num_hidden_layers", 24, "blocks", 1000);
+  s.hidden = extent("hidden_size", 2048, "features of a token", 1'000'000);
+  s.heads = extent("num_attention_heads", 16, "of attention", 10'000);
   s.length = read_extent(options, "length", 1024, "tokens of a sample", 1'000'000);
   s.positions = s.length;
-  s.bias = options.get("bias", true, "products have biases");
+  s.bias = config.flag("bias", true);
   s.dropout = options.get("dropout", true, "on probabilities, outputs of blocks and embeddings");
-  s.query_key_norm = options.get("query_key_norm", false,
-                                 "queries and keys are normalised in each head before they are "
-                                 "turned");
-  s.position = read_enum(options, "positions", Positions::learned,
-                         "learned, turned into queries and keys, or added to scores at no cost");
-  s.key_value_heads = read_extent(options, "key_value_heads", s.heads,
-                                  "heads of keys and values, each shared by several heads");
-  s.inner = read_extent(options, "inner", 4 * s.hidden, "width inside a feed-forward network");
-  s.activation =
-      read_enum(options, "activation", Activation::gelu, "inside a feed-forward network");
+  s.query_key_norm = config.flag("use_qk_norm", false);
+  s.position =
+      *parse<Positions>(config.one_of("position_embedding_type", {"learned", "rotary", "none"}));
+  s.key_value_heads = extent("num_key_value_heads", s.heads,
+                             "heads of keys and values, each shared by several heads");
+  s.inner = extent("intermediate_size", 4 * s.hidden, "width inside a feed-forward network");
+  s.activation = *parse<Activation>(config.one_of("hidden_act", {"gelu", "squared_relu"}));
   read_sizes(options, e, s);
-  s.experts = {.experts = options.get("experts", std::int64_t{0},
-                                      "feed-forward networks of a block; 0: one for all tokens", 0),
-               .inner = s.inner};
-  if (s.experts.experts > 1024) options.mistake("experts", "more than 1024");
-  read_experts(options, e, s.ranks, s.experts);
+  s.experts = {.inner = s.inner};
+  read_experts(options, config, e, s.ranks, s.experts);
+  config.finish();
   if (s.heads % s.key_value_heads != 0)
-    options.mistake("key_value_heads", "does not divide 'heads'");
+    options.mistake("num_key_value_heads", "does not divide 'num_attention_heads'");
   if (s.hidden % s.heads != 0)
-    options.mistake("heads", fmt::format("{} features cannot be divided by {}", s.hidden, s.heads));
+    options.mistake("num_attention_heads",
+                    fmt::format("{} features cannot be divided by {}", s.hidden, s.heads));
   options.finish();
   e.megatron = s.core.kernels == AttentionKernels::megatron;
   return expand(

@@ -2,6 +2,7 @@
 #include <array>
 #include <functional>
 
+#include "traces/generate/config.h"
 #include "traces/generate/expand.h"
 #include "traces/generate/layers/attention.h"
 #include "traces/generate/layers/expert_layers.h"
@@ -32,22 +33,6 @@ struct Hybrid {
     return std::max<std::int64_t>(1, key_value_heads / ranks.tensor);
   }
 };
-
-struct HybridSize {
-  std::string_view name, layers;
-  std::int64_t hidden, inner, heads, key_value_heads, head_size, mixer_heads, mixer_head_size;
-  std::int64_t experts = 0, top_k = 2, shared_inner = 0, latent = 0;
-};
-/// Shapes as in the models' published config.json, or Megatron-Bridge's nemotron_h_provider.py:
-/// Nemotron-H 8B, Nemotron 3 Nano and Super.
-constexpr std::array<HybridSize, 3> hybrid_sizes{
-    {{"nemotron-h-8b", "M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M-", 4096, 21'504, 32, 8,
-      128, 128, 64},
-     {"nemotron-3-nano", "MEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEMEM*EMEMEMEME", 2688, 1856, 32, 2,
-      128, 64, 64, 128, 6, 3712},
-     {"nemotron-3-super",
-      "MEMEMEM*EMEMEMEM*EMEMEMEM*EMEMEMEMEM*EMEMEMEMEM*EMEMEMEMEM*EMEMEMEMEM*EMEMEMEM*EMEMEMEME",
-      4096, 2688, 32, 2, 128, 128, 64, 512, 22, 5376, 1024}}};
 
 /// down(max(up(x), 0)^2), or with GELU.
 ValueId activated(Model& model, const Hybrid& s, ValueId x, std::int64_t inner) {
@@ -186,67 +171,58 @@ Model hybrid(const Hybrid& s, const std::string& name) {
 }
 
 /// Letters of layers; `|` stands between stages, and says nothing here.
-std::string read_layers(Options& o, const std::string& key, std::string_view fallback,
-                        std::string_view help) {
-  std::string letters = o.get(key, std::string(fallback).c_str(), help);
+std::string checked_layers(Options& o, const std::string& key, std::string letters) {
   std::erase(letters, '|');
   constexpr std::size_t most = 1000;
   if (letters.find_first_not_of("M*-E") != std::string::npos || letters.size() > most) {
     o.mistake(key, fmt::format("is no more than {} of the letters M, *, - and E", most));
-    letters = fallback;
+    letters = "M";
   }
   return letters;
 }
 
-void read_mixer(Options& o, const HybridSize& size, Hybrid& s) {
-  s.mixer.heads = read_extent(o, "mixer_heads", size.mixer_heads, "of a Mamba-2 mixer", 10'000);
-  s.mixer.head_size =
-      read_extent(o, "mixer_head_size", size.mixer_head_size, "features of such a head", 100'000);
-  s.mixer.groups = read_extent(o, "mixer_groups", 8, "of such heads", 10'000);
-  s.mixer.state = read_extent(o, "state", 128, "numbers of its state for a feature", 100'000);
-  if (s.mixer.heads % s.mixer.groups != 0) o.mistake("mixer_groups", "does not divide mixer_heads");
+void read_hybrid_kernels(Config& c, const Expansion& e, Hybrid& s) {
+  s.bias = c.flag("attention_bias", false);
+  s.dropout = c.flag("dropout", false);
+  if (c.one_of("norm", {"rms", "layer"}) == "layer") s.norm = LayerKind::layer_norm;
+  if (c.one_of("hidden_act", {"squared_relu", "gelu"}) == "gelu") s.activation = LayerKind::gelu;
+  if (e.kernels.unfused_loss) s.loss = LossKernels::separate;
 }
 
-void read_kernels(Options& o, Hybrid& s) {
-  s.bias = o.get("bias", false, "products of attention and feed-forward networks have biases");
-  s.dropout = o.get("dropout", false, "on outputs of layers, and on probabilities");
-  if (o.get("norm", std::vector<std::string>{"rms", "layer"}, "RMSNorm or LayerNorm") == "layer")
-    s.norm = LayerKind::layer_norm;
-  if (o.get("activation", std::vector<std::string>{"squared_relu", "gelu"},
-            "inside a feed-forward network") == "gelu")
-    s.activation = LayerKind::gelu;
-  if (o.get("loss", std::vector<std::string>{"fused", "separate"},
-            "kernels of the loss: few, or one for each of its operations") == "separate")
-    s.loss = LossKernels::separate;
-}
-
-Hybrid read_hybrid(Options& o, const Expansion& e, std::string& chosen) {
-  std::vector<std::string> names;
-  for (const HybridSize& size : hybrid_sizes) names.emplace_back(size.name);
-  chosen = o.get("size", names, "the shape that the options below begin from");
-  const HybridSize& size = *std::ranges::find(hybrid_sizes, chosen, &HybridSize::name);
+Hybrid read_hybrid(Options& o, Config& c, const Expansion& e) {
   Hybrid s{.batch = e.batch};
+  const auto extent = [&](const char* key, std::int64_t fallback, std::string_view help,
+                          std::int64_t most = 10'000'000) {
+    return read_extent(o, key, c.whole(key, fallback), help, most);
+  };
   s.length = read_extent(o, "length", 2048, "tokens of a sample");
-  s.layers =
-      read_layers(o, "layers", size.layers,
-                  "a letter each: M (Mamba-2), * (attention), - (feed-forward), E (experts)");
-  s.further = read_layers(o, "further", "*E", "those that predict a token more, in these letters");
-  s.depths =
-      o.get("further_tokens", std::int64_t{0}, "tokens that are predicted besides the next", 0, 16);
-  if (s.further.size() > 16) o.mistake("further", "more than 16 layers");
-  s.hidden = read_extent(o, "hidden", size.hidden, "width of a token");
-  s.inner =
-      read_extent(o, "inner", size.inner, "width inside a feed-forward network, or an expert");
-  s.heads = read_extent(o, "heads", size.heads, "of an attention");
-  s.key_value_heads = read_extent(o, "key_value_heads", size.key_value_heads,
-                                  "heads of keys and values, each shared by several heads");
-  s.head_size = read_extent(o, "head_size", size.head_size, "features of a head", 100'000);
-  s.words = read_extent(o, "vocabulary", 131'072, "tokens there are");
-  s.tied = o.get("tied", false, "the logits' weights are the words' embeddings");
-  read_mixer(o, size, s);
-  read_kernels(o, s);
-  s.core = read_attention(o, e, s.core);
-  s.again = read_recomputed(o, e);
+  constexpr auto pattern = "hybrid_override_pattern", mtp = "mtp_hybrid_override_pattern";
+  s.layers = checked_layers(
+      o, pattern,
+      o.get(pattern, c.text(pattern, "M").c_str(),
+            "a letter each: M (Mamba-2), * (attention), - (feed-forward), E (experts)"));
+  s.further = checked_layers(o, "config", c.text(mtp, "*E"));
+  s.depths = c.whole("num_nextn_predict_layers", 0, 0, 16);
+  if (s.further.size() > 16) o.mistake("config", fmt::format("{}: more than 16 layers", mtp));
+  s.hidden = extent("hidden_size", 4096, "width of a token");
+  s.inner = extent("intermediate_size", 4 * s.hidden,
+                   "width inside a feed-forward network, or an expert");
+  s.heads = extent("num_attention_heads", 32, "of an attention");
+  s.key_value_heads = extent("num_key_value_heads", s.heads,
+                             "heads of keys and values, each shared by several heads");
+  s.head_size = extent("head_dim", 128, "features of a head", 100'000);
+  s.words = extent("vocab_size", 131'072, "tokens there are");
+  s.tied = o.get("tie_word_embeddings", c.flag("tie_word_embeddings", false),
+                 "the logits' weights are the words' embeddings");
+  s.mixer.heads = extent("mamba_num_heads", 128, "of a Mamba-2 mixer", 10'000);
+  s.mixer.head_size = c.whole("mamba_head_dim", 64, 1, 100'000);
+  s.mixer.groups = c.whole("n_groups", 8, 1, 10'000);
+  s.mixer.state = extent("ssm_state_size", 128, "numbers of its state for a feature", 100'000);
+  if (s.mixer.heads % s.mixer.groups != 0)
+    o.mistake("mamba_num_heads", "n_groups does not divide it");
+  read_hybrid_kernels(c, e, s);
+  s.core = with_kernels(e, s.core);
+  s.again = read_recompute(o, e).parts;
   s.core.again |= s.again.contains(Recomputed::core_attn);
   s.ranks.tensor = read_ranks(o, {{"heads", s.heads},
                                   {"heads of mixers", s.mixer.heads},
@@ -255,20 +231,14 @@ Hybrid read_hybrid(Options& o, const Expansion& e, std::string& chosen) {
   s.ranks = read_token_ranks(o, e, s.ranks.tensor, s.length);
   if (s.ranks.context > 1)
     o.mistake("context", "the states of a mixer pass over all tokens of a sample: it must be 1");
-  if (s.heads % s.key_value_heads != 0) o.mistake("key_value_heads", "does not divide 'heads'");
-  const bool any = (s.depths > 0 ? s.layers + s.further : s.layers).find('E') != std::string::npos;
-  const std::int64_t experts = read_extent(o, "experts", std::max<std::int64_t>(8, size.experts),
-                                           "feed-forward networks of a layer E", 1024);
-  s.experts = {.experts = any ? experts : 0,
-               .top_k = size.top_k,
-               .inner = s.inner,
-               .shared_inner = size.shared_inner,
-               .grouped = true};
-  s.experts.latent = o.get("latent", size.latent,
-                           "width of the tokens that experts read and write; 0: as outside", 0);
+  if (s.heads % s.key_value_heads != 0)
+    o.mistake("num_key_value_heads", "does not divide 'num_attention_heads'");
+  s.experts = {.experts = 8, .top_k = 2, .inner = s.inner, .grouped = true};
+  s.experts.latent = c.whole("moe_latent_size", 0);
   s.experts.norm_again = s.again.contains(Recomputed::layernorm);
   s.experts.shared_again = s.again.contains(Recomputed::shared_experts);
-  read_experts(o, e, s.ranks, s.experts);
+  s.experts.none = (s.depths > 0 ? s.layers + s.further : s.layers).find('E') == std::string::npos;
+  read_experts(o, c, e, s.ranks, s.experts);
   limit_work(o, s.batch, s.length, s.hidden,
              std::max({s.words, s.inner, s.mixer.width(), 2 * s.length}));
   limit_work(o, s.batch, s.length * s.experts.top_k, s.hidden, s.inner);
@@ -278,12 +248,15 @@ Hybrid read_hybrid(Options& o, const Expansion& e, std::string& chosen) {
 }  // namespace
 
 Trace make_hybrid(Options& options) {
-  const Expansion e = read_expansion(options, 1, Optimizer::adam);
-  std::string size;
-  const Hybrid s = read_hybrid(options, e, size);
-  if (e.level == Level::tf1) options.mistake("level", "TensorFlow 1 has no kernels of a mixer");
+  const Expansion e = read_expansion(options, 1, Optimizer::adam, false);
+  Config config(options, "hybrid", "nemotron-h-8b",
+                "attention_bias, norm (rms; layer), hidden_act (squared_relu; gelu), dropout, "
+                "mamba_head_dim, n_groups, shared_expert_intermediate_size, moe_latent_size, "
+                "num_nextn_predict_layers, mtp_hybrid_override_pattern, capacity_factor");
+  const Hybrid s = read_hybrid(options, config, e);
+  config.finish();
   options.finish();
-  return expand(hybrid(s, size), e);
+  return expand(hybrid(s, config.name()), e);
 }
 
 }  // namespace baechi::generate

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 
+#include "traces/generate/config.h"
 #include "traces/generate/expand.h"
 #include "traces/generate/layers/attention.h"
 #include "traces/generate/layers/expert_layers.h"
@@ -39,32 +40,6 @@ struct Decoder {
     return std::max<std::int64_t>(1, key_value_heads / ranks.tensor);
   }
 };
-
-struct Size {
-  std::string_view name;
-  std::int64_t layers, hidden, heads, key_value_heads, inner, words;
-  std::int64_t head_size = 0;  ///< 0: hidden / heads
-  std::int64_t experts = 8, top_k = 2;
-  std::int64_t shared_inner = 0, dense_layers = 0, dense_inner = 0;
-  std::int64_t key_value_rank = 0, query_rank = 0, window = 0;
-  bool bias = false, query_key_norm = false;
-};
-/// Shapes as in the models' published config.json: Llama 2, 3 and 3.1, Mixtral 8x7B and 8x22B,
-/// Qwen 3, gpt-oss, DeepSeek-V3.
-constexpr std::array<Size, 6> llama_sizes{{{"7b", 32, 4096, 32, 32, 11'008, 32'000},
-                                           {"13b", 40, 5120, 40, 40, 13'824, 32'000},
-                                           {"70b", 80, 8192, 64, 8, 28'672, 32'000},
-                                           {"3-8b", 32, 4096, 32, 8, 14'336, 128'256},
-                                           {"3-70b", 80, 8192, 64, 8, 28'672, 128'256},
-                                           {"3-405b", 126, 16'384, 128, 8, 53'248, 128'256}}};
-constexpr std::array<Size, 7> moe_sizes{
-    {{"8x7b", 32, 4096, 32, 8, 14'336, 32'000},
-     {"8x22b", 56, 6144, 48, 8, 16'384, 32'000},
-     {"qwen3-30b", 48, 2048, 32, 4, 768, 151'936, 128, 128, 8, 0, 0, 0, 0, 0, 0, false, true},
-     {"qwen3-235b", 94, 4096, 64, 4, 1536, 151'936, 128, 128, 8, 0, 0, 0, 0, 0, 0, false, true},
-     {"gpt-oss-20b", 24, 2880, 64, 8, 2880, 201'088, 64, 32, 4, 0, 0, 0, 0, 0, 128, true},
-     {"gpt-oss-120b", 36, 2880, 64, 8, 2880, 201'088, 64, 128, 4, 0, 0, 0, 0, 0, 128, true},
-     {"deepseek-v3", 61, 7168, 128, 128, 2048, 129'280, 128, 256, 8, 2048, 3, 18'432, 512, 1536}}};
 
 enum class Beside : std::uint8_t { attention_input, other };
 
@@ -267,99 +242,93 @@ Model decoder(const Decoder& s, const std::string& name) {
   return model;
 }
 
-void read_latent(Options& o, const Size& size, Decoder& s) {
-  const auto read = [&](const char* key, std::int64_t fallback, std::string_view help) {
-    const std::int64_t value = o.get(key, fallback, help, 0);
+/// Latent attention, of the keys that options have or, where `o` has none, the configuration.
+void read_latent(Options& o, Config& c, bool options, Decoder& s) {
+  const auto read = [&](const char* key, std::string_view help) {
+    const std::int64_t said = c.whole(key, 0);
+    const std::int64_t value = options ? o.get(key, said, help, 0) : said;
     if (value > 10'000'000) o.mistake(key, "more than 10000000");
     return std::min<std::int64_t>(value, 10'000'000);
   };
-  s.window = read("window", size.window,
-                  "tokens that every second block sees, with fused attention; 0: all");
-  s.key_value_rank = read("key_value_rank", size.key_value_rank,
-                          "features that keys and values of all heads are made from, as in "
-                          "DeepSeek-V2; 0: from the token");
-  s.query_rank = read("query_rank", size.query_rank, "with these, features that queries are from");
-  s.turned = read_extent(o, "rotary_size", 64,
-                         "with these, features of queries and keys that carry positions", 100'000);
-  if (s.key_value_rank == 0 && s.query_rank > 0) o.mistake("query_rank", "needs key_value_rank");
+  s.window = read("sliding_window",
+                  "tokens that every second block sees, with fused attention; 0: "
+                  "all");
+  s.key_value_rank = read("kv_lora_rank",
+                          "features that keys and values of all heads are made "
+                          "from, as in DeepSeek-V2; 0: from the token");
+  s.query_rank = read("q_lora_rank", "with these, features that queries are from");
+  s.turned = c.whole("qk_rope_head_dim", 64, 1, 100'000);
+  if (s.key_value_rank == 0 && s.query_rank > 0) o.mistake("q_lora_rank", "needs kv_lora_rank");
   if (s.key_value_rank == 0) return;
   if (s.key_value_heads != s.heads)
-    o.mistake("key_value_rank", "every head has its own keys: key_value_heads must be heads");
+    o.mistake("kv_lora_rank",
+              "every head has its own keys: num_key_value_heads must be num_attention_heads");
   if (s.ranks.tensor > 1 || s.ranks.context > 1)
-    o.mistake("key_value_rank", "ranks cannot share it: tensor and context must be 1");
+    o.mistake("kv_lora_rank", "ranks cannot share it: tensor and context must be 1");
 }
 
 /// What is trained, and which kernels run.
-void read_kernels(Options& o, const Size& size, const Expansion& e, Decoder& s) {
-  s.adapters = o.get("adapters", std::int64_t{0},
-                     "inner width of two products beside others of attention and feed-forward "
-                     "networks, which alone are trained (LoRA); 0: all weights are",
-                     0, 100'000);
+void read_kernels(Options& o, Config& c, const Expansion& e, Decoder& s) {
+  s.adapters = c.whole("lora_rank", 0, 0, 100'000);
   if (s.adapters > 0 && e.level == Level::tf1)
     o.mistake("level", "TensorFlow 1 trains all weights here");
-  s.few_adapters = o.get("adapters_beside", std::vector<std::string>{"all", "attention_qkv"},
-                         "which of these products: all, or those that make queries, keys and "
-                         "values") == "attention_qkv";
-  s.query_key_norm = o.get("query_key_norm", size.query_key_norm,
-                           "queries and keys are normalised in each head before they are turned");
-  s.internlm = o.get("internlm_kernels", false,
-                     "blocks launch a dropout that drops nothing and a cast to 32 bits before each "
-                     "norm, and their activation in two kernels");
-  s.norm_again = o.get("recompute_norm", false,
-                       "with these, the backward pass computes dropout and norm once more");
-  if (s.norm_again && (!s.internlm || e.level == Level::tf1))
-    o.mistake("recompute_norm", "needs internlm_kernels, and level module");
-  s.rotary_apart = o.get("rotary_apart", false,
-                         "rotary positions operation by operation, as Megatron-LM's where they are "
-                         "scaled, too (YaRN)");
-  if (o.get("loss", std::vector<std::string>{"fused", "separate"},
-            "kernels of the loss: few, or one for each of its operations, as Megatron-LM's") ==
-      "separate")
-    s.loss = LossKernels::separate;
-  s.bias = o.get("bias", size.bias, "products of attention and feed-forward networks have biases");
+  s.few_adapters = c.one_of("lora_modules", {"all", "attention_qkv"}) == "attention_qkv";
+  s.query_key_norm = c.flag("use_qk_norm", false);
+  s.bias = c.flag("attention_bias", false);
+  s.internlm = e.kernels.internlm;
+  s.norm_again = e.kernels.recompute_norm;
+  s.rotary_apart = e.kernels.unfused_rope;
+  if (e.kernels.unfused_loss) s.loss = LossKernels::separate;
 }
 
-/// Reads `size`; the other options may change its shapes.
-Decoder read_shape(Options& o, std::span<const Size> sizes, const Expansion& e,
-                   std::string& chosen) {
-  std::vector<std::string> names;
-  for (const Size& size : sizes) names.emplace_back(size.name);
-  chosen = o.get("size", names, "the shape that the options below begin from");
-  const Size& size = *std::ranges::find(sizes, chosen, &Size::name);
-  Decoder s{.batch = e.batch, .eager = e.eager};
+constexpr std::string_view config_keys =
+    "attention_bias, use_qk_norm, lora_rank (two products of this width beside others, which alone "
+    "are trained), lora_modules (all, or attention_qkv: beside those of queries, keys and values)";
+
+/// `moe`: the networks are experts, and the model has options for latent attention.
+Decoder read_shape(Options& o, Config& c, bool moe, const Expansion& e) {
+  Decoder s{.batch = e.batch, .eager = e.kernels.eager};
+  const auto extent = [&](const char* key, std::int64_t fallback, std::string_view help,
+                          std::int64_t most = 10'000'000) {
+    return read_extent(o, key, c.whole(key, fallback), help, most);
+  };
   s.length = read_extent(o, "length", 2048, "tokens of a sample");
-  s.layers = read_extent(o, "layers", size.layers, "blocks", 1000);
-  s.hidden = read_extent(o, "hidden", size.hidden, "width of a token");
-  s.heads = read_extent(o, "heads", size.heads, "of an attention");
-  s.key_value_heads = read_extent(o, "key_value_heads", size.key_value_heads,
-                                  "heads of keys and values, each shared by several heads");
-  s.inner = read_extent(o, "inner", size.inner, "width inside a feed-forward network");
-  s.words = read_extent(o, "vocabulary", size.words, "tokens there are");
-  read_kernels(o, size, e, s);
-  s.core = read_attention(o, e, s.core);
-  s.forgets = read_forgetting(o, e);
-  s.again = read_recomputed(o, e);
+  s.layers = extent("num_hidden_layers", 32, "blocks", 1000);
+  s.hidden = extent("hidden_size", 4096, "width of a token");
+  s.heads = extent("num_attention_heads", 32, "of an attention");
+  s.key_value_heads = extent("num_key_value_heads", s.heads,
+                             "heads of keys and values, each shared by several heads");
+  s.inner = moe ? extent("moe_intermediate_size", 4 * s.hidden, "width inside an expert")
+                : extent("intermediate_size", 4 * s.hidden, "width inside a feed-forward network");
+  s.words = extent("vocab_size", 32'000, "tokens there are");
+  read_kernels(o, c, e, s);
+  s.core.fused = true;
+  s.core = moe ? with_kernels(e, s.core) : read_attention(o, e, s.core);
+  const Recompute recompute = read_recompute(o, e);
+  s.forgets = recompute.operators;
+  s.again = recompute.parts;
   s.core.again |= s.again.contains(Recomputed::core_attn);
   s.ranks.tensor = read_ranks(
       o, {{"heads", s.heads}, {"features inside", s.inner}, {"tokens of the vocabulary", s.words}});
   s.ranks = read_token_ranks(o, e, s.ranks.tensor, s.length);
-  s.core.document = o.get("document", std::int64_t{0},
-                          "tokens of a document, of which a sample has several, one behind the "
-                          "other: a token sees those of its own; 0: a sample is one",
-                          0);
+  s.core.document = e.kernels.packed_sequence;
   if (s.core.document > 0 && (s.ranks.context > 1 || s.length % s.core.document != 0))
-    o.mistake("document", "must divide 'length', and context must be 1");
+    o.mistake("kernels", "packed_sequence must divide 'length', and context must be 1");
   if (s.key_value_heads % s.ranks.tensor != 0 && s.ranks.tensor % s.key_value_heads != 0)
     o.mistake("tensor", fmt::format("{} heads of keys and values cannot be divided by {}",
                                     s.key_value_heads, s.ranks.tensor));
-  s.head_size =
-      read_extent(o, "head_size", size.head_size > 0 ? size.head_size : s.hidden / s.heads,
-                  "features of a head; by default those of a token over the heads", 100'000);
-  if (s.head_size == 0) o.mistake("heads", "more than features");
-  if (size.head_size == 0 && s.hidden % s.heads != 0)
-    o.mistake("heads", "does not divide 'hidden'");
-  if (s.heads % s.key_value_heads != 0) o.mistake("key_value_heads", "does not divide 'heads'");
-  read_latent(o, size, s);
+  const std::int64_t said = c.whole("head_dim", 0, 0, 100'000);
+  s.head_size = said > 0 ? said : s.hidden / s.heads;
+  if (!moe)
+    s.head_size =
+        read_extent(o, "head_dim", std::max<std::int64_t>(1, s.head_size),
+                    "features of a head; by default those of a token over the heads", 100'000);
+  if (s.head_size == 0) o.mistake("num_attention_heads", "more than features");
+  if (said == 0 && s.hidden % s.heads != 0)
+    o.mistake("num_attention_heads", "does not divide 'hidden_size'");
+  if (s.heads % s.key_value_heads != 0)
+    o.mistake("num_key_value_heads", "does not divide 'num_attention_heads'");
+  read_latent(o, c, moe, s);
   limit_work(o, s.batch, s.length, s.hidden,
              std::max({s.words, s.inner, s.hidden, 2 * s.length, s.key_value_rank, s.query_rank,
                        s.key_value_rank > 0 ? s.heads * (s.head_size + s.turned) : 0}));
@@ -370,49 +339,43 @@ Decoder read_shape(Options& o, std::span<const Size> sizes, const Expansion& e,
 
 Trace make_llama(Options& options) {
   const Expansion e = read_expansion(options, 1, Optimizer::adam);
-  std::string size;
-  const Decoder s = read_shape(options, llama_sizes, e, size);
+  Config config(options, "llama", "7b", config_keys);
+  const Decoder s = read_shape(options, config, false, e);
+  config.finish();
   options.finish();
-  return expand(decoder(s, "llama-" + size), e);
+  return expand(decoder(s, "llama-" + config.name()), e);
 }
 
 Trace make_moe(Options& options) {
   const Expansion e = read_expansion(options, 1, Optimizer::adam);
-  std::string size;
-  Decoder s = read_shape(options, moe_sizes, e, size);
-  const Size& shape = *std::ranges::find(moe_sizes, size, &Size::name);
-  s.experts = {.experts = read_extent(options, "experts", shape.experts,
-                                      "feed-forward networks of a block", 1024),
-               .top_k = shape.top_k,
-               .inner = s.inner,
-               .shared_inner = shape.shared_inner,
-               .bias = s.bias};
-  s.dense_layers =
-      options.get("dense_layers", shape.dense_layers,
-                  "first blocks with one network of 'dense_inner' in place of experts", 0);
-  s.dense_inner =
-      read_extent(options, "dense_inner", shape.dense_inner > 0 ? shape.dense_inner : 4 * s.hidden,
-                  "width inside these");
-  s.further = options.get("further_tokens", std::int64_t{0},
-                          "tokens that are predicted besides the next, each by a block more, as in "
-                          "DeepSeek-V3",
-                          0, 16);
-  read_experts(options, e, s.ranks, s.experts);
-  s.experts.clamp_apart = options.get("clamp_apart", false,
-                                      "kernels of their own limit what grouped experts activate, "
-                                      "as Megatron-LM's do for gpt-oss");
+  Config config(
+      options, "moe", "8x7b",
+      fmt::format("{}, head_dim, qk_rope_head_dim, intermediate_size (of the first blocks "
+                  "without experts), shared_expert_intermediate_size, "
+                  "num_nextn_predict_layers, capacity_factor (tokens an expert takes, over its "
+                  "share if all took the same)",
+                  config_keys));
+  Decoder s = read_shape(options, config, true, e);
+  s.experts = {.inner = s.inner, .bias = s.bias};
+  s.dense_layers = options.get("first_k_dense_replace", config.whole("first_k_dense_replace", 0),
+                               "first blocks with one network in place of experts", 0);
+  s.dense_inner = config.whole("intermediate_size", 4 * s.hidden, 1);
+  s.further = config.whole("num_nextn_predict_layers", 0, 0, 16);
+  read_experts(options, config, e, s.ranks, s.experts);
+  s.experts.clamp_apart = e.kernels.unfused_clamp;
   s.experts.activation_again = s.again.contains(Recomputed::moe_act);
   s.experts.norm_again = s.again.contains(Recomputed::layernorm);
   s.experts.shared_again = s.again.contains(Recomputed::shared_experts);
   if (s.experts.clamp_apart && !s.experts.grouped)
-    options.mistake("clamp_apart", "needs grouped_experts");
+    options.mistake("kernels", "unfused_clamp needs grouped_gemm");
   if (s.experts.activation_again && !s.experts.grouped)
-    options.mistake("recompute_modules", "moe_act needs grouped_experts");
+    options.mistake("recompute", "moe_act needs kernels: grouped_gemm");
   const auto routed = static_cast<std::int64_t>(static_cast<double>(s.length * s.experts.top_k) *
                                                 std::min(s.experts.capacity_factor, 1024.0));
   limit_work(options, s.batch, routed, s.hidden, s.inner);
+  config.finish();
   options.finish();
-  return expand(decoder(s, "moe-" + size), e);
+  return expand(decoder(s, "moe-" + config.name()), e);
 }
 
 }  // namespace baechi::generate

@@ -25,8 +25,8 @@ ValueId residual_norm(Model& model, ValueId y, ValueId x) {
 
 /// Attention of `x` over `memory`, its projection added to `x`, and the sum normalised. Ranks share
 /// the heads; the sum over them is an op between two modules.
-ValueId attention_module(Model& model, const Transformer& s, const std::string& name, ValueId x,
-                         ValueId memory, bool causal) {
+ValueId cross_attention_module(Model& model, const Transformer& s, const std::string& name,
+                               ValueId x, ValueId memory, bool causal) {
   const std::int64_t width = s.hidden / s.ranks.tensor;
   const ValueId from = split_to_ranks(model, name + "/split", x, s.ranks);
   const ValueId over =
@@ -48,7 +48,7 @@ ValueId attention_module(Model& model, const Transformer& s, const std::string& 
   return residual_norm(model, y, x);
 }
 
-ValueId feed_forward_module(Model& model, const Transformer& s, ValueId x) {
+ValueId feed_forward_sublayer(Model& model, const Transformer& s, ValueId x) {
   const ValueId from = split_to_ranks(model, "pos_ffn/split", x, s.ranks);
   ValueId y{};
   {
@@ -63,8 +63,8 @@ ValueId feed_forward_module(Model& model, const Transformer& s, ValueId x) {
   return residual_norm(model, y, x);
 }
 
-ValueId embedded(Model& model, const Transformer& s, const std::string& name, ValueId ids,
-                 VariableId table, std::optional<VariableId> positions) {
+ValueId embedded_tokens(Model& model, const Transformer& s, const std::string& name, ValueId ids,
+                        VariableId table, std::optional<VariableId> positions) {
   ValueId x{};
   {
     const auto module = model.module(name, "Embedding");
@@ -98,23 +98,23 @@ Model transformer(const Transformer& s) {
       positions = model.variable("positions", {std::max(s.length, s.target_length), s.hidden},
                                  Initializer::truncated_normal);
     table = model.variable("src_word_emb", vocabulary, Initializer::truncated_normal);
-    x = embedded(model, s, "src_word_emb", model.input("source", source), table, positions);
+    x = embedded_tokens(model, s, "src_word_emb", model.input("source", source), table, positions);
     for (std::int64_t i = 0; i < s.layers; ++i) {
       const auto layer = model.scope(fmt::format("layer_{}", i));
-      x = attention_module(model, s, "slf_attn", x, x, false);
-      x = feed_forward_module(model, s, x);
+      x = cross_attention_module(model, s, "slf_attn", x, x, false);
+      x = feed_forward_sublayer(model, s, x);
     }
   }
   {
     const auto decoder = model.scope("decoder");
     if (!s.shared)
       table = model.variable("trg_word_emb", vocabulary, Initializer::truncated_normal);
-    y = embedded(model, s, "trg_word_emb", model.input("target", target), table, positions);
+    y = embedded_tokens(model, s, "trg_word_emb", model.input("target", target), table, positions);
     for (std::int64_t i = 0; i < s.layers; ++i) {
       const auto layer = model.scope(fmt::format("layer_{}", i));
-      y = attention_module(model, s, "slf_attn", y, y, true);
-      y = attention_module(model, s, "enc_attn", y, x, false);
-      y = feed_forward_module(model, s, y);
+      y = cross_attention_module(model, s, "slf_attn", y, y, true);
+      y = cross_attention_module(model, s, "enc_attn", y, x, false);
+      y = feed_forward_sublayer(model, s, y);
     }
   }
   y = split_to_ranks(model, "trg_word_prj/split", y, s.ranks);
@@ -132,19 +132,21 @@ Trace make_transformer(Options& options) {
   Transformer s{.batch = e.batch};
   s.length = read_extent(options, "length", 50, "words of a sentence");
   s.target_length = read_extent(options, "target_length", s.length, "words that the decoder reads");
-  s.layers = read_extent(options, "layers", 6, "of the encoder, and of the decoder", 1000);
-  s.hidden = read_extent(options, "hidden", 512, "width of a word");
-  s.heads = read_extent(options, "heads", 8, "of an attention");
-  s.inner = read_extent(options, "inner", 2048, "width inside the feed-forward layers");
-  s.words = read_extent(options, "vocabulary", 30'000, "words of either language");
+  s.layers =
+      read_extent(options, "num_hidden_layers", 6, "of the encoder, and of the decoder", 1000);
+  s.hidden = read_extent(options, "hidden_size", 512, "width of a word");
+  s.heads = read_extent(options, "num_attention_heads", 8, "of an attention");
+  s.inner = read_extent(options, "intermediate_size", 2048, "width inside the feed-forward layers");
+  s.words = read_extent(options, "vocab_size", 30'000, "words of either language");
   s.shared =
       options.get("shared_embeddings", false, "one table for both languages and the projection");
   s.bias = options.get("bias", false, "of the attention's products and of the last projection");
-  s.gelu = options.get("activation", std::vector<std::string>{"relu", "gelu"},
+  s.gelu = options.get("hidden_act", std::vector<std::string>{"relu", "gelu"},
                        "of the feed-forward layers") == "gelu";
   s.learned_positions =
       options.get("learned_positions", false, "a table of both sides in place of waves");
   s.core = read_attention(options, e, s.core);
+  s.core.again = read_recompute(options, e).contains(Recomputed::core_attn);
   s.ranks.tensor = read_ranks(options, {{"heads", s.heads},
                                         {"features", s.hidden},
                                         {"inner features", s.inner},
@@ -155,7 +157,8 @@ Trace make_transformer(Options& options) {
   if (s.ranks.sequence && s.target_length % s.ranks.tensor != 0)
     options.mistake("target_length", fmt::format("{} words cannot be divided by {}",
                                                  s.target_length, s.ranks.tensor));
-  if (s.hidden % s.heads != 0) options.mistake("heads", "does not divide 'hidden'");
+  if (s.hidden % s.heads != 0)
+    options.mistake("num_attention_heads", "does not divide 'hidden_size'");
   const std::int64_t longer = std::max(s.length, s.target_length);
   limit_work(options, s.batch, longer, s.hidden,
              std::max({s.words, s.inner, s.hidden, 2 * longer}));

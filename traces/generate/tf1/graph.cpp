@@ -293,7 +293,7 @@ OpGraph op_graph(const Model& model, const Expansion& options) {
   std::vector<Graph::Variable> trained;
   for (const VariableId w : model.variables())
     if (const auto& v = m.variables[w]; v && model.variable(w).trainable) trained.push_back(*v);
-  const Sent gradients = gradients_of(graph, *m.loss, trained, options.colocate_gradients);
+  const Sent gradients = gradients_of(graph, *m.loss, trained, options.kernels.colocate_gradients);
   add_updates(graph, options.optimizer, trained, gradients);
   if (options.optimizer == Optimizer::none) return std::move(graph).build(std::nullopt);
   const auto train_op = static_cast<NodeId>(graph.ops().size() - 1);

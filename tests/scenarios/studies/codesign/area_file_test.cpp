@@ -30,7 +30,7 @@ TEST_SUITE("area files") {
     CHECK_FALSE(read_area_table(path).area({3, 2, 4, 8, 2_MiB}));
   }
 
-  TEST_CASE("the parts of listed accelerators follow from their differences") {
+  TEST_CASE("the parts' areas follow from differences of listed accelerators") {
     const TemporaryFolder folder;
     // T(4) = 10, V(2) = 3, B = 100.
     const auto entry = [](int tc, int vc, double area) {
@@ -44,27 +44,27 @@ TEST_SUITE("area files") {
     CHECK(table.tensor_core.at(4) == 10.0);
     CHECK(table.vector_core.at(2) == 3.0);
     CHECK(table.buffer.at(Bytes{1024}) == 100.0);
-    // One that is no such sum: 3 x 10 + 5 x 3 + 100 = 145.
+    // One that is not such a sum: 3 x 10 + 5 x 3 + 100 = 145.
     const std::string wrong = "[" + entry(1, 1, 113) + "," + entry(3, 1, 133) + "," +
                               entry(1, 5, 125) + "," + entry(3, 5, 146) + "]";
-    const std::string told =
+    const std::string mistake =
         message<InputError>([&] { read_area_table(folder.write("wrong.json", wrong)); });
-    CHECK(told.find("is not the sum of its parts") != std::string::npos);
+    CHECK(mistake.find("is not the sum of its parts") != std::string::npos);
   }
 
-  TEST_CASE("mistakes are told with their place") {
+  TEST_CASE("mistakes are reported with their positions") {
     const TemporaryFolder folder;
-    const auto told = [&](const std::string& text) {
+    const auto mistake = [&](const std::string& text) {
       return message<InputError>([&] { read_area_table(folder.write("a.csv", text)); });
     };
-    CHECK(told("part,size,area_um2\ncore,4,1\n")
+    CHECK(mistake("part,size,area_um2\ncore,4,1\n")
               .ends_with("a.csv:2:1: 'core' is not one of tensor_core, vector_core, buffer"));
-    CHECK(told("part,size,area_um2\nbuffer,4,1\n")
+    CHECK(mistake("part,size,area_um2\nbuffer,4,1\n")
               .ends_with("a.csv:2:8: '4' is not a size such as '64 MiB'"));
-    CHECK(told("part,size,area_um2\nvector_core,4,1\nvector_core,4,1\n")
-              .ends_with("a.csv:3:13: a vector_core of 4 stands there twice"));
-    CHECK(told("[1, 2]").ends_with("accelerator 0 has no number 'num_tc' above 0"));
-    CHECK(told("{}").find("neither CSV") != std::string::npos);
+    CHECK(mistake("part,size,area_um2\nvector_core,4,1\nvector_core,4,1\n")
+              .ends_with("a.csv:3:13: a vector_core of 4 is listed twice"));
+    CHECK(mistake("[1, 2]").ends_with("accelerator 0 has no number 'num_tc' above 0"));
+    CHECK(mistake("{}").find("neither CSV") != std::string::npos);
   }
 
   TEST_CASE("PHAZE's 29 360 areas are sums of their parts, within 10^-9") {

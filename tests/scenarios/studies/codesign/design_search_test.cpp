@@ -15,7 +15,7 @@ using namespace baechi::testing;
 
 namespace {
 
-/// 1000 um2 a multiplier and 2000 a lane, 1.5 mm2 a MiB.
+/// 1000 um2 per multiplier, 2000 per lane, 1.5 mm2 per MiB.
 AreaTable round_areas() {
   AreaTable table;
   for (std::int64_t n = 1; n <= 1 << 16; n *= 2) {
@@ -29,11 +29,11 @@ AreaTable round_areas() {
 
 TrainingJob searched_gpt() {
   TrainingJob job{.generator = "gpt", .options = Options("gpt"), .batch = 32};
-  for (const auto& [key, value] : {std::pair{"layers", "4"},
-                                   {"hidden", "256"},
-                                   {"heads", "4"},
+  for (const auto& [key, value] : {std::pair{"num_hidden_layers", "4"},
+                                   {"hidden_size", "256"},
+                                   {"num_attention_heads", "4"},
                                    {"length", "128"},
-                                   {"vocabulary", "1024"}})
+                                   {"vocab_size", "1024"}})
     job.options.set(key, {value, {}, {}});
   return job;
 }
@@ -151,7 +151,7 @@ TEST_SUITE("design search") {
     CHECK(best(answer).plan->seconds <= answer.visited[0].plan->seconds);
   }
 
-  TEST_CASE("devices that hold nothing give no plan") {
+  TEST_CASE("devices without memory give no plan") {
     CodesignChoice choice = two_hundred();
     for (const CodesignPlanner planner : all<CodesignPlanner>()) {
       choice.planner = planner;
@@ -170,8 +170,8 @@ TEST_SUITE("design search") {
     const Accelerator design{4, 2, 32, 32, 8_MiB};
     const TrainingWork work = training_work(searched_gpt(), 1, 1, cluster);
     CHECK(work.layers() == 4);
-    // Before, three layers, the last, behind: only the last layer's output has one reader, so that
-    // no gradients are summed behind it.
+    // Before, three layers, the last, after: only the last layer's output has one reader, so that
+    // no gradients are reduced after it.
     CHECK(work.kinds.size() == 4);
     Duration passes{}, updates{};
     for (const std::uint32_t kind : work.blocks)

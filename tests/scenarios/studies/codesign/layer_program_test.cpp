@@ -18,7 +18,7 @@ using solver::LinearProgram;
 using Term = LinearProgram::Term;
 constexpr double infinity = LinearProgram::infinity;
 
-/// Whether one task waits for another, over others too. [tasks][tasks]
+/// Whether one task waits for another, directly or not. [tasks][tasks]
 std::vector<std::vector<char>> order_of(std::span<const PoolTask> tasks) {
   std::vector<std::vector<char>> before(tasks.size(), std::vector<char>(tasks.size(), 0));
   for (std::size_t j = 0; j < tasks.size(); ++j)
@@ -30,7 +30,7 @@ std::vector<std::vector<char>> order_of(std::span<const PoolTask> tasks) {
   return before;
 }
 
-/// Time is in thousandths of the horizon.
+/// Times are in thousandths of the horizon.
 class LayerProgram {
  public:
   LayerProgram(std::span<const PoolTask> tasks, const Accelerator& a, Duration horizon)
@@ -88,7 +88,7 @@ class LayerProgram {
     }
   }
 
-  /// Cores go from the one to the other only if it ends first.
+  /// Cores may be passed from one task to the other only if it ends first.
   void add_pair(std::size_t i, std::size_t j, double pool, std::vector<std::vector<Term>>& in,
                 std::vector<std::vector<Term>>& out) {
     const auto hand_on = [&](std::size_t from, std::size_t to, std::optional<std::uint32_t> first) {
@@ -121,16 +121,17 @@ class LayerProgram {
   std::vector<std::uint32_t> start_;
 };
 
-/// A schedule shorter than list_schedule()'s, or list_schedule()'s: it shows the loss of the list
+/// The schedule of the program, at most as long as list_schedule()'s: it shows the loss of the list
 /// schedule.
 struct ShortestSchedule {
   Duration makespan{};
   bool proved = false;  ///< no schedule is shorter
 };
 
-/// Columns: the start of each task; for each two tasks of a pool that nothing orders, whether the
-/// one ends before the other begins; the cores that a task hands on to a later one. A task's cores
-/// come from the pool or from tasks that have ended. Times to a nanosecond. For small layers: the
+/// Columns: the start of each task; for each unordered pair of tasks of a pool, whether the one
+/// ends before the other begins; the cores that a task passes to a later one. A task's cores come
+/// from the pool or from tasks that have ended. Times to a nanosecond. For small layers: the
+/// columns grow with the square of the tasks.
 /// columns grow with the square of the tasks.
 /// Source: Artigues, Michelon, Reusser, "Insertion techniques for static and dynamic
 /// resource-constrained project scheduling", EJOR 2003, the flow of resources.
@@ -155,7 +156,7 @@ constexpr Accelerator two_cores{.tensor_cores = 2, .vector_cores = 2, .width = 2
 }  // namespace
 
 TEST_SUITE("layer programs") {
-  TEST_CASE("where the longest path first is a mistake, the program is shorter") {
+  TEST_CASE("the program is shorter where the longest path first is not optimal") {
     // f(4, 2 cores); b(3, 1 core) -> c(1, vector); a(3, 1 core). Longest paths: 4, 4, 3.
     const std::vector<std::uint32_t> after_b{1};
     const std::vector<PoolTask> tasks{{.tensor = true, .cores = 2, .time = 4ns},
@@ -169,8 +170,8 @@ TEST_SUITE("layer programs") {
     CHECK(shortest.proved);
   }
 
-  TEST_CASE("cores of a pool are never taken twice") {
-    // Three tasks of one core on two cores: two rounds, though each pair may run side by side.
+  TEST_CASE("cores of a pool are never used twice") {
+    // Three tasks of one core on two cores: two rounds, although each pair may run in parallel.
     const PoolTask one{.tensor = true, .cores = 1, .time = 5ns};
     const PoolTask two{.tensor = true, .cores = 2, .time = 5ns};
     CHECK(shortest_schedule(std::vector{one, one, one}, two_cores, rates, limits).makespan == 10ns);

@@ -13,7 +13,7 @@ using namespace baechi::serving;
 
 constexpr Duration never = Duration::max();
 
-/// Least latency over all multisets of entries, tried one by one.
+/// Least latency over all multisets of entries, by enumeration.
 Duration tried(const LatencyTable& table, LatencyTable::const_iterator from, std::int64_t threads,
                std::int64_t batch, Duration slowest) {
   if (batch == 0) return slowest;
@@ -28,7 +28,7 @@ Duration tried(const LatencyTable& table, LatencyTable::const_iterator from, std
 }  // namespace
 
 TEST_SUITE("packrat") {
-  TEST_CASE("two instances of half the threads, the fewest of equally fast ones") {
+  TEST_CASE("two instances of half the threads: the fewest of equally fast configurations") {
     using I = ServingPlan::Instances;
     const LatencyTable table{{{1, 1}, Duration{6}}, {{2, 2}, Duration{6}}, {{4, 4}, Duration{9}}};
     // (2, 2) twice takes 6, as (1, 1) four times does.
@@ -36,12 +36,12 @@ TEST_SUITE("packrat") {
     REQUIRE(best);
     CHECK(best->latency == Duration{6});
     CHECK(best->instances == std::vector<I>{{2, 2, 2}});
-    // 6 x 2 is more than 9: one alone is not disturbed.
+    // 6 x 2 is more than 9: a single instance has no interference.
     CHECK(best_serving(table, 4, 4, 2.0)->instances == std::vector<I>{{1, 4, 4}});
     CHECK_FALSE(best_serving(table, 1, 2));
   }
 
-  TEST_CASE("the best of all configurations, on 200 random tables") {
+  TEST_CASE("best_serving() finds the best configuration, on 200 random tables") {
     Random random(1);
     for (int i = 0; i < 200; ++i) {
       CAPTURE(i);
@@ -65,7 +65,7 @@ TEST_SUITE("packrat") {
     }
   }
 
-  TEST_CASE("configurations of a range are of the batches that the profiles have") {
+  TEST_CASE("configurations of a range have the batches of the profiles") {
     const baechi::testing::TemporaryFolder folder;
     folder.write("l.csv", "model,threads,batch,mean_ms\na,1,1,6\na,2,2,9\na,2,8,20\nb,1,4,5\n");
     const auto all = configurations(

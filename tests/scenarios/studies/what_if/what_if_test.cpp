@@ -15,7 +15,7 @@ using namespace baechi::testing;
 
 namespace {
 
-/// The rows that the verb what-if prints of a small model on one device, by their names.
+/// The rows of the verb what-if for a small model on one device, by name.
 std::map<std::string, WhatIfRow> rows_of(const std::vector<std::string>& rules) {
   Mistakes mistakes;
   const ScenarioFile file = parse_scenario(
@@ -40,21 +40,21 @@ Duration sum(const PathTimes& path) {
 }  // namespace
 
 TEST_SUITE("what-if rows") {
-  TEST_CASE("local_sgd is the mean of steps of which one adds up gradients, latency included") {
+  TEST_CASE("local_sgd is the mean of steps of which one reduces gradients, latency included") {
     auto rows = rows_of({"data_parallel", "local_sgd:period=4", "amp"});
     const Duration base = rows["base"].step, ddp = rows["data_parallel"].step;
     CHECK(ddp > base);
     CHECK(rows["local_sgd:period=4"].step == base + (ddp - base) / 4);
     CHECK(sum(rows["local_sgd:period=4"].path) == rows["local_sgd:period=4"].step);
     CHECK(rows["local_sgd:period=4"].peak == rows["data_parallel"].peak);
-    // All together: the other three steps are amp's, without the gradients of others.
+    // All together: the other three steps are amp's, without a gradient reduction.
     auto two = rows_of({"local_sgd:period=1", "amp"});
     const Duration half = rows["amp"].step;
     auto all = rows_of({"local_sgd:period=4", "amp"});
     CHECK(all["all together"].step == half + (two["all together"].step - half) / 4);
   }
 
-  TEST_CASE("a larger batch is in the throughput") {
+  TEST_CASE("throughput counts the larger batch") {
     auto rows = rows_of({"larger_batch:factor=4"});
     CHECK(rows["base"].samples == 2.0);
     CHECK(rows["larger_batch:factor=4"].samples == 8.0);
@@ -62,10 +62,10 @@ TEST_SUITE("what-if rows") {
           doctest::Approx(8e6 / to_us(rows["larger_batch:factor=4"].step)));
   }
 
-  TEST_CASE("one step in so many: a question of the verb, and one at a time") {
+  TEST_CASE("`every` needs the verb what-if, and one such file at a time") {
     CHECK(message<InputError>([] {
             rows_of({"local_sgd", "local_sgd:period=2"});
-          }).starts_with("RULES: two files are about one step in so many ('every')"));
+          }).starts_with("RULES: two files have the key 'every'"));
     CHECK(message<InputError>([] {
             with_included_rules(parse_yaml("what_if: [{use: local_sgd}]", "x.yaml"), "");
           }).starts_with("x.yaml:1:17: use: 'local_sgd' is about one step in 8"));

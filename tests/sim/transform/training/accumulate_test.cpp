@@ -30,7 +30,7 @@ OpGraph small_step(Duration measured = {}) {
 }  // namespace
 
 TEST_SUITE("accumulate") {
-  TEST_CASE("the op that makes a gradient reads two and writes one, of what the replica keeps") {
+  TEST_CASE("the op that computes a gradient reads two and writes one, of the replica's shard") {
     const auto made = transform("accumulate");
     const OpGraph graph = small_step();
     const IdVector<OpId, DeviceId> device(3, gpu0);
@@ -47,13 +47,13 @@ TEST_SUITE("accumulate") {
           Sizes{10, 10 + 3 * 25, 3});
   }
 
-  TEST_CASE("a sum of 16-bit gradients may move as much as one of 32 bits") {
+  TEST_CASE("accumulation of 16-bit gradients may move as much as that of 32-bit ones") {
     const PlacedStep step = transform("accumulate", {{"moved", "6"}})
                                 ->after_placing(small_step(), IdVector<OpId, DeviceId>(3, gpu0));
     CHECK(step.graph.work(*step.graph.find("b")).traffic == Bytes{10 + 6 * 100});
   }
 
-  TEST_CASE("the copies of micro_batches each add to the sum") {
+  TEST_CASE("each copy of micro_batches accumulates") {
     const OpGraph graph = apply("micro_batches", small_step(), {{"count", "2"}}).graph;
     const PlacedStep step =
         transform("accumulate")->after_placing(graph, IdVector<OpId, DeviceId>(5, gpu0));
@@ -62,7 +62,7 @@ TEST_SUITE("accumulate") {
     CHECK(bytes == 2 * (10 + 10 + 3 * 100) + 10);
   }
 
-  TEST_CASE("the launches that stand before it are not more") {
+  TEST_CASE("accumulation adds no launches of an earlier host") {
     const OpGraph graph = small_step();
     const IdVector<OpId, DeviceId> device(3, gpu0);
     PlacedStep step =
@@ -72,13 +72,13 @@ TEST_SUITE("accumulate") {
       if (step.graph.kind(v) == "Launch") CHECK(to_us(step.graph.op(v).compute) == 7.0);
   }
 
-  TEST_CASE("measured times say nothing of a sum") {
+  TEST_CASE("a graph with measured times needs the rate of accumulation") {
     CHECK(message<InputError>([] { apply("accumulate", small_step(Duration{5})); }) ==
-          "accumulate: the time of a sum follows from the work of ops, and this graph has measured "
-          "times: give the 'rate' of sums");
+          "accumulate: this graph has measured times instead of work: give the 'rate' of gradient "
+          "accumulation");
   }
 
-  TEST_CASE("with measured times a sum takes the gradient's bytes over the rate") {
+  TEST_CASE("with measured times accumulation takes the gradient's bytes over the rate") {
     // b makes 100 B of gradient: 20 B/ns add 5 ns to its 5.
     const PlacedStep step =
         transform("accumulate", {{"rate", "20 GB/s"}})

@@ -95,7 +95,7 @@ TEST_SUITE("as_sends") {
     CHECK(start("b1") == 130ns);
   }
 
-  TEST_CASE("a collective alone takes what the model 'steps' says, to the nanosecond") {
+  TEST_CASE("a collective alone takes the time of the model 'steps', to the nanosecond") {
     const auto steps = make_collectives("steps", Options("steps"));
     for (const CollectiveKind kind : all<CollectiveKind>()) {
       CAPTURE(to_text(kind));
@@ -114,7 +114,8 @@ TEST_SUITE("as_sends") {
     }
   }
 
-  TEST_CASE("sums are ops with work; an all_reduce of n ranks sends 2 (n - 1) times its bytes") {
+  TEST_CASE(
+      "reductions are ops with work; an all_reduce of n ranks sends 2 (n - 1) times its bytes") {
     OpGraphBuilder g;
     std::vector<OpId> members;
     PlacedStep step;
@@ -140,14 +141,14 @@ TEST_SUITE("as_sends") {
     CHECK(sums == 3 * 4);
   }
 
-  TEST_CASE("replicas that are not simulated are refused by name") {
+  TEST_CASE("replicas that are not simulated are rejected by name") {
     OpGraphBuilder g;
     const OpId m = g.add_op({.name = "m"});
     g.add_collective({.kind = CollectiveKind::all_gather, .bytes = 8_B, .ranks = 4},
                      std::span(&m, 1));
     const OpGraph graph = std::move(g).build();
     CHECK(message<InputError>([&] { as_sends({graph, on({gpu0}).device}); }) ==
-          "as_sends: the all_gather of 'm' is of 4 ranks, 1 of them simulated; 'simulate: all' of "
+          "as_sends: the all_gather of 'm' has 4 ranks, 1 of them simulated; 'simulate: all' of "
           "data_parallel simulates every rank");
   }
 }

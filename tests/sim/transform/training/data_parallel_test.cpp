@@ -33,7 +33,7 @@ TEST_SUITE("data_parallel") {
     CHECK(replicas_trained(with("mode", "after")).makespan == 260ns);
     CHECK(replicas_trained({}).makespan == 260ns);
     CHECK(replicas_trained({{"first_bucket", "1 B"}}).makespan == 240ns);
-    // Buckets are of no use to what is sent behind the backward pass.
+    // What is sent after the backward pass does not use buckets.
     CHECK(replicas_trained(with("send", "after")).makespan == 260ns);
     // 100 ns to the servers, from 30 and from 130, and 100 ns back, from 130 and from 230; u0 until
     // 335. One server for both replicas takes twice as long: 30 + 3 x 200 + 5.
@@ -76,7 +76,7 @@ TEST_SUITE("data_parallel") {
                                                 {"fill", "2 GB/s"},
                                                 {"empty", "4 GB/s"}});
     CHECK(beside.makespan == 340ns);
-    // Buckets that are sent beside the backward pass are there all the time.
+    // Buckets that overlap with the backward pass are persistent.
     const auto weights = [](const StepResult& r) {
       return r.devices[gpu0].at_peak[MemoryKind::weights];
     };
@@ -111,7 +111,7 @@ TEST_SUITE("data_parallel") {
           }).find("only zero3 gathers weights where they are read") != std::string::npos);
   }
 
-  TEST_CASE("copies into buckets are refused where nobody fills one") {
+  TEST_CASE("copies into buckets are rejected if no bucket is filled") {
     const auto refused = [](const Values& values) {
       return message<InputError>([&] { transform("data_parallel", values); });
     };
@@ -121,7 +121,7 @@ TEST_SUITE("data_parallel") {
           std::string::npos);
   }
 
-  TEST_CASE("a framework's time for each gradient holds up the device, also of one replica") {
+  TEST_CASE("framework time per gradient delays the device, also with one replica") {
     // b1 until 30, its bucket until 37, b0 until 57, its bucket until 64; 100 ns from 37 and from
     // 137; both updates until 247. Alone: 10 + 2 x 20 + 2 x 7 + 2 x 5.
     Values values{{"bucket", "1 B"}, {"first_bucket", "1 B"}, {"per_gradient", "7 ns"}};
@@ -132,7 +132,7 @@ TEST_SUITE("data_parallel") {
     CHECK(replicas_trained({{"per_gradient", "7 ns"}}).makespan == 50ns + 14ns + 200ns + 10ns);
   }
 
-  TEST_CASE("replicas add nothing to what the devices of one send each other") {
+  TEST_CASE("replicas do not change the transfers between the devices of one") {
     const OpGraph graph = two_gradients();
     for (const auto& device :
          {on({gpu1, gpu0, gpu1, gpu0, gpu1}), on({gpu0, gpu1, gpu1, gpu1, gpu1})}) {
@@ -142,7 +142,7 @@ TEST_SUITE("data_parallel") {
     }
   }
 
-  TEST_CASE("micro-batches add to one gradient, which is sent once it is whole") {
+  TEST_CASE("micro-batches accumulate one gradient, which is sent once it is complete") {
     // f and f@1 until 20, the four backward ops until 100. 200 B over 2 ranks until 300, u1 and u0.
     for (const bool tensors : {true, false}) {
       const OpGraph graph = apply("micro_batches", two_gradients(tensors), {{"count", "2"}}).graph;
@@ -208,7 +208,7 @@ TEST_SUITE("data_parallel") {
     }
   }
 
-  TEST_CASE("an update on another device receives the sum, not its own gradient") {
+  TEST_CASE("an update on another device receives the reduced gradient, not the local one") {
     //   b1 ends at 30; 2 x 100 ns of all_reduce, 100 ns of transfer, u1 5 ns
     const OpGraph graph = two_gradients();
     const PlacedStep step = placed(graph, on({gpu0, gpu0, gpu0, gpu1, gpu0}).device,
@@ -219,11 +219,11 @@ TEST_SUITE("data_parallel") {
     CHECK(result.makespan == 335ns);
   }
 
-  TEST_CASE("what cannot be is refused by name") {
+  TEST_CASE("impossible options are rejected by name") {
     const OpGraph none = one_tensor_two_readers();
     CHECK(message<InputError>([&] { apply("data_parallel", none); }) ==
-          "data_parallel: no backward op passes gradients to an update op; 'gradients: 0.33' takes "
-          "them to be this share of the weights' bytes");
+          "data_parallel: no backward op passes gradients to an update op; 'gradients: 0.33' "
+          "assumes this fraction of the weights' bytes");
     CHECK(message<InputError>([&] { apply("data_parallel", none, {{"gradients", "0.33"}}); }) ==
           "data_parallel: no backward op says which forward op with weights it differentiates");
     CHECK(message<InputError>([] { transform("data_parallel", {{"nodes", "3"}}); }) ==
@@ -233,13 +233,13 @@ TEST_SUITE("data_parallel") {
         message<InputError>(
             [] { transform("data_parallel", {{"mode", "after"}, {"send", "beside"}}); }) ==
         "x.yaml:1:2: data_parallel.send: mode after sends gradients after the backward pass; mode "
-        "ddp beside it");
+        "ddp overlaps the two");
     CHECK(message<InputError>([] { transform("data_parallel", {{"gradients", "1e30"}}); }) ==
           "x.yaml:1:2: data_parallel.gradients: '1e30' is not a number from 0 to 1000");
     // Updates of a share would get whole master weights.
-    CHECK(transform("data_parallel", {{"mode", "zero1"}})->stands_behind("precision"));
-    CHECK(!transform("data_parallel", {{"mode", "zero3"}})->stands_behind("precision"));
-    CHECK(!transform("data_parallel", {{"mode", "zero1"}})->stands_behind("recompute"));
+    CHECK(transform("data_parallel", {{"mode", "zero1"}})->must_follow("precision"));
+    CHECK(!transform("data_parallel", {{"mode", "zero3"}})->must_follow("precision"));
+    CHECK(!transform("data_parallel", {{"mode", "zero1"}})->must_follow("recompute"));
     OpGraphBuilder b;
     const OpId f = b.add_op({.name = "f", .compute = 10ns, .persistent = 300_B});
     const OpId g = b.add_op({.name = "g", .compute = 20ns, .phase = Phase::backward});
@@ -248,14 +248,14 @@ TEST_SUITE("data_parallel") {
     const OpGraph one_kind = std::move(b).build();
     CHECK(message<InputError>([&] {
             apply("data_parallel", one_kind, {{"gradients", "0.33"}, {"mode", "zero1"}});
-          }).starts_with("data_parallel: mode zero1 divides optimizer state"));
+          }).starts_with("data_parallel: mode zero1 shards optimizer state"));
     // A third of 300 B over 2 ranks: 2 x 50 ns (99 B rounded up) after 30 ns.
     const PlacedStep step =
         placed(one_kind, on({gpu0, gpu0}).device, {{"replicas", "2"}, {"gradients", "0.33"}});
     CHECK(replicas_step(step, gpus(1)).makespan == 130ns);
   }
 
-  TEST_CASE("one replica that stands for all takes as long as all, to the nanosecond") {
+  TEST_CASE("one replica that represents all takes as long as all, to the nanosecond") {
     std::size_t compared = 0;
     for (std::uint64_t seed = 0; seed < 150; ++seed) {
       CAPTURE(seed);

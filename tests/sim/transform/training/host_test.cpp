@@ -59,7 +59,7 @@ TEST_SUITE("host") {
     }
   }
 
-  TEST_CASE("what the host takes once comes before its first launch") {
+  TEST_CASE("the host time per step comes before the first launch") {
     CHECK(step_of(hosted(there_and_back(10us), {{"launch", "6 us"}, {"step", "100 us"}})) == 146us);
   }
 
@@ -92,7 +92,7 @@ TEST_SUITE("host") {
     CHECK(step_of(step) == 58us);
   }
 
-  TEST_CASE("a slower device does not launch more slowly") {
+  TEST_CASE("launches do not depend on the device's speed") {
     // One launch at 20 us, then four ops of 10 us at half of the speed.
     const PlacedStep step = hosted(there_and_back(10us), {{"launch", "20 us"}, {"graphs", "true"}});
     IdVector<DeviceId, Device> slow;
@@ -104,7 +104,7 @@ TEST_SUITE("host") {
               .makespan == 100us);
   }
 
-  TEST_CASE("times that no step can have are refused") {
+  TEST_CASE("times that no step can have are rejected") {
     CHECK(message<InputError>([] { transform("host", {{"launch", "4600000000 s"}}); }) ==
           "x.yaml:1:2: host.launch: a launch takes at most 60 s");
     CHECK(message<InputError>([] { transform("host", {{"step", "4600000000 s"}}); }) ==
@@ -138,7 +138,7 @@ TEST_SUITE("host") {
     CHECK(one.lanes() == std::vector<std::string>{"compute", "host"});
   }
 
-  TEST_CASE("ops, groups, times and tensors are those of the graph; launches are beside them") {
+  TEST_CASE("ops, groups, times and tensors are those of the graph; launches are additional ops") {
     Random random(3);
     for (int i = 0; i < 20; ++i) {
       const OpGraph graph = training_graph(12, random);

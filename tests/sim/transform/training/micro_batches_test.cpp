@@ -33,7 +33,7 @@ std::vector<std::string> inputs(const OpGraph& graph, std::string_view name) {
 }  // namespace
 
 TEST_SUITE("micro_batches") {
-  TEST_CASE("forward and backward ops are there again, the update reads all their gradients") {
+  TEST_CASE("forward and backward ops are copied, and the update reads all their gradients") {
     const OpGraph graph = apply("micro_batches", one_layer(), {{"count", "3"}}).graph;
     CHECK(graph.num_ops() == 3 * 3 + 1);
     CHECK(inputs(graph, "b@2") == std::vector<std::string>{"a@2"});
@@ -42,7 +42,7 @@ TEST_SUITE("micro_batches") {
     CHECK(totals(graph).compute == 3 * 40ns + 1ns);
   }
 
-  TEST_CASE("shared weights are held once, and keep their ops on one device; own ones are not") {
+  TEST_CASE("shared weights are held once and colocate their ops; own weights do not") {
     const OpGraph shared = apply("micro_batches", one_layer(), {{"count", "2"}}).graph;
     CHECK(totals(shared).persistent == 100_B);
     CHECK(shared.num_groups() == 2);  // and so are the copies that add to one gradient
@@ -56,7 +56,7 @@ TEST_SUITE("micro_batches") {
 
   // g@1 makes its gradient of 100 B in workspace while the sum of 100 B is there, and adds it: with
   // weights of 100 B and b's tensor of 8 B 308 B, in two micro-batches as in 16. In one 208 B.
-  TEST_CASE("gradients that are tensors add up in one") {
+  TEST_CASE("gradient tensors accumulate in one") {
     const auto peak = [](const char* count, const char* weights) {
       const OpGraph graph =
           apply("micro_batches", one_layer(), {{"count", count}, {"weights", weights}}).graph;
@@ -83,7 +83,7 @@ TEST_SUITE("micro_batches") {
     CHECK(groups(graph) == "left left left@1 left@1");
   }
 
-  TEST_CASE("a group that is called like an op with weights is another group") {
+  TEST_CASE("a group named like an op with weights is a different group") {
     // w, with weights of its own, is in no group; x and y are in group "w", and may be elsewhere.
     OpGraphBuilder g;
     g.add_op({.name = "w", .persistent = 100_B});
@@ -92,7 +92,7 @@ TEST_SUITE("micro_batches") {
     CHECK(groups(graph) == "w w@2 w@2 w w@2 w@2");
   }
 
-  TEST_CASE("a copy is told by what it is of, whatever ops are called") {
+  TEST_CASE("copies are identified by their origin, not by name") {
     // b@1 is an op of the graph: its copies have one more @. Copies of copies are of the first.
     OpGraphBuilder g;
     for (const char* name : {"b", "b@1"})
@@ -108,7 +108,7 @@ TEST_SUITE("micro_batches") {
     CHECK(four.micro_batch(*four.find("b@@1@@@1")).number == 3);
   }
 
-  TEST_CASE("one copy is the graph, but for groups of weights") {
+  TEST_CASE("one copy is the graph, except for groups of weights") {
     CHECK(text(apply("micro_batches", one_layer(), {{"count", "1"}, {"weights", "own"}}).graph) ==
           text(one_layer()));
   }

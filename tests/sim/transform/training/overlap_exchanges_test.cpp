@@ -53,7 +53,7 @@ Duration overlapped(const OpGraph& graph, const Values& values = {}) {
 }  // namespace
 
 TEST_SUITE("overlap_exchanges") {
-  TEST_CASE("a long product hides all but one part in as many as ranks of either exchange") {
+  TEST_CASE("a long GEMM hides all but 1 / ranks of either collective") {
     const OpGraph graph = between_exchanges({.product = 1000ns});
     CHECK(makespan(graph) == 1620ns);  // 10 + 300 + 1000 + 300 + 10
     // x 10, first quarter of the gather 85, p 1085, last quarter of the scatter 1160, y 1170.
@@ -63,13 +63,13 @@ TEST_SUITE("overlap_exchanges") {
     CHECK(overlapped(graph, {{"parts", "1"}}) == 1620ns);
   }
 
-  TEST_CASE("behind a short product the exchanges still take their time, one after the other") {
+  TEST_CASE("with a short GEMM the collectives are exposed, one after the other") {
     // x 10, then the lane of exchanges is busy for 75 + 225 + 225 + 75 ns, y 620.
     CHECK(overlapped(between_exchanges({.product = 200ns})) == 620ns);
   }
 
   // x until 10, experts until 1010, y until 1020; the second exchange begins at 1010.
-  TEST_CASE("tokens go to experts and back beside what other micro-batches compute") {
+  TEST_CASE("all_to_all of experts overlaps with other micro-batches") {
     OpGraphBuilder b;
     const OpId x = b.add_op({.name = "x", .compute = 10ns}), to = b.add_op({.name = "to"}),
                p = b.add_op({.name = "expert_0", .compute = 1000ns}),
@@ -84,13 +84,14 @@ TEST_SUITE("overlap_exchanges") {
     const Duration exchange = (makespan(graph) - 1020ns) / 2;
     CHECK(exchange > 10ns);
     CHECK(overlapped(graph) == makespan(graph));
-    CHECK(overlapped(graph, {{"experts", "true"}}) == 1010ns + exchange);
+    CHECK(overlapped(graph, {{"num_local_experts", "true"}}) == 1010ns + exchange);
     // The exchanges of tensor parallelism are left whole by "tokens: false".
     const OpGraph tokens = between_exchanges({.product = 1000ns});
-    CHECK(overlapped(tokens, {{"tokens", "false"}, {"experts", "true"}}) == makespan(tokens));
+    CHECK(overlapped(tokens, {{"tokens", "false"}, {"num_local_experts", "true"}}) ==
+          makespan(tokens));
   }
 
-  TEST_CASE("what is no exchange beside a product stays as it is") {
+  TEST_CASE("collectives without a GEMM next to them are unchanged") {
     for (const Exchanges& c : {Exchanges{.product = 1000ns, .multiplies = false},
                                Exchanges{.product = 1000ns, .name = "moe/expert_0/fc"},
                                Exchanges{.product = 1000ns, .sharing = 2}}) {
@@ -103,7 +104,7 @@ TEST_SUITE("overlap_exchanges") {
     CHECK(overlapped(sum) == 1695ns);
   }
 
-  TEST_CASE("no byte is lost, and an exchange in the backward pass stays there") {
+  TEST_CASE("no byte is lost, and a collective in the backward pass stays there") {
     OpGraphBuilder b;
     const OpId f = b.add_op({.name = "f"}), g = b.add_op({.name = "g", .phase = Phase::backward}),
                p = b.add_op({.name = "p", .phase = Phase::backward}),

@@ -53,7 +53,7 @@ Bytes written(const OpGraph& graph, std::string_view name) {
 }  // namespace
 
 TEST_SUITE("precision") {
-  TEST_CASE("fp8 and nvfp4: products of layers in 8 or 4 bits, all else as bf16") {
+  TEST_CASE("fp8 and nvfp4: GEMMs of layers in 8 or 4 bits, all else as bf16") {
     OpGraphBuilder b;
     const OpId layer = b.add_op({.name = "h_0/mlp", .kind = "MLP", .persistent = 40_B});
     const OpId head = b.add_op({.name = "head", .kind = "Linear"});
@@ -83,7 +83,7 @@ TEST_SUITE("precision") {
     }
   }
 
-  TEST_CASE("8 bits: products of attention, whose number grows with the batch, stay in 16") {
+  TEST_CASE("fp8: attention, whose GEMM count grows with the batch, stays in bf16") {
     OpGraphBuilder b;
     b.add_kernel(b.add_op({.name = "h_0/attn"}),
                  {.flops = 1000, .matrix = {MatrixKind::product, 0, 5, 5, 10}});
@@ -94,7 +94,7 @@ TEST_SUITE("precision") {
     for (const OpWork& kernel : kernels) CHECK(kernel.traffic == Bytes{});  // nothing is converted
   }
 
-  TEST_CASE("8 bits: attention's core in layers, too, where it is asked for") {
+  TEST_CASE("fp8 with 'attention: fp8': fused attention in layers, too") {
     OpGraphBuilder b;
     for (const char* name : {"h_0/attn", "pool"})
       b.add_kernel(b.add_op({.name = name}),
@@ -109,7 +109,7 @@ TEST_SUITE("precision") {
     CHECK(work(bf16, "h_0/attn").precision == Precision::bf16);
   }
 
-  TEST_CASE("products of the kinds that are to stay whole are in 16 bits, of both passes") {
+  TEST_CASE("GEMMs of the kinds 'whole' stay in bf16 in both passes") {
     OpGraphBuilder b;
     for (const char* kind : {"Attention", "Network"}) {
       const std::string name = fmt::format("h_0/{}", kind);
@@ -128,7 +128,7 @@ TEST_SUITE("precision") {
     }
   }
 
-  TEST_CASE("weights that a training does not update are not cast in every step") {
+  TEST_CASE("frozen weights are not cast in every step") {
     for (const Bytes gradients : {0_B, 40_B}) {
       OpGraphBuilder b;
       const OpId op = b.add_op({.name = "a", .persistent = 40_B});
@@ -141,7 +141,7 @@ TEST_SUITE("precision") {
     }
   }
 
-  TEST_CASE("8 bits: a gradient is converted by rows and by columns, once for its two products") {
+  TEST_CASE("fp8: a gradient is converted by rows and by columns, once for its two GEMMs") {
     OpGraphBuilder b;
     const OpId layer = b.add_op({.name = "h_0/mlp_grad", .phase = Phase::backward});
     b.add_kernel(layer, {.flops = 1000, .matrix = {MatrixKind::product, 1, 0, 5, 10}});
@@ -159,7 +159,7 @@ TEST_SUITE("precision") {
   }
 
   // 10 rows of 10 numbers, 3.5 bytes each, and 50 weights, 5 each.
-  TEST_CASE("8 bits by kernels that know the largest number: weights are converted, too") {
+  TEST_CASE("fp8 with dynamic scaling: weights are converted, too") {
     OpGraphBuilder b;
     const OpId layer = b.add_op({.name = "h_0/mlp"});
     b.add_kernel(layer, {.flops = 1000, .matrix = {MatrixKind::product, 1, 0, 5, 10}});
@@ -177,7 +177,7 @@ TEST_SUITE("precision") {
     CHECK(op_named(half, "conv").temporary == 5_B);
     CHECK(op_named(half, "conv").persistent ==
           60_B);  // 40 and the half copy: no update op is known
-    // The cast reads 40 B, writes 20 B and holds them, beside its op.
+    // The cast, colocated with its op, reads 40 B and writes 20 B.
     CHECK(op_named(half, "conv/half").persistent == 0_B);
     CHECK(work(half, "conv/half").traffic == 60_B);
     CHECK(op_named(half, "conv/half").group == op_named(half, "conv").group);
@@ -195,7 +195,7 @@ TEST_SUITE("precision") {
           Precision::bf16);
   }
 
-  TEST_CASE("the update op holds the 32-bit weights, and the cast follows it") {
+  TEST_CASE("the update op holds the master weights, and the cast follows it") {
     // f and g, 40 B of weights each, are one group with their updates. Only f's backward op says
     // whose gradient it makes, so u1 updates f; either may update g, and the first stands for both.
     OpGraphBuilder b;
@@ -233,7 +233,7 @@ TEST_SUITE("precision") {
     CHECK(op_named(half, "conv/half").persistent == 0_B);
   }
 
-  TEST_CASE("gradients of weights stay in 32 bits where that is asked for") {
+  TEST_CASE("gradients of weights stay in fp32 with 'gradients: whole'") {
     const OpGraph whole =
         apply("precision", training(true), {{"to", "bf16"}, {"gradients", "whole"}}).graph;
     CHECK(op_named(whole, "grad").persistent == 40_B);
@@ -256,7 +256,7 @@ TEST_SUITE("precision") {
   }
 
   // dense -> loss -> loss_grad -> dense_grad: the loss computes in 32 bits from logits in 16 bits.
-  TEST_CASE("a gradient has the format of the value that it is the gradient of") {
+  TEST_CASE("a gradient has the dtype of its value") {
     OpGraphBuilder b;
     const OpId dense = b.add_op({.name = "dense"});
     const OpId loss = b.add_op({.name = "loss", .kind = "Loss"});
@@ -275,7 +275,7 @@ TEST_SUITE("precision") {
 
   // A layer of 40 B is frozen, another has 40 B, of which adapters of 8 B are trained: their
   // gradients are as large. Halves: 20 B each; master weights of the adapters alone, 8 B.
-  TEST_CASE("what nobody trains has no master weights") {
+  TEST_CASE("frozen weights have no master weights") {
     OpGraphBuilder b;
     const OpId frozen = b.add_op({.name = "frozen", .kind = "Linear", .persistent = 40_B}),
                adapted = b.add_op({.name = "adapted", .kind = "Linear", .persistent = 40_B}),
@@ -305,10 +305,10 @@ TEST_SUITE("precision") {
     CHECK(held(rests, "adapted_update") == Bytes{16 + 4});
     CHECK(message<InputError>([] {
             transform("precision", {{"to", "fp16"}, {"remainders", "true"}});
-          }).find("fp16 is no half of a 32-bit number") != std::string::npos);
+          }).find("fp16 is not a prefix of fp32") != std::string::npos);
   }
 
-  TEST_CASE("without master weights all is half and nothing is cast") {
+  TEST_CASE("without master weights everything takes half and nothing is cast") {
     const OpGraph half =
         apply("precision", training(true), {{"to", "fp16"}, {"master_weights", "false"}}).graph;
     CHECK(half.num_ops() == 5);
@@ -317,11 +317,11 @@ TEST_SUITE("precision") {
     CHECK(op_named(half, "update").persistent == 40_B);
     CHECK(work(half, "update").traffic == 50_B);
     CHECK(message<InputError>([] { transform("precision", {{"master_weights", "false"}}); }) ==
-          "x.yaml:1:2: precision.master_weights: amp keeps 32-bit weights; without them it is fp16 "
+          "x.yaml:1:2: precision.master_weights: amp keeps fp32 weights; without them use fp16 "
           "or bf16");
   }
 
-  TEST_CASE("a step is brought to half precision once") {
+  TEST_CASE("precision is applied to a step only once") {
     const OpGraph half = apply("precision", training(true), {{"to", "bf16"}}).graph;
     CHECK(message<InputError>([&] { apply("precision", half, {{"to", "amp"}}); }) ==
           "precision: the step is in half precision already: 'conv/half' casts weights");
@@ -337,7 +337,7 @@ TEST_SUITE("precision") {
     CHECK(written(tf32, "conv") == 100_B);
   }
 
-  TEST_CASE("measured times are divided by a factor for what bounds them") {
+  TEST_CASE("measured times are divided by the factor of their bound") {
     //   conv and its backward op by 3, relu by 2, norm and update not at all
     const OpGraph half = apply("precision", training(false)).graph;
     CHECK(op_named(half, "conv").compute == 10ns);
@@ -345,7 +345,7 @@ TEST_SUITE("precision") {
     CHECK(op_named(half, "relu").compute == 15ns);
     CHECK(op_named(half, "norm").compute == 30ns);
     CHECK(op_named(half, "update").compute == 30ns);
-    CHECK(half.num_ops() == 5);                        // nothing says how long a cast takes
+    CHECK(half.num_ops() == 5);                        // no cast, whose time is unknown
     CHECK(op_named(half, "conv").persistent == 60_B);  // but its memory counts
     const OpGraph tf32 =
         apply("precision", training(false), {{"to", "tf32"}, {"compute_factor", "5"}}).graph;
@@ -353,7 +353,7 @@ TEST_SUITE("precision") {
     CHECK(op_named(tf32, "relu").compute == 30ns);  // memory is as fast as it was
   }
 
-  TEST_CASE("a kind of device may have factors of its own, and exceptions can be given") {
+  TEST_CASE("a device type may have its own factors, and exceptions can be given") {
     OpGraphBuilder b;
     const OpId v = b.add_op({.name = "conv", .kind = "Conv2d"});
     b.set_compute(v, "v100", 60ns);
@@ -375,7 +375,7 @@ TEST_SUITE("precision") {
     CHECK(apply("precision", graph, {{"except", "conv"}}).graph.compute(v, 0) == 60ns);
   }
 
-  TEST_CASE("a convolution with its norm is a convolution; a word for it or a pattern excepts it") {
+  TEST_CASE("a convolution fused with its norm is excepted only by a word for it or a pattern") {
     OpGraphBuilder b;
     for (const char* kind : {"Conv2dBatchNormReLU", "BatchNorm2d"})
       b.add_kernel(b.add_op({.name = kind, .kind = kind}), {.flops = 100, .traffic = 80_B});
@@ -392,7 +392,7 @@ TEST_SUITE("precision") {
 
   // f holds 40 B of weights and 80 B of Adam's, as its gradient of 40 B tells: the half copy is 20
   // B.
-  TEST_CASE("weights and optimizer state in one: the weights are as large as their gradient") {
+  TEST_CASE("weights and optimizer state in one op: the weights are as large as their gradient") {
     OpGraphBuilder b;
     const OpId f = b.add_op({.name = "f", .persistent = 120_B});
     const OpId g = b.add_op({.name = "g", .phase = Phase::backward});
@@ -409,7 +409,7 @@ TEST_SUITE("precision") {
     }
   }
 
-  TEST_CASE("what is excepted keeps its weights, gradients and optimizer state, and is not cast") {
+  TEST_CASE("excepted ops keep weights, gradients and optimizer state, and are not cast") {
     OpGraphBuilder b;
     const OpId f = b.add_op({.name = "f", .kind = "LayerNorm", .persistent = 40_B});
     const OpId g =

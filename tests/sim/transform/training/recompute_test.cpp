@@ -59,7 +59,7 @@ std::set<std::string> again(const OpGraph& graph) {
 TEST_SUITE("recompute") {
   // As when they run again, which takes 30 ns: at the turn there are 310 B. 10 ns a forward op, 20
   // a backward op are left.
-  TEST_CASE("what comes back from the host's memory is dropped in between, and takes no time") {
+  TEST_CASE("offloaded tensors are freed in between, and loading them takes no time") {
     const OpGraph graph = apply("recompute", two_layers(), {{"from_host", "true"}}).graph;
     CHECK(again(graph) == std::set<std::string>{"h.0.a", "h.1.a", "h.1.b"});
     const StepResult step = on_one_device(graph);
@@ -81,7 +81,7 @@ TEST_SUITE("recompute") {
     CHECK(after.devices[gpu0].peak == 14_B + 310_B);
   }
 
-  TEST_CASE("an op runs again once the gradient has entered its layer, beside its first run") {
+  TEST_CASE("an op is recomputed on its device once the gradient has entered its layer") {
     const OpGraph graph = apply("recompute", two_layers()).graph;
     const OpId copy = *graph.find("h.0.a/again");
     CHECK(graph.op(copy).phase == Phase::backward);
@@ -128,7 +128,7 @@ TEST_SUITE("recompute") {
           }).starts_with("recompute: no name of a forward op has a part with a number"));
   }
 
-  TEST_CASE("what a collective overwrites is computed again, too") {
+  TEST_CASE("tensors that a collective overwrites are recomputed, too") {
     //   h.0.a -> all_reduce in place -> h.0.b -> back, which also reads the sum.
     OpGraphBuilder b;
     const OpId a = b.add_op({.name = "h.0.a", .compute = 10ns});
@@ -147,7 +147,7 @@ TEST_SUITE("recompute") {
     CHECK(graph.name(graph.edge(*graph.in_edges(again).begin()).src) == "h.0.a/again");
   }
 
-  TEST_CASE("the members of a collective run again together") {
+  TEST_CASE("the members of a collective are recomputed together") {
     //   On two ranks: h.0.a -> all_reduce -> h.0.b; only the first rank's b' reads the sum.
     OpGraphBuilder b;
     std::vector<OpId> sums;
@@ -172,7 +172,7 @@ TEST_SUITE("recompute") {
     for (const OpId v : second.member_ids()) CHECK(graph.name(v).ends_with("/again"));
   }
 
-  TEST_CASE("of any training graph: nothing but time is added, and nothing that is not run again") {
+  TEST_CASE("any training graph: only time is added, and only for recomputed ops") {
     for (std::uint64_t seed = 0; seed < 200; ++seed) {
       CAPTURE(seed);
       Random random(seed);

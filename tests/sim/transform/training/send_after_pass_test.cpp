@@ -39,7 +39,7 @@ IdVector<OpId, DeviceId> stages() {
   return on({gpu0, gpu1, gpu1, gpu1, gpu1, gpu0, gpu0}).device;
 }
 
-/// What `run` says of the step on two devices, where 1 B takes 1 ns.
+/// The result of `run` on two devices, where 1 B takes 1 ns.
 auto on_two_gpus(const PlacedStep& step, Transfers transfers, auto run) {
   const Cluster cluster = gpus(2);
   const ProfiledCosts costs(step.graph, cluster);
@@ -92,7 +92,7 @@ TEST_SUITE("send_after_pass") {
     CHECK(peak(step, gpu1) == 260_B);
   }
 
-  TEST_CASE("a device with two stages lets go of what the later one sent and received before") {
+  TEST_CASE("a device with two stages frees the tensors of the later one first") {
     OpGraphBuilder b;
     const auto add = [&](const char* name, Phase phase, Bytes temporary = {}) {
       return b.add_op({.name = name, .compute = 10ns, .temporary = temporary, .phase = phase});
@@ -117,7 +117,7 @@ TEST_SUITE("send_after_pass") {
     CHECK(simulated(step).devices[gpu0].peak == 1030_B);
   }
 
-  TEST_CASE("a stage that receives what it asks for has one copy at a time") {
+  TEST_CASE("a stage that requests its inputs has one copy at a time") {
     OpGraphBuilder b;
     const auto add = [&](const char* name, Duration time, Phase phase) {
       return b.add_op({.name = name, .compute = time, .phase = phase});
@@ -149,7 +149,7 @@ TEST_SUITE("send_after_pass") {
     CHECK(asked.stages[0].busy == sent.stages[0].busy);
   }
 
-  TEST_CASE("a stage that receives no more holds what it has sent until its passes have ended") {
+  TEST_CASE("a stage without further receipts holds sent tensors until its passes have ended") {
     OpGraphBuilder b;
     const auto add = [&](const char* name, Duration time, Phase phase) {
       return b.add_op({.name = name, .compute = time, .phase = phase});
@@ -180,14 +180,14 @@ TEST_SUITE("send_after_pass") {
     CHECK(peak("1f1b_flush", "true") == 15_B);
   }
 
-  TEST_CASE("on one device nothing is sent, and nothing changes") {
+  TEST_CASE("on one device nothing changes") {
     const OpGraph graph = two_stages();
     const PlacedStep step =
         transform("send_after_pass")->after_placing(graph, IdVector<OpId, DeviceId>(7, gpu0));
     CHECK(text(step.graph) == text(graph));
   }
 
-  TEST_CASE("schedules with passes of their own for gradients of weights are refused") {
+  TEST_CASE("schedules with separate weight-gradient passes are rejected") {
     const OpGraph graph = two_stages();
     const Cluster cluster = gpus(2);
     const ProfiledCosts costs(graph, cluster);
@@ -199,8 +199,8 @@ TEST_SUITE("send_after_pass") {
       });
     };
     CHECK(refused("zb_h1") ==
-          "no pipeline by zb_h1: send_after_pass: this schedule sends before the gradients of the "
-          "weights are made");
+          "no pipeline by zb_h1: send_after_pass: this schedule sends before the weight "
+          "gradients are computed");
     CHECK(refused("gpipe") == "no error");
   }
 }

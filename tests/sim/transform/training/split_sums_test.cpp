@@ -26,7 +26,7 @@ OpGraph sum_of_four() {
   return std::move(g).build();
 }
 
-/// Ops that write a tensor, and sums of some of them.
+/// Random ops that write a tensor, and AddN ops of some of the tensors.
 OpGraph random_sums(Random& random) {
   OpGraphBuilder g;
   std::vector<TensorId> terms;
@@ -49,7 +49,7 @@ PlacedStep split(const OpGraph& graph, std::initializer_list<DeviceId> devices) 
 }  // namespace
 
 TEST_SUITE("split_sums") {
-  TEST_CASE("terms that lie together on another device are added there first") {
+  TEST_CASE("two or more terms on another device are added there first") {
     // a is where the sum is, d alone on gpu2; b and c are added on gpu1: of the 4 terms and the
     // sum, 2 terms and a sum, 3/5; there remain a, d and the sum of b and c: 4/5.
     const PlacedStep step = split(sum_of_four(), {gpu0, gpu1, gpu1, gpu2, gpu0, gpu0});
@@ -95,13 +95,13 @@ TEST_SUITE("split_sums") {
     CHECK(made.op(made.find("s").value()).compute == 30ns);
   }
 
-  TEST_CASE("where no two terms lie together elsewhere, nothing changes") {
+  TEST_CASE("without two terms on another device, nothing changes") {
     const OpGraph graph = sum_of_four();
     CHECK(text(split(graph, {gpu0, gpu0, gpu0, gpu0, gpu0, gpu0}).graph) == text(graph));
     CHECK(text(split(graph, {gpu0, gpu1, gpu2, gpu3, gpu0, gpu1}).graph) == text(graph));
   }
 
-  TEST_CASE("random steps keep their ops, their terms, and what lies where") {
+  TEST_CASE("random steps keep their ops, terms and devices") {
     std::size_t all_parts = 0;
     for (std::uint64_t seed = 0; seed < 300; ++seed) {
       CAPTURE(seed);

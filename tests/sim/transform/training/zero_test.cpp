@@ -33,7 +33,7 @@ TEST_SUITE("zero") {
     CHECK(replicas_trained({{"mode", "zero1"}, {"broadcasts", "true"}}).makespan == 176ns);
     CHECK(message<InputError>([&] {
             gathered({{"mode", "zero3"}, {"broadcasts", "true"}});
-          }).find("only zero1 and zero2 share out new weights") != std::string::npos);
+          }).find("only zero1 and zero2 distribute new weights") != std::string::npos);
   }
 
   TEST_CASE("zero3 gathers the weights for each micro-batch, forward and backward") {
@@ -86,7 +86,7 @@ TEST_SUITE("zero") {
 
   // zero2 sends the gradients of both micro-batches by themselves: each is whole until it is
   // scattered, and the second adds its share to the first's.
-  TEST_CASE("gradients that each micro-batch sends are whole until they are sent") {
+  TEST_CASE("gradients that each micro-batch sends have their full size until then") {
     const OpGraph graph = apply("micro_batches", two_gradients(), {{"count", "2"}}).graph;
     const PlacedStep step = placed(graph, IdVector<OpId, DeviceId>(graph.num_ops(), gpu0),
                                    {{"replicas", "2"}, {"mode", "zero2"}});
@@ -103,7 +103,7 @@ TEST_SUITE("zero") {
     CHECK(added == 2);
   }
 
-  TEST_CASE("new weights are gathered when all that follows an update has ended") {
+  TEST_CASE("new weights are gathered after all ops that follow an update") {
     // As two_gradients(), but u1 and u0 clip, and an op of 50 ns follows them, by data or control
     // edges: gradients are scattered from 50 to 150; halves: clipped until 156, 25 ns more until
     // 181; weights are gathered in 20 ns.
@@ -128,7 +128,7 @@ TEST_SUITE("zero") {
     }
   }
 
-  TEST_CASE("each micro-batch sends what replicas do not keep whole") {
+  TEST_CASE("each micro-batch sends gradients that replicas do not keep whole") {
     // zero2 of f, b1, b0 twice: 200 B are scattered behind either backward pass, once for ddp.
     const OpGraph graph = apply("micro_batches", two_gradients(false), {{"count", "2"}}).graph;
     const auto sent = [&](const char* mode, CollectiveKind kind) {
@@ -145,7 +145,7 @@ TEST_SUITE("zero") {
     CHECK(sent("zero2", CollectiveKind::reduce_scatter) == Bytes{200, 200});
   }
 
-  TEST_CASE("new weights are gathered whole, however little is sent of gradients") {
+  TEST_CASE("new weights are gathered uncompressed, whatever the compression of gradients") {
     const PlacedStep step = placed(two_gradients(), on({gpu0, gpu0, gpu0, gpu0, gpu0}).device,
                                    {{"replicas", "2"}, {"mode", "zero1"}, {"compress", "0.1"}});
     // 40 B of weights, 200 B of gradients.
@@ -174,7 +174,7 @@ TEST_SUITE("zero") {
     }
   }
 
-  TEST_CASE("what ZeRO divides") {
+  TEST_CASE("what each ZeRO stage shards") {
     const auto kinds = [](const char* mode) {
       const OpGraph graph = two_gradients(false);
       const OpGraph result =
@@ -208,7 +208,7 @@ TEST_SUITE("zero") {
                  reduce_scatter = static_cast<std::int64_t>(CollectiveKind::reduce_scatter),
                  all_gather = static_cast<std::int64_t>(CollectiveKind::all_gather);
 
-  TEST_CASE("groups of replicas divide, and add up among each other") {
+  TEST_CASE("hybrid sharding: groups shard, and all-reduce between each other") {
     // 8 replicas on 4 machines, in groups of 2 on one machine each: a scatter of 200 B in the
     // group, then the half among 4 groups, of which two use the network of a machine at once.
     const Values values{{"replicas", "8"}, {"nodes", "4"}, {"group", "2"}, {"send", "after"}};
@@ -240,7 +240,7 @@ TEST_SUITE("zero") {
           "groups of 3");
   }
 
-  TEST_CASE("replicas that share experts add up those of every fourth") {
+  TEST_CASE("expert parallelism: gradients of experts are reduced over every fourth replica") {
     // 8 replicas on 2 machines; 4 neighbours share experts, so that 2 replicas, one on each
     // machine, have the same. Four such pairs use the network at once.
     const OpGraph graph =
@@ -254,7 +254,7 @@ TEST_SUITE("zero") {
           "x.yaml:1:2: data_parallel.expert: 8 replicas are not divided by 3");
   }
 
-  TEST_CASE("after fp16, replicas divide 32-bit weights and gather half ones") {
+  TEST_CASE("after fp16, replicas shard master weights and gather 16-bit ones") {
     // f holds 20 B, the half copy; u1 its 32-bit weights, 40 B, beside 80 B of state; u0 80 B;
     // b1 and b0 50 B of gradients each. Times of f and b are halved.
     const OpGraph graph = apply("precision", two_gradients(false), {{"to", "fp16"}}).graph;

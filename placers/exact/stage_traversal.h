@@ -1,5 +1,5 @@
-/// The walk over ideals that exact_dp and the planners share: all stages that may be the last of an
-/// ideal. The caller gives the cost of a stage.
+/// The traversal of ideals that exact_dp and the planners share: all stages that may be the last of
+/// an ideal. The caller gives the cost of a stage.
 #pragma once
 #include <vector>
 
@@ -7,21 +7,22 @@
 
 namespace baechi::exact {
 
-/// Walks, depth-first, the ideals within one, so all stages that end a pipeline for it. Each is met
-/// once: at every ideal, each bundle that may go either goes next or stays for good.
+/// Traverses, depth-first, the ideals within one, that is, all stages that end a pipeline for it.
+/// Each is met once: at every ideal, each bundle that may be removed either is removed next or
+/// stays.
 ///
 /// `Part` is the policy for the cost of a stage: add(bundle) and remove(bundle) change the stage,
 /// hopeless() says that neither this stage nor a larger one is of use.
 template <class Part>
-class StageWalk {
+class StageTraversal {
  public:
-  StageWalk(const Ideals& ideals, std::size_t bundles, Part& part)
+  StageTraversal(const Ideals& ideals, std::size_t bundles, Part& part)
       : ideals_(ideals), part_(part), stays_(bundles, false) {}
 
-  /// visit(ideal) for all ideals within `top` except `top`; the part then holds the bundles
-  /// between. True ends the walk. The part is empty before and after.
+  /// Calls visit(ideal) for all ideals within `top` except `top`; the part then holds the bundles
+  /// between. True ends the traversal. The part is empty before and after.
   template <class Visit>
-  void walk(IdealId top, Visit&& visit) {
+  void traverse(IdealId top, Visit&& visit) {
     frames_.push_back(frame(top));
     bool done = false;
     while (!frames_.empty()) {

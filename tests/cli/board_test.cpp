@@ -1,0 +1,85 @@
+// `validate published` and `validate fit`, which are programs in Python beside the program.
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <map>
+
+#include "tests/cli/session.h"
+
+using namespace baechi;
+using namespace baechi::testing;
+
+namespace {
+
+constexpr const char* scientific_python = "/usr/bin/python3";
+
+/// Whether this machine has scipy; says so if not.
+bool there_is_scipy() {
+  const std::string command = std::string(scientific_python) + " -c 'import scipy' 2>/dev/null";
+  const bool found = std::system(command.c_str()) == 0;  // NOLINT(concurrency-mt-unsafe)
+  if (!found)
+    MESSAGE("skipped: there is no " << scientific_python << " with scipy (python3-scipy)");
+  return found;
+}
+
+}  // namespace
+
+TEST_SUITE("board") {
+  TEST_CASE("the board is scored of what is in the repository") {
+    const Session session;
+    // Blocks that take a second: one of each module that has any.
+    const auto scored = session.run(
+        "validate published allreduce_v100 nccl_unfitted ddp flagperf korthikanti --format json",
+        "BAECHI_SHARED=/nonexistent {}");
+    CAPTURE(scored.err);
+    REQUIRE(scored.code == 0);
+    std::map<std::string, std::size_t> rows;
+    for (const auto& block : nlohmann::json::parse(scored.out)["blocks"]) {
+      rows[block["name"]] = block["rows"];
+      CHECK(block["fitted"].get<std::string>().find("not to") == std::string::npos);
+    }
+    CHECK(rows.at("allreduce_v100") == 2048);
+    CHECK(rows.at("nccl_unfitted") == 107);
+    CHECK(rows.at("ddp") == 8);
+    CHECK(rows.at("flagperf") == 5);
+    CHECK(rows.at("korthikanti") > 0);
+  }
+
+  TEST_CASE("the errors of fitted kernels are those of GPUs that had no part in the fit, first") {
+    const Session session;
+    const TemporaryFolder folder;
+    std::filesystem::create_directories(folder.file("measured/aiconfigurator"));
+    folder.write("measured/aiconfigurator/gemm.csv",
+                 "system,version,dtype,m,n,k,ms\nh100_sxm,1,bfloat16,4096,4096,4096,0.2\n"
+                 "tpu,1,bfloat16,4096,4096,4096,0.2\n");
+    const auto block =
+        session.json("validate published kernels --data '" + folder.file("") + "'")["blocks"][0];
+    CHECK(block["rows"] == 1);
+    CHECK(block["skipped"] == 1);
+    CHECK(block["left_out"]["group"] == "GPU");
+    CHECK(block["left_out"]["mean"] != block["mean"]);
+  }
+
+  TEST_CASE("scores, and the questions that rows become") {
+    const Session session;
+    const auto cases = session.run("", "python3 '" + source_dir() + "/tests/validate/board.py'");
+    CHECK_MESSAGE(cases.code == 0, cases.err);
+  }
+
+  TEST_CASE("fits recover what their rows were made of") {
+    if (!there_is_scipy()) return;
+    const Session session;
+    const auto fits = session.run(
+        "", std::string(scientific_python) + " '" + source_dir() + "/tests/validate/fits.py' {}");
+    CHECK_MESSAGE(fits.code == 0, fits.err);
+  }
+
+  TEST_CASE("a fit that cannot run says what is missing") {
+    const Session session;
+    const auto none = session.run("validate fit kernels --data /nonexistent");
+    CHECK(none.code == 2);
+    const bool scipy = none.err.find("needs scipy") != std::string::npos;
+    CHECK((scipy || none.err.find("/nonexistent") != std::string::npos));
+    CHECK(session.run("validate fit everything").code == 2);
+  }
+}

@@ -1,0 +1,138 @@
+"""The board's scores, and the questions that rows become; the program's answers are made up."""
+import os
+import sys
+import tempfile
+import unittest
+
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+sys.path.insert(0, os.path.join(ROOT, "validate/published"))
+
+import board  # noqa: E402
+import nvidia  # noqa: E402
+import open_trainings  # noqa: E402
+from board import Scored  # noqa: E402
+
+ANSWER = {"step_time_us": 2e6, "flops": 1.0, "fits": True, "peak_bytes": 1, "last_peak_bytes": 1, "weight_bytes": 1.0,
+          "kept_bytes": 1}
+
+
+class Made:
+    """A program that keeps the questions, and answers all alike."""
+
+    def __init__(self, answer=None):
+        self.answer, self.questions = answer or ANSWER, []
+
+    def ask(self, questions):
+        self.questions += questions
+        return [self.answer for _ in questions]
+
+
+def compared(score, files, answer=None):
+    """The comparison of a folder with these files, and what was asked."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name, text in files.items():
+            path = os.path.join(folder, name)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)
+        program = Made(answer)
+        result = board.run_blocks(program, {"block": score(board.Data(folder, program))})["block"]
+    return result, program.questions
+
+
+class Scores(unittest.TestCase):
+    def test_errors_are_relative_to_what_was_measured(self):
+        errors = board.errors_of([Scored(measured=10.0, simulated=11.0), Scored(measured=10.0, simulated=7.0)])
+        self.assertAlmostEqual(errors["mean"], 0.2)
+        self.assertAlmostEqual(errors["bias"], -0.1)
+
+    def test_the_baseline_is_the_median_rate_of_rows_alike(self):
+        rows = [Scored(measured=m, work=1.0, alike="a") for m in (1.0, 2.0, 6.0)]
+        self.assertEqual([row.simulated for row in board.baseline_of(rows + [Scored(measured=1.0)])], [2.0] * 3)
+
+    def test_each_doubling_of_the_size_counts_alike(self):
+        # Two rows of 1 to 2 are 10 % off, one of 4 to 8 is 40 %: (10 + 40) / 2.
+        rows = [Scored(measured=1.0, simulated=1.1, size=1.0), Scored(measured=1.0, simulated=0.9, size=1.5),
+                Scored(measured=1.0, simulated=1.4, size=5.0)]
+        self.assertAlmostEqual(board.errors_of(rows)["log_mean"], 0.25)
+
+    def test_a_choice_is_made_by_the_rows_of_other_families(self):
+        # The setting halves a's error and doubles b's. b decides for a: it is dropped there, and a row is 40 % off. a
+        # decides for b: it stays, and b is 40 % off. At hand, both are asked with it: 20 and 40 %.
+        rows = [Scored(measured=1.0, simulated=1.2, family="a", without={"s": 1.4}, inferred=("s",)),
+                Scored(measured=1.0, simulated=1.4, family="b", without={"s": 1.2}, inferred=("s",))]
+        left_out = board.left_out_of(rows, "family")
+        self.assertAlmostEqual(left_out["mean"], 0.4)
+        self.assertEqual((left_out["free"], left_out["rows"]), (1, 2))
+
+    def test_a_choice_without_rows_of_other_families_is_dropped(self):
+        rows = [Scored(measured=1.0, simulated=1.0, family="a", without={"s": 1.5}, inferred=("s",)),
+                Scored(measured=1.0, simulated=1.0, family="b")]
+        self.assertAlmostEqual(board.left_out_of(rows, "family")["mean"], 0.25)
+
+    def test_a_page_has_pictures_and_no_links(self):
+        comparison = board.Comparison()
+        comparison.rows = [Scored(what="<a>", measured=1.0, simulated=2.0), Scored(measured=2.0, simulated=2.0)]
+        block = {"name": "b", "summary": "", "fitted": "nothing", "baseline": "", "published": "", "files": "",
+                 "family": "model"}
+        page = board.to_html([board.Score(block, comparison, None)], [])
+        self.assertIn("&lt;a&gt;: measured 1, simulated 2 (100.0 %)", page)
+        self.assertEqual((page.count("<circle"), page.count("http"), page.count("src=")), (4, 0, 0))
+
+
+class Files(unittest.TestCase):
+    def test_a_field_has_a_place_and_an_empty_one_says_nothing(self):
+        table = board.Table('a,b\n1,\n"x\ny",2\n3\n', "f.csv")
+        self.assertEqual(table.rows[0].whole("b", 1, unsaid=7), 7)
+        with self.assertRaisesRegex(board.InputError, "^f.csv:2:3: b '' is not a whole number of at least 1$"):
+            table.rows[0].whole("b", 1)
+        self.assertEqual(table.rows[1].line, "f.csv:3:1")
+        self.assertEqual(table.odd, [("f.csv:5:1", "f.csv:5:1: 1 values, not 2 as in the header")])
+
+    def test_an_unknown_option_is_named_alone(self):
+        error = {"error": "llama has no option 'x' (options: a, b)"}
+        result, _ = compared(open_trainings.score_torchtitan, {"measured/torchtitan/training.csv": TITAN}, error)
+        self.assertEqual([why.split(": ", 1)[1] for _, why in result.skipped], ["llama has no option 'x'"] * 2)
+
+
+TITAN = """system,model,gpus,tp,pp,cp,seq,local_batch,global_batch,activation_checkpointing,compile,float8,async_tp,schedule,tokens_per_s_per_gpu
+h100_96gb,llama3.1-405b,512,8,8,1,8192,32,256,full,1,tensorwise,1,1f1b,100
+h100_96gb,llama3.1-8b,8,,,2,8192,1,4,selective,0,,,,2048
+"""
+
+
+class Questions(unittest.TestCase):
+    def test_torchtitan_splits_a_batch_into_as_many_micro_batches_as_stages(self):
+        result, (large, small, _) = compared(open_trainings.score_torchtitan, {"measured/torchtitan/training.csv": TITAN})
+        self.assertEqual(large["micro_batch"], "4")  # 32 samples, 8 stages
+        self.assertEqual((large["zero"], large["sequence"], large["overlap"]), ("2", "true", "true"))
+        self.assertEqual(small["micro_batch"], "1")  # empty fields of tp and pp say nothing
+        self.assertEqual((small["zero"], small.get("sequence"), small["options"]["eager"]), ("3", None, "true"))
+        self.assertAlmostEqual(result.rows[0].measured, 256 * 8192 / 100 / 512)
+        # The row with two ranks of context parallelism is also asked without what is inferred.
+        self.assertEqual(list(result.rows[1].without), ["balanced=false"])
+
+    def test_blooms_rows_have_the_layers_that_their_parameters_say(self):
+        # 195e9 parameters, of which 250,880 x 14,400 are embeddings: 76.9 layers of 12 x 14,400^2. 181e9 of 14,336: 71.9.
+        result, _ = compared(open_trainings.score_bigscience, {"measured/bigscience/a100_steps.csv": (
+            "section,size,gpus,hidden,layers,heads,dp,tp,pp,mbs,gbs,s_per_iteration\n"
+            "Choosing the fastest 3D Topology,195B,352,13312,96,64,,8,11,1,2048,197\n"
+            "GBS Variations,181B,384,12288,96,64,4,8,12,4,2048,117\n")})
+        self.assertEqual([row.what.split(", t")[0] for row in result.rows], ["h 14400, 77 layers", "h 14336, 72 layers"])
+        self.assertIn(" d 4 p 11,", result.rows[0].what)  # 352 / 8 / 11
+
+    def test_a_recipe_is_that_of_the_rows_plan(self):
+        columns = "task,release,model,system,gpus,precision,gbs,mbs,seq,tp,pp,cp,vp,ep,step_s_computed,fsdp\n"
+        _, (llama, deepseek) = compared(nvidia.score_nemo, {"measured/nemo/megatron_bridge.csv": columns + (
+            "pretrain,26.02,LLAMA3_70B,DGX-GB200,64,BF16,128,1,8192,1,1,1,1,1,10,64\n"
+            "pretrain,26.06,DeepSeekV3,DGX-B200,256,MXFP8,4096,1,4096,1,8,1,2,32,20,\n")})
+        # llama3_workload_base_configs.py: use_megatron_fsdp, cpu_offloading_num_layers=20.
+        self.assertEqual((llama["zero"], llama["offload_layers"], llama["short_sums"]), ("3", "20", "true"))
+        # deepseek_workload_base_configs.py of v0.5.0: mla_up_proj and mlp; 32 ranks of experts on 4 nodes (DeepEP).
+        self.assertEqual(deepseek["recompute_modules"], ["mla_up_proj", "mlp"])
+        self.assertEqual((deepseek["overlap_experts"], deepseek["options"]["send_once"]), ("true", "4"))
+        self.assertNotIn("host_op", deepseek)
+
+
+if __name__ == "__main__":
+    unittest.main()

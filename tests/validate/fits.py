@@ -1,0 +1,76 @@
+"""What the fits recover. usage: fits.py BAECHI; needs scipy."""
+import math
+import os
+import sys
+
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+sys.path += [os.path.join(ROOT, "validate/fit"), os.path.join(ROOT, "validate/published")]
+
+import numpy as np  # noqa: E402
+
+import board  # noqa: E402
+import collective_tables as tables  # noqa: E402
+import device_numbers as devices  # noqa: E402
+import kernel_numbers as fit  # noqa: E402
+from examples import Example  # noqa: E402
+from kernels import Kernel  # noqa: E402
+from vtrain_numbers import least_relative_deviations  # noqa: E402
+
+program = board.Program(sys.argv[1])
+SHEET = fit.device_sheets(ROOT)["h100"]
+
+
+def gemms(sizes):
+    return [Kernel("h100", "bf16", "", f"{n} x {k}", [2 * m * n * k, 2 * (m * k + k * n + m * n), "bf16", "product", 1, m, n, k],
+                   1.0, "") for m in sizes[0] for n in sizes[1] for k in sizes[2]]
+
+
+def times(kernels, kind, group, numbers):
+    answer, = program.ask([{"ask": "kernels", "device": {"base": "h100", kind: {group: numbers}},
+                            "kernels": [["", *k.work] for k in kernels]}])
+    return np.array(answer["times_us"])
+
+
+# The arrays' model is the program's, whose times are whole nanoseconds; also of a GEMM at the limit of power.
+kernels = gemms(((16, 100, 8192), (64, 4096, 14336), (128, 8192, 65536)))
+x = {**fit.first_numbers(fit.GEMM, "fp8", True), "sustained": 0.9, "settled": 1e4}
+assert np.abs(times(kernels, "products", "default", fit.numbers_of(x)) - fit.gemm_us(x, fit.Rows(kernels, {"h100": SHEET}))).max() < 2e-3
+attention = [Kernel("h100", "128", "", "", [4 * b * h * s * s * 128, 8 * b * s * h * 128, "bf16", "causal_attention",
+                                            2 * b * h, s, 128, s], 1.0, "") for b in (1, 8) for h in (4, 32) for s in (60, 1000, 8192)]
+x = fit.first_numbers(fit.ATTENTION, "128", True)
+assert np.abs(times(attention, "attention", "128", fit.numbers_of(x)) - fit.attention_us(x, fit.Rows(attention, {"h100": SHEET}))).max() < 2e-3
+
+# A made-up device is recovered from its GEMMs.
+truth = {**fit.first_numbers(fit.GEMM, "bf16", False), "efficiency": 0.6, "launch": 4.0, "bandwidth": 0.5}
+rows = fit.Rows(gemms(((16, 128, 1024, 8192), (64, 512, 4096), (128, 1024, 8192))), {"h100": SHEET})
+rows.us = fit.gemm_us(truth, rows)
+found = fit.fit_gemm(rows, fit.first_numbers(fit.GEMM, "bf16", False))
+assert abs(found["efficiency"] / 0.6 - 1.0) < 0.05 and fit.error(fit.gemm_us, found, rows) < 0.02, found
+# One row moves no number: |log(number / start)| costs as much as the row's error.
+one = rows.where(np.arange(len(rows.us)) == 30)
+assert fit.fit_gemm(one, truth)["tile"] == truth["tile"]
+
+# us = 5 + 2 steps + bytes / 100, but for one row of seven, which is an outlier: the least absolute errors ignore it.
+lines = [((1.0, s, b), 5.0 + 2.0 * s + b / 100.0) for s, b in ((2, 1e3), (6, 1e3), (2, 1e5), (6, 1e5), (14, 1e4), (14, 1e6))]
+assert np.allclose(least_relative_deviations(lines + [((1.0, 2.0, 1e4), 500.0)]), [5.0, 2.0, 0.01], rtol=1e-6)
+
+# Collectives on a switch that take as long for each byte on the wire whatever the op and the ranks: so does the op and the
+# number of ranks that nobody measured, to 3 %.
+cells = {("a100_nccl", op, n): [tables.wire_bytes(op, n, s) / 2e5 for s in tables.SIZES]
+         for op in tables.OPS for n in tables.RANKS if (op, n) != ("all_to_all", 8)}
+times_of = tables.Kriging(cells).solve().times(("a100_nccl", "all_to_all", 8))
+assert max(abs(t / (tables.wire_bytes("all_to_all", 8, s) / 2e5) - 1.0) for t, s in zip(times_of, tables.SIZES)) < 0.03
+
+# A framework whose host is half as fast as it begins, on ops that are as long as twice its launches: all steps to 1 %.
+cases = []
+for batch in (1, 4, 16, 64):
+    row = Example("pytorch", "resnet50", "v100-16g", "fp32", batch=batch, latency=1.0)
+    case = devices.Case(row, [(1.0, [[["Conv2d", "fp32", int(1e8) * batch, 10**6 * batch]] for _ in range(50)])],
+                        ({"fp32": 1.57e13}, 9e11))
+    case.measured = 2e-3 + 50 * max(8e-5, 2e-6 + (1e8 * batch + 5e7) / (1.57e13 * 0.5))
+    cases.append(case)
+numbers = devices.Numbers(cases).fit(range(4))
+assert max(numbers.error(i) for i in range(4)) < 0.03, [numbers.error(i) for i in range(4)]
+assert math.isclose(devices.Numbers(cases).seconds(0, numbers.start), 2e-3 + 50 * 4e-5 + 2e-6 + 1.5e8 / (1.57e13 * 0.5),
+                    rel_tol=1e-9)  # the host is the slower one: the last op begins when it is launched
+print("ok")

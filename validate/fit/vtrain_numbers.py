@@ -1,0 +1,152 @@
+"""What A100s reach in training GPTs, between nodes, and in all-reduces, by vTrain's measurements."""
+import math
+
+from scipy.optimize import linprog, minimize
+from scipy.sparse import coo_matrix
+
+from board import Comparison, InputError, percent
+from collectives import vtrain_all_reduces
+from vtrain import STAMPS_OF_HEAD, STAMPS_OF_LAYER, SMALL_KERNELS_OF_HEAD, ms_of, pieces_of, steps_of
+
+SINGLE, SEVERAL = "vtrain/measured_single_node.csv", "vtrain/measured_multi_node.csv"
+
+
+def least_relative_deviations(rows):
+    """The x for which the sum of |features . x / measured - 1| is least. A row is (features, measured)."""
+    n, m = len(rows[0][0]), len(rows)
+    scale = [max(abs(f[i]) / measured for f, measured in rows) for i in range(n)]
+    a, b = [], []
+    for r, (features, measured) in enumerate(rows):
+        f = [v / measured / s for v, s in zip(features, scale)]
+        for sign in (1.0, -1.0):
+            a.append((r, [sign * v for v in f]))
+            b.append(sign)
+    data, at = [], ([], [])
+    for i, (r, f) in enumerate(a):
+        for j, v in [*enumerate(f), (n + r, -1.0)]:
+            data.append(v)
+            at[0].append(i)
+            at[1].append(j)
+    found = linprog([0.0] * n + [1.0] * m, coo_matrix((data, at), (len(a), n + m)), b,
+                    bounds=[(None, None)] * n + [(0, None)] * m)
+    return [x / s for x, s in zip(found.x[:n], scale)]
+
+
+def all_reduce_rows(data, gpu, ranks):
+    rows = vtrain_all_reduces(data, gpu, Comparison(), ranks)
+    if not rows:
+        raise InputError(f"{data.folder}: no vtrain/allreduce/{gpu}_gpu*.csv")
+    return rows
+
+
+def fit_collectives(data, rings):
+    """Through a switch us = a0 + a1 2 (n - 1) + moved (b0 + b1 / n); through a DGX-1's wires a0 + a1 2 (n - 1) + moved /
+    (rings x wire). `rings`: of n V100."""
+    a = least_relative_deviations([((1.0, 2.0 * (m.ranks - 1), m.moved(), m.moved() / m.ranks), m.us)
+                                   for m in all_reduce_rows(data, "a100", (2, 4, 8))])
+    v = least_relative_deviations([((1.0, 2.0 * (m.ranks - 1), m.moved() / rings[m.ranks]), m.us)
+                                   for m in all_reduce_rows(data, "v100", (2, 8))])
+    return (f"collectives:\n  a100_nvlink: {{model: line, latency: {a[0]:.2f} us, step_latency: {a[1]:.3f} us, bandwidth: "
+            f"{1e-3 / a[2]:.1f} GB/s, loss: {a[3] / a[2]:.4f}}}\n  dgx1_v100: {{model: line, latency: {v[0]:.2f} us, "
+            f"step_latency: {v[1]:.3f} us, wire: {1e-3 / v[2]:.2f} GB/s}}\n")
+
+
+def errors_of(program, steps, questions):
+    """Absolute, of the steps on several nodes."""
+    answers = program.ask(questions)
+    for answer in answers:
+        if "error" in answer:
+            raise InputError(answer["error"])
+    return [abs(a["step_time_us"] / 1e3 / step.ms - 1.0) for step, a in zip(steps, answers)]
+
+
+def several_nodes(data):
+    steps = steps_of(data, SEVERAL, Comparison())
+    if not steps:
+        raise InputError(f"{data.folder}: no {SEVERAL}")
+    return steps
+
+
+def fit_network(data, program):
+    """Shares of the line rate, and NICs that groups of ranks with several on a node reach; 0: all."""
+    steps, tries = several_nodes(data), [(e, n) for e in (0.7, 0.8, 0.9, 1.0) for n in (0.0, 0.6, 0.8, 0.9, 1.0, 1.2, 2.0)]
+    errors = {}
+    for e, n in tries:
+        others = {"network_efficiency": e, "collectives": {"model": "hierarchical", "nics_per_group": n,
+                                                           "inside": {"kind": "a100_nvlink"}}}
+        questions = [step.question() for step in steps]
+        for question in questions:
+            question["nodes"].update(others)
+        errors[e, n] = errors_of(program, steps, questions)
+
+    def best(rows):
+        return min(tries, key=lambda t: sum(errors[t][i] for i in rows))
+
+    left, every = 0.0, range(len(steps))
+    for model in {(s.hidden, s.layers) for s in steps}:
+        own = [i for i in every if (steps[i].hidden, steps[i].layers) == model]
+        left += sum(errors[best([i for i in every if i not in own])][i] for i in own)
+    e, n = best(every)
+
+    def mean(t):
+        return percent(sum(errors[t]) / len(steps))
+    return (f"nodes:\n  dgx_a100: {{network_efficiency: {e}, collectives: {{nics_per_group: {n}}}}}\n# error {mean((e, n))} of "
+            f"{len(steps)} steps; at the line rate {mean((1.0, 0.0))}; a model left out {percent(left / len(steps))}\n")
+
+
+# The six numbers of a100_megatron, with the limits of the program and where the fit begins.
+MEGATRON = {"efficiency": (1.0, 0.82), "half": (1e12, 9.9e9), "bandwidth_efficiency": (0.95, 0.754), "traffic": (1e9, 474e3),
+            "host_op": (1e6, 16400.0), "unaligned": (1.0, 0.323)}
+
+
+def megatron_device(x):
+    n = dict(zip(MEGATRON, (min(math.exp(v), most) for v, (most, _) in zip(x, MEGATRON.values()))))
+    half = f"{n['half'] / 1e9:.4g} GFLOP"
+    return {"base": "a100_megatron", "efficiency": {"default": round(n["efficiency"], 4)},
+            "half": {"fp16": half, "bf16": half, "traffic": f"{n['traffic'] / 1e3:.0f} kB"},
+            "bandwidth_efficiency": round(n["bandwidth_efficiency"], 4), "unaligned": round(n["unaligned"], 4),
+            "host_op": f"{n['host_op']:.0f} ns"}
+
+
+class Megatron:
+    """Pieces on one node, and steps on several: as much together, a layer three times a head, because a step has many."""
+
+    def __init__(self, data, program):
+        self.program, self.steps, groups, self.pieces = program, several_nodes(data), {}, []
+        for s in steps_of(data, SINGLE, Comparison()) or ():
+            s.vocabulary, s.recompute, s.loss = 50257 // s.tensor * s.tensor, "off", "fused"
+            groups.setdefault((s.tensor, s.hidden), []).append(s)
+        for key in sorted(groups):
+            self.pieces += pieces_of(groups[key], Comparison()).values()
+
+    def errors(self, x, pieces, steps):
+        device = megatron_device(x)
+        answers = self.program.ask([s.question(pieces="true", **{"as": device}) for _, _, s, _ in pieces])
+        layers, heads = [], []
+        for (a, b, _, _), answer in zip(pieces, answers):
+            host = round(answer["host_op_us"] * 1e3)
+            layers.append(abs(ms_of(answer["layers"], host, 0, STAMPS_OF_LAYER) / a - 1.0))
+            heads.append(abs(ms_of(answer["ends"], host, SMALL_KERNELS_OF_HEAD, STAMPS_OF_HEAD) / b - 1.0))
+        return layers, heads, errors_of(self.program, steps, [s.question(**{"as": device}) for s in steps])
+
+    def fit(self, pieces, steps, evaluations):
+        def loss(x):
+            layers, heads, several = (sum(e) / len(e) for e in self.errors(x, pieces, steps))
+            return 3.0 / 8.0 * layers + 1.0 / 8.0 * heads + 1.0 / 2.0 * several
+        start = [math.log(first) for _, first in MEGATRON.values()]
+        return minimize(loss, start, method="Nelder-Mead", options={"maxfev": evaluations, "xatol": 0.01, "fatol": 1e-5,
+                        "initial_simplex": [start] + [[v + (0.1 if i == j else 0.0) for j, v in enumerate(start)]
+                                                      for i in range(len(start))]})
+
+
+def fit_megatron(data, program, evaluations=150):
+    fit = Megatron(data, program)
+    x = fit.fit(fit.pieces, fit.steps, evaluations).x
+    device, parts = megatron_device(x), fit.errors(x, fit.pieces, fit.steps)
+    left = []
+    for model in sorted({s.hidden for s in fit.steps}):
+        others = fit.fit(fit.pieces, [s for s in fit.steps if s.hidden != model], evaluations).x
+        left += fit.errors(others, [], [s for s in fit.steps if s.hidden == model])[2]
+    text = f"devices:\n  a100_megatron: {device}\n# layers, heads, steps on several nodes: "
+    text += ", ".join(percent(sum(p) / len(p)) for p in parts)
+    return text + f"; of a model left out on several nodes {percent(sum(left) / len(left))}\n"
