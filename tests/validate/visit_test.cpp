@@ -151,7 +151,7 @@ TEST_SUITE("visit") {
     write_sets(folder, {"spin"});
     CHECK(visit(folder, "protocol no_green runs", "STANDIN_NO_GREEN=1") == 0);
     CHECK(says(folder, "no_green/log.txt", "with --no-partitions"));
-    CHECK(says(folder, "no_green/log.txt", "2 plans, 65 replays, 0 failed"));
+    CHECK(says(folder, "no_green/log.txt", "2 plans, 120 replays, 0 failed"));
     CHECK(visit(folder, "protocol no_capture runs", "STANDIN_NO_CAPTURE=1") == 1);
     CHECK(says(folder, "no_capture/log.txt", "with --mode stream"));
     CHECK(says(folder, "no_capture/log.txt", "control: exit code 1"));  // its graphs fail

@@ -47,6 +47,4 @@ TEST_SUITE("arena") {
     CHECK(again.small_ratio == result.small_ratio);
     CHECK(again.evaluations == result.evaluations);
   }
-
-  TEST_CASE("a step as SVG:
 }

@@ -318,7 +318,8 @@ TEST_SUITE("report") {
     const auto lines_with = [](const std::string& text, const char* ending) {
       std::istringstream in(text);
       std::size_t count = 0;
-      for (std::string line; std::getline(in, line);) count += line.ends_with(ending) ? 1 : 0;
+      for (std::string line; std::getline(in, line);)
+        if (line.ends_with(ending)) ++count;
       return count;
     };
     CHECK(lines_with(csv, ",bound") == 2);
