@@ -11,7 +11,7 @@ using namespace baechi::testing;
 namespace fs = std::filesystem;
 
 TEST_SUITE("traces") {
-  TEST_CASE("a PipeDream profile: forward ops, backward ops beside them, edges mirrored") {
+  TEST_CASE("a PipeDream profile: forward ops, colocated backward ops, mirrored edges") {
     //  node1 (4 bytes) -> node2 (5 + 6 bytes)
     const std::string text =
         "node1 -- Conv2d(3, 64, kernel_size=(3, 3)) -- forward_compute_time=1.500, "
@@ -48,7 +48,7 @@ TEST_SUITE("traces") {
     CHECK(read({{"parameter_copies", "4"}}).graph.op(OpId{0}).persistent == 32_B);
   }
 
-  TEST_CASE("every published PipeDream profile imports with the nodes and edges its file lists") {
+  TEST_CASE("all published PipeDream profiles are imported with their numbers of nodes and edges") {
     const auto data = shared_data("pipedream");
     if (!data) return;
     std::size_t files = 0;
