@@ -15,20 +15,20 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Arguments {
+struct BoundArguments {
   TraceArgument trace;
   ClusterFlags cluster;
   std::string time_limit, format;
   bool least_memory = false;
 };
 
-Json json_of(const bounds::NamedBounds& all_bounds) {
+Json bounds_json(const bounds::NamedBounds& all_bounds) {
   Json json{{"lower_bound_us", to_us(all_bounds.best())}, {"binding", all_bounds.binding()}};
   for (const bounds::NamedBound& b : all_bounds.all) json[std::string(b.key)] = to_us(b.time);
   return json;
 }
 
-std::string table_of(const bounds::NamedBounds& all_bounds) {
+std::string bounds_table(const bounds::NamedBounds& all_bounds) {
   std::string text;
   for (const bounds::NamedBound& b : all_bounds.all) {
     const std::string line = fmt::format("{:<16} {:>12}   {}", b.name, to_text(b.time), b.meaning);
@@ -37,22 +37,23 @@ std::string table_of(const bounds::NamedBounds& all_bounds) {
   return text;
 }
 
-/// What the least memory is asked of: devices alike in memory, under an engine that enforces it.
-Experiment read_for_memory(Arguments arguments) {
+/// Reads the experiment for --least-memory. Throws InputError if the devices' memory differs, or if
+/// the engine's semantics do not enforce it.
+Experiment read_for_memory(BoundArguments arguments) {
   ClusterFlags& cluster = arguments.cluster;
   if (!cluster.devices.empty() && cluster.kind.empty() && cluster.memory.empty())
-    cluster.memory = "1 TiB";  // it makes no difference
+    cluster.memory = "1 TiB";  // any value: the limit is searched for
   const Experiment experiment = read_experiment(arguments.trace, cluster).experiment;
   const Problem problem = experiment.problem();
   if (problem.engine.semantics != Semantics::event)
-    throw InputError("--least-memory: only the engine's semantics 'event' limits memory");
+    throw InputError("--least-memory needs --semantics event, which limits memory");
   for (const DeviceId d : problem.cluster.devices())
     if (problem.cluster.device(d).memory != problem.cluster.device(DeviceId{0}).memory)
-      throw InputError("--least-memory: the devices need equal memory, these have not");
+      throw InputError("--least-memory: the devices must have equal memory");
   return experiment;
 }
 
-int bound_memory(const Arguments& arguments) {
+int bound_memory(const BoundArguments& arguments) {
   const Experiment experiment = read_for_memory(arguments);
   const std::size_t devices = experiment.problem().cluster.num_devices();
   try {
@@ -67,13 +68,13 @@ int bound_memory(const Arguments& arguments) {
       return 0;
     }
     print_out(times_line(experiment) +
-              fmt::format("least memory     {:>12}   of each of {} devices: a placement fits\n{}",
-                          to_text(least.bytes), devices,
-                          least.proved()
-                              ? std::string("with less, no placement fits (proved)\n")
-                              : fmt::format("lower bound      {:>12}   with less, no placement "
-                                            "fits; between the two, none is known\n",
-                                            to_text(least.bound))));
+              fmt::format(
+                  "least memory     {:>12}   per device, of {} devices: a placement fits\n{}",
+                  to_text(least.bytes), devices,
+                  least.proved() ? std::string("with less, no placement fits (proved)\n")
+                                 : fmt::format("lower bound      {:>12}   with less, no placement "
+                                               "fits; between the two, none was found\n",
+                                               to_text(least.bound))));
   } catch (const InfeasibleError& error) {
     if (arguments.format == "json")
       print_json({{"least_memory_bytes", Json()}, {"proved", false}, {"why_not", error.what()}});
@@ -83,7 +84,7 @@ int bound_memory(const Arguments& arguments) {
   return 0;
 }
 
-int bound(const Arguments& arguments) {
+int bound(const BoundArguments& arguments) {
   if (arguments.least_memory) return bound_memory(arguments);
   std::optional<Duration> time_limit;
   if (!arguments.time_limit.empty()) {
@@ -99,25 +100,25 @@ int bound(const Arguments& arguments) {
   const bounds::NamedBounds load = bounds::load_bounds(quick, problem, time_limit);
   const std::optional<std::size_t> needed = bounds::devices_needed(problem);
   if (arguments.format == "json") {
-    Json json = json_of(step);
+    Json json = bounds_json(step);
     add_times(json, experiment);
     json["fits_in_memory"] = quick.fits_in_memory;
     json["why_not"] = quick.why_not;
     json["devices_needed"] = needed ? Json(*needed) : Json();
-    json["max_load"] = json_of(load);
+    json["max_load"] = bounds_json(load);
     json["latency"] = {{"lower_bound_us", to_us(quick.critical_path)},
                        {"binding", "critical path"}};
     print_json(json);
     return 0;
   }
-  std::string text = times_line(experiment) + table_of(step);
+  std::string text = times_line(experiment) + bounds_table(step);
   if (needed)
     text += fmt::format("{:<16} {:>12}   of {} devices, for the weights alone\n", "devices needed",
                         *needed, problem.cluster.num_devices());
   if (!quick.fits_in_memory)
     text += fmt::format("memory           {}   {}\n", red("too small"), quick.why_not);
   text += fmt::format("no step is shorter than {}\n\n", to_text(step.best()));
-  text += table_of(load) + fmt::format("no max_load is below {}\n\n", to_text(load.best()));
+  text += bounds_table(load) + fmt::format("no max_load is below {}\n\n", to_text(load.best()));
   text += fmt::format("no latency is below {} (critical path)\n", to_text(quick.critical_path));
   print_out(text);
   return 0;
@@ -126,17 +127,17 @@ int bound(const Arguments& arguments) {
 }  // namespace
 
 void add_bound(CLI::App& app, Verb& chosen) {
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<BoundArguments>();
   CLI::App* verb = app.add_subcommand(
       "bound", "Lower bounds for any placement: on step time, max_load and latency");
   add_trace_argument(*verb, arguments->trace);
   CLI::Option* time_limit =
       verb->add_option("--time-limit", arguments->time_limit,
-                       "Also bound max_load by an integer program that runs for at most T")
+                       "Also bound max_load by an integer program, solved for at most T")
           ->type_name("T");
   verb->add_flag("--least-memory", arguments->least_memory,
-                 "Instead: the least memory of each device with which a placement fits, and "
-                 "whether that is proved; --memory makes no difference")
+                 "Instead, find the least memory per device with which a placement fits, and "
+                 "whether that is proved; ignores --memory")
       ->excludes(time_limit);
   add_format(*verb, arguments->format, {"table", "json"});
   add_cluster_flags(*verb, arguments->cluster);

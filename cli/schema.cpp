@@ -9,13 +9,12 @@ namespace baechi {
 
 void add_schema(CLI::App& app, Verb& chosen) {
   CLI::App* verb = app.add_subcommand(
-      "schema",
-      "Print the JSON Schema of scenario files, for editors, or their reference, for people");
+      "schema", "Print the JSON Schema of scenario files, for editors, or their reference");
   const auto reference = std::make_shared<bool>(false);
   verb->add_flag("--reference", *reference,
                  "Print the reference, scenarios/README.md, instead of the schema");
   verb->footer(
-      "These commands write the repository's own copies:\n"
+      "These commands write the copies in the repository:\n"
       "  baechi schema > scenarios/scenario.schema.json\n"
       "  baechi schema --reference > scenarios/README.md");
   verb->callback([reference, &chosen] {

@@ -24,7 +24,7 @@ constexpr std::string_view two_nodes = R"({"maxDevices": 2, "maxMemoryPerDevice"
 }  // namespace
 
 TEST_SUITE("cli") {
-  /// Two replicas of all: (8 + 4) / 2 + 4 x (2 - 1) x 2 / (2 x 4) = 7 s.
+  /// Two replicas of all ops: (8 + 4) / 2 + 4 x (2 - 1) x 2 / (2 x 4) = 7 s.
   TEST_CASE("a planner plans by 'plan --planner', and by the old spelling") {
     const Session session;
     session.folder().write("two.json", two_nodes);
@@ -37,7 +37,7 @@ TEST_SUITE("cli") {
     Json placed = session.json("place two.json --placer piper");
     for (Json* answer : {&plan, &placed}) answer->erase("placing_ms");
     CHECK(plan == placed);
-    // The file is a placement, too: its replicas share the 12 s.
+    // The file is also a placement: its replicas share the 12 s.
     CHECK(session.json(
               "simulate two.json --objective max_load --placement plan.json")["max_load_us"] ==
           doctest::Approx(6e6));
@@ -47,7 +47,7 @@ TEST_SUITE("cli") {
               ["time_per_sample_us"] == doctest::Approx(12e6));
   }
 
-  TEST_CASE("a plan that divides ops or runs them again is refused as a placement") {
+  TEST_CASE("a plan that divides or recomputes ops is rejected as a placement") {
     const Session session;
     session.folder().write("two.json", two_nodes);
     const Json plan = session.json("plan two.json --planner piper");
@@ -64,7 +64,7 @@ TEST_SUITE("cli") {
     refused("recompute", {"1"}, "a placement cannot say that ops run again");
   }
 
-  TEST_CASE("plan says what a planner does not know, and what it needs without one") {
+  TEST_CASE("plan reports flags that planners do not support, and missing flags") {
     const Session session;
     session.folder().write("two.json", two_nodes);
     const auto check = [&](const std::string& arguments, std::string_view said) {
@@ -75,12 +75,12 @@ TEST_SUITE("cli") {
     };
     check("two.json --planner pipr", "no planner 'pipr' (did you mean 'piper'?)");
     check("two.json --planner piper --batch 4", "--batch excludes --planner");
-    check("two.json --planner piper --latency '1 us'", "planners know --devices");
+    check("two.json --planner piper --latency '1 us'", "planners only support --devices");
     check("gpt2 --devices 2 --kind v100", "--batch is required");
     check("gpt2 --devices 2 --kind v100 --batch 8 -o plan.json", "--planner");
   }
 
-  TEST_CASE("plan --check says of one plan whether it fits, and what every stage takes") {
+  TEST_CASE("plan --check reports whether a plan fits, and each stage's memory") {
     const Session session;
     const std::string model =
         "plan gpt:layers=4,hidden=256,heads=4,length=64,vocabulary=1024,tied=false --batch 16 "
@@ -99,7 +99,7 @@ TEST_SUITE("cli") {
     std::int64_t sum = 0;
     for (const auto& [kind, bytes] : plan["memory"].items()) sum += bytes.get<std::int64_t>();
     CHECK(plan["peak_bytes"] == sum);
-    // The same plan, with less memory than it needs: told, and not refused.
+    // The same plan with too little memory: reported, not rejected.
     const Json tight = session.json(model + " --memory '1 MiB'");
     CHECK(tight["status"] == "oom");
     CHECK(tight["fits"] == false);
@@ -111,7 +111,7 @@ TEST_SUITE("cli") {
     CHECK(session.json(model + " --as h100 --memory '1 MiB'")["limit_bytes"] == 1 << 20);
   }
 
-  TEST_CASE("plan --check takes one plan, and plan refuses what it does not know") {
+  TEST_CASE("plan --check accepts one plan, and plan rejects unknown values") {
     const Session session;
     const auto check = [&](const std::string& arguments, std::string_view said) {
       CAPTURE(arguments);
@@ -154,7 +154,7 @@ TEST_SUITE("cli") {
     CHECK_FALSE(std::filesystem::exists(session.folder().file("plan.yaml")));
   }
 
-  TEST_CASE("a search tells of tied embeddings what --check tells") {
+  TEST_CASE("a search and --check report the same for tied embeddings") {
     const Session session;
     const std::string model =
         "plan gpt:layers=2,hidden=64,heads=2,length=16,vocabulary=100 --batch 8 --devices 2 "
@@ -166,7 +166,7 @@ TEST_SUITE("cli") {
                                      plan["pipeline"].get<int>()))["plans"][0] == plan);
   }
 
-  TEST_CASE("plan takes equal devices of a scenario, with its own kinds") {
+  TEST_CASE("plan uses equal devices of a scenario, with the scenario's device types") {
     const Session session;
     const auto result = [&](const std::string& devices) {
       session.folder().write("c.yaml",
@@ -184,7 +184,7 @@ TEST_SUITE("cli") {
                   "plan needs devices of one kind and memory, and of speed 1"));
   }
 
-  TEST_CASE("--attention stands in the scenario of a plan") {
+  TEST_CASE("--attention is written to the scenario of a plan") {
     const Session session;
     session.json(
         "plan gpt:layers=2,hidden=64,heads=2,length=16,vocabulary=100 --batch 8 --devices 8 "
