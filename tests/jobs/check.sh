@@ -1,7 +1,10 @@
 #!/usr/bin/env bash
-# check.sh BAECHI SCENARIO: runs the files of scenarios/jobs as far as this machine can, and compares their results
-# with a run without shards. GNU parallel and Snakemake run where they are installed. HyperQueue is a stand-in that
-# runs the tasks one after another. The command of the Kubernetes job runs with JOB_COMPLETION_INDEX set.
+# check.sh BAECHI SCENARIO: runs the files of scenarios/jobs that this machine supports, and
+# compares their results with
+# # a run without shards. GNU parallel and Snakemake run if they are installed. HyperQueue is
+# replaced by a script that
+# # runs the tasks sequentially. The command of the Kubernetes job runs with JOB_COMPLETION_INDEX
+# set.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 jobs=$here/../../scenarios/jobs
@@ -19,7 +22,7 @@ same() { "$here/same.py" "$1" plain; }
 
 "$BAECHI" run "$scenario" --out plain --quiet
 
-# Kubernetes: indices 0 to 2; index 1 is evicted after its first runs, and started again.
+# Kubernetes: indices 0 to 2; index 1 is missing at first.
 command=$(sed -n "s/^ *- '\(shard=.*\)'\$/\1/p" "$jobs/kubernetes.yaml")
 [[ -n $command ]]
 for index in 0 2 1; do
@@ -29,7 +32,7 @@ for index in 0 2 1; do
     baechi merge kubernetes.1 kubernetes.3 --out kubernetes 2>said || code=$?
     [[ $code == 2 ]] && grep -q 'missing is shard 2/3' said
     [[ ! -e kubernetes ]]
-    echo "merge without shard 2/3: exit code 2, which names it"
+    echo "merge without shard 2/3: exit code 2, and the shard is named"
   fi
 done
 baechi merge kubernetes.? --out kubernetes 2>/dev/null
@@ -56,12 +59,12 @@ if command -v parallel >/dev/null && parallel --version 2>/dev/null | grep -q GN
   "$jobs/parallel.sh" "$scenario" parallel 3 -j 2 2>/dev/null
   same parallel
 else
-  echo "parallel: skipped, it is not installed"
+  echo "parallel: skipped, not installed"
 fi
 if command -v snakemake >/dev/null; then
   snakemake -s "$jobs/Snakefile" --cores 2 --config scenario="$scenario" out=snakemake shards=3 >said 2>&1 ||
     { cat said; exit 1; }
   same snakemake
 else
-  echo "snakemake: skipped, it is not installed"
+  echo "snakemake: skipped, not installed"
 fi

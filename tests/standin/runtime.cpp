@@ -20,7 +20,7 @@ using standin::host;
 using standin::SmSet;
 using standin::Stamp;
 
-/// Returns from a call that STANDIN_FAULT wants to fail.
+/// Returns the error of STANDIN_FAULT for this call.
 #define STANDIN_CALL(name) \
   if (const cudaError_t bad = standin::fault(name); bad != cudaSuccess) return bad
 
@@ -68,7 +68,7 @@ CUstream_st default_stream;
 std::int64_t engine_free[3]{};
 std::map<void*, std::size_t> mapped;
 std::map<void*, std::pair<CUmemPoolHandle_st*, std::size_t>> pooled;
-std::deque<std::pair<const void*, std::size_t>> cached;  // the last touched comes first
+std::deque<std::pair<const void*, std::size_t>> cached;  // most recently used first
 cudaError_t sticky = cudaSuccess, last = cudaSuccess;
 
 CUstream_st* of(cudaStream_t stream) {
@@ -82,7 +82,7 @@ void mark(Stamp* stamp, std::int64_t begin, std::int64_t end, const SmSet& sms) 
   for (std::size_t i = 0; i < sms.size(); ++i) stamp->sms[i] |= sms[i];
 }
 
-/// From when an engine has time for `ns`, from `begin` on.
+/// Start of a copy of `ns` that is ready at `begin`, after the engine's previous one.
 std::int64_t on_engine(Engine engine, std::int64_t begin, std::int64_t ns) {
   if (engine == Engine::none) return begin;
   std::int64_t& free = engine_free[static_cast<int>(engine)];
@@ -100,7 +100,7 @@ void touch(const void* memory, std::size_t bytes) {
   cached.resize(kept);
 }
 
-/// How long a kernel of `ns` takes by what is cached; what it touches is then.
+/// Duration of a kernel of `ns`, halved on a cache hit. Updates the cache.
 std::int64_t with_cache(std::int64_t ns, const standin::Touched& touched) {
   if (touched.bytes == 0 || !standin::asked("STANDIN_CACHE")) return ns;
   const bool hit = std::ranges::any_of(cached, [&](const auto& entry) {
@@ -112,7 +112,7 @@ std::int64_t with_cache(std::int64_t ns, const standin::Touched& touched) {
   return hit ? ns / 2 : ns;
 }
 
-/// Address space; pages that nobody touches take no memory.
+/// Reserves address space; untouched pages take no memory.
 void* map_memory(std::size_t bytes) {
   bytes = std::max<std::size_t>(bytes, 1);
   void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
@@ -128,7 +128,7 @@ cudaError_t unmap(void* memory) {
   return cudaSuccess;
 }
 
-/// Counts calls, and tells them at the end.
+/// Counts calls, and writes the counts at exit.
 struct Calls {
   std::map<std::string, long> made;
   ~Calls() {
@@ -478,7 +478,7 @@ cudaError_t cudaMallocFromPoolAsync(void** memory, std::size_t bytes, cudaMemPoo
   if (pool->used + bytes > pool->limit) return fails(cudaErrorMemoryAllocation);
   pool->used += bytes;
   pool->high = std::max(pool->high, pool->used);
-  static std::uintptr_t next = 1 << 20;  // nobody touches it
+  static std::uintptr_t next = 1 << 20;  // an address that is never accessed
   next += 512;
   *memory = reinterpret_cast<void*>(next);
   pooled[*memory] = {pool, bytes};

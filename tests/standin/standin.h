@@ -1,9 +1,7 @@
-/// A stand-in for CUDA in virtual time: enough of it for the whole replay harness to run without a
-/// GPU.
-///
-/// Streams, events, captures, graphs, pools and green contexts keep their rules; kernels are
-/// lengths (small ones also compute, so that their check passes). Time passes by what is asked of
-/// it. Its truth is the made-up GPU of validate/made_up_gpu.h.
+/// A simulated CUDA in virtual time, which runs the whole replay harness without a GPU.
+/// Streams, events, captures, graphs, pools and green contexts follow CUDA's rules; kernels have
+/// durations (small ones also compute, so that their check passes). Calls advance the time. The
+/// ground truth is the GPU model of validate/made_up_gpu.h.
 ///
 /// Environment:
 ///   STANDIN_FAULT=CALL:NTH:CODE[:sticky]  the NTH call of CALL returns CODE (0: every one);
@@ -16,7 +14,7 @@
 ///   STANDIN_OWN_EVENTS=CODE               a green context's streams refuse events of another
 ///                                         context, with CODE
 ///   STANDIN_OVERLAP=1                     all parts have the same multiprocessors
-///   STANDIN_SEEN_LESS=1                   a part is told to have one multiprocessor more
+///   STANDIN_SEEN_LESS=1                   a part reports one multiprocessor more than it has
 ///   STANDIN_CDP=1                         with cuBLAS (cublas.cpp) all parts share two more
 ///   STANDIN_GRANULE=BYTES                 of pools [as the made-up GPU]
 ///   STANDIN_CACHE=BYTES                   a pass over memory whose input is among the last so many
@@ -41,28 +39,28 @@ inline constexpr int num_sms = truth::multiprocessors, group_sms = 8, num_groups
 
 extern std::int64_t host;  ///< the host's virtual time, ns
 
-/// What the call named so returns by STANDIN_FAULT; also lets 300 ns pass.
+/// The result of this call by STANDIN_FAULT. Advances the time by 300 ns.
 cudaError_t fault(const char* call);
-/// `error`, to be returned and told by cudaGetLastError().
+/// Returns `error`, and sets it for cudaGetLastError().
 cudaError_t fails(cudaError_t error);
-bool asked(const char* variable);  ///< whether it is in the environment
+bool asked(const char* variable);  ///< whether it is set in the environment
 
 enum class Engine : std::int8_t { none = -1, to_host, to_device, between };
 
-/// What a kernel reads and writes of the memory that is cached.
+/// The cached memory that a kernel reads and writes.
 struct Touched {
   const void* from = nullptr;
   const void* to = nullptr;
-  std::size_t bytes = 0;  ///< of either
+  std::size_t bytes = 0;  ///< of each
 };
 
-/// A kernel, or a copy by an engine, of `ns`.
+/// Runs a kernel, or a copy on an engine, of `ns`.
 cudaError_t run(cudaStream_t stream, std::int64_t ns, Stamp* stamp, Engine engine = Engine::none,
                 bool gate = false, const Touched& touched = {});
 
 SmSet all_sms();
 cudaStream_t new_stream(const SmSet& sms, CUgreenCtx context);
-CUgreenCtx current_context();  ///< nullptr: the primary one
+CUgreenCtx current_context();  ///< nullptr: the primary context
 void* driver_function(const char* name);
 
 }  // namespace standin
