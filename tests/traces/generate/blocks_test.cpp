@@ -15,7 +15,7 @@ TEST_SUITE("blocks of models") {
   // inside, no biases. A block: 2 h^2 (queries, outputs), 2 h 8 192 (keys, values), 8 h^2 inside,
   // two normalisations of 2 h. Its report, table 1: 331.6 billion parameters, and 9.4 of
   // embeddings.
-  TEST_CASE("a GPT as Nemotron-4: its published parameters, and max(x, 0)^2 in place of GELU") {
+  TEST_CASE("a GPT like Nemotron-4: published parameters, and squared ReLU instead of GELU") {
     constexpr std::int64_t h = 18'432, block = 2 * h * h + 2 * h * 8 * 192 + 8 * h * h + 4 * h;
     const OpGraph nemotron = gpt({{"layers", "96"},
                                   {"hidden", "18432"},
@@ -54,7 +54,8 @@ TEST_SUITE("blocks of models") {
   // features, values 8. Forward one product of each, and 5 operations a score. Backward the first
   // once more, three of the keys' width in all, two of the values', and 8 operations. With a window
   // of 4 the first block has an eighth of the scores.
-  TEST_CASE("latent attention has keys wider than values; every second block sees a window") {
+  TEST_CASE(
+      "latent attention has keys wider than values; every second block has a sliding window") {
     const Settings latent = with(tiny_llama, {{"key_value_heads", "8"},
                                               {"key_value_rank", "32"},
                                               {"query_rank", "16"},
@@ -94,7 +95,7 @@ TEST_SUITE("blocks of models") {
   }
 
   // BERT-base has 768 features, here 2,048 words; two ranks have 1,024 words each.
-  TEST_CASE("logits of BERT that are not tied have weights of their own") {
+  TEST_CASE("untied logits of BERT have separate weights") {
     const auto extra = [](const char* ranks) {
       const Settings tied{{"vocabulary", "2048"}, {"tensor", ranks}};
       return forward_parameters(generated("bert", with(tied, {{"tied", "false"}}))) -
@@ -108,7 +109,7 @@ TEST_SUITE("blocks of models") {
   // features of a head. It keeps its input, 4 bytes a number, and a mean and a deviation of each
   // head: 64 (64 + 2 x 4) numbers for queries, as many for keys. Two ranks have half of the heads
   // each.
-  TEST_CASE("queries and keys are normalised in each head, with weights that heads share") {
+  TEST_CASE("queries and keys are normalised per head, with weights shared by heads") {
     for (const char* ranks : {"1", "2"}) {
       CAPTURE(ranks);
       const Settings plain = with(tiny_gpt, {{"tensor", ranks}});
@@ -122,7 +123,7 @@ TEST_SUITE("blocks of models") {
   // Korthikanti et al., "Reducing activation recomputation in large transformer models", MLSys
   // 2023, equation 2: a layer keeps s b h (10 + 24/t + 5 a s / (h t)) bytes with 16-bit numbers.
   // Left out there: a mean and a deviation in 32 bits of each token, in two normalisations.
-  TEST_CASE("a layer keeps what Korthikanti et al. count") {
+  TEST_CASE("a layer's activation memory is that of Korthikanti et al.") {
     constexpr std::int64_t s = 64, b = 2, h = 256, a = 8;
     const auto kept = [&](const char* layers, const char* tensor) {
       const OpGraph rank =
@@ -151,7 +152,8 @@ TEST_SUITE("blocks of models") {
             s * b * (10 * h + 24 * h / t + 5 * a * s / t) + 2 * s * b * 8);
   }
 
-  TEST_CASE("each block adds up two values forward and two gradients backward") {
+  TEST_CASE(
+      "each block adds two values in the forward pass and two gradients in the backward pass") {
     const OpGraph graph = gpt({{"layers", "3"},
                                {"hidden", "64"},
                                {"heads", "4"},
@@ -174,7 +176,8 @@ TEST_SUITE("blocks of models") {
 
   // 64 tokens of 64 features, 2 heads of 8 features in 2 groups, states of 4, so 16 features of
   // heads: the mixer reads 16 + 16 + 2 x 2 x 4 + 2 = 50 features. Two ranks have a head each.
-  TEST_CASE("layers by letters: a mixer, an attention, a network, and ranks that divide them") {
+  TEST_CASE(
+      "layers by letters: a mixer, attention, a feed-forward network; with tensor parallelism") {
     const Settings tiny{{"layers", "M*-"},    {"hidden", "64"},         {"heads", "4"},
                         {"head_size", "16"},  {"key_value_heads", "4"}, {"inner", "256"},
                         {"mixer_heads", "2"}, {"mixer_head_size", "8"}, {"mixer_groups", "2"},
@@ -207,7 +210,7 @@ TEST_SUITE("blocks of models") {
 
   // A block has 4 products of attention, 64 x 64, and 3 of 64 x 96 inside: adapters of 8 have 8 for
   // each feature on either side. The others have no gradients.
-  TEST_CASE("adapters alone are trained: no gradients of other weights") {
+  TEST_CASE("with adapters, other weights have no gradients") {
     const Settings all = with(tiny_llama, {{"key_value_heads", "4"}, {"heads", "4"}});
     const OpGraph whole = generated("llama", all),
                   adapted = generated("llama", with(all, {{"adapters", "8"}}));
@@ -229,7 +232,7 @@ TEST_SUITE("blocks of models") {
 
   // A sample of 32 tokens has two documents of 16: half of the scores, 2 x 8 heads x 16 x 16, of 4
   // x 8 operations for products and 5 more.
-  TEST_CASE("tokens see those of their own document") {
+  TEST_CASE("tokens attend to their own document only") {
     const auto attention = [](const Settings& more) {
       const OpGraph graph = generated("llama", with(tiny_llama, more));
       for (const OpWork& kernel : graph.kernels(*graph.find("layer_0/self_attn")))

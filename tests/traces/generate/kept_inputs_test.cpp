@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::int64_t num_layers = 2, tokens = 32, word = 4;
 
-/// What two layers keep less than without the settings, of a token in a layer, in numbers.
+/// Activation memory that the settings save in two layers: numbers per token and layer.
 std::int64_t less(const char* generator, const Settings& plain, const Settings& settings) {
   const std::int64_t bytes = kept(generated(generator, plain), "layer_") -
                              kept(generated(generator, with(plain, settings)), "layer_");
@@ -35,7 +35,7 @@ TEST_SUITE("kept inputs") {
   // Products of a layer read two norms' outputs (64), what attention writes (64) and what the gate
   // makes (96). A number has 4 bytes, its copy in 8 bits 2, of which the precision leaves 1; a copy
   // in 4 bits, and 8 bits for each 16 numbers, 9 / 8. Attention keeps what it writes, too.
-  TEST_CASE("products keep what they read in few bits, beside what others keep") {
+  TEST_CASE("GEMMs keep their inputs in few bits, other ops in full precision") {
     CHECK(less("llama", tiny_llama, {{"kept_inputs", "fp8"}}) ==
           (64 + 64 + 96) * (word - 2) - 64 * 2);
     CHECK(2 * less("llama", tiny_llama, {{"kept_inputs", "fp4"}}) * 4 ==
@@ -44,7 +44,7 @@ TEST_SUITE("kept inputs") {
 
   // A rank of two has half of the tokens between products: of each norm's output a part, of which
   // the whole is gathered once more. Products read half of attention's and of the gate's features.
-  TEST_CASE("ranks that share tokens keep copies of their part") {
+  TEST_CASE("sequence-parallel ranks keep copies of their part") {
     const Settings ranks = with(
         tiny_llama, {{"tensor", "2"}, {"sequence_parallel", "true"}, {"split_backward", "true"}});
     CHECK(less("llama", ranks, {{"kept_inputs", "fp8"}}) ==
@@ -53,13 +53,13 @@ TEST_SUITE("kept inputs") {
 
   // A router multiplies numbers as they are: the norm's output stays, and goes to the experts,
   // each token twice. They keep a copy of 64 features of each, and of the 96 inside.
-  TEST_CASE("routers keep numbers, experts copies of the tokens that they receive") {
+  TEST_CASE("routers keep full-precision inputs, experts low-precision copies of their tokens") {
     CHECK(less("moe", experts, {{"kept_inputs", "fp8"}}) ==
           64 * (word - 2) - 64 * 2 + 2 * (64 + 96) * (word - 2));
   }
 
   // Nobody trains the products of a feed-forward network: they keep no inputs, 64 and 96 features.
-  TEST_CASE("products of frozen weights keep no inputs") {
+  TEST_CASE("GEMMs with frozen weights keep no inputs") {
     const OpGraph graph = generated(
         "llama", with(tiny_llama, {{"adapters", "4"}, {"adapters_beside", "attention_qkv"}}));
     // The gate's and the other half, 96 features each, a number a token of the norm, and what it
@@ -71,7 +71,7 @@ TEST_SUITE("kept inputs") {
 
   // Experts write 64 features for each of two routes. The sum behind them needs these for the
   // gradients of the routes' weights, unless experts have applied the weights.
-  TEST_CASE("what experts write is not kept where they apply the weights of routes") {
+  TEST_CASE("outputs of experts are not kept if experts apply the routing weights") {
     CHECK(less("moe", experts, {{"weighted_experts", "true"}}) == 2 * 64 * word);
   }
 }
@@ -79,7 +79,7 @@ TEST_SUITE("kept inputs") {
 TEST_SUITE("recomputed modules") {
   // Queries and keys of 4 heads with 16 + 8 features, values of 16; the norms of what they come
   // from, 24 and 16 features, and a number a token of each norm. What these norms read stays.
-  TEST_CASE("mla_up_proj: queries, keys and values come once more from their latent tokens") {
+  TEST_CASE("mla_up_proj: queries, keys and values are recomputed from the latent tokens") {
     const Settings up{{"recompute_modules", "mla_up_proj"}};
     CHECK(less("llama", latent, up) == (2 * 4 * (16 + 8) + 4 * 16 + 24 + 16 + 2) * word);
     // The products of queries, keys and values, forward, once more: 2 flops each.
@@ -92,28 +92,28 @@ TEST_SUITE("recomputed modules") {
           num_layers * tokens * 2 * products + num_layers * tokens * 10 * (2 * 96 + 64 + 24 + 16));
   }
 
-  TEST_CASE("mlp: both halves and what the gate makes of them, 96 features each") {
+  TEST_CASE("mlp: both halves and the gate's output, 96 features each") {
     CHECK(less("llama", tiny_llama, {{"recompute_modules", "mlp"}}) == 3 * 96 * word);
     CHECK(less("llama", latent, {{"recompute_modules", "mla_up_proj+mlp"}}) ==
           less("llama", latent, {{"recompute_modules", "mla_up_proj"}}) + 3 * 96 * word);
   }
 
   // What the gate makes is not kept, in 8 bits neither: the products read it as it is made again.
-  TEST_CASE("moe_act: of 96 features of two routes nothing is kept, in any format") {
+  TEST_CASE("moe_act: none of the 96 features of two routes is kept, in any dtype") {
     CHECK(less("moe", experts, {{"recompute_modules", "moe_act"}}) == 2 * 96 * word);
     CHECK(less("moe", with(experts, {{"recompute_modules", "moe_act"}}),
                {{"kept_inputs", "fp8"}}) == 64 * (word - 2) - 64 * 2 + 2 * 64 * (word - 2));
   }
 
   // The norm's output goes to the router and to each expert as a copy that is there anyway.
-  TEST_CASE("layernorm: what a router reads; shared_experts: all of that network") {
+  TEST_CASE("layernorm: the router's input; shared_experts: the whole network") {
     CHECK(less("moe", experts, {{"recompute_modules", "layernorm"}}) == (64 + 1) * word);
     const Settings shared = with(experts, {{"shared_inner", "48"}});
     CHECK(less("moe", shared, {{"recompute_modules", "layernorm"}}) == 0);
     CHECK(less("moe", shared, {{"recompute_modules", "shared_experts"}}) == 3 * 48 * word);
   }
 
-  TEST_CASE("what is no module, or needs other options, is told") {
+  TEST_CASE("unknown modules, and modules that need other options, are reported") {
     CHECK(message<InputError>([] {
             generated("llama", with(tiny_llama, {{"recompute_modules", "mlp+router"}}));
           }).find("'router' is no part that can be") != std::string::npos);

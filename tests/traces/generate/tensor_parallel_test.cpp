@@ -11,7 +11,7 @@ using namespace baechi::testing;
 using namespace baechi::literals;
 
 TEST_SUITE("tensor parallel") {
-  TEST_CASE("GPT-3 has 175 billion parameters, and a rank of eight an eighth of the products") {
+  TEST_CASE("GPT-3 has 175 billion parameters; one of eight ranks has an eighth of the GEMMs") {
     const Settings gpt3{{"layers", "96"},   {"hidden", "12288"},   {"heads", "96"},
                         {"length", "2048"}, {"training", "false"}, {"vocabulary", "51200"}};
     Settings rank = gpt3;
@@ -30,7 +30,8 @@ TEST_SUITE("tensor parallel") {
   // rank has one expert, or halves of two: as many weights and operations. It has 8 tokens for each
   // of four experts; two ranks gather 2 x 32 tokens, and add up what their halves make of them: a
   // gather and a scatter more in each pass of a block. Tokens go to two groups instead of four.
-  TEST_CASE("ranks divide experts: the same weights and work, and a gather and a sum more") {
+  TEST_CASE(
+      "ranks divide experts: equal weights and work, plus an all-gather and a reduce-scatter") {
     const Settings whole = with(tiny_gpt, {{"experts", "4"},
                                            {"expert", "4"},
                                            {"tensor", "2"},
@@ -55,8 +56,7 @@ TEST_SUITE("tensor parallel") {
   }
 
   // Two layers on each side: 2 x 32 tokens read and 2 x 16 written, of 64 features, 256 inside.
-  TEST_CASE(
-      "a transformer as T5: biases, a table of positions, GELU, a shorter side that is written") {
+  TEST_CASE("a transformer like T5: biases, a position table, GELU, a shorter target sequence") {
     const Settings plain{{"layers", "2"},  {"hidden", "64"},        {"heads", "4"},
                          {"inner", "256"}, {"vocabulary", "128"},   {"batch", "2"},
                          {"length", "32"}, {"target_length", "16"}, {"shared_embeddings", "true"}};
@@ -78,8 +78,7 @@ TEST_SUITE("tensor parallel") {
   // 2 x 64 x 256 weights and 256 + 64 biases; the router 64 x 4. Beside one network's bytes a block
   // keeps what it sends to experts (64 numbers a token), GELU before its weight (256), four
   // probabilities, the choice and its weight. Four ranks have one expert each.
-  TEST_CASE(
-      "a GPT whose tokens go to experts: weights, and what is kept for the weight of a route") {
+  TEST_CASE("a mixture-of-experts GPT: weights, and activations kept for the routing weights") {
     constexpr std::int64_t network = 2 * 64 * 256 + 256 + 64;
     const Settings experts = with(tiny_gpt, {{"experts", "4"}, {"dropout", "false"}});
     const OpGraph one = gpt(with(tiny_gpt, {{"dropout", "false"}})), four = gpt(experts);
@@ -93,7 +92,7 @@ TEST_SUITE("tensor parallel") {
 
   // Two ranks gather before each of 2 x 2 + 2 x 3 parts, for 2 attentions over the other side, and
   // for the words; they add up and divide behind each part and both embeddings.
-  TEST_CASE("ranks of a transformer share its words, too") {
+  TEST_CASE("ranks of a transformer also share its vocabulary") {
     const Settings shared{{"layers", "2"}, {"tensor", "2"}, {"sequence_parallel", "true"}};
     const OpGraph graph = generated("transformer", shared);
     const auto forward = [&](CollectiveKind kind) {
@@ -108,8 +107,7 @@ TEST_SUITE("tensor parallel") {
           "transformer.context: one rank has all words of a sentence; or sequence_parallel");
   }
 
-  TEST_CASE(
-      "a loss of separate kernels moves the logits 9.5 times forward and 3.5 times backward") {
+  TEST_CASE("an unfused loss moves the logits 9.5 times forward and 3.5 times backward") {
     const OpGraph graph = gpt({{"layers", "1"},
                                {"hidden", "64"},
                                {"heads", "4"},
@@ -132,13 +130,13 @@ TEST_SUITE("tensor parallel") {
     CHECK(2 * traffic(llama, "loss") == 19 * 4 * 32 * 128);
   }
 
-  TEST_CASE("ranks share heads, features and words evenly, or the number is refused") {
+  TEST_CASE("a number of ranks that does not divide heads, features and vocabulary is rejected") {
     CHECK(message<InputError>([] { gpt({{"tensor", "3"}, {"hidden", "96"}, {"heads", "16"}}); }) ==
           "gpt.tensor: 16 heads cannot be divided by 3\n"
           "gpt.tensor: 50257 tokens of the vocabulary cannot be divided by 3");
   }
 
-  TEST_CASE("ranks that share tokens gather and scatter them, and keep their part alone") {
+  TEST_CASE("sequence-parallel ranks gather and scatter tokens, and keep only their part") {
     const OpGraph graph = gpt(with(tiny_gpt, {{"tensor", "4"}, {"sequence_parallel", "true"}}));
     const Bytes whole{4 * 2 * 32 * 64};  // batch, tokens, features
     // Two parts of each of 3 layers gather their input and scatter their sum; the embeddings
@@ -158,7 +156,7 @@ TEST_SUITE("tensor parallel") {
     CHECK(4 * flops(graph, Phase::backward) < flops(one, Phase::backward) * 11 / 10);
   }
 
-  TEST_CASE("an op of its own for the gradients of the weights does a third of the products") {
+  TEST_CASE("a separate op for weight gradients has a third of the GEMM flops") {
     // For a product of f operations, the gradients of its input and of its weights are f each. The
     // work stays; the first module has no gradient of an input to split off.
     const Settings apart_head = with(tiny_gpt, {{"tied", "false"}});
@@ -179,7 +177,7 @@ TEST_SUITE("tensor parallel") {
     CHECK(split.num_ops() == whole.num_ops() + 2 * 3 + 2);  // ln_f, logits
   }
 
-  TEST_CASE("ranks of context parallelism share the tokens, and gather keys and values") {
+  TEST_CASE("context-parallel ranks share the tokens, and gather keys and values") {
     const OpGraph whole = gpt(tiny_gpt), rank = gpt(with(tiny_gpt, {{"context", "4"}}));
     const Bytes gathered{4 * 2 * 32 * 64};  // batch, all tokens, features
     using enum CollectiveKind;
@@ -193,7 +191,7 @@ TEST_SUITE("tensor parallel") {
     CHECK(4 * kept(rank, "h_") == kept(whole, "h_"));
   }
 
-  TEST_CASE("ranks share llama's heads, and repeat keys and values where these are fewer") {
+  TEST_CASE("ranks share llama's heads, and replicate keys and values if these are fewer") {
     // h = 64 in 8 heads of 8, 2 of keys and values, 96 inside. A layer has q and o of h^2, k and v
     // of 16 h, 3 x 96 h, and two norms of h; 128 words twice; the last norm.
     const std::int64_t h = 64;
@@ -215,7 +213,7 @@ TEST_SUITE("tensor parallel") {
           }).find("cannot be divided by 3") != std::string::npos);
   }
 
-  TEST_CASE("ranks that share experts exchange the tokens of all") {
+  TEST_CASE("expert-parallel ranks exchange all tokens") {
     const Settings moe = with(tiny_llama, {{"experts", "8"}, {"top_k", "2"}});
     const OpGraph one = generated("moe", moe),
                   rank = generated("moe", with(moe, {{"expert", "4"}}));
@@ -239,7 +237,7 @@ TEST_SUITE("tensor parallel") {
 
   // As above. A rank's two experts are one op, whose products are two in one kernel. A token's
   // two experts are each on one of four ranks: it goes to 4 (1 - (3/4)^2) = 1.75 of them, not to 2.
-  TEST_CASE("experts in one kernel, and tokens that are sent to a rank once") {
+  TEST_CASE("grouped GEMMs of experts; each token is sent to a rank once") {
     const Settings moe = with(tiny_llama, {{"experts", "8"}, {"top_k", "2"}, {"expert", "4"}});
     const OpGraph apart = generated("moe", moe),
                   grouped = generated("moe", with(moe, {{"grouped_experts", "true"}})),
@@ -263,7 +261,7 @@ TEST_SUITE("tensor parallel") {
     const Bytes whole{4 * 8 * 8 * 64};
     CHECK(count(grouped, all_to_all, Phase::forward, whole) == 2 * 2);
     CHECK(count(once, all_to_all, Phase::forward, Bytes{whole.count * 7 / 8}) == 2 * 2);
-    CHECK_FALSE(once.find("layer_0/sort"));  // whoever receives a token sorts its copies
+    CHECK_FALSE(once.find("layer_0/sort"));  // the receiver sorts its copies
     CHECK(message<InputError>([&] {
             generated("moe", with(moe, {{"send_once", "4"}}));
           }).find("needs grouped_experts") != std::string::npos);
