@@ -41,8 +41,9 @@ Report ranking_report(const CompetitionResult& result, const std::string& placer
 std::string ranking_text(const CompetitionResult& result, const std::string& placer) {
   return ranking_report(result, placer).table() +
          fmt::format(
-             "score: geometric mean of step time / best known over {} instances; a failure, "
-             "and at most, {:g}; placers with failures stand behind those without\n",
+             "score: geometric mean of step time / best known over {} instances, where failures "
+             "count as {:g} and ratios are capped at it; placers with failures rank below the "
+             "others\n",
              result.instances, failure_ratio);
 }
 
@@ -54,7 +55,7 @@ std::string ranking_markdown(const CompetitionResult& result) {
   return text;
 }
 
-/// Which placer when, as Markdown: a row for each class of instances.
+/// The scores of placers by class of instances, as Markdown.
 std::string classes_markdown(const Arena& arena) {
   const std::vector<std::string> placers{"single",  "m_topo", "m_etf",  "m_sct",
                                          "coarsen", "auto",   "refine", "search:evaluations=4000"};
@@ -77,7 +78,6 @@ std::string classes_markdown(const Arena& arena) {
   return text;
 }
 
-/// A row for each kind of failure.
 Report failures_report(const ArenaOutcome& outcome) {
   Report report({{"status", ""}, {"count", ""}, {"first", ""}});
   for (const auto& [status, failure] : outcome.failures)
@@ -85,7 +85,7 @@ Report failures_report(const ArenaOutcome& outcome) {
   return report;
 }
 
-/// Without a placer that competes: the ranking of the known ones alone.
+/// If no placer competes, only the ranking of the known placers.
 nlohmann::ordered_json result_json(const CompetitionResult& result, const std::string& placer) {
   if (result.rank == 0)
     return {{"instances", result.instances}, {"ranking", ranking_report(result, placer).json()}};
@@ -104,48 +104,48 @@ nlohmann::ordered_json result_json(const CompetitionResult& result, const std::s
           {"ranking", ranking_report(result, placer).json()}};
 }
 
-std::string result_text(const CompetitionResult& result, const Competition& asked) {
+std::string result_text(const CompetitionResult& result, const Competition& competition) {
   const ArenaOutcome& outcome = result.outcome;
-  std::string text =
-      fmt::format("{}: rank {} of {}, score {}, {} of {} solved, placed in {}\n", asked.placer,
-                  result.rank, result.ranking.size(), score_cell(result.score()).text,
-                  outcome.solved, outcome.instances, to_text(outcome.placing));
+  std::string text = fmt::format("{}: rank {} of {}, score {}, {} of {} solved, placed in {}\n",
+                                 competition.placer, result.rank, result.ranking.size(),
+                                 score_cell(result.score()).text, outcome.solved, outcome.instances,
+                                 to_text(outcome.placing));
   if (outcome.fell_back > 0)
-    text += fmt::format("{} {}: {} instances\n", asked.placer, fallback_meaning, outcome.fell_back);
+    text += fmt::format("{} {}: {} instances\n", competition.placer, fallback_meaning,
+                        outcome.fell_back);
   if (!result.unguarded.empty()) text += result.unguarded + "\n";
   for (const auto& [status, failure] : outcome.failures)
     text += fmt::format("{} {}, first: {}\n", failure.count, to_text(status), failure.first);
   if (!result.improved.empty())
-    text += fmt::format("better than all known on {} instances{}\n", result.improved.size(),
-                        asked.update_best ? "" : " (--update-best keeps them)");
+    text += fmt::format("better than the best known on {} instances{}\n", result.improved.size(),
+                        competition.update_best ? "" : " (--update-best saves them)");
   return text;
 }
 
 int compete_in_arena(ArenaArguments arguments) {
-  Competition& asked = arguments.competition;
-  asked.folder = with_data_folder(asked.folder);
+  Competition& competition = arguments.competition;
+  competition.folder = with_data_folder(competition.folder);
   if (arguments.classes) {
-    print_out(classes_markdown(Arena::read(asked.folder + "/known.json")));
+    print_out(classes_markdown(Arena::read(competition.folder + "/known.json")));
     return 0;
   }
   const Interrupt interrupt("finishing the runs that have begun");
-  asked.stop = &interrupt.wanted();
+  competition.stop = &interrupt.wanted();
   const CompetitionResult result =
-      compete(asked, stages("making instances"),
+      compete(competition, stages("making instances"),
               [&](const std::atomic<std::size_t>& done, std::size_t total) {
                 return std::make_shared<Progress>(done, total, arguments.format == "json");
               });
   if (arguments.format == "json")
-    print_json(result_json(result, asked.placer));
+    print_json(result_json(result, competition.placer));
   else if (arguments.format == "markdown")
     print_out(ranking_markdown(result));
   else
-    print_out(ranking_text(result, asked.placer) +
-              (result.rank > 0 ? result_text(result, asked) : ""));
+    print_out(ranking_text(result, competition.placer) +
+              (result.rank > 0 ? result_text(result, competition) : ""));
   if (result.missing == 0) return 0;
-  fmt::print(stderr,
-             "interrupted: runs that are missing: {}; figures are of the other instances{}\n",
-             result.missing, asked.update_best ? "; known.json stays as it was" : "");
+  fmt::print(stderr, "interrupted: {} runs are missing; the figures are of the other instances{}\n",
+             result.missing, competition.update_best ? "; known.json is unchanged" : "");
   return 130;
 }
 
@@ -153,27 +153,26 @@ int compete_in_arena(ArenaArguments arguments) {
 
 void add_arena(CLI::App& app, Verb& chosen) {
   const auto arguments = std::make_shared<ArenaArguments>();
-  CLI::App* verb =
-      app.add_subcommand("arena", "Try a placer on the arena's instances, and rank it");
+  CLI::App* verb = app.add_subcommand("arena", "Run a placer on the arena's instances and rank it");
   CLI::Option* placer =
       verb->add_option("--placer", arguments->competition.placer,
                        "The placer, as in 'baechi place'; without it, the known placers are ranked")
           ->type_name("NAME[:k=v,...]");
   add_format(*verb, arguments->format, {"table", "json", "markdown"});
   verb->add_flag_callback("--json", [arguments] { arguments->format = "json"; })
-      ->group("");  // the old spelling of --format json; the help does not list it
+      ->group("");  // the old spelling of --format json
   verb->add_flag("--classes", arguments->classes,
-                 "Print which placer is good when, as Markdown: step time / best known by size, "
-                 "memory, link and devices")
+                 "Print the placers' step time / best known by size, memory, link and devices, as "
+                 "Markdown")
       ->excludes(placer);
   verb->add_flag("--update-best", arguments->competition.update_best,
-                 "Put the placer's values, and best values that are better, into known.json");
+                 "Save the placer's values, and better best values, in known.json");
   verb->add_option("--instances", arguments->competition.folder,
-                   "Folder with instances/*.yaml and known.json [the arena's]")
+                   "Folder with instances/*.yaml and known.json [scenarios/arena]")
       ->type_name("DIR");
   verb->add_option("--hidden", arguments->competition.hidden,
-                   "Instead of the arena's instances, others that this seed draws; the quick "
-                   "placers run beside yours")
+                   "Use random instances of this seed instead of the arena's; the quick placers "
+                   "run on them, too")
       ->type_name("SEED")
       ->check(is_seed());
   verb->add_option("-o,--output", arguments->competition.output,
@@ -181,11 +180,9 @@ void add_arena(CLI::App& app, Verb& chosen) {
       ->type_name("FOLDER");
   add_number(*verb, "-j", arguments->competition.threads, 1, 1024, "Threads [1]");
   verb->footer(
-      "An instance is a graph on a cluster with some memory. Its best known value is the least "
-      "step\n"
-      "time of any placer so far, simulated with memory enforced. A program of yours has the "
-      "limits\n"
-      "that 'exec' placers have.\n"
+      "An instance is a graph and a cluster with limited memory. Its best known value is the\n"
+      "least step time of any placer so far, simulated with memory limits. An external program\n"
+      "has the limits of 'exec' placers.\n"
       "Examples:\n"
       "  baechi arena\n"
       "  baechi arena --placer m_etf\n"

@@ -16,9 +16,8 @@
 namespace baechi {
 void add_trace_argument(CLI::App& verb, TraceArgument& argument) {
   add_argument(verb, "TRACE", argument.path, "Graph file, in any format that an importer reads");
-  verb.add_option(
-          "--importer", argument.importer,
-          "Importer that reads TRACE ('baechi list importers') [chosen by the file's content]")
+  verb.add_option("--importer", argument.importer,
+                  "Importer for TRACE ('baechi list importers') [chosen by the file's content]")
       ->type_name("NAME[:k=v,...]");
 }
 

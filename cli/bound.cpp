@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Arguments {
+struct BoundArguments {
   TraceArgument trace;
   ClusterFlags cluster;
   std::string time_limit, format;
@@ -37,22 +37,23 @@ std::string bounds_table(const bounds::NamedBounds& all_bounds) {
   return text;
 }
 
-/// What the least memory is asked of: devices alike in memory, under an engine that enforces it.
-Experiment read_for_memory(Arguments arguments) {
+/// Reads the experiment for --least-memory. Throws InputError if the devices' memory differs, or if
+/// the engine's semantics do not enforce it.
+Experiment read_for_memory(BoundArguments arguments) {
   ClusterFlags& cluster = arguments.cluster;
   if (!cluster.devices.empty() && cluster.kind.empty() && cluster.memory.empty())
-    cluster.memory = "1 TiB";  // it makes no difference
+    cluster.memory = "1 TiB";  // any value: the limit is searched for
   const Experiment experiment = read_experiment(arguments.trace, cluster).experiment;
   const Problem problem = experiment.problem();
   if (problem.engine.semantics != Semantics::event)
-    throw InputError("--least-memory: only the engine's semantics 'event' limits memory");
+    throw InputError("--least-memory needs --semantics event, which limits memory");
   for (const DeviceId d : problem.cluster.devices())
     if (problem.cluster.device(d).memory != problem.cluster.device(DeviceId{0}).memory)
-      throw InputError("--least-memory: the devices need equal memory, these have not");
+      throw InputError("--least-memory: the devices must have equal memory");
   return experiment;
 }
 
-int bound_memory(const Arguments& arguments) {
+int bound_memory(const BoundArguments& arguments) {
   const Experiment experiment = read_for_memory(arguments);
   const std::size_t devices = experiment.problem().cluster.num_devices();
   try {
@@ -67,13 +68,13 @@ int bound_memory(const Arguments& arguments) {
       return 0;
     }
     print_out(times_line(experiment) +
-              fmt::format("least memory     {:>12}   of each of {} devices: a placement fits\n{}",
-                          to_text(least.bytes), devices,
-                          least.proved()
-                              ? std::string("with less, no placement fits (proved)\n")
-                              : fmt::format("lower bound      {:>12}   with less, no placement "
-                                            "fits; between the two, none is known\n",
-                                            to_text(least.bound))));
+              fmt::format(
+                  "least memory     {:>12}   per device, of {} devices: a placement fits\n{}",
+                  to_text(least.bytes), devices,
+                  least.proved() ? std::string("with less, no placement fits (proved)\n")
+                                 : fmt::format("lower bound      {:>12}   with less, no placement "
+                                               "fits; between the two, none was found\n",
+                                               to_text(least.bound))));
   } catch (const InfeasibleError& error) {
     if (arguments.format == "json")
       print_json({{"least_memory_bytes", Json()}, {"proved", false}, {"why_not", error.what()}});
@@ -83,7 +84,7 @@ int bound_memory(const Arguments& arguments) {
   return 0;
 }
 
-int bound(const Arguments& arguments) {
+int bound(const BoundArguments& arguments) {
   if (arguments.least_memory) return bound_memory(arguments);
   std::optional<Duration> time_limit;
   if (!arguments.time_limit.empty()) {
@@ -126,17 +127,17 @@ int bound(const Arguments& arguments) {
 }  // namespace
 
 void add_bound(CLI::App& app, Verb& chosen) {
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<BoundArguments>();
   CLI::App* verb = app.add_subcommand(
       "bound", "Lower bounds for any placement: on step time, max_load and latency");
   add_trace_argument(*verb, arguments->trace);
   CLI::Option* time_limit =
       verb->add_option("--time-limit", arguments->time_limit,
-                       "Also bound max_load by an integer program that runs for at most T")
+                       "Also bound max_load by an integer program, solved for at most T")
           ->type_name("T");
   verb->add_flag("--least-memory", arguments->least_memory,
-                 "Instead: the least memory of each device with which a placement fits, and "
-                 "whether that is proved; --memory makes no difference")
+                 "Instead, find the least memory per device with which a placement fits, and "
+                 "whether that is proved; ignores --memory")
       ->excludes(time_limit);
   add_format(*verb, arguments->format, {"table", "json"});
   add_cluster_flags(*verb, arguments->cluster);

@@ -16,23 +16,23 @@
 namespace baechi {
 namespace {
 
-// The linear fit that Baechi's authors measured over PCIe: 134 us plus 0.1754 us per kB.
+// The Baechi authors' linear fit of transfers over PCIe: 134 us plus 0.1754 us per kB.
 constexpr Link default_link{.bandwidth = {5.7e9}, .latency = std::chrono::microseconds(134)};
 
-// Stands for the host's memory: 2^50 bytes, so that a sum over devices does not overflow.
+// Unlimited host memory: 2^50 bytes, so that a sum over devices does not overflow.
 constexpr Bytes unlimited{std::int64_t{1} << 50};
 
-/// The cluster, engine and transforms that the flags, a scenario or a trace describe.
+/// The cluster, engine and transforms of the flags, a scenario or a trace.
 struct Platform {
   ClusterChoice cluster;
   EngineOptions engine;
   std::vector<TransformChoice> transforms{};
 };
 
-/// Parses the texts of flags and collects their mistakes.
-class Reader {
+/// Parses flag values and collects mistakes.
+class FlagReader {
  public:
-  /// Returns the parsed value, or `fallback` if the flag is not given or `parse` rejects its text.
+  /// The parsed value, or `fallback` if the flag is missing or `parse` rejects it.
   template <class T>
   T read(std::string_view flag, const std::string& text, T fallback,
          std::optional<T> (*parse)(std::string_view), std::string_view example) {
@@ -63,7 +63,7 @@ class Reader {
 
   void require(std::string_view flag, const std::string& text, std::string_view example) {
     if (text.empty())
-      mistakes_.add(fmt::format("{} is missing, such as '{} {}' (or --scenario FILE for all)", flag,
+      mistakes_.add(fmt::format("{} is missing, such as '{} {}' (or give --scenario FILE)", flag,
                                 flag, example));
   }
 
@@ -78,8 +78,8 @@ class Reader {
   Mistakes mistakes_;
 };
 
-/// Reads the scenario's first point. If the scenario has several points that differ in more than
-/// the graph, prints the values of the first point on standard error.
+/// Reads the scenario's first point. If points differ in more than the graph, prints the values of
+/// the first point on standard error.
 Platform from_scenario(const std::string& path, const std::vector<std::string>& sets) {
   const ScenarioFile file = load_scenario(with_data_folder(path), sets);
   const Scenario& first = file.point(0);
@@ -98,7 +98,7 @@ bool names_cluster(const ClusterFlags& flags) {
            flags.link.empty() && flags.bandwidth.empty() && flags.latency.empty());
 }
 
-EngineOptions read_engine(const ClusterFlags& flags, Reader& reader) {
+EngineOptions read_engine(const ClusterFlags& flags, FlagReader& reader) {
   EngineOptions engine;
   engine.transfers = reader.read("--transfers", flags.transfers, engine.transfers);
   engine.semantics = reader.read("--semantics", flags.semantics, engine.semantics);
@@ -108,12 +108,12 @@ EngineOptions read_engine(const ClusterFlags& flags, Reader& reader) {
   return engine;
 }
 
-double read_fraction(const ClusterFlags& flags, Reader& reader) {
+double read_fraction(const ClusterFlags& flags, FlagReader& reader) {
   return reader.read<double>("--memory-fraction", flags.memory_fraction, 1.0, parse_number<double>,
                              "a number in (0, 1]");
 }
 
-/// NAME[:option=value,...], or a kind that 'baechi list collective_kinds' knows.
+/// Parses NAME[:option=value,...] or a name of 'baechi list collective_kinds'.
 void read_collectives(const ClusterFlags& flags, ClusterChoice& cluster) {
   if (flags.collectives.empty()) return;
   const auto& kinds = built_in_devices().collectives;
@@ -125,13 +125,14 @@ void read_collectives(const ClusterFlags& flags, ClusterChoice& cluster) {
 }
 
 Platform from_flags(const ClusterFlags& flags) {
-  Reader reader;
+  FlagReader reader;
   Platform platform;
   reader.require("--devices", flags.devices, "4");
   const DeviceTable& kinds = built_in_devices();
   const auto known = kinds.devices.find(flags.kind);
   if (known == kinds.devices.end() && !flags.kind.empty() && flags.memory.empty())
-    reader.one_of("--kind", flags.kind, kinds.devices);  // an unknown kind needs --memory, too
+    reader.one_of("--kind", flags.kind,
+                  kinds.devices);  // an unknown device type needs --memory, too
   else if (known == kinds.devices.end())
     reader.require("--memory", flags.memory, "'8 GiB'");
 
@@ -158,9 +159,9 @@ Platform from_flags(const ClusterFlags& flags) {
   return platform;
 }
 
-/// The cluster that the trace names; flags may still set the engine and the memory fraction.
+/// The trace's own cluster; flags may set the engine and the memory fraction.
 Platform from_trace(const ClusterHint& own, const ClusterFlags& flags) {
-  Reader reader;
+  FlagReader reader;
   Platform platform;
   ClusterChoice& cluster = platform.cluster;
   if (own.accelerators > 0)
@@ -171,7 +172,7 @@ Platform from_trace(const ClusterHint& own, const ClusterFlags& flags) {
   if (own.cpus > 0)
     cluster.devices.push_back(
         {.count = own.cpus, .name = "cpu", .kind = "cpu", .memory = unlimited});
-  cluster.link.bandwidth = {0x1p31};  // bytes per second; the authors of such traces assume it
+  cluster.link.bandwidth = {0x1p31};  // bytes per second, assumed by the authors of such traces
   cluster.memory_fraction = read_fraction(flags, reader);
   platform.engine = read_engine(flags, reader);
   reader.throw_if_any();
@@ -179,10 +180,10 @@ Platform from_trace(const ClusterHint& own, const ClusterFlags& flags) {
   return platform;
 }
 
-/// Lists the words of the enum E with their meanings, then the default:
+/// Lists the names of the enum E with their meanings, then the default:
 /// "event (strictly by time, ...), baechi (...) [event]".
 template <NamedEnum E>
-std::string choices(E fallback) {
+std::string list_choices(E fallback) {
   std::string text;
   for (const E e : all<E>())
     text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", to_text(e), meaning(e));
@@ -197,40 +198,37 @@ void add_cluster_flags(CLI::App& verb, ClusterFlags& flags) {
     return verb.add_option(name, text, help)->type_name(type)->group("CLUSTER");
   };
   const std::vector<CLI::Option*> options{
-      add("--devices", flags.devices, "N", "Number of devices, all alike"),
+      add("--devices", flags.devices, "N", "Number of identical devices"),
       add("--kind", flags.kind, "NAME",
-          "Kind of the devices: one that TRACE has times for or, if TRACE states the ops' work, "
-          "one of 'baechi list devices' [the first kind in TRACE]"),
-      add("--memory", flags.memory, "SIZE",
-          "Memory of each device, such as '8 GiB' [memory of its kind]"),
+          "Device type: one with times in TRACE or, if TRACE has the ops' work, one of 'baechi "
+          "list devices' [the first one in TRACE]"),
+      add("--memory", flags.memory, "SIZE", "Memory of each device, such as '8 GiB' [of its type]"),
       add("--memory-fraction", flags.memory_fraction, "F",
           "Fraction of the memory that may be used, in (0, 1] [1]"),
-      add("--link", flags.link, "NAME",
-          "Kind of the link between any two devices ('baechi list links')"),
+      add("--link", flags.link, "NAME", "Link type between any two devices ('baechi list links')"),
       add("--bandwidth", flags.bandwidth, "B/s",
           "Bandwidth of the link between any two devices [of --link, else 5.7 GB/s, Baechi's fit "
           "of PCIe]"),
       add("--latency", flags.latency, "T",
           "Latency of each transfer [of --link, else 134 us, Baechi's fit]"),
       add("--transfers", flags.transfers, "M",
-          "Who may send at once: " + choices(Transfers::sequential)),
+          "Which transfers may run concurrently: " + list_choices(Transfers::sequential)),
       add("--semantics", flags.semantics, "S",
-          "How a step is simulated: " + choices(Semantics::event)),
+          "How a step is simulated: " + list_choices(Semantics::event)),
       add("--queue", flags.queue, "Q",
-          "Which ready op of a device goes first: " + choices(ReadyOrder::fifo)),
+          "Which ready op of a device runs first: " + list_choices(ReadyOrder::fifo)),
       add("--collectives", flags.collectives, "NAME",
-          "How long collectives take: NAME[:option=value,...] of 'baechi list collective_models', "
-          "or a kind of 'baechi list collective_kinds' [ring]"),
-      verb.add_flag(
-              "--no-cache", flags.no_cache,
-              "Send a tensor to a device once for each reader, instead of once for all of them")
+          "Cost model of collectives: NAME[:option=value,...] of 'baechi list collective_models', "
+          "or a name of 'baechi list collective_kinds' [ring]"),
+      verb.add_flag("--no-cache", flags.no_cache,
+                    "Send a tensor to a device once per reader instead of once")
           ->group("CLUSTER"),
       verb.add_flag("--no-overlap", flags.no_overlap,
-                    "A device never computes and transfers at the same time")
+                    "Do not overlap a device's compute and transfers")
           ->group("CLUSTER")};
   CLI::Option* scenario =
       add("--scenario", flags.scenario, "FILE",
-          "Take cluster, engine and transforms from this scenario, in place of the flags above");
+          "Use this scenario's cluster, engine and transforms instead of the flags above");
   for (CLI::Option* option : options) scenario->excludes(option);
   add_repeated(verb, "--set", flags.sets, "KEY=VALUE",
                "Set the dotted KEY of the scenario to VALUE first")
@@ -253,7 +251,7 @@ TraceExperiment read_experiment(const TraceArgument& argument, const ClusterFlag
     platform = from_trace(*trace->cluster, flags);
     trace->graph = trace->graph.with_transfers(trace->cluster->transfer);
   }
-  if (!platform) platform = from_flags(flags);  // throws: its message names the missing flags
+  if (!platform) platform = from_flags(flags);  // throws InputError for the missing flags
   if (transforms) platform->transforms = std::move(*transforms);
   require_times(*trace, platform->cluster, argument.path);
   PreparedGraph graph = prepare({trace, &trace->graph}, platform->cluster, platform->transforms);
@@ -273,12 +271,12 @@ std::string times_line(const Experiment& experiment) {
   const PreparedGraph& graph = experiment.graph();
   std::string text;
   if (!graph.assumed_kind.empty())
-    text =
-        fmt::format("assumed      {}: no op has a measured time; --kind NAME is another device\n",
-                    graph.assumed_kind);
+    text = fmt::format(
+        "assumed      {}: no op has a measured time; --kind NAME sets another device type\n",
+        graph.assumed_kind);
   else if (!graph.kind_without_times.empty())
     text = fmt::format(
-        "times        those of the trace, which has one per op for every kind; none is of '{}'\n",
+        "times        of the trace, one per op for all device types; none is measured on '{}'\n",
         graph.kind_without_times);
   return text + evidence_line(evidence_of(graph, experiment.cluster_choice()));
 }

@@ -28,9 +28,10 @@ struct CodesignArguments {
 
 std::string design_counts_text(const CodesignResult& r) {
   const DesignAnswer& a = r.answer;
-  return fmt::format("visited {} of {} architectures within {:.4g} mm2 ({:.2f} %), of {} in all{}",
-                     a.visited.size(), a.designs, r.limit / 1e6, 100.0 * a.share(), r.combinations,
-                     a.proved ? "; none of the others is faster" : "");
+  return fmt::format(
+      "visited {} of {} architectures within {:.4g} mm2 ({:.2f} %), of {} in total{}",
+      a.visited.size(), a.designs, r.limit / 1e6, 100.0 * a.share(), r.combinations,
+      a.proved ? "; none of the others is faster" : "");
 }
 
 Json plan_json(const DesignPlan& p) {
@@ -39,7 +40,7 @@ Json plan_json(const DesignPlan& p) {
           {"micro_batch", p.micro_batch}, {"recompute", p.recompute}, {"devices", p.devices}};
 }
 
-/// A row for each of `which`, numbers of visited designs. `ranks`: all that have a plan.
+/// A row for each of `which`, indices of visited designs. `ranks`: all with a plan, best first.
 Report designs_report(const CodesignResult& r, std::span<const std::size_t> which,
                       std::span<const std::size_t> ranks) {
   Report report({{"", ""},
@@ -84,7 +85,7 @@ Report designs_report(const CodesignResult& r, std::span<const std::size_t> whic
   return report;
 }
 
-std::string text_of(const CodesignResult& r, std::size_t top) {
+std::string codesign_text(const CodesignResult& r, std::size_t top) {
   const std::vector<std::size_t> ranks = r.ranked();
   if (ranks.empty()) return bold("no plan fits\n") + design_counts_text(r) + "\n";
   std::vector<std::size_t> shown;
@@ -92,7 +93,7 @@ std::string text_of(const CodesignResult& r, std::size_t top) {
     if (k < top || r.answer.reference == ranks[k]) shown.push_back(ranks[k]);
   std::string text = designs_report(r, shown, ranks).table() + "\n" + design_counts_text(r) + "\n";
   if (const auto gain = r.gain())
-    text += fmt::format("the best is {:.3f} times as fast as the reference\n", *gain);
+    text += fmt::format("the best is {:.3f} x as fast as the reference\n", *gain);
   return text;
 }
 
@@ -117,8 +118,8 @@ Json codesign_json(const CodesignResult& r, std::size_t top) {
           {"proved", r.answer.proved}};
 }
 
-/// All visited designs in the order of visits.
-std::string csv_of(const CodesignResult& r) {
+/// The visited designs in the order of visits.
+std::string codesign_csv(const CodesignResult& r) {
   std::string text =
       "tensor_cores,vector_cores,width,depth,buffer_bytes,area_um2,step_time_us,samples_per_s,"
       "tensor,data,pipeline,micro_batch,recompute,devices,on_front\n";
@@ -151,9 +152,9 @@ int codesign(const CodesignArguments& a) {
   if (a.format == "json")
     print_json(codesign_json(result, a.top));
   else if (a.format == "csv")
-    print_out(csv_of(result));
+    print_out(codesign_csv(result));
   else
-    print_out(text_of(result, a.top));
+    print_out(codesign_text(result, a.top));
   return 0;
 }
 
@@ -162,7 +163,7 @@ int codesign(const CodesignArguments& a) {
 void add_codesign(CLI::App& app, Verb& chosen) {
   const auto a = std::make_shared<CodesignArguments>();
   CLI::App* verb = app.add_subcommand(
-      "codesign", "Find the accelerator's architecture that trains a model fastest");
+      "codesign", "Find the accelerator architecture that trains a model fastest");
   add_argument(*verb, "SCENARIO", a->scenario, "A scenario with a 'codesign' block");
   add_repeated(*verb, "--set", a->sets, "KEY=VALUE", "Override a dotted key of the scenario");
   add_number(*verb, "--top", a->top, 1, 100'000, "Architectures to show [10]");
@@ -172,10 +173,9 @@ void add_codesign(CLI::App& app, Verb& chosen) {
       ->type_name("FOLDER");
   add_format(*verb, a->format, {"text", "json", "csv"});
   verb->footer(
-      "An architecture is a number of tensor cores, of vector cores, the width and depth of a\n"
-      "tensor core's array, and a buffer. Each one within the area is given op times by a model "
-      "in\n"
-      "closed form, and the best plan of data, tensor and pipeline parallelism.\n"
+      "An architecture is a number of tensor cores and of vector cores, the width and depth of a\n"
+      "tensor core's array, and a buffer. For each one within the area limit, op times come from\n"
+      "a closed-form model, and the best plan of data, tensor and pipeline parallelism is found.\n"
       "Examples:\n"
       "  baechi study codesign scenarios/examples/codesign.yaml\n"
       "  baechi study codesign scenarios/examples/codesign.yaml --set codesign.order=bound -o "

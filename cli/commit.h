@@ -1,10 +1,9 @@
-/// The git commit that the program was built from.
 #pragma once
 
 namespace baechi {
 
-/// The short hash, such as "5506f66", with "-dirty" if files had changed since that commit; "" if
-/// the program was not built from a checkout.
+/// Short hash of the git commit that was built, "5506f66" or "5506f66-dirty"; "" if not in a
+/// checkout.
 extern const char* const commit;
 
 }  // namespace baechi

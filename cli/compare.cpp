@@ -21,7 +21,7 @@ struct CompareArguments {
   std::string tolerance, replicate, out, format;
 };
 
-/// "0.5 %" or "0.005", from 0 to 1.
+/// Parses "0.5 %" or "0.005".
 double read_tolerance(std::string text) {
   if (text.empty()) return usual_tolerance;
   const std::string given = text;
@@ -34,11 +34,11 @@ double read_tolerance(std::string text) {
   const auto number = parse_number<double>(text);
   if (!number || !(*number >= 0.0) || *number * unit > 1.0)
     throw InputError(fmt::format(
-        "--tolerance: '{}' is not a share from 0 to 1, such as 0.005 or '0.5 %'", given));
+        "--tolerance: '{}' is not a fraction from 0 to 1, such as 0.005 or '0.5 %'", given));
   return *number * unit;
 }
 
-/// The last parts of the paths, or the paths where two of them are equal.
+/// The folders' last path components, or the whole paths if two components are equal.
 std::vector<std::string> short_names(const std::vector<std::string>& folders) {
   std::vector<std::string> names;
   for (const std::string& folder : folders) {
@@ -71,8 +71,7 @@ int compare_folders(const CompareArguments& arguments) {
   const Comparison comparison = compare(contest, tolerance);
   const auto never_met = [](const Duel& d) { return d.wins + d.ties + d.losses == 0; };
   if (!comparison.duels.empty() && std::ranges::all_of(comparison.duels, never_met))
-    fmt::print(stderr,
-               "no two placers were run at one point (column 'point'): nothing to compare\n");
+    fmt::print(stderr, "no two placers have the same point (column 'point'): nothing to compare\n");
   if (!arguments.out.empty()) write_profiles(arguments.out, contest, comparison);
   if (arguments.format == "json")
     print_json(comparison_json(contest, comparison));
@@ -87,14 +86,13 @@ int compare_folders(const CompareArguments& arguments) {
 void add_compare(CLI::App& app, Verb& chosen) {
   const auto arguments = std::make_shared<CompareArguments>();
   CLI::App* verb =
-      app.add_subcommand("compare", "Compare the placers of one or several folders of results");
+      app.add_subcommand("compare", "Compare placers in one or more folders of results");
   add_argument(*verb, "DIR", arguments->folders, "Folders that 'baechi run' wrote");
   verb->add_option("--tolerance", arguments->tolerance,
-                   "Step times that differ by this share or less are a tie [0.1 %]")
-      ->type_name("SHARE");
+                   "Relative difference of step times up to which they tie [0.1 %]")
+      ->type_name("FRACTION");
   verb->add_option("--replicate", arguments->replicate,
-                   "Graphs that differ in this swept key alone, such as graph.seed, count as one "
-                   "graph")
+                   "Swept key whose values are replicates of a graph, such as graph.seed")
       ->type_name("KEY");
   verb->add_option("-o", arguments->out,
                    "Write performance profiles of step time and placing time to this folder: CSV, "
@@ -102,10 +100,10 @@ void add_compare(CLI::App& app, Verb& chosen) {
       ->type_name("FOLDER");
   add_format(*verb, arguments->format, {"table", "json"});
   verb->footer(
-      "A point is a choice of graph, cluster and engine; placers are compared at equal points, in\n"
-      "several folders where scenario name, swept values and column 'point' are equal: a hash of\n"
-      "graph, cluster and engine. The middle one of several seeds counts. A placer that several\n"
-      "folders have is compared with itself: 'm_etf (old)', 'm_etf (new)'.\n"
+      "A point is a graph, a cluster and an engine. Placers are compared at equal points: equal\n"
+      "scenario name, swept values and column 'point', a hash of graph, cluster and engine. Of\n"
+      "several seeds the median is used. A placer in several folders is compared with itself:\n"
+      "'m_etf (old)', 'm_etf (new)'.\n"
       "Examples:\n"
       "  baechi compare results/first\n"
       "  baechi compare results/old results/new --tolerance '1 %' -o results/comparison");

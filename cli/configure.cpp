@@ -18,7 +18,7 @@ struct ConfigureArguments {
   std::string format;
 };
 
-/// "2 x (8 threads, 16) + 1 x (4 threads, 8)".
+/// "2 x (8 threads, 16) + 1 x (4 threads, 8)": count, threads and batch per instance.
 Cell instances_cell(const std::optional<ServingPlan>& plan) {
   Cell cell(Json::array(), "");
   if (!plan) return {Json::array(), "-"};
@@ -83,19 +83,20 @@ int configure(const ConfigureArguments& arguments) {
 void add_configure(CLI::App& app, Verb& chosen) {
   const auto arguments = std::make_shared<ConfigureArguments>();
   CLI::App* verb = app.add_subcommand(
-      "configure", "Choose the instances, threads and batches that serve a batch soonest");
-  add_argument(*verb, "FILE", arguments->order.file,
-               "CSV of measured latencies: threads, batch, mean_ms; other columns tell "
-               "profiles apart");
+      "configure",
+      "Choose the instances, threads and batches that serve a batch with the least latency");
+  add_argument(
+      *verb, "FILE", arguments->order.file,
+      "CSV of measured latencies: threads, batch, mean_ms; other columns identify the profile");
   verb->add_option("--threads", arguments->order.threads, "Threads of the machine")
       ->required()
       ->type_name("N");
   verb->add_option("--batch", arguments->order.batch,
-                   "Batches to serve: 32, or 8,24, or the profiles' from 8..1024")
+                   "Batch sizes: 32, or 8,24, or those of the profiles in 8..1024")
       ->required()
       ->type_name("B");
   verb->add_option("--interference", arguments->order.interference,
-                   "Instances that are not alone take F times as long [1]")
+                   "Slowdown of an instance that does not run alone [1]")
       ->type_name("F");
   add_repeated(*verb, "--where", arguments->order.where, "COLUMN=WORD",
                "Only profiles with WORD in COLUMN");

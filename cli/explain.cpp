@@ -19,7 +19,7 @@ struct ExplainArguments {
   std::string placement, format;
 };
 
-/// The step as if no device had a memory limit.
+/// The step without memory limits.
 StepResult without_limit(const Problem& problem, const Placement& placement) {
   EngineOptions engine = problem.engine;
   engine.enforce_memory = false;
@@ -53,13 +53,13 @@ void print_oom(const Problem& problem, const Placement& placement, const Timelin
 int explain_once(const ExplainArguments& arguments) {
   const Experiment experiment = read_experiment(arguments.trace, arguments.cluster).experiment;
   if (experiment.problem().engine.semantics != Semantics::event)
-    throw InputError("explain needs the engine's own semantics, event");
+    throw InputError("explain needs engine semantics 'event'");
   Placement read;
   try {
     read = read_placement_or_split(arguments.placement, experiment.problem());
   } catch (const InfeasibleError& e) {
     throw InputError(
-        fmt::format("{}: there is no step to explain: its placer found no placement: {}",
+        fmt::format("{}: has no placement to explain, because its placer found none: {}",
                     arguments.placement, e.what()));
   }
   const ExperimentStep step = experiment.step(std::move(read));
@@ -96,17 +96,17 @@ int explain_once(const ExplainArguments& arguments) {
 void add_explain(CLI::App& app, Verb& chosen) {
   const auto arguments = std::make_shared<ExplainArguments>();
   CLI::App* verb = app.add_subcommand(
-      "explain", "Say where the time of a placed graph's step goes, or what fills the memory");
+      "explain", "Show where a placed graph's step time goes, or what fills the memory");
   add_trace_argument(*verb, arguments->trace);
-  verb->add_option("--placement", arguments->placement, "Placement: which device runs each op")
+  verb->add_option("--placement", arguments->placement, "Placement file")
       ->required()
       ->type_name("FILE");
   add_format(*verb, arguments->format, {"table", "json"});
   add_cluster_flags(*verb, arguments->cluster);
   verb->footer(
-      "The critical path is followed back from the last op: to the input that came last, to what\n"
-      "made that input, and so on. What an op or a tensor waited for in between is part of it, so\n"
-      "its parts add up to the step. Nothing waits for memory: what does not fit ends the step.\n"
+      "The critical path is traced back from the last op to its last input, to the producer of\n"
+      "that input, and so on. Waiting times are part of it, so its parts add up to the step time.\n"
+      "Ops do not wait for memory: if an allocation fails, the step ends.\n"
       "Example:\n"
       "  baechi explain graph.json --placement placement.json --devices 4 --memory '8 GiB'");
   verb->callback(

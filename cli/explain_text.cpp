@@ -13,14 +13,14 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::size_t listed = 12;  // parts, tensors and so on, in tables for people
+constexpr std::size_t max_listed = 12;  // rows in text tables
 
-std::string_view in_words(PathKind kind) {
+std::string_view meaning_of(PathKind kind) {
   return names_of(PathKind{})[static_cast<std::size_t>(kind)].meaning;
 }
 
-/// "'conv5' on gpu1", "output of 'conv5', gpu0 to gpu1", "'relu', behind 'conv5' on gpu1".
-std::string what(const PathPart& part, const Problem& problem) {
+/// "'conv5' on gpu1", "output of 'conv5', gpu0 to gpu1", "'relu', queued after 'conv5' on gpu1".
+std::string describe_part(const PathPart& part, const Problem& problem) {
   const std::string_view name = problem.graph.name(part.op);
   const std::string& device = problem.cluster.device(part.device).name;
   if (part.tensor)
@@ -29,7 +29,8 @@ std::string what(const PathPart& part, const Problem& problem) {
                        problem.cluster.device(part.to).name);
   if (part.kind != PathKind::wait_device) return fmt::format("'{}' on {}", name, device);
   if (part.behind == no_op) return fmt::format("'{}', on {}", name, device);
-  return fmt::format("'{}', behind '{}' on {}", name, problem.graph.name(part.behind), device);
+  return fmt::format("'{}', queued after '{}' on {}", name, problem.graph.name(part.behind),
+                     device);
 }
 
 std::string what_if_text(const Explanation& e) {
@@ -39,7 +40,7 @@ std::string what_if_text(const Explanation& e) {
   };
   line("its longest path: unlimited devices, free transfers", e.what_if.dependencies);
   line("+ devices run one op at a time, transfers still free", e.what_if.devices);
-  line("+ transfers, and who waits for them", e.what_if.transfers);
+  line("+ transfers, and ops that wait for them", e.what_if.transfers);
   line("= step time", e.step_time);
   return columns.text();
 }
@@ -60,12 +61,13 @@ std::string path_text(const Explanation& e, const Problem& problem) {
   }
   std::vector<PathPart> longest = e.critical_path;
   std::ranges::stable_sort(longest, std::greater{}, &PathPart::length);
-  longest.resize(std::min(longest.size(), listed));
+  longest.resize(std::min(longest.size(), max_listed));
   std::ranges::stable_sort(longest, {}, &PathPart::start);
-  std::string text = kinds.text() + "\nits longest parts, in the order of time\n";
+  std::string text = kinds.text() + "\nits longest parts, by start\n";
   for (const PathPart& part : longest)
-    text += fmt::format("  {:>12}  {:>12}  {}: {}\n", to_text(part.start.time_since_epoch()),
-                        to_text(part.length()), in_words(part.kind), what(part, problem));
+    text +=
+        fmt::format("  {:>12}  {:>12}  {}: {}\n", to_text(part.start.time_since_epoch()),
+                    to_text(part.length()), meaning_of(part.kind), describe_part(part, problem));
   return text;
 }
 
@@ -83,26 +85,27 @@ std::string idle_text(const Explanation& e, const Problem& problem) {
                  percent(idle.nothing_left, e.step_time)});
   }
   return columns.text() +
-         "idle for: what went on before the next op of the device could start. Other ops: an input "
-         "was being\ncomputed elsewhere; other queues: its op waited for its own device.\n";
+         "idle for: what delayed the next op of the device. Other ops: an input was being "
+         "computed\n"
+         "elsewhere; other queues: the op that computes it was queued on its device.\n";
 }
 
 std::string tensors_text(const Explanation& e, const Problem& problem) {
   if (e.blocking.empty()) return "";
-  std::string text = "tensors that devices idled for most (on their way, waiting for a channel)\n";
-  for (const BlockingTensor& t : e.blocking | std::views::take(listed)) {
+  std::string text = "tensors with most idle time of devices (transfer, wait for a channel)\n";
+  for (const BlockingTensor& t : e.blocking | std::views::take(max_listed)) {
     const Tensor& tensor = problem.graph.tensor(t.tensor);
     text +=
         fmt::format("  {:>12}  {:>12}  output of '{}' ({}), {} to {}\n", to_text(t.moving),
                     to_text(t.waiting), problem.graph.name(tensor.producer), to_text(tensor.size),
                     problem.cluster.device(t.src).name, problem.cluster.device(t.dst).name);
   }
-  if (e.blocking.size() > listed)
-    text += fmt::format("  ... and {} more\n", e.blocking.size() - listed);
+  if (e.blocking.size() > max_listed)
+    text += fmt::format("  ... and {} more\n", e.blocking.size() - max_listed);
   return text;
 }
 
-std::string shown(std::optional<double> share) {
+std::string percent_or_dash(std::optional<double> share) {
   return share ? fmt::format("{:.1f} %", 100.0 * *share) : "-";
 }
 
@@ -190,16 +193,19 @@ std::string utilisation_text(const StepUtilisation& used, Duration step, const P
                    "bound by: compute", "memory", "launches"});
   const auto line = [&](std::string name, const Utilisation& u) {
     columns.add({std::move(name), fmt::format("{:.3g}", *u.flops / (to_us(step) * 1e6)),
-                 shown(u.flops_of_step), shown(u.flops_of_busy), shown(u.traffic_of_step),
+                 percent_or_dash(u.flops_of_step), percent_or_dash(u.flops_of_busy),
+                 percent_or_dash(u.traffic_of_step),
                  u.intensity() ? fmt::format("{:.3g}", *u.intensity()) : "-",
-                 shown(u.compute_bound), shown(u.memory_bound), shown(u.launch_bound)});
+                 percent_or_dash(u.compute_bound), percent_or_dash(u.memory_bound),
+                 percent_or_dash(u.launch_bound)});
   };
   for (const DeviceId d : problem.cluster.devices())
     line(problem.cluster.device(d).name, used.devices[d]);
   if (problem.cluster.num_devices() > 1) line("all", used.step);
   return columns.text() +
-         "of peak, of bandwidth: of what the devices could do in the step by their data sheets. "
-         "Bound by: what\ndecides the time of the ops, by their share of it.\n";
+         "of peak, of bandwidth: relative to the device's data sheet over the whole step. Bound "
+         "by: the\n"
+         "fraction of op time that is limited by each.\n";
 }
 
 nlohmann::ordered_json utilisation_json(const StepUtilisation& used, const Problem& problem) {
@@ -214,17 +220,17 @@ nlohmann::ordered_json utilisation_json(const StepUtilisation& used, const Probl
 
 std::string live_text(const std::vector<LiveTensor>& live, const OutOfMemory& oom,
                       const Problem& problem) {
-  std::string text = fmt::format("largest of what was in the memory of {}\n",
+  std::string text = fmt::format("largest allocations in the memory of {}\n",
                                  problem.cluster.device(oom.device).name);
   Bytes shown;
-  for (const LiveTensor& tensor : live | std::views::take(listed)) {
+  for (const LiveTensor& tensor : live | std::views::take(max_listed)) {
     text += fmt::format("  {:>12}  {} of '{}', {}\n", to_text(tensor.size), to_text(tensor.kind),
                         problem.graph.name(tensor.op), kept_text(tensor, problem));
     shown += tensor.size;
   }
-  if (live.size() > listed)
+  if (live.size() > max_listed)
     text += fmt::format("  {:>12}  in {} smaller ones\n", to_text(oom.live.total() - shown),
-                        live.size() - listed);
+                        live.size() - max_listed);
   return text;
 }
 

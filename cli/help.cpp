@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::size_t width = 100, column = 34;
 
-/// Each line of `text`, wrapped.
+/// Wraps each line of `text`.
 std::string wrapped_lines(const std::string& text, std::size_t most) {
   std::string out;
   std::size_t begin = 0;
@@ -79,7 +79,7 @@ void plain_types(CLI::App& verb) {
     // CLI11 appends the validators' descriptions to the type: "INT in [1 - 1024]".
     try {
       for (int i = 0;; ++i) option->get_validator(i)->description("");
-    } catch (const CLI::OptionNotFound&) {  // that was the last
+    } catch (const CLI::OptionNotFound&) {  // no more validators
     }
   }
   for (CLI::App* inner : verb.get_subcommands({})) plain_types(*inner);

@@ -1,11 +1,10 @@
-/// The layout of --help.
 #pragma once
 #include <CLI/CLI.hpp>
 #include <string>
 
 namespace baechi {
 
-/// Wraps lines at 100 characters and shows each flag with its name and the type of its value.
+/// The layout of --help: lines of 100 characters; flags with the type of their value.
 class HelpFormat final : public CLI::Formatter {
  public:
   HelpFormat();
@@ -16,11 +15,10 @@ class HelpFormat final : public CLI::Formatter {
   std::string make_footer(const CLI::App* verb) const override;
 };
 
-/// Breaks `text` at spaces into lines of at most `most` characters; a longer word has its own line.
+/// Breaks `text` at spaces into lines of at most `most` characters; longer words are not broken.
 std::string wrapped(const std::string& text, std::size_t most);
 
-/// Takes what CLI11 says of validators out of the help of the verb and its subcommands: an option's
-/// type is one word, and its description says which values there are.
+/// Removes CLI11's descriptions of validators from the help of the verb and its subcommands.
 void plain_types(CLI::App& verb);
 
 }  // namespace baechi

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int interrupted = 130;
 
-// A signal handler can reach only global state. This is the only global state of the program.
+// Signal handlers need global state. This is the only global state of the program.
 std::atomic<bool> wanted_flag = false;
 static_assert(std::atomic<bool>::is_always_lock_free);
 
@@ -24,23 +24,24 @@ extern "C" void exit_now(int /*signal*/) {
   _exit(interrupted);
 }
 
-/// Installs `handler` for `signal` unless the signal is ignored; returns the previous handling.
+/// Installs `handler` for `signal` unless the signal is ignored; returns the previous action.
 struct sigaction handle(int signal, void (*handler)(int)) {
-  struct sigaction before{}, ours{};
-  sigaction(signal, nullptr, &before);
-  if (before.sa_handler == SIG_IGN) return before;
-  ours.sa_handler = handler;
-  ours.sa_flags = SA_RESTART;
-  sigemptyset(&ours.sa_mask);
-  sigaction(signal, &ours, nullptr);
-  return before;
+  struct sigaction previous{}, action{};
+  sigaction(signal, nullptr, &previous);
+  if (previous.sa_handler == SIG_IGN) return previous;
+  action.sa_handler = handler;
+  action.sa_flags = SA_RESTART;
+  sigemptyset(&action.sa_mask);
+  sigaction(signal, &action, nullptr);
+  return previous;
 }
 
 void watch(const std::stop_token& stop, const std::string& first_answer) {
   pthread_setname_np(pthread_self(), "interrupts");
   while (!stop.stop_requested() && !wanted_flag)
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  if (wanted_flag) fmt::print(stderr, "\ninterrupted: {} (again: stop at once)\n", first_answer);
+  if (wanted_flag)
+    fmt::print(stderr, "\ninterrupted: {} (interrupt again to stop immediately)\n", first_answer);
 }
 
 }  // namespace

@@ -21,10 +21,10 @@ namespace {
 struct Section {
   std::string name;
   std::vector<Component> items;
-  std::string if_empty{};  ///< text to print if there are no items
+  std::string if_empty{};  ///< printed if there are no items
 };
 
-/// The peaks by number format; one if it is that of all.
+/// The peak rates by dtype, or a single one if all are equal.
 std::string peaks_of(const DeviceModel& model) {
   std::vector<std::string> peaks;
   bool equal = true;
@@ -66,7 +66,7 @@ Section link_section() {
 
 Section block_section(std::string name, const std::map<std::string, SectionModel>& kinds) {
   Section section{std::move(name), {}};
-  constexpr std::size_t most = 300;  // characters: a table of measured times is longer
+  constexpr std::size_t most = 300;  // characters; a table of measured times is abbreviated
   for (const auto& [kind, model] : kinds) {
     std::string text = one_line(model.section);
     if (text.size() > most) text = text.substr(0, text.find("times")) + "times: ...}";
@@ -76,8 +76,7 @@ Section block_section(std::string name, const std::map<std::string, SectionModel
   return section;
 }
 
-/// The comment at the top of a file up to the first line that ends a sentence, or up to the
-/// sentence that ends in a later line; skips the line for YAML editors.
+/// The first sentence of the comment at the top of a file, without the line for YAML editors.
 std::string first_comment(const std::filesystem::path& path) {
   std::ifstream file(path);
   std::string text;
@@ -91,8 +90,8 @@ std::string first_comment(const std::filesystem::path& path) {
   return text;
 }
 
-/// An item for each file of `folder` that `name_of` names, by name. The folder is in the working
-/// directory or in data_folder().
+/// An item for each file of `folder` (in the working directory or data_folder()) for which
+/// `name_of` is not "", by name.
 Section file_section(std::string name, const std::string& folder, const auto& name_of) {
   Section section{std::move(name), {}, "none below ./" + folder};
   std::error_code none;
@@ -106,14 +105,14 @@ Section file_section(std::string name, const std::string& folder, const auto& na
   return section;
 }
 
-/// As `baechi run NAME` takes them.
+/// The names that `baechi run NAME` accepts.
 Section scenario_section() {
   return file_section("scenarios", "scenarios/examples", [](const std::filesystem::path& path) {
     return path.extension() == ".yaml" ? path.stem().string() : std::string();
   });
 }
 
-/// As `baechi paper NAME` takes them.
+/// The names that `baechi paper NAME` accepts.
 Section paper_section() {
   return file_section("papers", "scenarios/papers", [](const std::filesystem::path& path) {
     return path.filename() == "paper.yaml" ? path.parent_path().filename().string() : std::string();
@@ -176,11 +175,12 @@ std::string overview(const std::vector<Section>& all) {
     text += bold(fmt::format("{:<{}}", section.name, indent)) + lines + "\n";
   }
   return text +
-         "\n'baechi list placers' says what each placer does; 'baechi list placers m_etf' has its\n"
-         "options and its source. With --format json or markdown all of it is listed.\n";
+         "\n'baechi list placers' describes each placer, 'baechi list placers m_etf' one placer "
+         "with\n"
+         "its options and source. --format json and markdown list everything.\n";
 }
 
-/// A line for each item; on a terminal cut to its width.
+/// A line per item, truncated to the terminal's width.
 std::string table(const Section& section) {
   std::string text;
   std::size_t width = 0;
@@ -255,13 +255,14 @@ std::vector<std::string> item_names(const auto& items) {
   return names;
 }
 
-/// Keeps the item called `name`. Throws InputError, with the known names, if there is none.
+/// Removes all items but the one called `name`. Throws InputError with the known names if there is
+/// none.
 template <typename Item>
 void keep(std::vector<Item>& items, const std::string& name, std::string_view verb) {
   const std::vector<std::string> known = item_names(items);
   std::erase_if(items, [&name](const Item& item) { return item.name != name; });
   if (items.empty())
-    throw InputError(fmt::format("{}: nothing called '{}'{} (there are {})", verb, name,
+    throw InputError(fmt::format("{}: unknown name '{}'{} (known: {})", verb, name,
                                  did_you_mean(name, known), fmt::join(known, ", ")));
 }
 
@@ -288,13 +289,12 @@ void add_list(CLI::App& app, Verb& chosen) {
     std::string what, name, format;
   };
   const auto arguments = std::make_shared<Arguments>();
-  CLI::App* verb = app.add_subcommand(
-      "list", "List placers, importers, devices and all else there is to choose from");
-  verb->add_option("WHAT", arguments->what,
-                   "What to list: placers, objectives, measures, transforms, generators, "
-                   "importers, devices, "
-                   "links, "
-                   "nodes, collective_kinds, collective_models, scenarios or papers [all]")
+  CLI::App* verb =
+      app.add_subcommand("list", "List placers, importers, devices and all other components");
+  verb->add_option(
+          "WHAT", arguments->what,
+          "What to list: placers, objectives, measures, transforms, generators, importers, "
+          "devices, links, nodes, collective_kinds, collective_models, scenarios or papers [all]")
       ->type_name("");
   verb->add_option("NAME", arguments->name, "One of them, with its options and source")
       ->type_name("");

@@ -1,5 +1,5 @@
-/// baechi: reads the command line, runs one verb, and says by its exit code how it went: 0 done, 1
-/// internal failure, 2 the user's mistake, 3 a check found a difference, 130 interrupted.
+/// The program baechi: parses the command line and runs one verb. Exit codes: 0 done, 1 internal
+/// failure, 2 the user's mistake, 3 a check found a difference, 130 interrupted.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/resource.h>
@@ -30,11 +30,11 @@ namespace {
 constexpr int internal_failure = 1, users_mistake = 2;
 
 /// Sets up signals and standard streams:
-/// - a reader of our output may close its end (SIGPIPE is ignored);
-/// - a file beyond the size limit fails the write, with a message, instead of raising SIGXFSZ;
-/// - a closed standard stream becomes /dev/null, so that no output file gets its number;
-/// - SIGINT and SIGTERM exit with code 130.
-void settle_with_the_system() {
+/// - ignores SIGPIPE, so that a reader of the output may close its end;
+/// - ignores SIGXFSZ, so that a write beyond the file size limit fails with a message;
+/// - opens /dev/null for a closed standard stream, so that no output file gets its number;
+/// - lets SIGINT and SIGTERM exit with code 130.
+void init_process() {
   for (int stream = 0; stream <= 2; ++stream) {
     if (fcntl(stream, F_GETFD) == -1) open("/dev/null", stream == 0 ? O_RDONLY : O_WRONLY);
   }
@@ -43,25 +43,23 @@ void settle_with_the_system() {
   exit_on_interrupt();
 }
 
-/// Stops OpenBLAS, if the linear programs' liblapack is OpenBLAS, from computing in threads of its
-/// own: runs are already spread over all cores, and the solvers' dense parts are small. OpenBLAS
-/// starts its threads when it is loaded, before main() could set OPENBLAS_NUM_THREADS; they stay,
-/// but have no work. The user can avoid these threads with OPENBLAS_NUM_THREADS=1 in the
-/// environment. If the user sets that variable, this function changes nothing.
+/// Limits OpenBLAS, if liblapack is OpenBLAS, to one thread: runs already use all cores, and the
+/// solvers' dense parts are small. Does nothing if OPENBLAS_NUM_THREADS is set. (OpenBLAS starts
+/// its threads when it is loaded, before main(); they stay idle.)
 void no_blas_threads() {
-  // NOLINTNEXTLINE(concurrency-mt-unsafe): there is no other thread of ours yet
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): no other thread calls setenv
   if (std::getenv("OPENBLAS_NUM_THREADS") != nullptr) return;
   if (void* found = dlsym(RTLD_DEFAULT, "openblas_set_num_threads"); found != nullptr)
     reinterpret_cast<void (*)(int)>(found)(1);
 }
 
-/// The verb with all its parents, as typed: "baechi trace info".
+/// The verb with its parents: "baechi trace info".
 std::string command(const CLI::App& verb) {
   const CLI::App* parent = verb.get_parent();
   return (parent == nullptr ? "" : command(*parent) + " ") + verb.get_name();
 }
 
-/// A message about the first leading word that is no verb; "" if all leading words are verbs.
+/// A message about the first leading word that is not a verb; "" if all leading words are verbs.
 std::string unknown_verb(const CLI::App& app, int argc, char** argv) {
   const CLI::App* at = &app;
   for (int i = 1; i < argc; ++i) {
@@ -74,7 +72,7 @@ std::string unknown_verb(const CLI::App& app, int argc, char** argv) {
     }
     if (known.empty() || word.starts_with('-')) return "";
     if (next == nullptr)
-      return fmt::format("{}: no verb '{}'{} (verbs: {})\n'{} --help' shows what they do.\n",
+      return fmt::format("{}: no verb '{}'{} (verbs: {})\n'{} --help' describes them.\n",
                          command(*at), word, did_you_mean(word, known), fmt::join(known, ", "),
                          command(*at));
     at = next;
@@ -83,15 +81,15 @@ std::string unknown_verb(const CLI::App& app, int argc, char** argv) {
 }
 
 /// The innermost verb that the parser reached.
-const CLI::App& reached(const CLI::App& app) {
+const CLI::App& parsed_verb(const CLI::App& app) {
   const std::vector<CLI::App*> verbs = app.get_subcommands();
-  return verbs.empty() ? app : reached(*verbs.front());
+  return verbs.empty() ? app : parsed_verb(*verbs.front());
 }
 
-/// A message about a failed parse. Names mistyped flags first, else surplus words, else the
-/// parser's own error, which may be only a consequence of these.
+/// A message about a failed parse: unknown flags, else surplus words, else the parser's own error,
+/// which may be a consequence of these.
 std::string explain(const CLI::App& app, const CLI::ParseError& error) {
-  const CLI::App& verb = reached(app);
+  const CLI::App& verb = parsed_verb(app);
   std::vector<std::string> flags;
   for (const CLI::Option* option : verb.get_options()) {
     for (const std::string& name : option->get_lnames()) flags.push_back("--" + name);
@@ -104,19 +102,17 @@ std::string explain(const CLI::App& app, const CLI::ParseError& error) {
           fmt::format("{}: no flag '{}'{}\n", command(verb), flag, did_you_mean(flag, flags));
     else
       surplus += fmt::format(
-          "{}: '{}' is a word too many (one with a space needs quotes, such as "
-          "'8 GiB')\n",
+          "{}: unexpected word '{}' (a value with a space needs quotes, such as '8 GiB')\n",
           command(verb), word);
   }
   std::string message = unknown.empty() ? surplus : unknown;
   if (message.empty()) message = fmt::format("{}: {}\n", command(verb), error.what());
-  return message + fmt::format("'{} --help' shows what there is.\n", command(verb));
+  return message + fmt::format("'{} --help' lists the flags.\n", command(verb));
 }
 
 void describe(CLI::App& app) {
-  app.description(
-      "baechi " BAECHI_VERSION
-      ": which device runs each op of a model, and how long a training step then takes");
+  app.description("baechi " BAECHI_VERSION
+                  ": places the ops of a model on devices, and simulates a training step");
   app.set_version_flag("--version",
                        fmt::format("baechi " BAECHI_VERSION "{}",
                                    *commit == '\0' ? "" : fmt::format(" (commit {})", commit)));
@@ -124,8 +120,7 @@ void describe(CLI::App& app) {
   app.require_subcommand(1);
 }
 
-/// Puts the verbs that `add` functions add under a heading of the help. Without a heading they
-/// work, but the help does not list them.
+/// Adds verbs under a heading of the help; verbs with heading "" are not listed.
 void add_group(CLI::App& app, Verb& chosen, const char* heading,
                std::initializer_list<void (*)(CLI::App&, Verb&)> adders) {
   const std::size_t before = app.get_subcommands({}).size();
@@ -149,19 +144,20 @@ void add_verbs(CLI::App& app, Verb& chosen) {
       "  baechi trace generate layered ops=200 -o graph.json\n"
       "  baechi place graph.json --placer m_etf --devices 2 --memory '4 GiB' -o placement.json\n"
       "  baechi simulate graph.json --placement placement.json --devices 2 --memory '4 GiB'\n"
-      "'baechi VERB --help' has more. Quantities are a number and a unit: '8 GiB', '134 us',\n"
-      "'5.7 GB/s'.\n"
+      "'baechi VERB --help' describes a verb. Quantities have a unit: '8 GiB', '134 us', '5.7 "
+      "GB/s'.\n"
       "Exit codes: 0 done (out of memory and infeasible are results), 1 internal failure,\n"
       "2 a mistake in files or flags, 3 a check found a difference, 130 interrupted.");
 }
 
-/// Makes an empty value of a flag ('') a mistake: usually a script's variable is not set. An empty
-/// value does not count as a flag that is not given.
+/// Rejects an empty value of a flag (''), which usually is an unset variable of a script.
 void refuse_empty_values(CLI::App& verb) {
   for (CLI::Option* option : verb.get_options()) {
     if (option->get_type_size() == 0) continue;  // it takes no value
     option->check(CLI::Validator(
-        [](const std::string& text) { return std::string(text.empty() ? "'' is no value" : ""); },
+        [](const std::string& text) {
+          return std::string(text.empty() ? "the value is empty" : "");
+        },
         ""));
   }
   for (CLI::App* inner : verb.get_subcommands({})) refuse_empty_values(*inner);
@@ -188,7 +184,7 @@ int run(int argc, char** argv) {
     print_out(fmt::format("{}\n", version.what()));
     return 0;
   } catch (const CLI::ParseError& error) {
-    const CLI::App& verb = reached(app);
+    const CLI::App& verb = parsed_verb(app);
     const bool bare = app.remaining(true).empty() && !verb.get_subcommands({}).empty();
     fmt::print(stderr, "{}", bare ? app.help() : explain(app, error));
     return users_mistake;
@@ -196,27 +192,27 @@ int run(int argc, char** argv) {
   return chosen();
 }
 
-/// "PATH: why": the file or folder that the system refused, and the reason.
-std::string explain(const std::filesystem::filesystem_error& error) {
+/// "PATH: reason".
+std::string describe_failure(const std::filesystem::filesystem_error& error) {
   return fmt::format("{}: {}", error.path1().string(), error.code().message());
 }
 
-/// Prints `message` on standard error without control characters: a message may quote a user's
-/// file, which must not control the terminal.
-void complain(std::string_view message) {
+/// Prints `message` on standard error without control characters: it may quote a user's file, which
+/// must not control the terminal.
+void print_error(std::string_view message) {
   fmt::print(stderr, "{}\n", plain_text(message));
 }
 
-/// Limits this program's memory, so that it fails with a message when memory runs out. Without a
-/// limit Linux promises more memory than exists and later kills some process without a message. The
-/// limit is the host's memory and swap, or the container's limit if that is smaller.
+/// Limits this process's memory to the host's memory and swap, or the container's limit if smaller,
+/// so that it fails with a message when memory runs out. Without a limit Linux overcommits, and
+/// later kills some process without a message.
 void limit_memory() {
   struct sysinfo host{};
   if (sysinfo(&host) != 0) return;
   std::uint64_t most = (std::uint64_t{host.totalram} + host.totalswap) * host.mem_unit;
   std::uint64_t container = 0;
   if (std::ifstream("/sys/fs/cgroup/memory.max") >> container) most = std::min(most, container);
-  // Sanitizers map more memory than any machine has: then there is no limit.
+  // Sanitizers map more memory than any machine has: no limit in that case.
   std::uint64_t pages = 0, data = 0;
   std::ifstream usage("/proc/self/statm");
   for (int field = 0; field < 6 && usage >> pages; ++field) data = pages;
@@ -232,35 +228,35 @@ void limit_memory() {
 
 namespace {
 
-/// The exit code of a command.
-int answer(int argc, char** argv) {
+/// Runs the command line; returns the exit code.
+int run_guarded(int argc, char** argv) {
   using namespace baechi;
   try {
-    settle_with_the_system();
+    init_process();
     no_blas_threads();
     limit_memory();
     return run(argc, argv);
   } catch (const InputError& mistake) {
-    complain(mistake.what());
+    print_error(mistake.what());
     return users_mistake;
   } catch (const std::filesystem::filesystem_error& mistake) {
-    complain(explain(mistake));
+    print_error(describe_failure(mistake));
     return users_mistake;
   } catch (const std::bad_alloc&) {
-    complain("baechi: out of host memory");
+    print_error("baechi: out of host memory");
     return internal_failure;
   } catch (const std::exception& failure) {
-    complain(fmt::format("baechi: {}", failure.what()));
+    print_error(fmt::format("baechi: {}", failure.what()));
     return internal_failure;
   }
 }
 
 }  // namespace
 
-/// Ends without the exit handlers of libraries: where memory is out, OpenBLAS's asks for more, for
-/// ever.
+/// Exits without the exit handlers of libraries: OpenBLAS's retries allocations forever when memory
+/// is exhausted.
 int main(int argc, char** argv) {
-  const int code = answer(argc, argv);
+  const int code = run_guarded(argc, argv);
   std::fflush(nullptr);
   std::_Exit(code);
 }

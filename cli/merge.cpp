@@ -33,17 +33,17 @@ int merge(const MergeFlags& flags) {
 }  // namespace
 
 void add_merge(CLI::App& app, Verb& chosen) {
-  CLI::App* verb = app.add_subcommand("merge", "Join the results of shards");
+  CLI::App* verb = app.add_subcommand("merge", "Merge the results of shards");
   const auto flags = std::make_shared<MergeFlags>();
   add_argument(*verb, "DIR", flags->folders, "Folders that 'baechi run --shard I/N' wrote");
-  verb->add_option("--out", flags->out, "Folder of the joined results")
+  verb->add_option("--out", flags->out, "Folder of the merged results")
       ->required()
       ->type_name("DIR");
-  verb->add_flag("--partial", flags->partial, "Join what there is, also where shards are missing");
+  verb->add_flag("--partial", flags->partial, "Merge even if shards are missing");
   verb->footer(
-      "The joined results equal those of one run without shards. If shards are missing, they are\n"
-      "named, nothing is written, and the exit code is 2. After --partial,\n"
-      "'baechi run SCENARIO --out DIR --resume' does the missing runs.");
+      "The merged results equal those of a run without shards. If shards are missing, they are\n"
+      "listed, nothing is written, and the exit code is 2. After --partial,\n"
+      "'baechi run SCENARIO --out DIR --resume' runs the missing ones.");
   verb->callback([flags, &chosen] { chosen = [flags] { return merge(*flags); }; });
 }
 

@@ -18,7 +18,7 @@
 namespace baechi {
 namespace {
 
-/// The number of UTF-8 characters in `text`, not bytes.
+/// Number of UTF-8 characters.
 std::size_t shown_width(std::string_view text) {
   return static_cast<std::size_t>(
       std::ranges::count_if(text, [](char c) { return (c & 0xC0) != 0x80; }));
@@ -88,10 +88,10 @@ void Report::add(std::vector<Cell> row) {
 }
 
 std::string Report::table() const {
-  const auto cells = [this](const auto& text_of) {
+  const auto cells = [this](const auto& cell_text) {
     std::vector<std::string> line;
     for (std::size_t c = 0; c < columns_.size(); ++c)
-      if (columns_[c].head) line.push_back(text_of(c));
+      if (columns_[c].head) line.push_back(cell_text(c));
     return line;
   };
   Columns table(cells([this](std::size_t c) { return *columns_[c].head; }));

@@ -1,4 +1,4 @@
-/// Prints answers on standard output: tables for people, JSON for programs.
+/// Prints answers on standard output, as text tables or JSON.
 #pragma once
 #include <concepts>
 #include <nlohmann/json.hpp>
@@ -11,18 +11,17 @@
 
 namespace baechi {
 
-/// True if standard output is a terminal and NO_COLOR is unset or empty.
+/// Whether standard output is a terminal and NO_COLOR is unset or empty.
 bool coloured();
-/// True if standard output is a terminal.
+/// Whether standard output is a terminal.
 bool on_terminal();
-/// Columns of the terminal by $COLUMNS, at least 40; 100 if the variable is not set.
+/// Width of the terminal by $COLUMNS, at least 40; 100 if that is not set.
 std::size_t terminal_width();
 std::string bold(std::string_view text);
 std::string red(std::string_view text);
 
-/// A table in plain text. Each column is as wide as its longest cell, with two spaces between
-/// columns; the first column is left-aligned, the others right-aligned. A row may have fewer cells
-/// than the header.
+/// A plain text table: two spaces between columns, the first one left-aligned, the others
+/// right-aligned. Rows may have fewer cells than the header.
 class Columns {
  public:
   explicit Columns(std::vector<std::string> header) { rows_.push_back(std::move(header)); }
@@ -33,7 +32,7 @@ class Columns {
   std::vector<std::vector<std::string>> rows_;
 };
 
-/// A value of a report: for programs, and as people read it.
+/// A value of a report, for JSON and as text.
 struct Cell {
   nlohmann::ordered_json value{};
   std::string text{};
@@ -45,35 +44,35 @@ struct Cell {
   Cell(const std::string& word) : Cell(std::string_view(word)) {}
   Cell(bool on) : value(on), text(on ? "on" : "off") {}
   Cell(std::integral auto number) : value(number), text(std::to_string(number)) {}
-  Cell(Duration time) : value(to_us(time)), text(to_text(time)) {}  ///< in JSON in us
+  Cell(Duration time) : value(to_us(time)), text(to_text(time)) {}  ///< us in JSON
   Cell(Bytes size) : value(size.count), text(to_text(size)) {}
 };
-/// "12.5 %" of part / whole; "-" without a whole. In a table only.
+/// part / whole as "12.5 %"; "-" if `whole` is 0.
 std::string percent(double part, double whole);
 std::string percent(Duration part, Duration whole);
 std::string percent(Bytes part, Bytes whole);
 
-/// Rows under columns, which a verb prints as a table or as JSON.
+/// A table that a verb prints as text or as JSON.
 class Report {
  public:
   struct Column {
-    std::string key;                  ///< in JSON; "": the column is in the table alone
-    std::optional<std::string> head;  ///< in the table; nothing: the column is in JSON alone
+    std::string key;                  ///< in JSON; "": in the text table only
+    std::optional<std::string> head;  ///< in the text table; nullopt: in JSON only
   };
   explicit Report(std::vector<Column> columns) : columns_(std::move(columns)) {}
 
-  /// One cell for each column.
+  /// Adds a row, one cell per column.
   void add(std::vector<Cell> row);
-  std::string table() const;            ///< as Columns has it
-  nlohmann::ordered_json json() const;  ///< an array with an object for each row
+  std::string table() const;            ///< the layout of Columns
+  nlohmann::ordered_json json() const;  ///< an array with an object per row
 
  private:
   std::vector<Column> columns_;
   std::vector<std::vector<Cell>> rows_;
 };
 
-/// Prints and flushes. Throws std::runtime_error if writing to standard output fails, unless the
-/// reader has closed its end (`| head`).
+/// Prints and flushes. Throws std::runtime_error if that fails, except if the reader has closed its
+/// end (`| head`).
 void print_out(std::string_view text);
 void print_json(const nlohmann::ordered_json& json);
 /// Says on standard error that `files` of `folder` are written, draws the folder's plots, and says

@@ -28,10 +28,10 @@ bool check_committed(const Paper& paper, const PaperResult& result) {
   const std::string path = paper.folder + "/results.csv";
   const std::string found = difference_from_committed(paper, result);
   if (found.empty()) {
-    print_out(fmt::format("{}: as in {}\n", paper.name, path));
+    print_out(fmt::format("{}: equal to {}\n", paper.name, path));
     return true;
   }
-  print_out(fmt::format("{}: {}\n{}", paper.name, red("not as in " + path), found));
+  print_out(fmt::format("{}: {}\n{}", paper.name, red("differs from " + path), found));
   return false;
 }
 
@@ -74,8 +74,8 @@ int papers(const PaperArguments& arguments) {
 void add_paper(CLI::App& app, Verb& chosen) {
   const auto arguments = std::make_shared<PaperArguments>();
   CLI::App* verb =
-      app.add_subcommand("paper", "Compare the tables that papers published with simulated ones");
-  verb->add_option("NAME", arguments->name, "Which paper ('baechi list papers') [all]")
+      app.add_subcommand("paper", "Compare published tables of papers with simulated ones");
+  verb->add_option("NAME", arguments->name, "Name of the paper ('baechi list papers') [all]")
       ->type_name("");
   verb->add_option("--out", arguments->out, "Write DIR/NAME/results.csv and results.md")
       ->type_name("DIR");
@@ -86,7 +86,7 @@ void add_paper(CLI::App& app, Verb& chosen) {
       ->default_str("");
   arguments->folder = "scenarios/papers";
   add_number(*verb, "-j", arguments->threads, 1, 1024, "Threads [one per core]");
-  verb->add_flag("--quiet", arguments->quiet, "No progress");
+  verb->add_flag("--quiet", arguments->quiet, "Do not show progress");
   verb->footer(
       "Examples:\n"
       "  baechi paper baechi_socc20\n"

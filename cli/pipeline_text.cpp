@@ -60,10 +60,10 @@ std::string pipeline_table(const PipelineResult& r, const PipelineOptions& optio
   std::string text =
       fmt::format("pipeline     {}{}, {} micro-batches, {} stages{}\n", options.schedule,
                   options.recompute ? ", recomputing" : "", options.micro_batches, r.stages.size(),
-                  r.in_line ? "" : " that feed each other");
+                  r.in_line ? "" : " with transfers in both directions");
   if (r.one_kind)
     text +=
-        "weights      the graph does not tell weights from gradients and optimizer state: each "
+        "weights      the graph does not distinguish weights, gradients and optimizer state: each "
         "version holds all of them\n";
   if (r.oom) {
     text +=

@@ -1,4 +1,4 @@
-/// Prints a simulated pipeline as a table for people and as JSON for programs.
+/// Formats a simulated pipeline as a text table and as JSON.
 #pragma once
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
@@ -8,8 +8,8 @@
 
 namespace baechi {
 
-/// The options, the verdict or the time per sample, and one line per stage. `samples`: of a
-/// micro-batch, 1 or more; a micro-batch of a trace that does not state its batch is one sample.
+/// The options, the time per sample or the OOM report, and one line per stage. `samples`: per
+/// micro-batch, at least 1; 1 if the trace does not state its batch size.
 std::string pipeline_table(const pipeline::PipelineResult& result,
                            const pipeline::PipelineOptions& options, const Cluster& cluster,
                            std::int64_t samples);

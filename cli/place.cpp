@@ -34,37 +34,37 @@ struct PlaceArguments {
   std::uint64_t seed = 0;
 };
 
-/// A placer's answer.
-struct Answer {
-  std::optional<Placement> placement;  ///< empty: infeasible
+/// The result of running a placer.
+struct PlacerRun {
+  std::optional<Placement> placement;  ///< nullopt: infeasible
   std::string detail;                  ///< why it is infeasible, or the placer's remark
   std::chrono::nanoseconds placing{};  ///< wall-clock time of transforms and placing
   bool interrupted = false;
 };
 
-/// Runs the placer. If the placer can stop early, the first Ctrl-C makes it return its best
+/// Runs the placer with progress. If it can stop early, the first Ctrl-C makes it return its best
 /// placement so far.
-Placement watched(const Placer& placer, const Experiment& experiment, std::uint64_t seed,
-                  bool& interrupted) {
+Placement place_with_progress(const Placer& placer, const Experiment& experiment,
+                              std::uint64_t seed, bool& interrupted) {
   if (!placer.can_stop()) {
     const Stage stage("placing");
     return experiment.place(placer, seed);
   }
-  const Interrupt interrupt("taking the best placement so far");
-  ToldStage stage("placing");
+  const Interrupt interrupt("using the best placement so far");
+  ProgressStage stage("placing");
   Placement placement = experiment.place(
       placer, seed,
       {.stop = &interrupt.wanted(),
-       .progress = [&stage](std::string_view line, double done) { stage.tell(line, done); }});
+       .progress = [&stage](std::string_view line, double done) { stage.update(line, done); }});
   interrupted = interrupt.wanted();
   return placement;
 }
 
-Answer ask(const Placer& placer, const Experiment& experiment, std::uint64_t seed) {
-  Answer answer;
+PlacerRun run_placer(const Placer& placer, const Experiment& experiment, std::uint64_t seed) {
+  PlacerRun answer;
   const auto start = std::chrono::steady_clock::now();
   try {
-    answer.placement = watched(placer, experiment, seed, answer.interrupted);
+    answer.placement = place_with_progress(placer, experiment, seed, answer.interrupted);
     answer.detail = answer.placement->detail;
   } catch (const InfeasibleError& infeasible) {
     answer.detail = infeasible.what();
@@ -76,15 +76,16 @@ Answer ask(const Placer& placer, const Experiment& experiment, std::uint64_t see
 }
 
 /// The simulated step of a placement.
-struct Simulated {
-  explicit Simulated(ExperimentStep placed) : step(std::move(placed)), result(step.simulate()) {}
+struct SimulatedPlacement {
+  explicit SimulatedPlacement(ExperimentStep placed)
+      : step(std::move(placed)), result(step.simulate()) {}
   ExperimentStep step;
   StepResult result;
 };
 
-/// The `placement` object of a placement file: op name to device number. Appends to the list under
-/// the JSON object: the object's own insertion first searches for an equal name, which takes
-/// quadratic time in all.
+/// The `placement` object of a placement file: op name to device number. Appends to the object's
+/// underlying list, because insertion into ordered_json searches for an equal key, which is
+/// quadratic.
 Json devices_of_ops(const Placement& placement, const OpGraph& graph) {
   Json json = Json::object();
   auto& list = json.get_ref<Json::object_t&>();
@@ -93,7 +94,7 @@ Json devices_of_ops(const Placement& placement, const OpGraph& graph) {
   return json;
 }
 
-/// Adds the plan, in the form of planners, if the placer gave stages several devices.
+/// Adds the plan, in the format of planners, if the placer replicated stages.
 void add_plan(Json& json, const Placement& placement, const Problem& problem) {
   const auto stages = exact::replicated_stages(problem, placement);
   if (stages.empty()) return;
@@ -114,8 +115,8 @@ void add_plan(Json& json, const Placement& placement, const Problem& problem) {
   json["plan"] = {{"stages", std::move(list)}};
 }
 
-/// The fields of a placement file, and how the placement was made: placer, time, facts, status.
-Json answer_json(const Answer& answer, const std::optional<Simulated>& simulated,
+/// The fields of a placement file, and placer, placing time, facts and status.
+Json answer_json(const PlacerRun& answer, const std::optional<SimulatedPlacement>& simulated,
                  const Experiment& experiment, const std::string& graph_name,
                  const std::string& placer) {
   const Problem problem = experiment.problem();
@@ -157,8 +158,9 @@ Json answer_json(const Answer& answer, const std::optional<Simulated>& simulated
   return json;
 }
 
-std::string answer_table(const Answer& answer, const std::optional<Simulated>& simulated,
-                         const Problem& problem, const std::string& placer, const std::string& name,
+std::string answer_table(const PlacerRun& answer,
+                         const std::optional<SimulatedPlacement>& simulated, const Problem& problem,
+                         const std::string& placer, const std::string& name,
                          CountedMemory counted) {
   std::string text = fmt::format("placer       {}, {} for {} ops\n", placer,
                                  to_text(answer.placing), problem.graph.num_ops());
@@ -166,7 +168,7 @@ std::string answer_table(const Answer& answer, const std::optional<Simulated>& s
     const LowerBounds bounds = lower_bounds(problem.graph, problem.cluster, problem.costs);
     text += red(to_text(Status::infeasible)) + fmt::format("   {}\n", answer.detail);
     if (!bounds.fits_in_memory && answer.detail.find(bounds.why_not) == std::string::npos)
-      text += "no placer could: " + bounds.why_not + "\n";
+      text += "no placement fits: " + bounds.why_not + "\n";
     return text;
   }
   if (answer.placement->placed_by != name)
@@ -176,18 +178,18 @@ std::string answer_table(const Answer& answer, const std::optional<Simulated>& s
   const LowerBounds bounds = lower_bounds(step.graph, step.cluster, step.costs);
   if (simulated->result.oom && counted == CountedMemory::weights)
     text += fmt::format(
-        "memory       {} counts weights alone; a step also holds outputs and copies\n", placer);
+        "memory       {} only counts weights; a step also holds outputs and copies\n", placer);
   return text + step_table(simulated->result, bounds, step, simulated->step.placement());
 }
 
 int place_as_plan(const PlaceArguments& arguments, Choice choice,
                   const planners::PlannerEntry& entry) {
   if (!arguments.transforms.empty())
-    throw InputError("--transform: planners see Piper's input as it is");
+    throw InputError("--transform: planners do not transform Piper's input");
   if (!arguments.trace.importer.empty())
-    throw InputError("--importer: planners read Piper's input themselves");
+    throw InputError("--importer: planners only read Piper's input format");
   if (!arguments.exported.empty() && arguments.exported != to_text(ExportFormat::json))
-    throw InputError("--export: a plan is written as JSON only");
+    throw InputError("--export: a plan can only be written as JSON");
   return place_plan({.file = arguments.trace.path,
                      .planner = std::move(choice),
                      .planner_text = arguments.placer,
@@ -196,8 +198,8 @@ int place_as_plan(const PlaceArguments& arguments, Choice choice,
                     entry, arguments.cluster);
 }
 
-/// Writes the answer to the file of -o, as --export says.
-void write_answer(const PlaceArguments& arguments, const Answer& answer, const Placer& placer,
+/// Writes the placement to the file of -o in the format of --export.
+void write_answer(const PlaceArguments& arguments, const PlacerRun& answer, const Placer& placer,
                   const Experiment& experiment, const std::string& graph_name) {
   if (!answer.placement || arguments.output.empty()) return;
   const Stage stage("writing " + arguments.output);
@@ -208,7 +210,7 @@ void write_answer(const PlaceArguments& arguments, const Answer& answer, const P
 
 int place(const PlaceArguments& arguments) {
   if (!arguments.exported.empty() && arguments.output.empty())
-    throw InputError("--export writes a file: name it with -o FILE");
+    throw InputError("--export needs -o FILE");
   Choice choice = parse_choice(arguments.placer, "--placer");
   if (const planners::PlannerEntry* planner = planners::find_planner(choice.name))
     return place_as_plan(arguments, std::move(choice), *planner);
@@ -227,11 +229,11 @@ int place(const PlaceArguments& arguments) {
   if (!arguments.exported.empty() && arguments.exported != to_text(ExportFormat::json))
     require_modules(experiment, arguments.trace.path);
 
-  Answer answer = ask(*placer, experiment, arguments.seed);
+  PlacerRun answer = run_placer(*placer, experiment, arguments.seed);
   if (answer.placement && answer.placement->placed_by.empty())
     answer.placement->placed_by = choice.name;
   write_answer(arguments, answer, *placer, experiment, graph_name);
-  std::optional<Simulated> simulated;
+  std::optional<SimulatedPlacement> simulated;
   if (answer.placement) {
     const Stage stage("simulating");
     try {
@@ -252,12 +254,11 @@ int place(const PlaceArguments& arguments) {
 
 void add_place(CLI::App& app, Verb& chosen) {
   const auto arguments = std::make_shared<PlaceArguments>();
-  CLI::App* verb = app.add_subcommand("place", "Decide which device runs each op of a graph");
+  CLI::App* verb = app.add_subcommand("place", "Place the ops of a graph on devices");
   add_trace_argument(*verb, arguments->trace);
-  verb->add_option(
-          "--placer", arguments->placer,
-          "Placer ('baechi list placers') [auto]; exec:PROGRAM runs a program of yours as the "
-          "placer")
+  verb->add_option("--placer", arguments->placer,
+                   "Placer ('baechi list placers') [auto]; exec:PROGRAM runs an external program "
+                   "as the placer")
       ->type_name("NAME[:k=v,...]");
   add_repeated(*verb, "--transform", arguments->transforms, "NAME[:k=v,...]",
                "Transform the graph first ('baechi list transforms'); replaces the scenario's "
@@ -266,9 +267,9 @@ void add_place(CLI::App& app, Verb& chosen) {
                    "Write the placement to FILE if the placer finds one")
       ->type_name("FILE");
   verb->add_option("--export", arguments->exported,
-                   "Write FILE for a framework: accelerate (its device_map: each module whole), "
-                   "pipelining (split points, devices and schedule for "
-                   "torch.distributed.pipelining) or json (as without) [json]")
+                   "Format of FILE: accelerate (a device_map of whole modules), pipelining (split "
+                   "points, devices and schedule for torch.distributed.pipelining) or json (a "
+                   "placement file) [json]")
       ->type_name("accelerate|pipelining|json")
       ->check(one_of<ExportFormat>());
   verb->add_option("--seed", arguments->seed, "Seed for placers that use random numbers [0]")
@@ -277,12 +278,12 @@ void add_place(CLI::App& app, Verb& chosen) {
   add_format(*verb, arguments->format, {"table", "json"});
   add_cluster_flags(*verb, arguments->cluster);
   verb->footer(
-      "If the placer finds nothing that fits, that is a result: status infeasible, exit code 0.\n"
+      "If the placer finds no placement that fits, the status is infeasible and the exit code 0.\n"
       "Examples:\n"
       "  baechi place graph.json --devices 4 --memory '8 GiB'    the best of the quick placers\n"
       "  baechi place graph.json --placer m_etf --devices 4 --memory '8 GiB' -o placement.json\n"
       "  baechi place graph.json --placer search:seconds=10,objective=max_load --devices 4 \\\n"
-      "      --memory '8 GiB'    Ctrl-C takes the best so far\n"
+      "      --memory '8 GiB'    Ctrl-C uses the best so far\n"
       "  baechi place graph.json --placer exec:./my_placer.py --devices 2 --memory '4 GiB'\n"
       "  baechi place graph.json --placer m_etf --devices 4 --memory '16 GiB' --export accelerate "
       "\\\n"

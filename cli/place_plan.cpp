@@ -23,7 +23,7 @@ using planners::PlannerAnswer;
 using planners::PlannerInput;
 using planners::StagedPlan;
 
-/// `input` with the devices of the flags in place of its own.
+/// `input` with the devices of the flags instead of its own.
 PlannerInput with_flags(PlannerInput input, const ClusterFlags& flags) {
   Mistakes mistakes;
   const auto read = [&](std::string_view flag, const std::string& text, auto parse,
@@ -36,10 +36,9 @@ PlannerInput with_flags(PlannerInput input, const ClusterFlags& flags) {
   };
   const auto unknown = [&](std::string_view flag, bool given) {
     if (given)
-      mistakes.add(
-          fmt::format("{}: planners know --devices, --memory, --memory-fraction and "
-                      "--bandwidth only",
-                      flag));
+      mistakes.add(fmt::format(
+          "{}: planners only support --devices, --memory, --memory-fraction and --bandwidth",
+          flag));
   };
   read("--devices", flags.devices, parse_number<std::int64_t>, "a whole number",
        [&](std::int64_t count) {
@@ -123,7 +122,7 @@ Json planner_answer_json(const PlannerAnswer& answer, const PlanRequest& request
     for (const exact::BundleId b : plan.stages[s].nodes)
       json["placement"][answer.input.nodes[b].op] = first[s];
   json["facts"] = answer.planned->facts;
-  for (std::size_t s = 0; s < plan.stages.size(); ++s) {  // as Replicas reads it
+  for (std::size_t s = 0; s < plan.stages.size(); ++s) {  // in the format that Replicas reads
     json["facts"][fmt::format("stage_{}_first", s)] = first[s];
     json["facts"][fmt::format("stage_{}_devices", s)] = plan.stages[s].data_parallel;
   }

@@ -1,4 +1,4 @@
-/// `baechi plan --planner` and `baechi place --placer` with a planner, whose answer is stages of
+/// `baechi plan --planner` and `baechi place --placer` with a planner, which returns stages of
 /// several devices.
 #pragma once
 #include <string>
@@ -12,16 +12,16 @@ namespace planners {
 struct PlannerEntry;
 }
 
-/// What the verb was told, as far as planners take part in it.
+/// The arguments of the verb that concern planners.
 struct PlanRequest {
-  std::string file;  ///< Piper's input: it says all that the flags do not
+  std::string file;  ///< Piper's input, with the default of every flag
   Choice planner;
   std::string planner_text;  ///< as typed
   std::string output, format;
 };
-/// Plans, simulates a batch of the plan, prints and writes it. Returns the exit code. Throws
-/// InputError for mistakes in the file, the options or the flags: a flag that says what the
-/// planner's formula does not know is a mistake.
+/// Plans, simulates a batch of the plan, prints and writes it; returns the exit code. Throws
+/// InputError on mistakes in the file, the options or the flags, and on flags that the planner's
+/// cost model does not have.
 int place_plan(PlanRequest request, const planners::PlannerEntry& entry, const ClusterFlags& flags);
 
 }  // namespace baechi

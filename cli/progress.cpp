@@ -15,7 +15,7 @@ namespace {
 
 using Seconds = std::chrono::duration<double>;
 
-std::string rounded(Seconds time) {
+std::string format_duration(Seconds time) {
   const auto s = std::llround(time.count());
   if (s < 60) return fmt::format("{} s", s);
   if (s < 3600) return fmt::format("{} min {:02} s", s / 60, s % 60);
@@ -30,22 +30,22 @@ std::string runs_line(std::size_t done, std::size_t total, Seconds elapsed) {
   const double rate = static_cast<double>(done) / elapsed.count();
   const std::string left =
       done == 0 ? ""
-                : fmt::format(
-                      ", {:.3g}/s, {} left", rate,
-                      rounded(Seconds(static_cast<double>(total - std::min(done, total)) / rate)));
-  return fmt::format("{} of {} runs in {}{}", done, total, rounded(elapsed), left);
+                : fmt::format(", {:.3g}/s, {} left", rate,
+                              format_duration(Seconds(
+                                  static_cast<double>(total - std::min(done, total)) / rate)));
+  return fmt::format("{} of {} runs in {}{}", done, total, format_duration(elapsed), left);
 }
 
-/// `done`: a part of 1.
+/// `done`: a fraction, 0 to 1.
 std::string stage_line(std::string_view what, double done, Seconds elapsed) {
   if (elapsed < Seconds(1.0)) return "";
-  if (done <= 0.0) return fmt::format("{}, {}", what, rounded(elapsed));
+  if (done <= 0.0) return fmt::format("{}, {}", what, format_duration(elapsed));
   return fmt::format("{}, {} % in {}, {} left", what, static_cast<int>(100.0 * done),
-                     rounded(elapsed), rounded(elapsed * (1.0 / done - 1.0)));
+                     format_duration(elapsed), format_duration(elapsed * (1.0 / done - 1.0)));
 }
 
-/// The part of `total` that is done; 0 where nothing is counted.
-double part(const std::atomic<std::size_t>* done, std::size_t total) {
+/// The fraction of `total` that is done; 0 if unknown.
+double fraction_done(const std::atomic<std::size_t>* done, std::size_t total) {
   if (done == nullptr || total == 0) return 0.0;
   return static_cast<double>(std::min(done->load(), total)) / static_cast<double>(total);
 }
@@ -87,11 +87,13 @@ void Progress::show() {
 }
 
 Stage::Stage(std::string what, const std::atomic<std::size_t>* done, std::size_t total)
-    : progress_([what = std::move(what), done,
-                 total](Seconds elapsed) { return stage_line(what, part(done, total), elapsed); },
-                !errors_on_terminal()) {}
+    : progress_(
+          [what = std::move(what), done, total](Seconds elapsed) {
+            return stage_line(what, fraction_done(done, total), elapsed);
+          },
+          !errors_on_terminal()) {}
 
-ToldStage::ToldStage(std::string first)
+ProgressStage::ProgressStage(std::string first)
     : line_(std::move(first)),
       progress_(
           [this](Seconds elapsed) {
@@ -100,7 +102,7 @@ ToldStage::ToldStage(std::string first)
           },
           !errors_on_terminal()) {}
 
-void ToldStage::tell(std::string_view line, double done) {
+void ProgressStage::update(std::string_view line, double done) {
   const std::scoped_lock lock(mutex_);
   line_ = line;
   done_ = done;

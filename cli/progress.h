@@ -1,5 +1,5 @@
-/// Shows the progress of long work on standard error: on a terminal one line that is rewritten,
-/// otherwise a new line every 10 s.
+/// Shows progress on standard error: a line that is rewritten on a terminal, else a new line every
+/// 10 s.
 #pragma once
 #include <atomic>
 #include <chrono>
@@ -16,13 +16,13 @@ namespace baechi {
 
 class Progress {
  public:
-  /// Returns the text to show after the given seconds, or "" to show nothing yet. Called by a
-  /// thread of its own.
+  /// Returns the text to show after the given time, or "" to show nothing yet. Called by another
+  /// thread.
   using Line = std::function<std::string(std::chrono::duration<double>)>;
 
-  /// Shows `line` until this object is destroyed. If `quiet`, shows nothing.
+  /// Shows `line` until this object is destroyed, or nothing if `quiet`.
   Progress(Line line, bool quiet);
-  /// Shows how many of `total` runs are done: reads `done`, which must outlive this object.
+  /// Shows how many of `total` runs are done. `done` must outlive this object.
   Progress(const std::atomic<std::size_t>& done, std::size_t total, bool quiet);
   ~Progress();
   Progress(const Progress&) = delete;
@@ -35,18 +35,18 @@ class Progress {
   const Line line_;
   const bool terminal_;
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-  std::size_t shown_ = 0;  ///< characters on the terminal's line
+  std::size_t shown_ = 0;  ///< characters of the current line
   std::mutex mutex_;
   std::condition_variable_any wake_;
   std::jthread watcher_;
 };
 
-/// Shows the progress of one stage, such as "reading graph.json, 43 % in 5 s". Only on a terminal,
-/// and only if the stage takes more than a second.
+/// Shows the progress of a stage, "reading graph.json, 43 % in 5 s", on a terminal and after one
+/// second only.
 class Stage {
  public:
-  /// `done`, if given, must outlive this object; it counts in the unit of `total`. `total` 0: the
-  /// amount of work is unknown, and only the time is shown.
+  /// `done` counts in the unit of `total` and must outlive this object. `total` 0: the amount of
+  /// work is unknown, and only the time is shown.
   explicit Stage(std::string what, const std::atomic<std::size_t>* done = nullptr,
                  std::size_t total = 0);
 
@@ -54,21 +54,20 @@ class Stage {
   Progress progress_;
 };
 
-/// Shows what a computation tells now and then: a line, and the part of the work that is done, 0 to
-/// 1. Where and when a Stage would.
-class ToldStage {
+/// A Stage whose line and fraction done (0 to 1) are updated by the computation.
+class ProgressStage {
  public:
-  explicit ToldStage(std::string first);
-  void tell(std::string_view line, double done);
+  explicit ProgressStage(std::string first);
+  void update(std::string_view line, double done);
 
  private:
   std::mutex mutex_;
   std::string line_;
   double done_ = 0.0;
-  Progress progress_;  ///< last: its thread reads the others
+  Progress progress_;  ///< last, because its thread reads the others
 };
 
-/// Shows counted work as a Stage named `what`.
+/// A Watch that shows a Stage named `what`.
 Watch stages(std::string what);
 
 }  // namespace baechi

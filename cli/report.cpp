@@ -40,7 +40,8 @@ int write_report(const ReportFlags& flags) {
 }  // namespace
 
 void add_report(CLI::App& app, Verb& chosen) {
-  CLI::App* verb = app.add_subcommand("report", "Rebuild report.html from the results in a folder");
+  CLI::App* verb =
+      app.add_subcommand("report", "Write report.html again from the results in a folder");
   const auto flags = std::make_shared<ReportFlags>();
   add_argument(*verb, "DIR", flags->folder, "A folder that 'baechi run' wrote");
   CLI::Option* plots =

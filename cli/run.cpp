@@ -30,7 +30,7 @@ struct RunFlags {
   bool resume = false, quiet = false;
 };
 
-/// Parses I/N, such as "2/8"; "" is shard 1 of 1. Throws InputError on any other text.
+/// Parses "2/8"; "" is shard 1 of 1. Throws InputError on other text.
 Shard read_shard(const std::string& text) {
   Shard shard;
   if (text.empty()) return shard;
@@ -67,8 +67,8 @@ Sweep read_sweep(const RunFlags& flags, std::size_t threads) {
   return sweep;
 }
 
-/// Reads the sweep and checks that all ranks read the same one. If not, throws InputError on
-/// the ranks that report the mistake and returns nothing on the others.
+/// Reads the sweep and checks that all ranks have the same one. If not, throws InputError on the
+/// ranks that report the mistake and returns nullopt on the others.
 std::optional<Sweep> agreed_sweep(const RunFlags& flags, std::size_t threads, const Ranks& ranks) {
   std::optional<Sweep> sweep;
   std::string mistakes;
@@ -81,11 +81,11 @@ std::optional<Sweep> agreed_sweep(const RunFlags& flags, std::size_t threads, co
   if (sweep) hash = std::stoull(sweep->header().hash, nullptr, 16);
   const int other = ranks.disagreeing(hash);
   if (other >= 0 && ranks.rank() == other)
-    throw InputError(sweep
-                         ? fmt::format("rank {} plans other runs than rank 0: do all machines see "
-                                       "the same files?",
-                                       other)
-                         : fmt::format("rank {}: {}", other, mistakes));
+    throw InputError(
+        sweep ? fmt::format(
+                    "rank {} plans other runs than rank 0: do all machines have the same files?",
+                    other)
+              : fmt::format("rank {}: {}", other, mistakes));
   if (!sweep && ranks.rank() == 0) throw InputError(mistakes);
   if (other >= 0) return std::nullopt;
   return sweep;
@@ -108,9 +108,9 @@ int run_sweep(const Sweep& sweep, const RunFlags& flags, const Ranks& ranks, Run
   const Shard shard = read_shard(flags.shard);
   const std::string folder =
       !flags.out.empty() ? flags.out : "results/" + sweep.header().scenarios.front().name;
-  const std::vector<std::size_t> mine = shard_runs(sweep, shard.number, shard.of);
-  // Waits up to 10 s on --resume: the ranks of a killed job may still be running.
-  ResumableRun run(folder, sweep, mine, flags.resume,
+  const std::vector<std::size_t> own_runs = shard_runs(sweep, shard.number, shard.of);
+  // On --resume, waits up to 10 s for the ranks of a killed job to end.
+  ResumableRun run(folder, sweep, own_runs, flags.resume,
                    flags.resume ? std::chrono::seconds(10) : std::chrono::seconds(0));
   const std::vector<std::size_t> ids = run.remaining();
   std::atomic<std::size_t> done{0};
@@ -127,8 +127,8 @@ int run_sweep(const Sweep& sweep, const RunFlags& flags, const Ranks& ranks, Run
   print_results(sweep.header(), run.rows(), flags);
   const int code = report_outcome(outcome, folder, flags);
   if (done == ids.size()) return code;
-  fmt::print(stderr, "interrupted: {} of {} runs are done and kept; --resume goes on from there\n",
-             outcome.rows, mine.size());
+  fmt::print(stderr, "interrupted: {} of {} runs are done; --resume runs the others\n",
+             outcome.rows, own_runs.size());
   return 130;
 }
 
@@ -148,7 +148,7 @@ int run_scenarios(const RunFlags& flags) {
     return 0;
   } catch (const std::exception& e) {
     if (ranks.size() == 1) throw;
-    // Abort: otherwise the other ranks would wait for this rank for ever.
+    // Otherwise the other ranks would wait for this rank forever.
     fmt::print(stderr, "{}\n", e.what());
     ranks.abort(dynamic_cast<const InputError*>(&e) != nullptr ? 2 : 1);
   }
@@ -158,34 +158,33 @@ int run_scenarios(const RunFlags& flags) {
 
 void add_run(CLI::App& app, Verb& chosen) {
   CLI::App* verb =
-      app.add_subcommand("run", "Run scenarios: each placer at each point of their sweeps");
+      app.add_subcommand("run", "Run scenarios: each placer at each point of the sweeps");
   const auto flags = std::make_shared<RunFlags>();
   add_argument(*verb, "SCENARIO", flags->scenarios, "Scenario files, or names of examples");
   verb->add_option("--out", flags->out,
                    "Folder of the results [results/NAME of the first scenario]")
       ->type_name("DIR");
   add_number(*verb, "-j", flags->threads, 1, 1024, "Threads [one per core]");
-  add_repeated(
-      *verb, "--set", flags->sets, "KEY=VALUE",
-      "Set the dotted KEY of every scenario to VALUE; a swept KEY is then no longer swept");
-  verb->add_flag("--resume", flags->resume, "Keep the runs that DIR already has; do the others");
+  add_repeated(*verb, "--set", flags->sets, "KEY=VALUE",
+               "Set the dotted KEY of every scenario to VALUE, also if it is swept");
+  verb->add_flag("--resume", flags->resume,
+                 "Keep the runs that DIR already has, and run the others");
   verb->add_option("--shard", flags->shard,
-                   "Run only part I of N; 'baechi merge' joins the folders of all parts")
+                   "Run only part I of N; 'baechi merge' merges the folders of all parts")
       ->type_name("I/N");
   verb->add_option("--format", flags->format,
                    "Format of the printed results: table, csv or json [table]")
       ->type_name("F")
       ->check(CLI::IsMember({"table", "csv", "json"}));
-  verb->add_option(
-          "--timelines", flags->timelines,
-          "Write DIR/ID.PLACER.trace.json.gz for ui.perfetto.dev: none, best (each point's "
-          "fastest run) or all [the scenario's report block; none]")
+  verb->add_option("--timelines", flags->timelines,
+                   "Write DIR/ID.PLACER.trace.json.gz for ui.perfetto.dev: none, best (each "
+                   "point's fastest run) or all [the scenario's report block; none]")
       ->type_name("W")
       ->check(one_of<Timelines>());
   verb->add_flag("--quiet", flags->quiet, "Print neither progress nor table");
   verb->footer(
       "Results: DIR/results.csv, DIR/results.sqlite and DIR/report.html, equal for every -j.\n"
-      "Ctrl-C or a kill loses no finished run: --resume does the others.\n"
+      "Ctrl-C or a kill loses no finished run: --resume runs the others.\n"
       "Examples: scenarios/examples/*.yaml");
   verb->callback([flags, &chosen] { chosen = [flags] { return run_scenarios(*flags); }; });
 }

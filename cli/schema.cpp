@@ -9,8 +9,7 @@ namespace baechi {
 
 void add_schema(CLI::App& app, Verb& chosen) {
   CLI::App* verb = app.add_subcommand(
-      "schema",
-      "Print the JSON Schema of scenario files, for editors, or their reference, for people");
+      "schema", "Print the JSON Schema of scenario files, for editors, or their reference");
   const auto reference = std::make_shared<bool>(false);
   verb->add_flag("--reference", *reference,
                  "Print the reference as Markdown instead of the schema");

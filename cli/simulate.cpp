@@ -33,13 +33,13 @@ struct SimulateArguments {
   bool recompute = false;
 };
 
-/// The options of --pipeline, --micro-batches and --recompute; nothing if --pipeline is not given.
-/// Throws InputError.
+/// Parses --pipeline, --micro-batches and --recompute; nullopt without --pipeline. Throws
+/// InputError.
 std::optional<PipelineOptions> read_pipeline(const SimulateArguments& arguments) {
   Mistakes mistakes;
   if (arguments.pipeline.empty()) {
     if (!arguments.micro_batches.empty() || arguments.recompute)
-      mistakes.add("--micro-batches and --recompute are of a pipeline: add --pipeline SCHEDULE");
+      mistakes.add("--micro-batches and --recompute need --pipeline SCHEDULE");
     mistakes.throw_if_any();
     return std::nullopt;
   }
@@ -67,7 +67,7 @@ std::string schedule_table() {
   return text;
 }
 
-/// The value of the objective, such as "max_load   17.790 ms", and the faults of the placement.
+/// The objective's value, "max_load   17.790 ms", and the placement's violations.
 std::string score_line(const std::string& objective, const Score& score) {
   std::string line = fmt::format("{:<12} {}", objective,
                                  score.deadlock ? std::string("none") : bold(to_text(score.value)));
@@ -79,10 +79,8 @@ std::string score_line(const std::string& objective, const Score& score) {
     line += red(fmt::format(", {} colocation groups split", score.split_groups));
   if (score.deadlock)
     line +=
-        red(": devices wait for each other: an accelerator runs its ops as one part, when "
-            "all that they read from elsewhere is there, and here each of two parts reads what the "
-            "other "
-            "writes");
+        red(": deadlock: an accelerator starts its ops when all their external inputs are there, "
+            "and here two devices need each other's outputs");
   return line + "\n";
 }
 
@@ -96,7 +94,7 @@ nlohmann::ordered_json score_json(const std::string& objective, const Score& sco
           {"deadlock", score.deadlock}};
 }
 
-/// Simulates the pipeline and writes its timeline to `file` unless `file` is "".
+/// Simulates the pipeline, and writes its timeline to `file` if that is not "".
 PipelineResult stream(const Problem& problem, const Placement& placement,
                       const PipelineOptions& options, const std::string& file) {
   const pipeline::Unrolled unrolled = pipeline::unroll(problem, placement, options);
@@ -114,19 +112,17 @@ PipelineResult stream(const Problem& problem, const Placement& placement,
   return result;
 }
 
-/// Reads the placement in the file at `path`. Throws InputError if the file is wrong, or says that
-/// the placer found no placement.
-Placement read_it(const std::string& path, const Problem& problem) {
+/// Reads the placement file. Throws InputError if it is malformed, or has no placement.
+Placement load_placement(const std::string& path, const Problem& problem) {
   try {
     return read_placement_or_split(path, problem);
   } catch (const InfeasibleError& e) {
     throw InputError(fmt::format(
-        "{}: there is nothing to simulate: its placer found no placement: {}", path, e.what()));
+        "{}: has no placement to simulate, because its placer found none: {}", path, e.what()));
   }
 }
 
-/// A colocation group whose members are on several devices: `first` is its first member, `other`
-/// the first member that is on another device than `first`.
+/// A colocation group on several devices: its first member, and the first one on another device.
 struct SplitGroup {
   GroupId group{};
   OpId first{}, other{};
@@ -144,8 +140,8 @@ std::vector<SplitGroup> split_groups(const Placement& placement, const OpGraph& 
   return split;
 }
 
-/// Names the first three split groups; "" if there are none. Example:
-/// "split        2 colocation groups: 'x' ('a' is on gpu0, 'b' on gpu1), 'y' (...)".
+/// "split        2 colocation groups: 'x' ('a' is on gpu0, 'b' on gpu1), 'y' (...)": the first
+/// three split groups; "" if there are none.
 std::string split_line(const std::vector<SplitGroup>& split, const Problem& problem,
                        const Placement& placement) {
   if (split.empty()) return "";
@@ -172,7 +168,7 @@ int simulate_once(const SimulateArguments& arguments) {
   const auto [name, experiment, samples] = read_experiment(arguments.trace, arguments.cluster);
   const Problem given = experiment.problem();
   std::optional<Stage> stage("reading " + arguments.placement);
-  const ExperimentStep step = experiment.step(read_it(arguments.placement, given));
+  const ExperimentStep step = experiment.step(load_placement(arguments.placement, given));
   const Problem problem = step.problem();
   const Placement& placement = step.placement();
 
@@ -210,8 +206,7 @@ int simulate_once(const SimulateArguments& arguments) {
   } else {
     print_out(
         times_line(experiment) + split_line(split, problem, placement) +
-        (has_replicas(placement) ? "replicas     of stages: the step has each on its first "
-                                   "device alone\n"
+        (has_replicas(placement) ? "replicas     stages are simulated on their first device only\n"
                                  : "") +
         step_table(result, bounds, problem, placement) +
         (score ? "\n" + score_line(choice.name, *score) : "") +
@@ -227,22 +222,23 @@ void add_simulate(CLI::App& app, Verb& chosen) {
   CLI::App* verb = app.add_subcommand(
       "simulate", "Simulate a training step of a placed graph: time, memory, transfers");
   add_trace_argument(*verb, arguments->trace);
-  verb->add_option("--placement", arguments->placement, "Placement: which device runs each op")
+  verb->add_option("--placement", arguments->placement, "Placement file")
       ->required()
       ->type_name("FILE");
   verb->add_option("--objective", arguments->objective,
-                   "Also print the placement's value by this objective ('baechi list objectives')")
+                   "Also print the placement's value of this objective ('baechi list objectives')")
       ->type_name("NAME[:k=v,...]");
-  verb->add_option("--pipeline", arguments->pipeline,
-                   fmt::format("Also simulate a pipeline of micro-batches by this schedule: {} "
-                               "(explained below)",
-                               fmt::join(entry_names(pipeline::schedules()), ", ")))
+  verb->add_option(
+          "--pipeline", arguments->pipeline,
+          fmt::format(
+              "Also simulate a pipeline of micro-batches with this schedule: {} (see below)",
+              fmt::join(entry_names(pipeline::schedules()), ", ")))
       ->type_name("SCHEDULE");
   verb->add_option("--micro-batches", arguments->micro_batches, "Number of micro-batches [8]")
       ->type_name("N");
-  verb->add_flag(
-      "--recompute", arguments->recompute,
-      "A stage keeps only received tensors and repeats the forward pass for the backward pass");
+  verb->add_flag("--recompute", arguments->recompute,
+                 "Keep only the tensors that a stage receives, and recompute the forward pass "
+                 "(activation checkpointing)");
   verb->add_option("--timeline", arguments->timeline,
                    "Write the timeline of the step, or of the pipeline with --pipeline, for "
                    "ui.perfetto.dev: .json or .json.gz")
@@ -251,7 +247,7 @@ void add_simulate(CLI::App& app, Verb& chosen) {
   add_cluster_flags(*verb, arguments->cluster);
   verb->footer(
       schedule_table() +
-      "Out of memory is a result (exit code 0): who asked for how much, and what was live.\n"
+      "Out of memory is a result (exit code 0): the failed allocation, and the live memory.\n"
       "Examples:\n"
       "  baechi simulate graph.json --placement placement.json --devices 4 --memory '8 GiB'\n"
       "  baechi simulate graph.json --placement placement.json --devices 4 --memory '8 GiB' \\\n"

@@ -12,7 +12,7 @@
 namespace baechi {
 namespace {
 
-/// True if memory ran out while the weights were loaded, before the first op.
+/// Whether memory ran out while weights were loaded, before the first op.
 bool while_loading(const OutOfMemory& oom, const Problem& problem, const Placement& placement) {
   Bytes weights;
   for (const OpId v : problem.graph.ops()) {
@@ -27,8 +27,8 @@ nlohmann::ordered_json by_kind(const MemoryUse& use) {
   return json;
 }
 
-/// A row for each device. In the table, the columns of gradients and optimizer state are there if
-/// any device has some.
+/// A row per device. The text table has columns for gradients and optimizer state if a device has
+/// some.
 Report devices_report(const StepResult& step, const Problem& problem, const Placement& placement) {
   const Cluster& cluster = problem.cluster;
   IdVector<DeviceId, PeakMemory> peaks;
@@ -94,7 +94,7 @@ std::string step_table(const StepResult& step, const LowerBounds& bounds, const 
   std::string text;
   if (step.oom) {
     text += red(sentence(*step.oom, problem, placement)) + "\n";
-    if (!bounds.fits_in_memory) text += "no placement would fit: " + bounds.why_not + "\n";
+    if (!bounds.fits_in_memory) text += "no placement fits: " + bounds.why_not + "\n";
   } else {
     text += fmt::format("step time    {}", bold(to_text(step.makespan)));
     if (bounds.best() > Duration::zero())
@@ -106,7 +106,8 @@ std::string step_table(const StepResult& step, const LowerBounds& bounds, const 
   text += fmt::format("lower bound  {} ({})\n", to_text(bounds.best()), bounds.binding());
   text += fmt::format("moved        {} in {} transfers\n", to_text(step.moved), step.transfers);
   if (persistent_of_one_kind(problem.graph))
-    text += "weights      with gradients and optimizer state: the graph does not tell them apart\n";
+    text +=
+        "weights      include gradients and optimizer state: the graph does not distinguish them\n";
   return text + "\n" + devices_report(step, problem, placement).table();
 }
 

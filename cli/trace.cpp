@@ -75,7 +75,7 @@ std::string info_table(const Trace& trace) {
   line("total compute", to_text(sum.compute));
   line("critical path",
        to_text(path) + (path > Duration::zero()
-                            ? fmt::format(" (so at most {:.2f} devices keep busy)",
+                            ? fmt::format(" (parallelism at most {:.2f})",
                                           static_cast<double>(sum.compute.count()) /
                                               static_cast<double>(path.count()))
                             : ""));
@@ -95,7 +95,8 @@ std::string info_table(const Trace& trace) {
   return text;
 }
 
-/// The trace; where it has no times but the ops' work, with those of the device that is assumed.
+/// Reads the trace; if it has no times but the ops' work, adds roofline times of the assumed device
+/// type.
 Trace read_timed(const TraceArgument& argument) {
   Trace trace = read_trace(argument);
   give_times(trace);
@@ -152,7 +153,7 @@ void check_name(const std::string& out) {
     if (out.ends_with(ending)) return;
   }
   throw InputError(fmt::format(
-      "'{}' does not say the format (.json, .json.gz, .json.zst: a trace; .dot; .graphml)", out));
+      "'{}' has no known extension (.json, .json.gz, .json.zst: a trace; .dot; .graphml)", out));
 }
 
 int generate(const std::string& text, std::vector<std::string> assignments,
@@ -180,12 +181,12 @@ void add_info(CLI::App& trace, Verb& chosen) {
     std::string kind, format;
   };
   const auto arguments = std::make_shared<Arguments>();
-  CLI::App* verb = trace.add_subcommand(
-      "info", "Summarise a graph: ops, sizes, times, and for how many ops they are known");
+  CLI::App* verb =
+      trace.add_subcommand("info", "Summarise a graph: ops, sizes, times, and their coverage");
   add_trace_argument(*verb, arguments->trace);
   verb->add_option("--kind", arguments->kind,
-                   "Take times on this kind of device: one that TRACE has times for or, if TRACE "
-                   "states the ops' work, one of 'baechi list devices' [the first kind in TRACE]")
+                   "Device type of the times: one with times in TRACE or, if TRACE has the ops' "
+                   "work, one of 'baechi list devices' [the first one in TRACE]")
       ->type_name("NAME");
   add_format(*verb, arguments->format, {"table", "json"});
   verb->footer(
@@ -205,7 +206,7 @@ void add_check(CLI::App& trace, Verb& chosen) {
   const auto arguments = std::make_shared<Arguments>();
   CLI::App* verb = trace.add_subcommand(
       "check",
-      "List every mistake in graph files by line and column; warn of unknown times and sizes");
+      "List all mistakes in graph files by line and column; warn of unknown times and sizes");
   add_argument(*verb, "TRACE", arguments->paths,
                "Graph files, in any format that an importer reads");
   verb->add_option("--importer", arguments->importer, "Importer that reads them")
@@ -222,10 +223,11 @@ void add_convert(CLI::App& trace, Verb& chosen) {
     std::string out;
   };
   const auto arguments = std::make_shared<Arguments>();
-  CLI::App* verb = trace.add_subcommand("convert", "Write a graph in our format, DOT or GraphML");
+  CLI::App* verb =
+      trace.add_subcommand("convert", "Convert a graph to a trace file, DOT or GraphML");
   add_trace_argument(*verb, arguments->in);
   add_argument(*verb, "-o,--output,OUT", arguments->out,
-               "File to write; its ending is the format: .json, .json.gz, .json.zst (a trace), "
+               "File to write; its extension is the format: .json, .json.gz, .json.zst (a trace), "
                ".dot, .graphml");
   verb->footer(
       "Examples:\n"

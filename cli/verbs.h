@@ -1,11 +1,6 @@
-/// The verbs of the program; one file implements each verb. add_VERB() adds the verb with its flags
-/// to `app`. If the command line names that verb, the parser sets `chosen` to the function that
-/// does the work and returns the exit code:
-/// - 0 done,
-/// - 1 internal failure,
-/// - 3 a difference was found,
-/// - 130 interrupted.
-/// The function may throw InputError, which main() prints (exit code 2).
+/// The verbs of the program, one file each. add_VERB() adds the verb with its flags to `app`. If
+/// the verb is parsed, `chosen` becomes the function that runs it and returns the exit code (see
+/// main.cpp). The function may throw InputError, which main() prints (exit code 2).
 #pragma once
 #include <CLI/CLI.hpp>
 #include <functional>

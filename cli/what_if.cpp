@@ -21,8 +21,8 @@ struct WhatIfArguments {
   std::vector<std::string> rules, sets;
 };
 
-/// A cell of CSV: in quotes, with every quote doubled, where it has a comma or a quote.
-std::string quoted_cell(const std::string& text) {
+/// A CSV cell, quoted if it has a comma, quote or line break.
+std::string quoted_csv_cell(const std::string& text) {
   if (text.find_first_of(",\"\n") == std::string::npos) return text;
   std::string out = "\"";
   for (const char c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);
@@ -52,7 +52,7 @@ std::string what_if_table(const std::vector<WhatIfRow>& rows) {
         cells.push_back(fmt::format(
             "{:.1f} %", row.step > Duration{} ? 100.0 * to_us(time) / to_us(row.step) : 0.0));
       if (!row.fits)
-        notes += fmt::format("{}: {} has {}; the step is that of devices without a limit\n",
+        notes += fmt::format("{}: {} has {}; the step is simulated without memory limits\n",
                              row.name, row.device, to_text(row.limit));
     }
     columns.add(std::move(cells));
@@ -65,7 +65,7 @@ std::string what_if_csv(const std::vector<WhatIfRow>& rows) {
   for (const std::string_view word : all_words<PathTime>()) text += fmt::format(",{}_us", word);
   text += ",samples\n";
   for (const WhatIfRow& row : rows) {
-    text += quoted_cell(row.name);
+    text += quoted_csv_cell(row.name);
     if (!row.has_step()) {
       text += fmt::format(",,,,,,{},,,,,,\n", row.verdict());
       continue;
@@ -73,7 +73,7 @@ std::string what_if_csv(const std::vector<WhatIfRow>& rows) {
     const std::optional<double> change = row.change_from(rows.front());
     text += fmt::format(",{},{},{},{},{},{}", to_us(row.step),
                         change ? fmt::format("{:.6f}", *change) : "", row.peak.count,
-                        quoted_cell(row.device), row.limit.count, row.verdict());
+                        quoted_csv_cell(row.device), row.limit.count, row.verdict());
     for (const Duration time : row.path) text += fmt::format(",{}", to_us(time));
     text += fmt::format(",{}\n", row.samples);
   }
@@ -109,12 +109,12 @@ int what_if(const WhatIfArguments& arguments) {
   if (file.num_points() > 1)
     fmt::print(stderr, "the first of {} points of {}\n", file.num_points(), arguments.scenario);
   if (point.engine.semantics != Semantics::event)
-    throw InputError("what-if needs the engine's own semantics, event");
-  const std::vector<WhatIfQuestion> asked = what_if_questions(point, arguments.rules);
+    throw InputError("what-if needs engine semantics 'event'");
+  const std::vector<WhatIfQuestion> questions = what_if_questions(point, arguments.rules);
   const auto trace = std::make_shared<const Trace>(load_graph(point.graph));
   require_times(*trace, point.cluster, point.graph.text);
   std::vector<WhatIfRow> rows;
-  for (const WhatIfQuestion& question : asked) {
+  for (const WhatIfQuestion& question : questions) {
     const Stage stage(question.name);
     rows.push_back(what_if_row(question, trace, point));
   }
@@ -130,11 +130,11 @@ int what_if(const WhatIfArguments& arguments) {
 void add_what_if(CLI::App& app, Verb& chosen) {
   const auto arguments = std::make_shared<WhatIfArguments>();
   CLI::App* verb = app.add_subcommand(
-      "what-if", "Predict a step after rules have rewritten it, its memory, and what it waits for");
+      "what-if", "Predict step time, memory and critical path after rules rewrite the step");
   add_argument(*verb, "SCENARIO", arguments->scenario,
-               "Scenario file, or an example's name; of a sweep its first point");
+               "Scenario file or name of an example; the first point of a sweep");
   verb->add_option("RULES", arguments->rules,
-                   "Files of rules, or entries of the catalogue, with values for what they ask")
+                   "Files of rules, or entries of the catalogue with their parameters")
       ->required()
       ->type_name("NAME[:k=v,...]");
   add_repeated(*verb, "--set", arguments->sets, "KEY=VALUE",
@@ -143,9 +143,9 @@ void add_what_if(CLI::App& app, Verb& chosen) {
   std::string known;
   for (const std::string& name : catalogue_of_rules()) known += (known.empty() ? "" : ", ") + name;
   verb->footer(
-      "The table has a row for the scenario as it is, for each of RULES alone, and for all\n"
-      "together, in the order given: step time, the change, the peak memory of the fullest\n"
-      "device and whether it fits, and where the time of the critical path is.\n"
+      "The table has a row for the unchanged scenario, for each of RULES, and for all of them in\n"
+      "the given order: step time, change, peak memory of the fullest device and whether it\n"
+      "fits, and the critical path by kind.\n"
       "Catalogue: " +
       known +
       "\nExamples:\n"

@@ -7,7 +7,7 @@
 namespace baechi::python {
 namespace {
 
-/// The module numpy; None where it is not installed.
+/// The module numpy; None if it is not installed.
 py::object numpy() {
   try {
     return py::module_::import("numpy");
@@ -53,9 +53,9 @@ std::vector<T> values_of(py::handle values, const std::string& what, std::size_t
 
 void define_column(py::module_& m) {
   py::class_<Column>(m, "Column", py::buffer_protocol(),
-                     "Numbers in the program's memory, read-only: what NumPy reads in place.")
+                     "Read-only numbers in the program's memory, which NumPy uses without a copy.")
       .def_buffer([](Column& c) {
-        static const std::int64_t nothing = 0;  // a buffer has an address
+        static const std::int64_t nothing = 0;  // a buffer needs an address
         const void* first = c.first != nullptr ? c.first : &nothing;
         return py::buffer_info(const_cast<void*>(first), static_cast<py::ssize_t>(c.item), c.format,
                                1, {static_cast<py::ssize_t>(c.size)},

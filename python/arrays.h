@@ -1,4 +1,4 @@
-/// Arrays that Python and this program share: NumPy arrays, or memoryviews where there is no NumPy.
+/// Arrays shared with Python: NumPy arrays, or memoryviews without NumPy.
 #pragma once
 #include <pybind11/pybind11.h>
 
@@ -12,27 +12,26 @@ namespace baechi::python {
 
 namespace py = pybind11;
 
-/// Numbers in memory of the program, read-only, `stride` bytes apart; `owner` keeps them alive.
+/// Read-only numbers in memory, `stride` bytes apart; `owner` keeps them alive.
 struct Column {
   std::shared_ptr<const void> owner;
   const void* first = nullptr;
   std::size_t size = 0, item = 0, stride = 0;
-  std::string format{};  ///< of Python's struct module
+  std::string format{};  ///< format character of Python's struct module
 };
 void define_column(py::module_& m);
 
-/// numpy.asarray(column), or memoryview(column) where NumPy is not installed. Nothing is copied.
+/// numpy.asarray(column), or memoryview(column) without NumPy. Does not copy.
 py::object array_of(Column column);
 
-/// A member of each of `size` structs that lie side by side, in place: `first` is that of the
-/// first.
+/// A view of one member of `size` contiguous structs; `first` points to that of the first.
 template <class Struct, class T>
 py::object member_array(std::shared_ptr<const void> owner, const T* first, std::size_t size) {
   return array_of({std::move(owner), first, size, sizeof(T), sizeof(Struct),
                    py::format_descriptor<T>::format()});
 }
 
-/// A list of numbers that Python then owns.
+/// An array that Python owns.
 template <class T>
 py::object owned_array(std::vector<T> values) {
   const auto kept = std::make_shared<const std::vector<T>>(std::move(values));
@@ -40,8 +39,8 @@ py::object owned_array(std::vector<T> values) {
       {kept, kept->data(), kept->size(), sizeof(T), sizeof(T), py::format_descriptor<T>::format()});
 }
 
-/// The numbers of a sequence or array of Python; `what` names it in messages. Throws InputError if
-/// there is anything else in it, or if their number is not `size`, unless that is 0.
+/// The numbers in a Python sequence or array; `what` names it in messages. Throws InputError on
+/// other elements, or if there are not `size` (0: any number).
 std::vector<std::int64_t> whole_numbers(py::handle values, const std::string& what,
                                         std::size_t size = 0);
 std::vector<double> numbers(py::handle values, const std::string& what, std::size_t size = 0);

@@ -13,10 +13,10 @@
 namespace baechi::python {
 namespace {
 
-/// The linear fit that Baechi's authors measured over PCIe, as the program has it.
+/// The default of the command line: the Baechi authors' linear fit of transfers over PCIe.
 constexpr Link default_link{.bandwidth = {5.7e9}, .latency = std::chrono::microseconds(134)};
 
-/// A quantity that Python gave as text with its unit, or, where `of_number` allows, as a number.
+/// Reads a quantity given as text with a unit or, if `of_number` is not null, as a number.
 template <class T>
 void read_quantity(Mistakes& mistakes, const char* what, const py::object& value,
                    std::optional<T> (*parse)(std::string_view), T (*of_number)(double),
@@ -66,10 +66,11 @@ ClusterSetup cluster_setup(std::int64_t devices, const py::object& memory,
     device.model = known->second;
     device.memory = known->second->memory;
   } else if (memory.is_none()) {
-    mistakes.add(kind.empty() ? "memory is missing, such as memory='8 GiB'"
-                              : fmt::format("kind: '{}' is not one that 'baechi list devices' "
-                                            "knows: give its memory, too",
-                                            kind));
+    mistakes.add(
+        kind.empty()
+            ? "memory is missing, such as memory='8 GiB'"
+            : fmt::format("kind: '{}' is not in 'baechi list devices': give its memory, too",
+                          kind));
   }
   read_quantity<Bytes>(
       mistakes, "memory", memory, parse_bytes,
@@ -79,7 +80,7 @@ ClusterSetup cluster_setup(std::int64_t devices, const py::object& memory,
   if (!link.empty()) {
     const auto found = kinds.links.find(link);
     if (found == kinds.links.end())
-      mistakes.add(fmt::format("link: '{}' is not one that 'baechi list links' knows", link));
+      mistakes.add(fmt::format("link: '{}' is not in 'baechi list links'", link));
     else
       setup.choice.link = found->second.link;
   }
@@ -102,7 +103,7 @@ ClusterSetup cluster_setup(std::int64_t devices, const py::object& memory,
                                    ? make_collectives(named->second.section)
                                    : make_collectives(choice.name, choice.options, "collectives");
   }
-  make_cluster(setup.choice);  // throws what is wrong with it
+  make_cluster(setup.choice);  // throws InputError if it is invalid
   return setup;
 }
 
@@ -115,23 +116,20 @@ void warn(const std::string& text) {
 Experiment ClusterSetup::experiment(const Graph& graph,
                                     const std::vector<std::string>& transforms) {
   if (last == graph.trace && transforms.empty()) return {costed, engine};
-  std::vector<TransformChoice> made;
+  std::vector<TransformChoice> chosen;
   for (const std::string& text : transforms)
     made.push_back(make_transform_choice(parse_choice(text, "transforms")));
   require_times(*graph.trace, choice, graph.trace->name);
   auto prepared = std::make_shared<const PreparedGraph>(
-      prepare({graph.trace, &graph.trace->graph}, choice, made));
-  // What the command line says in its answer.
+      prepare({graph.trace, &graph.trace->graph}, choice, chosen));
+  // The command line prints the same.
   if (const std::string& kind = prepared->kind_without_times; !kind.empty())
-    warn(
-        fmt::format("times are those of the graph, which has one per op for every kind; none is "
-                    "of '{}'",
-                    kind));
+    warn(fmt::format(
+        "times are of the graph, one per op for all device types; none is measured on '{}'", kind));
   if (!prepared->assumed_kind.empty())
-    warn(
-        fmt::format("no op has a measured time: times are those of {}; kind='NAME' is another "
-                    "device",
-                    prepared->assumed_kind));
+    warn(fmt::format(
+        "no op has a measured time: times are those of {}; kind='NAME' sets another device type",
+        prepared->assumed_kind));
   auto result = std::make_shared<const CostedGraph>(std::move(prepared), choice);
   if (transforms.empty()) {
     last = graph.trace;
@@ -142,15 +140,16 @@ Experiment ClusterSetup::experiment(const Graph& graph,
 
 void define_cluster(py::module_& m) {
   py::class_<ClusterSetup, std::shared_ptr<ClusterSetup>>(
-      m, "Cluster", "Devices, the link between any two, and how steps are executed on them.")
-      .def(py::init(&cluster_setup), py::kw_only(), py::arg("devices"),
-           py::arg("memory") = py::none(), py::arg("bandwidth") = py::none(),
-           py::arg("latency") = py::none(), py::arg("kind") = "", py::arg("link") = "",
-           py::arg("memory_fraction") = 1.0, py::arg("transfers") = "", py::arg("semantics") = "",
-           py::arg("queue") = "", py::arg("collectives") = "", py::arg("cache_tensors") = true,
-           py::arg("overlap") = true,
-           "Cluster(devices=4, memory='8 GiB', bandwidth='5.7 GB/s', latency='134 us'): words and\n"
-           "defaults are those of the program ('baechi place --help', CLUSTER).")
+      m, "Cluster", "Devices, the link between any two, and the engine's options.")
+      .def(
+          py::init(&cluster_setup), py::kw_only(), py::arg("devices"),
+          py::arg("memory") = py::none(), py::arg("bandwidth") = py::none(),
+          py::arg("latency") = py::none(), py::arg("kind") = "", py::arg("link") = "",
+          py::arg("memory_fraction") = 1.0, py::arg("transfers") = "", py::arg("semantics") = "",
+          py::arg("queue") = "", py::arg("collectives") = "", py::arg("cache_tensors") = true,
+          py::arg("overlap") = true,
+          "Cluster(devices=4, memory='8 GiB', bandwidth='5.7 GB/s', latency='134 us'): values and\n"
+          "defaults are those of the command line ('baechi place --help', CLUSTER).")
       .def_property_readonly("num_devices",
                              [](const ClusterSetup& c) { return c.choice.devices[0].count; })
       .def("__repr__", [](const ClusterSetup& c) {

@@ -23,7 +23,7 @@ Graph read_graph(const std::string& path, const std::string& importer) {
   return {std::make_shared<const Trace>(std::move(trace))};
 }
 
-/// The text of an option as a scenario would have it.
+/// The text of an option in a scenario.
 std::string option_text(const py::handle& value) {
   if (py::isinstance<py::bool_>(value)) return value.cast<bool>() ? "true" : "false";
   return py::str(value).cast<std::string>();
@@ -36,7 +36,7 @@ Graph generate(const std::string& name, const py::kwargs& options) {
   return {std::make_shared<const Trace>(load_generated(choice))};
 }
 
-/// Texts of a list, one for each op; empty if none are given.
+/// Strings of a list, one per op; empty for None.
 std::vector<std::string> texts(const py::object& values, const char* what, std::size_t size) {
   std::vector<std::string> result;
   if (values.is_none()) return result;
@@ -47,7 +47,7 @@ std::vector<std::string> texts(const py::object& values, const char* what, std::
   return result;
 }
 
-/// The labels of groups, as texts() gives them. The number 0 is no group, as in Graph.groups.
+/// Group labels, one per op. The number 0 means no group, as in Graph.groups.
 std::vector<std::string> group_labels(const py::object& values, std::size_t size) {
   std::vector<std::string> labels = texts(values, "groups", size);
   if (labels.empty()) return labels;
@@ -65,26 +65,26 @@ Bytes size_at(const std::vector<std::int64_t>& sizes, std::size_t i, const char*
   return {sizes[i]};
 }
 
-/// What graph_of_arrays() is given, checked for lengths.
-struct Given {
+/// The arguments of graph_of_arrays(), of checked lengths.
+struct GraphArrays {
   std::vector<double> compute_us;
   std::vector<std::int64_t> output, persistent, temporary, source, reader;
   std::vector<std::string> names, kinds, phases, modules, groups;
 };
 
-void add_ops(OpGraphBuilder& builder, const Given& given) {
-  for (std::size_t i = 0; i < given.compute_us.size(); ++i) {
+void add_ops(OpGraphBuilder& builder, const GraphArrays& arrays) {
+  for (std::size_t i = 0; i < arrays.compute_us.size(); ++i) {
     const auto text = [i](const std::vector<std::string>& all) {
       return all.empty() ? std::string() : all[i];
     };
-    const auto time = from_us(given.compute_us[i]);
+    const auto time = from_us(arrays.compute_us[i]);
     if (!time)
       throw InputError(
-          fmt::format("compute_us: {} of op {} is not a time", given.compute_us[i], i));
-    const std::string name = given.names.empty() ? fmt::format("op{}", i) : given.names[i];
-    const std::string kind = text(given.kinds), module = text(given.modules);
+          fmt::format("compute_us: {} of op {} is not a time", arrays.compute_us[i], i));
+    const std::string name = arrays.names.empty() ? fmt::format("op{}", i) : arrays.names[i];
+    const std::string kind = text(arrays.kinds), module = text(arrays.modules);
     Phase phase = Phase::forward;
-    if (const std::string word = text(given.phases); !word.empty()) {
+    if (const std::string word = text(arrays.phases); !word.empty()) {
       const auto known = parse<Phase>(word);
       if (!known)
         throw InputError(
@@ -94,12 +94,12 @@ void add_ops(OpGraphBuilder& builder, const Given& given) {
     const OpId v = builder.add_op({.name = name,
                                    .kind = kind,
                                    .compute = *time,
-                                   .persistent = size_at(given.persistent, i, "persistent_bytes"),
-                                   .temporary = size_at(given.temporary, i, "temporary_bytes"),
+                                   .persistent = size_at(arrays.persistent, i, "persistent_bytes"),
+                                   .temporary = size_at(arrays.temporary, i, "temporary_bytes"),
                                    .phase = phase,
                                    .module = module});
-    builder.add_tensor(v, size_at(given.output, i, "output_bytes"));
-    if (const std::string group = text(given.groups); !group.empty()) builder.colocate(v, group);
+    builder.add_tensor(v, size_at(arrays.output, i, "output_bytes"));
+    if (const std::string group = text(arrays.groups); !group.empty()) builder.colocate(v, group);
   }
 }
 
@@ -108,36 +108,36 @@ Graph graph_of_arrays(const py::object& compute_us, const py::object& edges,
                       const py::object& temporary, const py::object& op_names,
                       const py::object& kinds, const py::object& phases, const py::object& modules,
                       const py::object& groups, const std::string& name) {
-  Given given;
-  given.compute_us = numbers(compute_us, "compute_us");
-  const std::size_t n = given.compute_us.size();
+  GraphArrays arrays;
+  arrays.compute_us = numbers(compute_us, "compute_us");
+  const std::size_t n = arrays.compute_us.size();
   const auto sizes = [n](const py::object& values, const char* what) {
     return values.is_none() ? std::vector<std::int64_t>() : whole_numbers(values, what, n);
   };
-  given.output = sizes(output_bytes, "output_bytes");
-  given.persistent = sizes(persistent, "persistent_bytes");
-  given.temporary = sizes(temporary, "temporary_bytes");
-  given.names = texts(op_names, "names", n);
-  given.kinds = texts(kinds, "kinds", n);
-  given.phases = texts(phases, "phases", n);
-  given.modules = texts(modules, "modules", n);
-  given.groups = group_labels(groups, n);
+  arrays.output = sizes(output_bytes, "output_bytes");
+  arrays.persistent = sizes(persistent, "persistent_bytes");
+  arrays.temporary = sizes(temporary, "temporary_bytes");
+  arrays.names = texts(op_names, "names", n);
+  arrays.kinds = texts(kinds, "kinds", n);
+  arrays.phases = texts(phases, "phases", n);
+  arrays.modules = texts(modules, "modules", n);
+  arrays.groups = group_labels(groups, n);
   if (!edges.is_none()) {
     if (py::len(edges) != 2)
       throw InputError("edges: not two lists or arrays, of sources and of readers");
-    given.source = whole_numbers(py::object(edges[py::int_(0)]), "edges[0]");
-    given.reader = whole_numbers(py::object(edges[py::int_(1)]), "edges[1]");
-    if (given.source.size() != given.reader.size())
-      throw InputError(fmt::format("edges: {} sources, but {} readers", given.source.size(),
-                                   given.reader.size()));
+    arrays.source = whole_numbers(py::object(edges[py::int_(0)]), "edges[0]");
+    arrays.reader = whole_numbers(py::object(edges[py::int_(1)]), "edges[1]");
+    if (arrays.source.size() != arrays.reader.size())
+      throw InputError(fmt::format("edges: {} sources, but {} readers", arrays.source.size(),
+                                   arrays.reader.size()));
   }
   OpGraphBuilder builder;
-  add_ops(builder, given);
-  for (std::size_t e = 0; e < given.source.size(); ++e) {
-    for (const std::int64_t v : {given.source[e], given.reader[e]})
+  add_ops(builder, arrays);
+  for (std::size_t e = 0; e < arrays.source.size(); ++e) {
+    for (const std::int64_t v : {arrays.source[e], arrays.reader[e]})
       if (v < 0 || v >= static_cast<std::int64_t>(n))
         throw InputError(fmt::format("edges: {} of edge {} is not an op; there are {}", v, e, n));
-    builder.add_edge(static_cast<TensorId>(given.source[e]), static_cast<OpId>(given.reader[e]));
+    builder.add_edge(static_cast<TensorId>(arrays.source[e]), static_cast<OpId>(arrays.reader[e]));
   }
   Trace trace{.graph = build_graph(std::move(builder), "arrays"),
               .name = name,
@@ -225,10 +225,9 @@ void define_graph(py::module_& m) {
            py::arg("names") = py::none(), py::arg("kinds") = py::none(),
            py::arg("phases") = py::none(), py::arg("modules") = py::none(),
            py::arg("groups") = py::none(), py::arg("name") = "",
-           "A graph of arrays: op i takes compute_us[i] and writes output_bytes[i], which edges =\n"
-           "(sources, readers) read. Ops of one of `groups` share a device; None, '' and 0 are in\n"
-           "none. If the ops are not in topological order they are sorted:\n"
-           "`names` says how.")
+           "A graph from arrays: op i takes compute_us[i] and writes output_bytes[i], which the\n"
+           "readers of edges = (sources, readers) read. Ops with equal `groups` are colocated;\n"
+           "None, '' and 0 mean no group. Ops are sorted topologically; `names` is their order.")
       .def_property_readonly("name", [](const Graph& g) { return g.trace->name; })
       .def_property_readonly("batch", [](const Graph& g) { return g.trace->batch; })
       .def_property_readonly("notes", [](const Graph& g) { return g.trace->notes; })
@@ -243,14 +242,14 @@ void define_graph(py::module_& m) {
       .def_property_readonly("compute_ns", in_place(compute_times))
       .def_property_readonly("persistent_bytes", in_place(persistent_bytes))
       .def_property_readonly("temporary_bytes", in_place(temporary_bytes))
-      .def_property_readonly("groups", in_place(groups), "[num_ops] 0: in no group")
+      .def_property_readonly("groups", in_place(groups), "[num_ops] 0: no group")
       .def_property_readonly("edge_src", in_place(edge_sources))
       .def_property_readonly("edge_dst", in_place(edge_readers))
       .def_property_readonly("edge_tensor", in_place(edge_tensors))
       .def_property_readonly("tensor_bytes", in_place(tensor_bytes))
       .def(
           "save", [](const Graph& g, const std::string& path) { write_trace(*g.trace, path); },
-          py::arg("path"), "Writes a trace file; .gz and .zst are packed.")
+          py::arg("path"), "Writes a trace file, compressed if it ends in .gz or .zst.")
       .def("__len__", [](const Graph& g) { return g.ops().num_ops(); })
       .def("__repr__", [](const Graph& g) {
         return fmt::format("<baechi.Graph '{}': {} ops, {} edges>", g.trace->name,
@@ -258,9 +257,9 @@ void define_graph(py::module_& m) {
       });
   m.def("read", &read_graph, py::arg("path"), py::arg("importer") = "",
         py::call_guard<py::gil_scoped_release>(),
-        "The graph in a file, of any format that an importer reads ('baechi list importers').");
+        "Reads a graph from a file of any imported format ('baechi list importers').");
   m.def("generate", &generate, py::arg("name"),
-        "The graph that a generator makes: generate('resnet50', batch=32).");
+        "Generates a graph: generate('resnet50', batch=32).");
 }
 
 }  // namespace baechi::python

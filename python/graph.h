@@ -1,4 +1,4 @@
-/// Graphs and clusters as Python sees them, and both together with their costs.
+/// The Python classes Graph and Cluster.
 #pragma once
 #include <memory>
 #include <string>
@@ -10,14 +10,14 @@
 
 namespace baechi::python {
 
-/// A trace. Its ops are numbered topologically, and immutable.
+/// An immutable trace.
 struct Graph {
   std::shared_ptr<const Trace> trace;
   const OpGraph& ops() const { return trace->graph; }
 };
 void define_graph(py::module_& m);
 
-/// Arrays in place, for Graph and for what placers see: times, sizes, edges, tensors.
+/// Views of a graph's times, sizes, edges and tensors, for Graph and Problem.
 py::object compute_times(const std::shared_ptr<const void>& owner, const OpGraph& graph);
 py::object persistent_bytes(const std::shared_ptr<const void>& owner, const OpGraph& graph);
 py::object temporary_bytes(const std::shared_ptr<const void>& owner, const OpGraph& graph);
@@ -28,14 +28,14 @@ py::object tensor_bytes(const std::shared_ptr<const void>& owner, const OpGraph&
 py::object groups(const std::shared_ptr<const void>& owner, const OpGraph& graph);
 std::vector<std::string> names(const OpGraph& graph);
 
-/// A cluster and how steps are executed on it. Keeps the last graph with its costs.
+/// A cluster and engine options. Caches the last graph with its costs.
 struct ClusterSetup {
   ClusterChoice choice;
   EngineOptions engine;
   std::shared_ptr<const Trace> last{};
   std::shared_ptr<const CostedGraph> costed{};
 
-  /// The experiment of `graph` here; with `transforms` as on the command line. Throws InputError.
+  /// The experiment of `graph` on this cluster. Throws InputError.
   Experiment experiment(const Graph& graph, const std::vector<std::string>& transforms);
 };
 void define_cluster(py::module_& m);

@@ -20,8 +20,7 @@ PYBIND11_MODULE(baechi, m) {
   python::define_placing(m);
   python::define_results(m);
   m.def("data_folder", &data_folder,
-        "The folder of the scenarios, traces and papers that come with the package; '' if there is "
-        "none.");
+        "The folder of the package's scenarios, traces and papers; '' if there is none.");
   m.def(
       "placers",
       [] {

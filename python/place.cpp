@@ -15,22 +15,21 @@
 namespace baechi::python {
 namespace {
 
-/// What a placer written in Python is given: the problem in place, valid during the call.
-struct AskedProblem {
+/// The argument of a Python placer: the problem, valid during the call.
+struct PlacerProblem {
   const Problem* problem;
   std::uint64_t seed;
-  std::shared_ptr<const OpGraph> graph;  // keeps arrays alive, however long Python keeps them
+  std::shared_ptr<const OpGraph> graph;  // keeps arrays valid as long as Python holds them
 
   const Problem& get() const {
-    if (problem == nullptr)
-      throw InputError("a problem is valid while its placer runs, and no longer");
+    if (problem == nullptr) throw InputError("a Problem is only valid while its placer runs");
     return *problem;
   }
 };
 
-using Asked = std::shared_ptr<AskedProblem>;
+using PlacerProblemPtr = std::shared_ptr<PlacerProblem>;
 
-/// A function of Python as a placer. Runs in this process.
+/// A Python function as a placer.
 class PythonPlacer final : public Placer {
  public:
   PythonPlacer(py::object function, std::shared_ptr<const OpGraph> placed)
@@ -40,17 +39,17 @@ class PythonPlacer final : public Placer {
 
   Placement place(const Problem& problem, std::uint64_t seed) const override {
     const py::gil_scoped_acquire lock;
-    const auto asked = std::make_shared<AskedProblem>(AskedProblem{&problem, seed, placed_});
+    const auto shared = std::make_shared<PlacerProblem>(PlacerProblem{&problem, seed, placed_});
     py::object answer;
     try {
-      answer = function_(asked);
+      answer = function_(shared);
     } catch (py::error_already_set& e) {
-      asked->problem = nullptr;
+      shared->problem = nullptr;
       const py::object infeasible = py::module_::import("baechi").attr("InfeasibleError");
       if (!e.matches(infeasible)) throw;
       throw InfeasibleError(py::str(e.value()).cast<std::string>());
     }
-    asked->problem = nullptr;
+    shared->problem = nullptr;
     Placement placement = placement_of(answer, problem, name_);
     require_whole_groups(placement, problem.graph, name_);
     return placement;
@@ -58,17 +57,17 @@ class PythonPlacer final : public Placer {
 
  private:
   py::object function_;
-  std::shared_ptr<const OpGraph> placed_;  // the graph that placers see
+  std::shared_ptr<const OpGraph> placed_;  // the transformed graph, which placers get
   std::string name_;
 };
 
-py::object array_in(const Asked& asked,
+py::object array_in(const PlacerProblemPtr& shared,
                     py::object (*array)(const std::shared_ptr<const void>&, const OpGraph&)) {
-  BAECHI_CHECK(&asked->get().graph == asked->graph.get(), "another graph than is placed");
-  return array(asked->graph, *asked->graph);
+  BAECHI_CHECK(&shared->get().graph == shared->graph.get(), "another graph than is placed");
+  return array(shared->graph, *shared->graph);
 }
 
-/// [num_ops, num_devices] flattened: how long each op takes on each device.
+/// [num_ops * num_devices] The time of each op on each device, by op.
 std::vector<std::int64_t> times(const Problem& p) {
   std::vector<std::int64_t> all;
   all.reserve(p.graph.num_ops() * p.cluster.num_devices());
@@ -79,42 +78,46 @@ std::vector<std::int64_t> times(const Problem& p) {
 
 void define_problem(py::module_& m) {
   const auto column = [](py::object (*array)(const std::shared_ptr<const void>&, const OpGraph&)) {
-    return [array](const Asked& asked) { return array_in(asked, array); };
+    return [array](const PlacerProblemPtr& shared) { return array_in(shared, array); };
   };
   const auto per_device = [](auto value) {
-    return [value](const Asked& asked) {
+    return [value](const PlacerProblemPtr& shared) {
       std::vector<std::int64_t> all;
-      for (const DeviceId d : asked->get().cluster.devices())
-        all.push_back(value(asked->get().cluster.device(d)));
+      for (const DeviceId d : shared->get().cluster.devices())
+        all.push_back(value(shared->get().cluster.device(d)));
       return owned_array(std::move(all));
     };
   };
-  py::class_<AskedProblem, Asked>(
+  py::class_<PlacerProblem, PlacerProblemPtr>(
       m, "Problem",
-      "What a placer written in Python is given: the graph that placers see, in place, and the "
-      "cluster. Valid while the placer runs.")
-      .def_property_readonly("seed", [](const Asked& a) { return a->seed; })
-      .def_property_readonly("num_ops", [](const Asked& a) { return a->get().graph.num_ops(); })
-      .def_property_readonly("num_devices",
-                             [](const Asked& a) { return a->get().cluster.num_devices(); })
+      "The argument of a Python placer: the transformed graph and the cluster. Only valid while "
+      "the placer runs.")
+      .def_property_readonly("seed", [](const PlacerProblemPtr& a) { return a->seed; })
+      .def_property_readonly("num_ops",
+                             [](const PlacerProblemPtr& a) { return a->get().graph.num_ops(); })
+      .def_property_readonly(
+          "num_devices", [](const PlacerProblemPtr& a) { return a->get().cluster.num_devices(); })
       .def_property_readonly("memory_bytes",
                              per_device([](const Device& d) { return d.memory.count; }))
-      .def_property_readonly("names", [](const Asked& a) { return names(a->get().graph); })
+      .def_property_readonly("names",
+                             [](const PlacerProblemPtr& a) { return names(a->get().graph); })
       .def_property_readonly("compute_ns", column(compute_times))
       .def_property_readonly("persistent_bytes", column(persistent_bytes))
       .def_property_readonly("temporary_bytes", column(temporary_bytes))
       .def_property_readonly("groups", column(groups),
-                             "[num_ops] ops of a group share a device; 0: in none")
+                             "[num_ops] ops of a group are colocated; 0: no group")
       .def_property_readonly("edge_src", column(edge_sources))
       .def_property_readonly("edge_dst", column(edge_readers))
       .def_property_readonly("edge_tensor", column(edge_tensors))
       .def_property_readonly("tensor_bytes", column(tensor_bytes))
       .def_property_readonly(
-          "compute_ns_by_device", [](const Asked& a) { return owned_array(times(a->get())); },
-          "[num_ops * num_devices], the devices of an op side by side")
+          "compute_ns_by_device",
+          [](const PlacerProblemPtr& a) { return owned_array(times(a->get())); },
+          "[num_ops * num_devices], by op")
       .def(
           "transfer_ns",
-          [](const Asked& a, std::uint32_t tensor, std::uint32_t src, std::uint32_t dst) {
+          [](const PlacerProblemPtr& a, std::uint32_t tensor, std::uint32_t src,
+             std::uint32_t dst) {
             const Problem& p = a->get();
             if (tensor >= p.graph.num_tensors() || src >= p.cluster.num_devices() ||
                 dst >= p.cluster.num_devices())
@@ -129,21 +132,21 @@ void define_problem(py::module_& m) {
 PlacedGraph place(const Graph& graph, ClusterSetup& cluster, const py::object& placer,
                   std::uint64_t seed, const std::vector<std::string>& transforms) {
   const Experiment experiment = cluster.experiment(graph, transforms);
-  std::shared_ptr<const Placer> made;
+  std::shared_ptr<const Placer> chosen;
   if (py::isinstance<py::str>(placer)) {
     Choice choice = parse_choice(placer.cast<std::string>(), "placer");
-    made = make_placer(choice.name, std::move(choice.options), choice.where);
+    chosen = make_placer(choice.name, std::move(choice.options), choice.where);
   } else if (PyCallable_Check(placer.ptr()) != 0) {
-    made = std::make_shared<const PythonPlacer>(placer, experiment.graph().placed);
+    chosen = std::make_shared<const PythonPlacer>(placer, experiment.graph().placed);
   } else {
     throw InputError("placer: neither a name ('baechi list placers') nor a function");
   }
   std::optional<Placement> placement;
   {
-    const py::gil_scoped_release others_may_run;
-    placement = experiment.place(*made, seed);
+    const py::gil_scoped_release release_gil;
+    placement = experiment.place(*chosen, seed);
   }
-  made.reset();  // with Python's lock
+  chosen.reset();  // while the GIL is held
   return {graph, std::move(*placement), cluster.choice.devices[0].count};
 }
 
@@ -211,7 +214,7 @@ void define_placing(py::module_& m) {
           [](const PlacedGraph& p, const std::string& path) {
             write_placement(path, p.placement, p.graph.ops(), p.graph.trace->name, p.devices);
           },
-          py::arg("path"), "Writes a placement file, which 'baechi simulate --placement' reads.")
+          py::arg("path"), "Writes a placement file for 'baechi simulate --placement'.")
       .def("__len__", [](const PlacedGraph& p) { return p.placement.device.size(); })
       .def("__repr__", [](const PlacedGraph& p) {
         return fmt::format("<baechi.Placement of {} ops on {} devices>", p.placement.device.size(),
@@ -219,10 +222,10 @@ void define_placing(py::module_& m) {
       });
   m.def("place", &place, py::arg("graph"), py::arg("cluster"), py::arg("placer") = "m_etf",
         py::kw_only(), py::arg("seed") = 0, py::arg("transforms") = std::vector<std::string>(),
-        "A placement of the graph on the cluster. `placer` is a name with options, as\n"
-        "'m_topo:uniform=false', or a function that is given a Problem and returns a device for\n"
-        "each op: a list or array by op number, or a dict by name. Raises InfeasibleError if the\n"
-        "placer finds nothing that fits.");
+        "Places the graph on the cluster. `placer` is a name with options, such as\n"
+        "'m_topo:uniform=false', or a function of a Problem that returns a device per op: a list\n"
+        "or array by op number, or a dict by name. Raises InfeasibleError if the placer finds no\n"
+        "placement that fits.");
 }
 
 }  // namespace baechi::python

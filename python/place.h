@@ -1,4 +1,4 @@
-/// Placements as Python sees them.
+/// The Python class Placement.
 #pragma once
 #include "python/graph.h"
 
@@ -10,8 +10,8 @@ struct PlacedGraph {
   std::size_t devices = 0;
 };
 
-/// The placement that Python gave: a Placement, a device for each op by number, or a dict by name.
-/// Throws InputError, which begins with `where`.
+/// Converts a Placement, a sequence of devices by op number, or a dict by op name. Throws
+/// InputError with prefix `where`.
 Placement placement_of(const py::object& answer, const Problem& problem, const std::string& where);
 
 }  // namespace baechi::python

@@ -7,7 +7,7 @@
 namespace baechi::python {
 namespace {
 
-/// When each op ran, and each transfer.
+/// Start and end of each op and transfer.
 struct Timeline final : StepObserver {
   void on_op(OpId v, DeviceId d, TimePoint start, TimePoint end) override {
     op.push_back(static_cast<std::uint32_t>(v));
@@ -30,7 +30,7 @@ struct Timeline final : StepObserver {
 
 struct Result {
   StepResult step;
-  std::string oom;  // a sentence; "" if the step completes
+  std::string oom;  // the OOM report; "" if the step completes
   std::optional<Timeline> timeline;
 };
 
@@ -47,7 +47,7 @@ Result simulate_step(const Graph& graph, ClusterSetup& cluster, const py::object
   Placement given = placement_of(placement, problem, "placement");
   Result result;
   if (timeline) result.timeline.emplace();
-  const py::gil_scoped_release others_may_run;
+  const py::gil_scoped_release release_gil;
   const ExperimentStep step = experiment.step(std::move(given));
   std::vector<StepObserver*> observers;
   if (timeline) observers.push_back(&*result.timeline);
@@ -66,7 +66,7 @@ auto per_device(Member member) {
 }
 
 py::object timeline_of(const Result& r) {
-  if (!r.timeline) throw InputError("timeline: ask for it with simulate(..., timeline=True)");
+  if (!r.timeline) throw InputError("timeline: not recorded; use simulate(..., timeline=True)");
   const Timeline& t = *r.timeline;
   py::dict all;
   all["op"] = owned_array(t.op);
@@ -105,7 +105,7 @@ void define_results(py::module_& m) {
             if (r.oom.empty()) return std::nullopt;
             return r.oom;
           },
-          "What ran out of memory, a sentence; None if nothing did")
+          "The OOM report; None if the step completes")
       .def_property_readonly(
           "busy_ns", per_device([](const DeviceUse& u) { return std::int64_t{u.busy.count()}; }))
       .def_property_readonly("peak_bytes",
@@ -120,11 +120,12 @@ void define_results(py::module_& m) {
         return r.step.oom ? fmt::format("<baechi.Step: {}>", r.oom)
                           : fmt::format("<baechi.Step: {}>", to_text(r.step.makespan));
       });
-  m.def("simulate", &simulate_step, py::arg("graph"), py::arg("cluster"), py::arg("placement"),
-        py::kw_only(), py::arg("timeline") = false,
-        py::arg("transforms") = std::vector<std::string>(),
-        "The step of a placed graph. `placement`: what place() returned, a device for each op by\n"
-        "number, or a dict by name. Running out of memory is a result: Step.oom.");
+  m.def(
+      "simulate", &simulate_step, py::arg("graph"), py::arg("cluster"), py::arg("placement"),
+      py::kw_only(), py::arg("timeline") = false,
+      py::arg("transforms") = std::vector<std::string>(),
+      "Simulates the step of a placed graph. `placement`: the result of place(), a device per op\n"
+      "by number, or a dict by name. Running out of memory is a result: Step.oom.");
   m.def("bound", &bound, py::arg("graph"), py::arg("cluster"),
         "A lower bound on the step time of any placement, in microseconds.");
 }

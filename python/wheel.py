@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
-"""wheel.py BUILD FOLDER: writes a wheel of the Python package, of the build folder BUILD, to FOLDER; prints its path.
-
-The wheel has the module, baechi_torch, and in folder baechi_data the program, the data and the shared libraries that
-both need. It installs into a venv of a machine without compiler that has glibc and libstdc++ of this one or later."""
+"""wheel.py BUILD FOLDER: writes a wheel of the Python package in the build folder BUILD to FOLDER; prints its path.
+The wheel has the module, baechi_torch, and in baechi_data the program, its data and the shared libraries of both. It
+needs no compiler, but glibc and libstdc++ of this machine's version or later."""
 import base64
 import hashlib
 import os
@@ -15,7 +14,7 @@ import zipfile
 
 BUILD, FOLDER = (os.path.abspath(path) for path in sys.argv[1:3])
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-# Of every Linux that has Python: the C library, the C++ library, the loader.
+# On every Linux with Python: the C library, the C++ library, the loader.
 SYSTEM = re.compile(r"(libc|libm|libdl|librt|libpthread|libstdc\+\+|libgcc_s|ld-linux.*)\.so\.\d+$")
 
 MAIN = '''"""The program `baechi`, and its data."""
@@ -37,7 +36,7 @@ def version():
 
 
 def libraries(*binaries):
-    """Name and path of the shared libraries that the binaries load, the system's left out."""
+    """Name and path of the shared libraries that the binaries load, without those of the system."""
     found = {}
     for binary in binaries:
         for line in subprocess.run(["ldd", binary], check=True, text=True, stdout=subprocess.PIPE).stdout.splitlines():
@@ -54,7 +53,7 @@ def stripped(path, folder):
 
 
 def files(module, scratch):
-    """The wheel's files: name, path or text, whether it is a program."""
+    """The wheel's files: name, path or contents, whether it is executable."""
     program = os.path.join(BUILD, "baechi")
     yield os.path.basename(module), stripped(module, scratch), False
     for tool in ("baechi_plot.py", "baechi_torch.py", "baechi_torch_work.py"):

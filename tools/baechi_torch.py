@@ -1,15 +1,14 @@
-"""Makes a baechi-trace of a PyTorch model, without running it and without memory for its weights.
+"""Writes a baechi-trace of a PyTorch model without running it and without memory for its weights.
 
     python3 -m baechi_torch MODULE:FUNCTION --batch 32 [--training] [--optimizer adam] -o t.trace.json.zst
 
 FUNCTION(batch) of the Python module (or file) MODULE returns (model, inputs) or (model, inputs, loss): a
-torch.nn.Module, a tuple of example tensors, and for training a function from the model's output to a scalar;
-without it, what the model returns is summed up, or is the loss if it is a scalar. Both are made on the device
-`meta`: shapes, no numbers. Every op says its work (flops, bytes, number format), so that `--kind` of baechi gives
-it a time on any device.
+torch.nn.Module, a tuple of example tensors, and for training a loss function of the model's output; the default loss
+is the sum of the output, or the output if it is a scalar. Both are created on the device `meta`: shapes without data.
+Every op has its work (flops, bytes, dtype), from which `--kind` of baechi computes a time on any device type.
 
-Ops are those of torch.export where there is one (torch >= 2.2) and it takes the model, else those of torch.fx.
-Each is then differentiated by itself: what autograd runs and keeps for it becomes its backward op.
+Ops are those of torch.export (torch >= 2.2) if it supports the model, else those of torch.fx. Each op is then
+differentiated separately: the kernels that autograd runs and the tensors that it saves become its backward op.
 """
 import argparse
 import contextlib
@@ -24,15 +23,15 @@ import traceback
 import torch
 import torch.fx
 
-from baechi_torch_work import Meter, size_of, storage_of, tensors_of, words
+from baechi_torch_work import Meter, size_of, storage_of, tensors_of
 
-# Per parameter: state words, operations and words moved by an update, as baechi's generators have it.
+# Per parameter: words of state, operations and words moved by an update; as in baechi's generators.
 OPTIMIZERS = {"none": None, "sgd": (0, 2, 3), "momentum": (1, 4, 5), "adam": (2, 11, 7), "rmsprop": (2, 10, 7)}
 
 
 @contextlib.contextmanager
 def without_memory():
-    """Modules that are made inside have parameters and buffers on the device `meta`."""
+    """Modules created in this context have parameters and buffers on the device `meta`."""
     if hasattr(torch, "device") and hasattr(torch.device("meta"), "__enter__"):  # torch >= 2.0
         with torch.device("meta"):
             yield
@@ -54,33 +53,33 @@ def without_memory():
         torch.nn.Module.register_parameter, torch.nn.Module.register_buffer = register_parameter, register_buffer
 
 
-def sum_up(out):
-    """The loss of a model that comes without one."""
+def default_loss(out):
+    """The default loss."""
     return sum(t.float().sum() for t in tensors_of(out) if t.is_floating_point())
 
 
 class Tracer(torch.fx.Tracer):
-    """Notes the module around each node, and looks into modules that have modules inside."""
+    """Records the module of each node, and traces into modules with submodules."""
 
     def __init__(self):
         super().__init__()
-        self.around = [""]
+        self.modules = [""]
 
     def call_module(self, module, forward, args, kwargs):
-        self.around.append(self.path_of_module(module))
+        self.modules.append(self.path_of_module(module))
         try:
             return super().call_module(module, forward, args, kwargs)
         finally:
-            self.around.pop()
+            self.modules.pop()
 
     def create_node(self, *args, **kwargs):
         node = super().create_node(*args, **kwargs)
-        node.module = self.around[-1]
+        node.module = self.modules[-1]
         return node
 
 
 def graph_of(model, inputs):
-    """A torch.fx.GraphModule of the model, with the path of the module in `module` of each node."""
+    """A torch.fx.GraphModule of the model; `module` of each node is the path of its module."""
     if hasattr(torch, "export") and hasattr(torch.export, "export"):
         try:
             module = torch.export.export(model, tuple(inputs)).module()
@@ -89,24 +88,24 @@ def graph_of(model, inputs):
                 path = stack[-1][0] if stack else ""
                 node.module = path[7:] if path.startswith("L__self__") else path
             return module, "torch.export"
-        except Exception as why:  # the message of torch.export says what it cannot take
-            print(f"torch.export does not take the model ({str(why).splitlines()[0]}): torch.fx", file=sys.stderr)
+        except Exception as why:  # the message of torch.export is printed
+            print(f"torch.export does not support the model ({str(why).splitlines()[0]}): using torch.fx", file=sys.stderr)
     tracer = Tracer()
     try:
         return torch.fx.GraphModule(model, tracer.trace(model)), "torch.fx"
     except Exception as why:
-        raise NotTraced(f"torch.fx does not take the model: {line_of(why)}{why}. Sizes of inputs (x.shape[1]) cannot "
-                        "become sizes of new tensors there: write them as numbers, make the tensor in __init__, or "
-                        "use torch 2.2 or later. A model whose control flow depends on numbers can be recorded while "
-                        "it runs (traces/README.md, PyTorch)") from why
+        raise NotTraced(f"torch.fx does not support the model: {line_of(why)}{why}. Sizes of inputs (x.shape[1]) cannot "
+                        "be sizes of new tensors there: write them as numbers, create the tensor in __init__, or use "
+                        "torch 2.2 or later. A model with data-dependent control flow can be recorded while it runs "
+                        "(traces/README.md, PyTorch)") from why
 
 
 class NotTraced(Exception):
-    """The model is not one that this file can trace; the text says why and what to do."""
+    """The model cannot be traced; the message says why and what to do."""
 
 
 def line_of(why):
-    """"FILE:LINE: " of the last line that is not PyTorch's."""
+    """"FILE:LINE: " of the innermost frame outside PyTorch."""
     inside = os.path.dirname(torch.__file__)
     lines = [f for f in traceback.extract_tb(why.__traceback__)
              if not f.filename.startswith((inside, __file__, "<"))]
@@ -116,9 +115,9 @@ def line_of(why):
 class Op:
     def __init__(self, name, kind, module):
         self.name, self.kind, self.module = name, kind, module
-        self.outputs, self.sources = [], []  # bytes; (op, output) that it reads, each once
-        self.weights, self.trained = [], []  # names of parameters and buffers; of those that are trained
-        self.kernels, self.backward = [], None  # of the forward pass; of the backward pass, None: there is none
+        self.outputs, self.sources = [], []  # bytes; (op, output) that it reads, without duplicates
+        self.weights, self.trained = [], []  # names of parameters and buffers; of trained ones
+        self.kernels, self.backward = [], None  # of the forward pass; of the backward pass, or None
         self.kept = []  # (op, output) that its backward op reads
         self.differentiable = False
 
@@ -128,13 +127,13 @@ def safe_grad(outputs, inputs):
 
 
 class Capture(torch.fx.Interpreter):
-    """Runs the graph on tensors without memory, and makes an op of every node that computes."""
+    """Runs the graph on meta tensors, and creates an op for every node that computes."""
 
     def __init__(self, module, training):
         super().__init__(module, garbage_collect_values=False)
         self.training = training
         self.ops, self.source, self.multiply_adds, self.by_formula = [], {}, 0, 0
-        self.alive = []  # ids are of living objects
+        self.alive = []  # keeps objects alive, so that ids are unique
         self.name_of = {}  # storage of a weight -> its first name
         for name, weight in list(module.named_parameters()) + list(module.named_buffers()):
             self.name_of.setdefault(storage_of(weight), name)
@@ -170,7 +169,7 @@ class Capture(torch.fx.Interpreter):
         return self.compute(Op(node.name, self.kind_of(node, module), node.module), call, module, args, kwargs)
 
     def compute(self, op, call, module, args, kwargs):
-        """What `call` gives; `op` becomes one of the ops, unless it computes nothing."""
+        """Returns the result of `call`; adds `op` to the ops if it runs a kernel."""
         given = tensors_of([args, kwargs])
         self.find_weights(op, given, module)
         op.differentiable = self.training and (
@@ -180,7 +179,7 @@ class Capture(torch.fx.Interpreter):
         if op.kernels:
             self.give(op, written)
             self.ops.append(op)
-        else:  # a view, or something for Python
+        else:  # a view or a Python value
             for tensor in written:
                 source = next((self.source[id(t)] for t in given if id(t) in self.source), None)
                 self.alive.append(tensor)
@@ -195,8 +194,8 @@ class Capture(torch.fx.Interpreter):
         return str(getattr(node.target, "__name__", node.target)).split(".")[0]
 
     def find_weights(self, op, given, module):
-        mine = given + (list(module.parameters()) + list(module.buffers()) if module is not None else [])
-        for tensor in mine:
+        used = given + (list(module.parameters()) + list(module.buffers()) if module is not None else [])
+        for tensor in used:
             if id(tensor) in self.source:
                 if self.source[id(tensor)] not in op.sources:
                     op.sources.append(self.source[id(tensor)])
@@ -209,7 +208,7 @@ class Capture(torch.fx.Interpreter):
                 op.trained.append(name)
 
     def metered(self, op, call, module, args, kwargs):
-        """Runs `call`, notes the kernels of both passes and what the backward pass keeps."""
+        """Runs `call`; records the kernels of both passes and the saved tensors."""
         leaves, swapped = [], {}
 
         def own(tensor):
@@ -235,7 +234,7 @@ class Capture(torch.fx.Interpreter):
         except NotImplementedError as why:
             if op.kind != "Loss":
                 raise NotTraced(f"{op.name}{' of ' + op.module if op.module else ''}: {line_of(why)}this version of PyTorch "
-                                f"cannot run it without memory: {str(why).split('.')[0]}") from why
+                                f"cannot run it on meta tensors: {str(why).split('.')[0]}") from why
             return self.loss_by_formula(op)
         op.kernels = meter.kernels
         self.multiply_adds += meter.multiply_adds
@@ -246,7 +245,7 @@ class Capture(torch.fx.Interpreter):
         return torch.fx.node.map_aggregate(result, lambda v: v.detach() if isinstance(v, torch.Tensor) else v)
 
     def loss_by_formula(self, op):
-        """A pass over what the loss reads, and another for its gradients, which read it again."""
+        """A memory-bound kernel over the loss's inputs, and another for their gradients."""
         self.by_formula += 1
         read = sum(source.outputs[output] for source, output in op.sources)
         op.kernels = [{"flops": read // 4, "traffic_bytes": read}]
@@ -260,13 +259,13 @@ class Capture(torch.fx.Interpreter):
             with meter:
                 safe_grad(outputs, leaves)
             return meter.kernels
-        except (NotImplementedError, RuntimeError):  # older versions cannot run all of it without memory
+        except (NotImplementedError, RuntimeError):  # older versions cannot run all of it on meta tensors
             self.by_formula += 1
             operands = int(any(s[0].differentiable for s in op.sources)) + int(bool(op.trained))
             return [dict(k, flops=operands * k["flops"], traffic_bytes=2 * k["traffic_bytes"]) for k in op.kernels]
 
     def keep(self, op, saved, given, results):
-        """Finds saved tensors again by their memory: inputs, results, weights; the rest are masks and statistics."""
+        """Classifies saved tensors by storage: inputs, results, weights; the rest are masks and statistics."""
         sources = {storage_of(new): source for new, source, _ in given if source is not None}
         made = {storage_of(t): i for i, t in enumerate(results)}
         seen, rest = set(), 0
@@ -285,7 +284,7 @@ class Capture(torch.fx.Interpreter):
 
 
 class Writer:
-    """Puts forward, backward and update ops into a trace."""
+    """Writes forward, backward and update ops to a trace."""
 
     def __init__(self, capture, optimizer):
         self.weights = capture.weights
@@ -380,7 +379,7 @@ class Writer:
 
 
 def trace(function, batch=1, training=False, optimizer="adam", name=""):
-    """The trace of `function(batch)`, as a dict, and what is known of it: parameters, multiply-adds, notes."""
+    """The trace of `function(batch)` as a dict, and facts: parameters, multiply-adds, notes."""
     with without_memory():
         model, inputs, *loss = function(batch)
     inputs = tuple(t.to("meta") for t in (inputs if isinstance(inputs, (tuple, list)) else (inputs,)))
@@ -389,7 +388,7 @@ def trace(function, batch=1, training=False, optimizer="adam", name=""):
     capture = Capture(module, training)
     out = capture.run(*inputs)
     if training:
-        loss = loss[0] if loss else sum_up
+        loss = loss[0] if loss else default_loss
         capture.compute(Op("loss", "Loss", ""), lambda *outputs: loss(*outputs), None, (out,), {})
     writer = Writer(capture, optimizer)
     facts = {"parameters": sum(p.numel() for p in model.parameters()), "multiply_adds": capture.multiply_adds,
@@ -400,7 +399,7 @@ def trace(function, batch=1, training=False, optimizer="adam", name=""):
 
 
 def write(document, path):
-    """Beside the place first, then in it. .gz and .zst are packed."""
+    """Writes atomically; compresses if the name ends in .gz or .zst."""
     text = json.dumps(document).encode()
     if path.endswith(".gz"):
         import gzip
@@ -433,9 +432,9 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("function", metavar="MODULE:FUNCTION")
     parser.add_argument("--batch", type=int, default=1)
-    parser.add_argument("--training", action="store_true", help="with backward and update ops")
+    parser.add_argument("--training", action="store_true", help="add backward and update ops")
     parser.add_argument("--optimizer", choices=sorted(OPTIMIZERS), default="adam", help="[adam]")
-    parser.add_argument("-o", "--output", required=True, help="the trace file; .gz and .zst are packed")
+    parser.add_argument("-o", "--output", required=True, help="the trace file, compressed if it ends in .gz or .zst")
     arguments = parser.parse_args()
     try:
         document, facts = trace(find_function(arguments.function), arguments.batch, arguments.training,
@@ -446,7 +445,7 @@ def main():
     print(f"{arguments.output}: {len(document['ops'])} ops by {facts['how']}, {facts['parameters']} parameters, "
           f"{facts['multiply_adds'] / 1e9:.3f} GMACs in the forward pass", file=sys.stderr)
     if facts["by_formula"]:
-        print(f"{facts['by_formula']} ops by formula: this version of PyTorch cannot run them without memory",
+        print(f"{facts['by_formula']} ops by formula: this version of PyTorch cannot run them on meta tensors",
               file=sys.stderr)
 
 

@@ -1,14 +1,14 @@
-"""Work of PyTorch's operators by formula, and a meter that adds it up while tensors without memory run."""
+"""Work of PyTorch's operators by formula, and a meter that records it while operators run on meta tensors."""
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-# Calls that make tensor objects or memory, and compute nothing.
+# Calls that create tensors or allocate memory without computing.
 FREE = {"_unsafe_view", "_reshape_alias", "empty", "empty_like", "empty_strided", "new_empty", "is_same_size",
         "zeros", "zeros_like", "ones_like", "new_zeros", "scalar_tensor", "full", "full_like", "arange", "detach",
         "lift_fresh", "lift_fresh_copy", "sym_size", "sym_numel", "sym_stride"}
-# Calls that read some rows of their first tensor, and the argument that says which.
+# Calls that read some rows of their first tensor, and the index of the argument that selects them.
 ROWS = {"embedding": 1, "_embedding_bag": 1, "index_select": 2, "gather": 2, "index": 1}
-PRODUCTS = {"mm": (0, 1), "bmm": (0, 1), "addmm": (1, 2), "baddbmm": (1, 2), "_int_mm": (0, 1), "mv": (0, 1)}
+MATMULS = {"mm": (0, 1), "bmm": (0, 1), "addmm": (1, 2), "baddbmm": (1, 2), "_int_mm": (0, 1), "mv": (0, 1)}
 
 
 def tensors_of(value):
@@ -27,7 +27,7 @@ def size_of(tensor):
 
 
 def storage_of(tensor):
-    """A number that tensors share if they share memory."""
+    """An id that is equal for tensors that share memory."""
     if hasattr(tensor, "untyped_storage"):
         return tensor.untyped_storage()._cdata
     return tensor._storage()._cdata
@@ -48,10 +48,10 @@ def attention_flops(query, key, value):
 
 
 def flops_of(name, args, outputs):
-    """Floating-point operations; a multiply-add is two. Products and convolutions by the textbook's algorithm,
-    without their biases, as published counts have it; of all other calls one per element of the largest tensor."""
-    if name in PRODUCTS:
-        a, b = (args[i] for i in PRODUCTS[name])
+    """Flops: 2 per multiply-add of the textbook algorithm for matmuls and convolutions, without biases, as in published
+    counts; one per element of the largest tensor for other calls."""
+    if name in MATMULS:
+        a, b = (args[i] for i in MATMULS[name])
         columns = b.shape[-1] if b.dim() > 1 else 1
         return 2 * a.numel() * columns
     if name == "convolution":
@@ -63,10 +63,10 @@ def flops_of(name, args, outputs):
         positions = data if transposed else gradient
         return 2 * (int(mask[0]) + int(mask[1])) * positions.numel() * (weight.numel() // weight.shape[0])
     if name.startswith("_scaled_dot_product"):
-        if "backward" in name:  # the scores again, and four gradients of products
+        if "backward" in name:  # recomputed scores, and gradients of two matmuls
             return 5 * attention_flops(args[1], args[2], args[3]) // 2
         return attention_flops(args[0], args[1], args[2])
-    if name == "_embedding_bag":  # adds up the rows
+    if name == "_embedding_bag":  # sums rows
         return args[1].numel() * args[0].shape[1]
     if name in ("embedding", "index", "index_select", "gather", "clone", "copy_", "cat", "stack", "_to_copy", "fill_", "zero_"):
         return 0  # moves data
@@ -74,7 +74,7 @@ def flops_of(name, args, outputs):
 
 
 def bytes_read(name, args, kwargs, outputs):
-    """Of all tensors given; of a table the rows that were asked for, as many as are written or, in a bag, added up."""
+    """Bytes of all arguments; of a table only the rows that are read (as many as are written or, in a bag, summed)."""
     if name not in ROWS:
         return sum(size_of(t) for t in tensors_of(list(args)) + tensors_of(kwargs))
     rows = size_of(outputs[0])
@@ -83,18 +83,18 @@ def bytes_read(name, args, kwargs, outputs):
     return rows + sum(size_of(t) for t in tensors_of(list(args[1:])))
 
 
-def words(value):
-    """'Float16' as a trace has it."""
+def precision_name(value):
+    """The precision of a dtype in a trace."""
     return {torch.float16: "fp16", torch.bfloat16: "bf16"}.get(value, "fp32")
 
 
 class Meter(TorchDispatchMode):
-    """Notes the kernels that run inside: flops, bytes read and written, number format."""
+    """Records the kernels that run in this context: flops, bytes read and written, dtype."""
 
     def __init__(self):
         super().__init__()
         self.kernels = []
-        self.multiply_adds = 0  # of products and convolutions, as published counts have it
+        self.multiply_adds = 0  # of matmuls and convolutions, as in published counts
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
@@ -106,13 +106,13 @@ class Meter(TorchDispatchMode):
         if not written:
             return outputs
         flops = int(flops_of(name, args, written))
-        if name in PRODUCTS or name.startswith(("convolution", "_scaled_dot_product")):
+        if name in MATMULS or name.startswith(("convolution", "_scaled_dot_product")):
             self.multiply_adds += flops // 2
         kernel = {"flops": flops,
                   "traffic_bytes": int(bytes_read(name, args, kwargs, written) + sum(map(size_of, written)))}
-        number_format = words(written[0].dtype)
-        if number_format != "fp32":
-            kernel["precision"] = number_format
+        precision = precision_name(written[0].dtype)
+        if precision != "fp32":
+            kernel["precision"] = precision
         if kernel["flops"] or kernel["traffic_bytes"]:
             self.kernels.append(kernel)
         return outputs

@@ -1,4 +1,4 @@
-/// Importers read a trace from a file. Each format is a file here, and a row in registry.cpp.
+/// Importers read a trace from a file. Each format is a file in import/ and a row in registry.cpp.
 #pragma once
 #include <span>
 #include <string>
@@ -17,25 +17,21 @@ using ReadFile = Trace(TextFile& file, Options& options);
 struct ImporterEntry {
   std::string_view name;     ///< as written in a scenario or after --importer
   std::string_view summary;  ///< one line for `list importers`
-  std::string_view files;    ///< the look of a file of this format
-  /// Whether a file with this beginning looks like this format. Cheap; reports no errors.
+  std::string_view files;    ///< what a file of this format looks like
+  /// Whether a file with this beginning has this format. Cheap; does not throw.
   LooksLike* recognises;
-  /// Throws InputError on anything that it cannot read, with path:line:column where the format has
-  /// lines.
+  /// Throws InputError, with path:line:column if the format has lines.
   ReadFile* read;
   Content content = Content::text;  ///< only files with Content::any may be binary
 };
 std::span<const ImporterEntry> importers();
 
-/// The trace in the file at `path` (.gz and .zst are decompressed). With `importer` "", the file's
-/// content chooses the importer. Throws InputError if
-/// - there is no such file,
-/// - no importer knows the format,
-/// - the importer cannot read the file, or
-/// - the importer has no such option.
+/// Reads the file at `path` (gzip and zstd are decompressed). If `importer` is "", it is chosen by
+/// content. Throws InputError if the file is missing or malformed, its format is unknown, or an
+/// option is invalid.
 Trace read_trace(const std::string& path, std::string_view importer = {}, Options options = {});
 
-/// The same for a file that is already open, or a text in memory; Content::any lets it be binary.
+/// The same for an open file or a text in memory.
 Trace read_trace(TextFile& file, std::string_view importer = {}, Options options = {});
 
 }  // namespace baechi

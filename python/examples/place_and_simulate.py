@@ -1,4 +1,4 @@
-"""Places a model, simulates the step, and looks at the timeline with arrays."""
+"""Places a model, simulates the step, and reads the timeline as arrays."""
 import baechi
 
 graph = baechi.generate("resnet50", batch=8)

@@ -1,5 +1,5 @@
-"""A placer in Python: each group of ops goes where the least work lies, in the order of the graph. It runs in this
-process, on the program's own arrays."""
+"""A placer in Python: assigns each group of ops, in graph order, to the device with the least load. It runs in this
+process, on the program's arrays."""
 import baechi
 
 
@@ -9,14 +9,14 @@ def least_loaded(problem):
     load, used, home, device = [0] * problem.num_devices, [0] * problem.num_devices, {}, []
     need = {}
     for op in range(problem.num_ops):
-        unit = int(groups[op]) or -op - 1  # an op without a group is a unit of its own
+        unit = int(groups[op]) or -op - 1  # an op without a group is a separate unit
         need[unit] = need.get(unit, 0) + int(weights[op])
     for op in range(problem.num_ops):
         unit = int(groups[op]) or -op - 1
         if unit not in home:
             fits = [d for d in range(problem.num_devices) if used[d] + need[unit] <= limit[d] // 2]
             if not fits:
-                raise baechi.InfeasibleError(f"no device has room for op {op}")
+                raise baechi.InfeasibleError(f"op {op} fits no device")
             home[unit] = min(fits, key=lambda d: load[d])
             used[home[unit]] += need[unit]
         load[home[unit]] += int(times[op])

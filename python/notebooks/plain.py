@@ -1,5 +1,5 @@
-"""plain.py RUN NOTEBOOK [--check]: writes the notebook RUN to NOTEBOOK without what changes from run to run. With --check
-nothing is written: prints the first line of text that differs, but for times of placing; exit code 1 then."""
+"""plain.py RUN NOTEBOOK [--check]: writes the executed notebook RUN to NOTEBOOK without output that varies between runs.
+With --check writes nothing: prints the first line that differs (placing times are ignored), with exit code 1."""
 import json
 import re
 import sys
@@ -23,8 +23,8 @@ def plain(path):
 
 
 def shown(notebook):
-    """The lines of text under the cells, without times of placing: of `place`, at the end of a line of `compare`, and in
-    column 14 of results.csv."""
+    """The text output of the cells without placing times: those of `place`, at line ends of `compare`, and in column 14
+    of results.csv."""
     for cell in notebook["cells"]:
         for output in cell.get("outputs", []):
             text = output.get("text", output.get("data", {}).get("text/plain", ""))

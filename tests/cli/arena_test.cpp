@@ -13,7 +13,7 @@ using namespace baechi::testing;
 using Json = nlohmann::json;
 
 TEST_SUITE("cli") {
-  TEST_CASE("arena: a placer's score, its rank, and best values that are kept if better") {
+  TEST_CASE("arena: a placer's score and rank; better best values are saved") {
     const Session session;
     std::filesystem::create_directories(session.folder().file("mine/instances"));
     session.folder().write("mine/instances/a.yaml", R"(
@@ -33,24 +33,24 @@ sweep: {cluster.link.bandwidth: [1 MB/s, 100 GB/s]}
     CHECK(first["instances"] == 2);
     CHECK(first["score"] == 1.0);
     const Json other = arena("single");
-    CHECK(other["score"].get<double>() > 1.0);  // one device does all
+    CHECK(other["score"].get<double>() > 1.0);  // all ops on one device
     CHECK(other["rank"].get<int>() == 2);
     CHECK(other["ranking"].size() == 2);
-    CHECK(arena("round_robin")["ranking"].size() == 1);         // single was not kept
-    const Json known = session.json("arena --instances mine");  // without a placer that competes
+    CHECK(arena("round_robin")["ranking"].size() == 1);         // single is not saved
+    const Json known = session.json("arena --instances mine");  // no competing placer
     CHECK(known["instances"] == 2);
     CHECK(known["ranking"].size() == 1);
     CHECK(session.run("arena --instances nowhere --placer single").code == 2);
   }
 
-  TEST_CASE("duel finds an instance, and writes it as a scenario with both steps") {
+  TEST_CASE("duel writes the instance that it finds as a scenario with both steps") {
     const Session session;
     const Json found = session.json("arena duel single m_etf --evaluations 60 --seed 2 -o fought");
     CHECK(found["ratio"] > 1.0);
     CHECK(session.run("run fought/duel.yaml --out again").code == 0);
   }
 
-  TEST_CASE("the arena's best known values are of its instances' graphs as they are") {
+  TEST_CASE("the arena's best known values belong to its current instances") {
     const Session session;
     const Json arena = session.json("arena --placer single");
     CHECK(arena["instances"] == 286);

@@ -11,7 +11,7 @@ using namespace baechi::testing;
 using Json = nlohmann::json;
 
 TEST_SUITE("cli") {
-  TEST_CASE("bound tells which bound binds, and whether memory can suffice") {
+  TEST_CASE("bound prints the binding bound and whether memory can suffice") {
     const Session session;
     const Json bounds = session.json("bound toy.json " + two_gpus);
     CHECK(bounds["lower_bound_us"] == 40.0);
@@ -29,9 +29,9 @@ TEST_SUITE("cli") {
     CHECK(holds(session.run("bound toy.json --devices 2 --memory '999 B'").out, "too small"));
   }
 
-  // All three ops on one device: their tensor of 1000 B is held once. Or a on one device, with it,
-  // and its copy on the other.
-  TEST_CASE("bound tells the least memory of each device, and whether it is proved") {
+  // All three ops on one device hold the tensor of 1000 B once. With a on the other device, each
+  // device holds one copy.
+  TEST_CASE("bound prints the least memory per device and whether it is proved") {
     const Session session;
     for (const char* devices : {"--devices 1", "--devices 2"}) {
       const Json least = session.json("bound toy.json --least-memory " + std::string(devices));
@@ -46,6 +46,6 @@ TEST_SUITE("cli") {
     CHECK(session.run(asked + "--time-limit '1 s'").code == 2);
     const Session::Result other = session.run(asked + "--semantics baechi");
     CHECK(other.code == 2);
-    CHECK(holds(other.err, "only the engine's semantics 'event' limits memory"));
+    CHECK(holds(other.err, "needs --semantics event, which limits memory"));
   }
 }

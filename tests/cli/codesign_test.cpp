@@ -35,8 +35,8 @@ TEST_SUITE("cli") {
     const auto json = session.json("study codesign s.yaml --top 3");
     CHECK(json["status"] == "ok");
     CHECK(json["combinations"] == 32);
-    // 16 x 32 is 512 multipliers, which the table lacks: half of the space is left. With 4 MiB, 2
-    // arrays of 1024 take 8.2 mm2 and more: two too many.
+    // 16 x 32 is 512 multipliers, which the table lacks: half of the designs remain. With 4 MiB, 2
+    // arrays of 1024 take over 8.2 mm2: two designs are too large.
     CHECK(json["architectures"] == 14);
     CHECK(json["visited"] == 14);
     CHECK(json["proved"] == true);
@@ -51,14 +51,14 @@ TEST_SUITE("cli") {
     CHECK(holds(session.run("study codesign s.yaml").out, "times as fast as the reference"));
   }
 
-  TEST_CASE("codesign says what it lacks") {
+  TEST_CASE("codesign reports missing keys") {
     const Session session;
     session.folder().write("areas.csv", areas);
     session.folder().write("s.yaml", scenario);
     session.folder().write("plain.yaml",
                            "graph: {generate: gpt}\nplacers: [single]\n"
                            "cluster: {devices: {count: 1, memory: 1 GiB}}\n");
-    const auto told = [&](const std::string& arguments) {
+    const auto error_of = [&](const std::string& arguments) {
       const auto result = session.run("study codesign " + arguments);
       CHECK(result.code == 2);
       return result.err;

@@ -39,7 +39,7 @@ sweep: {graph.seed: [1, 2, 3]}
     CHECK(holds(session.run("compare one two").out, "m_etf (two)"));
   }
 
-  TEST_CASE("compare: folders of one scenario's name on other links have no point in common") {
+  TEST_CASE("compare: scenarios of the same name with different links have no common point") {
     const Session session;
     for (const std::string speed : {"1", "100"}) {
       session.folder().write(

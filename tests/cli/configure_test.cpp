@@ -10,7 +10,7 @@ using namespace baechi::testing;
 using Json = nlohmann::json;
 
 TEST_SUITE("cli") {
-  TEST_CASE("configure chooses instances, and tells where a file of latencies is wrong") {
+  TEST_CASE("configure chooses instances, and reports mistakes in a file of latencies by place") {
     const Session session;
     session.folder().write("latencies.csv",
                            "model,threads,batch,mean_ms\n"
@@ -24,7 +24,7 @@ TEST_SUITE("cli") {
     CHECK(small["latency_ms"] == 6.0);
     CHECK(small["speed_up"] == 1.5);
     CHECK(small["instances"] == Json::parse(R"([{"count": 2, "threads": 1, "batch": 1}])"));
-    // Disturbed by each other, the two take 12 ms.
+    // With interference the two take 12 ms.
     const Json disturbed = session.json(
         "study configure latencies.csv --threads 2 --batch 2 --interference 2 --where model=small");
     REQUIRE(disturbed["profiles"].size() == 1);

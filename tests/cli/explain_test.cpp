@@ -11,7 +11,7 @@ using namespace baechi::testing;
 using Json = nlohmann::json;
 
 TEST_SUITE("cli") {
-  TEST_CASE("explain: the critical path adds up to the step, and says what was waited for") {
+  TEST_CASE("explain: the critical path adds up to the step time, waits included") {
     // a 0-10, its 1000 B 10-11, b 11-31, c 31-61.
     const Session session;
     const Json json = session.json("explain toy.json --placement split.json " + two_gpus);
@@ -31,8 +31,8 @@ TEST_SUITE("cli") {
     CHECK(holds(text.out, "'c', behind 'b' on gpu1"));
   }
 
-  TEST_CASE("explain: at out of memory, what was live and who keeps it") {
-    // The copy of a's 1000 B does not fit beside the 1.5 MB of workspace that gpu1 holds for x.
+  TEST_CASE("explain: the OOM report lists live tensors and what keeps them") {
+    // The copy of a's 1000 B does not fit while gpu1 holds 1.5 MB of workspace for x.
     const Session session;
     session.folder().write("tight.json",
                            R"({"format": "baechi-trace", "version": 1, "name": "tight",

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view cluster = "--devices 4 --memory '500 MiB' --bandwidth '50 GB/s'";
 
-/// How many keys of `map` are the module or are around it.
+/// Number of keys of `map` that are the module or enclose it.
 std::size_t keys_for(const Json& map, const std::string& module) {
   std::size_t n = 0;
   for (const auto& [key, value] : map.items())
@@ -24,7 +24,7 @@ std::size_t keys_for(const Json& map, const std::string& module) {
 }  // namespace
 
 TEST_SUITE("cli export") {
-  TEST_CASE("each module of the trace is named once, and no other; the price is told") {
+  TEST_CASE("each module of the trace is exported once; the change of the step time is printed") {
     const Session session;
     REQUIRE(session.run("trace generate resnet50 batch=2 -o r.json").code == 0);
     const auto place = [&](const std::string& format, const std::string& file) {

@@ -31,7 +31,7 @@ struct Help {
   std::string verb, text;
 };
 
-/// The help of the verb and of all verbs that it lists: names behind two spaces under a heading.
+/// The help of the verb and of all verbs listed in it (names after two spaces under a heading).
 void add_helps(const Session& session, const std::string& verb, std::vector<Help>& all) {
   const auto help = session.run(verb + " --help");
   CAPTURE(verb);
@@ -58,7 +58,7 @@ std::vector<Help> all_helps() {
   return all;
 }
 
-/// Each option's lines in one.
+/// Each option's help as one line.
 std::vector<std::string> options_of(const std::string& help) {
   std::vector<std::string> options;
   bool inside = false;
@@ -75,7 +75,7 @@ std::vector<std::string> options_of(const std::string& help) {
   return options;
 }
 
-/// The first list of two or more words, "a,b" or "a|b" or "a, b", that stands twice in `text`, as
+/// The first list of two or more words ("a,b", "a|b" or "a, b") that occurs twice in `text`, as
 /// "a,b"; "" if there is none.
 std::string listed_twice(const std::string& text) {
   const std::regex list(R"(\w+(?:(?:\||, ?)\w+)+)"), separator(R"(\||, )");
@@ -90,7 +90,7 @@ std::string listed_twice(const std::string& text) {
 }  // namespace
 
 TEST_SUITE("cli") {
-  TEST_CASE("every verb explains itself in plain words, in lines of 100 characters") {
+  TEST_CASE("the help of every verb has lines of at most 100 characters and no CLI11 terms") {
     const std::vector<Help> all = all_helps();
     std::set<std::string> verbs;
     for (const Help& help : all) verbs.insert(help.verb);
@@ -104,7 +104,7 @@ TEST_SUITE("cli") {
       for (const std::string& line : lines_of(help.text)) {
         CAPTURE(line);
         CHECK(line.size() <= 100);
-        // CLI11's words for types and checks: "N:INT in [1 - 10]", "TEXT:{a,b}".
+        // CLI11's descriptions of types and checks: "N:INT in [1 - 10]", "TEXT:{a,b}".
         for (const char* word : {"INT", "FLOAT", "TEXT", "ENUM", ":{", " in ["})
           CHECK_FALSE(holds(line, word));
         CHECK_FALSE(holds(line, ". Of "));
@@ -117,13 +117,13 @@ TEST_SUITE("cli") {
     }
   }
 
-  TEST_CASE("a list of values that stands twice in an option's help is found") {
+  TEST_CASE("a list of values that occurs twice in an option's help is found") {
     CHECK(listed_twice("--format table|json  Format of the answer [table]") == "");
     CHECK(listed_twice("--export a1|b1|c1:{a1,b1,c1}  What") == "a1,b1,c1");
     CHECK(listed_twice("--mode on|off  How: on, off") == "on,off");
   }
 
-  TEST_CASE("old spellings of verbs work, and the help does not list them") {
+  TEST_CASE("old spellings of verbs work, and are not listed") {
     const Session session;
     for (const char* old : {"duel", "configure", "codesign"}) {
       CAPTURE(old);
@@ -137,7 +137,7 @@ TEST_SUITE("cli") {
     CHECK(holds(session.run("arena dule").err, "(did you mean 'duel'?)"));
   }
 
-  TEST_CASE("a mistyped verb, flag or value is the user's mistake, with the nearest that exists") {
+  TEST_CASE("a mistyped verb, flag or value is a mistake, with the nearest known name") {
     const Session session;
     const struct {
       std::string arguments, message;
@@ -157,7 +157,7 @@ TEST_SUITE("cli") {
         {"bound toy.json --devices 0 --memory 8GB", "at least one device"},
         {"bound toy.json " + two_gpus + " --memory-fraction 2", "(0, 1]"},
         {"bound toy.json " + two_gpus + " --scenario x.yaml", "--scenario"},
-        {"bound toy.json --devices 2 --memory 8 GiB", "'GiB' is a word too many"},
+        {"bound toy.json --devices 2 --memory 8 GiB", "unexpected word 'GiB'"},
         {"bound nowhere.json " + two_gpus, "nowhere.json"},
         {"bound toy.json --scenario nowhere.yaml", "nowhere.yaml"},
         {"place toy.json --placer m_tpo " + two_gpus, "no placer 'm_tpo' (did you mean 'm_topo'?)"},
@@ -174,8 +174,8 @@ TEST_SUITE("cli") {
         {"trace convert toy.json toy.xml", "'toy.xml' does not say the format"},
         {"trace generate layred", "(did you mean 'layered'?)"},
         {"trace generate layered ops=many", "layered.ops: 'many' is not"},
-        {"list placer", "nothing called 'placer' (did you mean 'placers'?)"},
-        {"list placers m_etv", "nothing called 'm_etv' (did you mean 'm_etf'?)"},
+        {"list placer", "unknown name 'placer' (did you mean 'placers'?)"},
+        {"list placers m_etv", "unknown name 'm_etv' (did you mean 'm_etf'?)"},
     };
     for (const auto& [arguments, message] : mistakes) {
       CAPTURE(arguments);
@@ -187,14 +187,14 @@ TEST_SUITE("cli") {
     }
   }
 
-  TEST_CASE("several wrong flags are told at once") {
+  TEST_CASE("several wrong flags are reported together") {
     const auto result = Session().run("bound toy.json --devices x --bandwidth 5 --semantics evnt");
     CHECK(result.code == 2);
     for (const char* part : {"--memory is missing", "'x'", "'5'", "(did you mean 'event'?)"})
       CHECK(holds(result.err, part));
   }
 
-  TEST_CASE("list fits a screen; list WHAT has a line for each; list WHAT NAME the options") {
+  TEST_CASE("list fits a screen; list WHAT has a line per item; list WHAT NAME has the options") {
     const Session session;
     const std::string all = session.run("list").out;
     CHECK(std::ranges::count(all, '\n') <= 60);
@@ -210,7 +210,7 @@ TEST_SUITE("cli") {
     CHECK(session.json("list placers m_etf")["placers"].size() == 1);
   }
 
-  TEST_CASE("list names scenarios and papers as 'run' and 'paper' take them") {
+  TEST_CASE("list has the names of scenarios and papers that 'run' and 'paper' accept") {
     const Session session;
     CHECK(holds(session.run("list").out, "papers             baechi_socc20 cnn_utilisation"));
     CHECK(holds(session.run("list scenarios slow_link").out, "scenarios/examples/slow_link.yaml"));
@@ -218,7 +218,7 @@ TEST_SUITE("cli") {
     CHECK(session.run("run slow_link --quiet --out named").code == 0);
   }
 
-  TEST_CASE("list has everything that is registered, with its options") {
+  TEST_CASE("list has all registered components with their options") {
     const Session session;
     const Json all = session.json("list");
     CHECK(has_keys(all, {"placers", "transforms", "generators", "importers", "devices", "scenarios",

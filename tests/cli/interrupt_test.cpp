@@ -18,8 +18,8 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// A shell command: runs the program in the background, waits until `ready` succeeds, sends it
-/// `signal`, and ends as it does. Meant for Session::run.
+/// A shell command for Session::run: runs the program in the background, waits until `ready`
+/// succeeds, sends `signal`, and returns the program's exit code.
 std::string interrupt_when(const std::string& ready, const std::string& signal) {
   return "{} & p=$!; while ! { " + ready + "; } && kill -0 $p; do sleep 0.02; done 2>/dev/null; " +
          "kill -" + signal + " $p; wait $p";
@@ -28,7 +28,7 @@ std::string interrupt_when(const std::string& ready, const std::string& signal) 
 }  // namespace
 
 TEST_SUITE("cli") {
-  TEST_CASE("an interrupt that an older thread receives only sets the flag") {
+  TEST_CASE("an interrupt received by an older thread sets the flag") {
     std::promise<void> end;
     std::jthread older([&end] { end.get_future().wait(); });
     for (const int signal : {SIGINT, SIGTERM}) {
@@ -50,7 +50,7 @@ TEST_SUITE("cli") {
     CHECK((std::signal(SIGTERM, SIG_DFL) == SIG_IGN));
   }
 
-  TEST_CASE("SIGTERM, as Slurm sends it, keeps the runs that are done") {
+  TEST_CASE("SIGTERM, as sent by Slurm, keeps finished runs") {
     const Session session;
     session.folder().write("slow.sh", "#!/bin/sh\ntouch started\nsleep 1\nexit 3\n");
     session.folder().write("sweep.yaml",
@@ -64,13 +64,13 @@ TEST_SUITE("cli") {
     CAPTURE(result.err);
     CHECK(result.code == 130);
     CHECK(holds(result.err, "interrupted: finishing the runs that have begun"));
-    CHECK(holds(result.err, "interrupted: 2 of 4 runs are done and kept"));
+    CHECK(holds(result.err, "interrupted: 2 of 4 runs are done;"));
     CHECK(holds(session.folder().read("results/results.csv"), "round_robin"));
   }
 
   TEST_CASE("SIGTERM ends a search with the best placement so far") {
     const Session session;
-    // The search has begun once the thread is there that waits for interrupts.
+    // The search has begun when the thread that waits for interrupts exists.
     const auto result =
         session.run("place toy.json --placer search:seconds=1000 -o best.json " + two_gpus,
                     interrupt_when("cat /proc/$p/task/*/comm | grep -q interrupts", "TERM"));
@@ -79,9 +79,9 @@ TEST_SUITE("cli") {
     CHECK(holds(session.folder().read("best.json"), "\"placement\""));
   }
 
-  TEST_CASE("SIGTERM ends a duel with the worst instance so far, and keeps it") {
+  TEST_CASE("SIGTERM ends a duel and saves the worst instance so far") {
     const Session session;
-    // One device loses to m_etf from the first instances on; a million instances take minutes.
+    // One device is worse than m_etf from the first instances on; a million instances take minutes.
     const auto result =
         session.run("arena duel single m_etf --evaluations 1000000 -o worst",
                     interrupt_when("cat /proc/$p/task/*/comm | grep -q interrupts", "TERM"));
@@ -90,7 +90,7 @@ TEST_SUITE("cli") {
     CHECK(holds(result.err, "interrupted: taking the worst instance so far"));
   }
 
-  TEST_CASE("SIGTERM ends the arena with the instances that are done; known.json stays") {
+  TEST_CASE("SIGTERM ends the arena with the finished instances; known.json is unchanged") {
     const Session session;
     std::filesystem::create_directories(session.folder().file("mine/instances"));
     session.folder().write("mine/instances/a.yaml", R"(
@@ -102,15 +102,15 @@ sweep: {cluster.link.bandwidth: [1 MB/s, 100 GB/s]}
 )");
     REQUIRE(session.run("arena --instances mine --placer single --update-best").code == 0);
     const std::string known = session.folder().read("mine/known.json");
-    const TemporaryFolder beside;  // beside known.json, a program may write nothing
-    const std::string started = beside.file("started");
+    const TemporaryFolder other_folder;  // external programs may not write files next to known.json
+    const std::string started = other_folder.file("started");
     session.folder().write("slow.sh", "#!/bin/sh\ntouch " + started + "\nsleep 1\nexit 3\n");
     const auto result =
         session.run("arena --instances mine --placer exec:./slow.sh --update-best --format json",
                     "chmod +x slow.sh; " + interrupt_when("test -e " + started, "TERM"));
     CAPTURE(result.err);
     CHECK(result.code == 130);
-    CHECK(holds(result.err, "interrupted: runs that are missing: 1;"));
+    CHECK(holds(result.err, "interrupted: 1 runs are missing;"));
     const auto answer = nlohmann::json::parse(result.out);
     CHECK(answer["instances"] == 1);
     CHECK(answer["failures"] == 1);
@@ -118,7 +118,7 @@ sweep: {cluster.link.bandwidth: [1 MB/s, 100 GB/s]}
     CHECK(session.folder().read("mine/known.json") == known);
   }
 
-  TEST_CASE("SIGTERM where there is nothing to keep ends with 130, too") {
+  TEST_CASE("SIGTERM without results to keep also ends with 130") {
     const Session session;
     session.folder().write("slow.sh", "#!/bin/sh\ntouch started\nexec sleep 100\n");
     CHECK(session
@@ -127,7 +127,7 @@ sweep: {cluster.link.bandwidth: [1 MB/s, 100 GB/s]}
               .code == 130);
   }
 
-  TEST_CASE("a file over the limit of the shell is a message, not a signal") {
+  TEST_CASE("a file beyond the shell's size limit is an error message, not a signal") {
     const Session session;
     const auto result =
         session.run("trace generate layered ops=20000 -o big.json", "(ulimit -f 8; {})");

@@ -1,4 +1,4 @@
-/// What the program answers to files and flags that are broken, endless, too large or odd.
+/// Error messages for malformed, endless, oversized and unusual files and flags.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 #include <zlib.h>
@@ -15,7 +15,7 @@ using Json = nlohmann::json;
 
 namespace {
 
-/// `size` zero bytes as gzip makes of them, about a thousandth.
+/// `size` zero bytes, compressed by gzip to about a thousandth.
 std::string gzip_of_nothing(std::size_t size) {
   z_stream z{};
   constexpr int gzip_format = 16 + MAX_WBITS;
@@ -40,16 +40,16 @@ const std::string simulate_split = "simulate toy.json --placement split.json " +
 }  // namespace
 
 TEST_SUITE("cli") {
-  TEST_CASE("a small file that expands without end is refused by name") {
+  TEST_CASE("a decompression bomb is rejected with its name") {
     const Session session;
     session.folder().write("bomb.json.gz", gzip_of_nothing(std::size_t{400} << 20U));
     const auto result = session.run("trace info bomb.json.gz --importer baechi");
     CHECK(result.code == 2);
     CHECK(holds(result.err,
-                "bomb.json.gz: is over 256 MiB once decompressed, more than 300 times the "));
+                "bomb.json.gz: decompresses to over 256 MiB and more than 300 times its "));
   }
 
-  TEST_CASE("a file that never ends, or is no text, is refused by name") {
+  TEST_CASE("an endless or binary file is rejected with its name") {
     const Session session;
     CHECK(session.run("simulate toy.json --placement /dev/zero " + two_gpus).err ==
           "/dev/zero: is not text: its byte 1 is zero\n");
@@ -63,7 +63,7 @@ TEST_SUITE("cli") {
     CHECK(session.run("trace info empty.json").err == "empty.json: the file is empty\n");
   }
 
-  TEST_CASE("a byte order mark and lines that end as in Windows are read") {
+  TEST_CASE("a byte order mark and Windows line ends are accepted") {
     const Session session;
     std::string windows = "\xef\xbb\xbf";
     for (const char c : toy) windows += c == '\n' ? "\r\n" : std::string(1, c);
@@ -74,10 +74,10 @@ TEST_SUITE("cli") {
                        two_gpus)["step_time_us"] == 61.0);  // 10 + 1 + 20 + 30
   }
 
-  TEST_CASE("a zstd file may begin with a frame to be skipped, as pzstd writes it") {
+  TEST_CASE("a zstd file may begin with a skippable frame, as pzstd writes it") {
     const Session session;
     REQUIRE(session.run("trace convert toy.json toy.json.zst").code == 0);
-    // Magic number, four bytes of length, as many bytes.
+    // Magic number, length in four bytes, contents.
     const std::string skipped("\x50\x2a\x4d\x18\x04\x00\x00\x00size", 12);
     session.folder().write("skip.json.zst", skipped + session.folder().read("toy.json.zst"));
     CHECK(session.json("trace info skip.json.zst")["ops"] == 3);
@@ -93,12 +93,12 @@ TEST_SUITE("cli") {
     const Session session;
     REQUIRE(session.run("trace generate layered ops=200000 -o big.json").code == 0);
     const auto result = session.run("trace info big.json", "(ulimit -d 40000; {})");
-    if (result.code == 0) return;  // the system knows no such limit
+    if (result.code == 0) return;  // the system has no such limit
     CHECK(result.code == 1);
     CHECK(holds(result.err, "baechi: out of host memory: reading big.json, "));
   }
 
-  TEST_CASE("an option that decides how much memory is taken has a limit") {
+  TEST_CASE("an option that determines memory use has a limit") {
     const Session session;
     const auto result =
         session.run("place toy.json --placer search:chains=9000000000000000000 " + two_gpus);
@@ -110,7 +110,7 @@ TEST_SUITE("cli") {
         "exact_dp.max_ideals: more than 100000000"));
   }
 
-  TEST_CASE("a seed is a whole number that is not negative") {
+  TEST_CASE("a seed is a non-negative integer") {
     const Session session;
     for (const char* seed : {"-1", "99999999999999999999", "1.5", "one"}) {
       CAPTURE(seed);
@@ -125,7 +125,7 @@ TEST_SUITE("cli") {
         0);
   }
 
-  TEST_CASE("an option's value may be a list, with blanks after its commas") {
+  TEST_CASE("an option's value may be a list with blanks after commas") {
     const Session session;
     const auto both = session.json(
         "place toy.json --placer 'search:portfolio=[single, round_robin],evaluations=0' " +
@@ -136,8 +136,8 @@ TEST_SUITE("cli") {
               "no placer 'x'"));
   }
 
-  // An op's weights and its output are 4000 B, and b's copy of a's output 1000 B more.
-  TEST_CASE("a placer that counts weights alone says so where its step runs out of memory") {
+  // An op's weights and output are 4000 B; b's copy of a's output is another 1000 B.
+  TEST_CASE("a placer that only counts weights is reported with the OOM report") {
     const Session session;
     session.folder().write("heavy.json", R"({"format": "baechi-trace", "version": 1, "ops": [
       {"name": "a", "compute_us": 1, "persistent_bytes": 3000, "outputs": [{"bytes": 1000}]},
@@ -150,14 +150,14 @@ TEST_SUITE("cli") {
           .out;
     };
     CHECK(holds(placed("4500"),
-                "memory       exact_dp counts weights alone; a step also holds outputs and copies\n"
+                "memory       exact_dp only counts weights; a step also holds outputs and copies\n"
                 "out of memory on gpu1"));
-    CHECK(holds(placed("3000"), "no placement would fit: op 'a' needs 3.91 KiB"));
-    CHECK_FALSE(holds(placed("9000"), "counts weights alone"));
+    CHECK(holds(placed("3000"), "no placement fits: op 'a' needs 3.91 KiB"));
+    CHECK_FALSE(holds(placed("9000"), "only counts weights"));
     CHECK(holds(placed("2999"), "exact_dp: op 'a' has weights of 2.93 KiB, the largest device"));
   }
 
-  TEST_CASE("--queue and trace convert -o are flags of their own") {
+  TEST_CASE("--queue and trace convert -o are separate flags") {
     const Session session;
     session.folder().write("split.json", std::string(split));
     const std::string simulate = "simulate toy.json --placement split.json " + two_gpus;
@@ -168,7 +168,7 @@ TEST_SUITE("cli") {
     CHECK(session.json("trace info copy.json")["ops"] == 3);
   }
 
-  TEST_CASE("the name of an op has no zero byte") {
+  TEST_CASE("the name of an op must not contain a zero byte") {
     const Session session;
     session.folder().write("zero.json", R"({"format": "baechi-trace", "version": 1,
       "ops": [{"name": "a\u0000b", "outputs": []}]})");
@@ -176,7 +176,7 @@ TEST_SUITE("cli") {
           "zero.json: graph: the name of op 0, 'a...', has a zero byte\n");
   }
 
-  TEST_CASE("an answer goes to a device or a pipe as it is, and never takes its place") {
+  TEST_CASE("output to a device or pipe is written to it and does not replace it") {
     const Session session;
     session.folder().write("split.json", std::string(split));
     const std::string simulate = "simulate toy.json --placement split.json " + two_gpus;
@@ -207,14 +207,14 @@ TEST_SUITE("cli") {
     CHECK(answer.ends_with(" -> op19 -> (4980 more) -> op0\n"));
   }
 
-  TEST_CASE("a placement file that says infeasible, or is split, is told so") {
+  TEST_CASE("a placement file of status infeasible, or with split groups, is reported") {
     const Session session;
     session.folder().write("none.json", R"({"format": "baechi-placement", "version": 1,
       "status": "infeasible", "detail": "no"})");
     const auto none = session.run("simulate toy.json --placement none.json " + two_gpus);
     CHECK(none.code == 2);
     CHECK(none.err ==
-          "none.json: there is nothing to simulate: its placer found no placement: no\n");
+          "none.json: has no placement to simulate, because its placer found none: no\n");
     CHECK(session.json(simulate_split)["split_groups"] == 0);
     CHECK_FALSE(holds(session.run(simulate_split).out, "split "));
     std::string grouped(toy);
@@ -226,7 +226,7 @@ TEST_SUITE("cli") {
                 "split        1 colocation group: 'together' ('a' is on gpu0, 'b' on gpu1)\n"));
   }
 
-  TEST_CASE("an output that cannot be written is the user's mistake, with path and reason") {
+  TEST_CASE("an output that cannot be written is a mistake, with path and reason") {
     const Session session;
     session.folder().write("s.yaml",
                            "name: s\ngraph: {import: toy.json}\nplacers: [single]\n"
@@ -255,11 +255,11 @@ TEST_SUITE("cli") {
       CAPTURE(flag);
       const auto result = session.run("bound toy.json " + two_gpus + " " + flag);
       CHECK(result.code == 2);
-      CHECK(holds(result.err, "'' is no value"));
+      CHECK(holds(result.err, "the value is empty"));
     }
   }
 
-  TEST_CASE("an op without a time on the first device kind counts as no time") {
+  TEST_CASE("an op without a time on the first device type counts as untimed") {
     const Session session;
     session.folder().write("kinds.json", R"({"format": "baechi-trace", "version": 1,
       "ops": [{"name": "a", "compute_us": {"gpu": null, "cpu": 3}},
@@ -270,7 +270,7 @@ TEST_SUITE("cli") {
     CHECK(info["critical_path_us"] == 2.0);
   }
 
-  TEST_CASE("a message that quotes a file does not command the terminal") {
+  TEST_CASE("a message that quotes a file has no terminal control characters") {
     const Session session;
     session.folder().write("escape.json", R"({"format": "baechi-placement", "version": 1,
       "placement": {"\u001b[2Ja": 0}})");

@@ -15,7 +15,7 @@ using namespace baechi::testing;
 using Json = nlohmann::json;
 
 TEST_SUITE("cli") {
-  TEST_CASE("place without a placer takes the best of the quick ones, and says which") {
+  TEST_CASE("place without a placer uses and names the best of the quick ones") {
     const Session session;
     const Json placed = session.json("place toy.json " + two_gpus);
     CHECK(placed["placer"] == "auto");
@@ -25,7 +25,7 @@ TEST_SUITE("cli") {
   }
 
   // A recorded step of 755 ops whose weights and activations barely fit two devices.
-  TEST_CASE("a placer that finds nothing says so; with fallback it says whose placement it is") {
+  TEST_CASE("an infeasible result is reported; with fallback the placer used is named") {
     const Session session;
     const std::string tight = "place " + source_dir() +
                               "/traces/data/transformer_small_train.trace.json.zst --devices 2 "
@@ -64,8 +64,8 @@ TEST_SUITE("cli") {
   TEST_CASE("what place prints as JSON is a placement file too") {
     const Session session;
     for (const PlacerEntry& entry : placers()) {
-      if (entry.name == "exec" || entry.name == "expert") continue;  // they need to be told what
-      if (planners::find_planner(entry.name) != nullptr) continue;   // of files of another kind
+      if (entry.name == "exec" || entry.name == "expert") continue;  // they need a TRACE
+      if (planners::find_planner(entry.name) != nullptr) continue;   // of another format
       CAPTURE(entry.name);
       const auto placed = session.run("place toy.json --format json --placer " +
                                       std::string(entry.name) + " " + two_gpus);
@@ -76,7 +76,7 @@ TEST_SUITE("cli") {
     }
   }
 
-  TEST_CASE("that nothing fits is an answer, and no file is written") {
+  TEST_CASE("infeasible is a result, and writes no file") {
     const Session session;
     const std::string tight =
         "place toy.json --placer m_topo -o placed.json --devices 2 --memory '999 B'";
@@ -89,17 +89,17 @@ TEST_SUITE("cli") {
     CHECK(holds(session.run(tight).out, "infeasible"));
   }
 
-  TEST_CASE("a placement that runs out of memory has no step time and says why") {
+  TEST_CASE("a placement that runs out of memory has no step time, but an OOM report") {
     const Session session;
     const Json placed = session.json("place toy.json --placer single --devices 2 --memory '999 B'");
     CHECK(placed["status"] == "oom");
     CHECK(placed["step_time_us"].is_null());
     CHECK(holds(placed["detail"].get<std::string>(), "out of memory on gpu0"));
-    session.folder().write("oom.json", placed.dump());  // is a placement file all the same
+    session.folder().write("oom.json", placed.dump());  // is still a placement file
     CHECK(session.json("simulate toy.json --placement oom.json " + two_gpus)["status"] == "ok");
   }
 
-  TEST_CASE("a program of one's own can be the placer") {
+  TEST_CASE("an external program can be the placer") {
     const Session session;
     session.folder().write("mine.sh", "#!/bin/sh\ncat >/dev/null\ncat split.json\n");
     const auto placed =
@@ -110,7 +110,7 @@ TEST_SUITE("cli") {
     CHECK(Json::parse(placed.out)["placement"] == Json{{"a", 0}, {"b", 1}, {"c", 1}});
   }
 
-  TEST_CASE("exact_dp with replicas tells its stages, as planners do") {
+  TEST_CASE("exact_dp with replicas prints its stages in the format of planners") {
     const Session session;
     // 60 us of ops on three devices.
     const Json answer = session.json(

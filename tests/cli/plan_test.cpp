@@ -44,7 +44,7 @@ TEST_SUITE("cli") {
               ["time_per_sample_us"] == doctest::Approx(12e6));
   }
 
-  TEST_CASE("a plan that divides ops or runs them again is refused as a placement") {
+  TEST_CASE("a plan that divides or recomputes ops is rejected as a placement") {
     const Session session;
     session.folder().write("two.json", two_nodes);
     const Json plan = session.json("place two.json --placer piper");
@@ -87,7 +87,7 @@ TEST_SUITE("cli") {
           "gpt.layers: called num_hidden_layers");
   }
 
-  TEST_CASE("plan --check says of one plan whether it fits, and what every stage takes") {
+  TEST_CASE("plan --check reports whether a plan fits, and each stage's memory") {
     const Session session;
     const std::string model =
         "plan "
@@ -108,7 +108,7 @@ TEST_SUITE("cli") {
     std::int64_t sum = 0;
     for (const auto& [kind, bytes] : plan["memory"].items()) sum += bytes.get<std::int64_t>();
     CHECK(plan["peak_bytes"] == sum);
-    // The same plan, with less memory than it needs: told, and not refused.
+    // The same plan with too little memory: reported, not rejected.
     const Json tight = session.json(model + " --memory '1 MiB'");
     CHECK(tight["status"] == "oom");
     CHECK(tight["fits"] == false);
@@ -118,7 +118,7 @@ TEST_SUITE("cli") {
     CHECK(session.json(model + " --as h100 --memory '1 MiB'")["limit_bytes"] == 1 << 20);
   }
 
-  TEST_CASE("plan --check takes one plan, and plan refuses what it does not know") {
+  TEST_CASE("plan --check accepts one plan, and plan rejects unknown values") {
     const Session session;
     const auto check = [&](const std::string& arguments, std::string_view said) {
       CAPTURE(arguments);
@@ -155,7 +155,7 @@ TEST_SUITE("cli") {
     CHECK_FALSE(std::filesystem::exists(session.folder().file("plan.yaml")));
   }
 
-  TEST_CASE("a search tells of tied embeddings what --check tells") {
+  TEST_CASE("a search and --check report the same for tied embeddings") {
     const Session session;
     const std::string model =
         "plan "
@@ -169,7 +169,7 @@ TEST_SUITE("cli") {
                                      plan["pipeline"].get<int>()))["plans"][0] == plan);
   }
 
-  TEST_CASE("plan takes equal devices of a scenario, with its own kinds") {
+  TEST_CASE("plan uses equal devices of a scenario, with the scenario's device types") {
     const Session session;
     const auto result = [&](const std::string& devices) {
       session.folder().write("c.yaml",

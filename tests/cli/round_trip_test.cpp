@@ -13,7 +13,7 @@ using Json = nlohmann::json;
 
 namespace {
 
-/// The exit code, with what was said where it is not 0.
+/// The exit code, with the error output if it is not 0.
 void runs(const Session& session, const std::string& arguments) {
   const auto result = session.run(arguments);
   CAPTURE(arguments);
@@ -21,7 +21,7 @@ void runs(const Session& session, const std::string& arguments) {
   CHECK(result.code == 0);
 }
 
-/// The verbs that take a placement take the file at `placement`, and agree on the step time.
+/// Checks that the verbs with --placement read the file and agree on the step time.
 void is_read(const Session& session, const std::string& trace, const std::string& flags,
              const std::string& placement, const Json& step_time) {
   CAPTURE(placement);
@@ -36,7 +36,7 @@ void is_read(const Session& session, const std::string& trace, const std::string
 }  // namespace
 
 TEST_SUITE("cli") {
-  TEST_CASE("every file that place writes is read by the verbs that take a placement") {
+  TEST_CASE("every file that place writes is read by the verbs with --placement") {
     const Session session;
     session.folder().write("work.json", R"({"format": "baechi-trace", "version": 1, "ops": [
         {"name": "a", "kernels": [{"flops": 1000000, "traffic_bytes": 1000}]},
@@ -53,7 +53,7 @@ TEST_SUITE("cli") {
         CHECK(session.json("simulate toy.json " + two_gpus + " --placement " +
                            file)["step_time_us"] == answer["step_time_us"]);
     }
-    // Whose times they are: of the trace's only kind, of an assumed kind, of a kind without times.
+    // Times of the trace's only device type, of an assumed one, and of one without times.
     for (const auto& [trace, flags] : {std::pair<std::string, std::string>{"toy.json", two_gpus},
                                        {"work.json", two_gpus},
                                        {"toy.json", two_gpus + " --kind v100"}}) {
@@ -67,7 +67,7 @@ TEST_SUITE("cli") {
   }
 
   // 60 us of ops on three devices: 20 us per sample; on one device, 60.
-  TEST_CASE("a file of place -o keeps the replicas, as the JSON does") {
+  TEST_CASE("a file of place -o has the replicas, like the JSON output") {
     const Session session;
     const std::string gpus = "--devices 3 --memory '1 MB' --bandwidth '1 GB/s' --latency 0";
     const Json answer =
@@ -83,7 +83,7 @@ TEST_SUITE("cli") {
     }
   }
 
-  TEST_CASE("every file that trace writes is read by trace, but DOT, which says so") {
+  TEST_CASE("every file that trace writes is read by trace, except DOT") {
     const Session session;
     for (const std::string ending : {"json", "json.gz", "json.zst", "graphml"}) {
       CAPTURE(ending);
@@ -99,8 +99,7 @@ TEST_SUITE("cli") {
     CHECK(session.run("trace info toy.dot").code == 2);
   }
 
-  TEST_CASE(
-      "folders of run, shards, duels, plans and policies are read by the verbs that take them") {
+  TEST_CASE("folders of run, shards, duels, plans and policies are read by the other verbs") {
     const Session session;
     session.folder().write(
         "s.yaml",

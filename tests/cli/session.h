@@ -1,4 +1,3 @@
-/// The program as a user runs it, in a folder of its own.
 #pragma once
 #include <doctest/doctest.h>
 #include <sys/wait.h>
@@ -40,7 +39,8 @@ class Session {
     folder_.write("split.json", split);
   }
 
-  /// `arguments` as a shell takes them. `around`: where the whole command line goes, as "{}".
+  /// Runs the program with `arguments` in shell syntax. `around`: a command with "{}" for the
+  /// command line.
   Result run(const std::string& arguments, const std::string& around = "{}") const {
     std::string command = around;
     command.replace(command.find("{}"), 2, program() + " " + arguments);
@@ -50,7 +50,7 @@ class Session {
     return {WEXITSTATUS(status), folder_.read("out.txt"), folder_.read("err.txt")};
   }
 
-  /// The answer, if that is what the program gave.
+  /// The JSON output. Requires exit code 0.
   nlohmann::json json(const std::string& arguments) const {
     const Result result = run(arguments + " --format json");
     CAPTURE(arguments);

@@ -15,7 +15,7 @@ using namespace baechi::testing;
 using Json = nlohmann::json;
 
 TEST_SUITE("cli") {
-  TEST_CASE("simulate tells time, bound, devices and traffic") {
+  TEST_CASE("simulate prints time, bound, devices and traffic") {
     const Session session;
     const Json step = session.json("simulate toy.json --placement split.json " + two_gpus);
     CHECK(has_keys(step, {"status", "step_time_us", "lower_bound_us", "devices", "moved_bytes",
@@ -40,8 +40,7 @@ TEST_SUITE("cli") {
     CHECK_FALSE(holds(table, "\x1b"));  // not a terminal
   }
 
-  TEST_CASE(
-      "whose times they are is said where nobody named a kind, or the trace does not know it") {
+  TEST_CASE("the device type of the times is printed if none was given or the trace lacks it") {
     const Session session;
     session.folder().write("work.json", R"({"format": "baechi-trace", "version": 1, "ops": [
         {"name": "a", "kernels": [{"flops": 1000000, "traffic_bytes": 1000}]},
@@ -56,14 +55,14 @@ TEST_SUITE("cli") {
       const std::string toy = fmt::format("{}toy.json{}{}", verb, placed, two_gpus);
       CHECK_FALSE(holds(session.run(toy).out, "every kind"));
       CHECK(session.run(toy + " --kind v100")
-                .out.starts_with("times        those of the trace, which has one per op for every "
-                                 "kind; none is of 'v100'\n"));
+                .out.starts_with("times        of the trace, one per op for all device types; none "
+                                 "is measured on 'v100'\n"));
       CHECK(session.json(toy + " --kind v100")["kind_without_times"] == "v100");
       const std::string work = fmt::format("{}work.json{}{}", verb, placed, two_gpus);
       CHECK(session.run(work).out.starts_with("assumed      rtx_2080: "));
       CHECK(session.json(work)["assumed_kind"] == "rtx_2080");
       CHECK_FALSE(holds(session.run(work + " --kind v100").out, "every kind"));
-      // What the numbers rest on: nothing rests on a kind where the trace has the times.
+      // Evidence: none is needed if the trace has measured times.
       CHECK(session.json(toy)["evidence"].empty());
       CHECK(holds(session.run(work).out, "\nevidence     rtx_2080: unfitted"));
       const auto evidence = session.json(work + " --kind h100")["evidence"];
@@ -75,14 +74,14 @@ TEST_SUITE("cli") {
                 "has one time per op for every kind of device: none is of 'v100'\n"));
   }
 
-  TEST_CASE("a trace of collectives alone needs no times: the cluster has them") {
+  TEST_CASE("a trace with only collectives needs no times: the cluster has them") {
     const Session session;
     session.folder().write("sum.json", R"({"format": "baechi-trace", "version": 1,
         "ops": [{"name": "a"}, {"name": "b"}],
         "collectives": [{"kind": "all_reduce", "bytes": 2000, "ops": ["a", "b"]}]})");
     session.folder().write("ranks.json", R"({"format": "baechi-placement", "version": 1,
         "placement": {"a": 0, "b": 1}})");
-    // A ring of two: half of the bytes, there and back, at 1 GB/s.
+    // A ring of two: half of the bytes, sent twice, at 1 GB/s.
     CHECK(session.json("simulate sum.json --placement ranks.json " + two_gpus)["step_time_us"] ==
           2.0);
   }
@@ -94,14 +93,14 @@ TEST_SUITE("cli") {
     CHECK(step["moved_bytes"] == 2000);
   }
 
-  TEST_CASE("the link's defaults are Baechi's fit") {
+  TEST_CASE("the default link is Baechi's fit") {
     const Json step =
         Session().json("simulate toy.json --placement split.json --devices 2 --memory '1 MB'");
     // 10 + 134 + ceil(1000 / 5.7) ns + 20 + 30
     CHECK(step["step_time_us"] == 194.176);
   }
 
-  TEST_CASE("running out of memory is an answer: who asked, and what was live") {
+  TEST_CASE("out of memory is a result: the failed allocation and the live memory") {
     const Session session;
     const std::string tight =
         "simulate toy.json --placement split.json --devices 2 --memory '999 B'";
@@ -121,7 +120,7 @@ TEST_SUITE("cli") {
         "out of memory on gpu0 at 0 ns: op 'a': 1000 B needed, of 999 B only 999 B are free"));
   }
 
-  TEST_CASE("simulate streams micro-batches through the stages") {
+  TEST_CASE("simulate pipelines micro-batches through the stages") {
     const Session session;
     session.folder().write("stages.json", R"({"format": "baechi-placement", "version": 1,
         "devices": 2, "placement": {"a": 0, "b": 1, "c": 1}})");
@@ -147,7 +146,7 @@ TEST_SUITE("cli") {
     CHECK(holds(session.folder().read("stages.trace.json"), "a#7"));
   }
 
-  TEST_CASE("simulate streams the micro-batches of a training graph, by any schedule") {
+  TEST_CASE("simulate pipelines the micro-batches of a training graph by any schedule") {
     // Stage 0: f0 11 us, b0 22 us; stage 1: f1 7 us, b1 14 us. Stage 0 is always busy: 33 us.
     const Session session;
     session.folder().write("train.json", R"({"format": "baechi-trace", "version": 1, "ops": [
@@ -161,7 +160,7 @@ TEST_SUITE("cli") {
         "placement": {"f0": 0, "f1": 1, "b1": 1, "b0": 0}})");
     const std::string simulate = "simulate train.json --placement line.json " + two_gpus;
     const Json json = session.json(simulate + " --pipeline 1f1b --micro-batches 40")["pipeline"];
-    CHECK(json["per_sample_us"] == 33.0);  // the trace does not say its batch: 1
+    CHECK(json["per_sample_us"] == 33.0);  // the trace does not state its batch: 1
     CHECK(json["per_micro_batch_us"] == 33.0);
     CHECK(json["samples_per_s"] == doctest::Approx(1e6 / 33.0));
     CHECK(json["difference"] == "as the objective says");
@@ -181,7 +180,7 @@ TEST_SUITE("cli") {
     CHECK(json["stages"][0]["in_flight"] == 2);
     const auto table = session.run(simulate + " --pipeline 1f1b");
     CHECK(holds(table.out, "1f1b, 8 micro-batches, 2 stages"));
-    CHECK(holds(table.out, "the graph does not tell weights from gradients"));
+    CHECK(holds(table.out, "the graph does not distinguish weights, gradients"));
     for (const char* schedule :
          {"gpipe", "1f1b_flush", "2bw", "zb_h1", "zb_h2", "zb_v", "dualpipe"})
       CHECK(session.json(simulate + " --pipeline " + schedule)["pipeline"]["scheme"] == schedule);
@@ -191,7 +190,7 @@ TEST_SUITE("cli") {
     CHECK(holds(session.run("simulate --help").out, "zb_h1"));
   }
 
-  TEST_CASE("a workload that names its own cluster runs there unless another is given") {
+  TEST_CASE("a workload with its own cluster uses it unless another is given") {
     //   x(1 ms, a core 5) -2 ms-> y(2 ms, a core 6), sent in 2 ms: one accelerator, one core
     const Session session;
     session.folder().write("msr.json", R"({"maxSizePerFPGA": 100, "maxFPGAs": 1, "maxCPUs": 1,
@@ -220,7 +219,7 @@ TEST_SUITE("cli") {
                 "no objective 'latnecy' (did you mean 'latency'?)"));
   }
 
-  TEST_CASE("a scenario's cluster and engine stand in for the flags") {
+  TEST_CASE("a scenario's cluster and engine replace the flags") {
     const Session session;
     session.folder().write("s.yaml",
                            "graph: {import: toy.json}\n"
@@ -237,7 +236,7 @@ TEST_SUITE("cli") {
     CHECK(cached["step_time_us"] == 61.0);
   }
 
-  TEST_CASE("a scenario's transforms hold for place, simulate and bound alike") {
+  TEST_CASE("place, simulate and bound apply a scenario's transforms") {
     // a(10) --> b(20), and c(30) with no edge, which prune drops.
     const Session session;
     session.folder().write("loose.json", R"({"format": "baechi-trace", "version": 1, "ops": [
@@ -260,10 +259,10 @@ TEST_SUITE("cli") {
           60.0);
     const Json other =
         session.json("place loose.json --placer single --transform coplace" + scenario);
-    CHECK(other["step_time_us"] == 60.0);  // --transform stands in for the scenario's
+    CHECK(other["step_time_us"] == 60.0);  // --transform replaces the scenario's transforms
   }
 
-  TEST_CASE("a timeline's op slices add up to busy, and never overlap on a lane") {
+  TEST_CASE("a timeline's op slices add up to the busy time, and do not overlap in a lane") {
     const Session session;
     REQUIRE(session.run("trace generate layered ops=200 -o g.json").code == 0);
     REQUIRE(

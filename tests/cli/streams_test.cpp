@@ -8,7 +8,7 @@ using namespace baechi;
 using namespace baechi::testing;
 
 TEST_SUITE("cli") {
-  TEST_CASE("a reader that goes away, or a closed or full output, is no crash") {
+  TEST_CASE("a closed pipe, or a closed or full output, does not crash") {
     const Session session;
     const auto gone = session.run("list --format markdown", "( {} ; echo $? >code.txt ) | true");
     CHECK(gone.err.empty());

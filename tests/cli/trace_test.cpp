@@ -10,7 +10,7 @@ using namespace baechi::testing;
 using Json = nlohmann::json;
 
 TEST_SUITE("cli") {
-  TEST_CASE("trace info counts, and says how much is known") {
+  TEST_CASE("trace info counts ops, and reports the coverage") {
     const Session session;
     const Json info = session.json("trace info toy.json");
     CHECK(info["name"] == "toy");
@@ -26,7 +26,7 @@ TEST_SUITE("cli") {
     CHECK(holds(session.run("trace info toy.json").out, "times 3/3"));
   }
 
-  TEST_CASE("trace check reports every mistake of every file, and what is not known") {
+  TEST_CASE("trace check reports all mistakes of all files, and unknown facts") {
     const Session session;
     session.folder().write("bad.json",
                            R"({"format": "baechi-trace", "version": 1,
@@ -47,7 +47,7 @@ TEST_SUITE("cli") {
     CHECK(holds(bare.out, "warning: no tensor has a size"));
   }
 
-  TEST_CASE("a graph converted is the same graph") {
+  TEST_CASE("a converted graph is equal") {
     const Session session;
     Json before = session.json("trace info toy.json");
     for (const char* name : {"copy.json", "copy.json.gz", "copy.json.zst"}) {
@@ -62,7 +62,7 @@ TEST_SUITE("cli") {
                 "<edge id=\"e1\" source=\"n0\" target=\"n2\">"));
   }
 
-  TEST_CASE("generate writes a file, or standard output") {
+  TEST_CASE("generate writes a file or standard output") {
     const Session session;
     CHECK(session.run("trace generate layered ops=50 -o g.json.zst").code == 0);
     CHECK(session.json("trace info g.json.zst")["ops"] == 50);

@@ -8,7 +8,7 @@ using namespace baechi;
 using namespace baechi::testing;
 
 TEST_SUITE("cli") {
-  TEST_CASE("plans are written, replayed on a virtual clock, calibrated and scored") {
+  TEST_CASE("plans are written, replayed in virtual time, calibrated and scored") {
     const Session session;
     session.folder().write(
         "s.yaml",

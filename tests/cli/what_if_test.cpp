@@ -20,7 +20,7 @@ struct WhatIfSession : Session {
 }  // namespace
 
 TEST_SUITE("cli what-if") {
-  TEST_CASE("a row for the base, for each file of rules, and for all together") {
+  TEST_CASE("a row for the base, for each file of rules, and for all of them") {
     const WhatIfSession session;
     const auto rows = session.json("what-if toy.yaml half.yaml half.yaml:factor=0")["what_if"];
     REQUIRE(rows.size() == 4);
@@ -35,7 +35,7 @@ TEST_SUITE("cli what-if") {
     CHECK(rows[3]["verdict"] == "fits");
   }
 
-  TEST_CASE("what does not fit has a step without the limit, and its verdict") {
+  TEST_CASE("a step that does not fit is simulated without the limit, and reported as such") {
     const WhatIfSession session;
     session.folder().write("large.yaml", "- set: {bytes: 2 MB}\n  where: {name: a}\n");
     const auto rows = session.json("what-if toy.yaml large.yaml")["what_if"];
@@ -52,7 +52,7 @@ TEST_SUITE("cli what-if") {
           "large,60,0.000000,2000000,gpu0,1000000,out of memory,60,0,0,0,0,1\n");
   }
 
-  TEST_CASE("mistakes in rules end with 2 and their place") {
+  TEST_CASE("mistakes in rules end with code 2 and their place") {
     const WhatIfSession session;
     session.folder().write("typo.yaml", "- scale: {tim: 2}\n- remove:\n  where: {name: d}\n");
     CHECK(session.run("what-if toy.yaml typo.yaml").code == 2);

@@ -1,6 +1,6 @@
-/// libFuzzer target: any bytes as a small problem of extreme times, sizes, speeds and links. What
-/// check_limits() accepts, every quick placer places and every mode of the engine simulates without
-/// overflow: no time or size is negative, and no step is faster than the lower bound.
+/// libFuzzer target: bytes as a small problem of extreme times, sizes, speeds and links. If
+/// check_limits() accepts it, all quick placers place it and all engine modes simulate it without
+/// overflow: no time or size is negative, and no step is below the lower bound.
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -16,7 +16,7 @@
 namespace baechi {
 namespace {
 
-/// Numbers from bytes; zeros after the last.
+/// Numbers from the bytes; zeros after the last byte.
 class Choices {
  public:
   explicit Choices(std::span<const std::uint8_t> bytes) : bytes_(bytes) {}

@@ -1,5 +1,5 @@
-/// libFuzzer target: any text is cut into pieces of at least as many bytes as its first one says.
-/// They are the text but for the commas where it was cut, and JSON if it is.
+/// libFuzzer target: cuts the text into pieces of at least as many bytes as its first byte states.
+/// The pieces are the text without the commas at the cuts, and JSON if the text is.
 #include <cstddef>
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -21,7 +21,8 @@ void check_pieces(const std::string& text, std::size_t least) {
   bool last = false;
   while (pieces.next(piece)) {
     BAECHI_CHECK(!last, "a piece behind the last one of {}", text);
-    BAECHI_CHECK(piece.place == behind({}, std::string_view(text).substr(0, at)), "place {}", text);
+    BAECHI_CHECK(piece.place == advance({}, std::string_view(text).substr(0, at)), "place {}",
+                 text);
     const auto body = std::string_view(piece.text)
                           .substr(piece.opening, piece.text.size() - piece.opening - piece.closing);
     BAECHI_CHECK(text.compare(at, body.size(), body) == 0, "at {} of {}", at, text);
@@ -47,11 +48,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   using namespace baechi;
   if (size == 0) return 0;
   const std::string text(reinterpret_cast<const char*>(data) + 1, size - 1);
-  if (text.starts_with("\x1f\x8b") || text.starts_with("\x28\xb5\x2f\xfd")) return 0;  // packed
-  if (text.starts_with("\xef\xbb\xbf")) return 0;  // TextFile leaves the mark out
+  if (text.starts_with("\x1f\x8b") || text.starts_with("\x28\xb5\x2f\xfd")) return 0;  // compressed
+  if (text.starts_with("\xef\xbb\xbf")) return 0;  // TextFile skips the byte order mark
   try {
     check_pieces(text, *data);
-  } catch (const InputError&) {  // TextFile refuses what is no text, or is cut short
+  } catch (const InputError&) {  // TextFile rejects binary or truncated files
   }
   return 0;
 }

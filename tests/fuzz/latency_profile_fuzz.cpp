@@ -6,7 +6,7 @@
 #include "scenarios/studies/serving/profile_file.h"
 #include "sim/error.h"
 
-/// Any text is latencies within their limits, or an InputError.
+/// libFuzzer target: any text gives latencies within their limits, or an InputError.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace baechi::serving;
   try {

@@ -1,4 +1,4 @@
-/// libFuzzer target: any bytes as a placement file. What is accepted must survive being written.
+/// libFuzzer target: bytes as a placement file. An accepted file must survive a round trip.
 #include <cstddef>
 #include <cstdint>
 #include <string>

@@ -1,4 +1,4 @@
-/// libFuzzer target: any bytes as a plan. What is accepted must survive being written, and has a
+/// libFuzzer target: bytes as a plan. An accepted plan must survive a round trip, and have a
 /// prediction.
 #include <cstddef>
 #include <cstdint>

@@ -6,7 +6,7 @@
 #include "sim/error.h"
 #include "traces/format/compressed_file.h"
 
-/// Any text is an input of planners or an InputError.
+/// libFuzzer target: any text is a planner's input or an InputError.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   try {
     baechi::TextFile file("fuzz.json", std::string_view(reinterpret_cast<const char*>(data), size));

@@ -1,5 +1,5 @@
-/// libFuzzer target: any bytes as an execution trace, and those behind a line "---" as its Kineto
-/// trace. What is accepted our own format can say.
+/// libFuzzer target: bytes as an execution trace, and those after a line "---" as its Kineto trace.
+/// An accepted trace must survive a round trip through baechi-trace.
 #include <cstddef>
 #include <cstdint>
 #include <string>

@@ -1,4 +1,3 @@
-/// What holds of whatever an importer accepts: our own format can say it.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -10,8 +9,8 @@
 
 namespace baechi::testing {
 
-/// Reads `data` with `importer`. Refusing it is fine; what it accepts must be written, read and
-/// written again as the same text.
+/// Reads `data` with `importer`, which may reject it. An accepted graph must give the same text
+/// when it is written, read and written again as baechi-trace.
 inline void check_round_trip(const std::uint8_t* data, std::size_t size,
                              std::string_view importer) {
   Trace trace;

@@ -1,5 +1,5 @@
-/// libFuzzer target: a digit, then any bytes as one of the files of a validation run or as a
-/// calibration. What is accepted must survive being written.
+/// libFuzzer target: a digit, then bytes as one of the files of a validation run or as a
+/// calibration. An accepted file must survive a round trip.
 #include <cstddef>
 #include <cstdint>
 #include <string>

@@ -1,4 +1,4 @@
-/// libFuzzer target: any bytes as a scenario file. What is accepted must make sense.
+/// libFuzzer target: bytes as a scenario file. An accepted scenario must be consistent.
 #include <cstddef>
 #include <cstdint>
 #include <string>

@@ -1,4 +1,4 @@
-/// The fuzz targets on their seeds, and on each seed cut short, without libFuzzer.
+/// Runs the fuzz targets on their seeds, whole and truncated, without libFuzzer.
 #include <doctest/doctest.h>
 
 #include <cstdint>
@@ -30,8 +30,8 @@ const std::map<std::string, Target>& targets() {
   return table;
 }
 
-/// The seed folders of each target, as tests/fuzz/CMakeLists.txt gives them to libFuzzer:
-/// baechi_fuzz(NAME SOURCE FOLDER...), folders from tests/.
+/// The seed folders of each target from tests/fuzz/CMakeLists.txt: baechi_fuzz(NAME SOURCE
+/// FOLDER...), relative to tests/.
 std::map<std::string, std::vector<fs::path>> seed_folders() {
   const fs::path tests = fs::path(baechi::testing::source_dir()) / "tests";
   std::map<std::string, std::vector<fs::path>> found;
@@ -55,7 +55,7 @@ std::string bytes_of(const fs::path& path) {
 }  // namespace
 
 TEST_SUITE("fuzz") {
-  TEST_CASE("every fuzz target takes its seeds, whole, cut in half and without the last byte") {
+  TEST_CASE("every fuzz target runs on its seeds: whole, cut in half and without the last byte") {
     const auto folders = seed_folders();
     CHECK(folders.size() == targets().size());
     for (const auto& [name, target] : targets()) {

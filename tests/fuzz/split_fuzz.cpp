@@ -1,5 +1,5 @@
-/// libFuzzer target: any bytes as a split of Tarnawski et al. What is accepted places every op on a
-/// device that there is.
+/// libFuzzer target: bytes as a split of Tarnawski et al. An accepted split places every op on an
+/// existing device.
 #include <cstddef>
 #include <cstdint>
 #include <string>

@@ -1,5 +1,5 @@
-/// libFuzzer target: any bytes as rules of what-ifs. Rules that are accepted rewrite a small step,
-/// or say why they cannot.
+/// libFuzzer target: bytes as rules of what-ifs. Accepted rules rewrite a small step, or throw
+/// InputError.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -14,7 +14,7 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace baechi;
   const std::string text(reinterpret_cast<const char*>(data), size);
-  if (text.find("simulate") != std::string::npos) return 0;  // a million replicas take long
+  if (text.find("simulate") != std::string::npos) return 0;  // a million replicas take too long
   try {
     Options::Value entry{.text = {}, .where = "fuzz", .children = {}};
     entry.children.emplace_back("what_if", parse_yaml(text, "fuzz"));

@@ -1,4 +1,3 @@
-/// What was written is read again.
 #pragma once
 #include <string>
 
@@ -6,7 +5,7 @@
 
 namespace baechi::testing {
 
-/// `read()` of what this program wrote: that it is refused is a mistake of ours, not of the input.
+/// read() of text written by this program, for which an InputError is a bug.
 auto read_again(const std::string& written, auto read) {
   try {
     return read();

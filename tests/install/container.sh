@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
-# container.sh [SECONDS]: the steps of packaging/Containerfile in a chroot of an empty Debian 12, made by debootstrap:
-# the README's two commands, then the package installed in a second one. Needs root, apt's network, 4 GB in /var/tmp.
+# container.sh [SECONDS]: runs the steps of packaging/Containerfile in a chroot of an empty Debian
+# 12 (debootstrap): the
+# # README's two commands, then installs the package in a second chroot. Needs root, apt's network,
+# 4 GB in /var/tmp.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 if [[ $(id -u) -ne 0 ]]; then
@@ -14,11 +16,11 @@ cleanup() {
   rm -rf --one-file-system "$work"
 }
 trap cleanup EXIT
-# Not each system has all of these files.
+# Some of these files may be missing.
 mirror=$({ cat /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/sources.list.d/*.sources 2>/dev/null || true; } |
   sed -nE 's/^URIs: *([^ ]+).*/\1/p; s/^deb (\[[^]]*\] )?([^ ]+) .*/\2/p' | sed -n 1p)
 
-# system NAME: an empty Debian 12 in $work/NAME that reaches what apt reaches here.
+# system NAME: an empty Debian 12 in $work/NAME with this machine's apt configuration.
 system() {
   debootstrap --variant=minbase --include=ca-certificates bookworm "$work/$1" "$mirror" >/dev/null
   cp /etc/resolv.conf "$work/$1/etc/"

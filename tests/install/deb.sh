@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# deb.sh PACKAGE: lintian finds no error in the package; unpacked, its program runs the first scenario from another
-# folder. As root: installed and removed again, nothing stays.
+# deb.sh PACKAGE: checks that lintian finds no error, that the unpacked program runs the first
+# scenario from another
+# # folder and, as root, that the package installs and that removing it leaves nothing behind.
 set -euo pipefail
 package=$(realpath "$1")
 folder=$(mktemp -d)
@@ -12,7 +13,7 @@ mkdir "$folder/elsewhere"
 cd "$folder/elsewhere"
 first() {
   "$1" run first --quiet
-  [[ $(wc -l <results/first/results.csv) == 241 ]]  # 8 placers, 3 graphs, 2 clusters, 5 fractions, and the head
+  [[ $(wc -l <results/first/results.csv) == 241 ]]  # 8 placers, 3 graphs, 2 clusters, 5 fractions, and the header
   rm -rf results
 }
 first "$folder/unpacked/usr/bin/baechi" && echo "unpacked: runs the first scenario"
@@ -21,7 +22,7 @@ if [[ $(id -u) -ne 0 ]]; then
   exit
 fi
 if dpkg-query -W baechi-sim >/dev/null 2>&1; then
-  echo "not installed: another one is"
+  echo "not installed: another version is installed"
   exit
 fi
 apt-get install -y -qq --no-install-recommends "$package" >/dev/null
@@ -32,4 +33,4 @@ trap 'rm -rf "$folder"' EXIT
 for left in /usr/bin/baechi /usr/share/baechi-sim /usr/share/doc/baechi-sim; do
   [[ ! -e $left ]] || { echo "left behind: $left"; exit 1; }
 done
-echo "removed: nothing stays"
+echo "removed: nothing is left"

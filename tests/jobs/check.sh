@@ -40,12 +40,12 @@ if command -v parallel >/dev/null && parallel --version 2>/dev/null | grep -q GN
   "$jobs/parallel.sh" "$scenario" parallel 3 -j 2 2>/dev/null
   same parallel
 else
-  echo "parallel: skipped, it is not installed"
+  echo "parallel: skipped, not installed"
 fi
 if command -v snakemake >/dev/null; then
   snakemake -s "$jobs/Snakefile" --cores 2 --config scenario="$scenario" out=snakemake shards=3 >said 2>&1 ||
     { cat said; exit 1; }
   same snakemake
 else
-  echo "snakemake: skipped, it is not installed"
+  echo "snakemake: skipped, not installed"
 fi

@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
-"""answers.py BAECHI [--check]: the schema of what every verb prints with --format json, cli/answers.schema.json.
-
-Each verb answers small questions. The schema has the types that were seen, and keys that were always there as required.
-tests/layout/answers.txt says what keys mean; a unit at the end of a key says enough. With --check nothing is written.
-The exit code is 1 if the file is stale or a key has no meaning."""
+"""answers.py BAECHI [--check]: writes cli/answers.schema.json, the schema of the verbs' output with --format json. It is
+inferred from small runs of each verb: the types that occur, and as required the keys that always occur.
+tests/layout/answers.txt has the meanings of keys; keys that end in a unit need none. With --check writes nothing.
+Exit code 1 if the file is stale or a key has no meaning."""
 import json
 import os
 import subprocess
@@ -18,8 +17,8 @@ TWO = "--devices 2 --memory 4GiB"
 TIGHT = "--devices 2 --memory 40MB"
 NONE = "--devices 2 --memory 1MB"
 
-# Verb: the questions, each answered in the folder where earlier questions left their files.
-QUESTIONS = {
+# By verb: command lines, run in order in one folder.
+RUNS = {
     "place": [f"place {TRACE} --placer m_etf {TWO} -o placement.json", f"place {TRACE} --placer m_topo {TIGHT}",
               f"place {TRACE} --placer exact_dp {TWO}", f"place {TRACE} {NONE}"],
     "simulate": [f"simulate {TRACE} --placement placement.json {TWO}",
@@ -58,30 +57,30 @@ FILES = {
     "untimed/peaks.csv": "model,way,cut,rank,predicted_bytes,measured_bytes\na,four_ddp,,0,99,100\n",
     "torch/peaks.csv": "model,way,cut,rank,predicted_bytes,measured_bytes\na,ddp,,0,99,100\n",
 }
-# Objects whose keys are names of the user's, or of the case.
+# Objects whose keys are names given by the user or the run.
 NAMED = {"placement", "facts", "kinds", "phases", "modules", "options"}
 
 
-def answer(question, folder):
+def output_of(command, folder):
     flags = ["--format", "json"]
-    done = subprocess.run([BAECHI, *question.split(), *flags], cwd=folder, text=True, stdout=subprocess.PIPE,
+    done = subprocess.run([BAECHI, *command.split(), *flags], cwd=folder, text=True, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, env=dict(os.environ, BAECHI_DATA=ROOT))
     if done.returncode != 0:
-        sys.exit(f"baechi {question}: {done.stderr}")
+        sys.exit(f"baechi {command}: {done.stderr}")
     return json.loads(done.stdout)
 
 
-def kind(value):
+def type_name(value):
     names = {bool: "boolean", int: "number", float: "number", str: "string", list: "array", dict: "object"}
     return "null" if value is None else names[type(value)]
 
 
 def schema_of(values, name=""):
-    """The schema of all values."""
-    kinds = sorted({kind(value) for value in values})
-    if kinds == ["null"]:
-        return {}  # what it is where it is known, no question shows
-    schema = {"type": kinds[0] if len(kinds) == 1 else kinds}
+    """The common schema of `values`."""
+    types = sorted({type_name(value) for value in values})
+    if types == ["null"]:
+        return {}  # no run has another value
+    schema = {"type": types[0] if len(types) == 1 else types}
     items = [item for value in values if isinstance(value, list) for item in value]
     if items:
         schema["items"] = schema_of(items)
@@ -97,8 +96,8 @@ def schema_of(values, name=""):
     return schema
 
 
-def words():
-    """The meaning of each key, by tests/layout/answers.txt."""
+def meanings():
+    """The meanings of keys in tests/layout/answers.txt."""
     with open(os.path.join(ROOT, "tests/layout/answers.txt")) as file:
         return dict(line.rstrip("\n").split(" ", 1) for line in file)
 
@@ -122,7 +121,7 @@ def describe(schema, known, where, missing):
 
 
 def main():
-    known, missing, lines = words(), [], []
+    known, missing, lines = meanings(), [], []
     with tempfile.TemporaryDirectory() as folder:
         for name, text in FILES.items():
             os.makedirs(os.path.dirname(os.path.join(folder, name)), exist_ok=True)
@@ -130,8 +129,8 @@ def main():
                 file.write(text)
         subprocess.run([BAECHI, *"arena --placer single --hidden 3 -o hidden".split()], cwd=folder, check=True,
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=dict(os.environ, BAECHI_DATA=ROOT))
-        for verb, questions in QUESTIONS.items():
-            schema = schema_of([answer(question, folder) for question in questions])
+        for verb, commands in RUNS.items():
+            schema = schema_of([output_of(command, folder) for command in commands])
             describe(schema, known, verb, missing)
             lines.append(f"  {json.dumps(verb)}: {json.dumps(schema, ensure_ascii=False)}")
     new = ('{"$schema": "https://json-schema.org/draft/2020-12/schema",\n'

@@ -10,7 +10,7 @@ import sys
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BAECHI = os.path.abspath(sys.argv[1])
 if os.path.basename(BAECHI) != "baechi" or not os.access(BAECHI, os.X_OK):
-    sys.exit("docs.py: {} is not a built program of the name baechi, by which transcripts call it".format(sys.argv[1]))
+    sys.exit("docs.py: {} is not an executable named baechi, as transcripts call it".format(sys.argv[1]))
 
 
 def printed(arguments):
@@ -28,7 +28,7 @@ def replace(path, text):
 
 
 def write_tables(path):
-    """The output of the command in the first line, between it and the last."""
+    """Replaces the text between the markers with the output of the command in the first one."""
     with open(path) as file:
         text = file.read()
     pattern = re.compile(r"(<!-- baechi ([^\n]*) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -36,11 +36,11 @@ def write_tables(path):
 
 
 def write_map(path):
-    """The rooms of tests/layout/modules.txt, from the roof down; the core is bold."""
+    """Writes the folders of tests/layout/modules.txt, highest layer first; the core is bold."""
     with open(os.path.join(ROOT, "tests/layout/modules.txt")) as file:
-        floors = [part.splitlines() for part in file.read().split("\n\n")[1:]]
+        layers = [part.splitlines() for part in file.read().split("\n\n")[1:]]
     rows = "| folder | what it does |\n|---|---|\n"
-    for line in (line for floor in reversed(floors) for line in floor):
+    for line in (line for layer in reversed(layers) for line in layer):
         folder, core, what = line.split(None, 2)
         slash = "" if folder.endswith(".cpp") else "/"
         rows += "| {0}`{1}{2}`{0} | {3} |\n".format("**" if core == "core" else "", folder, slash, what)
@@ -50,7 +50,7 @@ def write_map(path):
 
 
 def write_transcript(path):
-    """A line '$ COMMAND' is followed by what the command prints. Comments stay, and an empty line before a comment."""
+    """Replaces the output after each line '$ COMMAND'. Keeps comments, and empty lines before them."""
     lines, empty_before = [], False
     environment = dict(os.environ, PATH=os.path.dirname(BAECHI) + ":" + os.environ["PATH"], COLUMNS="100")
     with open(path) as file:

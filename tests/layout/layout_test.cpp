@@ -19,17 +19,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A folder of tests/layout/modules.txt, which says what its lines mean.
-struct Room {
+/// A line of tests/layout/modules.txt, where the format is described.
+struct ModuleLine {
   std::string folder;
   bool core = false;
   std::string what;
 };
 
-/// The rooms from the ground up, a floor each.
-const std::vector<std::vector<Room>>& floors() {
-  static const std::vector<std::vector<Room>> table = [] {
-    std::vector<std::vector<Room>> all;
+/// The modules by layer, lowest first.
+const std::vector<std::vector<ModuleLine>>& layers() {
+  static const std::vector<std::vector<ModuleLine>> table = [] {
+    std::vector<std::vector<ModuleLine>> all;
     std::ifstream text(fs::path(source_dir()) / "tests/layout/modules.txt");
     bool gap = true;
     for (std::string line; std::getline(text, line);) {
@@ -38,35 +38,34 @@ const std::vector<std::vector<Room>>& floors() {
       gap = line.empty();
       if (gap) continue;
       std::istringstream words(line);
-      Room room;
+      ModuleLine module;
       std::string core;
-      words >> room.folder >> core >> std::ws;
-      std::getline(words, room.what);
+      words >> module.folder >> core >> std::ws;
+      std::getline(words, module.what);
       REQUIRE_MESSAGE((core == "core" || core == "-"), line);
-      room.core = core == "core";
-      all.back().push_back(std::move(room));
+      module.core = core == "core";
+      all.back().push_back(std::move(module));
     }
     return all;
   }();
   return table;
 }
 
-/// The CUDA harness stands beside the house: it includes plans and nothing else of ours, and only
-/// its tests know it.
+/// The CUDA harness is standalone: it includes only validate/plan, and only its tests include it.
 bool is_harness(const fs::path& path) {
   return path.string().starts_with("validate/cuda");
 }
 
-/// The floor of a file, given its path from the root; nothing if no folder of the table holds it.
-std::optional<std::size_t> floor_of(const fs::path& path) {
-  const std::string room = path.begin()->string();
+/// The layer of a file, given its path from the root; nullopt if its folder is not in the table.
+std::optional<std::size_t> layer_of(const fs::path& path) {
+  const std::string module = path.begin()->string();
   const std::string folder =
-      room == "tests" || room == "bench" ? room : path.parent_path().string();
+      module == "tests" || module == "bench" ? module : path.parent_path().string();
   const std::string sources = folder + "/*" + path.extension().string();
   std::optional<std::size_t> found;
-  for (std::size_t floor = 0; floor < floors().size(); ++floor) {
-    for (const Room& entry : floors()[floor])
-      if (entry.folder == folder || entry.folder == sources) found = floor;
+  for (std::size_t layer = 0; layer < layers().size(); ++layer) {
+    for (const ModuleLine& entry : layers()[layer])
+      if (entry.folder == folder || entry.folder == sources) found = layer;
   }
   return found;
 }
@@ -96,7 +95,7 @@ std::vector<fs::path> sources() {
   return files;
 }
 
-/// The folders that the files of each folder include, headers and sources alike, but their own.
+/// The other folders that each folder's files include.
 std::map<std::string, std::set<std::string>> included_folders() {
   std::map<std::string, std::set<std::string>> included;
   for (const fs::path& file : sources()) {
@@ -110,8 +109,8 @@ std::map<std::string, std::set<std::string>> included_folders() {
   return included;
 }
 
-/// The name that `line` defines as a type: "Op" of "struct Op {"; "" if it defines none. Types that
-/// are declared only, or are members of another, are none.
+/// The type that `line` defines: "Op" of "struct Op {"; "" if none. Declarations and members do not
+/// count.
 std::string defined_type(std::string_view line) {
   for (const std::string_view word : {"enum class ", "class ", "struct "}) {
     if (!line.starts_with(word)) continue;
@@ -126,8 +125,8 @@ std::string defined_type(std::string_view line) {
   return "";
 }
 
-/// The types that a header defines outside other types, with their namespaces: "baechi::Op". The
-/// formatter sees to it that such lines begin in the first column.
+/// The types that a header defines at namespace level: "baechi::Op". clang-format starts such lines
+/// in the first column.
 std::vector<std::string> types_of(const fs::path& header) {
   constexpr std::string_view opens = "namespace ", closes = "}  // namespace";
   std::vector<std::string> names, open;
@@ -149,14 +148,14 @@ std::vector<std::string> types_of(const fs::path& header) {
 }  // namespace
 
 TEST_SUITE("layout") {
-  TEST_CASE("no two headers of the program define types of one name") {
+  TEST_CASE("no two headers of the program define a type of the same name") {
     std::map<std::string, fs::path> seen;
     for (const fs::path& file : sources()) {
       if (file.extension() != ".h" || is_harness(file) || file.begin()->string() == "tests")
         continue;
       for (const std::string& type : types_of(file)) {
         const auto [it, first] = seen.emplace(type, file);
-        CHECK_MESSAGE(first, type, " stands in ", it->second.string(), " and ", file.string());
+        CHECK_MESSAGE(first, type, " is defined in ", it->second.string(), " and ", file.string());
       }
     }
     CHECK(seen.contains("baechi::OpGraph"));
@@ -164,66 +163,66 @@ TEST_SUITE("layout") {
     CHECK(seen.size() > 300);
   }
 
-  TEST_CASE("a file includes its own folder and lower floors only") {
+  TEST_CASE("a file includes only its own folder and lower layers") {
     REQUIRE(sources().size() > 30);
     for (const fs::path& file : sources()) {
       CAPTURE(file.string());
-      const auto from = floor_of(file);
-      REQUIRE_MESSAGE((from || is_harness(file)), "a folder without a floor");
+      const auto from = layer_of(file);
+      REQUIRE_MESSAGE((from || is_harness(file)),
+                      "a folder that is not in tests/layout/modules.txt");
       for (const std::string& include : quoted_includes(fs::path(source_dir()) / file)) {
         CAPTURE(include);
         const fs::path to = include;
         REQUIRE_MESSAGE(fs::exists(fs::path(source_dir()) / to),
-                        "includes are written from the root of the checkout");
+                        "includes are paths from the root of the repository");
         if (is_harness(file)) {
           CHECK((is_harness(to) || to.parent_path() == "validate/plan"));
         } else if (is_harness(to)) {
           CHECK(file.begin()->string() == "tests");
         } else {
-          REQUIRE(floor_of(to));
-          CHECK((to.parent_path() == file.parent_path() || *floor_of(to) < *from ||
+          REQUIRE(layer_of(to));
+          CHECK((to.parent_path() == file.parent_path() || *layer_of(to) < *from ||
                  (file.begin()->string() == "tests" && to.begin()->string() == "tests")));
         }
       }
     }
   }
 
-  TEST_CASE("the map in ARCHITECTURE.md is that of the rooms, from the roof down") {
+  TEST_CASE("the map in ARCHITECTURE.md lists the modules, highest layer first") {
     std::string map = "| folder | what it does |\n|---|---|\n";
-    for (auto floor = floors().rbegin(); floor != floors().rend(); ++floor)
-      for (const Room& room : *floor) {
-        const bool sources = room.folder.ends_with(".cpp");  // their headers have another floor
-        REQUIRE((sources || fs::is_directory(fs::path(source_dir()) / room.folder)));
-        const std::string bold = room.core ? "**" : "";
-        map += "| " + bold + "`" + room.folder + (sources ? "`" : "/`") + bold + " | " + room.what +
-               " |\n";
+    for (auto layer = layers().rbegin(); layer != layers().rend(); ++layer)
+      for (const ModuleLine& module : *layer) {
+        const bool sources = module.folder.ends_with(".cpp");  // their headers are in another layer
+        REQUIRE((sources || fs::is_directory(fs::path(source_dir()) / module.folder)));
+        const std::string bold = module.core ? "**" : "";
+        map += "| " + bold + "`" + module.folder + (sources ? "`" : "/`") + bold + " | " +
+               module.what + " |\n";
       }
     std::ifstream file(fs::path(source_dir()) / "ARCHITECTURE.md");
     const std::string page{std::istreambuf_iterator<char>(file), {}};
     CHECK_MESSAGE(page.find("<!-- rooms -->\n" + map + "<!-- end -->") != page.npos,
-                  "./dev docs writes it again");
+                  "run ./dev docs");
   }
 
-  // Folders whose includes are all gone are taken away, again and again: what is left are
-  // circles.
-  TEST_CASE("no folders include each other, in a pair or in a circle") {
+  // Repeatedly removes folders whose includes were all removed: the rest are cycles.
+  TEST_CASE("folders have no include cycle") {
     std::map<std::string, std::set<std::string>> left = included_folders();
     REQUIRE(left.size() > 30);
-    const auto gone = [&](const std::string& folder) { return !left.contains(folder); };
+    const auto removed = [&](const std::string& folder) { return !left.contains(folder); };
     for (std::size_t before = 0; before != left.size();) {
       before = left.size();
       std::erase_if(left,
-                    [&](const auto& entry) { return std::ranges::all_of(entry.second, gone); });
+                    [&](const auto& entry) { return std::ranges::all_of(entry.second, removed); });
     }
     for (const auto& [folder, others] : left) {
-      std::string text = folder + " is in a circle, or includes one:";
+      std::string text = folder + " is in an include cycle, or includes one:";
       for (const std::string& other : others)
-        if (!gone(other)) text += " " + other;
+        if (!removed(other)) text += " " + other;
       FAIL_CHECK(text);
     }
   }
 
-  TEST_CASE("only one file knows yaml-cpp, and no header knows Boost.Graph but the adapter") {
+  TEST_CASE("only one file includes yaml-cpp, and only one header Boost.Graph") {
     for (const fs::path& file : sources()) {
       CAPTURE(file.string());
       std::ifstream text(fs::path(source_dir()) / file);
@@ -239,22 +238,22 @@ TEST_SUITE("layout") {
   TEST_CASE("a word of GLOSSARY's last table is in names of types and files of its modules only") {
     // A row: "| **plan** | `validate`: replay plans; `cli`: ... |"
     std::ifstream page(fs::path(source_dir()) / "GLOSSARY.md");
-    std::map<std::string, std::vector<std::string>> rooms;
+    std::map<std::string, std::vector<std::string>> folders_of_word;
     bool reading = false;
     for (std::string line; std::getline(page, line);) {
       if (line.starts_with("## ")) reading = line == "## Words that belong to one module";
       if (!reading || !line.starts_with("| **")) continue;
-      std::vector<std::string>& of = rooms[line.substr(4, line.find("**", 4) - 4)];
+      std::vector<std::string>& of = folders_of_word[line.substr(4, line.find("**", 4) - 4)];
       for (std::size_t at = line.find('`'); at != line.npos;) {
         const std::size_t end = line.find('`', at + 1);
         of.push_back(line.substr(at + 1, end - at - 1));
         at = line.find('`', end + 1);
       }
     }
-    CHECK(rooms.size() == 5);
+    CHECK(folders_of_word.size() == 5);
     const auto allowed = [&](const std::string& word, const std::string& folder) {
-      return std::ranges::any_of(rooms[word], [&](const std::string& room) {
-        return folder == room || folder.starts_with(room + "/");
+      return std::ranges::any_of(folders_of_word[word], [&](const std::string& module) {
+        return folder == module || folder.starts_with(module + "/");
       });
     };
     std::size_t seen = 0;
@@ -272,7 +271,7 @@ TEST_SUITE("layout") {
           }
           names.back() += '_';
         }
-      for (const auto& [word, unused] : rooms)
+      for (const auto& [word, unused] : folders_of_word)
         for (const std::string& name : names) {
           if (name.find("_" + word + "_") == name.npos && name.find("_" + word + "s_") == name.npos)
             continue;

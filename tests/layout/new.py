@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""new.py placer NAME [--root FOLDER]: writes the file and the lines that a new placer takes: placers/NAME.cpp, its
-declaration and its row in placers/registry.cpp, its line in placers/CMakeLists.txt. What it writes deals units to the
-devices in turn, passes the tests' contract, and is there to be changed."""
+"""new.py placer NAME [--root FOLDER]: adds a new placer: writes placers/NAME.cpp, its declaration and row in
+placers/registry.cpp, and its line in placers/CMakeLists.txt. The template assigns units to devices round-robin and
+passes the contract tests."""
 import argparse
 import os
 import re
@@ -16,7 +16,7 @@ SOURCE = """#include <memory>
 namespace baechi {
 namespace {
 
-/// TODO: what it does, in one sentence; what it does about memory.
+/// TODO: the algorithm in one sentence; how it treats memory.
 /// Source: TODO.
 class %(type)s final : public Placer {
  public:
@@ -47,7 +47,7 @@ std::unique_ptr<Placer> make_%(name)s(Options& options) {
 """
 
 ROW = """      {.name = "%(name)s",
-       .summary = "TODO: what it does, in some words",
+       .summary = "TODO: a summary in a few words",
        .source = "TODO: where the algorithm is described",
        .make = make_%(name)s,
        .memory = ignored},
@@ -59,14 +59,14 @@ def edit(path, change):
         before = file.read()
     after = change(before)
     if after == before:
-        sys.exit(f"{path}: its lines are not as this script expects them")
+        sys.exit(f"{path}: does not have the lines that this script expects")
     with open(path, "w") as file:
         file.write(after)
     print("changed", path)
 
 
 def add_line_to_cmake(text, line):
-    """After the last source of the folder itself that sorts before it."""
+    """Inserts the line in sorted order among the folder's own sources."""
     lines = text.split("\n")
     own = [i for i, old in enumerate(lines) if re.fullmatch(r"  [a-z0-9_]+\.cpp", old)]
     at = max([i for i in own if lines[i] < line], default=own[0] - 1) + 1
@@ -81,21 +81,21 @@ def main():
     given = parser.parse_args()
     name = given.name
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
-        sys.exit(f"'{name}': a placer's name is its file's: small letters, digits and _")
-    words = {"name": name, "type": "".join(part.capitalize() for part in name.split("_"))}
+        sys.exit(f"'{name}': a placer's name, which is its file's, has lower-case letters, digits and _")
+    names = {"name": name, "type": "".join(part.capitalize() for part in name.split("_"))}
     source = os.path.join(given.root, "placers", name + ".cpp")
     registry = os.path.join(given.root, "placers/registry.cpp")
     if os.path.exists(source) or f".make = make_{name}," in open(registry).read():
-        sys.exit(f"there is a placer '{name}' already")
+        sys.exit(f"placer '{name}' exists")
     table = "std::span<const PlacerEntry> placers() {"
     row = '      {.name = "exec"'
     edit(registry, lambda text: text.replace(table, f"MakePlacer make_{name};\n\n" + table)
-         .replace(row, ROW % words + row))
+         .replace(row, ROW % names + row))
     edit(os.path.join(given.root, "placers/CMakeLists.txt"), lambda text: add_line_to_cmake(text, f"  {name}.cpp"))
     with open(source, "w") as file:
-        file.write(SOURCE % words)
+        file.write(SOURCE % names)
     print("wrote  ", source)
-    print(f"Now write the algorithm and its row's words, then './dev docs' (schema and tables) and './dev test'.")
+    print("Now write the algorithm and its row, then run './dev docs' (schema and tables) and './dev test'.")
 
 
 main()

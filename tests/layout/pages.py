@@ -1,8 +1,7 @@
-"""Reads every page of the repository: pages.py ROOT PROGRAM. Prints what is wrong, one line each; exit code 1 then.
-
-- A link leads to a file, or to a heading of a page.
-- A path in backticks that begins with a folder of the repository exists; a source file that is named alone exists somewhere.
-- `baechi VERB --flag ...`: the program has the verb, and its help names the flag.
+"""pages.py ROOT PROGRAM: checks the Markdown pages of the repository. Prints one line per fault; exit code 1 if there are any.
+- Links lead to a file, or to a heading of a page.
+- Paths in backticks that begin with a folder of the repository exist; source files named without a folder exist somewhere.
+- `baechi VERB --flag ...`: the verb exists, and its help has the flag.
 """
 
 import os
@@ -12,8 +11,8 @@ import sys
 
 root, program = sys.argv[1], sys.argv[2]
 os.chdir(root)
-# Names of files that commands of the pages write or that readers bring; and one folder of an old release.
-elsewhere = {"step.json", "mine.py", "placement.json", "my.yaml", "duel.yaml", "sim/scenario/"}
+# Files that commands on the pages write or that readers provide; and a folder of an old release.
+external = {"step.json", "mine.py", "placement.json", "my.yaml", "duel.yaml", "sim/scenario/"}
 
 
 def files():
@@ -56,12 +55,12 @@ def check_paths(page, text):
         for word in re.findall(r"[A-Za-z0-9_.\-/*{},]+/[A-Za-z0-9_.\-/*{},]*", quoted):
             word = word.rstrip(".,")
             plain = word.replace("README", "").replace("PROVENANCE", "")
-            if word.split("/")[0] not in tops or re.search(r"[*{}A-Z]", plain) or word in elsewhere:
+            if word.split("/")[0] not in tops or re.search(r"[*{}A-Z]", plain) or word in external:
                 continue
             if not os.path.exists(word) and not os.path.exists(os.path.join(here, word)):
                 faults.append(f"{page}: `{word}`")
     for word in re.findall(r"`([a-z0-9_/]+\.(?:h|cpp|py|yaml|transcript|sh|cu|rules))`", text):
-        if word.split("/")[0] not in tops and word not in elsewhere:
+        if word.split("/")[0] not in tops and word not in external:
             if not any(f == word or f.endswith("/" + word) for f in tracked):
                 faults.append(f"{page}: no file is called `{word}`")
 
@@ -81,15 +80,15 @@ def check_commands(page, text):
     for command in re.findall(r"(?:^ {4}|`|\| )baechi ([a-z][^`\n#|]*)", text, re.M):
         words = command.split()
         verb = " ".join(words[:2]) if words[0] in ("arena", "study") and words[1:] == ["duel"] else words[0]
-        text_of_help = help_of(verb)
-        if text_of_help is None:
+        help_text = help_of(verb)
+        if help_text is None:
             faults.append(f"{page}: no verb: baechi {command}")
             continue
         inner = " ".join(words[:2])
         if len(words) > 1 and re.fullmatch(r"[a-z]+", words[1]) and help_of(inner):
-            text_of_help += help_of(inner)
+            help_text += help_of(inner)
         for flag in re.findall(r"(?<= )--[a-z][a-z-]+", " " + command):
-            if flag not in text_of_help:
+            if flag not in help_text:
                 faults.append(f"{page}: no such flag: {flag} of baechi {verb}")
 
 
@@ -97,7 +96,7 @@ for page in sorted(f for f in tracked if f.endswith(".md")):
     with open(page) as file:
         content = file.read()
     check_links(page, content)
-    if page != "CHANGELOG.md":  # it names what was
+    if page != "CHANGELOG.md":  # it names removed files
         check_paths(page, content)
         check_commands(page, content)
 print("\n".join(faults))

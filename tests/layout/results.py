@@ -1,5 +1,5 @@
-"""results.py ROOT PROGRAM: runs an example, asks the queries of scenarios/results/README.md, and reads results.csv as
-pandas does: each column is numbers with empty cells, or text. Prints what is wrong; exit code 1 then."""
+"""results.py ROOT PROGRAM: runs an example and the queries of scenarios/results/README.md, and checks that each column of
+results.csv has one type, as pandas infers it: numbers or empty cells, or text. Exit code 1 on faults."""
 import csv
 import os
 import re
@@ -26,7 +26,8 @@ with tempfile.TemporaryDirectory() as folder:
         rows = list(csv.DictReader(file))
     for name, kind in types.items():
         for cell in {row[name] for row in rows} - {""}:
-            # A real number has a point or an exponent: polars guesses the type of a column by its first 100 rows.
+            # A real number has a point or an exponent, because polars infers a column's type from
+            # its first 100 rows.
             number = r"-?\d+" if kind == "INTEGER" else r"-?\d+(\.\d+(e[-+]\d+)?|e[-+]\d+)"
             if kind != "TEXT" and not re.fullmatch(number, cell):
                 faults.append(f"{name}: {cell!r} is no {kind}")

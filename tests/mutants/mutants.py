@@ -1,27 +1,27 @@
 #!/usr/bin/env python3
-"""Applies small changes to the program, one by one, and says which of them no test notices.
+"""Mutation tests: applies small changes to the program, one at a time, and lists those that no test detects.
 
 mutants.py BUILD [N [SEED]] [--file PART]: BUILD is a build folder of the preset `quick` (or `test`). With N, a random N of the
-changes, drawn with SEED. With --file, only changes of files whose path holds PART.
+changes, drawn with SEED. With --file, only changes of files whose path contains PART.
 
-mutants.py --list: builds nothing, and says which changes have old text that does not stand once in its file, or no tests.
+mutants.py --list: without building, lists changes whose old text does not occur exactly once in the file, or that have no tests.
 
-mutants.py BUILD --random N [--seed S] [ROOM]: N changes that are not in the list but drawn (random_mutants.py), in
-equal numbers from the rooms sim, placers, traces and scenarios, or all from ROOM, such as sim/pipeline. A change that
-does not compile is drawn again. The tests next to the file are tried first, then those of its room. The last lines are
-the score of each room. A person must look at the survivors: some change nothing.
+mutants.py BUILD --random N [--seed S] [FOLDER]: N random changes (random_mutants.py), in equal numbers from sim, placers,
+traces and scenarios, or all from FOLDER, such as sim/pipeline. A change that does not compile is replaced by another. The
+tests next to the file run first, then those of its top folder. The last lines are the score of each folder. Survivors need
+a review: some are equivalent mutants.
 
-The checkout is not touched. A changed file lies in BUILD/mutants; only its compilation (in a unity build, that of its
-library) and the link are done again, with the commands that BUILD has. A change that does not compile, or whose old
-text does not stand exactly once in its file, is an error of the list. Exit code 1 if a change survives.
+The checkout is not modified. The changed file is in BUILD/mutants; only its compilation (in a unity build, that of its
+library) and the link are repeated, with the commands of BUILD. A change that does not compile, or whose old text does not
+occur exactly once in its file, is an error of the list. Exit code 1 if a change survives.
 
-The list, mutants.txt: a block per change, blocks apart by empty lines.
+The list, mutants.txt: a block per change, separated by empty lines.
   # what the change breaks
   file placers/list/booked_memory.cpp
   tests placers/list, placers/heft_test
-  - text as it stands: whole lines, or what stands once in the file
-  + text that takes its place
-`tests` are the beginnings of test files below tests/: those that must notice.
+  - old text: whole lines, or a text that occurs once in the file
+  + new text
+`tests` are prefixes of the test files below tests/ that must detect the change.
 """
 import argparse
 import glob
@@ -36,7 +36,7 @@ import random_mutants
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
-TIME_LIMIT_S = 300  # a change that makes a loop endless is noticed, too
+TIME_LIMIT_S = 300  # an endless loop counts as detected
 
 
 def read_list(path):
@@ -68,7 +68,7 @@ def read_list(path):
 
 
 def changed_text(change):
-    """The file with the change in it. Whole lines are compared without their indentation; else the text is a part."""
+    """The changed file. Whole lines are compared without indentation; else the old text is a part of a line."""
     text = open(os.path.join(ROOT, change["file"])).read()
     lines = text.split("\n")
     old = [text.strip() for text in change["old"]]
@@ -77,7 +77,7 @@ def changed_text(change):
     if not places and text.count(part) == 1:
         return text.replace(part, "\n".join(change["new"]))
     if len(places) != 1:
-        raise ValueError(f"the old text stands {len(places)} times in {change['file']}")
+        raise ValueError(f"the old text occurs {len(places)} times in {change['file']}")
     at = places[0]
     return "\n".join(lines[:at] + change["new"] + lines[at + len(old):])
 
@@ -96,7 +96,7 @@ class Build:
                               stdout=subprocess.PIPE).stdout.replace(f"ninja: Entering directory `{self.folder}'\n", "")
 
     def compilation(self, file):
-        """Command and source of the compilation that holds `file`: its own, or its library's."""
+        """Command and source of the compilation that contains `file`: its own, or its library's."""
         path = os.path.join(ROOT, file)
         for command in self.commands:
             if command["file"] == path:
@@ -107,7 +107,7 @@ class Build:
         raise ValueError(f"nothing compiles {file}")
 
     def compile(self, file, text):
-        """The object, relative to the build folder, that the change replaces, and the one that takes its place."""
+        """The replaced object, relative to the build folder, and the new one."""
         path = os.path.join(ROOT, file)
         command = self.compilation(file)
         changed = os.path.join(self.scratch, os.path.basename(file))
@@ -134,16 +134,16 @@ class Build:
         return self.objects[library]
 
     def link_with(self, replaced, by):
-        """The test program: the archive that holds `replaced` gives way to its objects."""
+        """Links the test program with the objects of the archive that contains `replaced`, instead of that archive."""
         program = os.path.join(self.scratch, "baechi_tests")
         words = []
         for word in shlex.split(self.link.split(" && ")[1] if " && " in self.link else self.link):
-            word = word.removeprefix(self.folder + "/")  # whole libraries are named by their paths
+            word = word.removeprefix(self.folder + "/")  # libraries are linked by path
             if word.endswith(".a") and not os.path.isabs(word) and replaced in self.objects_of(word):
                 words += [by if name == replaced else name for name in self.objects_of(word)]
             else:
                 words.append(word)
-        # The second time a library is named, its objects are there already.
+        # A library may occur twice, its objects only once.
         seen, unique = set(), []
         for word in words:
             if not (word.endswith(".o") and word in seen):
@@ -157,7 +157,7 @@ class Build:
 
 
 def passes(program, tests):
-    """Whether `program` passes the tests of the files that begin so; one that hangs does not."""
+    """Whether `program` passes the tests of the files with these prefixes before the time limit."""
     try:
         files = ",".join(f"*tests/{name.strip()}*" for name in tests.split(","))
         done = subprocess.run([program, "--source-file=" + files, "--abort-after=1"], stdout=subprocess.PIPE,
@@ -175,30 +175,30 @@ def survives(build, change):
 
 
 def try_random(build, given):
-    rooms = [given.room] if given.room else random_mutants.ROOMS
-    noticed, tried = dict.fromkeys(rooms, 0), dict.fromkeys(rooms, 0)
-    for change in random_mutants.draw(ROOT, rooms, given.seed):
+    modules = [given.module] if given.module else random_mutants.MODULES
+    noticed, tried = dict.fromkeys(modules, 0), dict.fromkeys(modules, 0)
+    for change in random_mutants.draw(ROOT, modules, given.seed):
         if sum(tried.values()) == given.random:
             break
-        room = change["room"]
-        if tried[room] > min(tried.values()):
-            continue  # one that did not compile is drawn again
+        module = change["module"]
+        if tried[module] > min(tried.values()):
+            continue  # a folder whose change did not compile gets another one first
         try:
             program = build.link_with(*build.compile(change["file"], change["text"]))
         except ValueError:
             continue
-        tried[room] += 1
+        tried[module] += 1
         survived = all(passes(program, tests) for tests in change["tests"])
-        noticed[room] += not survived
+        noticed[module] += not survived
         print(f"{'SURVIVED ' if survived else 'noticed  '} {change['file']}:{change['line']}: {change['why'][0]}: "
               f"{change['old'][0]}", flush=True)
-    for room in rooms:
-        print(f"{room}: {noticed[room]} of {tried[room]} noticed")
+    for module in modules:
+        print(f"{module}: {noticed[module]} of {tried[module]} noticed")
     return sum(tried.values()) - sum(noticed.values())
 
 
 def mistakes(changes):
-    """What is wrong in the list, as far as the checkout alone tells."""
+    """Mistakes in the list that can be found without a build."""
     for change in changes:
         try:
             changed_text(change)
@@ -206,7 +206,7 @@ def mistakes(changes):
             yield f"mutants.txt:{change['line']}: {error}"
         for name in change["tests"].split(","):
             if not glob.glob(os.path.join(ROOT, "tests", name.strip() + "*")):
-                yield f"mutants.txt:{change['line']}: no test begins with tests/{name.strip()}"
+                yield f"mutants.txt:{change['line']}: no test file has the prefix tests/{name.strip()}"
 
 
 def main(arguments):
@@ -219,7 +219,7 @@ def main(arguments):
         parser.add_argument("build")
         parser.add_argument("--random", type=int)
         parser.add_argument("--seed", default="0")
-        parser.add_argument("room", nargs="?")
+        parser.add_argument("module", nargs="?")
         given = parser.parse_args(arguments)
         sys.exit(1 if try_random(Build(given.build), given) else 0)
     parser = argparse.ArgumentParser()

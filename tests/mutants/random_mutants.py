@@ -1,34 +1,33 @@
-"""Draws small changes of the program: a swapped operator, an exchanged min and max, a dropped statement.
-
-The changes are of .cpp files, outside comments and texts. One seed gives one sequence of changes.
+"""Draws small changes of the program: a swapped operator, min for max, a dropped statement; in .cpp files, outside
+comments and strings. Equal seeds give equal sequences.
 """
 import os
 import random
 import re
 
-ROOMS = ("sim", "placers", "traces", "scenarios")
+MODULES = ("sim", "placers", "traces", "scenarios")
 SWAPS = {
     " < ": " <= ", " <= ": " < ", " > ": " >= ", " >= ": " > ", " == ": " != ", " != ": " == ", " + ": " - ",
     " - ": " + ", " * ": " / ", " && ": " || ", " || ": " && ", " += ": " -= ", " -= ": " += ",
     "std::min(": "std::max(", "std::max(": "std::min(", "::min_element(": "::max_element(",
     "::max_element(": "::min_element(", "true": "false", "false": "true",
 }
-# A call or an assignment that ends on its line, and declares nothing.
+# A call or an assignment on one line, without a declaration.
 STATEMENT = re.compile(r"^\s*(?!return\b|throw\b|using\b|case\b|default\b|break\b|continue\b|static\b|const\b|auto\b)"
                        r"[\w.:>\[\]-]+(\(.*\)| [-+|&]?= .+);$")
 TEXT = re.compile(r'"(\\.|[^"\\])*"|//.*$')
 
 
-def files_of(root, room):
-    """The .cpp files of a room, such as "sim" or "sim/pipeline", in the order of their names."""
+def files_of(root, module):
+    """The .cpp files of a folder, such as "sim" or "sim/pipeline", sorted."""
     found = []
-    for folder, _, names in os.walk(os.path.join(root, room)):
+    for folder, _, names in os.walk(os.path.join(root, module)):
         found += [os.path.relpath(os.path.join(folder, name), root) for name in names if name.endswith(".cpp")]
     return sorted(found)
 
 
 def changes_of_line(line):
-    """All (what, new line) of a line of code."""
+    """All changes of a line of code: (description, new line)."""
     code = TEXT.sub(lambda found: "_" * len(found.group()), line)
     if code.lstrip().startswith(("#", "template", "case ")):
         return
@@ -43,25 +42,25 @@ def changes_of_line(line):
 
 
 def tests_of(root, file):
-    """Where tests of the file may stand, the nearest first; below tests/."""
-    room = file.split("/")[0]
-    wide = room + (", checker" if room == "sim" else "")
+    """Prefixes below tests/ of the file's tests, the nearest first."""
+    module = file.split("/")[0]
+    wide = module + (", checker" if module == "sim" else "")
     near = os.path.splitext(file)[0]
     while near and not (os.path.exists(os.path.join(root, "tests", near + "_test.cpp"))
                         or os.path.isdir(os.path.join(root, "tests", near))):
         near = os.path.dirname(near)
-    return [wide] if near in ("", room) else [near, wide]
+    return [wide] if near in ("", module) else [near, wide]
 
 
-def draw(root, rooms, seed):
-    """An endless sequence of changes, room after room: as mutants.txt has them, with `tests` as a list."""
+def draw(root, modules, seed):
+    """An endless sequence of changes, by folder in turn, in the form of mutants.txt with a list of `tests`."""
     rng = random.Random(seed)
-    files = {room: files_of(root, room) for room in rooms}
+    files = {module: files_of(root, module) for module in modules}
     seen = set()
     while True:
-        for room in rooms:
+        for module in modules:
             for _ in range(1000):
-                file = rng.choice(files[room])
+                file = rng.choice(files[module])
                 lines = open(os.path.join(root, file)).read().split("\n")
                 at = rng.randrange(len(lines))
                 changes = list(changes_of_line(lines[at]))
@@ -71,9 +70,9 @@ def draw(root, rooms, seed):
                 if (file, at, new) in seen:
                     continue
                 seen.add((file, at, new))
-                yield {"room": room, "file": file, "line": at + 1, "why": [what], "tests": tests_of(root, file),
+                yield {"module": module, "file": file, "line": at + 1, "why": [what], "tests": tests_of(root, file),
                        "text": "\n".join(lines[:at] + [new] + lines[at + 1:]), "old": [lines[at].strip()],
                        "new": [new.strip()]}
                 break
             else:
-                raise SystemExit(f"{room}: no more changes to draw")
+                raise SystemExit(f"{module}: no more changes to draw")

@@ -18,7 +18,7 @@ trap cleanup EXIT
 
 eval "$("$here/one_node.sh" start "$work/slurm")"
 cd "$work"
-# Of root alone; a cluster's users need none of it.
+# Needed because the test runs as root.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 
 same() { "$here/../jobs/same.py" "$@"; }

@@ -1,5 +1,5 @@
 #!/bin/bash
-# A Slurm of this machine alone, for tests: as root, without systemd, everything on 127.0.0.1.
+# A Slurm of one node for tests: as root, without systemd, on 127.0.0.1.
 #   one_node.sh start FOLDER [PORT]   prints 'export SLURM_CONF=...'
 #   one_node.sh stop FOLDER
 # Needs munge, slurmctld, slurmd, slurm-client.
@@ -67,7 +67,7 @@ start() {
   echo "export SLURM_CONF=$SLURM_CONF"
 }
 
-# Returns once they are gone: until then they write to the folder.
+# Waits until the daemons have ended, because they write to the folder.
 stop() {
   local file pid
   for file in "$folder"/slurmd.pid "$folder"/slurmctld.pid "$folder"/munge/pid; do

@@ -1,10 +1,10 @@
-/// cuBLAS of the stand-in, a library that the harness finds by LD_LIBRARY_PATH.
+/// The stand-in's cuBLAS, a library that the harness finds by LD_LIBRARY_PATH.
 #include <cuda_runtime_api.h>
 
 #include <cstddef>
 
 extern "C" {
-// From the program that loads it.
+// Defined in the program that loads this library.
 void standin_module_loaded();
 int standin_gemm(cudaStream_t stream, double flops);
 

@@ -1,4 +1,4 @@
-/// Green contexts of the stand-in: 16 groups of 8 multiprocessors, 4 left over.
+/// The stand-in's green contexts: 16 groups of 8 multiprocessors, and 4 unused ones.
 #include <cudaTypedefs.h>
 
 #include <memory>
@@ -16,17 +16,17 @@ struct CUdevResourceDesc_st {
 namespace {
 
 std::vector<CUgreenCtx> stack;                         // of current contexts
-std::vector<std::unique_ptr<CUgreenCtx_st>> contexts;  // until the process ends
+std::vector<std::unique_ptr<CUgreenCtx_st>> contexts;  // never freed
 std::vector<std::unique_ptr<CUdevResourceDesc_st>> descriptions;
 
-CUresult told(const char* call) {
+CUresult result_of(const char* call) {
   return static_cast<CUresult>(standin::fault(call));
 }
 
 CUresult resource(CUdevice, CUdevResource* all, CUdevResourceType type) {
   *all = {
       .type = type, .sm = {standin::num_sms, standin::group_sms, standin::group_sms}, .group = 0};
-  return told("cuDeviceGetDevResource");
+  return result_of("cuDeviceGetDevResource");
 }
 
 CUresult split(CUdevResource* made, unsigned* count, const CUdevResource*, CUdevResource* rest,
@@ -38,32 +38,33 @@ CUresult split(CUdevResource* made, unsigned* count, const CUdevResource*, CUdev
     *rest = {.type = CU_DEV_RESOURCE_TYPE_SM,
              .sm = {standin::num_sms - standin::num_groups * standin::group_sms, 0, 0},
              .group = 0};
-  return told("cuDevSmResourceSplitByCount");
+  return result_of("cuDevSmResourceSplitByCount");
 }
 
 CUresult describe(CUdevResourceDesc* made, CUdevResource* groups, unsigned count) {
   descriptions.push_back(std::make_unique<CUdevResourceDesc_st>());
   for (unsigned i = 0; i < count; ++i) descriptions.back()->groups.push_back(groups[i].group);
   *made = descriptions.back().get();
-  return told("cuDevResourceGenerateDesc");
+  return result_of("cuDevResourceGenerateDesc");
 }
 
 CUresult create(CUgreenCtx* made, CUdevResourceDesc description, CUdevice, unsigned) {
   if (standin::asked("STANDIN_NO_GREEN")) return CUDA_ERROR_NOT_SUPPORTED;
   contexts.push_back(std::make_unique<CUgreenCtx_st>(CUgreenCtx_st{description->groups}));
   *made = contexts.back().get();
-  return told("cuGreenCtxCreate");
+  return result_of("cuGreenCtxCreate");
 }
 
 CUresult read_back(CUgreenCtx context, CUdevResource* got, CUdevResourceType type) {
   const auto sms = standin::group_sms * static_cast<unsigned>(context->groups.size()) +
                    (standin::asked("STANDIN_SEEN_LESS") ? 1U : 0U);
   *got = {.type = type, .sm = {sms, 0, 0}, .group = 0};
-  return told("cuGreenCtxGetDevResource");
+  return result_of("cuGreenCtxGetDevResource");
 }
 
 CUresult stream_of(CUstream* made, CUgreenCtx context, unsigned, int) {
-  if (const CUresult error = told("cuGreenCtxStreamCreate"); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = result_of("cuGreenCtxStreamCreate"); error != CUDA_SUCCESS)
+    return error;
   standin::SmSet sms{};
   for (const int group : context->groups)
     for (std::size_t i = 0; i < standin::group_sms; ++i) {
@@ -78,10 +79,10 @@ CUresult stream_of(CUstream* made, CUgreenCtx context, unsigned, int) {
 
 CUresult context_of(CUcontext* made, CUgreenCtx context) {
   *made = reinterpret_cast<CUcontext>(context);
-  return told("cuCtxFromGreenCtx");
+  return result_of("cuCtxFromGreenCtx");
 }
 CUresult push(CUcontext context) {
-  if (const CUresult error = told("cuCtxPushCurrent"); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = result_of("cuCtxPushCurrent"); error != CUDA_SUCCESS) return error;
   stack.push_back(reinterpret_cast<CUgreenCtx>(context));
   return CUDA_SUCCESS;
 }

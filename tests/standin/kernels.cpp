@@ -1,4 +1,4 @@
-/// The harness's kernels on the stand-in: lengths, and what they compute where it is little.
+/// The harness's kernels on the stand-in: durations; small ones also compute their results.
 #include <cuda_fp16.h>
 
 #include <algorithm>

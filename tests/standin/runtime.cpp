@@ -20,7 +20,7 @@ using standin::host;
 using standin::SmSet;
 using standin::Stamp;
 
-/// Returns from a call that STANDIN_FAULT wants to fail.
+/// Returns the error of STANDIN_FAULT for this call.
 #define STANDIN_CALL(name) \
   if (const cudaError_t bad = standin::fault(name); bad != cudaSuccess) return bad
 
@@ -78,7 +78,7 @@ void mark(Stamp* stamp, std::int64_t begin, std::int64_t end, const SmSet& sms) 
   for (std::size_t i = 0; i < sms.size(); ++i) stamp->sms[i] |= sms[i];
 }
 
-/// From when an engine has time for `ns`, from `begin` on.
+/// Start of a copy of `ns` that is ready at `begin`, after the engine's previous one.
 std::int64_t on_engine(Engine engine, std::int64_t begin, std::int64_t ns) {
   if (engine == Engine::none) return begin;
   std::int64_t& free = engine_free[static_cast<int>(engine)];
@@ -96,7 +96,7 @@ void touch(const void* memory, std::size_t bytes) {
   cached.resize(kept);
 }
 
-/// How long a kernel of `ns` takes by what is cached; what it touches is then.
+/// Duration of a kernel of `ns`, halved on a cache hit. Updates the cache.
 std::int64_t with_cache(std::int64_t ns, const standin::Touched& touched) {
   if (touched.bytes == 0 || !standin::asked("STANDIN_CACHE")) return ns;
   const bool hit = std::ranges::any_of(cached, [&](const auto& entry) {
@@ -108,7 +108,7 @@ std::int64_t with_cache(std::int64_t ns, const standin::Touched& touched) {
   return hit ? ns / 2 : ns;
 }
 
-/// Address space; pages that nobody touches take no memory.
+/// Reserves address space; untouched pages take no memory.
 void* map_memory(std::size_t bytes) {
   bytes = std::max<std::size_t>(bytes, 1);
   void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
@@ -124,7 +124,7 @@ cudaError_t unmap(void* memory) {
   return cudaSuccess;
 }
 
-/// Counts calls, and tells them at the end.
+/// Counts calls, and writes the counts at exit.
 struct Calls {
   std::map<std::string, long> made;
   ~Calls() {

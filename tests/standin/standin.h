@@ -16,7 +16,7 @@
 ///   STANDIN_OWN_EVENTS=CODE               a green context's streams refuse events of another
 ///                                         context, with CODE
 ///   STANDIN_OVERLAP=1                     all parts have the same multiprocessors
-///   STANDIN_SEEN_LESS=1                   a part is told to have one multiprocessor more
+///   STANDIN_SEEN_LESS=1                   a part reports one multiprocessor more than it has
 ///   STANDIN_CDP=1                         with cuBLAS (cublas.cpp) all parts share two more
 ///   STANDIN_CACHE=BYTES                   a pass over memory whose input is among the last so many
 ///                                         bytes that were touched takes half as long
@@ -40,28 +40,28 @@ inline constexpr int num_sms = truth::multiprocessors, group_sms = 8, num_groups
 
 extern std::int64_t host;  ///< the host's virtual time, ns
 
-/// What the call named so returns by STANDIN_FAULT; also lets 300 ns pass.
+/// The result of this call by STANDIN_FAULT. Advances the time by 300 ns.
 cudaError_t fault(const char* call);
-/// `error`, to be returned and told by cudaGetLastError().
+/// Returns `error`, and sets it for cudaGetLastError().
 cudaError_t fails(cudaError_t error);
-bool asked(const char* variable);  ///< whether it is in the environment
+bool asked(const char* variable);  ///< whether it is set in the environment
 
 enum class Engine : std::int8_t { none = -1, to_host, to_device, between };
 
-/// What a kernel reads and writes of the memory that is cached.
+/// The cached memory that a kernel reads and writes.
 struct Touched {
   const void* from = nullptr;
   const void* to = nullptr;
-  std::size_t bytes = 0;  ///< of either
+  std::size_t bytes = 0;  ///< of each
 };
 
-/// A kernel, or a copy by an engine, of `ns`.
+/// Runs a kernel, or a copy on an engine, of `ns`.
 cudaError_t run(cudaStream_t stream, std::int64_t ns, Stamp* stamp, Engine engine = Engine::none,
                 bool gate = false, const Touched& touched = {});
 
 SmSet all_sms();
 cudaStream_t new_stream(const SmSet& sms, CUgreenCtx context);
-CUgreenCtx current_context();  ///< nullptr: the primary one
+CUgreenCtx current_context();  ///< nullptr: the primary context
 void* driver_function(const char* name);
 
 }  // namespace standin

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks tools/baechi_torch.py on ResNet-50, GPT-2 and BERT against published counts, and that `baechi` takes the traces.
+"""Checks tools/baechi_torch.py on ResNet-50, GPT-2 and BERT against published counts, and that `baechi` reads the traces.
 
 usage: torch_check.py BAECHI"""
 import collections
@@ -84,8 +84,9 @@ class Sized(torch.nn.Module):
         return x + torch.full((x.shape[1], x.shape[1]), 1.0)
 
 
-# A bag adds up 3 rows of 8 numbers for each of 2 samples: 48 additions, and 192 bytes of rows in place of the table's
-# 32,000. A table gives 2 rows of 32 bytes: read, written, and 2 indices of 8 bytes.
+# A bag sums 3 rows of 8 numbers for each of 2 samples: 48 additions, and 192 bytes of rows instead
+# of the table's
+# # 32,000. A table returns 2 rows of 32 bytes: read, written, and 2 indices of 8 bytes.
 def bags(batch):
     return Bags(), (torch.zeros(batch, 3, dtype=torch.long),)
 
@@ -96,7 +97,8 @@ check("a bag reads its rows alone", 192 < kernels["EmbeddingBag"][0]["traffic_by
 check("bytes of rows of a table", kernels["Embedding"][0]["traffic_bytes"], 64 + 64 + 16)
 
 
-# A buffer of 4 numbers that two ops read: the first holds its 16 bytes, and they are no group, as with a parameter.
+# A buffer of 4 numbers that two ops read: the first holds its 16 bytes; unlike with a parameter,
+# they are not colocated.
 masked = {op["name"]: op for op in baechi_torch.trace(lambda batch: (Masked(), (torch.zeros(batch, 4),)), 2)[0]["ops"]}
 readers = [op for op in masked.values() if op["kind"] in ("add", "mul")]
 check("bytes of a buffer", sorted(op["persistent_bytes"] for op in readers), [0, 16])
@@ -112,9 +114,9 @@ def pixels(batch):
 
 
 ops = {op["name"]: op for op in baechi_torch.trace(pixels, 2, True)[0]["ops"]}
-check("a loss of pixels is a pass at least", sum(k["traffic_bytes"] for k in ops["loss"]["kernels"]) >= 288, True)
+check("a loss of pixels moves its input at least once", sum(k["traffic_bytes"] for k in ops["loss"]["kernels"]) >= 288, True)
 check("so is its gradient", sum(k["traffic_bytes"] for k in ops["loss_grad"]["kernels"]) >= 576, True)
-if torch.__version__ < "2":  # torch.export takes it
+if torch.__version__ < "2":  # torch.export supports it
     try:
         baechi_torch.trace(lambda batch: (Sized(), (torch.zeros(batch, 4),)))
         check("a size made of a size", "traced", "refused")

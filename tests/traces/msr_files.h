@@ -13,13 +13,13 @@
 
 namespace baechi::testing {
 
-/// A workload on its own machine: the accelerators, then the cores; measured transfers; the
-/// backward pass as the paper's programs read it, unless `backward` says otherwise.
+/// A workload on its own machine: accelerators, then CPU cores; measured transfers; the backward
+/// pass as given, unless `backward` is set.
 class MsrProblem {
  public:
   explicit MsrProblem(const std::filesystem::path& file, const std::string& backward = "as_given")
       : MsrProblem(read(file, backward), {}) {}
-  /// With other numbers of devices than the file's.
+  /// With given numbers of devices.
   MsrProblem(const std::filesystem::path& file, std::size_t accelerators, std::size_t cores)
       : MsrProblem(read(file, "as_given"), std::pair(accelerators, cores)) {}
   MsrProblem(const MsrProblem&) = delete;
@@ -28,8 +28,8 @@ class MsrProblem {
   Problem problem() const { return {graph, cluster, costs}; }
   std::size_t accelerators() const { return accelerators_; }
 
-  /// One of the authors' splits: {"fpgas": [{"nodes": [...]}], "cpus": [...]}. Ops it does not
-  /// list go where another of their group is.
+  /// A split of the authors: {"fpgas": [{"nodes": [...]}], "cpus": [...]}. Unlisted ops are placed
+  /// with their group.
   Placement split(const std::filesystem::path& workload, const std::filesystem::path& file) const {
     std::map<std::int64_t, OpId> op_of;
     const nlohmann::json nodes = parse(workload)["nodes"];

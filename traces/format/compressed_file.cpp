@@ -23,8 +23,7 @@ namespace baechi {
 namespace {
 
 constexpr std::size_t piece = std::size_t{1} << 18U;
-// Limits on decompression. A real trace compresses less than this: a file beyond both limits was
-// made to fill the reader's memory.
+// Limits on decompression, against decompression bombs. Real traces compress less than this.
 constexpr std::size_t free_expansion = std::size_t{256} << 20U;  // bytes
 constexpr std::size_t most_expansion = 300;                      // times the stored bytes
 
@@ -51,7 +50,7 @@ File opened(const std::string& path) {
 
 }  // namespace
 
-/// A source of bytes that is read front to back.
+/// A sequential source of bytes.
 class TextFile::Input {
  public:
   Input() = default;
@@ -64,7 +63,7 @@ class TextFile::Input {
 
 namespace {
 
-/// The stored bytes of a file; `begun` holds the bytes at its beginning that were read before.
+/// The stored bytes of a file; `begun` holds its first bytes, which were read before.
 class Stored final : public TextFile::Input {
  public:
   Stored(std::string path, File file, std::string begun)
@@ -96,25 +95,25 @@ class Gunzip final : public TextFile::Input {
   ~Gunzip() override { inflateEnd(&z_); }
 
   std::size_t read(char* to, std::size_t most) override {
-    const auto room = static_cast<uInt>(std::min<std::size_t>(most, piece));
+    const auto available = static_cast<uInt>(std::min<std::size_t>(most, piece));
     z_.next_out = reinterpret_cast<Bytef*>(to);
-    z_.avail_out = room;
-    while (z_.avail_out == room) {
+    z_.avail_out = available;
+    while (z_.avail_out == available) {
       if (z_.avail_in == 0) {
         z_.next_in = reinterpret_cast<Bytef*>(buffer_.data());
         z_.avail_in = static_cast<uInt>(in_.read(buffer_.data(), buffer_.size()));
       }
       const bool at_end = z_.avail_in == 0;
       if (ended_ && at_end) return 0;
-      // A gzip file may have several members; its text is their concatenation.
-      if (ended_ && inflateReset(&z_) != Z_OK) fail(path_, "gzip: cannot go on");
+      // A gzip file is a concatenation of members.
+      if (ended_ && inflateReset(&z_) != Z_OK) fail(path_, "gzip: cannot continue");
       const int status = inflate(&z_, Z_NO_FLUSH);
       ended_ = status == Z_STREAM_END;
       if (!ended_ && status != Z_OK)
         fail(path_, status == Z_BUF_ERROR && at_end ? "gzip: the file is cut short"
                                                     : "gzip: the file is corrupt");
     }
-    return room - z_.avail_out;
+    return available - z_.avail_out;
   }
 
  private:
@@ -186,8 +185,7 @@ std::string zstd(std::string_view text) {
   return out;
 }
 
-/// Whether a file that begins with `bytes` is zstd: it begins with a frame, or with a skippable
-/// frame, as files of pzstd do.
+/// Whether `bytes` begin with a zstd frame, or with a skippable frame as in files of pzstd.
 bool begins_zstd(std::string_view bytes) {
   if (bytes.starts_with("\x28\xb5\x2f\xfd")) return true;
   return bytes.size() >= 4 && bytes.substr(1, 3) == "\x2a\x4d\x18" &&
@@ -206,8 +204,8 @@ bool write_plain(const std::string& path, const Produce& produce) {
   return std::fclose(file.release()) == 0 && whole;
 }
 
-/// `produce`, with compression added if the name of `path` ends in .gz or .zst.
-Produce packed(const std::string& path, const Produce& produce) {
+/// `produce` with compression if `path` ends in .gz or .zst.
+Produce compressed(const std::string& path, const Produce& produce) {
   const bool gz = path.ends_with(".gz");
   if (!gz && !path.ends_with(".zst")) return produce;
   return [&produce, gz](const TextSink& sink) {
@@ -264,10 +262,9 @@ bool TextFile::append(std::string& text) {
   expanded_ += got;
   const std::size_t stored = stored_->bytes_read;
   if (packed_ && expanded_ > free_expansion && expanded_ / most_expansion > stored)
-    fail(path_,
-         fmt::format("is over {} MiB once decompressed, more than {} times the {} bytes that "
-                     "hold it: not decompressed further",
-                     free_expansion >> 20U, most_expansion, stored));
+    fail(path_, fmt::format("decompresses to over {} MiB and more than {} times its {} bytes: "
+                            "decompression is stopped",
+                            free_expansion >> 20U, most_expansion, stored));
   return got > 0;
 }
 
@@ -306,11 +303,11 @@ void write_file(const std::string& path, std::string_view text) {
 }
 
 void write_file(const std::string& path, const Produce& produce) {
-  const Produce bytes = packed(path, produce);
+  const Produce bytes = compressed(path, produce);
   namespace fs = std::filesystem;
   std::error_code error;
   const fs::file_status there = fs::status(path, error);
-  if (fs::exists(there) && !fs::is_regular_file(there)) {  // a pipe or device: write, not replace
+  if (fs::exists(there) && !fs::is_regular_file(there)) {  // a pipe or device cannot be replaced
     if (!write_plain(path, bytes)) fail(path, fmt::format("cannot be written: {}", reason(errno)));
     return;
   }

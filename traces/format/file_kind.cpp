@@ -14,7 +14,7 @@ std::string_view without_space(std::string_view text) {
   return first == std::string_view::npos ? std::string_view{} : text.substr(first);
 }
 
-/// Formats that begin with fixed bytes.
+/// Fixed bytes of a format.
 struct Signature {
   std::size_t at;
   std::string_view bytes, kind;
@@ -25,8 +25,7 @@ using namespace std::string_view_literals;
 constexpr Signature signatures[] = {
     {0, "SQLite format 3\0"sv,
      "a SQLite database, such as an export of Nsight Systems: it has kernels but no tensors; "
-     "record "
-     "the step with torch.profiler, whose two files make a graph (traces/README.md)"},
+     "record the step with torch.profiler, whose two files make a graph (traces/README.md)"},
     {257, "ustar"sv, "a tar archive: unpack it, and give the file in it"},
     {0, "PK\x05\x06"sv, "an empty zip archive"},
     {0, "\x89HDF\r\n\x1a\n"sv,
@@ -61,17 +60,16 @@ std::string zip(std::string_view path) {
   return "a zip archive: unpack it, and give the file in it";
 }
 
-/// Protocol buffers have no signature: their first fields tell.
+/// Recognises protocol buffers, which have no signature, by their first fields.
 std::string protocol_buffer(std::string_view bytes, std::string_view path) {
-  // RunMetadata: StepStats in it, DeviceStepStats in that, whose first field is a device's name.
+  // RunMetadata begins with StepStats, DeviceStepStats and a device's name.
   if (bytes.starts_with('\x0a') && bytes.substr(0, 64).find("/job:") != std::string_view::npos)
     return "run metadata of TensorFlow: give the graph that it belongs to, and this as option "
-           "costs "
-           "(--importer tensorflow:costs=FILE)";
+           "costs (--importer tensorflow:costs=FILE)";
   // StableHLO's portable form: bytecode of MLIR.
   if (bytes.starts_with("ML\xefR"))
     return "bytecode of MLIR: turn it into text first (stablehlo-translate --deserialize)";
-  // ModelProto: ir_version (field 1, a small number), then producer_name (field 2, a text).
+  // ModelProto begins with ir_version (field 1, a small number) and producer_name (field 2).
   const bool onnx = bytes.size() > 4 && bytes[0] == 0x08 && bytes[1] > 0 && bytes[1] < 32 &&
                     (bytes[2] == 0x12 || bytes[2] == 0x3a);
   if (onnx || path.ends_with(".onnx")) return "an ONNX model, which importer onnx reads";
@@ -98,16 +96,14 @@ std::string text(std::string_view beginning) {
            "(XLA_FLAGS=--xla_dump_hlo_as_text)";
   if (start.starts_with("module") && (has(start, "stablehlo.") || has(start, "mhlo.")))
     return "StableHLO without a function, or in a form that importer hlo does not read: print it "
-           "with "
-           "--mlir-print-op-generic=false";
+           "with --mlir-print-op-generic=false";
   if (start.starts_with("digraph") || start.starts_with("strict digraph"))
     return "a picture in DOT: it has no times; DOT is written here, never read";
   if (start.starts_with("node {") || start.starts_with("node{"))
     return "a graph of TensorFlow as text, which importer tensorflow reads";
   if (start.starts_with("step_stats"))
     return "run metadata of TensorFlow as text: give the graph that it belongs to, and this as "
-           "option "
-           "costs (--importer tensorflow:costs=FILE)";
+           "option costs (--importer tensorflow:costs=FILE)";
   if (start.starts_with("<!DOCTYPE html") || start.starts_with("<html")) return "a web page";
   if (start.starts_with("version https://git-lfs"))
     return "a pointer of Git LFS, not the file: fetch it with 'git lfs pull'";

@@ -1,13 +1,12 @@
-/// Names files of other programs by their beginnings, and says how a graph is had from them.
 #pragma once
 #include <string>
 #include <string_view>
 
 namespace baechi {
 
-/// The kind of a file with this beginning, and the next step for the user, as the end of a
-/// sentence: "a SQLite database: ...". "" if no kind is known. `path` decides if the beginning
-/// could be several kinds. Give at least the first kilobyte; the bytes may be anything.
+/// Describes a file of another program by its beginning (at least the first kilobyte, any bytes),
+/// and how to get a graph from it: "a SQLite database: ...". `path` decides if the beginning is
+/// ambiguous. "" if the kind is unknown.
 std::string kind_of_file(std::string_view beginning, std::string_view path);
 
 }  // namespace baechi

@@ -26,7 +26,7 @@ std::string_view reason(simdjson::error_code error) {
     case simdjson::N_ATOM_ERROR:
       return "a word other than true, false and null";
     case simdjson::INCOMPLETE_ARRAY_OR_OBJECT:
-      return "a bracket that is never closed, or something behind the last one";
+      return "a bracket that is never closed, or something after the last one";
     case simdjson::MEMALLOC:
       throw std::bad_alloc();
     case simdjson::DEPTH_ERROR:
@@ -36,7 +36,7 @@ std::string_view reason(simdjson::error_code error) {
   }
 }
 
-/// Offset and description of the first broken string. simdjson says that there is one, not where.
+/// Offset and description of the first malformed string, whose position simdjson does not report.
 std::pair<std::size_t, std::string_view> broken_string(std::string_view text) {
   constexpr std::string_view unclosed = "a string without its closing quote";
   bool inside = false;
@@ -65,7 +65,7 @@ JsonFile::JsonFile(std::string_view path, const std::string& text) : path_(path)
     copy = text;
     text_ = copy;
   }
-  look_over(*now_, text_);
+  index_text(*now_, text_);
   begin();
 }
 
@@ -73,35 +73,34 @@ JsonFile::JsonFile(TextFile& file) : path_(file.path()), pieces_(file) {
   next_piece();
 }
 
-/// simdjson's first pass over `text`.
-void JsonFile::look_over(Part& part, std::string_view text) {
+void JsonFile::index_text(ParsedPiece& part, std::string_view text) {
   part.error =
       part.parser.iterate(text.data(), text.size(), text.size() + simdjson::SIMDJSON_PADDING)
           .get(part.document);
 }
 
-bool JsonFile::make_next() {
+bool JsonFile::prepare_next() {
   std::string& text = next_->piece.text;
   if (!pieces_->next(next_->piece)) return false;
   text.reserve(text.size() + simdjson::SIMDJSON_PADDING);
-  look_over(*next_, text);
+  index_text(*next_, text);
   return true;
 }
 
 bool JsonFile::next_piece() {
   if (!pieces_) return false;
-  if (!(ahead_.valid() ? ahead_.get() : make_next())) return false;
+  if (!(prefetch_.valid() ? prefetch_.get() : prepare_next())) return false;
   std::swap(now_, next_);
-  if (now_->piece.closing > 0)  // not the last piece: prepare the next meanwhile
-    ahead_ = std::async(std::launch::async, [this] { return make_next(); });
+  if (now_->piece.closing > 0)  // not the last piece: prepare the next one concurrently
+    prefetch_ = std::async(std::launch::async, [this] { return prepare_next(); });
   text_ = now_->piece.text;
   begin();
   return true;
 }
 
 void JsonFile::begin() {
-  asked_ = now_->piece.place;
-  asked_at_ = now_->piece.opening;
+  cached_place_ = now_->piece.place;
+  cached_offset_ = now_->piece.opening;
   switch (now_->error) {
     case simdjson::SUCCESS:
       return;
@@ -132,17 +131,17 @@ Json JsonFile::root() {
 
 JsonPlace JsonFile::place(std::size_t offset) {
   offset = std::clamp(offset, now_->piece.opening, text_.size() - now_->piece.closing);
-  if (offset < asked_at_) {
-    asked_ = now_->piece.place;
-    asked_at_ = now_->piece.opening;
+  if (offset < cached_offset_) {
+    cached_place_ = now_->piece.place;
+    cached_offset_ = now_->piece.opening;
   }
-  asked_ = behind(asked_, text_.substr(asked_at_, offset - asked_at_));
-  asked_at_ = offset;
-  return asked_;
+  cached_place_ = advance(cached_place_, text_.substr(cached_offset_, offset - cached_offset_));
+  cached_offset_ = offset;
+  return cached_place_;
 }
 
 void JsonFile::mistake(std::size_t offset, std::string what) {
-  // Finding the place takes time, so it is skipped for mistakes that are not listed.
+  // Finding the place is slow, so it is skipped for mistakes that are not listed.
   mistake(mistakes_.size() < most_listed ? place(offset) : JsonPlace{}, std::move(what));
 }
 
@@ -167,7 +166,7 @@ void JsonFile::finish() {
   throw_if_any();
   const char* rest = nullptr;
   if (now_->document.current_location().get(rest) == simdjson::SUCCESS)
-    syntax_error(offset_of(rest), "something behind the end of the value");
+    syntax_error(offset_of(rest), "something after the end of the value");
 }
 
 void JsonFile::syntax_error(std::size_t offset, std::string_view what) {
@@ -175,7 +174,7 @@ void JsonFile::syntax_error(std::size_t offset, std::string_view what) {
   if (mistakes_.size() == most_listed) mistakes_.pop_back();
   mistake(offset, fmt::format("not JSON: {}", what));
   throw_if_any();
-  std::abort();  // not reached: there is at least this mistake
+  std::abort();  // not reached
 }
 
 void JsonFile::broken(simdjson::error_code error) {
@@ -279,7 +278,7 @@ void Json::is_not(std::string_view expected) {
     file_->syntax_error(offset(), "a value is missing");
   if (found.starts_with('{')) found = "an object";
   if (found.starts_with('[')) found = "a list";
-  // Cut at the end of a character, not inside it.
+  // Truncate between characters.
   while (!found.empty() && !simdjson::validate_utf8(found)) found.pop_back();
   mistake(fmt::format("{}{} is not {}", found, token().size() > 40 ? "..." : "", expected));
 }
@@ -296,7 +295,7 @@ std::string_view Json::string() {
   return text;
 }
 
-/// The value, a string; a null view if it has a backslash. simdjson has looked for its end.
+/// The string value; a null view if it has a backslash. simdjson has checked that it ends.
 std::string_view Json::string_without_escapes() {
   static_assert(std::endian::native == std::endian::little && simdjson::SIMDJSON_PADDING >= 8);
   constexpr std::uint64_t each = 0x0101'0101'0101'0101;
@@ -313,7 +312,7 @@ std::string_view Json::string_without_escapes() {
   }
 }
 
-/// The value, if it is written as at most 18 digits.
+/// The value if it is written as 1 to 18 digits.
 std::optional<std::int64_t> Json::digits() {
   const char* const begin = start();
   const char* at = begin;

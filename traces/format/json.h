@@ -1,6 +1,5 @@
-/// A JSON reader that reports every mistake by line and column: a thin layer over simdjson's
-/// On-Demand parser. It reads a text once, front to back. Include it in the .cpp that reads a
-/// format, never in a header.
+/// A JSON reader that reports mistakes by line and column: a thin layer over simdjson's On-Demand
+/// parser, which reads a text once, front to back. Include it in .cpp files only.
 #pragma once
 #include <fmt/format.h>
 #include <simdjson.h>
@@ -24,8 +23,8 @@ namespace baechi {
 
 class Json;
 
-/// The keys of one kind of object, at most 64. `names` outlive the file. The first `required` keys
-/// must be present. A key that is not listed is a mistake, unless it begins with "x-".
+/// The keys of a kind of object, at most 64. `names` must outlive the file. The first `required`
+/// keys must be present. Other keys are mistakes, unless they begin with "x-".
 struct JsonKeys {
   std::string_view object;  ///< the object's name in messages: "an op"
   std::span<const std::string_view> names;
@@ -39,41 +38,41 @@ struct JsonKey {
   operator std::string_view() const { return name; }
 };
 
-/// A JSON text that is being read, and the mistakes found in it.
+/// A JSON text that is being read, and its mistakes.
 class JsonFile {
  public:
-  /// Reads `text`, which must outlive this. The text is copied unless its capacity() leaves the 64
-  /// bytes behind it that simdjson needs. Throws InputError if the text is not UTF-8, is empty or
-  /// is over 4 GB.
+  /// Reads `text`, which must outlive this. It is copied unless its capacity() has the 64 spare
+  /// bytes that simdjson needs. Throws InputError if the text is not UTF-8, is empty or is over 4
+  /// GB.
   JsonFile(std::string_view path, const std::string& text);
-  /// Streams `file`, which must outlive this. It may be of any length; call object(). For each
-  /// piece it throws as `file` and the other constructor do.
+  /// Streams `file`, of any length, which must outlive this. Call object(). Throws as `file` and
+  /// the other constructor do, for each piece.
   explicit JsonFile(TextFile& file);
   JsonFile(const JsonFile&) = delete;
   JsonFile& operator=(const JsonFile&) = delete;
 
-  /// The outermost value of the file. Read it before finish(). Throws InputError if it is neither
-  /// an object nor a list.
+  /// The outermost value. Read it before finish(). Throws InputError if it is not an object or
+  /// list.
   Json root();
-  /// root().object(), piece by piece for a streamed file. A list may then be spread over several
-  /// pieces: `field` is called once per piece. Strings and offsets are valid during one call only.
+  /// root().object(), piece by piece for a streamed file: `field` is called once per piece of a
+  /// list. Strings and offsets are only valid during the call.
   template <class Field>
   void object(const JsonKeys& keys, Field&& field);
 
-  /// Line and column of the byte at `offset`, a value of Json::offset().
+  /// Line and column of the byte at `offset`, from Json::offset().
   JsonPlace place(std::size_t offset);
-  /// Records the mistake "path:line:column: what"; finish() throws all recorded mistakes.
+  /// Records the mistake "path:line:column: what", which finish() throws.
   void mistake(JsonPlace place, std::string what);
   void mistake(std::size_t offset, std::string what);
 
-  /// Throws InputError if there were mistakes (the first 20 found, sorted by place), or if text
-  /// follows the outermost value.
+  /// Throws InputError if there are mistakes (lists the first 20, by place), or text after the
+  /// outermost value.
   void finish();
 
-  /// Throws InputError if there were mistakes, as finish() does; does not look at the file's end.
+  /// As finish(), without the check for text after the outermost value.
   void throw_if_any() const;
 
-  /// Throws at once on broken JSON, together with the mistakes before it.
+  /// Throws immediately, with the mistakes recorded before.
   [[noreturn]] void syntax_error(std::size_t offset, std::string_view what);
 
  private:
@@ -82,17 +81,17 @@ class JsonFile {
     JsonPlace place;
     std::string what;
   };
-  struct Part;
-  static void look_over(Part& part, std::string_view text);
-  bool make_next();
+  struct ParsedPiece;
+  static void index_text(ParsedPiece& part, std::string_view text);
+  bool prepare_next();
   void begin();
   bool next_piece();
   [[noreturn]] void broken(simdjson::error_code error);
   std::size_t offset_of(const char* place) const {
     return static_cast<std::size_t>(place - text_.data());
   }
-  /// The order in which the last object of one kind had its keys: after names[k] came
-  /// names[next[k]], and names[next[names.size()]] was the first.
+  /// The key order of the last object of a kind: names[k] was followed by names[next[k]], and
+  /// names[next[names.size()]] was the first.
   struct KeyOrder {
     std::span<const std::string_view> names;
     std::array<std::uint8_t, 65> next{};
@@ -101,14 +100,14 @@ class JsonFile {
   /// The state of reading one object, kept across its pieces.
   struct Fields {
     KeyOrder& order;
-    std::size_t key;         // index of the last known key; at first the number of keys
+    std::size_t key;         // index of the last known key; initially the number of keys
     std::uint64_t seen = 0;  // one bit per key
     bool known = true;       // whether the last key was in JsonKeys::names
   };
   Fields fields_of(const JsonKeys& keys) {
     return {.order = order_of(keys), .key = keys.names.size()};
   }
-  /// Whether JsonKeys::names has the field's key, which is then the last key.
+  /// Whether JsonKeys::names has the field's key; if so, sets fields.key.
   bool known(simdjson::ondemand::field& field, const JsonKeys& keys, Fields& fields) {
     const std::size_t guess = fields.order.next[fields.key];
     const std::uint64_t bit = std::uint64_t{1} << guess;
@@ -118,7 +117,7 @@ class JsonFile {
     fields.seen |= bit;
     return true;
   }
-  /// `name` is shorter than the padding, so that its end may be looked at.
+  /// Reads one byte after the name, which is within the padding because names are shorter.
   static bool is(simdjson::ondemand::field& field, std::string_view name) {
     const char* raw = field.key().raw();
     return raw[name.size()] == '"' && same_text(raw, name.data(), name.size());
@@ -133,51 +132,50 @@ class JsonFile {
 
   std::string path_;
   std::optional<JsonPieces> pieces_;
-  /// A piece, and what reads it.
-  struct Part {
+  /// A piece and its parser.
+  struct ParsedPiece {
     JsonPiece piece;
     simdjson::ondemand::parser parser;
     simdjson::ondemand::document document;
     simdjson::error_code error = simdjson::SUCCESS;
   };
-  std::array<Part, 2> parts_;
-  Part* now_ = parts_.data();  // its piece has no text where text_ views the caller's
-  Part* next_ = parts_.data() + 1;
-  std::future<bool> ahead_;  // makes next_ meanwhile; false if there is no further piece
-  std::string_view text_;    // followed by SIMDJSON_PADDING readable bytes
-  JsonPlace asked_;          // place of the byte at asked_at_ in text_
-  std::size_t asked_at_ = 0;
+  std::array<ParsedPiece, 2> parsed_;
+  ParsedPiece* now_ = parsed_.data();  // its piece is empty if text_ views the caller's text
+  ParsedPiece* next_ = parsed_.data() + 1;
+  std::future<bool> prefetch_;  // prepares next_ concurrently; false: no further piece
+  std::string_view text_;       // followed by SIMDJSON_PADDING readable bytes
+  JsonPlace cached_place_;      // place of the byte at cached_offset_ in text_
+  std::size_t cached_offset_ = 0;
   std::forward_list<KeyOrder> orders_;
   std::vector<Mistake> mistakes_;
   std::size_t unlisted_ = 0;
 };
 
-/// One value that is not read yet. Read it at most once, and before the next value. A value of the
-/// wrong type is a mistake: the answer is 0, "" or nothing, and reading goes on. Broken JSON throws
-/// InputError at once. Strings live as long as the JsonFile or, of a streamed file, the piece.
+/// An unread value. Read it at most once, and before the next value. A value of the wrong type is
+/// recorded as a mistake, and reads as 0, "" or nothing. Malformed JSON throws InputError
+/// immediately. Strings are valid as long as the JsonFile or, if streamed, the piece.
 class Json {
  public:
   Json(JsonFile& file, std::string_view label, simdjson::ondemand::value value)
       : file_(&file), label_(label), value_(value) {}
 
   std::string_view string();
-  std::int64_t whole();  ///< a whole number >= 0; may be written as 1e3 or 1024.0
+  std::int64_t whole();  ///< an integer >= 0; may be written as 1e3 or 1024.0
   double number();       ///< a finite number >= 0
   bool boolean();        ///< true, false, 1 or 0
-  /// Index in `words` of the value, a string. If it is none of them: a mistake, and 0.
+  /// Index in `words` of the string value; a mistake and 0 if it is not there.
   std::size_t one_of(std::span<const std::string_view> words);
-  /// The enumerator that the string names. If it names none: a mistake, and the first enumerator.
+  /// The enumerator named by the string; a mistake and the first enumerator if there is none.
   template <NamedEnum E>
   E one_of() {
     return all<E>()[one_of(all_words<E>())];
   }
 
-  /// Calls field(key, value) for each key; `key` is a JsonKey, or its name. A value that `field`
-  /// does not read is skipped.
+  /// Calls field(key, value) for each key; `key` is a JsonKey or its name. Values that `field` does
+  /// not read are skipped.
   template <class Field>
   void object(const JsonKeys& keys, Field&& field);
-  /// Calls field(name, value) for each key of an object that may have any keys. The caller must
-  /// check for repeated keys.
+  /// Calls field(name, value) for each key of an object with arbitrary keys, duplicates included.
   template <class Field>
   void entries(Field&& field);
   /// Calls element(value) for each element of a list.
@@ -212,7 +210,7 @@ class Json {
   simdjson::ondemand::value value_;
 };
 
-/// `goes_on`: the first field continues the last field of the piece before.
+/// `goes_on`: the first field continues the last field of the previous piece.
 template <class Field>
 void Json::each_field(const JsonKeys& keys, JsonFile::Fields& fields, bool goes_on, Field&& field) {
   simdjson::ondemand::object object;

@@ -16,9 +16,9 @@ namespace {
 
 constexpr std::string_view blank = " \t\r\n";
 
-constexpr std::size_t block = 64;  // bytes that are looked at in one go
+constexpr std::size_t block = 64;  // bytes processed at a time
 
-/// A bit for each byte of a block: whether it is a quote, a backslash or a bracket.
+/// One bit per byte of a block: quotes, backslashes and brackets.
 struct Marks {
   std::uint64_t quotes = 0, backslashes = 0, brackets = 0;
 };
@@ -53,15 +53,15 @@ Marks marks(const char* text) {
 }
 #endif
 
-/// A bit for each bit: whether the number of bits set up to it, itself included, is odd.
-std::uint64_t odd_so_far(std::uint64_t bits) {
+/// Prefix XOR: bit i is the parity of bits 0 to i.
+std::uint64_t prefix_xor(std::uint64_t bits) {
   for (unsigned step = 1; step < block; step *= 2) bits ^= bits << step;
   return bits;
 }
 
 }  // namespace
 
-JsonPlace behind(JsonPlace from, std::string_view text) {
+JsonPlace advance(JsonPlace from, std::string_view text) {
   const auto starts_character = [](char c) {
     return (static_cast<unsigned char>(c) & 0xc0U) != 0x80U;
   };
@@ -85,7 +85,7 @@ bool JsonPieces::may_cut_at(std::size_t at) {
   return true;
 }
 
-/// The bytes that backslashes escape, of a block of `size` bytes.
+/// The escaped bytes of a block of `size` bytes.
 std::uint64_t JsonPieces::escaped(std::uint64_t backslashes, std::size_t size) {
   std::uint64_t escaped = std::exchange(escaped_, false) ? 1 : 0;
   for (; backslashes != 0; backslashes &= backslashes - 1) {
@@ -99,7 +99,7 @@ std::uint64_t JsonPieces::escaped(std::uint64_t backslashes, std::size_t size) {
   return escaped;
 }
 
-/// The brackets outside strings of the next block, of `size` bytes.
+/// The brackets outside strings in the next block of `size` bytes.
 std::uint64_t JsonPieces::brackets(std::size_t size) {
   const char* text = text_.data() + at_;
   std::array<char, block> end{};
@@ -107,25 +107,25 @@ std::uint64_t JsonPieces::brackets(std::size_t size) {
   const Marks found = marks(text);
   std::uint64_t quotes = found.quotes;
   if (found.backslashes != 0 || escaped_) quotes &= ~escaped(found.backslashes, size);
-  const std::uint64_t inside = odd_so_far(quotes) ^ (inside_string_ ? ~std::uint64_t{0} : 0);
+  const std::uint64_t inside = prefix_xor(quotes) ^ (inside_string_ ? ~std::uint64_t{0} : 0);
   inside_string_ = inside >> (block - 1) != 0;
   return found.brackets & ~inside;
 }
 
-bool JsonPieces::walk() {
+bool JsonPieces::scan() {
   while (at_ < text_.size()) {
     const std::size_t begin = at_;
     const std::size_t size = std::min(block, text_.size() - begin);
     std::uint64_t found = brackets(size);
     at_ += size;
     for (; found != 0; found &= found - 1)
-      if (look(begin + static_cast<std::size_t>(std::countr_zero(found)))) return true;
+      if (visit(begin + static_cast<std::size_t>(std::countr_zero(found)))) return true;
   }
   return false;
 }
 
-/// Looks at the bracket at `at`. True if the piece ends before it.
-bool JsonPieces::look(std::size_t at) {
+/// Updates the state by the bracket at `at`. True if the piece ends before it.
+bool JsonPieces::visit(std::size_t at) {
   const char c = text_[at];
   if (c == '{' || c == '[') {
     if (depth_ == 0) in_object_ = c == '{' && !ended_;
@@ -144,7 +144,7 @@ bool JsonPieces::look(std::size_t at) {
 
 /// The key of the value at `at`, with its quotes; "" if there is none.
 std::string JsonPieces::key_before(std::size_t at) const {
-  const auto before = [&](std::size_t place) {  // what stands before, blanks aside
+  const auto before = [&](std::size_t place) {  // position of the previous non-blank byte
     return place == 0 ? std::string::npos : text_.find_last_not_of(blank, place - 1);
   };
   const std::size_t colon = before(at);
@@ -166,7 +166,7 @@ std::string JsonPieces::key_before(std::size_t at) const {
 bool JsonPieces::next(JsonPiece& piece) {
   if (done_) return false;
   bool more = true;
-  while (more && !walk()) {
+  while (more && !scan()) {
     if (text_.size() > most)
       throw InputError(fmt::format("{}: a value of over {} GiB", file_.path(), most >> 30U));
     more = file_.read(text_);
@@ -179,12 +179,12 @@ bool JsonPieces::next(JsonPiece& piece) {
     piece.text += ":[";
     const std::size_t opening = piece.text.size();
     piece.text += std::string_view(text_).substr(cut_begin_);
-    place_ = behind(place_, std::string_view(text_).substr(opening_, cut_begin_ - opening_));
+    place_ = advance(place_, std::string_view(text_).substr(opening_, cut_begin_ - opening_));
     text_.resize(cut_end_);
     text_ += "]}";
     piece.opening = std::exchange(opening_, opening);
     at_ = opening_;
-    inside_string_ = escaped_ = false;  // as at the bracket where it was cut
+    inside_string_ = escaped_ = false;  // the state at the cut
   } else {
     piece.opening = opening_;
     done_ = true;

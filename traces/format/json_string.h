@@ -1,4 +1,3 @@
-/// Writes text as a JSON string.
 #pragma once
 #include <fmt/format.h>
 
@@ -7,10 +6,9 @@
 
 namespace baechi {
 
-/// `text`, which must be UTF-8, escaped and in quotes.
+/// `text`, which must be UTF-8, as a JSON string with quotes.
 std::string json_string(std::string_view text);
 
-/// Appends the same to `out`.
 void append_json_string(fmt::memory_buffer& out, std::string_view text);
 
 }  // namespace baechi

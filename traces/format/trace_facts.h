@@ -1,4 +1,3 @@
-/// What can be said of a trace at a glance: sums over its ops, and what it lacks.
 #pragma once
 #include <string>
 #include <vector>
@@ -7,8 +6,8 @@
 
 namespace baechi {
 
-/// Sums over a graph's ops; `temporary` is a maximum. Times are those on the first device kind; an
-/// op without such a time counts as 0.
+/// Totals over a graph's ops; `temporary` is the maximum. Times are those of the first device type;
+/// an op without one counts as 0.
 struct TraceTotals {
   Duration compute{};
   Bytes outputs{}, persistent{}, temporary{};
@@ -16,7 +15,7 @@ struct TraceTotals {
 };
 TraceTotals totals(const OpGraph& graph);
 
-/// The facts that the trace lacks. Nothing is wrong, but a simulation says little without them.
+/// Warnings about missing facts, without which a simulation is meaningless.
 std::vector<std::string> warnings(const Trace& trace);
 
 }  // namespace baechi

@@ -1,4 +1,4 @@
-/// Reads and writes our own trace format, `baechi-trace` version 1; traces/README.md specifies it.
+/// Reads and writes the trace format `baechi-trace` version 1, which traces/README.md specifies.
 #pragma once
 #include <string>
 
@@ -8,9 +8,9 @@
 
 namespace baechi {
 
-/// `trace` as the text of a file. Reading the text gives an equal graph, and writing that graph
-/// gives the same text. Two facts are not in the text:
-/// - how the additions of data edges and of control edges alternated,
+/// The file text of `trace`. Reading it gives an equal graph, which gives the same text. Not in the
+/// text:
+/// - the relative order in which data edges and control edges were added,
 /// - all labels of a merged colocation group but one.
 std::string trace_json(const Trace& trace);
 
@@ -18,7 +18,7 @@ std::string trace_json(const Trace& trace);
 /// atomic. Throws InputError if the file cannot be written.
 void write_trace(const Trace& trace, const std::string& path);
 
-/// The importer `baechi`, which has no options. Throws InputError with every mistake it finds.
+/// The importer `baechi`, which has no options. Throws InputError with all mistakes.
 Trace read_baechi_trace(TextFile& file, Options& options);
 bool looks_like_baechi_trace(std::string_view beginning);
 

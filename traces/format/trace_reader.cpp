@@ -22,7 +22,7 @@ constexpr std::string_view op_names[] = {
     "module",     "compute_us", "temporary_bytes", "persistent_bytes", "kernels",
     "colocation", "outputs"};
 constexpr JsonKeys op_keys{"an op", op_names, 1};
-enum class OpKey : std::size_t {  // as op_names
+enum class OpKey : std::size_t {  // indices of op_names
   name,
   kind,
   phase,
@@ -46,17 +46,17 @@ constexpr std::string_view output_names[] = {"bytes", "transfer_us", "reference"
 constexpr JsonKeys output_keys{"an output", output_names, 1};
 constexpr std::string_view edge_names[] = {"from", "to", "output"};
 constexpr JsonKeys edge_keys{"an edge", edge_names, 2};
-enum class EdgeKey : std::size_t { from, to, output };  // as edge_names
+enum class EdgeKey : std::size_t { from, to, output };  // indices of edge_names
 static_assert(std::size(edge_names) == static_cast<std::size_t>(EdgeKey::output) + 1);
 constexpr std::string_view collective_names[] = {"kind",  "bytes", "ops",
                                                  "ranks", "nodes", "sharing"};
 constexpr JsonKeys collective_keys{"a collective", collective_names, 3};
 constexpr JsonKeys control_keys{"a control", std::span(edge_names).first(2), 2};
 
-/// The time in a text such as "12.5": microseconds with at most three decimals, as put_us() writes.
+/// The time in "12.5": microseconds with at most three decimals, as put_us() writes them.
 std::optional<Duration> exact_microseconds(std::string_view text) {
   constexpr std::size_t longest = 20;                   // 16 digits, the point and 3 digits
-  constexpr std::int64_t most = 4'600'000'000'000'000;  // same limit as from_us()
+  constexpr std::int64_t most = 4'600'000'000'000'000;  // the limit of from_us()
   if (text.empty() || text.size() > longest || text.front() == '.') return std::nullopt;
   std::int64_t ns = 0;
   std::size_t i = 0;
@@ -90,8 +90,8 @@ class TraceReader {
     Name name;
     Where where{};
   };
-  using Reference = NameAt<std::string_view, std::size_t>;  // valid for the piece being read
-  using Kept = NameAt<std::string, JsonPlace>;
+  using Reference = NameAt<std::string_view, std::size_t>;  // valid during the current piece
+  using OwnedReference = NameAt<std::string, JsonPlace>;
   template <class Name>
   struct FileEdge {
     Name from, to;
@@ -100,7 +100,7 @@ class TraceReader {
   };
   struct FileCollective {
     Collective collective;
-    std::vector<Kept> ops;
+    std::vector<OwnedReference> ops;
   };
   struct Output {
     Bytes size;
@@ -117,9 +117,9 @@ class TraceReader {
   void read_collective(Json value);
   void add_collectives();
   static Reference reference(Json& value) { return {value.string(), value.offset()}; }
-  Kept kept(const Reference& r) { return {std::string(r.name), file_.place(r.where)}; }
+  OwnedReference owned(const Reference& r) { return {std::string(r.name), file_.place(r.where)}; }
   std::optional<OpId> find(std::string_view name);
-  /// The op that `reference` names. If there is none: a mistake, and nothing.
+  /// The op named by `reference`; a mistake and nullopt if there is none.
   std::optional<OpId> resolve(const auto& reference, std::string_view key);
   void add(const auto& edge);
   void add_waiting();
@@ -131,11 +131,11 @@ class TraceReader {
   std::vector<OpId> recent_ = std::vector<OpId>(4096, no_op);  // by hash of the op's name
   OpId last_reader_ = no_op;
   bool have_ops_ = false;
-  std::vector<FileEdge<Kept>> waiting_;          // edges that the file has before its ops
-  std::vector<std::pair<OpId, Kept>> forwards_;  // `forward` of an op that the file has later
+  std::vector<FileEdge<OwnedReference>> waiting_;          // edges that precede the ops in the file
+  std::vector<std::pair<OpId, OwnedReference>> forwards_;  // `forward` references to later ops
   std::vector<FileCollective> collectives_;
   std::size_t unresolved_ = 0;
-  // The op being read: time by device kind.
+  // Of the op being read; times_: by device type.
   std::vector<std::pair<std::string_view, std::optional<Duration>>> times_;
   std::vector<OpWork> kernels_;
   std::vector<Output> outputs_;
@@ -149,7 +149,7 @@ void TraceReader::read_compute(Json& value, OpSpec& op) {
   }
   value.entries([&](std::string_view kind, Json time) {
     for (const auto& [other, unused] : times_)
-      if (other == kind) time.mistake(fmt::format("two times for device kind '{}'", kind));
+      if (other == kind) time.mistake(fmt::format("two times for device type '{}'", kind));
     if (time.is_null())
       times_.emplace_back(kind, std::nullopt);
     else
@@ -189,7 +189,8 @@ MatrixShape TraceReader::read_matrix(Json value) {
   });
   if (shape.kind != MatrixKind::none && missing != 1)
     value.mistake(
-        "of 'count', 'rows', 'columns' and 'inner' one is missing or 0: it follows from the flops");
+        "exactly one of 'count', 'rows', 'columns' and 'inner' must be missing or 0: it follows "
+        "from the flops");
   return shape;
 }
 
@@ -208,7 +209,7 @@ void TraceReader::read_kernel(Json value) {
       kernel.matrix = read_matrix(v);
   });
   if (kernel.weights > kernel.traffic)
-    value.mistake("'weight_bytes' are a part of 'traffic_bytes', and these are fewer");
+    value.mistake("'weight_bytes' are a part of 'traffic_bytes', but are larger");
   kernels_.push_back(kernel);
 }
 
@@ -270,7 +271,7 @@ void TraceReader::read_op(Json value) {
   if (const auto v = builder_.find(forward.name))
     builder_.set_forward(id, *v);
   else
-    forwards_.emplace_back(id, kept(forward));
+    forwards_.emplace_back(id, owned(forward));
 }
 
 void TraceReader::read_edge(Json value, bool control) {
@@ -288,11 +289,11 @@ void TraceReader::read_edge(Json value, bool control) {
         return;
     }
   });
-  if (edge.from.where == 0 || edge.to.where == 0) return;  // a key is missing: reported before
+  if (edge.from.where == 0 || edge.to.where == 0) return;  // a missing key, reported before
   if (have_ops_)
     add(edge);
   else
-    waiting_.push_back({kept(edge.from), kept(edge.to), edge.output, control});
+    waiting_.push_back({owned(edge.from), owned(edge.to), edge.output, control});
 }
 
 void TraceReader::read_collective(Json value) {
@@ -315,10 +316,10 @@ void TraceReader::read_collective(Json value) {
     else if (key == "sharing")
       number(c.collective.sharing);
     else
-      v.list([&](Json op) { c.ops.push_back(kept(reference(op))); });
+      v.list([&](Json op) { c.ops.push_back(owned(reference(op))); });
   });
   if (c.collective.sharing == 0)
-    value.mistake("sharing: 0, but the collective itself counts: 1 or more");
+    value.mistake("sharing: 0, but the collective itself is included: 1 or more");
   if (c.ops.empty()) value.mistake("a collective without ops");
   collectives_.push_back(std::move(c));
 }
@@ -326,15 +327,15 @@ void TraceReader::read_collective(Json value) {
 void TraceReader::add_collectives() {
   for (const FileCollective& c : collectives_) {
     std::vector<OpId> members;
-    for (const Kept& op : c.ops)
+    for (const OwnedReference& op : c.ops)
       if (const auto v = resolve(op, "ops")) members.push_back(*v);
     if (members.size() == c.ops.size() && !members.empty())
       builder_.add_collective(c.collective, members);
   }
 }
 
-/// builder_.find(name) with two shortcuts, because a look-up in the table of all names waits for
-/// memory: an edge mostly names an op that was named recently, or the op after the last reader.
+/// builder_.find(name) with two caches, because a look-up in the table of all names is a cache
+/// miss: most edges name an op that was named recently, or the op after the last reader.
 std::optional<OpId> TraceReader::find(std::string_view name) {
   const auto is = [&](OpId v) {
     return index(v) < builder_.num_ops() && same_text(builder_.name(v), name);
@@ -349,7 +350,7 @@ std::optional<OpId> TraceReader::find(std::string_view name) {
 
 std::optional<OpId> TraceReader::resolve(const auto& reference, std::string_view key) {
   if (const auto v = find(reference.name)) return v;
-  std::vector<std::string> names;  // for "did you mean": for the first mistakes, in small graphs
+  std::vector<std::string> names;  // suggestions, for the first mistakes in small graphs
   if (++unresolved_ <= 20 && builder_.num_ops() <= 10'000)
     for (const OpId v : id_range<OpId>(0, builder_.num_ops())) names.emplace_back(builder_.name(v));
   file_.mistake(reference.where, fmt::format("{}: no op '{}'{}", key, reference.name.substr(0, 60),
@@ -386,7 +387,7 @@ Trace TraceReader::read() {
     if (key == "format") {
       v.one_of({&format_name, 1});
     } else if (key == "version") {
-      if (v.token() != "1") v.is_not("1, the version this program reads");
+      if (v.token() != "1") v.is_not("1, the supported version");
     } else if (key == "name") {
       trace.name = v.string();
     } else if (key == "source") {

@@ -14,7 +14,7 @@ void put(fmt::memory_buffer& out, std::int64_t n) {
   put(out, std::string_view(fmt::format_int(n).c_str()));
 }
 
-/// Appends `time` in microseconds with up to three decimals: "12.5".
+/// Appends microseconds with up to three decimals: "12.5".
 void put_us(fmt::memory_buffer& out, Duration time) {
   put(out, time.count() / 1000);
   std::int64_t rest = time.count() % 1000;
@@ -133,8 +133,8 @@ void put_op(fmt::memory_buffer& out, const OpGraph& graph, OpId v) {
   put(out, "}");
 }
 
-/// Writes the data edges (or the control edges) in the order they were added; calls `written` after
-/// each edge.
+/// Writes the data edges or the control edges in the order of their addition; calls `written` after
+/// each.
 void put_edges(fmt::memory_buffer& out, const OpGraph& graph, bool control, const auto& written) {
   std::vector<EdgeId> order;
   std::uint32_t ranks = 0;
@@ -188,7 +188,7 @@ void put_collectives(fmt::memory_buffer& out, const OpGraph& graph) {
   put(out, "\n ]");
 }
 
-/// Hands the text of the trace file to `sink`, piece by piece.
+/// Passes the text of the trace file to `sink` in pieces.
 void put_trace(const Trace& trace, const TextSink& sink) {
   fmt::memory_buffer out;
   const auto hand_over = [&] {

@@ -27,8 +27,8 @@ void require_utf8(const std::string& path, std::string_view text) {
   const std::string_view before = text.substr(0, good);
   const auto line = 1 + std::ranges::count(before, '\n');
   const std::size_t begin = before.rfind('\n') + 1;  // npos + 1 == 0
-  throw InputError(fmt::format("{}:{}:{}: a byte that is not UTF-8, and a file of text needs it",
-                               path, line, good - begin + 1));
+  throw InputError(fmt::format("{}:{}:{}: a byte that is not UTF-8: save the file as UTF-8", path,
+                               line, good - begin + 1));
 }
 
 }  // namespace baechi

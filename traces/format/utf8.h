@@ -1,4 +1,3 @@
-/// The encoding of every name in a trace.
 #pragma once
 #include <cstddef>
 #include <string>
@@ -6,7 +5,7 @@
 
 namespace baechi {
 
-/// The number of bytes of `text` before the first one that is not valid UTF-8.
+/// Number of bytes of `text` before the first one that is not valid UTF-8.
 std::size_t valid_utf8(std::string_view text);
 
 /// Throws InputError "path:line:column: a byte that is not UTF-8" at the first such byte of `text`.

@@ -9,7 +9,8 @@ namespace baechi {
 namespace {
 
 constexpr int most_depth = 100;
-constexpr std::size_t kept = std::size_t{1} << 20U;  // bytes read before they are thrown away
+constexpr std::size_t kept = std::size_t{1}
+                             << 20U;  // read bytes that are kept before they are discarded
 
 }  // namespace
 
@@ -17,7 +18,7 @@ void Wire::broken(std::string_view what) const {
   throw InputError(fmt::format("{}: byte {}: {}", file_.path(), position() + 1, what));
 }
 
-/// Whether that many bytes can be read from buffer_, after reading more of the file if need be.
+/// Reads the file until buffer_ has `bytes` unread bytes; false if it ends before.
 bool Wire::has(std::size_t bytes) {
   while (buffer_.size() - at_ < bytes) {
     if (at_ > kept) {
@@ -36,7 +37,7 @@ bool Wire::at_end() {
 }
 
 std::uint8_t Wire::next_byte() {
-  if (position() >= limit_) broken("a value goes beyond the end of its message");
+  if (position() >= limit_) broken("a value extends beyond the end of its message");
   if (!has(1)) broken("the file is cut short");
   return static_cast<std::uint8_t>(buffer_[at_++]);
 }
@@ -56,16 +57,16 @@ std::uint32_t Wire::next_field() {
   type_ = static_cast<unsigned>(tag & 7U);
   const std::uint64_t number = tag >> 3U;
   if (number == 0 || number >= (std::uint64_t{1} << 29U) || type_ == 3 || type_ == 4 || type_ > 5)
-    broken("not a field: not protocol buffers, or not of this kind");
+    broken("not a field: not protocol buffers, or not of this format");
   length_ = type_ == 2 ? raw_varint() : 0;
   if (type_ == 2 && limit_ != no_limit && length_ > limit_ - position())
-    broken("a value goes beyond the end of its message");
+    broken("a value extends beyond the end of its message");
   read_ = false;
   return static_cast<std::uint32_t>(number);
 }
 
 void Wire::take(unsigned type) {
-  if (type_ != type) broken("a value is not of the type that this field has");
+  if (type_ != type) broken("a value of the wrong type for this field");
   read_ = true;
 }
 
@@ -141,7 +142,7 @@ std::uint64_t Wire::enter() {
 std::uint64_t Wire::enter(std::uint64_t length) {
   if (++depth_ > most_depth) broken(fmt::format("messages nested more than {} deep", most_depth));
   if (length > no_limit / 2 || (limit_ != no_limit && length > limit_ - position()))
-    broken("a message goes beyond the end of the one around it");
+    broken("a message extends beyond the end of its enclosing message");
   const std::uint64_t outer = limit_;
   limit_ = position() + length;
   return outer;

@@ -1,6 +1,5 @@
-/// Reads protocol buffers from a file, front to back, without a schema. The caller names the wanted
-/// fields by their numbers; all other fields are skipped. Skipped bytes are never in memory as a
-/// whole, so a model's weights may be of any size.
+/// A streaming reader of protocol buffers without a schema. Callers select fields by number; other
+/// fields are skipped without being held in memory, so a model's weights may be of any size.
 #pragma once
 #include <cstdint>
 #include <limits>
@@ -11,8 +10,8 @@
 
 namespace baechi {
 
-/// A message that is being read. All members throw InputError, with the byte, if the file is cut
-/// short, a length goes beyond the message around it, or a value is not of the type asked for.
+/// The message being read. All members throw InputError, with the byte, if the file is truncated, a
+/// length exceeds the enclosing message, or a value has another type.
 /// Source of the encoding: protobuf.dev/programming-guides/encoding.
 class Wire {
  public:
@@ -20,8 +19,8 @@ class Wire {
   Wire(const Wire&) = delete;
   Wire& operator=(const Wire&) = delete;
 
-  /// Calls field(number) for each field of the message; a value that `field` does not read is
-  /// skipped. At first the whole file is the message.
+  /// Calls field(number) for each field of the message; values that `field` does not read are
+  /// skipped. Initially the whole file is the message.
   template <class Field>
   void fields(Field&& field) {
     while (!at_end()) {
@@ -30,15 +29,14 @@ class Wire {
       if (!read_) skip_value();
     }
   }
-  /// Calls field(number) for each field of the message that the current value is.
+  /// Calls field(number) for each field of the current value, a message.
   template <class Field>
   void message(Field&& field) {
     const std::uint64_t outer = enter();
     fields(field);
     leave(outer);
   }
-  /// The same for a message that has its length in front, as in a file of several; false at the
-  /// end of the file.
+  /// The same for a length-delimited message in a file of several; false at the end of the file.
   template <class Field>
   bool delimited(Field&& field) {
     if (at_end()) return false;
@@ -52,9 +50,9 @@ class Wire {
   std::int64_t whole() { return static_cast<std::int64_t>(varint()); }  ///< int32, int64
   std::int64_t zigzag();                                                ///< sint32, sint64
   double real();                                                        ///< float or double
-  /// A string or bytes; a mistake if it is longer than `most`.
+  /// A string or bytes, at most `most`.
   std::string bytes(std::size_t most = std::size_t{1} << 20U);
-  std::string text();  ///< a string as plain_text(): valid UTF-8, whatever the file has
+  std::string text();  ///< a string, converted to valid UTF-8 by plain_text()
   /// Calls value(n) for each integer of a repeated field, packed or not.
   template <class Value>
   void each_whole(Value&& value) {
@@ -63,7 +61,7 @@ class Wire {
     while (!at_end()) value(static_cast<std::int64_t>(raw_varint()));
     leave(outer);
   }
-  /// Bytes of the current value, a string, bytes, message or packed numbers, without reading it.
+  /// Bytes of the current value (a string, bytes, message or packed numbers), without reading it.
   std::uint64_t length() const { return length_; }
   bool is_varint() const { return type_ == 0; }
 

@@ -28,7 +28,8 @@ class TextReader {
              std::uint64_t (*number_of)(std::string_view))
       : text_(text), path_(path), schema_(schema), number_of_(number_of) {}
 
-  /// The fields up to `end`, '\0' for the end of the text; `wanted` may be "": all are skipped.
+  /// The encoded fields of message `wanted` ("": skips all) up to `end` ('\0': the end of the
+  /// text).
   std::string fields(std::string_view wanted, char end) {
     if (++depth_ > most_nesting) broken("messages are nested more than 100 deep");
     std::string bytes;
@@ -50,7 +51,7 @@ class TextReader {
 
  private:
   [[noreturn]] void broken(std::string_view what) const {
-    const JsonPlace place = behind({}, text_.substr(0, at_));
+    const JsonPlace place = advance({}, text_.substr(0, at_));
     throw InputError(fmt::format("{}:{}:{}: {}", path_, place.line, place.column, what));
   }
   void skip_space() {
@@ -68,7 +69,8 @@ class TextReader {
     std::string value;
     while (at_ < text_.size() && text_[at_] != quote) {
       if (text_[at_] == '\n') broken("a text without its closing quote");
-      if (text_[at_] == '\\' && at_ + 1 < text_.size()) ++at_;  // names have no further escapes
+      if (text_[at_] == '\\' && at_ + 1 < text_.size())
+        ++at_;  // other escapes do not occur in names
       value += text_[at_++];
     }
     if (at_ == text_.size()) broken("a text without its closing quote");

@@ -1,4 +1,4 @@
-/// Protocol buffers written as text (.pbtxt), turned into bytes for `Wire`.
+/// Converts protocol buffers in text form (.pbtxt) to bytes for `Wire`.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -7,20 +7,20 @@
 
 namespace baechi {
 
-/// How a field is written in bytes.
+/// The encoding of a field.
 enum class WireType : std::uint8_t { whole, text, message };
 
-/// One wanted field of a message; other fields are skipped.
+/// A field to convert; others are skipped.
 struct WireField {
   std::string_view message, field;
   std::uint32_t number = 0;
   WireType type{};
-  std::string_view inner{};  ///< name of the message that the value is
+  std::string_view inner{};  ///< the value's message type
 };
 
-/// The bytes of the message `message`, of which `text` is the text form. `schema` names the fields
-/// that are wanted. An enumerator is a word; `word` gives its number, 0 if it knows none.
-/// Throws InputError with `path` and the place where the text is not of this form.
+/// Encodes `text`, the text form of a `message`, with the fields in `schema`. `word` gives the
+/// number of an enumerator, 0 if unknown. Throws InputError with the place in `path` of a syntax
+/// error.
 /// Source: protobuf.dev/reference/protobuf/textformat-spec.
 std::string bytes_of_text(std::string_view text, std::string_view path, std::string_view message,
                           std::span<const WireField> schema,

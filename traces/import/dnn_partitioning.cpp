@@ -15,16 +15,15 @@ namespace {
 // its repository msr-fiddle/dnn-partitioning.
 //
 // Decisions:
-// - A node's size becomes persistent bytes: it is all that stays on the device during training,
-//   weights and activations alike. Outputs are added to it while they live.
-// - A node has one output, of the largest size that its edges state (edges of one node state
-//   several sizes in the released training LayerGraphs).
-//
-// The released training LayerGraphs give the backward pass as a copy of the forward pass, in the
-// same direction and without an edge between the two passes. That is enough for the authors'
-// programs, which only add up loads, but it is no training step. `backward: mirrored` makes one:
+// - A node's size becomes persistent bytes: the authors count weights and activations in it.
+//   Outputs are added while they are live.
+// - A node has one output, of the largest size among its edges (edges of one node have different
+//   sizes in the released training LayerGraphs).
+// The released training LayerGraphs contain the backward pass as a copy of the forward pass, in the
+// same direction and without an edge between the passes. The authors' programs only add up loads,
+// so this suffices for them, but it is not a training step. `backward: mirrored` makes one:
 // - It reverses the edges of the copy: the backward node of a reader sends a gradient, as large as
-//   the tensor that the reader read, to the backward node of the writer.
+//   the tensor that was read, to the backward node of the writer.
 // - Every backward node reads the output of its forward node.
 
 constexpr std::string_view partitioning_file_names[] = {"nodes", "edges", "maxSizePerFPGA",
@@ -61,20 +60,19 @@ class DnnPartitioningReader {
       : path_(file.path()),
         measured_(options.get("transfers", {"link", "measured"},
                               "link: sizes over the link model; measured: the file's costs as "
-                              "times, as always on the file's own cluster") == "measured"),
+                              "times (always used on the file's own cluster)") == "measured"),
         cost_scale_(options.get("cost_unit", {"ms", "s"},
-                                "of the file's costs; the released throughput LayerGraphs write "
-                                "seconds where all else is milliseconds") == "s"
+                                "unit of the file's edge costs; the released throughput "
+                                "LayerGraphs use seconds here and milliseconds elsewhere") == "s"
                         ? 1e3
                         : 1.0),
         mirrored_(options.get("backward", {"mirrored", "as_given"},
-                              "of training files whose backward nodes are a copy of the forward "
-                              "nodes. mirrored: gradients flow against the forward pass, and a "
-                              "backward op reads what its forward op writes; as_given: the file's "
-                              "edges, as the paper's programs read them") == "mirrored"),
+                              "edges of training files whose backward nodes are a copy of the "
+                              "forward nodes. mirrored: gradients flow against the forward pass, "
+                              "and a backward op reads its forward op's output; as_given: the "
+                              "file's edges, as the paper's programs read them") == "mirrored"),
         by_id_(options.get("names", {"file", "ids"},
-                           "of ops. file: the file's; ids: node<ID>, as splits name nodes") ==
-               "ids"),
+                           "names of ops. file: the file's; ids: node<ID>, as in splits") == "ids"),
         text_(file.rest()),
         file_(path_, text_) {}
 
@@ -111,7 +109,7 @@ class DnnPartitioningReader {
   bool mirrored_;
   bool by_id_;
   std::string text_;
-  JsonFile file_;  // after the options: the reference asks for them without a file
+  JsonFile file_;  // constructed after the options are declared: the reference reads them alone
   OpGraphBuilder builder_;
   std::unordered_map<std::int64_t, OpId> op_of_;  // by the file's id
   std::vector<OpId> backward_;                    // ascending
@@ -211,7 +209,7 @@ void DnnPartitioningReader::add_edges() {
     if (!from || !to) continue;
     pairs.emplace_back(*from, *to);
     Output& output = output_[*from];
-    // Costs are decimal numbers in the file and whole nanoseconds here, so they compare exactly.
+    // Costs compare exactly: they are integer nanoseconds here.
     output.sizes_differ |= output.used && output.size != edge.size;
     output.costs_differ |= output.used && output.cost != edge.cost;
     output.used = true;
@@ -281,9 +279,11 @@ void DnnPartitioningReader::write_notes(Trace& trace) const {
   const auto sizes = std::ranges::count_if(output_, &Output::sizes_differ);
   const auto costs = std::ranges::count_if(output_, &Output::costs_differ);
   if (sizes > 0)
-    trace.notes.push_back(fmt::format("{} ops state several sizes: the largest was taken", sizes));
+    trace.notes.push_back(
+        fmt::format("{} ops have edges of different sizes: the largest is used", sizes));
   if (costs > 0)
-    trace.notes.push_back(fmt::format("{} ops state several costs: the largest was taken", costs));
+    trace.notes.push_back(
+        fmt::format("{} ops have edges of different costs: the largest is used", costs));
   if (renamed_ > 0)
     trace.notes.push_back(fmt::format("{} ops were renamed NAME#ID: the name was taken", renamed_));
   if (reversed_ > 0)
@@ -299,8 +299,7 @@ void DnnPartitioningReader::write_notes(Trace& trace) const {
   }
   if (cost_scale_ == 1.0 && cost < 0.01 * expected)
     trace.notes.emplace_back(
-        "its costs are far below size / 2 GiB/s: they look like seconds "
-        "(cost_unit: s)");
+        "its costs are far below size / 2 GiB/s: they look like seconds (cost_unit: s)");
 }
 
 Trace DnnPartitioningReader::read() {

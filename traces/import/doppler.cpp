@@ -18,14 +18,15 @@ namespace {
 // Source: DOPPLER (ICLR 2026) and its repository xinyuyao/Doppler, files gdp_*.txt.
 //
 // Decisions:
-// - The authors name no unit and divide compute and comm alike. 1e-8 us per unit meets what they
-//   measured; option `unit_us`. comm becomes the measured time of the op's transfer.
-// - comm is no size: of `formation` ops it is 4 x the output's floats, of a product 4 x its
-//   multiply-adds. Outputs have no known size, and take no memory.
-// - Files without `gdp_` in their names have a comma within a number of line 4, which makes two
-//   numbers of one: the two lists then differ in length, and the file is refused.
+// - The files state no unit; compute and comm have the same one. 1e-8 us per unit reproduces the
+//   authors' measurements (option `unit_us`). comm becomes the measured transfer time of the op's
+//   output.
+// - comm is not a size: for `formation` ops it is 4 x the output's floats, for a matmul 4 x its
+//   multiply-adds. Output sizes are unknown, so outputs take no memory.
+// - Published files without `gdp_` in their names have a stray comma in a number of line 4. The two
+//   lists then differ in length, and the file is rejected.
 
-using Place = std::pair<std::size_t, std::size_t>;  // line, column
+using FilePosition = std::pair<std::size_t, std::size_t>;  // line, column
 
 class DopplerReader {
  public:
@@ -42,7 +43,7 @@ class DopplerReader {
   };
   struct Number {
     std::int64_t value = 0;
-    Place place;
+    FilePosition place;
   };
 
   std::vector<Line> lines() const;
@@ -50,7 +51,7 @@ class DopplerReader {
   void read_op(const Line& line);
   std::optional<double> value(const Line& line, std::string_view text, std::string_view what);
   Duration time(double units, const Line& line);
-  void mistake(Place place, std::string_view what) {
+  void mistake(FilePosition place, std::string_view what) {
     mistakes_.add(fmt::format("{}:{}:{}: {}", path_, place.first, place.second, what));
   }
 
@@ -82,7 +83,7 @@ std::vector<DopplerReader::Number> DopplerReader::numbers(const Line& line) {
   for (std::string_view rest = line.text; !rest.empty();) {
     const std::size_t end = rest.find(',');
     const std::string_view item = trimmed(rest.substr(0, end));
-    const Place place{line.number, static_cast<std::size_t>(item.data() - begin) + 1};
+    const FilePosition place{line.number, static_cast<std::size_t>(item.data() - begin) + 1};
     if (const auto n = parse_number<std::int64_t>(item); n && *n >= 0)
       all.push_back({*n, place});
     else if (!item.empty() || end != std::string_view::npos)
@@ -131,10 +132,10 @@ Trace DopplerReader::read() {
   Trace trace{.source = "DOPPLER (xinyuyao/Doppler)"};
   const std::vector<Line> all = lines();
   if (all.size() < 5)
-    throw InputError(fmt::format(
-        "{}: {} lines: the number of nodes, the inputs, the sources and the destinations of the "
-        "edges are the first four, then comes a line per op",
-        path_, all.size()));
+    throw InputError(
+        fmt::format("{}: {} lines: the number of nodes, the inputs, the sources and the "
+                    "destinations of the edges are the first four, then comes a line per op",
+                    path_, all.size()));
   const std::vector<Number> nodes = numbers(all[0]), inputs = numbers(all[1]),
                             sources = numbers(all[2]), destinations = numbers(all[3]);
   if (nodes.size() != 1) mistake({all[0].number, 1}, "the number of nodes is one number");
@@ -156,15 +157,15 @@ Trace DopplerReader::read() {
   for (std::size_t i = 0; i < sources.size(); ++i)
     builder_.add_edge(output_[static_cast<std::size_t>(sources[i].value)],
                       static_cast<OpId>(static_cast<std::uint32_t>(destinations[i].value)));
-  trace.notes.push_back(fmt::format(
-      "times and transfer times are the file's costs x {} us: the file names no unit; it states no "
-      "sizes, so that no memory is counted",
-      unit_us_));
+  trace.notes.push_back(
+      fmt::format("times and transfer times are the file's costs x {} us: the file names no unit; "
+                  "it states no sizes, so that no memory is counted",
+                  unit_us_));
   trace.graph = build_graph(std::move(builder_), path_);
   return trace;
 }
 
-/// Whether all characters are of a list of numbers.
+/// Whether the line has only digits, commas and white space.
 bool is_list(std::string_view line) {
   return !line.empty() && line.find_first_not_of("0123456789, \t\r") == std::string_view::npos;
 }
@@ -172,7 +173,7 @@ bool is_list(std::string_view line) {
 }  // namespace
 
 bool looks_like_doppler(std::string_view beginning) {
-  // A number alone, two lists, and a beginning of a third.
+  // Expects a line with one number, two lists, and the beginning of a third.
   for (int line = 0; line < 3; ++line) {
     const std::size_t end = beginning.find('\n');
     const std::string_view text = beginning.substr(0, end);

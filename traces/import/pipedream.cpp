@@ -19,18 +19,15 @@ namespace {
 // Source: PipeDream (Narayanan et al., SOSP 2019) and its repository msr-fiddle/pipedream.
 //
 // Decisions:
-// - A node becomes a forward op `node1` and, if training, a backward op `node1_grad`, which share a
+// - A node becomes a forward op `node1` and, if training, a backward op `node1_grad` in the same
 //   colocation group.
-// - The forward op holds the parameters, once per copy that training keeps.
+// - The forward op holds the parameters, times the option `parameter_copies`.
 // - The forward op writes the activation. Several activations, "[a; b]", become one tensor of their
-//   total size, since edges do not say which activation they carry.
-// - The backward op reads the activation, and one gradient of the activation's size from each
-//   reader of the activation.
+//   total size, because edges do not state which activation they carry.
+// - The backward op reads the activation, and one gradient of the same size from each reader of the
+//   activation.
 
-using Place = std::pair<std::size_t, std::size_t>;  // line, column
-
-/// Removes the text up to `separator`, and the separator, from `text`; returns the text before the
-/// separator. Without a separator, takes all of `text`.
+/// Removes and returns the text before `separator` (all if there is none); removes the separator.
 std::string_view take(std::string_view& text, std::string_view separator) {
   const std::size_t end = text.find(separator);
   const std::string_view piece = text.substr(0, end);
@@ -48,11 +45,10 @@ class PipedreamReader {
   PipedreamReader(TextFile& file, Options& options)
       : path_(file.path()),
         text_(file.rest()),
-        training_(options.get("training", true, "a backward op for every forward op")),
-        copies_(
-            options.get("parameter_copies", training_ ? 3.0 : 1.0,
-                        "copies of the parameters that stay on the device; 3 is weights, "
-                        "gradients and momentum, 4 is Adam, 1 is the default if not training")) {}
+        training_(options.get("training", true, "add a backward op for every forward op")),
+        copies_(options.get("parameter_copies", training_ ? 3.0 : 1.0,
+                            "copies of the parameters in device memory: 3 is weights, gradients "
+                            "and momentum, 4 is Adam, 1 is the default if not training")) {}
 
   Trace read();
 
@@ -68,7 +64,7 @@ class PipedreamReader {
   void read_values(std::string_view text, std::array<double, values>& found);
   Duration time(double ms, std::string_view line);
   const Node* node_called(std::string_view name);
-  /// Records a mistake at `where`, which is part of the line being read.
+  /// Records a mistake at `where`, which points into text_.
   void mistake(std::string_view where, std::string_view what);
 
   std::string path_, text_;
@@ -154,12 +150,12 @@ void PipedreamReader::read_node(std::string_view line) {
   constexpr std::string_view separator = " -- ";
   std::string_view rest = line;
   const std::string_view name = trimmed(take(rest, separator));
-  // A description may contain the separator: the last one before the values counts.
+  // A description may contain the separator: the last one before the values is used.
   const std::size_t values_at = rest.rfind(std::string(separator) + "forward_compute_time=");
   if (name.empty() || values_at == std::string_view::npos) {
     mistake(line,
-            "neither 'NODE -- DESCRIPTION -- forward_compute_time=..., ...' nor, after a "
-            "tab, 'NODE -- NODE'");
+            "neither 'NODE -- DESCRIPTION -- forward_compute_time=..., ...' nor, after a tab, "
+            "'NODE -- NODE'");
     return;
   }
   const std::string_view description = rest.substr(0, values_at);
@@ -216,7 +212,7 @@ void PipedreamReader::read_edge(std::string_view line) {
   const Node* const src = node_called(from);
   const Node* const dst = node_called(to);
   if (src == nullptr || dst == nullptr) return;
-  if (!edges_.emplace(src->forward, dst->forward).second) mistake(line, "this edge is there twice");
+  if (!edges_.emplace(src->forward, dst->forward).second) mistake(line, "a duplicate edge");
   builder_.add_edge(src->output, dst->forward);
   if (training_)
     builder_.add_edge(builder_.add_tensor(dst->backward, src->activation), src->backward);

@@ -9,24 +9,25 @@
 namespace baechi {
 namespace {
 
-// What becomes of a file that read_piper_file() reads:
-// - One degree and one mode are taken of every node: options `degree` and `mode`.
+// Decisions:
+// - Every node has the degree and mode of the options `degree` and `mode`.
 // - A node is one op, forward and backward: its time is timePerSample.
-// - memoryUsageB stays on the device, memoryUsageA once per micro-batch in flight, from its forward
-//   to its backward pass. One step has one: the sum of both becomes persistent bytes.
-// - A node has one output, the largest of its edges' sizes. The backward pass sends as much again,
-//   which the graph does not say.
+// - memoryUsageB stays on the device, memoryUsageA is needed per micro-batch in flight. A step has
+//   one micro-batch: the sum of both becomes persistent bytes.
+// - A node has one output, the largest of its edges' sizes. The gradients of the backward pass, of
+//   the same size, are not in the graph.
 
 class PiperImport {
  public:
   PiperImport(TextFile& file, Options& options)
       : path_(file.path()),
-        degree_(options.get("degree", std::int64_t{1}, "of tensor parallelism, of every op", 1)),
+        degree_(
+            options.get("degree", std::int64_t{1}, "degree of tensor parallelism of every op", 1)),
         mode_(options.get("mode", {"vanilla", "activation recomp"},
-                          "of every op; activation recomp keeps less for the backward pass, and "
-                          "computes it again")),
+                          "mode of every op; activation recomp recomputes activations in the "
+                          "backward pass and keeps less memory")),
         second_(options.get("time_unit", {"s", "ms"},
-                            "of the file's times; the released gnmt and resnet are in "
+                            "unit of the file's times; the released gnmt and resnet are in "
                             "milliseconds, bert32a100 in seconds") == "s"
                     ? 1e6
                     : 1e3),
@@ -40,7 +41,6 @@ class PiperImport {
   const PiperMode* mode_of(const PiperNode& node);
   void add_op(const PiperNode& node);
   void add_edges();
-  /// `bytes`, rounded up.
   Bytes size(double bytes, const PiperNode& node);
 
   std::string path_;
@@ -60,8 +60,7 @@ Bytes PiperImport::size(double bytes, const PiperNode& node) {
   return {};
 }
 
-/// The wanted mode of the wanted degree; the first mode if the degree lacks the wanted one; null if
-/// the node lacks the degree.
+/// The node's mode for degree_ and mode_; the first mode if mode_ is missing, null if degree_ is.
 const PiperMode* PiperImport::mode_of(const PiperNode& node) {
   const auto modes = node.modes.find(degree_);
   if (modes == node.modes.end()) {
@@ -113,14 +112,14 @@ Trace PiperImport::trace() {
   json_.finish();
   if (other_mode_ > 0)
     trace.notes.push_back(
-        fmt::format("{} ops have no mode '{}': their first was taken", other_mode_, mode_));
+        fmt::format("{} ops have no mode '{}': their first mode is used", other_mode_, mode_));
   if (renamed_ > 0)
     trace.notes.push_back(fmt::format("{} ops were renamed NAME#ID: the name was taken", renamed_));
   if (several_sizes_ > 0)
     trace.notes.push_back(
-        fmt::format("{} ops state several sizes: the largest was taken", several_sizes_));
+        fmt::format("{} ops have edges of different sizes: the largest is used", several_sizes_));
   trace.notes.emplace_back(
-      "each op is forward and backward at once; the gradients that go back are not in the graph");
+      "each op is forward and backward; gradients sent between ops are not in the graph");
   trace.graph = build_graph(std::move(builder_), path_);
   for (const TensorId t : trace.graph.tensors())
     cluster.transfer.push_back(

@@ -23,11 +23,12 @@ constexpr JsonKeys piper_mode_keys{"a mode", piper_mode_names, 7};
 constexpr std::string_view piper_edge_names[] = {"sourceId", "destId", "communicationCost"};
 constexpr JsonKeys piper_edge_keys{"an edge", piper_edge_names, 3};
 
-/// Bytes by the id of the node at the other end, and the place in the file.
+/// Bytes by the id of the node at the other end of the edge.
 struct Traffic {
   std::map<std::int64_t, double> bytes;
-  std::size_t offset = 0;
+  std::size_t offset = 0;  ///< in the file
 };
+
 struct ReadMode {
   PiperMode mode;
   Traffic in, out;
@@ -82,7 +83,7 @@ class PiperReader {
     v.entries([&](std::string_view key, Json bytes) {
       const auto id = parse_number<std::int64_t>(key);
       if (!id || !traffic.bytes.emplace(*id, 0.0).second)
-        return bytes.mistake(id ? "a node that was named before" : "not the id of a node");
+        return bytes.mistake(id ? "a duplicate node" : "not the id of a node");
       traffic.bytes[*id] = bytes.number();
     });
     return traffic;
@@ -111,8 +112,8 @@ class PiperReader {
       const auto degree = parse_number<std::int64_t>(key);
       const std::size_t offset = modes.offset();
       if (!degree || *degree < 1 || *degree > 10'000 || of_node.contains(*degree)) {
-        file_.mistake(offset, fmt::format("'{}' is not a degree from 1 to 10000, each once",
-                                          key.substr(0, 40)));
+        file_.mistake(
+            offset, fmt::format("'{}' is not a unique degree from 1 to 10000", key.substr(0, 40)));
         return;
       }
       auto& list = of_node[*degree];
@@ -122,8 +123,7 @@ class PiperReader {
         if (m.mode.id.empty() || std::ranges::count(list, m.mode.id, [](const ReadMode& other) {
                                    return other.mode.id;
                                  }) > 1)
-          file_.mistake(offset, fmt::format("mode '{}': ids are not empty, and each is there once",
-                                            m.mode.id));
+          file_.mistake(offset, fmt::format("mode '{}': ids are unique and not empty", m.mode.id));
       list.resize(std::min<std::size_t>(list.size(), 2));
       if (list.empty()) of_node.erase(*degree);
     });
@@ -176,7 +176,7 @@ class PiperReader {
         continue;
       }
       if (!pairs.emplace(from->second, to->second).second) {
-        file_.mistake(edge.offset, "this edge is there twice");
+        file_.mistake(edge.offset, "a duplicate edge");
         continue;
       }
       read_.nodes[from->second].out.push_back(read_.edges.size());
@@ -185,7 +185,7 @@ class PiperReader {
     }
   }
 
-  /// The bytes of each of `edges`, whose other ends `other` names.
+  /// The traffic of each of `edges`, found by the id of the node at end `other`. [edges]
   std::vector<double> bytes_of(const Traffic& traffic, const std::vector<std::size_t>& edges,
                                std::size_t PiperEdge::* other) {
     std::vector<double> bytes;
@@ -193,11 +193,11 @@ class PiperReader {
       const std::int64_t id = read_.nodes[read_.edges[e].*other].id;
       const auto found = traffic.bytes.find(id);
       if (found == traffic.bytes.end())
-        file_.mistake(traffic.offset, fmt::format("nothing is said of the edge of node {}", id));
+        file_.mistake(traffic.offset, fmt::format("the edge of node {} is missing", id));
       bytes.push_back(found == traffic.bytes.end() ? 0.0 : found->second);
     }
     if (traffic.bytes.size() > edges.size() && read_.edges.size() == edges_.size())
-      file_.mistake(traffic.offset, "a node is named to which there is no edge");
+      file_.mistake(traffic.offset, "a node to which there is no edge");
     return bytes;
   }
 

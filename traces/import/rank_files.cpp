@@ -53,18 +53,19 @@ std::vector<std::string> rank_files(const std::string& path, Options& options) {
   namespace fs = std::filesystem;
   const std::string pattern =
       options.get("ranks", "",
-                  "the files of all ranks: a name with * for the rank's number, such as "
-                  "rank*.json, in the folder of this file; else this file is the only rank");
+                  "files of all ranks: a name with * for the rank's number, such as rank*.json, in "
+                  "the folder of this file; default: this file is the only rank");
   if (pattern.empty()) return {path};
   const fs::path given(path);
   std::vector<std::string> found = numbered_files((given.parent_path() / pattern).string());
   if (std::ranges::find(found, path) == found.end())
     options.mistake(
         "ranks",
-        fmt::format("'{}' does not describe {} itself{}", pattern, given.filename().string(),
-                    pattern.find('/') == std::string::npos
-                        ? ""
-                        : ": give names alone, they are looked for in its folder"));
+        fmt::format(
+            "'{}' does not match {} itself{}", pattern, given.filename().string(),
+            pattern.find('/') == std::string::npos
+                ? ""
+                : ": give file names without a folder, they are in the folder of this file"));
   return found;
 }
 

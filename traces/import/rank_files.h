@@ -1,4 +1,4 @@
-/// The files of one job's ranks: recordings of several processes that belong together.
+/// The recordings of all ranks of one job.
 #pragma once
 #include <string>
 #include <vector>
@@ -8,12 +8,12 @@
 namespace baechi {
 
 /// Declares the option `ranks`, a pattern such as "trace_*.json" for names in the folder of `path`,
-/// and returns the paths that it describes, ordered by the numbers in their names; `path` alone if
-/// it is not given. It is a mistake if the pattern does not describe `path`.
+/// and returns the matching paths, ordered by the numbers in their names; `path` alone if the
+/// option is not given. It is a mistake if the pattern does not match `path`.
 std::vector<std::string> rank_files(const std::string& path, Options& options);
 
-/// The files that `pattern`, a path with * or ? in its last part, describes, ordered by the numbers
-/// in their names.
+/// The files that match `pattern`, a path with * or ? in its last part, ordered by the numbers in
+/// their names.
 std::vector<std::string> numbered_files(const std::string& pattern);
 
 }  // namespace baechi

@@ -33,7 +33,7 @@ std::span<const ImporterEntry> importers() {
       {"pytorch", "a recorded PyTorch step: its execution trace, with times from a Kineto trace",
        R"(JSON with "schema", "nodes" and "rf_id", by torch.profiler.ExecutionTraceObserver)",
        looks_like_pytorch, read_pytorch},
-      {"kineto", "a step as PyTorch's profiler timed it: host, streams and collectives in lanes",
+      {"kineto", "a step timed by PyTorch's profiler: host, streams and collectives in lanes",
        R"(JSON with "traceEvents", by torch.profiler's export_chrome_trace)", looks_like_kineto,
        read_kineto},
       {"onnx", "a model's forward pass: shapes are inferred, work is by formula",
@@ -45,7 +45,7 @@ std::span<const ImporterEntry> importers() {
       {"tensorflow", "a graph of TensorFlow 1, with recorded costs",
        "GraphDef or SavedModel, in protocol buffers or as text (.pb, .pbtxt)",
        looks_like_tensorflow, read_tensorflow, Content::any},
-      {"hlo", "a program of XLA or JAX: shapes as stated, work by formula",
+      {"hlo", "an XLA or JAX program: shapes from the file, work by formula",
        "optimised HLO text (HloModule ...), or StableHLO (module ... func.func)", looks_like_hlo,
        read_hlo},
       {"graphml", "graphs as NetworkX writes them", "XML with <graphml>", looks_like_graphml,
@@ -68,7 +68,7 @@ const ImporterEntry& importer_for(const TextFile& file) {
   for (const ImporterEntry& entry : importers())
     known += fmt::format("\n  {}: {}", entry.name, entry.files);
   const std::string kind = kind_of_file(file.beginning(), file.path());
-  throw InputError(fmt::format("{}: no importer knows this file{}; they know:{}", file.path(),
+  throw InputError(fmt::format("{}: no importer recognises this file{}; importers:{}", file.path(),
                                kind.empty() ? "" : ", which is " + kind, known));
 }
 
@@ -92,7 +92,7 @@ Trace read_trace(TextFile& file, std::string_view importer, Options options) {
 }
 
 Trace read_trace(const std::string& path, std::string_view importer, Options options) {
-  if (!importer.empty()) importer_called(importer);  // an unknown name fails before a long read
+  if (!importer.empty()) importer_called(importer);  // rejects an unknown name before a long read
   TextFile file(path, Content::any);
   return read_trace(file, importer, std::move(options));
 }

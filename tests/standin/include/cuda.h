@@ -1,4 +1,4 @@
-/// What the replay harness uses of CUDA's driver, declared anew for the stand-in.
+/// The stand-in's declarations of the CUDA driver API that the replay harness uses.
 #pragma once
 
 enum CUresult { CUDA_SUCCESS = 0, CUDA_ERROR_NOT_SUPPORTED = 801 };
@@ -16,7 +16,7 @@ struct CUdevSmResource {
 struct CUdevResource {
   CUdevResourceType type;
   CUdevSmResource sm;
-  int group;  ///< of the stand-in: which one it is
+  int group;  ///< only in the stand-in: index of the group
 };
 
 inline constexpr unsigned CU_GREEN_CTX_DEFAULT_STREAM = 1, CU_STREAM_NON_BLOCKING = 1;

@@ -1,4 +1,4 @@
-/// Half precision as the harness's check of its kernels reads it.
+/// The conversions of fp16 that the harness's check of kernels uses.
 #pragma once
 #include <bit>
 #include <cmath>
@@ -8,7 +8,7 @@ struct __half {
   std::uint16_t bits;
 };
 
-/// Normal numbers and 0; what is below becomes 0.
+/// Subnormal numbers become 0.
 inline __half __float2half(float x) {
   if (std::abs(x) < 6.2e-5F) return {0};
   int exponent = 0;

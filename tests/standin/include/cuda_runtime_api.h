@@ -1,5 +1,5 @@
-/// What the replay harness uses of CUDA's runtime, declared anew for the stand-in: it is compiled
-/// where no CUDA is. Values are CUDA's where the harness writes them down; nvcc checks the harness
+/// The stand-in's declarations of the CUDA runtime API that the replay harness uses, to compile
+/// without CUDA. Values that the harness writes to files are CUDA's; nvcc checks the harness
 /// against the real headers.
 #pragma once
 #include <cstddef>

@@ -67,7 +67,7 @@ StepResult simulated_step(const OpGraph& graph, const Placement& p, Bandwidth ba
 }  // namespace
 
 TEST_SUITE("traces") {
-  TEST_CASE("the traces of the repo have the numbers that their provenance states") {
+  TEST_CASE("the traces in the repository have the numbers in PROVENANCE.md") {
     for (const Row& row : rows) {
       CAPTURE(row.file);
       const Trace trace = committed(row.file);
@@ -106,7 +106,7 @@ TEST_SUITE("traces") {
     }
   }
 
-  TEST_CASE("in the repo's traces backward ops know their forward op, and nothing is left over") {
+  TEST_CASE("in the repository's traces every backward op has its forward op") {
     for (const Row& row : rows) {
       CAPTURE(row.file);
       const Trace trace = committed(row.file);
@@ -122,7 +122,7 @@ TEST_SUITE("traces") {
     }
   }
 
-  TEST_CASE("a parameter's update shares a device with the op that holds its memory") {
+  TEST_CASE("a parameter's update is colocated with the op that holds its memory") {
     for (const Row& row : rows) {
       CAPTURE(row.file);
       const Trace trace = committed(row.file);
@@ -141,7 +141,7 @@ TEST_SUITE("traces") {
 
   // A cell of an LSTM on [4, 256] floats, its four gates being parts of one sum, in place:
   //   c' = sigmoid(f) * c + sigmoid(i) * tanh(g),  h' = sigmoid(o) * tanh(c')
-  TEST_CASE("the recorded LSTM cell reads what the textbook's does") {
+  TEST_CASE("the recorded LSTM cell has the textbook's data flow") {
     const Trace trace = committed("gnmt_small_train.trace.json.zst");
     const OpGraph& graph = trace.graph;
     const auto reads = [&](std::string_view name) {
@@ -151,7 +151,7 @@ TEST_SUITE("traces") {
       return producers;
     };
     using Names = std::vector<std::string_view>;
-    CHECK(reads("add_2") == Names{"add_1", "linear_1"});  // W x, of all steps at once, and U h
+    CHECK(reads("add_2") == Names{"add_1", "linear_1"});  // W x of all steps, and U h
     for (const char* gate : {"sigmoid_1", "sigmoid_2", "tanh_1", "sigmoid_3"})
       CHECK(reads(gate) == Names{"add_2"});
     CHECK(reads("mul_1") == Names{"zeros_2", "sigmoid_2"});
@@ -163,7 +163,7 @@ TEST_SUITE("traces") {
     CHECK(output_bytes(graph, graph.find("sigmoid_1").value()) == Bytes{4 * 256 * 4});
   }
 
-  TEST_CASE("toy_fork takes the times in its note") {
+  TEST_CASE("toy_fork has the step times in its note") {
     const Trace trace = committed("toy_fork.trace.json");
     const OpGraph& g = trace.graph;
     const auto on_second = [&](std::set<std::string, std::less<>> names) {
@@ -178,7 +178,7 @@ TEST_SUITE("traces") {
     CHECK(simulated_step(g, three, 1.0_GBps, 1_GiB, ReadyOrder::priority).makespan == 90us);
   }
 
-  TEST_CASE("two_towers takes the times in its note") {
+  TEST_CASE("two_towers has the step times in its note") {
     const Trace trace = committed("two_towers.trace.json");
     const OpGraph& g = trace.graph;
     CHECK(simulated_step(g, split(g, [](auto) { return false; }), 10.0_GBps, 1_GiB).makespan ==
@@ -188,7 +188,7 @@ TEST_SUITE("traces") {
             .makespan == 9'710us);
   }
 
-  TEST_CASE("tight_memory needs the time and the memory in its note, and not a byte less") {
+  TEST_CASE("tight_memory needs exactly the time and memory in its note") {
     const Trace trace = committed("tight_memory.trace.json");
     const OpGraph& g = trace.graph;
     const Placement one = split(g, [](auto) { return false; });

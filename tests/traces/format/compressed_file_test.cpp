@@ -17,7 +17,7 @@ using namespace baechi::testing;
 namespace fs = std::filesystem;
 
 TEST_SUITE("traces") {
-  TEST_CASE("a long file is read in pieces: the same graph however it is laid out") {
+  TEST_CASE("a long file is read in pieces: the graph does not depend on the file's layout") {
     // 10,000 forward and 10,000 backward ops: 7 MB, cut about every MiB.
     const Trace t =
         generate_trace("layered", options("layered", {{"ops", "10000"}, {"training", "true"}}), "");
@@ -34,7 +34,7 @@ TEST_SUITE("traces") {
     dense.replace(dense.find("seed1"), 5, "seed 1");
     CHECK(trace_json(parse(dense)) == text);
 
-    // Edges before ops, and a list that is not ours, full of what is no structure.
+    // Edges before ops, and an extra list whose strings look like structure.
     const std::size_t ops = text.find(" \"ops\": ["), edges = text.find(" \"edges\": ["),
                       controls = text.find(",\n \"controls\": [");
     std::string strange =
@@ -44,7 +44,7 @@ TEST_SUITE("traces") {
     CHECK(trace_json(parse(strange)) == text);
   }
 
-  TEST_CASE("a list without a key, which is broken, is cut without one") {
+  TEST_CASE("a list without a key (malformed JSON) is cut without one") {
     TextFile file("t.json", R"({"a key": "and a value", "ops": [{}, {}], [{}, {}]})");
     JsonPieces pieces(file, 1);
     JsonPiece piece;
@@ -54,8 +54,9 @@ TEST_SUITE("traces") {
                                             R"({"ops":[{}], [{}]})", "{:[{}]}"});
   }
 
-  TEST_CASE("pieces are cut at brackets outside strings, wherever backslashes and quotes lie") {
-    // The text is looked at in blocks of 64 bytes: `before` moves all of it over their ends. In the
+  TEST_CASE(
+      "pieces are cut at brackets outside strings, for any positions of backslashes and quotes") {
+    // The text is scanned in blocks of 64 bytes: `before` shifts it across block ends. In the
     // value, \\ and \" are escaped; the key of the list is o"p\.
     for (std::size_t size = 0; size < 140; ++size) {
       CAPTURE(size);
@@ -72,7 +73,7 @@ TEST_SUITE("traces") {
     }
   }
 
-  TEST_CASE("whole numbers of any length are read, and others refused") {
+  TEST_CASE("integers of any length are read, and other numbers rejected") {
     const auto bytes = [](const std::string& number) {
       const Trace t = parse(R"({"format": "baechi-trace", "version": 1, "ops": [{"name": "a", )"
                             R"("outputs": [{"bytes": )" +
@@ -89,7 +90,7 @@ TEST_SUITE("traces") {
       CHECK(message<InputError>([&] { bytes(no); }).starts_with("t.json:1:"));
   }
 
-  TEST_CASE("a mistake in a late piece of a long file has its line and column") {
+  TEST_CASE("a mistake in a late piece of a long file has the right line and column") {
     // Line 1 is the head, 2 begins the ops, 3 to 20,002 are ops, 20,003 ends them, 20,004 begins
     // the edges; each of those is a line.
     const Trace t =
@@ -103,7 +104,7 @@ TEST_SUITE("traces") {
       std::string other = text;
       return other.replace(other.rfind(from), from.size(), to);
     };
-    // One of the last edges: every op but the first reads the one before it.
+    // One of the last edges: every op but the first reads its predecessor.
     const std::string edge = R"({"from": "op19998", "output": 0, "to": "op19999"})";
     const std::size_t line =
         1 + static_cast<std::size_t>(std::ranges::count(text.substr(0, text.find(edge)), '\n'));
@@ -117,16 +118,16 @@ TEST_SUITE("traces") {
           fmt::format("t.json:{}:41: not JSON: a missing or superfluous comma, colon, quote or "
                       "bracket",
                       line));
-    // Both of another piece than what they repeat.
+    // Both duplicates are in another piece than the originals.
     CHECK(message_of_text(changed("\"op19999\", \"kind\"", "\"op0\", \"kind\""))
               .starts_with("t.json:20002:12: name: two ops are named 'op0'"));
     CHECK(message_of_text(changed(R"("controls": [])", R"("edges": [])")) ==
           fmt::format("t.json:{}:2: a trace has two keys 'edges'", std::ranges::count(text, '\n')));
     CHECK(message_of_text(changed("\"controls\": []}", "\"controls\": []} {}"))
-              .ends_with("not JSON: something behind the end of the value"));
+              .ends_with("not JSON: something after the end of the value"));
   }
 
-  TEST_CASE("a file that cannot be read or written is named") {
+  TEST_CASE("an error message names the file that cannot be read or written") {
     const TemporaryFolder folder;
     CHECK_THROWS_WITH_AS(read_trace("/no/such.json"),
                          "/no/such.json: cannot be read: No such file or directory", InputError);

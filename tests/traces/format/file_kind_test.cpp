@@ -12,7 +12,7 @@ using namespace baechi;
 using namespace std::string_literals;
 
 TEST_SUITE("file_kind") {
-  TEST_CASE("files of other programs are named by their beginnings") {
+  TEST_CASE("files of other programs are recognised by their beginnings") {
     const auto kind = [](const std::string& bytes, const std::string& path = "file") {
       return kind_of_file(bytes, path);
     };
@@ -33,7 +33,7 @@ TEST_SUITE("file_kind") {
     CHECK(kind("no format at all").empty());
   }
 
-  TEST_CASE("a file that no importer reads is answered with what it is") {
+  TEST_CASE("the error for a file that no importer reads says what it is") {
     const auto answer = [](const std::string& bytes, const std::string& path) {
       try {
         TextFile file(path, bytes);
@@ -44,10 +44,11 @@ TEST_SUITE("file_kind") {
       return std::string();
     };
     CHECK(answer("digraph {a -> b}", "m.txt")
-              .starts_with("m.txt: no importer knows this file, which is a picture in DOT"));
+              .starts_with("m.txt: no importer recognises this file, which is a picture in DOT"));
     CHECK(answer("\x0a\x1a\x0a\x18\x0a\x16/job:localhost/gpu:0", "r.pb")
               .find("--importer tensorflow:costs=FILE") != std::string::npos);
     CHECK(answer("SQLite format 3\0x"s, "m.sqlite").starts_with("m.sqlite: is a SQLite database"));
-    CHECK(answer("nothing", "m.txt").starts_with("m.txt: no importer knows this file; they know:"));
+    CHECK(answer("nothing", "m.txt")
+              .starts_with("m.txt: no importer recognises this file; importers:"));
   }
 }

@@ -15,7 +15,7 @@ using namespace baechi::testing;
 
 namespace {
 
-/// Every feature the format has, at random.
+/// A random trace with all features of the format.
 OpGraph random_graph(std::uint64_t seed) {
   Random random(seed);
   OpGraphBuilder b;
@@ -56,7 +56,7 @@ OpGraph random_graph(std::uint64_t seed) {
 }  // namespace
 
 TEST_SUITE("traces") {
-  TEST_CASE("the example of the format's reference reads as it says") {
+  TEST_CASE("the example of the format's reference is read as described") {
     const Trace t = parse(R"(
 {"format": "baechi-trace", "version": 1, "name": "toy", "source": "by hand", "batch": 1,
  "ops": [{"name": "a", "kind": "Conv2D", "phase": "forward", "compute_us": 12.5, "temporary_bytes": 0,
@@ -85,7 +85,7 @@ TEST_SUITE("traces") {
     CHECK(t.coverage.with_memory == 1);
   }
 
-  TEST_CASE("work is written and read back, and ops of a graph without any have none") {
+  TEST_CASE("work is written and read back; ops of a graph without work have none") {
     const Trace t = parse(
         R"({"format": "baechi-trace", "version": 1, "ops": [{"name": "a"}, {"name": "b", "kernels": [{"flops": 150}, {"flops": 50, "traffic_bytes": 48}]}]})");
     CHECK(t.graph.work(OpId{0}) == OpWork{});
@@ -114,7 +114,7 @@ TEST_SUITE("traces") {
     CHECK(t.graph.find("b") == OpId{1});
   }
 
-  TEST_CASE("each object may have its keys in an order of its own") {
+  TEST_CASE("each object may have its own key order") {
     const Trace t = parse(R"({"format": "baechi-trace", "version": 1,
       "ops": [{"name": "a", "kind": "A", "outputs": [{"bytes": 8}]},
               {"outputs": [], "kind": "B", "name": "b"}, {"kind": "C", "name": "c"}, {"name": "d"}],
@@ -125,14 +125,14 @@ TEST_SUITE("traces") {
     CHECK(t.graph.num_edges() == 5);
     for (const auto& [op, kind] : {std::pair("a", "A"), {"b", "B"}, {"c", "C"}, {"d", ""}})
       CHECK(t.graph.kind(*t.graph.find(op)) == kind);
-    // Behind an edge's "output", a control's first key: "output" is no key of a control.
+    // An edge ends with "output", which is no key of a control.
     CHECK(message<InputError>([] {
             parse(R"({"format": "baechi-trace", "version": 1, "ops": [{"name": "a"}],
       "edges": [], "controls": [{"output": 0, "from": "a", "to": "a"}]})");
           }).find("a control has no key 'output'") != std::string::npos);
   }
 
-  TEST_CASE("times are exact to the nanosecond, and rounded where written finer") {
+  TEST_CASE("times are exact to the nanosecond, and rounded if written finer") {
     const auto time = [](const std::string& us) {
       return parse(
                  R"({"format": "baechi-trace", "version": 1, "ops": [{"name": "a", "compute_us": )" +
@@ -150,7 +150,7 @@ TEST_SUITE("traces") {
       CHECK_THROWS_AS(time(bad), InputError);
   }
 
-  TEST_CASE("op times per device kind keep their kinds and what was not measured") {
+  TEST_CASE("op times keep their device types and missing measurements") {
     const Trace t = parse(R"({"format": "baechi-trace", "version": 1, "ops": [
       {"name": "a", "compute_us": {"gpu": null, "cpu": 3}}, {"name": "b", "compute_us": 1}]})");
     CHECK(t.graph.device_kinds() == std::vector<std::string>{"gpu", "cpu"});
@@ -160,7 +160,7 @@ TEST_SUITE("traces") {
     CHECK(trace_json(parse(trace_json(t))) == trace_json(t));
   }
 
-  TEST_CASE("shapes of matrix products are kept; the one that is missing follows from the flops") {
+  TEST_CASE("GEMM shapes are kept; the missing extent follows from the flops") {
     const Trace t = parse(R"({"format": "baechi-trace", "version": 1, "ops": [{"name": "a",
       "kernels": [{"flops": 480, "precision": "fp8", "matrix": {"kind": "product", "count": 1,
                    "columns": 6, "inner": 8}}]}]})");
@@ -199,7 +199,7 @@ TEST_SUITE("traces") {
     CHECK(trace_json(parse(trace_json(t))) == trace_json(t));
   }
 
-  TEST_CASE("modules are kept; an op without one is written as before") {
+  TEST_CASE("modules are kept; an op without one has no key") {
     const Trace t = parse(R"({"format": "baechi-trace", "version": 1,
       "ops": [{"name": "b", "module": "net.b"}, {"name": "a", "module": "net.a"}, {"name": "c"}],
       "edges": []})");
@@ -233,7 +233,7 @@ TEST_SUITE("traces") {
     }
   }
 
-  TEST_CASE("files are compressed by their name, and decompressed by their content") {
+  TEST_CASE("files are compressed by name and decompressed by content") {
     const TemporaryFolder folder;
     const Trace t{.graph = random_graph(1), .name = "n"};
     for (const char* name : {"t.json", "t.json.gz", "t.json.zst"}) {
@@ -243,8 +243,8 @@ TEST_SUITE("traces") {
       std::filesystem::rename(folder.file(name), folder.file("plain"));
       CHECK(trace_json(read_trace(folder.file("plain"))) == trace_json(t));
     }
-    CHECK(folder.num_files() == 1);  // nothing left aside
-    // Two gzip members are the file of both texts.
+    CHECK(folder.num_files() == 1);  // no temporary file is left
+    // Two gzip members are the concatenation of their texts.
     write_file(folder.file("one.gz"), "one ");
     write_file(folder.file("two.gz"), "two");
     std::ofstream both(folder.file("both"), std::ios::binary);

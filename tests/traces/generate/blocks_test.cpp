@@ -15,7 +15,7 @@ TEST_SUITE("blocks of models") {
   // inside, no biases. A block: 2 h^2 (queries, outputs), 2 h 8 192 (keys, values), 8 h^2 inside,
   // two normalisations of 2 h. Its report, table 1: 331.6 billion parameters, and 9.4 of
   // embeddings.
-  TEST_CASE("a GPT as Nemotron-4: its published parameters, and max(x, 0)^2 in place of GELU") {
+  TEST_CASE("a GPT like Nemotron-4: published parameters, and squared ReLU instead of GELU") {
     constexpr std::int64_t h = 18'432, block = 2 * h * h + 2 * h * 8 * 192 + 8 * h * h + 4 * h;
     const OpGraph nemotron = gpt({{"num_hidden_layers", "96"},
                                   {"hidden_size", "18432"},
@@ -95,7 +95,7 @@ TEST_SUITE("blocks of models") {
   }
 
   // BERT-base has 768 features, here 2,048 words; two ranks have 1,024 words each.
-  TEST_CASE("logits of BERT that are not tied have weights of their own") {
+  TEST_CASE("untied logits of BERT have separate weights") {
     const auto extra = [](const char* ranks) {
       const Settings tied{{"vocab_size", "2048"}, {"tensor", ranks}};
       return forward_parameters(generated("bert", with(tied, {{"tie_word_embeddings", "false"}}))) -
@@ -109,7 +109,7 @@ TEST_SUITE("blocks of models") {
   // features of a head. It keeps its input, 4 bytes a number, and a mean and a deviation of each
   // head: 64 (64 + 2 x 4) numbers for queries, as many for keys. Two ranks have half of the heads
   // each.
-  TEST_CASE("queries and keys are normalised in each head, with weights that heads share") {
+  TEST_CASE("queries and keys are normalised per head, with weights shared by heads") {
     for (const char* ranks : {"1", "2"}) {
       CAPTURE(ranks);
       const Settings plain = with(tiny_gpt, {{"tensor", ranks}});
@@ -123,7 +123,7 @@ TEST_SUITE("blocks of models") {
   // Korthikanti et al., "Reducing activation recomputation in large transformer models", MLSys
   // 2023, equation 2: a layer keeps s b h (10 + 24/t + 5 a s / (h t)) bytes with 16-bit numbers.
   // Left out there: a mean and a deviation in 32 bits of each token, in two normalisations.
-  TEST_CASE("a layer keeps what Korthikanti et al. count") {
+  TEST_CASE("a layer's activation memory is that of Korthikanti et al.") {
     constexpr std::int64_t s = 64, b = 2, h = 256, a = 8;
     const auto kept = [&](const char* layers, const char* tensor) {
       const OpGraph rank =
@@ -239,7 +239,7 @@ TEST_SUITE("blocks of models") {
 
   // A sample of 32 tokens has two documents of 16: half of the scores, 2 x 8 heads x 16 x 16, of 4
   // x 8 operations for products and 5 more.
-  TEST_CASE("tokens see those of their own document") {
+  TEST_CASE("tokens attend to their own document only") {
     const auto attention = [](const Settings& more) {
       const OpGraph graph = generated("llama", with(tiny_llama, more));
       for (const OpWork& kernel : graph.kernels(*graph.find("layer_0/self_attn")))

@@ -13,7 +13,9 @@ using namespace baechi::literals;
 TEST_SUITE("eager kernels") {
   // 64 tokens, 3 layers. The outputs of products with a bias have 3 x 64 + 64 + 256 + 64 = 576
   // features, whose gradients are summed over the tokens; those of q, k and v are joined.
-  TEST_CASE("PyTorch sums gradients of biases, joins those of q, k and v, and updates in parts") {
+  TEST_CASE(
+      "PyTorch reduces gradients of biases, concatenates those of q, k and v, and updates in "
+      "parts") {
     const Settings plain = with(tiny_gpt, {{"fused_attention", "true"}, {"dropout", "false"}});
     const OpGraph one = gpt(plain), eager = gpt(with(plain, {{"kernels.eager", "true"}}));
     CHECK(moved(eager, Phase::forward) == moved(one, Phase::forward));
@@ -26,7 +28,7 @@ TEST_SUITE("eager kernels") {
   // 12 layers of 768 features, 8 tokens. Eager: gradients of biases are summed over 5 x 768 + 3072
   // features in a layer, and over the answers' 2; masks, half of a number's 4 bytes, of a dropout
   // in the embeddings and two in a layer; a sum of biases that reads and writes 3072 features.
-  TEST_CASE("BERT in PyTorch adds biases before its GELU, and drops by a mask") {
+  TEST_CASE("BERT in PyTorch adds biases before GELU, and applies dropout masks") {
     const Settings plain{{"batch", "1"}, {"length", "8"}, {"answers", "true"}};
     const OpGraph one = generated("bert", plain),
                   eager = generated("bert", with(plain, {{"kernels.eager", "true"}}));
@@ -37,7 +39,7 @@ TEST_SUITE("eager kernels") {
           layers * (tokens * (5 * 768 + 3072) * 4 + 2 * mask) + mask + tokens * 2 * 4);
   }
 
-  TEST_CASE("an optimizer is one kernel with eager layers, too, if it is fused") {
+  TEST_CASE("a fused optimizer is one kernel also with eager layers") {
     const OpGraph one = gpt(tiny_gpt),
                   fused = gpt(with(
                       tiny_gpt, {{"kernels.eager", "true"}, {"kernels.fused_optimizer", "true"}}));
@@ -62,7 +64,7 @@ TEST_SUITE("eager kernels") {
 
   // 64 tokens, 3 layers, two ranks: half of 3 x 64 and of 256 features, and 64 twice, whose bias is
   // of a rank's own tokens where these are shared.
-  TEST_CASE("Megatron-LM's layers sum the gradients of their biases") {
+  TEST_CASE("Megatron-LM's layers reduce the gradients of their biases") {
     const auto sums = [](Settings more) {
       more = with(more, {{"kernels.megatron", "true"}, {"tensor", "2"}});
       return moved(gpt(with(tiny_gpt, more)), Phase::backward) -
@@ -84,7 +86,7 @@ TEST_SUITE("eager kernels") {
   //   once for dx: -3 S / 2;
   //   and sums for the biases of outputs of 9 S / 2. One product makes q, k and v: x is read once,
   //   for three, in each pass, and dx written once.
-  TEST_CASE("attention that is not fused has the kernels of PyTorch or of Megatron-LM") {
+  TEST_CASE("unfused attention has the kernels of PyTorch or Megatron-LM") {
     constexpr double scores = 32'768.0;
     const OpGraph one = gpt(tiny_gpt);
     const auto more = [&](const char* kernels, Phase phase) {
@@ -115,7 +117,7 @@ TEST_SUITE("eager kernels") {
   }
 
   // q, k, v: read and written; the output: zeros, read and written. Backward the other way round.
-  TEST_CASE("packed tokens are copied for a fused kernel, and its output back") {
+  TEST_CASE("packed tokens are copied for a fused kernel, and its output is copied back") {
     const Settings plain = with(tiny_gpt, {{"fused_attention", "true"}});
     const OpGraph one = gpt(plain), packed = gpt(with(plain, {{"kernels.unpad_tokens", "true"}}));
     constexpr std::int64_t tokens = 3 * 64 * 64 * 4;  // of three layers
@@ -124,7 +126,7 @@ TEST_SUITE("eager kernels") {
   }
 
   // 16 tokens of a rank, after 16 of another: in the mean one sees 16 and half of its own.
-  TEST_CASE("without balance the last of the ranks that share tokens has the most to do") {
+  TEST_CASE("without balancing, the last context-parallel rank has the most work") {
     const auto seen = [](const Settings& more) {
       const OpGraph graph = generated("llama", with(tiny_llama, more));
       for (const OpId v : graph.ops())
@@ -141,7 +143,7 @@ TEST_SUITE("eager kernels") {
   // 32 tokens, 2 layers; in bytes of 32 bits: five norms 18 instead of 3, queries (64) and keys
   // (16) turned 10 instead of 2, the gated network (96) 5 instead of 3, the loss (128) 3.5 instead
   // of 2. Keys and values (16 each) are written for all heads, and read.
-  TEST_CASE("a Llama without fused modules moves its tokens more often") {
+  TEST_CASE("a Llama without fused modules has more memory traffic") {
     const OpGraph one = generated("llama", tiny_llama),
                   eager = generated("llama", with(tiny_llama, {{"kernels.eager", "true"}}));
     constexpr std::int64_t token = 32 * 4;
@@ -177,7 +179,7 @@ TEST_SUITE("eager kernels") {
 
   // 32 tokens of 64 features as queries and 16 as keys, 4 bytes each: apart they are moved 12 times
   // instead of twice, and 17 times instead of twice backward.
-  TEST_CASE("rotary positions operation by operation") {
+  TEST_CASE("RoPE as separate kernels") {
     const OpGraph fused = generated("llama", tiny_llama),
                   apart = generated("llama", with(tiny_llama, {{"kernels.unfused_rope", "true"}}));
     constexpr std::int64_t moved = 32 * (64 + 16) * 4;
@@ -189,7 +191,7 @@ TEST_SUITE("eager kernels") {
   // 32 tokens of 64 features, 4 bytes each, before two norms in each of two layers: a dropout moves
   // them twice, a cast 1.5 times; the activation of 96 features 5 times instead of 3. Once more are
   // these and the norm, 3.
-  TEST_CASE("InternLM's blocks launch kernels that others have fused") {
+  TEST_CASE("InternLM's blocks launch kernels that are fused elsewhere") {
     const OpGraph fused = generated("llama", tiny_llama),
                   apart = generated("llama", with(tiny_llama, {{"kernels.internlm", "true"}})),
                   again =
@@ -234,7 +236,7 @@ TEST_SUITE("recomputed operations") {
   // A layer's second, fourth and sixth product: keys (16 features), the output of attention (64)
   // and the gate's other half (96), each with x, its weights and y. Besides: two norms of 3 times
   // the tokens, queries and keys turned 2, the gated network 3, two residuals 3. 32 tokens.
-  TEST_CASE("every second product is computed again, and all else but attention's core") {
+  TEST_CASE("every second GEMM is recomputed, and everything else except attention's core") {
     const OpGraph one = generated("llama", tiny_llama),
                   again = generated("llama", with(tiny_llama, {{"recompute", "operators"}}));
     constexpr std::int64_t products =

@@ -13,7 +13,7 @@ Trace make(const std::string& name, const std::string& seed, const std::string& 
 }  // namespace
 
 TEST_SUITE("generate") {
-  TEST_CASE("a family draws a model by its seed: the same graph again, another by another seed") {
+  TEST_CASE("a family draws a model by its seed: equal seeds give equal graphs, others differ") {
     for (const char* name : {"cells", "recurrent", "seq2seq", "blocks"}) {
       CAPTURE(name);
       const Trace one = make(name, "1", "1"), again = make(name, "1", "1");

@@ -1,4 +1,4 @@
-/// Graphs of generated models, and what they hold, move and compute.
+/// Graphs of generated models, and their memory, traffic and flops.
 #pragma once
 #include <doctest/doctest.h>
 
@@ -69,7 +69,7 @@ inline std::size_t count(const OpGraph& g, std::string_view kind) {
   return n;
 }
 
-/// How many collectives of a kind a phase has; all move so many bytes.
+/// Number of collectives of a kind in a phase. Checks that all have `bytes`.
 inline std::size_t count(const OpGraph& graph, CollectiveKind kind, Phase phase, Bytes bytes) {
   std::size_t found = 0;
   for (const Collective& c : graph.collectives()) {
@@ -88,7 +88,7 @@ inline std::int64_t moved(const OpGraph& graph, Phase phase) {
   return bytes;
 }
 
-/// Bytes that forward ops of layers leave for backward ops.
+/// Bytes that backward ops read of layers' forward ops.
 inline std::int64_t kept(const OpGraph& graph, std::string_view layers) {
   std::int64_t bytes = 0;
   for (const TensorId t : graph.tensors()) {

@@ -58,7 +58,7 @@ void check_contract(const OpGraph& two, const OpGraph& four, bool sparse) {
   }
   for (const TensorId t : two.tensors()) {
     const Bytes a = two.tensor(t).size, b = four.tensor(t).size;
-    // What does not grow is of weights, shapes and statistics.
+    // Only bytes of weights, shapes and statistics do not grow.
     if (b < a || 2 * a < b) bad.emplace("sizes shrink, or grow faster than the batch");
   }
   CHECK(bad == std::set<std::string>{});

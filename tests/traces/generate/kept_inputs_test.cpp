@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::int64_t num_layers = 2, tokens = 32, word = 4;
 
-/// What two layers keep less than without the settings, of a token in a layer, in numbers.
+/// Activation memory that the settings save in two layers: numbers per token and layer.
 std::int64_t less(const char* generator, const Settings& plain, const Settings& settings) {
   const std::int64_t bytes = kept(generated(generator, plain), "layer_") -
                              kept(generated(generator, with(plain, settings)), "layer_");
@@ -62,7 +62,7 @@ TEST_SUITE("kept inputs") {
   }
 
   // Nobody trains the products of a feed-forward network: they keep no inputs, 64 and 96 features.
-  TEST_CASE("products of frozen weights keep no inputs") {
+  TEST_CASE("GEMMs with frozen weights keep no inputs") {
     const OpGraph graph = generated(
         "llama",
         with(tiny_llama, {{"config.lora_rank", "4"}, {"config.lora_modules", "attention_qkv"}}));
@@ -118,7 +118,7 @@ TEST_SUITE("recomputed modules") {
     CHECK(less("moe", shared, {{"recompute", "shared_experts"}}) == 3 * 48 * word);
   }
 
-  TEST_CASE("what is no module, or needs other options, is told") {
+  TEST_CASE("unknown modules, and modules that need other options, are reported") {
     CHECK(message<InputError>([] {
             generated("llama", with(tiny_llama, {{"recompute", "mlp+router"}}));
           }).find("'router' is no part that can be") != std::string::npos);

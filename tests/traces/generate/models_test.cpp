@@ -99,7 +99,7 @@ TEST_SUITE("models") {
           2 * conv + 7 * (2 * h * h + 2 * h * h) + 2 * characters);
   }
 
-  TEST_CASE("WGAN, by hand: 14 layers that are trained, and the gradient by the images") {
+  TEST_CASE("WGAN, by hand: 14 trained layers, and the gradient with respect to the images") {
     // d filters. The critic: 3x3 from 3 channels; blocks a -> b of 3x3 a -> a, 3x3 a -> b and 1x1
     // a -> b, the last two with biases, behind norms of a channels; 4 x 4 x 8 d to 1. The
     // generator: 128 to 4 x 4 x 8 d; blocks of 3x3 a -> b and b -> b and 1x1 a -> b; norms of a and
@@ -331,7 +331,7 @@ TEST_SUITE("models") {
     CHECK(rows == 120);
   }
 
-  TEST_CASE("memory of a training step of Inception-V3 is what was measured") {
+  TEST_CASE("memory of a training step of Inception-V3 is the measured one") {
     // Baechi, figure 7: TensorFlow with batch 32 peaks at 1.33 times 30 % of 8 GiB, 3.19 GiB, and
     // runs in 4 GB, or 3.73 GiB.
     const StepResult tf1 = on_one_device(generate("inception_v3", {{"level", "tf1"}}));
@@ -386,7 +386,7 @@ TEST_SUITE("models") {
     }
   }
 
-  TEST_CASE("TensorFlow's gradient ops go where their forward op goes, if told to") {
+  TEST_CASE("TensorFlow's gradient ops are colocated with their forward ops by an option") {
     for (const bool together : {true, false}) {
       const OpGraph g =
           generate("alexnet",
@@ -407,7 +407,7 @@ TEST_SUITE("models") {
     }
   }
 
-  TEST_CASE("a model that cannot be is refused") {
+  TEST_CASE("an invalid model is rejected") {
     CHECK_THROWS_WITH_AS(generate("vgg16", {{"optimizer", "lion"}}),
                          doctest::Contains("optimizer: 'lion'"), InputError);
     CHECK_THROWS_WITH_AS(generate("vgg16", {{"batch", "0"}}), doctest::Contains("batch"),

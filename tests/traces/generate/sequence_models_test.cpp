@@ -231,7 +231,7 @@ TEST_SUITE("sequence_models") {
     CHECK(forward("gnmt") == 2 + 40 * (9 + 1 + 1) + 2 + 2);
   }
 
-  TEST_CASE("memory of a step of GNMT is what Baechi tells of it") {
+  TEST_CASE("memory of a step of GNMT is that reported by Baechi") {
     CHECK_FALSE(fits_one(gnmt("128", "50"), gigabytes(4.0)));
     CHECK_FALSE(fits_one(gnmt("128", "40"), gigabytes(2.4)));
     for (const char* batch : {"128", "256"}) {
@@ -248,7 +248,7 @@ TEST_SUITE("sequence_models") {
     CHECK(static_cast<double>(most.count) == doctest::Approx(2.0e9).epsilon(0.1));
   }
 
-  TEST_CASE("memory of a step of Transformer is what Baechi tells of it") {
+  TEST_CASE("memory of a step of Transformer is that reported by Baechi") {
     CHECK_FALSE(fits_one(generate("transformer", {}), gigabytes(2.4)));
     CHECK(fits_one(generate("transformer", {{"batch", "128"}}), gigabytes(6.92)));
     const OpGraph graph = timed(generate("transformer", {}));
@@ -336,7 +336,7 @@ TEST_SUITE("sequence_models") {
     }
   }
 
-  TEST_CASE("a sequence model that cannot be is refused") {
+  TEST_CASE("an invalid sequence model is rejected") {
     CHECK_THROWS_WITH_AS(
         generate("bert", {{"level", "tf1"}}),
         "bert-base-l128: level tf1 has no ops for PositionEmbedding; level module has one",

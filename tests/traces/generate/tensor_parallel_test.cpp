@@ -85,8 +85,7 @@ TEST_SUITE("tensor parallel") {
   // 2 x 64 x 256 weights and 256 + 64 biases; the router 64 x 4. Beside one network's bytes a block
   // keeps what it sends to experts (64 numbers a token), GELU before its weight (256), four
   // probabilities, the choice and its weight. Four ranks have one expert each.
-  TEST_CASE(
-      "a GPT whose tokens go to experts: weights, and what is kept for the weight of a route") {
+  TEST_CASE("a mixture-of-experts GPT: weights, and activations kept for the routing weights") {
     constexpr std::int64_t network = 2 * 64 * 256 + 256 + 64;
     const Settings experts = with(tiny_gpt, {{"num_local_experts", "4"}, {"dropout", "false"}});
     const OpGraph one = gpt(with(tiny_gpt, {{"dropout", "false"}})), four = gpt(experts);
@@ -148,7 +147,7 @@ TEST_SUITE("tensor parallel") {
           "gpt.tensor: 50257 tokens of the vocabulary cannot be divided by 3");
   }
 
-  TEST_CASE("ranks that share tokens gather and scatter them, and keep their part alone") {
+  TEST_CASE("sequence-parallel ranks gather and scatter tokens, and keep only their part") {
     const OpGraph graph = gpt(with(tiny_gpt, {{"tensor", "4"}, {"sequence_parallel", "true"}}));
     const Bytes whole{4 * 2 * 32 * 64};  // batch, tokens, features
     // Two parts of each of 3 layers gather their input and scatter their sum; the embeddings
@@ -168,7 +167,7 @@ TEST_SUITE("tensor parallel") {
     CHECK(4 * flops(graph, Phase::backward) < flops(one, Phase::backward) * 11 / 10);
   }
 
-  TEST_CASE("an op of its own for the gradients of the weights does a third of the products") {
+  TEST_CASE("a separate op for weight gradients has a third of the GEMM flops") {
     // For a product of f operations, the gradients of its input and of its weights are f each. The
     // work stays; the first module has no gradient of an input to split off.
     const Settings apart_head = with(tiny_gpt, {{"tie_word_embeddings", "false"}});
@@ -189,7 +188,7 @@ TEST_SUITE("tensor parallel") {
     CHECK(split.num_ops() == whole.num_ops() + 2 * 3 + 2);  // ln_f, logits
   }
 
-  TEST_CASE("ranks of context parallelism share the tokens, and gather keys and values") {
+  TEST_CASE("context-parallel ranks share the tokens, and gather keys and values") {
     const OpGraph whole = gpt(tiny_gpt), rank = gpt(with(tiny_gpt, {{"context", "4"}}));
     const Bytes gathered{4 * 2 * 32 * 64};  // batch, all tokens, features
     using enum CollectiveKind;
@@ -203,7 +202,7 @@ TEST_SUITE("tensor parallel") {
     CHECK(4 * kept(rank, "h_") == kept(whole, "h_"));
   }
 
-  TEST_CASE("ranks share llama's heads, and repeat keys and values where these are fewer") {
+  TEST_CASE("ranks share llama's heads, and replicate keys and values if these are fewer") {
     // h = 64 in 8 heads of 8, 2 of keys and values, 96 inside. A layer has q and o of h^2, k and v
     // of 16 h, 3 x 96 h, and two norms of h; 128 words twice; the last norm.
     const std::int64_t h = 64;
@@ -275,7 +274,7 @@ TEST_SUITE("tensor parallel") {
     const Bytes whole{4 * 8 * 8 * 64};
     CHECK(count(grouped, all_to_all, Phase::forward, whole) == 2 * 2);
     CHECK(count(once, all_to_all, Phase::forward, Bytes{whole.count * 7 / 8}) == 2 * 2);
-    CHECK_FALSE(once.find("layer_0/sort"));  // whoever receives a token sorts its copies
+    CHECK_FALSE(once.find("layer_0/sort"));  // the receiver sorts its copies
     CHECK(message<InputError>([&] {
             generated("moe", with(moe, {{"kernels.dispatch_once", "4"}}));
           }).find("needs grouped_gemm") != std::string::npos);

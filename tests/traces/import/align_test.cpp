@@ -16,7 +16,7 @@ std::vector<std::uint32_t> letters(const std::string& text) {
   return {text.begin(), text.end()};
 }
 
-/// The positions of the calls, "-" for a gap: "0 1 - 3". Places are separated by "; ".
+/// The positions of the calls, "-" for a gap: "0 1 - 3"; alignments are separated by "; ".
 std::string found(const std::string& calls, const std::string& events, std::size_t most_gaps) {
   std::string text;
   for (const Alignment& place : align(letters(calls), letters(events), most_gaps)) {
@@ -26,7 +26,7 @@ std::string found(const std::string& calls, const std::string& events, std::size
   return text;
 }
 
-/// The fewest gaps of any place, by the textbook's table.
+/// The fewest gaps, by dynamic programming.
 std::size_t fewest_gaps(const std::vector<std::uint32_t>& calls,
                         const std::vector<std::uint32_t>& events) {
   std::vector<std::size_t> row(events.size() + 1, 0);
@@ -45,9 +45,9 @@ std::size_t fewest_gaps(const std::vector<std::uint32_t>& calls,
 }  // namespace
 
 TEST_SUITE("align") {
-  TEST_CASE("a sequence is found in a longer one, whole or with gaps") {
+  TEST_CASE("a sequence is found in a longer one with and without gaps") {
     CHECK(found("abc", "xxabcxx", 0) == " 2 3 4");
-    CHECK(found("abc", "abcxabc", 0) == " 0 1 2; 4 5 6");  // every place with the fewest gaps
+    CHECK(found("abc", "abcxabc", 0) == " 0 1 2; 4 5 6");  // all alignments with the fewest gaps
     CHECK(found("abc", "xabxcx", 0).empty());
     CHECK(found("abc", "xabxcx", 1) == " 1 2 4");           // an event without a call
     CHECK(found("abcd", "xacdx", 1) == " 1 - 2 3");         // a call without an event
@@ -57,7 +57,7 @@ TEST_SUITE("align") {
     CHECK(found("ab", "", 1).empty());
   }
 
-  TEST_CASE("there are never more gaps than the fewest: random sequences") {
+  TEST_CASE("random sequences: alignments have the fewest gaps") {
     Random random(1);
     for (int run = 0; run < 2000; ++run) {
       CAPTURE(run);

@@ -1,4 +1,4 @@
-// The importer `chakra`: two ranks of our own, and public traces.
+// The importer `chakra` on two hand-written ranks and on public traces.
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -17,9 +17,9 @@ using namespace baechi::testing;
 using namespace std::chrono_literals;
 
 TEST_SUITE("chakra") {
-  // load - mm - grad - all_reduce - send or receive; the all_reduce - update. What each waits for
-  // besides follows from it, but mm reads what load loads.
-  TEST_CASE("a rank alone keeps recorded times; what passes is a tensor") {
+  // load - mm - grad - all_reduce - send or receive; the all_reduce - update. Other dependencies
+  // are implied, but mm reads what load loads.
+  TEST_CASE("a single rank keeps recorded times; data dependencies are tensors") {
     const Trace trace = imported(seed("chakra/two.0.et"), "", {});
     CHECK(trace.format == "chakra");
     const OpGraph& g = trace.graph;
@@ -28,15 +28,15 @@ TEST_SUITE("chakra") {
     CHECK(g.op(OpId{1}).compute == 100us);
     CHECK(g.collectives().empty());
     CHECK(g.work(OpId{4}).flops + g.work(OpId{5}).flops == 1'000'000);
-    // mm's tensor 7 has 256 elements of 4 bytes, which grad takes.
+    // mm's tensor 7, which grad reads, has 256 elements of 4 bytes.
     REQUIRE(g.num_edges() >= 1);
-    Bytes passed{};
+    Bytes bytes_read{};
     for (const EdgeId e : g.edges())
-      if (g.edge(e).src == OpId{1}) passed += g.tensor(g.edge(e).tensor).size;
-    CHECK(passed == Bytes{1024});
+      if (g.edge(e).src == OpId{1}) bytes_read += g.tensor(g.edge(e).tensor).size;
+    CHECK(bytes_read == Bytes{1024});
   }
 
-  TEST_CASE("two ranks: the all_reduce is one; the receive reads what the send writes") {
+  TEST_CASE("two ranks: the all_reduce is one collective; the receive reads what the send writes") {
     const Trace trace = imported(seed("chakra/two.0.et"), "chakra", {{"ranks", "two.*.et"}});
     const OpGraph& g = trace.graph;
     CHECK(g.num_ops() == 12);
@@ -52,8 +52,8 @@ TEST_SUITE("chakra") {
     CHECK(received == Bytes{2048});
   }
 
-  // Three ranks: all sum for group "0", the first two alone for group "1".
-  TEST_CASE("a collective of some of the ranks that are here has no others") {
+  // Three ranks: all are in group "0", the first two in group "1".
+  TEST_CASE("a group of some of the files' ranks has only these ranks") {
     const TemporaryFolder folder;
     for (const int rank : {0, 1, 2}) {
       const auto node = [](int id, const char* group) {
@@ -73,9 +73,10 @@ TEST_SUITE("chakra") {
     CHECK(ranks == std::map<std::uint32_t, std::uint32_t>{{2, 2}, {3, 3}});
   }
 
-  // A gather of what four ranks put in, 1000 bytes each, has 4000; its group is four ranks here, or
-  // is listed, or has its size stated.
-  TEST_CASE("a gather's bytes are those of all ranks of its group, however the group is stated") {
+  // An all-gather of four ranks with 1000 bytes each has 4000; the group is known from the files, a
+  // list or its size.
+  TEST_CASE(
+      "an all-gather's bytes are those of all ranks of its group, however the group is stated") {
     const auto gathered = [](const std::string& keys,
                              std::map<std::string, Options::Value> options = {}) {
       TextFile file("x.json", R"({"workload_graph": [{"id": 1, "name": "g", "node_type": 7, )"
@@ -95,7 +96,7 @@ TEST_SUITE("chakra") {
     CHECK(gathered(R"("group_size": 4, )", {{"world", {"8", ""}}}).ranks == 4);
   }
 
-  TEST_CASE("what has neither a duration nor work is not placed, but on the host") {
+  TEST_CASE("ops without a duration and work are rejected, except on the host") {
     const auto untimed = [](const std::string& node) {
       TextFile file("x.json", R"({"workload_graph": [{"id": 1, "name": "g", )" + node + "}]}");
       return read_trace(file, "chakra").untimed;
@@ -108,7 +109,7 @@ TEST_SUITE("chakra") {
     CHECK(untimed(R"("node_type": 4, "is_cpu_op": true)").ops == 0);  // less than 1 us
   }
 
-  TEST_CASE("the feeder's JSON is read whatever its keys' spelling") {
+  TEST_CASE("the feeder's JSON is read with any spelling of its keys") {
     const OpGraph g = imported(seed("chakra/two.json"), "").graph;
     REQUIRE(g.num_ops() == 2);
     CHECK(g.op(OpId{0}).compute == 318us);
@@ -116,16 +117,16 @@ TEST_SUITE("chakra") {
     CHECK(g.num_edges() == 1);
   }
 
-  TEST_CASE("waits that follow from others are left out, but those that data passes") {
+  TEST_CASE("implied control dependencies are removed, data dependencies are kept") {
     using chakra::Wait;
     std::vector<Wait> waits{{0, 1, -1}, {1, 2, -1}, {0, 2, -1}, {0, 3, 8}, {2, 3, -1}, {1, 3, -1}};
-    CHECK(chakra::leave_out_implied(waits, 4) == 2);  // 0 - 2 and 1 - 3
+    CHECK(chakra::erase_implied(waits, 4) == 2);  // 0 - 2 and 1 - 3
     CHECK(waits.size() == 4);
     std::vector<Wait> cycle{{0, 1, -1}, {1, 0, -1}};
-    CHECK(chakra::leave_out_implied(cycle, 2) == 0);
-    CHECK(chakra::leave_out_backward(cycle, 2) == 1);
+    CHECK(chakra::erase_implied(cycle, 2) == 0);
+    CHECK(chakra::erase_backward(cycle, 2) == 1);
     CHECK(cycle.front().before == 0);
-    CHECK(chakra::leave_out_backward(waits, 4) == 0);  // no cycle
+    CHECK(chakra::erase_backward(waits, 4) == 0);  // no cycle
   }
 
   TEST_CASE("public traces: all nodes, and one all_reduce of four ranks") {

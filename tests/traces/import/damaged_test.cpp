@@ -1,5 +1,5 @@
-// Recordings as they are: calls missing from one of the two files, threads in another order, steps
-// that were not recorded to the end.
+// Realistic recordings: calls missing from one of the two files, threads in another order,
+// incomplete steps.
 
 #include <doctest/doctest.h>
 
@@ -16,7 +16,7 @@ using Json = nlohmann::json;
 
 namespace {
 
-/// A recorded model: its execution trace, and the profiler's export, whose events have no numbers.
+/// A recorded model: its execution trace, and the profiler's export, whose events have no ids.
 struct Recording {
   Json calls, events;
 };
@@ -31,7 +31,7 @@ Trace imported_recording(const Recording& r) {
   return imported_texts(r.calls.dump(), r.events.dump());
 }
 
-/// `list` without `count` entries, spread evenly, of those that `may_go` allows.
+/// `list` without `count` evenly spaced entries among those that `may_go` allows.
 template <class May>
 Json without(const Json& list, std::size_t count, const May& may_go) {
   std::vector<std::size_t> candidates;
@@ -53,7 +53,7 @@ bool is_operator(const Json& node) {
   return !node["op_schema"].get<std::string>().empty();
 }
 
-/// The sum of all times, as a share of that in `whole`.
+/// The total time, relative to that of `whole`.
 double share_of_time(const OpGraph& graph, const OpGraph& whole) {
   const auto sum = [](const OpGraph& g) {
     Duration time{};
@@ -66,7 +66,7 @@ double share_of_time(const OpGraph& graph, const OpGraph& whole) {
 }  // namespace
 
 TEST_SUITE("recordings") {
-  TEST_CASE("a few calls missing from the times leave gaps; too many are refused") {
+  TEST_CASE("a few calls missing from the Kineto trace are tolerated, too many rejected") {
     const auto data = shared_data("traces");
     if (!data) return;
     for (const char* model : {"resnet50", "gnmt_small"}) {
@@ -83,11 +83,11 @@ TEST_SUITE("recordings") {
       CHECK(share_of_time(trace.graph, full.graph) <= 1.0);
       damaged.events = without(whole.events, whole.events.size() / 50, is_call);
       CHECK_THROWS_WITH_AS(imported_recording(damaged),
-                           doctest::Contains("99 in 100 must be there"), InputError);
+                           doctest::Contains("99 % of the calls must be found"), InputError);
     }
   }
 
-  TEST_CASE("a few calls missing from the execution trace leave gaps") {
+  TEST_CASE("a few calls missing from the execution trace are tolerated") {
     const auto data = shared_data("traces");
     if (!data) return;
     const Recording whole = recording(*data, "resnet50");
@@ -103,18 +103,18 @@ TEST_SUITE("recordings") {
     CHECK_THROWS_AS(imported_recording(damaged), InputError);
   }
 
-  TEST_CASE("an execution trace that ends before its step does is told in a warning") {
+  TEST_CASE("an execution trace that ends within its step gives a warning") {
     const auto data = shared_data("traces");
     if (!data) return;
     Recording cut = recording(*data, "resnet50");
-    CHECK_FALSE(noted(imported_recording(cut), "does not hold the whole step"));
+    CHECK_FALSE(noted(imported_recording(cut), "is not a complete step"));
     auto& nodes = cut.calls["nodes"].get_ref<Json::array_t&>();
     std::ranges::sort(nodes, {}, [](const Json& n) { return n["rf_id"].get<std::int64_t>(); });
     nodes.resize(nodes.size() * 6 / 10);
     CHECK(noted(imported_recording(cut), "warning: the Kineto trace has a call of the optimizer"));
   }
 
-  TEST_CASE("the order of events in the file, and the names of threads, do not matter") {
+  TEST_CASE("the result does not depend on the order of events or the names of threads") {
     const auto data = shared_data("traces");
     if (!data) return;
     const auto folder = *data / "traces" / "public" / "param";
@@ -134,7 +134,7 @@ TEST_SUITE("recordings") {
     CHECK(moved.notes == full.notes);
   }
 
-  TEST_CASE("a step that was not recorded to the end is not taken") {
+  TEST_CASE("an incomplete step is not chosen") {
     const auto data = shared_data("traces");
     if (!data) return;
     const auto file = *data / "traces/public/param/resnet_1gpu_et.1.0.3-chakra.json.gz";
@@ -150,7 +150,7 @@ TEST_SUITE("recordings") {
         steps.push_back(number(node));
     std::ranges::sort(steps);
     REQUIRE(steps.size() == 3);
-    /// The recording up to the call with this number.
+    /// The recording up to the call with this id.
     const auto up_to = [&](std::int64_t last) {
       Json cut = whole;
       cut["nodes"] = Json::array();
@@ -162,7 +162,7 @@ TEST_SUITE("recordings") {
     for (const std::int64_t rest : {3L, 400L, 2000L}) {
       CAPTURE(rest);
       const Trace trace = imported_texts(up_to(steps[2] + rest), "");
-      CHECK(noted(trace, "step 3 of 3 is not whole: ProfilerStep#6"));
+      CHECK(noted(trace, "step 3 of 3 is incomplete: ProfilerStep#6"));
       CHECK(noted(trace, "step 2 of 3 in the recording"));
       CHECK(trace.graph.num_ops() == second.graph.num_ops());
       CHECK_THROWS_WITH_AS(imported_texts(up_to(steps[2] + rest), "", {.step = 3}),

@@ -16,7 +16,8 @@ namespace fs = std::filesystem;
 
 TEST_SUITE("traces") {
   TEST_CASE(
-      "a workload of Tarnawski et al.: times by device kind, sizes up, the largest per node") {
+      "a workload of Tarnawski et al.: times by device type; sizes rounded up, the largest per "
+      "node") {
     //  0 -> 2 with 19.2 bytes and 0 -> 1 with 10 bytes; 2 is the backward node of 0
     const std::string text = R"({"maxSizePerFPGA": 1e9, "maxFPGAs": 2, "maxCPUs": 1, "nodes": [
       {"name": "x", "id": 7, "supportedOnFpga": 1, "cpuLatency": 1.5, "fpgaLatency": 0.14,
@@ -77,7 +78,7 @@ TEST_SUITE("traces") {
           backward += t.graph.op(v).phase == Phase::backward;
           linked += t.graph.op(v).forward != no_op;
         }
-        // In the layer graphs each backward op is made to read from its forward op.
+        // In the layer graphs the importer lets each backward op read from its forward op.
         CHECK(t.graph.num_edges() == occurrences(text, "\"destId\"") + linked);
         CHECK((backward > 0) == entry.path().string().ends_with("_training.json.zst"));
         const bool seconds =
@@ -98,7 +99,7 @@ TEST_SUITE("traces") {
     CHECK(bert.graph.num_edges() == 2751);
   }
 
-  TEST_CASE("a backward pass given as a copy of the forward pass is mirrored, unless as_given") {
+  TEST_CASE("a backward pass that is a copy of the forward pass is mirrored, unless as_given") {
     //   a -10 B-> b -20 B-> c   and   agrad -11 B-> bgrad -21 B-> cgrad
     const std::string text = R"({"nodes": [
       {"name": "a", "id": 1, "cpuLatency": 1, "fpgaLatency": 1},

@@ -1,4 +1,4 @@
-// Work by formula of the calls in PyTorch's execution traces.
+// Formulas for the work of calls in PyTorch's execution traces.
 
 #include <doctest/doctest.h>
 
@@ -29,22 +29,22 @@ OpWork work_by_formula(const std::string& name, const std::vector<TensorView>& i
 
 TEST_SUITE("pytorch formulas") {
   TEST_CASE("work by formula: transposed convolutions, attention, recurrent layers, precision") {
-    // 6 channels of 5 x 5 to 4 of 10 x 10, 3 x 3 of stride 2: each of the input's elements meets 4
+    // 6 channels of 5 x 5 to 4 of 10 x 10, 3 x 3, stride 2: each input element is multiplied with 4
     // x 3 x 3 weights.
     const auto x = tensor(1, {8, 6, 5, 5}), w = tensor(2, {6, 4, 3, 3}),
                y = tensor(3, {8, 4, 10, 10});
     CHECK(work_by_formula("convolution", {x, w}, {y}).flops == 2 * 8 * 6 * 5 * 5 * 4 * 3 * 3);
     CHECK(work_by_formula("convolution_backward", {y, x, w}, {x, w}).flops ==
           2 * 2 * 8 * 6 * 5 * 5 * 4 * 3 * 3);
-    // The other way around it is one of stride 2.
+    // The reverse is a convolution of stride 2.
     CHECK(work_by_formula("convolution", {y, w}, {x}).flops == 2 * 8 * 6 * 5 * 5 * 4 * 3 * 3);
-    // 2 x 8 heads of 5 queries, 7 keys, 16 wide: two products, and five.
+    // 2 x 8 heads of 5 queries, 7 keys, width 16: two matmuls, and five.
     const auto q = tensor(4, {2, 8, 5, 16}), k = tensor(5, {2, 8, 7, 16});
     const char* fused = "_scaled_dot_product_flash_attention";
     CHECK(work_by_formula(fused, {q, k, k}, {q}).flops == 2 * 2 * (2 * 8 * 5 * 7 * 16));
     CHECK(work_by_formula("_scaled_dot_product_flash_attention_backward", {q, q, k, k}, {q, k, k})
               .flops == 5 * 2 * (2 * 8 * 5 * 7 * 16));
-    // The same with the length before the heads.
+    // The same with length before heads.
     const auto q2 = tensor(6, {2, 5, 8, 16}), k2 = tensor(7, {2, 7, 8, 16});
     CHECK(work_by_formula("_flash_attention_forward", {q2, k2, k2}, {q2}).flops ==
           2 * 2 * (2 * 8 * 5 * 7 * 16));

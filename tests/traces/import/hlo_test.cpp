@@ -1,4 +1,4 @@
-// The importer `hlo`: one step in HLO's text and in StableHLO's.
+// The importer `hlo`: one step as HLO and as StableHLO.
 
 #include <doctest/doctest.h>
 
@@ -23,7 +23,7 @@ OpGraph hlo_graph(const std::string& text) {
 
 TEST_SUITE("hlo") {
   // dot [8, 16] x [16, 32] - fusion (relu) - all-reduce of 4 - a loop of 5 additions
-  TEST_CASE("HLO text: an op per instruction of the entry; a fusion and a loop are one") {
+  TEST_CASE("HLO: one op per instruction of the entry; a fusion or a loop is one op") {
     const Trace trace = imported(seed("hlo/small.hlo"), "");
     CHECK(trace.format == "hlo");
     CHECK(trace.name == "jit_step");
@@ -45,7 +45,7 @@ TEST_SUITE("hlo") {
   }
 
   // [8, 4096] x [4096, 4096] of bf16, with 32 MiB of scratch as a second result.
-  TEST_CASE("the scratch of cuBLAS is workspace: it is neither moved nor kept") {
+  TEST_CASE("cuBLAS's scratch buffer is workspace: it is neither transferred nor kept") {
     const OpGraph g = hlo_graph(
         "HloModule t\n\nENTRY main {\n  a = bf16[8,4096]{1,0} parameter(0)\n"
         "  w = bf16[4096,4096]{1,0} parameter(1)\n"
@@ -64,14 +64,14 @@ TEST_SUITE("hlo") {
     CHECK(kept == Bytes{2 * 8 * 4096});
   }
 
-  TEST_CASE("an array of 2^120 elements is refused, with its line") {
+  TEST_CASE("an array of 2^120 elements is rejected with its line") {
     CHECK_THROWS_WITH_AS(
         hlo_graph("HloModule t\n\nENTRY main {\n  ROOT a = f32[1099511627776,1099511627776,"
                   "1099511627776]{2,1,0} parameter(0)\n}\n"),
         "t.hlo:4:1: 'a' is an array of 2^50 bytes or more", InputError);
   }
 
-  TEST_CASE("a constant stays for the whole step, as a parameter does") {
+  TEST_CASE("a constant is persistent, like a parameter") {
     const OpGraph g = hlo_graph(
         "module @m {\n  func.func public @main(%arg0: tensor<2x4xf32>) -> tensor<2x8xf32> {\n"
         "    %w = stablehlo.constant dense<1.0> : tensor<4x8xf32>\n"
@@ -88,7 +88,7 @@ TEST_SUITE("hlo") {
   }
 
   // six parameters of 4 - concatenate to 24 - a barrier - an unknown operation; and a loop
-  TEST_CASE("HLO as XLA's own tests write it: comments, long instructions, no entry named") {
+  TEST_CASE("HLO in the style of XLA's tests: comments, long instructions, no named entry") {
     const Trace trace = imported(seed("hlo/wide.hlo"), "");
     CHECK(trace.format == "hlo");
     const OpGraph& g = trace.graph;
@@ -97,7 +97,7 @@ TEST_SUITE("hlo") {
     REQUIRE(g.in_edges(*g.find("odd")).size() == 1);
     CHECK(g.in_edges(*g.find("odd")).front() == g.out_edges(*g.find("all")).front());
     CHECK(g.work(*g.find("odd")).flops == 24);
-    // Seven, as the condition compares: four additions and one comparison each.
+    // Seven iterations by the condition, of four additions and one comparison.
     CHECK(g.work(*g.find("loop")).flops == 7 * (4 + 1));
     CHECK(has_note(trace, "no entry is named: 'e' is taken, the last of 3 computations"));
     CHECK(has_note(trace,
@@ -121,7 +121,7 @@ TEST_SUITE("hlo") {
     CHECK(g.tensor(g.edge(g.in_edges(*g.find("4")).front()).tensor).size == Bytes{8 * 32 * 4});
   }
 
-  TEST_CASE("HLO: a product counts what it contracts, in the precision of what it multiplies") {
+  TEST_CASE("HLO: a matmul has the flops of its contraction and the precision of its operands") {
     const OpGraph g = hlo_graph(R"(HloModule m
 ENTRY %main (a: bf16[64,128], b: bf16[128,256], d: f32[8,5,5,7], k: f32[3,3,6,7]) -> f32[] {
   %a = bf16[64,128]{1,0} parameter(0)
@@ -139,12 +139,13 @@ ENTRY %main (a: bf16[64,128], b: bf16[128,256], d: f32[8,5,5,7], k: f32[3,3,6,7]
     CHECK(g.work(*g.find("eight")).precision == Precision::fp16);
     CHECK(g.work(*g.find("outer")).flops == 2LL * 64 * 128 * 128 * 256);
     CHECK(g.work(*g.find("escaped")).flops == 2 * 128 * 128 * 64);
-    CHECK(g.work(*g.find("sorted")).flops == 0);  // no product, though a file's name has the word
+    CHECK(g.work(*g.find("sorted")).flops ==
+          0);  // not a matmul, although a file name contains the word
   }
 
   // A layer's forward pass and its two gradients: 8 images, 6 channels of 10 x 10 to 7 of 5 x 5, 3
-  // x 3 of stride 2. Each multiplies 8 x 5 x 5 x 7 x 3 x 3 x 6 times.
-  TEST_CASE("HLO: a convolution and its gradients multiply equally often") {
+  // x 3, stride 2. Each has 8 x 5 x 5 x 7 x 3 x 3 x 6 multiply-adds.
+  TEST_CASE("HLO: a convolution and its gradients have equal flops") {
     const OpGraph g = hlo_graph(R"(HloModule m
 ENTRY %main (x: f32[8,6,10,10], dy: f32[8,7,5,5], w: f32[7,6,3,3]) -> f32[] {
   %x = f32[8,6,10,10]{3,2,1,0} parameter(0)
@@ -164,8 +165,8 @@ ENTRY %main (x: f32[8,6,10,10], dy: f32[8,7,5,5], w: f32[7,6,3,3]) -> f32[] {
     CHECK(g.work(*g.find("pool")).flops == 8 * 7 * 2 * 2 * 9);
   }
 
-  // A loop over 24 layers takes a layer's weights of 4 kB, and puts 4 kB into a list of 24.
-  TEST_CASE("HLO: what slices are taken of, and what is written over in part, moves in part") {
+  // A loop over 24 layers reads a layer's weights of 4 kB, and writes 4 kB to a list of 24.
+  TEST_CASE("HLO: slices and in-place updates only move the accessed part") {
     const OpGraph g = hlo_graph(R"(HloModule m
 %take (p: f32[24,1024], i: s32[]) -> f32[1,1024] {
   %p = f32[24,1024]{1,0} parameter(0)
@@ -207,13 +208,14 @@ ENTRY %main (w: f32[24,1024], u: f32[1,1024], i: s32[]) -> f32[] {
     CHECK(moved("listed") == Bytes{4096 + 4 + 4096});
     CHECK(moved("whole") == Bytes{2 * 24 * 4096 + 4});
     CHECK(moved("alone") == Bytes{2 * 4096});
-    CHECK(moved("added") == Bytes{3 * 4 + 3 * (3 * 4096)});  // read, read what it adds to, written
+    CHECK(moved("added") ==
+          Bytes{3 * 4 + 3 * (3 * 4096)});  // reads the update and the target, writes the target
     CHECK(moved("spread") == Bytes{4096 + 24 * 4096});
     CHECK(moved("narrow") == Bytes{24 * (4096 + 2048)});
     CHECK(moved("count") == Bytes{24 * 4096});
   }
 
-  TEST_CASE("HLO: collectives have the ranks that are stated; a start and its done are one op") {
+  TEST_CASE("HLO: collectives have the stated ranks; a start and its done are one op") {
     const Trace trace = parsed(R"(HloModule m, replica_count=2, num_partitions=4
 %exchange (x: f32[64,8]) -> f32[64,8] {
   %x = f32[64,8]{1,0} parameter(0)
@@ -250,7 +252,7 @@ ENTRY %main (x: f32[64,8]) -> f32[] {
     CHECK(found.at("a2a").kind == CollectiveKind::all_to_all);
     CHECK(found.at("a2a").bytes == Bytes{bytes});
     CHECK_FALSE(g.find("gathered"));
-    REQUIRE(g.outputs(*g.find("gather")).size() == 1);  // the operand is no further memory
+    REQUIRE(g.outputs(*g.find("gather")).size() == 1);  // the operand takes no extra memory
     CHECK(g.outputs(*g.find("copy")).size() == 1);
     CHECK(g.work(*g.find("copy")).traffic == Bytes{2 * bytes});
     CHECK(g.in_edges(*g.find("last")).size() == 1);
@@ -287,7 +289,7 @@ ENTRY %main (x: f32[64,8]) -> f32[] {
     CHECK(g.collectives()[CollectiveId{0}].ranks == 128);
     CHECK(g.op(*g.find("arg2")).persistent == Bytes{4 * 8});
     CHECK(g.work(*g.find("3")).traffic == Bytes{4 * 8 + 4 * 4});
-    CHECK_FALSE(g.find("4"));  // an annotation moves nothing: what reads it reads its operand
+    CHECK_FALSE(g.find("4"));  // an annotation moves nothing: its readers read its operand
     CHECK(g.in_edges(*g.find("3")).size() == 1);
   }
 }

@@ -1,4 +1,4 @@
-/// Files of the importers' tests: seeds of the fuzz targets, which are examples of our own.
+/// Helpers of the importers' tests, whose files are the seeds of the fuzz targets.
 #pragma once
 #include <map>
 #include <string>
@@ -20,7 +20,7 @@ inline Trace imported(const std::string& path, const std::string& importer,
   return read_trace(path, importer, Options(importer, values));
 }
 
-/// Whether a note of the trace begins so.
+/// Whether a note of the trace has this prefix.
 inline bool has_note(const Trace& trace, const std::string& beginning) {
   for (const std::string& note : trace.notes)
     if (note.starts_with(beginning)) return true;
@@ -38,7 +38,7 @@ inline Options options(const std::string& owner, const std::map<std::string, std
   return Options(owner, given);
 }
 
-/// Occurrences of a word in a text: how the tests count what an importer should find.
+/// Number of occurrences of a word, an independent count of what an importer should find.
 inline std::size_t occurrences(const std::string& text, std::string_view word) {
   std::size_t n = 0;
   for (auto at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++n;

@@ -56,7 +56,7 @@ std::string message_of(const std::string& file) {
 }  // namespace
 
 TEST_SUITE("traces") {
-  TEST_CASE("every broken file is refused with its own message") {
+  TEST_CASE("every malformed file is rejected with its own message") {
     const auto expected = expected_messages(bad_files / "expected.txt");
     std::set<std::string> seen;
     for (const auto& entry : fs::directory_iterator(bad_files)) {
@@ -70,7 +70,7 @@ TEST_SUITE("traces") {
     CHECK(seen.size() == expected.size());
   }
 
-  TEST_CASE("the importers tell their files apart") {
+  TEST_CASE("the importers recognise their own files only") {
     const std::map<std::string, std::string> beginnings{
         {"baechi", R"({"format": "baechi-trace", )"},
         {"dnn_partitioning", R"({"maxSizePerFPGA": 1.0, "maxFPGAs": 4, "nodes": [)"},
@@ -92,7 +92,7 @@ TEST_SUITE("traces") {
       REQUIRE(beginnings.contains(std::string(entry.name)));
       for (const auto& [name, text] : beginnings)
         CHECK(entry.recognises(text) == (name == entry.name));
-      // What no importer can read is an InputError, not a crash.
+      // A file that no importer can read is an InputError, not a crash.
       for (const char* text : {"", "\n", "{", "node", "<", "\xff"}) {
         CHECK_FALSE(entry.recognises(text));
         TextFile file("x", text);

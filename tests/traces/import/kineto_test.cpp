@@ -1,4 +1,4 @@
-// The importer `kineto`: a step of two ranks that can be followed by hand, and public recordings.
+// The importer `kineto` on a hand-written step of two ranks and on public recordings.
 
 #include <doctest/doctest.h>
 #include <fmt/ranges.h>
@@ -57,7 +57,7 @@ TEST_SUITE("kineto") {
   // host      [launch][launch][ launch ][ ] cudaDeviceSynchronize [2][ 10 ]
   // stream 7        [ gemm 1022-1042 ][relu 1043-1053]
   // stream 20                            [ all_reduce 1056-1088 ]
-  TEST_CASE("a step is what the host did between launches, and what the streams ran") {
+  TEST_CASE("a step consists of host ops between launches and of the streams' work") {
     const Trace trace = imported(seed("kineto/rank0.json"), "", {});
     CHECK(trace.format == "kineto");
     const OpGraph& g = trace.graph;
@@ -70,7 +70,7 @@ TEST_SUITE("kineto") {
     CHECK(compute(g, 3) == 11us);  // it was queued: 1 us passed between the kernels
     CHECK(compute(g, 4) == 20us);
     CHECK(compute(g, 6) == 5us);  // until the host waits
-    CHECK(compute(g, 7) == 2us);  // 1088 to 1090: what it took beyond the all_reduce
+    CHECK(compute(g, 7) == 2us);  // 1088 to 1090: the time after the all_reduce
     CHECK(compute(g, 8) == 10us);
     CHECK(g.lanes()[static_cast<std::size_t>(g.lane(OpId{1}))] == "compute");
     CHECK(g.lanes()[static_cast<std::size_t>(g.lane(OpId{4}))] == "host");
@@ -82,10 +82,10 @@ TEST_SUITE("kineto") {
     CHECK(sum.ranks == 2);
     CHECK(sum.members == 1);
     CHECK(has_note(trace, "ProfilerStep#3: 100.000 us as recorded"));
-    CHECK(has_note(trace, "3 of 3 kernels, copies and fills joined to their launches"));
+    CHECK(has_note(trace, "3 of 3 kernels, copies and fills matched to their launches"));
   }
 
-  TEST_CASE("the host stands with the GPU that runs most, whatever its number") {
+  TEST_CASE("host ops are colocated with the busiest GPU, whatever its number") {
     std::string text = read_file(seed("kineto/rank0.json"));
     for (std::size_t at = 0; (at = text.find("\"device\": 0", at)) != std::string::npos; ++at)
       text[at + 10] = '3';
@@ -103,7 +103,7 @@ TEST_SUITE("kineto") {
     CHECK(critical_path(trace.graph) == 99us);
   }
 
-  TEST_CASE("level op and no host: the kernels of an operator are one op") {
+  TEST_CASE("level op without host: the kernels of an operator are one op") {
     const Trace trace =
         imported(seed("kineto/rank0.json"), "kineto", {{"level", "op"}, {"host", "false"}});
     REQUIRE(trace.graph.num_ops() == 2);
@@ -111,7 +111,7 @@ TEST_SUITE("kineto") {
     CHECK(compute(trace.graph, 0) == 31us);
   }
 
-  TEST_CASE("collectives of two ranks are one, with a member of each") {
+  TEST_CASE("collectives of two ranks are matched") {
     const Trace trace = imported(seed("kineto/rank1.json"), "kineto", {{"ranks", "rank*.json"}});
     const OpGraph& g = trace.graph;
     CHECK(g.num_ops() == 18);
@@ -119,19 +119,19 @@ TEST_SUITE("kineto") {
     REQUIRE(g.collectives().size() == 1);
     CHECK(g.collectives()[CollectiveId{0}].members == 2);
     CHECK_THROWS_WITH_AS(imported(seed("kineto/rank1.json"), "kineto", {{"ranks", "gpu*.json"}}),
-                         "kineto.ranks: 'gpu*.json' does not describe rank1.json itself",
-                         InputError);
-    CHECK_THROWS_WITH_AS(imported(seed("kineto/rank1.json"), "kineto", {{"ranks", "./rank*.json"}}),
-                         "kineto.ranks: './rank*.json' does not describe rank1.json itself: give "
-                         "names alone, they are looked for in its folder",
-                         InputError);
+                         "kineto.ranks: 'gpu*.json' does not match rank1.json itself", InputError);
+    CHECK_THROWS_WITH_AS(
+        imported(seed("kineto/rank1.json"), "kineto", {{"ranks", "./rank*.json"}}),
+        "kineto.ranks: './rank*.json' does not match rank1.json itself: give file names "
+        "without a folder, they are in the folder of this file",
+        InputError);
   }
 
   // us       0    100   200   300  320           620           920
   // host     [ L  ][ L  ][ L  ]        L: a launch from 10 to 15 of the step
   // stream 7 .[        1       ][      2      ][      3      ]
   // The host takes 100 us per step, the GPU 300: it sets the period.
-  TEST_CASE("where the GPU lags behind the host, a step lasts the period of steps") {
+  TEST_CASE("if the GPU lags behind the host, the step time is the period of steps") {
     std::vector<std::string> events;
     for (const int k : {0, 1, 2}) {
       events.push_back(profiler_step(k, 100 * k, 100));
@@ -142,7 +142,7 @@ TEST_SUITE("kineto") {
     CHECK(has_note(trace, "ProfilerStep#2: 300.000 us as recorded"));
     CHECK(critical_path(trace.graph) == 300us);
     CHECK_FALSE(has_note(trace, "warning: replayed"));
-    // Step 2's own: from the end of step 1's kernel at 320 us to that of its own at 620. Its host's
+    // Step 2 is from the end of step 1's kernel at 320 us to the end of its own at 620. Its host
     // time is in the step before.
     const Trace second = recorded(events, {{"step", "2"}});
     CHECK(has_note(second, "ProfilerStep#1: 300.000 us as recorded"));
@@ -171,7 +171,7 @@ TEST_SUITE("kineto") {
     CHECK(g.op(idle).compute == 100us);
     CHECK(g.kind(idle) == "Idle");
     CHECK(reads(d, idle));
-    CHECK(has_note(trace, "100.000 us in which streams waited for nothing that was recorded"));
+    CHECK(has_note(trace, "100.000 us of stream idle time without a recorded cause"));
     // B 15-495 (it began 5 us after its launch), C -595, idle -695, D -795; the host's wait takes
     // 10 us beyond D, the rest of the step 190.
     CHECK(critical_path(g) == 995us);
@@ -196,7 +196,7 @@ TEST_SUITE("kineto") {
     CHECK(waits == 0us);       // 510 us: when kernel 50 ended
   }
 
-  TEST_CASE("ROCm writes numbers as texts") {
+  TEST_CASE("ROCm writes numbers as strings") {
     const Trace trace =
         recorded({profiler_step(0, 0, 100), call("hipMemcpyAsync", 1, 5, 3),
                   R"({"ph": "X", "cat": "gpu_memcpy", "name": "Memcpy HtoD", "pid": 0, )"
@@ -207,8 +207,8 @@ TEST_SUITE("kineto") {
     CHECK(copied == Bytes{256});
   }
 
-  // Each call is in the one before; the innermost launches a kernel.
-  TEST_CASE("calls may nest 100,000 deep: each looks at its parent alone") {
+  // Each call is within the previous one; the innermost launches a kernel.
+  TEST_CASE("calls may nest 100,000 deep in linear time") {
     constexpr int deep = 100'000;
     std::vector<std::string> events{profiler_step(0, 0, 3 * deep)};
     for (int k = 0; k < deep; ++k)
@@ -221,7 +221,7 @@ TEST_SUITE("kineto") {
     CHECK(g.module(OpId{0}).size() == 64 + 63);  // f.f. ... .f, the innermost 64
   }
 
-  TEST_CASE("public recordings: all kernels and their times, as counted without this program") {
+  TEST_CASE("public recordings: all kernels and their times, by an independent count") {
     const auto data = shared_data();
     if (!data) return;
     const auto facts = nlohmann::json::parse(read_file((*data / "traces/facts.json").string()));
@@ -258,19 +258,19 @@ TEST_SUITE("kineto") {
   TEST_CASE("public recordings: the critical path is the recorded step within 0.5 %") {
     const auto data = shared_data();
     if (!data) return;
-    // Periods, counted by a script of its own: from the end of what was launched before a step to
-    // the same of the next. 348.077 ms (all that was recorded), 27.154 ms (the last of 40).
+    // Periods by an independent script, from the end of work launched before a step to that of the
+    // next: 348.077 ms (the whole recording), 27.154 ms (the last of 40).
     const Trace vgg = imported((*data / "triosim/vgg13_h100.kineto.json.zst").string(), "kineto");
     CHECK(critical_path(vgg.graph) > 346'300us);
     CHECK(critical_path(vgg.graph) < 349'800us);
     CHECK(has_note(vgg,
-                   "325 of 325 kernels, copies and fills joined to their launches by "
-                   "correlation, 346.370 ms of 346.370 ms"));
+                   "325 of 325 kernels, copies and fills matched to their launches, 346.370 ms of "
+                   "346.370 ms"));
     const Trace linear =
         imported((*data / "traces/public/param/linear_kineto.json.gz").string(), "kineto");
     CHECK(critical_path(linear.graph) > 27'018us);
     CHECK(critical_path(linear.graph) < 27'290us);
-    // The GPU ends the step before when the host has been in this one for 106 ms: 154.010 ms.
+    // The GPU ends the previous step 106 ms after the host began this one: 154.010 ms.
     const Trace resnet = imported((*data / "traces/public/param/resnet_kineto.json.gz").string(),
                                   "kineto", {{"step", "5"}});
     CHECK(critical_path(resnet.graph) > 153'240us);

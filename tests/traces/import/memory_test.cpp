@@ -1,4 +1,4 @@
-// The memory of a recorded step against the allocator's own curve.
+// The simulated memory of a recorded step against the recorded allocations.
 
 #include <doctest/doctest.h>
 
@@ -11,7 +11,7 @@ using namespace baechi::testing;
 
 namespace {
 
-/// The peak of a step on one device, less what stood before the step: weights, state and inputs.
+/// The peak of a step on one device, minus memory from before the step: weights, state and inputs.
 std::int64_t simulated_peak(const OpGraph& graph, ReadyOrder queue) {
   const Cluster cluster = Cluster::uniform(1, Bytes{std::int64_t{1} << 50}, {.bandwidth = {1e9}});
   const ProfiledCosts costs(graph, cluster);
@@ -32,8 +32,9 @@ std::int64_t input_bytes(const OpGraph& graph) {
 }  // namespace
 
 TEST_SUITE("recordings") {
-  // Inputs stood before the recording. Those that the peak still holds are on top of the curve.
-  TEST_CASE("a recorded step takes the memory that its allocator gave out, within 1 %") {
+  // Inputs were allocated before the recording. Those live at the peak are added to the recorded
+  // curve.
+  TEST_CASE("a recorded step needs the memory that its allocator allocated, within 1 %") {
     const auto data = shared_data("traces");
     if (!data) return;
     for (const char* model : {"resnet50", "gnmt_small", "transformer_small"}) {

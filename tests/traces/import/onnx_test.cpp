@@ -1,4 +1,4 @@
-// The importer `onnx`: a small model with a computed shape, and recorded models.
+// The importer `onnx` on a small model with a computed shape and on recorded models.
 
 #include <doctest/doctest.h>
 
@@ -25,7 +25,7 @@ onnx::TensorInfo of_type(int type, onnx::Shape shape) {
 onnx::TensorInfo floats(onnx::Shape shape) {
   return of_type(1, std::move(shape));
 }
-/// Integers whose elements are known.
+/// An integer tensor of known elements.
 onnx::TensorInfo known(onnx::Shape shape, std::vector<double> values) {
   return {.type = onnx::ElementType::int64, .shape = std::move(shape), .values = std::move(values)};
 }
@@ -38,7 +38,7 @@ onnx::Node node_of(const std::string& op, const Attributes& attributes, const In
   for (const auto* info : in) node.inputs.emplace_back(info == nullptr ? "" : "x");
   return node;
 }
-/// What the operator is inferred to write.
+/// The inferred outputs of the operator.
 onnx::TensorInfo written(const std::string& op, const Attributes& attributes, const Infos& in,
                          std::size_t which = 0, std::int64_t opset = 17) {
   return onnx::infer(node_of(op, attributes, in), in, opset).at(which);
@@ -69,7 +69,7 @@ Bytes output_of(const OpGraph& g, std::string_view op) {
 
 TEST_SUITE("onnx") {
   // x [batch, 3, 16, 16] - conv 8 x 3 x 3 x 3 - relu - pool - reshape to [batch, -1] - fc 10 x 8
-  TEST_CASE("shapes are inferred, through computed shapes, and work follows from them") {
+  TEST_CASE("shapes are inferred through computed shapes, and give the work") {
     const Trace trace = imported(seed("onnx/small.onnx"), "");
     CHECK(trace.format == "onnx");
     const OpGraph& g = trace.graph;
@@ -82,18 +82,18 @@ TEST_SUITE("onnx") {
     CHECK(g.work(*g.find("fc")).flops == 2 * 8 * 10);
     CHECK(g.kernels(*g.find("flat")).empty());
     CHECK(has_note(trace, "shapes of 10 of 10 values: 1 stated, 9 inferred"));
-    CHECK(has_note(trace, "1 sides of inputs are open"));
+    CHECK(has_note(trace, "1 dimensions of inputs are dynamic"));
     const OpGraph four = imported(seed("onnx/small.onnx"), "onnx", {{"batch", "4"}}).graph;
     CHECK(output_of(four, "fc") == Bytes{4 * 10 * 4});
     CHECK(four.work(*four.find("conv")).flops == 4 * g.work(*g.find("conv")).flops);
-    // Filters and bias are read once whatever the batch; what goes through conv grows with it.
+    // Traffic of filters and bias does not depend on the batch; that of inputs and outputs does.
     const OpWork one_conv = g.work(*g.find("conv")), four_conv = four.work(*four.find("conv"));
     CHECK(one_conv.weights == Bytes{8 * 27 * 4 + 8 * 4});
     CHECK(four_conv.weights == one_conv.weights);
     CHECK(four_conv.traffic - four_conv.weights == 4 * (one_conv.traffic - one_conv.weights));
   }
 
-  TEST_CASE("recorded models: all nodes, and the shapes that onnx inferred") {
+  TEST_CASE("recorded models: all nodes, and the shapes that the package onnx infers") {
     const auto data = shared_data();
     if (!data) return;
     const auto facts = nlohmann::json::parse(read_file((*data / "traces/facts.json").string()));
@@ -113,7 +113,7 @@ TEST_SUITE("onnx") {
       for (const onnx::Node& node : m.nodes)
         for (const std::string& input : node.inputs) edges += written.count(input);
       CHECK(edges == facts[name]["edges"]);
-      // Ours, from the inputs alone, beside those that the file states.
+      // Shapes inferred from the inputs alone, against those in the file.
       onnx::Tensors tensors;
       for (const onnx::Initializer& i : m.initializers) tensors[i.name] = i.info;
       for (const onnx::ValueInfo& i : m.inputs)
@@ -174,7 +174,7 @@ TEST_SUITE("onnx") {
     CHECK(of_type(15, {5}).bytes() == 5 * 16);  // complex128
   }
 
-  TEST_CASE("types: products of integers are 32 bits wide; what is quantised is 8") {
+  TEST_CASE("types: integer matmuls give 32 bits, quantisation gives 8") {
     const auto a = of_type(2, {4, 6}), b = of_type(2, {6, 8}), scale = floats({});
     CHECK(written("MatMulInteger", {}, {&a, &b}).bytes() == 4 * 8 * 4);
     const auto x = floats({4, 6});
@@ -183,8 +183,8 @@ TEST_SUITE("onnx") {
     CHECK(written("DequantizeLinear", {}, {&a, &scale}).bytes() == 4 * 6 * 4);
   }
 
-  // A pool of 2, stride 2, one pixel around 3: windows begin at -1, 1 and 3; the last, rounded up,
-  // is all padding.
+  // A pool of 2, stride 2, padding 1 on length 3: windows begin at -1, 1 and 3; the last one, from
+  // rounding up, is all padding.
   TEST_CASE("shapes: windows rounded up, transposed convolutions, statistics, layouts") {
     using onnx::Shape;
     const auto image = floats({1, 6, 3, 3});
@@ -213,8 +213,8 @@ TEST_SUITE("onnx") {
     CHECK_FALSE(written("Sign", {}, {&sides}).values);
   }
 
-  // As PyTorch exports x.expand(2, -1, -1) and the windows of a shifted attention.
-  TEST_CASE("elements of small tensors are computed in any rank: chosen, moved, joined") {
+  // PyTorch's export of x.expand(2, -1, -1) and of the windows of shifted-window attention.
+  TEST_CASE("elements of small tensors are folded for any rank: Where, views, Concat") {
     using onnx::Shape;
     using Elements = std::vector<double>;
     const auto asked = known({3}, {2, -1, -1}), minus = known({1}, {-1}), ones = known({1}, {1});
@@ -237,14 +237,14 @@ TEST_SUITE("onnx") {
           Elements{1, 2, 1, 2, 3, 4, 3, 4, 5, 6, 5, 6});
     CHECK(written("Gather", {{"axis", {.i = 1}}}, {&rows, &minus}).values == Elements{2, 4, 6});
     const auto seven = known({}, {7}), minus_three = known({}, {-3});
-    CHECK(written("Mod", {}, {&minus_three, &seven}).values == Elements{4});  // 7's sign
+    CHECK(written("Mod", {}, {&minus_three, &seven}).values == Elements{4});  // the sign of 7
     CHECK(written("Div", {}, {&seven, &minus_three}).values == Elements{-2});
     const auto twice = known({2}, {1, 2});
     CHECK(written("Tile", {}, {&rows, &twice}).values ==
           Elements{1, 2, 1, 2, 3, 4, 3, 4, 5, 6, 5, 6});
   }
 
-  // x [2, 4] times a Constant [4, 8]: as some exporters write weights.
+  // x [2, 4] times a Constant [4, 8], as some exporters write weights.
   TEST_CASE("a Constant node of floats is a weight of the node that reads it") {
     const std::string matrix =
         number(1, 4) + number(1, 8) + number(2, 1) + text(9, std::string(128, '\0'));
@@ -258,12 +258,12 @@ TEST_SUITE("onnx") {
                       text(7, text(1, constant) + text(1, product) + text(11, x)),
                   Content::any);
     const OpGraph g = read_trace(file, "onnx").graph;
-    REQUIRE(g.num_ops() == 2);  // x and the product
+    REQUIRE(g.num_ops() == 2);  // x and the matmul
     CHECK(g.op(OpId{1}).persistent == Bytes{4 * 8 * 4});
     CHECK(g.work(OpId{1}).flops == 2 * 2 * 8 * 4);
   }
 
-  TEST_CASE("reductions of no axes: all of them, or none where the node says so") {
+  TEST_CASE("reductions without axes are over all axes, or none with noop_with_empty_axes") {
     const auto x = floats({2, 3});
     auto none = known({0}, {});
     CHECK(written("ReduceSum", {}, {&x, &none}).shape == onnx::Shape{1, 1});
@@ -274,7 +274,7 @@ TEST_SUITE("onnx") {
   }
 
   // A class token before 16 patches of 64 numbers, for 2 images; 64 windows of 7 x 7 pixels.
-  TEST_CASE("what PyTorch exports for expand and for windows has its work") {
+  TEST_CASE("PyTorch's exports of expand and of windows have known work") {
     const auto data = shared_data();
     if (!data) return;
     for (const auto& [name, work] :
@@ -290,28 +290,28 @@ TEST_SUITE("onnx") {
     }
   }
 
-  // Reshape to a shape that an input states: not known, nor the work of what reads the result.
-  TEST_CASE("a model of which a part has no time is refused, unless the user accepts it") {
+  // Reshape to a shape given by an input: unknown, and so is its reader's work.
+  TEST_CASE("a model with ops of unknown work is rejected unless the user accepts it") {
     Trace trace = imported(seed("onnx/small.onnx"), "");
-    trace.untimed.refuse("small.onnx", 11);  // all ops have their work: says nothing
+    trace.untimed.refuse("small.onnx", 11);  // all ops have known work: no message
     trace.untimed.add("MatMul", "fc", "a shape is not known");
     trace.untimed.add("Relu", "relu", "a shape is not known");
     trace.untimed.instead = "shapes";
     CHECK_THROWS_WITH_AS(
         trace.untimed.refuse("small.onnx", 11),
-        "small.onnx: 2 of 11 ops have no time, and no work of which a time would follow, so a step "
-        "would seem too short; the first is MatMul 'fc': a shape is not known; give shapes, or let "
-        "these ops take no time: option untimed=zero of the importer",
+        "small.onnx: 2 of 11 ops have neither a time nor known work, so the step time would be too "
+        "short; the first is MatMul 'fc': unknown shape; give shapes, or count these ops as zero: "
+        "option untimed=zero of the importer",
         InputError);
     CHECK(imported(seed("onnx/small.onnx"), "onnx", {{"untimed", "zero"}}).untimed.accepted);
     const auto x = floats({2, 3}), empty = floats({0, 3});
     const onnx::TensorInfo unknown;
     CHECK_FALSE(onnx::work_of({.op_type = "Relu"}, {&unknown}, {&unknown}));
-    CHECK(onnx::work_of({.op_type = "Relu"}, {&empty}, {&empty}));  // of nothing: no work, known
+    CHECK(onnx::work_of({.op_type = "Relu"}, {&empty}, {&empty}));  // an op without work is known
     CHECK(onnx::work_of({.op_type = "Relu"}, {&x}, {&x})->flops == 6);
   }
 
-  TEST_CASE("shapes: Resize by scales in each opset, of all sides or of some") {
+  TEST_CASE("shapes: Resize by scales in each opset, of all or of some dimensions") {
     using onnx::Shape;
     const auto x = floats({1, 3, 5, 7});
     auto scales = floats({4});
@@ -324,13 +324,13 @@ TEST_SUITE("onnx") {
     lengths.values = {{8, 9}};
     CHECK(written("Resize", {{"axes", ints({3, 2})}}, {&x, nullptr, nullptr, &lengths}, 0, 18)
               .shape == Shape{1, 3, 9, 8});
-    // Lengths that another node computes are not known: neither is the shape.
+    // Sizes computed by another node are unknown, and so is the shape.
     const auto hidden = of_type(7, {2});
     CHECK_FALSE(written("Split", {}, {&x, &hidden}).shape);
     CHECK_FALSE(written("Squeeze", {}, {&x, &hidden}).shape);
   }
 
-  TEST_CASE("work: Einsum, transposed factors, weights of 4 bits") {
+  TEST_CASE("work: Einsum, transposed operands, weights of 4 bits") {
     using onnx::Shape;
     const auto q = floats({2, 5, 8, 16}), k = floats({2, 7, 8, 16});
     const Attributes scores{{"equation", {.s = "bqhd, bkhd -> bhqk"}}};

@@ -11,7 +11,7 @@ using namespace baechi::testing;
 namespace fs = std::filesystem;
 
 TEST_SUITE("traces") {
-  TEST_CASE("a PipeDream profile: forward ops, backward ops beside them, edges mirrored") {
+  TEST_CASE("a PipeDream profile: forward ops, colocated backward ops, mirrored edges") {
     //  node1 (4 bytes) -> node2 (5 + 6 bytes)
     const std::string text =
         "node1 -- Conv2d(3, 64, kernel_size=(3, 3)) -- forward_compute_time=1.500, "

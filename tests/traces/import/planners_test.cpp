@@ -1,5 +1,4 @@
-// The importers of other planners' graphs, `piper` and `doppler`: examples of our own, and the
-// published files.
+// The importers `piper` and `doppler` on hand-written examples and on published files.
 
 #include <doctest/doctest.h>
 
@@ -43,7 +42,7 @@ TEST_SUITE("planners") {
     const Trace less = imported(seed("piper/two.json"), "piper", {{"mode", "activation recomp"}});
     CHECK(less.graph.op(OpId{0}).persistent == Bytes{850 + 10});
     CHECK(less.graph.op(OpId{0}).compute == 3ms);
-    CHECK(less.notes.front() == "1 ops have no mode 'activation recomp': their first was taken");
+    CHECK(less.notes.front() == "1 ops have no mode 'activation recomp': their first mode is used");
     CHECK_THROWS_WITH_AS(imported(seed("piper/two.json"), "piper", {{"degree", "2"}}),
                          doctest::Contains("node 0 has no mode of degree 2"), InputError);
     CHECK(imported(seed("piper/two.json"), "piper", {{"time_unit", "ms"}})
@@ -68,7 +67,7 @@ TEST_SUITE("planners") {
   }
 
   // 1e9 units of compute are 10 us, 4e9 of comm 40 us; no size is stated.
-  TEST_CASE("a graph of DOPPLER: inputs are no ops, times are costs x 1e-8 us") {
+  TEST_CASE("a graph of DOPPLER: inputs are not ops, times are costs x 1e-8 us") {
     const Trace trace = read_trace(seed("doppler/three.txt"));
     CHECK(trace.format == "doppler");
     const OpGraph& g = trace.graph;
@@ -86,7 +85,7 @@ TEST_SUITE("planners") {
     CHECK(twice.graph.op(OpId{0}).compute == 20us);
   }
 
-  TEST_CASE("DOPPLER's published graphs: ops, edges, and a quarter of the sum of times") {
+  TEST_CASE("DOPPLER's published graphs: ops, edges, and a quarter of the total time") {
     const auto data = shared_data("doppler");
     if (!data) return;
     struct Known {

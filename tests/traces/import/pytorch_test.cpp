@@ -1,5 +1,5 @@
-// The PyTorch variant of m_topo, m_etf, m_sct and of the fit, by hand. The original's bit for bit
-// against itself: goldens_test.cpp.
+// The PyTorch variants of m_topo, m_etf, m_sct and of the fit, by hand. goldens_test.cpp compares
+// them with the original bit by bit.
 
 #include <doctest/doctest.h>
 
@@ -77,7 +77,7 @@ OpGraph chain() {
 }  // namespace
 
 TEST_SUITE("pytorch") {
-  TEST_CASE("the fit: 1.2 times the measured bytes and 0.1 ms, nothing for nothing") {
+  TEST_CASE("the fit: 1.2 times the measured bytes plus 0.1 ms; 0 for 0 bytes") {
     // 1.2 x 0.1788 ns/B x 1 MB + 100 us = 314.56 us; without the 1.2: 278.8 us
     CHECK(OriginalCosts::transfer_time(Bytes{1'000'000}, OriginalCosts::pytorch_fit) == 314'560ns);
     CHECK(OriginalCosts::transfer_time(Bytes{1}, OriginalCosts::pytorch_fit) == 100'000ns);
@@ -103,9 +103,9 @@ TEST_SUITE("pytorch") {
                          doctest::Contains("cluster.fit: not 'baechi', 'pytorch' or"), InputError);
   }
 
-  TEST_CASE("the original sends a tensor once per reader, and asserts room for it twice") {
-    // c could start on gpu0 at 30 us or, its copy of a's 100 B there at 10.1 us, on gpu1. The copy
-    // is charged, then asserted to fit into what is left: 199 B are too few.
+  TEST_CASE("the original sends a tensor once per reader, and checks memory for it twice") {
+    // c could start on gpu0 at 30 us or on gpu1 at 10.1 us, after the copy of a's 100 B. The copy
+    // is charged, and then required to fit into the rest again: 199 B are too few.
     const Case test(two_readers(), 2, 199_B);
     CHECK_THROWS_WITH_AS(
         place("m_etf", "variant=pytorch,compat=true", test.problem),
@@ -116,19 +116,19 @@ TEST_SUITE("pytorch") {
     const Placement p = place("m_etf", "variant=pytorch,compat=true", ample.problem);
     CHECK(p.device == on({gpu0, gpu0, gpu1}).device);
     CHECK(p.facts.at("planned_step_us") == 40.1);
-    // Ours charges the copy and is done.
+    // Our implementation charges the copy once.
     const Case tight(two_readers(), 2, 100_B);
     CHECK(place("m_etf", "variant=pytorch", tight.problem).device == p.device);
   }
 
-  TEST_CASE("the original's m_topo charges a tensor for every reader, and cannot come back") {
+  TEST_CASE("the original's m_topo charges a tensor per reader, and never returns to a device") {
     // Even share: 100 B / 2 + 100 B. a fills 100 of 150 B; b and c add nothing.
     const Case test(two_readers(), 2);
     CHECK(place("m_topo", "variant=pytorch,compat=true", test.problem).device ==
           on({gpu0, gpu0, gpu0}).device);
-    // a's 50 B of weights and 100 B of output fill gpu0; b brings 20 B and a copy of 100 B to gpu1,
-    // c for the original another copy. Ours copies a tensor once per device if the engine does, and
-    // else comes back to gpu0, where c needs nothing.
+    // a's 50 B of weights and 100 B of output fill gpu0; b needs 20 B and a copy of 100 B on gpu1,
+    // c in the original another copy. Ours copies a tensor once per device if the engine does; else
+    // it returns to gpu0, where c needs nothing.
     OpGraphBuilder g;
     const OpId a = g.add_op({.name = "a", .compute = 1us, .persistent = 50_B});
     const OpId b = g.add_op({.name = "b", .compute = 1us, .persistent = 20_B});
@@ -148,15 +148,15 @@ TEST_SUITE("pytorch") {
   }
 
   TEST_CASE("transfers are planned in parallel whatever the engine does") {
-    // a ends at 10; b follows it on gpu0, c and d get their inputs on gpu1 and gpu2: both at 110,
-    // or, one after the other, at 110 and 210.
+    // a ends at 10; b follows on gpu0, c and d receive their inputs on gpu1 and gpu2: both at 110
+    // or, sequentially, at 110 and 210.
     const Case test(three_tensors(), 3);
     CHECK(place("m_etf", "", test.problem).facts.at("planned_step_us") == 1.210);
     CHECK(place("m_etf", "variant=pytorch", test.problem).facts.at("planned_step_us") == 1.110);
     CHECK(place("m_sct", "variant=pytorch", test.problem).facts.at("planned_step_us") == 1.110);
   }
 
-  TEST_CASE("nothing is freed in the plan") {
+  TEST_CASE("the plan does not free memory") {
     // Standard: two outputs of 100 B at a time; here all three.
     const Case test(chain(), 1, 200_B);
     CHECK_NOTHROW(place("m_etf", "", test.problem));
@@ -187,7 +187,7 @@ TEST_SUITE("pytorch") {
     CHECK_NOTHROW(place("m_topo", "variant=pytorch,uniform=false", ample.problem));
   }
 
-  TEST_CASE("of the ops that could be started, the one that became ready first is") {
+  TEST_CASE("the op that became ready first is started first") {
     //   a(10) -> x, b(5) -> y, one device: x is ready at 10, y at 15, and y has the lower id.
     OpGraphBuilder g;
     const OpId a = g.add_op({.name = "a", .compute = 10ns});
@@ -206,7 +206,7 @@ TEST_SUITE("pytorch") {
     CHECK(pytorch.priority[early] < pytorch.priority[late]);
   }
 
-  TEST_CASE("m_sct takes favourites up to 0.5") {
+  TEST_CASE("m_sct accepts favourites up to 0.5") {
     // Neither of two equal readers can be preferred: x is 1/2 on both edges.
     const Case test(two_readers(), 2);
     CHECK(place("m_sct", "", test.problem).facts.at("favourites") <=
@@ -215,7 +215,7 @@ TEST_SUITE("pytorch") {
           place("m_sct", "", test.problem).facts.at("favourites"));
   }
 
-  TEST_CASE("placements are whole, repeatable, and run: random graphs") {
+  TEST_CASE("random graphs: placements are complete, deterministic and executable") {
     for (std::uint64_t seed = 0; seed < 60; ++seed) {
       CAPTURE(seed);
       Random random(seed);
@@ -234,7 +234,7 @@ TEST_SUITE("pytorch") {
     }
   }
 
-  TEST_CASE("there are no groups to reserve memory for") {
+  TEST_CASE("no memory is reserved for groups") {
     const Case test(two_readers(), 2);
     CHECK_THROWS_WITH_AS(place("m_etf", "variant=pytorch,reserve=true", test.problem),
                          doctest::Contains("m_etf.reserve: "), InputError);
@@ -242,7 +242,7 @@ TEST_SUITE("pytorch") {
                          doctest::Contains("standard, pytorch"), InputError);
   }
 
-  TEST_CASE("a scenario names the variant as an option of the placer, beside the standard one") {
+  TEST_CASE("a scenario selects the variant by an option of the placer") {
     const Results results = run_all(sweep_of(R"(
 graph: {generate: layered, ops: 50, width: 8}
 cluster: {devices: {count: 3, memory: 1 GiB}, fit: pytorch}

@@ -23,7 +23,7 @@ Trace committed_recording(const std::string& name) {
   return read_trace(source_dir() + "/traces/data/" + name + ".trace.json.zst");
 }
 
-/// How the committed traces were made.
+/// The options of the committed traces.
 const pytorch::Settings as_committed{.optimizer = pytorch::UpdateOrder::as_ready,
                                      .workspace = pytorch::Workspace::op,
                                      .time = pytorch::OpTime::op};
@@ -31,9 +31,9 @@ const pytorch::Settings as_committed{.optimizer = pytorch::UpdateOrder::as_ready
 }  // namespace
 
 TEST_SUITE("recorded files") {
-  // The three were converted by a program of its own, in Python, that read the raw events and
-  // lets updates run as soon as they can.
-  TEST_CASE("recorded steps give the committed traces, byte for byte, from raw events") {
+  // The three were converted by an independent Python program that reads the raw events and lets
+  // updates run as soon as they are ready.
+  TEST_CASE("recorded steps give the committed traces byte for byte, from raw events") {
     const auto data = shared_data("traces");
     if (!data) return;
     for (const auto& [model, trace] : three_models) {
@@ -47,7 +47,7 @@ TEST_SUITE("recorded files") {
     }
   }
 
-  TEST_CASE("and from the profiler's export, which has no allocations and drops some calls") {
+  TEST_CASE("and from the profiler's export, which has no allocations and omits some calls") {
     const auto data = shared_data("traces");
     if (!data) return;
     for (const auto& [model, trace] : three_models) {
@@ -63,8 +63,8 @@ TEST_SUITE("recorded files") {
     }
   }
 
-  // facts.json counts nodes, those with a schema, and those of them that are nobody's parent.
-  TEST_CASE("execution traces of every version are read whole") {
+  // facts.json has the numbers of nodes, of those with a schema, and of leaves among these.
+  TEST_CASE("execution traces of all versions are read completely") {
     const auto data = shared_data("traces");
     if (!data) return;
     const auto facts = nlohmann::json::parse(read_file((*data / "traces/facts.json").string()));
@@ -87,14 +87,14 @@ TEST_SUITE("recorded files") {
         threads.insert(call.thread);
       }
       CHECK(trace.calls.size() + threads.size() + 1 ==
-            known["nodes"].get<std::size_t>());  // frames are left out
+            known["nodes"].get<std::size_t>());  // without frames
       CHECK(with_schema == known["ops_with_schema"].get<std::size_t>());
       CHECK(leaves == known["leaf_ops"].get<std::size_t>());
     }
-    CHECK(versions.size() == 3);  // those of 1.0.2 and of one 1.1.1 lie in tar archives
+    CHECK(versions.size() == 3);  // those of 1.0.2 and of one 1.1.1 are in tar archives
   }
 
-  TEST_CASE("public pairs join whole; files of two runs are refused") {
+  TEST_CASE("public pairs join completely; files of two runs are rejected") {
     const auto data = shared_data("traces");
     if (!data) return;
     const auto folder = *data / "traces" / "public";
@@ -105,7 +105,7 @@ TEST_SUITE("recorded files") {
     const Trace linear = pair("param/linear_et.json.gz", "param/linear_kineto.json.gz");
     // 617 on the autograd thread and 311 on the other.
     CHECK(noted(linear, "928 of 928 calls joined by order of names, of 39 runs the one with"));
-    // Launched within: 3813 us by the first thread, 5944 by the other, summed apart, in Python.
+    // GPU time launched by the threads: 3813 us and 5944 us, by an independent Python script.
     CHECK(noted(linear, "9.757 ms of 9.757 ms"));
     // 21 layers of 1024 x 1024 with biases, plain SGD: no state.
     CHECK(noted(linear, "42 parameters of 88166400 bytes, optimizer state of 0"));
@@ -128,11 +128,12 @@ TEST_SUITE("recorded files") {
 
     CHECK_THROWS_WITH_AS(
         pair("param/resnet_1gpu_et.1.0.3-chakra.json.gz", "param/resnet_kineto.json.gz"),
-        doctest::Contains("of its 14388 calls it has, by Record function id 0, External id"),
+        doctest::Contains(
+            "of 14388 calls, the following were found, by key: Record function id 0, External id"),
         InputError);
   }
 
-  TEST_CASE("of several steps one is taken, with its collectives and its lists of tensors") {
+  TEST_CASE("one of several steps is imported, with collectives and lists of tensors") {
     const auto data = shared_data("traces");
     if (!data) return;
     const auto file = *data / "traces/public/param/resnet_1gpu_et.1.0.3-chakra.json.gz";
@@ -156,7 +157,7 @@ TEST_SUITE("recorded files") {
                          doctest::Contains("step 4: the recording has 3"), InputError);
   }
 
-  TEST_CASE("a Triton kernel writes what was not there before") {
+  TEST_CASE("the outputs of a Triton kernel are its new tensors") {
     const auto data = shared_data("traces");
     if (!data) return;
     const OpGraph g = imported(*data / "traces/public/param/pt2_et.json.gz").graph;

@@ -37,22 +37,21 @@ std::set<std::string> names(const OpGraph& graph) {
   return all;
 }
 
-/// The layer by hand, with updates as soon as their gradients are there.
+/// The hand-written layer, with updates as soon as their gradients are ready.
 Trace layer(const std::string& kineto_text,
             pytorch::Settings settings = {.optimizer = pytorch::UpdateOrder::as_ready}) {
   TextFile kineto("layer.kineto.json", kineto_text);
   return imported(recordings() / "layer.et.json", &kineto, settings);
 }
 
-/// An event of the GPU's memory, `us` after the recording's begin.
+/// A GPU memory event `us` after the beginning of the recording.
 std::string memory(std::int64_t us, std::int64_t bytes, const std::string& more = "") {
   return fmt::format(R"({{"ph":"i","s":"t","name":"[memory]","pid":7,"tid":8,)"
                      R"("ts":{},"args":{{{}"Device Type":1,"Bytes":{}}}}})",
                      1'700'000'000'000'000 + us, more, bytes);
 }
 
-/// The layer's times; the 32 B that are allocated at `made` have an address, and are freed at
-/// `freed`.
+/// The layer's times; 32 B with an address are allocated at `made` and freed at `freed`.
 std::string with_release(std::int64_t made, std::int64_t freed) {
   const std::string kineto = read_file((recordings() / "layer.kineto.json").string());
   const std::string optimizer = R"({"ph":"X","cat":"user_annotation","name":"Optimizer.step)";
@@ -92,7 +91,7 @@ std::string recorded_call(int id, int parent, const std::string& name,
 TEST_SUITE("recordings") {
   // Linear, Linear, ReLU; each in a frame that a hook made with record_function(name of the
   // module), and the last two in the frame of their Sequential, "body". PyTorch 1.13.
-  TEST_CASE("frames that name modules say which module an op is in") {
+  TEST_CASE("frames with module names give an op's module") {
     const Trace t = imported(recordings() / "modules.et.json.zst");
     const auto module = [&](std::string_view name) { return t.graph.module(op(t.graph, name)); };
     CHECK(module("linear_1") == "stem");
@@ -111,7 +110,7 @@ TEST_SUITE("recordings") {
   //       \                        \----------------------------> /         \---> linear_1_grad_2
   //       (b)
   //        \--------------------------------------------------------------> linear_1_grad
-  TEST_CASE("a training step on a GPU is the graph that its calls say") {
+  TEST_CASE("a training step on a GPU has the graph of its calls") {
     const Trace trace = layer(read_file((recordings() / "layer.kineto.json").string()));
     const OpGraph& g = trace.graph;
     CHECK(names(g) == std::set<std::string>{"input_1", "linear_1", "relu_1", "sum_1",
@@ -125,8 +124,8 @@ TEST_SUITE("recordings") {
               "relu_1_grad_ones_like -> relu_1_grad 4", "relu_1_grad -> linear_1_grad 32",
               "relu_1_grad -> linear_1_grad_2 32", "linear_1_grad -> linear_1_update 48",
               "linear_1_grad_2 -> linear_1_update_2 16"});
-    // What the kernels took, not the calls; the sum's is one of 2.5 us and a memset of 0.5 us. The
-    // one update of 8 us is split by bytes, 48 to 16.
+    // Times of kernels, not of calls; the sum has a kernel of 2.5 us and a memset of 0.5 us. The
+    // update of 8 us is split by bytes, 48 to 16.
     const std::map<std::string, Duration> times{
         {"input_1", 0us},         {"linear_1", 20us},
         {"relu_1", 5us},          {"sum_1", 3us},
@@ -153,14 +152,14 @@ TEST_SUITE("recordings") {
     CHECK(trace.source == "PyTorch execution trace 1.1.0-chakra.0.0.4, times of a GPU by hand");
     CHECK(noted(trace, "22 of 22 calls joined by Record function id"));
     CHECK(noted(trace, "63.000 us of 63.000 us"));  // 20+5+3+1+6+18+2+8
-    CHECK(trace.coverage.with_time == 0);           // is read_trace()'s to fill
+    CHECK(trace.coverage.with_time == 0);           // is set by read_trace()
   }
 
-  // bag(y, ids) calls sort(ids) and cumsum; its own kernel reads y. Were it cut into the calls
-  // inside it, nobody would read y, and nobody would write what sum reads.
+  // bag(y, ids) calls sort(ids) and cumsum; its own kernel reads y. If it were split into its inner
+  // calls, nothing would read y or write what sum reads.
   //
   //   input_1 --> relu_1 --y, 32 B--> bag_1 --16 B--> sum_1
-  TEST_CASE("a call that reads what no call inside it takes is one op") {
+  TEST_CASE("a call with an input that no inner call takes is one op") {
     const auto tensor = [](int id, int elements, int bytes) {
       return nlohmann::json{id, id, 0, elements, bytes, "cpu"};
     };
@@ -179,15 +178,15 @@ TEST_SUITE("recordings") {
           std::set<std::string>{"input_1", "input_2", "relu_1", "bag_1", "sum_1"});
     CHECK(edges(whole.graph) == std::set<std::string>{"input_1 -> relu_1 32", "input_2 -> bag_1 16",
                                                       "relu_1 -> bag_1 32", "bag_1 -> sum_1 16"});
-    // Where cumsum takes y, the calls inside say all that bag does.
+    // If cumsum takes y, the inner calls are all that bag does.
     CHECK(names(imported_texts(step({sorted, y}), "").graph).contains("cumsum_1"));
   }
 
-  // Autograd copies a gradient that lies otherwise than its weight: new_empty_strided(y) makes the
+  // Autograd copies a gradient with another layout than its weight: new_empty_strided(y) makes the
   // memory, copy_ fills it. Were the first an op, both had an output of 32 B.
   //
   //   input_1 --> relu_1 --y, 32 B--> copy_1 --32 B--> sum_1
-  TEST_CASE("memory that a later call fills is no output of the call that allocates it") {
+  TEST_CASE("memory is an output of the call that fills it, not of the call that allocates it") {
     const auto tensor = [](int id) { return nlohmann::json{id, id, 0, 8, 4, "cpu"}; };
     const nlohmann::json x = tensor(1), y = tensor(2), made = tensor(3);
     const std::string step =
@@ -207,7 +206,7 @@ TEST_SUITE("recordings") {
   // As above, but the function of autograd frees the 100 B of its mm only when its sum runs. While
   // the sum runs, there are 48 + 100 + 16 B more than before the function, of which the graph
   // holds the results, 48 + 16 B.
-  TEST_CASE("workspace is also what a function of autograd holds until it ends") {
+  TEST_CASE("workspace includes memory that an autograd function holds until it ends") {
     const std::string late =
         replaced(read_file((recordings() / "layer.kineto.json").string()),
                  R"("ts":1700000000000145,"args")", R"("ts":1700000000000160,"args")");
@@ -226,7 +225,7 @@ TEST_SUITE("recordings") {
   // As above, but the sum reads z, so that mm is the last to read its gradient of 32 B, which
   // relu_1_grad allocates at 113. It is freed at 150, before the sum, or at 168, before the
   // function of autograd ends.
-  TEST_CASE("an op reads the tensor whose memory the recording saw freed behind it") {
+  TEST_CASE("an op becomes a reader of the tensor that is freed during it") {
     const std::string execution = replaced(read_file((recordings() / "layer.et.json").string()),
                                            R"("values":[[109,8,0,8,4,"cuda:0"],[0],0)",
                                            R"("values":[[105,5,0,8,4,"cuda:0"],[0],0)");
@@ -244,9 +243,9 @@ TEST_SUITE("recordings") {
   }
 
   // y, 32 B, is allocated at 6 for linear_1, and relu_1 reads it last. Memory is freed at 172,
-  // behind the function of autograd; its address says that it is y's: the last block of 32 B is the
+  // after the autograd function; its address shows that it is y's: the last block of 32 B is the
   // gradient's.
-  TEST_CASE("the address of memory says whose it is") {
+  TEST_CASE("memory is matched to tensors by address") {
     const auto all = [&](bool addresses) {
       const std::string text = with_release(6, 172);
       return edges(layer(addresses ? text : replaced(text, R"("Addr":7,)", "")).graph);
@@ -257,7 +256,7 @@ TEST_SUITE("recordings") {
 
   // 100 B that mm allocates and frees at 145 are workspace. If relu_1 allocates 200 B at 42 that go
   // at 145, it has one more output until mm, whose workspace is the 100 B alone.
-  TEST_CASE("memory that outlives its call and is no tensor's is one more output") {
+  TEST_CASE("memory that is no tensor's and outlives its call is an extra output") {
     const std::string kineto =
         replaced(read_file((recordings() / "layer.kineto.json").string()),
                  R"("ts":1700000000000042,"args":{)", R"("ts":1700000000000042,"args":{"Addr":6,)");
@@ -275,7 +274,7 @@ TEST_SUITE("recordings") {
   // B. All is in module "m".
   //
   //   zeros_1 --> relu_1 --> ... --> add_1 --> mul_1
-  TEST_CASE("a write in place takes no memory of its own") {
+  TEST_CASE("a write in place takes no extra memory") {
     pytorch::Dataflow flow;
     pytorch::Call frame;
     frame.full_name = frame.name = "m";
@@ -322,7 +321,7 @@ TEST_SUITE("recordings") {
 
   // A storage of two gates: ops 0 and 1 write one each, ops 2 and 3 read one each. Op 3 is the
   // last.
-  TEST_CASE("parts of a storage stay until nobody reads any of them") {
+  TEST_CASE("parts of a storage are live until the last read of any part") {
     for (const bool external : {false, true}) {
       CAPTURE(external);
       pytorch::Dataflow flow;
@@ -341,13 +340,14 @@ TEST_SUITE("recordings") {
       CHECK(flow.contents[0].readers ==
             (external ? Readers{&flow.arena[2]} : Readers{&flow.arena[2], &flow.arena[3]}));
       CHECK(flow.contents[1].readers == Readers{&flow.arena[3]});
-      CHECK(flow.arena[3].reads.size() == (external ? 0 : 1));  // what the last op gives back
+      CHECK(flow.arena[3].reads.size() == (external ? 0 : 1));  // outputs of the last op
     }
   }
 
   // The layer again, with the barrier that linear_1_grad_2 ends: what linear_1_grad waits for, it
   // waits for, too. Gradients stay until the ops that follow all updates.
-  TEST_CASE("updates wait for the backward pass, and gradients stay until all are done") {
+  TEST_CASE(
+      "updates wait for the backward pass, and gradients are live until all updates are done") {
     const Trace trace = layer(read_file((recordings() / "layer.kineto.json").string()), {});
     const OpGraph& g = trace.graph;
     CHECK(g.num_ops() == 10 + 3);
@@ -365,14 +365,14 @@ TEST_SUITE("recordings") {
     CHECK(data.size() == 11 + 2);
     CHECK(data.contains("linear_1_grad -> linear_1_zero_grad"));
     CHECK(data.contains("linear_1_grad_2 -> linear_1_zero_grad_2"));
-    CHECK(g.members(GroupId{1}).size() == 3 + 2);  // on the device of the update
+    CHECK(g.members(GroupId{1}).size() == 3 + 2);  // colocated with the update
     for (const char* update : {"linear_1_update", "linear_1_update_2"})
       for (const char* zero : {"linear_1_zero_grad", "linear_1_zero_grad_2"})
         CHECK(op(g, update) < op(g, zero));
   }
 
   // Steps of the same calls, on a CPU: linear 30 us, from 0.5, relu 10, from 40, ...
-  TEST_CASE("of several steps each op takes the median; the step's length covers what is between") {
+  TEST_CASE("op times are medians over several steps; step_time covers the time between ops") {
     const nlohmann::json whole =
         nlohmann::json::parse(read_file((recordings() / "layer.kineto.json").string()));
     const auto step = [&](double longer) {
@@ -417,7 +417,7 @@ TEST_SUITE("recordings") {
   // The same on a CPU. Functions of autograd last from 100 to 110, with a view alone, from 110 to
   // 120, with relu_1_grad from 112 to 118, and from 130 to 170, with mm from 134 to 149 and the sum
   // from 155 to 165.
-  TEST_CASE("an op takes what the function of autograd around it takes beside its other ops") {
+  TEST_CASE("op times include the overhead of the enclosing autograd function") {
     nlohmann::json whole =
         nlohmann::json::parse(read_file((recordings() / "layer.kineto.json").string()));
     auto& events = whole["traceEvents"];
@@ -436,56 +436,55 @@ TEST_SUITE("recordings") {
     CHECK(takes("linear_1_grad", pytorch::OpTime::op) == 15us);
     CHECK(takes("linear_1_grad", pytorch::OpTime::call) == 19us);    // 130 to 149
     CHECK(takes("linear_1_grad_2", pytorch::OpTime::call) == 21us);  // 149 to 170
-    CHECK(takes("relu_1", pytorch::OpTime::call) == 10us);           // no call is around it
+    CHECK(takes("relu_1", pytorch::OpTime::call) == 10us);           // no call encloses it
   }
 
-  TEST_CASE("a recording joins by any of its keys, and says by which") {
+  TEST_CASE("a recording joins by any of its keys, and reports the key") {
     const std::string text = read_file((recordings() / "layer.kineto.json").string());
     const std::string whole = graph_text(layer(text));
     const std::string no_number = replaced(text, "Record function id", "x");
     CHECK(graph_text(layer(no_number)) == whole);
     CHECK(noted(layer(no_number), "joined by External id"));
-    // Without External ids the fill that no launch stands for has no call.
+    // Without External ids the fill without a recorded launch has no call.
     const std::string names_only = replaced(no_number, "External id", "y");
     const Trace by_name = layer(names_only);
     CHECK(noted(by_name, "22 of 22 calls joined by order of names"));
-    CHECK(noted(by_name, "1 of 9 kernels and copies: no call is known to launch them"));
+    CHECK(noted(by_name, "1 of 9 kernels and copies have no recorded launch"));
     CHECK(by_name.graph.op(op(by_name.graph, "relu_1_grad_ones_like")).compute == 0us);
     CHECK(by_name.graph.op(op(by_name.graph, "linear_1_grad")).compute == 18us);
-    // Numbers of another run do not count: the names differ.
+    // Ids of another run do not match: the names differ.
     const std::string shifted =
         replaced(replaced(text, "Record function id\":", "Record function id\":1"),
                  "External id\":", "External id\":1");
     CHECK(noted(layer(shifted), "joined by order of names"));
-    CHECK_THROWS_WITH_AS(
-        layer(replaced(names_only, "aten::linear", "aten::conv2d")),
-        doctest::Contains(
-            "of its 22 calls it has, by Record function id 0, External id 0, order of "
-            "names"),
-        InputError);
+    CHECK_THROWS_WITH_AS(layer(replaced(names_only, "aten::linear", "aten::conv2d")),
+                         doctest::Contains("of 22 calls, the following were found, by key: Record "
+                                           "function id 0, External id 0, order of names"),
+                         InputError);
   }
 
-  TEST_CASE("without a Kineto trace a step has all but its times") {
+  TEST_CASE("without a Kineto trace only the times of a step are missing") {
     const Trace trace = imported(recordings() / "layer.et.json", nullptr,
                                  {.optimizer = pytorch::UpdateOrder::as_ready});
     const Trace timed = layer(read_file((recordings() / "layer.kineto.json").string()));
     CHECK(edges(trace.graph) == edges(timed.graph));
     CHECK(coverage(trace.graph).with_time == 0);
-    CHECK(noted(trace, "no times: the Kineto trace of the same run is option kineto"));
+    CHECK(noted(trace, "no times: give the Kineto trace of the same run as option kineto"));
   }
 
-  TEST_CASE("without the optimizer gradients stay, and weights are told by their arguments") {
+  TEST_CASE(
+      "without an optimizer gradients stay live, and weights are recognised by argument names") {
     const std::string text = replaced(read_file((recordings() / "layer.et.json").string()),
                                       "Optimizer.step#SGD.step", "my own update");
     TextFile calls("e.json", text);
     const OpGraph g = pytorch::import_step(calls, {}, {}).graph;
     CHECK(g.op(op(g, "linear_1")).persistent == Bytes{64});
     CHECK(g.num_groups() == 0);
-    // The calls are there, by tensor, as part of the backward pass.
+    // The calls are split by tensor, and belong to the backward pass.
     CHECK(g.op(op(g, "linear_1_grad__foreach_add")).phase == Phase::backward);
   }
 
-  TEST_CASE("who stays with a parameter is an option") {
+  TEST_CASE("the ops colocated with a parameter are an option") {
     const std::string text = read_file((recordings() / "layer.kineto.json").string());
     CHECK(layer(text, {.colocate = pytorch::Colocate::updates,
                        .optimizer = pytorch::UpdateOrder::as_ready})
@@ -498,7 +497,7 @@ TEST_SUITE("recordings") {
   }
 
   // A storage of 4 x 6 numbers: rows from 0, 6, 12, 18.
-  TEST_CASE("what a view shows of a storage is a set of elements") {
+  TEST_CASE("a view covers a set of elements of a storage") {
     using pytorch::Elements, pytorch::strided, pytorch::overlap, pytorch::within;
     const auto view = [](std::int64_t offset, std::vector<std::int64_t> sizes,
                          std::vector<std::int64_t> strides) {

@@ -1,5 +1,5 @@
-/// Recordings for the tests of the importer `pytorch`: the small one by hand, and those outside the
-/// repo.
+/// Recordings for the tests of the importer `pytorch`: a hand-written one, and those outside the
+/// repository.
 #pragma once
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -25,7 +25,7 @@ inline Trace imported(const std::filesystem::path& execution, TextFile* kineto =
   return pytorch::import_step(calls, times, settings);
 }
 
-/// The same from texts; no times if `kineto` is "".
+/// The same from strings; without times if `kineto` is "".
 inline Trace imported_texts(const std::string& execution, const std::string& kineto,
                             pytorch::Settings settings = {}) {
   TextFile calls("m.et.json", execution), times("m.kineto.json", kineto);
@@ -50,7 +50,7 @@ inline std::set<std::string> edges(const OpGraph& graph) {
   return all;
 }
 
-/// The graph without what the program alone, or the file alone, says: name, source, batch.
+/// The graph without name, source and batch.
 inline std::string graph_text(Trace trace) {
   trace.name = trace.source = "";
   trace.batch = 0;
@@ -68,7 +68,7 @@ inline std::vector<nlohmann::json> events_of(const std::string& lines) {
   return events;
 }
 
-/// A Kineto trace that says what the profiler's raw events say.
+/// A Kineto trace with the profiler's raw events.
 inline std::string kineto_of_events(const std::vector<nlohmann::json>& raw) {
   nlohmann::json events = nlohmann::json::array();
   for (const auto& e : raw) {
@@ -86,7 +86,7 @@ inline std::string kineto_of_events(const std::vector<nlohmann::json>& raw) {
   return nlohmann::json{{"traceEvents", events}}.dump();
 }
 
-/// The most bytes that the allocator had given out at once, over those at the recording's start.
+/// Peak of allocated bytes, minus those at the start of the recording.
 inline std::int64_t recorded_peak(const std::vector<nlohmann::json>& raw) {
   std::int64_t live = 0, peak = 0;
   for (const auto& e : raw) {

@@ -1,4 +1,4 @@
-// The importer `tensorflow`: a small graph with costs, and a public one.
+// The importer `tensorflow` on a small graph with costs and on a public one.
 
 #include <doctest/doctest.h>
 
@@ -24,7 +24,7 @@ Bytes output(const OpGraph& g, std::string_view name, std::size_t slot = 0) {
 
 TEST_SUITE("tensorflow") {
   // x, w - product - parts (two outputs) - sum; w and product are colocated
-  TEST_CASE("a graph alone has the sizes that it states") {
+  TEST_CASE("a graph without costs has the sizes in its attributes") {
     const OpGraph g = imported(seed("tensorflow/small.pbtxt"), "").graph;
     REQUIRE(g.num_ops() == 5);
     CHECK(g.kind(*g.find("product")) == "MatMul");
@@ -35,7 +35,7 @@ TEST_SUITE("tensorflow") {
     CHECK(imported(seed("tensorflow/small.pb"), "").graph.num_edges() == 1);
   }
 
-  TEST_CASE("what an op writes need not be of the type that it reads") {
+  TEST_CASE("an op's output type may differ from its input type") {
     const auto node = [](const std::string& name, const std::string& attributes) {
       return "node { name: \"" + name + "\" op: \"" + name + "\"" +
              (name == "Placeholder" ? "" : " input: \"Placeholder\"") +
@@ -62,7 +62,7 @@ TEST_SUITE("tensorflow") {
   }
 
   // 3 x 5 floats that a frozen graph holds.
-  TEST_CASE("a constant stays on its device, as a variable does") {
+  TEST_CASE("a constant is persistent, like a variable") {
     TextFile file(
         "t.pbtxt",
         "node { name: \"w\" op: \"Const\" attr { key: \"dtype\" value { type: DT_FLOAT } } "
@@ -75,18 +75,18 @@ TEST_SUITE("tensorflow") {
     CHECK(op_named(g, "y").persistent == Bytes{});
   }
 
-  TEST_CASE("functions, which hold a graph of TensorFlow 2, are told") {
+  TEST_CASE("functions, which contain a TensorFlow 2 graph, are reported") {
     const Trace trace = imported(seed("tensorflow/functions.pbtxt"), "");
     CHECK(trace.graph.num_ops() == 2);
     CHECK(
         has_note(trace, "warning: 2 functions are not read: 1 nodes that call one are an op each"));
   }
 
-  TEST_CASE("costs: kernels' times, allocated bytes, what stays and what is temporary") {
+  TEST_CASE("costs: times of kernels, allocated bytes, persistent and temporary memory") {
     const Trace trace = imported(seed("tensorflow/small.pbtxt"), "tensorflow",
                                  {{"costs", seed("tensorflow/small.run_meta")}});
     const OpGraph& g = trace.graph;
-    CHECK(op_named(g, "product").compute == 150us);  // two kernels; those of stream:7 are the same
+    CHECK(op_named(g, "product").compute == 150us);  // two kernels; stream:7 has the same ones
     CHECK(op_named(g, "w").compute == 10us);         // 11 - 1
     CHECK(op_named(g, "product").temporary == Bytes{4608});
     CHECK(op_named(g, "w").persistent == Bytes{256});
@@ -103,7 +103,7 @@ TEST_SUITE("tensorflow") {
     CHECK(output(whole, "product") == Bytes{384});
   }
 
-  TEST_CASE("a public graph and its RunMetadata, as bytes and as text") {
+  TEST_CASE("a public graph and its RunMetadata, binary and text") {
     const auto data = shared_data();
     if (!data) return;
     const std::string folder = (*data / "traces/public/tensorflow").string();

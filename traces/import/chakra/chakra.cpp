@@ -18,16 +18,14 @@ namespace baechi::chakra {
 namespace {
 
 // Decisions:
-// - A node is an op: in lane host if the host ran it beside a GPU, in lane comm if it communicates,
-//   in lane copy if it loads or stores.
-// - A node waits for its data_deps and ctrl_deps. A tensor passes where the reader takes one that
-// the
-//   writer gives, or where the file states no tensors but the writer's tensor_size. Other waits are
-//   controls; those that follow from other waits are left out.
-// - Collectives with a size are one of all ranks, in the order of their group. A send and the
-// receive
-//   with its source, destination and tag are one, too. What has no size, or no partner, keeps its
-//   recorded time.
+// - A node is an op: in lane host if the host ran it while a GPU is present, in lane comm if it
+//   communicates, in lane copy if it loads or stores.
+// - A node waits for its data_deps and ctrl_deps. A dependency carries a tensor if the reader lists
+//   an output of the writer, or if the file lists no tensors and the writer has a tensor_size.
+//   Other dependencies are control edges; those implied by others are removed.
+// - The n-th collective of a kind in a group, with a size, is one collective of all ranks. A send
+//   and a receive with the same source, destination and tag are one message. Nodes without a size
+//   or a partner keep their recorded time.
 
 struct Rank {
   std::string label;  ///< "rank1/"; "" if there is one
@@ -73,45 +71,45 @@ std::string kind_name(const Node& node) {
   return std::string(short_name.substr(0, 60));
 }
 
-class GraphMaker {
+class ChakraGraphBuilder {
  public:
-  GraphMaker(std::vector<Rank>& ranks, std::uint32_t world, Untimed& untimed)
+  ChakraGraphBuilder(std::vector<Rank>& ranks, std::uint32_t world, Untimed& untimed)
       : ranks_(ranks), world_(world), untimed_(untimed) {}
   OpGraph make(const std::string& path, Trace& trace);
 
  private:
-  void find_exchanges();
+  void match_communication();
   void add_rank(Rank& rank);
   void add_waits(const Rank& rank);
   void note(Trace& trace) const;
   std::uint32_t size_of_group(const Node& node) const;
   std::string lane(const Node& node, bool on_gpu) const;
 
-  /// A collective, or a message between two ranks: rank and node of each member, in the order of
-  /// ranks.
+  /// A collective, or a message between two ranks.
   struct Exchange {
     CollectiveKind kind{};
-    Bytes bytes{};        ///< of the whole buffer
-    std::uint32_t ranks;  ///< stated by the group, or 0
-    std::vector<std::pair<std::size_t, std::size_t>> members;
+    Bytes bytes{};                                             ///< of the whole buffer
+    std::uint32_t ranks;                                       ///< stated by the group, or 0
+    std::vector<std::pair<std::size_t, std::size_t>> members;  ///< rank and node, by rank
   };
   std::vector<Rank>& ranks_;
   std::uint32_t world_;
   Untimed& untimed_;
   std::vector<Exchange> collectives_;
-  std::vector<Exchange> messages_;                     // sender and receiver
-  std::set<std::pair<std::size_t, std::size_t>> met_;  // rank and node
+  std::vector<Exchange> messages_;                         // sender and receiver
+  std::set<std::pair<std::size_t, std::size_t>> matched_;  // (rank, node) of all members
   OpGraphBuilder builder_;
-  std::size_t waits_ = 0, left_out_ = 0, tensors_ = 0, timeless_ = 0, selves_ = 0, backward_ = 0;
+  std::size_t waits_ = 0, erased_ = 0, tensors_ = 0, untimed_nodes_ = 0, self_dependencies_ = 0,
+              backward_ = 0;
 };
 
-/// Ranks of the node's group, as it states them; 0 if it does not.
-std::uint32_t GraphMaker::size_of_group(const Node& node) const {
+/// Number of ranks that the node states for its group; 0 if it states none.
+std::uint32_t ChakraGraphBuilder::size_of_group(const Node& node) const {
   const auto listed = static_cast<std::int64_t>(node.ranks.size());
   return static_cast<std::uint32_t>(node.group_size.value_or(listed));
 }
 
-void GraphMaker::find_exchanges() {
+void ChakraGraphBuilder::match_communication() {
   using Group = std::pair<std::string, std::vector<std::int64_t>>;  // its name, its ranks
   std::map<std::tuple<Group, CollectiveKind, std::size_t>, std::size_t> collectives;
   std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t, std::size_t>, Exchange> messages;
@@ -132,7 +130,7 @@ void GraphMaker::find_exchanges() {
         exchange.members.emplace_back(r, i);
       } else if ((node.type == NodeType::send || node.type == NodeType::receive) &&
                  node.comm_size && world_ > 1) {
-        // A sender need not say who it is, nor a receiver.
+        // Traces may omit the node's own rank: the source of a send, the destination of a receive.
         const bool sends = node.type == NodeType::send;
         const auto self = static_cast<std::int64_t>(r);
         const auto key =
@@ -151,32 +149,32 @@ void GraphMaker::find_exchanges() {
       messages_.push_back(std::move(message));
   for (const auto* all : {&collectives_, &messages_})
     for (const Exchange& exchange : *all)
-      met_.insert(exchange.members.begin(), exchange.members.end());
+      matched_.insert(exchange.members.begin(), exchange.members.end());
 }
 
-std::string GraphMaker::lane(const Node& node, bool on_gpu) const {
+std::string ChakraGraphBuilder::lane(const Node& node, bool on_gpu) const {
   if (node.on_host && on_gpu) return "host";
   if (communicates(node)) return "comm";
   if (node.type == NodeType::memory_load || node.type == NodeType::memory_store) return "copy";
   return "compute";
 }
 
-void GraphMaker::add_rank(Rank& rank) {
+void ChakraGraphBuilder::add_rank(Rank& rank) {
   const auto number = static_cast<std::size_t>(&rank - ranks_.data());
   const auto& nodes = rank.trace.nodes;
   const bool on_gpu = std::ranges::any_of(nodes, [](const Node& n) { return !n.on_host; });
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     const Node& node = nodes[i];
-    const bool meets = met_.contains({number, i});
+    const bool matched = matched_.contains({number, i});
     const std::string name = fmt::format("{}{}.{}", rank.label, kind_name(node), node.id);
     const OpId id = builder_.add_op({.name = name,
                                      .kind = kind_name(node),
-                                     .compute = meets ? Duration{} : node.duration,
+                                     .compute = matched ? Duration{} : node.duration,
                                      .lane = lane(node, on_gpu)});
     rank.ids.push_back(id);
-    if (!meets && node.duration == Duration{}) {
-      ++timeless_;
-      // What the host does in less than a microsecond is 0 in the file, too.
+    if (!matched && node.duration == Duration{}) {
+      ++untimed_nodes_;
+      // A duration of 0 on the host is not an untimed op: the file rounds down to microseconds.
       if (node.operations || node.tensor_size)
         builder_.add_kernel(
             id, {.flops = node.operations.value_or(0), .traffic = {node.tensor_size.value_or(0)}});
@@ -191,8 +189,8 @@ void GraphMaker::add_rank(Rank& rank) {
   add_waits(rank);
 }
 
-/// The bytes that pass from `from` to `to`; nothing if only order is known.
-std::optional<std::int64_t> passed(const Node& from, const Node& to) {
+/// Bytes that `to` reads of `from`; nullopt for a control dependency.
+std::optional<std::int64_t> bytes_read(const Node& from, const Node& to) {
   if (!from.outputs.empty() && !to.inputs.empty()) {
     std::int64_t bytes = 0;
     for (const Tensor& out : from.outputs)
@@ -203,7 +201,7 @@ std::optional<std::int64_t> passed(const Node& from, const Node& to) {
   return from.outputs.empty() ? from.tensor_size : std::nullopt;
 }
 
-void GraphMaker::add_waits(const Rank& rank) {
+void ChakraGraphBuilder::add_waits(const Rank& rank) {
   const auto& nodes = rank.trace.nodes;
   std::unordered_map<std::uint64_t, std::size_t> by_id;
   for (std::size_t i = 0; i < nodes.size(); ++i) by_id[nodes[i].id] = i;
@@ -214,21 +212,21 @@ void GraphMaker::add_waits(const Rank& rank) {
     for (const auto* list : {&nodes[i].data, &nodes[i].controls})
       for (const std::uint64_t before : *list) {
         const auto found = by_id.find(before);
-        // What a metadata node or an earlier part of the run precedes need not wait.
+        // Dependencies on metadata nodes, or on nodes before the recording, are met.
         if (found == by_id.end() || !seen.insert(found->second).second) continue;
-        if (found->second == i) {  // as real files have it
-          ++selves_;
+        if (found->second == i) {  // occurs in published traces
+          ++self_dependencies_;
           continue;
         }
-        const auto bytes = list == &nodes[i].data ? passed(nodes[found->second], nodes[i])
+        const auto bytes = list == &nodes[i].data ? bytes_read(nodes[found->second], nodes[i])
                                                   : std::optional<std::int64_t>();
         waits.push_back({found->second, i, bytes.value_or(-1)});
       }
   }
   waits_ += waits.size();
-  backward_ += leave_out_backward(waits, nodes.size());
-  left_out_ += leave_out_implied(waits, nodes.size());
-  // A writer's tensor is as large as what its reader takes most of.
+  backward_ += erase_backward(waits, nodes.size());
+  erased_ += erase_implied(waits, nodes.size());
+  // A writer has one tensor, as large as its largest reader needs.
   std::map<std::size_t, std::int64_t> largest;
   for (const Wait& w : waits)
     if (w.bytes >= 0) largest[w.before] = std::max(largest[w.before], w.bytes);
@@ -249,47 +247,47 @@ void GraphMaker::add_waits(const Rank& rank) {
   tensors_ += tensor_of.size();
 }
 
-void GraphMaker::note(Trace& trace) const {
+void ChakraGraphBuilder::note(Trace& trace) const {
   std::size_t nodes = 0, comm = 0;
   for (const Rank& rank : ranks_) {
     nodes += rank.trace.nodes.size();
     comm += static_cast<std::size_t>(std::ranges::count_if(rank.trace.nodes, communicates));
   }
   trace.notes.push_back(fmt::format("{} nodes of {} ranks, {} of them communicate; {} have no time",
-                                    nodes, ranks_.size(), comm, timeless_));
+                                    nodes, ranks_.size(), comm, untimed_nodes_));
   trace.notes.push_back(fmt::format(
-      "{} waits, of which {} follow from others and are left out; {} tensors with a size", waits_,
-      left_out_, tensors_));
+      "{} dependencies, of which {} are implied by others and removed; {} tensors with a size",
+      waits_, erased_, tensors_));
   if (backward_ > 0)
     trace.notes.push_back(fmt::format(
-        "warning: the file's waits have a cycle: {} for nodes with a higher id are left "
-        "out",
+        "warning: the file's dependencies have a cycle: {} on nodes with a higher id are removed",
         backward_));
-  if (selves_ > 0)
-    trace.notes.push_back(fmt::format("{} nodes wait for themselves: they do not", selves_));
+  if (self_dependencies_ > 0)
+    trace.notes.push_back(fmt::format(
+        "{} nodes depend on themselves: these dependencies are removed", self_dependencies_));
   if (comm == 0) return;
   trace.notes.push_back(fmt::format(
-      "{} collectives and {} messages of {} ranks, joined by group, kind and position; {} of {} "
-      "nodes "
-      "that communicate keep their recorded times{}",
-      collectives_.size(), messages_.size(), world_, comm - met_.size(), comm,
+      "{} collectives and {} messages of {} ranks, matched by group, kind and position; {} of {} "
+      "communication nodes keep their recorded times{}",
+      collectives_.size(), messages_.size(), world_, comm - matched_.size(), comm,
       world_ < 2 ? ": give all ranks' files (option ranks) or their number (option world)"
-                 : ", for want of a size or a partner"));
+                 : ": they have no size or no partner"));
 }
 
-OpGraph GraphMaker::make(const std::string& path, Trace& trace) {
-  find_exchanges();
+OpGraph ChakraGraphBuilder::make(const std::string& path, Trace& trace) {
+  match_communication();
   for (Rank& rank : ranks_) add_rank(rank);
   for (const Exchange& exchange : collectives_) {
     std::vector<OpId> members;
     for (const auto& [rank, node] : exchange.members) members.push_back(ranks_[rank].ids[node]);
-    // A group of some of the ranks that are here is whole; else all that are not here take part.
+    // A group of some of the files' ranks is complete; a group of all or of one has `world` ranks.
     const auto here = static_cast<std::uint32_t>(members.size());
     const bool some = here > 1 && here < ranks_.size();
     const std::uint32_t ranks = std::max(here, exchange.ranks > 0 ? exchange.ranks
                                                : some             ? here
                                                                   : world_);
-    Bytes bytes = exchange.bytes;  // what a rank puts in, of which a gather makes more
+    Bytes bytes =
+        exchange.bytes;  // input of one rank; an all-gather's buffer has those of all ranks
     if (exchange.kind == CollectiveKind::all_gather)
       bytes = {saturated_product(bytes.count, ranks)};
     builder_.add_collective({.kind = exchange.kind, .bytes = bytes, .ranks = ranks}, members);
@@ -314,14 +312,14 @@ bool looks_like_chakra(std::string_view beginning) {
 
 Trace read_chakra(TextFile& file, Options& options) {
   constexpr std::int64_t most_ranks = 1 << 20;
-  const std::int64_t world =
-      options.get("world", std::int64_t{0},
-                  "how many ranks a collective has; 0: as many as there are files", 0, most_ranks);
+  const std::int64_t world = options.get(
+      "world", std::int64_t{0}, "number of ranks of a collective; 0: one per file", 0, most_ranks);
   const Untimed untimed = no_untimed_ops(
       options, "the files of all ranks (option ranks) or their number (option world)");
   const std::vector<std::string> paths = rank_files(file.path(), options);
   if (world != 0 && world < static_cast<std::int64_t>(paths.size()))
-    options.mistake("world", fmt::format("{} files are more ranks", paths.size()));
+    options.mistake("world",
+                    fmt::format("there are {} files: give at least as many ranks", paths.size()));
   options.finish();
   std::vector<chakra::Rank> ranks;
   for (std::size_t i = 0; i < paths.size(); ++i) {
@@ -337,7 +335,7 @@ Trace read_chakra(TextFile& file, Options& options) {
   Trace trace{.source = "Chakra execution trace" + (schema.empty() ? "" : " " + schema)};
   trace.untimed = untimed;
   trace.graph =
-      chakra::GraphMaker(
+      chakra::ChakraGraphBuilder(
           ranks,
           static_cast<std::uint32_t>(world == 0 ? static_cast<std::int64_t>(paths.size()) : world),
           trace.untimed)

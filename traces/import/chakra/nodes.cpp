@@ -12,8 +12,8 @@
 namespace baechi::chakra {
 namespace {
 
-// Numbers of fields. Source: et_def.proto of mlcommons/chakra (schema 0.0.4 and 1.0). Attributes
-// are read whatever integer type they have: writers differ.
+// Field numbers from et_def.proto of mlcommons/chakra (schema 0.0.4 and 1.0). Attributes are read
+// in any integer type, because writers differ.
 
 constexpr std::int64_t most_bytes = std::int64_t{1} << 50;
 constexpr std::int64_t most_ranks = 1 << 20;
@@ -35,7 +35,7 @@ void set_attribute(Node& node, std::string_view name, std::int64_t value) {
   if (name == "tensor_size") node.tensor_size = size(value);
 }
 
-/// The whole numbers of a text such as "[0, 2]".
+/// The integers in a text such as "[0, 2]".
 std::vector<std::int64_t> numbers_in(std::string_view text) {
   constexpr std::string_view digits = "0123456789";
   std::vector<std::int64_t> found;
@@ -157,8 +157,8 @@ Nodes read_protocol_buffers(TextFile& file) {
   return all;
 }
 
-/// A key in its usual spelling: writers of JSON spell "ctrlDeps", "data_deps", "NodeType".
-std::string spelled(std::string_view key) {
+/// A key in lower case without '_': writers of JSON spell "ctrlDeps", "data_deps", "NodeType".
+std::string normalized(std::string_view key) {
   std::string word;
   for (const char c : key)
     if (c != '_') word += c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
@@ -173,7 +173,7 @@ void read_json_node(JsonFile& file, Json value, Nodes& all) {
     list.list([&](Json id) { to.push_back(static_cast<std::uint64_t>(id.whole())); });
   };
   value.entries([&](std::string_view key, Json v) {
-    const std::string word = spelled(key);
+    const std::string word = normalized(key);
     if (word == "id") {
       node.id = static_cast<std::uint64_t>(v.whole());
     } else if (word == "name") {
@@ -247,8 +247,8 @@ bool looks_like_json(std::string_view beginning) {
          beginning.find("\"workload_graph\"") != std::string_view::npos;
 }
 
-/// The metadata, of a known length, whose first field is a version or an attribute; then a node,
-/// which begins with its id or name.
+/// Expects a length-delimited metadata message whose first field is a version or an attribute, then
+/// a node whose first field is its id or name.
 bool looks_like_protocol_buffers(std::string_view beginning) {
   if (beginning.empty()) return false;
   std::size_t at = 0;

@@ -1,4 +1,4 @@
-/// The nodes of a Chakra execution trace, as its file has them.
+/// The nodes of a Chakra execution trace, as stored in the file.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -27,7 +27,7 @@ enum class NodeType : std::uint8_t {
   collective,
 };
 
-/// A tensor that a node takes or gives: its id, and its bytes.
+/// Id and bytes of an input or output tensor.
 using Tensor = std::pair<std::int64_t, std::int64_t>;
 
 struct Node {
@@ -40,7 +40,7 @@ struct Node {
   bool on_host = false;                       ///< is_cpu_op
   std::vector<std::int64_t> ranks{};          ///< of a collective: its group, where that is listed
   std::optional<std::int64_t> group_size{};   ///< of a collective
-  /// comm_size: what a rank puts in.
+  /// comm_size: bytes of one rank's input.
   std::optional<std::int64_t> comm_type, comm_size, source, destination, tag, operations,
       tensor_size;
 };
@@ -48,11 +48,12 @@ struct Node {
 struct Nodes {
   std::vector<Node> nodes;   ///< by id
   std::string schema;        ///< "1.0.1"; "" if not stated
-  std::size_t metadata = 0;  ///< nodes of type METADATA, which are left out
+  std::size_t metadata = 0;  ///< number of nodes of type METADATA, which are not in `nodes`
 };
 
-/// Reads protocol buffers with a length in front of each, or the JSON of the trace's feeder. Throws
-/// InputError with the byte or place; also if two nodes have one id, or a node has no type.
+/// Reads length-delimited protocol buffers, or the JSON that Chakra's feeder reads. Throws
+/// InputError with the byte, or line and column, on malformed input, duplicate ids and nodes
+/// without a type.
 Nodes read_nodes(TextFile& file);
 
 bool looks_like_protocol_buffers(std::string_view beginning);

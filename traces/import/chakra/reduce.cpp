@@ -28,16 +28,17 @@ std::vector<std::size_t> order(const std::vector<Wait>& waits, std::size_t nodes
 
 }  // namespace
 
-std::size_t leave_out_backward(std::vector<Wait>& waits, std::size_t nodes) {
+std::size_t erase_backward(std::vector<Wait>& waits, std::size_t nodes) {
   if (!order(waits, nodes).empty() || nodes == 0) return 0;
   return std::erase_if(waits, [](const Wait& w) { return w.before > w.after; });
 }
 
-std::size_t leave_out_implied(std::vector<Wait>& waits, std::size_t nodes) {
+std::size_t erase_implied(std::vector<Wait>& waits, std::size_t nodes) {
   if (nodes > most_nodes) return 0;
   const std::vector<std::size_t> position = order(waits, nodes);
   if (position.empty()) return 0;
-  // By reader in topological order, the latest writer first: what precedes it need not be said.
+  // Visits readers in topological order and their latest writer first: its predecessors are
+  // implied.
   std::ranges::sort(waits, {}, [&](const Wait& w) {
     return std::pair(position[w.after], nodes - position[w.before]);
   });

@@ -6,44 +6,45 @@
 #include "sim/text.h"
 #include "sim/units.h"
 #include "traces/format/compressed_file.h"
+#include "traces/import/hlo/matmul.h"
 #include "traces/import/hlo/module.h"
-#include "traces/import/hlo/products.h"
 #include "traces/importer.h"
 
 namespace baechi::hlo {
 namespace {
 
 // Decisions:
-// - An op is an instruction of the entry: a fusion, a call or a loop is one op. Tuples and views
-// are
-//   none: who reads them reads what they are of.
-// - Parameters and constants are ops without time; their bytes stay on their devices for the whole
+// - An op is an instruction of the entry computation: a fusion, a call or a loop is one op. Tuples
+//   and views are no ops: their readers read the underlying tensors.
+// - Parameters and constants are ops without time; their bytes stay on the device for the whole
 //   step, as XLA's arguments do. Exporters write weights as constants, too.
-// - The scratch of a library's call, its last result, is workspace: neither moved nor kept.
-// - all-reduce and the like are collectives of as many ranks as their first group has, or, where it
-//   has none, of all devices that the first line states; one rank is simulated. They are ops where
-//   they have one rank. A collective-permute is what one device sends to another.
-// - What runs beside others, `X-start` to `X-done`, is one op. Its operands among the results of a
-//   start, and the numbers that only the done reads, take no memory.
+// - The scratch buffer of a library call, its last result, is workspace: it is freed after the op
+//   and never transferred.
+// - A collective has as many ranks as its first group or, without groups, as the module has
+//   devices; one rank is simulated. With one rank it is an ordinary op. A collective-permute is a
+//   send.
+// - An asynchronous pair `X-start`, `X-done` is one op. Operands that a start repeats among its
+//   results, and the context numbers that only the done reads, take no memory.
 
-/// Ranks of a group: "replica_groups={{0,1},{2,3}}", "replica_groups=[2,4]<=[8]", or
-/// "replica_groups = dense<[[0, 1], [2, 3]]> : tensor<2x2xi64>", whose numbers may be one, or in
-/// hexadecimal. `devices` if no group is listed: "replica_groups={}". 0 if it is not said.
+/// Ranks per group of "replica_groups={{0,1},{2,3}}", "replica_groups=[2,4]<=[8]" or
+/// "replica_groups = dense<[[0, 1], [2, 3]]> : tensor<2x2xi64>" (for the last from the type: the
+/// list may be a splat or hexadecimal). `devices` if no group is listed, 0 if the list is
+/// malformed.
 std::int64_t group_size(const std::string& attributes, std::int64_t devices) {
   const std::size_t at = attributes.find("replica_groups");
   if (at == std::string::npos) return devices;
   const std::string_view text = std::string_view(attributes).substr(at);
   if (text.starts_with("replica_groups={}")) return devices;
   if (text.starts_with("replica_groups=[")) {
-    const auto sides = numbers_after(text, "replica_groups");
-    return sides.size() < 2 ? 0 : sides[1];
+    const auto dims = numbers_after(text, "replica_groups");
+    return dims.size() < 2 ? 0 : dims[1];
   }
   constexpr std::string_view dense = "replica_groups = dense<", type = " : tensor<";
   if (const std::size_t end = text.find(type); text.starts_with(dense) && end != text.npos) {
-    const std::string_view sides = text.substr(end + type.size());
-    const std::size_t x = sides.find('x');
+    const std::string_view dims = text.substr(end + type.size());
+    const std::size_t x = dims.find('x');
     if (x == std::string_view::npos) return 0;
-    return parse_number<std::int64_t>(sides.substr(x + 1, sides.find('x', x + 1) - x - 1))
+    return parse_number<std::int64_t>(dims.substr(x + 1, dims.find('x', x + 1) - x - 1))
         .value_or(0);
   }
   const std::size_t inner = std::min(text.find("{{"), text.find("[["));
@@ -51,7 +52,7 @@ std::int64_t group_size(const std::string& attributes, std::int64_t devices) {
   return static_cast<std::int64_t>(numbers_after(text.substr(inner + 1), "").size());
 }
 
-/// Whether a collective-permute sends anything to another device.
+/// Whether a collective-permute has a pair of different devices.
 bool sends(const std::string& attributes) {
   const std::size_t at = attributes.find("source_target_pairs");
   if (at == std::string::npos) return false;
@@ -80,9 +81,9 @@ std::string module_of(std::string_view scope) {
   return module;
 }
 
-class GraphMaker {
+class HloGraphBuilder {
  public:
-  explicit GraphMaker(const Module& module) : module_(module), works_(module) {}
+  explicit HloGraphBuilder(const Module& module) : module_(module), work_model_(module) {}
   OpGraph make(const std::string& path, Trace& trace);
 
  private:
@@ -90,29 +91,31 @@ class GraphMaker {
   void add(const Instruction& instruction, const std::string& path);
   void note_unknown(const std::string& path, Trace& trace) const;
   OpId add_op(const Instruction& instruction);
-  static std::vector<Shape> made_by(const Instruction& instruction, std::size_t operands);
+  static std::vector<Shape> allocated_arrays(const Instruction& instruction, std::size_t operands);
   const Instruction* collective(const Instruction& instruction) const;
-  void meet(const std::vector<Shape>& made, OpId op, CollectiveKind kind, std::int64_t ranks);
+  void add_matched_collective(const std::vector<Shape>& made, OpId op, CollectiveKind kind,
+                              std::int64_t ranks);
   Tensors read(const Instruction& instruction, const std::string& path) const;
 
   const Module& module_;
-  Works works_;
+  WorkModel work_model_;
   OpGraphBuilder builder_;
   std::map<std::string, Tensors, std::less<>> values_;
   std::set<std::string> names_;
-  std::size_t ops_ = 0, worked_ = 0, parameters_ = 0, collectives_ = 0;
+  std::size_t ops_ = 0, ops_with_work_ = 0, parameters_ = 0, collectives_ = 0;
   Bytes parameter_bytes_{}, constant_bytes_{};
 };
 
-/// What the instruction reads.
-GraphMaker::Tensors GraphMaker::read(const Instruction& instruction,
-                                     const std::string& path) const {
+/// The tensors that the instruction reads.
+HloGraphBuilder::Tensors HloGraphBuilder::read(const Instruction& instruction,
+                                               const std::string& path) const {
   Tensors all;
   for (const Operand& operand : instruction.operands) {
     const auto found = values_.find(operand.name);
     if (found == values_.end())
-      throw InputError(fmt::format("{}:{}:1: '{}' reads '{}', which no instruction before it makes",
-                                   path, instruction.line, instruction.name, operand.name));
+      throw InputError(
+          fmt::format("{}:{}:1: '{}' reads '{}', which no instruction before it defines", path,
+                      instruction.line, instruction.name, operand.name));
     const auto part = static_cast<std::size_t>(operand.part);
     if (operand.part >= 0 && part < found->second.size())
       all.push_back(found->second[part]);
@@ -122,7 +125,7 @@ GraphMaker::Tensors GraphMaker::read(const Instruction& instruction,
   return all;
 }
 
-OpId GraphMaker::add_op(const Instruction& instruction) {
+OpId HloGraphBuilder::add_op(const Instruction& instruction) {
   Bytes bytes{};
   for (const Shape& shape : instruction.results) bytes += {shape.bytes()};
   const bool parameter = instruction.opcode == "parameter";
@@ -140,25 +143,26 @@ OpId GraphMaker::add_op(const Instruction& instruction) {
                           .module = module});
 }
 
-/// The arrays that the instruction makes; `operands` of those that it reads.
-std::vector<Shape> GraphMaker::made_by(const Instruction& instruction, std::size_t operands) {
+/// The arrays that the instruction allocates. `operands`: number of arrays that it reads.
+std::vector<Shape> HloGraphBuilder::allocated_arrays(const Instruction& instruction,
+                                                     std::size_t operands) {
   std::vector<Shape> made = instruction.results;
   const std::string& op = instruction.opcode;
-  if (scratch_bytes(instruction) > 0) made.back().sides = {0};
+  if (scratch_bytes(instruction) > 0) made.back().dims = {0};
   if (!op.ends_with("-start") || op == "all-reduce-start" || made.empty()) return made;
   if (op == "copy-start") return {made.front()};
   if (made.size() <= operands) return made;
   made.erase(made.begin(), made.begin() + static_cast<std::ptrdiff_t>(operands));
   const auto is_number = [](const Shape& s) {
-    return s.sides.empty() && (s.type == "u32" || s.type == "s32");
+    return s.dims.empty() && (s.type == "u32" || s.type == "s32");
   };
   while (made.size() > 1 && is_number(made.back())) made.pop_back();
   return made;
 }
 
-/// The collective that the instruction is, or the start of one. A start with a computation of its
-/// own may be any.
-const Instruction* GraphMaker::collective(const Instruction& instruction) const {
+/// The collective that the instruction performs or starts, or that the computation of an
+/// async-start contains; null if there is none.
+const Instruction* HloGraphBuilder::collective(const Instruction& instruction) const {
   if (collective_kind(instruction.opcode)) return &instruction;
   if (instruction.opcode != "async-start" || instruction.calls.empty()) return nullptr;
   const auto called = module_.computations.find(instruction.calls.front());
@@ -168,12 +172,12 @@ const Instruction* GraphMaker::collective(const Instruction& instruction) const 
   return nullptr;
 }
 
-void GraphMaker::meet(const std::vector<Shape>& made, OpId op, CollectiveKind kind,
-                      std::int64_t ranks) {
+void HloGraphBuilder::add_matched_collective(const std::vector<Shape>& made, OpId op,
+                                             CollectiveKind kind, std::int64_t ranks) {
   ++collectives_;
   Bytes bytes{};
   for (const Shape& shape : made) bytes += {shape.bytes()};
-  // A scatter's result is one rank's part.
+  // The result is one rank's part; `bytes` is of the whole buffer.
   if (kind == CollectiveKind::reduce_scatter)
     bytes = {std::min(bytes.count, (std::int64_t{1} << 50) / ranks) * ranks};
   builder_.add_collective(
@@ -181,7 +185,7 @@ void GraphMaker::meet(const std::vector<Shape>& made, OpId op, CollectiveKind ki
       std::span(&op, 1));
 }
 
-void GraphMaker::add(const Instruction& instruction, const std::string& path) {
+void HloGraphBuilder::add(const Instruction& instruction, const std::string& path) {
   if (!names_.insert(instruction.name).second)
     throw InputError(fmt::format("{}:{}:1: a second instruction '{}'", path, instruction.line,
                                  instruction.name));
@@ -197,31 +201,32 @@ void GraphMaker::add(const Instruction& instruction, const std::string& path) {
   const OpId op = add_op(instruction);
   ++ops_;
   for (const TensorId tensor : inputs) builder_.add_edge(tensor, op);
-  const std::vector<Shape> made = made_by(instruction, inputs.size());
-  const Instruction* together = collective(instruction);
-  const auto kind = together == nullptr ? std::nullopt : collective_kind(together->opcode);
+  const std::vector<Shape> made = allocated_arrays(instruction, inputs.size());
+  const Instruction* performed = collective(instruction);
+  const auto kind = performed == nullptr ? std::nullopt : collective_kind(performed->opcode);
   std::int64_t ranks = 0;
   if (kind == CollectiveKind::send_recv)
-    ranks = sends(together->attributes) ? 2 : 1;
+    ranks = sends(performed->attributes) ? 2 : 1;
   else if (kind)
-    ranks = group_size(together->attributes, module_.devices);
+    ranks = group_size(performed->attributes, module_.devices);
   constexpr std::int64_t most_ranks = 1 << 20;
   if (kind && ranks > 1 && ranks <= most_ranks) {
-    meet(made, op, *kind, ranks);
+    add_matched_collective(made, op, *kind, ranks);
   } else if (const OpWork work =
-                 works_.of(module_.computations.find(module_.entry)->second, instruction);
+                 work_model_.of(module_.computations.find(module_.entry)->second, instruction);
              !work.none()) {
-    ++worked_;
+    ++ops_with_work_;
     builder_.add_kernel(op, work);
   }
   const bool held = instruction.opcode == "parameter" || instruction.opcode == "constant";
   for (const Shape& shape : made)
     values_[instruction.name].push_back(builder_.add_tensor(op, {shape.bytes()}, held));
-  values_[instruction.name];  // known, also without a result
+  values_[instruction.name];  // defined even if it has no result
 }
 
-/// Names opcodes that are not HLO's. A program of another language alone is refused.
-void GraphMaker::note_unknown(const std::string& path, Trace& trace) const {
+/// Lists unknown opcodes in the notes. Throws InputError if more than half of the instructions that
+/// run have one: the program is in another MLIR dialect.
+void HloGraphBuilder::note_unknown(const std::string& path, Trace& trace) const {
   std::map<std::string_view, std::size_t> unknown;
   std::size_t count = 0, ran = 0;
   for (const Instruction& i : module_.computations.find(module_.entry)->second.instructions) {
@@ -243,26 +248,26 @@ void GraphMaker::note_unknown(const std::string& path, Trace& trace) const {
       "warning: operations that are none of HLO's, by one flop per element: {}", names));
 }
 
-OpGraph GraphMaker::make(const std::string& path, Trace& trace) {
+OpGraph HloGraphBuilder::make(const std::string& path, Trace& trace) {
   const Computation& entry = module_.computations.find(module_.entry)->second;
   for (const Instruction& instruction : entry.instructions) add(instruction, path);
   const auto free =
       static_cast<std::size_t>(std::ranges::count_if(entry.instructions, [](const Instruction& i) {
         return is_free(i.opcode) && !is_transparent(i.opcode);
       }));
-  trace.notes.push_back(fmt::format(
-      "{} instructions of the entry are {} ops: work by formula for {}, {} collectives, {} run "
-      "nothing",
-      entry.instructions.size(), ops_, worked_, collectives_, free));
+  trace.notes.push_back(
+      fmt::format("{} instructions of the entry are {} ops: work by formula for {}, {} "
+                  "collectives, {} run nothing",
+                  entry.instructions.size(), ops_, ops_with_work_, collectives_, free));
   trace.notes.push_back(fmt::format("{} parameters of {} stay for the whole step", parameters_,
                                     to_text(parameter_bytes_)));
   if (constant_bytes_ > Bytes{})
     trace.notes.push_back(
         fmt::format("constants of {} stay for the whole step", to_text(constant_bytes_)));
-  if (works_.loops() > 0)
-    trace.notes.push_back(
-        fmt::format("{}{} loops are an op each, {} of them without a known number of runs: once",
-                    works_.unknown() > 0 ? "warning: " : "", works_.loops(), works_.unknown()));
+  if (work_model_.loops() > 0)
+    trace.notes.push_back(fmt::format(
+        "{}{} loops are an op each, {} of them without a known number of runs: once",
+        work_model_.unknown() > 0 ? "warning: " : "", work_model_.loops(), work_model_.unknown()));
   if (!module_.entry_stated)
     trace.notes.push_back(
         fmt::format("no entry is named: '{}' is taken, the {}", module_.entry,
@@ -270,19 +275,19 @@ OpGraph GraphMaker::make(const std::string& path, Trace& trace) {
                         ? fmt::format("first of {} functions", module_.functions)
                         : fmt::format("last of {} computations", module_.computations.size())));
   note_unknown(path, trace);
-  if (works_.inner_collectives() > 0)
-    trace.notes.push_back(fmt::format(
-        "warning: {} collectives within loops, calls or branches count only what they read and "
-        "write",
-        works_.inner_collectives()));
-  if (works_.opaque() > 0)
+  if (work_model_.inner_collectives() > 0)
+    trace.notes.push_back(
+        fmt::format("warning: {} collectives within loops, calls or branches count only what they "
+                    "read and write",
+                    work_model_.inner_collectives()));
+  if (work_model_.opaque() > 0)
     trace.notes.push_back(fmt::format(
         "warning: {} calls of programs outside (custom-call) count only what they read and write",
-        works_.opaque()));
+        work_model_.opaque()));
   return build_graph(std::move(builder_), path);
 }
 
-/// `text` from behind its first comments.
+/// `text` without leading white space and comments.
 std::string_view start_of(std::string_view text) {
   for (;;) {
     const std::size_t first = text.find_first_not_of(" \t\r\n");
@@ -296,8 +301,8 @@ std::string_view start_of(std::string_view text) {
   }
 }
 
-/// HLO's text, with its first line or, as XLA reads it too, from its first computation on:
-/// `name {`, then instructions.
+/// Whether the text is HLO. The line "HloModule ..." is optional, as in XLA's parser: the text may
+/// begin with a computation, `name {`, and an instruction.
 bool is_hlo_text(std::string_view text) {
   const std::string_view start = start_of(text);
   if (start.starts_with("HloModule")) return true;
@@ -333,7 +338,7 @@ Trace read_hlo(TextFile& file, Options& /*options*/) {
     for (hlo::Instruction& instruction : computation.instructions)
       if (hlo::is_annotation(instruction)) instruction.opcode = "bitcast";
   Trace trace{.name = module.name, .source = is_hlo ? "HLO text of XLA" : "StableHLO"};
-  trace.graph = hlo::GraphMaker(module).make(file.path(), trace);
+  trace.graph = hlo::HloGraphBuilder(module).make(file.path(), trace);
   return trace;
 }
 

@@ -8,9 +8,10 @@
 namespace baechi::hlo {
 namespace {
 
-// The format: instructions, `ROOT %name = f32[8,16]{1,0} add(%a, f32[8,16] %b), attr=..`, of one or
-// several lines, within computations, `%name (...) -> ... {` to `}`, of which one begins with
-// ENTRY; if none does, the last one is the entry. Comments are `// ...`, `# ...` and `/*index=5*/`.
+// The format: computations, `%name (...) -> ... {` to `}`, contain instructions, `ROOT %name =
+// f32[8,16]{1,0} add(%a, f32[8,16] %b), attr=..`, of one or more lines. The computation marked
+// ENTRY is the entry, or the last one if none is marked. Comments are `// ...`, `# ...` and
+// `/*index=5*/`.
 // Source: openxla/xla, hlo_parser.cc and the operation semantics' page.
 
 bool opens(char c) {
@@ -20,13 +21,13 @@ bool closes(char c) {
   return c == ')' || c == ']' || c == '}';
 }
 
-/// Whether `c` may begin or end a text, a comment or brackets.
+/// Whether `c` may begin or end a string, a comment or a bracket.
 bool is_special(char c) {
   return c == '"' || c == '\\' || c == '/' || opens(c) || closes(c);
 }
 
-/// Position behind the bracket that closes the one at `at`, quoted texts left aside; the end if
-/// there is none.
+/// Position after the bracket that closes the one at `at`; the end if there is none. Brackets in
+/// quoted strings are ignored.
 std::size_t behind_bracket(std::string_view text, std::size_t at) {
   int depth = 0;
   for (bool quoted = false; at < text.size(); ++at) {
@@ -61,7 +62,7 @@ std::vector<std::string_view> parts(std::string_view list) {
   return found;
 }
 
-/// Reads the type at the beginning of `text`, an array's or a tuple's, and removes it.
+/// Removes the type of an array or tuple from the beginning of `text`; returns its arrays.
 std::vector<Shape> take_shapes(std::string_view& text, int depth = 0) {
   text = trimmed(text);
   if (text.starts_with('(') && depth < 20) {
@@ -78,10 +79,10 @@ std::vector<Shape> take_shapes(std::string_view& text, int depth = 0) {
     return {};
   Shape shape{.type = std::string(text.substr(0, bracket))};
   const std::size_t end = behind_bracket(text, bracket);
-  for (std::string_view side : parts(text.substr(bracket + 1, end - bracket - 2))) {
-    if (side.starts_with("<=")) side.remove_prefix(2);  // bounded, of a length known when it runs
-    shape.sides.push_back(std::clamp<std::int64_t>(parse_number<std::int64_t>(side).value_or(1), 0,
-                                                   std::int64_t{1} << 50));
+  for (std::string_view dim : parts(text.substr(bracket + 1, end - bracket - 2))) {
+    if (dim.starts_with("<=")) dim.remove_prefix(2);  // bounded dynamic dimension: its bound
+    shape.dims.push_back(std::clamp<std::int64_t>(parse_number<std::int64_t>(dim).value_or(1), 0,
+                                                  std::int64_t{1} << 50));
   }
   text.remove_prefix(end);
   if (text.starts_with('{')) text.remove_prefix(behind_bracket(text, 0));
@@ -114,7 +115,7 @@ std::string scope_of(std::string_view attributes) {
   return std::string(rest.substr(0, rest.find('"')));
 }
 
-/// Whether a word stands right before a bracket: `add(`.
+/// Whether the text contains a word directly before a bracket, `add(`.
 bool has_operation(std::string_view text) {
   for (std::size_t at = text.find('('); at != std::string_view::npos; at = text.find('(', at + 1))
     if (at > 0 && !opens(text[at - 1]) &&
@@ -133,7 +134,7 @@ class HloReader {
     mistakes_.throw_if_any();
     if (last_.empty())
       throw InputError(
-          fmt::format("{}: no computation, 'ENTRY name {{', is in it: not an HLO module", path_));
+          fmt::format("{}: no computation 'ENTRY name {{' found: not an HLO module", path_));
     module_.entry_stated = !module_.entry.empty();
     if (!module_.entry_stated) module_.entry = last_;
     return std::move(module_);
@@ -164,7 +165,7 @@ class HloReader {
   bool quoted_ = false, commented_ = false;
 };
 
-/// Adds a line's text without its comments.
+/// Appends the line without its comments to the statement.
 void HloReader::add_line(std::string_view line) {
   for (std::size_t at = 0; at < line.size(); ++at) {
     if (!commented_ && !is_special(line[at])) {  // most of a line
@@ -197,7 +198,7 @@ bool HloReader::is_whole() const {
   if (quoted_ || commented_) return false;
   if (current_ == nullptr && text.ends_with('{') && depth_ == 1) return true;
   if (depth_ > 0 || text.ends_with(',') || text.ends_with('=')) return false;
-  // A type alone, `%name = (f32[2], f32[2])`: its operation is in the next line.
+  // After a type alone, `%name = (f32[2], f32[2])`, the operation is on the next line.
   const std::size_t equals = text.find('=');
   return depth_ < 0 || current_ == nullptr || equals == std::string_view::npos ||
          !closes(text.back()) || has_operation(text.substr(equals));
@@ -221,7 +222,7 @@ bool HloReader::next_statement() {
     if (!trimmed(statement_).empty() && is_whole()) return true;
   }
   if (trimmed(statement_).empty()) return false;
-  mistake("the text ends before what begins here does: a bracket or quote is not closed");
+  mistake("a bracket or quote that opens here is not closed");
   return false;
 }
 
@@ -233,15 +234,15 @@ void HloReader::begin_computation(std::string_view header) {
   last_ = name;
   const auto [at, added] = module_.computations.emplace(name, Computation{.name = name});
   if (!added)
-    mistake(
-        fmt::format("a second computation '{}': a file has one module, and each name once", name));
+    mistake(fmt::format("a second computation '{}': names are unique, and a file has one module",
+                        name));
   current_ = &at->second;
 }
 
 void HloReader::read_statement(std::string_view text) {
   if (text.starts_with("HloModule")) {
     if (has_module_) {
-      mistake("a second module begins: give each a file of its own, of one HloModule");
+      mistake("a second HloModule: give each module in a file of its own");
       text_ = {};
       current_ = nullptr;
     }
@@ -274,7 +275,7 @@ void HloReader::read_instruction(std::string_view line) {
   const std::size_t end = behind_bracket(rest, bracket);
   std::string_view operands = rest.substr(bracket + 1, end - bracket - 2);
   made.attributes = std::string(rest.substr(end));
-  if (made.opcode == "constant" && made.results.size() == 1 && made.results.front().sides.empty())
+  if (made.opcode == "constant" && made.results.size() == 1 && made.results.front().dims.empty())
     made.value = parse_number<std::int64_t>(trimmed(operands));
   if (made.opcode == "parameter") made.value = parse_number<std::int64_t>(trimmed(operands));
   if (made.opcode == "get-tuple-element" ||
@@ -299,7 +300,7 @@ void HloReader::read_instruction(std::string_view line) {
 
 Module read_hlo(std::string_view text, const std::string& path) {
   Module module = HloReader(text, path).read();
-  find_makers(module);
+  find_producers(module);
   return module;
 }
 

@@ -1,4 +1,4 @@
-/// A module of XLA, read from HLO's text or StableHLO's.
+/// An XLA module, read from HLO or StableHLO text.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -11,10 +11,10 @@
 
 namespace baechi::hlo {
 
-/// The type of an array: "f32" and its sides. A side of unknown length counts as 1.
+/// Element type ("f32") and dimensions of an array. An unknown dimension counts as 1.
 struct Shape {
   std::string type;
-  std::vector<std::int64_t> sides{};
+  std::vector<std::int64_t> dims{};
 
   std::int64_t elements() const;  ///< at most 2^50
   std::int64_t bytes() const;     ///< at most 2^50; 0 for tokens
@@ -22,9 +22,9 @@ struct Shape {
 
 struct Operand {
   std::string name;
-  std::int64_t part = -1;  ///< which result is read; -1: all
-  /// The place of the instruction that makes it, by find_makers(): the first so called.
-  std::size_t maker = unknown;
+  std::int64_t part = -1;  ///< index of the result that is read; -1: all
+  /// Index of the first instruction of this name in the computation; set by find_producers().
+  std::size_t producer = unknown;
   static constexpr std::size_t unknown = ~std::size_t{0};
 };
 
@@ -32,11 +32,11 @@ struct Instruction {
   std::string name;
   std::string opcode{};  ///< in HLO's spelling: "dot-general", "all-reduce"
   std::vector<Operand> operands{};
-  std::vector<Shape> results{};         ///< a tuple's arrays, one after the other
+  std::vector<Shape> results{};         ///< a tuple's arrays, flattened
   std::vector<std::string> calls{};     ///< computations: fusion, call, while (condition, body)
   std::string attributes{};             ///< as written
   std::string scope{};                  ///< metadata's op_name
-  std::optional<std::int64_t> value{};  ///< a constant that is a whole number; a parameter's place
+  std::optional<std::int64_t> value{};  ///< of an integer constant; a parameter's index
   std::size_t line = 0;
   bool root = false;  ///< marked as its computation's result
 };
@@ -50,33 +50,35 @@ struct Module {
   std::string name;
   std::map<std::string, Computation, std::less<>> computations{};
   std::string entry{};
-  bool entry_stated = true;   ///< else it is the last computation, or the first function
-  std::size_t functions = 0;  ///< of StableHLO
-  std::int64_t devices = 0;   ///< that run the program together; 0: not said
+  bool entry_stated = true;   ///< if false: the last computation, or the first function
+  std::size_t functions = 0;  ///< number of StableHLO functions
+  std::int64_t devices = 0;   ///< replicas x partitions; 0: not stated
 };
 
-/// Sets Operand::maker of all operands, each by its name within its computation.
-void find_makers(Module& module);
+/// Sets Operand::producer of all operands by name, within their computation.
+void find_producers(Module& module);
 
-/// Throw InputError with the line if the text is not of this kind, or has no entry.
+/// Throw InputError with the line on malformed text, or if there is no entry.
 Module read_hlo(std::string_view text, const std::string& path);
 Module read_stablehlo(std::string_view text, const std::string& path);
 
-/// What the formulas need to know of an instruction's surroundings.
-class Works {
+/// Flops and memory traffic of instructions, by formula.
+class WorkModel {
  public:
-  explicit Works(const Module& module) : module_(module) {}
-  /// The work of `instruction` of `computation`: multiply-adds of products and convolutions, one
-  /// flop per element elsewhere, each operand and result once. A fusion computes what it calls, and
-  /// reads and writes its operands and results alone, or the slices of them that it takes; a loop's
-  /// body runs as often as it says. What multiplies counts in the precision of what it multiplies,
-  /// what calls in that of most of the flops.
+  explicit WorkModel(const Module& module) : module_(module) {}
+  /// The work of `instruction`: 2 flops per multiply-add of matmuls and convolutions, one flop per
+  /// element elsewhere; traffic is each operand and result once. A fusion has the flops of its
+  /// computation and the traffic of its operands and results, or of the slices of them that it
+  /// accesses. A loop multiplies its body by the trip count. Matmuls have the precision of their
+  /// operands; fusions and calls that of most of their flops.
   OpWork of(const Computation& computation, const Instruction& instruction);
 
-  std::size_t loops() const { return loops_; }      ///< loops that were met
-  std::size_t unknown() const { return unknown_; }  ///< of them, without a known trip count
-  std::size_t opaque() const { return opaque_; }    ///< calls of programs whose work is not known
-  std::size_t inner_collectives() const { return inner_collectives_; }  ///< in loops and calls
+  std::size_t loops() const { return loops_; }      ///< number of loops visited
+  std::size_t unknown() const { return unknown_; }  ///< of these, loops without a known trip count
+  std::size_t opaque() const { return opaque_; }    ///< custom calls, whose flops are unknown
+  std::size_t inner_collectives() const {
+    return inner_collectives_;
+  }  ///< collectives in loops, calls and branches
 
  private:
   OpWork of_computation(std::string_view name);
@@ -89,23 +91,22 @@ class Works {
   std::size_t loops_ = 0, unknown_ = 0, opaque_ = 0, inner_collectives_ = 0;
 };
 
-/// Whether the opcode is one of HLO's or StableHLO's; others are counted by their results'
-/// elements.
+/// Whether the opcode is one of HLO or StableHLO.
 bool is_known(std::string_view opcode);
-/// What ranks do together: all-reduce and the like, also the start of one.
+/// The collective that the opcode performs or starts; nullopt for other opcodes.
 std::optional<CollectiveKind> collective_kind(std::string_view opcode);
-/// Whether the instruction runs nothing: a parameter, a constant, a tuple, another view.
+/// Whether the instruction runs no kernel: a parameter, a constant, a tuple or another view.
 bool is_free(std::string_view opcode);
-/// Whether its result is its operands' memory, so that its readers read theirs.
+/// Whether the result aliases the operands, so that its readers read the operands.
 bool is_transparent(std::string_view opcode);
 
-/// The numbers in the brackets behind `key` in `text`: {1, 0} of "dimensions={1,0}".
+/// The numbers in the brackets after `key` in `text`: {1, 0} of "dimensions={1,0}".
 std::vector<std::int64_t> numbers_after(std::string_view text, std::string_view key);
 
-/// The number behind `key`, 1 to 2^20; 1 if there is none.
+/// The number after `key`, clamped to 1 to 2^20; 1 if there is none.
 std::int64_t stated_count(std::string_view text, std::string_view key);
 
 /// a * b, at most 2^60. Neither is negative.
-std::int64_t times(std::int64_t a, std::int64_t b);
+std::int64_t capped_product(std::int64_t a, std::int64_t b);
 
 }  // namespace baechi::hlo

@@ -7,7 +7,7 @@
 namespace baechi::hlo {
 namespace {
 
-// The format, as MLIR prints it: an operation a line, within functions,
+// The format, as MLIR prints it: functions with one operation per line,
 //   %3:2 = stablehlo.while(%i = %0, %j = %1) : tensor<i32>, tensor<8xf32>
 //    cond { ... } do { ... }
 //   %4 = "stablehlo.all_reduce"(%3#1) <{...}> ({ ... }) : (tensor<8xf32>) -> tensor<8xf32>
@@ -25,14 +25,14 @@ bool is_name(char c) {
          c == '.' || c == '$' || c == '-';
 }
 
-/// The name at `at` and after: letters, digits, '_', '.', '$', '-'.
+/// The name that begins at `at`: letters, digits, '_', '.', '$', '-'.
 std::string_view name_at(std::string_view text, std::size_t at) {
   std::size_t end = at;
   while (end < text.size() && is_name(text[end])) ++end;
   return text.substr(at, end - at);
 }
 
-/// All of "tensor<8x16xf32>" in `text`.
+/// All tensor types, "tensor<8x16xf32>", in `text`.
 std::vector<Shape> shapes_in(std::string_view text) {
   constexpr std::string_view begin = "tensor<";
   std::vector<Shape> found;
@@ -41,9 +41,9 @@ std::vector<Shape> shapes_in(std::string_view text) {
     std::string_view inner = text.substr(at, text.find_first_of(",>", at) - at);
     Shape shape;
     for (std::size_t x = inner.find('x'); x != std::string_view::npos; x = inner.find('x')) {
-      const auto side = parse_number<std::int64_t>(inner.substr(0, x));
-      if (!side && inner.substr(0, x) != "?") break;
-      shape.sides.push_back(std::clamp<std::int64_t>(side.value_or(1), 0, std::int64_t{1} << 50));
+      const auto dim = parse_number<std::int64_t>(inner.substr(0, x));
+      if (!dim && inner.substr(0, x) != "?") break;
+      shape.dims.push_back(std::clamp<std::int64_t>(dim.value_or(1), 0, std::int64_t{1} << 50));
       inner.remove_prefix(x + 1);
     }
     shape.type = std::string(inner);
@@ -52,7 +52,7 @@ std::vector<Shape> shapes_in(std::string_view text) {
   return found;
 }
 
-/// The operands in `text`; of `%a = %b`, as loops have it, %b.
+/// The operands in `text`; of `%a = %b`, the form of loop-carried values, %b.
 std::vector<Operand> operands_in(std::string_view text) {
   std::vector<Operand> found;
   for (std::size_t at = text.find('%'); at != std::string_view::npos; at = text.find('%', at)) {
@@ -67,7 +67,7 @@ std::vector<Operand> operands_in(std::string_view text) {
   return found;
 }
 
-/// Where the types begin: behind the last " : " outside of attributes.
+/// Position of the types: after the last " : " that is not in an attribute.
 std::size_t types_at(std::string_view line) {
   const std::size_t arrow = line.rfind(") -> ");
   const std::size_t colon =
@@ -99,12 +99,12 @@ class StableHloReader {
   }
 
  private:
-  /// A region that is open: which computation its lines are of, "" for none; which instruction, if
-  /// any, waits for its types behind the region.
+  /// An open region: the computation that its lines belong to ("" if they are ignored), and the
+  /// instruction that it belongs to.
   struct Region {
     std::string computation, owner;
     std::size_t instruction = 0;
-    bool waits = false;
+    bool waits = false;  ///< the instruction's types follow the region
   };
 
   void read_line(std::string_view line);
@@ -122,7 +122,6 @@ class StableHloReader {
   Module module_;
   std::vector<Region> open_;
   std::size_t line_ = 0, regions_ = 0;
-  std::string loop_;  // the computation whose last instruction may get regions
 };
 
 void StableHloReader::read_line(std::string_view line) {
@@ -142,7 +141,7 @@ void StableHloReader::read_line(std::string_view line) {
   } else if (line.find("func.func") != std::string_view::npos) {
     begin_function(line);
   } else {
-    // A line of attributes of an operation whose types are still to come.
+    // Attributes of an operation whose types follow its region.
     if (!open_.empty() && open_.back().waits && open_.back().computation.empty() &&
         !line.starts_with('%'))
       module_.computations[open_.back().owner].instructions[open_.back().instruction].attributes +=
@@ -159,7 +158,7 @@ void StableHloReader::begin_function(std::string_view line) {
   Computation& made = module_.computations[name];
   if (!made.name.empty())
     throw InputError(
-        fmt::format("{}:{}:1: a second function '{}': a file has one module, and each name once",
+        fmt::format("{}:{}:1: a second function '{}': names are unique, and a file has one module",
                     path_, line_, name));
   made.name = name;
   ++module_.functions;
@@ -170,7 +169,7 @@ void StableHloReader::begin_function(std::string_view line) {
        p = parameters.find('%', p + 1)) {
     const std::size_t next = std::min(parameters.find('%', p + 1), parameters.size());
     auto shapes = shapes_in(parameters.substr(p, next - p));
-    if (shapes.size() > 1) shapes.resize(1);  // more are in attributes
+    if (shapes.size() > 1) shapes.resize(1);  // the others are in attributes
     made.instructions.push_back({.name = std::string(name_at(parameters, p + 1)),
                                  .opcode = "parameter",
                                  .results = std::move(shapes),
@@ -179,8 +178,8 @@ void StableHloReader::begin_function(std::string_view line) {
   open_.push_back({.computation = name, .owner = {}});
 }
 
-/// A region of the last operation. Those of loops and branches are computations; those of
-/// reductions and the like are one operation per element, and are left out.
+/// Opens a region of the last operation. Regions of loops and branches are computations; those of
+/// reductions count as one flop per element, and are ignored.
 void StableHloReader::begin_region(std::string_view line) {
   if (open_.size() > 200)
     throw InputError(fmt::format("{}:{}:1: regions are nested more than 200 deep", path_, line_));
@@ -224,13 +223,13 @@ void StableHloReader::read_operation(std::string_view line) {
   made.opcode = std::string(dot == std::string_view::npos ? word : word.substr(dot + 1));
   std::ranges::replace(made.opcode, '_', '-');
   rest.remove_prefix(word.size());
-  // Behind `({` a region begins: what looks like a type is in an attribute.
+  // A line that ends in '{' has no types yet: what looks like one is in an attribute.
   const std::size_t types = rest.ends_with('{') ? rest.size() : types_at(rest);
   made.attributes = std::string(rest.substr(0, types));
   made.results = result_shapes(rest.substr(types));
   const bool single = rest.substr(types).find("->") == std::string_view::npos;
   if (made.opcode != "constant") made.operands = operands_in(rest.substr(0, types));
-  if (made.opcode == "constant" && made.results.size() == 1 && made.results.front().sides.empty())
+  if (made.opcode == "constant" && made.results.size() == 1 && made.results.front().dims.empty())
     if (const std::size_t at = made.attributes.find("dense<"); at != std::string::npos) {
       const std::string_view value = std::string_view(made.attributes).substr(at + 6);
       made.value = parse_number<std::int64_t>(value.substr(0, value.find('>')));
@@ -247,7 +246,7 @@ void StableHloReader::read_operation(std::string_view line) {
 
 Module read_stablehlo(std::string_view text, const std::string& path) {
   Module module = StableHloReader(text, path).read();
-  find_makers(module);
+  find_producers(module);
   return module;
 }
 

@@ -4,60 +4,59 @@
 #include <unordered_set>
 
 #include "sim/units.h"
+#include "traces/import/hlo/matmul.h"
 #include "traces/import/hlo/module.h"
-#include "traces/import/hlo/products.h"
 
 namespace baechi::hlo {
 namespace {
 
 constexpr std::int64_t most = std::int64_t{1} << 60, most_size = std::int64_t{1} << 50;
 
-std::int64_t plus(std::int64_t a, std::int64_t b) {
+std::int64_t capped_sum(std::int64_t a, std::int64_t b) {
   return std::min(most, a + b);
 }
 
-using Words = std::unordered_set<std::string_view>;
+using NameSet = std::unordered_set<std::string_view>;
 
-/// The words of `list`, which spaces separate.
-Words words_of(std::string_view list) {
-  Words words;
+NameSet names_in(std::string_view list) {
+  NameSet names;
   while (!list.empty()) {
     const std::size_t end = std::min(list.find(' '), list.size());
-    words.insert(list.substr(0, end));
+    names.insert(list.substr(0, end));
     list.remove_prefix(std::min(end + 1, list.size()));
   }
-  return words;
+  return names;
 }
 
-/// Whether the instruction computes nothing, and only moves bytes.
+/// Whether the instruction has no flops and only moves bytes.
 bool moves(std::string_view opcode) {
-  static const Words moving = words_of(
-      "broadcast broadcast-in-dim concatenate convert copy copy-start "
-      "dynamic-broadcast-in-dim dynamic-gather dynamic-iota dynamic-pad "
-      "dynamic-reshape dynamic-slice dynamic-update-slice gather iota pad "
-      "real-dynamic-slice reshape reverse scatter slice slice-start "
+  static const NameSet moving = names_in(
+      "broadcast broadcast-in-dim concatenate convert copy copy-start dynamic-broadcast-in-dim "
+      "dynamic-gather dynamic-iota dynamic-pad dynamic-reshape dynamic-slice dynamic-update-slice "
+      "gather iota pad real-dynamic-slice reshape reverse scatter slice slice-start "
       "torch-index-select transpose");
   return moving.contains(opcode);
 }
 
-/// The instruction of `computation` that makes `operand`; null if none does.
-const Instruction* maker_of(const Computation& computation, const Operand& operand) {
-  return operand.maker == Operand::unknown ? nullptr : &computation.instructions[operand.maker];
+/// The instruction that defines `operand`; null if there is none.
+const Instruction* producer_of(const Computation& computation, const Operand& operand) {
+  return operand.producer == Operand::unknown ? nullptr
+                                              : &computation.instructions[operand.producer];
 }
 
-/// The first result of the reader's operand `i`.
+/// The array that is the reader's operand `i`; null if it is unknown.
 const Shape* shape_of(const Computation& computation, const Instruction& reader, std::size_t i) {
   if (i >= reader.operands.size()) return nullptr;
-  const Instruction* made = maker_of(computation, reader.operands[i]);
+  const Instruction* made = producer_of(computation, reader.operands[i]);
   const std::int64_t part = std::max(reader.operands[i].part, std::int64_t{0});
   if (made == nullptr || part >= static_cast<std::int64_t>(made->results.size())) return nullptr;
   return &made->results[static_cast<std::size_t>(part)];
 }
 
-/// What reads of its first operand only as much as it writes.
+/// Whether the instruction reads only as much of its first operand as it writes.
 bool slices(std::string_view opcode) {
-  static const Words slicing =
-      words_of("dynamic-gather dynamic-slice gather real-dynamic-slice slice torch-index-select");
+  static const NameSet slicing =
+      names_in("dynamic-gather dynamic-slice gather real-dynamic-slice slice torch-index-select");
   return slicing.contains(opcode);
 }
 
@@ -72,8 +71,8 @@ const Instruction& root_of(const Computation& computation) {
   return root == all.end() ? all.back() : *root;
 }
 
-/// Bytes of `name`, an array of a fused computation, that the fusion reads: all, unless only slices
-/// are taken of it, or it is written over in part.
+/// Bytes that a fusion reads of parameter `name`: `all`, unless its users only read slices of it or
+/// update it in place.
 std::int64_t read_inside(const Computation& fused, std::string_view name, std::int64_t all,
                          int depth = 0) {
   std::int64_t sum = 0;
@@ -81,66 +80,66 @@ std::int64_t read_inside(const Computation& fused, std::string_view name, std::i
     for (std::size_t i = 0; i < user.operands.size(); ++i) {
       if (user.operands[i].name != name) continue;
       if (user.opcode == "bitcast" && depth < 10)
-        sum = plus(sum, read_inside(fused, user.name, all, depth + 1));
+        sum = capped_sum(sum, read_inside(fused, user.name, all, depth + 1));
       else if (i == 0 && slices(user.opcode) && !user.results.empty())
-        sum = plus(sum, user.results.front().bytes());
+        sum = capped_sum(sum, user.results.front().bytes());
       else if (i > 0 || user.opcode != "dynamic-update-slice")
         return all;
     }
   return std::min(sum, all);
 }
 
-/// Bytes of what `made` makes that the fusion writes as a result: all, or the part that is written
-/// over. Null makes nothing.
+/// Bytes that a fusion writes of the result that `made` defines: all, or the part that is updated
+/// in place; 0 for null.
 std::int64_t written_inside(const Computation& fused, const Instruction* made, int depth = 0) {
   if (made == nullptr) return 0;
   std::int64_t sum = 0;
   if (made->opcode == "tuple" && depth < 10) {
     for (const Operand& part : made->operands)
-      sum = plus(sum, written_inside(fused, maker_of(fused, part), depth + 1));
+      sum = capped_sum(sum, written_inside(fused, producer_of(fused, part), depth + 1));
     return sum;
   }
   if (made->opcode == "bitcast" && depth < 10 && !made->operands.empty())
-    return written_inside(fused, maker_of(fused, made->operands.front()), depth + 1);
+    return written_inside(fused, producer_of(fused, made->operands.front()), depth + 1);
   if (made->opcode == "dynamic-update-slice") return bytes_of(fused, *made, 1);
-  for (const Shape& shape : made->results) sum = plus(sum, shape.bytes());
+  for (const Shape& shape : made->results) sum = capped_sum(sum, shape.bytes());
   return sum;
 }
 
-/// What an instruction that calls nothing reads and writes. What is written over in part, and what
-/// slices are taken of, does not move as a whole.
+/// Traffic of an instruction without a computation. Slices and in-place updates only access a part
+/// of their operand.
 std::int64_t traffic_of(const Computation& computation, const Instruction& i, std::int64_t read,
                         std::int64_t written) {
   if (i.opcode == "copy-start" || i.opcode == "slice-start")
     return i.results.empty() ? 0 : 2 * i.results.front().bytes();
-  if (slices(i.opcode)) return plus(written, written);
+  if (slices(i.opcode)) return capped_sum(written, written);
   if (i.opcode == "dynamic-update-slice") return 2 * bytes_of(computation, i, 1);
-  if (i.opcode != "scatter" || i.operands.size() < 3) return plus(read, written);
-  // So many inputs, the indices, as many updates; each update is read, and added to an element.
+  if (i.opcode != "scatter" || i.operands.size() < 3) return capped_sum(read, written);
+  // Operands are n inputs, the indices, n updates. Reads an update, reads and writes an element.
   const std::size_t inputs = (i.operands.size() - 1) / 2;
   std::int64_t sum = bytes_of(computation, i, inputs);
   for (std::size_t u = inputs + 1; u < i.operands.size(); ++u)
-    sum = plus(sum, 3 * bytes_of(computation, i, u));
+    sum = capped_sum(sum, 3 * bytes_of(computation, i, u));
   return sum;
 }
 
 }  // namespace
 
-void find_makers(Module& module) {
+void find_producers(Module& module) {
   for (auto& [name, computation] : module.computations) {
-    std::unordered_map<std::string_view, std::size_t> makers;
+    std::unordered_map<std::string_view, std::size_t> producers;
     for (std::size_t i = 0; i < computation.instructions.size(); ++i)
-      makers.emplace(computation.instructions[i].name, i);
+      producers.emplace(computation.instructions[i].name, i);
     for (Instruction& reader : computation.instructions)
       for (Operand& operand : reader.operands)
-        if (const auto made = makers.find(operand.name); made != makers.end())
-          operand.maker = made->second;
+        if (const auto made = producers.find(operand.name); made != producers.end())
+          operand.producer = made->second;
   }
 }
 
 std::int64_t Shape::elements() const {
   std::int64_t n = 1;
-  for (const std::int64_t side : sides) n = side > 0 && n > most_size / side ? most_size : n * side;
+  for (const std::int64_t dim : dims) n = dim > 0 && n > most_size / dim ? most_size : n * dim;
   return n;
 }
 
@@ -160,7 +159,7 @@ std::int64_t Shape::bytes() const {
   return n > most_size / std::max<std::int64_t>(1, bits) ? most_size : (n * bits + 7) / 8;
 }
 
-std::int64_t times(std::int64_t a, std::int64_t b) {
+std::int64_t capped_product(std::int64_t a, std::int64_t b) {
   return a > 0 && b > most / a ? most : a * b;
 }
 
@@ -194,13 +193,13 @@ std::vector<std::int64_t> numbers_after(std::string_view text, std::string_view 
 }
 
 bool is_transparent(std::string_view opcode) {
-  static const Words views =
-      words_of("bitcast get-tuple-element opt-barrier optimization-barrier tuple");
+  static const NameSet views =
+      names_in("bitcast get-tuple-element opt-barrier optimization-barrier tuple");
   return opcode.ends_with("-done") || opcode == "async-update" || views.contains(opcode);
 }
 
 bool is_free(std::string_view opcode) {
-  static const Words free = words_of(
+  static const NameSet free = names_in(
       "add-dependency after-all bitcast-convert constant parameter partition-id replica-id");
   return is_transparent(opcode) || free.contains(opcode);
 }
@@ -221,28 +220,26 @@ std::optional<CollectiveKind> collective_kind(std::string_view opcode) {
 
 bool is_known(std::string_view opcode) {
   if (is_free(opcode) || moves(opcode)) return true;
-  // The start of what runs beside others is told by its name.
+  // `X-start` is the asynchronous form of X.
   if (opcode.ends_with("-start")) opcode.remove_suffix(6);
-  static const Words computing = words_of(
-      "abs acos acosh add all-gather all-reduce all-to-all and asin asinh async atan atan2 "
-      "atanh batch-norm-grad batch-norm-inference batch-norm-training call case cbrt ceil "
-      "cholesky clamp collective-broadcast collective-permute compare complex composite "
-      "conditional convolution cosh cosine count-leading-zeros custom-call custom-jvp-call "
-      "divide domain dot dot-general dynamic-conv einsum erf exp exponential "
-      "exponential-minus-one fft floor fusion get-dimension-size if imag infeed is-finite "
-      "is-inf is-nan log log-plus-one logistic map maximum minimum multiply negate not or "
-      "outfeed popcnt popcount power ragged-all-to-all ragged-dot real recv reduce "
-      "reduce-precision reduce-scatter reduce-window remainder rng rng-bit-generator "
-      "rng-get-and-update-state round-nearest-afz round-nearest-even rsqrt scaled-dot scan "
-      "select select-and-scatter send set-dimension-size shift-left shift-right-arithmetic "
-      "shift-right-logical sign sine sinh sort sqrt stochastic-convert subtract tan tanh topk "
-      "triangular-solve uniform-dequantize uniform-quantize while xor");
+  static const NameSet computing = names_in(
+      "abs acos acosh add all-gather all-reduce all-to-all and asin asinh async atan atan2 atanh "
+      "batch-norm-grad batch-norm-inference batch-norm-training call case cbrt ceil cholesky clamp "
+      "collective-broadcast collective-permute compare complex composite conditional convolution "
+      "cosh cosine count-leading-zeros custom-call custom-jvp-call divide domain dot dot-general "
+      "dynamic-conv einsum erf exp exponential exponential-minus-one fft floor fusion "
+      "get-dimension-size if imag infeed is-finite is-inf is-nan log log-plus-one logistic map "
+      "maximum minimum multiply negate not or outfeed popcnt popcount power ragged-all-to-all "
+      "ragged-dot real recv reduce reduce-precision reduce-scatter reduce-window remainder rng "
+      "rng-bit-generator rng-get-and-update-state round-nearest-afz round-nearest-even rsqrt "
+      "scaled-dot scan select select-and-scatter send set-dimension-size shift-left "
+      "shift-right-arithmetic shift-right-logical sign sine sinh sort sqrt stochastic-convert "
+      "subtract tan tanh topk triangular-solve uniform-dequantize uniform-quantize while xor");
   return computing.contains(opcode);
 }
 
-/// How often a loop runs: told by XLA, or by the one constant that its condition
-/// compares with. 1 if neither says.
-std::int64_t Works::trips(const Instruction& loop) {
+/// Trip count of a loop: XLA's known_trip_count, or the only constant of its condition; else 1.
+std::int64_t WorkModel::trips(const Instruction& loop) {
   ++loops_;
   constexpr std::string_view key = "known_trip_count";
   if (const std::size_t at = loop.attributes.find(key); at != std::string::npos) {
@@ -264,22 +261,22 @@ std::int64_t Works::trips(const Instruction& loop) {
   return 1;
 }
 
-OpWork Works::of_computation(std::string_view name) {
+OpWork WorkModel::of_computation(std::string_view name) {
   if (const auto found = done_.find(name); found != done_.end()) return found->second;
   const auto computation = module_.computations.find(name);
   OpWork sum;
   if (computation == module_.computations.end() || depth_ > 50) return sum;
-  done_.emplace(std::string(name), sum);  // a computation that calls itself does nothing more
+  done_.emplace(std::string(name), sum);  // ends recursion of a computation that calls itself
   ++depth_;
-  std::array<std::int64_t, 4> flops{};  // by precision: that of most of them is the whole's
+  std::array<std::int64_t, 4> flops{};  // by precision; the sum has the precision of most flops
   for (const Instruction& instruction : computation->second.instructions) {
     if (collective_kind(instruction.opcode) || instruction.opcode == "ragged-all-to-all")
       ++inner_collectives_;
     const OpWork work = of(computation->second, instruction);
     std::int64_t& same = flops[static_cast<std::size_t>(work.precision)];
-    same = plus(same, work.flops);
-    sum.flops = plus(sum.flops, work.flops);
-    sum.traffic = {plus(sum.traffic.count, work.traffic.count)};
+    same = capped_sum(same, work.flops);
+    sum.flops = capped_sum(sum.flops, work.flops);
+    sum.traffic = {capped_sum(sum.traffic.count, work.traffic.count)};
   }
   sum.precision = static_cast<Precision>(std::ranges::max_element(flops) - flops.begin());
   --depth_;
@@ -287,7 +284,7 @@ OpWork Works::of_computation(std::string_view name) {
   return sum;
 }
 
-OpWork Works::of(const Computation& computation, const Instruction& instruction) {
+OpWork WorkModel::of(const Computation& computation, const Instruction& instruction) {
   OpWork work;
   const std::string& op = instruction.opcode;
   if (is_free(op)) return work;
@@ -296,35 +293,36 @@ OpWork Works::of(const Computation& computation, const Instruction& instruction)
     for (const std::string& name : instruction.calls) {
       const OpWork inner = of_computation(name);
       if (inner.flops > work.flops) work.precision = inner.precision;
-      work.flops = branches ? std::max(work.flops, inner.flops) : plus(work.flops, inner.flops);
+      work.flops =
+          branches ? std::max(work.flops, inner.flops) : capped_sum(work.flops, inner.flops);
       work.traffic = {branches ? std::max(work.traffic.count, inner.traffic.count)
-                               : plus(work.traffic.count, inner.traffic.count)};
+                               : capped_sum(work.traffic.count, inner.traffic.count)};
     }
     if (op != "while") return work;
     const std::int64_t n = trips(instruction);
-    return {.flops = times(n, work.flops),
-            .traffic = {times(n, work.traffic.count)},
+    return {.flops = capped_product(n, work.flops),
+            .traffic = {capped_product(n, work.traffic.count)},
             .precision = work.precision};
   }
   std::int64_t written = 0, read = 0, largest = 0;
   for (const Shape& result : instruction.results) {
-    written = plus(written, result.bytes());
+    written = capped_sum(written, result.bytes());
     largest = std::max(largest, result.elements());
   }
   written -= std::min(written, scratch_bytes(instruction));
   for (std::size_t i = 0; i < instruction.operands.size(); ++i)
     if (const Shape* shape = shape_of(computation, instruction, i)) {
-      read = plus(read, shape->bytes());
+      read = capped_sum(read, shape->bytes());
       largest = std::max(largest, shape->elements());
     }
   work.traffic = {traffic_of(computation, instruction, read, written)};
   if (!instruction.results.empty()) work.precision = precision_of(instruction.results.front().type);
   const Shape *left = shape_of(computation, instruction, 0),
               *right = shape_of(computation, instruction, 1);
-  if (is_product(instruction) || is_convolution(instruction)) {
-    work.flops = is_product(instruction) ? product_flops(instruction, left)
-                                         : convolution_flops(instruction, left, right);
-    // By what is multiplied: products of bf16 are added up, and written, in f32.
+  if (is_matmul(instruction) || is_convolution(instruction)) {
+    work.flops = is_matmul(instruction) ? matmul_flops(instruction, left)
+                                        : convolution_flops(instruction, left, right);
+    // By the operands: a bf16 matmul may accumulate and write f32.
     if (left != nullptr) work.precision = precision_of(left->type);
     if (right != nullptr && precision_of(right->type) == Precision::fp32)
       work.precision = Precision::fp32;
@@ -334,45 +332,45 @@ OpWork Works::of(const Computation& computation, const Instruction& instruction)
       const OpWork inner = of_computation(name);
       if (inner.flops > most_flops) work.precision = inner.precision;
       most_flops = std::max(most_flops, inner.flops);
-      work.flops = plus(work.flops, inner.flops);
+      work.flops = capped_sum(work.flops, inner.flops);
     }
     if (op == "fusion") work.traffic = {fusion_traffic(computation, instruction)};
   } else if (op == "custom-call") {
     ++opaque_;
   } else if (op == "reduce-window" || op == "select-and-scatter") {
-    // An operation per element of each window: of the result, or of what the windows are from.
+    // One flop per element of each window; select-and-scatter has a window per source element.
     const Shape* windows = op == "reduce-window" ? nullptr : right;
     const std::int64_t count = windows != nullptr            ? windows->elements()
                                : instruction.results.empty() ? 0
                                                              : instruction.results[0].elements();
-    work.flops = times(count, window_elements(instruction));
+    work.flops = capped_product(count, window_elements(instruction));
   } else if (!moves(op)) {
     work.flops = largest;
   }
   return work;
 }
 
-/// What a fusion reads and writes outside.
-std::int64_t Works::fusion_traffic(const Computation& computation,
-                                   const Instruction& fusion) const {
+/// Memory traffic of a fusion.
+std::int64_t WorkModel::fusion_traffic(const Computation& computation,
+                                       const Instruction& fusion) const {
   const auto called = fusion.calls.empty() ? module_.computations.end()
                                            : module_.computations.find(fusion.calls.front());
   const bool known = called != module_.computations.end() && !called->second.instructions.empty();
   std::int64_t sum = 0;
   for (std::size_t i = 0; i < fusion.operands.size(); ++i) {
     const std::int64_t all = bytes_of(computation, fusion, i);
-    const auto is_it = [&](const Instruction& inside) {
+    const auto is_parameter = [&](const Instruction& inside) {
       return inside.opcode == "parameter" && inside.value == static_cast<std::int64_t>(i);
     };
     const Instruction* inside = nullptr;
     if (known)
-      if (const auto at = std::ranges::find_if(called->second.instructions, is_it);
+      if (const auto at = std::ranges::find_if(called->second.instructions, is_parameter);
           at != called->second.instructions.end())
         inside = &*at;
-    sum = plus(sum, inside == nullptr ? all : read_inside(called->second, inside->name, all));
+    sum = capped_sum(sum, inside == nullptr ? all : read_inside(called->second, inside->name, all));
   }
-  if (known) return plus(sum, written_inside(called->second, &root_of(called->second)));
-  for (const Shape& result : fusion.results) sum = plus(sum, result.bytes());
+  if (known) return capped_sum(sum, written_inside(called->second, &root_of(called->second)));
+  for (const Shape& result : fusion.results) sum = capped_sum(sum, result.bytes());
   return sum;
 }
 

@@ -8,7 +8,7 @@ namespace {
 constexpr Duration longest = std::chrono::seconds(10'000);
 constexpr std::int64_t most_number = std::int64_t{1} << 50;
 
-/// Also of a text, "256", as the profiler of ROCm writes numbers.
+/// An integer, or one in quotes: ROCm's profiler writes "256".
 std::optional<std::int64_t> integer(Json value) {
   std::string_view token = value.token();
   if (token.size() > 2 && token.starts_with('"') && token.ends_with('"'))
@@ -17,7 +17,7 @@ std::optional<std::int64_t> integer(Json value) {
   return n && *n >= -most_number && *n <= most_number ? n : std::nullopt;
 }
 
-/// A non-negative number; nothing for -1, which stands for what does not apply.
+/// An integer >= 0; nullopt for -1, which means not applicable.
 std::optional<std::int64_t> count(Json value) {
   const auto n = integer(value);
   return n && *n >= 0 ? n : std::nullopt;
@@ -33,7 +33,7 @@ std::optional<std::int64_t> bytes_of_type(std::string_view type) {
   return std::nullopt;
 }
 
-/// An arg that is a whole number, and where it goes.
+/// An integer arg and the member that stores it.
 struct NumberArgument {
   std::string_view key;
   std::optional<std::int64_t> Event::* value;
@@ -56,7 +56,7 @@ constexpr CommunicationCount counts[] = {{"In msg nelems", &Communication::in_el
                                          {"Group size", &Communication::ranks},
                                          {"Seq", &Communication::sequence}};
 
-/// `communicates`: whether `communication` is one.
+/// Reads the args of an event. Sets `communicates` if they describe a collective.
 struct ArgumentReader {
   Event& event;
   Communication communication{};
@@ -91,8 +91,8 @@ struct ArgumentReader {
   }
 };
 
-/// A time written in microseconds, exact to the nanosecond: a double is too coarse for times
-/// counted from 1970. Nothing if `text` is none, or is over 146 years.
+/// A decimal number of microseconds, exact to the nanosecond: a double is too coarse for times
+/// since 1970. nullopt if `text` is not one, or is over 146 years.
 std::optional<Duration> exact_time(std::string_view text) {
   const std::size_t point = text.find('.');
   const auto whole = parse_number<std::int64_t>(text.substr(0, point));

@@ -15,11 +15,11 @@ std::string short_name(const std::string& name) {
   return colons == std::string::npos || colons + 2 == name.size() ? name : name.substr(colons + 2);
 }
 
-/// The modules around one moment after the other.
+/// Finds the modules that are open at a time; queries are in ascending order.
 class Modules {
  public:
   explicit Modules(const std::vector<Call>& modules) : modules_(modules) {}
-  /// Outermost first, 64 at most.
+  /// The path of at most 64 open modules, outermost first.
   std::string around(Duration at) {
     for (; next_ < modules_.size() && modules_[next_].start <= at; ++next_) {
       open_.insert(next_);
@@ -42,32 +42,32 @@ class Modules {
   std::set<std::pair<Duration, std::size_t>> ends_;  // of open_
 };
 
-void describe(const Recording& recording, const std::vector<Surroundings>& around,
+void describe(const Recording& recording, const std::vector<CallContext>& contexts,
               std::vector<Piece>& pieces) {
   Modules modules(recording.modules);
   for (Piece& piece : pieces) {
     const std::size_t call = piece.calls.back();
     piece.op = short_name(recording.calls[piece.outermost].name);
-    piece.phase = around[call].phase;
+    piece.phase = contexts[call].phase;
     piece.module = modules.around(piece.start);
-    const std::string scope = scopes(recording, around, call);
+    const std::string scope = scopes(recording, contexts, call);
     if (!scope.empty()) piece.module = piece.module.empty() ? scope : scope + "." + piece.module;
   }
 }
 
-/// Cuts at calls of the driver.
-std::vector<Piece> launches(const Recording& recording, const std::vector<Surroundings>& around,
+/// Pieces that end at driver calls.
+std::vector<Piece> launches(const Recording& recording, const std::vector<CallContext>& contexts,
                             Duration end, const Launched& launched, Level level) {
   std::vector<Piece> pieces;
-  std::map<std::size_t, Piece> unfinished;  // by thread: calls that only concern events
-  std::map<std::size_t, std::size_t> last;  // by thread: its last piece, if it may go on
+  std::map<std::size_t, Piece> unfinished;  // by thread: driver calls since its last piece
+  std::map<std::size_t, std::size_t> last;  // by thread: its last piece, if it can be extended
   for (std::size_t i = 0; i < recording.calls.size(); ++i) {
     const Call& call = recording.calls[i];
     if (call.kind != CallKind::runtime || call.start >= end) continue;
     const bool launches = call.correlation && launched.contains(*call.correlation);
     const bool cuts = launches || waits(call);
     if (!cuts && !records_event(call) && !awaits_event(call)) continue;
-    const std::size_t op = around[i].op;
+    const std::size_t op = contexts[i].op;
     const auto before = last.find(call.thread);
     if (level == Level::op && before != last.end() && op != i &&
         pieces[before->second].outermost == op && !waits(call)) {
@@ -90,12 +90,12 @@ std::vector<Piece> launches(const Recording& recording, const std::vector<Surrou
   return pieces;
 }
 
-std::vector<Piece> ops(const Recording& recording, const std::vector<Surroundings>& around,
+std::vector<Piece> ops(const Recording& recording, const std::vector<CallContext>& contexts,
                        const Window& window) {
   std::vector<Piece> pieces;
   for (std::size_t i = 0; i < recording.calls.size(); ++i) {
     const Call& call = recording.calls[i];
-    if (is_frame(call) || !window.holds(call.start) || around[i].op != i) continue;
+    if (is_frame(call) || !window.holds(call.start) || contexts[i].op != i) continue;
     pieces.push_back({.calls = {i},
                       .thread = call.thread,
                       .start = call.start,
@@ -124,15 +124,15 @@ bool awaits_event(const Call& call) {
   return call.name.find("StreamWaitEvent") != std::string::npos;
 }
 
-std::vector<Piece> host_pieces(const Recording& recording, const std::vector<Surroundings>& around,
+std::vector<Piece> host_pieces(const Recording& recording, const std::vector<CallContext>& contexts,
                                const Window& window, const Launched& launched, Level level) {
   std::vector<Piece> pieces =
       recording.work.empty()
-          ? ops(recording, around, window)
-          : launches(recording, around, std::min(window.end, window.host_end), launched, level);
+          ? ops(recording, contexts, window)
+          : launches(recording, contexts, std::min(window.end, window.host_end), launched, level);
   std::ranges::stable_sort(pieces, {}, &Piece::start);
-  describe(recording, around, pieces);
-  // Streams run what is launched in the order of the launches.
+  describe(recording, contexts, pieces);
+  // Streams run work in launch order.
   std::ranges::stable_sort(pieces, {},
                            [&](const Piece& p) { return recording.calls[p.calls.back()].start; });
   return pieces;

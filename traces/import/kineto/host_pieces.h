@@ -1,38 +1,37 @@
-/// The host's part of a step, cut into pieces that end where work is launched or awaited.
+/// The host's timeline of a step, cut into pieces that end at a launch or a wait.
 #pragma once
 #include <cstdint>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "traces/import/kineto/call_context.h"
 #include "traces/import/kineto/step.h"
-#include "traces/import/kineto/surroundings.h"
 
 namespace baechi::kineto {
 
-/// What a thread does up to its next launch: the calls of the driver in it, in order. Without a GPU
-/// a piece is an op.
+/// The time of a thread up to its next launch or wait. Without a GPU a piece is an op.
 struct Piece {
-  std::vector<std::size_t> calls;  ///< of Recording::calls
+  std::vector<std::size_t> calls;  ///< indices of Recording::calls: its driver calls, in order
   std::size_t thread = 0;
-  Duration start{}, end{};     ///< of the calls, without the pause before them
-  std::size_t outermost = 0;   ///< the outermost call of one op around them, or the call itself
-  std::string op{}, module{};  ///< "conv2d"; "VGG_0.Sequential_0.Conv2d_0", "" if not recorded
+  Duration start{}, end{};     ///< of the calls, without the gap before them
+  std::size_t outermost = 0;   ///< the outermost op that contains the calls, or the call itself
+  std::string op{}, module{};  ///< "conv2d"; "VGG_0.Conv2d_0", "" if not recorded
   Phase phase = Phase::forward;
 };
 
-/// Work by the correlation of its launch.
+/// Indices of Recording::work by the correlation of their launch.
 using Launched = std::unordered_map<std::int64_t, std::vector<std::size_t>>;
 Launched by_correlation(const Recording& recording);
 
-/// Whether a call of the driver lasts until work of the GPU has ended.
+/// Whether the driver call blocks until GPU work has ended; records an event; waits for one.
 bool waits(const Call& call);
 bool records_event(const Call& call);
 bool awaits_event(const Call& call);
 
-/// The pieces of `window` by their start, and those before it: what they launched may run in it.
-/// Without a GPU only those of the window.
-std::vector<Piece> host_pieces(const Recording& recording, const std::vector<Surroundings>& around,
+/// The pieces that begin before the end of `window`, by start: work launched before the window may
+/// run in it. Without a GPU, the pieces of the window only.
+std::vector<Piece> host_pieces(const Recording& recording, const std::vector<CallContext>& contexts,
                                const Window& window, const Launched& launched, Level level);
 
 }  // namespace baechi::kineto

@@ -15,42 +15,43 @@
 namespace baechi::kineto {
 namespace {
 
-// A graph of recorded steps, one per rank: ops in lanes, with the order that was recorded as
-// controls. A recording has no tensors, so all ops of a rank (and GPU) stay on one device.
-// Collectives of several ranks are one if they have the same group and kind, and the same number:
-// the recorded sequence number, or else their position among those of the group.
+// Builds a graph of recorded steps, one per rank: ops in lanes, with the recorded order as control
+// edges. A recording has no tensors, so all ops of a rank (and GPU) are colocated. Collectives of
+// several ranks are matched by group, kind and recorded sequence number, or position in the group
+// if no number was recorded.
 
 struct Rank {
   std::int64_t number = 0;
-  std::string label;  ///< in front of names: "rank1/", "" if there is one rank
+  std::string label;  ///< prefix of names: "rank1/"; "" for a single rank
   Step step;
 };
 
-/// What collectives of several ranks must have in common to be one.
-using Key = std::tuple<std::string, CollectiveKind, std::uint32_t, std::int64_t>;
+/// Group, kind, number of ranks, and sequence number or position of a collective.
+using CollectiveKey = std::tuple<std::string, CollectiveKind, std::uint32_t, std::int64_t>;
 
-struct Joined {
+struct MatchedCollective {
   RecordedCollective collective;
   std::vector<OpId> members;
 };
 
-class GraphMaker {
+class KinetoGraphBuilder {
  public:
-  explicit GraphMaker(const std::vector<Rank>& ranks) : ranks_(ranks) {}
+  explicit KinetoGraphBuilder(const std::vector<Rank>& ranks) : ranks_(ranks) {}
   OpGraph make(const std::string& path, std::vector<std::string>& notes);
 
  private:
   void add_ops(const Rank& rank);
-  void meet(const Rank& rank, const std::vector<OpId>& ids);
+  void match_collectives(const Rank& rank, const std::vector<OpId>& ids);
   void add_collectives(std::vector<std::string>& notes);
 
   const std::vector<Rank>& ranks_;
   OpGraphBuilder builder_;
-  std::map<Key, std::size_t> joined_;  // into collectives_
-  std::vector<Joined> collectives_;    // in the order of their first members
+  std::map<CollectiveKey, std::size_t> joined_;  // into collectives_
+  std::vector<MatchedCollective> collectives_;   // in the order of their first members
 };
 
-/// The GPU that runs most: the host's ops stand with it, whatever its number. Ties: the smallest.
+/// The GPU with most kernel time, with which the host's ops are colocated. Ties: the smallest
+/// number.
 std::int64_t home_of(const Step& step) {
   std::map<std::int64_t, Duration> busy;
   for (const StepOp& op : step.ops)
@@ -59,7 +60,7 @@ std::int64_t home_of(const Step& step) {
   return home == busy.end() ? 0 : home->first;
 }
 
-void GraphMaker::add_ops(const Rank& rank) {
+void KinetoGraphBuilder::add_ops(const Rank& rank) {
   const std::int64_t home = home_of(rank.step);
   std::vector<OpId> ids;
   for (const StepOp& op : rank.step.ops) {
@@ -76,33 +77,33 @@ void GraphMaker::add_ops(const Rank& rank) {
     if (op.device.value_or(home) != home) label += fmt::format(" gpu{}", *op.device);
     builder_.colocate(id, label);
   }
-  meet(rank, ids);
+  match_collectives(rank, ids);
 }
 
-void GraphMaker::meet(const Rank& rank, const std::vector<OpId>& ids) {
+void KinetoGraphBuilder::match_collectives(const Rank& rank, const std::vector<OpId>& ids) {
   std::map<std::tuple<std::string, CollectiveKind, std::uint32_t>, std::int64_t> position;
   for (std::size_t i = 0; i < ids.size(); ++i) {
     if (!rank.step.ops[i].collective) continue;
     const RecordedCollective& m = *rank.step.ops[i].collective;
     const std::int64_t number = position[{m.group, m.kind, m.ranks}]++;
-    const Key key{m.group, m.kind, m.ranks, m.sequence ? -1 - *m.sequence : number};
+    const CollectiveKey key{m.group, m.kind, m.ranks, m.sequence ? -1 - *m.sequence : number};
     auto [at, added] = joined_.emplace(key, collectives_.size());
-    // Groups of other ranks may have the same name: a full collective takes no further member.
+    // Disjoint groups may have the same name: a complete collective is not extended.
     const bool full = !added && collectives_[at->second].members.size() >= m.ranks;
     if (added || full) {
       at->second = collectives_.size();
       collectives_.push_back({m, {}});
     }
-    Joined& joined = collectives_[at->second];
+    MatchedCollective& joined = collectives_[at->second];
     joined.collective.bytes = std::max(joined.collective.bytes, m.bytes);
     joined.members.push_back(ids[i]);
   }
 }
 
-void GraphMaker::add_collectives(std::vector<std::string>& notes) {
+void KinetoGraphBuilder::add_collectives(std::vector<std::string>& notes) {
   std::size_t whole = 0;
   Bytes bytes{};
-  for (const Joined& joined : collectives_) {
+  for (const MatchedCollective& joined : collectives_) {
     whole += joined.members.size() == joined.collective.ranks ? 1U : 0U;
     bytes += joined.collective.bytes;
     builder_.add_collective({.kind = joined.collective.kind,
@@ -111,13 +112,13 @@ void GraphMaker::add_collectives(std::vector<std::string>& notes) {
                             joined.members);
   }
   if (collectives_.empty()) return;
-  notes.push_back(fmt::format(
-      "{} collectives of {}; of {} all ranks are here, the others' further ranks are taken to "
-      "arrive with those here; their times are the cluster's",
-      collectives_.size(), to_text(bytes), whole));
+  notes.push_back(
+      fmt::format("{} collectives of {}; {} have all ranks in these files, missing ranks of the "
+                  "others arrive with the ones present; their times are the cluster model's",
+                  collectives_.size(), to_text(bytes), whole));
 }
 
-OpGraph GraphMaker::make(const std::string& path, std::vector<std::string>& notes) {
+OpGraph KinetoGraphBuilder::make(const std::string& path, std::vector<std::string>& notes) {
   for (const Rank& rank : ranks_) add_ops(rank);
   add_collectives(notes);
   return build_graph(std::move(builder_), path);
@@ -128,13 +129,13 @@ struct Settings {
   std::int64_t wanted = 0;
 };
 
-/// The step of `recording` that is taken: the last whole one, the `wanted` one, or for further
-/// ranks the one with the name `same`.
-Window chosen(const Recording& recording, const std::string& path, std::int64_t wanted,
-              const std::string& same) {
+/// The step to import: step `wanted` (from 1), or the last complete one if that is 0. `same`: the
+/// name of the first rank's step, which the other ranks must have; "" for the first rank.
+Window choose_step(const Recording& recording, const std::string& path, std::int64_t wanted,
+                   const std::string& same) {
   if (recording.calls.empty() && recording.work.empty())
-    throw InputError(fmt::format(
-        "{}: no call and no kernel is in it: record with torch.profiler.profile", path));
+    throw InputError(
+        fmt::format("{}: no calls and no kernels: record with torch.profiler.profile", path));
   const std::vector<Window> steps = steps_of(recording);
   if (wanted > static_cast<std::int64_t>(steps.size()))
     throw InputError(fmt::format("{}: step {}: the recording has {} ({} to {})", path, wanted,
@@ -143,12 +144,12 @@ Window chosen(const Recording& recording, const std::string& path, std::int64_t 
     const auto found = std::ranges::find(steps, same, &Window::name);
     if (found != steps.end())
       return period_of(steps, static_cast<std::size_t>(found - steps.begin()), recording);
-    throw InputError(fmt::format("{}: has no {}, which the first rank's step is: it has {} to {}",
-                                 path, same, steps.front().name, steps.back().name));
+    throw InputError(fmt::format("{}: no {}, the step of the first rank: it has {} to {}", path,
+                                 same, steps.front().name, steps.back().name));
   }
   return period_of(steps,
                    wanted > 0 ? static_cast<std::size_t>(wanted - 1)
-                              : last_held(steps, last_whole(steps, recording), recording),
+                              : last_covered(steps, last_whole(steps, recording), recording),
                    recording);
 }
 
@@ -160,38 +161,36 @@ void note_step(const Rank& rank, const Window& window, const Recording& recordin
   notes.push_back(fmt::format("{}{}: {} as recorded", who, window.name, to_text(step.recorded)));
   if (recording.work.empty()) {
     notes.push_back(
-        fmt::format("{}no kernels: times are those of calls on a CPU; was the profile "
-                    "taken with ProfilerActivity.CUDA?",
+        fmt::format("{}no kernels: times are of calls on the CPU; record with "
+                    "ProfilerActivity.CUDA to time a GPU",
                     who));
     return;
   }
   notes.push_back(
-      fmt::format("{}{}{} of {} kernels, copies and fills joined to their launches by correlation, "
-                  "{} of {}; {} "
-                  "of gaps between queued ones are in their times",
+      fmt::format("{}{}{} of {} kernels, copies and fills matched to their launches, {} of {}; "
+                  "their times include {} of gaps between queued ones",
                   10 * step.joined < 9 * step.work ? "warning: " : "", who, step.joined, step.work,
                   to_text(step.joined_time), to_text(step.work_time), to_text(step.gaps)));
-  // A step's length is known exactly: what its ops do not explain is not understood.
+  // The step time is known exactly, so a replay that differs shows missing dependencies.
   if (const Duration off = step.replayed - step.recorded;
       step.replayed > Duration{} && 50 * std::max(off, -off) > step.recorded)
     notes.push_back(fmt::format(
-        "warning: {}replayed, the step takes {}, {:+.1f} % of the recorded period: the recording "
-        "does not show all that its ops wait for",
+        "warning: {}the replayed step takes {}, {:+.1f} % of the recorded period: some "
+        "dependencies are not in the recording",
         who, to_text(step.replayed),
         100.0 * static_cast<double>(off.count()) / static_cast<double>(step.recorded.count())));
   if (step.idle > Duration{})
     notes.push_back(
-        fmt::format("{}{} in which streams waited for nothing that was recorded are ops "
-                    "of kind Idle",
-                    who, to_text(step.idle)));
+        fmt::format("{}{} of stream idle time without a recorded cause are ops of kind Idle", who,
+                    to_text(step.idle)));
   if (step.hand_overs > 0)
     notes.push_back(
-        fmt::format("{}{} times a thread goes on where another one stopped", who, step.hand_overs));
+        fmt::format("{}{} hand-overs from one thread to another", who, step.hand_overs));
   if (step.unsized > 0)
-    notes.push_back(fmt::format(
-        "warning: {}{} collectives have no size in the recording (args 'In msg nelems', 'dtype', "
-        "'Group size'): they are ops of their recorded times",
-        who, step.unsized));
+    notes.push_back(
+        fmt::format("warning: {}{} collectives have no size in the recording (args 'In msg "
+                    "nelems', 'dtype', 'Group size'): they are ops of their recorded times",
+                    who, step.unsized));
 }
 
 Trace import_recordings(TextFile& file, const std::vector<std::string>& paths,
@@ -210,20 +209,20 @@ Trace import_recordings(TextFile& file, const std::vector<std::string>& paths,
   std::vector<Rank> ranks;
   std::string name;
   for (std::size_t i = 0; i < recordings.size(); ++i) {
-    const Window window = chosen(recordings[i], paths[i], settings.wanted, name);
+    const Window window = choose_step(recordings[i], paths[i], settings.wanted, name);
     if (i == 0) name = window.name;
     ranks.push_back({.label = paths.size() == 1 ? "" : fmt::format("rank{}/", i),
                      .step = make_step(recordings[i], window, settings.step)});
     if (ranks.back().step.ops.empty())
-      throw InputError(
-          fmt::format("{}: {} has no op: take another step (option step), or record a whole one",
-                      paths[i], window.name));
+      throw InputError(fmt::format(
+          "{}: {} has no op: choose another step (option step), or record a complete one", paths[i],
+          window.name));
     note_step(ranks.back(), window, recordings[i], trace.notes);
   }
   trace.notes.emplace_back(
-      "a Kineto trace has no tensors: a rank's ops stay on one device, in the order recorded; with "
-      "the execution trace of the same run (importer pytorch) ops can be placed one by one");
-  trace.graph = GraphMaker(ranks).make(file.path(), trace.notes);
+      "a Kineto trace has no tensors: a rank's ops are colocated, in recorded order; with the "
+      "execution trace of the same run (importer pytorch) ops can be placed one by one");
+  trace.graph = KinetoGraphBuilder(ranks).make(file.path(), trace.notes);
   return trace;
 }
 
@@ -238,18 +237,16 @@ bool looks_like_kineto(std::string_view beginning) {
 
 Trace read_kineto(TextFile& file, Options& options) {
   kineto::Settings settings;
-  settings.step.level =
-      read_enum(options, "level", kineto::Level::kernel,
-                "an op per kernel; or one for the kernels of an operator such as aten::conv2d");
+  settings.step.level = read_enum(options, "level", kineto::Level::kernel,
+                                  "one op per kernel, or per operator such as aten::conv2d");
   settings.step.host = options.get(
-      "host", true, "the host's time is in ops of its own, in lane host, which launches wait for");
+      "host", true, "model the host's time as ops in lane host, which launches wait for");
   settings.step.collectives = options.get(
       "collectives", true,
-      "NCCL's kernels are collectives, whose times are the cluster's; else ops of recorded times");
-  settings.wanted = options.get(
-      "step", std::int64_t{0},
-      "which of several steps (ProfilerStep#..., or calls of the optimizer), from 1; 0: the last "
-      "whole one");
+      "NCCL kernels are collectives timed by the cluster model; else ops of recorded times");
+  settings.wanted = options.get("step", std::int64_t{0},
+                                "number of the step (ProfilerStep#..., or by calls of the "
+                                "optimizer), from 1; 0: the last complete one");
   const std::vector<std::string> paths = rank_files(file.path(), options);
   options.finish();
   return kineto::import_recordings(file, paths, settings);

@@ -1,4 +1,3 @@
-/// The lanes of a recording's threads and streams.
 #pragma once
 #include <map>
 #include <string>
@@ -8,10 +7,10 @@
 
 namespace baechi::kineto {
 
-/// Names of lanes: "host", "host 2", ... for threads, the one with most calls first; of each
-/// device's streams "compute" for the busiest, "comm" for those that mostly run NCCL's kernels,
-/// "copy" for those that mostly copy, and "stream 21" for others. Without a GPU the threads are
-/// "compute", "thread 2", ... Where there are many, the last ones share a lane.
+/// Maps the threads and streams of a recording to lanes. Threads are "host", "host 2", ..., the one
+/// with most calls first; without a GPU, "compute", "thread 2", ... Streams of a device are
+/// "compute" (the busiest), "comm" (mostly NCCL kernels), "copy" (mostly copies), or "stream 21". A
+/// graph has at most 64 lanes, so threads and streams beyond 20 share one.
 class Lanes {
  public:
   Lanes(const Recording& recording, const Window& window);

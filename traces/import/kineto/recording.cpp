@@ -9,12 +9,12 @@
 namespace baechi::kineto {
 namespace {
 
-// The cat of an event of ph "X" says what it is:
-// - cpu_op, user_annotation or none: a call; python_function: a Python frame, of which those named
-//   "nn.Module: Conv2d_0" are read;
-// - cuda_runtime, cuda_driver, hip...: a call of the driver, with event.correlation;
-// - kernel, gpu_memcpy, gpu_memset: work on a GPU, with event.device, stream and the correlation of
-//   its launch.
+// Categories (cat) of events of ph "X":
+// - cpu_op, user_annotation or none: a call; python_function: a Python frame, used if it is named
+//   "nn.Module: Conv2d_0";
+// - cuda_runtime, cuda_driver, hip...: a driver call, with a correlation;
+// - kernel, gpu_memcpy, gpu_memset: work on a GPU, with device, stream and its launch's
+//   correlation.
 
 std::optional<WorkKind> work_kind(std::string_view category) {
   if (category == "kernel") return WorkKind::kernel;
@@ -83,7 +83,7 @@ void RecordingReader::add(const Event& event) {
 
 void RecordingReader::nest() {
   std::vector<Call>& calls = recording_.calls;
-  // The longer of two calls that begin together is the parent; a call of the driver never is.
+  // Of two calls with the same start the longer one is the parent, but never a driver call.
   std::ranges::stable_sort(calls, {}, [](const Call& c) {
     return std::tuple(c.thread, c.start, c.kind == CallKind::runtime, -c.duration);
   });
@@ -110,7 +110,7 @@ Recording RecordingReader::read() {
   return std::move(recording_);
 }
 
-/// Letters alone, in lower case: "AllReduce" and "all_reduce" are one.
+/// The letters of `text` in lower case: "allreduce" of "AllReduce" and "all_reduce".
 std::string letters(std::string_view text) {
   std::string found;
   for (const char c : text)

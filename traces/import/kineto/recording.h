@@ -1,5 +1,5 @@
-/// A recording of PyTorch's profiler (Kineto, a Chrome trace) as it is: what ran when, on which
-/// thread of the host and on which stream of a GPU.
+/// A recording of PyTorch's profiler (Kineto, a Chrome trace): which calls ran when on the host's
+/// threads, and which work on the streams of GPUs.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -18,11 +18,11 @@ class TextFile;
 namespace baechi::kineto {
 
 enum class CallKind : std::uint8_t {
-  op,          ///< an operator, or a frame of autograd around operators
+  op,          ///< an operator, or autograd's frame around operators
   annotation,  ///< record_function: ProfilerStep#3, Optimizer.step#Adam.step
   module,      ///< nn.Module's forward, by name
-  runtime,     ///< a call of the driver
-  other,       ///< what is not read
+  runtime,     ///< a driver call
+  other,       ///< not used
 };
 
 /// A call on the host.
@@ -33,7 +33,7 @@ struct Call {
   Duration start{}, duration{};
   std::optional<std::int64_t> correlation;
   std::optional<Communication> communication{};
-  /// Index of the innermost op, annotation or call of the driver around it, on the same thread.
+  /// Index of the innermost op, annotation or driver call that contains it, on the same thread.
   std::optional<std::size_t> parent{};
   Duration end() const { return start + duration; }
 };
@@ -53,7 +53,7 @@ struct DeviceWork {
 };
 
 struct Recording {
-  std::vector<Call> calls;    ///< by thread, then start, a parent before its children; no modules
+  std::vector<Call> calls;    ///< by thread, then start, parents before children; without modules
   std::vector<Call> modules;  ///< by start
   std::vector<DeviceWork> work;
   std::size_t num_threads = 0;
@@ -61,11 +61,10 @@ struct Recording {
   std::optional<std::int64_t> rank;  ///< of the process in its job
 };
 
-/// Throws InputError with every mistake by line and column.
+/// Throws InputError with all mistakes by line and column.
 Recording read_recording(TextFile& file);
 
-/// Where a kernel is NCCL's: what it does together with other ranks. Nothing for other kernels, and
-/// for what is no collective here (send, barrier).
+/// The collective of an NCCL kernel; nullopt for other kernels, and for sends and barriers.
 std::optional<CollectiveKind> collective_kind(const DeviceWork& work);
 bool is_nccl(const DeviceWork& work);
 

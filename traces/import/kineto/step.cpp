@@ -19,26 +19,25 @@ namespace {
 using namespace std::chrono_literals;
 
 // Decisions:
-// - The host's time is cut at each call of the driver that launches work or waits for it. A piece,
-//   with the pause before it, is an op in its thread's lane, and follows the piece before it.
-// - Work waits for its launch, and for the work before it in its stream. Work that was queued when
-//   the work before it ended takes the gap between the two, up to 10 us: a GPU needs it. After a
-//   longer gap it waits for what ended just before it began, in another stream; if nothing did, the
-//   gap is an op of kind Idle.
-// - Where the GPU lags behind the host, what it runs in the step may be launched before: it then
-//   waits for no launch.
-// - A call that waits (cudaStreamSynchronize, a copy to pageable memory, a launch while the queue
-// is
-//   full) is an op of the time that it took beyond the work for which it waited: the last work of
-//   each stream that had ended when the call did.
-// - cudaStreamWaitEvent: what is launched next, in another stream, waits for the work before the
-//   thread's last cudaEventRecord, where the recorded times agree.
-// - A thread that goes on after another thread did a whole piece in its pause waits for that piece:
-//   so autograd's thread and the main one hand over.
-// All waits go from an earlier launch to a later one, so there is no cycle.
+// - The host's time is cut at each driver call that launches work or waits for it. A piece and the
+//   gap before it are an op in its thread's lane, which follows the thread's previous piece.
+// - Work waits for its launch and for its predecessor in its stream. If it was queued when the
+//   predecessor ended, a gap of up to 10 us is added to its time: GPUs have such gaps. After a
+//   longer gap it waits for the work of another stream that ended just before it began; without
+//   such work the gap is an op of kind Idle.
+// - If the GPU lags behind the host, work of the step may be launched before it: it then waits for
+//   no launch.
+// - A call that blocks (cudaStreamSynchronize, a copy to pageable memory, a launch while the queue
+//   is full) waits for the last work of each stream that ended before the call did. It is an op of
+//   the time that the call took after that work.
+// - cudaStreamWaitEvent: the thread's next launch in another stream waits for the work before its
+//   last cudaEventRecord, if the recorded times agree.
+// - If another thread ran a whole piece in a thread's gap, the thread's next piece waits for it:
+//   autograd's thread and the main thread hand over like this.
+// All dependencies go from an earlier launch to a later one, so there is no cycle.
 
 constexpr Duration most_gap = 10us, most_wake = 30us, rounding = 1us;
-// A launch that takes longer, and ten times as long as the median, waits for room in the queue.
+// A launch longer than this and than ten times the median waits for space in the queue.
 constexpr Duration least_blocked = 50us;
 
 /// "gemm_64x64" of "void ns::gemm_64x64<float, 4>(float*)".
@@ -53,7 +52,7 @@ std::string kernel_name(std::string_view name) {
   return std::string(name.empty() ? "kernel" : name);
 }
 
-/// The median time of the calls of the driver, by name.
+/// The median duration of driver calls, by name.
 std::unordered_map<std::string_view, Duration> usual_times(const Recording& recording) {
   std::unordered_map<std::string_view, std::vector<Duration>> times;
   for (const Call& call : recording.calls)
@@ -74,24 +73,25 @@ std::string joined(std::initializer_list<std::string_view> parts) {
   return name;
 }
 
-class StepMaker {
+class StepBuilder {
  public:
-  StepMaker(const Recording& recording, const Window& window, const StepOptions& options)
+  StepBuilder(const Recording& recording, const Window& window, const StepOptions& options)
       : recording_(recording),
         window_(window),
         options_(options),
         lanes_(recording, window),
         launched_(by_correlation(recording)),
-        around_(surroundings_of(recording)),
+        contexts_(call_contexts(recording)),
         usual_(usual_times(recording)) {}
   Step make();
 
  private:
   struct Thread {
-    Duration start{}, end{};                       // of its last piece
-    std::size_t last = none;                       // its last op
-    std::size_t launched = none, recorded = none;  // its last work; before its last EventRecord
-    std::vector<std::size_t> awaited{};            // what its next work waits for
+    Duration start{}, end{};  // of the thread's last piece
+    std::size_t last = none;  // index of its last op
+    std::size_t launched = none,
+                recorded = none;         // ops: its last work; that before its last EventRecord
+    std::vector<std::size_t> awaited{};  // ops that its next work waits for
   };
   void find_unlaunched();
   bool is_before(const Piece& piece) const;
@@ -122,19 +122,19 @@ class StepMaker {
   StepOptions options_;
   Lanes lanes_;
   Launched launched_;
-  std::vector<Surroundings> around_;
+  std::vector<CallContext> contexts_;
   std::unordered_map<std::string_view, Duration> usual_;
   Step step_;
   std::vector<Duration> end_;  // [step_.ops] the recorded end
   std::map<std::size_t, Thread> threads_;
   Streams streams_;
   std::map<std::pair<std::int64_t, std::int64_t>, std::deque<std::size_t>>
-      unlaunched_;              // by stream: work without a known launch, by start
-  std::vector<Duration> took_;  // [step_.ops] as recorded, collectives too
+      unlaunched_;              // by stream: work without a recorded launch, by start
+  std::vector<Duration> took_;  // [step_.ops] recorded durations, of collectives too
   std::size_t piece_ = 0;       // number of the current piece
 };
 
-std::size_t StepMaker::add(StepOp op, Duration end, Duration took) {
+std::size_t StepBuilder::add(StepOp op, Duration end, Duration took) {
   std::erase(op.after, none);
   std::ranges::sort(op.after);
   op.after.erase(std::ranges::unique(op.after).begin(), op.after.end());
@@ -145,8 +145,8 @@ std::size_t StepMaker::add(StepOp op, Duration end, Duration took) {
   return step_.ops.size() - 1;
 }
 
-/// Work whose launch is nowhere in the recording.
-void StepMaker::find_unlaunched() {
+/// Finds the work of the step whose launch was not recorded.
+void StepBuilder::find_unlaunched() {
   std::set<std::int64_t> known;
   for (const Call& call : recording_.calls)
     if (call.kind == CallKind::runtime && call.correlation) known.insert(*call.correlation);
@@ -159,8 +159,9 @@ void StepMaker::find_unlaunched() {
     std::ranges::stable_sort(work, {}, [&](std::size_t i) { return recording_.work[i].start; });
 }
 
-/// The last op of another thread that did a whole piece since `thread` stopped, or none.
-std::size_t StepMaker::hand_over(std::size_t t, Duration until) {
+/// The last op of another thread that ran a whole piece between the end of thread `t` and `until`,
+/// or none.
+std::size_t StepBuilder::hand_over(std::size_t t, Duration until) {
   const Duration since = thread(t).end;
   std::size_t found = none;
   for (const auto& [other, state] : threads_)
@@ -170,8 +171,8 @@ std::size_t StepMaker::hand_over(std::size_t t, Duration until) {
   return found;
 }
 
-/// When the host's own part of a launch ends: a copy may run from then on, while its call goes on.
-Duration StepMaker::busy_until(const Call& call) const {
+/// End of the host's own part of a driver call: a call may block afterwards, while its copy runs.
+Duration StepBuilder::busy_until(const Call& call) const {
   if (waits(call)) return call.start;
   const auto found = call.correlation ? launched_.find(*call.correlation) : launched_.end();
   if (found == launched_.end()) return call.end();
@@ -188,8 +189,8 @@ Duration StepMaker::busy_until(const Call& call) const {
   return work.start > call.end() ? call.end() : call.start;
 }
 
-/// The thread's time up to `until`, since its last piece or since another thread handed over.
-void StepMaker::host_op(const Piece& piece, Duration until) {
+/// Adds the thread's time since its last piece, or since a hand-over, up to `until`.
+void StepBuilder::host_op(const Piece& piece, Duration until) {
   Thread& t = thread(piece.thread);
   const std::size_t from = hand_over(piece.thread, piece.start);
   const Duration since = from == none ? t.end : std::max(t.end, end_[from]);
@@ -218,14 +219,15 @@ void StepMaker::host_op(const Piece& piece, Duration until) {
   t.end = std::max(t.end, until);
 }
 
-/// The collective that the kernel is part of; nothing if it is none, or its size is not known.
-std::optional<RecordedCollective> StepMaker::collective(const DeviceWork& work, const Call* call) {
+/// The collective of the kernel; nullopt if it is none, or its size is unknown.
+std::optional<RecordedCollective> StepBuilder::collective(const DeviceWork& work,
+                                                          const Call* call) {
   const auto kind = collective_kind(work);
   if (!kind || !options_.collectives) return std::nullopt;
   std::optional<Communication> args = work.communication;
   if (!args && call != nullptr) {
     const auto caller = static_cast<std::size_t>(call - recording_.calls.data());
-    if (const std::size_t c = around_[caller].communication; c != none)
+    if (const std::size_t c = contexts_[caller].communication; c != none)
       args = recording_.calls[c].communication;
   }
   const bool gathers = *kind == CollectiveKind::all_gather;
@@ -243,10 +245,10 @@ std::optional<RecordedCollective> StepMaker::collective(const DeviceWork& work, 
                             .sequence = args->sequence};
 }
 
-/// Adds to `after` what else `work` waited for, if it began late; the time that it then took to
-/// begin.
-Duration StepMaker::idle(const DeviceWork& work, const Piece* piece, Stream& stream,
-                         std::vector<std::size_t>& after) {
+/// If `work` began late, adds the op that it waited for to `after`, or an Idle op. Returns the
+/// delay between the end of that op and the start of `work`.
+Duration StepBuilder::idle(const DeviceWork& work, const Piece* piece, Stream& stream,
+                           std::vector<std::size_t>& after) {
   Duration ready = window_.start;
   for (const std::size_t a : after)
     if (a != none) ready = std::max(ready, end_[a]);
@@ -273,7 +275,7 @@ Duration StepMaker::idle(const DeviceWork& work, const Piece* piece, Stream& str
   return {};
 }
 
-void StepMaker::launch(const DeviceWork& work, const Call* call, const Piece* piece) {
+void StepBuilder::launch(const DeviceWork& work, const Call* call, const Piece* piece) {
   if (!window_.holds(work.start)) return;
   const bool before = call != nullptr && call->start < window_.start;
   if (call != nullptr) unlaunched_before(work.start, &work);
@@ -333,7 +335,7 @@ void StepMaker::launch(const DeviceWork& work, const Call* call, const Piece* pi
   if (call != nullptr && !before) thread(call->thread).launched = stream.last;
 }
 
-void StepMaker::wait(const Call& call, const Piece& piece) {
+void StepBuilder::wait(const Call& call, const Piece& piece) {
   Thread& t = thread(piece.thread);
   unlaunched_before(call.end());
   std::vector<std::size_t> after{t.last};
@@ -355,8 +357,8 @@ void StepMaker::wait(const Call& call, const Piece& piece) {
   t.end = std::max(t.end, end);
 }
 
-/// Adds the work without a known launch that began before `at`: of one stream, or of all.
-void StepMaker::unlaunched_before(Duration at, const DeviceWork* on) {
+/// Adds the work without a recorded launch that began before `at`, in the stream of `on` or in all.
+void StepBuilder::unlaunched_before(Duration at, const DeviceWork* on) {
   for (auto& [stream, waiting] : unlaunched_) {
     if (on != nullptr && stream != std::pair(on->device, on->stream)) continue;
     while (!waiting.empty() && recording_.work[waiting.front()].start < at) {
@@ -367,13 +369,13 @@ void StepMaker::unlaunched_before(Duration at, const DeviceWork* on) {
   }
 }
 
-/// Whether the host had launched, or begun to wait, before the step.
-bool StepMaker::is_before(const Piece& piece) const {
+/// Whether the piece's last call began before the step.
+bool StepBuilder::is_before(const Piece& piece) const {
   return recording_.calls[piece.calls.back()].start < window_.start;
 }
 
-/// What the GPUs run in the step though it was launched before.
-void StepMaker::run_backlog(const std::vector<Piece>& pieces) {
+/// Adds the work that was launched before the step and runs in it.
+void StepBuilder::run_backlog(const std::vector<Piece>& pieces) {
   std::vector<std::tuple<const DeviceWork*, const Call*, const Piece*>> backlog;
   for (const Piece& piece : pieces)
     for (const std::size_t c : piece.calls) {
@@ -388,7 +390,7 @@ void StepMaker::run_backlog(const std::vector<Piece>& pieces) {
   for (const auto& [work, call, piece] : backlog) launch(*work, call, piece);
 }
 
-void StepMaker::run(const Piece& piece) {
+void StepBuilder::run(const Piece& piece) {
   if (is_before(piece)) {
     const Call& last = recording_.calls[piece.calls.back()];
     if (last.end() > window_.start && (waits(last) || busy_until(last) < last.end()))
@@ -414,8 +416,8 @@ void StepMaker::run(const Piece& piece) {
   }
 }
 
-/// What the main thread does after its last piece.
-void StepMaker::end_of_step() {
+/// Adds the main thread's time after its last piece.
+void StepBuilder::end_of_step() {
   if (!options_.host) return;
   const std::size_t main = lanes_.main_thread();
   Thread& t = thread(main);
@@ -432,7 +434,7 @@ void StepMaker::end_of_step() {
       end);
 }
 
-/// The length of the longest chain of waits, with the times that were recorded.
+/// Critical path over recorded durations.
 Duration longest_chain(const std::vector<StepOp>& ops, const std::vector<Duration>& took) {
   std::vector<Duration> end(ops.size());
   Duration longest{};
@@ -443,11 +445,11 @@ Duration longest_chain(const std::vector<StepOp>& ops, const std::vector<Duratio
   return longest;
 }
 
-Step StepMaker::make() {
+Step StepBuilder::make() {
   step_.recorded = window_.end - window_.start;
   find_unlaunched();
   const std::vector<Piece> pieces =
-      host_pieces(recording_, around_, window_, launched_, options_.level);
+      host_pieces(recording_, contexts_, window_, launched_, options_.level);
   run_backlog(pieces);
   for (const Piece& piece : pieces) run(piece);
   unlaunched_before(Duration::max());
@@ -459,7 +461,7 @@ Step StepMaker::make() {
 }  // namespace
 
 Step make_step(const Recording& recording, const Window& window, const StepOptions& options) {
-  return StepMaker(recording, window, options).make();
+  return StepBuilder(recording, window, options).make();
 }
 
 }  // namespace baechi::kineto

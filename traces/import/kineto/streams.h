@@ -1,16 +1,16 @@
-/// What the streams of a step's GPUs have run so far, in the order of its launches.
+/// The work that the streams of a step have run so far, in launch order.
 #pragma once
 #include <map>
 #include <utility>
 #include <vector>
 
-#include "traces/import/kineto/surroundings.h"
+#include "traces/import/kineto/call_context.h"
 
 namespace baechi::kineto {
 
 struct Stream {
-  std::size_t last = none;   ///< its last op
-  std::size_t piece = none;  ///< number of the host's piece that launched it
+  std::size_t last = none;   ///< index of its last op
+  std::size_t piece = none;  ///< number of the host piece that launched it
   Duration end{};            ///< of its last work
   std::vector<std::pair<Duration, std::size_t>> ran{};  ///< recorded ends, ascending, and ops
 };
@@ -22,7 +22,8 @@ class Streams {
     const auto found = streams_.find({work.device, work.stream});
     return found == streams_.end() ? nullptr : &found->second;
   }
-  /// The last work that had ended at `at`, of each stream but `but`: its end and its op.
+  /// Recorded end and op of the last work of each stream that ended by `at`, except of stream
+  /// `but`.
   std::vector<std::pair<Duration, std::size_t>> ended(Duration at,
                                                       const Stream* but = nullptr) const;
 

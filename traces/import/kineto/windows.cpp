@@ -19,7 +19,7 @@ std::vector<Window> by_profiler(const Recording& recording) {
   return steps;
 }
 
-/// From the end of each call of the optimizer to that of the next.
+/// Steps from the end of one optimizer call to the end of the next; the first begins at `from`.
 std::vector<Window> by_optimizer(const Recording& recording, Duration from) {
   std::vector<Duration> ends;
   for (const Call& call : recording.calls)
@@ -35,7 +35,7 @@ std::vector<Window> by_optimizer(const Recording& recording, Duration from) {
 }
 
 Window everything(const Recording& recording) {
-  Window whole{"all that was recorded", Duration::max(), Duration::min()};
+  Window whole{"the whole recording", Duration::max(), Duration::min()};
   const auto include = [&](Duration start, Duration end) {
     whole.start = std::min(whole.start, start);
     whole.end = std::max(whole.end, std::max(end, start + Duration{1}));
@@ -65,15 +65,15 @@ Window period_of(const std::vector<Window>& steps, std::size_t k, const Recordin
     const auto found = work.correlation ? launched.find(*work.correlation) : launched.end();
     return found == launched.end() ? std::nullopt : std::optional(found->second);
   };
-  // What runs before the first work with a known launch was launched before the recording.
+  // Work before a stream's first work with a recorded launch was launched before the recording.
   std::map<std::pair<std::int64_t, std::int64_t>, Duration> first;  // by stream
   for (const DeviceWork& work : recording.work)
     if (launch_of(work)) {
       Duration& start = first.try_emplace({work.device, work.stream}, work.start).first->second;
       start = std::min(start, work.start);
     }
-  // When the GPUs have ended what was launched before `t`.
-  const auto settled = [&](Duration t) {
+  // When the GPUs have finished all work launched before `t`.
+  const auto finished_before = [&](Duration t) {
     Duration end = t;
     for (const DeviceWork& work : recording.work) {
       const auto known = first.find({work.device, work.stream});
@@ -84,14 +84,16 @@ Window period_of(const std::vector<Window>& steps, std::size_t k, const Recordin
   };
   const Window& step = steps[k];
   const bool last = k + 1 == steps.size();
-  if (last && k == 0 && !step.name.starts_with("ProfilerStep#")) return step;  // all there is
+  if (last && k == 0 && !step.name.starts_with("ProfilerStep#"))
+    return step;  // the whole recording
   return {.name = step.name,
-          .start = settled(step.start),
-          .end = settled(last ? step.end : steps[k + 1].start),
+          .start = finished_before(step.start),
+          .end = finished_before(last ? step.end : steps[k + 1].start),
           .host_end = std::max(steps.back().end, step.end)};
 }
 
-std::size_t last_held(const std::vector<Window>& steps, std::size_t k, const Recording& recording) {
+std::size_t last_covered(const std::vector<Window>& steps, std::size_t k,
+                         const Recording& recording) {
   for (std::size_t i = k + 1; i-- > 0;) {
     const Window period = period_of(steps, i, recording);
     if (20 * (period.end - steps.back().end) <= period.end - period.start) return i;

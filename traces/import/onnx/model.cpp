@@ -10,7 +10,7 @@
 namespace baechi::onnx {
 namespace {
 
-// Numbers of fields. Source: onnx/onnx.proto, which states them for every version of the format.
+// Field numbers from onnx/onnx.proto, for all versions of the format.
 
 constexpr std::int64_t most_elements = std::int64_t{1} << 60;
 
@@ -18,15 +18,15 @@ std::string text(Wire& wire) {
   return wire.text();
 }
 
-std::int64_t side(std::int64_t n) {
-  return n < 0 || n > most_side ? -1 : n;
+std::int64_t dim(std::int64_t n) {
+  return n < 0 || n > most_dim ? -1 : n;
 }
 
 ElementType type_of(std::uint64_t number) {
   return number < 32 ? static_cast<ElementType>(number) : ElementType::unknown;
 }
 
-/// Bytes of an element whose value is read; 0 for other types.
+/// Bytes of an element; 0 for types whose values are not read.
 std::size_t width_of(ElementType type) {
   switch (type) {
     case ElementType::int64:
@@ -42,7 +42,7 @@ std::size_t width_of(ElementType type) {
   }
 }
 
-/// The number at `bytes`, which is little-endian, as TensorProto.raw_data is.
+/// The little-endian number at `bytes`, as in TensorProto.raw_data.
 double number_at(const char* bytes, ElementType type) {
   std::uint64_t n = 0;
   for (std::size_t b = width_of(type); b-- > 0;) n = n << 8U | static_cast<std::uint8_t>(bytes[b]);
@@ -53,17 +53,17 @@ double number_at(const char* bytes, ElementType type) {
   return static_cast<double>(static_cast<std::int64_t>(n));
 }
 
-/// TensorProto: shape and type, and the elements if they are few.
+/// Reads a TensorProto: shape, type and, if there are at most most_values, the elements.
 Initializer read_tensor(Wire& wire) {
   Initializer tensor;
   TensorInfo& info = tensor.info;
   info.shape.emplace();
   std::vector<double> listed;
-  std::string raw;  // raw_data, or a packed list of floats, which is as raw
+  std::string raw;  // raw_data, or a packed list of floats in the same encoding
   wire.message([&](std::uint32_t field) {
     if (field == 1) {
       wire.each_whole([&](std::int64_t n) {
-        if (n < 0 || n > most_side) wire.broken("a tensor's side of such a length");
+        if (n < 0 || n > most_dim) wire.broken("a dimension out of range");
         info.shape->push_back(n);
       });
     } else if (field == 2) {
@@ -98,7 +98,7 @@ void read_tensor_type(Wire& wire, ValueInfo& value) {
       std::int64_t length = -1;
       std::string symbol;
       wire.message([&](std::uint32_t f) {
-        if (f == 1) length = side(wire.whole());
+        if (f == 1) length = dim(wire.whole());
         if (f == 2) symbol = text(wire);
       });
       value.shape->push_back(length);
@@ -146,7 +146,7 @@ Node read_node(Wire& wire) {
   return node;
 }
 
-/// FunctionProto: the operator that it defines.
+/// Reads the name of a FunctionProto.
 std::string read_function(Wire& wire) {
   std::string name;
   wire.message([&](std::uint32_t field) {
@@ -254,7 +254,7 @@ Model read_model(TextFile& file) {
     }
   });
   if (!has_graph || model.nodes.empty())
-    throw InputError(fmt::format("{}: no graph with nodes in it: not an ONNX model", file.path()));
+    throw InputError(fmt::format("{}: no graph with nodes: not an ONNX model", file.path()));
   return model;
 }
 

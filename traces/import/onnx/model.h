@@ -1,4 +1,4 @@
-/// An ONNX model as its file has it, without the contents of large tensors.
+/// An ONNX model, without the contents of large tensors.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -13,8 +13,8 @@ class TextFile;
 
 namespace baechi::onnx {
 
-constexpr std::int64_t most_side = std::int64_t{1} << 40;  ///< of a shape
-constexpr std::size_t most_values = 256;                   ///< of a tensor whose elements are kept
+constexpr std::int64_t most_dim = std::int64_t{1} << 40;  ///< largest dimension
+constexpr std::size_t most_values = 256;  ///< elements of the largest tensor whose values are kept
 
 using Shape = std::vector<std::int64_t>;
 
@@ -30,18 +30,18 @@ enum class ElementType : std::uint8_t {
   float64 = 11,
   bfloat16 = 16
 };
-/// Bits of one element; 0 if not known. Elements of less than a byte are packed.
+/// Bits of an element; 0 if unknown. Elements of less than a byte are packed.
 std::int64_t bits_of(ElementType type);
 
 /// The known facts of a tensor.
 struct TensorInfo {
   ElementType type = ElementType::unknown;
   std::optional<Shape> shape{};
-  /// The elements of a small tensor, in C order: of a shape, of scales. Integers are exact to 2^53;
-  /// larger ones stand for "to the end".
+  /// The elements of a small tensor such as a shape or scales, in C order. Integers are exact up to
+  /// 2^53; larger ones mean "to the end" of a slice.
   std::optional<std::vector<double>> values{};
 
-  std::optional<std::int64_t> elements() const;  ///< nothing if not known, or over 2^60
+  std::optional<std::int64_t> elements() const;  ///< nullopt if unknown or over 2^60
   std::optional<std::int64_t> bytes() const;
 };
 
@@ -51,8 +51,8 @@ struct Initializer {
   bool external = false;  ///< its contents are in another file
 };
 
-/// A graph's input, or a value whose shape the file states. A side of unknown length is -1; its
-/// name, if it has one, is in `symbols`.
+/// A graph input, or a value whose shape is in the file. A dynamic dimension is -1, and its name,
+/// if any, is in `symbols`.
 struct ValueInfo {
   std::string name;
   ElementType type = ElementType::unknown;
@@ -72,10 +72,10 @@ struct Node {
   std::string name{}, op_type{}, domain{};
   std::vector<std::string> inputs{}, outputs{};
   std::map<std::string, Attribute, std::less<>> attributes{};
-  std::uint64_t position = 0;  ///< byte of the file, from 0
+  std::uint64_t position = 0;  ///< byte in the file, from 0
 
   std::int64_t integer(std::string_view attribute, std::int64_t fallback) const;
-  /// The attribute's integers; nothing if it is not given.
+  /// The attribute's integers; nullopt if it is missing.
   std::optional<std::vector<std::int64_t>> integers(std::string_view attribute) const;
 };
 
@@ -85,10 +85,11 @@ struct Model {
   std::vector<Node> nodes;
   std::vector<Initializer> initializers;
   std::vector<ValueInfo> inputs, outputs, values;
-  std::vector<std::string> functions;  ///< operators that the model defines; not read
+  std::vector<std::string>
+      functions;  ///< names of operators that the model defines; their bodies are not read
 };
 
-/// Throws InputError if the file is cut short, is no ONNX model, or has no graph.
+/// Throws InputError if the file is truncated, is not an ONNX model, or has no graph.
 Model read_model(TextFile& file);
 
 }  // namespace baechi::onnx

@@ -15,12 +15,12 @@ namespace baechi::onnx {
 namespace {
 
 // Decisions:
-// - A node is an op; an input that is no weight is one, too, without time.
-// - Weights (weights.h) stand with the op that reads them first; all readers of one stay together,
-//   because no edge carries it.
-// - A shape is what the file states; else it is inferred. A side that the file leaves open is
-//   option `batch` if it is an input's first, else option `length`.
-// - The model of one forward pass: ONNX has neither a backward pass nor times.
+// - A node is an op, and so is an input that is not a weight, without time.
+// - Weights (weights.h) are persistent bytes of their first reader; all readers of a weight are
+//   colocated, because no edge carries it.
+// - Shapes are those of the file, else inferred. A dynamic dimension of an input is option `batch`
+//   if it is the first, else option `length`.
+// - The graph is one forward pass: ONNX has neither a backward pass nor times.
 
 constexpr std::int64_t most_bytes = std::int64_t{1} << 50;
 
@@ -28,7 +28,7 @@ struct Settings {
   std::int64_t batch = 0, length = 0;
 };
 
-/// The module that exporters name a node after: "layer1.conv1" of "/layer1/conv1/Conv".
+/// The module in a node name: "layer1.conv1" of "/layer1/conv1/Conv".
 std::string module_of(std::string_view name) {
   const std::size_t last = name.rfind('/');
   if (last == std::string_view::npos) return "";
@@ -38,9 +38,9 @@ std::string module_of(std::string_view name) {
   return module;
 }
 
-class GraphMaker {
+class OnnxGraphBuilder {
  public:
-  GraphMaker(const Model& model, const Settings& settings, Untimed& untimed)
+  OnnxGraphBuilder(const Model& model, const Settings& settings, Untimed& untimed)
       : model_(model), settings_(settings), untimed_(untimed) {}
   OpGraph make(const std::string& path, Trace& trace);
 
@@ -73,40 +73,41 @@ class GraphMaker {
   Settings settings_;
   Untimed& untimed_;
   Tensors tensors_;
-  std::map<std::string, std::int64_t> symbols_;  // lengths of named sides
+  std::map<std::string, std::int64_t> symbols_;  // values of named dynamic dimensions
   std::set<std::string> weights_;
-  std::map<std::string, std::size_t> readers_;  // of weights
-  std::set<std::string> placed_, names_;        // weights that stand with an op; names of ops
+  std::map<std::string, std::size_t> readers_;     // number of readers per weight
+  std::set<std::string> counted_weights_, names_;  // weights counted in an op; names of ops
   std::map<std::string, TensorId> produced_;
-  std::map<std::string, std::size_t> unknown_;    // operators without a formula, and how many
-  std::map<std::string, std::size_t> uncounted_;  // that do more than a flop per element
+  std::map<std::string, std::size_t> unknown_;  // counts of operators without a shape rule
+  std::map<std::string, std::size_t>
+      uncounted_;  // counts of operators whose flops are underestimated
   std::size_t stated_ = 0, inferred_ = 0, open_ = 0, values_ = 0, shapeless_ = 0;
   std::size_t inputs_ = 0, subgraphs_ = 0;
   Bytes weight_bytes_{}, input_bytes_{};
   OpGraphBuilder builder_;
 };
 
-/// A value with the shape that the file states. Open sides are the options'.
-TensorInfo GraphMaker::stated(const ValueInfo& value, bool input) {
+/// A value with its shape from the file. Dynamic dimensions of an input are set from the options.
+TensorInfo OnnxGraphBuilder::stated(const ValueInfo& value, bool input) {
   TensorInfo info{.type = value.type, .shape = value.shape};
   if (!info.shape) return info;
   for (std::size_t i = 0; i < info.shape->size(); ++i) {
-    std::int64_t& side = (*info.shape)[i];
-    if (side >= 0 && !(input && side == 0)) continue;
+    std::int64_t& dim = (*info.shape)[i];
+    if (dim >= 0 && !(input && dim == 0)) continue;
     const std::string& symbol = value.symbols[i];
     if (input) {
-      side = i == 0 ? settings_.batch : settings_.length;
+      dim = i == 0 ? settings_.batch : settings_.length;
       ++open_;
-      if (!symbol.empty()) side = symbols_.emplace(symbol, side).first->second;
+      if (!symbol.empty()) dim = symbols_.emplace(symbol, dim).first->second;
     } else if (const auto found = symbols_.find(symbol);
                !symbol.empty() && found != symbols_.end()) {
-      side = found->second;
+      dim = found->second;
     }
   }
   return info;
 }
 
-void GraphMaker::find_weights() {
+void OnnxGraphBuilder::find_weights() {
   for (const auto& [name, info] : weights_of(model_)) {
     weights_.insert(name);
     if (info != nullptr) tensors_[name] = *info;
@@ -118,7 +119,7 @@ void GraphMaker::find_weights() {
   }
 }
 
-void GraphMaker::infer_all() {
+void OnnxGraphBuilder::infer_all() {
   for (const ValueInfo& input : model_.inputs)
     if (!tensors_.contains(input.name)) tensors_[input.name] = stated(input, true);
   std::map<std::string, const ValueInfo*> values;
@@ -148,13 +149,13 @@ void GraphMaker::infer_all() {
   }
 }
 
-std::string GraphMaker::unique(std::string name) {
+std::string OnnxGraphBuilder::unique(std::string name) {
   std::string tried = name;
   for (std::size_t n = 2; !names_.insert(tried).second; ++n) tried = fmt::format("{}#{}", name, n);
   return tried;
 }
 
-void GraphMaker::add_inputs() {
+void OnnxGraphBuilder::add_inputs() {
   for (const ValueInfo& input : model_.inputs) {
     if (weights_.contains(input.name)) continue;
     ++inputs_;
@@ -165,8 +166,8 @@ void GraphMaker::add_inputs() {
   }
 }
 
-void GraphMaker::add_node(const Node& node, std::size_t number) {
-  if (constant_weight(node) != nullptr) return;  // it stands with its reader
+void OnnxGraphBuilder::add_node(const Node& node, std::size_t number) {
+  if (constant_weight(node) != nullptr) return;  // counted in its reader
   const auto in = known(node.inputs), out = known(node.outputs);
   const std::string name =
       unique(node.name.empty() ? fmt::format("{}.{}", node.op_type, number) : node.name);
@@ -174,7 +175,7 @@ void GraphMaker::add_node(const Node& node, std::size_t number) {
   for (const std::string& input : node.inputs) {
     if (!weights_.contains(input)) continue;
     weights += bytes_of(input);
-    if (placed_.insert(input).second) persistent += bytes_of(input);
+    if (counted_weights_.insert(input).second) persistent += bytes_of(input);
   }
   weight_bytes_ += persistent;
   const std::string module = module_of(node.name);
@@ -185,8 +186,7 @@ void GraphMaker::add_node(const Node& node, std::size_t number) {
     if (!moves(node)) work->weights = std::min(weights, work->traffic);
     builder_.add_kernel(op, *work);
   } else {
-    untimed_.add(node.op_type, name,
-                 is_known(node) ? "a shape is not known" : "no formula for its shapes");
+    untimed_.add(node.op_type, name, is_known(node) ? "unknown shape" : "no rule for its shapes");
   }
   if (multiplies_unknown(node) ||
       std::ranges::find(model_.functions, node.op_type) != model_.functions.end())
@@ -205,7 +205,7 @@ void GraphMaker::add_node(const Node& node, std::size_t number) {
   }
 }
 
-void GraphMaker::note(std::vector<std::string>& notes) const {
+void OnnxGraphBuilder::note(std::vector<std::string>& notes) const {
   const std::size_t ops = model_.nodes.size();
   notes.push_back(fmt::format(
       "{}shapes of {} of {} values: {} stated, {} inferred; work by formula for {} of {} nodes",
@@ -214,36 +214,36 @@ void GraphMaker::note(std::vector<std::string>& notes) const {
   std::string list;
   for (const auto& [op, count] : unknown_)
     list += fmt::format("{}{} x{}", list.empty() ? "" : ", ", op, count);
-  if (!list.empty()) notes.push_back("no formula for the shapes of " + list.substr(0, 300));
+  if (!list.empty()) notes.push_back("no rule for the shapes of " + list.substr(0, 300));
   list.clear();
   for (const auto& [op, count] : uncounted_)
     list += fmt::format("{}{} x{}", list.empty() ? "" : ", ", op, count);
   if (!list.empty())
     notes.push_back(
-        "warning: products without a formula, or functions of the model's own, by one flop per "
-        "element: " +
+        "warning: matmuls without a formula, or functions defined by the model, count as one flop "
+        "per element: " +
         list.substr(0, 300));
   if (subgraphs_ > 0)
     notes.push_back(fmt::format(
-        "warning: {} graphs within nodes (If, Loop, Scan) are not read: such a node is one op",
+        "warning: {} subgraphs of nodes (If, Loop, Scan) are not read: each such node is one op",
         subgraphs_));
   if (open_ > 0)
     notes.push_back(
-        fmt::format("{} sides of inputs are open: {} where it is the first (option "
-                    "batch), else {} (option length)",
+        fmt::format("{} dimensions of inputs are dynamic: {} where it is the first (option batch), "
+                    "else {} (option length)",
                     open_, settings_.batch, settings_.length));
   const auto external =
       std::ranges::count_if(model_.initializers, [](const Initializer& i) { return i.external; });
-  notes.push_back(fmt::format("{} weights of {}{}; {} inputs of {}", placed_.size(),
+  notes.push_back(fmt::format("{} weights of {}{}; {} inputs of {}", counted_weights_.size(),
                               to_text(weight_bytes_),
                               external > 0 ? fmt::format(", {} in other files", external) : "",
                               inputs_, to_text(input_bytes_)));
   notes.emplace_back(
-      "one forward pass; times are a device's roofline over work by formula, memory is that of "
-      "outputs and weights");
+      "one forward pass; times are by a device's roofline and work by formula, memory is outputs "
+      "and weights");
 }
 
-OpGraph GraphMaker::make(const std::string& path, Trace& trace) {
+OpGraph OnnxGraphBuilder::make(const std::string& path, Trace& trace) {
   find_weights();
   infer_all();
   add_inputs();
@@ -252,15 +252,16 @@ OpGraph GraphMaker::make(const std::string& path, Trace& trace) {
   return build_graph(std::move(builder_), path);
 }
 
-/// A shape is known, but there is no such memory: the file is damaged.
+/// Throws InputError on a weight of 2^50 bytes or more: the file is damaged.
 void check_sizes(const Model& model, const std::string& path) {
   for (const Initializer& weight : model.initializers)
     if (bits_of(weight.info.type) > 0 && weight.info.bytes().value_or(most_bytes) >= most_bytes)
-      throw InputError(fmt::format("{}: weight '{}' has sides {}, which are 2^50 bytes or more",
-                                   path, weight.name, fmt::join(*weight.info.shape, " x ")));
+      throw InputError(
+          fmt::format("{}: weight '{}' has dimensions {}, which are 2^50 bytes or more", path,
+                      weight.name, fmt::join(*weight.info.shape, " x ")));
 }
 
-/// ONNX states nodes in an order in which each follows what it reads.
+/// Throws InputError if nodes are not in topological order, or write the same value.
 void check_order(const Model& model, const std::string& path) {
   std::set<std::string> written;
   for (const auto& node : model.nodes)
@@ -285,8 +286,8 @@ void check_order(const Model& model, const std::string& path) {
 namespace baechi {
 
 bool looks_like_onnx(std::string_view beginning) {
-  // ModelProto: ir_version, field 1, a small number; then another of its fields. SavedModel of
-  // TensorFlow begins alike, with version 1.
+  // A ModelProto begins with ir_version, field 1, and another field. TensorFlow's SavedModel begins
+  // in the same way, with version 1.
   if (beginning.size() < 3 || beginning[0] != '\x08' || beginning[1] < 2 || beginning[1] > 31)
     return false;
   constexpr std::string_view next = "\x12\x1a\x22\x28\x32\x3a\x42";
@@ -296,11 +297,10 @@ bool looks_like_onnx(std::string_view beginning) {
 Trace read_onnx(TextFile& file, Options& options) {
   constexpr std::int64_t most_length = 1 << 30;
   const onnx::Settings settings{
-      .batch =
-          options.get("batch", std::int64_t{1},
-                      "the first side of inputs, where the file leaves it open", 1, most_length),
+      .batch = options.get("batch", std::int64_t{1}, "value of a dynamic first dimension of inputs",
+                           1, most_length),
       .length = options.get("length", std::int64_t{128},
-                            "the other sides of inputs that the file leaves open", 1, most_length)};
+                            "value of other dynamic dimensions of inputs", 1, most_length)};
   const Untimed untimed =
       no_untimed_ops(options, "a file with their shapes (onnx.shape_inference.infer_shapes)");
   const onnx::Model model = onnx::read_model(file);
@@ -310,7 +310,7 @@ Trace read_onnx(TextFile& file, Options& options) {
               .source = fmt::format("ONNX, opset {}{}", model.opset,
                                     model.producer.empty() ? "" : ", by " + model.producer)};
   trace.untimed = untimed;
-  trace.graph = onnx::GraphMaker(model, settings, trace.untimed).make(file.path(), trace);
+  trace.graph = onnx::OnnxGraphBuilder(model, settings, trace.untimed).make(file.path(), trace);
   return trace;
 }
 

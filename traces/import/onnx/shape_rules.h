@@ -1,5 +1,4 @@
-/// The rules that give the shapes of outputs, one function per kind of operator, and their common
-/// functions.
+/// Shape inference rules, one function per kind of operator, and their helpers.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -14,24 +13,24 @@ namespace baechi::onnx {
 using Values = std::vector<double>;
 using Integers = std::vector<std::int64_t>;
 
-/// `n` without its fraction, within most_side of 0.
+/// `n` truncated, and clamped to +-most_dim.
 std::int64_t whole(double n);
 
-/// Calls `use` with each place in a tensor of shape `y`, in C order.
+/// Calls `use` with each index of a tensor of shape `y`, in C order.
 template <class Use>
 void each_place(const Shape& y, Use use) {
   std::int64_t count = 1;
-  for (const std::int64_t side : y) count *= side;
+  for (const std::int64_t dim : y) count *= dim;
   for (Shape place(y.size()); count > 0; --count) {
     use(place);
     for (std::size_t i = y.size(); i-- > 0 && ++place[i] == y[i];) place[i] = 0;
   }
 }
-/// Where `place` of a result is in C order, in a tensor of shape `x` that is broadcast to it.
+/// Linear index in a tensor of shape `x`, which is broadcast to the result, of the result's index
+/// `place`.
 std::size_t position(const Shape& x, const Shape& place);
 
-/// A node on its way to the shapes of its outputs. Functions return nothing where a shape does not
-/// follow.
+/// The state of a node's shape inference. Functions return null or nullopt for unknown facts.
 struct Inference {
   const Node& node;
   const std::vector<const TensorInfo*>& in;
@@ -48,7 +47,7 @@ struct Inference {
   ElementType type(std::size_t i) const {
     return input(i) != nullptr ? input(i)->type : ElementType::unknown;
   }
-  /// Integers of an attribute or, in newer opsets, of an input.
+  /// Integers of an attribute or, in newer opsets, of input `i`.
   std::optional<Integers> list(std::string_view attribute, std::size_t i) const {
     if (values(i) != nullptr) {
       Integers numbers;
@@ -58,24 +57,24 @@ struct Inference {
     if (i < in.size() && !node.inputs[i].empty()) return std::nullopt;
     return node.integers(attribute);
   }
-  /// Whether that list is given, but is not known.
+  /// Whether that list is an input of unknown value.
   bool hidden(std::string_view attribute, std::size_t i) const {
     return i < in.size() && !node.inputs[i].empty() && !list(attribute, i);
   }
   void set(Shape shape, ElementType type, std::size_t output = 0) {
     if (output >= out.size()) return;
     for (const std::int64_t n : shape)
-      if (n < 0 || n > most_side) return;
+      if (n < 0 || n > most_dim) return;
     out[output] = {.type = type, .shape = std::move(shape)};
   }
-  /// The elements of the first output, whose shape is set.
+  /// Sets the elements of the first output, whose shape must be set.
   void set_values(Values values) {
     if (!out.empty() && values.size() <= most_values &&
         out[0].elements() == static_cast<std::int64_t>(values.size()))
       out[0].values = std::move(values);
   }
-  /// Gives each element of the first output, whose shape is set, the element of input `i` at
-  /// `source(place)`; nothing if one of them has many elements, or input `i` is not known.
+  /// Sets each element of the first output, whose shape must be set, to the element of input `i` at
+  /// index `source(place)`. No effect if the input is unknown, or the output has over most_values.
   template <class Source>
   void take(std::size_t i, Source source) {
     if (out.empty() || values(i) == nullptr || shape(i) == nullptr) return;
@@ -90,17 +89,17 @@ struct Inference {
   }
 };
 
-/// `axis` of `rank` sides, counted from the end if it is negative; nothing if there is none.
+/// `axis` as an index below `rank`: a negative one counts from the end; nullopt if out of range.
 std::optional<std::size_t> axis_of(std::int64_t axis, std::size_t rank);
 
 std::int64_t at_or(const std::optional<Integers>& list, std::size_t i, std::int64_t fallback);
-std::int64_t product(std::span<const std::int64_t> sides);
-/// How many elements of [0, side) Slice takes; `first` becomes the first of them.
-std::int64_t sliced(std::int64_t& first, std::int64_t end, std::int64_t step, std::int64_t side);
-/// NumPy's broadcasting; nothing if the shapes do not fit.
+std::int64_t product(std::span<const std::int64_t> dims);
+/// Number of elements of [0, dim) that Slice selects; clamps `first` to the first of them.
+std::int64_t sliced(std::int64_t& first, std::int64_t end, std::int64_t step, std::int64_t dim);
+/// NumPy's broadcasting; nullopt if the shapes are incompatible.
 std::optional<Shape> broadcast(const Shape& a, const Shape& b);
 
-/// One function per kind of operator; shapes.cpp lists the operators of each.
+/// A shape rule; shapes.cpp lists the operators of each.
 using Rule = void(Inference& n);
 namespace rules {
 

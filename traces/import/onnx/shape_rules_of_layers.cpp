@@ -47,8 +47,8 @@ void where(Inference& n) {
 
 void normalization(Inference& n) {
   same(n);
-  // Statistics: of the channels, as the last inputs are (BatchNormalization in training); else one
-  // number for what is normalised together. The last output of SkipLayerNormalization is a sum.
+  // Further outputs are statistics: per channel (BatchNormalization in training), else one number
+  // per normalised group. The last output of SkipLayerNormalization is the sum of its inputs.
   const bool batch = n.node.op_type == "BatchNormalization";
   for (std::size_t i = 1; i < n.out.size(); ++i) {
     if (batch && n.shape(1) != nullptr) n.set(*n.shape(1), n.type(1), i);
@@ -73,7 +73,7 @@ void dequantize(Inference& n) {
   if (n.shape(0) != nullptr) n.set(*n.shape(0), n.type(1));
 }
 
-/// The quantized values, their scale and the zero point.
+/// Outputs: the quantized values, their scale and the zero point.
 void dynamic_quantize(Inference& n) {
   if (n.shape(0) != nullptr) n.set(*n.shape(0), ElementType::uint8);
   n.set({}, ElementType::float32, 1);
@@ -81,23 +81,23 @@ void dynamic_quantize(Inference& n) {
 }
 namespace {
 
-/// Products of integers are 32 bits wide.
+/// Integer matmuls accumulate in 32 bits.
 ElementType type_of_product(const Inference& n) {
   return n.node.op_type.ends_with("Integer") ? ElementType::int32 : n.type(0);
 }
 
-/// Length of a side after a window of `kernel` moved over it. Rounded up, a window that would begin
-/// behind the side, in the padding, is none.
-std::int64_t windows(std::int64_t side, std::int64_t kernel, std::int64_t stride,
+/// Number of window positions along a dimension. With `ceil`, a window that would begin in the
+/// padding at the end does not count.
+std::int64_t windows(std::int64_t dim, std::int64_t kernel, std::int64_t stride,
                      std::int64_t dilation, std::int64_t before, std::int64_t after, bool ceil) {
-  if (stride < 1 || kernel < 1 || dilation < 1 || kernel > most_side / dilation) return -1;
-  const std::int64_t room = side + before + after - ((kernel - 1) * dilation + 1);
-  if (room < 0) return -1;
-  const std::int64_t last = ceil ? (room + stride - 1) / stride : room / stride;
-  return last + (ceil && last * stride >= side + before ? 0 : 1);
+  if (stride < 1 || kernel < 1 || dilation < 1 || kernel > most_dim / dilation) return -1;
+  const std::int64_t span = dim + before + after - ((kernel - 1) * dilation + 1);
+  if (span < 0) return -1;
+  const std::int64_t last = ceil ? (span + stride - 1) / stride : span / stride;
+  return last + (ceil && last * stride >= dim + before ? 0 : 1);
 }
 
-/// The sides after the first two of a convolution's or a pool's result.
+/// Sets the output shape [batch, channels, spatial...] of a convolution or pool.
 void window(Inference& n, const Integers& kernel, std::int64_t channels) {
   const Shape& x = *n.shape(0);
   const std::size_t rank = x.size() - 2;
@@ -141,7 +141,7 @@ void conv_transpose(Inference& n) {
   const bool times_stride =
       padding != n.node.attributes.end() && padding->second.s.starts_with("SAME");
   const std::int64_t group = n.node.integer("group", 1);
-  if (group < 1 || group > most_side || w[1] > most_side / group) return;
+  if (group < 1 || group > most_dim || w[1] > most_dim / group) return;
   Shape y{x[0], w[1] * group};
   for (std::size_t i = 0; i + 2 < x.size(); ++i) {
     const std::int64_t stride = at_or(strides, i, 1), dilation = at_or(dilations, i, 1);
@@ -209,18 +209,18 @@ void gemm(Inference& n) {
         n.type(0));
 }
 
-/// The shape that the equation's right side states; without one, letters that occur once, in their
-/// order. Nothing with an ellipsis.
+/// The dimensions of the equation's right dim or, if it has none, the letters that occur once, in
+/// alphabetical order. Not inferred with an ellipsis.
 void einsum(Inference& n) {
-  const auto sides = einsum_sides(n.node, n.in);
-  if (!sides) return;
+  const auto dims = einsum_dims(n.node, n.in);
+  if (!dims) return;
   Shape y;
-  for (const char letter : sides->written) y.push_back(sides->length.at(letter));
+  for (const char letter : dims->written) y.push_back(dims->length.at(letter));
   n.set(y, n.type(0));
 }
 
-/// LSTM, GRU, RNN: [steps, directions, batch, hidden], and the last states; with layout 1
-/// [batch, steps, directions, hidden].
+/// Outputs [steps, directions, batch, hidden] and the last states; with layout 1 [batch, steps,
+/// directions, hidden].
 void recurrent(Inference& n) {
   if (n.shape(0) == nullptr || n.shape(2) == nullptr) return;
   const Shape &x = *n.shape(0), &r = *n.shape(2);  // [steps, batch, input], [directions, _, hidden]
@@ -241,15 +241,15 @@ void reduce(Inference& n) {
   const bool arg = n.node.op_type.starts_with("Arg");
   std::optional<Integers> axes = n.list("axes", 1);
   if (arg) axes = Integers{n.node.integer("axis", 0)};
-  if (!arg && !axes && n.in.size() > 1 && !n.node.inputs[1].empty()) return;  // not known yet
+  if (!arg && !axes && n.in.size() > 1 && !n.node.inputs[1].empty()) return;  // unknown axes
   const bool keep = n.node.integer("keepdims", 1) != 0;
   const bool all = n.node.integer("noop_with_empty_axes", 0) == 0;
-  std::vector<bool> gone(x.size(), !axes || axes->empty() ? all : false);
+  std::vector<bool> removed(x.size(), !axes || axes->empty() ? all : false);
   for (const std::int64_t a : axes.value_or(Integers{}))
-    if (const auto axis = axis_of(a, x.size())) gone[*axis] = true;
+    if (const auto axis = axis_of(a, x.size())) removed[*axis] = true;
   Shape y;
   for (std::size_t i = 0; i < x.size(); ++i)
-    if (!gone[i] || keep) y.push_back(gone[i] ? 1 : x[i]);
+    if (!removed[i] || keep) y.push_back(removed[i] ? 1 : x[i]);
   n.set(y, arg ? ElementType::int64 : n.type(0));
 }
 

@@ -6,27 +6,27 @@
 namespace baechi::onnx {
 namespace {
 
-/// The elements of the input, in their order.
+/// Copies the elements of the input to the output.
 void keep(Inference& n) {
   if (n.values(0) != nullptr) n.set_values(*n.values(0));
 }
 
 }  // namespace
 
-std::int64_t sliced(std::int64_t& first, std::int64_t end, std::int64_t step, std::int64_t side) {
-  const auto place = [side](std::int64_t i, std::int64_t least, std::int64_t most) {
-    return std::clamp(i < 0 ? i + side : i, least, most);
+std::int64_t sliced(std::int64_t& first, std::int64_t end, std::int64_t step, std::int64_t dim) {
+  const auto place = [dim](std::int64_t i, std::int64_t least, std::int64_t most) {
+    return std::clamp(i < 0 ? i + dim : i, least, most);
   };
-  if (side <= 0) return first = 0;
-  first = std::clamp(first, -most_side, most_side);
-  end = std::clamp(end, -most_side, most_side);
-  step = std::clamp(step, -most_side, most_side);
+  if (dim <= 0) return first = 0;
+  first = std::clamp(first, -most_dim, most_dim);
+  end = std::clamp(end, -most_dim, most_dim);
+  step = std::clamp(step, -most_dim, most_dim);
   if (step > 0) {
-    first = place(first, 0, side);
-    return std::max<std::int64_t>(0, (place(end, 0, side) - first + step - 1) / step);
+    first = place(first, 0, dim);
+    return std::max<std::int64_t>(0, (place(end, 0, dim) - first + step - 1) / step);
   }
-  first = place(first, 0, side - 1);
-  return std::max<std::int64_t>(0, (first - place(end, -1, side - 1) - step - 1) / -step);
+  first = place(first, 0, dim - 1);
+  return std::max<std::int64_t>(0, (first - place(end, -1, dim - 1) - step - 1) / -step);
 }
 
 namespace rules {
@@ -93,13 +93,13 @@ void squeeze(Inference& n) {
   const Shape& x = *n.shape(0);
   if (n.hidden("axes", 1)) return;
   const auto axes = n.list("axes", 1);
-  std::vector<bool> gone(x.size());
-  for (std::size_t i = 0; i < x.size(); ++i) gone[i] = !axes && x[i] == 1;
+  std::vector<bool> removed(x.size());
+  for (std::size_t i = 0; i < x.size(); ++i) removed[i] = !axes && x[i] == 1;
   for (const std::int64_t a : axes.value_or(Integers{}))
-    if (const auto axis = axis_of(a, x.size())) gone[*axis] = true;
+    if (const auto axis = axis_of(a, x.size())) removed[*axis] = true;
   Shape y;
   for (std::size_t i = 0; i < x.size(); ++i)
-    if (!gone[i]) y.push_back(x[i]);
+    if (!removed[i]) y.push_back(x[i]);
   n.set(y, n.type(0));
   keep(n);
 }
@@ -124,7 +124,7 @@ void unsqueeze(Inference& n) {
 
 namespace {
 
-/// The elements of Concat: a row of each input after the other, and so for each row.
+/// Sets the elements of Concat: for each row, the row of each input.
 void join(Inference& n, std::size_t axis) {
   std::size_t rows = 1, count = 0;
   for (std::size_t i = 0; i < n.in.size(); ++i) {
@@ -153,7 +153,7 @@ void concat(Inference& n) {
   for (std::size_t i = 1; i < n.in.size(); ++i) {
     if (n.shape(i) == nullptr || n.shape(i)->size() != y.size()) return;
     y[*axis] += (*n.shape(i))[*axis];
-    if (y[*axis] > most_side) return;
+    if (y[*axis] > most_dim) return;
   }
   n.set(y, n.type(0));
   join(n, *axis);
@@ -237,9 +237,9 @@ void gather_nd(Inference& n) {
 }
 
 void expand(Inference& n) {
-  const auto sides = n.list("", 1);
-  if (n.shape(0) == nullptr || !sides) return;
-  const auto y = broadcast(*n.shape(0), *sides);
+  const auto dims = n.list("", 1);
+  if (n.shape(0) == nullptr || !dims) return;
+  const auto y = broadcast(*n.shape(0), *dims);
   if (!y) return;
   n.set(*y, n.type(0));
   n.take(0, [](const Shape& place) { return place; });
@@ -270,8 +270,8 @@ void pad(Inference& n) {
 void resize(Inference& n) {
   if (n.shape(0) == nullptr) return;
   const Shape& x = *n.shape(0);
-  // The lengths of all sides, or of those in `axes`, or what they are multiplied by. Opset 10
-  // and Upsample have no region in front of the scales.
+  // Sizes or scales are given for all dimensions, or for those in `axes`. Opset 10 and Upsample
+  // have no input `roi` before the scales.
   const auto axes = n.node.integers("axes");
   const bool early = n.node.op_type == "Upsample" || n.opset < 11;
   const TensorInfo* scales = n.input(early ? 1 : 2);
@@ -284,9 +284,9 @@ void resize(Inference& n) {
     if (lengths && lengths->size() == count) {
       y[*axis] = (*lengths)[i];
     } else if (scales != nullptr && scales->values && scales->values->size() == count) {
-      const double side = std::floor(static_cast<double>(x[*axis]) * (*scales->values)[i]);
-      if (!(side >= 0 && side <= static_cast<double>(most_side))) return;
-      y[*axis] = static_cast<std::int64_t>(side);
+      const double dim = std::floor(static_cast<double>(x[*axis]) * (*scales->values)[i]);
+      if (!(dim >= 0 && dim <= static_cast<double>(most_dim))) return;
+      y[*axis] = static_cast<std::int64_t>(dim);
     } else {
       return;
     }

@@ -15,29 +15,29 @@ std::optional<std::size_t> axis_of(std::int64_t axis, std::size_t rank) {
 }
 
 std::int64_t whole(double n) {
-  constexpr auto most = static_cast<double>(most_side);
-  return n < most ? n > -most ? static_cast<std::int64_t>(n) : -most_side : most_side;
+  constexpr auto most = static_cast<double>(most_dim);
+  return n < most ? n > -most ? static_cast<std::int64_t>(n) : -most_dim : most_dim;
 }
 
 std::size_t position(const Shape& x, const Shape& place) {
   std::size_t at = 0;
   for (std::size_t i = 0; i < x.size(); ++i) {
-    const std::size_t side = x.size() > place.size() ? i : place.size() - x.size() + i;
+    const std::size_t dim = x.size() > place.size() ? i : place.size() - x.size() + i;
     at = at * static_cast<std::size_t>(x[i]) +
-         (x[i] == 1 || side >= place.size() ? 0 : static_cast<std::size_t>(place[side]));
+         (x[i] == 1 || dim >= place.size() ? 0 : static_cast<std::size_t>(place[dim]));
   }
   return at;
 }
 
 std::int64_t at_or(const std::optional<Integers>& list, std::size_t i, std::int64_t fallback) {
-  return list && i < list->size() ? std::clamp((*list)[i], -most_side, most_side) : fallback;
+  return list && i < list->size() ? std::clamp((*list)[i], -most_dim, most_dim) : fallback;
 }
 
-std::int64_t product(std::span<const std::int64_t> sides) {
+std::int64_t product(std::span<const std::int64_t> dims) {
   std::int64_t n = 1;
-  for (const std::int64_t side : sides) {
-    if (side < 0 || (side > 0 && n > most_side / side)) return -1;
-    n *= side;
+  for (const std::int64_t dim : dims) {
+    if (dim < 0 || (dim > 0 && n > most_dim / dim)) return -1;
+    n *= dim;
   }
   return n;
 }
@@ -48,10 +48,10 @@ std::optional<Shape> broadcast(const Shape& a, const Shape& b) {
   Shape both = longer;
   const std::size_t skip = longer.size() - shorter.size();
   for (std::size_t i = 0; i < shorter.size(); ++i) {
-    std::int64_t& side = both[skip + i];
-    if (side == 1)
-      side = shorter[i];
-    else if (shorter[i] != 1 && shorter[i] != side)
+    std::int64_t& dim = both[skip + i];
+    if (dim == 1)
+      dim = shorter[i];
+    else if (shorter[i] != 1 && shorter[i] != dim)
       return std::nullopt;
   }
   return both;
@@ -132,39 +132,39 @@ Rule* rule_of(std::string_view op) {
 
 }  // namespace
 
-std::optional<EinsumSides> einsum_sides(const Node& node,
-                                        const std::vector<const TensorInfo*>& inputs) {
+std::optional<EinsumDims> einsum_dims(const Node& node,
+                                      const std::vector<const TensorInfo*>& inputs) {
   const auto equation = node.attributes.find("equation");
   if (equation == node.attributes.end()) return std::nullopt;
   std::string text = equation->second.s;
   std::erase(text, ' ');
   const std::size_t arrow = text.find("->");
   const std::string read = text.substr(0, arrow);
-  EinsumSides sides;
+  EinsumDims dims;
   std::map<char, int> times;
-  std::size_t input = 0, side = 0;
+  std::size_t input = 0, dim = 0;
   for (const char c : read + ",") {
     if (input >= inputs.size() || inputs[input] == nullptr || !inputs[input]->shape)
       return std::nullopt;
     const Shape& shape = *inputs[input]->shape;
     if (c == ',') {
-      if (side != shape.size()) return std::nullopt;
+      if (dim != shape.size()) return std::nullopt;
       ++input;
-      side = 0;
+      dim = 0;
       continue;
     }
-    if (c == '.' || side >= shape.size()) return std::nullopt;
-    std::int64_t& length = sides.length.emplace(c, 1).first->second;
-    length = std::max(length, shape[side++]);
+    if (c == '.' || dim >= shape.size()) return std::nullopt;
+    std::int64_t& length = dims.length.emplace(c, 1).first->second;
+    length = std::max(length, shape[dim++]);
     ++times[c];
   }
   if (input != inputs.size()) return std::nullopt;
-  if (arrow != std::string::npos) sides.written = text.substr(arrow + 2);
+  if (arrow != std::string::npos) dims.written = text.substr(arrow + 2);
   for (const auto& [letter, count] : times)
-    if (arrow == std::string::npos && count == 1) sides.written += letter;
-  for (const char letter : sides.written)
-    if (!sides.length.contains(letter)) return std::nullopt;
-  return sides;
+    if (arrow == std::string::npos && count == 1) dims.written += letter;
+  for (const char letter : dims.written)
+    if (!dims.length.contains(letter)) return std::nullopt;
+  return dims;
 }
 
 bool is_known(const Node& node) {

@@ -1,4 +1,4 @@
-/// Shapes of a model's tensors, inferred from the shapes of its inputs and weights.
+/// Shape inference for the tensors of a model.
 #pragma once
 #include <map>
 #include <string>
@@ -12,22 +12,21 @@ namespace baechi::onnx {
 /// The known facts of each tensor, by name.
 using Tensors = std::map<std::string, TensorInfo, std::less<>>;
 
-/// The outputs of `node`, given its inputs (null: not given, or not known). A fact that does not
-/// follow stays unknown.
-/// Source: the operators' pages, onnx/docs/Operators.md (opsets 1 to 21).
+/// The outputs of `node`, given its inputs (null: missing or unknown). Facts that cannot be
+/// inferred stay unknown. Source: onnx/docs/Operators.md (opsets 1 to 21).
 std::vector<TensorInfo> infer(const Node& node, const std::vector<const TensorInfo*>& inputs,
                               std::int64_t opset);
 
-/// The letters of Einsum's equation.
-struct EinsumSides {
+/// The dimensions of Einsum's equation, by letter.
+struct EinsumDims {
   std::map<char, std::int64_t> length;
-  std::string written;  ///< of the result, in its order
+  std::string written;  ///< letters of the result
 };
-/// Nothing if a shape is not known, or does not fit the equation, or if the equation has "...".
-std::optional<EinsumSides> einsum_sides(const Node& node,
-                                        const std::vector<const TensorInfo*>& inputs);
+/// nullopt if a shape is unknown or does not fit the equation, or if the equation has "...".
+std::optional<EinsumDims> einsum_dims(const Node& node,
+                                      const std::vector<const TensorInfo*>& inputs);
 
-/// Whether infer() knows the operator.
+/// Whether infer() has a rule for the operator.
 bool is_known(const Node& node);
 
 }  // namespace baechi::onnx

@@ -10,7 +10,7 @@ bool is_integer(ElementType type) {
   return type == ElementType::int64 || type == ElementType::int32;
 }
 
-/// A number as `type` holds it.
+/// `x` converted to `type`.
 double as(ElementType type, double x) {
   if (is_integer(type)) return std::trunc(x);
   if (type == ElementType::boolean) return x != 0 ? 1 : 0;
@@ -34,7 +34,7 @@ constexpr Unary unary[] = {
     {"Not", [](double x) { return x == 0 ? 1.0 : 0.0; }},
 };
 
-/// ONNX's Mod has the sign of the divisor; with `fmod` that of the dividend.
+/// ONNX's Mod has the sign of the divisor (with attribute fmod, of the dividend).
 double modulo(double x, double y) {
   const double rest = std::fmod(x, y);
   return rest != 0 && (rest < 0) != (y < 0) ? rest + y : rest;
@@ -62,7 +62,7 @@ constexpr Binary binary[] = {
     {"GreaterOrEqual", [](double x, double y) { return x >= y ? 1.0 : 0.0; }},
 };
 
-/// Whether the first output, whose shape is set, has few elements.
+/// Whether the first output has at most most_values elements.
 bool writes_few(const Inference& n) {
   if (n.out.empty()) return false;
   const std::int64_t count = n.out[0].elements().value_or(-1);
@@ -143,12 +143,12 @@ void constant(Inference& n) {
 }
 
 void constant_of_shape(Inference& n) {
-  const auto sides = n.list("", 0);
-  if (!sides) return;
+  const auto dims = n.list("", 0);
+  if (!dims) return;
   const auto given = n.node.attributes.find("value");
   const TensorInfo* value =
       given != n.node.attributes.end() && given->second.tensor ? &*given->second.tensor : nullptr;
-  n.set(*sides, value != nullptr ? value->type : ElementType::float32);
+  n.set(*dims, value != nullptr ? value->type : ElementType::float32);
   const bool known = value == nullptr || (value->values && value->values->size() == 1);
   const std::int64_t count = n.out.empty() ? -1 : n.out[0].elements().value_or(-1);
   if (known && count >= 0 && count <= static_cast<std::int64_t>(most_values))
@@ -161,7 +161,7 @@ void range(Inference& n) {
     if (n.values(i) == nullptr || n.values(i)->size() != 1) return;
   const double first = n.values(0)->front(), step = n.values(2)->front();
   const double count = std::max(0.0, std::ceil((n.values(1)->front() - first) / step));
-  if (!std::isfinite(count) || count > static_cast<double>(most_side)) return;
+  if (!std::isfinite(count) || count > static_cast<double>(most_dim)) return;
   n.set({whole(count)}, n.type(0));
   if (count > static_cast<double>(most_values)) return;
   Values values;

@@ -1,4 +1,4 @@
-/// The elements of small tensors that nodes compute: shapes, masks and bounds of slices.
+/// Constant folding of small tensors: shapes, masks and bounds of slices.
 #pragma once
 #include "traces/import/onnx/shape_rules.h"
 
@@ -6,8 +6,8 @@ namespace baechi::onnx {
 
 /// Each gives the first output its elements, where its shape is set and those of the inputs are
 /// known; else they stay unknown.
-void each_value(Inference& n);  ///< of an operator of one input, such as Neg
-void each_pair(Inference& n);   ///< of two inputs, broadcast, such as Add
-void choose(Inference& n);      ///< of Where
+void each_value(Inference& n);  ///< unary operators such as Neg
+void each_pair(Inference& n);   ///< binary operators with broadcasting, such as Add
+void choose(Inference& n);      ///< Where
 
 }  // namespace baechi::onnx

@@ -16,8 +16,8 @@ bool ends_like_a_weight(std::string_view name) {
   return name.find("weight") != std::string_view::npos;
 }
 
-/// Whether input `i` of the operator is a weight in every model.
-bool is_weight_place(const Node& node, std::size_t i) {
+/// Whether input `i` of the operator is always a weight.
+bool is_weight_input(const Node& node, std::size_t i) {
   const std::string& op = node.op_type;
   if (op == "Conv" || op == "ConvTranspose" || op == "Gemm" || op == "LayerNormalization" ||
       op == "InstanceNormalization" || op == "GroupNormalization" || op == "PRelu")
@@ -29,7 +29,6 @@ bool is_weight_place(const Node& node, std::size_t i) {
 
 }  // namespace
 
-/// The tensor of a Constant node that holds weights, rather than a shape or a number; or null.
 const TensorInfo* constant_weight(const Node& node) {
   const auto value = node.attributes.find("value");
   if (node.op_type != "Constant" || node.outputs.empty() || value == node.attributes.end() ||
@@ -55,7 +54,7 @@ std::map<std::string, const TensorInfo*> weights_of(const Model& model) {
   for (const Node& node : model.nodes)
     for (std::size_t i = 0; i < node.inputs.size(); ++i)
       if (given.contains(node.inputs[i])) {
-        const bool place = is_weight_place(node, i);
+        const bool place = is_weight_input(node, i);
         const auto [at, added] = always.emplace(node.inputs[i], place);
         at->second = at->second && place;
       }

@@ -11,14 +11,14 @@ namespace {
 
 constexpr std::int64_t most = std::int64_t{1} << 60;
 
-/// The product, at most 2^60.
+/// a * b, at most 2^60.
 std::int64_t times(std::int64_t a, std::int64_t b) {
   return a > 0 && b > most / a ? most : a * b;
 }
 
-std::int64_t product(std::span<const std::int64_t> sides) {
+std::int64_t product(std::span<const std::int64_t> dims) {
   std::int64_t n = 1;
-  for (const std::int64_t side : sides) n = times(n, side);
+  for (const std::int64_t dim : dims) n = times(n, dim);
   return n;
 }
 
@@ -31,17 +31,17 @@ const Shape* shape(const std::vector<const TensorInfo*>& tensors, std::size_t i)
                                                                           : nullptr;
 }
 
-/// Multiply-adds times two of what multiplies matrices; nothing for other operators, or if the
-/// shapes do not say.
+/// Flops of matmuls, convolutions and recurrent layers; nullopt for other operators, or if a shape
+/// is unknown.
 std::optional<std::int64_t> multiply_adds(const Node& node,
                                           const std::vector<const TensorInfo*>& in,
                                           const std::vector<const TensorInfo*>& out) {
   const std::string& op = node.op_type;
   if (op == "Einsum") {
-    const auto sides = einsum_sides(node, in);
-    if (!sides) return std::nullopt;
+    const auto dims = einsum_dims(node, in);
+    if (!dims) return std::nullopt;
     std::int64_t flops = in.size() > 1 ? 2 : 1;
-    for (const auto& [letter, length] : sides->length) flops = times(flops, length);
+    for (const auto& [letter, length] : dims->length) flops = times(flops, length);
     return flops;
   }
   if (op == "MatMulNBits" && shape(out, 0) != nullptr)
@@ -57,11 +57,11 @@ std::optional<std::int64_t> multiply_adds(const Node& node,
   if ((op == "Gemm" || op == "FusedGemm") && x->size() == 2)
     return times(2, times(product(*y), (*x)[node.integer("transA", 0) != 0 ? 0 : 1]));
   if (one_of(op, {"MatMul", "MatMulInteger", "QLinearMatMul", "FusedMatMul"}) && !x->empty()) {
-    const bool turned = node.integer("transA", 0) != 0 && x->size() > 1;
-    return times(2, times(product(*y), turned ? (*x)[x->size() - 2] : x->back()));
+    const bool transposed = node.integer("transA", 0) != 0 && x->size() > 1;
+    return times(2, times(product(*y), transposed ? (*x)[x->size() - 2] : x->back()));
   }
   if (one_of(op, {"LSTM", "GRU", "RNN"}) && x->size() == 3 && shape(in, 2) != nullptr) {
-    // Per step and sample: the input and the hidden state, each times its matrix.
+    // Per step and sample: the matmuls of the input and of the hidden state.
     const std::int64_t cells = times((*x)[0], (*x)[1]);
     return times(2, times(cells, std::min(most, product(*w) + product(*shape(in, 2)))));
   }

@@ -1,4 +1,3 @@
-/// The work of a node, by formula from the shapes of its inputs and outputs.
 #pragma once
 #include <vector>
 
@@ -7,24 +6,22 @@
 
 namespace baechi::onnx {
 
-/// Flops, where a multiply-add is two, and bytes read and written. `inputs` and `outputs`: null
-/// where not given.
-/// - Products of matrices, convolutions, recurrent layers: the multiply-adds of the textbook.
+/// Flops and memory traffic of a node, from the shapes of its inputs and outputs (null: unknown).
+/// nullopt if a shape that the formula needs is unknown.
+/// - Matmuls, convolutions, recurrent layers: 2 flops per multiply-add.
 /// - Ops that only rename or reshape (Reshape, Identity, Shape, constants): none.
-/// - Ops that move data (Transpose, Concat, Gather): no flops; the bytes of the output twice.
+/// - Ops that move data (Transpose, Concat, Gather): no flops, and twice the bytes of the output.
 /// - Others: one flop per element of the largest tensor; each tensor is read or written once.
-/// Nothing if a shape that the formula needs is not known.
 std::optional<OpWork> work_of(const Node& node, const std::vector<const TensorInfo*>& inputs,
                               const std::vector<const TensorInfo*>& outputs);
 
-/// Whether the operator multiplies, by its name, and there is no formula for it: DeformConv,
-/// GroupQueryAttention.
+/// Whether the name suggests matmuls but there is no formula: DeformConv, GroupQueryAttention.
 bool multiplies_unknown(const Node& node);
 
-/// Whether the operator copies parts of its inputs (Gather, Slice), so that it need not read all.
+/// Whether the operator only copies data and may not read all of its inputs (Gather, Slice).
 bool moves(const Node& node);
 
-/// Whether the node runs no kernel: its output is its input's memory, or is a shape or a constant.
+/// Whether the node runs no kernel: its output aliases its input, or is a shape or a constant.
 bool is_free(const Node& node);
 
 }  // namespace baechi::onnx

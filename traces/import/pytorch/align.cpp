@@ -5,16 +5,16 @@
 namespace baechi::pytorch {
 namespace {
 
-using Names = std::span<const std::uint32_t>;
+using NameIds = std::span<const std::uint32_t>;
 using Index = std::int64_t;
-constexpr Index nowhere = -1;
+constexpr Index unreached = -1;
 
-Index length_of(Names names) {
+Index length_of(NameIds names) {
   return static_cast<Index>(names.size());
 }
 
-/// How far the names agree from calls[x] and events[y] on: the x where they stop.
-Index slide(Names calls, Names events, Index x, Index y) {
+/// The first index >= x where calls and events differ, if calls[x] is aligned with events[y].
+Index slide(NameIds calls, NameIds events, Index x, Index y) {
   while (x < length_of(calls) && y < length_of(events) &&
          calls[static_cast<std::size_t>(x)] == events[static_cast<std::size_t>(y)]) {
     ++x;
@@ -23,23 +23,24 @@ Index slide(Names calls, Names events, Index x, Index y) {
   return x;
 }
 
-struct Place {
+struct EventRange {
   Index begin, end;  // in events
 };
 
-/// The places with the fewest gaps. On diagonal k, call x stands beside event x + k; the furthest x
-/// that is reached with so many gaps is kept for each diagonal, with the event where it began.
-std::vector<Place> places(Names calls, Names events, Index most_gaps) {
+/// The ranges of events with the fewest gaps. On diagonal k, call x is aligned with event x + k.
+/// For each diagonal, `reached` is the furthest x with the current number of gaps, and `begin` the
+/// event where its alignment begins.
+std::vector<EventRange> best_ranges(NameIds calls, NameIds events, Index most_gaps) {
   const Index n = length_of(calls), m = length_of(events), low = -most_gaps;
   const auto slot = [&](Index k) { return static_cast<std::size_t>(k - low + 1); };
-  std::vector<Index> reached(static_cast<std::size_t>(m - low + 3), nowhere), begin(reached);
+  std::vector<Index> reached(static_cast<std::size_t>(m - low + 3), unreached), begin(reached);
   for (Index k = 0; k <= m; ++k) {
     reached[slot(k)] = slide(calls, events, 0, k);
     begin[slot(k)] = k;
   }
   std::vector<Index> next = reached, next_begin = begin;
   for (Index gaps = 0;; ++gaps) {
-    std::vector<Place> found;
+    std::vector<EventRange> found;
     for (Index k = -gaps; k <= m; ++k)
       if (reached[slot(k)] == n && n + k <= m) found.push_back({begin[slot(k)], n + k});
     if (!found.empty() || gaps == most_gaps) return found;
@@ -49,11 +50,11 @@ std::vector<Place> places(Names calls, Names events, Index most_gaps) {
         x = event;
         from = begin[slot(k - 1)];
       }
-      if (const Index call = reached[slot(k + 1)]; call != nowhere && call + 1 > x && call < n) {
+      if (const Index call = reached[slot(k + 1)]; call != unreached && call + 1 > x && call < n) {
         x = call + 1;
         from = begin[slot(k + 1)];
       }
-      next[slot(k)] = x == nowhere || x + k < 0 ? nowhere : slide(calls, events, x, x + k);
+      next[slot(k)] = x == unreached || x + k < 0 ? unreached : slide(calls, events, x, x + k);
       next_begin[slot(k)] = from;
     }
     std::swap(reached, next);
@@ -61,44 +62,44 @@ std::vector<Place> places(Names calls, Names events, Index most_gaps) {
   }
 }
 
-/// The alignment of all calls with all events, which takes the fewest gaps.
+/// Computes the alignment of all calls with all events that has the fewest gaps.
 class Aligned {
  public:
-  Aligned(Names calls, Names events) : calls_(calls), events_(events) {}
+  Aligned(NameIds calls, NameIds events) : calls_(calls), events_(events) {}
   Alignment make(Index first_event);
 
  private:
-  /// The furthest x on diagonal k after one more gap, before names agree again.
+  /// The furthest x on a diagonal directly after a gap.
   struct Start {
     Index x;
     bool by_call;  // the gap is a call without an event
   };
   Index furthest(std::size_t gaps, Index k) const {
     const auto g = static_cast<Index>(gaps);
-    return k < -g || k > g ? nowhere : furthest_[gaps][static_cast<std::size_t>(k + g)];
+    return k < -g || k > g ? unreached : furthest_[gaps][static_cast<std::size_t>(k + g)];
   }
   Start start(std::size_t gaps, Index k) const;
 
-  Names calls_, events_;
+  NameIds calls_, events_;
   std::vector<std::vector<Index>> furthest_;  // [gaps][k + gaps]
 };
 
 Aligned::Start Aligned::start(std::size_t gaps, Index k) const {
   if (gaps == 0) return {.x = 0, .by_call = false};
   const Index event = furthest(gaps - 1, k - 1), call = furthest(gaps - 1, k + 1);
-  const bool event_fits = event != nowhere && event + k <= length_of(events_);
-  const bool call_fits = call != nowhere && call < length_of(calls_) && call + 1 + k >= 0;
+  const bool event_fits = event != unreached && event + k <= length_of(events_);
+  const bool call_fits = call != unreached && call < length_of(calls_) && call + 1 + k >= 0;
   if (call_fits && (!event_fits || call + 1 > event)) return {.x = call + 1, .by_call = true};
-  return {.x = event_fits ? event : nowhere, .by_call = false};
+  return {.x = event_fits ? event : unreached, .by_call = false};
 }
 
 Alignment Aligned::make(Index first_event) {
   const Index n = length_of(calls_), m = length_of(events_);
   for (std::size_t gaps = 0;; ++gaps) {
     const auto g = static_cast<Index>(gaps);
-    furthest_.emplace_back(2 * gaps + 1, nowhere);
+    furthest_.emplace_back(2 * gaps + 1, unreached);
     for (Index k = -g; k <= g; k += 2)
-      if (const Index x = start(gaps, k).x; x != nowhere)
+      if (const Index x = start(gaps, k).x; x != unreached)
         furthest_[gaps][static_cast<std::size_t>(k + g)] = slide(calls_, events_, x, x + k);
     if (furthest(gaps, m - n) == n) break;
   }
@@ -117,15 +118,15 @@ Alignment Aligned::make(Index first_event) {
 
 }  // namespace
 
-std::vector<Alignment> align(Names calls, Names events, std::size_t most_gaps) {
-  constexpr std::size_t most_places = 64;
+std::vector<Alignment> align(NameIds calls, NameIds events, std::size_t most_gaps) {
+  constexpr std::size_t most_ranges = 64;
   std::vector<Alignment> found;
   if (calls.empty()) return found;
-  std::vector<Place> all = places(calls, events, static_cast<Index>(most_gaps));
-  if (all.size() > most_places)
-    all.erase(all.begin(), all.end() - static_cast<std::ptrdiff_t>(most_places));
+  std::vector<EventRange> all = best_ranges(calls, events, static_cast<Index>(most_gaps));
+  if (all.size() > most_ranges)
+    all.erase(all.begin(), all.end() - static_cast<std::ptrdiff_t>(most_ranges));
   for (const auto& [begin, end] : all) {
-    const Names inside =
+    const NameIds inside =
         events.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin));
     found.push_back(Aligned(calls, inside).make(begin));
   }

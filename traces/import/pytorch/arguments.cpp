@@ -5,7 +5,7 @@
 namespace baechi::pytorch {
 namespace {
 
-/// Splits at commas outside of brackets: "a, b[c, d]" gives "a" and "b[c, d]".
+/// Splits at commas outside brackets: "a" and "b[c, d]" of "a, b[c, d]".
 std::vector<std::string_view> split_outside_brackets(std::string_view text) {
   std::vector<std::string_view> parts;
   int depth = 0;
@@ -25,8 +25,8 @@ std::vector<std::string_view> split_outside_brackets(std::string_view text) {
   return parts;
 }
 
-/// Whether `value` is a tensor with a storage. Undefined tensors have none, nor have Python's
-/// numbers, which are recorded as tensors without dimensions on the CPU. Does not check ranges.
+/// Whether `value` is a tensor with a storage. Undefined tensors have none; Python's numbers, which
+/// are recorded as 0-d tensors on the CPU, do not count. Does not check ranges.
 bool is_tensor(const Value& value, std::string_view type, const Value& shape) {
   if (!type.starts_with("Tensor(") || value.items.size() < 5) return false;
   for (std::size_t i = 0; i < 5; ++i)
@@ -39,8 +39,7 @@ bool is_tensor(const Value& value, std::string_view type, const Value& shape) {
   return !number;
 }
 
-/// Of "Tensor(c10::Half)"; 8-bit floats are multiplied in fp16, the narrowest that devices here
-/// have.
+/// The precision of a type such as "Tensor(c10::Half)"; fp16 for 8-bit floats, the narrowest here.
 Precision precision_of(std::string_view type) {
   if (type.find("BFloat16") != std::string_view::npos) return Precision::bf16;
   return type.find("Half") != std::string_view::npos ||

@@ -5,24 +5,25 @@
 namespace baechi::pytorch {
 namespace {
 
-using Words = std::initializer_list<std::string_view>;
+using NameList = std::initializer_list<std::string_view>;
 
-bool among(std::string_view name, Words words) {
-  return std::ranges::find(words, name) != words.end();
+bool one_of(std::string_view name, NameList names) {
+  return std::ranges::find(names, name) != names.end();
 }
 
-/// Whether the call makes or changes a tensor object and does not touch the memory's contents.
+/// Whether the call creates or changes a tensor object without accessing its contents.
 bool only_allocates(std::string_view name) {
-  return among(name, {"empty", "empty_strided", "empty_like", "new_empty", "new_empty_strided",
-                      "resize_", "resize_as_", "as_strided_", "detach_", "requires_grad_",
-                      "squeeze_", "unsqueeze_", "t_", "transpose_", "set_", "record_stream"});
+  return one_of(name, {"empty", "empty_strided", "empty_like", "new_empty", "new_empty_strided",
+                       "resize_", "resize_as_", "as_strided_", "detach_", "requires_grad_",
+                       "squeeze_", "unsqueeze_", "t_", "transpose_", "set_", "record_stream"});
 }
 
 bool fills_or_copies(std::string_view name) {
-  return among(name, {"fill_", "zero_", "zeros", "copy_", "to", "_to_copy", "clone", "contiguous"});
+  return one_of(name,
+                {"fill_", "zero_", "zeros", "copy_", "to", "_to_copy", "clone", "contiguous"});
 }
 
-/// Whether the call is one op although it calls several kernels: mask and result belong together.
+/// Whether the call is one op although it runs several kernels. Dropout: mask and result.
 bool is_whole(std::string_view name) {
   return name == "dropout";
 }
@@ -48,8 +49,8 @@ bool taken_inside(const Call& call, std::int64_t storage) {
   });
 }
 
-/// Whether a kernel of the call itself reads a tensor, which no call inside it takes. Such a kernel
-/// may need several other calls before it, such as the gradient of embedding_bag, which sorts.
+/// Whether the call itself runs a kernel: it has an input that no inner call takes. Inner calls may
+/// prepare this kernel, such as the sort in the gradient of embedding_bag.
 bool reads_itself(const Call& call) {
   return std::ranges::any_of(call.inputs, [&](const Argument& a) {
     return std::ranges::any_of(a.tensors, [&](const TensorView& t) {
@@ -59,8 +60,8 @@ bool reads_itself(const Call& call) {
 }
 
 /// Splits an optimizer's call on lists of tensors (_foreach_add_, _fused_adam_) into one call per
-/// tensor. The i-th call gets the i-th tensor of each list, every argument that is no list, and a
-/// share of the time in proportion to its bytes.
+/// tensor. The i-th call gets the i-th tensor of each list, all other arguments, and a part of the
+/// time in proportion to its bytes.
 void split_lists(ExecutionTrace& trace, Call& whole) {
   std::size_t n = 0;
   std::int64_t total = 0;
@@ -72,21 +73,21 @@ void split_lists(ExecutionTrace& trace, Call& whole) {
   }
   const auto spread = [&](const Argument& a) { return a.list && a.tensors.size() == n; };
   const auto part = [&](const std::vector<Argument>& arguments, std::size_t i) {
-    std::vector<Argument> mine;
-    mine.reserve(arguments.size());
+    std::vector<Argument> selected;
+    selected.reserve(arguments.size());
     for (const Argument& a : arguments)
-      mine.push_back({.name = a.name,
-                      .mutated = a.mutated,
-                      .list = a.list,
-                      .tensors = spread(a) ? std::vector{a.tensors[i]} : a.tensors});
-    return mine;
+      selected.push_back({.name = a.name,
+                          .mutated = a.mutated,
+                          .list = a.list,
+                          .tensors = spread(a) ? std::vector{a.tensors[i]} : a.tensors});
+    return selected;
   };
   std::vector<Call*> parts;
   std::int64_t before = 0;
   const Argument& sizes = *std::ranges::find_if(whole.inputs, spread);
   for (std::size_t i = 0; i < n; ++i) {
     const std::int64_t bytes = sizes.tensors[i].bytes();
-    const auto share = [&](std::int64_t x) {
+    const auto fraction = [&](std::int64_t x) {
       return total > 0 ? static_cast<double>(x) / static_cast<double>(total) : 0.0;
     };
     Call& call = trace.calls.emplace_back();
@@ -99,8 +100,8 @@ void split_lists(ExecutionTrace& trace, Call& whole) {
     call.outputs = part(whole.outputs, i);
     call.parent = &whole;
     call.index = whole.index;
-    call.from = share(before);
-    call.to = share(before + bytes);
+    call.from = fraction(before);
+    call.to = fraction(before + bytes);
     before += bytes;
     parts.push_back(&call);
   }
@@ -126,7 +127,8 @@ std::vector<Call*> cut(ExecutionTrace& trace, Call& call, std::size_t& split) {
     for (Call* found : cut(trace, *child, split)) inside.push_back(found);
   if (call.is_triton) return {&call};
   if (!call.is_operator || only_allocates(call.name) || call.is_view()) return inside;
-  if (!call.has_outputs() && !call.mutates()) return inside;  // such as item(): only Python sees it
+  if (!call.has_outputs() && !call.mutates())
+    return inside;  // such as item(), whose result is a Python number
   if (std::ranges::any_of(inside, [](const Call* c) { return is_collective(*c); })) return inside;
   const auto kernels =
       std::ranges::count_if(inside, [](const Call* c) { return !fills_or_copies(c->name); });

@@ -1,4 +1,3 @@
-/// Chooses which calls of an execution trace become ops.
 #pragma once
 #include <string>
 #include <vector>
@@ -7,17 +6,17 @@
 
 namespace baechi::pytorch {
 
-/// The calls in the subtree of `call` that become ops, in order: the outermost calls that have one
-/// kernel inside, that autograd differentiates as one, or that read a tensor which no call inside
-/// takes.
-/// - Calls that fill or copy do not count as kernels.
-/// - Views, allocations and calls whose results only Python sees do not become ops.
-/// - A collective becomes one op, with everything inside it; so does a Triton kernel.
+/// The calls in the subtree of `call` that become ops, in order: the outermost calls with one
+/// kernel, those that autograd differentiates as a unit, and those that read a tensor which no
+/// inner call takes.
+/// - Fills and copies do not count as kernels.
+/// - Views, allocations and calls that return Python values do not become ops.
+/// - A collective is one op with all inner calls; so is a Triton kernel.
 /// - An optimizer's call on lists of tensors is split into one child call per tensor, which are
-///   added to `trace`; `split` counts the calls that were split.
+///   added to `trace`; `split` counts these calls.
 std::vector<Call*> cut(ExecutionTrace& trace, Call& call, std::size_t& split);
 
-/// The kind of the op that `call` becomes: the call's name, or the collective's ("all_reduce").
+/// The op's kind: the call's name, or the collective's ("all_reduce").
 std::string kind_of(const Call& call);
 
 }  // namespace baechi::pytorch

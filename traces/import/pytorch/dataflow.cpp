@@ -32,9 +32,9 @@ void add_once(std::vector<T*>& all, T* one) {
   if (std::ranges::find(all, one) == all.end()) all.push_back(one);
 }
 
-class Tracer {
+class DataflowTracer {
  public:
-  Tracer(Dataflow& flow, std::size_t calls) : flow_(flow) {
+  DataflowTracer(Dataflow& flow, std::size_t calls) : flow_(flow) {
     flow_.op_of_call.resize(calls);
     flow_.source_of_call.resize(calls);
   }
@@ -53,7 +53,7 @@ class Tracer {
   std::unordered_map<const Call*, RecordedOp*> op_;     // by call or part of a call
 };
 
-void Tracer::add_op(const Call& call, std::size_t root) {
+void DataflowTracer::add_op(const Call& call, std::size_t root) {
   RecordedOp& op = flow_.arena.emplace_back();
   op.kind = kind_of(call);
   op.phase = flow_.roots[root].second;
@@ -67,7 +67,7 @@ void Tracer::add_op(const Call& call, std::size_t root) {
   op_[&call] = &op;
 }
 
-Storage& Tracer::make(const TensorView& t, bool external) {
+Storage& DataflowTracer::make(const TensorView& t, bool external) {
   Storage& storage = flow_.storages.emplace_back();
   storage.bytes = t.storage_bytes();
   storage.external = external;
@@ -76,15 +76,17 @@ Storage& Tracer::make(const TensorView& t, bool external) {
   return storage;
 }
 
-Storage& Tracer::storage_read(const Call& call, const Argument& argument, const TensorView& t) {
+Storage& DataflowTracer::storage_read(const Call& call, const Argument& argument,
+                                      const TensorView& t) {
   const auto it = current_.find(t.storage);
   if (it != current_.end()) return *it->second;
-  // Memory that is only written was empty before: an `out`, or a kernel's buffer from Inductor.
+  // An `out` argument or a buffer of an Inductor kernel is new memory: it is only written.
   const bool fresh = call.is_triton || (argument.mutated && argument.name == "out");
   return make(t, !fresh);
 }
 
-void Tracer::read(const Call& call, const Argument& argument, const TensorView& t, RecordedOp* op) {
+void DataflowTracer::read(const Call& call, const Argument& argument, const TensorView& t,
+                          RecordedOp* op) {
   const bool known = current_.contains(t.storage);
   Storage& storage = storage_read(call, argument, t);
   if (storage.role.empty()) storage.role = argument.name;
@@ -123,7 +125,7 @@ void Tracer::write(Storage& storage, const TensorView& t, RecordedOp& op) {
   add_once(op.written, &storage);
 }
 
-void Tracer::write_outputs(const Call& call, RecordedOp* op) {
+void DataflowTracer::write_outputs(const Call& call, RecordedOp* op) {
   for (const Argument& argument : call.outputs)
     for (const TensorView& t : argument.tensors) {
       Storage& storage = *current_.at(t.storage);
@@ -133,7 +135,7 @@ void Tracer::write_outputs(const Call& call, RecordedOp* op) {
         if (auto found = strided(t.offset, call.sizes, call.strides))
           storage.views[{t.offset, t.elements}] = std::move(*found);
       const bool given = call.is_given(t);
-      // A collective's schema does not mark what it writes: it writes the inputs it gives back.
+      // A collective's schema does not mark mutated inputs: they are the inputs that it returns.
       const bool collective = given && op != nullptr && call.name == "record_param_comms";
       if (op != nullptr && (collective || (!given && storage.contents == nullptr))) {
         write(storage, t, *op);
@@ -142,12 +144,12 @@ void Tracer::write_outputs(const Call& call, RecordedOp* op) {
     }
 }
 
-/// Reads the inputs, visits the children, then writes. Storage ids are addresses and get reused: an
-/// output whose id no input has is a new storage.
-void Tracer::visit(const Call& call, RecordedOp* op) {
-  const auto mine = op_.find(&call);
-  if (mine != op_.end()) op = mine->second;
-  // Made before the children are visited: an allocation inside a kernel is not recorded as a call.
+/// Reads the inputs, visits the children, then writes. Storage ids are addresses, which are reused:
+/// an output with an id that no input has is a new storage.
+void DataflowTracer::visit(const Call& call, RecordedOp* op) {
+  const auto own = op_.find(&call);
+  if (own != op_.end()) op = own->second;
+  // Before the children are visited, because allocations within a kernel are not recorded.
   for (const Argument& argument : call.outputs)
     for (const TensorView& t : argument.tensors)
       if (!call.is_given(t)) make(t, false);
@@ -167,8 +169,9 @@ void Tracer::visit(const Call& call, RecordedOp* op) {
         write(storage, t, *op);
     }
   write_outputs(call, op);
-  if (mine == op_.end() || op == nullptr) return;
-  if (call.is_triton && op->writes.empty() && !given.empty()) {  // in place: usually the last
+  if (own == op_.end() || op == nullptr) return;
+  if (call.is_triton && op->writes.empty() &&
+      !given.empty()) {  // in place: by convention the last argument
     const auto last = std::find_if(call.inputs.rbegin(), call.inputs.rend(),
                                    [](const Argument& a) { return !a.tensors.empty(); });
     write(*given.at(last->tensors.back().storage), last->tensors.back(), *op);
@@ -199,7 +202,7 @@ std::vector<std::pair<Call*, Phase>> phases(const std::vector<Call*>& roots) {
 Dataflow trace_dataflow(ExecutionTrace& trace, std::vector<std::pair<Call*, Phase>> roots) {
   Dataflow flow;
   flow.roots = std::move(roots);
-  Tracer tracer(flow, trace.calls.size());
+  DataflowTracer tracer(flow, trace.calls.size());
   for (std::size_t i = 0; i < flow.roots.size(); ++i) {
     for (const Call* call : cut(trace, *flow.roots[i].first, flow.split)) tracer.add_op(*call, i);
     tracer.visit(*flow.roots[i].first, nullptr);
@@ -217,8 +220,7 @@ std::vector<RecordedOp*> drop_unread(Dataflow& flow) {
       c->readers.push_back(op);
       ++readers[c->producer];
     }
-  // A change of memory that stood before the step is seen after it, a collective by other
-  // processes.
+  // Writes to memory from before the step are visible after it, collectives to other processes.
   const auto is_kept = [&](const RecordedOp* op) {
     return op->phase == last || op->collective ||
            std::ranges::any_of(op->written, [](const Storage* s) { return s->external; });

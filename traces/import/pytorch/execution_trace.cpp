@@ -10,13 +10,13 @@
 namespace baechi::pytorch {
 namespace {
 
-// The format, in all its versions:
+// The format:
 // - 1.0.1 is flat: each node has id, parent, rf_id, seq_id, scope, tid, fw_tid, op_schema, inputs,
 //   input_shapes, input_types, and the same three keys for outputs.
 // - From 1.0.2-chakra on, ctrl_deps is the parent, inputs and outputs are {values, shapes, types},
 //   and the other properties are a list attrs of {name, type, value}.
 // - A tensor is [tensor, storage, offset, elements, bytes of an element, device].
-// - Other keys, of which each version has more, are not read.
+// - Other keys are ignored.
 // Source: torch/csrc/profiler/standalone/execution_trace_observer.cpp, and files of five versions.
 
 constexpr int deepest_value = 8;  // nesting of lists in arguments
@@ -26,7 +26,7 @@ std::optional<std::int64_t> integer(Json value) {
   return parse_number<std::int64_t>(value.token());
 }
 
-struct Node {
+struct TraceNode {
   std::size_t offset = 0;
   std::int64_t id = 0, parent = 0;
   bool has_id = false, has_parent = false;
@@ -42,36 +42,35 @@ std::vector<std::int64_t> numbers(const Value& list) {
   return all;
 }
 
-class Reader {
+class ExecutionTraceReader {
  public:
-  explicit Reader(TextFile& file) : text_(file.rest()), file_(file.path(), text_) {}
+  explicit ExecutionTraceReader(TextFile& file) : text_(file.rest()), file_(file.path(), text_) {}
   ExecutionTrace read();
 
  private:
   void read_node(Json value);
-  bool read_property(Node& node, std::string_view key, Json value);
+  bool read_property(TraceNode& node, std::string_view key, Json value);
   Value read_value(Json json, int depth);
   std::vector<Value> read_values(Json json);
   static std::vector<std::string> read_types(Json json);
   void read_tensors(Json json, Values& values);
   std::int64_t whole(Json value);
-  void check_sizes(const Node& node);
-  static void finish(Node& node);
-  void link(std::vector<Node>& nodes, ExecutionTrace& trace);
+  void check_sizes(const TraceNode& node);
+  static void finish(TraceNode& node);
+  void link(std::vector<TraceNode>& nodes, ExecutionTrace& trace);
 
   const std::string text_;
   JsonFile file_;
-  std::vector<Node> nodes_;
+  std::vector<TraceNode> nodes_;
 };
 
-/// A whole number, which may be negative.
-std::int64_t Reader::whole(Json value) {
+std::int64_t ExecutionTraceReader::whole(Json value) {
   const auto n = integer(value);
   if (!n) value.is_not("an integer");
   return n.value_or(0);
 }
 
-Value Reader::read_value(Json json, int depth) {
+Value ExecutionTraceReader::read_value(Json json, int depth) {
   Value value;
   const std::string_view token = json.token();
   if (token.starts_with('[')) {
@@ -89,19 +88,19 @@ Value Reader::read_value(Json json, int depth) {
   return value;
 }
 
-std::vector<Value> Reader::read_values(Json json) {
+std::vector<Value> ExecutionTraceReader::read_values(Json json) {
   std::vector<Value> values;
   json.list([&](Json item) { values.push_back(read_value(item, 0)); });
   return values;
 }
 
-std::vector<std::string> Reader::read_types(Json json) {
+std::vector<std::string> ExecutionTraceReader::read_types(Json json) {
   std::vector<std::string> types;
   json.list([&](Json item) { types.emplace_back(item.string()); });
   return types;
 }
 
-void Reader::read_tensors(Json json, Values& values) {
+void ExecutionTraceReader::read_tensors(Json json, Values& values) {
   json.entries([&](std::string_view key, Json v) {
     if (key == "values")
       values.values = read_values(v);
@@ -112,8 +111,9 @@ void Reader::read_tensors(Json json, Values& values) {
   });
 }
 
-/// Reads a property that is a key of a node in 1.0.1 and an attribute in later versions.
-bool Reader::read_property(Node& node, std::string_view key, Json value) {
+/// Reads a property, which is a key of a node in 1.0.1 and an attribute in later versions. False if
+/// it is unknown.
+bool ExecutionTraceReader::read_property(TraceNode& node, std::string_view key, Json value) {
   Call& call = node.call;
   if (key == "rf_id")
     call.id = whole(value);
@@ -134,9 +134,9 @@ bool Reader::read_property(Node& node, std::string_view key, Json value) {
   return true;
 }
 
-void Reader::read_node(Json value) {
+void ExecutionTraceReader::read_node(Json value) {
   if (!value.is_object()) return value.is_not("an object");
-  Node node;
+  TraceNode node;
   node.offset = value.offset();
   bool has_inputs = false, has_number = false;
   value.entries([&](std::string_view key, Json v) {
@@ -195,24 +195,25 @@ void Reader::read_node(Json value) {
   nodes_.push_back(std::move(node));
 }
 
-void Reader::check_sizes(const Node& node) {
+void ExecutionTraceReader::check_sizes(const TraceNode& node) {
   for (const auto* arguments : {&node.call.inputs, &node.call.outputs})
     for (const Argument& argument : *arguments)
       for (const TensorView& t : argument.tensors) {
         constexpr std::int64_t most = std::int64_t{1} << 40;  // elements
         if (t.offset < 0 || t.elements < 0 || t.element_bytes < 0)
-          file_.mistake(node.offset,
-                        fmt::format("a tensor of {} elements of {} bytes, at {}: none of these may "
-                                    "be negative",
-                                    t.elements, t.element_bytes, t.offset));
+          file_.mistake(
+              node.offset,
+              fmt::format("a tensor of {} elements of {} bytes, at {}: a number is negative",
+                          t.elements, t.element_bytes, t.offset));
         else if (t.offset > most || t.elements > most || t.element_bytes > 256)
-          file_.mistake(node.offset, fmt::format("a tensor of {} elements of {} bytes, at {}, is "
-                                                 "larger than any memory",
-                                                 t.elements, t.element_bytes, t.offset));
+          file_.mistake(
+              node.offset,
+              fmt::format("a tensor of {} elements of {} bytes, at {}, is larger than any memory",
+                          t.elements, t.element_bytes, t.offset));
       }
 }
 
-void Reader::finish(Node& node) {
+void ExecutionTraceReader::finish(TraceNode& node) {
   Call& call = node.call;
   call.is_operator = !node.schema.empty();
   call.is_triton = node.backend == "triton";
@@ -225,7 +226,7 @@ void Reader::finish(Node& node) {
     call.sizes = numbers(node.inputs.values[1]);
     call.strides = numbers(node.inputs.values[2]);
   }
-  // Versions without this attribute have the collective's name, "all_reduce", among the arguments.
+  // Older versions have the collective's name, "all_reduce", among the arguments.
   if (call.name == "record_param_comms" && call.collective.empty())
     for (std::size_t i = 0; i < std::min(node.inputs.values.size(), node.inputs.types.size()); ++i)
       if (node.inputs.types[i] == "String" && call.collective.empty())
@@ -244,8 +245,8 @@ struct Orphan {
   std::int64_t parent;  // id of its node
 };
 
-/// Gives each orphan the innermost call of its thread that began before it and has calls after it,
-/// or none.
+/// Sets the parent of each orphan to the innermost call of its thread that began before it and has
+/// calls after it.
 void adopt(const std::vector<Orphan>& orphans, ExecutionTrace& trace) {
   if (orphans.empty()) return;
   std::vector<std::size_t> last(trace.calls.size());  // [calls] index of the last call in it
@@ -269,15 +270,15 @@ void adopt(const std::vector<Orphan>& orphans, ExecutionTrace& trace) {
   }
 }
 
-void Reader::link(std::vector<Node>& nodes, ExecutionTrace& trace) {
-  std::ranges::stable_sort(nodes, {}, [](const Node& n) { return n.call.id; });
+void ExecutionTraceReader::link(std::vector<TraceNode>& nodes, ExecutionTrace& trace) {
+  std::ranges::stable_sort(nodes, {}, [](const TraceNode& n) { return n.call.id; });
   std::unordered_map<std::int64_t, Call*> by_id;
   std::unordered_set<std::int64_t> frames;
   std::vector<std::size_t> offset;  // [calls]
   std::vector<Orphan> orphans;
-  for (const Node& node : nodes)
+  for (const TraceNode& node : nodes)
     if (is_frame_of_thread(node.call)) frames.insert(node.id);
-  for (Node& node : nodes) {
+  for (TraceNode& node : nodes) {
     if (is_frame_of_thread(node.call)) continue;
     node.call.index = trace.calls.size();
     offset.push_back(node.offset);
@@ -292,7 +293,7 @@ void Reader::link(std::vector<Node>& nodes, ExecutionTrace& trace) {
   if (100 * orphans.size() > trace.calls.size())
     for (const Orphan& orphan : orphans)
       file_.mistake(offset[orphan.call->index],
-                    fmt::format("'{}': no node with the id {}, its parent, begins before it",
+                    fmt::format("'{}': its parent, id {}, does not begin before it",
                                 orphan.call->name.substr(0, 60), orphan.parent));
   adopt(orphans, trace);
   trace.orphans = orphans.size();
@@ -306,7 +307,7 @@ void Reader::link(std::vector<Node>& nodes, ExecutionTrace& trace) {
   }
 }
 
-ExecutionTrace Reader::read() {
+ExecutionTrace ExecutionTraceReader::read() {
   ExecutionTrace trace;
   bool has_nodes = false, has_schema = false;
   Json root = file_.root();
@@ -319,7 +320,7 @@ ExecutionTrace Reader::read() {
       has_schema = true;
       trace.schema = v.string();
       if (!trace.schema.starts_with("1."))
-        v.mistake(fmt::format("'{}' is not a version that this program reads (1.0.1 to 1.1.1)",
+        v.mistake(fmt::format("'{}' is not a supported version (1.0.1 to 1.1.1)",
                               trace.schema.substr(0, 40)));
     } else if (key == "nodes") {
       has_nodes = true;
@@ -327,9 +328,7 @@ ExecutionTrace Reader::read() {
     }
   });
   if (!has_nodes) file_.mistake(0, "no 'nodes': not an execution trace");
-  if (!has_schema)
-    file_.mistake(0,
-                  "no 'schema': it says which version of the format the file is (1.0.1 to 1.1.1)");
+  if (!has_schema) file_.mistake(0, "no 'schema', the version of the format (1.0.1 to 1.1.1)");
   file_.finish();
   link(nodes_, trace);
   file_.throw_if_any();
@@ -362,7 +361,7 @@ bool Call::is_view() const {
 }
 
 ExecutionTrace read_execution_trace(TextFile& file) {
-  return Reader(file).read();
+  return ExecutionTraceReader(file).read();
 }
 
 bool looks_like_execution_trace(std::string_view beginning) {

@@ -14,7 +14,7 @@ namespace {
 
 using Id = std::optional<std::int64_t> HostEvent::*;
 
-/// Joins calls and events that have the same number and the same name.
+/// Joins calls and events of equal number and name.
 Join by_number(const ExecutionTrace& trace, const Kineto& kineto, Id id, std::string key) {
   Join join{.event = {}, .key = std::move(key)};
   join.event.resize(trace.calls.size());
@@ -36,37 +36,38 @@ Join by_number(const ExecutionTrace& trace, const Kineto& kineto, Id id, std::st
 
 Join join(const ExecutionTrace& trace, const Kineto& kineto, const std::string& trace_path,
           const std::string& kineto_path) {
-  using enum Exported;
-  struct Way {
+  using enum ExportedCalls;
+  struct JoinKey {
     std::function<Join()> find;
-    double least;  // share of the calls that must have an event
+    double required;  // required fraction of calls with an event
   };
-  const Way ways[] = {
+  const JoinKey keys[] = {
       {[&] {
          return by_number(trace, kineto, &HostEvent::record_function_id, "Record function id");
        },
        0.9},
       {[&] { return by_number(trace, kineto, &HostEvent::external_id, "External id"); }, 0.9},
       {[&] { return by_names(trace, kineto, all); }, 1.0},
-      {[&] { return by_names(trace, kineto, but_only_children); }, 1.0},
+      {[&] { return by_names(trace, kineto, without_only_children); }, 1.0},
       {[&] {
          Join whole = by_names_with_gaps(trace, kineto, all);
-         Join fewer = by_names_with_gaps(trace, kineto, but_only_children);
+         Join fewer = by_names_with_gaps(trace, kineto, without_only_children);
          return fewer.matched > whole.matched ? std::move(fewer) : std::move(whole);
        },
        0.99},
   };
   std::string tried;
   const auto calls = static_cast<double>(trace.calls.size());
-  for (const Way& way : ways) {
-    Join found = way.find();
-    if (static_cast<double>(found.matched) >= way.least * calls && found.matched > 0) return found;
+  for (const JoinKey& key : keys) {
+    Join found = key.find();
+    if (static_cast<double>(found.matched) >= key.required * calls && found.matched > 0)
+      return found;
     tried += fmt::format("{}{} {}", tried.empty() ? "" : ", ", found.key, found.matched);
   }
-  throw InputError(fmt::format(
-      "{}: not of the run that {} records: of its {} calls it has, by {}; record both in "
-      "one run (99 in 100 must be there)",
-      kineto_path, trace_path, trace.calls.size(), tried));
+  throw InputError(
+      fmt::format("{}: not of the same run as {}: of {} calls, the following were found, by key: "
+                  "{}; record both files in one run (99 % of the calls must be found)",
+                  kineto_path, trace_path, trace.calls.size(), tried));
 }
 
 std::vector<CallTime> call_times(const ExecutionTrace& trace, const Kineto& kineto,
@@ -84,7 +85,7 @@ std::vector<CallTime> call_times(const ExecutionTrace& trace, const Kineto& kine
   for (std::size_t i = 0; i < kineto.calls.size(); ++i) {
     if (kineto.calls[i].device == Duration{}) continue;
     std::optional<std::size_t>
-        call;  // the event's call, else that of the innermost enclosing event with a call
+        call;  // of the event, or of the innermost enclosing event that has one
     for (std::optional<std::size_t> event = i; event && !call; event = kineto.calls[*event].parent)
       call = call_of[*event];
     if (call) times[*call].device += kineto.calls[i].device;

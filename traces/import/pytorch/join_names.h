@@ -1,4 +1,4 @@
-/// Joins calls and events by the order of their names on each thread.
+/// Joins calls and events by the order of names on each thread.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -7,22 +7,22 @@
 
 namespace baechi::pytorch {
 
-/// Which calls the profiler exports, and so which names are looked for.
-enum class Exported : std::uint8_t {
+/// The calls that the profiler exports.
+enum class ExportedCalls : std::uint8_t {
   all,
-  /// All but each only child that has its parent's name, which the profiler without Kineto does not
-  /// export. Such a call gets the event of its parent.
-  but_only_children,
+  /// Without only children that have their parent's name: the profiler without Kineto omits them.
+  /// They get the event of their parent.
+  without_only_children,
 };
 
-/// Joins each thread's calls with the thread of the recording, and the place on it, where the most
-/// calls in a row match, from the first call on. Ties go to the place where the most of autograd's
-/// sequence numbers agree, then to the last place, when the run is warm.
-Join by_names(const ExecutionTrace& trace, const Kineto& kineto, Exported exported);
+/// Joins the calls of each thread with the thread and position in the recording where the longest
+/// prefix of the calls matches. Ties: most equal autograd sequence numbers, then the last position,
+/// when the run is warm.
+Join by_names(const ExecutionTrace& trace, const Kineto& kineto, ExportedCalls exported);
 
-/// The same, where calls or events are missing here and there: takes the place with the fewest gaps
-/// (align.h), of at most one per 25 calls. Calls that begin in the same microsecond as a gap's
-/// neighbours may stand in another order.
-Join by_names_with_gaps(const ExecutionTrace& trace, const Kineto& kineto, Exported exported);
+/// As by_names(), if some calls or events are missing: uses the alignment with the fewest gaps
+/// (align.h), at most one per 25 calls. Calls that begin in the same microsecond as a neighbour of
+/// a gap may be in any order.
+Join by_names_with_gaps(const ExecutionTrace& trace, const Kineto& kineto, ExportedCalls exported);
 
 }  // namespace baechi::pytorch

@@ -11,21 +11,20 @@
 namespace baechi::pytorch {
 namespace {
 
-// The cat of an event of ph "X" says what it is:
+// Categories (cat) of events of ph "X":
 // - cpu_op, user_annotation or none: a call;
-// - cuda_runtime, cuda_driver, hip...: a call of the driver that launches work on a GPU, with
-//   event.correlation;
-// - kernel, gpu_memcpy, gpu_memset: the work on the GPU, with the event.correlation of its launch.
+// - cuda_runtime, cuda_driver, hip...: a driver call that launches work, with its correlation;
+// - kernel, gpu_memcpy, gpu_memset: work on the GPU, with its launch's correlation.
 // Instant events named [memory] are allocations.
 
-enum class Kind : std::uint8_t { call, launch, device, memory, other };
+enum class EventKind : std::uint8_t { call, launch, device, memory, other };
 
-Kind kind_of(std::string_view phase, std::string_view category, std::string_view name) {
-  if (name == "[memory]" && (phase == "i" || phase == "X")) return Kind::memory;
-  if (phase != "X") return Kind::other;
-  if (kineto::is_call(category)) return Kind::call;
-  if (kineto::is_device_work(category)) return Kind::device;
-  return kineto::is_driver_call(category) ? Kind::launch : Kind::other;
+EventKind kind_of(std::string_view phase, std::string_view category, std::string_view name) {
+  if (name == "[memory]" && (phase == "i" || phase == "X")) return EventKind::memory;
+  if (phase != "X") return EventKind::other;
+  if (kineto::is_call(category)) return EventKind::call;
+  if (kineto::is_device_work(category)) return EventKind::device;
+  return kineto::is_driver_call(category) ? EventKind::launch : EventKind::other;
 }
 
 class KinetoReader {
@@ -52,16 +51,16 @@ class KinetoReader {
   const std::string text_;
   JsonFile file_;
   Kineto kineto_;
-  std::vector<std::optional<std::int64_t>> index_;  // [calls] position in the profiler's own order
+  std::vector<std::optional<std::int64_t>> index_;  // [calls] position in the profiler's order
   std::vector<Launch> launches_;
   std::vector<DeviceEvent> device_events_;
   kineto::ThreadNumbers threads_;
 };
 
 void KinetoReader::add(const kineto::Event& event) {
-  const Kind kind = kind_of(event.phase, event.category, event.name);
-  if (kind == Kind::other || !event.is_timed(file_, kind != Kind::memory)) return;
-  if (kind == Kind::call) {
+  const EventKind kind = kind_of(event.phase, event.category, event.name);
+  if (kind == EventKind::other || !event.is_timed(file_, kind != EventKind::memory)) return;
+  if (kind == EventKind::call) {
     kineto_.calls.push_back({.name = std::string(event.name),
                              .thread = threads_.of(event),
                              .start = *event.start,
@@ -71,10 +70,10 @@ void KinetoReader::add(const kineto::Event& event) {
                              .sequence = event.sequence});
     kineto_.line.push_back(event.line);
     index_.push_back(event.index);
-  } else if (kind == Kind::launch) {
+  } else if (kind == EventKind::launch) {
     if (event.correlation)
       launches_.push_back({threads_.of(event), *event.start, *event.correlation});
-  } else if (kind == Kind::device) {
+  } else if (kind == EventKind::device) {
     device_events_.push_back({*event.duration, event.correlation, event.external_id});
   } else if (event.allocated) {
     kineto_.memory.push_back({.at = *event.start,
@@ -85,8 +84,8 @@ void KinetoReader::add(const kineto::Event& event) {
   }
 }
 
-/// Sorts calls by thread, then start. Ties, where the parent must come first, go by the profiler's
-/// index, or by the order in the file if there is no index.
+/// Sorts calls by thread, then start. Ties, where the parent must come first, are broken by the
+/// profiler's index, or by the order in the file if there is none.
 void KinetoReader::sort_calls() {
   std::vector<std::size_t> order(kineto_.calls.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -121,9 +120,9 @@ void KinetoReader::nest() {
   }
 }
 
-/// Adds the time of each kernel, copy and fill to the call that launched it. This is the innermost
-/// call that encloses the call of the driver with the same correlation; without such a call of the
-/// driver, it is the call with the same external id.
+/// Adds the time of each kernel, copy and fill to the call that launched it: the innermost call
+/// that encloses the driver call with the same correlation; without such a driver call, the call
+/// with the same external id.
 void KinetoReader::attribute() {
   std::ranges::stable_sort(launches_, {},
                            [](const Launch& l) { return std::pair(l.thread, l.at); });
@@ -139,7 +138,7 @@ void KinetoReader::attribute() {
       if (std::pair(call.thread, call.start) > std::pair(launch.thread, launch.at)) break;
       if (!closed(call)) open.push_back(next);
     }
-    // An ended call may lie below an open one, since times are rounded to microseconds: erase all.
+    // Times are rounded to microseconds, so an ended call may be below an open one: erase all.
     std::erase_if(open, [&](std::size_t i) { return closed(kineto_.calls[i]); });
     launcher.emplace(launch.correlation, open.empty() ? std::nullopt : std::optional(open.back()));
   }
@@ -161,7 +160,7 @@ void KinetoReader::attribute() {
     if (call)
       kineto_.calls[*call].device += event.duration;
     else
-      ++kineto_.launched_by_none;
+      ++kineto_.without_launch;
   }
 }
 

@@ -11,7 +11,7 @@
 namespace baechi::pytorch {
 namespace {
 
-/// Null if nobody reads it.
+/// The last of the readers in op order; null if there are none.
 RecordedOp* last_of(const std::vector<RecordedOp*>& readers) {
   const auto last = std::ranges::max_element(readers, {}, &RecordedOp::position);
   return last == readers.end() ? nullptr : *last;
@@ -27,13 +27,13 @@ bool is_update(const RecordedOp* op) {
   return op->phase == Phase::update;
 }
 
-/// A storage that the step allocates, with what its ops leave in it, in their order.
-using Written = std::vector<std::pair<Storage*, std::vector<Contents*>>>;
+/// The storages that the step allocates, with their contents in write order.
+using StorageWrites = std::vector<std::pair<Storage*, std::vector<Contents*>>>;
 
-Written written(Dataflow& flow) {
+StorageWrites storage_writes(Dataflow& flow) {
   const std::unordered_set<const RecordedOp*> kept(flow.ops.begin(), flow.ops.end());
   std::unordered_map<const Storage*, std::size_t> index;  // looked up
-  Written found;
+  StorageWrites found;
   for (Contents& c : flow.contents) {
     if (!is_new(c) || !kept.contains(c.producer) || is_update(c.producer)) continue;
     const auto [it, added] = index.try_emplace(c.storage, found.size());
@@ -52,14 +52,14 @@ class InPlace {
 
  private:
   const std::string& module(const RecordedOp& op) const { return module_[op.position]; }
-  void take_over(Contents& before, Contents& now);
+  void reuse_storage(Contents& before, Contents& now);
   void join(Contents& whole, const std::vector<Contents*>& parts);
 
   Dataflow& flow_;
   std::vector<std::string> module_;  // [flow.ops]
 };
 
-void InPlace::take_over(Contents& before, Contents& now) {
+void InPlace::reuse_storage(Contents& before, Contents& now) {
   RecordedOp& op = *now.producer;
   if (last_of(before.readers) != &op || module(op).empty()) return;
   Contents& seen = flow_.contents.emplace_back(before);
@@ -114,87 +114,88 @@ void InPlace::share(const Storage& storage, const std::vector<Contents*>& all) {
       continue;
     }
     end_parts();
-    if (whole != nullptr) take_over(*whole, *c);
+    if (whole != nullptr) reuse_storage(*whole, *c);
     whole = c;
   }
   end_parts();
 }
 
-/// The memory events of an op: from its beginning, and until its end, but before those of the next.
-struct Window {
+/// The memory events [first, end) of an op: from its start to its end, or to the next op's start.
+struct EventWindow {
   RecordedOp* op;
   std::size_t first, end;
 };
 
-std::vector<Window> windows_of(const Dataflow& flow, const Times& times) {
-  std::vector<Window> found;
+std::vector<EventWindow> windows_of(const Dataflow& flow, const Times& times) {
+  std::vector<EventWindow> found;
   for (RecordedOp* op : flow.ops)
     if (const auto events = times.events(*op); events && !is_update(op))
       found.push_back({op, events->first, events->second});
-  std::ranges::stable_sort(found, {}, &Window::first);
+  std::ranges::stable_sort(found, {}, &EventWindow::first);
   for (std::size_t i = 0; i + 1 < found.size(); ++i)
     found[i].end = std::max(found[i].first, std::min(found[i].end, found[i + 1].first));
   return found;
 }
 
-class Holder {
+class LifetimeExtender {
  public:
-  Holder(Dataflow& flow, const Times& times) : flow_(flow), windows_(windows_of(flow, times)) {
+  LifetimeExtender(Dataflow& flow, const Times& times)
+      : flow_(flow), windows_(windows_of(flow, times)) {
     for (const RecordedOp* op : flow.ops) module_.push_back(module_of(*op));
     by_op_.resize(windows_.size());
     for (const Times::Block& block : times.blocks()) {
       const auto made = std::ranges::partition_point(
-          windows_, [&](const Window& w) { return w.end <= block.first; });
+          windows_, [&](const EventWindow& w) { return w.end <= block.first; });
       const auto freed = std::ranges::partition_point(
-          windows_, [&](const Window& w) { return w.first <= block.end; });
-      if (made != windows_.end() && freed - made > 1)  // it outlives its op
+          windows_, [&](const EventWindow& w) { return w.first <= block.end; });
+      if (made != windows_.end() && freed - made > 1)  // outlives its op
         by_op_[static_cast<std::size_t>(made - windows_.begin())].push_back(
             {block.bytes, (freed - 1)->op, block.end < times.num_events()});
     }
   }
-  void hold(const Written& all);
+  void extend(const StorageWrites& all);
 
  private:
   struct Block {
     std::int64_t bytes;
-    RecordedOp* freed_by;  ///< the last op if it stays
+    RecordedOp* freed_by;  ///< the last op if it is not freed
     bool freed;
     const Storage* storage = nullptr;
   };
   static bool is_of(const Block& block, const Storage& storage) {
-    constexpr std::int64_t unit = 512;  // an allocator of a GPU rounds up to it
+    constexpr std::int64_t unit = 512;  // PyTorch's GPU allocator rounds up to it
     return block.bytes == storage.bytes || block.bytes == (storage.bytes + unit - 1) / unit * unit;
   }
-  void match(const Written& all, bool exactly);
+  void match(const StorageWrites& all, bool exactly);
   bool ends(const Block& block, const RecordedOp& producer) const;
   RecordedOp* reader(const RecordedOp& freed_by, std::size_t after,
                      const std::set<std::string>& modules) const;
-  bool filled_later(const Block& block, const Window& window, const Written& all) const;
-  void hide(Window& window, Block& block);
+  bool filled_later(const Block& block, const EventWindow& window, const StorageWrites& all) const;
+  void hide(EventWindow& window, Block& block);
 
   Dataflow& flow_;
-  std::vector<Window> windows_;
+  std::vector<EventWindow> windows_;
   std::vector<std::string> module_;                            // [flow.ops]
   std::vector<std::vector<Block>> by_op_;                      // [windows_]
   std::unordered_map<const Storage*, const Block*> block_of_;  // looked up
 };
 
-/// The last op up to `freed_by`, behind `after`, that is in one of the modules; null if none is.
-RecordedOp* Holder::reader(const RecordedOp& freed_by, std::size_t after,
-                           const std::set<std::string>& modules) const {
+/// The last op after position `after`, up to `freed_by`, that is in one of the modules; or null.
+RecordedOp* LifetimeExtender::reader(const RecordedOp& freed_by, std::size_t after,
+                                     const std::set<std::string>& modules) const {
   for (std::size_t k = freed_by.position + 1; k-- > after + 1;)
     if (!is_update(flow_.ops[k]) && modules.contains(module_[k])) return flow_.ops[k];
   return nullptr;
 }
 
-/// Whether the block's end is known: its release, or, if it stays, the end of its module.
-bool Holder::ends(const Block& block, const RecordedOp& producer) const {
+/// Whether the block's end is known: its release or, if it is never freed, the end of its module.
+bool LifetimeExtender::ends(const Block& block, const RecordedOp& producer) const {
   return block.freed || !module_[producer.position].empty();
 }
 
-/// Finds the memory of each storage among what its first op allocated and left: of its size, else
-/// (not `exactly`) the smallest that holds it.
-void Holder::match(const Written& all, bool exactly) {
+/// Matches each storage with a block that its first writer allocated and did not free: one of its
+/// size or, unless `exactly`, the smallest that is large enough.
+void LifetimeExtender::match(const StorageWrites& all, bool exactly) {
   std::unordered_map<const RecordedOp*, std::size_t> window;  // looked up
   for (std::size_t i = 0; i < windows_.size(); ++i) window.emplace(windows_[i].op, i);
   for (const auto& [storage, contents] : all) {
@@ -212,8 +213,9 @@ void Holder::match(const Written& all, bool exactly) {
   }
 }
 
-/// Whether it may be the memory of a storage that a later op fills.
-bool Holder::filled_later(const Block& block, const Window& window, const Written& all) const {
+/// Whether the block may belong to a storage whose first writer is a later op.
+bool LifetimeExtender::filled_later(const Block& block, const EventWindow& window,
+                                    const StorageWrites& all) const {
   return std::ranges::any_of(all, [&](const auto& entry) {
     const auto& [storage, contents] = entry;
     const std::size_t first = contents.front()->producer->position;
@@ -222,8 +224,8 @@ bool Holder::filled_later(const Block& block, const Window& window, const Writte
   });
 }
 
-/// An output more for memory that is no tensor's, if it outlives the outermost call around the op.
-void Holder::hide(Window& window, Block& block) {
+/// Adds an output for a block that is not a tensor's, if it outlives the outermost call of the op.
+void LifetimeExtender::hide(EventWindow& window, Block& block) {
   RecordedOp& op = *window.op;
   if (&outermost(*op.calls.front()) == &outermost(*block.freed_by->calls.front())) return;
   RecordedOp* until = reader(*block.freed_by, op.position, {module_[op.position]});
@@ -237,7 +239,7 @@ void Holder::hide(Window& window, Block& block) {
   read(*until, c);
 }
 
-void Holder::hold(const Written& all) {
+void LifetimeExtender::extend(const StorageWrites& all) {
   match(all, true);
   match(all, false);
   for (const auto& [storage, contents] : all) {
@@ -269,14 +271,14 @@ void Holder::hold(const Written& all) {
 }  // namespace
 
 void share_in_place(Dataflow& flow) {
-  const Written all = written(flow);
+  const StorageWrites all = storage_writes(flow);
   InPlace in_place(flow);
   for (const auto& [storage, contents] : all) in_place.share(*storage, contents);
 }
 
 void hold_until_freed(Dataflow& flow, const Times& times) {
-  Written all = written(flow);
-  Holder(flow, times).hold(all);
+  StorageWrites all = storage_writes(flow);
+  LifetimeExtender(flow, times).extend(all);
 }
 
 }  // namespace baechi::pytorch

@@ -7,8 +7,8 @@
 namespace baechi::pytorch {
 namespace {
 
-/// Letters, digits, '_' and '.': no frame of the profiler, autograd or an optimizer has such a
-/// name, but for a few.
+/// Whether the frame's name has only letters, digits, '_' and '.'. Frames of the profiler, autograd
+/// and optimizers have other names, except those listed.
 bool names_module(const Call& frame) {
   if (frame.is_operator || frame.is_triton || frame.sequence >= 0) return false;
   if (!frame.collective.empty() || frame.name == "record_param_comms") return false;

@@ -14,14 +14,14 @@ void number(Dataflow& flow) {
   for (std::size_t i = 0; i < flow.ops.size(); ++i) flow.ops[i]->position = i;
 }
 
-/// The ops of [first, last) that end last: a set such that each op that no other op of the range
-/// reads is ready no later than one of the set. Later ops are preferred.
+/// The sinks of ops [first, last) that can end last: each sink outside the set is ready no later
+/// than one in it. Later ops are preferred.
 Ops last_to_end(const Dataflow& flow, std::size_t first, std::size_t last) {
   std::unordered_set<const RecordedOp*> read;
   for (std::size_t i = first; i < last; ++i)
     for (const Contents* c : flow.ops[i]->reads) read.insert(c->producer);
   Ops found;
-  std::unordered_set<const RecordedOp*> before;  // what the found ops wait for
+  std::unordered_set<const RecordedOp*> before;  // ancestors of the found ops
   Ops open;
   for (std::size_t i = last; i-- > first;) {
     RecordedOp* op = flow.ops[i];
@@ -40,7 +40,7 @@ Ops last_to_end(const Dataflow& flow, std::size_t first, std::size_t last) {
   return found;
 }
 
-/// The op that gives back what `update` reads: its gradient.
+/// Adds the op that frees the gradient that `update` reads.
 RecordedOp& zero_grad(Dataflow& flow, RecordedOp& update) {
   RecordedOp& op = flow.arena.emplace_back();
   op.kind = "zero_grad";
@@ -76,12 +76,12 @@ void update_after_backward(Dataflow& flow) {
   std::ranges::stable_sort(flow.ops, {}, &RecordedOp::root);
   number(flow);
   Ops ordered;
-  std::size_t calls = 0;  // of optimizers, so far
+  std::size_t calls = 0;  // of optimizers so far
   const auto begins = [&](std::size_t i) {
     return flow.ops[i]->phase == Phase::update &&
            (i == 0 || flow.ops[i - 1]->root != flow.ops[i]->root);
   };
-  std::size_t pass = 0;  // where the passes before the next call of an optimizer begin
+  std::size_t pass = 0;  // first op of the passes before the next optimizer call
   for (std::size_t i = 0; i < flow.ops.size();) {
     if (!begins(i)) {
       ordered.push_back(flow.ops[i++]);

@@ -18,13 +18,13 @@
 namespace baechi::pytorch {
 namespace {
 
-// Decisions; traces/README.md ("PyTorch") has the details:
-// - An op is the outermost call with one kernel inside.
-// - Dependencies go by storage, through views and writes in place.
+// Decisions (details: traces/README.md, "PyTorch"):
+// - An op is the outermost call with one kernel.
+// - Dependencies are by storage, through views and writes in place.
 // - An op's time on a GPU is the time of the kernels that it launched.
-// - A parameter and its optimizer state are persistent bytes of the op that reads it first.
+// - A parameter and its optimizer state are persistent bytes of the parameter's first reader.
 
-/// The model's name in a file's: "gnmt" for "runs/gnmt.et.json.gz".
+/// The model's name in a path: "gnmt" for "runs/gnmt.et.json.gz".
 std::string name_of(const std::string& path) {
   std::string name = std::filesystem::path(path).filename().string();
   for (const std::string_view ending : {".gz", ".zst", ".json", ".et", ".eg"})
@@ -36,30 +36,30 @@ std::string name_of(const std::string& path) {
 void note_state(const StepState& state, const Dataflow& flow, Trace& trace) {
   if (state.parameters.empty())
     trace.notes.push_back(
-        fmt::format("no optimizer: {} bytes are taken for weights, {} bytes for {} inputs, by the "
-                    "names of the arguments that take them",
+        fmt::format("no optimizer: {} bytes are classified as weights, {} bytes as {} inputs, by "
+                    "the names of arguments",
                     state.other_bytes, state.input_bytes, state.inputs));
   else
-    trace.notes.push_back(fmt::format(
-        "{} parameters of {} bytes, optimizer state of {}, statistics and frozen weights "
-        "of {}; {} inputs of {}",
-        state.parameters.size(), state.parameter_bytes, state.optimizer_bytes, state.other_bytes,
-        state.inputs, state.input_bytes));
+    trace.notes.push_back(
+        fmt::format("{} parameters of {} bytes, optimizer state of {}, statistics and frozen "
+                    "weights of {}; {} inputs of {}",
+                    state.parameters.size(), state.parameter_bytes, state.optimizer_bytes,
+                    state.other_bytes, state.inputs, state.input_bytes));
   if (flow.split > 0)
     trace.notes.push_back(fmt::format(
-        "{} calls on lists of tensors are an op per tensor, with times by bytes", flow.split));
+        "{} calls on lists of tensors are split into ops per tensor, with times by bytes",
+        flow.split));
   if (flow.collectives > 0)
     trace.notes.push_back(
-        fmt::format("{} collectives are ops like others: of this process, whatever the placement",
+        fmt::format("{} collectives are ops of their recorded times, whatever the placement",
                     flow.collectives));
   if (flow.triton > 0)
-    trace.notes.push_back(
-        fmt::format("{} Triton kernels: what was not there before is what they write, or else "
-                    "their last tensor",
-                    flow.triton));
+    trace.notes.push_back(fmt::format(
+        "{} Triton kernels: new tensors are taken as their outputs, or else their last tensor",
+        flow.triton));
 }
 
-/// Says how many ops were left out and how long they took: a warning if that is over 1 %.
+/// Notes the removed ops and their time; a warning if that is over 1 %.
 void note_dropped(const std::vector<RecordedOp*>& dropped, const Dataflow& flow, const Times& times,
                   Trace& trace) {
   if (dropped.empty()) return;
@@ -67,7 +67,7 @@ void note_dropped(const std::vector<RecordedOp*>& dropped, const Dataflow& flow,
   for (const RecordedOp* op : dropped) left_out += times.compute(*op);
   for (const RecordedOp* op : flow.ops) kept += times.compute(*op);
   const bool much = 100 * left_out > left_out + kept;
-  trace.notes.push_back(fmt::format("{}{} ops left out, whose results nobody reads: {} of {}",
+  trace.notes.push_back(fmt::format("{}{} ops removed because their results are not read: {} of {}",
                                     much ? "warning: " : "", dropped.size(), to_text(left_out),
                                     to_text(left_out + kept)));
 }
@@ -115,8 +115,8 @@ Trace import_step(TextFile& execution, std::span<TextFile* const> kineto,
   if (kineto::looks_like_kineto(execution.beginning()) &&
       !looks_like_execution_trace(execution.beginning()))
     throw InputError(fmt::format(
-        "{}: a Kineto or Chrome trace: it has times but no tensors; give the execution trace of "
-        "the same run (torch.profiler.ExecutionTraceObserver) and this one as option kineto",
+        "{}: a Kineto or Chrome trace has times but no tensors; give the execution trace of the "
+        "same run (torch.profiler.ExecutionTraceObserver) and this file as option kineto",
         path));
   ExecutionTrace calls = read_execution_trace(execution);
   const std::size_t recorded = calls.calls.size();
@@ -140,14 +140,14 @@ Trace import_step(TextFile& execution, std::span<TextFile* const> kineto,
   if (settings.optimizer == UpdateOrder::after_backward) update_after_backward(flow);
   trace.times_elsewhere = !times.known();
   trace.batch = settings.batch != 0 ? settings.batch : state.batch;
-  if (settings.time == OpTime::call) times.take_calls(flow);
+  if (settings.time == OpTime::call) times.add_overhead(flow);
   times.note(flow, recorded, trace);
   if (settings.step_time > Duration{}) times.fill(flow, settings.step_time, trace);
   note_state(state, flow, trace);
   note_dropped(dropped, flow, times, trace);
   if (calls.orphans > 0)
     trace.notes.push_back(fmt::format(
-        "{} calls name a parent that is not in the file: they count to the call around them",
+        "{} calls have a parent that is not in the file: they belong to the enclosing call",
         calls.orphans));
   if (settings.workspace == Workspace::call) {
     hold_parts(flow);
@@ -169,39 +169,36 @@ bool looks_like_pytorch(std::string_view beginning) {
 }
 
 Trace read_pytorch(TextFile& file, Options& options) {
-  const std::string path = options.path(
-      "kineto",
-      "the times: the file that torch.profiler's export_chrome_trace wrote of a step of the same "
-      "run; a name with * for several steps, whose medians count");
+  const std::string path =
+      options.path("kineto",
+                   "times: the file of torch.profiler's export_chrome_trace for a step of the same "
+                   "run; a name with * for several steps, of which medians are used");
   pytorch::Settings settings;
-  settings.colocate =
-      read_enum(options, "colocate", pytorch::Colocate::readers,
-                "who stays with the op that holds a parameter: all its readers and its update; "
-                "its update alone; "
-                "its readers, its update, and each backward op with its forward op");
+  settings.colocate = read_enum(
+      options, "colocate", pytorch::Colocate::readers,
+      "ops colocated with the op that holds a parameter. readers: all its readers and its update; "
+      "updates: its update; forward: as readers, and each backward op with its forward op");
   settings.optimizer =
       read_enum(options, "optimizer", pytorch::UpdateOrder::after_backward,
-                "when updates run: after the backward pass, with all gradients kept until the "
-                "optimizer is done; or each as soon as its gradient is there");
+                "when updates run: after the backward pass, with all gradients live until the "
+                "optimizer is done; or each as soon as its gradient is ready");
   settings.workspace =
       read_enum(options, "workspace", pytorch::Workspace::call,
-                "temporary bytes of an op: what its operator, or its function of autograd, holds "
-                "beyond the graph's own tensors; or what the op alone allocates");
-  settings.time =
-      read_enum(options, "time", pytorch::OpTime::call,
-                "what an op takes on a processor: its call, and what the operator or the "
-                "function of autograd around it takes; or its call alone");
+                "temporary bytes of an op: what its outermost operator or autograd function holds "
+                "beyond the graph's tensors; or what the op itself allocates");
+  settings.time = read_enum(options, "time", pytorch::OpTime::call,
+                            "time of an op on a CPU. call: includes the overhead of the enclosing "
+                            "operator or autograd function; op: its call alone");
   settings.step =
       options.get("step", std::int64_t{0},
-                  "the step among several (ProfilerStep#...), from 1; 0: the last whole step");
+                  "number of the step (ProfilerStep#...), from 1; 0: the last complete step");
   settings.batch = options.get("batch", std::int64_t{0},
-                               "samples per step; 0: the first side of the first input");
+                               "samples per step; 0: the first dimension of the first input");
   settings.untimed =
       no_untimed_ops(options, "the Kineto trace of the same run, with all its steps");
-  settings.step_time =
-      options.get("step_time", Duration{},
-                  "what a step takes without a profiler: on a processor the time between ops is "
-                  "added to them, and the profiler's is taken off");
+  settings.step_time = options.get("step_time", Duration{},
+                                   "time of a step without a profiler: on a CPU the time between "
+                                   "ops is added to them, and the profiler's overhead subtracted");
   if (path.empty()) {
     if (settings.step_time > Duration{})
       options.mistake("step_time", "needs the times of the ops, option kineto");

@@ -1,4 +1,4 @@
-/// Makes a trace from a training or inference step that PyTorch recorded.
+/// Imports a training or inference step recorded by PyTorch.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -11,10 +11,10 @@
 
 namespace baechi::pytorch {
 
-/// What an op takes on a processor.
+/// The time of an op on a CPU.
 enum class OpTime : std::uint8_t {
-  call,  ///< also what the operator or function of autograd around it takes
-  op,    ///< its own calls
+  call,  ///< includes the overhead of the enclosing operator or autograd function
+  op,    ///< its calls alone
 };
 constexpr auto names_of(OpTime) {
   return std::to_array<Named<OpTime>>({{OpTime::call, "call"}, {OpTime::op, "op"}});
@@ -25,14 +25,14 @@ struct Settings {
   UpdateOrder optimizer = UpdateOrder::after_backward;
   Workspace workspace = Workspace::call;
   OpTime time = OpTime::call;
-  std::int64_t step = 0;   ///< which step of the recording, from 1; 0: the last whole one
+  std::int64_t step = 0;   ///< number of the step, from 1; 0: the last complete one
   std::int64_t batch = 0;  ///< samples per step; 0: the first dimension of the first input
-  Untimed untimed{};       ///< none yet: what the user says of ops without a time
-  Duration step_time{};    ///< of a step without a profiler; 0: not known
+  Untimed untimed{};       ///< the user's choice for ops without a time
+  Duration step_time{};    ///< of a step without a profiler; 0: unknown
 };
 
-/// The recorded step: its calls from `execution`, its times from `kineto`: medians where that has
-/// several steps. Throws InputError, with path:line:column where that helps.
+/// Imports the calls of `execution` with times of `kineto`: medians if that has several files.
+/// Throws InputError.
 Trace import_step(TextFile& execution, std::span<TextFile* const> kineto, const Settings& settings);
 
 }  // namespace baechi::pytorch

@@ -14,7 +14,7 @@ namespace baechi::pytorch {
 
 namespace {
 
-/// The middle of `values`, or the mean of the two in the middle; 0 if there are none.
+/// The median; 0 if `values` is empty.
 double median_of(std::vector<double> values) {
   if (values.empty()) return 0.0;
   std::ranges::sort(values);
@@ -22,7 +22,7 @@ double median_of(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
-/// Whether the call, or one inside it, became an op, which may have been left out.
+/// Whether the call or an inner call became an op (which may have been removed since).
 bool became_op(const Dataflow& flow, const Call& call) {
   return flow.op_of_call[call.index] != nullptr ||
          std::ranges::any_of(call.children, [&](const Call* c) { return became_op(flow, *c); });
@@ -38,7 +38,7 @@ Times::Times(const ExecutionTrace& trace, const std::string& path,
       Join joined = join(trace, read, path, file->path());
       std::vector<CallTime> calls = call_times(trace, read, joined);
       steps_.push_back({std::move(read), std::move(joined), std::move(calls)});
-    } catch (const InputError&) {  // the profiler may lose events of one step
+    } catch (const InputError&) {  // the profiler may lose events of a step
       if (2 * ++left_out_ > kineto.size()) throw;
     }
   }
@@ -51,14 +51,14 @@ Times::Times(const ExecutionTrace& trace, const std::string& path,
   }
 }
 
-/// The time of the op's kernels if the recording has a GPU, else the time of its calls.
+/// Time of the op's kernels if the recording has a GPU, else of its calls.
 Duration Times::compute(const RecordedOp& op, const Step& step) const {
   Duration sum{};
   for (const Call* call : op.calls) {
     const CallTime& t = step.calls[call->index];
     const auto whole = static_cast<double>((on_gpu() ? t.device : t.end - t.start).count());
     sum += Duration{std::llround(whole * call->to) - std::llround(whole * call->from)};
-    if (!step.more.empty()) sum += step.more[call->index];
+    if (!step.overhead.empty()) sum += step.overhead[call->index];
   }
   return sum;
 }
@@ -78,7 +78,7 @@ std::vector<Times::Span> Times::spans(const Dataflow& flow, const Step& step) co
       if (const CallTime& t = step.calls[call->index]; t.known)
         spans.push_back({t.start, t.end, call, k});
   std::ranges::stable_sort(spans, {}, &Span::start);
-  if (!of_calls_) return spans;
+  if (!with_overhead_) return spans;
   const Call* before = nullptr;
   for (std::size_t i = 0; i < spans.size(); ++i) {
     const Call& around = outermost(*spans[i].call);
@@ -93,26 +93,26 @@ std::vector<Times::Span> Times::spans(const Dataflow& flow, const Step& step) co
   return spans;
 }
 
-void Times::take_calls(const Dataflow& flow) {
+void Times::add_overhead(const Dataflow& flow) {
   if (!known() || on_gpu()) return;
-  of_calls_ = true;
+  with_overhead_ = true;
   for (Step& step : steps_) {
-    step.more.assign(step.calls.size(), Duration{});
+    step.overhead.assign(step.calls.size(), Duration{});
     const std::vector<Span> all = spans(flow, step);
     for (const Span& span : all) {
       const CallTime& t = step.calls[span.call->index];
-      step.more[span.call->index] = (span.end - span.start) - (t.end - t.start);
+      step.overhead[span.call->index] = (span.end - span.start) - (t.end - t.start);
     }
     for (const auto& [root, phase] : flow.roots) {
       const CallTime& t = step.calls[root->index];
       const auto next = std::ranges::lower_bound(all, t.start, {}, &Span::start);
       if (t.known && next != all.end() && next->start >= t.end && !became_op(flow, *root))
-        step.more[next->call->index] += t.end - t.start;
+        step.overhead[next->call->index] += t.end - t.start;
     }
   }
 }
 
-std::vector<Times::Taken> Times::taken(const Dataflow& flow, const Step& step) const {
+std::vector<Times::OpShare> Times::taken(const Dataflow& flow, const Step& step) const {
   const std::vector<Span> items = spans(flow, step);
   std::vector<Duration> starts;
   for (const HostEvent& event : step.kineto.calls) starts.push_back(event.start);
@@ -120,10 +120,10 @@ std::vector<Times::Taken> Times::taken(const Dataflow& flow, const Step& step) c
   const auto before = [&](Duration at) {
     return static_cast<double>(std::ranges::lower_bound(starts, at) - starts.begin());
   };
-  std::vector<Taken> taken(flow.ops.size());
+  std::vector<OpShare> taken(flow.ops.size());
   Duration until = items.empty() ? Duration{} : items.front().start;
   for (const Span& item : items) {
-    Taken& op = taken[item.op];
+    OpShare& op = taken[item.op];
     const double share = item.call->to - item.call->from;
     op.ns += share * static_cast<double>((item.end - item.start).count());
     op.events += share * (before(item.end) - before(item.start));
@@ -142,14 +142,14 @@ void Times::fill(const Dataflow& flow, Duration step, Trace& trace) {
   const auto whole = static_cast<double>(step.count());
   const double off = static_cast<double>(alone.count()) / whole - 1.0;
   trace.notes.push_back(fmt::format(
-      "{}the ops take {}, {:+.1f} % of {} that a step takes without a profiler{}",
+      "{}the ops take {}, {:+.1f} % of the {} of a step without a profiler{}",
       std::abs(off) > 0.05 ? "warning: " : "", to_text(alone), 100.0 * off, to_text(step),
       off > 0.05 ? ": record the execution trace in one step and times in others" : ""));
   if (on_gpu()) return;
-  std::vector<std::vector<Taken>> steps;
+  std::vector<std::vector<OpShare>> steps;
   for (const Step& s : steps_) steps.push_back(taken(flow, s));
-  std::vector<Taken> middle(flow.ops.size());
-  Taken sum;
+  std::vector<OpShare> middle(flow.ops.size());
+  OpShare sum;
   for (std::size_t k = 0; k < flow.ops.size(); ++k) {
     std::vector<double> ns, events;
     for (const auto& s : steps) ns.push_back(s[k].ns), events.push_back(s[k].events);
@@ -171,7 +171,7 @@ bool Times::measured(const RecordedOp& op) const {
   return std::ranges::any_of(steps_, [&](const Step& step) { return measured(op, step); });
 }
 
-/// The first event of memory that is not before the call.
+/// The first memory event that is not before the call.
 std::size_t Times::first_event(const CallTime& t) const {
   auto event = std::ranges::lower_bound(memory_, t.start, {}, &MemoryEvent::at);
   while (event != memory_.end() && event->at == t.start && event->line < t.line) ++event;
@@ -233,8 +233,8 @@ std::int64_t Times::temporary(const RecordedOp& op, const Call& since) const {
 void Times::note(const Dataflow& flow, std::size_t calls, Trace& trace) const {
   if (!known()) {
     trace.notes.emplace_back(
-        "no times: the Kineto trace of the same run is option kineto; work is by formula, from the "
-        "tensors' shapes");
+        "no times: give the Kineto trace of the same run as option kineto; work is by formula from "
+        "tensor shapes");
     return;
   }
   std::string text = fmt::format("times: {} of {} calls joined by {}", steps_.front().join.matched,
@@ -245,7 +245,7 @@ void Times::note(const Dataflow& flow, std::size_t calls, Trace& trace) const {
         steps_.front().join.numbers_agreed ? "the one with autograd's numbers" : "the last");
   if (steps_.size() > 1) text += fmt::format("; medians of {} steps", steps_.size());
   if (left_out_ > 0)
-    text += fmt::format("; {} left out, which do not have 99 of 100 calls", left_out_);
+    text += fmt::format("; {} skipped: they have less than 99 % of the calls", left_out_);
   trace.notes.push_back(std::move(text));
   const bool updates =
       std::ranges::any_of(flow.roots, [](const auto& r) { return r.second == Phase::update; });
@@ -253,8 +253,8 @@ void Times::note(const Dataflow& flow, std::size_t calls, Trace& trace) const {
         return e.name.starts_with("Optimizer.step");
       }))
     trace.notes.emplace_back(
-        "warning: the Kineto trace has a call of the optimizer, the execution trace has none: it "
-        "does not hold the whole step");
+        "warning: the Kineto trace has an optimizer call, the execution trace has none: it is not "
+        "a complete step");
   std::size_t on_host = 0, run = 0;
   Duration sum{};
   for (const RecordedOp* op : flow.ops) {
@@ -268,14 +268,13 @@ void Times::note(const Dataflow& flow, std::size_t calls, Trace& trace) const {
   if (!on_gpu()) return;
   Duration of_calls{};
   for (const auto& [root, phase] : flow.roots) of_calls += steps_.front().calls[root->index].device;
-  trace.notes.push_back(fmt::format(
-      "times on the GPU: {} of {} in the step's kernels and copies; {} of {} ops launched "
-      "none and take none",
-      to_text(sum), to_text(of_calls), on_host, run));
-  if (kineto().launched_by_none > 0)
-    trace.notes.push_back(
-        fmt::format("{} of {} kernels and copies: no call is known to launch them",
-                    kineto().launched_by_none, kineto().device_events));
+  trace.notes.push_back(
+      fmt::format("times on the GPU: {} of {} of the step's kernels and copies; {} of {} ops "
+                  "launched none and take no time",
+                  to_text(sum), to_text(of_calls), on_host, run));
+  if (kineto().without_launch > 0)
+    trace.notes.push_back(fmt::format("{} of {} kernels and copies have no recorded launch",
+                                      kineto().without_launch, kineto().device_events));
 }
 
 }  // namespace baechi::pytorch

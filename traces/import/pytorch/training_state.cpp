@@ -20,9 +20,9 @@ bool one_of(std::string_view word, std::initializer_list<std::string_view> words
   return std::ranges::find(words, word) != words.end();
 }
 
-/// Whether a storage stays after the step, as weights and statistics do, by the name of an argument
-/// that takes it. For storages that existed before the step and are no parameters.
-bool stays(std::string_view role) {
+/// Whether an argument name is that of a weight or statistic, which persist after the step. For
+/// external storages that are not parameters.
+bool is_persistent(std::string_view role) {
   constexpr std::string_view words[] = {"weight", "bias",  "running_",
                                         "params", "scale", "zero_point"};
   return one_of(role, {"written", "w_ih", "w_hh", "b_ih", "b_hh"}) ||
@@ -32,19 +32,20 @@ bool stays(std::string_view role) {
 }
 
 /// Whether a storage with a neutral argument name is more likely a weight than an input; used if
-/// the step has no update, which would tell. addmm calls its bias self.
+/// the step has no update. addmm's `self` is a bias.
 bool likely_weight(const Storage& storage, const RecordedOp& reader) {
   return one_of(storage.role, {"other", "mat2", "batch2", "tensor2", "vec"}) ||
          (storage.role == "self" && reader.kind.find("addmm") != std::string::npos);
 }
 
-/// Autograd adds up the gradients of one tensor outside of any backward function.
+/// Whether the op accumulates gradients of a tensor, which autograd does outside backward
+/// functions.
 bool is_sum_of_gradients(const RecordedOp& op) {
   const Call* frame = op.calls.front()->parent;
   return op.kind == "add" && frame != nullptr && frame->name.starts_with("autograd::engine");
 }
 
-/// The optimizer in a frame's name: "adam" for Optimizer.step#Adam.step.
+/// The optimizer's name: "adam" for the frame Optimizer.step#Adam.step.
 std::string optimizer_kind(const Call& frame) {
   std::string_view name = frame.name;
   name.remove_prefix(std::min(name.size(), name.find('#') + 1));
@@ -54,8 +55,8 @@ std::string optimizer_kind(const Call& frame) {
   return kind;
 }
 
-/// The call with autograd's sequence number: `call` itself or, if `call` is a frame of autograd,
-/// the backward function in it. Null if there is none.
+/// The call with autograd's sequence number: `call` or, if it is a frame of autograd, the backward
+/// function in it; or null.
 const Call* numbered(const Call& call) {
   const auto has_number = [](const Call* c) { return c->sequence >= 0 && c->forward_thread > 0; };
   if (has_number(&call)) return &call;
@@ -64,7 +65,7 @@ const Call* numbered(const Call& call) {
   return it == call.children.end() ? nullptr : *it;
 }
 
-/// The last op that a call inside `call` became; null if none did.
+/// The last op among the inner calls of `call`; null if there is none.
 RecordedOp* last_inside(const Dataflow& flow, const Call& call) {
   for (auto child = call.children.rbegin(); child != call.children.rend(); ++child) {
     RecordedOp* op = flow.op_of_call[(*child)->index];
@@ -74,32 +75,32 @@ RecordedOp* last_inside(const Dataflow& flow, const Call& call) {
   return nullptr;
 }
 
-/// A storage that existed before the step, and the ops that read it in order.
-struct Use {
+/// An external storage and the ops that read it, in order.
+struct StateUse {
   Storage* storage;
-  bool stays = false;  // a weight or statistic, by stays() or likely_weight()
+  bool persistent = false;  // a weight or statistic, by is_persistent() or likely_weight()
   std::vector<RecordedOp*> readers;
 };
 
-std::vector<Use> uses(const Dataflow& flow, bool trained) {
-  std::vector<Use> all;
+std::vector<StateUse> state_uses(const Dataflow& flow, bool trained) {
+  std::vector<StateUse> all;
   std::unordered_map<const Storage*, std::size_t> place;
   for (RecordedOp* op : flow.ops)
     for (std::size_t i = 0; i < op->external.size(); ++i) {
       const auto [it, added] = place.emplace(op->external[i], all.size());
       if (added) {
         const Storage& storage = *op->external[i];
-        const bool kept = stays(storage.role) || (!trained && likely_weight(storage, *op));
-        all.push_back({.storage = op->external[i], .stays = kept, .readers = {}});
+        const bool kept = is_persistent(storage.role) || (!trained && likely_weight(storage, *op));
+        all.push_back({.storage = op->external[i], .persistent = kept, .readers = {}});
       }
-      Use& use = all[it->second];
-      use.stays = use.stays || stays(op->role[i]);
+      StateUse& use = all[it->second];
+      use.persistent = use.persistent || is_persistent(op->role[i]);
       if (use.readers.empty() || use.readers.back() != op) use.readers.push_back(op);
     }
   return all;
 }
 
-/// Adds `op` and all ops that it waits for to `known`, but no op at a position before `from`.
+/// Adds `op` and its ancestors at positions >= `from` to `known`.
 void add_ancestors(const RecordedOp* op, std::size_t from,
                    std::unordered_set<const RecordedOp*>& known) {
   std::vector<const RecordedOp*> open{op};
@@ -116,7 +117,7 @@ void add_ancestors(const RecordedOp* op, std::size_t from,
 void join_updates(Dataflow& flow) {
   std::vector<RecordedOp*> updates, others;
   for (RecordedOp* op : flow.ops) (op->phase == Phase::update ? updates : others).push_back(op);
-  // Numbers the storages that an update writes.
+  // Numbers the storages that updates write.
   std::map<std::pair<std::size_t, const Storage*>, std::size_t> number;
   for (const RecordedOp* op : updates)
     for (const Storage* s : op->written)
@@ -158,7 +159,7 @@ void join_updates(Dataflow& flow) {
     }
   }
   const auto counts_steps = [](const RecordedOp* chain) { return chain->reads.empty(); };
-  // Outputs of an update that other ops read later become outputs of its chain.
+  // Outputs of an update that other ops read become outputs of its chain.
   std::vector<RecordedOp*> all = others;
   all.insert(all.end(), chains.begin(), chains.end());
   for (RecordedOp* op : all)
@@ -179,14 +180,14 @@ StepState place_state(Dataflow& flow) {
   StepState state;
   const bool trained =
       std::ranges::any_of(flow.ops, [](RecordedOp* op) { return op->phase == Phase::update; });
-  const std::vector<Use> all = uses(flow, trained);
-  std::unordered_map<const Storage*, const Use*> use_of;
-  for (const Use& use : all) use_of.emplace(use.storage, &use);
+  const std::vector<StateUse> all = state_uses(flow, trained);
+  std::unordered_map<const Storage*, const StateUse*> use_of;
+  for (const StateUse& use : all) use_of.emplace(use.storage, &use);
   std::unordered_set<const Storage*> placed;
   for (RecordedOp* update : flow.ops) {
     if (update->phase != Phase::update) continue;
     for (Storage* weight : update->external) {
-      const Use& use = *use_of.at(weight);
+      const StateUse& use = *use_of.at(weight);
       if (use.readers.front()->phase == Phase::update || !placed.insert(weight).second) continue;
       RecordedOp* owner = use.readers.front();
       if (update->owner == nullptr) update->owner = owner;
@@ -206,9 +207,9 @@ StepState place_state(Dataflow& flow) {
     }
   }
   std::vector<RecordedOp*> inputs;
-  for (const Use& use : all) {
+  for (const StateUse& use : all) {
     if (placed.contains(use.storage)) continue;
-    if (use.stays) {
+    if (use.persistent) {
       use.readers.front()->persistent += use.storage->bytes;
       use.storage->state = true;
       state.other_bytes += use.storage->bytes;
@@ -235,8 +236,8 @@ StepState place_state(Dataflow& flow) {
 }
 
 void link_forward(Dataflow& flow) {
-  // Each thread counts its own numbers. The last call with a number made the backward node.
-  std::unordered_map<std::int64_t, const Call*> made_by;
+  // Sequence numbers are per thread. The last call with a number created the backward node.
+  std::unordered_map<std::int64_t, const Call*> created_by;
   const auto key = [](std::int64_t thread, std::int64_t sequence) {
     return static_cast<std::int64_t>(static_cast<std::uint64_t>(thread) << 40U) ^ sequence;
   };
@@ -248,7 +249,7 @@ void link_forward(Dataflow& flow) {
       const Call* call = open.back();
       open.pop_back();
       if (call->sequence >= 0) {
-        const Call*& last = made_by[key(call->thread, call->sequence)];
+        const Call*& last = created_by[key(call->thread, call->sequence)];
         if (last == nullptr || last->id <= call->id) last = call;
       }
       open.insert(open.end(), call->children.begin(), call->children.end());
@@ -267,12 +268,12 @@ void link_forward(Dataflow& flow) {
     if (op.phase != Phase::backward) continue;
     const Call* inner = op.calls.front();
     if (is_sum_of_gradients(op)) inner = inner->parent->parent;
-    // What a function computes again and differentiates itself has numbers of no forward call.
+    // Calls that a checkpoint recomputes and differentiates have numbers of no forward call.
     for (const Call* c = inner; c != nullptr && op.forward == nullptr; c = c->parent) {
       const Call* frame = numbered(*c);
       if (frame == nullptr) continue;
-      const auto call = made_by.find(key(frame->forward_thread, frame->sequence));
-      if (call == made_by.end()) continue;
+      const auto call = created_by.find(key(frame->forward_thread, frame->sequence));
+      if (call == created_by.end()) continue;
       op.forward = op_around(call->second);
       if (!kept.contains(op.forward)) op.forward = nullptr;
       break;
@@ -292,7 +293,7 @@ void link_forward(Dataflow& flow) {
 
 void name_ops(Dataflow& flow) {
   std::unordered_map<std::string, std::size_t> count;
-  // Ops that change what stays, such as a count of batches, are counted after the others.
+  // Ops that only change persistent state, such as a count of batches, are numbered last.
   for (const bool side_effect : {false, true})
     for (RecordedOp* op : flow.ops)
       if (op->phase == Phase::forward && op->side_effect == side_effect)

@@ -6,16 +6,15 @@
 namespace baechi::pytorch {
 namespace {
 
-using Shape = std::vector<std::int64_t>;
+using Dims = std::vector<std::int64_t>;
 
-/// Products that do not overflow: sizes in files may be anything.
+/// a * b, at most 2^56: sizes in files may be anything.
 std::int64_t times(std::int64_t a, std::int64_t b) {
   constexpr std::int64_t most = std::int64_t{1} << 56;
   std::int64_t product = 0;
   return __builtin_mul_overflow(a, b, &product) || product > most ? most : product;
 }
 
-/// The tensors of the call's arguments, in order.
 std::vector<const TensorView*> tensors(const std::vector<Argument>& arguments) {
   std::vector<const TensorView*> all;
   for (const Argument& a : arguments)
@@ -23,7 +22,7 @@ std::vector<const TensorView*> tensors(const std::vector<Argument>& arguments) {
   return all;
 }
 
-const Shape* shape(const std::vector<const TensorView*>& all, std::size_t i) {
+const Dims* shape(const std::vector<const TensorView*>& all, std::size_t i) {
   return i < all.size() && !all[i]->shape.empty() ? &all[i]->shape : nullptr;
 }
 
@@ -33,14 +32,14 @@ std::int64_t elements(const std::vector<const TensorView*>& all) {
   return most;
 }
 
-/// Flops of a product whose left factor is `left` and whose result has `results` elements.
-std::int64_t product(const Shape* left, std::int64_t results) {
+/// Flops of a matmul with left operand `left` and `results` output elements.
+std::int64_t matmul(const Dims* left, std::int64_t results) {
   return left == nullptr ? 0 : times(2 * results, left->back());
 }
 
-/// A convolution: each element of its result is a sum over one filter, `weight` without its first
-/// side.
-std::int64_t convolution(const Shape* weight, std::int64_t results) {
+/// Flops of a convolution: each output element is a sum over one filter, `weight` without its first
+/// dimension.
+std::int64_t convolution(const Dims* weight, std::int64_t results) {
   if (weight == nullptr || weight->size() < 3) return 0;
   std::int64_t filter = 2;
   for (std::size_t i = 1; i < weight->size(); ++i) filter = times(filter, (*weight)[i]);
@@ -51,17 +50,17 @@ bool has(std::string_view name, std::string_view part) {
   return name.find(part) != std::string_view::npos;
 }
 
-/// Whether a convolution with this filter is a transposed one: it writes another number of channels
-/// than the filter's first side. Its multiply-adds are by element of its input.
-bool transposed(std::string_view name, const Shape* weight, const Shape* written) {
+/// Whether a convolution is transposed: its output channels differ from the filter's first
+/// dimension. Its multiply-adds are per input element.
+bool transposed(std::string_view name, const Dims* weight, const Dims* written) {
   return has(name, "transpose") || (weight != nullptr && written != nullptr &&
                                     written->size() > 1 && (*written)[1] != weight->front());
 }
 
-/// Recurrent layers: each matrix among the weights is multiplied once per token and sample; once
-/// more each in the backward pass, for its gradient.
+/// Flops of a recurrent layer: each weight matrix is multiplied once per token and sample, twice in
+/// the backward pass.
 std::int64_t recurrent(std::string_view name, const std::vector<const TensorView*>& in) {
-  const Shape* input = shape(in, 0);
+  const Dims* input = shape(in, 0);
   if (input == nullptr || input->size() < 2 || has(name, "fused")) return 0;
   const std::int64_t tokens = input->size() > 2 ? times((*input)[0], (*input)[1]) : input->front();
   const std::int64_t gates = has(name, "lstm") ? 4 : has(name, "gru") ? 3 : 1;
@@ -72,25 +71,25 @@ std::int64_t recurrent(std::string_view name, const std::vector<const TensorView
   return times((has(name, "backward") ? 4 : 2) * tokens, std::min(weights, std::int64_t{1} << 40));
 }
 
-/// Two products of queries x keys x width; five in the backward pass, which computes the first one
-/// again. Source: FlashAttention (Dao et al., 2022). `in` begins with queries and keys.
-std::int64_t attention(std::string_view name, const Shape* queries, const Shape* keys) {
+/// Flops of attention: two matmuls of queries x keys x width; five in the backward pass, which
+/// recomputes the first. Source: FlashAttention (Dao et al., 2022).
+std::int64_t attention(std::string_view name, const Dims* queries, const Dims* keys) {
   if (queries == nullptr || keys == nullptr || keys->size() < 2) return 0;
-  // [.., heads, length, width], but [batch, length, heads, width] inside of PyTorch's own calls.
+  // [.., heads, length, width], but [batch, length, heads, width] in PyTorch's internal calls.
   const bool length_first = keys->size() == 4 && (name.starts_with("_flash_attention") ||
                                                   name.starts_with("_efficient_attention"));
   std::int64_t flops = 2 * (*keys)[length_first ? 1 : keys->size() - 2];
-  for (const std::int64_t side : *queries) flops = times(flops, side);
+  for (const std::int64_t dim : *queries) flops = times(flops, dim);
   return times(flops, has(name, "backward") ? 5 : 2);
 }
 
-/// 0 if the call is none of the named kinds, or its shapes are not known.
+/// Flops of matmuls; 0 for other calls, or if shapes are unknown.
 std::int64_t multiply_adds(const Call& call) {
   const auto in = tensors(call.inputs), out = tensors(call.outputs);
   const std::string_view name = call.name;
   const std::int64_t results = elements(out);
   if (has(name, "convolution_backward") || has(name, "conv_backward")) {
-    // For the input and for the weights; inputs are the gradient, the input, the weights.
+    // Gradients of the input and of the weights. Arguments: output gradient, input, weights.
     const std::size_t each = transposed(name, shape(in, 2), shape(in, 0)) ? 1 : 0;
     return times(out.size() > 1 ? 2 : 1,
                  convolution(shape(in, 2), each < in.size() ? in[each]->elements : 0));
@@ -100,11 +99,11 @@ std::int64_t multiply_adds(const Call& call) {
                        transposed(name, shape(in, 1), shape(out, 0)) ? in[0]->elements : results);
   if (name == "mm" || name == "bmm" || name == "matmul" || name == "linear" || name == "mv" ||
       name == "_int_mm" || name == "_scaled_mm")
-    return product(shape(in, 0), results);
+    return matmul(shape(in, 0), results);
   if (name == "addmm" || name == "baddbmm" || name == "addmm_" || name == "addmv")
-    return product(shape(in, 1), results);
+    return matmul(shape(in, 1), results);
   if (has(name, "attention")) {
-    const std::size_t first = has(name, "backward") ? 1 : 0;  // behind the gradient
+    const std::size_t first = has(name, "backward") ? 1 : 0;  // after the gradient
     return attention(name, shape(in, first), shape(in, first + 1));
   }
   if (has(name, "lstm") || has(name, "gru") || has(name, "rnn")) return recurrent(name, in);

@@ -6,7 +6,7 @@
 namespace baechi::pytorch {
 namespace {
 
-/// Bytes that the graph gives back when the op ends: of tensors that nobody reads later.
+/// Bytes that the graph frees when the op ends: of tensors that are not read later.
 std::int64_t given_back(const RecordedOp& op) {
   const auto last = [&](const Contents* c) {
     return std::ranges::all_of(c->readers,
@@ -20,7 +20,6 @@ std::int64_t given_back(const RecordedOp& op) {
   return bytes;
 }
 
-/// Null if nobody reads it.
 RecordedOp* last_reader(const Contents& c) {
   const auto last = std::ranges::max_element(c.readers, {}, &RecordedOp::position);
   return last == c.readers.end() ? nullptr : *last;
@@ -72,7 +71,7 @@ std::vector<const Contents*> outputs(const RecordedOp& op) {
 std::vector<std::int64_t> workspaces(const Dataflow& flow, const Times& times, Workspace workspace,
                                      UpdateOrder optimizer) {
   std::vector<std::int64_t> found;
-  std::map<const Call*, std::int64_t> held;  // by the graph, more than before the call; looked up
+  std::map<const Call*, std::int64_t> held;  // by the graph, since the call began; never iterated
   for (const RecordedOp* op : flow.ops) {
     std::int64_t& bytes = found.emplace_back(0);
     if (op->calls.empty()) continue;

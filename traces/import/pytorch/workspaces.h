@@ -1,4 +1,4 @@
-/// Temporary bytes of a recorded step's ops, from the allocations that a profiler saw.
+/// Temporary bytes of a recorded step's ops, from recorded allocations.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -10,39 +10,38 @@
 
 namespace baechi::pytorch {
 
-/// What counts as an op's workspace.
+/// What is included in an op's workspace.
 enum class Workspace : std::uint8_t {
-  call,  ///< also what the calls around the op hold, and the graph lets go of
+  call,  ///< also memory that the enclosing calls hold and the graph has freed
   op,    ///< what the op allocates
 };
 constexpr auto names_of(Workspace) {
   return std::to_array<Named<Workspace>>({{Workspace::call, "call"}, {Workspace::op, "op"}});
 }
 
-/// PyTorch frees a storage as a whole. Where ops wrote parts of a storage, such as the gates of a
+/// PyTorch frees a storage as a whole: if ops wrote parts of a storage, such as the gates of a
 /// recurrent cell, the last reader of any part becomes a reader of each part.
 void hold_parts(Dataflow& flow);
 
-/// Temporary bytes. [flow.ops] Workspace::op: the peak while the op runs, less the bytes before it,
-/// less its outputs. Workspace::call: the peak while the op runs, less the bytes before the
-/// outermost operator or function of autograd around it, less what the graph itself holds more than
-/// it did then. PyTorch holds what an operator or a function of autograd read and made until that
-/// ends; the graph holds a tensor until its last reader ends.
-///
-/// An update's memory counts from the beginning of the optimizer's call if updates run after the
-/// backward pass, because Python's variables hold what an update allocated until a later update.
+/// Temporary bytes. [flow.ops] Workspace::op: peak while the op runs, minus the bytes before it,
+/// minus its outputs. Workspace::call: peak while the op runs, minus the bytes before the outermost
+/// operator or autograd function that encloses it, minus the growth of the graph's own tensors
+/// since then. (PyTorch holds the inputs and outputs of an operator or autograd function until it
+/// ends; the graph holds a tensor until its last reader ends.)
+/// If updates run after the backward pass, an update's memory is counted from the start of the
+/// optimizer's call, because Python variables hold its allocations until a later update.
 std::vector<std::int64_t> workspaces(const Dataflow& flow, const Times& times, Workspace workspace,
                                      UpdateOrder optimizer);
 
-/// The op's outputs that other ops read, with the results of its call first. If no op reads any,
-/// at the end of the step: all outputs of the op but those in memory that stays, or none if it is
-/// an update.
+/// The op's outputs that are read, with the results of its call first. If none is read (at the end
+/// of the step): all outputs except those in persistent memory, or none for an update.
 std::vector<const Contents*> outputs(const RecordedOp& op);
 
-/// The outermost operator or function of autograd around `call`.
+/// The outermost operator or autograd function that encloses `call`; `call` itself if there is
+/// none.
 const Call& outermost(const Call& call);
 
-/// Whether the step allocates the bytes: no input, not what was there before, and no reference.
+/// Whether the step allocates the bytes: not external, and not a reference.
 bool is_new(const Contents& c);
 
 }  // namespace baechi::pytorch

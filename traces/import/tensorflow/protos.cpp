@@ -14,7 +14,7 @@
 namespace baechi::tensorflow {
 namespace {
 
-// Numbers of fields. Source: tensorflow/core/framework/{graph,node_def,attr_value,tensor_shape,
+// Field numbers from tensorflow/core/framework/{graph,node_def,attr_value,tensor_shape,
 // step_stats,tensor_description,allocation_description}.proto, core/protobuf/{config,meta_graph,
 // saved_model}.proto.
 
@@ -73,7 +73,7 @@ constexpr DataType types[] = {
     {"DT_BOOL", 10, 1},   {"DT_BFLOAT16", 14, 2}, {"DT_UINT16", 17, 2},     {"DT_HALF", 19, 2},
     {"DT_UINT32", 22, 4}, {"DT_UINT64", 23, 8},   {"DT_COMPLEX128", 18, 16}};
 
-std::uint64_t word(std::string_view text) {
+std::uint64_t enum_value(std::string_view text) {
   for (const DataType& type : types)
     if (text == type.name || text == std::string(type.name) + "_REF") return type.number;
   return text == "true" ? 1 : 0;
@@ -81,22 +81,22 @@ std::uint64_t word(std::string_view text) {
 
 std::int64_t bytes_of_type(std::uint64_t number) {
   for (const DataType& type : types)
-    if (type.number == number % 100) return type.bytes;  // types of references are 101, ...
+    if (type.number == number % 100) return type.bytes;  // reference types are 101, ...
   return 0;
 }
 
-/// Elements of a TensorShapeProto; -1 if not known.
+/// Elements of a TensorShapeProto; -1 if unknown.
 std::int64_t read_shape(Wire& wire) {
   std::int64_t elements = 1;
   wire.message([&](std::uint32_t field) {
     if (field == 3 && wire.varint() != 0) elements = -1;
     if (field != 2) return;
-    std::int64_t side = 0;
+    std::int64_t dim = 0;
     wire.message([&](std::uint32_t f) {
-      if (f == 1) side = wire.whole();
+      if (f == 1) dim = wire.whole();
     });
     if (elements >= 0)
-      elements = side < 0 || (side > 0 && elements > most_bytes / 16 / side) ? -1 : elements * side;
+      elements = dim < 0 || (dim > 0 && elements > most_bytes / 16 / dim) ? -1 : elements * dim;
   });
   return elements;
 }
@@ -129,7 +129,7 @@ Attr read_attr(Wire& wire) {
   return attr;
 }
 
-/// The type of what the op writes, where it is not that of what it reads (`T`): 0 if it is.
+/// The output type, if it is not the input type (`T`); else 0.
 std::uint64_t written_type(std::string_view op,
                            const std::map<std::string, std::uint64_t, std::less<>>& stated_types) {
   const auto stated = [&](std::string_view key, std::uint64_t otherwise) {
@@ -139,12 +139,13 @@ std::uint64_t written_type(std::string_view op,
   for (const std::string_view name :
        {"Equal", "NotEqual", "Less", "LessEqual", "Greater", "GreaterEqual", "ApproximateEqual",
         "IsNan", "IsInf", "IsFinite", "InTopK", "InTopKV2"})
-    if (op == name) return word("DT_BOOL");
+    if (op == name) return enum_value("DT_BOOL");
   if (op == "Cast") return stated("DstT", 0);
-  if (op == "Shape" || op == "ShapeN" || op == "Size") return stated("out_type", word("DT_INT32"));
-  if (op == "Rank") return word("DT_INT32");
-  if (op == "ArgMax" || op == "ArgMin") return stated("output_type", word("DT_INT64"));
-  if (op == "Where") return word("DT_INT64");
+  if (op == "Shape" || op == "ShapeN" || op == "Size")
+    return stated("out_type", enum_value("DT_INT32"));
+  if (op == "Rank") return enum_value("DT_INT32");
+  if (op == "ArgMax" || op == "ArgMin") return stated("output_type", enum_value("DT_INT64"));
+  if (op == "Where") return enum_value("DT_INT64");
   return 0;
 }
 
@@ -176,7 +177,7 @@ Node read_node(Wire& wire) {
   return node;
 }
 
-/// A field of a GraphDef: 1 is a node, 2 the library of functions.
+/// Reads a field of a GraphDef: 1 is a node, 2 the library of functions.
 void read_part(Wire& wire, std::uint32_t field, Graph& graph) {
   if (field == 1) graph.nodes.push_back(read_node(wire));
   if (field == 2) wire.message([&](std::uint32_t f) { graph.functions += f == 1 ? 1U : 0U; });
@@ -186,8 +187,8 @@ Bytes size(Wire& wire) {
   return {std::clamp<std::int64_t>(wire.whole(), 0, most_bytes)};
 }
 
-/// One record of a device; on a GPU's stream, of a kernel.
-struct Record {
+/// NodeExecStats of an op or, on a GPU stream, of a kernel.
+struct NodeRecord {
   std::string name;
   std::int64_t start_us = 0, op_us = 0, all_us = 0;
   std::int64_t start_ns = 0, op_ns = 0, all_ns = 0;
@@ -206,12 +207,12 @@ struct Record {
   }
   Duration own() const { return span(start_us, op_us, start_ns, op_ns); }
   Duration all() const { return span(start_us, all_us, start_ns, all_ns); }
-  /// On a stream only the end is of use, counted from the kernel's own start.
+  /// Duration of a kernel: its op_end is relative to its own start.
   Duration kernel() const { return span(0, op_us, 0, op_ns); }
 };
 
-Record read_record(Wire& wire) {
-  Record r;
+NodeRecord read_record(Wire& wire) {
+  NodeRecord r;
   wire.message([&](std::uint32_t field) {
     if (field == 1) r.name = wire.text();
     if (field == 3) r.start_us = wire.whole();
@@ -245,27 +246,27 @@ Record read_record(Wire& wire) {
   return r;
 }
 
-/// "Conv2D" of "Conv2D:Conv2D", as kernels are named.
+/// "Conv2D" of the kernel "Conv2D:Conv2D".
 std::string node_of(const std::string& kernel) {
   return kernel.substr(0, kernel.find(':'));
 }
 
 void read_device(Wire& wire, Costs& costs) {
   std::string device;
-  std::vector<Record> records;
+  std::vector<NodeRecord> records;
   wire.message([&](std::uint32_t field) {
     if (field == 1) device = wire.text();
     if (field == 2) records.push_back(read_record(wire));
   });
   if (device.ends_with("/stream:all")) {
-    for (const Record& r : records) {
+    for (const NodeRecord& r : records) {
       auto& sum = costs[node_of(r.name)].kernels;
       sum = sum.value_or(Duration{}) + r.kernel();
     }
     return;
   }
   if (device.find("/stream:") != std::string::npos || device.ends_with("/memcpy")) return;
-  for (Record& r : records) {
+  for (NodeRecord& r : records) {
     Cost& cost = costs[r.name];
     cost.recorded = true;
     cost.own += r.own();
@@ -276,8 +277,9 @@ void read_device(Wire& wire, Costs& costs) {
   }
 }
 
-/// The text from its first field on; "" if it is not text. Lines that begin with # are comments.
-std::string_view text_of(std::string_view beginning) {
+/// The text from its first field on, without comments (lines that begin with #); "" if it is
+/// binary.
+std::string_view without_comments(std::string_view beginning) {
   if (beginning.find('\0') != std::string_view::npos) return {};
   for (;;) {
     const std::size_t first = beginning.find_first_not_of(" \t\r\n");
@@ -292,18 +294,18 @@ std::string_view text_of(std::string_view beginning) {
 
 bool is_text(std::string_view beginning) {
   for (const std::string_view word : {"node", "versions", "library", "step_stats"})
-    if (text_of(beginning).starts_with(word)) return true;
+    if (without_comments(beginning).starts_with(word)) return true;
   return false;
 }
 
-/// Calls read(wire) for the message `name` in the file, whatever its form.
+/// Calls read(wire) with the message `name` of the file, in binary or text form.
 template <class Read>
 void read_any(TextFile& file, std::string_view name, Read&& read) {
   if (!is_text(file.beginning())) {
     Wire wire(file);
     return read(wire);
   }
-  const std::string bytes = bytes_of_text(file.rest(), file.path(), name, schema, word);
+  const std::string bytes = bytes_of_text(file.rest(), file.path(), name, schema, enum_value);
   TextFile inner(file.path(), bytes, Content::any);
   Wire wire(inner);
   read(wire);
@@ -342,11 +344,11 @@ Costs read_costs(TextFile& file) {
 bool looks_like_graph(std::string_view beginning) {
   if (beginning.starts_with("\x08\x01\x12")) return true;  // SavedModel
   if (is_text(beginning)) {
-    const std::string_view start = text_of(beginning);
+    const std::string_view start = without_comments(beginning);
     return (start.starts_with("node {") || start.starts_with("node{")) &&
            start.find("name:") != std::string_view::npos;
   }
-  // GraphDef: a node, whose first field is its name, and whose second one is its op.
+  // A GraphDef begins with a node, whose first fields are its name and its op.
   std::size_t at = 1;
   if (beginning.size() < 8 || beginning[0] != '\x0a') return false;
   while (at < beginning.size() && (static_cast<unsigned char>(beginning[at]) & 128U) != 0) ++at;

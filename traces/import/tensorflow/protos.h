@@ -1,4 +1,4 @@
-/// TensorFlow's graphs and recorded costs, as far as they are read.
+/// The fields of TensorFlow's graphs and recorded costs that the importer uses.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -18,31 +18,31 @@ namespace baechi::tensorflow {
 /// NodeDef.
 struct Node {
   std::string name, op;
-  std::vector<std::string> inputs{};   ///< "name", "name:1", or "^name": a control
+  std::vector<std::string> inputs{};   ///< "name", "name:1", or "^name" for a control input
   std::vector<std::string> classes{};  ///< colocation: names of other nodes
-  /// Bytes per output by attr _output_shapes; empty if the file has none. -1: not known.
+  /// Bytes per output from attr _output_shapes, -1 if unknown; empty if the file has none.
   std::vector<std::int64_t> output_bytes{};
 };
 
-/// The costs of one node in RunMetadata; sums over its kernels, if it has some.
+/// The costs of one node in RunMetadata.
 struct Cost {
-  std::optional<Duration> kernels{};  ///< on a GPU's streams
-  Duration own{};                     ///< of the op itself: to op_end_rel, less op_start_rel
-  Duration all{};                     ///< to all_end_rel, less op_start_rel
+  std::optional<Duration> kernels{};  ///< sum over its kernels on GPU streams
+  Duration own{};                     ///< op_end_rel - op_start_rel
+  Duration all{};                     ///< all_end_rel - op_start_rel
   Bytes temporary{}, persistent{};
   std::map<std::int64_t, std::pair<Bytes, Bytes>> outputs{};  ///< by slot: allocated, requested
-  bool recorded = false;  ///< there is a record of the op itself
+  bool recorded = false;  ///< whether the op has a record besides its kernels
 };
 using Costs = std::map<std::string, Cost, std::less<>>;
 
 struct Graph {
   std::vector<Node> nodes;
-  std::size_t functions = 0;  ///< in its library, whose nodes are not read
+  std::size_t functions = 0;  ///< number of library functions, whose nodes are not read
 };
 
-/// A GraphDef, or the one in a SavedModel, in protocol buffers or as text.
+/// Reads a GraphDef or SavedModel, binary or text.
 Graph read_graph(TextFile& file);
-/// A RunMetadata, in protocol buffers or as text.
+/// Reads a RunMetadata, binary or text.
 Costs read_costs(TextFile& file);
 
 /// Whether a file with this beginning is a GraphDef or a SavedModel.

@@ -16,26 +16,26 @@ namespace baechi::tensorflow {
 namespace {
 
 // Decisions:
-// - A node is an op. Its time is the sum of its kernels (stream:all) if it has some, else its own,
-// as
-//   Baechi takes it; or, with `times: whole`, from its start to the end of all that it does.
-// - An output's bytes are those that were allocated, or requested, in RunMetadata; else of attr
-//   _output_shapes. A node without a record ran on no device in that step.
-// - Colocation is that of attr _class.
+// - A node is an op. Its time is the sum of its kernels (stream:all), or the op's own time if it
+//   has none, as in Baechi; with `times: whole`, it is all_end_rel - op_start_rel.
+// - An output's bytes are allocated or requested bytes of RunMetadata, else from attr
+//   _output_shapes. A node without a record did not run in that step.
+// - Colocation groups are those of attr _class.
 
-enum class Times : std::uint8_t { kernels, whole };
-constexpr auto names_of(Times) {
-  return std::to_array<Named<Times>>({{Times::kernels, "kernels"}, {Times::whole, "whole"}});
+enum class TimeSource : std::uint8_t { kernels, whole };
+constexpr auto names_of(TimeSource) {
+  return std::to_array<Named<TimeSource>>(
+      {{TimeSource::kernels, "kernels"}, {TimeSource::whole, "whole"}});
 }
-enum class Sizes : std::uint8_t { allocated, requested };
-constexpr auto names_of(Sizes) {
-  return std::to_array<Named<Sizes>>(
-      {{Sizes::allocated, "allocated"}, {Sizes::requested, "requested"}});
+enum class SizeSource : std::uint8_t { allocated, requested };
+constexpr auto names_of(SizeSource) {
+  return std::to_array<Named<SizeSource>>(
+      {{SizeSource::allocated, "allocated"}, {SizeSource::requested, "requested"}});
 }
 
 struct Settings {
-  Times times = Times::kernels;
-  Sizes sizes = Sizes::allocated;
+  TimeSource times = TimeSource::kernels;
+  SizeSource sizes = SizeSource::allocated;
 };
 
 /// The node and output that an input names: "name", "name:1", "^name".
@@ -54,9 +54,10 @@ Input parse(std::string_view text) {
   return {.node = text.substr(0, colon), .slot = *slot};
 }
 
-class GraphMaker {
+class TensorflowGraphBuilder {
  public:
-  GraphMaker(const std::vector<Node>& nodes, const Costs& costs, const Settings& settings)
+  TensorflowGraphBuilder(const std::vector<Node>& nodes, const Costs& costs,
+                         const Settings& settings)
       : nodes_(nodes), costs_(costs), settings_(settings) {}
   OpGraph make(const std::string& path, Trace& trace);
 
@@ -65,7 +66,7 @@ class GraphMaker {
   void add_inputs(const std::string& path);
   void note(Trace& trace) const;
   Duration time(const Cost& cost) const {
-    if (settings_.times == Times::whole) return cost.all;
+    if (settings_.times == TimeSource::whole) return cost.all;
     return cost.kernels.value_or(cost.own);
   }
   std::int64_t bytes(std::size_t node, std::int64_t slot);
@@ -85,31 +86,31 @@ class GraphMaker {
   std::size_t recorded_ = 0, sized_ = 0;
 };
 
-std::int64_t GraphMaker::bytes(std::size_t node, std::int64_t slot) {
+std::int64_t TensorflowGraphBuilder::bytes(std::size_t node, std::int64_t slot) {
   if (const Cost* c = cost(nodes_[node].name))
     if (const auto found = c->outputs.find(slot); found != c->outputs.end()) {
-      // Baechi's importer: what a variable holds is not its output's.
+      // As in Baechi's importer, a variable's contents do not count as its output.
       const auto [allocated, requested] = found->second;
-      return (settings_.sizes == Sizes::allocated ? allocated : requested).count;
+      return (settings_.sizes == SizeSource::allocated ? allocated : requested).count;
     }
   const auto& stated = nodes_[node].output_bytes;
   return slot < static_cast<std::int64_t>(stated.size()) ? stated[static_cast<std::size_t>(slot)]
                                                          : -1;
 }
 
-/// As recorded; a constant's, such as a frozen graph's weights, as it states them.
-Bytes GraphMaker::persistent(std::size_t node) {
+/// Persistent bytes: recorded, or of a Const (weights of a frozen graph) its stated size.
+Bytes TensorflowGraphBuilder::persistent(std::size_t node) {
   const Cost* c = cost(nodes_[node].name);
   if (c != nullptr && c->persistent > Bytes{}) return c->persistent;
   return {nodes_[node].op == "Const" ? std::max<std::int64_t>(0, bytes(node, 0)) : 0};
 }
 
-TensorId GraphMaker::tensor(std::size_t node, std::int64_t slot) {
+TensorId TensorflowGraphBuilder::tensor(std::size_t node, std::int64_t slot) {
   const auto found = tensors_.find({node, slot});
   if (found != tensors_.end()) return found->second;
   const std::int64_t size = bytes(node, slot);
   sized_ += size >= 0 ? 1U : 0U;
-  // What is in a variable or a constant is its persistent bytes: the output is that memory.
+  // The output of a variable or constant is its persistent memory.
   const bool reference = persistent(node) > Bytes{};
   const TensorId made = builder_.add_tensor(static_cast<OpId>(static_cast<std::uint32_t>(node)),
                                             {std::max<std::int64_t>(0, size)}, reference);
@@ -117,7 +118,7 @@ TensorId GraphMaker::tensor(std::size_t node, std::int64_t slot) {
   return made;
 }
 
-void GraphMaker::add_ops() {
+void TensorflowGraphBuilder::add_ops() {
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
     const Node& node = nodes_[i];
     const Cost* c = cost(node.name);
@@ -132,13 +133,14 @@ void GraphMaker::add_ops() {
       builder_.colocate(op, label);
     }
   }
-  for (std::size_t i = 0; i < nodes_.size(); ++i)  // a label names a node, which is in the group
+  for (std::size_t i = 0; i < nodes_.size();
+       ++i)  // the label is the name of a node, which is in the group, too
     for (const std::string& label : nodes_[i].classes)
       if (const auto named = by_name_.find(label); named != by_name_.end())
         builder_.colocate(static_cast<OpId>(static_cast<std::uint32_t>(named->second)), label);
 }
 
-void GraphMaker::add_inputs(const std::string& path) {
+void TensorflowGraphBuilder::add_inputs(const std::string& path) {
   std::string missing;
   std::size_t count = 0;
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
@@ -165,7 +167,7 @@ bool calls_function(const Node& node) {
   return node.op == "PartitionedCall" || node.op == "StatefulPartitionedCall";
 }
 
-void GraphMaker::note(Trace& trace) const {
+void TensorflowGraphBuilder::note(Trace& trace) const {
   if (costs_.empty()) {
     trace.notes.emplace_back(
         "no times: option costs takes a RunMetadata of the same graph (tf.RunOptions, FULL_TRACE)");
@@ -173,13 +175,13 @@ void GraphMaker::note(Trace& trace) const {
   }
   for (const Node& node : nodes_)
     if (calls_function(node) && cost(node.name) == nullptr)
-      trace.untimed.add(node.op, node.name, "what the function runs is recorded under other names");
+      trace.untimed.add(node.op, node.name, "the function's ops are recorded under other names");
   std::size_t records = 0, matched = 0;
   Duration all{}, taken{};
   std::set<std::string_view> names;
   for (const Node& node : nodes_) names.insert(node.name);
   for (const auto& [name, cost] : costs_) {
-    // The executor's own nodes, and copies between devices.
+    // Skips the executor's own nodes and copies between devices.
     const std::size_t last = name.rfind('/');
     const std::string_view leaf =
         std::string_view(name).substr(last == std::string::npos ? 0 : last + 1);
@@ -196,7 +198,7 @@ void GraphMaker::note(Trace& trace) const {
       recorded_, nodes_.size()));
 }
 
-OpGraph GraphMaker::make(const std::string& path, Trace& trace) {
+OpGraph TensorflowGraphBuilder::make(const std::string& path, Trace& trace) {
   add_ops();
   add_inputs(path);
   note(trace);
@@ -205,12 +207,12 @@ OpGraph GraphMaker::make(const std::string& path, Trace& trace) {
   return build_graph(std::move(builder_), path);
 }
 
-/// What a graph of TensorFlow 2 keeps out of sight: its nodes call functions.
+/// The note on functions, which hide most ops of a TensorFlow 2 graph.
 std::string note_on_functions(const std::vector<Node>& nodes, std::size_t functions) {
   const auto calls = std::ranges::count_if(nodes, calls_function);
   return fmt::format(
-      "{}{} functions are not read: {} nodes that call one are an op each; freeze the graph "
-      "(convert_variables_to_constants_v2) to have the ops in them",
+      "{}{} functions are not read: each of the {} nodes that call one is one op; freeze the graph "
+      "(convert_variables_to_constants_v2) to inline them",
       calls > 0 ? "warning: " : "", functions, calls);
 }
 
@@ -225,14 +227,13 @@ bool looks_like_tensorflow(std::string_view beginning) {
 
 Trace read_tensorflow(TextFile& file, Options& options) {
   const std::string path =
-      options.path("costs", "the times and sizes: a RunMetadata of the same graph");
+      options.path("costs", "times and sizes: a RunMetadata file of the same graph");
   const tensorflow::Settings settings{
-      .times =
-          read_enum(options, "times", tensorflow::Times::kernels,
-                    "an op's time: its kernels' (without kernels its own), as Baechi takes it; "
-                    "or from its start to the end of all that it does, as Placeto takes it"),
-      .sizes = read_enum(options, "sizes", tensorflow::Sizes::allocated,
-                         "bytes of an output: as allocated (rounded up) or as requested")};
+      .times = read_enum(options, "times", tensorflow::TimeSource::kernels,
+                         "an op's time. kernels: of its kernels, or its own if it has none, as in "
+                         "Baechi; whole: from its start to the end of all its work, as in Placeto"),
+      .sizes = read_enum(options, "sizes", tensorflow::SizeSource::allocated,
+                         "bytes of an output: allocated (rounded up) or requested")};
   const Untimed untimed =
       no_untimed_ops(options, "a frozen graph (convert_variables_to_constants_v2)");
   const auto [nodes, functions] = tensorflow::read_graph(file);
@@ -252,7 +253,7 @@ Trace read_tensorflow(TextFile& file, Options& options) {
   Trace trace{.source = "TensorFlow GraphDef", .untimed = untimed};
   if (functions > 0) trace.notes.push_back(tensorflow::note_on_functions(nodes, functions));
   if (!path.empty()) trace.source += " and RunMetadata";
-  trace.graph = tensorflow::GraphMaker(nodes, costs, settings).make(file.path(), trace);
+  trace.graph = tensorflow::TensorflowGraphBuilder(nodes, costs, settings).make(file.path(), trace);
   return trace;
 }
 

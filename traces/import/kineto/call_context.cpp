@@ -1,4 +1,4 @@
-#include "traces/import/kineto/surroundings.h"
+#include "traces/import/kineto/call_context.h"
 
 #include <fmt/ranges.h>
 
@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t most_scopes = 64;
 
-/// A record_function of the user's that tells where in the model a call is.
+/// Whether the call is a user's record_function, which names a part of the model.
 bool is_scope(const Call& call) {
   return call.kind == CallKind::annotation && !call.name.starts_with("ProfilerStep#") &&
          !call.name.starts_with("Optimizer.") && !call.name.starts_with("enumerate(DataLoader)");
@@ -21,12 +21,12 @@ bool is_frame(const Call& call) {
   return call.kind != CallKind::op || call.name.starts_with("autograd::engine");
 }
 
-std::vector<Surroundings> surroundings_of(const Recording& recording) {
-  std::vector<Surroundings> all;
+std::vector<CallContext> call_contexts(const Recording& recording) {
+  std::vector<CallContext> all;
   all.reserve(recording.calls.size());
   for (std::size_t i = 0; i < recording.calls.size(); ++i) {
     const Call& call = recording.calls[i];  // its parent is before it
-    Surroundings s = call.parent ? all[*call.parent] : Surroundings{};
+    CallContext s = call.parent ? all[*call.parent] : CallContext{};
     if (!s.in_op) s.op = i;
     s.in_op = s.in_op || !is_frame(call);
     if (is_scope(call)) s.scope = i;
@@ -38,13 +38,13 @@ std::vector<Surroundings> surroundings_of(const Recording& recording) {
   return all;
 }
 
-std::string scopes(const Recording& recording, const std::vector<Surroundings>& around,
+std::string scopes(const Recording& recording, const std::vector<CallContext>& contexts,
                    std::size_t i) {
   std::vector<std::string_view> names;
-  for (std::size_t at = around[i].scope; at != none && names.size() < most_scopes;) {
+  for (std::size_t at = contexts[i].scope; at != none && names.size() < most_scopes;) {
     names.push_back(recording.calls[at].name);
     const auto parent = recording.calls[at].parent;
-    at = parent ? around[*parent].scope : none;
+    at = parent ? contexts[*parent].scope : none;
   }
   std::ranges::reverse(names);
   return fmt::format("{}", fmt::join(names, "."));

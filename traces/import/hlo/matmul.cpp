@@ -1,4 +1,4 @@
-#include "traces/import/hlo/products.h"
+#include "traces/import/hlo/matmul.h"
 
 #include <algorithm>
 
@@ -18,8 +18,8 @@ std::vector<std::int64_t> whole_numbers(std::string_view text) {
   return found;
 }
 
-/// The list behind the first `key` and its '=': "3x3", "[3, 3]", "array<i64: 3, 3>",
-/// "dense<[3, 3]>", or "dense<3> : tensor<2xi64>".
+/// The list after the first `key` and its '=': "3x3", "[3, 3]", "array<i64: 3, 3>", "dense<[3,
+/// 3]>", or "dense<3> : tensor<2xi64>".
 std::vector<std::int64_t> list_behind(std::string_view text, std::string_view key) {
   const std::size_t at = text.find(key);
   const std::size_t equals = at == std::string_view::npos ? at : text.find('=', at + key.size());
@@ -35,8 +35,8 @@ std::vector<std::int64_t> list_behind(std::string_view text, std::string_view ke
     if (text.starts_with("dense<[") || numbers.size() != 1 || type == std::string_view::npos)
       return numbers;
     const auto count = whole_numbers(text.substr(type, text.find('x', type) - type));
-    const std::int64_t sides = count.empty() ? 1 : std::min<std::int64_t>(count[0], 64);
-    return std::vector<std::int64_t>(static_cast<std::size_t>(sides), numbers[0]);
+    const std::int64_t dims = count.empty() ? 1 : std::min<std::int64_t>(count[0], 64);
+    return std::vector<std::int64_t>(static_cast<std::size_t>(dims), numbers[0]);
   }
   if (text.starts_with('[')) return whole_numbers(text.substr(0, text.find(']')));
   return whole_numbers(text.substr(0, text.find_first_not_of("0123456789x")));
@@ -44,11 +44,11 @@ std::vector<std::int64_t> list_behind(std::string_view text, std::string_view ke
 
 std::int64_t product_of(const std::vector<std::int64_t>& numbers) {
   std::int64_t all = 1;
-  for (const std::int64_t n : numbers) all = times(all, std::max<std::int64_t>(1, n));
+  for (const std::int64_t n : numbers) all = capped_product(all, std::max<std::int64_t>(1, n));
   return all;
 }
 
-/// The program outside that a custom-call calls: "__cublas$gemm".
+/// The target of a custom-call: "__cublas$gemm".
 std::string_view target_of(std::string_view attributes) {
   for (const std::string_view key : {"custom_call_target=\"", "call_target_name = \""})
     if (const std::size_t at = attributes.find(key); at != std::string_view::npos) {
@@ -64,8 +64,8 @@ bool target_has(const Instruction& call, std::string_view part) {
          target_of(call.attributes).find(part) != std::string_view::npos;
 }
 
-/// Position of the filter's output features: of 'o' in "b01f_01io->b01f" or in
-/// "[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]"; the last side if it is not said.
+/// Index of the filter's output feature dimension: of 'o' in "b01f_01io->b01f" or in "[b, 0, 1,
+/// f]x[0, 1, i, o]->[b, 0, 1, f]"; the last dimension if there are no labels.
 std::size_t output_features(std::string_view attributes, std::size_t rank) {
   std::size_t at = attributes.find("dim_labels=");
   std::string_view labels;
@@ -92,10 +92,10 @@ std::int64_t scratch_bytes(const Instruction& instruction) {
   const Shape& last = instruction.results.back();
   const bool bytes =
       last.type == "u8" || last.type == "s8" || last.type == "ui8" || last.type == "i8";
-  return bytes && last.sides.size() == 1 ? last.bytes() : 0;
+  return bytes && last.dims.size() == 1 ? last.bytes() : 0;
 }
 
-bool is_product(const Instruction& instruction) {
+bool is_matmul(const Instruction& instruction) {
   const std::string& op = instruction.opcode;
   return op == "dot" || op == "dot-general" || op == "ragged-dot" || op == "scaled-dot" ||
          target_has(instruction, "gemm") || target_has(instruction, "matmul");
@@ -114,22 +114,23 @@ bool is_annotation(const Instruction& instruction) {
          target == "SPMDShardToFullShape" || target.starts_with("xla.sdy.");
 }
 
-std::int64_t product_flops(const Instruction& product, const Shape* left) {
-  if (left == nullptr || product.results.empty()) return 0;
-  const auto rank = static_cast<std::int64_t>(left->sides.size());
-  std::vector<std::int64_t> sides;
+std::int64_t matmul_flops(const Instruction& matmul, const Shape* left) {
+  if (left == nullptr || matmul.results.empty()) return 0;
+  const auto rank = static_cast<std::int64_t>(left->dims.size());
+  std::vector<std::int64_t> dims;
   bool stated = false;
   for (const char* key :
        {"lhs_contracting_dims=", "lhs_contracting_dimensions", " contracting_dims = "}) {
-    if (stated || product.attributes.find(key) == std::string::npos) continue;
+    if (stated || matmul.attributes.find(key) == std::string::npos) continue;
     stated = true;
-    sides = numbers_after(product.attributes, key);
+    dims = numbers_after(matmul.attributes, key);
   }
-  // A dot_general without a list contracts nothing.
-  if (!stated && rank > 0 && product.opcode != "dot-general") sides.push_back(rank - 1);
-  std::int64_t flops = times(2, product.results.front().elements());
-  for (const std::int64_t side : sides)
-    if (side >= 0 && side < rank) flops = times(flops, left->sides[static_cast<std::size_t>(side)]);
+  // A dot_general without contracting dimensions is an outer matmul.
+  if (!stated && rank > 0 && matmul.opcode != "dot-general") dims.push_back(rank - 1);
+  std::int64_t flops = capped_product(2, matmul.results.front().elements());
+  for (const std::int64_t dim : dims)
+    if (dim >= 0 && dim < rank)
+      flops = capped_product(flops, left->dims[static_cast<std::size_t>(dim)]);
   return flops;
 }
 
@@ -138,12 +139,11 @@ std::int64_t convolution_flops(const Instruction& conv, const Shape* left, const
   const Shape *filter = right, *written = &conv.results.front();
   if (target_has(conv, "convBackwardInput")) written = left;
   if (target_has(conv, "convBackwardFilter")) std::swap(filter, written);
-  if (filter->sides.empty()) return 0;
-  const std::int64_t features =
-      filter->sides[output_features(conv.attributes, filter->sides.size())];
+  if (filter->dims.empty()) return 0;
+  const std::int64_t features = filter->dims[output_features(conv.attributes, filter->dims.size())];
   const std::int64_t window = features > 0 ? filter->elements() / features : 0;
   const std::int64_t zeros = product_of(list_behind(conv.attributes, "lhs_dilat"));
-  return times(2, times(written->elements(), window)) / zeros;
+  return capped_product(2, capped_product(written->elements(), window)) / zeros;
 }
 
 std::int64_t window_elements(const Instruction& instruction) {
