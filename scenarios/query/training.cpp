@@ -15,13 +15,6 @@ namespace {
 /// More devices' memory than any step takes, and few enough bytes that a problem may have them.
 constexpr std::int64_t many_memories = 64;
 
-std::vector<std::string> read_texts(Options& o, const std::string& key, std::string_view help) {
-  std::vector<std::string> texts;
-  if (const Options::Value* list = o.raw(key, help))
-    for (const auto& [unused, item] : list->children) texts.push_back(item.text);
-  return texts;
-}
-
 ClusterChoice read_machines(Options& o, std::int64_t devices) {
   const Options::Value* nodes =
       o.raw("nodes", "a node type, or a section `cluster.nodes` with the number of nodes");

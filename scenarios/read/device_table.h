@@ -39,8 +39,8 @@ struct DeviceTable {
 /// instructions.
 const DeviceTable& built_in_devices();
 
-/// The built-in type that `section` names, or one with the numbers that it gives, {base: TYPE, ...},
-/// which has its base's name. Throws InputError, which begins with `owner`.
+/// The built-in type that `section` names, or one with the numbers that it gives, {base: TYPE,
+/// ...}, which has its base's name. Throws InputError, which begins with `owner`.
 std::shared_ptr<const DeviceModel> device_of(const Options::Value& section,
                                              const std::string& owner);
 

@@ -19,7 +19,8 @@ using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
 /// The messages. To rank 0:
-///   found: the number of further runs that the rank requests (0: none now), then records of finished
+///   found: the number of further runs that the rank requests (0: none now), then records of
+///   finished
 /// runs,
 ///   ended: the last records; the rank sends nothing more.
 /// From rank 0, once for each `found` that requests runs:

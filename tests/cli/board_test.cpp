@@ -62,7 +62,8 @@ TEST_SUITE("board") {
 
   TEST_CASE("scores, and the questions that rows become") {
     const Session session;
-    const auto cases = session.run("", "python3 '" + source_dir() + "/tests/validate/board.py' && : {}");
+    const auto cases =
+        session.run("", "python3 '" + source_dir() + "/tests/validate/board.py' && : {}");
     CHECK_MESSAGE(cases.code == 0, cases.err);
   }
 

@@ -255,8 +255,7 @@ TEST_CASE("the error of a program that fails quotes its standard error") {
         ": ended with status 4: line 3 | line 4 | line 5");
   CHECK(program_error(programs.script("b", "kill -9 $$")) ==
         ": ended by signal 9 (it may use 4.00 GiB of host memory: option memory_limit)");
-  CHECK(program_error(programs.script("c", "exit 0")) ==
-        ": wrote nothing to its standard output");
+  CHECK(program_error(programs.script("c", "exit 0")) == ": wrote nothing to its standard output");
 }
 
 TEST_CASE("a program's placement is read as strictly as a file") {
@@ -274,9 +273,8 @@ TEST_CASE("a program's placement is read as strictly as a file") {
 
 TEST_CASE("a truncated answer is reported as truncated") {
   const Programs programs;
-  CHECK(
-      program_error(programs.script("cut", R"(printf '{"format": "baechi-placement", "ver')")) ==
-      ": its answer is cut off: 35 bytes that begin with '{' and do not end with '}'");
+  CHECK(program_error(programs.script("cut", R"(printf '{"format": "baechi-placement", "ver')")) ==
+        ": its answer is cut off: 35 bytes that begin with '{' and do not end with '}'");
 }
 
 TEST_CASE("a program may not split a group") {
@@ -306,7 +304,7 @@ TEST_CASE("a program is killed at its time limit, with all it started") {
         ": still running after 300.000 ms (option time_limit)");
   // A child that keeps the output open after the program has ended.
   CHECK(program_error(programs.script("c", fmt::format("sleep 100 &\necho '{}'", on_0_1_1)),
-                         limit) == ": still running after 300.000 ms (option time_limit)");
+                      limit) == ": still running after 300.000 ms (option time_limit)");
   CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(20));
 }
 
@@ -401,12 +399,11 @@ TEST_CASE("a program and all it starts are under one memory limit") {
             programs.script("one", "LC_ALL=C dd if=/dev/zero of=/dev/null bs=200M count=1"), limit)
             .starts_with(": ended with status 1: dd: memory exhausted"));
   // Four of 40 MB each: none is over the limit, together they are. `tail` keeps one long line.
-  CHECK(program_error(
-            programs.script("four",
-                            "for i in 1 2 3 4; do\n"
-                            "  { head -c 40000000 /dev/zero; sleep 100; } | tail -n 1 &\n"
-                            "done\nwait"),
-            limit)
+  CHECK(program_error(programs.script("four",
+                                      "for i in 1 2 3 4; do\n"
+                                      "  { head -c 40000000 /dev/zero; sleep 100; } | tail -n 1 &\n"
+                                      "done\nwait"),
+                      limit)
             .starts_with(": used more than 64.00 MiB of host memory (option memory_limit)"));
 }
 

@@ -344,7 +344,8 @@ TEST_SUITE("sequence_models") {
     CHECK_THROWS_WITH_AS(generate("gpt2", {{"length", "2000"}}), "gpt2.length: more than 1024",
                          InputError);
     CHECK_THROWS_WITH_AS(generate("transformer", {{"num_attention_heads", "7"}}),
-                         "transformer.num_attention_heads: does not divide 'hidden_size'", InputError);
+                         "transformer.num_attention_heads: does not divide 'hidden_size'",
+                         InputError);
     CHECK_THROWS_WITH_AS(generate("moe", {{"num_experts_per_tok", "9"}}),
                          "moe.num_experts_per_tok: is more than 'num_local_experts'", InputError);
     CHECK_THROWS_WITH_AS(
