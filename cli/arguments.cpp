@@ -9,7 +9,7 @@
 #include "scenarios/read/data_folder.h"
 #include "scenarios/run/build.h"
 #include "scenarios/run/prepared_graph.h"
-#include "sim/find_entry.h"
+#include "sim/options.h"
 #include "traces/format/compressed_file.h"
 #include "traces/importer.h"
 

@@ -8,7 +8,7 @@
 #include "placers/bounds/named_bounds.h"
 #include "placers/bounds/solver_bounds.h"
 #include "placers/least_memory.h"
-#include "sim/problem/bounds.h"
+#include "sim/problem/problem.h"
 
 namespace baechi {
 namespace {

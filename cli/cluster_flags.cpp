@@ -9,9 +9,9 @@
 #include "scenarios/read/load.h"
 #include "sim/collectives/collective_models.h"
 #include "sim/error.h"
-#include "sim/find_entry.h"
-#include "sim/problem/engine_names.h"
-#include "sim/saturated.h"
+#include "sim/options.h"
+#include "sim/problem/engine_options.h"
+#include "sim/units.h"
 
 namespace baechi {
 namespace {

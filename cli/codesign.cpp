@@ -13,7 +13,6 @@
 #include "scenarios/read/load.h"
 #include "sim/error.h"
 #include "sim/file_aside.h"
-#include "sim/status.h"
 
 namespace baechi {
 namespace {

@@ -8,7 +8,6 @@
 #include "cli/verbs.h"
 #include "placers/files/split_file.h"
 #include "sim/error.h"
-#include "sim/status.h"
 
 namespace baechi {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "cli/output.h"
 #include "cli/step_text.h"
-#include "sim/status.h"
+#include "sim/error.h"
 
 namespace baechi {
 

@@ -18,8 +18,7 @@
 #include "placers/planners/registry.h"
 #include "scenarios/export/framework_file.h"
 #include "scenarios/read/sections.h"
-#include "sim/host_memory.h"
-#include "sim/status.h"
+#include "sim/error.h"
 
 namespace baechi {
 namespace {

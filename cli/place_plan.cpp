@@ -12,7 +12,6 @@
 #include "scenarios/read/device_table.h"
 #include "sim/error.h"
 #include "sim/file_aside.h"
-#include "sim/status.h"
 
 namespace baechi {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "cli/cluster_flags.h"
 #include "cli/output.h"
-#include "sim/status.h"
+#include "sim/error.h"
 
 namespace baechi {
 namespace {

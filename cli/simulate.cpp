@@ -11,10 +11,10 @@
 #include "cli/step_text.h"
 #include "cli/verbs.h"
 #include "placers/files/split_file.h"
-#include "sim/explain/causes.h"
-#include "sim/find_entry.h"
+#include "sim/explain/explanation.h"
 #include "sim/objective/objective.h"
 #include "sim/objective/replicas.h"
+#include "sim/options.h"
 #include "sim/pipeline/pipeline.h"
 #include "sim/report/timeline.h"
 

@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/output.h"
+#include "sim/error.h"
 #include "sim/graph/analysis.h"
-#include "sim/status.h"
 
 namespace baechi {
 namespace {

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "sim/engine/simulation.h"
-#include "sim/problem/bounds.h"
-#include "sim/problem/peak_memory.h"
+#include "sim/problem/problem.h"
+#include "sim/problem/step.h"
 
 namespace baechi {
 

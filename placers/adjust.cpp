@@ -10,9 +10,9 @@
 
 #include "placers/interface/memory_floor.h"
 #include "placers/original/original.h"
-#include "sim/enum_option.h"
 #include "sim/error.h"
 #include "sim/graph/analysis.h"
+#include "sim/options.h"
 
 namespace baechi {
 namespace {

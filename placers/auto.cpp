@@ -11,7 +11,7 @@
 #include "placers/sct/sct_solutions.h"
 #include "sim/engine/simulation.h"
 #include "sim/error.h"
-#include "sim/problem/bounds.h"
+#include "sim/problem/problem.h"
 
 namespace baechi {
 namespace {

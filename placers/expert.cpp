@@ -11,8 +11,8 @@
 #include "placers/interface/placer.h"
 #include "sim/error.h"
 #include "sim/options.h"
+#include "sim/text.h"
 #include "sim/units.h"
-#include "sim/wildcard.h"
 #include "traces/format/compressed_file.h"
 
 namespace baechi {

@@ -13,7 +13,7 @@
 #include "placers/search/space.h"
 #include "sim/engine/simulation.h"
 #include "sim/error.h"
-#include "sim/problem/bounds.h"
+#include "sim/problem/problem.h"
 
 namespace baechi {
 namespace {

@@ -13,7 +13,7 @@
 #include "sim/error.h"
 #include "sim/graph/analysis.h"
 #include "sim/options.h"
-#include "sim/problem/mean_costs.h"
+#include "sim/problem/problem.h"
 
 namespace baechi {
 namespace {

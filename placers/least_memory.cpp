@@ -8,8 +8,7 @@
 #include "sim/engine/simulation.h"
 #include "sim/error.h"
 #include "sim/graph/analysis.h"
-#include "sim/problem/bounds.h"
-#include "sim/problem/bytes_read.h"
+#include "sim/problem/problem.h"
 
 namespace baechi {
 namespace {

@@ -7,7 +7,7 @@
 #include "placers/planners/planner.h"
 #include "placers/planners/planner_input_file.h"
 #include "sim/error.h"
-#include "sim/problem/device_classes.h"
+#include "sim/problem/problem.h"
 
 namespace baechi {
 namespace {

@@ -5,7 +5,7 @@
 #include "placers/adjust.h"
 #include "placers/fallback.h"
 #include "sim/error.h"
-#include "sim/find_entry.h"
+#include "sim/options.h"
 
 namespace baechi {
 

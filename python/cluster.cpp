@@ -7,8 +7,8 @@
 #include "scenarios/run/build.h"
 #include "sim/collectives/collective_models.h"
 #include "sim/error.h"
-#include "sim/find_entry.h"
-#include "sim/problem/engine_names.h"
+#include "sim/options.h"
+#include "sim/problem/engine_options.h"
 
 namespace baechi::python {
 namespace {

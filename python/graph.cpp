@@ -8,7 +8,7 @@
 #include "scenarios/read/data_folder.h"
 #include "scenarios/run/build.h"
 #include "sim/error.h"
-#include "sim/graph/phase_names.h"
+#include "sim/graph/op_graph.h"
 #include "traces/format/trace_file.h"
 #include "traces/importer.h"
 

@@ -2,7 +2,7 @@
 
 #include "python/place.h"
 #include "sim/error.h"
-#include "sim/problem/bounds.h"
+#include "sim/problem/problem.h"
 
 namespace baechi::python {
 namespace {

@@ -101,4 +101,15 @@ std::string did_you_mean(std::string_view got, std::span<const std::string> know
   return best == nullptr ? "" : fmt::format(" (did you mean '{}'?)", *best);
 }
 
+std::string not_one_of(std::string_view got, std::span<const std::string> known) {
+  return fmt::format("'{}' is not one of {}{}", got, fmt::join(known, ", "),
+                     did_you_mean(got, known));
+}
+
+std::string no_such(std::string_view what, std::string_view name,
+                    std::span<const std::string> known) {
+  return fmt::format("no {} '{}'{} ({}s: {})", what, name, did_you_mean(name, known), what,
+                     fmt::join(known, ", "));
+}
+
 }  // namespace baechi

@@ -1,8 +1,10 @@
-/// The two exceptions of the program, the check that aborts, and how mistakes are gathered.
+/// The exceptions of the program, how a run ended, the check that aborts, and how mistakes are
+/// gathered.
 #pragma once
 #include <fmt/format.h>
 
 #include <concepts>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
@@ -12,6 +14,8 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "sim/names.h"
 
 namespace baechi {
 
@@ -25,6 +29,22 @@ struct InputError : std::runtime_error {
 struct InfeasibleError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
+
+/// The machine that runs the program, not a simulated device, is out of memory: an internal
+/// failure. `doing`: the activity, with the file or the size: "placing 20000 ops".
+struct HostMemoryError : std::runtime_error {
+  explicit HostMemoryError(const std::string& doing)
+      : std::runtime_error("out of host memory: " + doing) {}
+};
+
+/// How a run ended, with the words for it in files, tables and JSON.
+enum class Status : std::uint8_t { ok, oom, infeasible, error };
+constexpr auto names_of(Status) {
+  return std::to_array<Named<Status>>({{Status::ok, "ok"},
+                                       {Status::oom, "oom"},
+                                       {Status::infeasible, "infeasible"},
+                                       {Status::error, "error"}});
+}
 
 /// Gathers the mistakes of one input, so that a user sees them all at once.
 class Mistakes {
@@ -57,6 +77,19 @@ class Mistakes {
 /// " (did you mean 'x'?)" for the name of `known` that is nearest to `got`, if at most a third of
 /// its letters (and at least one) have to change; else "". Ties: the first.
 std::string did_you_mean(std::string_view got, std::span<const std::string> known);
+
+/// "no placer 'm_eft' (did you mean 'm_etf'?) (placers: m_topo, m_etf)"; `what`: "placer".
+std::string no_such(std::string_view what, std::string_view name,
+                    std::span<const std::string> known);
+
+/// "'gpw' is not one of gpu, cpu (did you mean 'gpu'?)".
+std::string not_one_of(std::string_view got, std::span<const std::string> known);
+/// not_one_of() for the words of an enum.
+template <class E>
+std::string not_one_of(std::string_view got) {
+  constexpr auto words = all_words<E>();
+  return not_one_of(got, std::vector<std::string>(words.begin(), words.end()));
+}
 
 /// Prints "sim/units.cpp:12: check failed: CONDITION: WHAT", with `file` relative to the root of
 /// the sources, and aborts the program.

@@ -1,9 +1,11 @@
-/// The options of a component (placer, transform, ...) as given in a file or on the command line:
-/// a text per name, with its place in the file.
+/// The options of a component (placer, transform, ...) as given in a file or on the command line: a
+/// text per name, with its place in the file. And tables of components, whose entries have a
+/// `name`.
 #pragma once
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -104,5 +106,47 @@ class Options {
 
 /// The place of a value as the beginning of a message: "x.yaml:8:2: "; "" if `where` is "".
 std::string at(const std::string& where);
+
+std::vector<std::string> entry_names(const auto& entries) {
+  std::vector<std::string> names;
+  for (const auto& entry : entries) names.emplace_back(entry.name);
+  return names;
+}
+
+/// The entry called `name`. Throws InputError with no_such()'s message if there is none. `where`:
+/// the name's place in a file, or "".
+const auto& find_entry(const auto& entries, std::string_view what, std::string_view name,
+                       const std::string& where = {}) {
+  for (const auto& entry : entries)
+    if (entry.name == name) return entry;
+  throw InputError(at(where) + no_such(what, name, entry_names(entries)));
+}
+
+/// What the entry called `name` makes of `options`. Throws InputError as find_entry(), and on an
+/// unknown option or a bad value.
+auto make_entry(const auto& entries, std::string_view what, std::string_view name, Options options,
+                const std::string& where) {
+  auto made = find_entry(entries, what, name, where).make(options);
+  options.finish();
+  return made;
+}
+
+/// The value of option `key`, given by its word; `fallback` if none is given.
+template <NamedEnum E>
+E read_enum(Options& options, const std::string& key, E fallback, std::string_view help) {
+  std::vector<std::string> allowed{std::string(to_text(fallback))};
+  for (const E e : all<E>())
+    if (e != fallback) allowed.emplace_back(to_text(e));
+  return *parse<E>(options.get(key, allowed, help));
+}
+
+/// As read_enum(), with one more word, `none`: the default, which means no value.
+template <NamedEnum E>
+std::optional<E> read_enum_unless(Options& options, const std::string& key, std::string_view none,
+                                  std::string_view help) {
+  std::vector<std::string> allowed{std::string(none)};
+  for (const std::string_view word : all_words<E>()) allowed.emplace_back(word);
+  return parse<E>(options.get(key, allowed, help));
+}
 
 }  // namespace baechi

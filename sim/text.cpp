@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 
 namespace baechi {
 namespace {
@@ -113,6 +114,28 @@ std::string_view trimmed(std::string_view text) {
   const std::size_t first = text.find_first_not_of(blank);
   if (first == std::string_view::npos) return {};
   return text.substr(first, text.find_last_not_of(blank) - first + 1);
+}
+
+bool Wildcard::matches(std::string_view text) const {
+  std::size_t p = 0, t = 0;
+  std::optional<std::size_t> star;  // position of the last '*' seen
+  std::size_t run_end = 0;          // end in `text` of the run that it matches
+  while (t < text.size()) {
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      run_end = t;
+    } else if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == text[t])) {
+      ++p;
+      ++t;
+    } else if (star) {
+      p = *star + 1;
+      t = ++run_end;
+    } else {
+      return false;
+    }
+  }
+  while (p < pattern.size() && pattern[p] == '*') ++p;
+  return p == pattern.size();
 }
 
 }  // namespace baechi

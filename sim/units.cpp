@@ -8,8 +8,6 @@
 #include <span>
 #include <utility>
 
-#include "sim/saturated.h"
-
 namespace baechi {
 namespace {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/problem/engine_names.h"
+#include "sim/problem/engine_options.h"
 #include "sim/problem/problem.h"
 #include "sim/random.h"
 

@@ -13,7 +13,6 @@
 #include "scenarios/read/paths.h"
 #include "scenarios/run/build.h"
 #include "sim/file_aside.h"
-#include "sim/hash.h"
 #include "sim/random.h"
 #include "validate/timing.h"
 #include "validate/validation_run.h"

@@ -5,11 +5,11 @@
 #include <utility>
 
 #include "scenarios/run/build.h"
-#include "sim/cluster/calibrated_costs.h"
+#include "sim/cluster/calibration.h"
 #include "sim/engine/channels.h"
 #include "sim/engine/simulation.h"
 #include "sim/error.h"
-#include "sim/hash.h"
+#include "sim/random.h"
 #include "validate/plan/fields.h"
 
 namespace baechi::validate {

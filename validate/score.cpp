@@ -7,7 +7,6 @@
 #include <set>
 
 #include "sim/error.h"
-#include "sim/hash.h"
 #include "sim/random.h"
 #include "validate/rivals.h"
 #include "validate/statistics.h"

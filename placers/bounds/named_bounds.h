@@ -4,7 +4,6 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/problem/bounds.h"
 #include "sim/problem/problem.h"
 
 namespace baechi::bounds {

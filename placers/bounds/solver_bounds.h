@@ -1,5 +1,6 @@
 /// Lower bounds that take a linear program. Each is at least as large as the quick bound of
-/// sim/problem/bounds.h that it extends. Both times are 0 where the graph has lanes or collectives.
+/// sim/problem/problem.h that it extends. Both times are 0 where the graph has lanes or
+/// collectives.
 #pragma once
 #include <cstdint>
 #include <optional>

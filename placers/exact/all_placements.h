@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "placers/interface/colocation.h"
-#include "sim/problem/device_classes.h"
 #include "sim/problem/problem.h"
 
 namespace baechi::exact {

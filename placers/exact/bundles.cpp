@@ -5,7 +5,7 @@
 #include <boost/graph/strong_components.hpp>
 #include <numeric>
 
-#include "sim/problem/mean_costs.h"
+#include "sim/problem/problem.h"
 
 namespace baechi::exact {
 

@@ -7,7 +7,6 @@
 
 #include "placers/exact/bundle_order.h"
 #include "placers/interface/colocation.h"
-#include "sim/problem/device_classes.h"
 #include "sim/problem/problem.h"
 
 namespace baechi::exact {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "sim/problem/mean_costs.h"
+#include "sim/problem/problem.h"
 
 namespace baechi::exact {
 namespace {

@@ -1,7 +1,7 @@
 /// The latency of one sample as a mixed integer program.
 #pragma once
 #include "placers/exact/placement_program.h"
-#include "sim/objective/latency.h"
+#include "sim/objective/objective.h"
 
 namespace baechi::exact {
 

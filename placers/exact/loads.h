@@ -1,4 +1,4 @@
-/// The load of each device of a split (sim/objective/max_load.h), updated while bundles move.
+/// The load of each device of a split (sim/objective/objective.h), updated while bundles move.
 #pragma once
 #include <algorithm>
 

@@ -14,7 +14,7 @@
 #include "placers/interface/placer.h"
 #include "sim/error.h"
 #include "sim/options.h"
-#include "sim/problem/mean_costs.h"
+#include "sim/problem/problem.h"
 
 namespace baechi::exact {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "sim/objective/max_load.h"
+#include "sim/objective/objective.h"
 
 namespace baechi::exact {
 namespace {

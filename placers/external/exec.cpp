@@ -14,7 +14,7 @@
 #include "placers/interface/placer.h"
 #include "sim/error.h"
 #include "sim/options.h"
-#include "sim/problem/engine_names.h"
+#include "sim/problem/engine_options.h"
 #include "sim/text.h"
 #include "traces/format/json_string.h"
 #include "traces/format/trace_file.h"

@@ -11,7 +11,6 @@
 
 #include "sim/error.h"
 #include "sim/objective/replicas.h"
-#include "sim/status.h"
 #include "traces/format/compressed_file.h"
 #include "traces/format/json.h"
 #include "traces/format/json_string.h"

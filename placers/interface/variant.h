@@ -2,7 +2,7 @@
 #pragma once
 #include <cstdint>
 
-#include "sim/enum_option.h"
+#include "sim/options.h"
 
 namespace baechi {
 

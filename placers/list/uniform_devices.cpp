@@ -3,8 +3,8 @@
 
 #include "placers/list/candidates.h"
 #include "placers/list/first_at_most.h"
-#include "sim/engine/id_set.h"
 #include "sim/error.h"
+#include "sim/ids.h"
 
 namespace baechi::list {
 namespace {

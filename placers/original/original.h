@@ -13,8 +13,8 @@
 #include "placers/sct/favourite_child.h"
 #include "sim/names.h"
 #include "sim/options.h"
-#include "sim/original/channels.h"
 #include "sim/original/graph.h"
+#include "sim/original/simulation.h"
 #include "sim/problem/problem.h"
 
 namespace baechi::original {

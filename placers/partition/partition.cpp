@@ -6,7 +6,7 @@
 #include <map>
 
 #include "sim/error.h"
-#include "sim/problem/mean_costs.h"
+#include "sim/problem/problem.h"
 
 namespace baechi::partition {
 

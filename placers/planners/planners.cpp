@@ -7,8 +7,8 @@
 #include "placers/planners/planner.h"
 #include "placers/planners/simulated_batch.h"
 #include "placers/planners/stages_program.h"
-#include "sim/enum_option.h"
 #include "sim/error.h"
+#include "sim/options.h"
 
 namespace baechi::planners {
 namespace {

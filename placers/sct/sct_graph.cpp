@@ -1,6 +1,6 @@
 #include "placers/sct/sct_graph.h"
 
-#include "sim/problem/mean_costs.h"
+#include "sim/problem/problem.h"
 
 namespace baechi {
 

@@ -14,7 +14,7 @@
 #include "placers/search/portfolio.h"
 #include "placers/search/trace.h"
 #include "sim/error.h"
-#include "sim/problem/bounds.h"
+#include "sim/problem/problem.h"
 
 namespace baechi::search {
 namespace {

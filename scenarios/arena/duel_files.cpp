@@ -9,7 +9,7 @@
 #include "scenarios/report/plots.h"
 #include "sim/error.h"
 #include "sim/file_aside.h"
-#include "sim/report/picture.h"
+#include "sim/report/timeline.h"
 #include "traces/format/trace_file.h"
 
 namespace baechi {

@@ -10,8 +10,7 @@
 #include "scenarios/read/sections.h"
 #include "scenarios/read/tree.h"
 #include "scenarios/read/yaml.h"
-#include "sim/enum_option.h"
-#include "sim/find_entry.h"
+#include "sim/options.h"
 #include "traces/format/compressed_file.h"
 
 namespace baechi {

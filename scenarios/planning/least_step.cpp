@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "scenarios/planning/plan_search.h"
-#include "sim/cluster/collectives.h"
+#include "sim/cluster/cluster.h"
 
 namespace baechi {
 namespace {

@@ -8,7 +8,7 @@
 #include "scenarios/read/sections.h"
 #include "scenarios/read/yaml.h"
 #include "sim/error.h"
-#include "sim/find_entry.h"
+#include "sim/options.h"
 
 namespace baechi {
 namespace {

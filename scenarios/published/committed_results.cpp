@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "sim/error.h"
-#include "sim/find_entry.h"
+#include "sim/options.h"
 
 namespace baechi {
 namespace {

@@ -10,8 +10,7 @@
 #include "scenarios/read/tree.h"
 #include "scenarios/read/yaml.h"
 #include "sim/error.h"
-#include "sim/find_entry.h"
-#include "sim/status.h"
+#include "sim/options.h"
 
 namespace baechi {
 namespace {

@@ -4,7 +4,7 @@
 #include "scenarios/read/device_table.h"
 #include "scenarios/read/sections.h"
 #include "scenarios/run/build.h"
-#include "sim/cluster/collectives.h"
+#include "sim/cluster/cluster.h"
 #include "sim/error.h"
 #include "sim/names.h"
 

@@ -10,7 +10,7 @@
 
 #include "scenarios/query/kinds.h"
 #include "sim/error.h"
-#include "sim/find_entry.h"
+#include "sim/options.h"
 #include "traces/format/compressed_file.h"
 
 namespace baechi::query {

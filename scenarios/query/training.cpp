@@ -6,8 +6,8 @@
 #include "scenarios/read/device_table.h"
 #include "scenarios/read/sections.h"
 #include "scenarios/run/build.h"
-#include "sim/cluster/collectives.h"
-#include "sim/enum_option.h"
+#include "sim/cluster/cluster.h"
+#include "sim/options.h"
 
 namespace baechi::query {
 namespace {

@@ -2,7 +2,7 @@
 
 #include "scenarios/read/cluster_parts.h"
 #include "scenarios/read/tree.h"
-#include "sim/find_entry.h"
+#include "sim/options.h"
 
 namespace baechi {
 namespace {

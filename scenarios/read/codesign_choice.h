@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/accelerator/core_costs.h"
+#include "sim/accelerator/accelerator.h"
 #include "sim/names.h"
 
 namespace baechi {

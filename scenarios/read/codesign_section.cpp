@@ -3,7 +3,7 @@
 #include "scenarios/read/section.h"
 #include "scenarios/read/sections.h"
 #include "scenarios/read/tree.h"
-#include "sim/enum_option.h"
+#include "sim/options.h"
 
 namespace baechi {
 namespace {

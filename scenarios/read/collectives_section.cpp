@@ -5,7 +5,7 @@
 #include "scenarios/read/tree.h"
 #include "sim/collectives/collective_models.h"
 #include "sim/error.h"
-#include "sim/find_entry.h"
+#include "sim/options.h"
 
 namespace baechi {
 namespace {

@@ -1,7 +1,7 @@
 #include "scenarios/read/section.h"
 #include "scenarios/read/sections.h"
-#include "sim/enum_option.h"
-#include "sim/problem/engine_names.h"
+#include "sim/options.h"
+#include "sim/problem/engine_options.h"
 
 namespace baechi {
 namespace {

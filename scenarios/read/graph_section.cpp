@@ -6,7 +6,7 @@
 #include "scenarios/read/section.h"
 #include "scenarios/read/sections.h"
 #include "scenarios/read/tree.h"
-#include "sim/find_entry.h"
+#include "sim/options.h"
 #include "traces/generator.h"
 #include "traces/importer.h"
 

@@ -6,7 +6,7 @@
 #include <fstream>
 
 #include "sim/error.h"
-#include "sim/wildcard.h"
+#include "sim/text.h"
 
 namespace baechi {
 namespace {

@@ -8,10 +8,10 @@
 
 #include "placers/interface/placer.h"
 #include "scenarios/read/codesign_choice.h"
-#include "sim/cluster/calibrated_costs.h"
-#include "sim/cluster/collectives.h"
+#include "sim/cluster/calibration.h"
+#include "sim/cluster/cluster.h"
+#include "sim/cluster/cost_model.h"
 #include "sim/cluster/device_model.h"
-#include "sim/cluster/original_costs.h"
 #include "sim/measure/measure.h"
 #include "sim/names.h"
 #include "sim/options.h"

@@ -18,7 +18,7 @@ struct Plot {
 /// its last axis, one plot for every setting of the others. Names differ.
 std::vector<Plot> chart_plots(const Results& results);
 
-/// The slices of a picture (sim/report/picture.h) in rows: device, track (compute, send, receive,
+/// The slices of a picture (sim/report/timeline.h) in rows: device, track (compute, send, receive,
 /// memory, limit, oom), what (phase of an op, kind of memory), start and end in us, bytes in MiB.
 std::string step_csv(const std::string& picture);
 

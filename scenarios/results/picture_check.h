@@ -1,4 +1,4 @@
-/// Checks the picture of a step, from a file, against the format of sim/report/picture.h.
+/// Checks the picture of a step, from a file, against the format of sim/report/timeline.h.
 #pragma once
 #include <string>
 

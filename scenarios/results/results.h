@@ -7,12 +7,11 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/error.h"
 #include "sim/measure/measure.h"
 #include "sim/measure/utilisation.h"
 #include "sim/names.h"
-#include "sim/problem/engine_names.h"
 #include "sim/problem/engine_options.h"
-#include "sim/status.h"
 #include "sim/units.h"
 
 namespace baechi {
@@ -52,7 +51,7 @@ struct RunResult {
   std::map<std::string, double> facts;
   std::string
       placement;  ///< device per op, one byte each (two, low byte first, for more than 256 devices)
-  std::string picture;  ///< of the step (sim/report/picture.h); "" for most runs
+  std::string picture;  ///< of the step (sim/report/timeline.h); "" for most runs
 
   /// Whether the placer found nothing that fits, and the option `fallback` found a placement.
   bool fell_back() const { return placed_by.starts_with("fallback:"); }

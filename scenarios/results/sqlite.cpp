@@ -15,8 +15,8 @@
 #include "scenarios/results/picture_check.h"
 #include "scenarios/results/sqlite_statement.h"
 #include "sim/error.h"
-#include "sim/find_entry.h"
-#include "sim/hash.h"
+#include "sim/options.h"
+#include "sim/random.h"
 
 namespace baechi {
 namespace {

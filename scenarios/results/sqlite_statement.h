@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/hash.h"
+#include "sim/random.h"
 #include "sim/units.h"
 
 namespace baechi::sqlite {

@@ -6,8 +6,8 @@
 
 #include "sim/collectives/collective_models.h"
 #include "sim/error.h"
-#include "sim/hash.h"
-#include "sim/problem/limits.h"
+#include "sim/problem/problem.h"
+#include "sim/random.h"
 #include "traces/generator.h"
 #include "traces/importer.h"
 

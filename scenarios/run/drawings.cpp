@@ -9,9 +9,8 @@
 #include "scenarios/read/paths.h"
 #include "scenarios/results/merge.h"
 #include "scenarios/run/parallel.h"
-#include "sim/explain/causes.h"
-#include "sim/report/picture.h"
-#include "sim/report/roofline.h"
+#include "sim/explain/explanation.h"
+#include "sim/report/timeline.h"
 
 namespace baechi {
 namespace {

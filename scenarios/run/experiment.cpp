@@ -7,7 +7,7 @@
 
 #include "scenarios/read/device_table.h"
 #include "scenarios/run/build.h"
-#include "sim/cluster/perturbed_costs.h"
+#include "sim/cluster/cost_model.h"
 #include "sim/error.h"
 #include "sim/objective/replicas.h"
 

@@ -16,7 +16,7 @@
 #include <thread>
 
 #include "sim/error.h"
-#include "sim/hash.h"
+#include "sim/random.h"
 
 namespace baechi {
 namespace {

@@ -8,10 +8,10 @@
 #include "scenarios/run/build.h"
 #include "scenarios/run/parallel.h"
 #include "scenarios/run/sweep_parts.h"
-#include "sim/cluster/calibrated_costs.h"
+#include "sim/cluster/calibration.h"
 #include "sim/error.h"
-#include "sim/hash.h"
-#include "sim/saturated.h"
+#include "sim/random.h"
+#include "sim/units.h"
 
 namespace baechi {
 namespace {

@@ -7,7 +7,7 @@
 #include "scenarios/read/device_table.h"
 #include "sim/cluster/device_model.h"
 #include "sim/error.h"
-#include "sim/find_entry.h"
+#include "sim/options.h"
 #include "sim/processor_time.h"
 #include "sim/transform/transform.h"
 #include "sim/transform/what_if/what_if.h"

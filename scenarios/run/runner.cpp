@@ -8,10 +8,10 @@
 
 #include "scenarios/run/build.h"
 #include "scenarios/run/parallel.h"
-#include "sim/cluster/perturbed_costs.h"
+#include "sim/cluster/cost_model.h"
 #include "sim/engine/simulation.h"
 #include "sim/error.h"
-#include "sim/problem/bounds.h"
+#include "sim/problem/problem.h"
 #include "sim/processor_time.h"
 
 namespace baechi {

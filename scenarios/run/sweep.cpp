@@ -6,8 +6,8 @@
 
 #include "scenarios/read/calibration_file.h"
 #include "scenarios/run/sweep_parts.h"
-#include "sim/hash.h"
-#include "sim/problem/bounds.h"
+#include "sim/problem/problem.h"
+#include "sim/random.h"
 
 namespace baechi {
 namespace {

@@ -3,11 +3,12 @@
 #include <algorithm>
 #include <cmath>
 
-#include "sim/cluster/collectives.h"
+#include "sim/cluster/cluster.h"
 #include "sim/error.h"
 #include "sim/graph/analysis.h"
-#include "sim/graph/not_given.h"
-#include "sim/saturated.h"
+#include "sim/graph/op_graph.h"
+#include "sim/random.h"
+#include "sim/units.h"
 
 namespace baechi {
 
@@ -84,6 +85,58 @@ bool ProfiledCosts::uniform_transfers() const {
     }
   }
   return true;
+}
+
+OriginalCosts::OriginalCosts(const OpGraph& graph, const Cluster& cluster, Fit fit)
+    : ProfiledCosts(graph, cluster), fit_(fit) {}
+
+Duration OriginalCosts::transfer_time(Bytes size, Fit fit) {
+  if (fit.empty_free && size == Bytes{}) return Duration::zero();
+  // nearbyint rounds half to even in the default mode, as Python's round() does.
+  const double us =
+      fit.factor * fit.us_per_byte * static_cast<double>(size.count) + fit.intercept_us;
+  if (!fit.whole_us) return Duration{saturated(std::nearbyint(us * 1000.0))};
+  return Duration{saturated_product(saturated(std::nearbyint(us)), 1000)};
+}
+
+Duration OriginalCosts::transfer(TensorId tensor, DeviceId /*src*/, DeviceId /*dst*/) const {
+  if (const auto measured = graph_.measured_transfer(tensor)) return *measured;
+  return transfer_time(graph_.tensor(tensor).size, fit_);
+}
+
+Duration OriginalCosts::latency(TensorId tensor, DeviceId src, DeviceId dst) const {
+  if (graph_.measured_transfer(tensor)) return Duration::zero();
+  return std::min(transfer(tensor, src, dst),
+                  transfer_time(Bytes{}, {.us_per_byte = 0.0, .intercept_us = fit_.intercept_us}));
+}
+
+namespace {
+
+Duration scaled(Duration time, double factor) {
+  return Duration{saturated(std::round(static_cast<double>(time.count()) * factor))};
+}
+
+}  // namespace
+
+PerturbedCosts::PerturbedCosts(const CostModel& truth, const OpGraph& graph, double error,
+                               std::uint64_t seed)
+    : truth_(truth), op_(graph.num_ops()), tensor_(graph.num_tensors()) {
+  Random random(seed);
+  const auto factor = [&] { return 1.0 + error * (2.0 * random.uniform() - 1.0); };
+  for (double& f : op_) f = factor();
+  for (double& f : tensor_) f = factor();
+}
+
+Duration PerturbedCosts::compute(OpId op, DeviceId device) const {
+  return scaled(truth_.compute(op, device), op_[op]);
+}
+
+Duration PerturbedCosts::latency(TensorId tensor, DeviceId src, DeviceId dst) const {
+  return scaled(truth_.latency(tensor, src, dst), tensor_[tensor]);
+}
+
+Duration PerturbedCosts::transfer(TensorId tensor, DeviceId src, DeviceId dst) const {
+  return scaled(truth_.transfer(tensor, src, dst), tensor_[tensor]);
 }
 
 }  // namespace baechi

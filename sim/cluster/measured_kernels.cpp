@@ -1,9 +1,9 @@
-#include "sim/cluster/measured_kernels.h"
-
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
+
+#include "sim/cluster/device_model.h"
 
 namespace baechi {
 namespace {

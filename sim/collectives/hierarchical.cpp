@@ -2,7 +2,7 @@
 #include <vector>
 
 #include "sim/collectives/collective_models.h"
-#include "sim/saturated.h"
+#include "sim/units.h"
 
 namespace baechi {
 namespace {

@@ -1,11 +1,11 @@
 #include <cmath>
 #include <map>
 
-#include "sim/cluster/collectives.h"
-#include "sim/collectives/rings.h"
+#include "sim/cluster/cluster.h"
+#include "sim/collectives/collective_models.h"
 #include "sim/error.h"
 #include "sim/options.h"
-#include "sim/saturated.h"
+#include "sim/units.h"
 
 namespace baechi {
 namespace {

@@ -3,10 +3,10 @@
 #include <bit>
 #include <cmath>
 
-#include "sim/cluster/collectives.h"
-#include "sim/collectives/rings.h"
+#include "sim/cluster/cluster.h"
+#include "sim/collectives/collective_models.h"
 #include "sim/options.h"
-#include "sim/saturated.h"
+#include "sim/units.h"
 
 namespace baechi {
 namespace {

@@ -1,8 +1,8 @@
-#include "sim/collectives/rings.h"
-
 #include <algorithm>
 #include <numeric>
 #include <vector>
+
+#include "sim/collectives/collective_models.h"
 
 namespace baechi {
 namespace {

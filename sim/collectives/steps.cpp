@@ -1,11 +1,11 @@
 #include <fmt/format.h>
 
-#include "sim/cluster/collectives.h"
+#include "sim/cluster/cluster.h"
 #include "sim/engine/simulation.h"
 #include "sim/error.h"
-#include "sim/graph/collective_sends.h"
+#include "sim/graph/collective.h"
 #include "sim/options.h"
-#include "sim/saturated.h"
+#include "sim/units.h"
 
 namespace baechi {
 namespace {

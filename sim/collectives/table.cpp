@@ -5,12 +5,11 @@
 #include <sstream>
 
 #include "sim/cluster/calibration.h"
-#include "sim/cluster/collectives.h"
+#include "sim/cluster/cluster.h"
 #include "sim/csv_table.h"
 #include "sim/error.h"
-#include "sim/find_entry.h"
 #include "sim/options.h"
-#include "sim/saturated.h"
+#include "sim/units.h"
 
 namespace baechi {
 namespace {

@@ -1,17 +1,14 @@
-#include "sim/engine/event_engine.h"
-
 #include <algorithm>
 #include <cmath>
 
-#include "sim/engine/event_queue.h"
 #include "sim/engine/holdings.h"
-#include "sim/engine/memory_account.h"
-#include "sim/engine/ready_queue.h"
+#include "sim/engine/queues.h"
+#include "sim/engine/simulation.h"
 #include "sim/engine/step_graph.h"
 #include "sim/engine/transfer_queues.h"
 #include "sim/engine/waiting_collectives.h"
 #include "sim/error.h"
-#include "sim/saturated.h"
+#include "sim/units.h"
 
 namespace baechi {
 namespace {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "sim/engine/event_engine.h"
 #include "sim/error.h"
 #include "sim/original/simulation.h"
 

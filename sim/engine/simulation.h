@@ -15,10 +15,10 @@ namespace baechi {
 /// - event_engine.cpp: order of one instant (1), overlap (6), weights (7), lanes' program (11);
 /// - transfer_queues.h: senders' queues and their blocked heads (2, 3), no cache (5);
 /// - channels.h: modes of transfers, with `staged` (14);
-/// - ready_queue.h: ready ops (4), lanes (10);
-/// - holdings.h, memory_account.h: how long outputs and copies take memory (8);
+/// - queues.h: ready ops (4), lanes (10);
+/// - holdings.h: how long outputs and copies take memory (8);
 /// - waiting_collectives.h: collectives (12);
-/// - network_interfaces.h: nodes (13);
+/// - transfer_queues.h: nodes (13);
 /// - sim/graph/op_graph.h: control edges (9).
 ///
 /// Semantics::baechi. See sim/original/simulation.h; memory is counted but no limit is enforced,
@@ -40,11 +40,20 @@ class Simulator {
   /// The result is valid until the next call.
   const StepResult& run(const Placement& placement, std::span<StepObserver* const> observers = {});
 
-  class Engine;  ///< one for each semantics
+  /// Steps of one problem under one semantics.
+  class Engine {
+   public:
+    virtual ~Engine() = default;
+    virtual const StepResult& run(const Placement&, std::span<StepObserver* const>) = 0;
+  };
 
  private:
   std::size_t num_ops_, num_devices_;
   std::unique_ptr<Engine> engine_;
 };
+
+/// The time-ordered simulation of a step (Semantics::event). The parts of `problem` must outlive
+/// it.
+std::unique_ptr<Simulator::Engine> make_event_engine(const Problem& problem);
 
 }  // namespace baechi

@@ -3,7 +3,214 @@
 #include <algorithm>
 #include <map>
 
+#include "sim/engine/channels.h"
+#include "sim/error.h"
+
 namespace baechi {
+namespace {
+
+constexpr std::uint32_t none = ~std::uint32_t{0};
+
+/// Appends the part of `part` after `from`. `back` is in reverse chronological order.
+void add(std::vector<PathPart>& back, PathPart part, TimePoint from, bool also_empty = false) {
+  part.start = std::max(part.start, from);
+  if (part.end > part.start || (also_empty && part.end == part.start)) back.push_back(part);
+}
+
+}  // namespace
+
+Causes::Causes(const Problem& problem, const Placement& placement, const Timeline& timeline)
+    : problem_(problem),
+      placement_(placement),
+      transfers_(timeline.transfers()),
+      start_(problem.graph.num_ops()),
+      end_(problem.graph.num_ops()),
+      ran_(problem.cluster.num_devices(),
+           std::vector<std::vector<OpId>>(problem.graph.lanes().size())),
+      arrived_by_(problem.graph.num_edges(), none) {
+  BAECHI_CHECK(problem.engine.semantics == Semantics::event, "a step of another semantics");
+  BAECHI_CHECK(timeline.ops().size() == problem.graph.num_ops(), "a step that did not complete");
+  for (const auto& [op, device, start, end] : timeline.ops()) {
+    start_[op] = start;
+    end_[op] = end;
+    ran_[device][index(problem.graph.lane(op))].push_back(op);
+  }
+  match_transfers(timeline);
+}
+
+/// With the cache one transfer serves all readers on a device; without it the transfers of a tensor
+/// serve its readers there in the order of their edges.
+void Causes::match_transfers(const Timeline& timeline) {
+  std::map<std::pair<TensorId, DeviceId>, std::vector<std::uint32_t>> sent;
+  for (std::uint32_t i = 0; i < timeline.transfers().size(); ++i)
+    sent[{transfers_[i].tensor, transfers_[i].dst}].push_back(i);
+  for (auto& [key, all] : sent) {
+    std::ranges::stable_sort(all, {}, [&](std::uint32_t i) { return transfers_[i].start; });
+    std::size_t next = 0;
+    for (const EdgeId e : problem_.graph.readers(key.first)) {
+      if (placement_.device[problem_.graph.edge(e).dst] != key.second) continue;
+      arrived_by_[e] = all[next];
+      if (next + 1 < all.size()) ++next;
+    }
+  }
+}
+
+Causes::Arrival Causes::last_input(OpId v) const {
+  Arrival last;
+  for (const EdgeId e : problem_.graph.in_edges(v)) {
+    Arrival arrival{.producer = problem_.graph.edge(e).src};
+    arrival.at = end_[arrival.producer];
+    if (arrived_by_[e] != none) {
+      arrival.transfer = arrived_by_[e];
+      arrival.at = transfers_[*arrival.transfer].end;
+    }
+    if (last.producer == no_op || arrival.at > last.at) last = arrival;
+  }
+  return last;
+}
+
+PathKind Causes::kind(OpId v) const {
+  return problem_.graph.collective_of(v) == no_collective ? PathKind::compute
+                                                          : PathKind::collective;
+}
+
+PathPart Causes::part_of(OpId v) const {
+  const DeviceId d = placement_.device[v];
+  return {.kind = kind(v), .op = v, .device = d, .to = d, .start = start_[v], .end = end_[v]};
+}
+
+/// The member of the collective of `v` whose inputs arrived last; `v` if it is in none.
+OpId Causes::last_member(OpId v) const {
+  const CollectiveId c = problem_.graph.collective_of(v);
+  if (c == no_collective) return v;
+  OpId last = no_op;
+  for (const OpId member : problem_.graph.collectives()[c].member_ids())
+    if (last == no_op || last_input(member).at > last_input(last).at) last = member;
+  return last;
+}
+
+/// The op that ran before `v` on its lane; no_op if `v` was the first.
+OpId Causes::run_before(OpId v) const {
+  const std::vector<OpId>& ran = ran_[placement_.device[v]][index(problem_.graph.lane(v))];
+  auto at = std::ranges::lower_bound(ran, start_[v], {}, [&](OpId u) { return start_[u]; });
+  at = std::find(at, ran.end(), v);
+  return at == ran.begin() ? no_op : *(at - 1);
+}
+
+/// A collective waits for the lanes of all its members.
+void Causes::add_wait(std::vector<PathPart>& back, OpId v, TimePoint since, TimePoint from) const {
+  PathPart wait = part_of(v);
+  wait.kind = PathKind::wait_device;
+  wait.start = since;
+  wait.end = start_[v];
+  const auto look_behind = [&](OpId member) {
+    const OpId before = run_before(member);
+    if (before == no_op || end_[before] <= since) return;
+    if (wait.behind != no_op && end_[before] <= end_[wait.behind]) return;
+    wait.behind = before;
+    wait.device = wait.to = placement_.device[member];
+  };
+  if (const CollectiveId c = problem_.graph.collective_of(v); c == no_collective) {
+    look_behind(v);
+  } else {
+    for (const OpId member : problem_.graph.collectives()[c].member_ids()) look_behind(member);
+  }
+  add(back, wait, from);
+}
+
+/// Without overlap a transfer may wait for a computing device: such times become wait_device.
+void Causes::add_channel_wait(std::vector<PathPart>& back, PathPart part, TimePoint from) const {
+  part.kind = PathKind::wait_channel;
+  if (problem_.engine.overlap) return add(back, part, from);
+  std::vector<Span> computing;
+  for (const DeviceId d : {part.device, part.to}) {
+    const std::vector<OpId>& ran = ran_[d].front();
+    for (auto it = std::ranges::lower_bound(ran, part.start, {}, [&](OpId u) { return end_[u]; });
+         it != ran.end() && start_[*it] < part.end; ++it)
+      computing.push_back({std::max(start_[*it], part.start), std::min(end_[*it], part.end)});
+  }
+  std::ranges::sort(computing, std::greater{}, &Span::end);
+  TimePoint at = part.end;
+  for (const Span& span : computing) {
+    if (span.start >= at) continue;
+    PathPart free = part, busy = part;
+    free.start = std::min(span.end, at);
+    free.end = at;
+    add(back, free, from);
+    busy.kind = PathKind::wait_device;
+    busy.start = span.start;
+    busy.end = free.start;
+    add(back, busy, from);
+    at = span.start;
+  }
+  part.end = at;
+  add(back, part, from);
+}
+
+void Causes::add_transfer(std::vector<PathPart>& back, const Arrival& arrival,
+                          TimePoint from) const {
+  const Timeline::TransferSlice& t = transfers_[*arrival.transfer];
+  const auto part = [&](PathKind kind, TimePoint start, TimePoint end) {
+    return PathPart{.kind = kind,
+                    .op = arrival.producer,
+                    .tensor = t.tensor,
+                    .device = t.src,
+                    .to = t.dst,
+                    .start = start,
+                    .end = end};
+  };
+  const TimePoint produced = end_[arrival.producer];
+  if (problem_.engine.transfers != Transfers::staged) {
+    add(back, part(PathKind::transfer, t.start, t.end), from);
+    add_channel_wait(back, part(PathKind::wait_channel, produced, t.start), from);
+    return;
+  }
+  const Stages times = stages(problem_.costs, t.tensor, t.src, t.dst);
+  add(back, part(PathKind::transfer, t.end - times.in, t.end), from);
+  add_channel_wait(back, part(PathKind::wait_channel, t.start + times.out, t.end - times.in), from);
+  add(back, part(PathKind::transfer, t.start, t.start + times.out), from);
+  add_channel_wait(back, part(PathKind::wait_channel, produced + times.latency, t.start), from);
+  add(back, part(PathKind::transfer, produced, produced + times.latency), from);
+}
+
+std::vector<PathPart> Causes::before(OpId op, TimePoint from) const {
+  std::vector<PathPart> back;
+  for (OpId v = op; start_[v] > from;) {
+    v = last_member(v);
+    const Arrival input = last_input(v);
+    add_wait(back, v, input.producer == no_op ? TimePoint{} : input.at, from);
+    if (input.producer == no_op) break;
+    if (input.transfer) add_transfer(back, input, from);
+    v = input.producer;
+    if (end_[v] < from) break;
+    add(back, part_of(v), from, start_[v] >= from);
+  }
+  std::ranges::reverse(back);
+  return back;
+}
+
+std::vector<PathPart> Causes::chain(OpId last, TimePoint from) const {
+  std::vector<PathPart> parts = before(last, from);
+  parts.push_back(part_of(last));
+  parts.back().start = std::max(start_[last], from);
+  return parts;
+}
+
+OpId Causes::last_op() const {
+  OpId last = no_op;
+  for (const OpId v : problem_.graph.ops())
+    if (last == no_op || end_[v] > end_[last]) last = v;
+  return last;
+}
+
+std::vector<PathPart> critical_path_of(const Problem& problem, const Placement& placement,
+                                       const Timeline& timeline, const StepResult& step) {
+  if (step.oom || problem.engine.semantics != Semantics::event) return {};
+  const Causes causes(problem, placement, timeline);
+  const OpId last = causes.last_op();
+  return last == no_op ? std::vector<PathPart>{} : causes.chain(last);
+}
+
 namespace {
 
 /// Costs with free transfers.

@@ -1,5 +1,7 @@
 /// Properties of a graph that placers, bounds and reports use.
 #pragma once
+#include <string_view>
+
 #include "sim/graph/op_graph.h"
 
 namespace baechi {
@@ -55,5 +57,7 @@ IdVector<OpId, Duration> b_levels(const OpGraph& graph, const IdVector<OpId, Dur
 
 /// Layer of each op: 0 for sources, else one more than the deepest predecessor. [num_ops]
 IdVector<OpId, std::uint32_t> layers(const OpGraph& graph);
+
+inline constexpr std::string_view asked_lane = "asked";
 
 }  // namespace baechi

@@ -6,7 +6,6 @@
 
 #include "sim/error.h"
 #include "sim/graph/cycle.h"
-#include "sim/graph/not_given.h"
 #include "sim/graph/op_graph.h"
 
 namespace baechi {

@@ -17,11 +17,18 @@
 namespace baechi {
 
 enum class Phase : std::uint8_t { forward, backward, update };
+constexpr auto names_of(Phase) {
+  return std::to_array<Named<Phase>>(
+      {{Phase::forward, "forward"}, {Phase::backward, "backward"}, {Phase::update, "update"}});
+}
 
 /// A colocation group: its ops share a device. The groups of a graph are 1, 2, ...
 enum class GroupId : std::uint32_t {};
 inline constexpr GroupId no_group{0};
 inline constexpr OpId no_op{~std::uint32_t{0}};
+inline constexpr TensorId no_tensor{~std::uint32_t{0}};
+/// A missing time, in the graph and its builder.
+inline constexpr Duration not_given{-1};
 
 /// A lane of a device runs one op at a time, concurrently with the other lanes, like a CUDA stream.
 /// OpGraph::lanes() has the names.

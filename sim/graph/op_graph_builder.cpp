@@ -5,9 +5,8 @@
 #include <functional>
 
 #include "sim/error.h"
-#include "sim/graph/not_given.h"
 #include "sim/graph/op_graph.h"
-#include "sim/short_text.h"
+#include "sim/text.h"
 
 namespace baechi {
 namespace {

@@ -9,9 +9,8 @@
 #include <vector>
 
 #include "sim/options.h"
-#include "sim/problem/bounds.h"
-#include "sim/problem/peak_memory.h"
 #include "sim/problem/problem.h"
+#include "sim/problem/step.h"
 #include "sim/transform/transform.h"
 
 namespace baechi {

@@ -2,10 +2,95 @@
 
 #include <algorithm>
 
-#include "sim/find_entry.h"
+#include "sim/engine/simulation.h"
+#include "sim/error.h"
 #include "sim/measure/measure.h"
+#include "sim/objective/objective.h"
+#include "sim/options.h"
 
 namespace baechi {
+namespace {
+
+/// The simulated makespan.
+class StepTimeMeasure final : public Measure {
+ public:
+  Measured of(const Problem& problem, const Placement& placement) const override {
+    const StepResult step = simulate(problem, placement);
+    Measured found;
+    found.out_of_memory = step.oom.has_value();
+    if (step.oom)
+      found.why = describe(*step.oom, problem);
+    else
+      found.value = step.makespan;
+    for (const DeviceUse& use : step.devices) {
+      found.peaks.push_back(use.peak);
+      found.busy.push_back(use.busy);
+    }
+    const auto fullest = std::ranges::max_element(step.devices, {}, &DeviceUse::peak);
+    const auto device = static_cast<DeviceId>(fullest - step.devices.begin());
+    found.at_peak = peak_memory(problem, placement, device, fullest->at_peak);
+    found.moved = step.moved;
+    return found;
+  }
+
+  std::optional<Duration> bound(const LowerBounds& bounds) const override { return bounds.best(); }
+};
+
+}  // namespace
+
+std::unique_ptr<Measure> make_step_time_measure(Options& /*o*/) {
+  return std::make_unique<StepTimeMeasure>();
+}
+
+namespace {
+
+/// Why a placement has no value: the first of its faults.
+std::string fault(const Score& score) {
+  if (score.over > Bytes{})
+    return fmt::format("weights are {} over the memory limits", to_text(score.over));
+  if (score.misplaced > 0)
+    return fmt::format("{} ops are on devices that cannot run them", score.misplaced);
+  if (score.split_groups > 0)
+    return fmt::format("{} colocation groups are split", score.split_groups);
+  return score.deadlock ? "devices wait for each other" : "";
+}
+
+/// The value of an objective, without simulation, with the objective's options.
+class ObjectiveMeasure final : public Measure {
+ public:
+  ObjectiveMeasure(std::string_view objective, Options& o, Duration LowerBounds::* bound)
+      : objective_(std::ranges::find(objectives(), objective, &ObjectiveEntry::name)->make(o)),
+        bound_(bound) {}
+
+  Measured of(const Problem& problem, const Placement& placement) const override {
+    try {
+      const Score score = objective_->score(problem, placement);
+      if (score.feasible()) return {.value = score.value};
+      return {.out_of_memory = score.over > Bytes{}, .why = fault(score)};
+    } catch (const InputError& e) {  // the objective does not support such graphs
+      return {.why = e.what()};
+    }
+  }
+
+  std::optional<Duration> bound(const LowerBounds& bounds) const override { return bounds.*bound_; }
+
+ private:
+  std::unique_ptr<Objective> objective_;
+  Duration LowerBounds::* bound_;
+};
+
+}  // namespace
+
+/// A load is at least the time of its ops, and so is the sum of the two largest loads by phase.
+/// LowerBounds::group does not apply: a group of a replicated stage is on several devices.
+std::unique_ptr<Measure> make_max_load_measure(Options& o) {
+  return std::make_unique<ObjectiveMeasure>("max_load", o, &LowerBounds::work);
+}
+
+/// The parts of a device may overlap, so LowerBounds::work does not apply.
+std::unique_ptr<Measure> make_latency_measure(Options& o) {
+  return std::make_unique<ObjectiveMeasure>("latency", o, &LowerBounds::critical_path);
+}
 
 MakeMeasure make_step_time_measure, make_max_load_measure, make_latency_measure,
     make_pipeline_measure;
@@ -30,10 +115,7 @@ std::span<const MeasureEntry> measures() {
 
 std::unique_ptr<Measure> make_measure(std::string_view name, Options options,
                                       const std::string& where) {
-  const MeasureEntry& entry = find_entry(measures(), "measure", name, where);
-  auto measure = entry.make(options);
-  options.finish();
-  return measure;
+  return make_entry(measures(), "measure", name, std::move(options), where);
 }
 
 std::optional<Bytes> Measured::peak() const {

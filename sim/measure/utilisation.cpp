@@ -1,6 +1,6 @@
 #include "sim/measure/utilisation.h"
 
-#include "sim/cluster/bound.h"
+#include "sim/cluster/device_model.h"
 
 namespace baechi {
 namespace {

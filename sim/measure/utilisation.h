@@ -23,7 +23,8 @@ struct Utilisation {
   std::optional<double> flops_of_step{};
   std::optional<double> flops_of_busy{};    ///< the same / busy time
   std::optional<double> traffic_of_step{};  ///< time of the traffic at full bandwidth / step time
-  /// Fractions of the time of ops in lane "compute", by the bound of each op (sim/cluster/bound.h).
+  /// Fractions of the time of ops in lane "compute", by the bound of each op
+  /// (sim/cluster/device_model.h).
   std::optional<double> compute_bound{}, memory_bound{}, launch_bound{};
 
   std::optional<double> intensity() const;  ///< flops per byte of traffic

@@ -1,11 +1,9 @@
-#include "sim/objective/latency.h"
-
 #include <algorithm>
 
 #include "sim/error.h"
 #include "sim/objective/objective.h"
 #include "sim/objective/replicas.h"
-#include "sim/problem/mean_costs.h"
+#include "sim/problem/problem.h"
 
 namespace baechi {
 namespace {

@@ -2,6 +2,7 @@
 #pragma once
 #include <compare>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -99,5 +100,32 @@ Score constraints(const Problem& problem, const Placement& placement);
 /// from which it differs in the ops `moved` only.
 bool keeps_constraints(const Problem& problem, const Placement& placement,
                        std::span<const OpMove> moved);
+
+struct DeviceLoad {
+  Duration forward{};   ///< forward ops and transfers of the tensors that they write
+  Duration backward{};  ///< all other ops and transfers
+  Duration total() const { return forward + backward; }
+};
+
+/// A core's load is the time of its ops. An accelerator's load also includes one transfer, through
+/// host memory, of each tensor that it writes and others read, and of each tensor that it reads and
+/// others write; computation and transfers do not overlap. Transfer times: mean_transfer().
+/// [num_devices]
+/// Source: Tarnawski et al., "Efficient Algorithms for Device Placement of DNN Graph Operators",
+/// NeurIPS 2020. Differs: links need not be equal; an op may write several tensors.
+IdVector<DeviceId, DeviceLoad> device_loads(const Problem& problem, const Placement& placement);
+
+/// The part of its accelerator to which each op belongs; unused for ops on cores. [num_ops]
+using Parts = IdVector<OpId, std::uint32_t>;
+
+/// The end of the last part, or nothing if parts wait for each other in a cycle.
+///
+/// A part starts when all its external inputs are done. It then runs their transfers, its ops, and
+/// the transfers of its outputs to other devices in sequence; its ops are done at its end. An op on
+/// a core starts when all its inputs are done; there are cores for all ops. Parts of one
+/// accelerator run in the order of their numbers. Source: Tarnawski et al., NeurIPS 2020, integer
+/// program for latency.
+std::optional<Duration> latency_in_turn(const Problem& problem, const Placement& placement,
+                                        const Parts& part);
 
 }  // namespace baechi

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/problem/device_classes.h"
+#include "sim/problem/problem.h"
 
 namespace baechi {
 

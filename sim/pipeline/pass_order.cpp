@@ -5,7 +5,7 @@
 #include <set>
 
 #include "sim/pipeline/passes.h"
-#include "sim/pipeline/roles.h"
+#include "sim/pipeline/stages.h"
 
 namespace baechi::pipeline {
 namespace {

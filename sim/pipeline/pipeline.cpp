@@ -9,9 +9,9 @@
 
 #include "sim/error.h"
 #include "sim/graph/analysis.h"
-#include "sim/objective/max_load.h"
+#include "sim/objective/objective.h"
 #include "sim/pipeline/steady_state.h"
-#include "sim/problem/limits.h"
+#include "sim/problem/problem.h"
 
 namespace baechi::pipeline {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "sim/engine/simulation.h"
 #include "sim/pipeline/unroll.h"
-#include "sim/problem/peak_memory.h"
+#include "sim/problem/step.h"
 #include "sim/transform/transform.h"
 
 namespace baechi::pipeline {

@@ -1,12 +1,27 @@
-/// The pipeline structure of a placed graph: devices as stages, and ops in chunks and passes.
+/// The pipeline structure of a placed graph: roles of ops, devices as stages, ops in chunks and
+/// passes.
 #pragma once
 #include <cstdint>
 #include <vector>
 
+#include "sim/graph/op_graph.h"
 #include "sim/pipeline/schedule.h"
 #include "sim/problem/problem.h"
 
 namespace baechi::pipeline {
+
+bool is_forward(const OpGraph& graph, OpId v);
+bool is_backward(const OpGraph& graph, OpId v);
+
+/// Whether `v` is a host op that launches ops of its device ahead of them.
+bool launches(const OpGraph& graph, OpId v);
+/// Whether `v` serves other ops of its device and runs concurrently with them: it launches them, or
+/// it is an all_gather, outside the update and without data inputs, of weights that they read.
+bool serves(const OpGraph& graph, OpId v);
+/// Whether `v` starts a transfer when its receiver requests it (lane `asked_lane`).
+bool is_asked(const OpGraph& graph, OpId v);
+/// Whether `v` is a collective that reduces gradients.
+bool reduces_gradients(const OpGraph& graph, OpId v);
 
 inline constexpr std::uint32_t no_stage = ~std::uint32_t{0};
 

@@ -10,7 +10,7 @@
 #include "sim/error.h"
 #include "sim/objective/replicas.h"
 #include "sim/pipeline/passes.h"
-#include "sim/pipeline/roles.h"
+#include "sim/pipeline/stages.h"
 #include "sim/transform/training/gradients.h"
 
 namespace baechi::pipeline {

@@ -1,5 +1,3 @@
-#include "sim/problem/bounds.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,8 +5,8 @@
 #include <vector>
 
 #include "sim/graph/analysis.h"
-#include "sim/problem/bytes_read.h"
-#include "sim/saturated.h"
+#include "sim/problem/problem.h"
+#include "sim/units.h"
 
 namespace baechi {
 namespace {

@@ -1,6 +1,8 @@
-/// How placed graphs are executed, for the engine and for placers.
+/// How placed graphs are executed, for the engine and for placers, and the words for it in files.
 #pragma once
 #include <cstdint>
+
+#include "sim/names.h"
 
 namespace baechi {
 
@@ -43,5 +45,27 @@ struct EngineOptions {
   double disturbed = 1.0;
   bool count_memory = true;  ///< false: memory is neither counted nor enforced, which is faster
 };
+
+constexpr auto names_of(Semantics) {
+  return std::to_array<Named<Semantics>>(
+      {{Semantics::event, "event", "strictly by time, memory limits enforced"},
+       {Semantics::baechi, "baechi", "the original's simulation, memory counted only"}});
+}
+
+constexpr auto names_of(Transfers) {
+  return std::to_array<Named<Transfers>>(
+      {{Transfers::sequential, "sequential", "one transfer per device"},
+       {Transfers::parallel, "parallel", "any number"},
+       {Transfers::duplex, "duplex", "one each way"},
+       {Transfers::shared, "shared", "one in all"},
+       {Transfers::staged, "staged", "one each way, through host memory"}});
+}
+
+constexpr auto names_of(ReadyOrder) {
+  return std::to_array<Named<ReadyOrder>>(
+      {{ReadyOrder::fifo, "fifo", "the one that became ready first"},
+       {ReadyOrder::priority, "priority", "the one with the largest priority"},
+       {ReadyOrder::program, "program", "each lane in recorded order, as a CUDA stream"}});
+}
 
 }  // namespace baechi

@@ -1,12 +1,11 @@
-#include "sim/problem/limits.h"
-
 #include <algorithm>
 #include <string>
 #include <vector>
 
 #include "sim/error.h"
 #include "sim/graph/analysis.h"
-#include "sim/saturated.h"
+#include "sim/problem/problem.h"
+#include "sim/units.h"
 
 namespace baechi {
 namespace {
@@ -21,25 +20,10 @@ std::vector<DeviceId> device_classes(const Cluster& cluster, const CostModel& co
   return classes;
 }
 
-struct Pair {
-  DeviceId src{}, dst{};
-};
-
-/// One pair of devices for each class of links.
-std::vector<Pair> link_classes(const Cluster& cluster, const CostModel& costs) {
-  std::vector<Pair> classes;
-  const bool uniform = costs.uniform_transfers();
-  for (const DeviceId src : cluster.devices()) {
-    for (const DeviceId dst : cluster.devices()) {
-      if (src == dst) continue;
-      const auto same = [&](const Pair& c) {
-        return cluster.link(c.src, c.dst) == cluster.link(src, dst);
-      };
-      const bool known = !classes.empty() && same(classes.back());  // the common case
-      if (!known && std::ranges::none_of(classes, same)) classes.push_back({src, dst});
-      if (uniform) return classes;
-    }
-  }
+/// The pairs of devices between which transfer times differ.
+std::vector<Pairs> link_classes(const Cluster& cluster, const CostModel& costs) {
+  std::vector<Pairs> classes = pairs_by_link(cluster);
+  if (costs.uniform_transfers() && !classes.empty()) classes.resize(1);
   return classes;
 }
 
@@ -93,7 +77,7 @@ class Slowest {
       const auto readers = static_cast<std::int64_t>(graph_.readers(t).size());
       if (readers == 0) continue;
       Duration slowest{};
-      for (const Pair& pair : pairs_)
+      for (const Pairs& pair : pairs_)
         slowest = std::max(slowest, costs_.transfer(t, pair.src, pair.dst));
       sum.add(saturated_product(readers, slowest.count()), index(t));
     }
@@ -113,8 +97,8 @@ class Slowest {
 
   std::string link_text(const Sum& sum) const {
     const auto t = static_cast<TensorId>(sum.where);
-    const Pair over = *std::ranges::max_element(
-        pairs_, {}, [&](const Pair& pair) { return costs_.transfer(t, pair.src, pair.dst); });
+    const Pairs over = *std::ranges::max_element(
+        pairs_, {}, [&](const Pairs& pair) { return costs_.transfer(t, pair.src, pair.dst); });
     return fmt::format("link {}-{}, {}", cluster_.device(over.src).name,
                        cluster_.device(over.dst).name,
                        to_text(cluster_.link(over.src, over.dst).bandwidth));
@@ -125,7 +109,7 @@ class Slowest {
   const Cluster& cluster_;
   const CostModel& costs_;
   std::vector<DeviceId> devices_;
-  std::vector<Pair> pairs_;
+  std::vector<Pairs> pairs_;
 };
 
 /// "a step", or "a step of 512 micro-batches".

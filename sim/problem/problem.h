@@ -1,7 +1,10 @@
-/// The input of placers, a placement problem, and their result, a placement.
+/// The input of placers, a placement problem; their result, a placement; and properties of problems
+/// that placers use.
 #pragma once
 #include <map>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "sim/cluster/cluster.h"
 #include "sim/cluster/cost_model.h"
@@ -29,5 +32,60 @@ struct Placement {
   /// for the option `fallback`. Else "".
   std::string placed_by{};
 };
+
+/// Bytes of the tensors that `v` reads, each once; its device holds them, in addition to the
+/// footprint of `v`, while `v` runs.
+Bytes bytes_read(const OpGraph& graph, OpId v);
+
+struct DeviceClass {
+  std::vector<DeviceId> devices;  ///< ascending
+  bool core = false;              ///< without transfer costs and memory limit
+  Bytes memory{};                 ///< of each
+};
+/// Sorted by first device. Devices of one class have the same type, memory limit and speed.
+std::vector<DeviceClass> device_classes(const Problem& problem);
+
+/// Ordered pairs of devices with equal links.
+struct Pairs {
+  DeviceId src{}, dst{};  ///< one of them
+  std::int64_t count = 0;
+};
+/// All pairs of different devices, by link. Sorted by first pair.
+std::vector<Pairs> pairs_by_link(const Cluster& cluster);
+
+/// The mean of each op's time over the devices that can run it, rounded down. [num_ops]
+IdVector<OpId, Duration> mean_compute(const Problem& problem);
+
+/// The mean of each tensor's transfer time over the ordered pairs of devices, rounded down; 0 with
+/// one device. Pairs with equal links are assumed to have equal times. [num_tensors]
+IdVector<TensorId, Duration> mean_transfer(const Problem& problem);
+
+struct LowerBounds {
+  Duration critical_path{};  ///< longest path, every op on its fastest device, transfers free
+  Duration work{};           ///< total op time, divided over the devices by speed
+  /// `work` without update ops, rounded down: per micro-batch if updates run once.
+  Duration repeated{};
+  Duration group{};  ///< the longest colocation group on its fastest device
+  bool fits_in_memory = true;
+  std::string why_not{};  ///< if it does not fit: what needs how much, and the available memory
+
+  Duration best() const;             ///< the largest of critical_path, work and group
+  std::string_view binding() const;  ///< its name; ties: in the order above
+};
+
+/// Bounds of a step under Semantics::event. Memory: all devices together must hold all weights plus
+/// the bytes held while an op runs (held_at_once). The largest device must hold each op's footprint
+/// with its inputs, and each group's weights with the largest other need of its ops.
+LowerBounds lower_bounds(const OpGraph& graph, const Cluster& cluster, const CostModel& costs);
+
+/// Throws InputError unless every step of the problem, for every placement and order, takes less
+/// than 2^62 ns (146 years) and moves and holds less than 2^60 bytes (1 EiB). The bound adds each
+/// op's time on its slowest device and, for each reader of a tensor, the transfer over the slowest
+/// link. The message names the largest part: "a step could take more than 146 years: link
+/// gpu0-gpu1, 5.7 B/s". If some op cannot run on some device, every op must take less than
+/// `cannot_run`. `times`: the number of executions of the graph in one step, one for each
+/// micro-batch.
+void check_limits(const OpGraph& graph, const Cluster& cluster, const CostModel& costs,
+                  std::int64_t times = 1);
 
 }  // namespace baechi

@@ -11,7 +11,7 @@
 #include "sim/error.h"
 #include "sim/file_aside.h"
 #include "sim/graph/analysis.h"
-#include "sim/graph/phase_names.h"
+#include "sim/graph/op_graph.h"
 #include "sim/report/timeline.h"
 
 namespace baechi {

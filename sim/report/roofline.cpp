@@ -1,11 +1,10 @@
-#include "sim/report/roofline.h"
-
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "sim/cluster/bound.h"
+#include "sim/cluster/device_model.h"
+#include "sim/report/timeline.h"
 
 namespace baechi {
 namespace {

@@ -21,16 +21,16 @@ GraphCopy::GraphCopy(const OpGraph& graph) : graph_(graph), copy_(graph.num_ops(
   for (const GroupId g : graph.groups()) group_names_.push_back(graph.group_name(g));
 }
 
-OpSpec GraphCopy::spec(OpId v) const {
-  const Op& op = graph_.op(v);
-  return {.name = graph_.name(v),
-          .kind = graph_.kind(v),
-          .compute = graph_.device_kinds().empty() ? op.compute : Duration{},
+OpSpec spec_of(const OpGraph& graph, OpId v) {
+  const Op& op = graph.op(v);
+  return {.name = graph.name(v),
+          .kind = graph.kind(v),
+          .compute = graph.device_kinds().empty() ? op.compute : Duration{},
           .persistent = op.persistent,
           .temporary = op.temporary,
           .phase = op.phase,
-          .lane = graph_.lanes()[index(op.lane)],
-          .module = graph_.module(v)};
+          .lane = graph.lanes()[index(op.lane)],
+          .module = graph.module(v)};
 }
 
 OpId GraphCopy::add(OpId v, const OpSpec& spec, const Timing& timing) {
@@ -82,16 +82,19 @@ TensorId GraphCopy::add_tensor(TensorId t, OpId copy, Bytes size, bool added) {
   return made;
 }
 
+OpId GraphCopy::add_whole(OpId v, IdVector<TensorId, TensorId>& tensors, const Timing& timing) {
+  const OpId made = add(v, spec(v), timing);
+  add_kernels(v, made);
+  for (const TensorId t : graph_.outputs(v))
+    if (!graph_.tensor(t).control) tensors[t] = add_tensor(t, made, graph_.tensor(t).size);
+  return made;
+}
+
 void GraphCopy::add_all(const std::function<std::optional<Duration>(OpId, Duration)>& timing) {
   IdVector<TensorId, TensorId> tensors(graph_.num_tensors());
-  for (const OpId v : graph_.ops()) {
-    const OpId made = timing
-                          ? add(v, spec(v), [&](Duration t, std::size_t) { return timing(v, t); })
-                          : add(v, spec(v));
-    add_kernels(v, made);
-    for (const TensorId t : graph_.outputs(v))
-      if (!graph_.tensor(t).control) tensors[t] = add_tensor(t, made, graph_.tensor(t).size);
-  }
+  for (const OpId v : graph_.ops())
+    add_whole(v, tensors,
+              timing ? [&](Duration t, std::size_t) { return timing(v, t); } : Timing());
   add_edges(tensors);
 }
 

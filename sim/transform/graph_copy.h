@@ -12,6 +12,9 @@ namespace baechi {
 /// The separator before the number of a copy in its name: a run of @ that is in no name of `graph`.
 std::string copy_mark(const OpGraph& graph);
 
+/// The properties of an op, to change and pass on, without its times by device type.
+OpSpec spec_of(const OpGraph& graph, OpId v);
+
 /// Ids of copies are those of builder() until built() maps them to the new graph.
 class GraphCopy {
  public:
@@ -19,8 +22,7 @@ class GraphCopy {
 
   OpGraphBuilder& builder() { return builder_; }
 
-  /// The properties of an op, to change and pass to add(), without its times by device type.
-  OpSpec spec(OpId v) const;
+  OpSpec spec(OpId v) const { return spec_of(graph_, v); }
   /// The time of a copy, from the time of the op; nothing: it follows from the copy's kernels.
   using Timing = std::function<std::optional<Duration>(Duration, std::size_t kind)>;
   /// A copy of `v` with the properties `spec`, in the group of `v`, with the times of `v` on each
@@ -40,6 +42,8 @@ class GraphCopy {
   /// reference.
   TensorId add_tensor(TensorId t, OpId copy, Bytes size, bool added = false);
 
+  /// add() with kernels and outputs, which `tensors` [num_tensors] receives.
+  OpId add_whole(OpId v, IdVector<TensorId, TensorId>& tensors, const Timing& timing = {});
   /// Copies every op with kernels, outputs and edges. `timing`: as in add(), with the op.
   void add_all(const std::function<std::optional<Duration>(OpId, Duration)>& timing = {});
 
@@ -59,6 +63,12 @@ class GraphCopy {
   /// mapped op of an op without a copy is no_op. `renumbered`, if given, receives the new id of
   /// each op of builder().
   Transformed built(IdVector<OpId, OpId>* renumbered = nullptr) &&;
+  /// built(), with the devices of the ops of builder().
+  PlacedStep placed(const IdVector<OpId, DeviceId>& device) && {
+    IdVector<OpId, OpId> renumbered;
+    OpGraph graph = std::move(*this).built(&renumbered).graph;
+    return placed_step(std::move(graph), renumbered, device);
+  }
 
  private:
   const OpGraph& graph_;

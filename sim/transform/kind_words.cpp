@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cctype>
 
-#include "sim/wildcard.h"
+#include "sim/text.h"
 
 namespace baechi {
 namespace {

@@ -1,7 +1,37 @@
-#include "sim/find_entry.h"
+#include <utility>
+
+#include "sim/options.h"
 #include "sim/transform/transform.h"
 
 namespace baechi {
+
+Transformed same_ops(OpGraph graph) {
+  Transformed result{.graph = std::move(graph)};
+  result.mapped_op.reserve(result.graph.num_ops());
+  for (const OpId v : result.graph.ops()) result.mapped_op.push_back(v);
+  return result;
+}
+
+PlacedStep placed_step(OpGraph graph, const IdVector<OpId, OpId>& renumbered,
+                       const IdVector<OpId, DeviceId>& device) {
+  PlacedStep step{.graph = std::move(graph)};
+  step.device.assign(device.size(), DeviceId{});
+  for (const OpId v : renumbered.ids()) step.device[renumbered[v]] = device[v];
+  return step;
+}
+
+Transformed then(Transformed first, const Transform& second) {
+  Transformed result = second.apply(first.graph);
+  for (OpId& v : first.mapped_op)
+    if (v != no_op) v = result.mapped_op[v];
+  result.mapped_op = std::move(first.mapped_op);
+  if (first.needs > result.needs) {
+    result.needs = first.needs;
+    result.needs_why = std::move(first.needs_why);
+  }
+  result.batches *= first.batches;
+  return result;
+}
 
 MakeTransform make_as_sends, make_by_module, make_colocate, make_coplace, make_fuse,
     make_forward_only, make_baechi, make_prune, make_split_sums, make_control_edges,
@@ -55,10 +85,7 @@ std::span<const TransformEntry> transforms() {
 
 std::unique_ptr<Transform> make_transform(std::string_view name, Options options,
                                           const std::string& where) {
-  const TransformEntry& entry = find_entry(transforms(), "transform", name, where);
-  auto transform = entry.make(options);
-  options.finish();
-  return transform;
+  return make_entry(transforms(), "transform", name, std::move(options), where);
 }
 
 }  // namespace baechi

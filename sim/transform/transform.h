@@ -34,6 +34,10 @@ struct PlacedStep {
   IdVector<OpId, DeviceId> device{};  ///< [num_ops]
 };
 
+/// The step of `graph`, whose builder gave `renumbered`; `device`: by id of the builder.
+PlacedStep placed_step(OpGraph graph, const IdVector<OpId, OpId>& renumbered,
+                       const IdVector<OpId, DeviceId>& device);
+
 /// Properties of a pipeline schedule that transforms may not support.
 struct PipelineTraits {
   bool turns = false;          ///< two forward passes in a row on the last device (Layout::vee)

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "sim/problem/bounds.h"
+#include "sim/problem/problem.h"
 #include "tests/checker/schedule_checker.h"
 #include "tests/random_problems.h"
 #include "tests/thorough.h"

@@ -10,8 +10,7 @@
 #include "sim/engine/simulation.h"
 #include "sim/error.h"
 #include "sim/graph/op_graph.h"
-#include "sim/problem/bounds.h"
-#include "sim/problem/limits.h"
+#include "sim/problem/problem.h"
 
 namespace baechi {
 namespace {

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/original/channels.h"
+#include "sim/original/simulation.h"
 #include "tests/golden/record.h"
 
 namespace baechi::golden {

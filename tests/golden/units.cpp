@@ -6,7 +6,7 @@
 
 #include "placers/original/original.h"
 #include "placers/solver/clp.h"
-#include "sim/cluster/original_costs.h"
+#include "sim/cluster/cost_model.h"
 #include "sim/error.h"
 #include "sim/original/simulation.h"
 #include "tests/golden/goldens.h"

@@ -230,7 +230,7 @@ TEST_SUITE("layout") {
         CAPTURE(line);
         if (line.starts_with("#include <yaml-cpp")) CHECK(file == "scenarios/read/yaml.cpp");
         if (line.starts_with("#include <boost/graph") && file.extension() == ".h")
-          CHECK(file == "sim/graph/bgl.h");
+          CHECK(file == "tests/sim/graph/bgl.h");
       }
     }
   }

@@ -1,9 +1,9 @@
-#include "sim/hash.h"
-
 #include <doctest/doctest.h>
 
 #include <cstdint>
 #include <limits>
+
+#include "sim/random.h"
 
 using namespace baechi;
 

@@ -1,11 +1,11 @@
-#include "sim/short_text.h"
-
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <bit>
 #include <string>
 #include <vector>
+
+#include "sim/text.h"
 
 using namespace baechi;
 

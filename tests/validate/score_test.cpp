@@ -6,7 +6,7 @@
 #include <set>
 
 #include "scenarios/read/calibration_file.h"
-#include "sim/cluster/calibrated_costs.h"
+#include "sim/cluster/calibration.h"
 #include "sim/error.h"
 #include "tests/scenarios/sweeps.h"
 #include "tests/small_graphs.h"

@@ -16,7 +16,6 @@
 #include <system_error>
 
 #include "sim/error.h"
-#include "sim/host_memory.h"
 #include "traces/format/file_kind.h"
 
 namespace baechi {

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "sim/names.h"
-#include "sim/short_text.h"
+#include "sim/text.h"
 #include "traces/format/json_pieces.h"
 
 namespace baechi {

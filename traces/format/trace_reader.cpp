@@ -2,8 +2,8 @@
 #include <functional>
 #include <limits>
 
-#include "sim/graph/phase_names.h"
-#include "sim/short_text.h"
+#include "sim/graph/op_graph.h"
+#include "sim/text.h"
 #include "traces/format/compressed_file.h"
 #include "traces/format/json.h"
 #include "traces/format/json_string.h"

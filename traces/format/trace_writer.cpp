@@ -1,4 +1,4 @@
-#include "sim/graph/phase_names.h"
+#include "sim/graph/op_graph.h"
 #include "traces/format/compressed_file.h"
 #include "traces/format/json_string.h"
 #include "traces/format/trace_file.h"

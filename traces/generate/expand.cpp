@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "sim/enum_option.h"
+#include "sim/options.h"
 
 namespace baechi::generate {
 

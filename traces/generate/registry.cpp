@@ -2,7 +2,7 @@
 #include <set>
 #include <string>
 
-#include "sim/find_entry.h"
+#include "sim/options.h"
 #include "traces/generator.h"
 
 namespace baechi {

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <system_error>
 
-#include "sim/wildcard.h"
+#include "sim/text.h"
 
 namespace baechi {
 namespace {

@@ -1,7 +1,7 @@
 #include <new>
 
-#include "sim/find_entry.h"
-#include "sim/host_memory.h"
+#include "sim/error.h"
+#include "sim/options.h"
 #include "traces/format/compressed_file.h"
 #include "traces/format/file_kind.h"
 #include "traces/format/trace_file.h"

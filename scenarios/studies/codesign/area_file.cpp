@@ -10,7 +10,7 @@
 
 #include "sim/csv_table.h"
 #include "sim/error.h"
-#include "sim/find_entry.h"
+#include "sim/options.h"
 #include "traces/format/compressed_file.h"
 
 namespace baechi {

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "scenarios/planning/step_formulas.h"
-#include "sim/cluster/collectives.h"
+#include "sim/cluster/cluster.h"
 
 namespace baechi {
 namespace {

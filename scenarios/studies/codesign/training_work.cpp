@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "sim/accelerator/core_tasks.h"
-#include "sim/cluster/collectives.h"
+#include "sim/accelerator/layer_schedule.h"
+#include "sim/cluster/cluster.h"
 #include "sim/error.h"
 
 namespace baechi {

@@ -2,7 +2,7 @@
 #pragma once
 #include <array>
 
-#include "sim/explain/causes.h"
+#include "sim/explain/explanation.h"
 #include "sim/names.h"
 
 namespace baechi {

@@ -5,7 +5,7 @@
 #include <deque>
 
 #include "sim/error.h"
-#include "sim/pipeline/schedules.h"
+#include "sim/pipeline/schedule.h"
 
 namespace baechi::pipeline {
 namespace {

@@ -1,4 +1,4 @@
-#include "sim/pipeline/schedules.h"
+#include "sim/pipeline/schedule.h"
 
 namespace baechi::pipeline {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "sim/error.h"
-#include "sim/pipeline/schedules.h"
+#include "sim/pipeline/schedule.h"
 
 namespace baechi::pipeline {
 

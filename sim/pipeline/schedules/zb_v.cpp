@@ -4,7 +4,7 @@
 #include <optional>
 #include <queue>
 
-#include "sim/pipeline/schedules.h"
+#include "sim/pipeline/schedule.h"
 
 namespace baechi::pipeline {
 namespace {

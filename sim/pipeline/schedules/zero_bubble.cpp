@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "sim/pipeline/schedules.h"
+#include "sim/pipeline/schedule.h"
 
 namespace baechi::pipeline {
 namespace {

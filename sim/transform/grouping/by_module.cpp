@@ -2,7 +2,7 @@
 #include <memory>
 #include <string_view>
 
-#include "sim/transform/grouping/group_sets.h"
+#include "sim/transform/grouping/fusion.h"
 #include "sim/transform/transform.h"
 
 namespace baechi {

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/transform/grouping/group_sets.h"
+#include "sim/transform/grouping/fusion.h"
 #include "sim/transform/transform.h"
 
 namespace baechi {

@@ -1,7 +1,7 @@
 #include <memory>
 #include <optional>
 
-#include "sim/transform/grouping/group_sets.h"
+#include "sim/transform/grouping/fusion.h"
 #include "sim/transform/transform.h"
 
 namespace baechi {

@@ -53,11 +53,7 @@ class Accumulate final : public Transform {
       if (gradient_bytes[v] > Bytes{} && !by_rate)
         copy.builder().add_kernel(copy.copy_of(v), {.traffic = moved_ * gradient_bytes[v],
                                                     .weights = moved_ * gradient_bytes[v]});
-    IdVector<OpId, OpId> renumbered;
-    PlacedStep step{.graph = std::move(copy).built(&renumbered).graph};
-    step.device.assign(device.size(), DeviceId{});
-    for (const OpId v : renumbered.ids()) step.device[renumbered[v]] = device[v];
-    return step;
+    return std::move(copy).placed(device);
   }
 
  private:

@@ -2,7 +2,7 @@
 #include <optional>
 
 #include "sim/error.h"
-#include "sim/graph/collective_sends.h"
+#include "sim/graph/collective.h"
 #include "sim/transform/graph_copy.h"
 
 namespace baechi {
@@ -42,11 +42,7 @@ class Unrolling {
       const Edge& e = graph_.edge(id);
       if (leaves_later(e)) copy_.builder().add_control(last_[e.src], copy_.copy_of(e.dst));
     }
-    IdVector<OpId, OpId> renumbered;
-    PlacedStep step{.graph = std::move(copy_).built(&renumbered).graph};
-    step.device.assign(new_device_.size(), DeviceId{});
-    for (const OpId made : renumbered.ids()) step.device[renumbered[made]] = new_device_[made];
-    return step;
+    return std::move(copy_).placed(new_device_);
   }
 
  private:

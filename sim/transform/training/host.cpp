@@ -3,10 +3,10 @@
 #include <memory>
 #include <optional>
 
-#include "sim/enum_option.h"
 #include "sim/graph/analysis.h"
-#include "sim/graph/phase_names.h"
+#include "sim/graph/op_graph.h"
 #include "sim/names.h"
+#include "sim/options.h"
 #include "sim/transform/graph_copy.h"
 #include "sim/transform/kind_words.h"
 
@@ -76,11 +76,7 @@ class PassLaunches {
       else if (receives(v))
         copy_.builder().add_control(copy_.copy_of(v), launching);
     }
-    IdVector<OpId, OpId> renumbered;
-    PlacedStep step{.graph = std::move(copy_).built(&renumbered).graph};
-    step.device.assign(on.size(), DeviceId{});
-    for (const OpId v : renumbered.ids()) step.device[renumbered[v]] = on[v];
-    return step;
+    return std::move(copy_).placed(on);
   }
 
  private:
@@ -186,21 +182,14 @@ class Host final : public Transform {
       IdVector<TensorId, TensorId> tensors(graph_.num_tensors());
       for (const OpId v : graph_.ops()) {
         const OpId launch = launch_of(v);
-        const OpId made = copy_.add(v, copy_.spec(v));
+        const OpId made = copy_.add_whole(v, tensors);
         on_.push_back(device_[v]);
-        copy_.add_kernels(v, made);
-        for (const TensorId t : graph_.outputs(v))
-          if (!graph_.tensor(t).control)
-            tensors[t] = copy_.add_tensor(t, made, graph_.tensor(t).size);
         copy_.builder().add_control(launch, made);
         if (waits_[graph_.op(v).kind]) thread(v).after = made;
       }
       copy_.add_edges(tensors);
-      IdVector<OpId, OpId> renumbered;
-      PlacedStep step{.graph = std::move(copy_).built(&renumbered).graph};
+      PlacedStep step = std::move(copy_).placed(on_);
       if (o_.threads_ == HostThreads::one) step.graph = step.graph.with_free_controls();
-      step.device.assign(on_.size(), DeviceId{});
-      for (const OpId v : renumbered.ids()) step.device[renumbered[v]] = on_[v];
       return step;
     }
 

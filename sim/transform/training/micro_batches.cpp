@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/enum_option.h"
 #include "sim/error.h"
+#include "sim/options.h"
 #include "sim/transform/graph_copy.h"
 #include "sim/transform/training/gradients.h"
 

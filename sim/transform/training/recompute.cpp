@@ -36,11 +36,7 @@ class Recomputing {
     IdVector<TensorId, TensorId> tensors_again(graph_.num_tensors());
     for (const OpId v : graph_.ops()) {
       for (const OpId u : before_[v]) add_again(u, tensors_again);
-      const OpId made = copy_.add(v, copy_.spec(v));
-      copy_.add_kernels(v, made);
-      for (const TensorId t : graph_.outputs(v))
-        if (!graph_.tensor(t).control)
-          tensors[t] = copy_.add_tensor(t, made, graph_.tensor(t).size);
+      copy_.add_whole(v, tensors);
     }
     // Backward ops read recomputed tensors; all other edges are unchanged.
     copy_.add_edges(tensors, [&](const Edge& e) { return !reads_again(e); });

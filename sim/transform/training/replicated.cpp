@@ -49,14 +49,9 @@ class ReplicaBuilder {
     const auto& kinds = graph_.device_kinds();
     const std::string name =
         r == 0 ? std::string(graph_.name(v)) : fmt::format("{}{}{}", graph_.name(v), mark_, r);
-    const OpId made = builder_.add_op({.name = name,
-                                       .kind = graph_.kind(v),
-                                       .compute = kinds.empty() ? op.compute : Duration{},
-                                       .persistent = op.persistent,
-                                       .temporary = op.temporary,
-                                       .phase = op.phase,
-                                       .lane = graph_.lanes()[index(op.lane)],
-                                       .module = graph_.module(v)});
+    OpSpec spec = spec_of(graph_, v);
+    spec.name = name;
+    const OpId made = builder_.add_op(spec);
     BAECHI_CHECK(made == copy(v, r), "'{}' is not where its copies are", name);
     for (std::size_t k = 0; k < kinds.size(); ++k)
       builder_.set_compute(made, kinds[k], graph_.compute(v, k));

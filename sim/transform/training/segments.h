@@ -24,7 +24,7 @@ std::string_view layer_of(std::string_view name);
 Segments segments_by_layer(const OpGraph& graph);
 /// The forward pass, in the order of ids, cut into `count` parts that write about equal bytes.
 Segments segments_by_bytes(const OpGraph& graph, std::uint32_t count);
-/// A segment for each pattern (sim/wildcard.h); an op belongs to the first that matches its name.
+/// A segment for each pattern (sim/text.h); an op belongs to the first that matches its name.
 /// Throws InputError if a pattern matches none.
 Segments segments_by_names(const OpGraph& graph, const std::vector<std::string>& patterns);
 

@@ -5,8 +5,8 @@
 #include <memory>
 #include <tuple>
 
+#include "sim/graph/analysis.h"
 #include "sim/transform/graph_copy.h"
-#include "sim/transform/training/asked_lane.h"
 
 namespace baechi {
 namespace {
@@ -57,11 +57,7 @@ class PassSends {
         keep(kept[edge.tensor], edge.src, edge.src);
         if (in_pass(edge.dst)) keep(sent[edge.tensor], edge.src, edge.dst);
       }
-    IdVector<OpId, OpId> renumbered;
-    PlacedStep step{.graph = std::move(copy_).built(&renumbered).graph};
-    step.device.assign(on_.size(), DeviceId{});
-    for (const OpId v : renumbered.ids()) step.device[renumbered[v]] = on_[v];
-    return step;
+    return std::move(copy_).placed(on_);
   }
 
  private:
@@ -86,15 +82,11 @@ class PassSends {
   }
 
   void add(OpId v, IdVector<TensorId, TensorId>& kept) {
-    const OpId made = copy_.add(v, copy_.spec(v));
+    copy_.add_whole(v, kept);
     on_.push_back(device_[v]);
-    copy_.add_kernels(v, made);
-    for (const TensorId t : graph_.outputs(v)) {
-      if (graph_.tensor(t).control) continue;
-      kept[t] = copy_.add_tensor(t, made, graph_.tensor(t).size);
+    for (const TensorId t : graph_.outputs(v))
       if (std::ranges::any_of(graph_.readers(t), [&](EdgeId e) { return leaves(graph_.edge(e)); }))
         passes_.at(key_of(v)).leaving.push_back(t);
-    }
   }
 
   /// The op that `v` differentiates, if both run on one device.

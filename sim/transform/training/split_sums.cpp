@@ -2,7 +2,7 @@
 #include <map>
 #include <memory>
 
-#include "sim/transform/transform.h"
+#include "sim/transform/graph_copy.h"
 
 namespace baechi {
 namespace {
@@ -47,13 +47,10 @@ class SplitSums final : public Transform {
         for (const OpId v : c.member_ids()) members.push_back(made_[v]);
         builder_.add_collective(c, members);
       }
-      PlacedStep step;
       IdVector<OpId, OpId> renumbered;
-      step.graph = std::move(builder_).build(&renumbered);
-      if (graph_.free_controls()) step.graph = step.graph.with_free_controls();
-      step.device.assign(new_device_.size(), DeviceId{});
-      for (const OpId v : renumbered.ids()) step.device[renumbered[v]] = new_device_[v];
-      return step;
+      OpGraph graph = std::move(builder_).build(&renumbered);
+      if (graph_.free_controls()) graph = graph.with_free_controls();
+      return placed_step(std::move(graph), renumbered, new_device_);
     }
 
    private:
@@ -102,21 +99,15 @@ class SplitSums final : public Transform {
     }
 
     OpId add(OpId v, std::string_view name, double fraction) {
-      const Op& op = graph_.op(v);
       const auto scaled = [&](std::int64_t n) {
         return fraction == 1.0 ? n : static_cast<std::int64_t>(fraction * static_cast<double>(n));
       };
-      const bool whole = name == graph_.name(v);
+      OpSpec spec = spec_of(graph_, v);
+      if (name != spec.name) spec.persistent = {};
+      spec.name = name;
+      spec.compute = Duration{scaled(spec.compute.count())};
+      const OpId made = builder_.add_op(spec);
       const auto& kinds = graph_.device_kinds();
-      const OpId made = builder_.add_op(
-          {.name = name,
-           .kind = graph_.kind(v),
-           .compute = kinds.empty() ? Duration{scaled(op.compute.count())} : Duration{},
-           .persistent = whole ? op.persistent : Bytes{},
-           .temporary = op.temporary,
-           .phase = op.phase,
-           .lane = graph_.lanes()[index(op.lane)],
-           .module = graph_.module(v)});
       for (std::size_t k = 0; k < kinds.size(); ++k) {
         const auto time = graph_.compute(v, k);
         builder_.set_compute(made, kinds[k],

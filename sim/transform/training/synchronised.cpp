@@ -4,11 +4,10 @@
 #include <map>
 
 #include "sim/graph/analysis.h"
-#include "sim/saturated.h"
 #include "sim/transform/graph_copy.h"
 #include "sim/transform/training/data_parallel.h"
 #include "sim/transform/training/gradients.h"
-#include "sim/transform/training/weight_gathers.h"
+#include "sim/units.h"
 
 namespace baechi {
 namespace {
@@ -85,12 +84,9 @@ class Synchronising {
       gather_new_weights();
     read_gathered();
     IdVector<OpId, OpId> renumbered;
-    PlacedStep step;
-    step.graph = std::move(copy_).built(&renumbered).graph;
-    step.device.assign(new_device_.size(), DeviceId{});
-    for (const OpId made : renumbered.ids()) step.device[renumbered[made]] = new_device_[made];
+    OpGraph graph = std::move(copy_).built(&renumbered).graph;
     for (const OpId made : joined_) joined.push_back(renumbered[made]);
-    return step;
+    return placed_step(std::move(graph), renumbered, new_device_);
   }
 
  private:

@@ -2,8 +2,8 @@
 #include <memory>
 #include <vector>
 
-#include "sim/enum_option.h"
 #include "sim/error.h"
+#include "sim/options.h"
 #include "sim/transform/what_if/attributes.h"
 #include "sim/transform/what_if/copying.h"
 

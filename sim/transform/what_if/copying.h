@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "sim/transform/graph_copy.h"
-#include "sim/transform/what_if/step.h"
+#include "sim/transform/what_if/verb.h"
 
 namespace baechi::what_if {
 

@@ -1,7 +1,7 @@
 #include <memory>
 
-#include "sim/enum_option.h"
 #include "sim/error.h"
+#include "sim/options.h"
 #include "sim/transform/what_if/attributes.h"
 #include "sim/transform/what_if/copying.h"
 

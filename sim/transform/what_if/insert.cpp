@@ -3,10 +3,9 @@
 #include <memory>
 #include <vector>
 
-#include "sim/enum_option.h"
 #include "sim/error.h"
-#include "sim/graph/phase_names.h"
-#include "sim/transform/what_if/amount.h"
+#include "sim/graph/op_graph.h"
+#include "sim/options.h"
 #include "sim/transform/what_if/attributes.h"
 #include "sim/transform/what_if/copying.h"
 
@@ -73,8 +72,8 @@ class Insert final : public Verb {
                                                 "after each selected op, or the last")),
         before_(read_enum_unless<InsertPosition>(o, "before", "no",
                                                  "before each selected op, or the first")),
-        reads_(read_where(o, "reads")),
-        read_by_(read_where(o, "read_by")) {
+        reads_(read_where(o, "reads", other_end)),
+        read_by_(read_where(o, "read_by", other_end)) {
     if (after_.has_value() == before_.has_value())
       o.mistake("after",
                 "give one of 'after: each', 'after: last', 'before: each', 'before: first'");
@@ -91,17 +90,7 @@ class Insert final : public Verb {
   }
 
  private:
-  static std::optional<Where> read_where(Options& o, const std::string& key) {
-    const Options::Value* given =
-        o.raw(key, "conditions of the ops at the other end of redirected edges");
-    if (given == nullptr) return std::nullopt;
-    try {
-      return Where::read(given);
-    } catch (const InputError& e) {
-      o.mistake(key, e.what());
-      return std::nullopt;
-    }
-  }
+  static constexpr auto other_end = "conditions of the ops at the other end of redirected edges";
 
   /// A new op anchored at `v`, which reads `read` bytes.
   OpId add(Copying& copying, const OpGraph& graph, OpId v, Bytes read) const {
@@ -122,7 +111,7 @@ class Insert final : public Verb {
         homes(scope.step, selected, after_ == InsertPosition::last, true);
     const Selection moved = read_by_ ? read_by_->select(scope) : Selection(graph.num_ops());
     std::map<OpId, Bytes> read;  // by home
-    for (const auto& [v, at] : home) read[at] += written(graph, v);
+    for (const auto& [v, at] : home) read[at] += written_by(graph, v);
     Copying copying(graph);
     std::map<OpId, std::pair<OpId, std::optional<TensorId>>> made;  // by home
     copying.after = [&](OpId v) {
@@ -209,13 +198,6 @@ class Insert final : public Verb {
     if (one)
       for (auto& [v, at] : home) at = chosen[step.device_of(v)];
     return home;
-  }
-
-  static Bytes written(const OpGraph& graph, OpId v) {
-    Bytes sum;
-    for (const TensorId t : graph.outputs(v))
-      if (!graph.tensor(t).control) sum += graph.tensor(t).size;
-    return sum;
   }
 
   NewOp op_;

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <memory>
 
-#include "sim/transform/what_if/amount.h"
 #include "sim/transform/what_if/attributes.h"
 #include "sim/transform/what_if/copying.h"
 

@@ -4,13 +4,12 @@
 #include <memory>
 #include <tuple>
 
-#include "sim/enum_option.h"
+#include "sim/options.h"
 #include "sim/transform/grouping/fusion.h"
-#include "sim/transform/grouping/group_sets.h"
 #include "sim/transform/merge.h"
-#include "sim/transform/what_if/bound.h"
 #include "sim/transform/what_if/copying.h"
 #include "sim/transform/what_if/verb.h"
+#include "sim/transform/what_if/where.h"
 
 namespace baechi::what_if {
 

@@ -6,10 +6,6 @@
 namespace baechi::what_if {
 namespace {
 
-Bytes scaled(double factor, Bytes size) {
-  return {static_cast<std::int64_t>(std::ceil(factor * static_cast<double>(size.count)))};
-}
-
 /// Multiplies properties of the selected ops. Bytes are rounded up, times and flops to the nearest.
 class Scale final : public Verb {
  public:
@@ -42,7 +38,7 @@ class Scale final : public Verb {
   static void set_bytes(Options& o, const std::string& key, std::string_view help,
                         std::function<Bytes(Bytes)>& change) {
     const double factor = read(o, key, help);
-    if (factor != 1.0) change = [factor](Bytes size) { return scaled(factor, size); };
+    if (factor != 1.0) change = [factor](Bytes size) { return Amount{.share = factor}.of(size); };
   }
 
   Attributes attributes_;

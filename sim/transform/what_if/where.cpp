@@ -5,13 +5,28 @@
 #include <utility>
 
 #include "sim/error.h"
-#include "sim/find_entry.h"
-#include "sim/graph/phase_names.h"
+#include "sim/graph/analysis.h"
+#include "sim/graph/op_graph.h"
+#include "sim/options.h"
+#include "sim/text.h"
 #include "sim/transform/kind_words.h"
-#include "sim/transform/what_if/bound.h"
-#include "sim/wildcard.h"
 
 namespace baechi::what_if {
+
+IdVector<OpId, Bound> bounds_of(const Scope& scope) {
+  const OpGraph& graph = scope.graph();
+  const std::vector<bool> computes = compute_bound_kinds().of_kinds(graph);
+  IdVector<OpId, Bound> bounds(graph.num_ops(), Bound::memory);
+  for (const OpId v : graph.ops()) {
+    if (!graph.kernels(v).empty() && !scope.devices.models.empty())
+      bounds[v] = bound_by_work(graph, v, *scope.devices.models.front());
+    else if (on_host(graph, v))
+      bounds[v] = Bound::host;
+    else if (computes[graph.op(v).kind])
+      bounds[v] = Bound::compute;
+  }
+  return bounds;
+}
 
 enum class KnownWork : std::uint8_t { known, unknown };
 constexpr auto names_of(KnownWork) {
@@ -105,14 +120,14 @@ Comparison comparison_of(const Value& value, std::string_view key) {
          key == "time" ? "a comparison such as '>10 us'" : "a comparison such as '>1 MB'");
 }
 
+}  // namespace
+
 Bytes written_by(const OpGraph& graph, OpId v) {
   Bytes sum;
   for (const TensorId t : graph.outputs(v))
     if (!graph.tensor(t).control) sum += graph.tensor(t).size;
   return sum;
 }
-
-}  // namespace
 
 Where Where::read(const Value* value) {
   Where where;

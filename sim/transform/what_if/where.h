@@ -4,10 +4,18 @@
 #include <string>
 #include <vector>
 
+#include "sim/cluster/device_model.h"
 #include "sim/options.h"
-#include "sim/transform/what_if/step.h"
+#include "sim/transform/what_if/verb.h"
 
 namespace baechi::what_if {
+
+/// [num_ops] By work on the first device with a known model (sim/cluster/device_model.h). Without
+/// work or model: host in a lane of the host, compute for compute_bound_kinds(), else memory.
+IdVector<OpId, Bound> bounds_of(const Scope& scope);
+
+/// Bytes of the outputs of `v`, references included.
+Bytes written_by(const OpGraph& graph, OpId v);
 
 /// A conjunction of conditions; without any, every op is selected.
 ///   name, lane: wildcard patterns of the whole text, or lists of them.

@@ -6,7 +6,7 @@
 
 #include "placers/interface/registry.h"
 #include "sim/engine/simulation.h"
-#include "sim/problem/bounds.h"
+#include "sim/problem/problem.h"
 #include "tests/random_problems.h"
 #include "tests/small_graphs.h"
 #include "tests/thorough.h"

@@ -7,7 +7,6 @@
 #include "placers/exact/load_program.h"
 #include "placers/exact/parts_needed.h"
 #include "placers/interface/registry.h"
-#include "sim/objective/latency.h"
 #include "sim/objective/objective.h"
 #include "sim/random.h"
 #include "tests/placers/exact/brute_force.h"

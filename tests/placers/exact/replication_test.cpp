@@ -9,7 +9,6 @@
 #include "placers/files/placement_file.h"
 #include "placers/interface/registry.h"
 #include "sim/error.h"
-#include "sim/objective/max_load.h"
 #include "sim/objective/objective.h"
 #include "sim/objective/replicas.h"
 #include "sim/pipeline/unroll.h"

@@ -2,7 +2,7 @@
 
 #include "scenarios/read/device_table.h"
 #include "scenarios/run/build.h"
-#include "sim/cluster/collectives.h"
+#include "sim/cluster/cluster.h"
 #include "sim/error.h"
 #include "tests/message.h"
 #include "tests/scenarios/sweeps.h"

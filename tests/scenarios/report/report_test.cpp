@@ -16,7 +16,7 @@
 #include "scenarios/report/write_results.h"
 #include "scenarios/results/columns.h"
 #include "scenarios/run/drawings.h"
-#include "sim/report/picture.h"
+#include "sim/report/timeline.h"
 #include "tests/png.h"
 #include "tests/scenarios/sweeps.h"
 #include "tests/sim/report/timeline_checks.h"

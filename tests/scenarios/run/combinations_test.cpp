@@ -9,7 +9,7 @@
 #include "scenarios/run/experiment.h"
 #include "sim/error.h"
 #include "sim/pipeline/pipeline.h"
-#include "sim/pipeline/schedules.h"
+#include "sim/pipeline/schedule.h"
 #include "tests/checker/schedule_checker.h"
 #include "tests/small_graphs.h"
 

@@ -10,7 +10,7 @@
 #include "scenarios/read/scenario_schema.h"
 #include "scenarios/results/results.h"
 #include "sim/names.h"
-#include "sim/problem/engine_names.h"
+#include "sim/problem/engine_options.h"
 #include "tests/temporary_folder.h"
 #include "tests/this_build.h"
 

@@ -1,7 +1,6 @@
-#include "sim/accelerator/core_costs.h"
-
 #include <doctest/doctest.h>
 
+#include "sim/accelerator/accelerator.h"
 #include "sim/accelerator/layer_schedule.h"
 
 using namespace baechi;

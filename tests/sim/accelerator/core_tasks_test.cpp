@@ -1,7 +1,6 @@
-#include "sim/accelerator/core_tasks.h"
-
 #include <doctest/doctest.h>
 
+#include "sim/accelerator/layer_schedule.h"
 #include "sim/error.h"
 #include "tests/message.h"
 #include "traces/generator.h"

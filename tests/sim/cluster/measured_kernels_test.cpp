@@ -1,5 +1,3 @@
-#include "sim/cluster/measured_kernels.h"
-
 #include <doctest/doctest.h>
 
 #include "scenarios/read/device_table.h"

@@ -5,7 +5,7 @@
 #include "scenarios/read/yaml.h"
 #include "sim/collectives/collective_models.h"
 #include "sim/error.h"
-#include "sim/saturated.h"
+#include "sim/units.h"
 #include "tests/message.h"
 #include "tests/small_graphs.h"
 #include "tests/temporary_folder.h"

@@ -1,8 +1,8 @@
-#include "sim/collectives/rings.h"
-
 #include <doctest/doctest.h>
 
 #include <vector>
+
+#include "sim/collectives/collective_models.h"
 
 using namespace baechi;
 

@@ -1,7 +1,7 @@
 #include <doctest/doctest.h>
 
 #include "sim/error.h"
-#include "sim/problem/engine_names.h"
+#include "sim/problem/engine_options.h"
 #include "tests/checker/recorded.h"
 #include "tests/message.h"
 #include "tests/small_graphs.h"

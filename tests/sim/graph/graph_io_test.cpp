@@ -12,8 +12,8 @@
 
 #include "sim/error.h"
 #include "sim/graph/analysis.h"
-#include "sim/graph/bgl.h"
 #include "sim/random.h"
+#include "tests/sim/graph/bgl.h"
 #include "tests/small_graphs.h"
 
 using namespace baechi;

@@ -3,7 +3,6 @@
 #include <doctest/doctest.h>
 
 #include "sim/engine/simulation.h"
-#include "sim/objective/max_load.h"
 #include "tests/random_problems.h"
 #include "tests/shared_data.h"
 #include "tests/small_graphs.h"

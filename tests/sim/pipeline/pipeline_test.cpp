@@ -10,7 +10,7 @@
 
 #include "placers/interface/registry.h"
 #include "sim/error.h"
-#include "sim/objective/max_load.h"
+#include "sim/objective/objective.h"
 #include "tests/random_problems.h"
 #include "tests/shared_data.h"
 #include "tests/sim/pipeline/small_pipelines.h"

@@ -6,7 +6,6 @@
 #include <string>
 
 #include "sim/error.h"
-#include "sim/pipeline/schedules.h"
 
 using namespace baechi;
 using namespace baechi::pipeline;

@@ -1,11 +1,10 @@
-#include "sim/problem/bounds.h"
-
 #include <doctest/doctest.h>
 
 #include "placers/bounds/solver_bounds.h"
 #include "placers/exact/pipelines.h"
 #include "sim/engine/simulation.h"
 #include "sim/graph/analysis.h"
+#include "sim/problem/problem.h"
 #include "tests/placers/exact/brute_force.h"
 #include "tests/random_problems.h"
 #include "tests/small_graphs.h"

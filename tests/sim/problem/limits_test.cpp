@@ -1,13 +1,10 @@
-#include "sim/problem/limits.h"
-
 #include <doctest/doctest.h>
 
 #include <limits>
 
 #include "sim/error.h"
-#include "sim/problem/bounds.h"
-#include "sim/problem/mean_costs.h"
-#include "sim/saturated.h"
+#include "sim/problem/problem.h"
+#include "sim/units.h"
 #include "tests/small_graphs.h"
 
 using namespace baechi;

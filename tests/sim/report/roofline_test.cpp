@@ -1,9 +1,8 @@
-#include "sim/report/roofline.h"
-
 #include <doctest/doctest.h>
 
 #include <nlohmann/json.hpp>
 
+#include "sim/report/timeline.h"
 #include "tests/device_models.h"
 #include "tests/small_graphs.h"
 

@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "sim/enum_option.h"
 #include "sim/error.h"
+#include "sim/options.h"
 
 namespace baechi::generate {
 

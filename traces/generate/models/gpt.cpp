@@ -1,7 +1,7 @@
 #include <optional>
 #include <tuple>
 
-#include "sim/enum_option.h"
+#include "sim/options.h"
 #include "traces/generate/config.h"
 #include "traces/generate/expand.h"
 #include "traces/generate/layers/attention.h"

@@ -6,7 +6,6 @@
 #include <tuple>
 #include <unordered_map>
 
-#include "sim/saturated.h"
 #include "sim/units.h"
 #include "traces/format/compressed_file.h"
 #include "traces/import/chakra/nodes.h"

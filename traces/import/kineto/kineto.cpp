@@ -5,7 +5,7 @@
 #include <map>
 #include <tuple>
 
-#include "sim/enum_option.h"
+#include "sim/options.h"
 #include "sim/units.h"
 #include "traces/format/compressed_file.h"
 #include "traces/import/kineto/step.h"

@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "sim/enum_option.h"
+#include "sim/options.h"
 #include "traces/format/compressed_file.h"
 #include "traces/import/kineto/recording.h"
 #include "traces/import/pytorch/lifetimes.h"

@@ -6,7 +6,7 @@
 #include <set>
 #include <unordered_map>
 
-#include "sim/enum_option.h"
+#include "sim/options.h"
 #include "sim/units.h"
 #include "traces/format/compressed_file.h"
 #include "traces/import/tensorflow/protos.h"

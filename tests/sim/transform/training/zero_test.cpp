@@ -7,7 +7,7 @@
 
 #include "sim/engine/simulation.h"
 #include "sim/transform/training/data_parallel.h"
-#include "sim/transform/training/weight_gathers.h"
+#include "sim/transform/training/gradients.h"
 #include "tests/message.h"
 #include "tests/sim/transform/training/two_gradients.h"
 
