@@ -140,7 +140,7 @@ std::string codesign_csv(const CodesignResult& r) {
 
 void write_folder(const std::string& folder, const CodesignResult& r) {
   std::filesystem::create_directories(folder);
-  write_aside(folder + "/designs.csv", csv_of(r));
+  write_aside(folder + "/designs.csv", codesign_csv(r));
   print_pictures(folder, "designs.csv");
 }
 

@@ -18,12 +18,12 @@ std::vector<Json> answered(const std::vector<std::string>& questions) {
   return answers;
 }
 
-Json answer(const Json& question) {
+Json query_answer(const Json& question) {
   return answered({question.dump()}).front();
 }
 
 /// A GPT of 12 blocks of 512 features on one node, as Megatron-LM's tests have it.
-Json small_gpt() {
+Json query_gpt() {
   return {{"ask", "training"},
           {"generator", "gpt"},
           {"options",
@@ -56,7 +56,7 @@ TEST_SUITE("query") {
                       {"launch", "5 us"},
                       {"half", {{"traffic", "0 B"}}},
                       {"passes", {{"none", 1}}}};
-    const Json times = answer(
+    const Json times = query_answer(
         {{"ask", "kernels"},
          {"device", device},
          {"kernels",
@@ -70,9 +70,9 @@ TEST_SUITE("query") {
     const Json cluster{
         {"nodes",
          {{"devices", {{"count", 8}, {"memory", "1 GB"}}}, {"link", {{"bandwidth", "1 GB/s"}}}}}};
-    const Json times = answer({{"ask", "collectives"},
-                               {"cluster", cluster},
-                               {"collectives", {{"all_reduce", 1'000'000, 4}}}});
+    const Json times = query_answer({{"ask", "collectives"},
+                                     {"cluster", cluster},
+                                     {"collectives", {{"all_reduce", 1'000'000, 4}}}});
     CHECK(times["times_us"] == Json{1500.0});
   }
 
@@ -87,7 +87,7 @@ TEST_SUITE("query") {
     constexpr std::int64_t by_hand = parameters * 6 + parameters * 12 / 8 +
                                      12 * (34 * sbh + 5 * 8 * 1024 * 1024 * 4) +
                                      6 * 1024 * 4 * 50'304 + 5 * sbh + 96 * 1024 * 1024;
-    const Json step = answer(small_gpt());
+    const Json step = query_answer(query_gpt());
     CHECK(step["peak_bytes"].get<double>() == doctest::Approx(double(by_hand)).epsilon(0.001));
     CHECK(step["peak_bytes"] == step["last_peak_bytes"]);
     CHECK(step["fits"] == true);
@@ -99,16 +99,16 @@ TEST_SUITE("query") {
   // A step of 12 layers, of which the host launches every kernel: 1 ms each is longer than all of
   // the device's work.
   TEST_CASE("a host that launches slowly is what a step waits for") {
-    Json one = small_gpt(), two = one;
+    Json one = query_gpt(), two = one;
     one["host_op"] = "1 ms";
     two["host_op"] = "2 ms";
-    CHECK(answer(two)["step_time_us"].get<double>() >
-          1.9 * answer(one)["step_time_us"].get<double>());
+    CHECK(query_answer(two)["step_time_us"].get<double>() >
+          1.9 * query_answer(one)["step_time_us"].get<double>());
   }
 
   // One expert layer of two layers: the forward work of all but the first layer is done twice.
   TEST_CASE("layers of experts are recomputed where the question says so, and count once") {
-    Json plain = small_gpt();
+    Json plain = query_gpt();
     plain["generator"] = "hybrid";
     plain["options"] = {
         {"hybrid_override_pattern", "*E"}, {"length", 1024}, {"num_local_experts", 8}};
@@ -117,7 +117,7 @@ TEST_SUITE("query") {
     plain["zero"] = 0;
     Json again = plain;
     again["framework"] = {{"like", "megatron"}, {"recompute_modules", {"moe"}}};
-    const Json once = answer(plain), twice = answer(again);
+    const Json once = query_answer(plain), twice = query_answer(again);
     CHECK(twice["step_time_us"] > once["step_time_us"]);
     CHECK(twice["flops"] == once["flops"]);
     CHECK(twice["peak_bytes"] < once["peak_bytes"]);
@@ -125,33 +125,33 @@ TEST_SUITE("query") {
 
   TEST_CASE("a mistake costs its own answer, and answers are in the order of the questions") {
     const std::string wrong = R"({"ask": "collective"})";
-    const auto answers = answered({wrong, small_gpt().dump(), "{", wrong});
+    const auto answers = answered({wrong, query_gpt().dump(), "{", wrong});
     REQUIRE(answers.size() == 4);
     CHECK(answers[0]["error"].get<std::string>().find("did you mean 'collectives'?") !=
           std::string::npos);
     CHECK(answers[1].contains("step_time_us"));
     CHECK(answers[2]["error"].get<std::string>().find("parse error") != std::string::npos);
     CHECK(answers[3] == answers[0]);
-    Json unknown = small_gpt();
+    Json unknown = query_gpt();
     unknown["micro_batches"] = 2;
-    CHECK(answer(unknown)["error"].get<std::string>().find("no option 'micro_batches'") !=
+    CHECK(query_answer(unknown)["error"].get<std::string>().find("no option 'micro_batches'") !=
           std::string::npos);
   }
 
   TEST_CASE("ops of a step can be scaled to a sum, and images copied to the end") {
     Json step{{"ask", "step"},    {"generator", "resnet50"},          {"options", {{"batch", 1}}},
               {"device", "v100"}, {"engine", {{"queue", "program"}}}, {"sum", "1 s"}};
-    CHECK(answer(step)["step_time_us"].get<double>() == doctest::Approx(1e6).epsilon(1e-4));
+    CHECK(query_answer(step)["step_time_us"].get<double>() == doctest::Approx(1e6).epsilon(1e-4));
     step.erase("sum");
     step["transforms"] = {{{"precision", {{"to", "amp"}}}}};
-    const double last = answer(step)["device_times_us"];
+    const double last = query_answer(step)["device_times_us"];
     step["channels_first"] = true;
-    CHECK(answer(step)["device_times_us"].get<double>() > last);
+    CHECK(query_answer(step)["device_times_us"].get<double>() > last);
   }
 
   TEST_CASE("the text of a file, packed or not") {
     const baechi::testing::TemporaryFolder folder;
     folder.write("a.csv", "a,b\n1,2\n");
-    CHECK(answer({{"ask", "text"}, {"file", folder.file("a.csv")}})["text"] == "a,b\n1,2\n");
+    CHECK(query_answer({{"ask", "text"}, {"file", folder.file("a.csv")}})["text"] == "a,b\n1,2\n");
   }
 }

@@ -7,20 +7,20 @@ namespace {
 
 using NameList = std::initializer_list<std::string_view>;
 
-bool one_of(std::string_view name, NameList names) {
+bool is_one_of(std::string_view name, NameList names) {
   return std::ranges::find(names, name) != names.end();
 }
 
 /// Whether the call creates or changes a tensor object without accessing its contents.
 bool only_allocates(std::string_view name) {
-  return one_of(name, {"empty", "empty_strided", "empty_like", "new_empty", "new_empty_strided",
-                       "resize_", "resize_as_", "as_strided_", "detach_", "requires_grad_",
-                       "squeeze_", "unsqueeze_", "t_", "transpose_", "set_", "record_stream"});
+  return is_one_of(name, {"empty", "empty_strided", "empty_like", "new_empty", "new_empty_strided",
+                          "resize_", "resize_as_", "as_strided_", "detach_", "requires_grad_",
+                          "squeeze_", "unsqueeze_", "t_", "transpose_", "set_", "record_stream"});
 }
 
 bool fills_or_copies(std::string_view name) {
-  return one_of(name,
-                {"fill_", "zero_", "zeros", "copy_", "to", "_to_copy", "clone", "contiguous"});
+  return is_one_of(name,
+                   {"fill_", "zero_", "zeros", "copy_", "to", "_to_copy", "clone", "contiguous"});
 }
 
 /// Whether the call is one op although it runs several kernels. Dropout: mask and result.

@@ -107,7 +107,7 @@ void DataflowTracer::read(const Call& call, const Argument& argument, const Tens
 }
 
 /// Makes a new output of `op`: the whole storage, or the elements of `t`.
-void Tracer::write(Storage& storage, const TensorView& t, RecordedOp& op) {
+void DataflowTracer::write(Storage& storage, const TensorView& t, RecordedOp& op) {
   const Elements* where = element_range(storage, t);
   Contents& c = flow_.contents.emplace_back();
   c.producer = &op;
