@@ -63,11 +63,11 @@ TEST_SUITE("cli") {
       CHECK(result.code == 2);
       return result.err;
     };
-    CHECK(holds(told("plain.yaml"), "plain.yaml: it has no section 'codesign'"));
-    CHECK(holds(told("s.yaml --set graph='{generate: alexnet}'"), "of kind Conv2d"));
-    CHECK(holds(told("s.yaml --set codesign.areas=none.csv"), "none.csv"));
-    CHECK(holds(told("s.yaml --set codesign.area='1 mm2'"), "none of its 32 architectures"));
-    CHECK(holds(told("s.yaml --set graph.batch=3"), "gpt.batch: plans choose it"));
+    CHECK(holds(error_of("plain.yaml"), "plain.yaml: it has no section 'codesign'"));
+    CHECK(holds(error_of("s.yaml --set graph='{generate: alexnet}'"), "of kind Conv2d"));
+    CHECK(holds(error_of("s.yaml --set codesign.areas=none.csv"), "none.csv"));
+    CHECK(holds(error_of("s.yaml --set codesign.area='1 mm2'"), "none of its 32 architectures"));
+    CHECK(holds(error_of("s.yaml --set graph.batch=3"), "gpt.batch: plans choose it"));
     const auto run = session.run("run s.yaml");
     CHECK(run.code == 2);
     CHECK(holds(run.err, "it needs 'placers'"));

@@ -46,7 +46,7 @@ def write_map(path):
         rows += "| {0}`{1}{2}`{0} | {3} |\n".format("**" if core == "core" else "", folder, slash, what)
     with open(path) as file:
         text = file.read()
-    replace(path, re.sub("(<!-- rooms -->\n).*?(<!-- end -->)", lambda m: m[1] + rows + m[2], text, flags=re.DOTALL))
+    replace(path, re.sub("(<!-- modules -->\n).*?(<!-- end -->)", lambda m: m[1] + rows + m[2], text, flags=re.DOTALL))
 
 
 def write_transcript(path):

@@ -200,7 +200,7 @@ TEST_SUITE("layout") {
       }
     std::ifstream file(fs::path(source_dir()) / "ARCHITECTURE.md");
     const std::string page{std::istreambuf_iterator<char>(file), {}};
-    CHECK_MESSAGE(page.find("<!-- rooms -->\n" + map + "<!-- end -->") != page.npos,
+    CHECK_MESSAGE(page.find("<!-- modules -->\n" + map + "<!-- end -->") != page.npos,
                   "run ./dev docs");
   }
 
