@@ -271,8 +271,8 @@ void add_plan(CLI::App& app, Verb& chosen) {
       "--pipeline', it counts the time in which the host launches kernels and gradients of\n"
       "micro-batches are added up.\n"
       "Example: GPT-3 on 512 A100\n"
-      "  baechi plan gpt:num_hidden_layers=96,hidden_size=12288,num_attention_heads=96,length=2048,"
-      "vocab_size=51200,tie_word_embeddings=false \\\n"
+      "  baechi plan "
+      "gpt:num_hidden_layers=96,hidden_size=12288,num_attention_heads=96,vocab_size=51200 \\\n"
       "    --batch 1536 --nodes dgx_a100 --devices 512 --as a100_megatron");
   verb->callback([&chosen, a] { chosen = [a] { return plan(*a); }; });
 }

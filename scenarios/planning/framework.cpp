@@ -243,6 +243,15 @@ Value kernels_of(const Framework& framework, std::string_view precision, bool sp
   if (framework.quantized_saved_inputs && (eight || precision == "nvfp4"))
     say("saved_inputs", {eight ? "fp8" : "fp4", ""});
   for (const auto& [key, value] : framework.kernels.children) say(key, value);
+  // Words with + between, as the option takes them.
+  for (std::string_view words = framework.kernels.text; !words.empty();) {
+    const std::string_view word = words.substr(0, words.find('+'));
+    words.remove_prefix(std::min(words.size(), word.size() + 1));
+    const std::size_t equals = word.find('=');
+    say(std::string(word.substr(0, equals)),
+        {equals == word.npos ? "true" : std::string(word.substr(equals + 1)),
+         framework.kernels.where});
+  }
   return kernels;
 }
 

@@ -34,7 +34,8 @@ TEST_SUITE("board") {
     CAPTURE(scored.err);
     REQUIRE(scored.code == 0);
     std::map<std::string, std::size_t> rows;
-    for (const auto& block : nlohmann::json::parse(scored.out)["blocks"]) {
+    const auto answer = nlohmann::json::parse(scored.out);
+    for (const auto& block : answer["blocks"]) {
       rows[block["name"]] = block["rows"];
       CHECK(block["fitted"].get<std::string>().find("not to") == std::string::npos);
     }

@@ -28,7 +28,7 @@ TEST_SUITE("cli") {
     for (const Json& part : json["what_if"]) what_if += part["us"].get<double>();
     CHECK(what_if == doctest::Approx(61.0));
     const auto text = session.run("explain toy.json --placement split.json " + two_gpus);
-    CHECK(holds(text.out, "'c', behind 'b' on gpu1"));
+    CHECK(holds(text.out, "'c', queued after 'b' on gpu1"));
   }
 
   TEST_CASE("explain: the OOM report lists live tensors and what keeps them") {

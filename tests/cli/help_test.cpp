@@ -171,7 +171,7 @@ TEST_SUITE("cli") {
         {"simulate toy.json --placement split.json --devices 1 --memory 1GB", "split.json"},
         {"simulate toy.json --placement split.json --timeline no/where.json " + two_gpus,
          "no/where.json"},
-        {"trace convert toy.json toy.xml", "'toy.xml' does not say the format"},
+        {"trace convert toy.json toy.xml", "'toy.xml' has no known extension"},
         {"trace generate layred", "(did you mean 'layered'?)"},
         {"trace generate layered ops=many", "layered.ops: 'many' is not"},
         {"list placer", "unknown name 'placer' (did you mean 'placers'?)"},

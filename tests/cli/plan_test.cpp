@@ -72,7 +72,7 @@ TEST_SUITE("cli") {
       CHECK(result.code == 2);
       CHECK_MESSAGE(result.err.find(said) != std::string::npos, result.err);
     };
-    check("place two.json --placer piper --latency '1 us'", "planners know --devices");
+    check("place two.json --placer piper --latency '1 us'", "planners only support --devices");
     check("plan gpt2 --devices 2 --as v100", "--batch is required");
     const std::string one = "plan gpt2 --devices 2 --as v100 --batch 8 --framework ";
     check(one + "mine.yaml",

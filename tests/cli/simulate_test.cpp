@@ -71,7 +71,7 @@ TEST_SUITE("cli") {
           holds(evidence[0]["fitted"].get<std::string>(), "products bf16 2886 rows, error 5.5 %"));
     }
     CHECK(holds(session.run("run run.yaml --out results --quiet").err,
-                "has one time per op for every kind of device: none is of 'v100'\n"));
+                "has one time per op for all device types: none is of 'v100'\n"));
   }
 
   TEST_CASE("a trace with only collectives needs no times: the cluster has them") {

@@ -43,7 +43,7 @@ TEST_SUITE("cli what-if") {
     CHECK(rows[1]["step_time_us"] == 60.0);
     CHECK(rows[1]["peak_bytes"] == 2'000'000);
     const std::string text = session.run("what-if toy.yaml large.yaml").out;
-    CHECK(text.find("large: gpu0 has 976.56 KiB; the step is that of devices without a limit") !=
+    CHECK(text.find("large: gpu0 has 976.56 KiB; the step is simulated without memory limits") !=
           std::string::npos);
     CHECK(session.run("what-if toy.yaml large.yaml --format csv").out ==
           "what_if,step_us,change,peak_bytes,device,limit_bytes,verdict,compute_us,host_us,"

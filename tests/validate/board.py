@@ -107,7 +107,7 @@ class Questions(unittest.TestCase):
         self.assertEqual(large["micro_batch"], "4")  # 32 samples, 8 stages
         self.assertEqual((large["zero"], large["sequence"], large["overlap"]), ("2", "true", "true"))
         self.assertEqual(small["micro_batch"], "1")  # empty fields of tp and pp say nothing
-        self.assertEqual((small["zero"], small.get("sequence"), small["options"]["eager"]), ("3", None, "true"))
+        self.assertEqual((small["zero"], small.get("sequence"), small["options"]["kernels"]["eager"]), ("3", None, "true"))
         self.assertAlmostEqual(result.rows[0].measured, 256 * 8192 / 100 / 512)
         # The row with two ranks of context parallelism is also asked without what is inferred.
         self.assertEqual(list(result.rows[1].without), ["balanced=false"])
@@ -127,10 +127,10 @@ class Questions(unittest.TestCase):
             "pretrain,26.02,LLAMA3_70B,DGX-GB200,64,BF16,128,1,8192,1,1,1,1,1,10,64\n"
             "pretrain,26.06,DeepSeekV3,DGX-B200,256,MXFP8,4096,1,4096,1,8,1,2,32,20,\n")})
         # llama3_workload_base_configs.py: use_megatron_fsdp, cpu_offloading_num_layers=20.
-        self.assertEqual((llama["zero"], llama["offload_layers"], llama["short_sums"]), ("3", "20", "true"))
+        self.assertEqual((llama["zero"], llama["offload_layers"], llama["framework"]["grad_reduce_dtype"]), ("3", "20", "weights"))
         # deepseek_workload_base_configs.py of v0.5.0: mla_up_proj and mlp; 32 ranks of experts on 4 nodes (DeepEP).
-        self.assertEqual(deepseek["recompute_modules"], ["mla_up_proj", "mlp"])
-        self.assertEqual((deepseek["overlap_experts"], deepseek["options"]["send_once"]), ("true", "4"))
+        self.assertEqual(deepseek["framework"]["recompute_modules"], ["mla_up_proj", "mlp"])
+        self.assertEqual((deepseek["overlap_experts"], deepseek["options"]["kernels"]["dispatch_once"]), ("true", "4"))
         self.assertNotIn("host_op", deepseek)
 
 

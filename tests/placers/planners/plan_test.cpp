@@ -169,7 +169,7 @@ TEST_SUITE("plans") {
     instance["edges"].push_back({{"sourceId", 2}, {"destId", 1}, {"communicationCost", 1}});
     const std::string said = testing::message<InputError>([&] { read(instance); });
     CHECK(said.find("mbsInBatch: 0 is not a whole number from 1 to 10000000") != std::string::npos);
-    CHECK(said.find("nothing is said of the edge of node 2") != std::string::npos);
+    CHECK(said.find("the edge of node 2 is missing") != std::string::npos);
     CHECK(said.find("the edges form a cycle") != std::string::npos);
   }
 

@@ -263,7 +263,7 @@ TEST_SUITE("objectives") {
     for (const auto& [workload, expected, fits] : latency) {
       CAPTURE(workload);
       const std::string name = std::string(workload) + "_inference";
-      const auto file = root / "latency-inputs/LayerGraphs" / (name + ".json");
+      const auto file = root / "latency-inputs/LayerGraphs" / (name + ".json.zst");
       // The expert of bert24 uses 6 accelerators where the file has 5.
       const MsrProblem msr(file, name == "bert24_inference" ? 6 : MsrProblem(file).accelerators(),
                            8);

@@ -156,8 +156,7 @@ TEST_SUITE("baechi") {
         original::place(test.problem,
                         {.algorithm = original::Algorithm::m_etf, .colocation = false}),
         "m_etf, as the original: AssertionError in run (m_etf.py): # scheduled ops=0, # ops=3: no "
-        "op "
-        "that is ready fits on a device any more",
+        "ready op fits on any device",
         InfeasibleError);
     CHECK_THROWS_WITH_AS(
         original::place(

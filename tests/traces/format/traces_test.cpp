@@ -174,7 +174,7 @@ TEST_SUITE("traces") {
               parse(R"({"format": "baechi-trace", "version": 1, "ops": [{"name": "a",
                 "kernels": [{"flops": 480, "matrix": {"kind": "product", )" +
                     extents + "}}]}]}");
-            }).ends_with("one is missing or 0: it follows from the flops"));
+            }).ends_with("must be missing or 0: it follows from the flops"));
   }
 
   TEST_CASE("lanes, collectives and precisions are kept") {

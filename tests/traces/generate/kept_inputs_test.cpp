@@ -124,6 +124,6 @@ TEST_SUITE("recomputed modules") {
           }).find("'router' is no part that can be") != std::string::npos);
     CHECK(message<InputError>([] {
             generated("moe", with(tiny_llama, {{"recompute", "moe_act"}}));
-          }).find("moe_act needs grouped_gemm") != std::string::npos);
+          }).find("moe_act needs kernels: grouped_gemm") != std::string::npos);
   }
 }

@@ -178,7 +178,7 @@ TEST_SUITE("models") {
   TEST_CASE("ResNet-50: a sum hands its gradient on, and a ReLU may run in the kernel before it") {
     const Settings layers{{"batch", "1"}, {"kernels.fuse_modules", "false"}};
     Settings fused = layers;
-    fused["fuse_relu"] = "true";
+    fused["kernels.fuse_relu"] = "true";
     const OpGraph apart = generate("resnet50", layers), joined = generate("resnet50", fused);
     // A ReLU behind the first norm, and three in each of 16 blocks.
     CHECK(count(apart, "ReLU") == 49);
@@ -208,7 +208,7 @@ TEST_SUITE("models") {
     CHECK(sums == 16);
     // Told to, the sum copies it: two reads and a write of 16 outputs of a block, in 32 bits.
     Settings copies = layers;
-    copies["copy_sums"] = "true";
+    copies["kernels.copy_sums"] = "true";
     std::int64_t outputs = 0, more = 0;
     for (const auto& [c, side, blocks] :
          {std::array<std::int64_t, 3>{64, 56, 3}, {128, 28, 4}, {256, 14, 6}, {512, 7, 3}})

@@ -96,7 +96,7 @@ TEST_SUITE("recordings") {
     damaged.calls["nodes"] = without(whole.calls["nodes"], 9, is_operator);
     const Trace trace = imported_recording(damaged);
     CHECK(noted(trace, "order of names with gaps"));
-    CHECK(noted(trace, "name a parent that is not in the file"));
+    CHECK(noted(trace, "have a parent that is not in the file"));
     CHECK(share_of_time(trace.graph, full.graph) > 0.95);
     CHECK(share_of_time(trace.graph, full.graph) < 1.05);
     damaged.calls["nodes"] = without(whole.calls["nodes"], 200, is_operator);
@@ -111,7 +111,7 @@ TEST_SUITE("recordings") {
     auto& nodes = cut.calls["nodes"].get_ref<Json::array_t&>();
     std::ranges::sort(nodes, {}, [](const Json& n) { return n["rf_id"].get<std::int64_t>(); });
     nodes.resize(nodes.size() * 6 / 10);
-    CHECK(noted(imported_recording(cut), "warning: the Kineto trace has a call of the optimizer"));
+    CHECK(noted(imported_recording(cut), "warning: the Kineto trace has an optimizer call"));
   }
 
   TEST_CASE("the result does not depend on the order of events or the names of threads") {
@@ -166,7 +166,7 @@ TEST_SUITE("recordings") {
       CHECK(noted(trace, "step 2 of 3 in the recording"));
       CHECK(trace.graph.num_ops() == second.graph.num_ops());
       CHECK_THROWS_WITH_AS(imported_texts(up_to(steps[2] + rest), "", {.step = 3}),
-                           doctest::Contains("step 3 of 3 is not whole"), InputError);
+                           doctest::Contains("step 3 of 3 is incomplete"), InputError);
     }
   }
 }

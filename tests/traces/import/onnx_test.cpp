@@ -300,7 +300,8 @@ TEST_SUITE("onnx") {
     CHECK_THROWS_WITH_AS(
         trace.untimed.refuse("small.onnx", 11),
         "small.onnx: 2 of 11 ops have neither a time nor known work, so the step time would be too "
-        "short; the first is MatMul 'fc': unknown shape; give shapes, or count these ops as zero: "
+        "short; the first is MatMul 'fc': a shape is not known; give shapes, or count these ops as "
+        "zero: "
         "option untimed=zero of the importer",
         InputError);
     CHECK(imported(seed("onnx/small.onnx"), "onnx", {{"untimed", "zero"}}).untimed.accepted);

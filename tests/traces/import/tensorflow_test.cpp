@@ -78,8 +78,8 @@ TEST_SUITE("tensorflow") {
   TEST_CASE("functions, which contain a TensorFlow 2 graph, are reported") {
     const Trace trace = imported(seed("tensorflow/functions.pbtxt"), "");
     CHECK(trace.graph.num_ops() == 2);
-    CHECK(
-        has_note(trace, "warning: 2 functions are not read: 1 nodes that call one are an op each"));
+    CHECK(has_note(
+        trace, "warning: 2 functions are not read: each of the 1 nodes that call one is one op"));
   }
 
   TEST_CASE("costs: times of kernels, allocated bytes, persistent and temporary memory") {

@@ -84,11 +84,10 @@ TEST_SUITE("overlap_exchanges") {
     const Duration exchange = (makespan(graph) - 1020ns) / 2;
     CHECK(exchange > 10ns);
     CHECK(overlapped(graph) == makespan(graph));
-    CHECK(overlapped(graph, {{"num_local_experts", "true"}}) == 1010ns + exchange);
+    CHECK(overlapped(graph, {{"experts", "true"}}) == 1010ns + exchange);
     // The exchanges of tensor parallelism are left whole by "tokens: false".
     const OpGraph tokens = between_exchanges({.product = 1000ns});
-    CHECK(overlapped(tokens, {{"tokens", "false"}, {"num_local_experts", "true"}}) ==
-          makespan(tokens));
+    CHECK(overlapped(tokens, {{"tokens", "false"}, {"experts", "true"}}) == makespan(tokens));
   }
 
   TEST_CASE("collectives without a GEMM next to them are unchanged") {
