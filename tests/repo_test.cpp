@@ -32,7 +32,7 @@ void check_by(const std::string& script, const std::string& arguments) {
 
 }  // namespace
 
-TEST_SUITE("house") {
+TEST_SUITE("repository") {
   TEST_CASE("pages name files, headings, verbs and flags that exist") {
     check_by("tests/layout/pages.py", "'" + source_dir() + "' '" + program() + "'");
   }

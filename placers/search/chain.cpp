@@ -123,7 +123,7 @@ bool Chain::accepts(const Score& next, const Temperature& now) {
   return worse <= 0.0 || random_.uniform() < std::exp(-worse / (now.begin * height(score_)));
 }
 
-/// Of two infeasible placements the one that lacks less memory is better, whatever its value. From
+/// The infeasible placement that lacks less memory is the better one, whatever its value. From
 /// a feasible one the chain leaves seldom: the more units there are, the more tries the return
 /// takes.
 bool Chain::accepts_missing(Bytes over, double leaves) {

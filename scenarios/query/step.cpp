@@ -55,7 +55,7 @@ OpTimes times_of(const OpGraph& graph, const DeviceModel& device, double scale, 
   return all;
 }
 
-/// Of each op its kernels: [type of the op, dtype, flops, bytes].
+/// The kernels of each op: [type of the op, dtype, flops, bytes].
 Json kernels_of(const OpGraph& graph) {
   Json ops = Json::array();
   for (const OpId v : graph.ops()) {

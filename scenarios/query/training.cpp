@@ -79,7 +79,7 @@ double sum_of(const OpGraph& graph, auto&& of_op) {
   return sum;
 }
 
-/// Of the forward and backward ops of a graph.
+/// FLOPs of the forward and backward ops of a graph.
 double model_flops(const OpGraph& graph) {
   return sum_of(graph, [&](OpId v) {
     return graph.op(v).phase != Phase::update ? static_cast<double>(graph.work(v).flops) : 0.0;

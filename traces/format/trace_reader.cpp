@@ -135,7 +135,7 @@ class TraceReader {
   std::vector<std::pair<OpId, OwnedReference>> forwards_;  // `forward` references to later ops
   std::vector<FileCollective> collectives_;
   std::size_t unresolved_ = 0;
-  // Of the op being read; times_: by device type.
+  // The op being read; times_: by device type.
   std::vector<std::pair<std::string_view, std::optional<Duration>>> times_;
   std::vector<OpWork> kernels_;
   std::vector<Output> outputs_;

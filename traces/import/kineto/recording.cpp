@@ -83,7 +83,7 @@ void RecordingReader::add(const Event& event) {
 
 void RecordingReader::nest() {
   std::vector<Call>& calls = recording_.calls;
-  // Of two calls with the same start the longer one is the parent, but never a driver call.
+  // Two calls with the same start: the longer one is the parent, but never a driver call.
   std::ranges::stable_sort(calls, {}, [](const Call& c) {
     return std::tuple(c.thread, c.start, c.kind == CallKind::runtime, -c.duration);
   });
