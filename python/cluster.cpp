@@ -118,7 +118,7 @@ Experiment ClusterSetup::experiment(const Graph& graph,
   if (last == graph.trace && transforms.empty()) return {costed, engine};
   std::vector<TransformChoice> chosen;
   for (const std::string& text : transforms)
-    made.push_back(make_transform_choice(parse_choice(text, "transforms")));
+    chosen.push_back(make_transform_choice(parse_choice(text, "transforms")));
   require_times(*graph.trace, choice, graph.trace->name);
   auto prepared = std::make_shared<const PreparedGraph>(
       prepare({graph.trace, &graph.trace->graph}, choice, chosen));
