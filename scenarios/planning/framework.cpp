@@ -12,6 +12,7 @@
 #include "scenarios/read/yaml.h"
 #include "sim/options.h"
 #include "traces/format/compressed_file.h"
+#include "traces/generate/expand.h"
 
 namespace baechi {
 namespace {
@@ -32,6 +33,14 @@ std::vector<std::string> known_frameworks() {
   return names;
 }
 
+/// The option `kernels` as a mapping, in whichever form it is given.
+Value mapping_of(const Value& kernels) {
+  Value mapping{.text = "", .where = kernels.where, .children = {}};
+  for (auto& [name, value] : generate::entries_of(kernels))
+    mapping.children.emplace_back(name, value);
+  return mapping;
+}
+
 /// The file of a name, with what it leaves out as its `like` has it.
 Value section_of(const std::string& name, const std::string& base, const std::string& where,
                  int depth = 0);
@@ -48,7 +57,8 @@ Value with_like(Value section, const std::string& base, int depth = 0) {
     if (own == nullptr) {
       section.children.emplace_back(key, value);
     } else if (key == "kernels") {
-      for (const auto& [kernel, said] : value.children)
+      *own = mapping_of(*own);
+      for (const auto& [kernel, said] : generate::entries_of(value))
         if (find(*own, kernel) == nullptr) own->children.emplace_back(kernel, said);
     }
   }
@@ -153,7 +163,7 @@ Framework framework_of(Options& o) {
             "of each chunk, whose activations are in host memory between the passes");
   f.kernel_launch = o.get("kernel_launch", Duration{}, "on the host; 0: the device's host_op");
   if (const Value* kernels = o.raw("kernels", "the generators' option kernels"))
-    f.kernels = *kernels;
+    f.kernels = mapping_of(*kernels);
   return f;
 }
 
@@ -243,15 +253,6 @@ Value kernels_of(const Framework& framework, std::string_view precision, bool sp
   if (framework.quantized_saved_inputs && (eight || precision == "nvfp4"))
     say("saved_inputs", {eight ? "fp8" : "fp4", ""});
   for (const auto& [key, value] : framework.kernels.children) say(key, value);
-  // Words with + between, as the option takes them.
-  for (std::string_view words = framework.kernels.text; !words.empty();) {
-    const std::string_view word = words.substr(0, words.find('+'));
-    words.remove_prefix(std::min(words.size(), word.size() + 1));
-    const std::size_t equals = word.find('=');
-    say(std::string(word.substr(0, equals)),
-        {equals == word.npos ? "true" : std::string(word.substr(equals + 1)),
-         framework.kernels.where});
-  }
   return kernels;
 }
 

@@ -28,11 +28,14 @@ ClusterChoice read_machines(Options& o, std::int64_t devices) {
   return choice;
 }
 
-ParallelPlan read_plan(Options& o, std::int64_t devices) {
+/// What the question leaves out is as the framework's file has it, as in 'baechi plan'.
+ParallelPlan read_plan(Options& o, std::int64_t devices, const Framework& framework) {
   const auto whole = [&](const char* key, std::int64_t fallback, std::int64_t least) {
     return o.get(key, fallback, "as in 'baechi plan'", least);
   };
-  const auto yes = [&](const char* key) { return o.get(key, false, "as in 'baechi plan'"); };
+  const auto yes = [&](const char* key, bool fallback) {
+    return o.get(key, fallback, "as in 'baechi plan'");
+  };
   ParallelPlan p;
   p.tensor = whole("tensor", 1, 1);
   p.context = whole("context", 1, 1);
@@ -40,17 +43,19 @@ ParallelPlan read_plan(Options& o, std::int64_t devices) {
   p.pipeline = whole("pipeline", 1, 1);
   p.chunks = whole("virtual", 1, 1);
   p.micro_batch = whole("micro_batch", 1, 1);
-  p.sequence = yes("sequence") && p.tensor > 1;
-  p.overlap = yes("overlap") && p.sequence;
-  p.overlap_experts = yes("overlap_experts") && p.expert > 1;
-  p.recompute = read_enum(o, "recompute", Recomputing::off, "what is computed again");
-  p.recompute_layers = whole("recompute_layers", 0, 0);
-  p.offload_layers = whole("offload_layers", 0, 0);
-  p.count_ends = yes("count_ends");
+  p.sequence = yes("sequence", false) && p.tensor > 1;
+  p.overlap = yes("overlap", framework.tp_comm_overlap) && p.sequence;
+  p.overlap_experts = yes("overlap_experts", framework.overlap_expert_dispatch) && p.expert > 1;
+  p.recompute = read_enum(o, "recompute", Recomputing::off, "what is recomputed");
+  p.recompute_layers = whole("recompute_layers", framework.recompute_layers, 0);
+  p.offload_layers = whole("offload_layers", framework.offload_layers, 0);
+  p.count_ends = yes("count_ends", framework.account_for_embedding_and_loss);
   p.precision = o.get("precision", "fp16", "dtype of the weights");
   p.zero = static_cast<int>(o.get("zero", std::int64_t{0}, "stage of ZeRO", 0, 3));
   p.group = whole("fsdp", 0, 0);
-  p.send = read_enum(o, "send", Sending::by_mode, "when gradients are sent");
+  p.send = read_enum(
+      o, "send", framework.overlap_grad_reduce.value_or(false) ? Sending::beside : Sending::by_mode,
+      "when gradients are sent");
   const std::int64_t of_a_replica = p.tensor * p.context * p.pipeline;
   if (devices % of_a_replica != 0)
     throw InputError(fmt::format("{} devices in replicas of {}", devices, of_a_replica));
@@ -58,11 +63,9 @@ ParallelPlan read_plan(Options& o, std::int64_t devices) {
   return p;
 }
 
-TrainingJob read_job(Options& o, ParallelPlan& plan) {
+TrainingJob read_job(Options& o, ParallelPlan& plan, Framework framework) {
   TrainingJob job;
-  if (const Options::Value* framework =
-          o.raw("framework", "a name, FILE.yaml or {like: NAME, key: value}"))
-    job.framework = read_framework(*framework);
+  job.framework = std::move(framework);
   job.framework.multi_tensor_update |= plan.zero == 3;
   if (plan.data * plan.context == 1) plan.zero = 0;
   job.batch = o.get("batch", std::int64_t{1}, "samples of a step, over all replicas", 1);
@@ -151,10 +154,15 @@ Json answer_training(Options& o) {
   const Options::Value* as = o.raw("as", "a device type, or its numbers, in place of the nodes'");
   DeviceModel gpu = *device_of(
       as != nullptr ? *as : Options::Value{.text = choice.devices.front().kind, .where = ""}, "as");
+  Framework framework;
+  if (const Options::Value* given =
+          o.raw("framework", "a name, FILE.yaml or {like: NAME, key: value}"))
+    framework = read_framework(*given);
+  gpu = launched_by(framework, std::move(gpu));
   gpu.host_op = o.get("host_op", gpu.host_op, "of a kernel's launch, in place of the device's");
   const Bytes memory = as == nullptr ? choice.devices.front().memory : gpu.memory;
-  ParallelPlan plan = read_plan(o, devices);
-  const TrainingJob job = read_job(o, plan);
+  ParallelPlan plan = read_plan(o, devices, framework);
+  const TrainingJob job = read_job(o, plan, std::move(framework));
   const bool pieces = o.get("pieces", false, "also the times of the layers and of the rest");
   o.finish();
   if (const std::string why = plan.mistake(job.batch); !why.empty()) throw InputError(why);

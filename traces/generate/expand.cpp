@@ -6,22 +6,26 @@
 
 namespace baechi::generate {
 
+std::map<std::string, Options::Value> entries_of(const Options::Value& given) {
+  std::map<std::string, Options::Value> entries;
+  for (const auto& [name, value] : given.children)
+    entries[name.empty() ? value.text : name] =
+        name.empty() ? Options::Value{"true", value.where} : value;
+  std::string_view text = given.text;
+  while (!text.empty()) {
+    const std::string_view entry = text.substr(0, text.find('+'));
+    const std::size_t equals = entry.find('=');
+    entries[std::string(entry.substr(0, equals))] = {
+        equals == std::string_view::npos ? "true" : std::string(entry.substr(equals + 1)),
+        given.where};
+    text.remove_prefix(std::min(text.size(), entry.size() + 1));
+  }
+  return entries;
+}
+
 Options entries_of(Options& options, const std::string& key, std::string_view help) {
   std::map<std::string, Options::Value> entries;
-  if (const Options::Value* given = options.raw(key, help)) {
-    for (const auto& [name, value] : given->children)
-      entries[name.empty() ? value.text : name] =
-          name.empty() ? Options::Value{"true", value.where} : value;
-    std::string_view text = given->text;
-    while (!text.empty()) {
-      const std::string_view entry = text.substr(0, text.find('+'));
-      const std::size_t equals = entry.find('=');
-      entries[std::string(entry.substr(0, equals))] = {
-          equals == std::string_view::npos ? "true" : std::string(entry.substr(equals + 1)),
-          given->where};
-      text.remove_prefix(std::min(text.size(), entry.size() + 1));
-    }
-  }
+  if (const Options::Value* given = options.raw(key, help)) entries = entries_of(*given);
   return Options(options.owner().empty() ? "" : fmt::format("{}.{}", options.owner(), key),
                  std::move(entries), options.base());
 }

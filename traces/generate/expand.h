@@ -72,8 +72,11 @@ struct Kernels {
   std::int64_t dispatch_once = 0;  ///< places that a token is sent to once; 0: once for each expert
 };
 
-/// The entries of the option `key` as options of their own: a mapping, or words with + between, as
-/// in "eager+metrics=2"; a word alone is true.
+/// The entries of a mapping, or of words with + between, as in "eager+metrics=2"; a word alone is
+/// true.
+std::map<std::string, Options::Value> entries_of(const Options::Value& given);
+
+/// The entries of the option `key` as options of their own.
 Options entries_of(Options& options, const std::string& key, std::string_view help);
 
 /// The kernels of an update.

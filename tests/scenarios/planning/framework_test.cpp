@@ -5,6 +5,7 @@
 #include "scenarios/planning/machines.h"
 #include "sim/error.h"
 #include "tests/message.h"
+#include "tests/temporary_folder.h"
 
 using namespace baechi;
 using namespace baechi::testing;
@@ -61,6 +62,24 @@ TEST_SUITE("frameworks") {
     CHECK(moved("fsdp2", "bf16", S::zero2) == std::pair(1.5, 0.0));
     CHECK(moved("fsdp", "bf16", S::zero1) == std::pair(0.0, 0.0));
     CHECK(moved("megatron", "bf16", S::zero3) == std::pair(0.0, 0.0));
+  }
+
+  TEST_CASE("kernels are words or a mapping, also where a file begins from another") {
+    const auto kernels = [](const Options::Value& section) {
+      std::map<std::string, std::string> said;
+      for (const auto& [name, value] : read_framework(section).kernels.children)
+        said[name] = value.text;
+      return said;
+    };
+    const auto text = [](const char* word) { return Options::Value{word, ""}; };
+    const std::map<std::string, std::string> both{{"eager", "true"}, {"metrics", "2"}};
+    CHECK(kernels({"", "", {{"kernels", text("eager+metrics=2")}}}) == both);
+    const TemporaryFolder folder;
+    folder.write("base.yaml", "kernels: eager\n");
+    CHECK(kernels({"",
+                   "",
+                   {{"like", text(folder.file("base.yaml").c_str())},
+                    {"kernels", text("metrics=2")}}}) == both);
   }
 
   TEST_CASE("a device whose kernels are a framework's sends as that does, unless told otherwise") {

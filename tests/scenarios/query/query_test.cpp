@@ -76,6 +76,22 @@ TEST_SUITE("query") {
     CHECK(times["times_us"] == Json{1500.0});
   }
 
+  TEST_CASE("what a question of a training leaves out is as its framework's file has it") {
+    Json keys = query_gpt(), file = query_gpt();
+    keys["recompute"] = file["recompute"] = "full";
+    keys["recompute_layers"] = 3;
+    keys["host_op"] = "50 us";
+    keys["send"] = "beside";
+    file["framework"] = {{"like", "megatron"},
+                         {"recompute_layers", 3},
+                         {"kernel_launch", "50 us"},
+                         {"overlap_grad_reduce", true}};
+    const Json answer = query_answer(keys);
+    REQUIRE_MESSAGE(answer.contains("step_time_us"), answer.dump());
+    CHECK(query_answer(file) == answer);
+    CHECK(query_answer(query_gpt())["step_time_us"] != answer["step_time_us"]);
+  }
+
   // h = 512, s = 1024, b = 4, a = 8, 12 layers, v = 50304 words. Parameters: 12 (12 h^2 + 13 h) +
   // (v + s) h + 2 h = 64,109,568; of each 2 bytes of weight, 4 of gradient and, over 8 replicas, 12
   // of weight, mean and variance. A layer keeps 34 s b h + 5 a s^2 b bytes. At the loss the logits
