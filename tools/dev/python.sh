@@ -12,7 +12,7 @@ fi
 build_python
 site=$("$python" -m site --user-site)
 mkdir -p "$site/baechi_data/share"
-cp build/python/baechi.*.so tools/baechi_{plot,torch,torch_work}.py "$site/"
+cp build/python/baechi.*.so tools/baechi_{plot,torch,torch_run,torch_work}.py "$site/"
 ln -sfn "$root" "$site/baechi_data/share/baechi-sim"  # where the package looks for its data
 "$python" -c 'import numpy' 2>/dev/null ||
   echo "$python has no NumPy: results are memoryviews there, which numpy.asarray takes" >&2
