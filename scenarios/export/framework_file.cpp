@@ -9,6 +9,7 @@
 #include "placers/files/placement_file.h"
 #include "placers/pipeline_cuts.h"
 #include "placers/whole_modules.h"
+#include "scenarios/export/layer_formats.h"
 #include "sim/error.h"
 #include "sim/pipeline/pipeline.h"
 #include "traces/format/compressed_file.h"
@@ -164,7 +165,12 @@ std::string export_device_map(const ExportTask& task, const Placement& placement
   }
   const auto map = device_map(modules, best.device);
   ExportJson json = ExportJson::object();
-  for (const auto& [name, device] : map) json[name] = index(device);
+  for (const auto& [name, device] : map) {
+    const std::string& kind = problem.cluster.device(device).kind;
+    json[name] = kind.starts_with("cpu")    ? ExportJson("cpu")
+                 : kind.starts_with("disk") ? ExportJson("disk")
+                                            : ExportJson(index(device));
+  }
   write_file(task.path, json.dump(1) + "\n");
   return fmt::format("{} whole modules, {}: step time {}{}\n", modules.names.size(), best.how,
                      to_text(best.step.makespan), price(task, placement, best.step.makespan));
@@ -219,6 +225,14 @@ std::string export_placement(ExportFormat format, const ExportTask& task,
   if (format == ExportFormat::accelerate) return export_device_map(task, placement);
   if (format == ExportFormat::pipelining) return export_pipeline(task, placement);
   const Problem problem = task.experiment.problem();
+  if (format != ExportFormat::json) {
+    const LayerSplit split = layer_split(problem, placement);
+    write_file(task.path, (format == ExportFormat::llamacpp ? llama_cpp_split(split)
+                           : format == ExportFormat::vllm   ? vllm_split(split, task.graph_name)
+                                                            : megatron_split(split)) +
+                              "\n");
+    return "";
+  }
   write_placement(task.path, placement, problem.graph, task.graph_name,
                   problem.cluster.num_devices());
   return "";

@@ -375,16 +375,22 @@ const DeviceTable& built_in_devices() {
   return table;
 }
 
+std::string no_such_device(std::string_view name, const DeviceModels& kinds) {
+  std::vector<std::string> known;
+  for (const auto& [kind, model] : kinds) known.push_back(kind);
+  return fmt::format(
+      "'{}' is not one of the {} device types; the nearest are {} ('baechi list "
+      "devices' lists all)",
+      name, known.size(), fmt::join(nearest(name, known, 5), ", "));
+}
+
 std::shared_ptr<const DeviceModel> device_of(const Value& section, const std::string& owner) {
   const DeviceTable& table = built_in_devices();
   const Value* base = find(section, "base");
   const std::string name = base != nullptr ? base->text : section.text;
   const auto found = table.devices.find(name);
-  if (found == table.devices.end()) {
-    std::vector<std::string> names;
-    for (const auto& [known, unused] : table.devices) names.push_back(known);
-    throw InputError(fmt::format("{}: {}", owner, not_one_of(name, names)));
-  }
+  if (found == table.devices.end())
+    throw InputError(fmt::format("{}: {}", owner, no_such_device(name, table.devices)));
   if (section.children.empty()) return found->second;
   Options o = options_of(with_base(name, section, table.device_sections), owner, "");
   DeviceModel model = read_device_kind(o);
