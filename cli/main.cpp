@@ -261,6 +261,9 @@ int run_guarded(int argc, char** argv) {
   } catch (const InputError& mistake) {
     print_error(mistake.what());
     return users_mistake;
+  } catch (const InfeasibleError& result) {
+    print_out(fmt::format("{}   {}\n", to_text(Status::infeasible), result.what()));
+    return 0;
   } catch (const std::filesystem::filesystem_error& mistake) {
     print_error(describe_failure(mistake));
     return users_mistake;

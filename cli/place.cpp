@@ -231,12 +231,19 @@ int place(const PlaceArguments& arguments) {
   PlacerRun answer = run_placer(*placer, experiment, arguments.seed);
   if (answer.placement && answer.placement->placed_by.empty())
     answer.placement->placed_by = choice.name;
+  std::optional<ExperimentStep> step;
+  try {
+    if (answer.placement) step.emplace(experiment.step(*answer.placement));
+  } catch (const InfeasibleError& infeasible) {
+    answer.placement.reset();
+    answer.detail = infeasible.what();
+  }
   write_answer(arguments, answer, *placer, experiment, graph_name);
   std::optional<SimulatedPlacement> simulated;
-  if (answer.placement) {
+  if (step) {
     const Stage stage("simulating");
     try {
-      simulated.emplace(experiment.step(*answer.placement));
+      simulated.emplace(*std::move(step));
     } catch (const std::bad_alloc&) {
       throw HostMemoryError(fmt::format("simulating {} ops", answer.placement->device.size()));
     }

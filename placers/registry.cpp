@@ -220,6 +220,7 @@ class Suited final : public Placer {
     return placer_->place_watched(problem, seed, watcher);
   }
   bool can_stop() const override { return placer_->can_stop(); }
+  bool replicates() const override { return placer_->replicates(); }
 
  private:
   const PlacerEntry& entry_;

@@ -231,7 +231,8 @@ std::optional<PlacedStep> after_placing(const PreparedGraph& graph, const Placem
   return step;
 }
 
-void check_semantics(const PreparedGraph& graph, const EngineOptions& engine) {
+void check_engine(const PreparedGraph& graph, const Cluster& cluster, const EngineOptions& engine) {
+  baechi::check_engine(cluster, engine);
   if (engine.semantics == Semantics::event) return;
   // Lanes and collectives do not depend on the placement.
   const auto step =

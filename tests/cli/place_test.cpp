@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -56,6 +57,27 @@ TEST_SUITE("cli") {
       CHECK(other["placed_by"].get<std::string>().starts_with("fallback:"));
     }
     CHECK(session.json("place toy.json --placer heft " + two_gpus)["placed_by"] == "heft");
+  }
+
+  TEST_CASE("a step of the transforms beyond the cluster is infeasible for place as for run") {
+    // Three replicas of a placement on four devices need twelve.
+    const Session session;
+    const std::string scenario = R"(name: all
+graph: {generate: layered, ops: 4, training: true, width: 1}
+transforms: [{data_parallel: {replicas: 3, gradients: 0.33, simulate: all}}]
+cluster: {devices: {count: 4, memory: 1 GB}, link: {bandwidth: 1 GB/s, latency: 0 us}}
+placers: [round_robin, single]
+)";
+    session.folder().write("all.yaml", scenario);
+    CHECK(session.run("trace generate layered ops=4 training=true width=1 -o g.json").code == 0);
+    CHECK(holds(session.run("run all.yaml --out rows").out, "round_robin  infeasible"));
+    const Json placed =
+        session.json("place g.json --scenario all.yaml --placer round_robin -o placed.json");
+    CHECK(placed["status"] == "infeasible");
+    CHECK(holds(placed["detail"].get<std::string>(), "would be on device 4"));
+    CHECK_FALSE(std::filesystem::exists(session.folder().file("placed.json")));
+    CHECK(session.json("place g.json --scenario all.yaml --placer single -o one.json")["status"] ==
+          "ok");
   }
 
   TEST_CASE("place writes a file that simulate reads") {
