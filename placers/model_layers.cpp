@@ -29,25 +29,29 @@ std::string layer_of(std::string_view module) {
   return std::string(module.substr(0, module.find('.')));
 }
 
-ModelLayers::ModelLayers(const OpGraph& graph, const std::function<bool(OpId)>& elsewhere)
+ModelLayers::ModelLayers(const OpGraph& graph, const std::function<bool(OpId)>& elsewhere,
+                         const ModelLayers* like)
     : of(graph.num_ops(), none) {
   std::map<std::string, std::uint32_t> numbers;
-  const auto number = [&](std::string_view module) {
-    const auto [found, made] =
-        numbers.try_emplace(layer_of(module), static_cast<std::uint32_t>(names.size()));
-    if (made) names.push_back(found->first);
+  if (like != nullptr) names = like->names;
+  for (std::uint32_t l = 0; l < names.size(); ++l) numbers[names[l]] = l;
+  const auto number = [&](const std::string& layer) {
+    const auto [found, made] = numbers.try_emplace(layer, static_cast<std::uint32_t>(names.size()));
+    if (made) names.push_back(layer);
     return found->second;
   };
   for (const OpId v : graph.ops()) {
     if (elsewhere(v)) continue;
     const auto before = graph.predecessors(v);
     const OpId forward = graph.op(v).forward;
-    if (!graph.module(v).empty())
-      of[v] = number(graph.module(v));
+    const std::string layer = layer_of(graph.module(v));
+    if (!layer.empty() && (like == nullptr || numbers.contains(layer)))
+      of[v] = number(layer);
     else if (forward != no_op)
       of[v] = of[forward];
     else
-      of[v] = before.empty() || of[before.front()] == none ? number("") : of[before.front()];
+      of[v] = before.empty() || of[before.front()] == none ? number(names.empty() ? "" : names[0])
+                                                           : of[before.front()];
   }
   for (const GroupId g : graph.groups()) {
     std::uint32_t last = 0;

@@ -19,7 +19,9 @@ struct ModelLayers {
   /// one colocation group are in the last layer of any of them.
   IdVector<OpId, std::uint32_t> of;
 
-  ModelLayers(const OpGraph& graph, const std::function<bool(OpId)>& elsewhere);
+  /// `like`: the layers of another pass of the model, which have the same names.
+  ModelLayers(const OpGraph& graph, const std::function<bool(OpId)>& elsewhere,
+              const ModelLayers* like = nullptr);
   std::size_t size() const { return names.size(); }
 };
 

@@ -89,7 +89,7 @@ class OffloadedStep {
     const Op& op = graph_.op(v);
     return op.phase == Phase::forward ? v : op.phase == Phase::backward ? op.forward : no_op;
   }
-  Bytes weights_of(OpId v) const { return graph_.op(v).persistent; }
+  Bytes weights_of(OpId v) const { return graph_.op(v).persistent - graph_.cache(v); }
 
   void copy_all() {
     IdVector<TensorId, TensorId> tensors(graph_.num_tensors());
