@@ -141,15 +141,14 @@ Experiment ClusterSetup::experiment(const Graph& graph,
 void define_cluster(py::module_& m) {
   py::class_<ClusterSetup, std::shared_ptr<ClusterSetup>>(
       m, "Cluster", "Devices, the link between any two, and the engine's options.")
-      .def(
-          py::init(&cluster_setup), py::kw_only(), py::arg("devices"),
-          py::arg("memory") = py::none(), py::arg("bandwidth") = py::none(),
-          py::arg("latency") = py::none(), py::arg("kind") = "", py::arg("link") = "",
-          py::arg("memory_fraction") = 1.0, py::arg("transfers") = "", py::arg("semantics") = "",
-          py::arg("queue") = "", py::arg("collectives") = "", py::arg("cache_tensors") = true,
-          py::arg("overlap") = true,
-          "Cluster(devices=4, memory='8 GiB', bandwidth='5.7 GB/s', latency='134 us'): values and\n"
-          "defaults are those of the command line ('baechi place --help', CLUSTER).")
+      .def(py::init(&cluster_setup), py::kw_only(), py::arg("devices"),
+           py::arg("memory") = py::none(), py::arg("bandwidth") = py::none(),
+           py::arg("latency") = py::none(), py::arg("kind") = "", py::arg("link") = "",
+           py::arg("memory_fraction") = 1.0, py::arg("transfers") = "", py::arg("semantics") = "",
+           py::arg("queue") = "", py::arg("collectives") = "", py::arg("cache_tensors") = true,
+           py::arg("overlap") = true,
+           "Values and defaults are those of the command line ('baechi place --help', CLUSTER).\n\n"
+           ">>> baechi.Cluster(devices=4, memory='8 GiB', latency='134 us').num_devices\n4")
       .def_property_readonly("num_devices",
                              [](const ClusterSetup& c) { return c.choice.devices[0].count; })
       .def("__repr__", [](const ClusterSetup& c) {
