@@ -236,7 +236,7 @@ std::unique_ptr<Placer> make(const PlacerEntry& entry, Options& options) {
   return with_fallback(std::move(placer), entry, options);
 }
 
-const PlacerEntry& placer_entry(std::string_view name, const std::string& where) {
+const PlacerEntry& placer_entry(std::string_view name, std::string_view where) {
   return find_entry(placers(), "placer", name.starts_with(program) ? "exec" : name, where);
 }
 

@@ -153,7 +153,8 @@ void define_cluster(py::module_& m) {
            py::arg("overlap") = true,
            "Cluster(devices=4, memory='8 GiB', bandwidth='5.7 GB/s', latency='134 us'), or\n"
            "Cluster(devices='2xrtx_4090,1xrtx_3060', memory='24G,24G,12G'): values and\n"
-           "defaults are those of the command line ('baechi place --help', CLUSTER).")
+           "defaults are those of the command line ('baechi place --help', CLUSTER).\n\n"
+           ">>> baechi.Cluster(devices=4, memory='8 GiB', latency='134 us').num_devices\n4")
       .def_property_readonly("num_devices", &ClusterSetup::num_devices)
       .def("__repr__", [](const ClusterSetup& c) {
         std::string devices;

@@ -11,7 +11,7 @@ namespace generate {
 MakeTrace make_a3c, make_alexnet, make_bert, make_blocks, make_cells, make_deep_speech_2, make_gnmt,
     make_gpt, make_gpt2, make_inception_v3, make_layered, make_llama, make_moe, make_hybrid,
     make_recurrent, make_resnet101, make_resnet50, make_resnext101, make_seq2seq,
-    make_se_resnext101, make_transformer, make_vgg16, make_wgan;
+    make_se_resnext101, make_transformer, make_vgg, make_vgg16, make_wgan;
 
 }  // namespace generate
 
@@ -32,6 +32,8 @@ std::span<const GeneratorEntry> generators() {
        "Xie et al. 2017, as torchvision", generate::make_resnext101},
       {"se_resnext101", "ResNeXt-101 32x4d with squeeze-and-excitation", "Hu et al. 2018",
        generate::make_se_resnext101},
+      {"vgg", "VGG of 11, 13, 16 or 19 layers", "Simonyan, Zisserman 2014, as torchvision",
+       generate::make_vgg},
       {"vgg16", "VGG-16: 13 convolutions, 3 dense layers",
        "Simonyan, Zisserman 2014, as torchvision", generate::make_vgg16},
       {"gnmt", "GNMT v2: LSTM encoder and decoder with attention, unrolled",
