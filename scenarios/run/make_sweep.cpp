@@ -222,7 +222,10 @@ class SweepMaker {
       }
     });
     for (const EngineOptions& engine : file.engines) {
-      attempt(transformed_at, [&] { check_semantics(graph, engine); });
+      attempt(transformed_at, [&] {
+        check_semantics(graph, engine);
+        check_factors(*graph.step, costed->cluster, *costed->step_costs, engine);
+      });
       for (const MeasureChoice& measure : file.measures)
         attempt(measure.where, [&] {
           measure.measure->check({*graph.step, costed->cluster, *costed->step_costs, engine},
