@@ -148,6 +148,20 @@ std::string shared_weights(const OpGraph& graph, const WholeModules& modules,
   return lines;
 }
 
+/// The device as accelerate names it: "cpu", or its number among the others.
+ExportJson accelerate_device(const Cluster& cluster, DeviceId device) {
+  const auto is_cpu = [&](DeviceId d) {
+    const std::string& name = cluster.device(d).name;
+    return cluster.device(d).is_core() ||
+           (name.starts_with("cpu") && name.find_first_not_of("0123456789", 3) == name.npos);
+  };
+  if (is_cpu(device)) return "cpu";
+  std::size_t number = 0;
+  for (const DeviceId d : cluster.devices())
+    if (d < device && !is_cpu(d)) ++number;
+  return number;
+}
+
 std::string export_device_map(const ExportTask& task, const Placement& placement) {
   const Problem problem = task.experiment.problem();
   const WholeModules modules = whole_modules(problem.graph);
@@ -164,7 +178,7 @@ std::string export_device_map(const ExportTask& task, const Placement& placement
   }
   const auto map = device_map(modules, best.device);
   ExportJson json = ExportJson::object();
-  for (const auto& [name, device] : map) json[name] = index(device);
+  for (const auto& [name, device] : map) json[name] = accelerate_device(problem.cluster, device);
   write_file(task.path, json.dump(1) + "\n");
   return fmt::format("{} whole modules, {}: step time {}{}\n", modules.names.size(), best.how,
                      to_text(best.step.makespan), price(task, placement, best.step.makespan));
