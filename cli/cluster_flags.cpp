@@ -134,8 +134,9 @@ Platform from_flags(const ClusterFlags& flags) {
   Link link = default_link;
   if (!flags.link.empty())
     link = reader.one_of("--link", flags.link, built_in_devices().links).link;
-  platform.cluster.link.bandwidth = reader.read<Bandwidth>(
-      "--bandwidth", flags.bandwidth, link.bandwidth, parse_bandwidth, "a rate such as '5.7 GB/s'");
+  platform.cluster.link.bandwidth =
+      reader.read<Bandwidth>("--bandwidth", flags.bandwidth, link.bandwidth, parse_bandwidth,
+                             "a rate such as '5.7 GB/s'" + unit_advice(flags.bandwidth, "/s"));
   platform.cluster.link.latency = reader.read<Duration>("--latency", flags.latency, link.latency,
                                                         parse_duration, "a time such as '134 us'");
   platform.engine = read_engine(flags, reader);
@@ -163,6 +164,21 @@ Platform from_trace(const ClusterHint& own, const ClusterFlags& flags) {
   reader.throw_if_any();
   read_collectives(flags, cluster);
   return platform;
+}
+
+/// Types of devices that PyTorch's kernels were measured on replace plain ones, whose times are
+/// those of the best kernels, if the trace is one of PyTorch without times of its own on them.
+void take_variants(ClusterChoice& cluster, const Trace& trace) {
+  const auto& known = built_in_devices().devices;
+  const auto& own = trace.graph.device_kinds();
+  for (DeviceChoice& d : cluster.devices) {
+    const auto variant = known.find(d.kind + "_pytorch");
+    if (!trace.source.starts_with("PyTorch") || !trace.graph.has_work() || variant == known.end() ||
+        std::ranges::find(own, d.kind) != own.end())
+      continue;
+    d.named = std::exchange(d.kind, variant->first);
+    d.model = variant->second;
+  }
 }
 
 /// Lists the names of the enum E with their meanings, then the default:
@@ -239,6 +255,7 @@ TraceExperiment read_experiment(const TraceArgument& argument, const ClusterFlag
     trace->graph = trace->graph.with_transfers(trace->cluster->transfer);
   }
   if (!platform) platform = from_flags(flags);  // throws InputError for the missing flags
+  if (flags.scenario.empty()) take_variants(platform->cluster, *trace);
   if (transforms) platform->transforms = std::move(*transforms);
   require_times(*trace, platform->cluster, argument.path);
   PreparedGraph graph = prepare({trace, &trace->graph}, platform->cluster, platform->transforms);
@@ -257,6 +274,11 @@ ClusterChoice read_cluster_flags(const ClusterFlags& flags) {
 std::string times_line(const Experiment& experiment) {
   const PreparedGraph& graph = experiment.graph();
   std::string text;
+  for (const DeviceChoice& d : experiment.cluster_choice().devices)
+    if (!d.named.empty())
+      text += fmt::format(
+          "device type  {}, as PyTorch made the trace; a scenario's kind '{}' is taken as it is\n",
+          d.kind, d.named);
   if (!graph.assumed_kind.empty())
     text = fmt::format(
         "assumed      {}: no op has a measured time; --kind NAME sets another device type\n",

@@ -74,7 +74,7 @@ Bytes Options::get(const std::string& key, Bytes fallback, std::string_view help
   const Value* v = find(key, owner_.empty() ? to_text(fallback) : "", help, Type::size);
   if (v == nullptr) return fallback;
   if (const auto bytes = parse_bytes(v->text)) return *bytes;
-  not_a(key, *v, "a size such as '8 GiB'");
+  not_a(key, *v, "a size such as '8 GiB'" + unit_advice(v->text));
   return fallback;
 }
 
@@ -90,7 +90,7 @@ Bandwidth Options::get(const std::string& key, Bandwidth fallback, std::string_v
   const Value* v = find(key, owner_.empty() ? to_text(fallback) : "", help, Type::rate);
   if (v == nullptr) return fallback;
   if (const auto rate = parse_bandwidth(v->text)) return *rate;
-  not_a(key, *v, "a rate such as '5.7 GB/s'");
+  not_a(key, *v, "a rate such as '5.7 GB/s'" + unit_advice(v->text, "/s"));
   return fallback;
 }
 

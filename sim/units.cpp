@@ -84,6 +84,25 @@ std::optional<FlopRate> parse_flop_rate(std::string_view text) {
   return v && *v > 0.0 && std::isfinite(*v) ? std::optional(FlopRate{*v}) : std::nullopt;
 }
 
+std::string unit_advice(std::string_view text, std::string_view suffix) {
+  double number = 0.0;
+  const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (ec != std::errc{} || !(number > 0.0)) return "";
+  std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
+  while (unit.starts_with(' ')) unit.remove_prefix(1);
+  const std::string_view scale = unit.substr(0, unit.find_first_of("kKMGT") == 0 ? 1 : 0);
+  const std::string prefix = scale == "k" || scale == "K" ? "k" : std::string(scale);
+  std::string_view rest = unit.substr(scale.size());
+  for (const std::string_view bits : {"bit/s", "bits/s", "b/s", "bps", "bit", "bits"})
+    if (rest == bits)
+      return fmt::format("; in bytes, of 8 bits each: '{} {}B{}'", number / 8.0, prefix, suffix);
+  if (rest.starts_with('i')) rest.remove_prefix(1);
+  if (!rest.empty() && rest != suffix) return "";
+  const std::string_view most = prefix.empty() ? "G" : prefix;
+  return fmt::format("; with its unit: '{0} {1}B{2}' or '{0} {3}iB{2}'", number, most, suffix,
+                     most == "k" ? "K" : most);
+}
+
 std::string to_text(Bytes size) {
   const double v = static_cast<double>(size.count);
   if (std::abs(v) < 1024) return fmt::format("{} B", size.count);

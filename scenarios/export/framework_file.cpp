@@ -149,6 +149,22 @@ std::string shared_weights(const OpGraph& graph, const WholeModules& modules,
   return lines;
 }
 
+/// The device as accelerate names it: "cpu", or its number among the others.
+ExportJson accelerate_device(const Cluster& cluster, DeviceId device) {
+  const auto is_disk = [&](DeviceId d) { return cluster.device(d).kind.starts_with("disk"); };
+  const auto is_cpu = [&](DeviceId d) {
+    const auto& [name, kind] = std::tie(cluster.device(d).name, cluster.device(d).kind);
+    return cluster.device(d).is_core() || kind.starts_with("cpu") ||
+           (name.starts_with("cpu") && name.find_first_not_of("0123456789", 3) == name.npos);
+  };
+  if (is_disk(device)) return "disk";
+  if (is_cpu(device)) return "cpu";
+  std::size_t number = 0;
+  for (const DeviceId d : cluster.devices())
+    if (d < device && !is_cpu(d) && !is_disk(d)) ++number;
+  return number;
+}
+
 std::string export_device_map(const ExportTask& task, const Placement& placement) {
   const Problem problem = task.experiment.problem();
   const WholeModules modules = whole_modules(problem.graph);
@@ -165,12 +181,7 @@ std::string export_device_map(const ExportTask& task, const Placement& placement
   }
   const auto map = device_map(modules, best.device);
   ExportJson json = ExportJson::object();
-  for (const auto& [name, device] : map) {
-    const std::string& kind = problem.cluster.device(device).kind;
-    json[name] = kind.starts_with("cpu")    ? ExportJson("cpu")
-                 : kind.starts_with("disk") ? ExportJson("disk")
-                                            : ExportJson(index(device));
-  }
+  for (const auto& [name, device] : map) json[name] = accelerate_device(problem.cluster, device);
   write_file(task.path, json.dump(1) + "\n");
   return fmt::format("{} whole modules, {}: step time {}{}\n", modules.names.size(), best.how,
                      to_text(best.step.makespan), price(task, placement, best.step.makespan));

@@ -63,8 +63,8 @@ class KnownKinds {
   const DeviceTable* table_ = nullptr;
 };
 
-/// The type whose times generated graphs have: Baechi's GPU.
-inline constexpr const char* default_device = "rtx_2080";
+/// The type that commands assume, and name, for graphs without times on devices without a type.
+inline constexpr const char* default_device = "h100";
 
 /// The options of a type, for the reference and the schema.
 std::vector<Options::Declared> device_kind_options();

@@ -46,8 +46,13 @@ what_if::StepDevices devices_of(const ClusterChoice& cluster) {
 /// The transform of `choice`, bound to the devices of `cluster` if it needs them.
 std::shared_ptr<const Transform> on_cluster(const TransformChoice& choice,
                                             const ClusterChoice& cluster) {
+  Duration host_op{};  // the longest
+  const what_if::StepDevices known = devices_of(cluster);
+  for (const auto& model : known.models) host_op = std::max(host_op, model->host_op);
+  if (auto launching = host_op > Duration{} ? choice.transform->launching(host_op) : nullptr)
+    return launching;
   const auto* const rules = dynamic_cast<const WhatIfRules*>(choice.transform.get());
-  return rules == nullptr ? choice.transform : rules->on(devices_of(cluster));
+  return rules == nullptr ? choice.transform : rules->on(known);
 }
 
 /// Throws InputError if one of the transforms `before` divides the result of `choice`.
@@ -76,12 +81,16 @@ void check_devices(const TransformChoice& choice, const ClusterChoice& cluster) 
 
 }  // namespace
 
-void give_times(Trace& trace) {
-  if (!trace.graph.has_work() || has_times(trace.graph) || trace.times_elsewhere) return;
+std::string give_times(Trace& trace) {
+  if (!trace.graph.has_work() || has_times(trace.graph) || trace.times_elsewhere) return "";
   const DeviceModel& model = *built_in_devices().devices.at(default_device);
-  trace.graph = trace.graph.with_times(model.name, roofline_times(trace.graph, model));
-  trace.coverage = coverage(trace.graph);
-  trace.notes.push_back(fmt::format("times are the roofline's of {}", model.name));
+  try {
+    trace.graph = trace.graph.with_times(model.name, roofline_times(trace.graph, model));
+  } catch (const InputError& unknown) {  // a number format that it has no peak of
+    trace.notes.push_back(fmt::format("no times: {}", unknown.what()));
+    return "";
+  }
+  return model.name;
 }
 
 OpGraph on_kind(const OpGraph& graph, const std::string& kind) {

@@ -293,13 +293,10 @@ placers: [single]
 
   TEST_CASE("a graph with work and no times gets the times of the default type") {
     Trace trace{.graph = three_ops()};
-    give_times(trace);
+    CHECK(give_times(trace) == default_device);
     CHECK(trace.graph.device_kinds() == std::vector<std::string>{default_device});
-    CHECK(trace.coverage.with_time == 3);
-    CHECK(trace.notes.size() == 1);
     const OpGraph before = trace.graph;
-    give_times(trace);
+    CHECK(give_times(trace).empty());
     CHECK(trace.graph.op(OpId{0}).compute == before.op(OpId{0}).compute);
-    CHECK(trace.notes.size() == 1);
   }
 }
