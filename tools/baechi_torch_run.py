@@ -113,6 +113,7 @@ class Recorder:
         self.op_of, self.nodes = {}, []  # id of a node of autograd -> op; nodes, so that ids are unique
         self.reached = {}  # trained parameter that gets a gradient -> op whose backward pass makes it, or None
         self.among, self.share = {}, {}  # storage of indices -> their number; storage of a mask -> share that is true
+        self.chosen = set()  # storages of indices 0, 1, ...: those of a mask that is true everywhere
         self.weights, self.weights_of = {}, {}  # name -> tensor; storage -> names
         for name, weight in list(model.named_parameters()) + list(model.named_buffers()):
             self.weights[name] = weight
@@ -283,6 +284,8 @@ class Functions(TorchFunctionMode):
             return args[0]
         if word in ("bool", "item", "tolist", "numpy", "int", "float", "index", "len") and isinstance(args[0], torch.Tensor) \
                 and args[0].device.type == "meta" and getattr(func, "__name__", "") not in ("bool", "int", "float", "__len__"):
+            if word in ("index", "item", "int") and storage_of(args[0]) in recorder.chosen:
+                return args[0].storage_offset()
             raise NotTraced(f"{of_user(traceback.extract_stack())}{word} of a tensor: {BY_VALUE}")
         if word == "to":
             args = (args[0], *("meta" if isinstance(a, (str, torch.device)) else a for a in args[1:]))
@@ -331,19 +334,20 @@ class Functions(TorchFunctionMode):
 def run_on_meta(func, args, kwargs):
     try:
         return func(*args, **kwargs)
-    except (NotImplementedError, RuntimeError) as why:
-        if not isinstance(why, NotImplementedError) and "eta" not in str(why):
+    except (NotImplementedError, RuntimeError, TypeError) as why:
+        if not isinstance(why, (NotImplementedError, TypeError)) and "eta" not in str(why):
             raise
     # This version cannot run it on meta tensors: shapes by decomposition, else by running it on zeros.
     with replaced((Functions, "idle", True)), torch._C.DisableTorchFunction():
         from torch import _decomp
         if func in _decomp.decomposition_table:
-            with contextlib.suppress(NotImplementedError):
+            with contextlib.suppress(Exception):
                 return _decomp.decomposition_table[func](*args, **kwargs)
         given = tensors_of([list(args), kwargs])
         if sum(map(size_of, given)) > 1 << 32:
             raise NotTraced(f"{of_user(traceback.extract_stack())}this version of PyTorch cannot run {func} on meta tensors")
-        zeros = {id(t): torch.zeros(t.shape, dtype=t.dtype, device="cpu") for t in given}
+        low = next((t.dtype for t in given if t.dtype in (torch.float16, torch.bfloat16)), None)  # a CPU may lack its kernels
+        zeros = {id(t): torch.zeros(t.shape, dtype=torch.float32 if t.dtype is low else t.dtype, device="cpu") for t in given}
         same = {id(zeros[id(t)]): t for t in given}
 
         def real(value):
@@ -352,7 +356,10 @@ def run_on_meta(func, args, kwargs):
             return zeros[id(value)] if isinstance(value, torch.Tensor) else value
 
         def meta(value):
-            return same.get(id(value), value.to("meta")) if isinstance(value, torch.Tensor) else value
+            if not isinstance(value, torch.Tensor):
+                return value
+            dtype = low if low and value.dtype is torch.float32 else value.dtype
+            return same[id(value)] if id(value) in same else value.to("meta", dtype)
         return mapped(func(*mapped(tuple(args), real), **mapped(kwargs, real)), meta)
 
 
@@ -415,7 +422,10 @@ class Kernels(TorchDispatchMode):
     def rows(self, func, name, args):
         if name == "masked_select":
             return args[0].new_empty((self.count(args[1]),))
-        return torch.empty((self.count(args[0]), args[0].dim()), dtype=torch.long, device="meta")
+        found = torch.empty((self.count(args[0]), args[0].dim()), dtype=torch.long, device="meta")
+        if args[0].dim() == 1 and found.shape[0] == args[0].numel():
+            self.recorder.chosen.add(self.recorder.keep(found))
+        return found
 
     def without_masks(self, indices, data):
         new = []

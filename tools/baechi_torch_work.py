@@ -108,7 +108,7 @@ def precision_name(value):
 
 def is_product(name):
     """Whether published counts include the kernel: matmuls, convolutions and attention."""
-    return name in MATMULS or name.startswith(("convolution", "_scaled_dot_product"))
+    return (name in MATMULS and name != "mv") or name.startswith(("convolution", "_scaled_dot_product"))
 
 
 def kernel_of(flops, traffic, written):

@@ -50,13 +50,13 @@ KEPT = {
     # attention runs as other kernels there (README: q, k, v, output and logsumexp here)
     "encoder", "seq2seq", "fused_attention", "masked_attention", "grouped_attention", "amp_attention", "flex", "lstm", "bag",
     # a saved tensor is never read: the graph before detach() is dropped; indices and sizes of index operations
-    "detached", "routed", "routed_by_value", "routed_by_mask",
+    "detached", "routed", "routed_by_value", "routed_by_mask", "routed_to_hit", "lstm_cell", "spectral", "straight_through", "graph_layer",
     # CPU's list of autocast is another: layer_norm stays in bf16
     "autocast",
 }
 # torch 1.13 keeps the inputs of a checkpoint as Python objects, its batch norm on a CPU fewer statistics.
 KEPT_OLD = {"recomputed", "checkpoint_amp", "conv_net"}
-DTYPES = {"half": "bf16", "autocast": "bf16", "amp_attention": "bf16", "checkpoint_amp": "bf16"}
+DTYPES = {"half": "bf16", "autocast": "bf16", "amp_attention": "bf16", "checkpoint_amp": "bf16", "amp_cnn": "bf16"}
 passed, failed = 0, []
 
 

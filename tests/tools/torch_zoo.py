@@ -352,6 +352,53 @@ def routed_by_mask(b):
     return Lambda(run, g=lin(D, 4), x=nn.ModuleList(lin() for _ in range(4))), (rows(16 * b),)
 
 
+def routed_to_hit(b):
+    """As Mixtral in newer transformers: a loop over the experts that some token has chosen."""
+    def run(s, x):
+        w, i = s.g(x).softmax(-1).topk(2, -1)
+        out, mask = torch.zeros_like(x), F.one_hot(i, 4).permute(2, 1, 0)
+        for e in torch.greater(mask.sum(dim=(-1, -2)), 0).nonzero():
+            k, t = torch.where(mask[e].squeeze(0))
+            out.index_add_(0, t, s.x[e](x[t]) * w[t, k, None])
+        return out
+    return Lambda(run, g=lin(D, 4), x=nn.ModuleList(lin() for _ in range(4))), (rows(16 * b),)
+
+
+def spectral(b):
+    return nn.Sequential(nn.utils.parametrizations.spectral_norm(lin()), lin()), (rows(b),)
+
+
+def lstm_cell(b):
+    def run(s, x):
+        h = c = x.new_zeros(x.shape[0], 16)
+        for t in range(x.shape[1]):
+            h, c = s.c(x[:, t], (h, c))
+        return s.o(h)
+    return Lambda(run, c=nn.LSTMCell(D, 16), o=lin(16, 4)), (rows(b, 4, D),)
+
+
+def graph_layer(b):
+    def run(s, x, edges):
+        h = s.a(x)
+        return s.b(torch.zeros_like(h).scatter_add(0, edges[1][:, None].expand(-1, D), h[edges[0]]))
+    return Lambda(run, a=lin(), b=lin()), (rows(8), torch.zeros(2, 12, dtype=torch.long))
+
+
+def straight_through(b):
+    def run(s, x):
+        z = s.e(x)
+        q = s.c[(z.unsqueeze(1) - s.c).pow(2).sum(-1).argmin(-1)]
+        return s.d(z + (q - z).detach()).sum() + ((q - z.detach()) ** 2).mean()
+    return Lambda(run, e=lin(), c=par(16, D), d=lin()), (rows(b),)
+
+
+def amp_cnn(b):
+    def run(s, x):
+        with torch.autocast(AMP, dtype=torch.bfloat16):
+            return s.m(x).float()
+    return Lambda(run, m=nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Flatten(), lin(8 * 36, 4))), (rows(b, 3, 8, 8),)
+
+
 def conditional(b):
     def run(s, x):
         return torch.cond(x.sum() > 1e9, lambda x: s.small(x), lambda x: s.down(s.up(x)), (x,))
@@ -427,5 +474,5 @@ ALL = [mlp, nested_sequential, conv_net, transposed, conv_1d_3d, u_net, gpt, vit
        masked_attention, grouped_attention, flex, amp_attention, stacked_experts, weights_by_views, einsum, complex_weights, rope,
        own_function, own_function_bound, detached, no_grad, frozen, lora, autocast, half, recomputed, reentrant, dictionary, nested,
        keywords, dataclass, model_output, named_tuple, compiled, compiled_inside, other_first_name, routed, routed_by_value,
-       routed_by_mask, conditional, twice, lstm, bag, lazy, in_place, buffers, unused, weight_norm, two_towers, checkpoint_amp]
+       routed_by_mask, routed_to_hit, spectral, lstm_cell, graph_layer, straight_through, amp_cnn, conditional, twice, lstm, bag, lazy, in_place, buffers, unused, weight_norm, two_towers, checkpoint_amp]
 REFUSED = {by_value: "torch_zoo.py:", by_list: "torch_zoo.py:", wrong_shape: "RuntimeError"}
