@@ -93,12 +93,13 @@ std::optional<double> measured_us(const OpWork& kernel, const DeviceModel& model
   return std::nullopt;
 }
 
-/// Bits of a weight; 16 for a product of activations.
+/// Bits of a weight; 16 for a product of activations, or of a gradient of weights, whose inner
+/// length grows with the batch.
 double bits_of_weight(const OpWork& kernel, const MatrixShape& m) {
+  if (kernel.weights == Bytes{} || kernel.matrix.inner == 0) return 16.0;
   const double numbers =
       static_cast<double>(m.count) * static_cast<double>(m.columns) * static_cast<double>(m.inner);
-  return kernel.weights == Bytes{} ? 16.0
-                                   : 8.0 * static_cast<double>(kernel.weights.count) / numbers;
+  return 8.0 * static_cast<double>(kernel.weights.count) / numbers;
 }
 
 /// The time of a kernel of few rows with what it moves, by the shares of the device.
@@ -122,7 +123,7 @@ std::optional<FewRows> few_rows(const OpWork& kernel, const DeviceModel& model) 
       static_cast<double>(kernel.traffic.count) / (share * model.bandwidth.bytes_per_second);
   return FewRows{.few = m.rows <= GemvNumbers::most_rows,
                  .time = saturated_sum(model.launch, Duration{saturated(std::ceil(1e9 * seconds))}),
-                 .slower = bits < all_bits ? 1.0 / model.gemv.unpacked : 1.0};
+                 .slower = bits < 12.0 ? 1.0 / model.gemv.unpacked : 1.0};
 }
 
 std::optional<Duration> measured_time(const OpWork& kernel, const DeviceModel& model,
