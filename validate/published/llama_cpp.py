@@ -11,7 +11,7 @@ PASS = 512  # tokens of a micro-batch: n_ubatch
 IN_FLIGHT = 3
 MIB = 2.0**20
 RESERVE = 640 * MIB  # CUDA context and kernels, cuBLAS' workspace, fragmentation
-# Of several GPUs' CUDA streams: a kernel's launch, and a copy between GPUs of a token.
+# On several GPUs a launch takes so much more; and what a copy of a token's activations between GPUs takes.
 LAUNCH_OF_SEVERAL_US, HOP_US = 0.91, 105
 # configuration, layers, hidden size, heads, words, billions of numbers in products
 SHAPES = {"8B": ("3-8b", 32, 4096, 32, 128256, 7.5), "70B": ("3-70b", 80, 8192, 64, 128256, 69.5)}
