@@ -43,7 +43,7 @@ struct WeightFormat {
   /// Bytes of `rows` of `columns` inputs each.
   Bytes of(const WeightPlace& place, std::int64_t rows, std::int64_t columns) const;
 };
-/// Of this name, in any case.
+/// The one of this name, in any case; none if there is none.
 std::optional<WeightFormat> find_weight_format(std::string_view name);
 /// "f32, f16, ...", for messages.
 std::string weight_format_names();

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
+#include <tuple>
 
 #include "placers/files/placement_file.h"
 #include "placers/pipeline_cuts.h"
