@@ -100,10 +100,10 @@ std::string gguf_file() {
 
 TEST_SUITE("fit") {
   TEST_CASE("layers are numbered parts of a model, and what is outside them") {
-    CHECK(layer_of("model.layers.3.self_attn.q_proj") == "model.layers.3");
-    CHECK(layer_of("layer_12.mlp") == "layer_12");
-    CHECK(layer_of("transformer.h.0") == "transformer.h.0");
-    CHECK(layer_of("lm_head") == "lm_head");
+    CHECK(module_layer("model.layers.3.self_attn.q_proj") == "model.layers.3");
+    CHECK(module_layer("layer_12.mlp") == "layer_12");
+    CHECK(module_layer("transformer.h.0") == "transformer.h.0");
+    CHECK(module_layer("lm_head") == "lm_head");
     CHECK(is_numbered("model.layers.3"));
     CHECK_FALSE(is_numbered("conv2d"));
   }
