@@ -92,6 +92,11 @@ Fitting::Fitting(const FitQuestion& question) : question_(question) {
     gpus_ += group.count;
     limits_.insert(limits_.end(), group.count, group.memory);
     group.memory = std::max(Bytes{}, group.memory - question.reserve);
+    const auto measured = built_in_devices().devices.find(group.kind + "_llamacpp");
+    if (question.model.writes && measured != built_in_devices().devices.end()) {
+      group.kind = measured->first;
+      group.model = measured->second;
+    }
     cluster_.devices.push_back(std::move(group));
   }
   // A home for each GPU: each has lanes of its own to the host, on which weights come.

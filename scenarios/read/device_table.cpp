@@ -141,6 +141,14 @@ void read_products(const Value& section, DeviceModel& model, Options& o) {
 void read_attention(const Value& section, DeviceModel& model, Options& o) {
   if (!is_mapping(section)) return o.mistake("attention", "not {HEAD: {efficiency, ...}}");
   for (const auto& [head, value] : section.children) {
+    if (head == "decode") {
+      const auto share = parse_number<double>(value.text);
+      if (!share || !(*share > 0.0 && *share <= 1.0))
+        o.mistake("attention", fmt::format("decode: '{}' is no share", value.text));
+      else
+        model.attention_decode = *share;
+      continue;
+    }
     const auto size = parse_number<std::int64_t>(head);
     if (!size || *size < 1)
       o.mistake("attention", fmt::format("'{}' is not the size of a head", head));
@@ -191,8 +199,20 @@ DeviceModel read_device_kind(Options& o) {
     read_products(*products, model, o);
   if (const Value* attention = o.raw("attention",
                                      "times of fused attention in 16 bits by head size, {128: "
-                                     "{...}}; instead of the roofline"))
+                                     "{...}}; instead of the roofline; and decode: the share of "
+                                     "the bandwidth at which few tokens read a cache"))
     read_attention(*attention, model, o);
+  if (const Value* gemv = o.raw("gemv",
+                                "shares of the bandwidth at which products of at most 8 rows read "
+                                "weights of 16 bits and of 4, {fp16: 0.91, q4: 0.88}; and "
+                                "unpacked, the share of their speed that more rows keep where "
+                                "they unpack weights")) {
+    Options shares = options_of(*gemv, "gemv", "");
+    model.gemv.fp16 = shares.get("fp16", 0.0, "", 0.01, 1.0);
+    model.gemv.q4 = shares.get("q4", model.gemv.fp16, "", 0.01, 1.0);
+    model.gemv.unpacked = shares.get("unpacked", 1.0, "", 0.01, 1.0);
+    shares.finish();
+  }
   const double clock =
       o.get("clock", 1.0,
             "share of the clock that products keep at the limit of power: of the one that "

@@ -93,6 +93,38 @@ std::optional<double> measured_us(const OpWork& kernel, const DeviceModel& model
   return std::nullopt;
 }
 
+/// Bits of a weight; 16 for a product of activations.
+double bits_of_weight(const OpWork& kernel, const MatrixShape& m) {
+  const double numbers =
+      static_cast<double>(m.count) * static_cast<double>(m.columns) * static_cast<double>(m.inner);
+  return kernel.weights == Bytes{} ? 16.0
+                                   : 8.0 * static_cast<double>(kernel.weights.count) / numbers;
+}
+
+/// The time of a kernel of few rows with what it moves, by the shares of the device.
+struct FewRows {
+  bool few = false;  ///< whether it has so few
+  Duration time{};
+  double slower = 1.0;  ///< factor on the time of more
+};
+std::optional<FewRows> few_rows(const OpWork& kernel, const DeviceModel& model) {
+  if (kernel.precision != Precision::fp16 && kernel.precision != Precision::bf16)
+    return std::nullopt;
+  const MatrixShape m = kernel.matrix.filled(kernel.flops);
+  const bool attention = m.kind == MatrixKind::attention || m.kind == MatrixKind::causal_attention;
+  constexpr double few_bits = 7.0, all_bits = 16.0;
+  const double bits = attention ? all_bits : bits_of_weight(kernel, m);
+  const double whole = std::clamp((bits - few_bits) / (all_bits - few_bits), 0.0, 1.0);
+  const double share = attention ? model.attention_decode
+                                 : model.gemv.q4 + whole * (model.gemv.fp16 - model.gemv.q4);
+  if (share <= 0.0) return std::nullopt;
+  const double seconds =
+      static_cast<double>(kernel.traffic.count) / (share * model.bandwidth.bytes_per_second);
+  return FewRows{.few = m.rows <= GemvNumbers::most_rows,
+                 .time = saturated_sum(model.launch, Duration{saturated(std::ceil(1e9 * seconds))}),
+                 .slower = bits < all_bits ? 1.0 / model.gemv.unpacked : 1.0};
+}
+
 std::optional<Duration> measured_time(const OpWork& kernel, const DeviceModel& model,
                                       RunsIn where) {
   const std::optional<double> us = measured_us(kernel, model, where);
@@ -108,7 +140,19 @@ class KernelTimes {
   Duration time(OpId v, const OpWork& kernel) {
     auto& known = reached_[graph_.op(v).kind][static_cast<std::size_t>(kernel.precision)];
     if (!known) known = efficiencies_of(model_, kernel.precision, graph_.kind(v));
-    if (kernel.matrix.kind != MatrixKind::none && !known->of_kind) {
+    const std::optional<FewRows> few = kernel.matrix.kind == MatrixKind::none || known->of_kind
+                                           ? std::nullopt
+                                           : few_rows(kernel, model_);
+    if (few && few->few) return few->time;
+    const Duration time = time_of_many(kernel, *known);
+    return few ? std::max(few->time,
+                          Duration{saturated(few->slower * static_cast<double>(time.count()))})
+               : time;
+  }
+
+ private:
+  Duration time_of_many(const OpWork& kernel, const Efficiencies& known) {
+    if (kernel.matrix.kind != MatrixKind::none && !known.of_kind) {
       const MatrixShape& m = kernel.matrix;
       const auto [it, fresh] =
           measured_.try_emplace({kernel.flops, kernel.traffic, kernel.precision, m.kind, m.count,
@@ -116,10 +160,9 @@ class KernelTimes {
       if (fresh) it->second = measured_time(kernel, model_, RunsIn::step);
       if (it->second) return *it->second;
     }
-    return roofline_time(kernel, model_, *known);
+    return roofline_time(kernel, model_, known);
   }
 
- private:
   const OpGraph& graph_;
   const DeviceModel& model_;
   using Shape = std::tuple<std::int64_t, Bytes, Precision, MatrixKind, std::int64_t, std::int64_t,

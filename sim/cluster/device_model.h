@@ -62,6 +62,16 @@ struct AttentionNumbers {
   double cache = 0.0, cached = 1.0;  ///< as in ProductNumbers
 };
 
+/// Products of at most `most_rows` rows in 16 bits, as a decoded token's, read their weights once:
+///   launch + traffic / (share of the bandwidth)
+/// More rows take no less. Shares are of weights in 16 bits and in about 4, between 7 and 16 bits
+/// in proportion; more rows of weights below 16 bits, which the kernel unpacks, run at `unpacked`
+/// of a product's speed. Without shares few rows are as others. Source: llama.cpp's kernels.
+struct GemvNumbers {
+  static constexpr std::int64_t most_rows = 8;
+  double fp16 = 0.0, q4 = 0.0, unpacked = 1.0;
+};
+
 /// A number of a device type: its YAML key, unit and limits.
 enum class NumberUnit : std::uint8_t { number, us, bytes };
 template <class Numbers>
@@ -128,6 +138,10 @@ struct DeviceModel {
   /// Fused 16-bit attention by head size: the smallest listed size that is not smaller, else the
   /// largest.
   std::map<std::int64_t, AttentionNumbers> attention{};
+  GemvNumbers gemv{};
+  /// Share of the bandwidth at which attention of at most GemvNumbers::most_rows tokens reads keys
+  /// and values; 0: as attention of more.
+  double attention_decode = 0.0;
   Duration host_op{};    ///< the framework's host time per op; not in op times
   Duration host_step{};  ///< the framework's host time per step, in addition
   std::string source;
