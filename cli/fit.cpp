@@ -26,6 +26,7 @@ struct FitArguments {
   std::string exported, output;
   std::int64_t context = 0, batch = 1, prompt = 512;
   std::size_t way = 1;
+  bool train = false;
 };
 
 /// A kind of link of the device table, with its evidence.
@@ -68,6 +69,7 @@ FitQuestion question_of(const FitArguments& a) {
               : trained > 0 ? std::min<std::int64_t>(trained, 8192)
                             : 8192;
   q.batch = a.batch;
+  q.train = a.train;
   q.prompt = a.prompt;
   return q;
 }
@@ -108,7 +110,7 @@ FitJson way_json(const FitWay& way) {
 }
 
 std::string fit_text(const FitQuestion& q, const FitAnswer& answer) {
-  const bool writes = q.model.writes;
+  const bool writes = q.model.writes && !q.train;
   Columns table({"", "way", writes ? "tokens/s" : "samples/s", "step", "first token", "spare",
                  "context", "batch"});
   std::string details;
@@ -142,7 +144,7 @@ std::string fit_text(const FitQuestion& q, const FitAnswer& answer) {
         "spare\nbatch\n",
         q.context, q.batch, q.batch == 1 ? "" : "s", std::min(q.prompt, q.context));
   for (const std::string& note : q.model.notes) text += "not modelled " + note + "\n";
-  if (q.host == Bytes{})
+  if (q.host == Bytes{} && !q.train)
     text += "host         --cpu-memory 64GB adds ways that use the host's memory\n";
   text +=
       "links        is a GPU in a slot with fewer lanes, or joined by NVLink? --link and "
@@ -189,6 +191,8 @@ void write_way(const FitArguments& a, const FitQuestion& q, const FitAnswer& ans
 int answer_fit(const FitArguments& a) {
   if (a.exported.empty() != a.output.empty())
     throw InputError("--export and -o FILE need each other");
+  if (!a.exported.empty() && a.train)
+    throw InputError("--export: a way to train is no place of layers; 'baechi plan' writes it");
   const FitQuestion question = question_of(a);
   FitAnswer answer;
   {
@@ -239,6 +243,8 @@ void add_fit(CLI::App& app, Verb& chosen) {
   add_number(*verb, "--batch", a->batch, std::int64_t{1}, std::int64_t{4096}, "Sequences [1]");
   add_number(*verb, "--prompt", a->prompt, std::int64_t{1}, std::int64_t{1} << 24U,
              "Tokens of the prompt before the first token [512]");
+  verb->add_flag("--train", a->train,
+                 "Train the model with --batch samples a step, in place of writing text");
   add("--dtype", a->dtype, "NAME", "Numbers of activations and of weights [the model's, or fp16]")
       ->check(CLI::IsMember({"fp16", "bf16", "fp32"}));
   add("--reserve", a->reserve, "SIZE",
@@ -261,6 +267,7 @@ void add_fit(CLI::App& app, Verb& chosen) {
       "Examples:\n"
       "  baechi fit llama:size=3-8b,dtype=fp16 --gpus 1xrtx_4080 --context 4096\n"
       "  baechi fit Meta-Llama-3-70B/config.json --gpus 2xrtx_4090,2xrtx_3090 --cpu-memory 64GB\n"
+      "  baechi fit llama:size=3-8b --gpus 4xrtx_4090 --train --batch 16\n"
       "  baechi fit model.gguf --gpus 1xrtx_3060 --context 16384 --format json");
   verb->callback([&chosen, a] { chosen = [a] { return answer_fit(*a); }; });
 }

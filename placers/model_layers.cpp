@@ -19,7 +19,7 @@ bool is_numbered(std::string_view layer) {
   return ends_with_number(layer.substr(layer.rfind('.') + 1));
 }
 
-std::string layer_of(std::string_view module) {
+std::string module_layer(std::string_view module) {
   for (std::size_t begin = 0; begin < module.size();) {
     const std::size_t end = std::min(module.find('.', begin), module.size());
     if (ends_with_number(module.substr(begin, end - begin)))
@@ -44,7 +44,7 @@ ModelLayers::ModelLayers(const OpGraph& graph, const std::function<bool(OpId)>& 
     if (elsewhere(v)) continue;
     const auto before = graph.predecessors(v);
     const OpId forward = graph.op(v).forward;
-    const std::string layer = layer_of(graph.module(v));
+    const std::string layer = module_layer(graph.module(v));
     if (!layer.empty() && (like == nullptr || numbers.contains(layer)))
       of[v] = number(layer);
     else if (forward != no_op)

@@ -26,7 +26,7 @@ struct ModelLayers {
 };
 
 /// The path of the layer that contains the module, and whether it is a numbered one.
-std::string layer_of(std::string_view module);
+std::string module_layer(std::string_view module);
 bool is_numbered(std::string_view layer);
 
 }  // namespace baechi

@@ -109,9 +109,11 @@ std::string fits_sentence(const FitQuestion& q, const FitWay& way) {
     if (memory.weights + memory.cache > Bytes{} && memory.spare() < fullest->spare())
       fullest = &memory;
   }
-  return fmt::format("fits: {} of {} GPUs, {:.1f} of {:.1f} GiB used on {}, {:.3g} {}/s", used,
-                     way.memory.size(), gib(fullest->limit - fullest->spare()), gib(fullest->limit),
-                     fullest->device, way.per_second, q.model.writes ? "tokens" : "samples");
+  const std::string what =
+      q.train ? way.name : fmt::format("{} of {} GPUs", used, way.memory.size());
+  return fmt::format("fits: {}, {:.1f} of {:.1f} GiB used on {}, {:.3g} {}/s", what,
+                     gib(fullest->limit - fullest->spare()), gib(fullest->limit), fullest->device,
+                     way.per_second, q.model.writes && !q.train ? "tokens" : "samples");
 }
 
 std::string lacks_sentence(const FitWay& way) {
@@ -202,7 +204,13 @@ LayerSplit split_of(const FitWay& way) {
 }
 
 FitAnswer fit(const FitQuestion& question) {
-  return Ways(question).run();
+  if (!question.train) return Ways(question).run();
+  FitAnswer answer = fit_training(question);
+  std::ranges::copy(question.links, std::back_inserter(answer.evidence));
+  const auto whole = std::ranges::find_if(
+      answer.ways, [](const FitWay& way) { return !way.name.starts_with("LoRA"); });
+  answer.sentence = answer.fits ? fits_sentence(question, *whole) : lacks_sentence(*whole);
+  return answer;
 }
 
 }  // namespace baechi

@@ -18,7 +18,8 @@ struct FitQuestion {
   Link between{}, to_host{};
   std::vector<Evidence> links{};  ///< of both
   std::int64_t context = 0, batch = 1, prompt = 512;
-  Bytes reserve{};  ///< of each GPU, for what is not in the graph
+  bool train = false;  ///< `batch` samples a step, in 16 bits
+  Bytes reserve{};     ///< of each GPU, for what is not in the graph
 };
 
 /// Memory of one device, in the pass that holds most.
@@ -55,6 +56,9 @@ struct FitAnswer {
 
 /// Where the way's layers compute or, with offload, wait.
 LayerSplit split_of(const FitWay& way);
+
+/// The fastest plans of a training on equal GPUs, with all weights or adapters trained.
+FitAnswer fit_training(const FitQuestion& question);
 
 /// Throws InputError if the model or a device type cannot be simulated.
 FitAnswer fit(const FitQuestion& question);

@@ -92,6 +92,11 @@ Fitting::Fitting(const FitQuestion& question) : question_(question) {
     gpus_ += group.count;
     limits_.insert(limits_.end(), group.count, group.memory);
     group.memory = std::max(Bytes{}, group.memory - question.reserve);
+    const auto measured = built_in_devices().devices.find(group.kind + "_llamacpp");
+    if (question.model.writes && measured != built_in_devices().devices.end()) {
+      group.kind = measured->first;
+      group.model = measured->second;
+    }
     cluster_.devices.push_back(std::move(group));
   }
   // A home for each GPU: each has lanes of its own to the host, on which weights come.
@@ -257,15 +262,15 @@ void Fitting::simulate(const FitCase& asked, const FitGraphs& graphs, std::size_
   const std::shared_ptr<const CostedGraph> costs = costed(graphs.decode, asked, graphs, 0);
   if (evidence.empty()) evidence = evidence_of(*costs->graph, cluster_);
   const Duration hop = costs->step_costs->transfer(TensorId{}, DeviceId{0}, DeviceId{1});
-  const auto first = line(asked, graphs, waiting, costs.get()).divided(hop);
-  BAECHI_CHECK(first.has_value(), "{}: it fits, and no division does", way.name);
+  const Line devices = line(asked, graphs, waiting, costs.get());
+  const std::vector<std::size_t> first = devices.divided(hop).value_or(devices.filled());
   std::vector<DeviceId> device(graphs.size());
   const std::size_t host = asked.elsewhere.layers ? 1 : 0;
-  for (std::size_t d = 0; d + 1 < first->size(); ++d)
-    for (std::size_t l = (*first)[d]; l < (*first)[d + 1]; ++l)
+  for (std::size_t d = 0; d + 1 < first.size(); ++d)
+    for (std::size_t l = first[d]; l < first[d + 1]; ++l)
       device[l] = static_cast<DeviceId>(d < host ? gpus_ : d - host);
-  for (std::size_t d = host; d + 1 < first->size(); ++d)
-    way.layers.push_back((*first)[d + 1] - (*first)[d]);
+  for (std::size_t d = host; d + 1 < first.size(); ++d)
+    way.layers.push_back(first[d + 1] - first[d]);
   for (const DeviceId d : device) way.cpu_layers += index(d) == gpus_ ? 1 : 0;
   const StepResult one = step(graphs.decode, *graphs.layers[0], asked, graphs, waiting, device);
   const StepResult most =

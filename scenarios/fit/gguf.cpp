@@ -77,41 +77,21 @@ class GgufReader {
   std::string text() { return bytes(number<std::uint64_t>()); }
 
   std::string value(std::uint32_t type) {
-    switch (type) {
-      case 0:
-        return std::to_string(number<std::uint8_t>());
-      case 1:
-        return std::to_string(number<std::int8_t>());
-      case 2:
-        return std::to_string(number<std::uint16_t>());
-      case 3:
-        return std::to_string(number<std::int16_t>());
-      case 4:
-        return std::to_string(number<std::uint32_t>());
-      case 5:
-        return std::to_string(number<std::int32_t>());
-      case 6:
-        return fmt::format("{}", number<float>());
-      case 7:
-        return number<std::uint8_t>() != 0 ? "true" : "false";
-      case 8:
-        return text();
-      case 9: {
-        const auto inner = number<std::uint32_t>();
-        const auto count = number<std::uint64_t>();
-        if (inner == 9) fail("a list of lists in its header");
-        for (std::uint64_t i = 0; i < count; ++i) value(inner);
-        return std::to_string(count);
-      }
-      case 10:
-        return std::to_string(number<std::uint64_t>());
-      case 11:
-        return std::to_string(number<std::int64_t>());
-      case 12:
-        return fmt::format("{}", number<double>());
-      default:
-        fail(fmt::format("an unknown type of value, {}", type));
+    constexpr std::array<std::size_t, 13> size{1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
+    constexpr std::uint32_t of_text = 8, list = 9;
+    if (type == of_text) return text();
+    if (type >= size.size()) fail(fmt::format("an unknown type of value, {}", type));
+    if (type == list) {
+      const auto inner = number<std::uint32_t>();
+      const auto count = number<std::uint64_t>();
+      if (inner == list) fail("a list of lists in its header");
+      for (std::uint64_t i = 0; i < count; ++i) value(inner);
+      return std::to_string(count);
     }
+    const std::string read = bytes(size[type]);
+    std::uint64_t whole = 0;
+    std::memcpy(&whole, read.data(), read.size());
+    return std::to_string(whole);
   }
 
   std::string path_;

@@ -48,8 +48,8 @@ struct Split {
   LayerSplit split;
 };
 
-Split split(int layers, std::size_t gpus, const std::string& gpu_layers = "", bool cpu = false,
-            const std::vector<std::string>& shares = {}) {
+Split layers_split(int layers, std::size_t gpus, const std::string& gpu_layers = "",
+                   bool cpu = false, const std::vector<std::string>& shares = {}) {
   Split s{chain_of_layers(layers), equal_gpus(gpus, cpu), {}, {}};
   Options options("ggml_split");
   if (!gpu_layers.empty()) options.set("gpu_layers", {gpu_layers, "", {}});
@@ -74,22 +74,22 @@ TEST_SUITE("ggml_split") {
                                                           {4, "-ngl 33 -ts 9,8,8,8"},
                                                           {6, "-ngl 33 -ts 6,5,6,5,6,5"},
                                                           {8, "-ngl 33 -ts 5,4,4,4,4,4,4,4"}})
-      CHECK(llama_cpp_split(split(32, gpus).split) == counts);
+      CHECK(llama_cpp_split(layers_split(32, gpus).split) == counts);
     // Three of nine entries are on GPUs: the last two layers and the output.
-    const Split some = split(8, 2, "3", true);
+    const Split some = layers_split(8, 2, "3", true);
     CHECK(llama_cpp_split(some.split) == "-ngl 3 -ts 2,1");
     CHECK(some.placement.device[OpId{0}] == DeviceId{2});  // the table of words is on the CPU
-    CHECK(llama_cpp_split(split(8, 2, "", false, {"2", "1"}).split) == "-ngl 9 -ts 6,3");
+    CHECK(llama_cpp_split(layers_split(8, 2, "", false, {"2", "1"}).split) == "-ngl 9 -ts 6,3");
   }
 
   TEST_CASE("arguments of llama.cpp, vLLM and Megatron give the same placement again") {
     for (const std::size_t gpus : {2UL, 3UL}) {
-      const Split made = split(10, gpus);
+      const Split made = layers_split(10, gpus);
       const std::string text = llama_cpp_split(made.split);
       std::vector<std::string> shares;
       std::istringstream list(text.substr(text.rfind(' ') + 1));
       for (std::string share; std::getline(list, share, ',');) shares.push_back(share);
-      CHECK(split(10, gpus, "11", true, shares).split.device == made.split.device);
+      CHECK(layers_split(10, gpus, "11", true, shares).split.device == made.split.device);
       // 11 entries, of which the output is on the last GPU.
       const std::string layers = gpus == 2 ? "6,4" : "4,4,2";
       CHECK(vllm_split(made.split, "M") ==
@@ -101,7 +101,7 @@ TEST_SUITE("ggml_split") {
   }
 
   TEST_CASE("what a framework cannot say is refused, with the op") {
-    Split s = split(4, 2);
+    Split s = layers_split(4, 2);
     const ProfiledCosts costs(s.graph, s.cluster);
     const Problem problem{s.graph, s.cluster, costs};
     const auto refused = [&](std::string_view op, std::size_t device) {
@@ -113,7 +113,7 @@ TEST_SUITE("ggml_split") {
     CHECK(refused("head", 0) ==
           "op 'head' is on gpu0, before the device of an earlier layer: the framework has them in "
           "order");
-    CHECK(message<InputError>([] { vllm_split(split(4, 1, "2", true).split, "M"); }) ==
+    CHECK(message<InputError>([] { vllm_split(layers_split(4, 1, "2", true).split, "M"); }) ==
           "vLLM cannot say that layers are on the host: another split");
   }
 }

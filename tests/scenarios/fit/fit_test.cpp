@@ -22,12 +22,12 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr const char* small =
+constexpr const char* small_llama =
     "llama:num_hidden_layers=4,hidden_size=256,num_attention_heads=4,num_key_value_heads=2,"
     "intermediate_size=512,vocab_size=1024";
 
-FitQuestion question(const std::string& model, const std::string& gpus, const std::string& memory,
-                     std::int64_t context) {
+FitQuestion fit_question(const std::string& model, const std::string& gpus,
+                         const std::string& memory, std::int64_t context) {
   Mistakes mistakes;
   FitQuestion q{.model = read_fit_model(model, "")};
   q.gpus = read_device_words({.devices = gpus, .memory = memory, .prefix = "--"}, mistakes);
@@ -39,7 +39,7 @@ FitQuestion question(const std::string& model, const std::string& gpus, const st
 }
 
 /// Three layers of 10 B on devices of 30 B: while any run, 5 B more.
-Line line(std::vector<LineDevice> devices) {
+Line line_of_three(std::vector<LineDevice> devices) {
   for (LineDevice& d : devices) d.held = {10_B, 10_B, 10_B};
   return {std::move(devices), 3, [](std::size_t, std::size_t) { return 5_B; }};
 }
@@ -100,10 +100,10 @@ std::string gguf_file() {
 
 TEST_SUITE("fit") {
   TEST_CASE("layers are numbered parts of a model, and what is outside them") {
-    CHECK(layer_of("model.layers.3.self_attn.q_proj") == "model.layers.3");
-    CHECK(layer_of("layer_12.mlp") == "layer_12");
-    CHECK(layer_of("transformer.h.0") == "transformer.h.0");
-    CHECK(layer_of("lm_head") == "lm_head");
+    CHECK(module_layer("model.layers.3.self_attn.q_proj") == "model.layers.3");
+    CHECK(module_layer("layer_12.mlp") == "layer_12");
+    CHECK(module_layer("transformer.h.0") == "transformer.h.0");
+    CHECK(module_layer("lm_head") == "lm_head");
     CHECK(is_numbered("model.layers.3"));
     CHECK_FALSE(is_numbered("conv2d"));
   }
@@ -111,22 +111,22 @@ TEST_SUITE("fit") {
   TEST_CASE("layers are divided where the sum of times is least, and memory allows it") {
     // 30 B hold two layers and 5 B; the second device is faster, and takes two.
     const std::vector<Duration> slow{10ms, 10ms, 10ms}, fast{4ms, 4ms, 4ms};
-    CHECK(line({{.memory = 30_B, .times = slow}, {.memory = 30_B, .times = fast}}).divided(1ms) ==
-          std::vector<std::size_t>{0, 1, 3});
+    CHECK(line_of_three({{.memory = 30_B, .times = slow}, {.memory = 30_B, .times = fast}})
+              .divided(1ms) == std::vector<std::size_t>{0, 1, 3});
     // Both are equal: no division is faster, and the busiest has two in any. With 35 B one
     // suffices.
-    CHECK(line({{.memory = 35_B, .times = slow}, {.memory = 35_B, .times = slow}}).divided(1ms) ==
-          std::vector<std::size_t>{0, 3, 3});
+    CHECK(line_of_three({{.memory = 35_B, .times = slow}, {.memory = 35_B, .times = slow}})
+              .divided(1ms) == std::vector<std::size_t>{0, 3, 3});
     // Three layers on one device of 30 B: 3 x 10 + 5 - 30.
-    CHECK(line({{.memory = 30_B, .times = slow}}).lacking() == 5_B);
-    CHECK_FALSE(line({{.memory = 30_B, .times = slow}}).divided(1ms));
+    CHECK(line_of_three({{.memory = 30_B, .times = slow}}).lacking() == 5_B);
+    CHECK_FALSE(line_of_three({{.memory = 30_B, .times = slow}}).divided(1ms));
     // A device that takes one layer: 5 + 10; the next lacks 5 + 20 - 20.
-    CHECK(line({{.memory = 15_B, .times = slow}, {.memory = 20_B, .times = slow}}).lacking() ==
-          5_B);
+    CHECK(line_of_three({{.memory = 15_B, .times = slow}, {.memory = 20_B, .times = slow}})
+              .lacking() == 5_B);
   }
 
   TEST_CASE("what layers hold while they run is what the engine finds") {
-    const FitModel model = read_fit_model(small, "");
+    const FitModel model = read_fit_model(small_llama, "");
     const Trace trace = model.prefill({.context = 64}, 0, 64);
     const OpGraph& graph = trace.graph;
     const ModelLayers layers(graph, [](OpId) { return false; });
@@ -157,7 +157,7 @@ TEST_SUITE("fit") {
       const std::int64_t context = 256 * (1 + random.below(16));
       const char* gpus = random.below(2) == 0 ? "1xrtx_4090" : "2xrtx_4090";
       const auto asks = [&](std::int64_t mib, std::int64_t tokens, const std::string& options) {
-        return fit(question(small + options, gpus, fmt::format("{}M", mib), tokens)).fits;
+        return fit(fit_question(small_llama + options, gpus, fmt::format("{}M", mib), tokens)).fits;
       };
       if (!asks(memory, context, "")) continue;
       ++fit_once;
@@ -172,7 +172,7 @@ TEST_SUITE("fit") {
   }
 
   TEST_CASE("every way that fits is within memory, and the largest context and batch are exact") {
-    FitQuestion q = question(small, "1xrtx_4090,1xrtx_3090", "12M,10M", 2048);
+    FitQuestion q = fit_question(small_llama, "1xrtx_4090,1xrtx_3090", "12M,10M", 2048);
     q.host = 1_GiB;
     const FitAnswer answer = fit(q);
     REQUIRE(!answer.ways.empty());
