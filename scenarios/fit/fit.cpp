@@ -105,7 +105,7 @@ std::string fits_sentence(const FitQuestion& q, const FitWay& way) {
   std::size_t used = 0;
   const FitMemory* fullest = &way.memory.front();
   for (const FitMemory& memory : way.memory) {
-    used += memory.weights + memory.cache > Bytes{} ? 1 : 0;
+    used += memory.weights + memory.cache > Bytes{} ? std::size_t{1} : 0;
     if (memory.weights + memory.cache > Bytes{} && memory.spare() < fullest->spare())
       fullest = &memory;
   }
