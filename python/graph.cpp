@@ -17,6 +17,9 @@ namespace {
 
 Graph read_graph(const std::string& path, const std::string& importer) {
   Choice choice;
+  if (importer.empty())
+    if (std::optional<Trace> generated = load_generator_words(path))
+      return {std::make_shared<const Trace>(std::move(*generated))};
   if (!importer.empty()) choice = parse_choice(importer, "importer");
   Trace trace = read_trace(with_data_folder(path), choice.name, std::move(choice.options));
   if (trace.name.empty()) trace.name = std::filesystem::path(path).stem().string();

@@ -147,7 +147,7 @@ PlacedGraph place(const Graph& graph, ClusterSetup& cluster, const py::object& p
     placement = experiment.place(*chosen, seed);
   }
   chosen.reset();  // while the GIL is held
-  return {graph, std::move(*placement), cluster.choice.devices[0].count};
+  return {graph, std::move(*placement), cluster.num_devices()};
 }
 
 }  // namespace

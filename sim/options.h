@@ -86,6 +86,9 @@ class Options {
   /// A mistake, if `key` was given: the option is called `now`.
   void renamed(const std::string& key, std::string_view now);
 
+  /// Another spelling of the option `now`; a mistake if both are given.
+  void respelled(const std::string& key, const std::string& now);
+
   /// Throws InputError if there are mistakes, and names all: the recorded mistakes, and every given
   /// key that was not declared. Call it once the component is built.
   void finish() const;

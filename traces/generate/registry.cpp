@@ -111,9 +111,6 @@ constexpr auto renamed =
                             {"", "positions", "config=position_embedding_type=WORD"},
                             {"", "query_key_norm", "config=use_qk_norm=true"},
                             {"", "norm", "config=NAME+norm=WORD"},
-                            {"llama", "size", "config"},
-                            {"moe", "size", "config"},
-                            {"hybrid", "size", "config"},
                             {"gpt", "bias", "config=bias=false"},
                             {"llama", "bias", "config=NAME+attention_bias=true"},
                             {"moe", "bias", "config=NAME+attention_bias=true"},
@@ -161,6 +158,8 @@ void refuse_old_names(std::string_view generator, Options& options) {
 Trace generate_trace(std::string_view name, Options options, const std::string& where) {
   const GeneratorEntry& entry = find_entry(generators(), "generator", name, where);
   refuse_old_names(entry.name, options);
+  for (const std::string_view published : {"llama", "moe", "hybrid"})
+    if (entry.name == published) options.respelled("size", "config");
   Trace trace = entry.make(options);
   options.finish();
   trace.format = entry.name;

@@ -265,6 +265,7 @@ def main():
     judge = Judge(arguments)
     if judge.given.quick:
         os.environ["JUDGE_QUICK"] = "1"
+    os.environ["JUDGE_DEVICE"] = judge.given.device
     timed = [n for n in judge.processes if not untimed(n, judge.given.device)]
     awake = [python("awake.py", core) for core in range(max(timed, default=0))]
     try:
