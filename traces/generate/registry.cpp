@@ -72,12 +72,13 @@ std::span<const GeneratorEntry> generators() {
 namespace {
 
 /// Options by their names before they had those of config.json. The first row for the generator, or
-/// for all (""), counts, unless the generator has an option of the old name.
+/// for all (""), counts. One that is called as before is taken.
 struct Renamed {
   std::string_view generator, before, now;
 };
 constexpr auto renamed =
-    std::to_array<Renamed>({{"hybrid", "layers", "hybrid_override_pattern"},
+    std::to_array<Renamed>({{"vgg", "layers", "layers"},
+                            {"hybrid", "layers", "hybrid_override_pattern"},
                             {"moe", "inner", "moe_intermediate_size"},
                             {"moe", "head_size", "config=NAME+head_dim=N"},
                             {"", "layers", "num_hidden_layers"},
@@ -148,7 +149,7 @@ constexpr auto renamed =
 void refuse_old_names(std::string_view generator, Options& options) {
   std::set<std::string_view> seen;
   for (const auto& [of, before, now] : renamed)
-    if ((of.empty() || of == generator) && seen.insert(before).second)
+    if ((of.empty() || of == generator) && seen.insert(before).second && before != now)
       options.renamed(std::string(before), now);
 }
 
