@@ -7,10 +7,12 @@
 #include <optional>
 #include <set>
 #include <span>
+#include <tuple>
 
 #include "placers/files/placement_file.h"
 #include "placers/pipeline_cuts.h"
 #include "placers/whole_modules.h"
+#include "scenarios/export/layer_formats.h"
 #include "sim/error.h"
 #include "sim/pipeline/pipeline.h"
 #include "traces/format/compressed_file.h"
@@ -176,6 +178,46 @@ std::optional<PipelineCandidate> best_line(const ExportTask& task, const WholeMo
   return best;
 }
 
+<<<<<<< HEAD
+=======
+/// Messages on modules of the same group in different stages, which share weights.
+std::string shared_weights(const OpGraph& graph, const WholeModules& modules,
+                           const std::vector<DeviceId>& device) {
+  std::string lines;
+  for (const GroupId g : graph.groups()) {
+    std::optional<std::uint32_t> first;
+    for (const OpId v : graph.members(g)) {
+      const std::uint32_t m = modules.of[v];
+      if (m == WholeModules::none) continue;
+      if (!first) first = m;
+      if (device[m] == device[*first]) continue;
+      lines += fmt::format(
+          "'{}' and '{}' belong together, such as by sharing weights, and are in different "
+          "stages: untie them, or cut elsewhere\n",
+          modules.names[*first], modules.names[m]);
+      break;
+    }
+  }
+  return lines;
+}
+
+/// The device as accelerate names it: "cpu", or its number among the others.
+ExportJson accelerate_device(const Cluster& cluster, DeviceId device) {
+  const auto is_disk = [&](DeviceId d) { return cluster.device(d).kind.starts_with("disk"); };
+  const auto is_cpu = [&](DeviceId d) {
+    const auto& [name, kind] = std::tie(cluster.device(d).name, cluster.device(d).kind);
+    return cluster.device(d).is_core() || kind.starts_with("cpu") ||
+           (name.starts_with("cpu") && name.find_first_not_of("0123456789", 3) == name.npos);
+  };
+  if (is_disk(device)) return "disk";
+  if (is_cpu(device)) return "cpu";
+  std::size_t number = 0;
+  for (const DeviceId d : cluster.devices())
+    if (d < device && !is_cpu(d) && !is_disk(d)) ++number;
+  return number;
+}
+
+>>>>>>> main
 std::string export_device_map(const ExportTask& task, const Placement& placement) {
   const Problem problem = task.experiment.problem();
   const WholeModules modules = whole_modules(problem.graph);
@@ -192,7 +234,7 @@ std::string export_device_map(const ExportTask& task, const Placement& placement
   }
   const auto map = device_map(modules, best.device);
   ExportJson json = ExportJson::object();
-  for (const auto& [name, device] : map) json[name] = index(device);
+  for (const auto& [name, device] : map) json[name] = accelerate_device(problem.cluster, device);
   write_file(task.path, json.dump(1) + "\n");
   return fmt::format("{} whole modules, {}: step time {}{}\n", modules.names.size(), best.how,
                      to_text(best.step.makespan), price(task, placement, best.step.makespan));
@@ -267,6 +309,14 @@ std::string export_placement(ExportFormat format, const ExportTask& task,
   if (format == ExportFormat::accelerate) return export_device_map(task, placement);
   if (format == ExportFormat::pipelining) return export_pipeline(task, placement);
   const Problem problem = task.experiment.problem();
+  if (format != ExportFormat::json) {
+    const LayerSplit split = layer_split(problem, placement);
+    write_file(task.path, (format == ExportFormat::llamacpp ? llama_cpp_split(split)
+                           : format == ExportFormat::vllm   ? vllm_split(split, task.graph_name)
+                                                            : megatron_split(split)) +
+                              "\n");
+    return "";
+  }
   write_placement(task.path, placement, problem.graph, task.graph_name,
                   problem.cluster.num_devices());
   return "";
