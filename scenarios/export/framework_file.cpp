@@ -178,29 +178,6 @@ std::optional<PipelineCandidate> best_line(const ExportTask& task, const WholeMo
   return best;
 }
 
-<<<<<<< HEAD
-=======
-/// Messages on modules of the same group in different stages, which share weights.
-std::string shared_weights(const OpGraph& graph, const WholeModules& modules,
-                           const std::vector<DeviceId>& device) {
-  std::string lines;
-  for (const GroupId g : graph.groups()) {
-    std::optional<std::uint32_t> first;
-    for (const OpId v : graph.members(g)) {
-      const std::uint32_t m = modules.of[v];
-      if (m == WholeModules::none) continue;
-      if (!first) first = m;
-      if (device[m] == device[*first]) continue;
-      lines += fmt::format(
-          "'{}' and '{}' belong together, such as by sharing weights, and are in different "
-          "stages: untie them, or cut elsewhere\n",
-          modules.names[*first], modules.names[m]);
-      break;
-    }
-  }
-  return lines;
-}
-
 /// The device as accelerate names it: "cpu", or its number among the others.
 ExportJson accelerate_device(const Cluster& cluster, DeviceId device) {
   const auto is_disk = [&](DeviceId d) { return cluster.device(d).kind.starts_with("disk"); };
@@ -217,7 +194,6 @@ ExportJson accelerate_device(const Cluster& cluster, DeviceId device) {
   return number;
 }
 
->>>>>>> main
 std::string export_device_map(const ExportTask& task, const Placement& placement) {
   const Problem problem = task.experiment.problem();
   const WholeModules modules = whole_modules(problem.graph);
