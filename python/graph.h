@@ -35,6 +35,7 @@ struct ClusterSetup {
   std::shared_ptr<const Trace> last{};
   std::shared_ptr<const CostedGraph> costed{};
 
+  std::size_t num_devices() const;
   /// The experiment of `graph` on this cluster. Throws InputError.
   Experiment experiment(const Graph& graph, const std::vector<std::string>& transforms);
 };

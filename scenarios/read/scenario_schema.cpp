@@ -32,7 +32,7 @@ OrderedJson schema_of(const Options::Declared& d) {
       s["type"] = "number";
       break;
     case Options::Type::size:
-      s["pattern"] = fmt::format("{}([kKMGT]i?)?B$|^0$", number);
+      s["pattern"] = fmt::format("{}(([kKMGT]i?)?B|[KMGT])$|^0$", number);
       break;
     case Options::Type::time:
       s["pattern"] = fmt::format("{}(ns|us|ms|s|min|h)$|^0$", number);

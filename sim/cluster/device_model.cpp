@@ -26,14 +26,22 @@ double alignment_factor(const OpWork& kernel, const DeviceModel& model) {
 
 /// Efficiencies of the kernels of one kind of op.
 struct Efficiencies {
-  double peak = 1.0, bandwidth = 1.0;
+  double peak = 1.0;
+  MemoryBoundNumbers memory;
   bool of_kind = false;  ///< `peak` is given for this kind of op
 };
 
+MemoryBoundNumbers memory_numbers(const DeviceModel& model, std::string_view kind) {
+  MemoryBoundNumbers numbers = value_of(
+      kind, model.passes, MemoryBoundNumbers{.bandwidth_efficiency = model.bandwidth_efficiency});
+  if (numbers.launch < 0.0) numbers.launch = to_us(model.launch);
+  return numbers;
+}
+
 Efficiencies efficiencies_of(const DeviceModel& model, Precision p, std::string_view kind) {
   const Efficiency& efficiency = model.at(p).efficiency;
-  return {efficiency.of(kind), Efficiency::of(kind, model.passes, model.bandwidth_efficiency),
-          Efficiency::of(kind, efficiency.by_kind, 0.0) > 0.0};
+  return {efficiency.of(kind), memory_numbers(model, kind),
+          value_of(kind, efficiency.by_kind, 0.0) > 0.0};
 }
 
 Duration roofline_time(const OpWork& kernel, const DeviceModel& model,
@@ -44,9 +52,12 @@ Duration roofline_time(const OpWork& kernel, const DeviceModel& model,
     seconds = (static_cast<double>(kernel.flops) + units.half_flops) /
               (units.peak.flop_per_second * reached.peak * alignment_factor(kernel, model));
   if (kernel.traffic > Bytes{})
-    seconds = std::max(seconds, static_cast<double>((kernel.traffic + model.half_traffic).count) /
-                                    (model.bandwidth.bytes_per_second * reached.bandwidth));
-  return saturated_sum(model.launch, Duration{saturated(std::ceil(1e9 * seconds))});
+    seconds = std::max(
+        seconds,
+        reached.memory.traffic(static_cast<double>((kernel.traffic + model.half_traffic).count)) /
+            model.bandwidth.bytes_per_second);
+  return saturated_sum(from_us(reached.memory.launch).value_or(model.launch),
+                       Duration{saturated(std::ceil(1e9 * seconds))});
 }
 
 /// The numbers of a GEMM whose operands other ops have converted to its dtype: no conversion, and
@@ -186,18 +197,9 @@ void check_format(const DeviceModel& model, Precision p, std::string_view op) {
 
 }  // namespace
 
-double Efficiency::of(std::string_view kind) const {
-  return of(kind, by_kind, other);
-}
-
-double Efficiency::of(std::string_view kind,
-                      const std::map<std::string, double, std::less<>>& by_kind, double other) {
-  // Prefixes of `kind` sort before it, longer ones last.
-  for (auto it = by_kind.upper_bound(kind); it != by_kind.begin();) {
-    --it;
-    if (kind.starts_with(it->first)) return it->second;
-  }
-  return other;
+double MemoryBoundNumbers::traffic(double bytes) const {
+  const double hit = cache > 0.0 ? std::clamp(2.0 - bytes / cache, 0.0, 1.0) : 0.0;
+  return bytes * (hit / cached + (1.0 - hit) / bandwidth_efficiency);
 }
 
 const Arithmetic& DeviceModel::at(Precision p) const {
@@ -242,16 +244,16 @@ IdVector<OpId, Duration> roofline_times(const OpGraph& graph, const DeviceModel&
 Bound bound_by_work(const OpGraph& graph, OpId op, const DeviceModel& model) {
   if (graph.kernels(op).empty()) return Bound::host;
   double launches = 0.0, arithmetic = 0.0, traffic = 0.0;  // seconds
+  const MemoryBoundNumbers memory = memory_numbers(model, graph.kind(op));
   for (const OpWork& kernel : graph.kernels(op)) {
-    launches += to_us(model.launch) / 1e6;
+    launches += memory.launch / 1e6;
     const Arithmetic& units = model.at(kernel.precision);
     const double rate = units.peak.flop_per_second * units.efficiency.of(graph.kind(op));
     if (kernel.flops > 0 && rate > 0.0)
       arithmetic += (static_cast<double>(kernel.flops) + units.half_flops) / rate;
     if (kernel.traffic > Bytes{})
-      traffic += static_cast<double>((kernel.traffic + model.half_traffic).count) /
-                 (model.bandwidth.bytes_per_second *
-                  Efficiency::of(graph.kind(op), model.passes, model.bandwidth_efficiency));
+      traffic += memory.traffic(static_cast<double>((kernel.traffic + model.half_traffic).count)) /
+                 model.bandwidth.bytes_per_second;
   }
   if (launches > arithmetic && launches > traffic) return Bound::host;
   return arithmetic >= traffic ? Bound::compute : Bound::memory;

@@ -91,16 +91,38 @@ double product_us(const ProductNumbers& x, const DeviceRates& rates, const Matri
 double attention_us(const AttentionNumbers& x, const DeviceRates& rates, const MatrixShape& shape,
                     double traffic);
 
-/// Efficiency of kernels (achieved rate / peak rate) by kind of op. A kind applies to all kinds
-/// that begin with its name, such as Conv2d to Conv2dBackward and Conv2dBatchNormReLU; the longest
-/// matching name decides.
+/// Values by kind of op. A kind applies to all kinds that begin with its name, such as Conv2d to
+/// Conv2dBackward and Conv2dBatchNormReLU; the longest matching name decides.
+template <class Value>
+using ByKind = std::map<std::string, Value, std::less<>>;
+template <class Value>
+const Value& value_of(std::string_view kind, const ByKind<Value>& by_kind, const Value& other) {
+  // Prefixes of `kind` sort before it, longer ones last.
+  for (auto it = by_kind.upper_bound(kind); it != by_kind.begin();) {
+    --it;
+    if (kind.starts_with(it->first)) return it->second;
+  }
+  return other;
+}
+
+/// Efficiency of kernels (achieved rate / peak rate).
 struct Efficiency {
   double other = 1.0;  ///< for kinds that by_kind does not match
-  std::map<std::string, double, std::less<>> by_kind{};
+  ByKind<double> by_kind{};
 
-  double of(std::string_view kind) const;
-  static double of(std::string_view kind, const std::map<std::string, double, std::less<>>& by_kind,
-                   double other);
+  double of(std::string_view kind) const { return value_of(kind, by_kind, other); }
+};
+
+/// Memory-bound kernels of one kind of op: launch + bytes / rate. Up to `cache` bytes the rate is
+/// `cached` of the memory's bandwidth, from twice of them `bandwidth_efficiency`; between them the
+/// fraction of the bytes that the cache holds falls linearly from 1 to 0.
+struct MemoryBoundNumbers {
+  double bandwidth_efficiency = 1.0;
+  double launch = -1.0;  ///< us; below 0: the device's
+  double cache = 0.0, cached = 1.0;
+
+  /// Of `bytes`: seconds at a bandwidth of 1 byte per second.
+  double traffic(double bytes) const;
 };
 
 /// Rates of a device for kernels of one dtype.
@@ -123,10 +145,10 @@ struct DeviceModel {
   std::array<Arithmetic, all<Precision>().size()> arithmetic{};  ///< by Precision
   Bandwidth bandwidth{};                                         ///< peak memory bandwidth
   Bytes memory{};
-  Duration launch{};                                    ///< time added to each kernel
-  Duration no_kernel{};                                 ///< time of an op without kernels
-  double bandwidth_efficiency = 1.0;                    ///< of memory-bound kernels
-  std::map<std::string, double, std::less<>> passes{};  ///< the same by kind of op, as Efficiency
+  Duration launch{};                    ///< time added to each kernel
+  Duration no_kernel{};                 ///< time of an op without kernels
+  double bandwidth_efficiency = 1.0;    ///< of memory-bound kernels
+  ByKind<MemoryBoundNumbers> passes{};  ///< by kind of op, instead of `bandwidth_efficiency`
   /// Factor on the efficiency of a 16-bit GEMM with rows of odd length; its square root if the
   /// length is even but no multiple of 16 bytes.
   double unaligned = 1.0;

@@ -11,6 +11,7 @@ import board  # noqa: E402
 import llama_cpp  # noqa: E402
 import nvidia  # noqa: E402
 import open_trainings  # noqa: E402
+import steps  # noqa: E402
 from board import Scored  # noqa: E402
 
 ANSWER = {"step_time_us": 2e6, "flops": 1.0, "fits": True, "peak_bytes": 1, "last_peak_bytes": 1, "weight_bytes": 1.0,
@@ -133,6 +134,16 @@ class Questions(unittest.TestCase):
         self.assertEqual(deepseek["framework"]["recompute_modules"], ["mla_up_proj", "mlp"])
         self.assertEqual((deepseek["overlap_experts"], deepseek["options"]["kernels"]["dispatch_once"]), ("true", "4"))
         self.assertNotIn("host_op", deepseek)
+
+    def test_a_step_of_a_model_is_asked_of_the_device_under_pytorch(self):
+        result, questions = compared(steps.score_h100_steps, {"measured/h100_steps/steps.csv": (
+            "source,model,layers,batch,precision,step_ms\nTrioSim,vgg,13,128,tf32,2500\nTrioSim,vgg,13,128,tf32,-1\n")})
+        self.assertEqual(questions, [{
+            "ask": "step", "generator": "vgg", "device": "h100_pytorch",
+            "options": {"batch": 128, "layers": 13, "kernels": {"fuse_modules": False}},
+            "transforms": [{"precision": {"to": "tf32", "except": "loss"}}]}])
+        self.assertAlmostEqual(result.rows[0].error(), 2 / 2.5 - 1)
+        self.assertIn(":3:25: step_ms '-1' is not a number", result.skipped[0][1])
 
 
 class LlamaCpp(unittest.TestCase):

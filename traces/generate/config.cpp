@@ -26,7 +26,9 @@ struct ModelType {
 constexpr auto model_types = std::to_array<ModelType>({{"gpt2", "gpt"},
                                                        {"llama", "llama"},
                                                        {"mistral", "llama"},
+                                                       {"qwen2", "llama"},
                                                        {"qwen3", "llama"},
+                                                       {"gemma2", "llama"},
                                                        {"mixtral", "moe"},
                                                        {"qwen3_moe", "moe"},
                                                        {"gpt_oss", "moe"},
@@ -136,6 +138,10 @@ void add_by_type(const Json& json, const std::string& type, PublishedConfig& con
     config.values["shared_expert_intermediate_size"] =
         std::to_string(json.at("n_shared_experts").get<std::int64_t>() *
                        json.at("moe_intermediate_size").get<std::int64_t>());
+  if (type == "qwen2") config.not_modelled.emplace_back("qwen2: biases of queries, keys, values");
+  if (type == "gemma2")
+    config.not_modelled.emplace_back(
+        "gemma2: two more norms of a layer, and GeLU in place of SiLU");
   if (type.starts_with("qwen3")) config.values["use_qk_norm"] = "true";
   if (!is_said(json, "sliding_window") || json.value("use_sliding_window", true) == false) return;
   const bool all = type == "mistral" && !is_said(json, "layer_types");

@@ -84,7 +84,7 @@ TEST_SUITE("config.json") {
     CHECK(refused("gpt", {{"layers", "2"}}) == "gpt.layers: called num_hidden_layers");
     CHECK(refused("hybrid", {{"layers", "M"}}) == "hybrid.layers: called hybrid_override_pattern");
     CHECK(refused("bert", {{"eager", "true"}}) == "bert.eager: called kernels=eager");
-    CHECK(refused("llama", {{"size", "7b"}}) == "llama.size: called config");
+    CHECK(refused("llama", {{"size", "7b"}, {"config", "7b"}}) == "llama.size: called config");
     CHECK(
         refused("gpt", {{"kernels.lazy", "true"}}).starts_with("gpt.kernels has no option 'lazy'"));
     CHECK(refused("llama", {{"config", "7c"}}).find("'7c' is not one of") != std::string::npos);
