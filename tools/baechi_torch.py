@@ -29,7 +29,7 @@ import traceback
 import torch
 import torch.fx
 
-from baechi_torch_run import NotTraced, OldKernels, Op, Recorder, as_on_a_gpu, of_user, running
+from baechi_torch_record import NotTraced, OldKernels, Op, Recorder, as_on_a_gpu, of_user, running
 from baechi_torch_work import size_of, tensors_of
 
 # Per parameter: words of state, operations and words moved by an update; as in baechi's generators.

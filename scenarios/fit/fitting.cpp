@@ -271,7 +271,7 @@ void Fitting::simulate(const FitCase& asked, const FitGraphs& graphs, std::size_
       device[l] = static_cast<DeviceId>(d < host ? gpus_ : d - host);
   for (std::size_t d = host; d + 1 < first.size(); ++d)
     way.layers.push_back(first[d + 1] - first[d]);
-  for (const DeviceId d : device) way.cpu_layers += index(d) == gpus_ ? 1 : 0;
+  for (const DeviceId d : device) way.cpu_layers += index(d) == gpus_ ? std::size_t{1} : 0;
   const StepResult one = step(graphs.decode, *graphs.layers[0], asked, graphs, waiting, device);
   const StepResult most =
       graphs.prefill ? step(graphs.prefill, *graphs.layers[1], asked, graphs, waiting, device)

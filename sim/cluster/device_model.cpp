@@ -129,10 +129,11 @@ std::optional<FewRows> few_rows(const OpWork& kernel, const DeviceModel& model) 
   const double whole = std::clamp((bits - few_bits) / (all_bits - few_bits), 0.0, 1.0);
   const double share = attention ? model.attention_decode
                                  : model.gemv.q4 + whole * (model.gemv.fp16 - model.gemv.q4);
-  if (share <= 0.0) return std::nullopt;
+  const bool few = m.rows <= GemvNumbers::most_rows;
+  if (share <= 0.0 || (attention && !few)) return std::nullopt;
   const double seconds =
       static_cast<double>(kernel.traffic.count) / (share * model.bandwidth.bytes_per_second);
-  return FewRows{.few = m.rows <= GemvNumbers::most_rows,
+  return FewRows{.few = few,
                  .time = saturated_sum(model.launch, Duration{saturated(std::ceil(1e9 * seconds))}),
                  .slower = bits < 12.0 ? 1.0 / model.gemv.unpacked : 1.0};
 }

@@ -154,6 +154,28 @@ def score_llama_bench_prefill(data):
     return result
 
 
+def score_llama_bench_prompts(data):
+    """Seconds of prompts on one GPU."""
+    result = Comparison()
+    table = data.read(SPEED, result)
+    if table is None:
+        return None
+    rows, questions = [], []
+    for r, (size, weights, gpu, count), tokens, rate in speeds(table, "pp", result):
+        with result.row(r):
+            if count > 1:
+                raise InputError("several GPUs: llama_bench_prefill")
+            if (size, gpu) == ("70B", "A40") or (weights, gpu) == ("f16", "A100_SXM") or (weights, gpu) == ("f16", "L40S"):
+                raise InputError("slower by far than the source's other rows of this machine")
+            questions.append(question_of(size, weights, gpu, 1, {"pass": "prefill"}, prompt=tokens, pass_tokens=PASS))
+            rows.append(Scored(f"{size} {weights}, {gpu}, {tokens} tokens", f"{size}, {weights}", tokens / rate, work=float(tokens),
+                               alike=f"{gpu} {size}", family=gpu, lines=[r.line]))
+    for row, answer in zip(rows, answered((yield questions))):
+        row.simulated = answer["step_time_us"] / 1e6
+    result.rows = rows
+    return result
+
+
 def buffer_bytes(size, context, count, running=False):
     """llama.cpp's compute buffer of a GPU without flash attention: scores, masks and inputs, or the logits of a micro-batch."""
     _, _, hidden, heads, words, _ = SHAPES[size]

@@ -234,7 +234,8 @@ ValueId decoder_block(Model& model, const Decoder& s, ValueId x, std::int64_t i)
 void predict_words(Model& model, const Decoder& s, ValueId x, VariableId head, ValueId labels) {
   x = split_to_ranks(model, "head_split", rms_norm(model, "norm", x), s.ranks);
   const Inference& pass = s.inference;
-  if (pass.on() && !pass.all_logits && pass.tokens > 1) x = gather_steps(model, "last", x, 1);
+  if (pass.on() && !pass.all_logits && (!pass.decode() || pass.tokens > 1))
+    x = gather_steps(model, "last", x, 1);
   const std::int64_t words = model.variable(head).shape[s.tied ? 0 : 1];
   // Logits are copied to 32 bits.
   const Bytes copy = bytes_of(pass.on() ? elements(model.value(x).shape) / s.hidden * words : 0);
