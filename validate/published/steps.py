@@ -24,7 +24,7 @@ def score_h100_steps(data):
     for r in table.rows:
         with comparison.row(r):
             options = {key: r.whole(key, 1) for key in ("batch", "layers") if r[key]}
-            rows.append(Scored(f"{r['model']}, batch {r['batch']}, {r['precision']}", r["source"], r.number("step_ms", 1e-6) / 1e3,
+            rows.append(Scored(f"{r['model']}{r['layers']}, batch {r['batch']}, {r['precision']}", r["source"], r.number("step_ms", 1e-6) / 1e3,
                                lines=[r.line]))
             questions.append({"ask": "step", "generator": r["model"], "device": "h100_pytorch",
                               "options": {**options, "kernels": {"fuse_modules": False}},
