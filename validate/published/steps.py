@@ -50,7 +50,7 @@ def measured_steps(path):
     with open(path, encoding="utf-8") as file:
         for number, text in enumerate(file, 1):
             try:
-                line = json.loads(text) if text.strip() else {}
+                line = json.loads(text.rstrip()) if text.strip() else {}
             except json.JSONDecodeError as error:
                 raise InputError(f"{path}:{number}:{error.colno}: {error.msg}; expected a JSON object in each line") from None
             where = f"{path}:{number}:1"
