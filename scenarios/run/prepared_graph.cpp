@@ -79,6 +79,19 @@ void check_devices(const TransformChoice& choice, const ClusterChoice& cluster) 
         at(choice.where), choice.name, needed, devices));
 }
 
+/// make(), whose error says that transforms have copied the same ops twice, if they have.
+auto copying_once(std::string_view transforms, const auto& make) {
+  try {
+    return make();
+  } catch (const InputError& e) {
+    if (std::string_view(e.what()).find("two ops are named") == std::string_view::npos) throw;
+    throw InputError(
+        fmt::format("transforms: more than one of {} copies ops, such as for replicas "
+                    "({}): leave one of them out",
+                    transforms, e.what()));
+  }
+}
+
 }  // namespace
 
 std::string give_times(Trace& trace) {
@@ -176,6 +189,9 @@ PreparedGraph prepare(std::shared_ptr<const OpGraph> graph, const ClusterChoice&
   ProcessorTime processor;
   std::optional<TaskPart> transforms(&processor);
   std::string_view for_placing;  // the first transform that is
+  std::string names;
+  for (const TransformChoice& choice : choices)
+    names += fmt::format("{}'{}'", names.empty() ? "" : ", ", choice.name);
   for (const TransformChoice& choice : choices) {
     if (choice.use == TransformUse::placing && for_placing.empty()) for_placing = choice.name;
     if (choice.use == TransformUse::placing) continue;
@@ -184,7 +200,8 @@ PreparedGraph prepare(std::shared_ptr<const OpGraph> graph, const ClusterChoice&
                                    at(choice.where), choice.name, for_placing));
     check_order(choice, choices.first(static_cast<std::size_t>(&choice - choices.data())));
     check_devices(choice, cluster);
-    Transformed made = on_cluster(choice, cluster)->apply(*prepared.step);
+    Transformed made =
+        copying_once(names, [&] { return on_cluster(choice, cluster)->apply(*prepared.step); });
     prepared.batches *= made.batches;
     prepared.step = std::make_shared<const OpGraph>(std::move(made.graph));
   }
@@ -236,7 +253,8 @@ std::optional<PlacedStep> after_placing(const PreparedGraph& graph, const Placem
   if (graph.after_placing.empty()) return std::nullopt;
   PlacedStep step{*graph.step, placement.device};
   for (const auto& transform : graph.after_placing)
-    step = transform->after_placing(step.graph, step.device);
+    step = copying_once("those of the placed step",
+                        [&] { return transform->after_placing(step.graph, step.device); });
   return step;
 }
 

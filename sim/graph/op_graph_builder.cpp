@@ -229,12 +229,7 @@ void OpGraphBuilder::check_names() {
     index_names();
   Mistakes mistakes;
   for (const OpId v : repeated_)
-    mistakes.add(fmt::format(
-        "graph: two ops are named '{}'{}", name(v),
-        name(v).find('@') == std::string_view::npos
-            ? ""
-            : ", as copies are: one transform that copies ops (replicas, micro-batches) has "
-              "already been applied"));
+    mistakes.add(fmt::format("graph: two ops are named '{}'", name(v)));
   if (name_text_.find('\0') == std::string::npos) return mistakes.throw_if_any();
   for (const OpId v : ops_.ids())
     if (const std::size_t zero = name(v).find('\0'); zero != std::string_view::npos)

@@ -71,8 +71,10 @@ TEST_SUITE("cli") {
         {"name": "a", "kernels": [{"flops": 1000000000, "traffic_bytes": 1000}]},
         {"name": "b", "kernels": [{"flops": 1000000000, "traffic_bytes": 1000}]}]})");
     CHECK(session.run("trace convert work.json copy.json").code == 0);
-    CHECK(session.run("trace generate gpt layers=1 hidden=64 heads=2 length=8 -o g.json").code ==
-          0);
+    CHECK(session
+              .run("trace generate gpt num_hidden_layers=1 hidden_size=64 num_attention_heads=2 "
+                   "length=8 -o g.json")
+              .code == 0);
     for (const char* file : {"copy.json", "g.json"}) {
       CHECK(session.json(std::string("trace info ") + file)["assumed_kind"] == "h100");
       CHECK(
@@ -87,8 +89,9 @@ TEST_SUITE("cli") {
     CHECK(placed.starts_with("assumed      h100: "));
     CHECK(placed == session.run("place work.json" + place).out);
     // One model from its file and from its generator, in half precision.
-    for (const char* graph :
-         {"{import: g.json}", "{generate: gpt, layers: 1, hidden: 64, heads: 2, length: 8}"}) {
+    for (const char* graph : {"{import: g.json}",
+                              "{generate: gpt, num_hidden_layers: 1, hidden_size: 64, "
+                              "num_attention_heads: 2, length: 8}"}) {
       session.folder().write("s.yaml", std::string("graph: ") + graph +
                                            "\ncluster: {devices: {count: 1, kind: rtx_2080}, link: "
                                            "{bandwidth: 1 GB/s}}\ntransforms: [{precision: {to: "
@@ -132,6 +135,18 @@ TEST_SUITE("cli") {
     CHECK(named.err ==
           "unread.graphml: GraphML does not hold 1 outputs that no op reads, with "
           "their memory\nunread.graphml: GraphML does not hold batch 4\n");
+  }
+
+  TEST_CASE("two transforms that replicate: the message names the transforms") {
+    const Session session;
+    session.folder().write("s.yaml", R"(graph: {generate: layered, ops: 4, training: true, width: 1}
+transforms: [{data_parallel: {replicas: 2, gradients: 0.3, simulate: all}}, {data_parallel: {replicas: 2, gradients: 0.3, simulate: all}}]
+cluster: {devices: {count: 4, memory: 1 GB}, link: {bandwidth: 1 GB/s}}
+placers: [single]
+)");
+    const auto result = session.run("run s.yaml --out o --quiet");
+    CHECK(result.code == 2);
+    CHECK(holds(result.err, "transforms: more than one of those of the placed step copies ops"));
   }
 
   TEST_CASE("generate writes a file or standard output") {
