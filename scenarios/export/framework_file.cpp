@@ -7,6 +7,8 @@
 #include <span>
 
 #include "placers/files/placement_file.h"
+#include "placers/interface/registry.h"
+#include "placers/least_memory.h"
 #include "placers/pipeline_cuts.h"
 #include "placers/whole_modules.h"
 #include "sim/error.h"
@@ -36,8 +38,8 @@ ModulePlacement simulate_modules(const ExportTask& task, const WholeModules& mod
   return {std::move(device), std::move(how), task.experiment.step(std::move(placement)).simulate()};
 }
 
-/// The placer's placement of the same graph with a group for each module. Nothing if it finds none.
-std::optional<Placement> place_modules(const ExportTask& task, const WholeModules& modules) {
+/// The task's experiment on the same graph with a group for each set of modules that are together.
+Experiment on_modules(const ExportTask& task, const WholeModules& modules) {
   PreparedGraph prepared = task.experiment.graph();
   prepared.step =
       std::make_shared<const OpGraph>(group_modules(task.experiment.problem().graph, modules));
@@ -45,11 +47,54 @@ std::optional<Placement> place_modules(const ExportTask& task, const WholeModule
   prepared.mapped_op = {};
   const auto costed = std::make_shared<const CostedGraph>(
       std::make_shared<const PreparedGraph>(std::move(prepared)), task.experiment.cluster_choice());
-  try {
-    return Experiment(costed, task.experiment.problem().engine).place(task.placer, task.seed);
-  } catch (const InfeasibleError&) {
-    return std::nullopt;
+  return {costed, task.experiment.problem().engine};
+}
+
+/// Why no map of modules fits, with the modules in the way, and what would help.
+std::string refusal(const ExportTask& task, const WholeModules& modules,
+                    const Experiment& grouped) {
+  const Problem problem = grouped.problem();
+  std::vector<Bytes> weights(modules.names.size());
+  std::vector<std::vector<std::uint32_t>> members(modules.names.size());
+  for (const OpId v : problem.graph.ops())
+    weights[modules.together[modules.of[v]]] += problem.graph.op(v).persistent;
+  for (std::uint32_t m = 0; m < modules.num_whole; ++m) members[modules.together[m]].push_back(m);
+  const auto largest =
+      static_cast<std::size_t>(std::ranges::max_element(weights) - weights.begin());
+  const LowerBounds bounds = lower_bounds(problem.graph, problem.cluster, problem.costs);
+  std::string text = fmt::format(
+      "{} whole modules do not fit, although ops do: {}; nothing written to {}\n",
+      modules.num_whole,
+      bounds.fits_in_memory ? "no placement of them was found that fits" : bounds.why_not,
+      task.path);
+  std::string names;
+  for (std::size_t i = 0; i < members[largest].size() && i < 3; ++i)
+    names += fmt::format("{}'{}'", i > 0 ? ", " : "", modules.names[members[largest][i]]);
+  if (members[largest].size() > 3)
+    names += fmt::format(" and {} more", members[largest].size() - 3);
+  const OpId join = modules.join[largest];
+  if (join != no_op) {
+    const std::string_view inside = problem.graph.module(join);
+    text += fmt::format(
+        "the most weights on one device, {}: {}, because op '{}' in the forward of {} reads "
+        "results of several modules, and frameworks only move the inputs of modules: a module of "
+        "its own for '{}' may be apart from them\n",
+        to_text(weights[largest]), names, problem.graph.name(join),
+        inside.empty() ? "the model" : fmt::format("'{}'", inside), problem.graph.kind(join));
+  } else {
+    text +=
+        fmt::format("the most weights on one device, {}: {}{}\n", to_text(weights[largest]), names,
+                    members[largest].size() > 1 ? ", which share weights" : ", one module");
   }
+  constexpr std::size_t most_ops = 500;  // more take seconds
+  if (problem.graph.num_ops() <= most_ops && problem.engine.semantics == Semantics::event) {
+    try {
+      text += fmt::format("they fit with {} on each device\n",
+                          to_text(find_least_memory(problem).bytes));
+    } catch (const InfeasibleError&) {  // an op that runs nowhere: said above
+    }
+  }
+  return text;
 }
 
 /// ", 3.1 % longer than 12 ms op by op".
@@ -109,20 +154,23 @@ std::optional<PipelineCandidate> with_most_micro_batches(const Problem& problem,
 }
 
 std::optional<PipelineCandidate> best_line(const ExportTask& task, const WholeModules& modules,
-                                           const Placement& placement, std::string& why_not) {
+                                           std::string& why_not) {
   const Problem problem = task.experiment.problem();
   std::optional<PipelineCandidate> best;
-  for (const CutGoal goal : {CutGoal::nearest, CutGoal::balanced}) {
-    const auto cuts = cut_line(problem, modules, placement, goal);
-    if (!cuts) {
-      why_not = "the weights fit in no sequence of stages";
-      return std::nullopt;
+  why_not = "the weights fit in no sequence of stages";
+  for (const double share : {1.0, 0.85, 0.7, 0.5}) {  // of memory for weights
+    IdVector<DeviceId, Bytes> limit;
+    for (const DeviceId d : problem.cluster.devices())
+      limit.push_back(share * problem.cluster.device(d).memory);
+    for (const PipelineCuts& cuts : cut_line(problem, modules, limit)) {
+      if (task.stages != 0 && cuts.first.size() != task.stages) continue;
+      const Placement line = place_on_modules(problem.graph, modules, cuts.of_module);
+      for (const TorchSchedule& schedule : schedules_of(problem.graph)) {
+        const auto answer = with_most_micro_batches(problem, cuts, line, schedule, why_not);
+        if (answer && (!best || answer->per_micro_batch < best->per_micro_batch)) best = answer;
+      }
     }
-    const Placement line = place_on_modules(problem.graph, modules, cuts->of_module);
-    for (const TorchSchedule& schedule : schedules_of(problem.graph)) {
-      const auto answer = with_most_micro_batches(problem, *cuts, line, schedule, why_not);
-      if (answer && (!best || answer->per_micro_batch < best->per_micro_batch)) best = answer;
-    }
+    if (best) break;
   }
   return best;
 }
@@ -135,7 +183,6 @@ std::string shared_weights(const OpGraph& graph, const WholeModules& modules,
     std::optional<std::uint32_t> first;
     for (const OpId v : graph.members(g)) {
       const std::uint32_t m = modules.of[v];
-      if (m == WholeModules::none) continue;
       if (!first) first = m;
       if (device[m] == device[*first]) continue;
       lines += fmt::format(
@@ -150,31 +197,36 @@ std::string shared_weights(const OpGraph& graph, const WholeModules& modules,
 
 std::string export_device_map(const ExportTask& task, const Placement& placement) {
   const Problem problem = task.experiment.problem();
-  const WholeModules modules = whole_modules(problem.graph);
+  const WholeModules modules = whole_modules(problem.graph, {.no_split = task.no_split});
+  const Experiment grouped = on_modules(task, modules);
   ModulePlacement best =
       simulate_modules(task, modules, devices_of_modules(problem, modules, placement), "rounded");
-  if (const auto again = place_modules(task, modules)) {
-    ModulePlacement other = simulate_modules(
-        task, modules, devices_of_modules(problem, modules, *again), "placed module by module");
-    if (other.better_than(best)) best = std::move(other);
-  }
-  if (best.step.oom) {
-    return fmt::format("{} whole modules do not fit, although ops do: nothing written to {}\n",
-                       modules.names.size(), task.path);
-  }
+  const auto consider = [&](const Placer& placer, const char* how) {
+    try {
+      ModulePlacement other = simulate_modules(
+          task, modules, devices_of_modules(problem, modules, grouped.place(placer, task.seed)),
+          how);
+      if (other.better_than(best)) best = std::move(other);
+    } catch (const InfeasibleError&) {  // another may fit
+    }
+  };
+  consider(task.placer, "placed module by module");
+  consider(*make_placer("refine"), "placed module by module by refine");
+  if (best.step.oom) return refusal(task, modules, grouped);
   const auto map = device_map(modules, best.device);
   ExportJson json = ExportJson::object();
   for (const auto& [name, device] : map) json[name] = index(device);
   write_file(task.path, json.dump(1) + "\n");
-  return fmt::format("{} whole modules, {}: step time {}{}\n", modules.names.size(), best.how,
+  return fmt::format("{} whole modules, {}: step time {}{}\n", modules.num_whole, best.how,
                      to_text(best.step.makespan), price(task, placement, best.step.makespan));
 }
 
 std::string export_pipeline(const ExportTask& task, const Placement& placement) {
   const Problem problem = task.experiment.problem();
-  const WholeModules modules = whole_modules(problem.graph);
+  const WholeModules modules =
+      whole_modules(problem.graph, {.no_split = task.no_split, .stages = true});
   std::string why_not;
-  const std::optional<PipelineCandidate> line = best_line(task, modules, placement, why_not);
+  const std::optional<PipelineCandidate> line = best_line(task, modules, why_not);
   if (!line) return fmt::format("no pipeline: {}; nothing written to {}\n", why_not, task.path);
   const PipelineCuts& cuts = line->cuts;
   ExportJson json{{"format", "baechi-pipelining"},      {"version", 1},
@@ -183,7 +235,7 @@ std::string export_pipeline(const ExportTask& task, const Placement& placement) 
                   {"schedule", line->schedule},         {"micro_batches", line->micro_batches},
                   {"modules", ExportJson::object()}};
   std::size_t stage = 0;
-  for (std::size_t m = 0; m < modules.names.size(); ++m) {
+  for (std::size_t m = 0; m < modules.num_whole; ++m) {
     if (stage + 1 < cuts.first.size() && cuts.first[stage + 1] == m) {
       json["split_spec"][modules.names[m]] = "beginning";
       ++stage;
@@ -196,9 +248,10 @@ std::string export_pipeline(const ExportTask& task, const Placement& placement) 
       task.experiment.step(place_on_modules(problem.graph, modules, cuts.of_module)).simulate();
   return shared_weights(problem.graph, modules, cuts.of_module) +
          fmt::format(
-             "{} stages of {} whole modules, {} with {} micro-batches: {} per micro-batch; alone a "
-             "step takes {}{}\n",
-             cuts.first.size(), modules.names.size(), line->schedule, line->micro_batches,
+             "{} {} of {} whole modules, the longest {}, {} with {} micro-batches: {} per "
+             "micro-batch; alone a step takes {}{}\n",
+             cuts.first.size(), cuts.first.size() == 1 ? "stage" : "stages", modules.num_whole,
+             to_text(cuts.longest), line->schedule, line->micro_batches,
              to_text(line->per_micro_batch), to_text(whole.makespan),
              price(task, placement, whole.makespan));
 }
