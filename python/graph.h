@@ -35,12 +35,18 @@ struct ClusterSetup {
   std::shared_ptr<const Trace> last{};
   std::shared_ptr<const CostedGraph> costed{};
 
+  std::size_t num_devices() const {
+    std::size_t count = 0;
+    for (const DeviceChoice& d : choice.devices) count += d.count;
+    return count;
+  }
   /// The experiment of `graph` on this cluster. Throws InputError.
   Experiment experiment(const Graph& graph, const std::vector<std::string>& transforms);
 };
 void define_cluster(py::module_& m);
 
 void define_results(py::module_& m);
+void define_frameworks(py::module_& m);
 void define_placing(py::module_& m);
 
 }  // namespace baechi::python

@@ -56,7 +56,7 @@ def files(module, scratch):
     """The wheel's files: name, path or contents, whether it is executable."""
     program = os.path.join(BUILD, "baechi")
     yield os.path.basename(module), stripped(module, scratch), False
-    for tool in ("baechi_plot.py", "baechi_torch.py", "baechi_torch_work.py"):
+    for tool in ("baechi_model.py", "baechi_plot.py", "baechi_torch.py", "baechi_torch_run.py", "baechi_torch_work.py"):
         yield tool, os.path.join(ROOT, "tools", tool), False
     yield "baechi_data/__init__.py", MAIN.encode(), False
     yield "baechi_data/bin/baechi", stripped(program, scratch), True
