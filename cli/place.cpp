@@ -237,12 +237,19 @@ int place(const PlaceArguments& arguments) {
   PlacerRun answer = run_placer(*placer, experiment, arguments.seed);
   if (answer.placement && answer.placement->placed_by.empty())
     answer.placement->placed_by = choice.name;
+  std::optional<ExperimentStep> step;
+  try {
+    if (answer.placement) step.emplace(experiment.step(*answer.placement));
+  } catch (const InfeasibleError& infeasible) {
+    answer.placement.reset();
+    answer.detail = infeasible.what();
+  }
   write_answer(arguments, answer, *placer, experiment, graph_name);
   std::optional<SimulatedPlacement> simulated;
-  if (answer.placement) {
+  if (step) {
     const Stage stage("simulating");
     try {
-      simulated.emplace(experiment.step(*answer.placement));
+      simulated.emplace(*std::move(step));
     } catch (const std::bad_alloc&) {
       throw HostMemoryError(fmt::format("simulating {} ops", answer.placement->device.size()));
     }
@@ -273,11 +280,12 @@ void add_place(CLI::App& app, Verb& chosen) {
   verb->add_option("-o,--output", arguments->output,
                    "Write the placement to FILE if the placer finds one")
       ->type_name("FILE");
-  verb->add_option("--export", arguments->exported,
-                   "Format of FILE: accelerate (a device_map of whole modules), pipelining (split "
-                   "points, devices and schedule for torch.distributed.pipelining) or json (a "
-                   "placement file) [json]")
-      ->type_name("accelerate|pipelining|json")
+  verb->add_option(
+          "--export", arguments->exported,
+          "Format of FILE: accelerate (a device_map of whole modules), pipelining (split "
+          "points, devices and schedule for torch.distributed.pipelining), llamacpp, vllm or "
+          "megatron (arguments for whole layers) or json (a placement file) [json]")
+      ->type_name("NAME")
       ->check(one_of<ExportFormat>());
   verb->add_option("--seed", arguments->seed, "Seed for placers that use random numbers [0]")
       ->type_name("N")

@@ -35,11 +35,7 @@ struct ClusterSetup {
   std::shared_ptr<const Trace> last{};
   std::shared_ptr<const CostedGraph> costed{};
 
-  std::size_t num_devices() const {
-    std::size_t count = 0;
-    for (const DeviceChoice& d : choice.devices) count += d.count;
-    return count;
-  }
+  std::size_t num_devices() const;
   /// The experiment of `graph` on this cluster. Throws InputError.
   Experiment experiment(const Graph& graph, const std::vector<std::string>& transforms);
 };

@@ -225,7 +225,10 @@ void define_placing(py::module_& m) {
         "Places the graph on the cluster. `placer` is a name with options, such as\n"
         "'m_topo:uniform=false', or a function of a Problem that returns a device per op: a list\n"
         "or array by op number, or a dict by name. Raises InfeasibleError if the placer finds no\n"
-        "placement that fits.");
+        "placement that fits.\n\n"
+        ">>> graph = baechi.Graph([10, 20], names=['a', 'b'])\n"
+        ">>> baechi.place(graph, baechi.Cluster(devices=2, memory='1 GiB')).to_dict()\n"
+        "{'a': 0, 'b': 1}");
 }
 
 }  // namespace baechi::python

@@ -48,30 +48,30 @@ def device_map(model, inputs, max_memory=None, no_split_module_classes=(), *, ki
     gpus = sorted(key for key in max_memory if isinstance(key, int))
     if not gpus:
         raise baechi.InputError("max_memory: no GPU, such as {0: '8GiB'}")
-    kinds = kind if isinstance(kind, dict) else dict.fromkeys(gpus, kind)
-    devices = [{"memory": max_memory[g], **({"kind": kinds[g]} if kinds.get(g) else {})} for g in gpus]
+    memory = [max_memory[g] for g in gpus]
+    devices = dict(kind=kind, devices=len(gpus)) if isinstance(kind, str) else dict(devices=[f"1x{kind[g]}" for g in gpus])
     classes = [no_split_module_classes] if isinstance(no_split_module_classes, str) else no_split_module_classes
     whole = [name for name, module in model.named_modules() if type(module).__name__ in classes and name]
-    found = baechi.export(graph_of(model, inputs, training), baechi.Cluster(devices=devices, link=link), "accelerate",
-                          placer, no_split=whole)
+    found = baechi.export(graph_of(model, inputs, training), baechi.Cluster(memory=memory, link=link, **devices),
+                          "accelerate", placer, no_split=whole)
     return {name: gpus[number] for name, number in found.items()}
 
 
 def split(model, inputs, stages, *, memory="1 TiB", kind="", link="pcie4", training=False):
     """Stages for torch.distributed.pipelining: a dict with split_spec, modules, schedule and micro_batches."""
     import baechi
-    devices = [{"memory": memory, "count": stages, **({"kind": kind} if kind else {})}]
-    return baechi.export(graph_of(model, inputs, training), baechi.Cluster(devices=devices, link=link), "pipelining",
-                         stages=stages)
+    cluster = baechi.Cluster(devices=stages, memory=memory, kind=kind, link=link)
+    return baechi.export(graph_of(model, inputs, training), cluster, "pipelining", stages=stages)
 
 
 def program():
     """The program `baechi`: of this package, or in the path."""
     import baechi
     folder = os.path.dirname(os.path.abspath(baechi.__file__))
-    for path in (os.path.join(folder, "baechi_data", "bin", "baechi"), os.path.join(folder, "baechi")):
-        if os.path.isfile(path):
-            return path
+    for outer in (folder, os.path.dirname(folder)):
+        for path in (os.path.join(outer, "baechi_data", "bin", "baechi"), os.path.join(outer, "baechi")):
+            if os.path.isfile(path):
+                return path
     found = shutil.which("baechi")
     if not found:
         raise FileNotFoundError("the program 'baechi' is neither in the package nor in the path")

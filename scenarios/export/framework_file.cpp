@@ -5,12 +5,14 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
+#include <tuple>
 
 #include "placers/files/placement_file.h"
 #include "placers/interface/registry.h"
 #include "placers/least_memory.h"
 #include "placers/pipeline_cuts.h"
 #include "placers/whole_modules.h"
+#include "scenarios/export/layer_formats.h"
 #include "sim/error.h"
 #include "sim/pipeline/pipeline.h"
 #include "traces/format/compressed_file.h"
@@ -195,6 +197,22 @@ std::string shared_weights(const OpGraph& graph, const WholeModules& modules,
   return lines;
 }
 
+/// The device as accelerate names it: "cpu", or its number among the others.
+ExportJson accelerate_device(const Cluster& cluster, DeviceId device) {
+  const auto is_disk = [&](DeviceId d) { return cluster.device(d).kind.starts_with("disk"); };
+  const auto is_cpu = [&](DeviceId d) {
+    const auto& [name, kind] = std::tie(cluster.device(d).name, cluster.device(d).kind);
+    return cluster.device(d).is_core() || kind.starts_with("cpu") ||
+           (name.starts_with("cpu") && name.find_first_not_of("0123456789", 3) == name.npos);
+  };
+  if (is_disk(device)) return "disk";
+  if (is_cpu(device)) return "cpu";
+  std::size_t number = 0;
+  for (const DeviceId d : cluster.devices())
+    if (d < device && !is_cpu(d) && !is_disk(d)) ++number;
+  return number;
+}
+
 std::string export_device_map(const ExportTask& task, const Placement& placement) {
   const Problem problem = task.experiment.problem();
   const WholeModules modules = whole_modules(problem.graph, {.no_split = task.no_split});
@@ -215,7 +233,7 @@ std::string export_device_map(const ExportTask& task, const Placement& placement
   if (best.step.oom) return refusal(task, modules, grouped);
   const auto map = device_map(modules, best.device);
   ExportJson json = ExportJson::object();
-  for (const auto& [name, device] : map) json[name] = index(device);
+  for (const auto& [name, device] : map) json[name] = accelerate_device(problem.cluster, device);
   write_file(task.path, json.dump(1) + "\n");
   return fmt::format("{} whole modules, {}: step time {}{}\n", modules.num_whole, best.how,
                      to_text(best.step.makespan), price(task, placement, best.step.makespan));
@@ -272,6 +290,14 @@ std::string export_placement(ExportFormat format, const ExportTask& task,
   if (format == ExportFormat::accelerate) return export_device_map(task, placement);
   if (format == ExportFormat::pipelining) return export_pipeline(task, placement);
   const Problem problem = task.experiment.problem();
+  if (format != ExportFormat::json) {
+    const LayerSplit split = layer_split(problem, placement);
+    write_file(task.path, (format == ExportFormat::llamacpp ? llama_cpp_split(split)
+                           : format == ExportFormat::vllm   ? vllm_split(split, task.graph_name)
+                                                            : megatron_split(split)) +
+                              "\n");
+    return "";
+  }
   write_placement(task.path, placement, problem.graph, task.graph_name,
                   problem.cluster.num_devices());
   return "";

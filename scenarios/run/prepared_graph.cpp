@@ -46,8 +46,13 @@ what_if::StepDevices devices_of(const ClusterChoice& cluster) {
 /// The transform of `choice`, bound to the devices of `cluster` if it needs them.
 std::shared_ptr<const Transform> on_cluster(const TransformChoice& choice,
                                             const ClusterChoice& cluster) {
+  Duration host_op{};  // the longest
+  const what_if::StepDevices known = devices_of(cluster);
+  for (const auto& model : known.models) host_op = std::max(host_op, model->host_op);
+  if (auto launching = host_op > Duration{} ? choice.transform->launching(host_op) : nullptr)
+    return launching;
   const auto* const rules = dynamic_cast<const WhatIfRules*>(choice.transform.get());
-  return rules == nullptr ? choice.transform : rules->on(devices_of(cluster));
+  return rules == nullptr ? choice.transform : rules->on(known);
 }
 
 /// Throws InputError if one of the transforms `before` divides the result of `choice`.
@@ -76,12 +81,16 @@ void check_devices(const TransformChoice& choice, const ClusterChoice& cluster) 
 
 }  // namespace
 
-void give_times(Trace& trace) {
-  if (!trace.graph.has_work() || has_times(trace.graph) || trace.times_elsewhere) return;
+std::string give_times(Trace& trace) {
+  if (!trace.graph.has_work() || has_times(trace.graph) || trace.times_elsewhere) return "";
   const DeviceModel& model = *built_in_devices().devices.at(default_device);
-  trace.graph = trace.graph.with_times(model.name, roofline_times(trace.graph, model));
-  trace.coverage = coverage(trace.graph);
-  trace.notes.push_back(fmt::format("times are the roofline's of {}", model.name));
+  try {
+    trace.graph = trace.graph.with_times(model.name, roofline_times(trace.graph, model));
+  } catch (const InputError& unknown) {  // a number format that it has no peak of
+    trace.notes.push_back(fmt::format("no times: {}", unknown.what()));
+    return "";
+  }
+  return model.name;
 }
 
 OpGraph on_kind(const OpGraph& graph, const std::string& kind) {
@@ -89,16 +98,18 @@ OpGraph on_kind(const OpGraph& graph, const std::string& kind) {
   const auto& known = built_in_devices().devices;
   const auto model = known.find(kind);
   const auto place = std::ranges::find(own, kind);
-  std::vector<std::string> allowed = own;
-  if (graph.has_work())
-    for (const auto& [name, unused] : known) allowed.push_back(name);
-  if (std::ranges::find(allowed, kind) == allowed.end())
+  if (place == own.end() && (!graph.has_work() || model == known.end())) {
+    if (graph.has_work())
+      throw InputError(fmt::format(
+          "--kind: {}{}", no_such_device(kind, known),
+          own.empty() ? "" : fmt::format(", and the trace has {}", fmt::join(own, ", "))));
     throw InputError(
-        allowed.empty()
+        own.empty()
             ? fmt::format("--kind: '{}': the trace has one time per op, for every kind, and does "
                           "not state the ops' work, of which others would follow",
                           kind)
-            : fmt::format("--kind: {}", not_one_of(kind, allowed)));
+            : fmt::format("--kind: {}", not_one_of(kind, own)));
+  }
   if (place == own.end())
     return graph.with_times(own.empty() ? kind : own.front(),
                             roofline_times(graph, *model->second));
@@ -229,7 +240,8 @@ std::optional<PlacedStep> after_placing(const PreparedGraph& graph, const Placem
   return step;
 }
 
-void check_semantics(const PreparedGraph& graph, const EngineOptions& engine) {
+void check_engine(const PreparedGraph& graph, const Cluster& cluster, const EngineOptions& engine) {
+  baechi::check_engine(cluster, engine);
   if (engine.semantics == Semantics::event) return;
   // Lanes and collectives do not depend on the placement.
   const auto step =

@@ -33,8 +33,8 @@ struct PreparedGraph {
 };
 
 /// Adds the roofline times of `default_device` to a graph with the ops' work but without times,
-/// unless its times are in another file.
-void give_times(Trace& trace);
+/// unless its times are in another file. Returns the device type; "" if it adds none.
+std::string give_times(Trace& trace);
 
 /// The same graph with one time per op, that on devices of type `kind`: from the trace, else from
 /// the roofline. Throws InputError if there is neither.
@@ -65,9 +65,9 @@ OpGraph with_missing_times(OpGraph graph, const ClusterChoice& cluster);
 /// none.
 std::optional<PlacedStep> after_placing(const PreparedGraph& graph, const Placement& placement);
 
-/// Throws InputError under Semantics::baechi if the step, or the result of the transforms, has
-/// lanes or collectives, which the original does not support.
-void check_semantics(const PreparedGraph& graph, const EngineOptions& engine);
+/// Throws InputError as the engine's check_engine() does, and under Semantics::baechi if the step,
+/// or the result of the transforms, has lanes or collectives, which the original does not support.
+void check_engine(const PreparedGraph& graph, const Cluster& cluster, const EngineOptions& engine);
 
 /// The placement of the step's ops, from a placement of the graph that placers see.
 Placement expand(Placement placement, const PreparedGraph& graph);

@@ -44,6 +44,7 @@ OpId OpGraphBuilder::add_op(const OpSpec& op) {
                                .phase = op.phase,
                                .lane = intern_lane(op.lane)});
   if (!op.module.empty()) set_module(v, op.module);
+  if (op.cache > Bytes{}) caches_.emplace_back(v, op.cache);
   return v;
 }
 
@@ -228,7 +229,12 @@ void OpGraphBuilder::check_names() {
     index_names();
   Mistakes mistakes;
   for (const OpId v : repeated_)
-    mistakes.add(fmt::format("graph: two ops are named '{}'", name(v)));
+    mistakes.add(fmt::format(
+        "graph: two ops are named '{}'{}", name(v),
+        name(v).find('@') == std::string_view::npos
+            ? ""
+            : ", as copies are: one transform that copies ops (replicas, micro-batches) has "
+              "already been applied"));
   if (name_text_.find('\0') == std::string::npos) return mistakes.throw_if_any();
   for (const OpId v : ops_.ids())
     if (const std::size_t zero = name(v).find('\0'); zero != std::string_view::npos)

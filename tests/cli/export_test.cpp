@@ -120,6 +120,30 @@ TEST_SUITE("cli export") {
     CHECK(split(small + ", " + big) == R"({"l8":"beginning"} 80)");
   }
 
+  // Layers of 1 MB in turn on devices named gpu0, cpu and gpu1: accelerate numbers the GPUs alone.
+  TEST_CASE("accelerate: a device named cpu is 'cpu', and the GPUs are numbered without it") {
+    const Session session;
+    session.folder().write("three.json", R"({"format": "baechi-trace", "version": 1, "ops": [
+        {"name": "a", "module": "a", "compute_us": 9, "persistent_bytes": 600000, "outputs": [{"bytes": 8}]},
+        {"name": "b", "module": "b", "compute_us": 9, "persistent_bytes": 600000, "outputs": [{"bytes": 8}]},
+        {"name": "c", "module": "c", "compute_us": 9, "persistent_bytes": 600000}],
+        "edges": [{"from": "a", "to": "b"}, {"from": "b", "to": "c"}]})");
+    session.folder().write("s.yaml", R"(graph: {import: three.json}
+cluster: {devices: [{name: gpu, count: 1, memory: 1 MB}, {name: cpu, count: 1, memory: 1 MB},
+                    {name: gpu_b, count: 1, memory: 1 MB}], link: {bandwidth: 1 GB/s}}
+placers: [round_robin]
+)");
+    const auto placed = session.run(
+        "place three.json --scenario s.yaml --placer round_robin "
+        "--export accelerate -o map.json");
+    CAPTURE(placed.err);
+    REQUIRE(placed.code == 0);
+    const Json map = Json::parse(session.folder().read("map.json"));
+    CHECK(map["a"] == 0);
+    CHECK(map["b"] == "cpu");
+    CHECK(map["c"] == 1);
+  }
+
   TEST_CASE("an export needs a file and modules") {
     const Session session;
     const std::string place = "place toy.json --placer m_etf " + two_gpus + " --export accelerate";

@@ -13,7 +13,7 @@ import tempfile
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path[:0] = [os.path.join(ROOT, "tools"), os.path.dirname(os.path.abspath(__file__))]
 import baechi_torch  # noqa: E402
-import baechi_torch_run  # noqa: E402
+import baechi_torch_map  # noqa: E402
 import map_zoo  # noqa: E402
 
 
@@ -54,7 +54,7 @@ def main():
                                 device_map = json.load(file)
                             split += len(set(device_map.values())) > 1
                             try:
-                                baechi_torch_run.run(function, device_map)
+                                baechi_torch_map.run(function, device_map)
                             except Exception as why:  # any, such as a wrong name: all count
                                 print(f"{what}: {device_map}: {type(why).__name__}: {why}")
                                 bad += 1

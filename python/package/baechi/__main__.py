@@ -1,0 +1,4 @@
+"""`python3 -m baechi`: the program `baechi`."""
+import baechi_data
+
+baechi_data.main()
