@@ -24,7 +24,7 @@ install(FILES ${board} DESTINATION ${data}/validate/published)
 file(GLOB fits validate/fit/*.py)
 install(FILES ${fits} DESTINATION ${data}/validate/fit)
 install(FILES tools/baechi_model.py tools/baechi_plot.py tools/baechi_torch.py tools/baechi_torch_map.py
-              tools/baechi_torch_run.py tools/baechi_torch_work.py DESTINATION ${data}/tools)
+              tools/baechi_torch_record.py tools/baechi_torch_work.py DESTINATION ${data}/tools)
 install(FILES README.md QUESTIONS.md STABLE.md GLOSSARY.md packaging/copyright DESTINATION ${docs})
 find_program(GZIP gzip REQUIRED)
 foreach(page IN ITEMS "CHANGELOG.md changelog" "packaging/changelog changelog.Debian")

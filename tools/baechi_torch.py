@@ -30,7 +30,7 @@ import traceback
 import torch
 import torch.fx
 
-from baechi_torch_run import NotTraced, OldKernels, Op, Recorder, as_on_a_gpu, of_user, running
+from baechi_torch_record import NotTraced, OldKernels, Op, Recorder, as_on_a_gpu, of_user, running
 from baechi_torch_work import size_of, tensors_of
 
 # Per parameter: words of state, operations and words moved by an update; as in baechi's generators.
@@ -290,6 +290,25 @@ def trace(function, batch=1, training=False, optimizer="adam", name=""):
             "edges": writer.edges, "controls": writer.controls}, facts
 
 
+def try_split(function, batch, path):
+    """Splits the model as the file of `baechi place --export pipelining` says, on meta tensors; NotTraced if PyTorch cannot."""
+    from torch.distributed import pipelining
+    with open(path, encoding="utf-8") as file, in_a_sentence(f"{path}: not a file of baechi place --export pipelining"):
+        stages = json.load(file)
+        stages = {key: stages[key] for key in ("stages", "split_spec")}
+    with without_memory(), in_a_sentence("it must return a model and its inputs, made on the device meta"):
+        model, inputs, *_ = function(batch)
+        args, kwargs = arguments_of(inputs)
+        model.to("meta")
+    with in_a_sentence(f"PyTorch {torch.__version__} cannot split the model at {', '.join(stages['split_spec'])}. The model must "
+                       "not be a Sequential itself, and the first argument of a forward must be called self"):
+        pipe = pipelining.pipeline(model, args, kwargs, {name: pipelining.SplitPoint.BEGINNING for name in stages["split_spec"]})
+    if pipe.num_stages != stages["stages"]:
+        raise NotTraced(f"{path}: {stages['stages']} stages, but PyTorch makes {pipe.num_stages}: it cuts at each call of a module")
+    if pipe.replicated_params:
+        raise NotTraced(f"{path}: stages share {listed(sorted({n for p in pipe.replicated_params for n in p.values()}))}")
+
+
 def write(document, path):
     """Writes atomically; compresses if the name ends in .gz or .zst."""
     text = json.dumps(document).encode()
@@ -331,11 +350,18 @@ def main():
     parser.add_argument("--batch", type=int, default=1)
     parser.add_argument("--training", action="store_true", help="add backward and update ops")
     parser.add_argument("--optimizer", choices=sorted(OPTIMIZERS), default="adam", help="[adam]")
-    parser.add_argument("-o", "--output", required=True, help="the trace file, compressed if it ends in .gz or .zst")
+    parser.add_argument("--split", metavar="STAGES.json", help="make no trace, but split the model with PyTorch (2.5 or later) as "
+                        "this file of baechi place --export pipelining says")
+    parser.add_argument("-o", "--output", help="the trace file, compressed if it ends in .gz or .zst")
     arguments = parser.parse_args()
+    if (arguments.output is None) == (arguments.split is None):
+        parser.error("-o FILE for a trace, or --split STAGES.json")
     try:
         with as_on_a_gpu(), in_a_sentence("MODULE:FUNCTION is a Python file, or a module that Python finds, and its function"):
             function = find_function(arguments.function)
+        if arguments.split:
+            try_split(function, arguments.batch, arguments.split)
+            return print(f"{arguments.split}: PyTorch {torch.__version__} can split the model so", file=sys.stderr)
         document, facts = trace(function, arguments.batch, arguments.training, arguments.optimizer)
         write(document, arguments.output)
     except (NotTraced, OSError) as why:

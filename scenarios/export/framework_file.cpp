@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <span>
 #include <tuple>
 
@@ -111,6 +113,63 @@ std::string price(const ExportTask& task, const Placement& placement, Duration w
                      to_text(before.makespan));
 }
 
+/// Modules between which PyTorch can cut: it runs each stage once per pass, and a weight has one
+/// stage. Runs of modules that it cannot cut apart are one, with the name of the first.
+struct StageModules {
+  WholeModules modules;
+  std::vector<std::uint32_t> of;  ///< [modules before] index into `modules`
+};
+
+StageModules modules_of_stages(const OpGraph& graph, const WholeModules& all) {
+  const std::size_t n = all.num_whole;
+  std::vector<bool> holds(n), joined(n);  // has weights; is in one stage with the module before it
+  // Not an op of a divided module, which runs where the last of its inputs is.
+  const auto inside = [&](OpId v) {
+    const std::string_view own = graph.module(v), whole = all.names[all.of[v]];
+    return all.of[v] < n && own.starts_with(whole) &&
+           (own.size() == whole.size() || own[whole.size()] == '.');
+  };
+  for (const OpId v : graph.ops())
+    if (inside(v) && graph.op(v).persistent > Bytes{}) holds[all.of[v]] = true;
+  const auto join = [&](std::uint32_t first, std::uint32_t last) {
+    for (std::uint32_t m = first + 1; m <= last; ++m) joined[m] = true;
+  };
+  // A module without weights runs where its inputs are, whenever it is called.
+  IdVector<OpId, std::uint32_t> at(graph.num_ops(), 0);
+  for (const OpId v : graph.ops()) {
+    if (graph.op(v).phase != Phase::forward) continue;
+    for (const EdgeId e : graph.in_edges(v)) at[v] = std::max(at[v], at[graph.edge(e).src]);
+    if (!inside(v) || !holds[all.of[v]]) continue;
+    join(all.of[v], at[v]);  // it is called again after later modules
+    at[v] = all.of[v];
+  }
+  for (const GroupId g : graph.groups()) {
+    auto first = static_cast<std::uint32_t>(n), last = std::uint32_t{0};
+    for (const OpId v : graph.members(g)) {
+      if (!inside(v)) continue;
+      first = std::min(first, all.of[v]);
+      last = std::max(last, all.of[v]);
+    }
+    join(first, last);
+  }
+  StageModules result{.modules = all, .of = std::vector<std::uint32_t>(n)};
+  result.modules.names.clear();
+  for (std::size_t m = 0; m < n; ++m) {
+    if (m == 0 || (holds[m] && !joined[m])) result.modules.names.push_back(all.names[m]);
+    result.of[m] = static_cast<std::uint32_t>(result.modules.names.size() - 1);
+  }
+  result.modules.num_whole = result.modules.names.size();
+  for (const OpId v : graph.ops()) {
+    const OpId forward = graph.op(v).forward;
+    result.modules.of[v] = inside(v)                             ? result.of[all.of[v]]
+                           : graph.op(v).phase == Phase::forward ? result.of[at[v]]
+                           : forward != no_op && forward < v     ? result.modules.of[forward]
+                           : all.of[v] < n                       ? result.of[all.of[v]]
+                                                                 : 0;
+  }
+  return result;
+}
+
 /// One candidate of a pipeline.
 struct PipelineCandidate {
   PipelineCuts cuts;
@@ -130,8 +189,9 @@ struct TorchSchedule {
 };
 
 std::span<const TorchSchedule> schedules_of(const OpGraph& graph) {
-  static constexpr TorchSchedule training[] = {{"1f1b_flush", "Schedule1F1B"},
-                                               {"gpipe", "ScheduleGPipe"}};
+  // 1F1B is for those whose memory it saves: with gloo, PyTorch 2.6 waits in it forever.
+  static constexpr TorchSchedule training[] = {{"gpipe", "ScheduleGPipe"},
+                                               {"1f1b_flush", "Schedule1F1B"}};
   static constexpr TorchSchedule forward[] = {{"inference", "ScheduleGPipe"}};
   if (trains(graph)) return training;
   return forward;
@@ -164,37 +224,18 @@ std::optional<PipelineCandidate> best_line(const ExportTask& task, const WholeMo
     IdVector<DeviceId, Bytes> limit;
     for (const DeviceId d : problem.cluster.devices())
       limit.push_back(share * problem.cluster.device(d).memory);
-    for (const PipelineCuts& cuts : cut_line(problem, modules, limit)) {
-      if (task.stages != 0 && cuts.first.size() != task.stages) continue;
-      const Placement line = place_on_modules(problem.graph, modules, cuts.of_module);
-      for (const TorchSchedule& schedule : schedules_of(problem.graph)) {
+    const std::vector<PipelineCuts> lines = cut_line(problem, modules, limit);
+    for (const TorchSchedule& schedule : schedules_of(problem.graph)) {
+      for (const PipelineCuts& cuts : lines) {
+        if (task.stages != 0 && cuts.first.size() != task.stages) continue;
+        const Placement line = place_on_modules(problem.graph, modules, cuts.of_module);
         const auto answer = with_most_micro_batches(problem, cuts, line, schedule, why_not);
         if (answer && (!best || answer->per_micro_batch < best->per_micro_batch)) best = answer;
       }
+      if (best) return best;
     }
-    if (best) break;
   }
   return best;
-}
-
-/// Messages on modules of the same group in different stages, which share weights.
-std::string shared_weights(const OpGraph& graph, const WholeModules& modules,
-                           const std::vector<DeviceId>& device) {
-  std::string lines;
-  for (const GroupId g : graph.groups()) {
-    std::optional<std::uint32_t> first;
-    for (const OpId v : graph.members(g)) {
-      const std::uint32_t m = modules.of[v];
-      if (!first) first = m;
-      if (device[m] == device[*first]) continue;
-      lines += fmt::format(
-          "'{}' and '{}' belong together, such as by sharing weights, and are in different "
-          "stages: untie them, or cut elsewhere\n",
-          modules.names[*first], modules.names[m]);
-      break;
-    }
-  }
-  return lines;
 }
 
 /// The device as accelerate names it: "cpu", or its number among the others.
@@ -239,10 +280,30 @@ std::string export_device_map(const ExportTask& task, const Placement& placement
                      to_text(best.step.makespan), price(task, placement, best.step.makespan));
 }
 
+/// What PyTorch 2.6 cannot run with gloo: of several transfers that start at once it waits for one.
+std::string needs_nccl(const OpGraph& graph, const Placement& line, std::string_view schedule) {
+  std::string why = schedule == "Schedule1F1B" ? "Schedule1F1B sends and receives at once" : "";
+  std::map<std::pair<DeviceId, DeviceId>, std::set<TensorId>> crossing;
+  for (const EdgeId e : graph.edges()) {
+    const auto [src, dst, tensor] =
+        std::tuple{graph.edge(e).src, graph.edge(e).dst, graph.edge(e).tensor};
+    if (graph.tensor(tensor).control || graph.op(dst).phase != Phase::forward) continue;
+    const std::pair pair{line.device[src], line.device[dst]};
+    if (pair.first == pair.second) continue;
+    crossing[pair].insert(tensor);
+    if (why.empty() && crossing[pair].size() > 1)
+      why =
+          "several tensors go from one stage to another, such as a skip connection beside the main "
+          "path";
+  }
+  return why.empty() ? "" : fmt::format("with gloo PyTorch 2.6 waits forever, use NCCL: {}\n", why);
+}
+
 std::string export_pipeline(const ExportTask& task, const Placement& placement) {
   const Problem problem = task.experiment.problem();
-  const WholeModules modules =
+  const WholeModules all =
       whole_modules(problem.graph, {.no_split = task.no_split, .stages = true});
+  const auto [modules, stage_module] = modules_of_stages(problem.graph, all);
   std::string why_not;
   const std::optional<PipelineCandidate> line = best_line(task, modules, why_not);
   if (!line) return fmt::format("no pipeline: {}; nothing written to {}\n", why_not, task.path);
@@ -253,25 +314,25 @@ std::string export_pipeline(const ExportTask& task, const Placement& placement) 
                   {"schedule", line->schedule},         {"micro_batches", line->micro_batches},
                   {"modules", ExportJson::object()}};
   std::size_t stage = 0;
-  for (std::size_t m = 0; m < modules.num_whole; ++m) {
-    if (stage + 1 < cuts.first.size() && cuts.first[stage + 1] == m) {
-      json["split_spec"][modules.names[m]] = "beginning";
+  for (std::size_t m = 0; m < all.num_whole; ++m) {
+    if (stage + 1 < cuts.first.size() && cuts.first[stage + 1] == stage_module[m]) {
+      json["split_spec"][all.names[m]] = "beginning";
       ++stage;
     }
-    json["modules"][modules.names[m]] = stage;
+    json["modules"][all.names[m]] = stage;
   }
   for (const DeviceId d : cuts.device) json["stage_devices"].push_back(index(d));
   write_file(task.path, json.dump(1) + "\n");
-  const StepResult whole =
-      task.experiment.step(place_on_modules(problem.graph, modules, cuts.of_module)).simulate();
-  return shared_weights(problem.graph, modules, cuts.of_module) +
-         fmt::format(
-             "{} {} of {} whole modules, the longest {}, {} with {} micro-batches: {} per "
-             "micro-batch; alone a step takes {}{}\n",
-             cuts.first.size(), cuts.first.size() == 1 ? "stage" : "stages", modules.num_whole,
-             to_text(cuts.longest), line->schedule, line->micro_batches,
-             to_text(line->per_micro_batch), to_text(whole.makespan),
-             price(task, placement, whole.makespan));
+  const Placement placed = place_on_modules(problem.graph, modules, cuts.of_module);
+  const std::string condition = needs_nccl(problem.graph, placed, line->schedule);
+  const StepResult whole = task.experiment.step(placed).simulate();
+  return fmt::format(
+      "{} {} of {} modules between which PyTorch can cut, the longest {}, {} with {} "
+      "micro-batches: "
+      "{} per micro-batch; alone a step takes {}{}\n{}",
+      cuts.first.size(), cuts.first.size() == 1 ? "stage" : "stages", modules.names.size(),
+      to_text(cuts.longest), line->schedule, line->micro_batches, to_text(line->per_micro_batch),
+      to_text(whole.makespan), price(task, placement, whole.makespan), condition);
 }
 
 }  // namespace

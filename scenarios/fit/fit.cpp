@@ -76,7 +76,7 @@ std::string upper(std::string text) {
 std::string command_of(const FitQuestion& q, const FitCase& asked, const FitWay& way) {
   const FitModel& model = q.model;
   const FitVariant& v = way.variant;
-  if (!model.writes) return "baechi fit ... --export accelerate -o device_map.json --way N";
+  if (!model.writes) return "this command with --export accelerate -o device_map.json --way ";
   const std::size_t dot = model.name.ends_with(".gguf") ? model.name.size() - 5 : model.name.size();
   const std::string name = model.name.substr(0, dot);
   if (asked.elsewhere.prefetch) {
@@ -148,6 +148,8 @@ class Ways {
       return std::pair(!way.fits, way.fits ? way.step.count() : way.lacks.count);
     });
     if (ways_.size() > most_ways) ways_.resize(most_ways);
+    for (std::size_t i = 0; i < ways_.size(); ++i)
+      if (ways_[i].command.ends_with("--way ")) ways_[i].command += std::to_string(i + 1);
     answer.ways = std::move(ways_);
     answer.evidence = std::move(fitting_.evidence);
     std::ranges::copy(question_.links, std::back_inserter(answer.evidence));

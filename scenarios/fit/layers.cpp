@@ -79,7 +79,7 @@ std::optional<std::vector<std::size_t>> Line::divided(Duration hop) const {
         const bool hops = first > 0 && last > first;
         const Best next{before.sum + own + (hops ? hop : Duration{}), std::max(before.longest, own),
                         first};
-        if (next.key() < best[d + 1][last].key()) best[d + 1][last] = next;
+        if (next.key() <= best[d + 1][last].key()) best[d + 1][last] = next;
       }
     }
   if (best[count][layers_].sum == none.sum) return std::nullopt;

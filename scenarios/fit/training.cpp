@@ -67,10 +67,11 @@ FitAnswer fit_training(const FitQuestion& q) {
     if (lora && !q.model.writes) break;
     if (lora) {
       const Options::Value* config = job.options.raw("config", "");
-      if (config == nullptr) config = job.options.raw("size", "");
+      const Options::Value* size = job.options.raw("size", "");
+      const std::string base = config != nullptr ? config->text : size != nullptr ? size->text : "";
       job.options.set(
-          "config",
-          {fmt::format("{}+{}", config == nullptr ? "" : config->text, adapters), q.model.text});
+          size != nullptr ? "size" : "config",
+          {fmt::format("{}{}{}", base, base.empty() ? "" : "+", adapters), q.model.text});
     }
     PlanSpace space;
     space.tensor = {1};

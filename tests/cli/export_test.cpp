@@ -120,6 +120,39 @@ TEST_SUITE("cli export") {
     CHECK(split(small + ", " + big) == R"({"l8":"beginning"} 80)");
   }
 
+  // a -> b -> c -> b again -> d, with a module r without weights after each: PyTorch can cut before
+  // b and before d. Before r it could, but no weights move; before c it cannot, because b comes
+  // again.
+  TEST_CASE("stages of a pipeline begin where PyTorch can cut") {
+    const Session session;
+    std::string ops, edges, before;
+    for (const std::string name : {"a", "r1", "b", "r2", "c", "r3", "b2", "r4", "d"}) {
+      const std::string module = name[0] == 'r' ? "r" : name.substr(0, 1);
+      ops += (ops.empty() ? "" : ", ") + (R"({"name": ")" + name + R"(", "module": ")" + module) +
+             R"(", "compute_us": 10, "outputs": [{"bytes": 4}], "persistent_bytes": )" +
+             (module == "r" || name == "b2" ? "0" : "1000") +
+             (module == "b" ? R"(, "colocation": ["b"]})" : "}");
+      if (!before.empty())
+        edges += (edges.empty() ? "" : ", ") + (R"({"from": ")" + before) + R"(", "to": ")" + name +
+                 R"("})";
+      before = name;
+    }
+    session.folder().write("again.json", R"({"format": "baechi-trace", "version": 1, "ops": [)" +
+                                             ops + R"(], "edges": [)" + edges + "]}");
+    const auto result = session.run(
+        "place again.json --placer m_topo --devices 3 --memory '2500 B' --bandwidth '1 GB/s' "
+        "--export pipelining -o s.json");
+    CAPTURE(result.err);
+    CHECK(result.code == 0);
+    CHECK(holds(result.err, "of 3 modules between which PyTorch can cut"));
+    const Json stages = Json::parse(session.folder().read("s.json"));
+    CHECK(stages["modules"].size() == 5);
+    CHECK(stages["split_spec"].size() + 1 == stages["stages"]);
+    for (const auto& [name, where] : stages["split_spec"].items())
+      CHECK((name == "b" || name == "d"));
+    CHECK(stages["modules"]["b"] == stages["modules"]["c"]);
+  }
+
   // Layers of 1 MB in turn on devices named gpu0, cpu and gpu1: accelerate numbers the GPUs alone.
   TEST_CASE("accelerate: a device named cpu is 'cpu', and the GPUs are numbered without it") {
     const Session session;

@@ -37,6 +37,8 @@ runner.summarize()
 assert runner.failures == 0
 END
 site=$(python3 -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])')
-[[ ! -x /usr/bin/stubtest ]] || MYPYPATH=$site PYTHONPATH=$site /usr/bin/stubtest baechi
+# pybind11's classes have a metaclass of their own, and a constructor of any arguments.
+[[ ! -x /usr/bin/stubtest ]] || MYPYPATH=$site PYTHONPATH=$site /usr/bin/stubtest baechi \
+  --allowlist <(printf 'baechi\\.[A-Z]\\w+(\\.__init__)?\n')
 baechi run slow_link --quiet && echo "baechi run slow_link: $(wc -l <results/slow_link/results.csv) lines"
 ldd "$(python3 -c 'import baechi; print(baechi.__file__)')" | grep -c baechi_data/lib

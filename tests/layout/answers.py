@@ -19,6 +19,8 @@ NONE = "--devices 2 --memory 1MB"
 
 # By verb: command lines, run in order in one folder.
 RUNS = {
+    "fit": [f"fit llama:num_hidden_layers=2,hidden_size=128,num_attention_heads=2,num_key_value_heads=2,vocab_size=256 --gpus 2xrtx_4090 --context 512 --memory {memory}"
+            for memory in ("1GiB", "641MiB")],
     "place": [f"place {TRACE} --placer m_etf {TWO} -o placement.json", f"place {TRACE} --placer m_topo {TIGHT}",
               f"place {TRACE} --placer exact_dp {TWO}", f"place {TRACE} {NONE}"],
     "simulate": [f"simulate {TRACE} --placement placement.json {TWO}",

@@ -24,7 +24,7 @@ def score_h100_steps(data):
     for r in table.rows:
         with comparison.row(r):
             options = {key: r.whole(key, 1) for key in ("batch", "layers") if r[key]}
-            rows.append(Scored(f"{r['model']}, batch {r['batch']}, {r['precision']}", r["source"], r.number("step_ms", 1e-6) / 1e3,
+            rows.append(Scored(f"{r['model']}{r['layers']}, batch {r['batch']}, {r['precision']}", r["source"], r.number("step_ms", 1e-6) / 1e3,
                                lines=[r.line]))
             questions.append({"ask": "step", "generator": r["model"], "device": "h100_pytorch",
                               "options": {**options, "kernels": {"fuse_modules": False}},
@@ -50,7 +50,7 @@ def measured_steps(path):
     with open(path, encoding="utf-8") as file:
         for number, text in enumerate(file, 1):
             try:
-                line = json.loads(text) if text.strip() else {}
+                line = json.loads(text.rstrip()) if text.strip() else {}
             except json.JSONDecodeError as error:
                 raise InputError(f"{path}:{number}:{error.colno}: {error.msg}; expected a JSON object in each line") from None
             where = f"{path}:{number}:1"

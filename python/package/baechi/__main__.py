@@ -1,4 +1,5 @@
 """`python3 -m baechi`: the program `baechi`."""
 import baechi_data
 
-baechi_data.main()
+if __name__ == "__main__":
+    baechi_data.main()

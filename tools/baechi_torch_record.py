@@ -38,7 +38,7 @@ class NotTraced(Exception):
 
 def of_user(frames):
     """"FILE:LINE: " of the innermost frame outside PyTorch and this tool."""
-    inside = os.path.dirname(torch.__file__), os.path.join(os.path.dirname(os.path.abspath(__file__)), "baechi_torch"), "<"
+    inside = os.path.dirname(torch.__file__), "<"
     lines = [f for f in frames if not f.filename.startswith(inside) and "baechi_torch" not in os.path.basename(f.filename) and
              "runpy" not in f.filename and "contextlib" not in f.filename]
     return f"{lines[-1].filename}:{lines[-1].lineno}: " if lines else ""
