@@ -42,6 +42,7 @@ struct ClusterSetup {
 void define_cluster(py::module_& m);
 
 void define_results(py::module_& m);
+void define_frameworks(py::module_& m);
 void define_placing(py::module_& m);
 
 }  // namespace baechi::python

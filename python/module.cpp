@@ -19,6 +19,7 @@ PYBIND11_MODULE(baechi, m) {
   python::define_cluster(m);
   python::define_placing(m);
   python::define_results(m);
+  python::define_frameworks(m);
   m.def("data_folder", &data_folder,
         "The folder of the package's scenarios, traces and papers; '' if there is none.\n\n"
         ">>> baechi.data_folder().endswith('baechi-sim')\nTrue");

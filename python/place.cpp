@@ -220,7 +220,7 @@ void define_placing(py::module_& m) {
         return fmt::format("<baechi.Placement of {} ops on {} devices>", p.placement.device.size(),
                            p.devices);
       });
-  m.def("place", &place, py::arg("graph"), py::arg("cluster"), py::arg("placer") = "m_etf",
+  m.def("place", &place, py::arg("graph"), py::arg("cluster"), py::arg("placer") = "auto",
         py::kw_only(), py::arg("seed") = 0, py::arg("transforms") = std::vector<std::string>(),
         "Places the graph on the cluster. `placer` is a name with options, such as\n"
         "'m_topo:uniform=false', or a function of a Problem that returns a device per op: a list\n"

@@ -48,7 +48,8 @@ def files(module, scratch):
         for name in sorted(os.listdir(os.path.join(PACKAGE, part))):
             if not name.startswith("__pycache__"):
                 yield f"{part}/{name}", os.path.join(PACKAGE, part, name), False
-    for tool in ("baechi_plot.py", "baechi_torch.py", "baechi_torch_record.py", "baechi_torch_work.py"):
+    for tool in ("baechi_model.py", "baechi_plot.py", "baechi_torch.py", "baechi_torch_map.py", "baechi_torch_record.py",
+                 "baechi_torch_work.py"):
         yield tool, os.path.join(ROOT, "tools", tool), False
     yield "baechi_data/bin/baechi", stripped(program, scratch), True
     for name, path in sorted(libraries(module, program).items()):

@@ -1,6 +1,7 @@
 """Writes a baechi-trace of a PyTorch model without running it and without memory for its weights.
 
     python3 -m baechi_torch MODULE:FUNCTION --batch 32 [--training] [--optimizer adam] -o t.trace.json.zst
+    python3 -m baechi_torch run MODULE:FUNCTION MAP      # tries a device map without GPUs
 
 FUNCTION(batch) of the Python module (or file) MODULE returns (model, inputs) or (model, inputs, loss): a
 torch.nn.Module, a tuple of its arguments (or a dict of its keywords), and for training a loss function of the model's
@@ -340,6 +341,9 @@ def find_function(text):
 
 
 def main():
+    if sys.argv[1:2] == ["run"]:
+        from baechi_torch_map import main as run
+        return run(sys.argv[2:], find_function)
     parser = argparse.ArgumentParser(prog="baechi_torch", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("function", metavar="MODULE:FUNCTION")

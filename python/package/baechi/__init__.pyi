@@ -143,7 +143,7 @@ def generate(name: str, **options: Union[str, float]) -> Graph: ...
 def place(
     graph: Graph,
     cluster: Cluster,
-    placer: Union[str, Callable[[Problem], _Devices]] = "m_etf",
+    placer: Union[str, Callable[[Problem], _Devices]] = "auto",
     *,
     seed: int = 0,
     transforms: Sequence[str] = ...,
@@ -155,3 +155,38 @@ def bound(graph: Graph, cluster: Cluster) -> float: ...
 def placers() -> list[str]: ...
 def generators() -> list[str]: ...
 def data_folder() -> str: ...
+def export(
+    graph: Graph,
+    cluster: Cluster,
+    format: str,
+    placer: str = "auto",
+    *,
+    seed: int = 0,
+    no_split: Sequence[str] = ...,
+    stages: int = 0,
+) -> dict[str, Any]: ...
+def device_map(
+    model: Any,
+    inputs: Any,
+    max_memory: Union[dict[Any, Union[int, str]], None] = None,
+    no_split_module_classes: Union[str, Sequence[str]] = (),
+    *,
+    kind: Union[str, dict[int, str]] = "",
+    link: str = "pcie4",
+    placer: str = "auto",
+    training: bool = False,
+) -> dict[str, Union[int, str]]: ...
+def split(
+    model: Any,
+    inputs: Any,
+    stages: int,
+    *,
+    memory: Union[int, str] = "1 TiB",
+    kind: str = "",
+    link: str = "pcie4",
+    training: bool = False,
+) -> dict[str, Any]: ...
+def explain(graph: Union[Graph, str], placement: Union[Placement, str], **flags: Any) -> dict[str, Any]: ...
+def plan(*words: Any, **flags: Any) -> dict[str, Any]: ...
+def run(*scenarios: str, output: Union[str, None] = None, **flags: Any) -> Any: ...
+def compare(*folders: str, **flags: Any) -> dict[str, Any]: ...
