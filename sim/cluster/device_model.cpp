@@ -133,8 +133,13 @@ std::optional<FewRows> few_rows(const OpWork& kernel, const DeviceModel& model) 
   if (share <= 0.0 || (attention && !few)) return std::nullopt;
   const double seconds =
       static_cast<double>(kernel.traffic.count) / (share * model.bandwidth.bytes_per_second);
+  // Measured products of many rows may have a launch of their own.
+  const ProductNumbers& products = model.at(kernel.precision).products;
+  Duration launch = model.launch;
+  if (!few && products.efficiency > 0.0)
+    launch = std::min(launch, from_us(products.launch).value_or(launch));
   return FewRows{.few = few,
-                 .time = saturated_sum(model.launch, Duration{saturated(std::ceil(1e9 * seconds))}),
+                 .time = saturated_sum(launch, Duration{saturated(std::ceil(1e9 * seconds))}),
                  .slower = bits < 12.0 ? 1.0 / model.gemv.unpacked : 1.0};
 }
 

@@ -64,9 +64,10 @@ struct AttentionNumbers {
 
 /// Products of at most `most_rows` rows in 16 bits, as a decoded token's, read their weights once:
 ///   launch + traffic / (share of the bandwidth)
-/// More rows take no less. Shares are of weights in 16 bits and in about 4, between 7 and 16 bits
-/// in proportion; more rows of weights below 16 bits, which the kernel unpacks, run at `unpacked`
-/// of a product's speed. Without shares few rows are as others. Source: llama.cpp's kernels.
+/// More rows take no less, but for the launch of measured products. Shares are of weights in 16
+/// bits and in about 4, between 7 and 16 bits in proportion; more rows of weights in few bits,
+/// which the kernel unpacks, run at `unpacked` of a product's speed. Without shares few rows are as
+/// others. Source: llama.cpp's kernels.
 struct GemvNumbers {
   static constexpr std::int64_t most_rows = 8;
   double fp16 = 0.0, q4 = 0.0, unpacked = 1.0;

@@ -55,11 +55,9 @@ TEST_SUITE("quantize") {
 
   // As the generator's option, but for head and embedding, which stay.
   TEST_CASE("a model's weights and cache; what is trained stays") {
-    const Settings model{{"hidden_size", "256"},
-                         {"num_attention_heads", "2"},
-                         {"intermediate_size", "512"},
-                         {"num_hidden_layers", "8"},
-                         {"vocab_size", "32"}};
+    const Settings model{{"num_key_value_heads", "2"}, {"hidden_size", "256"},
+                         {"num_attention_heads", "2"}, {"intermediate_size", "512"},
+                         {"num_hidden_layers", "8"},   {"vocab_size", "32"}};
     const Settings decode = with(model, {{"pass", "decode"}, {"context", "31"}});
     const auto layers = [](const OpGraph& graph) {
       Bytes sum;
