@@ -41,7 +41,7 @@ struct FitWay {
   std::vector<FitMemory> memory{};
   std::int64_t most_batch = 0, most_context = 0;  ///< 0: not asked
   std::string command{};
-  std::vector<std::size_t> layers{};  ///< of each GPU
+  std::vector<std::size_t> layers{};  ///< numbered ones, of each GPU
   std::size_t cpu_layers = 0;
   Bytes waiting{};  ///< weights in host memory that GPUs compute with
   std::vector<std::pair<std::string, std::size_t>> map{};  ///< module to device; GPUs.size(): host

@@ -68,6 +68,7 @@ void read_gguf_model(FitModel& model, const std::string& path) {
            {{"block_count", "num_hidden_layers"},
             {"embedding_length", "hidden_size"},
             {"attention.head_count", "num_attention_heads"},
+            {"attention.head_count", "num_key_value_heads"},  // unless the next says so
             {"attention.head_count_kv", "num_key_value_heads"},
             {"attention.key_length", experts ? "" : "head_dim"},
             {own ? "expert_feed_forward_length" : "feed_forward_length",

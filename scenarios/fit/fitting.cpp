@@ -269,9 +269,10 @@ void Fitting::simulate(const FitCase& asked, const FitGraphs& graphs, std::size_
   for (std::size_t d = 0; d + 1 < first.size(); ++d)
     for (std::size_t l = first[d]; l < first[d + 1]; ++l)
       device[l] = static_cast<DeviceId>(d < host ? gpus_ : d - host);
-  for (std::size_t d = host; d + 1 < first.size(); ++d)
-    way.layers.push_back(first[d + 1] - first[d]);
-  for (const DeviceId d : device) way.cpu_layers += index(d) == gpus_ ? std::size_t{1} : 0;
+  way.layers.resize(gpus_);
+  for (std::size_t l = 0; l < graphs.size(); ++l)
+    if (is_numbered(graphs.layers[0]->names[l]))
+      ++(index(device[l]) == gpus_ ? way.cpu_layers : way.layers[index(device[l])]);
   const StepResult one = step(graphs.decode, *graphs.layers[0], asked, graphs, waiting, device);
   const StepResult most =
       graphs.prefill ? step(graphs.prefill, *graphs.layers[1], asked, graphs, waiting, device)
