@@ -42,9 +42,10 @@ const std::string& kit() {
 
 /// Without PyTorch, unless the environment gives STEPS.
 int visit(const TemporaryFolder& folder, const std::string& environment = "") {
-  folder.write("torch.py", "raise ImportError('made up: there is none')\n");
+  fs::create_directories(folder.file("without"));
+  folder.write("without/torch.py", "raise ImportError('made up: there is none')\n");
   const bool steps = environment.find("STEPS=") != std::string::npos;
-  return shell(folder, programs() + (steps ? "" : "PYTHONPATH=. ") + environment + " bash " +
+  return shell(folder, programs() + (steps ? "" : "PYTHONPATH=without ") + environment + " bash " +
                            source_dir() + "/validate/cuda/visit.sh out " + kit());
 }
 
