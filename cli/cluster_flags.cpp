@@ -6,6 +6,7 @@
 
 #include "scenarios/read/data_folder.h"
 #include "scenarios/read/device_table.h"
+#include "scenarios/read/device_words.h"
 #include "scenarios/read/load.h"
 #include "sim/collectives/collective_models.h"
 #include "sim/error.h"
@@ -61,12 +62,7 @@ class FlagReader {
     return {};
   }
 
-  void require(std::string_view flag, const std::string& text, std::string_view example) {
-    if (text.empty())
-      mistakes_.add(fmt::format("{} is missing, such as '{} {}' (or give --scenario FILE)", flag,
-                                flag, example));
-  }
-
+  Mistakes& mistakes() { return mistakes_; }
   void throw_if_any() const { mistakes_.throw_if_any(); }
 
  private:
@@ -127,28 +123,17 @@ void read_collectives(const ClusterFlags& flags, ClusterChoice& cluster) {
 Platform from_flags(const ClusterFlags& flags) {
   FlagReader reader;
   Platform platform;
-  reader.require("--devices", flags.devices, "4");
-  const DeviceTable& kinds = built_in_devices();
-  const auto known = kinds.devices.find(flags.kind);
-  if (known == kinds.devices.end() && !flags.kind.empty() && flags.memory.empty())
-    reader.one_of("--kind", flags.kind,
-                  kinds.devices);  // an unknown device type needs --memory, too
-  else if (known == kinds.devices.end())
-    reader.require("--memory", flags.memory, "'8 GiB'");
-
-  DeviceChoice& devices = platform.cluster.devices.emplace_back();
-  devices.count = reader.read<std::size_t>("--devices", flags.devices, 1, parse_number<std::size_t>,
-                                           "a whole number");
-  devices.kind = flags.kind;
-  if (known != kinds.devices.end()) {
-    devices.model = known->second;
-    devices.memory = known->second->memory;
-  }
-  devices.memory = reader.read<Bytes>("--memory", flags.memory, devices.memory, parse_bytes,
-                                      "a size such as '8 GiB'" + unit_advice(flags.memory));
+  if (flags.devices.empty())
+    reader.mistakes().add(
+        "--devices is missing, such as '--devices 4' or '--devices 2xrtx_4090,1xrtx_3060' (or give "
+        "--scenario FILE)");
+  platform.cluster.devices = read_device_words(
+      {.devices = flags.devices, .kind = flags.kind, .memory = flags.memory, .prefix = "--"},
+      reader.mistakes());
   platform.cluster.memory_fraction = read_fraction(flags, reader);
   Link link = default_link;
-  if (!flags.link.empty()) link = reader.one_of("--link", flags.link, kinds.links).link;
+  if (!flags.link.empty())
+    link = reader.one_of("--link", flags.link, built_in_devices().links).link;
   platform.cluster.link.bandwidth =
       reader.read<Bandwidth>("--bandwidth", flags.bandwidth, link.bandwidth, parse_bandwidth,
                              "a rate such as '5.7 GB/s'" + unit_advice(flags.bandwidth, "/s"));
@@ -214,11 +199,13 @@ void add_cluster_flags(CLI::App& verb, ClusterFlags& flags) {
     return verb.add_option(name, text, help)->type_name(type)->group("CLUSTER");
   };
   const std::vector<CLI::Option*> options{
-      add("--devices", flags.devices, "N", "Number of identical devices"),
+      add("--devices,--gpus", flags.devices, "N|LIST",
+          "Number of devices, or a list of device types: 2xrtx_4090,1xrtx_3060"),
       add("--kind", flags.kind, "NAME",
           "Device type: one with times in TRACE or, if TRACE has the ops' work, one of 'baechi "
           "list devices' [the first one in TRACE]"),
-      add("--memory", flags.memory, "SIZE", "Memory of each device, such as '8 GiB' [of its type]"),
+      add("--memory", flags.memory, "SIZE,...",
+          "Memory of each device, such as '8 GiB' or 24G, or a list by device [of its type]"),
       add("--memory-fraction", flags.memory_fraction, "F",
           "Fraction of the memory that may be used, in (0, 1] [1]"),
       add("--link", flags.link, "NAME", "Link type between any two devices ('baechi list links')"),

@@ -33,29 +33,31 @@ std::string coverage_line(const Coverage& c) {
 Json info_json(const Trace& trace, const std::string& assumed) {
   const OpGraph& graph = trace.graph;
   const TraceTotals sum = totals(graph);
-  return {{"name", trace.name},
-          {"source", trace.source},
-          {"format", trace.format},
-          {"batch", trace.batch},
-          {"ops", graph.num_ops()},
-          {"edges", graph.num_edges()},
-          {"tensors", graph.num_tensors()},
-          {"groups", graph.num_groups()},
-          {"critical_path_us", to_us(critical_path(graph))},
-          {"compute_us", to_us(sum.compute)},
-          {"output_bytes", sum.outputs.count},
-          {"persistent_bytes", sum.persistent.count},
-          {"largest_temporary_bytes", sum.temporary.count},
-          {"device_kinds", graph.device_kinds()},
-          {"assumed_kind", assumed},
-          {"coverage",
-           {{"ops", trace.coverage.ops},
-            {"with_time", trace.coverage.with_time},
-            {"with_bytes", trace.coverage.with_bytes},
-            {"with_memory", trace.coverage.with_memory},
-            {"untimed", trace.untimed.ops}}},
-          {"coverage_line", coverage_line(trace.coverage)},
-          {"notes", trace.notes}};
+  Json json = {{"name", trace.name},
+               {"source", trace.source},
+               {"format", trace.format},
+               {"batch", trace.batch},
+               {"ops", graph.num_ops()},
+               {"edges", graph.num_edges()},
+               {"tensors", graph.num_tensors()},
+               {"groups", graph.num_groups()},
+               {"critical_path_us", to_us(critical_path(graph))},
+               {"compute_us", to_us(sum.compute)},
+               {"output_bytes", sum.outputs.count},
+               {"persistent_bytes", sum.persistent.count},
+               {"largest_temporary_bytes", sum.temporary.count},
+               {"device_kinds", graph.device_kinds()},
+               {"assumed_kind", assumed},
+               {"coverage",
+                {{"ops", trace.coverage.ops},
+                 {"with_time", trace.coverage.with_time},
+                 {"with_bytes", trace.coverage.with_bytes},
+                 {"with_memory", trace.coverage.with_memory},
+                 {"untimed", trace.untimed.ops}}},
+               {"coverage_line", coverage_line(trace.coverage)},
+               {"notes", trace.notes}};
+  if (sum.cache > Bytes{}) json["cache_bytes"] = sum.cache.count;
+  return json;
 }
 
 std::string info_table(const Trace& trace, const std::string& assumed) {
@@ -87,6 +89,7 @@ std::string info_table(const Trace& trace, const std::string& assumed) {
                                               static_cast<double>(path.count()))
                             : ""));
   line("persistent", to_text(sum.persistent));
+  if (sum.cache > Bytes{}) line("of it cache", to_text(sum.cache));
   line("outputs", to_text(sum.outputs));
   line("workspace", to_text(sum.temporary) + " at most");
   line("known", coverage_line(trace.coverage));

@@ -123,6 +123,7 @@ class Adjusted final : public Placer {
   }
 
   bool can_stop() const override { return placer_->can_stop(); }
+  bool replicates() const override { return placer_->replicates(); }
 
  private:
   std::unique_ptr<Placer> placer_;

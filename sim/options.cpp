@@ -141,6 +141,14 @@ void Options::renamed(const std::string& key, std::string_view now) {
   values_.erase(key);
 }
 
+void Options::respelled(const std::string& key, const std::string& now) {
+  if (values_.contains(now)) return renamed(key, now);
+  if (auto given = values_.extract(key); !given.empty()) {
+    given.key() = now;
+    values_.insert(std::move(given));
+  }
+}
+
 void Options::finish() const {
   Mistakes all = mistakes_;
   for (const auto& [key, value] : values_) {

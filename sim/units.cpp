@@ -19,6 +19,10 @@ constexpr auto byte_units = std::to_array<Unit>({{"B", 1},
                                                  {"MB", 1e6},
                                                  {"GB", 1e9},
                                                  {"TB", 1e12},
+                                                 {"K", 1024.0},
+                                                 {"M", 1048576.0},
+                                                 {"G", 1073741824.0},
+                                                 {"T", 1099511627776.0},
                                                  {"KiB", 1024.0},
                                                  {"MiB", 1048576.0},
                                                  {"GiB", 1073741824.0},
@@ -70,6 +74,7 @@ std::optional<Duration> parse_duration(std::string_view text) {
 }
 
 std::optional<Bandwidth> parse_bandwidth(std::string_view text) {
+  if (!text.ends_with("B/s")) return std::nullopt;  // not '5 G/s', which could be bits
   const auto v = parse_amount(text, byte_units, "/s");
   return v && *v > 0.0 && std::isfinite(*v) ? std::optional(Bandwidth{*v}) : std::nullopt;
 }

@@ -64,6 +64,7 @@ class ExactDp final : public Placer {
     if (replicate_) record_stages(*pipeline, micro_batches_, result);
     return result;
   }
+  bool replicates() const override { return replicate_; }
 
  private:
   std::size_t max_ideals_;

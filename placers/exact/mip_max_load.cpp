@@ -44,6 +44,8 @@ class MipMaxLoad final : public Placer {
       o.mistake("replicate", "counts the load of all phases together");
   }
 
+  bool replicates() const override { return replicate_; }
+
   Placement place(const Problem& p, std::uint64_t seed) const override {
     const ColocationUnits units(p.graph);
     const std::vector<DeviceClass> classes = device_classes(p);

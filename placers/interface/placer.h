@@ -53,6 +53,8 @@ class Placer {
   }
   /// Whether place_watched() obeys Watcher::stop.
   virtual bool can_stop() const { return false; }
+  /// Whether a part may be on several devices (sim/objective/replicas.h).
+  virtual bool replicates() const { return false; }
 };
 
 }  // namespace baechi

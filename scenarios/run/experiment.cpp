@@ -27,6 +27,9 @@ void check_placement(const Placement& placement, const Problem& problem) {
   }
 }
 
+constexpr const char* replicas_of_placed_step =
+    "transforms of the placed step do not support stages with replicas";
+
 /// The step, where all ops behind one op or group that placers see form one group.
 OpGraph grouped_as_placed(const PreparedGraph& graph) {
   const OpGraph& placed = *graph.placed;
@@ -74,6 +77,11 @@ class ExpandedStep final : public ExecutedStep {
 
 }  // namespace
 
+void check_replicas(const PreparedGraph& graph, const Placer& placer) {
+  if (placer.replicates() && !graph.after_placing.empty())
+    throw InputError(replicas_of_placed_step);
+}
+
 CostedGraph::CostedGraph(std::shared_ptr<const PreparedGraph> prepared, const ClusterChoice& on,
                          bool check)
     : graph(std::move(prepared)),
@@ -89,9 +97,7 @@ ExperimentStep::ExperimentStep(std::shared_ptr<const CostedGraph> costed,
     : costed_(std::move(costed)), engine_(engine), placement_(std::move(placement)) {
   std::optional<PlacedStep> step = after_placing(*costed_->graph, placement_);
   if (!step) return;
-  if (has_replicas(placement_))
-    throw InfeasibleError(
-        "transforms of the placed step do not support the replicas of this placement's stages");
+  if (has_replicas(placement_)) throw InputError(replicas_of_placed_step);
   for (const OpId v : step->graph.ops()) {
     if (index(step->device[v]) >= costed_->cluster.num_devices())
       throw InfeasibleError(fmt::format(
@@ -132,7 +138,7 @@ StepResult ExperimentStep::simulate(std::span<StepObserver* const> observers) co
 Experiment::Experiment(std::shared_ptr<const CostedGraph> costed, const EngineOptions& engine,
                        const ProfileChoice& profile)
     : costed_(std::move(costed)), engine_(engine), profile_(profile) {
-  check_semantics(graph(), engine_);
+  check_engine(graph(), costed_->cluster, engine_);
 }
 
 Problem Experiment::problem() const {
@@ -147,6 +153,7 @@ Problem Experiment::placed_problem() const {
 
 Placement Experiment::place(const Placer& placer, std::uint64_t seed,
                             const Watcher& watcher) const {
+  check_replicas(graph(), placer);
   require_needs(graph(), costed_->cluster);
   std::optional<PerturbedCosts> perturbed;
   if (profile_.error > 0.0)

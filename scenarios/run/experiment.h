@@ -27,6 +27,10 @@ struct CostedGraph {
   std::shared_ptr<const CostModel> placed_costs;  ///< of graph->placed, which placers see
 };
 
+/// Throws InputError if a transform of `graph` changes the placed step, and `placer` may replicate
+/// stages.
+void check_replicas(const PreparedGraph& graph, const Placer& placer);
+
 /// A step that is ready to be simulated: the placed step, or the graph that transforms with
 /// TransformUse::placed make from it.
 class ExperimentStep {
@@ -55,7 +59,7 @@ class ExperimentStep {
 /// A costed graph under an engine, and the costs as placers see them.
 class Experiment {
  public:
-  /// Throws InputError as check_semantics() does.
+  /// Throws InputError as check_engine() does.
   Experiment(std::shared_ptr<const CostedGraph> costed, const EngineOptions& engine,
              const ProfileChoice& profile = {});
 

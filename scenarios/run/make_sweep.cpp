@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "placers/interface/registry.h"
 #include "scenarios/run/build.h"
 #include "scenarios/run/parallel.h"
 #include "scenarios/run/sweep_parts.h"
@@ -213,24 +214,35 @@ class SweepMaker {
     const PreparedGraph& graph = *costed->graph;
     const std::string& transformed_at =
         graph.after_placing.empty() ? graph_at : transforms.back().where;
-    attempt(transformed_at, [&] {  // checks transforms of the placed step on some placement
-      if (graph.after_placing.empty()) return;
+    std::optional<ExperimentStep> step;  // of some placement
+    attempt(transformed_at, [&] {
+      const Placement any{.device = IdVector<OpId, DeviceId>(graph.step->num_ops(), DeviceId{})};
       try {
-        const ExperimentStep step(
-            costed, {}, {.device = IdVector<OpId, DeviceId>(graph.step->num_ops(), DeviceId{})});
+        step.emplace(costed, EngineOptions{}, any);
       } catch (const InfeasibleError&) {  // may be feasible on another placement
       }
     });
+    for (const PlacerChoice& placer : file.placers)
+      attempt(placer.where, [&] {
+        if (const auto why = refusal(placer_entry(placer.name), *graph.placed))
+          throw InputError(*why);
+        check_replicas(graph, *placer.placer);
+      });
     for (const EngineOptions& engine : file.engines) {
       attempt(transformed_at, [&] {
-        check_semantics(graph, engine);
+        check_engine(graph, costed->cluster, engine);
         check_factors(*graph.step, costed->cluster, *costed->step_costs, engine);
       });
-      for (const MeasureChoice& measure : file.measures)
-        attempt(measure.where, [&] {
-          measure.measure->check({*graph.step, costed->cluster, *costed->step_costs, engine},
-                                 graph.after_placing);
-        });
+      const auto check = [&](const MeasureChoice& measure, bool replicates) {
+        const Problem made = step ? step->problem() : Experiment(costed, {}).problem();
+        measure.measure->check({made.graph, made.cluster, made.costs, engine}, graph.after_placing,
+                               replicates);
+      };
+      for (const MeasureChoice& measure : file.measures) {
+        attempt(measure.where, [&] { check(measure, false); });
+        for (const PlacerChoice& placer : file.placers)
+          if (placer.placer->replicates()) attempt(placer.where, [&] { check(measure, true); });
+      }
     }
     mistakes.throw_if_any();
   }

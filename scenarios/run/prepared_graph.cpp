@@ -111,16 +111,18 @@ OpGraph on_kind(const OpGraph& graph, const std::string& kind) {
   const auto& known = built_in_devices().devices;
   const auto model = known.find(kind);
   const auto place = std::ranges::find(own, kind);
-  std::vector<std::string> allowed = own;
-  if (graph.has_work())
-    for (const auto& [name, unused] : known) allowed.push_back(name);
-  if (std::ranges::find(allowed, kind) == allowed.end())
+  if (place == own.end() && (!graph.has_work() || model == known.end())) {
+    if (graph.has_work())
+      throw InputError(fmt::format(
+          "--kind: {}{}", no_such_device(kind, known),
+          own.empty() ? "" : fmt::format(", and the trace has {}", fmt::join(own, ", "))));
     throw InputError(
-        allowed.empty()
+        own.empty()
             ? fmt::format("--kind: '{}': the trace has one time per op, for every kind, and does "
                           "not state the ops' work, of which others would follow",
                           kind)
-            : fmt::format("--kind: {}", not_one_of(kind, allowed)));
+            : fmt::format("--kind: {}", not_one_of(kind, own)));
+  }
   if (place == own.end())
     return graph.with_times(own.empty() ? kind : own.front(),
                             roofline_times(graph, *model->second));
@@ -256,7 +258,8 @@ std::optional<PlacedStep> after_placing(const PreparedGraph& graph, const Placem
   return step;
 }
 
-void check_semantics(const PreparedGraph& graph, const EngineOptions& engine) {
+void check_engine(const PreparedGraph& graph, const Cluster& cluster, const EngineOptions& engine) {
+  baechi::check_engine(cluster, engine);
   if (engine.semantics == Semantics::event) return;
   // Lanes and collectives do not depend on the placement.
   const auto step =

@@ -65,9 +65,9 @@ OpGraph with_missing_times(OpGraph graph, const ClusterChoice& cluster);
 /// none.
 std::optional<PlacedStep> after_placing(const PreparedGraph& graph, const Placement& placement);
 
-/// Throws InputError under Semantics::baechi if the step, or the result of the transforms, has
-/// lanes or collectives, which the original does not support.
-void check_semantics(const PreparedGraph& graph, const EngineOptions& engine);
+/// Throws InputError as the engine's check_engine() does, and under Semantics::baechi if the step,
+/// or the result of the transforms, has lanes or collectives, which the original does not support.
+void check_engine(const PreparedGraph& graph, const Cluster& cluster, const EngineOptions& engine);
 
 /// The placement of the step's ops, from a placement of the graph that placers see.
 Placement expand(Placement placement, const PreparedGraph& graph);

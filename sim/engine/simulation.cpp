@@ -27,8 +27,17 @@ class OriginalEngine final : public Simulator::Engine {
 
 }  // namespace
 
+void check_engine(const Cluster& cluster, const EngineOptions& options) {
+  if (options.semantics == Semantics::baechi) return original::require_uniform(cluster);
+  if (options.transfers == Transfers::staged && cluster.num_nodes() > 1)
+    throw InputError(
+        fmt::format("engine.transfers: staged needs one machine, and the cluster has {} nodes",
+                    cluster.num_nodes()));
+}
+
 Simulator::Simulator(const Problem& problem)
     : num_ops_(problem.graph.num_ops()), num_devices_(problem.cluster.num_devices()) {
+  check_engine(problem.cluster, problem.engine);
   if (problem.engine.semantics == Semantics::baechi)
     engine_ = std::make_unique<OriginalEngine>(problem);
   else

@@ -8,6 +8,10 @@
 
 namespace baechi {
 
+/// Throws InputError if no step of any graph can be simulated: transfers are staged and there are
+/// several nodes, or Semantics::baechi and the cluster is not uniform.
+void check_engine(const Cluster& cluster, const EngineOptions& options);
+
 /// One step under problem.engine. Deterministic and without shared state, hence thread-safe.
 ///
 /// Semantics::event. The contract is the 14 rules of ARCHITECTURE.md, section "Rules of a step";
@@ -22,7 +26,7 @@ namespace baechi {
 /// - sim/graph/op_graph.h: control edges (9).
 ///
 /// Semantics::baechi. See sim/original/simulation.h; memory is counted but no limit is enforced,
-/// and all other options are ignored. Throws InputError if the cluster is not uniform.
+/// and all other options are ignored. Throws InputError as check_engine() does.
 ///
 /// Aborts if `placement` does not cover the graph; out of memory is a result.
 StepResult simulate(const Problem& problem, const Placement& placement,

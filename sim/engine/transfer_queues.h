@@ -102,7 +102,6 @@ class TransferQueues {
 
  public:
   /// The cluster outlives this. NICs do not limit Transfers::parallel.
-  /// Throws InputError if transfers are staged and there are several nodes.
   TransferQueues(const Cluster& cluster, const EngineOptions& options)
       : limited_(options.transfers != Transfers::parallel),
         staged_(options.transfers == Transfers::staged),
@@ -112,13 +111,7 @@ class TransferQueues {
         in_host_(cluster.num_devices()),
         to_receive_(cluster.num_devices()),
         to_try_(cluster.num_devices()) {
-    if (cluster.num_nodes() > 1 && limited_) {
-      if (staged_)
-        throw InputError(
-            fmt::format("engine.transfers: staged needs one machine, and the cluster has {} nodes",
-                        cluster.num_nodes()));
-      nics_.emplace(cluster);
-    }
+    if (cluster.num_nodes() > 1 && limited_) nics_.emplace(cluster);
     const ChannelMap channels(options.transfers, cluster.num_devices());
     taken_.assign(channels.num_channels(), 0);
     if (!limited_) return;

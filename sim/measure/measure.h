@@ -33,10 +33,11 @@ class Measure {
   virtual ~Measure() = default;
   /// Evaluates the placed step under the engine options of `problem`.
   virtual Measured of(const Problem& problem, const Placement& placement) const = 0;
-  /// Throws InputError if no placement of `step` can have a value because options conflict.
-  /// `transforms`: those that change the step after placing.
+  /// Throws InputError if no placement of `step` can have a value because options conflict, or if
+  /// `replicates` and none with replicas can. `transforms`: those that made `step` after placing.
   virtual void check(const Problem& /*step*/,
-                     std::span<const std::shared_ptr<const Transform>> /*transforms*/) const {}
+                     std::span<const std::shared_ptr<const Transform>> /*transforms*/,
+                     bool /*replicates*/) const {}
   /// A lower bound of the value of every placement; nothing if none is known. `bounds`: of the
   /// step's graph.
   virtual std::optional<Duration> bound(const LowerBounds& bounds) const = 0;

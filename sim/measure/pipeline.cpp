@@ -38,9 +38,15 @@ class PipelineMeasure final : public Measure {
               "its forward pass");
   }
 
-  void check(const Problem& step,
-             std::span<const std::shared_ptr<const Transform>> transforms) const override {
+  void check(const Problem& step, std::span<const std::shared_ptr<const Transform>> transforms,
+             bool replicates) const override {
     pipeline::check_pipeline(step, options_, transforms);
+    pipeline::check_graph(step.graph, options_);
+    if (replicates) pipeline::refuse_replicas();
+    const pipeline::ScheduleEntry& entry = *pipeline::find_schedule(options_.schedule);
+    if (entry.layout == pipeline::Layout::two_way)  // the others have a schedule of one stage
+      entry.make({.stages = std::min(step.cluster.num_devices(), std::size_t{2}),
+                  .micro_batches = options_.micro_batches});
   }
 
   Measured of(const Problem& problem, const Placement& placement) const override {

@@ -6,6 +6,7 @@
 #include "sim/error.h"
 #include "sim/measure/measure.h"
 #include "sim/objective/objective.h"
+#include "sim/objective/replicas.h"
 #include "sim/options.h"
 
 namespace baechi {
@@ -61,6 +62,19 @@ class ObjectiveMeasure final : public Measure {
   ObjectiveMeasure(std::string_view objective, Options& o, Duration LowerBounds::* bound)
       : objective_(std::ranges::find(objectives(), objective, &ObjectiveEntry::name)->make(o)),
         bound_(bound) {}
+
+  void check(const Problem& step, std::span<const std::shared_ptr<const Transform>> /*transforms*/,
+             bool replicates) const override {
+    Placement placement{.device = IdVector<OpId, DeviceId>(step.graph.num_ops(), DeviceId{})};
+    const std::vector<DeviceClass> classes = device_classes(step);
+    const auto many = std::ranges::find_if(
+        classes, [](const DeviceClass& c) { return !c.core && c.devices.size() > 1; });
+    if (replicates && many != classes.end()) {
+      placement.device.assign(step.graph.num_ops(), many->devices.front());
+      write_replicas({.parts = {{many->devices[0], many->devices[1]}}}, placement.facts);
+    }
+    objective_->score(step, placement);
+  }
 
   Measured of(const Problem& problem, const Placement& placement) const override {
     try {

@@ -132,8 +132,7 @@ class WithoutTurns final : public Evaluator {
       : problem_(problem), invocations_(problem), part_(problem.graph.num_ops()) {}
 
   Score score(const Placement& placement) override {
-    if (has_replicas(placement))
-      throw InputError("latency: replicated stages, as in this placement, are not supported");
+    if (has_replicas(placement)) throw InputError("latency: replicated stages are not supported");
     Score score = constraints(problem_, placement);
     for (const DeviceId d : problem_.cluster.devices())
       if (!problem_.cluster.device(d).is_core()) cut(placement, d);

@@ -244,9 +244,7 @@ class LargestLoad final : public Evaluator {
   /// `loads` with the load of each replicated part divided among its devices.
   IdVector<DeviceId, DeviceLoad> shared(IdVector<DeviceId, DeviceLoad> loads,
                                         const Placement& placement) const {
-    if (apart_)
-      throw InputError(
-          "max_load: 'phases: apart' does not support replicated stages, as in this placement");
+    if (apart_) throw InputError("max_load: 'phases: apart' does not support replicated stages");
     const std::vector<DeviceClass> classes = device_classes(problem_);
     const Replicas replicas = replicas_of(problem_, classes, placement);
     const Replication costs = Replication::of(problem_, classes, replicas.micro_batches);

@@ -9,7 +9,8 @@ namespace {
 
 constexpr EdgeId no_edge{~std::uint32_t{0}};
 
-/// Throws InputError unless all devices and all links of `cluster` are the same.
+}  // namespace
+
 void require_uniform(const Cluster& cluster) {
   Mistakes mistakes;
   const DeviceId first{0};
@@ -32,8 +33,6 @@ void require_uniform(const Cluster& cluster) {
   }
   mistakes.throw_if_any();
 }
-
-}  // namespace
 
 Graph::Graph(IdVector<OpId, Op> ops, std::span<const Read> reads, bool numbered)
     : ops_(std::move(ops)) {

@@ -11,6 +11,9 @@
 
 namespace baechi::original {
 
+/// Throws InputError unless all devices and all links of `cluster` are the same.
+void require_uniform(const Cluster& cluster);
+
 class Graph {
  public:
   struct Op {

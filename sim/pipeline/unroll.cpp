@@ -176,7 +176,8 @@ class Unroller {
                                       .temporary = temporary,
                                       .phase = op.phase,
                                       .lane = graph_.lanes()[index(op.lane)],
-                                      .module = graph_.module(v)});
+                                      .module = graph_.module(v),
+                                      .cache = std::min(persistent, graph_.cache(v))});
   }
 
   /// Whether `t` is a gradient that a device accumulates in one tensor, that of the first
@@ -379,13 +380,21 @@ Duration UnrolledCosts::collective(const Collective& c, std::span<const DeviceId
   return cached.time;
 }
 
+void check_graph(const OpGraph& graph, const PipelineOptions& options) {
+  check_phases(graph, entry(options));
+}
+
+void refuse_replicas() {
+  throw InputError(
+      "no pipeline: stages must have one device each, and replicated ones have several");
+}
+
 Unrolled unroll(const Problem& problem, const Placement& placement,
                 const PipelineOptions& options) {
   BAECHI_CHECK(options.micro_batches > 0, "no micro-batch");
   BAECHI_CHECK(placement.priority.empty() || placement.priority.size() == problem.graph.num_ops(),
                "{} of {} ops have a priority", placement.priority.size(), problem.graph.num_ops());
-  if (has_replicas(placement))
-    throw InputError("no pipeline: stages must have one device each, and some here are replicated");
+  if (has_replicas(placement)) refuse_replicas();
   return Unroller(problem, placement, options).make();
 }
 

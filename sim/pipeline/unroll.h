@@ -19,6 +19,11 @@ struct PipelineOptions {
 
 inline constexpr std::uint32_t no_micro_batch = ~std::uint32_t{0};
 
+/// Throws InputError as unroll() does whatever the placement: of the phases of the ops.
+void check_graph(const OpGraph& graph, const PipelineOptions& options);
+/// Throws the InputError of a placement with replicas.
+[[noreturn]] void refuse_replicas();
+
 struct Unrolled {
   OpGraph graph;
   Placement placement;

@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -15,6 +16,21 @@ using namespace baechi::testing;
 using Json = nlohmann::json;
 
 TEST_SUITE("cli") {
+  TEST_CASE("a generator is a graph where a file is expected, devices are a list of types") {
+    const Session session;
+    const Json placed = session.json("place resnet50:batch=2 --gpus 1xrtx_4090+1xrtx_2080");
+    CHECK(placed["graph"] ==
+          session.json("place resnet50:batch=2 --devices rtx_4090,rtx_2080")["graph"]);
+    CHECK(placed["devices"] == 2);
+    CHECK(placed["status"] == "ok");
+    CHECK(session.json("trace info llama:size=7b,num_hidden_layers=1")["name"] ==
+          session.json("trace info llama:num_hidden_layers=1")["name"]);
+    CHECK(holds(session.run("place gpt3 --gpus 1xh100").err,
+                "gpt3: neither a file nor a generator (did you mean 'gpt2'?)"));
+    CHECK(holds(session.run("place gpt3.json --gpus 1xh100").err, "gpt3.json: cannot be read"));
+    CHECK(holds(session.run("place gpt2 --gpus 1xh10").err, "the nearest are h100"));
+  }
+
   TEST_CASE("place without a placer uses and names the best of the quick ones") {
     const Session session;
     const Json placed = session.json("place toy.json " + two_gpus);
@@ -41,6 +57,27 @@ TEST_SUITE("cli") {
       CHECK(other["placed_by"].get<std::string>().starts_with("fallback:"));
     }
     CHECK(session.json("place toy.json --placer heft " + two_gpus)["placed_by"] == "heft");
+  }
+
+  TEST_CASE("a step of the transforms beyond the cluster is infeasible for place as for run") {
+    // Three replicas of a placement on four devices need twelve.
+    const Session session;
+    const std::string scenario = R"(name: all
+graph: {generate: layered, ops: 4, training: true, width: 1}
+transforms: [{data_parallel: {replicas: 3, gradients: 0.33, simulate: all}}]
+cluster: {devices: {count: 4, memory: 1 GB}, link: {bandwidth: 1 GB/s, latency: 0 us}}
+placers: [round_robin, single]
+)";
+    session.folder().write("all.yaml", scenario);
+    CHECK(session.run("trace generate layered ops=4 training=true width=1 -o g.json").code == 0);
+    CHECK(holds(session.run("run all.yaml --out rows").out, "round_robin  infeasible"));
+    const Json placed =
+        session.json("place g.json --scenario all.yaml --placer round_robin -o placed.json");
+    CHECK(placed["status"] == "infeasible");
+    CHECK(holds(placed["detail"].get<std::string>(), "would be on device 4"));
+    CHECK_FALSE(std::filesystem::exists(session.folder().file("placed.json")));
+    CHECK(session.json("place g.json --scenario all.yaml --placer single -o one.json")["status"] ==
+          "ok");
   }
 
   TEST_CASE("place writes a file that simulate reads") {

@@ -16,6 +16,7 @@ TraceTotals totals(const OpGraph& graph) {
     sum.compute += time;
     sum.outputs += output_bytes(graph, v);
     sum.persistent += op.persistent;
+    sum.cache += graph.cache(v);
     sum.temporary = std::max(sum.temporary, op.temporary);
     if (time == Duration::zero()) ++sum.without_time;
   }

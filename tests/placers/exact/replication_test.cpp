@@ -326,14 +326,13 @@ TEST_SUITE("replication") {
           "the placement's replicas: op 'b' is on 'gpu', which is the first device of no stage");
     CHECK(mistake("stage_0_first", 0.5).ends_with("'stage_0_first' is none of 4 devices"));
     CHECK(message<InputError>([&] { value(with(shared), "latency"); }) ==
-          "latency: replicated stages, as in this placement, are not supported");
+          "latency: replicated stages are not supported");
     CHECK(message<InputError>([&] {
             make_objective("max_load", Options("max_load", {{"phases", {"apart", "", {}}}}))
                 ->score(problem, with(shared));
-          }) ==
-          "max_load: 'phases: apart' does not support replicated stages, as in this placement");
+          }) == "max_load: 'phases: apart' does not support replicated stages");
     CHECK(message<InputError>([&] { pipeline::unroll(problem, with(shared), {}); }) ==
-          "no pipeline: stages must have one device each, and some here are replicated");
+          "no pipeline: stages must have one device each, and replicated ones have several");
   }
 
   TEST_CASE("replicas count loads of all phases together") {

@@ -219,4 +219,47 @@ TEST_SUITE("measure") {
     CHECK(row.detail.find("interleaved") != std::string::npos);
     CHECK(row.value == std::nullopt);
   }
+
+  TEST_CASE("what no placement can run is a mistake, reported once, before any run") {
+    const TemporaryFolder folder;
+    folder.write("training.json", training);
+    std::string laned = training;
+    laned.replace(laned.find("\"phase\": \"update\""), 1, "\"lane\": \"copy\", \"");
+    folder.write("lanes.json", laned);
+    const auto mistake = [&](const std::vector<std::string>& sets) {
+      try {
+        sweep_of(base, sets, folder.file("s.yaml"));
+      } catch (const InputError& e) {
+        return std::string(e.what());
+      }
+      return std::string();
+    };
+    const std::string inference = "graph={generate: layered, ops: 6, training: false}",
+                      lanes = "transforms=[{host: {launch: 5 us}}]",
+                      replicate = "placers=[{exact_dp: {replicate: true}}, single]",
+                      pipeline = "measure={pipeline: {schedule: ";
+    const std::vector<std::pair<std::vector<std::string>, std::string>> cases{
+        {{inference, pipeline + "gpipe}}"}, "has no backward op"},
+        {{lanes, "measure=[latency, step_time]"}, "lanes or collectives"},
+        {{replicate, lanes}, "transforms of the placed step do not support"},
+        {{replicate, pipeline + "1f1b}}"}, "must have one device each"},
+        {{replicate, "measure={max_load: {phases: apart}}"}, "does not support replicated stages"},
+        {{pipeline + "dualpipe, micro_batches: 5}}"}, "an even number"},
+        {{"cluster={nodes: {count: 2, kind: dgx_a100}}", "engine.transfers=staged"},
+         "staged needs one machine"},
+        {{"engine.semantics=baechi", "cluster={nodes: {count: 2, kind: dgx_a100}}"},
+         "one link for all pairs"},
+        {{"graph={import: lanes.json}", "placers=[exact_dp]"},
+         "supports only devices that run one op at a time"}};
+    for (const auto& [sets, words] : cases) {
+      CAPTURE(words);
+      const std::string found = mistake(sets);
+      CAPTURE(found);
+      CHECK(found.find(words) != std::string::npos);
+      CHECK(found.find(words) == found.rfind(words));  // once, not once per row
+    }
+    CHECK(mistake({lanes}).empty());
+    CHECK(mistake({replicate}).empty());
+    CHECK(mistake({pipeline + "dualpipe, micro_batches: 4}}"}).empty());
+  }
 }
