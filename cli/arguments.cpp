@@ -15,13 +15,19 @@
 
 namespace baechi {
 void add_trace_argument(CLI::App& verb, TraceArgument& argument) {
-  add_argument(verb, "TRACE", argument.path, "Graph file, in any format that an importer reads");
+  add_argument(
+      verb, "TRACE", argument.path,
+      "Graph file, in any format that an importer reads; or a generator with options, such as "
+      "llama:config=8b ('baechi list generators')");
   verb.add_option("--importer", argument.importer,
                   "Importer for TRACE ('baechi list importers') [chosen by the file's content]")
       ->type_name("NAME[:k=v,...]");
 }
 
 Trace read_trace(const TraceArgument& argument) {
+  if (argument.importer.empty())
+    if (std::optional<Trace> generated = load_generator_words(argument.path))
+      return std::move(*generated);
   Choice importer;
   if (!argument.importer.empty()) importer = parse_choice(argument.importer, "--importer");
   TextFile file(with_data_folder(argument.path), Content::any);

@@ -6,6 +6,7 @@
 
 #include "scenarios/read/data_folder.h"
 #include "scenarios/read/device_table.h"
+#include "scenarios/read/device_words.h"
 #include "scenarios/read/load.h"
 #include "sim/collectives/collective_models.h"
 #include "sim/error.h"
@@ -54,12 +55,7 @@ class FlagReader {
     return {};
   }
 
-  void require(std::string_view flag, const std::string& text, std::string_view example) {
-    if (text.empty())
-      mistakes_.add(fmt::format("{} is missing, such as '{} {}' (or give --scenario FILE)", flag,
-                                flag, example));
-  }
-
+  Mistakes& mistakes() { return mistakes_; }
   void throw_if_any() const { mistakes_.throw_if_any(); }
 
  private:
@@ -115,30 +111,20 @@ void read_collectives(const ClusterFlags& flags, ClusterChoice& cluster) {
 Platform from_flags(const ClusterFlags& flags) {
   FlagReader reader;
   Platform platform;
-  reader.require("--devices", flags.devices, "4");
-  const DeviceTable& kinds = built_in_devices();
-  const auto known = kinds.devices.find(flags.kind);
-  if (known == kinds.devices.end() && !flags.kind.empty() && flags.memory.empty())
-    reader.one_of("--kind", flags.kind,
-                  kinds.devices);  // an unknown device type needs --memory, too
-  else if (known == kinds.devices.end())
-    reader.require("--memory", flags.memory, "'8 GiB'");
-
-  DeviceChoice& devices = platform.cluster.devices.emplace_back();
-  devices.count = reader.read<std::size_t>("--devices", flags.devices, 1, parse_number<std::size_t>,
-                                           "a whole number");
-  devices.kind = flags.kind;
-  if (known != kinds.devices.end()) {
-    devices.model = known->second;
-    devices.memory = known->second->memory;
-  }
-  devices.memory = reader.read<Bytes>("--memory", flags.memory, devices.memory, parse_bytes,
-                                      "a size such as '8 GiB'");
+  if (flags.devices.empty())
+    reader.mistakes().add(
+        "--devices is missing, such as '--devices 4' or '--devices 2xrtx_4090,1xrtx_3060' (or give "
+        "--scenario FILE)");
+  platform.cluster.devices = read_device_words(
+      {.devices = flags.devices, .kind = flags.kind, .memory = flags.memory, .prefix = "--"},
+      reader.mistakes());
   platform.cluster.memory_fraction = read_fraction(flags, reader);
   Link link = default_link;
-  if (!flags.link.empty()) link = reader.one_of("--link", flags.link, kinds.links).link;
-  platform.cluster.link.bandwidth = reader.read<Bandwidth>(
-      "--bandwidth", flags.bandwidth, link.bandwidth, parse_bandwidth, "a rate such as '5.7 GB/s'");
+  if (!flags.link.empty())
+    link = reader.one_of("--link", flags.link, built_in_devices().links).link;
+  platform.cluster.link.bandwidth =
+      reader.read<Bandwidth>("--bandwidth", flags.bandwidth, link.bandwidth, parse_bandwidth,
+                             "a rate such as '5.7 GB/s'" + unit_advice(flags.bandwidth, "/s"));
   platform.cluster.link.latency = reader.read<Duration>("--latency", flags.latency, link.latency,
                                                         parse_duration, "a time such as '134 us'");
   platform.engine = read_engine(flags, reader);
@@ -168,6 +154,21 @@ Platform from_trace(const ClusterHint& own, const ClusterFlags& flags) {
   return platform;
 }
 
+/// Types of devices that PyTorch's kernels were measured on replace plain ones, whose times are
+/// those of the best kernels, if the trace is one of PyTorch without times of its own on them.
+void take_variants(ClusterChoice& cluster, const Trace& trace) {
+  const auto& known = built_in_devices().devices;
+  const auto& own = trace.graph.device_kinds();
+  for (DeviceChoice& d : cluster.devices) {
+    const auto variant = known.find(d.kind + "_pytorch");
+    if (!trace.source.starts_with("PyTorch") || !trace.graph.has_work() || variant == known.end() ||
+        std::ranges::find(own, d.kind) != own.end())
+      continue;
+    d.named = std::exchange(d.kind, variant->first);
+    d.model = variant->second;
+  }
+}
+
 /// Lists the names of the enum E with their meanings, then the default:
 /// "event (strictly by time, ...), baechi (...) [event]".
 template <NamedEnum E>
@@ -186,11 +187,13 @@ void add_cluster_flags(CLI::App& verb, ClusterFlags& flags) {
     return verb.add_option(name, text, help)->type_name(type)->group("CLUSTER");
   };
   const std::vector<CLI::Option*> options{
-      add("--devices", flags.devices, "N", "Number of identical devices"),
+      add("--devices,--gpus", flags.devices, "N|LIST",
+          "Number of devices, or a list of device types: 2xrtx_4090,1xrtx_3060"),
       add("--kind", flags.kind, "NAME",
           "Device type: one with times in TRACE or, if TRACE has the ops' work, one of 'baechi "
           "list devices' [the first one in TRACE]"),
-      add("--memory", flags.memory, "SIZE", "Memory of each device, such as '8 GiB' [of its type]"),
+      add("--memory", flags.memory, "SIZE,...",
+          "Memory of each device, such as '8 GiB' or 24G, or a list by device [of its type]"),
       add("--memory-fraction", flags.memory_fraction, "F",
           "Fraction of the memory that may be used, in (0, 1] [1]"),
       add("--link", flags.link, "NAME", "Link type between any two devices ('baechi list links')"),
@@ -244,6 +247,7 @@ TraceExperiment read_experiment(const TraceArgument& argument, const ClusterFlag
     }
     platform->cluster.memory_fraction = 1.0;
   }
+  if (flags.scenario.empty()) take_variants(platform->cluster, *trace);
   if (transforms) platform->transforms = std::move(*transforms);
   require_times(*trace, platform->cluster, argument.path);
   PreparedGraph graph = prepare({trace, &trace->graph}, platform->cluster, platform->transforms);
@@ -276,6 +280,11 @@ Platform read_platform(const ClusterFlags& flags) {
 std::string times_line(const Experiment& experiment) {
   const PreparedGraph& graph = experiment.graph();
   std::string text;
+  for (const DeviceChoice& d : experiment.cluster_choice().devices)
+    if (!d.named.empty())
+      text += fmt::format(
+          "device type  {}, as PyTorch made the trace; a scenario's kind '{}' is taken as it is\n",
+          d.kind, d.named);
   if (!graph.assumed_kind.empty())
     text = fmt::format(
         "assumed      {}: no op has a measured time; --kind NAME sets another device type\n",

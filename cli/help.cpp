@@ -8,7 +8,8 @@ namespace {
 
 constexpr std::size_t width = 100, column = 34;
 
-/// Wraps each line of `text`.
+}  // namespace
+
 std::string wrapped_lines(const std::string& text, std::size_t most) {
   std::string out;
   std::size_t begin = 0;
@@ -20,8 +21,6 @@ std::string wrapped_lines(const std::string& text, std::size_t most) {
   }
   return out;
 }
-
-}  // namespace
 
 std::string wrapped(const std::string& text, std::size_t most) {
   std::string out, line;

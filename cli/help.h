@@ -18,6 +18,9 @@ class HelpFormat final : public CLI::Formatter {
 /// Breaks `text` at spaces into lines of at most `most` characters; longer words are not broken.
 std::string wrapped(const std::string& text, std::size_t most);
 
+/// The same for each line of `text`.
+std::string wrapped_lines(const std::string& text, std::size_t most = 100);
+
 /// Removes CLI11's descriptions of validators from the help of the verb and its subcommands.
 void plain_types(CLI::App& verb);
 

@@ -41,13 +41,22 @@ std::string fitted_text(const std::string& fitted) {
   return fitted.starts_with("unfitted") ? fitted : "fitted to " + fitted;
 }
 
+/// "; variants: a100_pytorch, a100_xla" of "a100": the same GPU with the kernels of a framework.
+std::string variants_of(const std::string& name, const DeviceModel& model) {
+  std::vector<std::string_view> variants;
+  for (const auto& [other, of_other] : built_in_devices().devices)
+    if (other.starts_with(name + "_") && of_other->memory == model.memory)
+      variants.push_back(other);
+  return variants.empty() ? "" : fmt::format("; variants: {}", fmt::join(variants, ", "));
+}
+
 Section device_section() {
   Section section{"devices", {}};
   for (const auto& [name, model] : built_in_devices().devices)
     section.items.push_back(
         {name,
-         fmt::format("{}, {}, {}; {}", peaks_of(*model), to_text(model->bandwidth),
-                     to_text(model->memory), fitted_text(model->fitted)),
+         fmt::format("{}, {}, {}; {}{}", peaks_of(*model), to_text(model->bandwidth),
+                     to_text(model->memory), fitted_text(model->fitted), variants_of(name, *model)),
          model->source,
          {}});
   return section;

@@ -131,7 +131,7 @@ void add_group(CLI::App& app, Verb& chosen, const char* heading,
 
 void add_verbs(CLI::App& app, Verb& chosen) {
   add_group(app, chosen, "Place and simulate",
-            {add_place, add_simulate, add_bound, add_explain, add_what_if, add_plan, add_query});
+            {add_fit, add_place, add_simulate, add_bound, add_explain, add_what_if, add_plan, add_query});
   add_group(app, chosen, "Sweep and compare",
             {add_run, add_merge, add_compare, add_report, add_arena});
   add_group(app, chosen, "Study", {add_study, add_paper});
@@ -163,6 +163,24 @@ void refuse_empty_values(CLI::App& verb) {
   for (CLI::App* inner : verb.get_subcommands({})) refuse_empty_values(*inner);
 }
 
+/// What a newcomer types first, for `baechi` without arguments.
+std::string first_words(const CLI::App& app) {
+  std::vector<std::string> verbs;
+  for (const CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; }))
+    if (!verb->get_group().empty()) verbs.push_back(verb->get_name());
+  return fmt::format(
+      "{}\n\n"
+      "Does a model fit on my GPUs, how fast is it, and by which means?\n"
+      "  baechi fit llama:size=3-8b,dtype=fp16 --gpus 1xrtx_4080\n"
+      "Which GPU should run which part of a model?\n"
+      "  baechi place resnet50:batch=32 --gpus 1xrtx_4090,1xrtx_2080\n"
+      "Which heuristic places best?\n"
+      "  baechi run first --out results\n\n"
+      "All verbs: {}.\n"
+      "'baechi --help' describes them.\n",
+      app.get_description(), fmt::join(verbs, ", "));
+}
+
 int run(int argc, char** argv) {
   CLI::App app("", "baechi");
   Verb chosen;
@@ -171,6 +189,10 @@ int run(int argc, char** argv) {
   refuse_empty_values(app);
   plain_types(app);
 
+  if (argc < 2) {
+    fmt::print(stderr, "{}", wrapped_lines(first_words(app)));
+    return users_mistake;
+  }
   if (const std::string message = unknown_verb(app, argc, argv); !message.empty()) {
     fmt::print(stderr, "{}", message);
     return users_mistake;

@@ -31,6 +31,7 @@ struct PlaceArguments {
   std::string placer = "auto", output, format, exported, reserve;
   std::vector<std::string> transforms;
   std::uint64_t seed = 0;
+  bool quick = false;
 };
 
 /// The result of running a placer.
@@ -239,6 +240,11 @@ int place(const PlaceArguments& arguments) {
   if (!arguments.exported.empty() && arguments.output.empty())
     throw InputError("--export needs -o FILE");
   Choice choice = parse_choice(arguments.placer, "--placer");
+  if (arguments.quick) {
+    if (choice.name != "auto")
+      throw InputError(fmt::format("--quick: an option of auto, not of {}", choice.name));
+    choice.options.set("quick", {"true", "--quick", {}});
+  }
   if (const planners::PlannerEntry* planner = planners::find_planner(choice.name))
     return place_as_plan(arguments, std::move(choice), *planner);
   const CountedMemory counted = placer_entry(choice.name, choice.where).memory;
@@ -297,17 +303,20 @@ void add_place(CLI::App& app, Verb& chosen) {
                    "Placer ('baechi list placers') [auto]; exec:PROGRAM runs an external program "
                    "as the placer")
       ->type_name("NAME[:k=v,...]");
+  verb->add_flag("--quick", arguments->quick,
+                 "With auto: only run placers of ops; no cuts, no placers of modules, no search");
   add_repeated(*verb, "--transform", arguments->transforms, "NAME[:k=v,...]",
                "Transform the graph first ('baechi list transforms'); replaces the scenario's "
                "transforms; may be repeated");
   verb->add_option("-o,--output", arguments->output,
                    "Write the placement to FILE if the placer finds one")
       ->type_name("FILE");
-  verb->add_option("--export", arguments->exported,
-                   "Format of FILE: accelerate (a device_map of whole modules), pipelining (split "
-                   "points, devices and schedule for torch.distributed.pipelining) or json (a "
-                   "placement file) [json]")
-      ->type_name("accelerate|pipelining|json")
+  verb->add_option(
+          "--export", arguments->exported,
+          "Format of FILE: accelerate (a device_map of whole modules), pipelining (split "
+          "points, devices and schedule for torch.distributed.pipelining), llamacpp, vllm or "
+          "megatron (arguments for whole layers) or json (a placement file) [json]")
+      ->type_name("NAME")
       ->check(one_of<ExportFormat>());
   verb->add_option("--reserve", arguments->reserve,
                    "Memory of each device that placements leave free, as for the framework's "

@@ -49,15 +49,17 @@ Machines machines_of(const PlanArguments& a, const Framework& framework,
   const auto gpu = !a.as.empty()            ? device_kind(a.as, "--as")
                    : first.model != nullptr ? first.model  // a scenario's own kind
                                             : device_kind(first.kind, "--as");
+  std::optional<Bytes> memory;
+  if (!a.cluster.memory.empty()) {
+    memory = parse_bytes(a.cluster.memory);
+    if (!memory && !a.nodes.empty())
+      throw InputError(
+          fmt::format("--memory: '{}' is not a size such as '80 GB'", a.cluster.memory));
+  }
   require_one_kind(choice);
   for (DeviceChoice& of : choice.devices) {
     if (!a.as.empty()) of.memory = gpu->memory;
-    if (a.cluster.memory.empty()) continue;
-    const auto memory = parse_bytes(a.cluster.memory);
-    if (!memory)
-      throw InputError(
-          fmt::format("--memory: '{}' is not a size such as '80 GB'", a.cluster.memory));
-    of.memory = *memory;
+    if (memory) of.memory = *memory;
   }
   const Bytes reserve = a.reserve.empty() ? usual_reserve(first.memory)
                                           : std::min(read_reserve(a.reserve), first.memory);
@@ -302,7 +304,9 @@ void add_plan(CLI::App& app, Verb& chosen) {
       ->type_name("FILE");
   add_number(*verb, "--top", a->top, 1, 1000, "Plans to show [10]");
   add_format(*verb, a->format, {"table", "json"});
-  verb->add_option("--devices", a->cluster.devices, "Number of devices, all alike")->type_name("N");
+  verb->add_option("--devices,--gpus", a->cluster.devices,
+                   "Number of devices, all alike, or their type, too: 4xrtx_4090")
+      ->type_name("N|LIST");
   verb->add_option("--memory", a->cluster.memory,
                    "Memory of each device, such as '8 GiB' [memory of its kind]")
       ->type_name("SIZE");

@@ -38,6 +38,8 @@ Report devices_report(const StepResult& step, const Problem& problem, const Plac
   const bool training = std::ranges::any_of(peaks, [](const PeakMemory& peak) {
     return peak.gradients > Bytes{} || peak.optimizer_state > Bytes{};
   });
+  const bool caches =
+      std::ranges::any_of(peaks, [](const PeakMemory& peak) { return peak.cache > Bytes{}; });
   const auto if_training = [training](const char* head) {
     return training ? std::optional<std::string>(head) : std::nullopt;
   };
@@ -52,6 +54,7 @@ Report devices_report(const StepResult& step, const Problem& problem, const Plac
                  {"at_peak", {}},
                  {"peak_kinds", {}},
                  {"", "weights"},
+                 {"", caches ? std::optional<std::string>("cache") : std::nullopt},
                  {"", if_training("gradients")},
                  {"", if_training("optimizer")},
                  {"", "activations"},
@@ -65,8 +68,8 @@ Report devices_report(const StepResult& step, const Problem& problem, const Plac
     report.add({cluster.device(d).name, use.busy, percent(use.busy, step.makespan),
                 percent(idle, step.makespan), use.peak, limit, percent(use.peak, limit),
                 limit - use.peak, Cell(by_kind(use.at_peak), ""), Cell(peak_json(peak), ""),
-                peak.weights, peak.gradients, peak.optimizer_state, peak.activations, peak.copies,
-                peak.workspace});
+                peak.weights, peak.cache, peak.gradients, peak.optimizer_state, peak.activations,
+                peak.copies, peak.workspace});
   }
   return report;
 }
@@ -118,12 +121,14 @@ nlohmann::ordered_json peak_json(const PeakMemory& peak) {
   const auto if_distinguished = [&](Bytes part) {
     return peak.distinguished ? Json(part.count) : Json();
   };
-  return {{"weights", peak.weights.count},
-          {"gradients", if_distinguished(peak.gradients)},
-          {"optimizer_state", if_distinguished(peak.optimizer_state)},
-          {"activations", peak.activations.count},
-          {"workspace", peak.workspace.count},
-          {"copies", peak.copies.count}};
+  Json json = {{"weights", peak.weights.count},
+               {"gradients", if_distinguished(peak.gradients)},
+               {"optimizer_state", if_distinguished(peak.optimizer_state)},
+               {"activations", peak.activations.count},
+               {"workspace", peak.workspace.count},
+               {"copies", peak.copies.count}};
+  if (peak.cache > Bytes{}) json["cache"] = peak.cache.count;
+  return json;
 }
 
 nlohmann::ordered_json step_json(const StepResult& step, const LowerBounds& bounds,

@@ -1,3 +1,5 @@
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <iterator>
 #include <nlohmann/json.hpp>
@@ -28,40 +30,47 @@ std::string coverage_line(const Coverage& c) {
                      c.with_memory, c.ops);
 }
 
-Json info_json(const Trace& trace) {
+Json info_json(const Trace& trace, const std::string& assumed) {
   const OpGraph& graph = trace.graph;
   const TraceTotals sum = totals(graph);
-  return {{"name", trace.name},
-          {"source", trace.source},
-          {"format", trace.format},
-          {"batch", trace.batch},
-          {"ops", graph.num_ops()},
-          {"edges", graph.num_edges()},
-          {"tensors", graph.num_tensors()},
-          {"groups", graph.num_groups()},
-          {"critical_path_us", to_us(critical_path(graph))},
-          {"compute_us", to_us(sum.compute)},
-          {"output_bytes", sum.outputs.count},
-          {"persistent_bytes", sum.persistent.count},
-          {"largest_temporary_bytes", sum.temporary.count},
-          {"device_kinds", graph.device_kinds()},
-          {"coverage",
-           {{"ops", trace.coverage.ops},
-            {"with_time", trace.coverage.with_time},
-            {"with_bytes", trace.coverage.with_bytes},
-            {"with_memory", trace.coverage.with_memory},
-            {"untimed", trace.untimed.ops}}},
-          {"coverage_line", coverage_line(trace.coverage)},
-          {"notes", trace.notes}};
+  Json json = {{"name", trace.name},
+               {"source", trace.source},
+               {"format", trace.format},
+               {"batch", trace.batch},
+               {"ops", graph.num_ops()},
+               {"edges", graph.num_edges()},
+               {"tensors", graph.num_tensors()},
+               {"groups", graph.num_groups()},
+               {"critical_path_us", to_us(critical_path(graph))},
+               {"compute_us", to_us(sum.compute)},
+               {"output_bytes", sum.outputs.count},
+               {"persistent_bytes", sum.persistent.count},
+               {"largest_temporary_bytes", sum.temporary.count},
+               {"device_kinds", graph.device_kinds()},
+               {"assumed_kind", assumed},
+               {"coverage",
+                {{"ops", trace.coverage.ops},
+                 {"with_time", trace.coverage.with_time},
+                 {"with_bytes", trace.coverage.with_bytes},
+                 {"with_memory", trace.coverage.with_memory},
+                 {"untimed", trace.untimed.ops}}},
+               {"coverage_line", coverage_line(trace.coverage)},
+               {"notes", trace.notes}};
+  if (sum.cache > Bytes{}) json["cache_bytes"] = sum.cache.count;
+  return json;
 }
 
-std::string info_table(const Trace& trace) {
+std::string info_table(const Trace& trace, const std::string& assumed) {
   const OpGraph& graph = trace.graph;
   const TraceTotals sum = totals(graph);
   std::string text;
   const auto line = [&text](std::string_view label, const std::string& value) {
     if (!value.empty()) text += fmt::format("{:<15} {}\n", label, plain_text(value));
   };
+  if (!assumed.empty())
+    line("assumed", fmt::format("{}: no op has a measured time; --kind NAME sets another device "
+                                "type",
+                                assumed));
   line("name", trace.name);
   line("source", trace.source);
   line("format", trace.format);
@@ -80,6 +89,7 @@ std::string info_table(const Trace& trace) {
                                               static_cast<double>(path.count()))
                             : ""));
   line("persistent", to_text(sum.persistent));
+  if (sum.cache > Bytes{}) line("of it cache", to_text(sum.cache));
   line("outputs", to_text(sum.outputs));
   line("workspace", to_text(sum.temporary) + " at most");
   line("known", coverage_line(trace.coverage));
@@ -95,25 +105,20 @@ std::string info_table(const Trace& trace) {
   return text;
 }
 
-/// Reads the trace; if it has no times but the ops' work, adds roofline times of the assumed device
-/// type.
-Trace read_timed(const TraceArgument& argument) {
-  Trace trace = read_trace(argument);
-  give_times(trace);
-  return trace;
-}
-
 int info(const TraceArgument& argument, const std::string& kind, const std::string& format) {
-  Trace trace = kind.empty() ? read_timed(argument) : read_trace(argument);
-  if (!kind.empty()) {
+  Trace trace = read_trace(argument);
+  std::string assumed;
+  if (kind.empty()) {
+    assumed = give_times(trace);
+  } else {
     trace.graph = on_kind(trace.graph, kind);
     trace.coverage = coverage(trace.graph);
     trace.notes.push_back("times are those on " + kind);
   }
   if (format == "json")
-    print_json(info_json(trace));
+    print_json(info_json(trace, assumed));
   else
-    print_out(info_table(trace));
+    print_out(info_table(trace, assumed));
   return 0;
 }
 
@@ -121,7 +126,7 @@ int check_traces(const std::vector<std::string>& paths, const std::string& impor
   std::string mistakes;
   for (const std::string& path : paths) {
     try {
-      const Trace trace = read_timed({.path = path, .importer = importer});
+      const Trace trace = read_trace({.path = path, .importer = importer});
       std::string text = fmt::format("{}: ok, {} ops, {} edges, {}\n", path, trace.graph.num_ops(),
                                      trace.graph.num_edges(), coverage_line(trace.coverage));
       for (const std::string& warning : warnings(trace))
@@ -135,9 +140,23 @@ int check_traces(const std::vector<std::string>& paths, const std::string& impor
   return 0;
 }
 
+/// Names what GraphML cannot hold, one line each. Throws InputError if the step would be another.
+void name_losses(const Trace& trace, const std::string& out) {
+  GraphmlLosses losses = graphml_losses(trace.graph);
+  if (!losses.of_step.empty())
+    throw InputError(
+        fmt::format("{}: GraphML cannot hold {}: the step would be another; a trace "
+                    "(.json, .json.gz, .json.zst) holds all",
+                    out, fmt::join(losses.of_step, "; ")));
+  if (trace.batch > 0) losses.others.push_back(fmt::format("batch {}", trace.batch));
+  for (const std::string& loss : losses.others)
+    fmt::print(stderr, "{}: GraphML does not hold {}\n", out, loss);
+}
+
 int convert(const TraceArgument& in, const std::string& out) {
-  const Trace trace = read_timed(in);
+  const Trace trace = read_trace(in);
   trace.untimed.refuse(in.path, trace.graph.num_ops());
+  if (out.ends_with(".graphml")) name_losses(trace, out);
   const Stage stage("writing " + out);
   if (out.ends_with(".dot"))
     write_file(out, to_dot(trace.graph));
@@ -163,8 +182,8 @@ int generate(const std::string& text, std::vector<std::string> assignments,
   if (name != text)
     std::ranges::move(split_at_commas(text.substr(name.size() + 1)),
                       std::back_inserter(assignments));
-  Trace trace = load_generated({.name = name, .options = parse_options(name, assignments, "")});
-  give_times(trace);
+  const Trace trace =
+      load_generated({.name = name, .options = parse_options(name, assignments, "")});
   stage.reset();
   if (out.empty()) {
     print_out(trace_json(trace));

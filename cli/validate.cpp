@@ -208,6 +208,7 @@ void add_validate(CLI::App& app, Verb& chosen) {
   add_validate_published(*verb, chosen);
   add_validate_fit(*verb, chosen);
   add_validate_torch(*verb, chosen);
+  add_validate_steps(*verb, chosen);
   for (CLI::App* inner : verb->get_subcommands({})) inner->group("Verbs");
   verb->footer(
       "validate/FORMATS.md explains the files. Without a GPU, on a virtual clock:\n"

@@ -52,6 +52,9 @@ struct PublishedFlags {
 struct FitFlags {
   std::string what, data, out;
 };
+struct StepsFlags {
+  std::string results, steps, format;
+};
 
 }  // namespace
 
@@ -94,6 +97,23 @@ void add_validate_fit(CLI::App& app, Verb& chosen) {
       std::vector<std::string> words = given({{"--data", &flags->data}, {"-o", &flags->out}});
       words.push_back(flags->what);
       become("fit/fit.py", std::move(words));
+    };
+  });
+}
+
+void add_validate_steps(CLI::App& app, Verb& chosen) {
+  CLI::App* verb = app.add_subcommand(
+      "steps", "Score predicted steps and peaks of whole models against measured ones");
+  const auto flags = std::make_shared<StepsFlags>();
+  add_argument(*verb, "RESULTS", flags->results,
+               "results.csv of a run, such as validate/steps/predicted.csv");
+  add_argument(*verb, "STEPS", flags->steps, "steps.jsonl of './dev gpu visit'");
+  add_format(*verb, flags->format, {"text", "json"});
+  verb->callback([flags, &chosen] {
+    chosen = [flags]() -> int {
+      std::vector<std::string> words = given({{"--format", &flags->format}});
+      words.insert(words.end(), {"--", flags->results, flags->steps});
+      become("published/steps.py", std::move(words));
     };
   });
 }

@@ -11,8 +11,9 @@ using Verb = std::function<int()>;
 using AddVerb = void(CLI::App& app, Verb& chosen);
 
 AddVerb add_arena, add_bound, add_codesign, add_compare, add_configure, add_duel, add_explain,
-    add_list, add_merge, add_paper, add_place, add_plan, add_query, add_report, add_run, add_schema,
-    add_simulate, add_study, add_trace, add_validate, add_validate_fit, add_validate_published,
-    add_validate_replay, add_validate_torch, add_what_if;
+    add_fit, add_list, add_merge, add_paper, add_place, add_plan, add_query, add_report, add_run,
+    add_schema, add_simulate, add_study, add_trace, add_validate, add_validate_fit,
+    add_validate_published, add_validate_replay, add_validate_steps, add_validate_torch,
+    add_what_if;
 
 }  // namespace baechi

@@ -1,7 +1,7 @@
 # The libraries that sim, traces and placers use: for our own build, and for a project that takes them from an
 # installed package, where they are linked statically.
 find_package(fmt REQUIRED)
-find_package(Boost 1.74 REQUIRED)
+find_package(Boost 1.74 CONFIG REQUIRED)
 find_package(hwy REQUIRED)
 find_package(simdjson REQUIRED)
 find_package(nlohmann_json REQUIRED)

@@ -8,7 +8,9 @@
 #include "placers/interface/placer.h"
 #include "placers/interface/registry.h"
 #include "placers/list/attempts.h"
+#include "placers/refine.h"
 #include "placers/sct/sct_solutions.h"
+#include "placers/straight_cuts.h"
 #include "sim/engine/simulation.h"
 #include "sim/error.h"
 #include "sim/problem/problem.h"
@@ -18,7 +20,7 @@ namespace {
 
 /// Simulates the placements of several placers, unless a bound shows that they are slower than the
 /// best so far, and keeps the best. Runs no more placers once the best is as fast as a lower bound.
-class Contest {
+class Contest final : public CutTrial {
  public:
   Contest(const Problem& problem, std::uint64_t seed)
       : problem_(problem),
@@ -43,6 +45,23 @@ class Contest {
     enter(name, [&] { return make_placer(name)->place(problem_, seed_); });
   }
 
+  /// Straight cuts; `most`: see there.
+  void cut(std::size_t most) {
+    if (done()) return;
+    ++num_run_;
+    try_straight_cuts(problem_, most, *this);
+  }
+  IdVector<DeviceId, Bytes> excess_peaks(Placement placement) override {
+    if (best_ && busiest(placement) >= shortest_) return {};
+    if (consider("cuts", placement)) return {};
+    Problem unlimited = problem_;
+    unlimited.engine.enforce_memory = false;
+    if (!problem_.engine.enforce_memory) return {};
+    IdVector<DeviceId, Bytes> peaks;
+    for (const DeviceUse& use : simulate(unlimited, placement).devices) peaks.push_back(use.peak);
+    return peaks;
+  }
+
   const std::optional<Placement>& best() const { return best_; }
   bool done() const { return best_ && shortest_ <= bound_; }
 
@@ -64,18 +83,26 @@ class Contest {
   }
 
  private:
-  void consider(std::string_view name, Placement placement) {
+  /// Whether the step fits, as far as it was simulated.
+  bool consider(std::string_view name, Placement placement) {
     if (best_ &&
         (placement.device == best_->device && problem_.engine.queue != ReadyOrder::priority))
-      return;
-    if (best_ && busiest(placement) >= shortest_) return remember(name, busiest(placement));
+      return true;
+    if (best_ && busiest(placement) >= shortest_) {
+      remember(name, busiest(placement));
+      return true;
+    }
     const StepResult& step = simulator_.run(placement);
-    if (step.oom) return;
-    if (best_ && step.makespan >= shortest_) return remember(name, step.makespan);
+    if (step.oom) return false;
+    if (best_ && step.makespan >= shortest_) {
+      remember(name, step.makespan);
+      return true;
+    }
     if (best_) remember(winner_, shortest_);
     best_ = std::move(placement);
     shortest_ = step.makespan;
     winner_ = name;
+    return true;
   }
   void remember(std::string_view name, Duration value) {
     if (!next_by_.empty() && value >= next_) return;
@@ -103,8 +130,11 @@ class Contest {
 };
 
 /// Runs all quick placers and keeps the placement with the shortest simulated step.
-class Auto final : public Placer {
+class Portfolio final : public Placer {
  public:
+  /// `quick`: only the placers of ops, no cuts and no placers of modules.
+  explicit Portfolio(bool quick) : quick_(quick) {}
+
   Placement place(const Problem& p, std::uint64_t seed) const override {
     Problem timed = p;
     if (p.engine.semantics != Semantics::event) timed.engine.enforce_memory = false;
@@ -118,6 +148,10 @@ class Auto final : public Placer {
     for (const char* name :
          {"heft", "m_topo", "least_loaded", "round_robin", "random", "metis", "scotch"})
       contest.enter(name);
+    if (!quick_) {
+      for (const char* name : {"fill", "balanced", "linearized_dp"}) contest.enter(name);
+      if (p.graph.plain()) contest.cut(refined_ops / 4);
+    }
     if (!contest.best()) throw InfeasibleError("auto: no quick placer's step fits");
     return contest.answer();
   }
@@ -129,13 +163,20 @@ class Auto final : public Placer {
     return list::place(p, options, "m_sct");
   }
 
+  bool quick_;
   mutable SctSolutions solutions_;
 };
 
 }  // namespace
 
-std::unique_ptr<Placer> make_auto(Options&) {
-  return std::make_unique<Auto>();
+std::unique_ptr<Placer> make_auto(Options& o) {
+  const bool quick = o.get("quick", false, "only placers of ops, and no evaluations");
+  const auto evaluations = static_cast<std::size_t>(
+      o.get("evaluations", std::int64_t{512},
+            "of the step after the placers, at most; fewer on graphs of many ops", 0));
+  auto portfolio = std::make_unique<Portfolio>(quick);
+  if (quick || evaluations == 0) return portfolio;
+  return refined(std::move(portfolio), o, {evaluations, 1, refined_ops});
 }
 
 }  // namespace baechi

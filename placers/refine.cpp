@@ -1,13 +1,14 @@
+#include "placers/refine.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <memory>
 
+#include "placers/fallback.h"
 #include "placers/interface/objective_choice.h"
-#include "placers/interface/placer.h"
 #include "placers/interface/registry.h"
 #include "placers/search/chain.h"
-#include "sim/options.h"
+#include "sim/engine/simulation.h"
 
 namespace baechi {
 namespace {
@@ -15,58 +16,96 @@ namespace {
 using search::Chain;
 using search::SearchSpace;
 
-/// The best placement of the quick placers, then a short annealing chain from it at low
-/// temperature, restricted to placements that fit.
-class Refine final : public Placer {
+class Refined final : public Placer {
  public:
-  explicit Refine(Options& o)
-      : quick_(quick_answers(o.get("fallback", true, fallback_help))),
-        evaluations_(static_cast<std::size_t>(o.get(
-            "evaluations", std::int64_t{most}, "of the step; fewer on graphs of many ops", 0))) {}
+  Refined(std::unique_ptr<Placer> start, RefineBudget budget)
+      : start_(std::move(start)), budget_(budget) {}
 
   Placement place(const Problem& p, std::uint64_t seed) const override {
-    Placement quick = quick_->place(p, seed);
+    Placement quick = start_->place(p, seed);
     const SearchSpace space(p);
     if (space.movable().empty()) return quick;
     const auto step = make_objective("step_time", Options("step_time"));
+    const std::size_t tries =
+        std::min(budget_.most, std::max(budget_.least, budget_.ops / p.graph.num_ops()));
+    const Duration before = step->score(p, quick).value;
+    if (before <= lower_bounds(p.graph, p.cluster, p.costs).best()) return quick;
+    if (auto best = all_placements(space, *step, 2 * budget_.ops / p.graph.num_ops()))
+      return better(std::move(quick), before, std::move(best->first), best->second, num_all(space));
     Chain chain(space, *step, quick, seed);
-    const Duration before = chain.best_score().value;
-    const std::size_t tries = std::min(evaluations_, std::max(least, most_ops / p.graph.num_ops()));
     chain.run(tries, {.begin = 0.001, .end = 0.0005, .leaves = 0.0}, {});
-    const Duration after = chain.best_score().value;
-    std::string from = fmt::format("{} by {}", to_text(before), quick.placed_by);
-    quick.facts = {{"evaluations", static_cast<double>(chain.evaluations())},
-                   {"quick_us", to_us(before)}};
-    if (chain.improvements().empty()) {
-      quick.detail =
-          fmt::format("{}, nothing better after {} evaluations", from, chain.evaluations());
-      return quick;
-    }
-    Placement result = chain.best();
-    result.facts = std::move(quick.facts);
-    result.placed_by.clear();
-    result.detail =
-        fmt::format("{}, {} after {} evaluations", from, to_text(after), chain.evaluations());
-    return result;
+    return better(std::move(quick), before, chain.best(), chain.best_score().value,
+                  chain.evaluations());
   }
 
  private:
-  static constexpr std::size_t most = 256, least = 16;
-  static constexpr std::size_t most_ops = 50'000;  // over all evaluations
-
-  static std::unique_ptr<Placer> quick_answers(bool fallback) {
-    return make_placer("auto",
-                       Options("auto", {{"fallback", {fallback ? "true" : "false", {}, {}}}}));
+  static Placement better(Placement quick, Duration before, Placement found, Duration after,
+                          std::size_t evaluations) {
+    const std::string from = fmt::format("{} by {}", to_text(before), quick.placed_by);
+    std::map<std::string, double> facts{{"evaluations", static_cast<double>(evaluations)},
+                                        {"quick_us", to_us(before)}};
+    if (after >= before) {
+      quick.facts = std::move(facts);
+      quick.detail = fmt::format("{}, nothing better after {} evaluations", from, evaluations);
+      return quick;
+    }
+    found.facts = std::move(facts);
+    found.placed_by.clear();
+    found.detail = fmt::format("{}, {} after {} evaluations", from, to_text(after), evaluations);
+    return found;
   }
 
-  std::unique_ptr<Placer> quick_;  // caches solutions of m_sct's program
-  std::size_t evaluations_;
+  static std::size_t num_all(const SearchSpace& space) {
+    std::size_t count = 1;
+    for (const UnitId u : space.movable())
+      count = std::min(count * space.able(u).size(), std::size_t{1} << 32);
+    return count;
+  }
+
+  /// The best of all placements, if there are at most `most`; the first in the order of counting.
+  static std::optional<std::pair<Placement, Duration>> all_placements(const SearchSpace& space,
+                                                                      const Objective& step,
+                                                                      std::size_t most) {
+    const std::size_t count = num_all(space);
+    if (count > most) return std::nullopt;
+    const Problem& p = space.problem();
+    const auto evaluator = step.on(p);
+    Placement at{.device = IdVector<OpId, DeviceId>(p.graph.num_ops())};
+    for (const UnitId u : space.units().units())
+      for (const OpId v : space.units().members(u))
+        at.device[v] = space.able(u).empty() ? DeviceId{0} : space.able(u).front();
+    std::optional<std::pair<Placement, Duration>> best;
+    for (std::size_t i = 0; i < count; ++i) {
+      std::size_t rest = i;
+      for (const UnitId u : space.movable()) {
+        const auto able = space.able(u);
+        for (const OpId v : space.units().members(u)) at.device[v] = able[rest % able.size()];
+        rest /= able.size();
+      }
+      const Score score = evaluator->score(at);
+      if (score.feasible() && (!best || score.value < best->second)) best = {at, score.value};
+    }
+    return best;
+  }
+
+  std::unique_ptr<Placer> start_;  // caches solutions of m_sct's program
+  RefineBudget budget_;
 };
 
 }  // namespace
 
+std::unique_ptr<Placer> refined(std::unique_ptr<Placer> start, Options& options,
+                                RefineBudget budget) {
+  return std::make_unique<Refined>(with_fallback(std::move(start), placer_entry("auto"), options),
+                                   budget);
+}
+
 std::unique_ptr<Placer> make_refine(Options& o) {
-  return std::make_unique<Refine>(o);
+  const auto most = static_cast<std::size_t>(
+      o.get("evaluations", std::int64_t{1024}, "of the step; fewer on graphs of many ops", 0));
+  Options none("auto", {{"evaluations", {"0", {}, {}}}, {"fallback", {"false", {}, {}}}});
+  auto portfolio = placer_entry("auto").make(none);
+  return refined(std::move(portfolio), o, {most, 16, 75'000});
 }
 
 }  // namespace baechi

@@ -13,7 +13,7 @@ MakePlacer make_m_etf, make_m_sct, make_single, make_round_robin, make_random, m
     make_expert, make_m_topo, make_heft, make_exact_dp, make_linearized_dp, make_mip_max_load,
     make_greedy_latency, make_mip_latency, make_pipedream, make_piper, make_pipedream_2bw,
     make_local_search, make_scotch, make_metis, make_search, make_auto, make_refine, make_coarsen,
-    make_exec;
+    make_exec, make_ggml_split, make_fill, make_balanced;
 
 std::span<const PlacerEntry> placers() {
   constexpr std::size_t any = ~std::size_t{0};
@@ -80,14 +80,26 @@ std::span<const PlacerEntry> placers() {
        .make = make_coarsen,
        .memory = planned,
        .one_lane = true},
+      {.name = "fill",
+       .summary = "modules in order, devices filled in turn, as device_map=\"sequential\"",
+       .source = "Hugging Face accelerate, infer_auto_device_map",
+       .make = make_fill,
+       .memory = weights,
+       .quick_ops = any},
+      {.name = "balanced",
+       .summary = "the same with equal shares, as device_map=\"auto\"",
+       .source = "Hugging Face accelerate, get_balanced_memory",
+       .make = make_balanced,
+       .memory = weights,
+       .quick_ops = any},
       {.name = "auto",
-       .summary = "the best simulated step of all quick placers",
+       .summary = "the best simulated step of all quick placers and cuts, improved briefly",
        .source = "our own",
        .make = make_auto,
        .memory = planned,
        .fallback = true},
       {.name = "refine",
-       .summary = "auto's placement, improved by 16 to 256 simulated steps",
+       .summary = "auto's placers, improved by 16 to 1024 simulated steps",
        .source = "our own; annealing as search",
        .make = make_refine,
        .memory = objective,
@@ -170,6 +182,11 @@ std::span<const PlacerEntry> placers() {
        .make = make_search,
        .memory = objective,
        .fallback = true},
+      {.name = "ggml_split",
+       .summary = "llama.cpp's split: layers in order, by shares of the devices' memory",
+       .source = "llama.cpp, src/llama-model.cpp",
+       .make = make_ggml_split,
+       .memory = ignored},
       {.name = "exec",
        .summary = "exec:PATH, a program of your own in any language",
        .source = "placers/README.md",
@@ -231,7 +248,7 @@ std::unique_ptr<Placer> make(const PlacerEntry& entry, Options& options) {
   return with_fallback(std::move(placer), entry, options);
 }
 
-const PlacerEntry& placer_entry(std::string_view name, const std::string& where) {
+const PlacerEntry& placer_entry(std::string_view name, std::string_view where) {
   return find_entry(placers(), "placer", name.starts_with(program) ? "exec" : name, where);
 }
 

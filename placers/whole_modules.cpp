@@ -1,5 +1,7 @@
 #include "placers/whole_modules.h"
 
+#include <fnmatch.h>
+
 #include <algorithm>
 #include <boost/graph/properties.hpp>  // before disjoint_sets.hpp, which takes its get()
 #include <boost/pending/disjoint_sets.hpp>
@@ -14,131 +16,213 @@
 namespace baechi {
 namespace {
 
-using Paths = std::set<std::string_view>;
-
 bool is_inside(std::string_view path, std::string_view outer) {
   return outer.empty()
              ? !path.empty()
              : path.size() > outer.size() && path.starts_with(outer) && path[outer.size()] == '.';
 }
 
-/// The inputs of an op directly inside a module, by their origin.
-struct Sources {
-  std::set<std::string_view> inner;  ///< modules inside it
-  bool outside = false;
-};
-
-/// Determines which modules cannot be divided, and which must be together.
+/// Determines the modules that have devices of their own, and which must be together.
 class Division {
  public:
-  explicit Division(const OpGraph& graph) : graph_(graph), sources_(graph.num_ops()) {
-    for (const OpId v : graph.ops()) paths_.insert(graph.module(v));
-    paths_.erase("");
+  Division(const OpGraph& graph, const DivisionRules& rules) : graph_(graph), rules_(rules) {
+    for (const OpId v : graph.ops()) {
+      const std::string_view path = graph.module(v);
+      const auto end = static_cast<std::uint32_t>(graph.num_ops() + node_.size());
+      if (!path.empty()) node_.try_emplace(path, end);
+    }
+    for (const auto& [path, number] : node_) called_.emplace(path);
+    if (node_.empty()) throw InputError("no op has a module of the model (key `module` of an op)");
+    const auto end = static_cast<std::uint32_t>(graph.num_ops() + node_.size());
+    node_.emplace("", end);
   }
 
   WholeModules run() {
-    if (paths_.empty()) throw InputError("no op has a module of the model (key `module` of an op)");
-    for (const OpId v : graph_.ops()) look_at(v);
+    decide();
+    if (rules_.stages && find_whole()) decide();
     WholeModules result;
-    result.of.assign(graph_.num_ops(), WholeModules::none);
-    for (const OpId v : graph_.ops()) {
-      const auto path = unit(graph_.module(v));
-      if (!path) continue;
-      const auto next = static_cast<std::uint32_t>(result.names.size());
-      const auto [known, fresh] = number_.try_emplace(*path, next);
-      if (fresh) result.names.emplace_back(*path);
-      result.of[v] = known->second;
-    }
+    result.called = called_;
+    name_modules(result);
     join(result);
+    result.of.assign(graph_.num_ops(), none);
+    for (const OpId v : graph_.ops())
+      if (graph_.op(v).phase == Phase::forward) result.of[v] = module_of(v, result);
+    for (const OpId v : graph_.ops())
+      if (result.of[v] == none) result.of[v] = follow(v, result.of);
     return result;
   }
 
  private:
-  /// Whether `path` is empty or has inner modules.
+  static constexpr std::uint32_t none = ~std::uint32_t{0};
+
   bool has_inner(std::string_view path) const {
     if (path.empty()) return true;
-    auto after = paths_.upper_bound(path);  // "a-b" may stand between "a" and "a.b"
-    while (after != paths_.end() && after->starts_with(path)) {
-      if (is_inside(*after, path)) return true;
+    auto after = node_.upper_bound(path);  // "a-b" may stand between "a" and "a.b"
+    while (after != node_.end() && after->first.starts_with(path)) {
+      if (is_inside(after->first, path)) return true;
       ++after;
     }
     return false;
   }
 
-  /// The origins of what `v` reads, directly or through ops directly inside the same module.
-  const Sources& sources(OpId v) {
-    std::optional<Sources>& known = sources_[v];
-    if (known) return *known;
-    Sources found;
-    const std::string_view path = graph_.module(v);
-    for (const EdgeId e : graph_.in_edges(v)) {
-      if (graph_.tensor(graph_.edge(e).tensor).control) continue;
-      const OpId src = graph_.edge(e).src;
-      const std::string_view from = graph_.module(src);
-      if (graph_.op(src).phase != Phase::forward) continue;
-      if (from == path) {
-        const Sources& before = *sources_[src];  // src < v: known
-        found.inner.insert(before.inner.begin(), before.inner.end());
-        found.outside = found.outside || before.outside;
-      } else if (is_inside(from, path)) {
-        found.inner.insert(from);
-      } else {
-        found.outside = true;
+  bool is_whole(std::string_view path) const {
+    return whole_.contains(path) || std::ranges::any_of(rules_.no_split, [&](const auto& pattern) {
+             return fnmatch(pattern.c_str(), std::string(path).c_str(), 0) == 0;
+           });
+  }
+
+  /// The outermost module that is whole, else `path`; nothing for a divided module.
+  std::optional<std::string_view> find_unit(std::string_view path) const {
+    for (std::size_t end = path.find('.'); end != std::string_view::npos;
+         end = path.find('.', end + 1))
+      if (is_whole(path.substr(0, end))) return path.substr(0, end);
+    if (path.empty() || (has_inner(path) && !is_whole(path))) return std::nullopt;
+    return path;
+  }
+  std::optional<std::string_view> unit(std::string_view path) {
+    const auto [known, fresh] = unit_.try_emplace(path);
+    if (fresh) known->second = find_unit(path);
+    return known->second;
+  }
+
+  /// The set of a module's own ops: of all ops of a whole one, of what reaches a divided one.
+  std::uint32_t node(std::string_view path) {
+    const auto fresh = static_cast<std::uint32_t>(graph_.num_ops() + node_.size());
+    return node_.try_emplace(path, fresh).first->second;  // a whole module may have no own ops
+  }
+  static std::uint32_t node(OpId v) { return static_cast<std::uint32_t>(index(v)); }
+
+  void decide() {
+    unit_.clear();
+    entered_.clear();
+    for (const OpId v : graph_.ops())
+      if (const auto path = unit(graph_.module(v))) node(*path);
+    sets_ = boost::disjoint_sets_with_storage<>(graph_.num_ops() + node_.size());
+    for (const OpId v : graph_.ops())
+      if (graph_.op(v).phase == Phase::forward && !is_free(v)) look_at(v);
+    for (const GroupId g : graph_.groups()) {
+      std::optional<OpId> first;
+      for (const OpId v : graph_.members(g)) {
+        if (graph_.op(v).phase != Phase::forward) continue;
+        if (!first) first = v;
+        sets_.union_set(node(*first), node(v));
       }
     }
-    known = std::move(found);
-    return *known;
+  }
+
+  /// Inputs of the model and its loss are not in its `forward`.
+  bool is_free(OpId v) const {
+    return graph_.module(v).empty() && (graph_.kind(v) == "Input" || graph_.kind(v) == "Loss");
   }
 
   void look_at(OpId v) {
-    if (graph_.op(v).phase != Phase::forward) return;
     const std::string_view path = graph_.module(v);
-    const Sources& read = sources(v);
-    if (!has_inner(path)) return;
-    if (graph_.op(v).persistent > Bytes{} || (!path.empty() && read.outside && !read.inner.empty()))
-      whole_.insert(path);
-    for (const std::string_view inner : read.inner) pairs_.emplace_back(*read.inner.begin(), inner);
-  }
-
-  /// The outermost module that is whole, else `path`; nothing for an op directly inside a divided
-  /// one.
-  std::optional<std::string_view> unit(std::string_view path) const {
-    if (whole_.contains("")) return "";
-    for (std::size_t end = path.find('.'); end != std::string_view::npos;
-         end = path.find('.', end + 1))
-      if (whole_.contains(path.substr(0, end))) return path.substr(0, end);
-    if (path.empty() || (has_inner(path) && !whole_.contains(path))) return std::nullopt;
-    return path;
-  }
-
-  void join(WholeModules& result) const {
-    const std::size_t n = result.names.size();
-    boost::disjoint_sets_with_storage<> sets(n);
-    for (const auto& [a, b] : pairs_) {
-      const auto left = unit(a), right = unit(b);
-      if (left && right) sets.union_set(number_.at(*left), number_.at(*right));
+    if (const auto whole = unit(path)) return sets_.union_set(node(v), node(*whole));
+    bool enters = graph_.op(v).persistent > Bytes{};
+    for (const EdgeId e : graph_.in_edges(v)) {
+      const OpId src = graph_.edge(e).src;
+      if (graph_.tensor(graph_.edge(e).tensor).control || graph_.op(src).phase != Phase::forward)
+        continue;
+      const std::string_view from = graph_.module(src);
+      if (!is_free(src) && (from == path || is_inside(from, path)))
+        sets_.union_set(node(v), node(src));
+      else
+        enters = true;
     }
-    for (const GroupId g : graph_.groups()) {
-      std::uint32_t first = WholeModules::none;
-      for (const OpId v : graph_.members(g)) {
-        if (result.of[v] == WholeModules::none) continue;
-        if (first == WholeModules::none) first = result.of[v];
-        sets.union_set(first, result.of[v]);
+    if (!enters) return;
+    entered_.insert(path);
+    if (graph_.op(v).persistent > Bytes{}) holding_.insert(path);
+    sets_.union_set(node(v), node(path));
+  }
+
+  /// Whether DivisionRules::stages makes divided modules whole.
+  bool find_whole() {
+    for (const std::string_view path : entered_) {
+      if (path.empty()) continue;
+      const auto joined = [&](const auto& unit) {
+        return unit.second && is_inside(*unit.second, path) &&
+               sets_.find_set(node(*unit.second)) == sets_.find_set(node(path));
+      };
+      if (holding_.contains(path) || std::ranges::any_of(unit_, joined)) whole_.insert(path);
+    }
+    return !whole_.empty();
+  }
+
+  void name_modules(WholeModules& result) {
+    const auto add = [&](std::string_view path) {
+      if (number_.try_emplace(path, static_cast<std::uint32_t>(result.names.size())).second)
+        result.names.emplace_back(path);
+    };
+    for (const OpId v : graph_.ops())
+      if (const auto path = unit(graph_.module(v))) add(*path);
+    result.num_whole = result.names.size();
+    for (const std::string_view path : entered_) add(path);
+  }
+
+  void join(WholeModules& result) {
+    std::vector<std::uint32_t> members(graph_.num_ops() + node_.size(), 0);
+    first_.assign(members.size(), none);
+    for (std::uint32_t u = 0; u < result.names.size(); ++u) {
+      const auto set = sets_.find_set(node(result.names[u]));
+      first_[set] = std::min(first_[set], u);
+      ++members[set];
+      result.together.push_back(first_[set]);
+    }
+    result.join.assign(result.names.size(), no_op);
+    for (const OpId v : graph_.ops()) {
+      if (graph_.op(v).phase != Phase::forward || is_free(v) || unit(graph_.module(v))) continue;
+      const auto set = sets_.find_set(node(v));
+      if (members[set] < 2 || graph_.in_edges(v).size() < 2) continue;
+      OpId& known = result.join[first_[set]];
+      if (known == no_op) known = v;
+    }
+    // Ops that read constants only run where a reader of theirs does.
+    for (const OpId v : graph_.ops())
+      for (const EdgeId e : graph_.in_edges(v)) {
+        std::uint32_t& known = first_[sets_.find_set(node(graph_.edge(e).src))];
+        if (known == none) known = first_[sets_.find_set(node(v))];
       }
+  }
+
+  std::uint32_t module_of(OpId v, const WholeModules& result) {
+    if (const auto whole = unit(graph_.module(v))) return number_.at(*whole);
+    if (is_free(v)) {
+      if (graph_.kind(v) == "Loss") return none;
+      const auto root = number_.find("");
+      return root == number_.end() ? 0 : result.together[root->second];
     }
-    std::vector<std::uint32_t> least(n, WholeModules::none);
-    for (std::uint32_t u = 0; u < n; ++u) {
-      std::uint32_t& known = least[sets.find_set(u)];
-      known = std::min(known, u);
-      result.together.push_back(known);
+    const std::uint32_t first = first_[sets_.find_set(node(v))];
+    return first == none ? 0 : first;
+  }
+
+  /// For an op of another phase or a loss.
+  std::uint32_t follow(OpId v, const IdVector<OpId, std::uint32_t>& of) {
+    if (const auto whole = unit(graph_.module(v))) return number_.at(*whole);
+    const OpId forward = graph_.op(v).forward;
+    if (forward != no_op && of[forward] != none) return of[forward];
+    if (graph_.op(v).group != no_group)
+      for (const OpId member : graph_.members(graph_.op(v).group))
+        if (of[member] != none) return of[member];
+    std::uint32_t result = 0;
+    Bytes largest{-1};
+    for (const EdgeId e : graph_.in_edges(v)) {
+      const Tensor& tensor = graph_.tensor(graph_.edge(e).tensor);
+      if (tensor.copied() > largest && of[tensor.producer] != none) result = of[tensor.producer];
+      largest = std::max(largest, tensor.copied());
     }
+    return result;
   }
 
   const OpGraph& graph_;
-  Paths paths_, whole_;
-  std::vector<std::pair<std::string_view, std::string_view>> pairs_;  // modules that share an op
-  IdVector<OpId, std::optional<Sources>> sources_;
-  std::map<std::string_view, std::uint32_t> number_;
+  const DivisionRules& rules_;
+  std::set<std::string, std::less<>> called_;
+  std::map<std::string_view, std::uint32_t> node_;  // in sets_, after the ops
+  std::map<std::string_view, std::optional<std::string_view>> unit_;
+  std::set<std::string_view> whole_, holding_;
+  std::set<std::string_view> entered_;  // divided modules that need a device
+  boost::disjoint_sets_with_storage<> sets_;
+  std::map<std::string_view, std::uint32_t> number_;  // of a module in WholeModules
+  std::vector<std::uint32_t> first_;                  // [sets_] the set's first module
 };
 
 std::string_view outer_of(std::string_view path) {
@@ -148,8 +232,8 @@ std::string_view outer_of(std::string_view path) {
 
 }  // namespace
 
-WholeModules whole_modules(const OpGraph& graph) {
-  return Division(graph).run();
+WholeModules whole_modules(const OpGraph& graph, const DivisionRules& rules) {
+  return Division(graph, rules).run();
 }
 
 std::vector<DeviceId> devices_of_modules(const Problem& problem, const WholeModules& modules,
@@ -157,7 +241,6 @@ std::vector<DeviceId> devices_of_modules(const Problem& problem, const WholeModu
   const std::size_t devices = problem.cluster.num_devices();
   std::vector<Duration> time(modules.names.size() * devices);
   for (const OpId v : problem.graph.ops()) {
-    if (modules.of[v] == WholeModules::none) continue;
     const DeviceId d = placement.device[v];
     // One nanosecond is added so that ops without time count, too.
     time[modules.together[modules.of[v]] * devices + index(d)] +=
@@ -173,55 +256,16 @@ std::vector<DeviceId> devices_of_modules(const Problem& problem, const WholeModu
 }
 
 OpGraph group_modules(const OpGraph& graph, const WholeModules& modules) {
-  const auto n = static_cast<std::uint32_t>(modules.names.size());
-  std::vector<std::string> names = modules.names;
-  for (const GroupId g : graph.groups()) names.push_back(graph.group_name(g));
-  IdVector<OpId, GroupId> group(graph.num_ops(), no_group);
-  for (const OpId v : graph.ops()) {
-    const std::uint32_t of = modules.of[v];
-    const GroupId own = graph.op(v).group;
-    if (of != WholeModules::none)
-      group[v] = static_cast<GroupId>(modules.together[of] + 1);
-    else if (own != no_group)
-      group[v] = static_cast<GroupId>(n + index(own));
-  }
-  // An op without a module keeps its group, whose other ops may be in modules now.
-  for (const GroupId g : graph.groups())
-    for (const OpId v : graph.members(g))
-      if (modules.of[v] != WholeModules::none) {
-        for (const OpId other : graph.members(g)) group[other] = group[v];
-        break;
-      }
-  return graph.with_groups(group, names);
+  IdVector<OpId, GroupId> group;
+  for (const OpId v : graph.ops())
+    group.push_back(static_cast<GroupId>(modules.together[modules.of[v]] + 1));
+  return graph.with_groups(group, modules.names);
 }
 
 Placement place_on_modules(const OpGraph& graph, const WholeModules& modules,
                            const std::vector<DeviceId>& device) {
   Placement placement;
-  placement.device.assign(graph.num_ops(), DeviceId{0});
-  IdVector<GroupId, std::optional<DeviceId>> home(graph.num_groups() + 1);
-  for (const OpId v : graph.ops())
-    if (modules.of[v] != WholeModules::none) home[graph.op(v).group] = device[modules.of[v]];
-  home[no_group] = std::nullopt;
-  for (const OpId v : graph.ops()) {
-    DeviceId& d = placement.device[v];
-    std::optional<DeviceId>& group_home = home[graph.op(v).group];
-    if (modules.of[v] != WholeModules::none) {
-      d = device[modules.of[v]];
-    } else if (group_home) {
-      d = *group_home;
-    } else if (graph.op(v).forward != no_op && graph.op(v).forward < v) {
-      d = placement.device[graph.op(v).forward];
-    } else {
-      Bytes largest{-1};
-      for (const EdgeId e : graph.in_edges(v)) {
-        const Tensor& tensor = graph.tensor(graph.edge(e).tensor);
-        if (tensor.copied() > largest) d = placement.device[tensor.producer];
-        largest = std::max(largest, tensor.copied());
-      }
-    }
-    if (graph.op(v).group != no_group && !group_home) group_home = d;
-  }
+  for (const OpId v : graph.ops()) placement.device.push_back(device[modules.of[v]]);
   return placement;
 }
 
@@ -238,10 +282,15 @@ std::vector<std::pair<std::string, DeviceId>> device_map(const WholeModules& mod
   }
   std::vector<std::pair<std::string, DeviceId>> map;
   std::set<std::string_view> listed;
-  for (const std::string& name : modules.names) {
-    std::string_view path = name;
-    while (!path.empty() && only.at(outer_of(path))) path = outer_of(path);
-    if (listed.insert(path).second) map.emplace_back(path, *only.at(path));
+  for (std::size_t u = 0; u < modules.names.size(); ++u) {
+    std::string_view path = modules.names[u];
+    for (std::string_view outer = path; !outer.empty() && only.at(outer_of(outer));) {
+      outer = outer_of(outer);
+      if (outer.empty() || modules.called.contains(outer)) path = outer;
+    }
+    if (!listed.insert(path).second) continue;
+    // Frameworks put the model's inputs on the device of the first key.
+    map.emplace(path.empty() ? map.begin() : map.end(), path, device[u]);
   }
   return map;
 }

@@ -1,6 +1,7 @@
 /// Placements that keep modules of the model whole, as frameworks require: a device for each
 /// module, not for each op.
 #pragma once
+#include <set>
 #include <string>
 #include <vector>
 
@@ -8,26 +9,41 @@
 
 namespace baechi {
 
-/// The modules that are placed whole. None is inside another.
+/// The modules of a device map.
 struct WholeModules {
-  static constexpr std::uint32_t none = ~std::uint32_t{0};
-
-  std::vector<std::string> names;  ///< in the order of their first ops; {""}: the model as a whole
-  /// [num_ops] The module of the op; none: it runs where its inputs are.
+  /// First the whole modules, in the order of their first ops; {""}: the model as a whole. Then
+  /// the divided modules whose own ops need a device, because they hold weights or read what the
+  /// caller passes: a framework moves a module's inputs to its device. A key is also for the
+  /// weights that a module holds beside its inner modules.
+  std::vector<std::string> names;
+  std::size_t num_whole = 0;
+  /// [num_ops] The module on whose device the op runs. Ops directly inside a divided module run
+  /// where their inputs are.
   IdVector<OpId, std::uint32_t> of{};
   /// [names] The first module that must share its device, possibly itself.
   std::vector<std::uint32_t> together{};
+  /// [names] An op that reads the results of several modules that are together with it; no_op:
+  /// none does.
+  std::vector<OpId> join{};
+  /// Modules with ops directly inside: those are called, and so a framework can move their inputs;
+  /// of others, such as lists of modules, it is not known.
+  std::set<std::string, std::less<>> called{};
 };
 
-/// The smallest modules that can be on devices of their own:
-/// - a module is whole if an op directly inside reads both the output of an inner module and a
-///   tensor from outside, such as the sum of a residual block: at run time, the tensor from outside
-///   is on its producer's device;
-/// - a module with inner modules is whole if it holds weights itself;
-/// - modules are together if one op directly inside the enclosing module reads their results, such
-///   as branches that are concatenated, or if they share a colocation group, such as tied weights.
+/// What whole_modules() may divide.
+struct DivisionRules {
+  /// Names of modules that are never divided, and patterns of them as in fnmatch(3).
+  std::vector<std::string> no_split{};
+  /// A module is whole if its own ops read both its inputs and results of inner modules, or hold
+  /// weights: the stages of a pipeline begin between calls of modules.
+  bool stages = false;
+};
+
+/// The smallest modules that can be on devices of their own. Modules are together if an op directly
+/// inside the enclosing module reads their results, such as branches that are added, or if they
+/// share a colocation group, such as tied weights: frameworks move the inputs of modules only.
 /// Throws InputError if no op has a module.
-WholeModules whole_modules(const OpGraph& graph);
+WholeModules whole_modules(const OpGraph& graph, const DivisionRules& rules = {});
 
 /// The device of each module, [names]: for modules that are together, the device on which their ops
 /// compute longest in `placement`; ties: the lower device.
@@ -37,13 +53,13 @@ std::vector<DeviceId> devices_of_modules(const Problem& problem, const WholeModu
 /// The same graph with a group for each set of modules that are together.
 OpGraph group_modules(const OpGraph& graph, const WholeModules& modules);
 
-/// Places every op on the device of its module; an op without a module where its largest input is,
-/// a backward op without one where its forward op is.
+/// Places every op on the device of its module.
 Placement place_on_modules(const OpGraph& graph, const WholeModules& modules,
                            const std::vector<DeviceId>& device);
 
-/// The shortest equivalent list of modules, outermost first: a module replaces its inner modules if
-/// they are all on one device. Sorted in the model's order.
+/// The shortest equivalent list of modules: a called module replaces its inner modules if they are
+/// all on one device. The model itself, if listed, is the first; the others are in the model's
+/// order.
 std::vector<std::pair<std::string, DeviceId>> device_map(const WholeModules& modules,
                                                          const std::vector<DeviceId>& device);
 

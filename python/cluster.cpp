@@ -3,6 +3,7 @@
 #include "python/graph.h"
 #include "scenarios/read/choice_text.h"
 #include "scenarios/read/device_table.h"
+#include "scenarios/read/device_words.h"
 #include "scenarios/read/sections.h"
 #include "scenarios/run/build.h"
 #include "sim/collectives/collective_models.h"
@@ -37,6 +38,18 @@ void read_quantity(Mistakes& mistakes, const char* what, const py::object& value
   mistakes.add(fmt::format("{}: {} is not {}", what, py::repr(value).cast<std::string>(), wanted));
 }
 
+/// None as "", a number with `unit`, a list with commas.
+std::string joined_words(const py::object& value, std::string_view unit = "") {
+  if (value.is_none()) return "";
+  if (py::isinstance<py::str>(value)) return value.cast<std::string>();
+  if (!py::isinstance<py::list>(value) && !py::isinstance<py::tuple>(value))
+    return py::str(value).cast<std::string>() + std::string(unit);
+  std::string all;
+  for (const py::handle item : value)
+    all += (all.empty() ? "" : ",") + joined_words(py::reinterpret_borrow<py::object>(item), unit);
+  return all;
+}
+
 template <NamedEnum E>
 void read_word(Mistakes& mistakes, const char* what, const std::string& text, E& to) {
   if (text.empty()) return;
@@ -47,7 +60,7 @@ void read_word(Mistakes& mistakes, const char* what, const std::string& text, E&
   mistakes.add(fmt::format("{}: {}", what, not_one_of<E>(text)));
 }
 
-ClusterSetup cluster_setup(std::int64_t devices, const py::object& memory,
+ClusterSetup cluster_setup(const py::object& devices, const py::object& memory,
                            const py::object& bandwidth, const py::object& latency,
                            const std::string& kind, const std::string& link, double memory_fraction,
                            const std::string& transfers, const std::string& semantics,
@@ -55,28 +68,13 @@ ClusterSetup cluster_setup(std::int64_t devices, const py::object& memory,
                            bool cache_tensors, bool overlap) {
   Mistakes mistakes;
   ClusterSetup setup;
-  DeviceChoice& device = setup.choice.devices.emplace_back();
-  if (devices < 1 || devices > static_cast<std::int64_t>(most_devices))
-    mistakes.add(fmt::format("devices: {} is not a number from 1 to {}", devices, most_devices));
-  device.count = static_cast<std::size_t>(std::max<std::int64_t>(devices, 1));
-  device.kind = kind;
-  const auto& kinds = built_in_devices();
-  const auto known = kinds.devices.find(kind);
-  if (known != kinds.devices.end()) {
-    device.model = known->second;
-    device.memory = known->second->memory;
-  } else if (memory.is_none()) {
-    mistakes.add(
-        kind.empty()
-            ? "memory is missing, such as memory='8 GiB'"
-            : fmt::format("kind: '{}' is not in 'baechi list devices': give its memory, too",
-                          kind));
-  }
-  read_quantity<Bytes>(
-      mistakes, "memory", memory, parse_bytes,
-      [](double n) { return Bytes{static_cast<std::int64_t>(n)}; },
-      "a size such as '8 GiB', or a number of bytes", device.memory);
+  setup.choice.devices = read_device_words({.devices = joined_words(devices),
+                                            .kind = kind,
+                                            .memory = joined_words(memory, " B"),
+                                            .prefix = ""},
+                                           mistakes);
   setup.choice.link = default_link;
+  const auto& kinds = built_in_devices();
   if (!link.empty()) {
     const auto found = kinds.links.find(link);
     if (found == kinds.links.end())
@@ -113,6 +111,12 @@ void warn(const std::string& text) {
 
 }  // namespace
 
+std::size_t ClusterSetup::num_devices() const {
+  std::size_t count = 0;
+  for (const DeviceChoice& d : choice.devices) count += d.count;
+  return count;
+}
+
 Experiment ClusterSetup::experiment(const Graph& graph,
                                     const std::vector<std::string>& transforms) {
   if (last == graph.trace && transforms.empty()) return {costed, engine};
@@ -141,22 +145,24 @@ Experiment ClusterSetup::experiment(const Graph& graph,
 void define_cluster(py::module_& m) {
   py::class_<ClusterSetup, std::shared_ptr<ClusterSetup>>(
       m, "Cluster", "Devices, the link between any two, and the engine's options.")
-      .def(
-          py::init(&cluster_setup), py::kw_only(), py::arg("devices"),
-          py::arg("memory") = py::none(), py::arg("bandwidth") = py::none(),
-          py::arg("latency") = py::none(), py::arg("kind") = "", py::arg("link") = "",
-          py::arg("memory_fraction") = 1.0, py::arg("transfers") = "", py::arg("semantics") = "",
-          py::arg("queue") = "", py::arg("collectives") = "", py::arg("cache_tensors") = true,
-          py::arg("overlap") = true,
-          "Cluster(devices=4, memory='8 GiB', bandwidth='5.7 GB/s', latency='134 us'): values and\n"
-          "defaults are those of the command line ('baechi place --help', CLUSTER).")
-      .def_property_readonly("num_devices",
-                             [](const ClusterSetup& c) { return c.choice.devices[0].count; })
+      .def(py::init(&cluster_setup), py::kw_only(), py::arg("devices"),
+           py::arg("memory") = py::none(), py::arg("bandwidth") = py::none(),
+           py::arg("latency") = py::none(), py::arg("kind") = "", py::arg("link") = "",
+           py::arg("memory_fraction") = 1.0, py::arg("transfers") = "", py::arg("semantics") = "",
+           py::arg("queue") = "", py::arg("collectives") = "", py::arg("cache_tensors") = true,
+           py::arg("overlap") = true,
+           "Cluster(devices=4, memory='8 GiB', bandwidth='5.7 GB/s', latency='134 us'), or\n"
+           "Cluster(devices='2xrtx_4090,1xrtx_3060', memory='24G,24G,12G'): values and\n"
+           "defaults are those of the command line ('baechi place --help', CLUSTER).\n\n"
+           ">>> baechi.Cluster(devices=4, memory='8 GiB', latency='134 us').num_devices\n4")
+      .def_property_readonly("num_devices", &ClusterSetup::num_devices)
       .def("__repr__", [](const ClusterSetup& c) {
-        const DeviceChoice& d = c.choice.devices[0];
-        return fmt::format("<baechi.Cluster: {} devices of {}, {} and {}>", d.count,
-                           to_text(d.memory), to_text(c.choice.link.bandwidth),
-                           to_text(c.choice.link.latency));
+        std::string devices;
+        for (const DeviceChoice& d : c.choice.devices)
+          devices += fmt::format("{}{} devices of {}", devices.empty() ? "" : ", ", d.count,
+                                 to_text(d.memory));
+        return fmt::format("<baechi.Cluster: {}, {} and {}>", devices,
+                           to_text(c.choice.link.bandwidth), to_text(c.choice.link.latency));
       });
 }
 

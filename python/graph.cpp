@@ -17,6 +17,9 @@ namespace {
 
 Graph read_graph(const std::string& path, const std::string& importer) {
   Choice choice;
+  if (importer.empty())
+    if (std::optional<Trace> generated = load_generator_words(path))
+      return {std::make_shared<const Trace>(std::move(*generated))};
   if (!importer.empty()) choice = parse_choice(importer, "importer");
   Trace trace = read_trace(with_data_folder(path), choice.name, std::move(choice.options));
   if (trace.name.empty()) trace.name = std::filesystem::path(path).stem().string();
@@ -227,7 +230,9 @@ void define_graph(py::module_& m) {
            py::arg("groups") = py::none(), py::arg("name") = "",
            "A graph from arrays: op i takes compute_us[i] and writes output_bytes[i], which the\n"
            "readers of edges = (sources, readers) read. Ops with equal `groups` are colocated;\n"
-           "None, '' and 0 mean no group. Ops are sorted topologically; `names` is their order.")
+           "None, '' and 0 mean no group. Ops are sorted topologically; `names` is their order.\n\n"
+           ">>> baechi.Graph([10, 20], edges=([0], [1]), output_bytes=[100, 0])\n"
+           "<baechi.Graph '': 2 ops, 1 edges>")
       .def_property_readonly("name", [](const Graph& g) { return g.trace->name; })
       .def_property_readonly("batch", [](const Graph& g) { return g.trace->batch; })
       .def_property_readonly("notes", [](const Graph& g) { return g.trace->notes; })
@@ -257,9 +262,11 @@ void define_graph(py::module_& m) {
       });
   m.def("read", &read_graph, py::arg("path"), py::arg("importer") = "",
         py::call_guard<py::gil_scoped_release>(),
-        "Reads a graph from a file of any imported format ('baechi list importers').");
+        "Reads a graph from a file of any imported format ('baechi list importers').\n\n"
+        ">>> baechi.read('traces/data/transformer_small_train.trace.json.zst').batch\n4");
   m.def("generate", &generate, py::arg("name"),
-        "Generates a graph: generate('resnet50', batch=32).");
+        "Generates a graph ('baechi list generators NAME').\n\n"
+        ">>> baechi.generate('resnet50', batch=32).batch\n32");
 }
 
 }  // namespace baechi::python

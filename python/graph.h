@@ -35,12 +35,14 @@ struct ClusterSetup {
   std::shared_ptr<const Trace> last{};
   std::shared_ptr<const CostedGraph> costed{};
 
+  std::size_t num_devices() const;
   /// The experiment of `graph` on this cluster. Throws InputError.
   Experiment experiment(const Graph& graph, const std::vector<std::string>& transforms);
 };
 void define_cluster(py::module_& m);
 
 void define_results(py::module_& m);
+void define_frameworks(py::module_& m);
 void define_placing(py::module_& m);
 
 }  // namespace baechi::python

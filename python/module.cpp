@@ -19,8 +19,10 @@ PYBIND11_MODULE(baechi, m) {
   python::define_cluster(m);
   python::define_placing(m);
   python::define_results(m);
+  python::define_frameworks(m);
   m.def("data_folder", &data_folder,
-        "The folder of the package's scenarios, traces and papers; '' if there is none.");
+        "The folder of the package's scenarios, traces and papers; '' if there is none.\n\n"
+        ">>> baechi.data_folder().endswith('baechi-sim')\nTrue");
   m.def(
       "placers",
       [] {
@@ -28,7 +30,7 @@ PYBIND11_MODULE(baechi, m) {
         for (const PlacerEntry& entry : placers()) names.emplace_back(entry.name);
         return names;
       },
-      "The names of all placers.");
+      "The names of all placers.\n\n>>> 'm_sct' in baechi.placers()\nTrue");
   m.def(
       "generators",
       [] {
@@ -36,5 +38,5 @@ PYBIND11_MODULE(baechi, m) {
         for (const GeneratorEntry& entry : generators()) names.emplace_back(entry.name);
         return names;
       },
-      "The names of all generators.");
+      "The names of all generators.\n\n>>> 'gnmt' in baechi.generators()\nTrue");
 }

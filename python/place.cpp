@@ -147,7 +147,7 @@ PlacedGraph place(const Graph& graph, ClusterSetup& cluster, const py::object& p
     placement = experiment.place(*chosen, seed);
   }
   chosen.reset();  // while the GIL is held
-  return {graph, std::move(*placement), cluster.choice.devices[0].count};
+  return {graph, std::move(*placement), cluster.num_devices()};
 }
 
 }  // namespace
@@ -220,12 +220,15 @@ void define_placing(py::module_& m) {
         return fmt::format("<baechi.Placement of {} ops on {} devices>", p.placement.device.size(),
                            p.devices);
       });
-  m.def("place", &place, py::arg("graph"), py::arg("cluster"), py::arg("placer") = "m_etf",
+  m.def("place", &place, py::arg("graph"), py::arg("cluster"), py::arg("placer") = "auto",
         py::kw_only(), py::arg("seed") = 0, py::arg("transforms") = std::vector<std::string>(),
         "Places the graph on the cluster. `placer` is a name with options, such as\n"
         "'m_topo:uniform=false', or a function of a Problem that returns a device per op: a list\n"
         "or array by op number, or a dict by name. Raises InfeasibleError if the placer finds no\n"
-        "placement that fits.");
+        "placement that fits.\n\n"
+        ">>> graph = baechi.Graph([10, 20], names=['a', 'b'])\n"
+        ">>> baechi.place(graph, baechi.Cluster(devices=2, memory='1 GiB')).to_dict()\n"
+        "{'a': 0, 'b': 1}");
 }
 
 }  // namespace baechi::python

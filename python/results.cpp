@@ -125,9 +125,13 @@ void define_results(py::module_& m) {
       py::kw_only(), py::arg("timeline") = false,
       py::arg("transforms") = std::vector<std::string>(),
       "Simulates the step of a placed graph. `placement`: the result of place(), a device per op\n"
-      "by number, or a dict by name. Running out of memory is a result: Step.oom.");
-  m.def("bound", &bound, py::arg("graph"), py::arg("cluster"),
-        "A lower bound on the step time of any placement, in microseconds.");
+      "by number, or a dict by name. Running out of memory is a result: Step.oom.\n\n"
+      ">>> graph, cluster = baechi.Graph([10, 20]), baechi.Cluster(devices=2, memory='1 GiB')\n"
+      ">>> baechi.simulate(graph, cluster, [0, 0]).step_time_us\n30.0");
+  m.def(
+      "bound", &bound, py::arg("graph"), py::arg("cluster"),
+      "A lower bound on the step time of any placement, in microseconds.\n\n"
+      ">>> baechi.bound(baechi.Graph([10, 20]), baechi.Cluster(devices=2, memory='1 GiB'))\n20.0");
 }
 
 }  // namespace baechi::python

@@ -1,34 +1,22 @@
 #!/usr/bin/env python3
 """wheel.py BUILD FOLDER: writes a wheel of the Python package in the build folder BUILD to FOLDER; prints its path.
-The wheel has the module, baechi_torch, and in baechi_data the program, its data and the shared libraries of both. It
-needs no compiler, but glibc and libstdc++ of this machine's version or later."""
+The wheel has the package with its types, baechi_torch, and in baechi_data the program, its data and the shared libraries of
+both. It needs no compiler, but glibc and libstdc++ of this machine's version or later: its tag says so."""
 import base64
 import hashlib
 import os
+import platform
 import re
 import subprocess
 import sys
-import sysconfig
 import tempfile
 import zipfile
 
 BUILD, FOLDER = (os.path.abspath(path) for path in sys.argv[1:3])
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+PACKAGE = os.path.join(ROOT, "python", "package")
 # On every Linux with Python: the C library, the C++ library, the loader.
 SYSTEM = re.compile(r"(libc|libm|libdl|librt|libpthread|libstdc\+\+|libgcc_s|ld-linux.*)\.so\.\d+$")
-
-MAIN = '''"""The program `baechi`, and its data."""
-import os
-import sys
-
-folder = os.path.dirname(os.path.abspath(__file__))
-
-
-def main():
-    program = os.path.join(folder, "bin", "baechi")
-    os.execv(program, ["baechi", *sys.argv[1:]])
-'''
-
 
 def version():
     with open(os.path.join(ROOT, "CMakeLists.txt")) as file:
@@ -55,10 +43,14 @@ def stripped(path, folder):
 def files(module, scratch):
     """The wheel's files: name, path or contents, whether it is executable."""
     program = os.path.join(BUILD, "baechi")
-    yield os.path.basename(module), stripped(module, scratch), False
-    for tool in ("baechi_plot.py", "baechi_torch.py", "baechi_torch_work.py"):
+    yield "baechi/" + os.path.basename(module).replace("baechi", "__init__", 1), stripped(module, scratch), False
+    for part in ("baechi", "baechi_data"):
+        for name in sorted(os.listdir(os.path.join(PACKAGE, part))):
+            if not name.startswith("__pycache__"):
+                yield f"{part}/{name}", os.path.join(PACKAGE, part, name), False
+    for tool in ("baechi_model.py", "baechi_plot.py", "baechi_torch.py", "baechi_torch_map.py", "baechi_torch_record.py",
+                 "baechi_torch_work.py"):
         yield tool, os.path.join(ROOT, "tools", tool), False
-    yield "baechi_data/__init__.py", MAIN.encode(), False
     yield "baechi_data/bin/baechi", stripped(program, scratch), True
     for name, path in sorted(libraries(module, program).items()):
         yield f"baechi_data/lib/{name}", path, False
@@ -109,7 +101,8 @@ def main():
     if len(modules) != 1:
         sys.exit(f"{BUILD}: expected one module baechi.cpython-*.so, found {len(modules)}")
     python = "cp" + re.match(r"baechi\.cpython-(\d+)", modules[0])[1]
-    tag = f"{python}-{python}-{sysconfig.get_platform().replace('-', '_').replace('.', '_')}"
+    glibc = os.confstr("CS_GNU_LIBC_VERSION").split()[1].replace(".", "_")  # "glibc 2.36"
+    tag = f"{python}-{python}-manylinux_{glibc}_{platform.machine()}"
     os.makedirs(FOLDER, exist_ok=True)
     path = os.path.join(FOLDER, f"baechi_sim-{version()}-{tag}.whl")
     with tempfile.TemporaryDirectory() as scratch:

@@ -1,6 +1,7 @@
 /// A table of comma-separated values with column names in the first line.
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>

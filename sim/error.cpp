@@ -101,6 +101,31 @@ std::string did_you_mean(std::string_view got, std::span<const std::string> know
   return best == nullptr ? "" : fmt::format(" (did you mean '{}'?)", *best);
 }
 
+std::vector<std::string> nearest(std::string_view got, std::span<const std::string> known,
+                                 std::size_t most) {
+  const auto plain = [](std::string_view text) {
+    std::string letters;
+    for (const char c : text.substr(0, 64))
+      if (std::isalnum(static_cast<unsigned char>(c)) != 0)
+        letters += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    return letters;
+  };
+  const std::string wanted = plain(got);
+  std::vector<std::pair<double, std::string>> ranked;
+  for (const std::string& name : known) {
+    const std::string letters = plain(name);
+    const auto longest = static_cast<double>(std::max({letters.size(), wanted.size(), 1UL}));
+    const bool inside = letters.find(wanted) != letters.npos || wanted.find(letters) != wanted.npos;
+    ranked.emplace_back(
+        static_cast<double>(edit_distance(wanted, letters)) / longest - (inside ? 1.0 : 0.0), name);
+  }
+  std::ranges::stable_sort(ranked, {}, &std::pair<double, std::string>::first);
+  std::vector<std::string> names;
+  for (const auto& [distance, name] : ranked)
+    if (names.size() < most) names.push_back(name);
+  return names;
+}
+
 std::string not_one_of(std::string_view got, std::span<const std::string> known) {
   return fmt::format("'{}' is not one of {}{}", got, fmt::join(known, ", "),
                      did_you_mean(got, known));

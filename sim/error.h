@@ -78,6 +78,12 @@ class Mistakes {
 /// its letters (and at least one) have to change; else "". Ties: the first.
 std::string did_you_mean(std::string_view got, std::span<const std::string> known);
 
+/// The `most` names of `known` that are nearest to `got`, nearest first: those that contain it, or
+/// that it contains, before others, which go by the share of their letters that differ; letters and
+/// digits count alone. Ties: the order of `known`.
+std::vector<std::string> nearest(std::string_view got, std::span<const std::string> known,
+                                 std::size_t most);
+
 /// "no placer 'm_eft' (did you mean 'm_etf'?) (placers: m_topo, m_etf)"; `what`: "placer".
 std::string no_such(std::string_view what, std::string_view name,
                     std::span<const std::string> known);

@@ -74,7 +74,7 @@ Bytes Options::get(const std::string& key, Bytes fallback, std::string_view help
   const Value* v = find(key, owner_.empty() ? to_text(fallback) : "", help, Type::size);
   if (v == nullptr) return fallback;
   if (const auto bytes = parse_bytes(v->text)) return *bytes;
-  not_a(key, *v, "a size such as '8 GiB'");
+  not_a(key, *v, "a size such as '8 GiB'" + unit_advice(v->text));
   return fallback;
 }
 
@@ -90,7 +90,7 @@ Bandwidth Options::get(const std::string& key, Bandwidth fallback, std::string_v
   const Value* v = find(key, owner_.empty() ? to_text(fallback) : "", help, Type::rate);
   if (v == nullptr) return fallback;
   if (const auto rate = parse_bandwidth(v->text)) return *rate;
-  not_a(key, *v, "a rate such as '5.7 GB/s'");
+  not_a(key, *v, "a rate such as '5.7 GB/s'" + unit_advice(v->text, "/s"));
   return fallback;
 }
 
@@ -139,6 +139,14 @@ void Options::renamed(const std::string& key, std::string_view now) {
   if (!values_.contains(key)) return;
   mistake(key, fmt::format("called {}", now));
   values_.erase(key);
+}
+
+void Options::respelled(const std::string& key, const std::string& now) {
+  if (values_.contains(now)) return renamed(key, now);
+  if (auto given = values_.extract(key); !given.empty()) {
+    given.key() = now;
+    values_.insert(std::move(given));
+  }
 }
 
 void Options::finish() const {

@@ -86,6 +86,9 @@ class Options {
   /// A mistake, if `key` was given: the option is called `now`.
   void renamed(const std::string& key, std::string_view now);
 
+  /// Another spelling of the option `now`; a mistake if both are given.
+  void respelled(const std::string& key, const std::string& now);
+
   /// Throws InputError if there are mistakes, and names all: the recorded mistakes, and every given
   /// key that was not declared. Call it once the component is built.
   void finish() const;
@@ -116,10 +119,10 @@ std::vector<std::string> entry_names(const auto& entries) {
 /// The entry called `name`. Throws InputError with no_such()'s message if there is none. `where`:
 /// the name's place in a file, or "".
 const auto& find_entry(const auto& entries, std::string_view what, std::string_view name,
-                       const std::string& where = {}) {
+                       std::string_view where = {}) {
   for (const auto& entry : entries)
     if (entry.name == name) return entry;
-  throw InputError(at(where) + no_such(what, name, entry_names(entries)));
+  throw InputError(at(std::string(where)) + no_such(what, name, entry_names(entries)));
 }
 
 /// What the entry called `name` makes of `options`. Throws InputError as find_entry(), and on an

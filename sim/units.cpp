@@ -19,6 +19,10 @@ constexpr auto byte_units = std::to_array<Unit>({{"B", 1},
                                                  {"MB", 1e6},
                                                  {"GB", 1e9},
                                                  {"TB", 1e12},
+                                                 {"K", 1024.0},
+                                                 {"M", 1048576.0},
+                                                 {"G", 1073741824.0},
+                                                 {"T", 1099511627776.0},
                                                  {"KiB", 1024.0},
                                                  {"MiB", 1048576.0},
                                                  {"GiB", 1073741824.0},
@@ -70,6 +74,7 @@ std::optional<Duration> parse_duration(std::string_view text) {
 }
 
 std::optional<Bandwidth> parse_bandwidth(std::string_view text) {
+  if (!text.ends_with("B/s")) return std::nullopt;  // not '5 G/s', which could be bits
   const auto v = parse_amount(text, byte_units, "/s");
   return v && *v > 0.0 && std::isfinite(*v) ? std::optional(Bandwidth{*v}) : std::nullopt;
 }
@@ -77,6 +82,25 @@ std::optional<Bandwidth> parse_bandwidth(std::string_view text) {
 std::optional<FlopRate> parse_flop_rate(std::string_view text) {
   const auto v = parse_amount(text, flop_units, "/s");
   return v && *v > 0.0 && std::isfinite(*v) ? std::optional(FlopRate{*v}) : std::nullopt;
+}
+
+std::string unit_advice(std::string_view text, std::string_view suffix) {
+  double number = 0.0;
+  const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (ec != std::errc{} || !(number > 0.0)) return "";
+  std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
+  while (unit.starts_with(' ')) unit.remove_prefix(1);
+  const std::string_view scale = unit.substr(0, unit.find_first_of("kKMGT") == 0 ? 1 : 0);
+  const std::string prefix = scale == "k" || scale == "K" ? "k" : std::string(scale);
+  std::string_view rest = unit.substr(scale.size());
+  for (const std::string_view bits : {"bit/s", "bits/s", "b/s", "bps", "bit", "bits"})
+    if (rest == bits)
+      return fmt::format("; in bytes, of 8 bits each: '{} {}B{}'", number / 8.0, prefix, suffix);
+  if (rest.starts_with('i')) rest.remove_prefix(1);
+  if (!rest.empty() && rest != suffix) return "";
+  const std::string_view most = prefix.empty() ? "G" : prefix;
+  return fmt::format("; with its unit: '{0} {1}B{2}' or '{0} {3}iB{2}'", number, most, suffix,
+                     most == "k" ? "K" : most);
 }
 
 std::string to_text(Bytes size) {

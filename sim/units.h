@@ -63,6 +63,9 @@ std::optional<Bytes> parse_bytes(std::string_view text);
 std::optional<Duration> parse_duration(std::string_view text);
 std::optional<Bandwidth> parse_bandwidth(std::string_view text);
 std::optional<FlopRate> parse_flop_rate(std::string_view text);
+/// How a size (with the suffix "/s": a rate) that does not parse may have been meant: "; with its
+/// unit: '24 GB' or '24 GiB'" of "24G", the bytes of bits; "" if unclear.
+std::string unit_advice(std::string_view text, std::string_view suffix = {});
 
 /// The quantity for people, rounded: "7.50 GiB", "1.234 ms", "5.70 GB/s", "4.70 TFLOP/s".
 std::string to_text(Bytes size);

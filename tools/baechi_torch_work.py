@@ -1,6 +1,8 @@
-"""Work of PyTorch's operators by formula, and a meter that records it while operators run on meta tensors."""
+"""Work of PyTorch's operators by formula."""
+import collections.abc
+import dataclasses
+
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 # Calls that create tensors or allocate memory without computing.
 FREE = {"_unsafe_view", "_reshape_alias", "empty", "empty_like", "empty_strided", "new_empty", "is_same_size",
@@ -12,14 +14,29 @@ MATMULS = {"mm": (0, 1), "bmm": (0, 1), "addmm": (1, 2), "baddbmm": (1, 2), "_in
 
 
 def tensors_of(value):
-    """All tensors in nested lists, tuples and dicts, in order."""
+    """All tensors in nested lists, tuples, dicts and dataclasses, in order."""
     if isinstance(value, torch.Tensor):
         return [value]
-    if isinstance(value, dict):
+    if isinstance(value, collections.abc.Mapping):
         value = list(value.values())
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        value = [getattr(value, field.name) for field in dataclasses.fields(value)]
     if isinstance(value, (list, tuple)):
         return [t for item in value for t in tensors_of(item)]
     return []
+
+
+def mapped(value, change):
+    """`value` with `change` applied to what its lists, tuples, dicts and slices hold."""
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*(mapped(v, change) for v in value))
+    if isinstance(value, (list, tuple)):
+        return type(value)(mapped(v, change) for v in value)
+    if isinstance(value, dict):
+        return {k: mapped(v, change) for k, v in value.items()}
+    if isinstance(value, slice):
+        return slice(mapped(value.start, change), mapped(value.stop, change), mapped(value.step, change))
+    return change(value)
 
 
 def size_of(tensor):
@@ -28,9 +45,10 @@ def size_of(tensor):
 
 def storage_of(tensor):
     """An id that is equal for tensors that share memory."""
-    if hasattr(tensor, "untyped_storage"):
-        return tensor.untyped_storage()._cdata
-    return tensor._storage()._cdata
+    try:
+        return (tensor.untyped_storage() if hasattr(tensor, "untyped_storage") else tensor._storage())._cdata
+    except NotImplementedError:  # a tensor of torch.vmap
+        return -id(tensor)
 
 
 def is_view(func):
@@ -88,31 +106,15 @@ def precision_name(value):
     return {torch.float16: "fp16", torch.bfloat16: "bf16"}.get(value, "fp32")
 
 
-class Meter(TorchDispatchMode):
-    """Records the kernels that run in this context: flops, bytes read and written, dtype."""
+def is_product(name):
+    """Whether published counts include the kernel: matmuls, convolutions and attention."""
+    return (name in MATMULS and name != "mv") or name.startswith(("convolution", "_scaled_dot_product"))
 
-    def __init__(self):
-        super().__init__()
-        self.kernels = []
-        self.multiply_adds = 0  # of matmuls and convolutions, as in published counts
 
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        kwargs = kwargs or {}
-        name = func._schema.name.split("::")[-1]
-        outputs = func(*args, **kwargs)
-        if name in FREE or is_view(func):
-            return outputs
-        written = tensors_of(outputs)
-        if not written:
-            return outputs
-        flops = int(flops_of(name, args, written))
-        if name in MATMULS or name.startswith(("convolution", "_scaled_dot_product")):
-            self.multiply_adds += flops // 2
-        kernel = {"flops": flops,
-                  "traffic_bytes": int(bytes_read(name, args, kwargs, written) + sum(map(size_of, written)))}
-        precision = precision_name(written[0].dtype)
-        if precision != "fp32":
-            kernel["precision"] = precision
-        if kernel["flops"] or kernel["traffic_bytes"]:
-            self.kernels.append(kernel)
-        return outputs
+def kernel_of(flops, traffic, written):
+    """The kernel as a trace states it."""
+    kernel = {"flops": flops, "traffic_bytes": traffic}
+    precision = precision_name(written[0].dtype) if written else "fp32"
+    if precision != "fp32":
+        kernel["precision"] = precision
+    return kernel

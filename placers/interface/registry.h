@@ -59,7 +59,7 @@ std::span<const PlacerEntry> placers();
 
 /// The entry called `name`, or the entry of exec if `name` is exec:PATH. Throws InputError on an
 /// unknown name. `where` says in messages where the name is written.
-const PlacerEntry& placer_entry(std::string_view name, const std::string& where = {});
+const PlacerEntry& placer_entry(std::string_view name, std::string_view where = {});
 
 /// Why a placer of `entry` refuses `graph`; nothing if it does not.
 std::optional<std::string> refusal(const PlacerEntry& entry, const OpGraph& graph);

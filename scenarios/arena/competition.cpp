@@ -22,8 +22,9 @@ namespace {
 namespace fs = std::filesystem;
 
 /// The baselines that run on hidden instances in addition to the competing placer.
-constexpr const char* baselines[] = {"single", "round_robin", "random", "least_loaded", "m_topo",
-                                     "m_etf",  "m_sct",       "heft",   "coarsen",      "auto"};
+constexpr const char* baselines[] = {"single",  "round_robin", "random",   "least_loaded",
+                                     "m_topo",  "m_etf",       "m_sct",    "heft",
+                                     "coarsen", "fill",        "balanced", "auto"};
 
 /// The scenario files of the arena, by name.
 std::vector<std::string> scenario_paths(const std::string& folder) {

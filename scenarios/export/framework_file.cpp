@@ -2,13 +2,19 @@
 
 #include <fmt/format.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <span>
+#include <tuple>
 
 #include "placers/files/placement_file.h"
+#include "placers/interface/registry.h"
+#include "placers/least_memory.h"
 #include "placers/pipeline_cuts.h"
 #include "placers/whole_modules.h"
+#include "scenarios/export/layer_formats.h"
 #include "sim/error.h"
 #include "sim/pipeline/pipeline.h"
 #include "traces/format/compressed_file.h"
@@ -36,8 +42,8 @@ ModulePlacement simulate_modules(const ExportTask& task, const WholeModules& mod
   return {std::move(device), std::move(how), task.experiment.step(std::move(placement)).simulate()};
 }
 
-/// The placer's placement of the same graph with a group for each module. Nothing if it finds none.
-std::optional<Placement> place_modules(const ExportTask& task, const WholeModules& modules) {
+/// The task's experiment on the same graph with a group for each set of modules that are together.
+Experiment on_modules(const ExportTask& task, const WholeModules& modules) {
   PreparedGraph prepared = task.experiment.graph();
   prepared.step =
       std::make_shared<const OpGraph>(group_modules(task.experiment.problem().graph, modules));
@@ -45,11 +51,54 @@ std::optional<Placement> place_modules(const ExportTask& task, const WholeModule
   prepared.mapped_op = {};
   const auto costed = std::make_shared<const CostedGraph>(
       std::make_shared<const PreparedGraph>(std::move(prepared)), task.experiment.cluster_choice());
-  try {
-    return Experiment(costed, task.experiment.problem().engine).place(task.placer, task.seed);
-  } catch (const InfeasibleError&) {
-    return std::nullopt;
+  return {costed, task.experiment.problem().engine};
+}
+
+/// Why no map of modules fits, with the modules in the way, and what would help.
+std::string refusal(const ExportTask& task, const WholeModules& modules,
+                    const Experiment& grouped) {
+  const Problem problem = grouped.problem();
+  std::vector<Bytes> weights(modules.names.size());
+  std::vector<std::vector<std::uint32_t>> members(modules.names.size());
+  for (const OpId v : problem.graph.ops())
+    weights[modules.together[modules.of[v]]] += problem.graph.op(v).persistent;
+  for (std::uint32_t m = 0; m < modules.num_whole; ++m) members[modules.together[m]].push_back(m);
+  const auto largest =
+      static_cast<std::size_t>(std::ranges::max_element(weights) - weights.begin());
+  const LowerBounds bounds = lower_bounds(problem.graph, problem.cluster, problem.costs);
+  std::string text = fmt::format(
+      "{} whole modules do not fit, although ops do: {}; nothing written to {}\n",
+      modules.num_whole,
+      bounds.fits_in_memory ? "no placement of them was found that fits" : bounds.why_not,
+      task.path);
+  std::string names;
+  for (std::size_t i = 0; i < members[largest].size() && i < 3; ++i)
+    names += fmt::format("{}'{}'", i > 0 ? ", " : "", modules.names[members[largest][i]]);
+  if (members[largest].size() > 3)
+    names += fmt::format(" and {} more", members[largest].size() - 3);
+  const OpId join = modules.join[largest];
+  if (join != no_op) {
+    const std::string_view inside = problem.graph.module(join);
+    text += fmt::format(
+        "the most weights on one device, {}: {}, because op '{}' in the forward of {} reads "
+        "results of several modules, and frameworks only move the inputs of modules: a module of "
+        "its own for '{}' may be apart from them\n",
+        to_text(weights[largest]), names, problem.graph.name(join),
+        inside.empty() ? "the model" : fmt::format("'{}'", inside), problem.graph.kind(join));
+  } else {
+    text +=
+        fmt::format("the most weights on one device, {}: {}{}\n", to_text(weights[largest]), names,
+                    members[largest].size() > 1 ? ", which share weights" : ", one module");
   }
+  constexpr std::size_t most_ops = 500;  // more take seconds
+  if (problem.graph.num_ops() <= most_ops && problem.engine.semantics == Semantics::event) {
+    try {
+      text += fmt::format("they fit with {} on each device\n",
+                          to_text(find_least_memory(problem).bytes));
+    } catch (const InfeasibleError&) {  // an op that runs nowhere: said above
+    }
+  }
+  return text;
 }
 
 /// ", 3.1 % longer than 12 ms op by op".
@@ -62,6 +111,63 @@ std::string price(const ExportTask& task, const Placement& placement, Duration w
   return fmt::format(", {:.1f} % {} than the {} of the placement op by op",
                      change < 0 ? -change : change, change < 0 ? "less" : "more",
                      to_text(before.makespan));
+}
+
+/// Modules between which PyTorch can cut: it runs each stage once per pass, and a weight has one
+/// stage. Runs of modules that it cannot cut apart are one, with the name of the first.
+struct StageModules {
+  WholeModules modules;
+  std::vector<std::uint32_t> of;  ///< [modules before] index into `modules`
+};
+
+StageModules modules_of_stages(const OpGraph& graph, const WholeModules& all) {
+  const std::size_t n = all.num_whole;
+  std::vector<bool> holds(n), joined(n);  // has weights; is in one stage with the module before it
+  // Not an op of a divided module, which runs where the last of its inputs is.
+  const auto inside = [&](OpId v) {
+    const std::string_view own = graph.module(v), whole = all.names[all.of[v]];
+    return all.of[v] < n && own.starts_with(whole) &&
+           (own.size() == whole.size() || own[whole.size()] == '.');
+  };
+  for (const OpId v : graph.ops())
+    if (inside(v) && graph.op(v).persistent > Bytes{}) holds[all.of[v]] = true;
+  const auto join = [&](std::uint32_t first, std::uint32_t last) {
+    for (std::uint32_t m = first + 1; m <= last; ++m) joined[m] = true;
+  };
+  // A module without weights runs where its inputs are, whenever it is called.
+  IdVector<OpId, std::uint32_t> at(graph.num_ops(), 0);
+  for (const OpId v : graph.ops()) {
+    if (graph.op(v).phase != Phase::forward) continue;
+    for (const EdgeId e : graph.in_edges(v)) at[v] = std::max(at[v], at[graph.edge(e).src]);
+    if (!inside(v) || !holds[all.of[v]]) continue;
+    join(all.of[v], at[v]);  // it is called again after later modules
+    at[v] = all.of[v];
+  }
+  for (const GroupId g : graph.groups()) {
+    auto first = static_cast<std::uint32_t>(n), last = std::uint32_t{0};
+    for (const OpId v : graph.members(g)) {
+      if (!inside(v)) continue;
+      first = std::min(first, all.of[v]);
+      last = std::max(last, all.of[v]);
+    }
+    join(first, last);
+  }
+  StageModules result{.modules = all, .of = std::vector<std::uint32_t>(n)};
+  result.modules.names.clear();
+  for (std::size_t m = 0; m < n; ++m) {
+    if (m == 0 || (holds[m] && !joined[m])) result.modules.names.push_back(all.names[m]);
+    result.of[m] = static_cast<std::uint32_t>(result.modules.names.size() - 1);
+  }
+  result.modules.num_whole = result.modules.names.size();
+  for (const OpId v : graph.ops()) {
+    const OpId forward = graph.op(v).forward;
+    result.modules.of[v] = inside(v)                             ? result.of[all.of[v]]
+                           : graph.op(v).phase == Phase::forward ? result.of[at[v]]
+                           : forward != no_op && forward < v     ? result.modules.of[forward]
+                           : all.of[v] < n                       ? result.of[all.of[v]]
+                                                                 : 0;
+  }
+  return result;
 }
 
 /// One candidate of a pipeline.
@@ -83,8 +189,9 @@ struct TorchSchedule {
 };
 
 std::span<const TorchSchedule> schedules_of(const OpGraph& graph) {
-  static constexpr TorchSchedule training[] = {{"1f1b_flush", "Schedule1F1B"},
-                                               {"gpipe", "ScheduleGPipe"}};
+  // 1F1B is for those whose memory it saves: with gloo, PyTorch 2.6 waits in it forever.
+  static constexpr TorchSchedule training[] = {{"gpipe", "ScheduleGPipe"},
+                                               {"1f1b_flush", "Schedule1F1B"}};
   static constexpr TorchSchedule forward[] = {{"inference", "ScheduleGPipe"}};
   if (trains(graph)) return training;
   return forward;
@@ -109,72 +216,96 @@ std::optional<PipelineCandidate> with_most_micro_batches(const Problem& problem,
 }
 
 std::optional<PipelineCandidate> best_line(const ExportTask& task, const WholeModules& modules,
-                                           const Placement& placement, std::string& why_not) {
+                                           std::string& why_not) {
   const Problem problem = task.experiment.problem();
   std::optional<PipelineCandidate> best;
-  for (const CutGoal goal : {CutGoal::nearest, CutGoal::balanced}) {
-    const auto cuts = cut_line(problem, modules, placement, goal);
-    if (!cuts) {
-      why_not = "the weights fit in no sequence of stages";
-      return std::nullopt;
-    }
-    const Placement line = place_on_modules(problem.graph, modules, cuts->of_module);
+  why_not = "the weights fit in no sequence of stages";
+  for (const double share : {1.0, 0.85, 0.7, 0.5}) {  // of memory for weights
+    IdVector<DeviceId, Bytes> limit;
+    for (const DeviceId d : problem.cluster.devices())
+      limit.push_back(share * problem.cluster.device(d).memory);
+    const std::vector<PipelineCuts> lines = cut_line(problem, modules, limit);
     for (const TorchSchedule& schedule : schedules_of(problem.graph)) {
-      const auto answer = with_most_micro_batches(problem, *cuts, line, schedule, why_not);
-      if (answer && (!best || answer->per_micro_batch < best->per_micro_batch)) best = answer;
+      for (const PipelineCuts& cuts : lines) {
+        if (task.stages != 0 && cuts.first.size() != task.stages) continue;
+        const Placement line = place_on_modules(problem.graph, modules, cuts.of_module);
+        const auto answer = with_most_micro_batches(problem, cuts, line, schedule, why_not);
+        if (answer && (!best || answer->per_micro_batch < best->per_micro_batch)) best = answer;
+      }
+      if (best) return best;
     }
   }
   return best;
 }
 
-/// Messages on modules of the same group in different stages, which share weights.
-std::string shared_weights(const OpGraph& graph, const WholeModules& modules,
-                           const std::vector<DeviceId>& device) {
-  std::string lines;
-  for (const GroupId g : graph.groups()) {
-    std::optional<std::uint32_t> first;
-    for (const OpId v : graph.members(g)) {
-      const std::uint32_t m = modules.of[v];
-      if (m == WholeModules::none) continue;
-      if (!first) first = m;
-      if (device[m] == device[*first]) continue;
-      lines += fmt::format(
-          "'{}' and '{}' belong together, such as by sharing weights, and are in different "
-          "stages: untie them, or cut elsewhere\n",
-          modules.names[*first], modules.names[m]);
-      break;
-    }
-  }
-  return lines;
+/// The device as accelerate names it: "cpu", or its number among the others.
+ExportJson accelerate_device(const Cluster& cluster, DeviceId device) {
+  const auto is_disk = [&](DeviceId d) { return cluster.device(d).kind.starts_with("disk"); };
+  const auto is_cpu = [&](DeviceId d) {
+    const auto& [name, kind] = std::tie(cluster.device(d).name, cluster.device(d).kind);
+    return cluster.device(d).is_core() || kind.starts_with("cpu") ||
+           (name.starts_with("cpu") && name.find_first_not_of("0123456789", 3) == name.npos);
+  };
+  if (is_disk(device)) return "disk";
+  if (is_cpu(device)) return "cpu";
+  std::size_t number = 0;
+  for (const DeviceId d : cluster.devices())
+    if (d < device && !is_cpu(d) && !is_disk(d)) ++number;
+  return number;
 }
 
 std::string export_device_map(const ExportTask& task, const Placement& placement) {
   const Problem problem = task.experiment.problem();
-  const WholeModules modules = whole_modules(problem.graph);
+  const WholeModules modules = whole_modules(problem.graph, {.no_split = task.no_split});
+  const Experiment grouped = on_modules(task, modules);
   ModulePlacement best =
       simulate_modules(task, modules, devices_of_modules(problem, modules, placement), "rounded");
-  if (const auto again = place_modules(task, modules)) {
-    ModulePlacement other = simulate_modules(
-        task, modules, devices_of_modules(problem, modules, *again), "placed module by module");
-    if (other.better_than(best)) best = std::move(other);
-  }
-  if (best.step.oom) {
-    return fmt::format("{} whole modules do not fit, although ops do: nothing written to {}\n",
-                       modules.names.size(), task.path);
-  }
+  const auto consider = [&](const Placer& placer, const char* how) {
+    try {
+      ModulePlacement other = simulate_modules(
+          task, modules, devices_of_modules(problem, modules, grouped.place(placer, task.seed)),
+          how);
+      if (other.better_than(best)) best = std::move(other);
+    } catch (const InfeasibleError&) {  // another may fit
+    }
+  };
+  consider(task.placer, "placed module by module");
+  consider(*make_placer("refine"), "placed module by module by refine");
+  if (best.step.oom) return refusal(task, modules, grouped);
   const auto map = device_map(modules, best.device);
   ExportJson json = ExportJson::object();
-  for (const auto& [name, device] : map) json[name] = index(device);
+  for (const auto& [name, device] : map) json[name] = accelerate_device(problem.cluster, device);
   write_file(task.path, json.dump(1) + "\n");
-  return fmt::format("{} whole modules, {}: step time {}{}\n", modules.names.size(), best.how,
+  return fmt::format("{} whole modules, {}: step time {}{}\n", modules.num_whole, best.how,
                      to_text(best.step.makespan), price(task, placement, best.step.makespan));
+}
+
+/// What PyTorch 2.6 cannot run with gloo: of several transfers that start at once it waits for one.
+std::string needs_nccl(const OpGraph& graph, const Placement& line, std::string_view schedule) {
+  std::string why = schedule == "Schedule1F1B" ? "Schedule1F1B sends and receives at once" : "";
+  std::map<std::pair<DeviceId, DeviceId>, std::set<TensorId>> crossing;
+  for (const EdgeId e : graph.edges()) {
+    const auto [src, dst, tensor] =
+        std::tuple{graph.edge(e).src, graph.edge(e).dst, graph.edge(e).tensor};
+    if (graph.tensor(tensor).control || graph.op(dst).phase != Phase::forward) continue;
+    const std::pair pair{line.device[src], line.device[dst]};
+    if (pair.first == pair.second) continue;
+    crossing[pair].insert(tensor);
+    if (why.empty() && crossing[pair].size() > 1)
+      why =
+          "several tensors go from one stage to another, such as a skip connection beside the main "
+          "path";
+  }
+  return why.empty() ? "" : fmt::format("with gloo PyTorch 2.6 waits forever, use NCCL: {}\n", why);
 }
 
 std::string export_pipeline(const ExportTask& task, const Placement& placement) {
   const Problem problem = task.experiment.problem();
-  const WholeModules modules = whole_modules(problem.graph);
+  const WholeModules all =
+      whole_modules(problem.graph, {.no_split = task.no_split, .stages = true});
+  const auto [modules, stage_module] = modules_of_stages(problem.graph, all);
   std::string why_not;
-  const std::optional<PipelineCandidate> line = best_line(task, modules, placement, why_not);
+  const std::optional<PipelineCandidate> line = best_line(task, modules, why_not);
   if (!line) return fmt::format("no pipeline: {}; nothing written to {}\n", why_not, task.path);
   const PipelineCuts& cuts = line->cuts;
   ExportJson json{{"format", "baechi-pipelining"},      {"version", 1},
@@ -183,24 +314,25 @@ std::string export_pipeline(const ExportTask& task, const Placement& placement) 
                   {"schedule", line->schedule},         {"micro_batches", line->micro_batches},
                   {"modules", ExportJson::object()}};
   std::size_t stage = 0;
-  for (std::size_t m = 0; m < modules.names.size(); ++m) {
-    if (stage + 1 < cuts.first.size() && cuts.first[stage + 1] == m) {
-      json["split_spec"][modules.names[m]] = "beginning";
+  for (std::size_t m = 0; m < all.num_whole; ++m) {
+    if (stage + 1 < cuts.first.size() && cuts.first[stage + 1] == stage_module[m]) {
+      json["split_spec"][all.names[m]] = "beginning";
       ++stage;
     }
-    json["modules"][modules.names[m]] = stage;
+    json["modules"][all.names[m]] = stage;
   }
   for (const DeviceId d : cuts.device) json["stage_devices"].push_back(index(d));
   write_file(task.path, json.dump(1) + "\n");
-  const StepResult whole =
-      task.experiment.step(place_on_modules(problem.graph, modules, cuts.of_module)).simulate();
-  return shared_weights(problem.graph, modules, cuts.of_module) +
-         fmt::format(
-             "{} stages of {} whole modules, {} with {} micro-batches: {} per micro-batch; alone a "
-             "step takes {}{}\n",
-             cuts.first.size(), modules.names.size(), line->schedule, line->micro_batches,
-             to_text(line->per_micro_batch), to_text(whole.makespan),
-             price(task, placement, whole.makespan));
+  const Placement placed = place_on_modules(problem.graph, modules, cuts.of_module);
+  const std::string condition = needs_nccl(problem.graph, placed, line->schedule);
+  const StepResult whole = task.experiment.step(placed).simulate();
+  return fmt::format(
+      "{} {} of {} modules between which PyTorch can cut, the longest {}, {} with {} "
+      "micro-batches: "
+      "{} per micro-batch; alone a step takes {}{}\n{}",
+      cuts.first.size(), cuts.first.size() == 1 ? "stage" : "stages", modules.names.size(),
+      to_text(cuts.longest), line->schedule, line->micro_batches, to_text(line->per_micro_batch),
+      to_text(whole.makespan), price(task, placement, whole.makespan), condition);
 }
 
 }  // namespace
@@ -219,6 +351,14 @@ std::string export_placement(ExportFormat format, const ExportTask& task,
   if (format == ExportFormat::accelerate) return export_device_map(task, placement);
   if (format == ExportFormat::pipelining) return export_pipeline(task, placement);
   const Problem problem = task.experiment.problem();
+  if (format != ExportFormat::json) {
+    const LayerSplit split = layer_split(problem, placement);
+    write_file(task.path, (format == ExportFormat::llamacpp ? llama_cpp_split(split)
+                           : format == ExportFormat::vllm   ? vllm_split(split, task.graph_name)
+                                                            : megatron_split(split)) +
+                              "\n");
+    return "";
+  }
   write_placement(task.path, placement, problem.graph, task.graph_name,
                   problem.cluster.num_devices());
   return "";

@@ -26,15 +26,6 @@ std::vector<std::int64_t> divisors(std::int64_t of) {
   return all;
 }
 
-/// The entry of `kinds`. Throws InputError, which begins with `flag`.
-template <class Kinds>
-const auto& kind_of(const Kinds& kinds, const std::string& name, std::string_view flag) {
-  if (const auto found = kinds.find(name); found != kinds.end()) return found->second;
-  std::vector<std::string> known;
-  for (const auto& [word, unused] : kinds) known.push_back(word);
-  throw InputError(fmt::format("{}: {}", flag, not_one_of(name, known)));
-}
-
 ClusterChoice nodes_of_kind(const std::string& kind, std::int64_t count) {
   Mistakes mistakes;
   const ClusterChoice choice = read_cluster(
@@ -73,7 +64,12 @@ std::vector<std::int64_t> possible_ranks(const TrainingJob& job, std::int64_t mo
 }  // namespace
 
 ClusterChoice cluster_of_nodes(const std::string& kind, std::int64_t devices) {
-  kind_of(built_in_devices().nodes, kind, "--nodes");
+  const auto& kinds = built_in_devices().nodes;
+  if (!kinds.contains(kind)) {
+    std::vector<std::string> known;
+    for (const auto& [word, unused] : kinds) known.push_back(word);
+    throw InputError("--nodes: " + not_one_of(kind, known));
+  }
   ClusterChoice one = nodes_of_kind(kind, 1);
   const auto per_node = static_cast<std::int64_t>(one.devices.front().count);
   if (devices < per_node) {
@@ -89,7 +85,7 @@ ClusterChoice cluster_of_nodes(const std::string& kind, std::int64_t devices) {
 }
 
 std::shared_ptr<const DeviceModel> device_kind(const std::string& name, std::string_view flag) {
-  return kind_of(built_in_devices().devices, name, flag);
+  return device_of({name, "", {}}, std::string(flag));
 }
 
 void require_one_kind(const ClusterChoice& cluster) {

@@ -6,6 +6,7 @@
 #include "scenarios/run/build.h"
 #include "sim/engine/simulation.h"
 #include "sim/error.h"
+#include "sim/pipeline/joined_passes.h"
 #include "sim/transform/graph_copy.h"
 #include "sim/transform/transform.h"
 #include "traces/generator.h"
@@ -55,6 +56,21 @@ OpTimes times_of(const OpGraph& graph, const DeviceModel& device, double scale, 
   return all;
 }
 
+/// Scales the times of each pass to its sum.
+void scale_passes(const OpGraph& graph, const std::vector<Duration>& sums, OpTimes& all) {
+  std::vector<double> now(sums.size(), 0.0);
+  for (const OpId v : graph.ops()) {
+    const std::size_t pass = graph.micro_batch(v).number;
+    if (pass >= sums.size()) throw InputError("sums: fewer than passes");
+    now[pass] += static_cast<double>(all.times[v].count());
+  }
+  for (const OpId v : graph.ops()) {
+    const std::size_t pass = graph.micro_batch(v).number;
+    all.times[v] = Duration{std::llround(static_cast<double>(all.times[v].count()) *
+                                         static_cast<double>(sums[pass].count()) / now[pass])};
+  }
+}
+
 /// The kernels of each op: [type of the op, dtype, flops, bytes].
 Json kernels_of(const OpGraph& graph) {
   Json ops = Json::array();
@@ -65,6 +81,38 @@ Json kernels_of(const OpGraph& graph) {
     ops.push_back(std::move(kernels));
   }
   return {{"ops", std::move(ops)}};
+}
+
+/// The device of each op where `split` has the number of layers on each: "layer_7/mlp" is of layer
+/// 7. Ops before layers are on the first, ops behind on the last. [num_ops]
+IdVector<OpId, DeviceId> devices_of(const OpGraph& graph, const std::vector<std::int64_t>& split) {
+  IdVector<OpId, DeviceId> device(graph.num_ops(), DeviceId{0});
+  for (const OpId v : graph.ops()) {
+    const std::string_view name = graph.name(graph.micro_batch(v).first);
+    constexpr std::string_view prefix = "layer_";
+    std::int64_t layer = name.starts_with("embed_tokens") ? 0 : 1'000'000;
+    if (name.starts_with(prefix))
+      layer = parse_number<std::int64_t>(name.substr(prefix.size(), name.find('/') - prefix.size()))
+                  .value_or(0);
+    std::size_t d = 0;
+    for (; d + 1 < split.size() && layer >= split[d]; ++d) layer -= split[d];
+    device[v] = DeviceId{static_cast<std::uint32_t>(d)};
+  }
+  return device;
+}
+
+/// The graph of a generator; with a `prompt` of so many tokens, its passes of `most` tokens.
+OpGraph graph_of(const std::string& generator, Options options, std::int64_t prompt,
+                 std::int64_t most, std::size_t in_flight) {
+  if (prompt == 0) return generate_trace(generator, std::move(options)).graph;
+  std::vector<OpGraph> passes;
+  options.set("cache", {std::to_string(prompt), ""});
+  for (std::int64_t done = 0; done < prompt; done += most) {
+    options.set("context", {std::to_string(done), ""});
+    options.set("tokens", {std::to_string(std::min(most, prompt - done)), ""});
+    passes.push_back(generate_trace(generator, options).graph);
+  }
+  return joined_passes(passes, in_flight);
 }
 
 }  // namespace
@@ -88,9 +136,23 @@ Json answer_step(Options& o) {
   const bool alone = section.children.empty();
   const ClusterChoice choice =
       alone ? ClusterChoice{} : read_cluster(section, "", built_in_devices(), mistakes);
+  const std::int64_t prompt =
+      o.get("prompt", std::int64_t{0}, "tokens of a prompt, which passes read", 0, 1'000'000);
+  const std::int64_t most = o.get("pass_tokens", std::int64_t{512}, "of a pass", 1);
+  const auto in_flight = static_cast<std::size_t>(
+      o.get("in_flight", std::int64_t{0}, "passes at a time; 0: all", 0, 1000));
+  std::vector<std::int64_t> split;
+  for (const auto& [key, count] :
+       raw_of(o, "split", "layers on each device of the cluster [all on the first]").children)
+    split.push_back(parse_number<std::int64_t>(count.text).value_or(0));
+  std::vector<Duration> sums;
+  for (const auto& [key, time] :
+       raw_of(o, "sums", "times to which the ops' of each pass are scaled").children)
+    sums.push_back(parse_duration(time.text).value_or(Duration{}));
+  if (prompt / most > 1000) o.mistake("prompt", "more than 1000 passes");
   mistakes.throw_if_any();
   o.finish();
-  OpGraph graph = generate_trace(generator, std::move(options)).graph;
+  OpGraph graph = graph_of(generator, std::move(options), prompt, most, in_flight);
   for (const TransformChoice& t : transforms)
     if (t.use != TransformUse::placed) graph = t.transform->apply(graph).graph;
   if (channels_first) graph = with_copies(graph);
@@ -100,9 +162,12 @@ Json answer_step(Options& o) {
     for (const OpWork& work : graph.kernels(v)) flops += static_cast<double>(work.flops);
   const Cluster cluster =
       alone ? Cluster::uniform(1, device->memory, Link{}) : make_cluster(choice);
-  const OpTimes times = times_of(graph, *device, scale, sum);
+  if (split.size() > cluster.num_devices())
+    throw InputError(fmt::format("split: {} devices of {}", split.size(), cluster.num_devices()));
+  OpTimes times = times_of(graph, *device, scale, sum);
+  if (!sums.empty()) scale_passes(graph, sums, times);
   PlacedStep step{graph.with_times(cluster.device(DeviceId{}).kind, times.times),
-                  IdVector<OpId, DeviceId>(graph.num_ops(), DeviceId{0})};
+                  devices_of(graph, split)};
   for (const TransformChoice& t : transforms)
     if (t.use == TransformUse::placed)
       step = t.transform->after_placing(t.transform->apply(step.graph).graph, step.device);
@@ -111,7 +176,18 @@ Json answer_step(Options& o) {
   without_limit.enforce_memory = false;
   const StepResult result =
       simulate({step.graph, cluster, costs, without_limit}, {.device = step.device});
+  Json memory = Json::array();
+  for (const DeviceId d : cluster.devices()) {
+    Bytes weights, cache;
+    for (const OpId v : step.graph.ops())
+      if (step.device[v] == d) {
+        weights += step.graph.op(v).persistent - step.graph.cache(v);
+        cache += step.graph.cache(v);
+      }
+    memory.push_back({weights.count, cache.count, result.devices[d].peak.count});
+  }
   return {{"step_time_us", to_us(result.makespan)},
+          {"memory", std::move(memory)},
           {"peak_bytes", result.devices[DeviceId{0}].peak.count},
           {"flops", flops},
           {"device_times_us", to_us(times.sum)},

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "placers/interface/registry.h"
 #include "sim/collectives/collective_models.h"
 #include "sim/measure/measure.h"
@@ -14,9 +16,8 @@
 namespace baechi {
 namespace {
 
-/// The options that `make` declares.
-std::vector<Options::Declared> declared(auto make) {
-  Options none;
+/// The options that `make` declares, given `none`.
+std::vector<Options::Declared> declared(auto make, Options none = {}) {
   try {
     make(none);
   } catch (const InputError&) {
@@ -51,6 +52,15 @@ Catalogue catalogue() {
   add(all.measures, measures());
   add(all.transforms, transforms());
   add(all.generators, generators());
+  for (Component& c : all.generators) {
+    if (std::ranges::find(c.options, "pass", &Options::Declared::key) == c.options.end()) continue;
+    const auto& entry = find_entry(generators(), "generator", c.name);
+    c.of_inference = declared([&](Options& o) { entry.make(o); },
+                              Options("", {{"pass", {"decode", ""}}, {"kv_lora_rank", {"1", ""}}}));
+    std::erase_if(c.of_inference, [&](const Options::Declared& o) {
+      return std::ranges::find(c.options, o.key, &Options::Declared::key) != c.options.end();
+    });
+  }
   add(all.collectives, collective_models());
   for (const ImporterEntry& e : importers())
     all.importers.push_back(component(e.name, std::string(e.summary), e.files, [&](Options& o) {

@@ -13,6 +13,7 @@ struct Component {
   std::string summary;  ///< one line
   std::string source;   ///< paper and section; of an importer: how its files are recognised
   std::vector<Options::Declared> options;
+  std::vector<Options::Declared> of_inference{};  ///< more, of a generator with another pass
 };
 
 struct Catalogue {

@@ -34,7 +34,7 @@ std::string data_folder() {
   if (given != nullptr && *given != '\0') return given;
   const fs::path base = our_file().parent_path();
   for (const fs::path& folder :
-       {base / "../share/baechi-sim", base / "../..", base / "baechi_data/share/baechi-sim"}) {
+       {base / "../share/baechi-sim", base / "../..", base / "../baechi_data/share/baechi-sim"}) {
     if (is_there(folder / "scenarios/examples")) return folder.lexically_normal().string();
   }
   return "";

@@ -141,11 +141,45 @@ void read_products(const Value& section, DeviceModel& model, Options& o) {
 void read_attention(const Value& section, DeviceModel& model, Options& o) {
   if (!is_mapping(section)) return o.mistake("attention", "not {HEAD: {efficiency, ...}}");
   for (const auto& [head, value] : section.children) {
+    if (head == "decode") {
+      const auto share = parse_number<double>(value.text);
+      if (!share || !(*share > 0.0 && *share <= 1.0))
+        o.mistake("attention", fmt::format("decode: '{}' is no share", value.text));
+      else
+        model.attention_decode = *share;
+      continue;
+    }
     const auto size = parse_number<std::int64_t>(head);
     if (!size || *size < 1)
       o.mistake("attention", fmt::format("'{}' is not the size of a head", head));
     else
       model.attention[*size] = read_numbers(value, "attention." + head, attention_numbers());
+  }
+}
+
+/// Reads {KIND OF OP: SHARE, or {bandwidth_efficiency, launch, cache, cached}}.
+void read_passes(const Value& section, DeviceModel& model, Options& o) {
+  if (!is_mapping(section)) return o.mistake("passes", "not {KIND OF OP: SHARE or SECTION}");
+  for (const auto& [kind, value] : section.children) {
+    MemoryBoundNumbers& numbers = model.passes[kind];
+    if (value.children.empty()) {
+      const auto share = parse_number<double>(value.text);
+      if (!share || !(*share > 0.0) || *share > 10.0)
+        o.mistake("passes", fmt::format("{}: '{}' is not a fraction of the bandwidth above 0", kind,
+                                        value.text));
+      else
+        numbers.bandwidth_efficiency = *share;
+      continue;
+    }
+    Options own = options_of(value, "passes." + kind, "");
+    numbers.bandwidth_efficiency = own.get("bandwidth_efficiency", model.bandwidth_efficiency,
+                                           "achieved fraction of the bandwidth", 0.001, 10.0);
+    numbers.launch = to_us(own.get("launch", model.launch, "launch overhead of each kernel"));
+    numbers.cache = static_cast<double>(
+        own.get("cache", Bytes{}, "bytes of a kernel up to which the cache serves it").count);
+    numbers.cached =
+        own.get("cached", 1.0, "cache bandwidth as a multiple of the memory's", 0.001, 100.0);
+    own.finish();
   }
 }
 
@@ -169,8 +203,11 @@ DeviceModel read_device_kind(Options& o) {
             "odd number of numbers; the root of it if they are no multiple of 16 "
             "bytes",
             0.01, 1.0);
-  if (const Value* passes = o.raw("passes", "achieved fractions of the bandwidth by kind of op"))
-    model.passes = read_shares(*passes, o).by_kind;
+  if (const Value* passes =
+          o.raw("passes",
+                "memory-bound kernels by kind of op: the achieved fraction of the bandwidth, or "
+                "{bandwidth_efficiency, launch, cache, cached}"))
+    read_passes(*passes, model, o);
   if (const Value* efficiency = o.raw("efficiency",
                                       "efficiency (achieved / peak rate) by kind of op; or a "
                                       "section of these by dtype"))
@@ -191,8 +228,20 @@ DeviceModel read_device_kind(Options& o) {
     read_products(*products, model, o);
   if (const Value* attention = o.raw("attention",
                                      "times of fused attention in 16 bits by head size, {128: "
-                                     "{...}}; instead of the roofline"))
+                                     "{...}}; instead of the roofline; and decode: the share of "
+                                     "the bandwidth at which few tokens read a cache"))
     read_attention(*attention, model, o);
+  if (const Value* gemv = o.raw("gemv",
+                                "shares of the bandwidth at which products of at most 8 rows read "
+                                "weights of 16 bits and of 4, {fp16: 0.91, q4: 0.88}; and "
+                                "unpacked, the share of their speed that more rows keep where "
+                                "they unpack weights")) {
+    Options shares = options_of(*gemv, "gemv", "");
+    model.gemv.fp16 = shares.get("fp16", 0.0, "", 0.01, 1.0);
+    model.gemv.q4 = shares.get("q4", model.gemv.fp16, "", 0.01, 1.0);
+    model.gemv.unpacked = shares.get("unpacked", 1.0, "", 0.01, 1.0);
+    shares.finish();
+  }
   const double clock =
       o.get("clock", 1.0,
             "share of the clock that products keep at the limit of power: of the one that "
@@ -346,16 +395,22 @@ const DeviceTable& built_in_devices() {
   return table;
 }
 
+std::string no_such_device(std::string_view name, const DeviceModels& kinds) {
+  std::vector<std::string> known;
+  for (const auto& [kind, model] : kinds) known.push_back(kind);
+  return fmt::format(
+      "'{}' is not one of the {} device types; the nearest are {} ('baechi list "
+      "devices' lists all)",
+      name, known.size(), fmt::join(nearest(name, known, 5), ", "));
+}
+
 std::shared_ptr<const DeviceModel> device_of(const Value& section, const std::string& owner) {
   const DeviceTable& table = built_in_devices();
   const Value* base = find(section, "base");
   const std::string name = base != nullptr ? base->text : section.text;
   const auto found = table.devices.find(name);
-  if (found == table.devices.end()) {
-    std::vector<std::string> names;
-    for (const auto& [known, unused] : table.devices) names.push_back(known);
-    throw InputError(fmt::format("{}: {}", owner, not_one_of(name, names)));
-  }
+  if (found == table.devices.end())
+    throw InputError(fmt::format("{}: {}", owner, no_such_device(name, table.devices)));
   if (section.children.empty()) return found->second;
   Options o = options_of(with_base(name, section, table.device_sections), owner, "");
   DeviceModel model = read_device_kind(o);

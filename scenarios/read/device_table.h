@@ -23,8 +23,10 @@ struct SectionModel {
   std::string source, fitted;
 };
 
+using DeviceModels = std::map<std::string, std::shared_ptr<const DeviceModel>>;
+
 struct DeviceTable {
-  std::map<std::string, std::shared_ptr<const DeviceModel>> devices;
+  DeviceModels devices;
   std::map<std::string, LinkModel> links;
   std::map<std::string, SectionModel> nodes, collectives;
   /// The sections of the devices as written, merged with their bases.
@@ -38,6 +40,10 @@ struct DeviceTable {
 /// The types in scenarios/devices.yaml, which is read at the first call: that takes 120 million
 /// instructions.
 const DeviceTable& built_in_devices();
+
+/// "'rtx_4900' is not one of the 59 device types; the nearest are rtx_4090, ... ('baechi list
+/// devices' lists all)".
+std::string no_such_device(std::string_view name, const DeviceModels& kinds);
 
 /// The built-in type that `section` names, or one with the numbers that it gives, {base: TYPE,
 /// ...}, which has its base's name. Throws InputError, which begins with `owner`.
@@ -57,8 +63,8 @@ class KnownKinds {
   const DeviceTable* table_ = nullptr;
 };
 
-/// The type whose times generated graphs have: Baechi's GPU.
-inline constexpr const char* default_device = "rtx_2080";
+/// The type that commands assume, and name, for graphs without times on devices without a type.
+inline constexpr const char* default_device = "h100";
 
 /// The options of a type, for the reference and the schema.
 std::vector<Options::Declared> device_kind_options();

@@ -102,6 +102,9 @@ void append_components(std::string& out, std::string_view title, std::string_vie
       });
     });
     if (!own.empty()) append_options(out, own, {});
+    if (c.of_inference.empty()) continue;
+    out += "\nWith another `pass` than train, and with `kv_lora_rank`:\n";
+    append_options(out, c.of_inference, {});
   }
 }
 

@@ -32,7 +32,7 @@ OrderedJson schema_of(const Options::Declared& d) {
       s["type"] = "number";
       break;
     case Options::Type::size:
-      s["pattern"] = fmt::format("{}([kKMGT]i?)?B$|^0$", number);
+      s["pattern"] = fmt::format("{}(([kKMGT]i?)?B|[KMGT])$|^0$", number);
       break;
     case Options::Type::time:
       s["pattern"] = fmt::format("{}(ns|us|ms|s|min|h)$|^0$", number);
@@ -73,6 +73,7 @@ OrderedJson graph_schema(const Catalogue& all) {
   OrderedJson any_of = OrderedJson::array();
   for (const Component& c : all.generators) {
     OrderedJson s = object_of(c.options, {"generate"});
+    for (const Options::Declared& d : c.of_inference) s["properties"][d.key] = schema_of(d);
     s["properties"]["generate"] = {{"const", c.name}, {"description", c.summary}};
     any_of.push_back(std::move(s));
   }

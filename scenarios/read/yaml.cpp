@@ -144,6 +144,8 @@ class TreeBuilder final : public YAML::EventHandler {
   std::string key(const YAML::Mark& mark, Open& in, const Options::Value& value) const {
     if (!value.children.empty()) fail(mark, "a list or mapping as a key");
     if (value.text.empty()) fail(mark, "an empty key");
+    if (value.text == "<<")
+      fail(mark, "a merge key ('<<'), which YAML 1.2 does not have: write the keys out");
     if (!in.keys.insert(value.text).second)
       fail(mark, fmt::format("'{}' is given twice", value.text));
     return value.text;

@@ -123,6 +123,41 @@ void append_utilisation(std::string& out, const Results& results, const UsedRuns
   out += "</section>\n";
 }
 
+template <class T>
+std::string from_to(T least, T most, auto text) {
+  return least == most ? text(most) : fmt::format("{} to {}", text(least), text(most));
+}
+
+/// What was compared, and who is the fastest how often.
+std::string first_sentence(const Results& results, const Comparison& comparison) {
+  if (results.rows.empty()) return "No runs.";
+  std::string graphs;
+  for (std::size_t g = 0; g < std::min<std::size_t>(4, results.graphs.size()); ++g)
+    graphs += (g > 0 ? ", " : "") + results.graphs[g].label;
+  const auto [few, many] = std::ranges::minmax(results.rows, {}, &RunResult::devices);
+  const auto [small, large] =
+      std::ranges::minmax(results.rows, {}, [](const RunResult& r) { return r.memory.count; });
+  std::string fastest;
+  std::vector<PlacerScore> placers = comparison.placers;
+  std::ranges::stable_sort(placers, std::ranges::greater{}, &PlacerScore::best);
+  for (std::size_t i = 0; i < std::min<std::size_t>(3, placers.size()) && placers[i].best > 0; ++i)
+    fastest += fmt::format("{} {} in {}", i == 0 ? ":" : ",", placers[i].placer, placers[i].best);
+  return fmt::format(
+      "{} on {} ({}{}), {} devices with {} each. Fastest of {} points{}.",
+      placers.size() == 1 ? placers[0].placer : fmt::format("{} placers", placers.size()),
+      results.graphs.size() == 1 ? "a graph" : fmt::format("{} graphs", results.graphs.size()),
+      graphs, results.graphs.size() > 4 ? ", ..." : "",
+      from_to(few.devices, many.devices, [](std::size_t n) { return fmt::format("{}", n); }),
+      from_to(small.memory, large.memory, [](Bytes b) { return to_text(b); }), comparison.points,
+      fastest.empty() ? ": none" : fastest);
+}
+
+constexpr const char* colours_key =
+    "<ul class=\"key\"><li><i class=\"best\"></i>fastest of its column</li><li><i "
+    "class=\"oom\"></i>"
+    "out of memory</li><li><i class=\"infeasible\"></i>the placer found nothing that fits</li><li>"
+    "<i class=\"error\"></i>error</li></ul>\n";
+
 constexpr std::size_t most_cells = Overview::most_rows;  // of all tables: a page of a few megabytes
 
 /// Cuts the tables to `most` cells in total: later tables lose columns, and are removed if none is
@@ -173,18 +208,19 @@ std::string to_html(const Overview& overview) {
       "<meta name=\"viewport\" content=\"width=device-width, "
       "initial-scale=1\">\n<title>{}</title>\n<style>{}</style></head>\n<body>\n<h1>{}</h1>\n",
       escaped(name), page_css, escaped(name));
-  out += fmt::format(
-      "<p>{} of {} runs, baechi {}, hash {}. Below each time: how far it is above the lower "
-      "bound, which no placement can beat.{}</p>\n",
-      overview.num_rows(), results.planned, results.version, results.hash,
-      left_out > 0 ? fmt::format(" <b>{} of the runs are not on this page, but in results.csv and "
-                                 "results.sqlite.</b>",
-                                 left_out)
-                   : "");
   std::vector<Contest> contests = overview.contests();
   if (contests.empty()) contests.emplace_back();
   const Contest& contest = contests.front();
   const Comparison comparison = compare(contest, usual_tolerance);
+  out += fmt::format(
+      "<p class=\"first\">{}</p>\n{}<p>{} of {} runs, baechi {}, hash {}. Below each time: how far "
+      "it is above the lower bound, which no placement can beat.{}</p>\n",
+      escaped(first_sentence(results, comparison)), colours_key, overview.num_rows(),
+      results.planned, results.version, results.hash,
+      left_out > 0 ? fmt::format(" <b>{} of the runs are not on this page, but in results.csv and "
+                                 "results.sqlite.</b>",
+                                 left_out)
+                   : "");
   out +=
       "<nav id=\"tabs\"><button data-tab=\"runs\" aria-selected=\"true\">Runs</button><button "
       "data-tab=\"comparison\">Comparison</button>";
@@ -195,8 +231,13 @@ std::string to_html(const Overview& overview) {
   append_comparison(out, comparison);
   if (!used.shown.empty()) append_utilisation(out, results, used);
   out += "<section id=\"runs\">\n<h2>All runs</h2>\n";
-  for (const Contest& one : contests)
-    append_summary(out, summary_of(compare(one, usual_tolerance)));
+  for (const Contest& one : contests) {
+    const Comparison of_one = compare(one, usual_tolerance);
+    append_summary(out, brief_summary_of(of_one));
+    out += "<details><summary>more columns</summary>\n";
+    append_summary(out, summary_of(of_one));
+    out += "</details>\n";
+  }
   for (std::size_t t = 0; t < tables.size(); ++t) {
     const GraphRecord& graph = results.graphs[tables[t].graph];
     out += fmt::format("<h2>{}: {}{}<small>{}, {} edges</small></h2>\n",

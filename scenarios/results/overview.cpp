@@ -32,6 +32,17 @@ Summary summary_of(const Comparison& comparison) {
   return summary;
 }
 
+Summary brief_summary_of(const Comparison& comparison) {
+  Summary summary{.header = {"placer", "x best", "failures", "placing"}};
+  for (const PlacerScore& s : comparison.placers)
+    summary.rows.push_back({marked(s), mean_text(s.to_best_or_worst),
+                            fmt::format("{}", s.oom + s.infeasible + s.error),
+                            short_text(s.placing)});
+  summary.note = fmt::format("x best: times the fastest placer, a geometric mean; {}.{}",
+                             failure_rule, fallback_note(comparison));
+  return summary;
+}
+
 void Overview::add(const RunResult& row) {
   ++num_rows_;
   num_drawn_ += row.picture.empty() ? 0U : 1U;

@@ -15,6 +15,8 @@ struct Summary {
   std::string note{};                            ///< meaning of the columns
 };
 Summary summary_of(const Comparison& comparison);
+/// The ratio by which placers are ranked, failures and placing times alone.
+Summary brief_summary_of(const Comparison& comparison);
 
 /// An overview of possibly very many runs: the first rows, and a comparison of all.
 class Overview {

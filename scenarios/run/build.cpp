@@ -4,6 +4,8 @@
 #include <cmath>
 #include <filesystem>
 
+#include "scenarios/read/choice_text.h"
+#include "scenarios/read/data_folder.h"
 #include "sim/collectives/collective_models.h"
 #include "sim/error.h"
 #include "sim/problem/problem.h"
@@ -75,6 +77,20 @@ Trace load_generated(const Choice& choice) {
   Trace trace = generate_trace(choice.name, choice.options, choice.where);
   if (trace.name.empty()) trace.name = choice.name;
   return trace;
+}
+
+std::optional<Trace> load_generator_words(const std::string& text) {
+  const std::string name = text.substr(0, text.find(':'));
+  const std::filesystem::file_status found = std::filesystem::status(with_data_folder(text));
+  if (name.find_first_of("/.") != name.npos ||
+      (std::filesystem::exists(found) && !std::filesystem::is_directory(found)))
+    return std::nullopt;
+  const std::vector<std::string> known = entry_names(generators());
+  if (std::ranges::find(known, name) == known.end())
+    throw InputError(
+        fmt::format("{}: neither a file nor a generator{} ('baechi list generators' lists these)",
+                    text, did_you_mean(name, known)));
+  return load_generated(parse_choice(text, text));
 }
 
 Trace load_graph(const GraphChoice& choice) {

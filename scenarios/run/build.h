@@ -1,6 +1,8 @@
 /// Converts the values of a scenario to the inputs of placers and the engine.
 #pragma once
 #include <memory>
+#include <optional>
+#include <string>
 
 #include "scenarios/read/scenario.h"
 #include "traces/trace.h"
@@ -11,6 +13,11 @@ namespace baechi {
 /// Throws InputError.
 Trace load_graph(const GraphChoice& choice);
 Trace load_generated(const Choice& choice);
+
+/// The graph of "llama:config=8b": a generator, where a file is expected. Nothing if `text` is a
+/// file, or not even looks like the name of a generator: it has a '/' or a '.' before any ':'.
+/// Throws InputError if the name is no generator's.
+std::optional<Trace> load_generator_words(const std::string& text);
 
 /// A hash of everything in the graph that is visible to placers and the engine.
 std::uint64_t fingerprint(const OpGraph& graph);

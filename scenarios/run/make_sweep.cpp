@@ -229,7 +229,10 @@ class SweepMaker {
         check_replicas(graph, *placer.placer);
       });
     for (const EngineOptions& engine : file.engines) {
-      attempt(transformed_at, [&] { check_engine(graph, costed->cluster, engine); });
+      attempt(transformed_at, [&] {
+        check_engine(graph, costed->cluster, engine);
+        check_factors(*graph.step, costed->cluster, *costed->step_costs, engine);
+      });
       const auto check = [&](const MeasureChoice& measure, bool replicates) {
         const Problem made = step ? step->problem() : Experiment(costed, {}).problem();
         measure.measure->check({made.graph, made.cluster, made.costs, engine}, graph.after_placing,

@@ -46,8 +46,13 @@ what_if::StepDevices devices_of(const ClusterChoice& cluster) {
 /// The transform of `choice`, bound to the devices of `cluster` if it needs them.
 std::shared_ptr<const Transform> on_cluster(const TransformChoice& choice,
                                             const ClusterChoice& cluster) {
+  Duration host_op{};  // the longest
+  const what_if::StepDevices known = devices_of(cluster);
+  for (const auto& model : known.models) host_op = std::max(host_op, model->host_op);
+  if (auto launching = host_op > Duration{} ? choice.transform->launching(host_op) : nullptr)
+    return launching;
   const auto* const rules = dynamic_cast<const WhatIfRules*>(choice.transform.get());
-  return rules == nullptr ? choice.transform : rules->on(devices_of(cluster));
+  return rules == nullptr ? choice.transform : rules->on(known);
 }
 
 /// Throws InputError if one of the transforms `before` divides the result of `choice`, or if both
@@ -81,14 +86,31 @@ void check_devices(const TransformChoice& choice, const ClusterChoice& cluster) 
         at(choice.where), choice.name, needed, devices));
 }
 
+/// make(), whose error says that transforms have copied the same ops twice, if they have.
+auto copying_once(std::string_view transforms, const auto& make) {
+  try {
+    return make();
+  } catch (const InputError& e) {
+    if (std::string_view(e.what()).find("two ops are named") == std::string_view::npos) throw;
+    throw InputError(
+        fmt::format("transforms: more than one of {} copies ops, such as for replicas "
+                    "({}): leave one of them out",
+                    transforms, e.what()));
+  }
+}
+
 }  // namespace
 
-void give_times(Trace& trace) {
-  if (!trace.graph.has_work() || has_times(trace.graph) || trace.times_elsewhere) return;
+std::string give_times(Trace& trace) {
+  if (!trace.graph.has_work() || has_times(trace.graph) || trace.times_elsewhere) return "";
   const DeviceModel& model = *built_in_devices().devices.at(default_device);
-  trace.graph = trace.graph.with_times(model.name, roofline_times(trace.graph, model));
-  trace.coverage = coverage(trace.graph);
-  trace.notes.push_back(fmt::format("times are the roofline's of {}", model.name));
+  try {
+    trace.graph = trace.graph.with_times(model.name, roofline_times(trace.graph, model));
+  } catch (const InputError& unknown) {  // a number format that it has no peak of
+    trace.notes.push_back(fmt::format("no times: {}", unknown.what()));
+    return "";
+  }
+  return model.name;
 }
 
 OpGraph on_kind(const OpGraph& graph, const std::string& kind) {
@@ -96,16 +118,18 @@ OpGraph on_kind(const OpGraph& graph, const std::string& kind) {
   const auto& known = built_in_devices().devices;
   const auto model = known.find(kind);
   const auto place = std::ranges::find(own, kind);
-  std::vector<std::string> allowed = own;
-  if (graph.has_work())
-    for (const auto& [name, unused] : known) allowed.push_back(name);
-  if (std::ranges::find(allowed, kind) == allowed.end())
+  if (place == own.end() && (!graph.has_work() || model == known.end())) {
+    if (graph.has_work())
+      throw InputError(fmt::format(
+          "--kind: {}{}", no_such_device(kind, known),
+          own.empty() ? "" : fmt::format(", and the trace has {}", fmt::join(own, ", "))));
     throw InputError(
-        allowed.empty()
+        own.empty()
             ? fmt::format("--kind: '{}': the trace has one time per op, for every kind, and does "
                           "not state the ops' work, of which others would follow",
                           kind)
-            : fmt::format("--kind: {}", not_one_of(kind, allowed)));
+            : fmt::format("--kind: {}", not_one_of(kind, own)));
+  }
   if (place == own.end())
     return graph.with_times(own.empty() ? kind : own.front(),
                             roofline_times(graph, *model->second));
@@ -172,6 +196,9 @@ PreparedGraph prepare(std::shared_ptr<const OpGraph> graph, const ClusterChoice&
   ProcessorTime processor;
   std::optional<TaskPart> transforms(&processor);
   std::string_view for_placing;  // the first transform that is
+  std::string names;
+  for (const TransformChoice& choice : choices)
+    names += fmt::format("{}'{}'", names.empty() ? "" : ", ", choice.name);
   for (const TransformChoice& choice : choices) {
     if (choice.use == TransformUse::placing && for_placing.empty()) for_placing = choice.name;
     if (choice.use == TransformUse::placing) continue;
@@ -180,7 +207,8 @@ PreparedGraph prepare(std::shared_ptr<const OpGraph> graph, const ClusterChoice&
                                    at(choice.where), choice.name, for_placing));
     check_order(choice, choices.first(static_cast<std::size_t>(&choice - choices.data())));
     check_devices(choice, cluster);
-    Transformed made = on_cluster(choice, cluster)->apply(*prepared.step);
+    Transformed made =
+        copying_once(names, [&] { return on_cluster(choice, cluster)->apply(*prepared.step); });
     prepared.batches *= made.batches;
     prepared.step = std::make_shared<const OpGraph>(std::move(made.graph));
   }
@@ -232,7 +260,8 @@ std::optional<PlacedStep> after_placing(const PreparedGraph& graph, const Placem
   if (graph.after_placing.empty()) return std::nullopt;
   PlacedStep step{*graph.step, placement.device};
   for (const auto& transform : graph.after_placing)
-    step = transform->after_placing(step.graph, step.device);
+    step = copying_once("those of the placed step",
+                        [&] { return transform->after_placing(step.graph, step.device); });
   return step;
 }
 

@@ -33,8 +33,8 @@ struct PreparedGraph {
 };
 
 /// Adds the roofline times of `default_device` to a graph with the ops' work but without times,
-/// unless its times are in another file.
-void give_times(Trace& trace);
+/// unless its times are in another file. Returns the device type; "" if it adds none.
+std::string give_times(Trace& trace);
 
 /// The same graph with one time per op, that on devices of type `kind`: from the trace, else from
 /// the roofline. Throws InputError if there is neither.

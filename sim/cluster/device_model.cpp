@@ -26,14 +26,22 @@ double alignment_factor(const OpWork& kernel, const DeviceModel& model) {
 
 /// Efficiencies of the kernels of one kind of op.
 struct Efficiencies {
-  double peak = 1.0, bandwidth = 1.0;
+  double peak = 1.0;
+  MemoryBoundNumbers memory;
   bool of_kind = false;  ///< `peak` is given for this kind of op
 };
 
+MemoryBoundNumbers memory_numbers(const DeviceModel& model, std::string_view kind) {
+  MemoryBoundNumbers numbers = value_of(
+      kind, model.passes, MemoryBoundNumbers{.bandwidth_efficiency = model.bandwidth_efficiency});
+  if (numbers.launch < 0.0) numbers.launch = to_us(model.launch);
+  return numbers;
+}
+
 Efficiencies efficiencies_of(const DeviceModel& model, Precision p, std::string_view kind) {
   const Efficiency& efficiency = model.at(p).efficiency;
-  return {efficiency.of(kind), Efficiency::of(kind, model.passes, model.bandwidth_efficiency),
-          Efficiency::of(kind, efficiency.by_kind, 0.0) > 0.0};
+  return {efficiency.of(kind), memory_numbers(model, kind),
+          value_of(kind, efficiency.by_kind, 0.0) > 0.0};
 }
 
 Duration roofline_time(const OpWork& kernel, const DeviceModel& model,
@@ -44,9 +52,12 @@ Duration roofline_time(const OpWork& kernel, const DeviceModel& model,
     seconds = (static_cast<double>(kernel.flops) + units.half_flops) /
               (units.peak.flop_per_second * reached.peak * alignment_factor(kernel, model));
   if (kernel.traffic > Bytes{})
-    seconds = std::max(seconds, static_cast<double>((kernel.traffic + model.half_traffic).count) /
-                                    (model.bandwidth.bytes_per_second * reached.bandwidth));
-  return saturated_sum(model.launch, Duration{saturated(std::ceil(1e9 * seconds))});
+    seconds = std::max(
+        seconds,
+        reached.memory.traffic(static_cast<double>((kernel.traffic + model.half_traffic).count)) /
+            model.bandwidth.bytes_per_second);
+  return saturated_sum(from_us(reached.memory.launch).value_or(model.launch),
+                       Duration{saturated(std::ceil(1e9 * seconds))});
 }
 
 /// The numbers of a GEMM whose operands other ops have converted to its dtype: no conversion, and
@@ -93,6 +104,45 @@ std::optional<double> measured_us(const OpWork& kernel, const DeviceModel& model
   return std::nullopt;
 }
 
+/// Bits of a weight; 16 for a product of activations, or of a gradient of weights, whose inner
+/// length grows with the batch.
+double bits_of_weight(const OpWork& kernel, const MatrixShape& m) {
+  if (kernel.weights == Bytes{} || kernel.matrix.inner == 0) return 16.0;
+  const double numbers =
+      static_cast<double>(m.count) * static_cast<double>(m.columns) * static_cast<double>(m.inner);
+  return 8.0 * static_cast<double>(kernel.weights.count) / numbers;
+}
+
+/// The time of a kernel of few rows with what it moves, by the shares of the device.
+struct FewRows {
+  bool few = false;  ///< whether it has so few
+  Duration time{};
+  double slower = 1.0;  ///< factor on the time of more
+};
+std::optional<FewRows> few_rows(const OpWork& kernel, const DeviceModel& model) {
+  if (kernel.precision != Precision::fp16 && kernel.precision != Precision::bf16)
+    return std::nullopt;
+  const MatrixShape m = kernel.matrix.filled(kernel.flops);
+  const bool attention = m.kind == MatrixKind::attention || m.kind == MatrixKind::causal_attention;
+  constexpr double few_bits = 7.0, all_bits = 16.0;
+  const double bits = attention ? all_bits : bits_of_weight(kernel, m);
+  const double whole = std::clamp((bits - few_bits) / (all_bits - few_bits), 0.0, 1.0);
+  const double share = attention ? model.attention_decode
+                                 : model.gemv.q4 + whole * (model.gemv.fp16 - model.gemv.q4);
+  const bool few = m.rows <= GemvNumbers::most_rows;
+  if (share <= 0.0 || (attention && !few)) return std::nullopt;
+  const double seconds =
+      static_cast<double>(kernel.traffic.count) / (share * model.bandwidth.bytes_per_second);
+  // Measured products of many rows may have a launch of their own.
+  const ProductNumbers& products = model.at(kernel.precision).products;
+  Duration launch = model.launch;
+  if (!few && products.efficiency > 0.0)
+    launch = std::min(launch, from_us(products.launch).value_or(launch));
+  return FewRows{.few = few,
+                 .time = saturated_sum(launch, Duration{saturated(std::ceil(1e9 * seconds))}),
+                 .slower = bits < 12.0 ? 1.0 / model.gemv.unpacked : 1.0};
+}
+
 std::optional<Duration> measured_time(const OpWork& kernel, const DeviceModel& model,
                                       RunsIn where) {
   const std::optional<double> us = measured_us(kernel, model, where);
@@ -108,7 +158,19 @@ class KernelTimes {
   Duration time(OpId v, const OpWork& kernel) {
     auto& known = reached_[graph_.op(v).kind][static_cast<std::size_t>(kernel.precision)];
     if (!known) known = efficiencies_of(model_, kernel.precision, graph_.kind(v));
-    if (kernel.matrix.kind != MatrixKind::none && !known->of_kind) {
+    const std::optional<FewRows> few = kernel.matrix.kind == MatrixKind::none || known->of_kind
+                                           ? std::nullopt
+                                           : few_rows(kernel, model_);
+    if (few && few->few) return few->time;
+    const Duration time = time_of_many(kernel, *known);
+    return few ? std::max(few->time,
+                          Duration{saturated(few->slower * static_cast<double>(time.count()))})
+               : time;
+  }
+
+ private:
+  Duration time_of_many(const OpWork& kernel, const Efficiencies& known) {
+    if (kernel.matrix.kind != MatrixKind::none && !known.of_kind) {
       const MatrixShape& m = kernel.matrix;
       const auto [it, fresh] =
           measured_.try_emplace({kernel.flops, kernel.traffic, kernel.precision, m.kind, m.count,
@@ -116,10 +178,9 @@ class KernelTimes {
       if (fresh) it->second = measured_time(kernel, model_, RunsIn::step);
       if (it->second) return *it->second;
     }
-    return roofline_time(kernel, model_, *known);
+    return roofline_time(kernel, model_, known);
   }
 
- private:
   const OpGraph& graph_;
   const DeviceModel& model_;
   using Shape = std::tuple<std::int64_t, Bytes, Precision, MatrixKind, std::int64_t, std::int64_t,
@@ -141,18 +202,9 @@ void check_format(const DeviceModel& model, Precision p, std::string_view op) {
 
 }  // namespace
 
-double Efficiency::of(std::string_view kind) const {
-  return of(kind, by_kind, other);
-}
-
-double Efficiency::of(std::string_view kind,
-                      const std::map<std::string, double, std::less<>>& by_kind, double other) {
-  // Prefixes of `kind` sort before it, longer ones last.
-  for (auto it = by_kind.upper_bound(kind); it != by_kind.begin();) {
-    --it;
-    if (kind.starts_with(it->first)) return it->second;
-  }
-  return other;
+double MemoryBoundNumbers::traffic(double bytes) const {
+  const double hit = cache > 0.0 ? std::clamp(2.0 - bytes / cache, 0.0, 1.0) : 0.0;
+  return bytes * (hit / cached + (1.0 - hit) / bandwidth_efficiency);
 }
 
 const Arithmetic& DeviceModel::at(Precision p) const {
@@ -197,16 +249,16 @@ IdVector<OpId, Duration> roofline_times(const OpGraph& graph, const DeviceModel&
 Bound bound_by_work(const OpGraph& graph, OpId op, const DeviceModel& model) {
   if (graph.kernels(op).empty()) return Bound::host;
   double launches = 0.0, arithmetic = 0.0, traffic = 0.0;  // seconds
+  const MemoryBoundNumbers memory = memory_numbers(model, graph.kind(op));
   for (const OpWork& kernel : graph.kernels(op)) {
-    launches += to_us(model.launch) / 1e6;
+    launches += memory.launch / 1e6;
     const Arithmetic& units = model.at(kernel.precision);
     const double rate = units.peak.flop_per_second * units.efficiency.of(graph.kind(op));
     if (kernel.flops > 0 && rate > 0.0)
       arithmetic += (static_cast<double>(kernel.flops) + units.half_flops) / rate;
     if (kernel.traffic > Bytes{})
-      traffic += static_cast<double>((kernel.traffic + model.half_traffic).count) /
-                 (model.bandwidth.bytes_per_second *
-                  Efficiency::of(graph.kind(op), model.passes, model.bandwidth_efficiency));
+      traffic += memory.traffic(static_cast<double>((kernel.traffic + model.half_traffic).count)) /
+                 model.bandwidth.bytes_per_second;
   }
   if (launches > arithmetic && launches > traffic) return Bound::host;
   return arithmetic >= traffic ? Bound::compute : Bound::memory;

@@ -62,6 +62,17 @@ struct AttentionNumbers {
   double cache = 0.0, cached = 1.0;  ///< as in ProductNumbers
 };
 
+/// Products of at most `most_rows` rows in 16 bits, as a decoded token's, read their weights once:
+///   launch + traffic / (share of the bandwidth)
+/// More rows take no less, but for the launch of measured products. Shares are of weights in 16
+/// bits and in about 4, between 7 and 16 bits in proportion; more rows of weights in few bits,
+/// which the kernel unpacks, run at `unpacked` of a product's speed. Without shares few rows are as
+/// others. Source: llama.cpp's kernels.
+struct GemvNumbers {
+  static constexpr std::int64_t most_rows = 8;
+  double fp16 = 0.0, q4 = 0.0, unpacked = 1.0;
+};
+
 /// A number of a device type: its YAML key, unit and limits.
 enum class NumberUnit : std::uint8_t { number, us, bytes };
 template <class Numbers>
@@ -81,16 +92,38 @@ double product_us(const ProductNumbers& x, const DeviceRates& rates, const Matri
 double attention_us(const AttentionNumbers& x, const DeviceRates& rates, const MatrixShape& shape,
                     double traffic);
 
-/// Efficiency of kernels (achieved rate / peak rate) by kind of op. A kind applies to all kinds
-/// that begin with its name, such as Conv2d to Conv2dBackward and Conv2dBatchNormReLU; the longest
-/// matching name decides.
+/// Values by kind of op. A kind applies to all kinds that begin with its name, such as Conv2d to
+/// Conv2dBackward and Conv2dBatchNormReLU; the longest matching name decides.
+template <class Value>
+using ByKind = std::map<std::string, Value, std::less<>>;
+template <class Value>
+const Value& value_of(std::string_view kind, const ByKind<Value>& by_kind, const Value& other) {
+  // Prefixes of `kind` sort before it, longer ones last.
+  for (auto it = by_kind.upper_bound(kind); it != by_kind.begin();) {
+    --it;
+    if (kind.starts_with(it->first)) return it->second;
+  }
+  return other;
+}
+
+/// Efficiency of kernels (achieved rate / peak rate).
 struct Efficiency {
   double other = 1.0;  ///< for kinds that by_kind does not match
-  std::map<std::string, double, std::less<>> by_kind{};
+  ByKind<double> by_kind{};
 
-  double of(std::string_view kind) const;
-  static double of(std::string_view kind, const std::map<std::string, double, std::less<>>& by_kind,
-                   double other);
+  double of(std::string_view kind) const { return value_of(kind, by_kind, other); }
+};
+
+/// Memory-bound kernels of one kind of op: launch + bytes / rate. Up to `cache` bytes the rate is
+/// `cached` of the memory's bandwidth, from twice of them `bandwidth_efficiency`; between them the
+/// fraction of the bytes that the cache holds falls linearly from 1 to 0.
+struct MemoryBoundNumbers {
+  double bandwidth_efficiency = 1.0;
+  double launch = -1.0;  ///< us; below 0: the device's
+  double cache = 0.0, cached = 1.0;
+
+  /// Of `bytes`: seconds at a bandwidth of 1 byte per second.
+  double traffic(double bytes) const;
 };
 
 /// Rates of a device for kernels of one dtype.
@@ -113,10 +146,10 @@ struct DeviceModel {
   std::array<Arithmetic, all<Precision>().size()> arithmetic{};  ///< by Precision
   Bandwidth bandwidth{};                                         ///< peak memory bandwidth
   Bytes memory{};
-  Duration launch{};                                    ///< time added to each kernel
-  Duration no_kernel{};                                 ///< time of an op without kernels
-  double bandwidth_efficiency = 1.0;                    ///< of memory-bound kernels
-  std::map<std::string, double, std::less<>> passes{};  ///< the same by kind of op, as Efficiency
+  Duration launch{};                    ///< time added to each kernel
+  Duration no_kernel{};                 ///< time of an op without kernels
+  double bandwidth_efficiency = 1.0;    ///< of memory-bound kernels
+  ByKind<MemoryBoundNumbers> passes{};  ///< by kind of op, instead of `bandwidth_efficiency`
   /// Factor on the efficiency of a 16-bit GEMM with rows of odd length; its square root if the
   /// length is even but no multiple of 16 bytes.
   double unaligned = 1.0;
@@ -128,6 +161,10 @@ struct DeviceModel {
   /// Fused 16-bit attention by head size: the smallest listed size that is not smaller, else the
   /// largest.
   std::map<std::int64_t, AttentionNumbers> attention{};
+  GemvNumbers gemv{};
+  /// Share of the bandwidth at which attention of at most GemvNumbers::most_rows tokens reads keys
+  /// and values; 0: as attention of more.
+  double attention_decode = 0.0;
   Duration host_op{};    ///< the framework's host time per op; not in op times
   Duration host_step{};  ///< the framework's host time per step, in addition
   std::string source;

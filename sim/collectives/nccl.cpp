@@ -119,7 +119,8 @@ class Nccl final : public CollectiveModel {
     if (!one_node) bus = std::min(bus, (spread.nodes == 2 ? 2.0 : 1.0) * rates.network);
     bus *= tree_share * (one_node ? tree_inside : tree_between)[protocol];
     const auto size = static_cast<std::uint64_t>(c.bytes.count) / 64;
-    const auto log_size = std::max<std::size_t>(1, std::bit_width(size)) - 1;
+    const auto log_size =
+        std::max<std::size_t>(1, static_cast<std::size_t>(std::bit_width(size))) - 1;
     if (log_size < tree_by_size[protocol].size()) bus *= tree_by_size[protocol][log_size];
     const auto depth =
         static_cast<double>(std::bit_width(static_cast<std::uint64_t>(spread.nodes)) - 1);

@@ -382,7 +382,7 @@ class EventEngine final : public Simulator::Engine {
     if (!request_memory(v, d)) return;
     Duration time = graph_.compute(v, d);
     if (!usual && devices_[d].collectives > 0 && s == computing_lane(d))
-      time = stretched(time, options_.disturbed);
+      time = stretched(time, options_.disturbed, "disturbed");
     graph_.prefetch_end(v);
     run(s, v, time);
     events_.push(lanes_[s].end, index(s));
@@ -434,7 +434,7 @@ class EventEngine final : public Simulator::Engine {
       overlaps |= computes(ops_[v].device);
     }
     Duration time = costs_.collective(collective, member_devices_);
-    if (overlaps) time = stretched(time, options_.overlapped);
+    if (overlaps) time = stretched(time, options_.overlapped, "overlapped");
     for (const OpId v : collective.member_ids()) {
       Device& device = devices_[ops_[v].device];
       ++device.collectives;
@@ -445,9 +445,12 @@ class EventEngine final : public Simulator::Engine {
     return true;
   }
 
-  static Duration stretched(Duration time, double factor) {
+  /// check_limits() does not know how often an engine's factor applies.
+  Duration stretched(Duration time, double factor, const char* key) const {
     if (factor == 1.0) return time;
-    return Duration{saturated(std::round(static_cast<double>(time.count()) * factor))};
+    const Duration longer{saturated(std::round(static_cast<double>(time.count()) * factor))};
+    if (now_ + longer >= TimePoint{Duration{count_limit}}) refuse_factor(key, factor);
+    return longer;
   }
 
   LaneId lane_of(OpId v) const {

@@ -222,6 +222,8 @@ OpGraph OpGraphBuilder::build(IdVector<OpId, OpId>* renumbered) && {
     for (const auto& [op, copy] : micro_batches_)
       g.micro_batch_[new_id[op]] = {new_id[copy.first], copy.number};
   }
+  if (!caches_.empty()) g.cache_ = IdVector<OpId, Bytes>(n);
+  for (const auto& [op, bytes] : caches_) g.cache_[new_id[op]] = bytes;
   g.kinds_ = std::move(kinds_);
   if (!module_.empty()) {
     module_.resize(n, 0);

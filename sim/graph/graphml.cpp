@@ -370,6 +370,39 @@ std::string xml_text(std::string_view text) {
 
 }  // namespace
 
+GraphmlLosses graphml_losses(const OpGraph& graph) {
+  std::size_t lanes = 0, timed = 0, modules = 0, measured = 0, references = 0, unread = 0,
+              fixed = 0;
+  for (const OpId v : graph.ops()) {
+    lanes += graph.lane(v) != compute_lane ? 1U : 0U;
+    timed += graph.op(v).compute > Duration{} ? 1U : 0U;
+    modules += graph.module(v).empty() ? 0U : 1U;
+  }
+  for (const TensorId t : graph.tensors()) {
+    measured += graph.measured_transfer(t) ? 1U : 0U;
+    references += graph.tensor(t).reference ? 1U : 0U;
+    unread += graph.readers(t).empty() ? 1U : 0U;
+    fixed += graph.tensor(t).fixed_size ? 1U : 0U;
+  }
+  GraphmlLosses losses;
+  const auto lose = [](std::vector<std::string>& list, std::size_t count, std::string_view what) {
+    if (count > 0) list.push_back(fmt::format("{} {}", count, what));
+  };
+  const std::size_t work = graph.has_work() ? graph.num_ops() : 0;
+  lose(losses.of_step, lanes, "ops in lanes other than 'compute'");
+  lose(losses.of_step, graph.collectives().size(), "collectives");
+  lose(losses.of_step, measured, "measured transfer times");
+  lose(losses.of_step, references, "outputs whose memory is counted elsewhere (reference)");
+  lose(losses.of_step, graph.device_kinds().size() > 1 ? graph.device_kinds().size() - 1 : 0,
+       "further device types with times of their own");
+  if (timed == 0) lose(losses.of_step, work, "ops with work, from which their times follow");
+  if (timed > 0) lose(losses.others, work, "ops with work (kernels)");
+  lose(losses.others, unread, "outputs that no op reads, with their memory");
+  lose(losses.others, modules, "ops with modules");
+  lose(losses.others, fixed, "outputs of fixed size");
+  return losses;
+}
+
 std::string to_graphml(const OpGraph& graph) {
   std::string out =
       "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<graphml "

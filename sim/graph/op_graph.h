@@ -181,6 +181,8 @@ class OpGraph {
     return module_.empty() ? std::string_view() : modules_[module_[index(v)]];
   }
   bool has_modules() const { return !module_.empty(); }
+  /// The part of Op::persistent that is a cache of keys and values, not weights.
+  Bytes cache(OpId v) const { return cache_.empty() ? Bytes{} : cache_[v]; }
   /// The micro-batch of `v`. Copies with their own weights (towers) are not copies here.
   MicroBatchCopy micro_batch(OpId v) const {
     return micro_batch_.empty() ? MicroBatchCopy{v} : micro_batch_[v];
@@ -268,6 +270,7 @@ class OpGraph {
   std::vector<std::string> kinds_;
   std::vector<std::string> modules_;             // the first is ""
   std::vector<std::uint32_t> module_;            // empty, or [num_ops], into modules_
+  IdVector<OpId, Bytes> cache_;                  // empty, or [num_ops]
   IdVector<OpId, MicroBatchCopy> micro_batch_;   // empty, or [num_ops]
   std::vector<std::string> group_names_;         // [num_groups], of group 1, 2, ...
   std::vector<OpId> members_;                    // sorted by (group, id)
@@ -292,6 +295,7 @@ struct OpSpec {
   Phase phase = Phase::forward;
   std::string_view lane = "compute";
   std::string_view module{};  ///< OpGraph::module() explains it
+  Bytes cache{};              ///< OpGraph::cache()
 };
 
 struct TextHash {
@@ -398,6 +402,7 @@ class OpGraphBuilder {
   std::vector<std::string> labels_;
   std::vector<Label> label_uses_;
   std::vector<std::pair<OpId, MicroBatchCopy>> micro_batches_;
+  std::vector<std::pair<OpId, Bytes>> caches_;
   std::vector<std::string> device_kinds_;
   std::vector<KindTime> kind_times_;
   std::vector<std::string> lanes_{"compute"};

@@ -44,6 +44,7 @@ OpId OpGraphBuilder::add_op(const OpSpec& op) {
                                .phase = op.phase,
                                .lane = intern_lane(op.lane)});
   if (!op.module.empty()) set_module(v, op.module);
+  if (op.cache > Bytes{}) caches_.emplace_back(v, op.cache);
   return v;
 }
 

@@ -176,7 +176,8 @@ class Unroller {
                                       .temporary = temporary,
                                       .phase = op.phase,
                                       .lane = graph_.lanes()[index(op.lane)],
-                                      .module = graph_.module(v)});
+                                      .module = graph_.module(v),
+                                      .cache = std::min(persistent, graph_.cache(v))});
   }
 
   /// Whether `t` is a gradient that a device accumulates in one tensor, that of the first

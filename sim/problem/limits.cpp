@@ -162,6 +162,23 @@ std::string collective_text(const OpGraph& graph, const Sum& sum) {
 
 }  // namespace
 
+void refuse_factor(std::string_view key, double factor) {
+  throw InputError(
+      fmt::format("engine.{}: {}: a step could take more than 146 years", key, factor));
+}
+
+void check_factors(const OpGraph& graph, const Cluster& cluster, const CostModel& costs,
+                   const EngineOptions& engine) {
+  const auto fits = [](const Sum& sum, double factor) {
+    return static_cast<double>(sum.largest) * factor < static_cast<double>(count_limit);
+  };
+  if (engine.overlapped != 1.0 && !fits(collective_times(graph, cluster, costs), engine.overlapped))
+    refuse_factor("overlapped", engine.overlapped);
+  if (engine.disturbed != 1.0 && !graph.collectives().empty() &&
+      !fits(Slowest(graph, cluster, costs).compute_times(), engine.disturbed))
+    refuse_factor("disturbed", engine.disturbed);
+}
+
 void check_limits(const OpGraph& graph, const Cluster& cluster, const CostModel& costs,
                   std::int64_t times) {
   check_bytes(graph, times);

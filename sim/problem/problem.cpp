@@ -107,14 +107,16 @@ PeakMemory peak_memory(const Problem& problem, const Placement& placement, Devic
     all += op.persistent;
     const Bytes held = std::min(op.persistent, left);
     left -= held;
+    const Bytes cache = std::min(held, problem.graph.cache(v));
+    peak.cache += cache;
     (op.phase == Phase::forward    ? peak.weights
      : op.phase == Phase::backward ? peak.gradients
-                                   : peak.optimizer_state) += held;
+                                   : peak.optimizer_state) += held - cache;
   }
   if (problem.engine.semantics == Semantics::baechi && at_peak[MemoryKind::weights] < all)
     peak.distinguished = false;
   if (!peak.distinguished) {
-    peak.weights = at_peak[MemoryKind::weights];
+    peak.weights = at_peak[MemoryKind::weights] - peak.cache;
     peak.gradients = peak.optimizer_state = {};
   }
   return peak;

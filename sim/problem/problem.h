@@ -82,6 +82,14 @@ struct LowerBounds {
 /// with its inputs, and each group's weights with the largest other need of its ops.
 LowerBounds lower_bounds(const OpGraph& graph, const Cluster& cluster, const CostModel& costs);
 
+/// Throws InputError: a step would take more than 146 years with the engine's factor `key`.
+[[noreturn]] void refuse_factor(std::string_view key, double factor);
+
+/// Throws InputError if a single op or collective takes more than 146 years with the engine's
+/// factors for work that overlaps.
+void check_factors(const OpGraph& graph, const Cluster& cluster, const CostModel& costs,
+                   const EngineOptions& engine);
+
 /// Throws InputError unless every step of the problem, for every placement and order, takes less
 /// than 2^62 ns (146 years) and moves and holds less than 2^60 bytes (1 EiB). The bound adds each
 /// op's time on its slowest device and, for each reader of a tensor, the transfer over the slowest

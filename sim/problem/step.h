@@ -78,12 +78,13 @@ struct PeakMemory {
   Bytes activations{};      ///< live outputs of ops
   Bytes workspace{};
   Bytes copies{};  ///< tensors received from other devices
+  Bytes cache{};   ///< keys and values (OpGraph::cache); not among the weights
   /// Whether weights, gradients and optimizer state are known separately. If not, `gradients` and
   /// `optimizer_state` are 0 without meaning.
   bool distinguished = true;
 
   Bytes total() const {
-    return weights + gradients + optimizer_state + activations + workspace + copies;
+    return weights + gradients + optimizer_state + activations + workspace + copies + cache;
   }
 };
 

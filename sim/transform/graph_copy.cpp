@@ -30,7 +30,8 @@ OpSpec spec_of(const OpGraph& graph, OpId v) {
           .temporary = op.temporary,
           .phase = op.phase,
           .lane = graph.lanes()[index(op.lane)],
-          .module = graph.module(v)};
+          .module = graph.module(v),
+          .cache = graph.cache(v)};
 }
 
 OpId GraphCopy::add(OpId v, const OpSpec& spec, const Timing& timing) {

@@ -51,7 +51,7 @@ class Merging {
   /// The sum over the ops of a merged op, stored at the leader.
   struct Sum {
     std::uint32_t wholes = 0;  // number of ops with Share::whole
-    Bytes persistent{};
+    Bytes persistent{}, cache{};
     Bytes temporary{};
     Bytes inside{};  // live internal tensors
     std::vector<OpWork> kernels{};
@@ -84,6 +84,7 @@ class Merging {
       sum.kernels.insert(sum.kernels.end(), kernels.begin(), kernels.end());
     }
     sum.persistent += op.persistent;
+    sum.cache += graph_.cache(v);
     sum.temporary = std::max(sum.temporary, op.temporary);
     if (!graph_.plain()) refuse_mixing(v);
     if (!whole(v)) return;
@@ -162,7 +163,8 @@ class Merging {
                                 .temporary = sum.temporary,
                                 .phase = sum.phase,
                                 .lane = graph_.lanes()[index(graph_.lane(v))],
-                                .module = sum.module});
+                                .module = sum.module,
+                                .cache = sum.cache});
     for (std::size_t k = 0; k < kinds.size(); ++k) {
       const Duration total = time(v, k);
       builder_.set_compute(sum.made, kinds[k],

@@ -35,8 +35,9 @@ Transformed then(Transformed first, const Transform& second) {
 
 MakeTransform make_as_sends, make_by_module, make_colocate, make_coplace, make_fuse,
     make_forward_only, make_baechi, make_prune, make_split_sums, make_control_edges,
-    make_accumulate, make_data_parallel, make_micro_batches, make_precision, make_overlap_exchanges,
-    make_recompute, make_send_after_pass, make_host, make_what_if;
+    make_accumulate, make_data_parallel, make_micro_batches, make_precision, make_quantize,
+    make_overlap_exchanges, make_recompute, make_send_after_pass, make_host, make_offload,
+    make_what_if;
 
 std::span<const TransformEntry> transforms() {
   static constexpr TransformEntry table[] = {
@@ -58,6 +59,8 @@ std::span<const TransformEntry> transforms() {
       {"precision", "mixed precision: half of the bytes, another dtype",
        "Micikevicius et al., ICLR 2018; factors: Daydream, ATC 2020", TransformUse::model,
        make_precision},
+      {"quantize", "weights that are not trained, and caches, in formats of 1 to 8 bits",
+       "llama.cpp; Dettmers et al., QLoRA, NeurIPS 2023", TransformUse::model, make_quantize},
       {"recompute", "activation checkpointing: activations are recomputed in the backward pass",
        "Chen et al., 2016; Korthikanti et al., MLSys 2023", TransformUse::model, make_recompute},
       {"overlap_exchanges", "overlap of sequence-parallel collectives with GEMMs",
@@ -75,6 +78,9 @@ std::span<const TransformEntry> transforms() {
        "PyTorch's distributed sends", TransformUse::placed, make_send_after_pass},
       {"host", "the host launches the ops one after the other",
        "Zhu et al., Daydream, ATC 2020, section 4", TransformUse::placed, make_host},
+      {"offload", "weights, or the optimizer, wait in host memory",
+       "Ren et al., ZeRO-Offload, USENIX ATC 2021; Hugging Face accelerate", TransformUse::placed,
+       make_offload},
       {"what_if", "rules that rewrite the step: scale, merge, remove, insert, ...",
        "Zhu et al., Daydream, ATC 2020, section 5", TransformUse::placed, make_what_if},
       {"split_sums", "a sum of terms on several devices is first reduced on each device",

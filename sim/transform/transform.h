@@ -61,6 +61,8 @@ class Transform {
   virtual bool must_follow(std::string_view /*other*/) const { return false; }
   /// Whether it applies the transform `other`, as rules of a what-if may.
   virtual bool applies(std::string_view /*other*/) const { return false; }
+  /// The same transform where the host takes `host_op` per kernel; null: that does not matter.
+  virtual std::shared_ptr<const Transform> launching(Duration /*host_op*/) const { return nullptr; }
   /// The least number of devices of the resulting step.
   virtual std::int64_t devices() const { return 1; }
 };

@@ -193,7 +193,8 @@ TEST_SUITE("checker") {
     const auto idle = [](const char* name, std::size_t p, Duration pass, Duration sends) {
       const ScheduleEntry& entry = *find_schedule(name);
       const bool vee = entry.layout == Layout::vee;
-      StrictPipeline strict{.split = true};
+      StrictPipeline strict;
+      strict.split = true;
       Shape shape{.stages = p, .laps = vee ? 2U : 1U, .micro_batches = 3 * p};
       for (std::size_t c = 0; c < p * shape.laps; ++c) {
         const bool to = c + 1 < p * shape.laps && !(vee && c + 1 == p), back = c > 0 && c != p;

@@ -68,6 +68,44 @@ TEST_SUITE("board") {
     CHECK_MESSAGE(cases.code == 0, cases.err);
   }
 
+  TEST_CASE("measured steps and peaks are scored, each with the one prediction of its case") {
+    const Session session;
+    const std::string columns = "graph,transforms,cluster.devices.kind,step_time_us,peak_bytes\n";
+    // 12 ms for 10, 24 for 20; 1030 bytes for 1064 of which 64 are cuBLAS's.
+    const std::string table = session.folder().write(
+        "results.csv",
+        columns +
+            "resnet50-b64,\"[{precision: {to: tf32, except: loss}}]\",h100,12000,1030\n"
+            "gnmt-l20-b64,none,h100,18000,7\n"
+            "gnmt-l20-b64,\"[{precision: {to: tf32, except: loss}}]\",h100,1,7\n");
+    const std::string steps = session.folder().write(
+        "steps.jsonl",
+        "{\"torch\": \"2.6\"}\n"
+        "{\"case\": \"resnet50-b64\", \"precision\": \"tf32\", \"step_seconds\": 0.01, "
+        "\"peak_bytes\": 1064, \"cublas_workspaces\": 64}\n"
+        "{\"case\": \"gnmt\", \"precision\": \"fp32\", \"step_seconds\": 0.02}\n"
+        "{\"case\": \"vgg16-b64\", \"precision\": \"fp32\", \"failed\": \"OutOfMemoryError\"}\n");
+    const auto kind = session.json("validate steps " + table + " " + steps)["kinds"][0];
+    CHECK(kind["kind"] == "h100");
+    CHECK(kind["steps"]["count"] == 2);
+    CHECK(kind["steps"]["worst"].get<double>() == doctest::Approx(0.2));
+    CHECK(kind["steps"]["median"].get<double>() == doctest::Approx(0.15));
+    CHECK(kind["peaks"]["count"] == 1);
+    CHECK(kind["peaks"]["worst"].get<double>() == doctest::Approx(0.03));
+    CHECK(kind["not_compared"] == nlohmann::json{"vgg16-b64 fp32: OutOfMemoryError"});
+
+    const auto refused = [&](const std::string& text) {
+      const auto said =
+          session.run("validate steps " + table + " " + session.folder().write("bad", text));
+      CHECK(said.code == 2);
+      return said.err.substr(said.err.find("bad"));
+    };
+    CHECK(refused("{\"case\": \"gnmt\",\n").starts_with("bad:1:17: "));
+    CHECK(refused("\n{\"case\": \"gnmt\", \"step_seconds\": 0}\n") ==
+          "bad:2:1: step_seconds is 0; expected a number above 0\n");
+    CHECK(refused("{\"torch\": 2}\n") == "bad: no line with case and step_seconds\n");
+  }
+
   TEST_CASE("fits recover what their rows were made of") {
     if (!there_is_scipy()) return;
     const Session session;

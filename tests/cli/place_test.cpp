@@ -16,6 +16,21 @@ using namespace baechi::testing;
 using Json = nlohmann::json;
 
 TEST_SUITE("cli") {
+  TEST_CASE("a generator is a graph where a file is expected, devices are a list of types") {
+    const Session session;
+    const Json placed = session.json("place resnet50:batch=2 --gpus 1xrtx_4090+1xrtx_2080");
+    CHECK(placed["graph"] ==
+          session.json("place resnet50:batch=2 --devices rtx_4090,rtx_2080")["graph"]);
+    CHECK(placed["devices"] == 2);
+    CHECK(placed["status"] == "ok");
+    CHECK(session.json("trace info llama:size=7b,num_hidden_layers=1")["name"] ==
+          session.json("trace info llama:num_hidden_layers=1")["name"]);
+    CHECK(holds(session.run("place gpt3 --gpus 1xh100").err,
+                "gpt3: neither a file nor a generator (did you mean 'gpt2'?)"));
+    CHECK(holds(session.run("place gpt3.json --gpus 1xh100").err, "gpt3.json: cannot be read"));
+    CHECK(holds(session.run("place gpt2 --gpus 1xh10").err, "the nearest are h100"));
+  }
+
   TEST_CASE("place without a placer uses and names the best of the quick ones") {
     const Session session;
     const Json placed = session.json("place toy.json " + two_gpus);

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# wheel.sh WHEEL: installs the wheel into a fresh venv and uses it from another folder, without compiler in the path.
+# wheel.sh WHEEL: installs the wheel into a fresh venv and uses it from another folder, without compiler in the path; checks
+# its types by mypy, and the examples of its texts.
 set -euo pipefail
 wheel=$(realpath "$1")
 folder=$(mktemp -d)
@@ -21,5 +22,23 @@ step = baechi.simulate(graph, cluster, baechi.place(graph, cluster, placer="m_sc
 assert step.ok and baechi.data_folder().endswith("baechi_data/share/baechi-sim"), baechi.data_folder()
 print(f"import baechi {baechi.__version__}: {graph.num_ops} ops, {step.step_time_us:.0f} us")
 END
+python3 -m baechi --version
+python3 - <<'END'
+import doctest
+import baechi
+runner = doctest.DocTestRunner()
+for name in "read generate Graph Cluster place simulate bound placers generators data_folder".split():
+    thing = getattr(baechi, name)
+    text = (thing.__init__ if isinstance(thing, type) else thing).__doc__
+    test = doctest.DocTestParser().get_doctest(text, {"baechi": baechi}, name, None, 0)
+    assert test.examples, f"{name}: no example"
+    runner.run(test)
+runner.summarize()
+assert runner.failures == 0
+END
+site=$(python3 -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])')
+# pybind11's classes have a metaclass of their own, and a constructor of any arguments.
+[[ ! -x /usr/bin/stubtest ]] || MYPYPATH=$site PYTHONPATH=$site /usr/bin/stubtest baechi \
+  --allowlist <(printf 'baechi\\.[A-Z]\\w+(\\.__init__)?\n')
 baechi run slow_link --quiet && echo "baechi run slow_link: $(wc -l <results/slow_link/results.csv) lines"
 ldd "$(python3 -c 'import baechi; print(baechi.__file__)')" | grep -c baechi_data/lib

@@ -19,6 +19,8 @@ NONE = "--devices 2 --memory 1MB"
 
 # By verb: command lines, run in order in one folder.
 RUNS = {
+    "fit": [f"fit llama:num_hidden_layers=2,hidden_size=128,num_attention_heads=2,num_key_value_heads=2,vocab_size=256 --gpus 2xrtx_4090 --context 512 --memory {memory}"
+            for memory in ("1GiB", "641MiB")],
     "place": [f"place {TRACE} --placer m_etf {TWO} -o placement.json", f"place {TRACE} --placer m_topo {TIGHT}",
               f"place {TRACE} --placer exact_dp {TWO}", f"place {TRACE} {NONE}"],
     "simulate": [f"simulate {TRACE} --placement placement.json {TWO}",
@@ -45,6 +47,7 @@ RUNS = {
     "study codesign": [f"study codesign {ROOT}/scenarios/examples/codesign.yaml"],
     "study configure": ["study configure latencies.csv --threads 2 --batch 2"],
     "validate published": ["validate published allreduce_a100 --data data"],
+    "validate steps": ["validate steps results.csv steps.jsonl"],
     "validate torch": ["validate torch torch", "validate torch untimed"],
 }
 FILES = {
@@ -55,6 +58,9 @@ FILES = {
                        "a,ddp,,90,100,0.02,yes,50,150,70\na,two_stages,3,96,80,0.04,yes,40,120,96\n",
     "untimed/score.csv": "model,way,cut,predicted_us,measured_us,noise,counts,no_transfers_us,baechi_us\n",
     "untimed/peaks.csv": "model,way,cut,rank,predicted_bytes,measured_bytes\na,four_ddp,,0,99,100\n",
+    "results.csv": "graph,transforms,cluster.devices.kind,step_time_us,peak_bytes\na,none,h100,90,99\nb,none,h100,90,99\n",
+    "steps.jsonl": '{"case": "a", "precision": "fp32", "step_seconds": 1e-4, "peak_bytes": 100}\n'
+                   '{"case": "b", "precision": "fp32", "step_seconds": 1e-4}\n{"case": "c", "precision": "fp32"}\n',
     "torch/peaks.csv": "model,way,cut,rank,predicted_bytes,measured_bytes\na,ddp,,0,99,100\n",
 }
 # Objects whose keys are names given by the user or the run.

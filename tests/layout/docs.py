@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
 """docs.py BAECHI: writes again what is generated: the schemas of scenarios and of answers, ARCHITECTURE's map, tables that
-stand between '<!-- baechi ... -->' and '<!-- end -->', and what the transcripts' commands print."""
+stand between '<!-- baechi ... -->' and '<!-- end -->', and what the transcripts' commands print, predicted steps."""
+import csv
 import glob
+import io
 import os
 import re
 import subprocess
 import sys
+import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BAECHI = os.path.abspath(sys.argv[1])
@@ -18,8 +21,7 @@ def printed(arguments):
 
 
 def replace(path, text):
-    with open(path) as file:
-        before = file.read()
+    before = open(path).read() if os.path.exists(path) else None
     if before == text:
         return
     with open(path, "w") as file:
@@ -67,7 +69,23 @@ def write_transcript(path):
     replace(path, "".join(lines))
 
 
+def write_predictions(path):
+    """What steps of models take, as validate/steps/steps.py measures them on a GPU."""
+    columns = ["graph", "transforms", "cluster.devices.kind", "step_time_us", "peak_bytes"]
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([BAECHI, "run", "validate/steps/h100.yaml", "--quiet", "--out", folder], cwd=ROOT, check=True,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        with open(os.path.join(folder, "results.csv"), newline="") as file:
+            rows = list(csv.DictReader(file))
+    text = io.StringIO()
+    table = csv.DictWriter(text, columns, extrasaction="ignore", lineterminator="\n")
+    table.writeheader()
+    table.writerows(rows)
+    replace(path, text.getvalue())
+
+
 replace(os.path.join(ROOT, "scenarios/scenario.schema.json"), printed(["schema"]))
+write_predictions(os.path.join(ROOT, "validate/steps/predicted.csv"))
 subprocess.run([sys.executable, os.path.join(ROOT, "tests/layout/answers.py"), BAECHI], check=True)
 write_map(os.path.join(ROOT, "ARCHITECTURE.md"))
 for readme in subprocess.run(["git", "ls-files", "*.md"], cwd=ROOT, check=True, text=True,

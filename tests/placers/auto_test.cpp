@@ -49,8 +49,9 @@ TEST_SUITE("placers") {
       const Problem problem = random.under({}, tight);
       const auto own = step(problem, "auto");
       solved += own ? 1U : 0U;
-      for (const char* name : {"single", "round_robin", "random", "least_loaded", "m_topo", "heft",
-                               "m_etf", "m_sct", "metis", "scotch"}) {
+      for (const char* name :
+           {"single", "round_robin", "random", "least_loaded", "m_topo", "heft", "m_etf", "m_sct",
+            "metis", "scotch", "coarsen", "fill", "balanced", "linearized_dp"}) {
         CAPTURE(name);
         const auto other = step(problem, name);
         if (!other) continue;
@@ -59,6 +60,89 @@ TEST_SUITE("placers") {
       }
     }
     CHECK(solved >= 6);
+  }
+
+  TEST_CASE("auto is never slower than the best straight cut of a small graph") {
+    for (std::uint64_t seed = 0; seed < 20; ++seed) {
+      CAPTURE(seed);
+      const RandomProblem random({.ops = 12}, 2, seed);
+      const Problem problem = random.under({});
+      if (problem.graph.num_groups() > 0) continue;
+      const auto own = step(problem, "auto");
+      REQUIRE(own);
+      for (std::size_t cut = 0; cut <= problem.graph.num_ops(); ++cut)
+        for (const bool swapped : {false, true}) {
+          Placement p;
+          for (const OpId v : problem.graph.ops())
+            p.device.push_back((index(v) < cut) != swapped ? gpu0 : gpu1);
+          CHECK(*own <= simulate(problem, p).makespan);
+        }
+    }
+  }
+
+  TEST_CASE("auto is close to the best of all placements on a small GPU beside a slow host") {
+    double sum = 0.0, worst = 0.0;
+    constexpr std::uint64_t chains = 200;
+    for (std::uint64_t seed = 0; seed < chains; ++seed) {
+      Random random(seed);
+      OpGraphBuilder g;
+      TensorId last{};
+      const std::uint32_t length = 8 + random.below(4);
+      for (std::uint32_t i = 0; i < length; ++i) {
+        const auto time = Duration{1000 * (10 + random.below(50))};
+        const OpId v = g.add_op({.name = "m" + std::to_string(i),
+                                 .compute = time,
+                                 .persistent = {1'000'000 * (1 + random.below(20))}});
+        if (i > 0) g.add_edge(last, v);
+        last = g.add_tensor(v, {1000 * random.below(50)});
+      }
+      const OpGraph graph = std::move(g).build();
+      IdVector<DeviceId, Device> devices;
+      devices.push_back({.name = "gpu", .kind = {}, .memory = {30'000'000}});
+      devices.push_back(
+          {.name = "cpu", .kind = {}, .memory = {std::int64_t{1} << 40}, .speed = 0.1});
+      const Cluster cluster = Cluster::uniform(
+          std::move(devices), {.bandwidth = {1e9}, .latency = std::chrono::microseconds(9)});
+      const ProfiledCosts costs(graph, cluster);
+      const Problem problem{graph, cluster, costs};
+      Simulator simulator(problem);
+      Duration best = Duration::max();
+      for (std::uint32_t bits = 0; bits < 1U << length; ++bits) {
+        Placement p;
+        for (std::uint32_t i = 0; i < length; ++i)
+          p.device.push_back((bits >> i & 1U) != 0 ? gpu1 : gpu0);
+        const StepResult& result = simulator.run(p);
+        if (!result.oom) best = std::min(best, result.makespan);
+      }
+      const auto own = step(problem, "auto");
+      REQUIRE(own);
+      const double ratio = static_cast<double>(own->count()) / static_cast<double>(best.count());
+      sum += ratio;
+      worst = std::max(worst, ratio);
+    }
+    CHECK(sum / static_cast<double>(chains) <= 1.05);
+    CHECK(worst <= 1.25);
+  }
+
+  TEST_CASE("auto is not slower with more memory") {
+    std::size_t slower = 0, compared = 0;
+    for (std::uint64_t seed = 0; seed < 40; ++seed) {
+      CAPTURE(seed);
+      const RandomProblem random({.ops = 10 + static_cast<std::uint32_t>(seed)}, 3, seed);
+      std::optional<Duration> before;
+      for (std::int64_t memory = 600; memory < 12'000; memory += memory / 4) {
+        Cluster cluster = random.cluster;
+        for (const DeviceId d : cluster.devices()) cluster.set_memory(d, {memory});
+        const auto now = step(random.under({}, cluster), "auto");
+        if (before) {
+          ++compared;
+          slower += !now || *now > *before ? 1U : 0U;
+        }
+        before = now;
+      }
+    }
+    MESSAGE(slower << " of " << compared);
+    CHECK(slower == 0);
   }
 
   TEST_CASE("auto reports its choice, and stops where no step can be shorter") {

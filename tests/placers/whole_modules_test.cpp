@@ -55,19 +55,40 @@ OpGraph line() {
 }  // namespace
 
 TEST_SUITE("whole modules") {
-  TEST_CASE("a module whose own op reads a tensor from outside is whole; branches are together") {
+  TEST_CASE("modules whose results an op directly inside their parent reads are together") {
     const OpGraph graph = residual_and_branches();
     const WholeModules modules = whole_modules(graph);
-    CHECK(modules.names == std::vector<std::string>{"net.stem", "net.block", "net.mix.left",
-                                                    "net.mix.right", "net.head"});
-    CHECK(modules.together == std::vector<std::uint32_t>{0, 1, 2, 2, 4});
-    CHECK(modules.of[*graph.find("sum")] == 1);
-    CHECK(modules.of[*graph.find("cat")] == WholeModules::none);
+    // sum reads the block's input, which is moved to the block's device, and the result of conv2.
+    CHECK(modules.names == std::vector<std::string>{"net.stem", "net.block.conv1",
+                                                    "net.block.conv2", "net.mix.left",
+                                                    "net.mix.right", "net.head", "net.block"});
+    CHECK(modules.num_whole == 6);
+    CHECK(modules.together == std::vector<std::uint32_t>{0, 1, 2, 3, 3, 5, 2});
+    CHECK(modules.of[*graph.find("sum")] == 2);
+    CHECK(modules.of[*graph.find("cat")] == 3);
+    CHECK(modules.join[3] == *graph.find("cat"));
+    // conv1 apart: the block is a key of the map, too.
+    using Map = std::vector<std::pair<std::string, DeviceId>>;
+    CHECK(device_map(modules, {gpu0, gpu1, gpu0, gpu0, gpu0, gpu0, gpu0}) ==
+          Map{{"net.stem", gpu0},
+              {"net.block.conv1", gpu1},
+              {"net.block.conv2", gpu0},
+              {"net.mix", gpu0},
+              {"net.head", gpu0},
+              {"net.block", gpu0}});
+  }
+
+  TEST_CASE("for stages, and by name, such a block is whole") {
+    const OpGraph graph = residual_and_branches();
+    const std::vector<std::string> names{"net.stem", "net.block", "net.mix.left", "net.mix.right",
+                                         "net.head"};
+    CHECK(whole_modules(graph, {.stages = true}).names == names);
+    CHECK(whole_modules(graph, {.no_split = {"net.b*"}}).names == names);
   }
 
   TEST_CASE("modules go where their ops compute longest, and the map names as few as possible") {
     const OpGraph graph = residual_and_branches();
-    const WholeModules modules = whole_modules(graph);
+    const WholeModules modules = whole_modules(graph, {.stages = true});
     const Cluster cluster = gpus(2);
     const ProfiledCosts costs(graph, cluster);
     // The block computes 10 ns on gpu0 and 20 on gpu1, the branches 10 on gpu1 and 30 on gpu0.
@@ -91,18 +112,28 @@ TEST_SUITE("whole modules") {
     CHECK_THROWS_AS(whole_modules(one_tensor_two_readers()), InputError);
   }
 
-  TEST_CASE("a line is cut near the placement, or evenly, and never beyond memory") {
+  TEST_CASE("a line is cut into the shortest longest stages, whatever the order of devices") {
     const OpGraph graph = line();
     const WholeModules modules = whole_modules(graph);
-    const Placement placement = on({gpu0, gpu1, gpu1, gpu1});
-    const auto cut = [&](const Cluster& cluster, CutGoal goal) {
+    const auto cut = [&](const std::vector<std::int64_t>& memory) {
+      Cluster cluster = gpus(memory.size());
+      IdVector<DeviceId, Bytes> limit;
+      for (const std::int64_t m : memory) {
+        cluster.set_memory(static_cast<DeviceId>(limit.size()), {m});
+        limit.push_back({m});
+      }
       const ProfiledCosts costs(graph, cluster);
-      const auto cuts = cut_line({graph, cluster, costs}, modules, placement, goal);
-      return cuts ? cuts->first : std::vector<std::uint32_t>{};
+      std::vector<std::vector<std::uint32_t>> all;
+      for (const PipelineCuts& cuts : cut_line({graph, cluster, costs}, modules, limit))
+        all.push_back(cuts.first);
+      return all;
     };
-    CHECK(cut(gpus(2), CutGoal::nearest) == std::vector<std::uint32_t>{0, 1});
-    CHECK(cut(gpus(2), CutGoal::balanced) == std::vector<std::uint32_t>{0, 2});  // 20 | 40
-    CHECK(cut(gpus(2, 2_B), CutGoal::nearest) == std::vector<std::uint32_t>{0, 2});
-    CHECK(cut(gpus(2, 1_B), CutGoal::nearest).empty());
+    using Cuts = std::vector<std::vector<std::uint32_t>>;
+    CHECK(cut({9, 9}) == Cuts{{0}, {0, 2}});  // 60; 20 | 40
+    CHECK(cut({2, 2}) == Cuts{{0, 2}});       // one stage does not fit
+    CHECK(cut({3, 1}) == Cuts{{0, 1}});       // 10 | 50, or 50 | 10: the earlier cut
+    CHECK(cut({1, 3}) == Cuts{{0, 1}});       // the same
+    CHECK(cut({9, 9, 9}).back() == std::vector<std::uint32_t>{0, 2, 3});  // 20 | 30 | 10
+    CHECK(cut({1, 1}).empty());
   }
 }

@@ -8,8 +8,10 @@ ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 sys.path.insert(0, os.path.join(ROOT, "validate/published"))
 
 import board  # noqa: E402
+import llama_cpp  # noqa: E402
 import nvidia  # noqa: E402
 import open_trainings  # noqa: E402
+import steps  # noqa: E402
 from board import Scored  # noqa: E402
 
 ANSWER = {"step_time_us": 2e6, "flops": 1.0, "fits": True, "peak_bytes": 1, "last_peak_bytes": 1, "weight_bytes": 1.0,
@@ -132,6 +134,78 @@ class Questions(unittest.TestCase):
         self.assertEqual(deepseek["framework"]["recompute_modules"], ["mla_up_proj", "mlp"])
         self.assertEqual((deepseek["overlap_experts"], deepseek["options"]["kernels"]["dispatch_once"]), ("true", "4"))
         self.assertNotIn("host_op", deepseek)
+
+    def test_a_step_of_a_model_is_asked_of_the_device_under_pytorch(self):
+        result, questions = compared(steps.score_h100_steps, {"measured/h100_steps/steps.csv": (
+            "source,model,layers,batch,precision,step_ms\nTrioSim,vgg,13,128,tf32,2500\nTrioSim,vgg,13,128,tf32,-1\n")})
+        self.assertEqual(questions, [{
+            "ask": "step", "generator": "vgg", "device": "h100_pytorch",
+            "options": {"batch": 128, "layers": 13, "kernels": {"fuse_modules": False}},
+            "transforms": [{"precision": {"to": "tf32", "except": "loss"}}]}])
+        self.assertAlmostEqual(result.rows[0].error(), 2 / 2.5 - 1)
+        self.assertIn(":3:25: step_ms '-1' is not a number", result.skipped[0][1])
+
+
+class LlamaCpp(unittest.TestCase):
+    SPEED = "family,gpu,gpus,power_limit_w,model,size_gib,params_b,test,tokens,tokens_per_s,sd,build\n"
+
+    def asked(self, score, name, header, rows, **answer):
+        return compared(score, {f"measured/llama_bench/{name}.csv": header + "".join(row + "\n" for row in rows)}, answer)
+
+    def test_the_output_is_one_layer_more(self):
+        # As llama.cpp's buffers show for 32 layers.
+        self.assertEqual([llama_cpp.split_of(32, n) for n in (1, 2, 4, 6)],
+                         [[32], [17, 15], [9, 8, 8, 7], [6, 5, 6, 5, 6, 4]])
+        self.assertEqual(llama_cpp.split_of(32, 8), [5, 4, 4, 4, 4, 4, 4, 3])
+
+    def test_a_rate_is_the_mean_of_the_first_and_the_last_token(self):
+        row = "LLaMA 3,3090,2,,llama 8B F16,14.96,8.03,tg,512,50.0,0.1,b"
+        result, questions = self.asked(llama_cpp.score_llama_bench_decode, "speed", self.SPEED, [row], step_time_us=21000.0)
+        self.assertEqual([q["options"]["context"] for q in questions], [0, 511, 0, 511])
+        self.assertEqual(questions[0]["split"], [17, 15])
+        self.assertEqual(questions[0]["device"], {"base": "rtx_3090_llamacpp", "launch": "6.13 us"})  # 5.22 + 0.91
+        self.assertNotIn("0.9,", str(questions[2]["device"]["gemv"]))  # a 3090's own share is left out
+        self.assertAlmostEqual(result.rows[0].measured, 20000.0)
+        self.assertAlmostEqual(result.rows[0].error(), 0.05)
+        self.assertAlmostEqual(result.left_out["mean"], 0.05)
+
+    def test_later_micro_batches_of_a_prompt_are_slower_as_on_one_gpu(self):
+        # One GPU: 512 tokens in 0.1 s, 1024 in 0.21: the second takes a tenth more. No hop: 4000 Ada's row of 512 is told.
+        rows = [f"LLaMA 3,4000_Ada,{n},,llama 8B F16,14.96,8.03,pp,{t},{rate},0.1,b"
+                for n, t, rate in ((1, 512, 5120.0), (1, 1024, 1024 / 0.21), (4, 1024, 8000.0))]
+        with tempfile.TemporaryDirectory() as folder:
+            here, llama_cpp.HERE = llama_cpp.HERE, folder
+            os.makedirs(os.path.join(folder, "data/measured/llama_bench"))
+            with open(os.path.join(folder, "data/measured/llama_bench/speed.csv"), "w", encoding="utf-8") as file:
+                file.write(self.SPEED)
+            result, questions = self.asked(llama_cpp.score_llama_bench_prefill, "speed", self.SPEED, rows,
+                                           step_time_us=128000.0)
+            llama_cpp.HERE = here
+        self.assertEqual(len(result.skipped), 2)
+        self.assertEqual(questions[0]["sums"], ["100000.000 us", "110000.000 us"])
+        self.assertEqual((questions[0]["prompt"], questions[0]["pass_tokens"], questions[0]["split"]), (1024, 512, [9, 8, 8, 7]))
+        self.assertAlmostEqual(result.rows[0].simulated / result.rows[0].measured, 1.0)  # 1024 tokens in 0.128 s
+
+    def test_buffers_and_what_fits(self):
+        # 8B, 8192 tokens, 512 at a time: 4 x 512 x 8192 x 33 + 16 x 512 x 4096 B; on several GPUs x 36 and 32.
+        self.assertEqual(llama_cpp.buffer_bytes("8B", 8192, 1), 560 * 2**20)
+        self.assertEqual(llama_cpp.buffer_bytes("8B", 8192, 4), 640 * 2**20)
+        header = "family,gpu,gpus,model,n_ctx,n_batch,n_ubatch,device,what,mib\n"
+        memory = [[4617396224 + 128256 * 4096 * 144 // 256, 2**30, 0]]
+        result, _ = self.asked(llama_cpp.score_llama_bench_buffers, "memory", header,
+                               [f"LLaMA 3,3070,1,8B-v3/ggml-model-Q4_K_M.gguf,8192,2048,512,{device},{what},{mib}"
+                                for device, what, mib in (("CUDA0", "weights", 4403.49), ("CUDA0", "KV", 1024.0),
+                                                          ("CUDA0", "compute", 560.0), ("CPU", "weights", 281.81))],
+                               memory=memory)
+        self.assertEqual(len(result.skipped), 1)
+        for row in result.rows:
+            self.assertLess(abs(row.error()), 1e-5)
+        header = "machine,gib,gpus,model,tokens,ran\n"
+        result, _ = self.asked(llama_cpp.score_llama_bench_verdicts, "verdicts", header,
+                               ["3070,8,1,8B Q4_K_M,1024,1", "3070,,1,8B Q4_K_M,pp8192,1", "3070,,1,8B Q4_K_M,tg8192,0"],
+                               memory=memory)
+        # 8192 MiB - 640: 4403 + 1024 + 560 fit, + 256 of a running prompt too: what is said to have run out is wrong.
+        self.assertEqual([row.simulated for row in result.rows], [1.0, 1.0, 0.0])
 
 
 if __name__ == "__main__":

@@ -192,6 +192,7 @@ TEST_SUITE("torch_steps") {
     CHECK(judged(folder, "--processes 3") == 2);
     CHECK(folder.read("said").find("--processes: no 3; there are 2, 4") != std::string::npos);
     CHECK(judged(folder, "--ways four_stages --processes 2") == 2);
+    CHECK(judged(folder, "--device cuda") == 77);
     REQUIRE(judged(folder,
                    "--models mixer --ways four_stages,four_ddp --processes 4 --rounds 2 --quick") ==
             0);

@@ -11,8 +11,11 @@ elif [[ $# -gt 0 ]]; then
 fi
 build_python
 site=$("$python" -m site --user-site)
+rm -f "$site"/baechi.*.so
 mkdir -p "$site/baechi_data/share"
-cp build/python/baechi.*.so tools/baechi_{plot,torch,torch_work}.py "$site/"
+cp -r python/package/. tools/baechi_{plot,torch,torch_record,torch_work}.py "$site/"
+for module in build/python/baechi.*.so; do cp "$module" "$site/baechi/__init__${module#build/python/baechi}"; done
+ln -sfn "$root/build/python" "$site/baechi_data/bin"
 ln -sfn "$root" "$site/baechi_data/share/baechi-sim"  # where the package looks for its data
 "$python" -c 'import numpy' 2>/dev/null ||
   echo "$python has no NumPy: results are memoryviews there, which numpy.asarray takes" >&2

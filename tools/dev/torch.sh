@@ -5,9 +5,13 @@ if [[ $# -lt 1 ]]; then
   exit 2
 fi
 source "$(dirname "${BASH_SOURCE[0]}")/../common.sh"
-/usr/bin/python3 -c 'import torch, numpy' 2>/dev/null || install python3-torch python3-numpy
-ldconfig -p | grep -q libopenblas || install libopenblas0-pthread ||
-  echo "no OpenBLAS: GEMMs take several times as long as they could" >&2
+python=python3
+if ! python3 -c 'import torch, numpy' 2>/dev/null; then
+  python=/usr/bin/python3
+  "$python" -c 'import torch, numpy' 2>/dev/null || install python3-torch python3-numpy
+  ldconfig -p | grep -q libopenblas || install libopenblas0-pthread ||
+    echo "no OpenBLAS: GEMMs take several times as long as they could" >&2
+fi
 build release baechi
-/usr/bin/python3 "$root/validate/pytorch/judge.py" "$root/build/release/baechi" "$@"
+"$python" "$root/validate/pytorch/judge.py" "$root/build/release/baechi" "$@"
 "$root/build/release/baechi" validate torch "$1"

@@ -22,6 +22,7 @@ struct Signature {
 
 using namespace std::string_view_literals;
 
+/// Results are SQLite, too: see kind_of_file().
 constexpr Signature signatures[] = {
     {0, "SQLite format 3\0"sv,
      "a SQLite database, such as an export of Nsight Systems: it has kernels but no tensors; "
@@ -97,6 +98,9 @@ std::string text(std::string_view beginning) {
   if (start.starts_with("module") && (has(start, "stablehlo.") || has(start, "mhlo.")))
     return "StableHLO without a function, or in a form that importer hlo does not read: print it "
            "with --mlir-print-op-generic=false";
+  if (has(start, "ir_version:") && (has(start, "graph {") || has(start, "opset_import")))
+    return "an ONNX model as text: write it as protocol buffers first, with onnx.save() after "
+           "onnx.load(FILE, format='textproto') or onnx.parser.parse_model()";
   if (start.starts_with("digraph") || start.starts_with("strict digraph"))
     return "a picture in DOT: it has no times; DOT is written here, never read";
   if (start.starts_with("node {") || start.starts_with("node{"))
@@ -104,7 +108,13 @@ std::string text(std::string_view beginning) {
   if (start.starts_with("step_stats"))
     return "run metadata of TensorFlow as text: give the graph that it belongs to, and this as "
            "option costs (--importer tensorflow:costs=FILE)";
-  if (start.starts_with("<!DOCTYPE html") || start.starts_with("<html")) return "a web page";
+  for (const std::string_view page : {"<!DOCTYPE html", "<!doctype html", "<html"})
+    if (start.starts_with(page))
+      return has(start, "<title>") && has(start, "color-scheme: light dark")
+                 ? "a report of 'baechi run': the scenario that made it names its graphs"
+                 : "a web page";
+  if (start.starts_with("id,scenario,graph,"))
+    return "results of 'baechi run': 'baechi compare' reads them; the scenario names its graphs";
   if (start.starts_with("version https://git-lfs"))
     return "a pointer of Git LFS, not the file: fetch it with 'git lfs pull'";
   if (has(start, "\"workload_graph\""))
@@ -123,6 +133,9 @@ std::string text(std::string_view beginning) {
 }  // namespace
 
 std::string kind_of_file(std::string_view beginning, std::string_view path) {
+  if (beginning.starts_with("SQLite format 3") && has(beginning, "CREATE TABLE results"))
+    return "results of 'baechi run': 'baechi compare' and 'baechi report' read them; the scenario "
+           "names its graphs";
   for (const Signature& s : signatures)
     if (beginning.size() >= s.at && beginning.substr(s.at).starts_with(s.bytes))
       return std::string(s.kind);

@@ -16,6 +16,7 @@ TraceTotals totals(const OpGraph& graph) {
     sum.compute += time;
     sum.outputs += output_bytes(graph, v);
     sum.persistent += op.persistent;
+    sum.cache += graph.cache(v);
     sum.temporary = std::max(sum.temporary, op.temporary);
     if (time == Duration::zero()) ++sum.without_time;
   }
@@ -27,7 +28,10 @@ std::vector<std::string> warnings(const Trace& trace) {
   const Coverage& known = trace.coverage;
   std::vector<std::string> found;
   if (trace.graph.num_ops() == 0) return {"no ops"};
-  if (known.with_time == 0 || sum.without_time == trace.graph.num_ops())
+  const bool untimed = known.with_time == 0 || sum.without_time == trace.graph.num_ops();
+  if (untimed && trace.graph.has_work())
+    found.emplace_back("no op has a measured time: times follow from the ops' work (--kind)");
+  else if (untimed)
     found.emplace_back("no op has a time: every step takes only its transfers");
   else if (sum.without_time > 0)
     found.push_back(fmt::format("{} of {} ops take no time", sum.without_time, known.ops));

@@ -10,7 +10,7 @@ namespace baechi {
 /// an op without one counts as 0.
 struct TraceTotals {
   Duration compute{};
-  Bytes outputs{}, persistent{}, temporary{};
+  Bytes outputs{}, persistent{}, temporary{}, cache{};
   std::size_t without_time = 0;
 };
 TraceTotals totals(const OpGraph& graph);

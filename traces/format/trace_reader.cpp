@@ -18,9 +18,9 @@ constexpr std::string_view file_names[] = {"format", "version", "ops",      "nam
                                            "batch",  "edges",   "controls", "collectives"};
 constexpr JsonKeys file_keys{"a trace", file_names, 3};
 constexpr std::string_view op_names[] = {
-    "name",       "kind",       "phase",           "forward",          "lane",
-    "module",     "compute_us", "temporary_bytes", "persistent_bytes", "kernels",
-    "colocation", "outputs"};
+    "name",    "kind",       "phase",           "forward",          "lane",
+    "module",  "compute_us", "temporary_bytes", "persistent_bytes", "cache_bytes",
+    "kernels", "colocation", "outputs"};
 constexpr JsonKeys op_keys{"an op", op_names, 1};
 enum class OpKey : std::size_t {  // indices of op_names
   name,
@@ -32,6 +32,7 @@ enum class OpKey : std::size_t {  // indices of op_names
   compute_us,
   temporary_bytes,
   persistent_bytes,
+  cache_bytes,
   kernels,
   colocation,
   outputs
@@ -248,6 +249,9 @@ void TraceReader::read_op(Json value) {
         return;
       case OpKey::persistent_bytes:
         op.persistent = {v.whole()};
+        return;
+      case OpKey::cache_bytes:
+        op.cache = {v.whole()};
         return;
       case OpKey::kernels:
         return v.list([&](Json kernel) { read_kernel(kernel); });

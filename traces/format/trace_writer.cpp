@@ -123,6 +123,10 @@ void put_op(fmt::memory_buffer& out, const OpGraph& graph, OpId v) {
   put(out, op.temporary.count);
   put(out, ", \"persistent_bytes\": ");
   put(out, op.persistent.count);
+  if (graph.cache(v) > Bytes{}) {
+    put(out, ", \"cache_bytes\": ");
+    put(out, graph.cache(v).count);
+  }
   put_kernels(out, graph.kernels(v));
   if (op.group != no_group) {
     put(out, ", \"colocation\": [");

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "sim/number_format.h"
 #include "sim/text.h"
 #include "traces/format/compressed_file.h"
 #include "traces/generate/expand.h"
@@ -25,7 +26,9 @@ struct ModelType {
 constexpr auto model_types = std::to_array<ModelType>({{"gpt2", "gpt"},
                                                        {"llama", "llama"},
                                                        {"mistral", "llama"},
+                                                       {"qwen2", "llama"},
                                                        {"qwen3", "llama"},
+                                                       {"gemma2", "llama"},
                                                        {"mixtral", "moe"},
                                                        {"qwen3_moe", "moe"},
                                                        {"gpt_oss", "moe"},
@@ -51,6 +54,9 @@ constexpr auto aliases = std::to_array<Alias>({
     {"vocab_size", "vocab_size"},
     {"tie_word_embeddings", "tie_word_embeddings"},
     {"attention_bias", "attention_bias"},
+    {"torch_dtype", "torch_dtype"},
+    {"dtype", "torch_dtype"},
+    {"layer_types", "layer_types"},
     {"kv_lora_rank", "kv_lora_rank"},
     {"q_lora_rank", "q_lora_rank"},
     {"first_k_dense_replace", "first_k_dense_replace"},
@@ -93,6 +99,28 @@ bool is_said(const Json& json, std::string_view key) {
   return found != json.end() && !found->is_null();
 }
 
+/// The format of weights, as of Hugging Face's quantizers.
+void add_weights(const Json& json, PublishedConfig& config) {
+  const std::string method = json.value("quant_method", "");
+  std::string format = method;
+  const std::int64_t group = json.value("group_size", std::int64_t{128});
+  const std::int64_t bits = json.value("bits", std::int64_t{4});
+  if (json.value("load_in_4bit", false))
+    format = json.value("bnb_4bit_use_double_quant", false)
+                 ? "nf4_double"
+                 : json.value("bnb_4bit_quant_type", "fp4");
+  else if (json.value("load_in_8bit", false))
+    format = "int8";
+  else if ((method == "gptq" || method == "awq") && group != 128)
+    format = fmt::format("{}_{}", method, group);
+  else if (method == "fp8" && is_said(json, "weight_block_size"))
+    format = "fp8_block";
+  if (find_weight_format(format) && bits == 4)
+    config.values["weights"] = format;
+  else
+    config.not_modelled.emplace_back("quantization_config: weights are in the model's dtype");
+}
+
 /// Keys whose meaning depends on the model's type.
 void add_by_type(const Json& json, const std::string& type, PublishedConfig& config) {
   const auto set = [&](std::string_view ours, std::string_view theirs) {
@@ -110,9 +138,15 @@ void add_by_type(const Json& json, const std::string& type, PublishedConfig& con
     config.values["shared_expert_intermediate_size"] =
         std::to_string(json.at("n_shared_experts").get<std::int64_t>() *
                        json.at("moe_intermediate_size").get<std::int64_t>());
+  if (type == "qwen2") config.not_modelled.emplace_back("qwen2: biases of queries, keys, values");
+  if (type == "gemma2")
+    config.not_modelled.emplace_back(
+        "gemma2: two more norms of a layer, and GeLU in place of SiLU");
   if (type.starts_with("qwen3")) config.values["use_qk_norm"] = "true";
   if (!is_said(json, "sliding_window") || json.value("use_sliding_window", true) == false) return;
-  if (type == "gpt_oss")
+  const bool all = type == "mistral" && !is_said(json, "layer_types");
+  if (all) config.values["layer_types"] = "sliding_attention";
+  if (type == "gpt_oss" || all || is_said(json, "layer_types"))
     set("sliding_window", "sliding_window");
   else
     config.not_modelled.emplace_back("sliding_window: every token sees all before it");
@@ -132,11 +166,7 @@ PublishedConfig published(const Json& json, const std::string& path) {
   for (const auto& [theirs, ours] : aliases)
     if (is_said(json, theirs)) config.values.emplace(ours, text_of_value(json.at(theirs)));
   add_by_type(json, type, config);
-  if (config.generator == "llama" || config.generator == "moe") {
-    if (const auto tied = config.values.extract("tie_word_embeddings");
-        !tied.empty() && tied.mapped() == "true")
-      config.not_modelled.emplace_back("tie_word_embeddings: logits have weights of their own");
-  }
+  if (is_said(json, "quantization_config")) add_weights(json.at("quantization_config"), config);
   for (const auto& [key, value, why] : plain)
     if (is_said(json, key) && json.at(key).dump() != value)
       config.not_modelled.push_back(fmt::format("{}: {}", key, why));

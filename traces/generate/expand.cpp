@@ -114,8 +114,10 @@ Kernels read_kernel_words(Options& options, bool tf1) {
 
 }  // namespace
 
-Expansion read_expansion(Options& o, std::int64_t batch, Optimizer optimizer, bool level) {
+Expansion read_expansion(Options& o, std::int64_t batch, Optimizer optimizer, bool level,
+                         Pass pass) {
   Expansion e;
+  e.inference.pass = pass;
   e.batch = o.get("batch", batch, "samples per step", 1);
   constexpr std::int64_t most = 1'000'000;
   if (e.batch > most) {
@@ -126,7 +128,12 @@ Expansion read_expansion(Options& o, std::int64_t batch, Optimizer optimizer, bo
     e.level = read_enum(o, "level", Level::module,
                         "an op per module, as PyTorch; or the ops of TensorFlow 1.12");
   e.optimizer = read_enum(o, "optimizer", optimizer, "what updates the weights");
-  e.training = o.get("training", true, "with backward and update ops");
+  e.training = o.get("training", !e.inference.on(), "with backward and update ops");
+  e.inference.batch = e.batch;
+  if (e.inference.on() && e.training)
+    o.mistake("training", fmt::format("pass {} trains nothing", to_text(pass)));
+  if (e.inference.on() && e.level == Level::tf1)
+    o.mistake("level", "pass train alone has tf1's ops");
   e.kernels = read_kernel_words(o, e.level == Level::tf1);
   return e;
 }

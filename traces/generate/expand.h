@@ -5,6 +5,7 @@
 
 #include "sim/names.h"
 #include "sim/options.h"
+#include "traces/generate/inference.h"
 #include "traces/generate/model.h"
 #include "traces/trace.h"
 
@@ -94,11 +95,12 @@ struct Expansion {
   bool training = true;   ///< false: the forward pass only
   bool megatron = false;  ///< the optimizer is Megatron-LM's
   Kernels kernels{};
+  Inference inference{};
 };
 /// Reads them. `batch` and `optimizer` are the defaults of the model.
 /// `level`: the model has the levels.
 Expansion read_expansion(Options& options, std::int64_t batch, Optimizer optimizer,
-                         bool level = true);
+                         bool level = true, Pass pass = Pass::train);
 
 /// The graph of one step. Its ops state their work, not times. Its name is "MODEL-bBATCH".
 Trace expand(const Model& model, const Expansion& expansion);

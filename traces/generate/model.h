@@ -169,9 +169,12 @@ struct Layer {
   Bytes kept{};                            ///< other numbers that it reads
   Bytes kept_fixed{};  ///< the same of fixed size: masks, indices, statistics (Tensor::fixed_size)
   Bytes workspace{};   ///< while the layer runs, and again while its backward op runs
-  bool in_place = false;  ///< its output may overwrite its first input
-  bool again = false;     ///< its backward op runs it once more before
-  bool forgets = false;   ///< what it writes inside its unit, and `kept`, is made again so
+  Bytes cache{};       ///< keys and values that its op holds for later passes
+  Bytes cache_traffic{};  ///< of `forward`, that does not depend on the dtype of activations
+  std::int64_t groups = 1, groups_read = 1;  ///< of its weights, and those of them that it reads
+  bool in_place = false;                     ///< its output may overwrite its first input
+  bool again = false;                        ///< its backward op runs it once more before
+  bool forgets = false;  ///< what it writes inside its unit, and `kept`, is made again so
   /// For a layer between ranks: its collective in the forward and in the backward pass; without one
   /// it hands its input on.
   std::array<std::optional<CollectiveKind>, 2> collective{};
@@ -224,9 +227,13 @@ class Model {
   void fuse_passes(bool on) { fuses_passes_ = on; }
   bool fuses_passes() const { return fuses_passes_; }
   /// dense() layers that are added while this is above 1 multiply so many equal parts of their rows
-  /// by weights of their own, in one kernel.
-  void set_groups(std::int64_t groups) { groups_ = groups; }
+  /// by weights of their own, in one kernel. With `read`, rows go to so many of the groups alone.
+  void set_groups(std::int64_t groups, std::int64_t read = 0) {
+    groups_ = groups;
+    groups_read_ = read > 0 ? read : groups;
+  }
   std::int64_t groups() const { return groups_; }
+  std::int64_t groups_read() const { return groups_read_; }
   /// Adds a layer; layers run in the order in which they are added. The layer becomes the producer
   /// of its outputs.
   LayerId add(Layer layer);
@@ -264,7 +271,7 @@ class Model {
   bool eager_ = false;
   bool fuses_passes_ = false;
   bool forgets_ = false, forgets_layers_ = false;
-  std::int64_t groups_ = 1;
+  std::int64_t groups_ = 1, groups_read_ = 1;
   std::int64_t products_ = 0;  // since forgets_ was set
 };
 

@@ -119,6 +119,11 @@ class ModuleGraph {
     }
   }
 
+  Bytes size_of(ValueId v) const {
+    const Bytes size = model_.value(v).size();
+    return options_.inference.on() ? options_.inference.activations(size) : size;
+  }
+
   bool trains(const Layer& layer) const {
     return std::ranges::any_of(layer.variables,
                                [&](VariableId w) { return model_.variable(w).trainable; });
@@ -182,7 +187,7 @@ class ModuleGraph {
       Bytes now = layer.workspace;
       for (const auto* values : {&layer.inputs, &layer.outputs}) {
         for (const ValueId v : *values) {
-          if (inside(v, u) && !uses_[v].saved && storage(v, u) == v) now += model_.value(v).size();
+          if (inside(v, u) && !uses_[v].saved && storage(v, u) == v) now += size_of(v);
         }
       }
       most = std::max(most, now);
@@ -263,21 +268,28 @@ class ModuleGraph {
 
   void add_forward(Unit& unit) {
     const auto u = static_cast<std::size_t>(&unit - units_.data());
-    Bytes weights;
+    const Inference& inference = options_.inference;
+    Bytes weights, cache;
     for (const LayerId l : layers(unit)) {
+      cache += model_.layer(l).cache;
       for (const VariableId w : model_.layer(l).variables) {
         if (owner_[w] != Use::no_unit) continue;
         owner_[w] = u;
-        weights += model_.variable(w).size();
+        const Variable& variable = model_.variable(w);
+        weights += inference.on() ? inference.stored(variable) : variable.size();
       }
     }
     unit.forward = graph_.add_op({.name = unit.name,
                                   .kind = unit.kind,
-                                  .persistent = weights,
+                                  .persistent = weights + cache,
                                   .temporary = forward_temporary(u),
-                                  .module = module_path(unit.name)});
+                                  .module = module_path(unit.name),
+                                  .cache = cache});
     for (const LayerId l : layers(unit)) {
-      if (!has_no_kernel(unit, l)) graph_.add_kernel(unit.forward, model_.layer(l).forward);
+      const Layer& layer = model_.layer(l);
+      if (!has_no_kernel(unit, l))
+        graph_.add_kernel(unit.forward,
+                          inference.on() ? inference.kernel(model_, layer) : layer.forward);
       for (const OpWork& work : model_.layer(l).forward_besides)
         graph_.add_kernel(unit.forward, work);
     }
@@ -290,8 +302,7 @@ class ModuleGraph {
       }
       for (const ValueId v : model_.layer(l).outputs) {
         if (leaves(v, u))
-          uses_[v].tensor =
-              graph_.add_tensor(unit.forward, model_.value(v).size(), is_overwritten(v));
+          uses_[v].tensor = graph_.add_tensor(unit.forward, size_of(v), is_overwritten(v));
       }
     }
     if (!options_.training) return;
@@ -317,8 +328,7 @@ class ModuleGraph {
   void exchange_between_ranks(const Unit& unit, OpId op, bool forward) {
     const Layer* layer = exchange(unit);
     if (layer == nullptr || !layer->collective[forward ? 0 : 1]) return;
-    const Bytes whole =
-        std::max(model_.value(layer->inputs[0]).size(), model_.value(layer->outputs[0]).size());
+    const Bytes whole = std::max(size_of(layer->inputs[0]), size_of(layer->outputs[0]));
     graph_.add_collective({.kind = *layer->collective[forward ? 0 : 1],
                            .bytes = {std::llround(layer->sent * static_cast<double>(whole.count))},
                            .ranks = static_cast<std::uint32_t>(layer->ranks),

@@ -11,7 +11,7 @@ namespace generate {
 MakeTrace make_a3c, make_alexnet, make_bert, make_blocks, make_cells, make_deep_speech_2, make_gnmt,
     make_gpt, make_gpt2, make_inception_v3, make_layered, make_llama, make_moe, make_hybrid,
     make_recurrent, make_resnet101, make_resnet50, make_resnext101, make_seq2seq,
-    make_se_resnext101, make_transformer, make_vgg16, make_wgan;
+    make_se_resnext101, make_transformer, make_vgg, make_vgg16, make_wgan;
 
 }  // namespace generate
 
@@ -32,6 +32,8 @@ std::span<const GeneratorEntry> generators() {
        "Xie et al. 2017, as torchvision", generate::make_resnext101},
       {"se_resnext101", "ResNeXt-101 32x4d with squeeze-and-excitation", "Hu et al. 2018",
        generate::make_se_resnext101},
+      {"vgg", "VGG of 11, 13, 16 or 19 layers", "Simonyan, Zisserman 2014, as torchvision",
+       generate::make_vgg},
       {"vgg16", "VGG-16: 13 convolutions, 3 dense layers",
        "Simonyan, Zisserman 2014, as torchvision", generate::make_vgg16},
       {"gnmt", "GNMT v2: LSTM encoder and decoder with attention, unrolled",
@@ -70,12 +72,13 @@ std::span<const GeneratorEntry> generators() {
 namespace {
 
 /// Options by their names before they had those of config.json. The first row for the generator, or
-/// for all (""), counts, unless the generator has an option of the old name.
+/// for all (""), counts. One that is called as before is taken.
 struct Renamed {
   std::string_view generator, before, now;
 };
 constexpr auto renamed =
-    std::to_array<Renamed>({{"hybrid", "layers", "hybrid_override_pattern"},
+    std::to_array<Renamed>({{"vgg", "layers", "layers"},
+                            {"hybrid", "layers", "hybrid_override_pattern"},
                             {"moe", "inner", "moe_intermediate_size"},
                             {"moe", "head_size", "config=NAME+head_dim=N"},
                             {"", "layers", "num_hidden_layers"},
@@ -108,9 +111,6 @@ constexpr auto renamed =
                             {"", "positions", "config=position_embedding_type=WORD"},
                             {"", "query_key_norm", "config=use_qk_norm=true"},
                             {"", "norm", "config=NAME+norm=WORD"},
-                            {"llama", "size", "config"},
-                            {"moe", "size", "config"},
-                            {"hybrid", "size", "config"},
                             {"gpt", "bias", "config=bias=false"},
                             {"llama", "bias", "config=NAME+attention_bias=true"},
                             {"moe", "bias", "config=NAME+attention_bias=true"},
@@ -149,7 +149,7 @@ constexpr auto renamed =
 void refuse_old_names(std::string_view generator, Options& options) {
   std::set<std::string_view> seen;
   for (const auto& [of, before, now] : renamed)
-    if ((of.empty() || of == generator) && seen.insert(before).second)
+    if ((of.empty() || of == generator) && seen.insert(before).second && before != now)
       options.renamed(std::string(before), now);
 }
 
@@ -158,6 +158,8 @@ void refuse_old_names(std::string_view generator, Options& options) {
 Trace generate_trace(std::string_view name, Options options, const std::string& where) {
   const GeneratorEntry& entry = find_entry(generators(), "generator", name, where);
   refuse_old_names(entry.name, options);
+  for (const std::string_view published : {"llama", "moe", "hybrid"})
+    if (entry.name == published) options.respelled("size", "config");
   Trace trace = entry.make(options);
   options.finish();
   trace.format = entry.name;

@@ -1,73 +1,58 @@
 #!/usr/bin/env bash
-# One visit to a GPU; also ./dev gpu. Ends within 9 minutes, downloads nothing, changes no setting.
+# One visit to a GPU within 8 minutes; also ./dev gpu visit. Downloads nothing, changes no setting of the card.
 #
-#   visit.sh look OUT [RUNS]     what is true of this GPU: settled questions, benchmarks, the rehearsal plans
-#                                in RUNS/rehearsal*/plans, recorded PyTorch steps. No held-out plan runs.
-#   visit.sh protocol OUT RUNS   the benchmarks as a control, then the plans in RUNS/NAME/plans, whose predictions
-#                                are committed: at most four NAMEs
+#   visit.sh OUT KIT    KIT is what kit.sh wrote
 #
-# OUT gets at most 8 files: facts.txt, clocks.csv, log.txt, and an archive per phase, written as the phase ends, also
-# of what a phase that was killed has left. HARNESS names another baechi_replay. Exit codes: 0 every phase ended well;
-# 1 one did not; 2 wrong arguments; 77 no GPU here.
+# Its phases, the most valuable first: steps of public models by PyTorch; what is true of this GPU; benchmarks; held-out
+# plans, calibrated, predicted and frozen here: their hash is in log.txt before the first of them is replayed.
+# OUT gets at most 8 files: facts.txt, clocks.csv, log.txt, and an archive per phase, written as the phase ends, also of
+# what a phase that was killed has left. HARNESS names another baechi_replay, STEPS has arguments for steps.py,
+# VISIT_SECONDS the time [480]. Exit codes: 0 every phase ended well; 1 one did not; 2 wrong arguments; 77 no GPU here.
 set -uo pipefail
-shopt -s nullglob
-root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
-verb=${1:-} out=${2:-} runs=${3:-}
 usage() {
   sed -n '2,/^set/p' "${BASH_SOURCE[0]}" | sed -n 's/^# \{0,1\}//p' >&2
   exit 2
 }
-[[ $verb == look && -n $out || $verb == protocol && -n $out && -d $runs ]] || usage
-[[ -z $runs || -d $runs ]] || usage
-mkdir -p "$out" && out=$(cd "$out" && pwd) || exit 2
-if [[ -n $(ls -A "$out") ]]; then
-  echo "$out is not empty; take another folder" >&2
+[[ $# -eq 2 && -f $2/bundle.tgz ]] || usage
+mkdir -p "$1" && out=$(cd "$1" && pwd) && kit=$(cd "$2" && pwd) || exit 2
+if [[ -e $out/log.txt ]]; then
+  echo "$out has a visit; take another folder" >&2
   exit 2
 fi
-[[ -n $runs ]] && runs=$(cd "$runs" && pwd)
-sets=()
-if [[ $verb == protocol ]]; then
-  for run in "$runs"/*/plans; do sets+=("$(basename "$(dirname "$run")")"); done
-  if ((${#sets[@]} < 1 || ${#sets[@]} > 4)); then
-    echo "$runs holds ${#sets[@]} sets of plans; a visit takes 1 to 4" >&2
-    exit 2
-  fi
-fi
-work=$(mktemp -d || mktemp -d -p "$root") || exit 2
+work=$(mktemp -d || mktemp -d -p "$out/..") || exit 2
 began=$SECONDS
 status=0
 smi=
 trap '[[ -n $smi ]] && kill "$smi" 2>/dev/null; rm -rf "$work"' EXIT
 
-left() { echo $((${VISIT_SECONDS:-540} - SECONDS + began)); }
+left() { echo $((${VISIT_SECONDS:-480} - SECONDS + began)); }
 say() { echo "[$((SECONDS - began)) s] $*" | tee -a "$out/log.txt"; }
 
 # phase NAME SECONDS COMMAND...: at most so long, and no longer than is left; the end of what it printed goes to the log.
 phase() {
   local name=$1 seconds=$2 rc
   shift 2
-  (($(left) - 10 < seconds)) && seconds=$(($(left) - 10))
-  if ((seconds < 10)); then
+  (($(left) < seconds)) && seconds=$(left)
+  if ((seconds < 8)); then
     say "$name: no time left"
     status=1
     return 1
   fi
-  say "$name: at most $seconds s"
-  timeout -k 10 "$seconds" "$@" >>"$work/$name.log" 2>&1
+  timeout -k 5 "$seconds" "$@" >>"$work/$name.log" 2>&1
   rc=$?
-  tail -n 30 "$work/$name.log" | cut -c1-400 | tee -a "$out/log.txt"
-  say "$name: exit code $rc"
+  tail -n 14 "$work/$name.log" | cut -c1-300 | tee -a "$out/log.txt"
+  say "$name: exit code $rc of at most $seconds s"
   ((rc == 0)) || status=1
   ((rc < 124)) || sleep 2 # what was killed still has the GPU for a while, which may be for one process alone
   return "$rc"
 }
 
-# lasting NAME SECONDS ARGUMENTS...: the harness into $work/NAME; where the GPU is lost to one process, others go on.
+# lasting NAME SECONDS OUT ARGUMENTS...: the harness into OUT; where the GPU is lost to one process, others go on.
 lasting() {
-  local name=$1 end=$((SECONDS + $2)) rc=0 more=()
-  shift 2
+  local name=$1 end=$((SECONDS + $2)) to=$3 rc=0 more=()
+  shift 3
   for _ in 1 2 3 4; do
-    phase "$name" $((end - SECONDS)) "$harness" "$@" "${more[@]}" -o "$work/$name"
+    phase "$name" $((end - SECONDS)) "$harness" "$@" "${parts[@]}" "${more[@]}" -o "$to"
     rc=$?
     ((rc == 3)) || break
     more=(--more)
@@ -75,92 +60,57 @@ lasting() {
   return "$rc"
 }
 
-pack() { # NAME: also what a killed phase left behind
-  [[ -d $work/$1 ]] || mkdir "$work/$1"
-  cp "$work/$1"*.log "$work/$1/" 2>/dev/null
-  tar -C "$work" -czf "$out/$1.tgz" "$1" && rm -rf "${work:?}/$1"
-}
-
-# Looks for PyTorch without importing it, which takes minutes on a cold machine.
-find_torch() {
-  timeout -k 5 60 python3 -c '
-from importlib import metadata, util
-if util.find_spec("torch") is None: raise SystemExit("torch: there is none")
-print("torch", metadata.version("torch"))'
-  case $? in
-    0) touch "$work/torch" ;;
-    124 | 137) say "python3 did not answer within 60 s whether there is PyTorch: taken for yes" && touch "$work/torch" ;;
-  esac
+pack() { # NAME FILE...: what there is of the files of the phase
+  local name=$1 found=() file
+  shift
+  for file in "$@"; do [[ -e $work/$file ]] && found+=("$file"); done
+  ((${#found[@]} == 0)) || tar -C "$work" -czf "$out/$name.tgz" "${found[@]}"
 }
 
 # Whether there is a GPU, the harness says: nvidia-smi may be missing where CUDA works.
 facts() {
   {
-    date -u; uname -srm; timeout -k 5 20 nvidia-smi; lscpu; free -g; df -h "$work" "$out"; ldd --version | head -1
-    nvcc --version; cmake --version
-    find_torch
-    env | grep -E '^(CUDA_(MODULE|DEVICE_MAX|LAUNCH)|LD_LIBRARY_PATH)'
+    date -u; uname -srm; timeout -k 5 20 nvidia-smi; lscpu; free -g; df -h "$work" "$out"; ldd --version | head -n 1
+    nvcc --version; ls -l /usr/bin/nvidia-cuda-mps*
+    env | grep -E '^(CUDA|NVIDIA|LD_LIBRARY_PATH)'
   } >"$out/facts.txt" 2>&1
   nvidia-smi --query-gpu=timestamp,clocks.sm,clocks.mem,power.draw,temperature.gpu --format=csv,noheader \
     -lms 1000 >"$out/clocks.csv" 2>/dev/null &
   smi=$!
 }
 
-by_cmake() {
-  cmake -S "$root/validate/cuda" -B "$work/b" -G Ninja && cmake --build "$work/b" && cp "$work/b/baechi_replay" "$work/harness"
-}
-by_hand() {
-  nvcc -std=c++20 -O3 -arch=sm_90 -cudart static -I"$root" -DREPLAY_COMMIT='"built there"' "$root"/validate/cuda/kernels.cu \
-    "$root"/validate/cuda/*.cpp "$root"/validate/plan/*.cpp -o "$work/harness" -ldl
-}
-export -f by_cmake by_hand
-export work root
-
-# Sets `harness`: one that was carried along, which knows its commit; else it is built here.
-find_harness() {
-  for harness in "${HARNESS:-}" "$root"/build/{release,test,quick}/baechi_replay; do
-    chmod +x "$harness" 2>/dev/null # what carried it may have dropped that
-    [[ -n $harness ]] && "$harness" --help >/dev/null 2>&1 && say "harness $harness" && return
+# Steps of models as their authors publish them: a line of steps.jsonl for each as soon as it is known.
+steps() {
+  local python=python3 candidate
+  for candidate in python3 /usr/bin/python3; do # without importing it, which takes a minute on a cold machine
+    "$candidate" -c 'import sys; from importlib import util; sys.exit(util.find_spec("torch") is None)' 2>/dev/null || continue
+    python=$candidate
+    break
   done
-  build_harness
-}
-
-build_harness() {
-  local before=$status
-  harness=$work/harness
-  PATH=$PATH:/usr/local/cuda/bin
-  phase build 120 bash -c by_cmake || phase build 150 bash -c by_hand || return 1
-  status=$before
-}
-
-# cuBLAS may have come with PyTorch's wheels.
-find_cublas() {
-  local site library
-  for site in $(python3 -c 'import nvidia; print(*nvidia.__path__)' 2>/dev/null) /usr/local/cuda; do
-    for library in "$site"/*/lib/libcublas.so.1[23] "$site"/lib64/libcublas.so.1[23]; do
-      export LD_LIBRARY_PATH=${library%/*}${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-      return
-    done
-  done
+  # shellcheck disable=SC2086
+  phase steps 170 "$python" -u "$kit/steps.py" "$work/steps" --seconds 140 ${STEPS:-}
+  pack steps steps steps.log
 }
 
 parts=() # for measuring and replaying
-mode=()  # for replaying
+mode=()  # for replaying, and for its plans
 
 # Sets `parts` and `mode` by what was not answered well. A question that ended or stopped the process has no answer.
-# Returns 77 where no harness finds a GPU that it can use.
-settle() { # SECONDS
+settle() {
   local before=$status rc=0
-  phase settle "$1" "$harness" --settle -o "$work/settle" || rc=$?
-  if ((rc == 77)); then # with a driver older than the harness's CUDA; what is built here has the CUDA of here
-    [[ -e /dev/nvidiactl && $harness != "$work/harness" ]] && build_harness || return 77
-    phase settle "$1" "$harness" --settle -o "$work/settle"
-    (($? != 77)) || return 77
+  phase settle 60 "$harness" --settle -o "$work/settle" || rc=$?
+  if ((rc == 77)); then # of a driver older than the harness's CUDA; what is built here has the CUDA of here
+    [[ -e /dev/nvidiactl && -d validate/cuda ]] || return 77
+    phase build 150 env PATH="$PATH:/usr/local/cuda/bin" nvcc -std=c++20 -O3 -arch=sm_90 -cudart static -I. \
+      -DREPLAY_COMMIT='"built there"' validate/cuda/*.c* validate/plan/*.cpp -o "$work/baechi_replay" -ldl || return 77
+    harness=$work/baechi_replay
+    phase settle 60 "$harness" --settle -o "$work/settle" || rc=$?
+    ((rc != 77)) || return 77
   fi
   [[ -f $work/settle/settled.txt ]] && status=$before # all was asked; an answer may be BAD
   if grep -qs '^BAD 0 ' "$work/settle.log"; then
-    pack settle
-    give_up 1 "the kernels are wrong: nothing else counts"
+    say "the kernels are wrong: nothing else counts"
+    return 1
   fi
   if ! grep -qs '^ok  1 ' "$work/settle.log"; then
     parts=(--no-partitions)
@@ -170,83 +120,62 @@ settle() { # SECONDS
     mode=(--mode stream)
     say "no graphs over parts: from here on with --mode stream"
   fi
-  return 0
 }
 
-measure() { # NAME SECONDS SECONDS_OF_CUBLAS
-  lasting "$1" $(($2 + 60)) --measure "${parts[@]}" --seconds "$2"
-  (($3 > 0)) && phase "$1_cublas" $(($3 + 30)) "$harness" --measure --cublas --more "${parts[@]}" --seconds "$3" -o "$work/$1"
-  pack "$1"
+baechi() { LD_LIBRARY_PATH=$work/bundle "$work/bundle/baechi" "$@"; }
+
+plan() { # NAME SCENARIO OPTION...: held-out plans, with their predictions
+  baechi validate plan "$kit/validate/protocol/$2.yaml" "${mode[@]}" --calibration "$work/measure/calibration.yaml" "${@:3}" \
+    -o "$work/held/$1" >>"$work/freeze.log" 2>&1
 }
 
-replays() { # NAME SECONDS: the plans of RUNS/NAME
-  local seconds=$2
-  (($(left) - 30 < seconds)) && seconds=$(($(left) - 30))
-  if ((seconds < 10)); then
-    say "$1: no time left"
+# Calibrates, predicts, prints the hash of all plans, and then replays them.
+held_out() {
+  local set held=(--neighbours 9 --random 20 --distinct 32 --overheads 5)
+  mkdir -p "$work/held" "$work/bundle"
+  tar -C "$work/bundle" -xzf "$kit/bundle.tgz"
+  if ! baechi validate calibrate "$work/measure" >"$work/calibrate.log" 2>&1; then
+    say "no calibration, and the rehearsal in place of held-out plans: $(tail -n 1 "$work/calibrate.log")"
     status=1
+    lasting rehearsal 45 "$work/held/rehearsal" "${mode[@]}" --seconds 30 "$kit"/runs/rehearsal/plans/*.plan
     return
   fi
-  mkdir -p "$work/$1"
-  lasting "$1" $((seconds + 30)) "${parts[@]}" "${mode[@]}" --seconds "$seconds" "$runs/$1"/plans/*.plan
-  pack "$1"
-}
-
-# Recorded steps of PyTorch, which needs no harness.
-pytorch() {
-  if [[ -e $work/torch ]]; then
-    mkdir -p "$work/pytorch"
-    phase pytorch 150 bash -c 'for model in residual small_transformer mixer mixture; do
-        python3 -u "$root/validate/pytorch/record.py" 0 "$root/validate/pytorch/models.py" $model "$work/pytorch" cuda 8; done'
-    pack pytorch
-  else
-    say "pytorch: there is none"
-  fi
-}
-
-look() {
-  local run
-  measure measure 90 20
-  for run in "$runs"/rehearsal*; do
-    [[ -n $runs && -d $run/plans ]] && replays "$(basename "$run")" 40
-    (($(find "$out" -type f | wc -l) < 7)) || break
+  plan short short "${held[@]}"
+  plan contended contended "${held[@]}"
+  plan timed contended "${held[@]}" --bodies timed
+  plan rings rings
+  say "frozen: $(cd "$work/held" && find . -path '*/plans/*' -type f | LC_ALL=C sort | xargs cat | sha256sum | cut -c1-64) of" \
+    "$(find "$work/held" -name '*.plan' | wc -l) plans; calibration $(sha256sum <"$work/measure/calibration.yaml" | cut -c1-16)"
+  for set in short timed contended rings; do
+    if [[ ! -d $work/held/$set/plans ]]; then
+      say "$set: refused: $(tail -n 1 "$work/freeze.log" | cut -c1-200)"
+      status=1
+      continue
+    fi
+    lasting "$set" 45 "$work/held/$set" "${mode[@]}" --seconds 30 "$work/held/$set"/plans/*.plan
+    baechi validate report "$work/held/$set" --calibration "$work/measure/calibration.yaml" >"$work/held/$set/report.txt" 2>&1
   done
-}
-
-protocol() {
-  local seconds todo=${#sets[@]} run
-  mkdir -p "$work/control" && cp -r "$work/settle" "$work/control/"
-  measure control 35 0
-  for run in "${sets[@]}"; do
-    seconds=$((($(left) - 40) / todo - 5))
-    replays "$run" $((seconds < 110 ? seconds : 110))
-    todo=$((todo - 1))
-  done
-  # Steps of PyTorch whose predictions were frozen; this was never tried on a GPU.
-  if [[ -e $runs/torch/predictions.json && -e $work/torch ]]; then
-    cp -r "$runs/torch" "$work/torch_steps"
-    phase torch_steps $(($(left) - 20)) python3 -u "$root/validate/pytorch/judge.py" - "$work/torch_steps" --device cuda --processes 2,4 \
-      --only measure
-    pack torch_steps
-  fi
-}
-
-# give_up STATUS WHY: the visit ends; what needs no harness is brought home all the same.
-give_up() {
-  say "$2"
-  [[ $verb == look ]] && pytorch
-  exit "$1"
 }
 
 facts
-find_harness || give_up 1 "no harness: none was carried along, and none could be built"
-find_cublas
-settle 90 || { (($? == 77)) && give_up 77 "no GPU here that a harness could use"; }
-[[ $verb == look ]] && pack settle
-case $verb in
-  look) look ;;
-  protocol) protocol ;;
+steps
+harness=${HARNESS:-$kit/baechi_replay}
+[[ $harness == */* ]] && harness=$(realpath "$harness")
+chmod +x "$harness" 2>/dev/null # what carried it may have dropped that
+settle
+case $? in
+  0)
+    lasting measure 90 "$work/measure" --measure --seconds 55
+    pack harness settle settle.log measure measure.log
+    held_out
+    pack held held calibrate.log freeze.log measure/calibration.yaml
+    ;;
+  77)
+    say "no GPU here that a harness could use"
+    pack harness settle.log build.log
+    exit 77
+    ;;
+  *) pack harness settle settle.log; status=1 ;;
 esac
-[[ $verb == look ]] && pytorch
 say "done: $(find "$out" -type f | wc -l) files"
 exit "$status"

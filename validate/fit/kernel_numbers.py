@@ -230,37 +230,52 @@ def left_out(data, folder):
     kernels, sheets = measured_passes(data, Comparison()), device_sheets(folder)
     for device in sorted({k.device for k in kernels}):
         for other in sorted({k.device for k in kernels if k.device != device}):
-            numbers = json.dumps(passes_numbers(*fit_passes([k for k in kernels if k.device == other], sheets[other])))
+            numbers = json.dumps(passes_numbers(fit_passes([k for k in kernels if k.device == other], sheets[other])))
             yield f"passes,{device},,\"{numbers.replace(chr(34), 2 * chr(34))}\""
 
 
-def fit_passes(kernels, sheet):
-    """Memory-bound kernels: launch + bytes / (bandwidth x share), a share for each type of op. Returns the launch and
-    the shares that minimise the mean of |log(simulated / measured)|."""
-    groups = {}
-    for kernel in kernels:
-        groups.setdefault(kernel.group, []).append(kernel)
-    arrays = {g: (np.array([k.work[1] for k in ks], float) / sheet["bytes"], np.array([k.us for k in ks]))
-              for g, ks in groups.items()}
-
-    def loss(x):
-        return sum(np.abs(np.log((math.exp(x[0]) + t / math.exp(v)) / us)).sum()
-                   for v, (t, us) in zip(x[1:], arrays.values()))
-
-    best = minimize(loss, np.log([2.0] + [0.6] * len(arrays)), method="Powell",
-                    bounds=[(-1.0, 2.0)] + [(math.log(0.2), 0.0)] * len(arrays)).x
-    return math.exp(best[0]), {g: round(math.exp(v), 2) for g, v in zip(arrays, best[1:])}
+# Of memory-bound kernels, and where searches start: launch in us, part of the bandwidth, bytes that the cache serves, how
+# many times as fast.
+PASSES_LIMITS = np.log([(0.3, 20.0), (0.2, 1.0), (1e6, 1e8), (1.0, 4.0)])
+PASSES_STARTS = np.log([(3.0, 0.8, 2e7, 1.2), (2.0, 0.6, 4e7, 1.2)])
 
 
-def passes_numbers(launch, shares):
-    """As a question has them. PyTorch computes sums, which have the device's share."""
-    return {"launch": f"{1e3 * launch:.0f} ns", "bandwidth_efficiency": shares.get("Add", 0.84),
-            "passes": {g: s for g, s in shares.items() if g != "Add"}}
+def passes_us(x, moved, per_us):
+    """As in MemoryBoundNumbers (sim/cluster/device_model.h)."""
+    launch, share, cache, faster = np.exp(x)
+    hit = np.clip(2.0 - moved / cache, 0.0, 1.0)
+    return launch + moved / per_us * (hit / faster + 1.0 - hit) / share
 
 
-def passes_error(kernels, sheet, launch, shares):
-    return sum(abs((launch + k.work[1] / (sheet["bytes"] * shares.get(k.group, shares.get("Add", 1.0)))) / k.us - 1.0)
-               for k in kernels)
+def fit_passes(kernels, sheet, near=None):
+    """{type of op: logarithms of PASSES_LIMITS' numbers} that minimise the mean of |log(simulated / measured)|. `near`: numbers to
+    start from instead."""
+    fitted = {}
+    for group in sorted({k.group for k in kernels}):
+        moved, us = (np.array([value(k) for k in kernels if k.group == group], float)
+                     for value in (lambda k: k.work[1], lambda k: k.us))
+
+        def loss(x):
+            return np.abs(np.log(passes_us(x, moved, sheet["bytes"]) / us)).sum()
+
+        found = []
+        for start in [near[group]] if near else PASSES_STARTS:
+            x = minimize(loss, start, method="Powell", bounds=PASSES_LIMITS).x
+            found.append(minimize(loss, x, method="Nelder-Mead", bounds=PASSES_LIMITS))
+        fitted[group] = min(found, key=lambda result: result.fun).x
+    return fitted
+
+
+def passes_numbers(fitted):
+    """As a question has them."""
+    return {"passes": {group: {"launch": f"{1e3 * x[0]:.0f} ns", "bandwidth_efficiency": round(x[1], 2),
+                               "cache": f"{x[2] / 1e6:.3g} MB", "cached": round(x[1] * x[3], 2)}
+                       for group, x in ((g, np.exp(v)) for g, v in fitted.items())}}
+
+
+def passes_error(kernels, sheet, fitted):
+    return sum(abs(passes_us(fitted[k.group], float(k.work[1]), sheet["bytes"]) / k.us - 1.0) for k in kernels
+               if k.group in fitted)
 
 
 def fit(data, folder):
@@ -277,10 +292,11 @@ def fit(data, folder):
     kernels = measured_passes(data, Comparison())
     for device in sorted({k.device for k in kernels}):
         own, left = [k for k in kernels if k.device == device], 0.0
+        fitted = fit_passes(own, sheets[device])
         for model in sorted({k.key for k in own}):
-            numbers = fit_passes([k for k in own if k.key != model], sheets[device])
-            left += passes_error([k for k in own if k.key == model], sheets[device], *numbers)
-        launch, shares = fit_passes(own, sheets[device])
+            others = [k for k in own if k.key != model]
+            without = fit_passes(others, sheets[device], fitted) if others else {}
+            left += passes_error([k for k in own if k.key == model], sheets[device], fitted | without)
         text += f"# {device}: {len(own)} memory-bound kernels, error of a model left out {100.0 * left / len(own):.1f} %\n"
-        text += f"  launch: {launch:.3g} us, passes: {{{', '.join(f'{g}: {s}' for g, s in shares.items())}}}\n"
+        text += f"  {json.dumps(passes_numbers(fitted)).replace(chr(34), '')[1:-1]}\n"
     return text

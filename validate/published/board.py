@@ -16,6 +16,7 @@ import math
 import os
 import subprocess
 import sys
+import textwrap
 import time
 from dataclasses import dataclass, field, replace
 
@@ -396,13 +397,17 @@ def cells_of(score):
             f"{100 * score.worst.error():+.1f} %" if some else "-", score.worst.what if some else ""]
 
 
+WIDTH = 100  # of a terminal
+
+
 def columns(rows):
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     text = ""
     for row in rows:
         cells = [cell.ljust(w) if i in (0, len(row) - 1) else cell.rjust(w) for i, (cell, w) in
                  enumerate(zip(row, widths))]
-        text += "  ".join(cells).rstrip() + "\n"
+        line = "  ".join(cells).rstrip()
+        text += (line if len(line) <= WIDTH else line[:WIDTH - 3] + "...") + "\n"
     return text
 
 
@@ -422,6 +427,8 @@ def notes_of(score):
     if score.baseline["rows"]:
         notes.append(f"baseline: {score.block['baseline']}: mean {percent(score.baseline['mean'])}, "
                      f"median {percent(score.baseline['median'])}")
+    if score.worst:
+        notes.append(f"worst: {score.worst.what}: {100 * score.worst.error():+.1f} %")
     if score.block["published"]:
         notes.append(f"published: {score.block['published']}")
     if score.refused:
@@ -447,7 +454,9 @@ def to_text(scores, left):
                           percent(e.get("log_mean", 0.0), "log_mean" in e), "", "", ""])
     text = columns(table)
     for score in scores:
-        text += "\n" + "\n  ".join(notes_of(score)) + "\n"
+        text += "\n"
+        for i, note in enumerate(notes_of(score)):
+            text += textwrap.fill(note, WIDTH, initial_indent="  " * (i > 0), subsequent_indent="    ", break_on_hyphens=False) + "\n"
     return text + "".join(f"\nin no block: {rows} rows of {path}" for path, rows in left) + ("\n" if left else "")
 
 

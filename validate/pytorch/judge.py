@@ -5,7 +5,8 @@ usage: judge.py BAECHI OUT [MODELS.py] [--models NAME,...] [--ways NAME,...] [--
 
 Without --processes: two, and then four where the machine has four cores.
 
-`baechi validate torch OUT` scores what this leaves in OUT.
+`baechi validate torch OUT` scores what this leaves in OUT. Exit codes: 0; 1 steps of a GPU were asked for and none was timed; 2 a
+mistake in the arguments or MODELS.py, or nothing was measured; 77 no GPU.
 """
 import argparse
 import hashlib
@@ -16,6 +17,8 @@ import statistics
 import subprocess
 import sys
 import time
+
+import torch
 
 import mistakes
 from predict import WAYS, Predictor, cases_of, of
@@ -255,9 +258,14 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--quick", action="store_true")  # a few steps of each: to try the machinery
     parser.add_argument("--only", default=",".join(STAGES))
-    judge = Judge(parser.parse_args())
+    arguments = parser.parse_args()
+    if arguments.device == "cuda" and not torch.cuda.is_available():
+        print("no GPU for PyTorch", file=sys.stderr)
+        sys.exit(77)
+    judge = Judge(arguments)
     if judge.given.quick:
         os.environ["JUDGE_QUICK"] = "1"
+    os.environ["JUDGE_DEVICE"] = judge.given.device
     timed = [n for n in judge.processes if not untimed(n, judge.given.device)]
     awake = [python("awake.py", core) for core in range(max(timed, default=0))]
     try:
@@ -282,6 +290,9 @@ def run(judge):
         judge.score()
     if "measure" in stages and not judge.measured():
         refuse(["no case was measured, and none is scored"])
+    if "measure" in stages and judge.given.device == "cuda" and not any("us" in r for rounds in judge.measured().values() for r in rounds):
+        print("no step was timed", file=sys.stderr)
+        sys.exit(1)
 
 
 if __name__ == "__main__":

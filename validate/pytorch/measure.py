@@ -213,7 +213,7 @@ def measured(models, case, rank):
         timed(runs.step, 2)
     if case["round"] == 0:
         dist.barrier()
-        result["peak"] = peak_of(runs.step, runs.optimizer)
+        result["peak"] = peak_of(runs.step, runs.optimizer, case.get("device", "cpu"))
         if isinstance(getattr(runs, "model", None), DistributedDataParallel):  # its buckets, which Python cannot see
             result["peak"] += bucket_bytes(runs.model)
     return result

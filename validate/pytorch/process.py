@@ -9,6 +9,8 @@ import torch
 from torch import nn
 
 now = time.perf_counter  # one clock for all processes of a machine
+os.environ.setdefault("USE_LIBUV", "0")  # Debian's PyTorch has none
+ON_GPU = os.environ.get("JUDGE_DEVICE") == "cuda"  # as --device says; a machine may have a GPU that is not asked for
 CORES = sorted(os.sched_getaffinity(0))  # before settle() leaves one of them
 
 
@@ -34,7 +36,7 @@ def settle(core, processes=2):
     """One thread on one core, ahead of other programs where that is allowed. Processes that share cores are left to the scheduler."""
     torch.set_num_threads(1)
     gc.disable()  # a collection in a step would be noise
-    if torch.cuda.is_available():
+    if ON_GPU:
         torch.cuda.set_device(core % torch.cuda.device_count())
     if processes > len(CORES):
         return
@@ -63,7 +65,7 @@ class Ahead:
 
 def finish():
     """Waits until a GPU has done what it was given."""
-    if torch.cuda.is_available():
+    if ON_GPU:
         torch.cuda.synchronize()
 
 
@@ -130,6 +132,14 @@ def sgd(parameters):
     return torch.optim.SGD(parameters, lr=1e-3, foreach=False)
 
 
+def storage_of(tensor):
+    return tensor.untyped_storage() if hasattr(tensor, "untyped_storage") else tensor.storage()
+
+
+def started_ns(event):
+    return event.start_ns() if hasattr(event, "start_ns") else 1000 * event.start_us()
+
+
 def live_bytes():
     """Bytes of all tensors that Python can reach, each storage once."""
     gc.collect()
@@ -137,33 +147,35 @@ def live_bytes():
     for thing in gc.get_objects():
         try:
             if isinstance(thing, torch.Tensor) and thing.device.type != "meta":
-                storage = thing.storage()
+                storage = storage_of(thing)
                 found[storage.data_ptr()] = storage.nbytes()
         except Exception:  # some objects cannot be looked at
             pass
     return sum(found.values())
 
 
-def peak_of(step, optimizer):
+def peak_of(step, optimizer, device="cpu"):
     """The most bytes of tensors at once while `step` runs: those before it, and the profiler's events of memory. A step runs before it,
     because the profiler does not see the end of what it did not see begin; that step's gradients are dropped."""
     if optimizer:
         optimizer.zero_grad(set_to_none=True)
-    if torch.cuda.is_available():
+    if device == "cuda":
         torch.cuda.reset_peak_memory_stats()
         step()
-        return torch.cuda.max_memory_allocated()
+        before, peak = torch.cuda.memory_allocated(), torch.cuda.max_memory_allocated()
+        getattr(torch._C, "_cuda_clearCublasWorkspaces", lambda: None)()  # 32 MiB a handle on Hopper: no tensors
+        return peak - (before - torch.cuda.memory_allocated())
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as recorded:
         step()
         if optimizer:
             optimizer.zero_grad(set_to_none=True)
         before = live_bytes()
-        begin = time.time_ns() // 1000  # the profiler's clock
+        begin = time.time_ns()  # the profiler's clock
         step()
     live = most = 0
     events = recorded.profiler.kineto_results.events()
-    events = [e for e in events if e.name() == "[memory]" and e.start_us() >= begin]
-    for event in sorted(events, key=lambda e: e.start_us()):
+    events = [e for e in events if e.name() == "[memory]" and started_ns(e) >= begin // 1000 * 1000]
+    for event in sorted(events, key=started_ns):
         live += event.nbytes()
         most = max(most, live)
     return before + most

@@ -16,7 +16,7 @@ import time
 
 import torch
 
-from process import Layers, loss_of, models_of, now, rebuilt, settle, sgd, tensors_of
+from process import Layers, loss_of, models_of, now, rebuilt, settle, sgd, storage_of, tensors_of
 
 
 def profiler(device, **more):
@@ -49,7 +49,8 @@ def record_times(step, path, device="cpu", memory=False):
 
 def write_events(results, path):
     """The trace of a PyTorch that was built without Kineto. Its own export leaves out all allocations and some calls."""
-    begin, events, waiting = 1000 * results.trace_start_us(), [], list(results.experimental_event_tree())
+    begin = results.trace_start_ns() if hasattr(results, "trace_start_ns") else 1000 * results.trace_start_us()
+    events, waiting = [], list(results.experimental_event_tree())
     while waiting:
         e = waiting.pop()
         waiting += e.children
@@ -108,7 +109,7 @@ class Training:
         """The bytes of each layer's weights and buffers that no layer before it has, and those of all weights that get no gradient."""
         found, layers = set(), []
         for layer in self.model.layers:
-            own = {t.storage().data_ptr(): t.storage().nbytes() for t in [*layer.parameters(), *layer.buffers()]}
+            own = {storage_of(t).data_ptr(): storage_of(t).nbytes() for t in [*layer.parameters(), *layer.buffers()]}
             layers.append(sum(size for key, size in own.items() if key not in found))
             found |= own.keys()
         loss_of(self.model(self.input)).backward()

@@ -67,11 +67,13 @@ function xScale(axis, values, title) {
   };
 }
 
+const narrow = 450;  // pixels: the legend alone names the lines
 // Labels each line at its end; overlapping labels are moved apart.
 const directLabels = {
   id: 'directLabels',
   afterDatasetsDraw(chart) {
     const {ctx, chartArea} = chart;
+    if (chart.width < narrow) return;
     const labels = [];
     chart.data.datasets.forEach((d, i) => {
       if (!d.row || !chart.isDatasetVisible(i)) return;
@@ -115,7 +117,7 @@ class TableCharts {
     this.canvases = (table.peaks ? [0, 1] : [0]).map(() => element('canvas'));
     this.charts = [];
     this.logarithmic = false;
-    this.view = 'time';
+    this.view = table.rows.length > 1 ? 'best' : 'time';
     this.heat = element('div', {className: 'scroll'});
     container.append(this.controls,
       element('div', {className: 'charts'},
@@ -228,7 +230,7 @@ class TableCharts {
     })).filter(item => item.text !== 'no value');
     const longest = Math.max(0, ...this.table.rows.map(row => labelText(row.name).length));
     return {
-      layout: {padding: {right: 12 + 6 * longest}},
+      layout: {padding: ({chart}) => ({right: chart.width < narrow ? 12 : 12 + 6 * longest})},
       scales: {x: x.scale, y, ...extra},
       plugins: {
         legend: {position: 'bottom', labels: {usePointStyle: true, boxHeight: 7, generateLabels: legend}},

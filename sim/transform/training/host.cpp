@@ -127,7 +127,10 @@ class Host final : public Transform {
  public:
   explicit Host(Options& o) {
     using namespace std::chrono_literals;
-    launch_ = o.get("launch", Duration{6us}, "host time per launch");
+    launch_ = o.get("launch", Duration{6us},
+                    "host time per launch; with per: kernel, host_op of the device type if it has "
+                    "one");
+    assumed_ = o.raw("launch", "") == nullptr;
     step_ = o.get("step", Duration{}, "host time before the first launch of a step");
     if (launch_ > 1min) o.mistake("launch", "a launch takes at most 60 s");
     if (step_ > 24h) o.mistake("step", "it takes at most 86400 s");
@@ -157,6 +160,13 @@ class Host final : public Transform {
     if (per_ == LaunchPer::pass && pipeline.turns)
       return "host: 'per: pass' needs one forward pass per device, and here the last has two";
     return "";
+  }
+
+  std::shared_ptr<const Transform> launching(Duration host_op) const override {
+    if (!assumed_ || per_ != LaunchPer::kernel) return nullptr;
+    auto same = std::make_shared<Host>(*this);
+    same->launch_ = host_op;
+    return same;
   }
 
   PlacedStep after_placing(const OpGraph& graph,
@@ -240,6 +250,7 @@ class Host final : public Transform {
   };
 
   Duration launch_{}, step_{};
+  bool assumed_ = false;  ///< `launch_`, which was not given
   LaunchPer per_{};
   HostThreads threads_{};
   bool backward_thread_ = true, graphs_ = false;

@@ -35,8 +35,9 @@ struct Speedup {
 ///     nothing updates it, or if forward ops also hold the optimizer state). Gradients of weights
 ///     take half of their bytes. Where forward ops hold everything, the weights are taken to be as
 ///     large as their gradients, if these are tensors. Frozen weights have no master weights; ops
-///     with adapters have master weights as large as their gradients. Without master weights there
-///     is the 16-bit copy alone, and optimizer state takes half of its bytes.
+///     with adapters have master weights as large as their gradients. Without master weights, and
+///     in a graph without update ops, there is the 16-bit copy alone, and optimizer state takes
+///     half of its bytes.
 ///   amp: as fp16, but gradients of weights stay in fp32 (PyTorch's autocast), as with
 ///     `gradients: whole`.
 ///   fp8, mxfp8, nvfp4: bf16 with FP8 or FP4 GEMMs in layers: ops whose names have a part with a
@@ -103,6 +104,11 @@ class MixedPrecision final : public Transform {
 
   Transformed apply(const OpGraph& graph) const override {
     if (halves()) refuse_if_halved(graph);
+    if (halves() && master_weights_ && !updates_any(graph)) {
+      MixedPrecision copies_only = *this;
+      copies_only.master_weights_ = false;
+      return copies_only.apply(graph);
+    }
     GraphCopy copy(graph);
     const std::vector<bool> computes = compute_bound_kinds().of_kinds(graph),
                             whole = whole_.of_kinds(graph);
@@ -146,6 +152,10 @@ class MixedPrecision final : public Transform {
   }
 
  private:
+  static bool updates_any(const OpGraph& graph) {
+    return std::ranges::any_of(graph.ops(),
+                               [&](OpId v) { return graph.op(v).phase == Phase::update; });
+  }
   bool halves() const { return to_ != "tf32"; }
 
   static constexpr std::string_view cast_kind = "Cast", cast_suffix = "/half";

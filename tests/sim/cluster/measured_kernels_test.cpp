@@ -258,7 +258,7 @@ TEST_SUITE("measured_kernels") {
   TEST_CASE("memory-bound kernels reach the bandwidth efficiency of their kind") {
     DeviceModel model{.name = "m", .bandwidth = {1e9}, .source = {}, .fitted = {}};
     model.bandwidth_efficiency = 0.8;
-    model.passes = {{"Norm", 0.5}};
+    model.passes = {{"Norm", {.bandwidth_efficiency = 0.5}}};
     const OpWork pass{.traffic = 1000_B};
     CHECK(kernel_time(pass, model, "Add") == Duration{1250});
     CHECK(kernel_time(pass, model, "NormBackward") == Duration{2000});
@@ -277,7 +277,7 @@ TEST_SUITE("measured_kernels") {
       // GeForce's tensor cores accumulate in fp32 at half of their rate.
       const bool geforce = name.starts_with("rtx_3090") || name.starts_with("rtx_4090");
       const double least = geforce ? 1.9 : 3.9;
-      for (const auto& [kind, share] : model->passes) CHECK(share <= 1.0);
+      for (const auto& [kind, numbers] : model->passes) CHECK(numbers.bandwidth_efficiency <= 1.0);
       CHECK(model->at(Precision::fp32).peak.flop_per_second <
             model->at(Precision::fp16).peak.flop_per_second / least);
       CHECK_FALSE(model->fitted.empty());

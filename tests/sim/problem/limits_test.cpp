@@ -56,6 +56,22 @@ TEST_SUITE("limits") {
     CHECK(Bytes{1000} / Bandwidth{1e-300} == Duration{count_limit});
   }
 
+  // An op of 4e18 ns: twice as long is more than 2^62 = 4.61e18 ns, 1.1 times is not.
+  TEST_CASE("the engine's factors do not saturate") {
+    OpGraphBuilder b;
+    b.add_op({.name = "a", .compute = Duration{4'000'000'000'000'000'000}});
+    const OpId met = b.add_op({.name = "met"});
+    b.add_collective({.kind = CollectiveKind::all_reduce, .bytes = 8_B, .ranks = 2}, {&met, 1});
+    const OpGraph graph = std::move(b).build();
+    const Cluster cluster = two(1, {1e9});
+    const ProfiledCosts costs(graph, cluster);
+    CHECK_NOTHROW(check_factors(graph, cluster, costs, {.disturbed = 1.1}));
+    CHECK_THROWS_WITH_AS(check_factors(graph, cluster, costs, {.disturbed = 2}),
+                         "engine.disturbed: 2: a step could take more than 146 years", InputError);
+    CHECK_NOTHROW(check_factors(graph, cluster, costs, {.overlapped = 100}));
+    CHECK_THROWS_AS(check_factors(graph, cluster, costs, {.overlapped = 1e18}), InputError);
+  }
+
   TEST_CASE("a slow link is rejected as soon as all transfers over it take 2^62 ns") {
     // One byte takes 1e9 ns / rate. Two readers of 1e9 B at 1 B/s: 2e18 ns, below 4.6e18. Five:
     // 5e18 ns.

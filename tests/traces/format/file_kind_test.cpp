@@ -17,6 +17,15 @@ TEST_SUITE("file_kind") {
       return kind_of_file(bytes, path);
     };
     CHECK(kind("SQLite format 3\0more"s).starts_with("a SQLite database"));
+    CHECK(
+        kind("SQLite format 3\0 CREATE TABLE results (x)"s).starts_with("results of 'baechi run'"));
+    CHECK(kind("id,scenario,graph,ops\n").starts_with("results of 'baechi run'"));
+    CHECK(kind("<!doctype html>\n<title>s</title><style>:root {\n  color-scheme: light dark;")
+              .starts_with("a report of 'baechi run'"));
+    CHECK(kind("<!doctype html>\n<title>s</title>") == "a web page");
+    CHECK(kind("ir_version: 8\ngraph {\n").starts_with("an ONNX model as text"));
+    CHECK(kind("<\n  ir_version: 8,\n  opset_import: [\"\" : 18]\n>\n")
+              .starts_with("an ONNX model as text"));
     CHECK(kind("PK\x03\x04\x14\0"s, "model.pt2").starts_with("a program of torch.export"));
     CHECK(kind("PK\x03\x04\x14\0"s, "model.pt").starts_with("weights or a model saved"));
     CHECK(kind("PK\x03\x04\x14\0"s, "x.zip").starts_with("a zip archive"));

@@ -67,9 +67,9 @@ TEST_SUITE("config.json") {
     CHECK(mistral.generator == "llama");
     CHECK(
         mistral.not_modelled ==
-        std::vector<std::string>{"sliding_window: every token sees all before it",
-                                 "tie_word_embeddings: logits have weights of their own",
-                                 "partial_rotary_factor: positions are in all features of a head"});
+        std::vector<std::string>{"partial_rotary_factor: positions are in all features of a head"});
+    CHECK(mistral.values.at("layer_types") == "sliding_attention");
+    CHECK(mistral.values.at("tie_word_embeddings") == "true");
     CHECK(message<InputError>([] { read_published_config("[1]", "c.json"); }) ==
           "c.json: no JSON object");
     CHECK(message<InputError>([] {
@@ -84,7 +84,7 @@ TEST_SUITE("config.json") {
     CHECK(refused("gpt", {{"layers", "2"}}) == "gpt.layers: called num_hidden_layers");
     CHECK(refused("hybrid", {{"layers", "M"}}) == "hybrid.layers: called hybrid_override_pattern");
     CHECK(refused("bert", {{"eager", "true"}}) == "bert.eager: called kernels=eager");
-    CHECK(refused("llama", {{"size", "7b"}}) == "llama.size: called config");
+    CHECK(refused("llama", {{"size", "7b"}, {"config", "7b"}}) == "llama.size: called config");
     CHECK(
         refused("gpt", {{"kernels.lazy", "true"}}).starts_with("gpt.kernels has no option 'lazy'"));
     CHECK(refused("llama", {{"config", "7c"}}).find("'7c' is not one of") != std::string::npos);

@@ -74,6 +74,15 @@ TEST_SUITE("models") {
       CHECK(multiply_adds(generate(row.name, one)) == row.multiply_adds);
     }
     CHECK(parameters(generate("inception_v3", {})) == 27'161'264);  // with the auxiliary head
+    for (const Row& row :
+         {Row{"11", 132'863'336, 7'609'090'048}, Row{"13", 133'047'848, 11'308'466'176},
+          Row{"16", 138'357'544, 15'470'264'320}, Row{"19", 143'667'240, 19'632'062'464}}) {
+      CAPTURE(row.name);
+      Settings one{{"layers", row.name}, {"batch", "1"}};
+      CHECK(parameters(generate("vgg", one)) == row.parameters);
+      one["level"] = "tf1";
+      CHECK(multiply_adds(generate("vgg", one)) == row.multiply_adds);
+    }
   }
 
   TEST_CASE("A3C, by hand") {

@@ -52,6 +52,17 @@ TEST_SUITE("chakra") {
     CHECK(received == Bytes{2048});
   }
 
+  TEST_CASE("a dependency on a node that the file does not have is a warning with both ids") {
+    const TemporaryFolder folder;
+    folder.write("miss.json", R"({"schema": "1.0", "workload_graph": [
+        {"Id": 4, "Name": "a", "NodeType": 4, "runtime": 1},
+        {"Id": 5, "Name": "b", "NodeType": 4, "runtime": 1, "data_deps": [4, 9]}]})");
+    const Trace trace = imported(folder.file("miss.json"), "chakra");
+    CHECK(has_note(trace,
+                   "warning: 1 dependencies on nodes that the file does not have are taken "
+                   "as met; the first: node 5 waits for node 9"));
+  }
+
   // Three ranks: all are in group "0", the first two in group "1".
   TEST_CASE("a group of some of the files' ranks has only these ranks") {
     const TemporaryFolder folder;

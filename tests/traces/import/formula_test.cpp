@@ -22,7 +22,7 @@ OpWork work_by_formula(const std::string& name, const std::vector<TensorView>& i
   for (const auto* all : {&in, &out})
     for (const TensorView& t : *all)
       (all == &in ? call.inputs : call.outputs).push_back({.name = "", .tensors = {t}});
-  return work_of(call);
+  return work_of(call, Precision::tf32);
 }
 
 }  // namespace
@@ -36,6 +36,9 @@ TEST_SUITE("pytorch formulas") {
     CHECK(work_by_formula("convolution", {x, w}, {y}).flops == 2 * 8 * 6 * 5 * 5 * 4 * 3 * 3);
     CHECK(work_by_formula("convolution_backward", {y, x, w}, {x, w}).flops ==
           2 * 2 * 8 * 6 * 5 * 5 * 4 * 3 * 3);
+    CHECK(work_by_formula("convolution", {x, w}, {y}).precision == Precision::tf32);
+    CHECK(work_by_formula("mm", {tensor(1, {8, 6}), tensor(2, {6, 4})}, {tensor(3, {8, 4})})
+              .precision == Precision::fp32);
     // The reverse is a convolution of stride 2.
     CHECK(work_by_formula("convolution", {y, w}, {x}).flops == 2 * 8 * 6 * 5 * 5 * 4 * 3 * 3);
     // 2 x 8 heads of 5 queries, 7 keys, width 16: two matmuls, and five.
@@ -58,7 +61,7 @@ TEST_SUITE("pytorch formulas") {
     const Value view{.text = {}, .is_list = true, .items = {five, five, five, five, five}};
     for (const auto& [type, precision] : {std::pair{"Tensor(c10::Half)", Precision::fp16},
                                           {"Tensor(c10::BFloat16)", Precision::bf16},
-                                          {"Tensor(c10::Float8_e4m3fn)", Precision::fp16},
+                                          {"Tensor(c10::Float8_e4m3fn)", Precision::fp8},
                                           {"Tensor(float)", Precision::fp32}}) {
       std::vector<Argument> found;
       fill({.values = {view}, .shapes = {}, .types = {type}}, found);

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "tests/traces/import/imported.h"
+#include "traces/import/number_format.h"
 
 using namespace baechi;
 using namespace baechi::testing;
@@ -121,6 +122,51 @@ TEST_SUITE("hlo") {
     CHECK(g.tensor(g.edge(g.in_edges(*g.find("4")).front()).tensor).size == Bytes{8 * 32 * 4});
   }
 
+  TEST_CASE("StableHLO may begin with a mesh of Shardy") {
+    TextFile file("t.mlir", R"(sdy.mesh @mesh = <["x"=2]>
+module @f {
+  func.func public @main(%arg0: tensor<8x16xf32>) -> tensor<8x16xf32> {
+    %0 = stablehlo.tanh %arg0 : tensor<8x16xf32>
+    return %0 : tensor<8x16xf32>
+  }
+}
+)");
+    CHECK(read_trace(file).graph.num_ops() == 2);
+  }
+
+  TEST_CASE("one mapping from type words of frameworks to number formats") {
+    for (const auto& [word, format] :
+         std::map<std::string_view, Precision>{{"f32", Precision::fp32},
+                                               {"f64", Precision::fp32},
+                                               {"f16", Precision::fp16},
+                                               {"Tensor(c10::Half)", Precision::fp16},
+                                               {"bf16", Precision::bf16},
+                                               {"Tensor(c10::BFloat16)", Precision::bf16},
+                                               {"f8e4m3fn", Precision::fp8},
+                                               {"f8E5M2", Precision::fp8},
+                                               {"float8e5m2", Precision::fp8},
+                                               {"Tensor(c10::Float8_e4m3fn)", Precision::fp8},
+                                               {"f4E2M1FN", Precision::fp4},
+                                               {"Tensor(float)", Precision::fp32},
+                                               {"ui8", Precision::fp32},
+                                               {"float4e2m1", Precision::fp4}}) {
+      CAPTURE(word);
+      CHECK(precision_of_type(word) == format);
+    }
+    // fp8 in a computation of its own: formats narrower than bf16 have a place in its sums.
+    const OpGraph g = hlo_graph(R"(HloModule m
+%inner (p: f8e4m3fn[64,64]) -> bf16[64,64] {
+  %p = f8e4m3fn[64,64]{1,0} parameter(0)
+  ROOT %d = bf16[64,64]{1,0} dot(%p, %p), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+}
+ENTRY %main (a: f8e4m3fn[64,64]) -> bf16[64,64] {
+  %a = f8e4m3fn[64,64]{1,0} parameter(0)
+  ROOT %f = bf16[64,64]{1,0} fusion(%a), kind=kOutput, calls=%inner
+}
+)");
+    CHECK(g.work(*g.find("f")).precision == Precision::fp8);
+  }
+
   TEST_CASE("HLO: a matmul has the flops of its contraction and the precision of its operands") {
     const OpGraph g = hlo_graph(R"(HloModule m
 ENTRY %main (a: bf16[64,128], b: bf16[128,256], d: f32[8,5,5,7], k: f32[3,3,6,7]) -> f32[] {
@@ -136,7 +182,7 @@ ENTRY %main (a: bf16[64,128], b: bf16[128,256], d: f32[8,5,5,7], k: f32[3,3,6,7]
 )");
     CHECK(g.work(*g.find("inner")).flops == 2 * 64 * 256 * 128);
     CHECK(g.work(*g.find("inner")).precision == Precision::bf16);
-    CHECK(g.work(*g.find("eight")).precision == Precision::fp16);
+    CHECK(g.work(*g.find("eight")).precision == Precision::fp8);
     CHECK(g.work(*g.find("outer")).flops == 2LL * 64 * 128 * 128 * 256);
     CHECK(g.work(*g.find("escaped")).flops == 2 * 128 * 128 * 64);
     CHECK(g.work(*g.find("sorted")).flops ==

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/graph/analysis.h"
+#include "tests/message.h"
 #include "tests/shared_data.h"
 #include "tests/traces/import/imported.h"
 #include "traces/format/compressed_file.h"
@@ -205,6 +206,101 @@ TEST_SUITE("kineto") {
     Bytes copied{};
     for (const OpId v : trace.graph.ops()) copied += trace.graph.work(v).traffic;
     CHECK(copied == Bytes{256});
+  }
+
+  // PyTorch 1.8 to 1.11: Operator, Runtime, Kernel, Memcpy, Memset.
+  TEST_CASE("old names of categories are read; unknown ones on a GPU are no CPU profile") {
+    const auto step = [](bool old) {
+      const std::string op = old ? "Operator" : "cpu_op",
+                        call_of = old ? "Runtime" : "cuda_runtime";
+      const auto on_gpu = [](std::string_view category, int correlation, int start, int duration) {
+        return event(
+            category, "w", start, duration,
+            fmt::format(R"({{"correlation": {}, "device": 0, "stream": 7}})", correlation));
+      };
+      return std::vector<std::string>{
+          event(op, "ProfilerStep#0", 0, 100),
+          event(op, "aten::mm", 2, 50),
+          event(call_of, "cudaLaunchKernel", 5, 5, R"({"correlation": 1})"),
+          event(call_of, "cudaMemcpyAsync", 15, 5, R"({"correlation": 2})"),
+          event(call_of, "cudaMemsetAsync", 25, 5, R"({"correlation": 3})"),
+          on_gpu(old ? "Kernel" : "kernel", 1, 20, 20),
+          on_gpu(old ? "Memcpy" : "gpu_memcpy", 2, 40, 9),
+          on_gpu(old ? "Memset" : "gpu_memset", 3, 50, 3)};
+    };
+    const Trace then = recorded(step(true)), now = recorded(step(false));
+    CHECK(has_note(then, "3 of 3 kernels, copies and fills"));
+    REQUIRE(then.graph.num_ops() == now.graph.num_ops());
+    for (const OpId v : now.graph.ops()) {
+      CHECK(then.graph.name(v) == now.graph.name(v));
+      CHECK(then.graph.op(v).compute == now.graph.op(v).compute);
+    }
+    const auto on_device = [](std::string_view category) {
+      TextFile file("x.json", fmt::format(R"({{"deviceProperties": [{{"name": "V100"}}],
+ "traceEvents": [{}, {}]}})",
+                                          profiler_step(0, 0, 100), event(category, "k", 5, 9)));
+      return read_trace(file, "kineto");
+    };
+    CHECK(message<InputError>([&] {
+            on_device("Tile");
+          }).find("category 'Tile' is not known, and no event of this recording of 'V100'") !=
+          std::string::npos);
+    CHECK(has_note(on_device("cpu_op"), "no kernels"));
+  }
+
+  // Stream 7 [20-220], 9 [30-90], 8 [222-522]; the host waits until 640. Stream 8's wait is for 7
+  // or for 9; both were launched before it.
+  TEST_CASE("recorded waits say which stream waits for which; times do not add others") {
+    const auto step = [](int awaited, int record) {
+      return std::vector<std::string>{
+          profiler_step(0, 0, 1000),
+          launch(1, 10, 2),
+          kernel(1, 7, 20, 200),
+          call("cudaEventRecord", 3, 14, 2),
+          launch(2, 20, 2),
+          kernel(2, 9, 30, 60),
+          call("cudaEventRecord", 4, 30, 2),
+          call("cudaStreamWaitEvent", 5, 35, 2),
+          event("cuda_sync", "Stream Wait Event", 37, 0,
+                fmt::format(R"({{"device": 0, "stream": 8, "correlation": 5, "wait_on_stream": {},
+                     "wait_on_cuda_event_record_corr_id": {}}})",
+                            awaited, record)),
+          launch(6, 40, 2),
+          kernel(6, 8, 222, 300),
+          call("cudaDeviceSynchronize", 7, 50, 590)};
+    };
+    const auto waits = [](const Trace& trace, int before) {
+      const OpGraph& g = trace.graph;
+      OpId third{}, awaited{};
+      for (const OpId v : g.ops()) {
+        if (g.name(v).find("k6") != std::string_view::npos) third = v;
+        if (g.name(v).find(fmt::format("k{}.", before)) != std::string_view::npos) awaited = v;
+      }
+      return std::ranges::find(g.predecessors(third), awaited) != g.predecessors(third).end();
+    };
+    const Trace of_7 = recorded(step(7, 3));
+    CHECK(waits(of_7, 1));
+    CHECK_FALSE(waits(of_7, 2));
+    CHECK_FALSE(has_note(of_7, "idle"));
+    // 132 us between the end of 9's kernel and the start are no wait for stream 7.
+    const Trace of_9 = recorded(step(9, 4));
+    CHECK_FALSE(waits(of_9, 1));
+    CHECK(has_note(of_9, "132.000 us of stream idle time"));
+    // Without the number of the record: the last launch in stream 7 before the wait.
+    CHECK(waits(recorded(step(7, -1)), 1));
+  }
+
+  // k1 [20-120] is recorded until 170, 50 us beyond the start of k2.
+  TEST_CASE("a kernel that runs beyond the start of the next one of its stream is cut, and named") {
+    const Trace trace = recorded({profiler_step(0, 0, 300), launch(1, 5, 5), kernel(1, 7, 20, 150),
+                                  launch(2, 12, 5), kernel(2, 7, 120, 100)});
+    CHECK(has_note(trace,
+                   "warning: 1 kernels, copies or fills end after the next one of their "
+                   "stream began; 50.000 us are cut off, most of them 50.000 us of 'k1'"));
+    Duration kernels{};
+    for (const OpId v : trace.graph.ops())
+      if (trace.graph.lane(v) == compute_lane) kernels += trace.graph.op(v).compute;
+    CHECK(kernels == 200us);
   }
 
   // Each call is within the previous one; the innermost launches a kernel.

@@ -37,7 +37,7 @@ namespace {
 /// What a rank's experts make of their tokens: op by op, or all at once.
 std::vector<ValueId> written_by(Model& model, const Experts& s, std::vector<ValueId> tokens,
                                 const ExpertParts& parts) {
-  if (s.grouped) model.set_groups(s.own());
+  if (s.grouped) model.set_groups(s.own(), s.read);
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     const auto module = model.module(s.grouped ? "expert_all" : fmt::format("expert_{}", i),
                                      s.grouped ? "MixtralExperts" : "MixtralExpert");
@@ -84,7 +84,8 @@ ValueId experts_block(Model& model, const Experts& s, std::int64_t tokens_of_ran
     routes = route(model, "top_k", dense(model, "gate", normal, s.experts, s.bias), s.top_k);
     read = s.latent > 0 ? dense(model, "to_latent", normal, s.latent, false) : normal;
     tokens = exchanged || s.grouped
-                 ? dispatch(model, "dispatch", read, routes, 1, s.experts * capacity)
+                 ? dispatch(model, "dispatch", read, routes, 1,
+                            s.read > 0 ? tokens_of_rank * s.top_k : s.experts * capacity)
                  : dispatch(model, "dispatch", read, routes, s.experts, capacity);
   }
   if (s.shared_inner > 0) x = with_shared(model, s, normal, x, parts);
@@ -131,6 +132,11 @@ void read_experts(Options& options, Config& config, const Expansion& e, const Ra
     options.mistake("expert_tensor",
                     fmt::format("{} features inside cannot be divided by {}", s.inner, s.divided));
   s.grouped = e.kernels.grouped_gemm.value_or(s.grouped);
+  if (e.inference.on()) {
+    if (s.ranks > 1) options.mistake("expert", "pass train alone has ranks that share experts");
+    s.grouped = true;
+    s.read = e.inference.experts_read(s.experts, s.top_k);
+  }
   s.weighted = e.kernels.weighted_activation;
   s.bias_apart = e.kernels.unfused_expert_bias;
   if (s.bias_apart && !(s.grouped && s.bias))

@@ -23,6 +23,7 @@ struct Experts {
   bool activation_again = false, norm_again = false, shared_again = false;
   bool weighted = false;    ///< as in ExpertParts
   bool grouped = false;     ///< each product of a rank's experts is one kernel
+  std::int64_t read = 0;    ///< experts that a pass of an inference reads; 0: a training
   std::int64_t latent = 0;  ///< width of the tokens that experts read and write; 0: as outside
   Ranks whole{};            ///< of the model: those of tensor parallelism divide the shared expert
   std::int64_t places = 0;  ///< a token is sent to each of so many once; 0: to each of its experts

@@ -232,7 +232,9 @@ ValueId dense(Model& model, std::string_view name, ValueId x, std::int64_t units
   Layer l = model.layer(LayerKind::dense, name, {{x}});
   const Value in = model.value(x);
   const std::int64_t rows = elements(in.shape) / in.shape.back(), groups = model.groups();
-  BAECHI_CHECK(rows % groups == 0, "{}: {} rows in {} groups", name, rows, groups);
+  l.groups = groups;
+  l.groups_read = model.groups_read();
+  const bool even = rows % groups == 0 && l.groups_read == groups;
   const auto scope = model.scope(name);
   const std::int64_t inner = in.shape.back();
   const VariableId weights =
@@ -244,8 +246,12 @@ ValueId dense(Model& model, std::string_view name, ValueId x, std::int64_t units
   const ValueId y = model.output(l, std::move(out));
   const std::int64_t columns = multiplied.value_or(units);
   if (columns > 0)
-    l.multiplies({.count = groups, .rows = rows / groups, .columns = columns, .inner = inner},
+    l.multiplies({.count = even ? groups : 1,
+                  .rows = even ? rows / groups : rows,
+                  .columns = columns,
+                  .inner = inner},
                  in.size(), bytes_of(groups * inner * columns), bytes_of(rows * columns));
+  if (!even) l.forward.matrix.count = l.groups_read;
   if (bias) {
     add_bias(l, model.variable("biases", {groups * units}, Initializer::zeros), rows * columns);
     if (model.eager() || model.fuses_passes())  // a sum over the rows

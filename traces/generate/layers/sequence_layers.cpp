@@ -34,7 +34,9 @@ ValueId per_element(Model& model, Layer l, std::int64_t flops, bool saves_output
   return y;
 }
 
-ValueId product(Model& model, Layer l, VariableId weights, std::int64_t units, bool bias) {
+ValueId product(Model& model, Layer l, VariableId weights, std::int64_t units, bool bias,
+                Bytes workspace = {}) {
+  l.workspace = workspace;
   const Value x = model.value(l.inputs[0]);
   const std::int64_t rows = elements(x.shape) / x.shape.back();
   Shape shape = x.shape;
@@ -122,6 +124,10 @@ Ranks read_token_ranks(Options& options, const Expansion& e, std::int64_t tensor
   ranks.sequence = options.get("sequence_parallel", false,
                                "ranks of tensor parallelism share the tokens where they do not "
                                "share the features, and keep no more than their part");
+  if (e.inference.on()) {
+    if (ranks.sequence) options.mistake("sequence_parallel", "pass train alone has it");
+    return {.tensor = tensor};
+  }
   ranks.context =
       read_extent(options, "context", 1,
                   "ranks that share the tokens of a sample, and gather keys and values", 1024);
@@ -298,14 +304,16 @@ ValueId weighted_sum(Model& model, std::string_view name, ValueId weights, Value
   return finish(model, std::move(l), {in[0], in[2]});
 }
 
-ValueId dense_by(Model& model, std::string_view name, ValueId x, VariableId weights) {
+ValueId dense_by(Model& model, std::string_view name, ValueId x, VariableId weights,
+                 Bytes workspace) {
   return product(model, model.layer(LayerKind::dense, name, {{x}}), weights,
-                 model.variable(weights).shape[1], false);
+                 model.variable(weights).shape[1], false, workspace);
 }
 
-ValueId tied_logits(Model& model, std::string_view name, ValueId x, VariableId table, bool bias) {
+ValueId tied_logits(Model& model, std::string_view name, ValueId x, VariableId table, bool bias,
+                    Bytes workspace) {
   return product(model, model.layer(LayerKind::dense, name, {{x}}), table,
-                 model.variable(table).shape[0], bias);
+                 model.variable(table).shape[0], bias, workspace);
 }
 
 namespace {

@@ -94,10 +94,11 @@ ValueId softmax(Model& model, std::string_view name, ValueId x);
 ValueId weighted_sum(Model& model, std::string_view name, ValueId weights, ValueId values);
 
 /// x times `weights` [features, units], which other layers may use, too.
-ValueId dense_by(Model& model, std::string_view name, ValueId x, VariableId weights);
+ValueId dense_by(Model& model, std::string_view name, ValueId x, VariableId weights,
+                 Bytes workspace = {});
 /// Logits of words: x times the transpose of their embeddings `table` [words, features].
 ValueId tied_logits(Model& model, std::string_view name, ValueId x, VariableId table,
-                    bool bias = false);
+                    bool bias = false, Bytes workspace = {});
 
 /// Tensor parallelism (Megatron-LM, Shoeybi et al. 2019): a model is the computation of one of
 /// equal ranks. sum_of_ranks() adds up the ranks' values, and passes gradients on.

@@ -21,7 +21,8 @@ struct Decoder {
   /// from the token itself. Each head's queries and keys have `turned` features more, which carry
   /// positions; all heads have the same keys there.
   std::int64_t key_value_rank = 0, query_rank = 0, turned = 64;
-  std::int64_t window = 0;  ///< tokens that every second block sees, the first on; 0: all
+  std::int64_t window = 0;                  ///< tokens that some blocks see; 0: all
+  std::vector<bool> windowed{true, false};  ///< whether a block is one of these, again and again
   std::int64_t dense_layers = 0, dense_inner = 0;  ///< first blocks without experts
   std::int64_t further = 0;  ///< tokens that are predicted besides the next, by a block each
   Ranks ranks{};
@@ -34,6 +35,8 @@ struct Decoder {
   LossKernels loss = LossKernels::fused;
   bool eager = false, forgets = false;
   std::set<Recomputed> again{};  ///< in the backward pass
+  bool tied = false;             ///< the head has the embedding's weights
+  Inference inference{};
 
   /// Heads of keys and values on a rank: ranks repeat them where they are fewer.
   std::int64_t own_key_value_heads() const {
@@ -95,6 +98,10 @@ ValueId normalised(Model& model, const Decoder& s, ValueId inside) {
 struct Projected {
   ValueId q{}, k{}, v{};
 };
+/// The weights that make keys, or values, of all heads from latent features.
+Shape latent_matrix(const Decoder& s) {
+  return {s.key_value_rank, s.heads * s.head_size};
+}
 /// Source: DeepSeek-AI, "DeepSeek-V2", 2024, section 2.1: multi-head latent attention.
 Projected latent(Model& model, const Decoder& s, ValueId x) {
   const bool again = s.again.contains(Recomputed::mla_up_proj);
@@ -106,6 +113,11 @@ Projected latent(Model& model, const Decoder& s, ValueId x) {
   const ValueId q = dense(model, "q_proj", from, s.heads * (s.head_size + s.turned), false);
   const ValueId normal = rms_norm(model, "kv_norm", low);
   const ValueId turned = rotate(model, "rotate_k", common);
+  if (s.inference.decode())
+    return {.q = product_by_head(model, "k_proj", rotate(model, "rotate_q", q), latent_matrix(s),
+                                 s.heads, s.head_size, s.key_value_rank),
+            .k = normal,
+            .v = turned};
   const ValueId own = dense(model, "k_proj", normal, s.heads * s.head_size, false);
   const Projected projected{.q = rotate(model, "rotate_q", q),
                             .k = join_heads(model, "k_join", own, turned, s.heads),
@@ -114,9 +126,28 @@ Projected latent(Model& model, const Decoder& s, ValueId x) {
   return projected;
 }
 
+/// The core over the cache of a pass. Decode multiplies queries, and what the core makes of latent
+/// features, by the matrices that prefill makes keys and values with. Source: DeepSeek-AI,
+/// "DeepSeek-V2", 2024, section 2.1.2.
+ValueId cached_core(Model& model, const Decoder& s, const Attention& core, const Projected& p) {
+  CachedAttention c{.heads = core.heads,
+                    .score_size = s.head_size,
+                    .value_size = s.head_size,
+                    .token = 2 * s.head_size * core.key_value_heads,
+                    .window = core.window,
+                    .fused = core.fused};
+  const bool latent = s.key_value_rank > 0, absorbed = latent && s.inference.decode();
+  if (latent) c.score_size += s.turned, c.token = s.key_value_rank + s.turned;
+  if (absorbed) c.score_size = c.token, c.value_size = s.key_value_rank;
+  const ValueId y = cached_attention(model, "core", {p.q, p.k, p.v}, c, s.inference);
+  if (!absorbed) return y;
+  return product_by_head(model, "v_proj", y, latent_matrix(s), s.heads, s.key_value_rank,
+                         s.head_size);
+}
+
 ValueId attention_module(Model& model, const Decoder& s, ValueId x, std::int64_t block) {
   Attention core = s.core;
-  if (block % 2 == 0) core.window = s.window;
+  if (s.windowed[static_cast<std::size_t>(block) % s.windowed.size()]) core.window = s.window;
   if (s.key_value_rank > 0) core.value_size = s.head_size;
   core.heads = s.heads / s.ranks.tensor;
   core.key_value_heads = s.own_key_value_heads();
@@ -156,7 +187,9 @@ ValueId attention_module(Model& model, const Decoder& s, ValueId x, std::int64_t
   {
     const auto module = model.module("self_attn", "LlamaAttention");
     if (s.ranks.context == 1) project();
-    y = adapted(model, s, "o_proj", attention(model, "core", q, k, v, core), s.hidden);
+    const ValueId seen = s.inference.on() ? cached_core(model, s, core, {.q = q, .k = k, .v = v})
+                                          : attention(model, "core", q, k, v, core);
+    y = adapted(model, s, "o_proj", seen, s.hidden);
     if (s.ranks.tensor == 1) return add(model, "residual", y, x);
   }
   y = sum_of_ranks(model, "self_attn/sum", y, s.ranks);
@@ -200,8 +233,15 @@ ValueId decoder_block(Model& model, const Decoder& s, ValueId x, std::int64_t i)
 /// Logits by the weights `head`, and their loss.
 void predict_words(Model& model, const Decoder& s, ValueId x, VariableId head, ValueId labels) {
   x = split_to_ranks(model, "head_split", rms_norm(model, "norm", x), s.ranks);
-  loss(model, "loss", dense_by(model, "lm_head", x, head), labels,
-       s.eager ? LossKernels::torch : s.loss);
+  const Inference& pass = s.inference;
+  if (pass.on() && !pass.all_logits && (!pass.decode() || pass.tokens > 1))
+    x = gather_steps(model, "last", x, 1);
+  const std::int64_t words = model.variable(head).shape[s.tied ? 0 : 1];
+  // Logits are copied to 32 bits.
+  const Bytes copy = bytes_of(pass.on() ? elements(model.value(x).shape) / s.hidden * words : 0);
+  const ValueId logits = s.tied ? tied_logits(model, "lm_head", x, head, false, copy)
+                                : dense_by(model, "lm_head", x, head, copy);
+  loss(model, "loss", logits, labels, s.eager ? LossKernels::torch : s.loss);
 }
 
 /// Source: Touvron et al., "LLaMA", 2023, section 2.2: normalise before each part, gated SiLU,
@@ -209,16 +249,20 @@ void predict_words(Model& model, const Decoder& s, ValueId x, VariableId head, V
 /// "Mixtral of Experts", 2024, section 2; capacity: Fedus et al., "Switch Transformers", 2021.
 Model decoder(const Decoder& s, const std::string& name) {
   const std::string ranks = s.ranks.tensor > 1 ? fmt::format("-t{}", s.ranks.tensor) : "";
-  Model model(fmt::format("{}-l{}{}", name, s.length, ranks), s.batch);
+  const Inference& pass = s.inference;
+  const std::string what =
+      pass.on() ? fmt::format("{}-t{}-c{}", to_text(pass.pass), pass.tokens, pass.context)
+                : fmt::format("l{}", s.length);
+  Model model(fmt::format("{}-{}{}", name, what, ranks), s.batch);
   model.set_eager(s.eager);
   model.freeze(s.adapters > 0);
   const std::int64_t words = s.words / s.ranks.tensor;
   const Shape ids{s.batch, s.length / s.ranks.context};
   ValueId x{};
+  VariableId table{};
   {
     const auto module = model.module("embed_tokens", "Embedding");
-    const VariableId table =
-        model.variable("weights", {words, s.hidden}, Initializer::truncated_normal);
+    table = model.variable("weights", {words, s.hidden}, Initializer::truncated_normal);
     x = embedding(model, "lookup", model.input("input_ids", ids), table);
   }
   x = sum_of_ranks(model, "embed_sum", x, s.ranks);
@@ -229,9 +273,10 @@ Model decoder(const Decoder& s, const std::string& name) {
     x = decoder_block(model, s, x, i);
   }
   const Shape of_head{s.hidden, words};
-  const VariableId head = model.variable("lm_head/weights", of_head, Initializer::truncated_normal);
+  const VariableId head =
+      s.tied ? table : model.variable("lm_head/weights", of_head, Initializer::truncated_normal);
   predict_words(model, s, x, head, labels);
-  for (char depth = 'a'; depth < 'a' + s.further; ++depth) {
+  for (char depth = 'a'; depth < 'a' + s.further && !pass.on(); ++depth) {
     {
       const auto layer = model.scope(fmt::format("layer_{}", s.layers + (depth - 'a')));
       x = decoder_block(model, s, joined_with_token(model, x, embedded, s.hidden), s.layers);
@@ -251,14 +296,14 @@ void read_latent(Options& o, Config& c, bool options, Decoder& s) {
     return std::min<std::int64_t>(value, 10'000'000);
   };
   s.window = read("sliding_window",
-                  "tokens that every second block sees, with fused attention; 0: "
-                  "all");
+                  "tokens that blocks see whose layer_types is sliding_attention, by default every "
+                  "second one, with fused attention; 0: all");
   s.key_value_rank = read("kv_lora_rank",
                           "features that keys and values of all heads are made "
-                          "from, as in DeepSeek-V2; 0: from the token");
-  s.query_rank = read("q_lora_rank", "with these, features that queries are from");
+                          "from, as in DeepSeek-V2, with an option q_lora_rank of those that "
+                          "queries are from; 0: from the token");
+  if (s.key_value_rank > 0) s.query_rank = read("q_lora_rank", "features that queries are from");
   s.turned = c.whole("qk_rope_head_dim", 64, 1, 100'000);
-  if (s.key_value_rank == 0 && s.query_rank > 0) o.mistake("q_lora_rank", "needs kv_lora_rank");
   if (s.key_value_rank == 0) return;
   if (s.key_value_heads != s.heads)
     o.mistake("kv_lora_rank",
@@ -282,7 +327,8 @@ void read_kernels(Options& o, Config& c, const Expansion& e, Decoder& s) {
 }
 
 constexpr std::string_view config_keys =
-    "attention_bias, use_qk_norm, lora_rank (two products of this width beside others, which alone "
+    "attention_bias, use_qk_norm, tie_word_embeddings, layer_types, lora_rank (two products of "
+    "this width beside others, which alone "
     "are trained), lora_modules (all, or attention_qkv: beside those of queries, keys and values)";
 
 /// `moe`: the networks are experts, and the model has options for latent attention.
@@ -293,6 +339,10 @@ Decoder read_shape(Options& o, Config& c, bool moe, const Expansion& e) {
     return read_extent(o, key, c.whole(key, fallback), help, most);
   };
   s.length = read_extent(o, "length", 2048, "tokens of a sample");
+  if (e.inference.on()) {
+    if (o.raw("length", "") != nullptr) o.mistake("length", "pass train alone has it: tokens");
+    s.length = e.inference.tokens;
+  }
   s.layers = extent("num_hidden_layers", 32, "blocks", 1000);
   s.hidden = extent("hidden_size", 4096, "width of a token");
   s.heads = extent("num_attention_heads", 32, "of an attention");
@@ -329,6 +379,24 @@ Decoder read_shape(Options& o, Config& c, bool moe, const Expansion& e) {
   if (s.heads % s.key_value_heads != 0)
     o.mistake("num_key_value_heads", "does not divide 'num_attention_heads'");
   read_latent(o, c, moe, s);
+  s.tied = c.flag("tie_word_embeddings", false);
+  if (const std::string types = c.text("layer_types", ""); !types.empty()) {
+    s.windowed.clear();
+    for (std::size_t i = types.find("_attention"); i != std::string::npos;
+         i = types.find("_attention", i + 1))
+      s.windowed.push_back(i >= 7 && types.substr(i - 7, 7) == "sliding");
+    if (s.windowed.empty())
+      o.mistake("config",
+                "layer_types: a list of full_attention and "
+                "sliding_attention");
+    if (s.windowed.empty()) s.windowed.push_back(false);
+  }
+  s.inference = e.inference;
+  s.inference.layers = s.layers;
+  s.inference.shared_keys = s.key_value_heads < s.heads;
+  s.inference.tied = s.tied;
+  if (e.inference.on())
+    limit_work(o, s.batch, e.inference.allocated, s.heads * s.head_size, e.inference.tokens);
   limit_work(o, s.batch, s.length, s.hidden,
              std::max({s.words, s.inner, s.hidden, 2 * s.length, s.key_value_rank, s.query_rank,
                        s.key_value_rank > 0 ? s.heads * (s.head_size + s.turned) : 0}));
@@ -338,16 +406,18 @@ Decoder read_shape(Options& o, Config& c, bool moe, const Expansion& e) {
 }  // namespace
 
 Trace make_llama(Options& options) {
-  const Expansion e = read_expansion(options, 1, Optimizer::adam);
+  Expansion e = read_expansion(options, 1, Optimizer::adam, true, read_pass(options));
   Config config(options, "llama", "7b", config_keys);
+  read_inference(options, config, e.inference);
   const Decoder s = read_shape(options, config, false, e);
+  e.inference = s.inference;
   config.finish();
   options.finish();
   return expand(decoder(s, "llama-" + config.name()), e);
 }
 
 Trace make_moe(Options& options) {
-  const Expansion e = read_expansion(options, 1, Optimizer::adam);
+  Expansion e = read_expansion(options, 1, Optimizer::adam, true, read_pass(options));
   Config config(
       options, "moe", "8x7b",
       fmt::format("{}, head_dim, qk_rope_head_dim, intermediate_size (of the first blocks "
@@ -355,7 +425,9 @@ Trace make_moe(Options& options) {
                   "num_nextn_predict_layers, capacity_factor (tokens an expert takes, over its "
                   "share if all took the same)",
                   config_keys));
+  read_inference(options, config, e.inference);
   Decoder s = read_shape(options, config, true, e);
+  e.inference = s.inference;
   s.experts = {.inner = s.inner, .bias = s.bias};
   s.dense_layers = options.get("first_k_dense_replace", config.whole("first_k_dense_replace", 0),
                                "first blocks with one network in place of experts", 0);

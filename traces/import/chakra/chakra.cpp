@@ -99,7 +99,8 @@ class ChakraGraphBuilder {
   std::set<std::pair<std::size_t, std::size_t>> matched_;  // (rank, node) of all members
   OpGraphBuilder builder_;
   std::size_t waits_ = 0, erased_ = 0, tensors_ = 0, untimed_nodes_ = 0, self_dependencies_ = 0,
-              backward_ = 0;
+              backward_ = 0, missing_ = 0;
+  std::string first_missing_{};
 };
 
 /// Number of ranks that the node states for its group; 0 if it states none.
@@ -212,7 +213,13 @@ void ChakraGraphBuilder::add_waits(const Rank& rank) {
       for (const std::uint64_t before : *list) {
         const auto found = by_id.find(before);
         // Dependencies on metadata nodes, or on nodes before the recording, are met.
-        if (found == by_id.end() || !seen.insert(found->second).second) continue;
+        if (found == by_id.end()) {
+          if (!rank.trace.metadata.contains(before) && ++missing_ == 1)
+            first_missing_ =
+                fmt::format("{}node {} waits for node {}", rank.label, nodes[i].id, before);
+          continue;
+        }
+        if (!seen.insert(found->second).second) continue;
         if (found->second == i) {  // occurs in published traces
           ++self_dependencies_;
           continue;
@@ -261,6 +268,11 @@ void ChakraGraphBuilder::note(Trace& trace) const {
     trace.notes.push_back(fmt::format(
         "warning: the file's dependencies have a cycle: {} on nodes with a higher id are removed",
         backward_));
+  if (missing_ > 0)
+    trace.notes.push_back(
+        fmt::format("warning: {} dependencies on nodes that the file does not have are taken as "
+                    "met; the first: {}",
+                    missing_, first_missing_));
   if (self_dependencies_ > 0)
     trace.notes.push_back(fmt::format(
         "{} nodes depend on themselves: these dependencies are removed", self_dependencies_));

@@ -228,8 +228,11 @@ Nodes read_json(TextFile& text) {
 
 Nodes read_nodes(TextFile& file) {
   Nodes all = looks_like_json(file.beginning()) ? read_json(file) : read_protocol_buffers(file);
-  all.metadata =
-      std::erase_if(all.nodes, [](const Node& node) { return node.type == NodeType::metadata; });
+  std::erase_if(all.nodes, [&](const Node& node) {
+    if (node.type != NodeType::metadata) return false;
+    all.metadata.insert(node.id);
+    return true;
+  });
   std::ranges::stable_sort(all.nodes, {}, &Node::id);
   std::map<std::uint64_t, const Node*> by_id;
   for (const Node& node : all.nodes)

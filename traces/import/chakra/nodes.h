@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -46,9 +47,9 @@ struct Node {
 };
 
 struct Nodes {
-  std::vector<Node> nodes;   ///< by id
-  std::string schema;        ///< "1.0.1"; "" if not stated
-  std::size_t metadata = 0;  ///< number of nodes of type METADATA, which are not in `nodes`
+  std::vector<Node> nodes;           ///< by id
+  std::string schema;                ///< "1.0.1"; "" if not stated
+  std::set<std::uint64_t> metadata;  ///< ids of nodes of type METADATA, which are not in `nodes`
 };
 
 /// Reads length-delimited protocol buffers, or the JSON that Chakra's feeder reads. Throws

@@ -325,7 +325,8 @@ namespace baechi {
 bool looks_like_hlo(std::string_view beginning) {
   if (hlo::is_hlo_text(beginning)) return true;
   const std::string_view start = hlo::start_of(beginning);
-  return (start.starts_with("module") || start.starts_with("func.func")) &&
+  return (start.starts_with("module") || start.starts_with("func.func") ||
+          start.starts_with("sdy.")) &&
          beginning.find("func.func") != std::string_view::npos;
 }
 

@@ -152,9 +152,4 @@ std::int64_t window_elements(const Instruction& instruction) {
   return hlo > 1 ? hlo : product_of(list_behind(text, "window_dimensions"));
 }
 
-Precision precision_of(const std::string& type) {
-  if (type == "bf16") return Precision::bf16;
-  return type == "f16" || type.starts_with("f8") ? Precision::fp16 : Precision::fp32;
-}
-
 }  // namespace baechi::hlo

@@ -27,7 +27,4 @@ std::int64_t convolution_flops(const Instruction& conv, const Shape* left, const
 /// Elements of the instruction's window; 1 if it has none.
 std::int64_t window_elements(const Instruction& instruction);
 
-/// The precision in which the type is multiplied: fp16 for 8-bit floats, the narrowest here.
-Precision precision_of(const std::string& type);
-
 }  // namespace baechi::hlo

@@ -6,6 +6,7 @@
 #include "sim/units.h"
 #include "traces/import/hlo/matmul.h"
 #include "traces/import/hlo/module.h"
+#include "traces/import/number_format.h"
 
 namespace baechi::hlo {
 namespace {
@@ -268,7 +269,8 @@ OpWork WorkModel::of_computation(std::string_view name) {
   if (computation == module_.computations.end() || depth_ > 50) return sum;
   done_.emplace(std::string(name), sum);  // ends recursion of a computation that calls itself
   ++depth_;
-  std::array<std::int64_t, 4> flops{};  // by precision; the sum has the precision of most flops
+  std::array<std::int64_t, std::size(names_of(Precision{}))>
+      flops{};  // by precision; the sum has the precision of most flops
   for (const Instruction& instruction : computation->second.instructions) {
     if (collective_kind(instruction.opcode) || instruction.opcode == "ragged-all-to-all")
       ++inner_collectives_;
@@ -316,16 +318,16 @@ OpWork WorkModel::of(const Computation& computation, const Instruction& instruct
       largest = std::max(largest, shape->elements());
     }
   work.traffic = {traffic_of(computation, instruction, read, written)};
-  if (!instruction.results.empty()) work.precision = precision_of(instruction.results.front().type);
+  if (!instruction.results.empty())
+    work.precision = precision_of_type(instruction.results.front().type);
   const Shape *left = shape_of(computation, instruction, 0),
               *right = shape_of(computation, instruction, 1);
   if (is_matmul(instruction) || is_convolution(instruction)) {
     work.flops = is_matmul(instruction) ? matmul_flops(instruction, left)
                                         : convolution_flops(instruction, left, right);
-    // By the operands: a bf16 matmul may accumulate and write f32.
-    if (left != nullptr) work.precision = precision_of(left->type);
-    if (right != nullptr && precision_of(right->type) == Precision::fp32)
-      work.precision = Precision::fp32;
+    // By the wider operand: a bf16 matmul may accumulate and write f32.
+    if (left != nullptr) work.precision = precision_of_type(left->type);
+    if (right != nullptr) work.precision = std::min(work.precision, precision_of_type(right->type));
   } else if (op == "fusion" || op == "async-start") {
     std::int64_t most_flops = 0;
     for (const std::string& name : instruction.calls) {

@@ -1,5 +1,7 @@
 #include "traces/import/kineto/events.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace baechi::kineto {
@@ -45,6 +47,8 @@ constexpr NumberArgument numbers[] = {{"Record function id", &Event::record_func
                                       {"correlation", &Event::correlation},
                                       {"device", &Event::device},
                                       {"stream", &Event::stream},
+                                      {"wait_on_stream", &Event::awaited_stream},
+                                      {"wait_on_cuda_event_record_corr_id", &Event::awaited_record},
                                       {"Device Type", &Event::device_type},
                                       {"Addr", &Event::address}};
 struct CommunicationCount {
@@ -137,7 +141,8 @@ std::optional<std::int64_t> rank_of(Json information) {
   return rank && *rank >= 0 && *rank <= most ? rank : std::nullopt;
 }
 
-Event read_event(Json value, std::size_t line) {
+/// `category`: as written.
+Event read_event(Json value, std::size_t line, std::string_view& category) {
   Event event{.line = line, .offset = value.offset()};
   ArgumentReader arguments{event};
   value.entries([&](std::string_view key, Json v) {
@@ -146,7 +151,8 @@ Event read_event(Json value, std::size_t line) {
     } else if (key == "ph") {
       event.phase = v.string();
     } else if (key == "cat") {
-      event.category = v.string();
+      category = v.string();
+      event.category = category_of(category);
     } else if (key == "pid") {
       event.process = v.token();
     } else if (key == "tid") {
@@ -175,13 +181,20 @@ bool Event::is_timed(JsonFile& file, bool lasts) const {
 
 FileFacts read_events(JsonFile& file, const std::function<void(const Event&)>& use) {
   FileFacts facts;
-  bool has_events = false;
+  bool has_events = false, works = false;
+  std::map<std::string, std::size_t> unknown;  // category: the first event's byte
   std::size_t line = 0;
   const auto events = [&](Json list) {
     has_events = true;
     list.list([&](Json v) {
       if (!v.is_object()) return v.is_not("an object");
-      use(read_event(v, line++));
+      std::string_view category;
+      const Event event = read_event(v, line++, category);
+      facts.simulated |= category == "op";
+      works |= is_device_work(event.category);
+      if (event.category == Category::unknown && event.phase == "X")
+        unknown.emplace(category, event.offset);
+      use(event);
     });
   };
   Json root = file.root();
@@ -198,23 +211,49 @@ FileFacts read_events(JsonFile& file, const std::function<void(const Event&)>& u
     events(root);
   }
   if (!has_events) file.mistake(0, "no 'traceEvents': not a Kineto or Chrome trace");
+  if (!works && !facts.device.empty())
+    for (const auto& [category, offset] : unknown)
+      file.mistake(offset, fmt::format("category '{}' is not known, and no event of this recording "
+                                       "of '{}' is a kernel, copy or fill ('kernel', "
+                                       "'gpu_memcpy', 'gpu_memset')",
+                                       category, facts.device));
   file.finish();
   return facts;
 }
 
-bool is_call(std::string_view category) {
-  return category.empty() || category == "cpu_op" || category == "user_annotation" ||
-         category == "Operator";
+Category category_of(std::string_view name) {
+  using enum Category;
+  // Source: libkineto's ActivityType.cpp; output_json.cpp of PyTorch 1.8 to 1.11.
+  static const std::map<std::string_view, Category> known{{"", call},
+                                                          {"cpu_op", call},
+                                                          {"Operator", call},
+                                                          {"user_annotation", annotation},
+                                                          {"python_function", python},
+                                                          {"cuda_runtime", driver},
+                                                          {"cuda_driver", driver},
+                                                          {"hip_runtime", driver},
+                                                          {"xpu_runtime", driver},
+                                                          {"mtia_runtime", driver},
+                                                          {"runtime", driver},
+                                                          {"Runtime", driver},
+                                                          {"kernel", kernel},
+                                                          {"Kernel", kernel},
+                                                          {"gpu_memcpy", copy},
+                                                          {"Memcpy", copy},
+                                                          {"gpu_memset", fill},
+                                                          {"Memset", fill},
+                                                          {"cuda_sync", wait},
+                                                          {"gpu_user_annotation", other},
+                                                          {"Trace", other},
+                                                          {"overhead", other},
+                                                          {"cpu_instant_event", other},
+                                                          {"cuda_event", other}};
+  const auto found = known.find(name);
+  return found == known.end() ? unknown : found->second;
 }
 
-bool is_driver_call(std::string_view category) {
-  constexpr std::string_view names[] = {"cuda_runtime", "cuda_driver", "hip_runtime", "Runtime",
-                                        "runtime",      "xpu_runtime", "mtia_runtime"};
-  return std::ranges::find(names, category) != std::end(names);
-}
-
-bool is_device_work(std::string_view category) {
-  return category == "kernel" || category == "gpu_memcpy" || category == "gpu_memset";
+bool is_device_work(Category category) {
+  return category == Category::kernel || category == Category::copy || category == Category::fill;
 }
 
 }  // namespace baechi::kineto

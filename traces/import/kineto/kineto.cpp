@@ -133,6 +133,11 @@ struct Settings {
 /// name of the first rank's step, which the other ranks must have; "" for the first rank.
 Window choose_step(const Recording& recording, const std::string& path, std::int64_t wanted,
                    const std::string& same) {
+  if (recording.of_simulation)
+    throw InputError(
+        fmt::format("{}: a timeline of a step that this program simulated, not a "
+                    "recording: give the graph of the step",
+                    path));
   if (recording.calls.empty() && recording.work.empty())
     throw InputError(
         fmt::format("{}: no calls and no kernels: record with torch.profiler.profile", path));
@@ -171,6 +176,23 @@ void note_step(const Rank& rank, const Window& window, const Recording& recordin
                   "their times include {} of gaps between queued ones",
                   10 * step.joined < 9 * step.work ? "warning: " : "", who, step.joined, step.work,
                   to_text(step.joined_time), to_text(step.work_time), to_text(step.gaps)));
+  std::size_t overruns = 0;
+  Duration cut{};
+  const Overrun* largest = nullptr;
+  for (const Overrun& overrun : recording.overruns) {
+    if (!window.holds(recording.work[overrun.work].start)) continue;
+    ++overruns;
+    cut += overrun.cut;
+    if (largest == nullptr || overrun.cut > largest->cut) largest = &overrun;
+  }
+  if (largest != nullptr) {
+    const DeviceWork& work = recording.work[largest->work];
+    notes.push_back(fmt::format(
+        "{}{}{} kernels, copies or fills end after the next one of their stream began; {} are cut "
+        "off, most of them {} of '{}' on stream {}",
+        100 * cut > step.recorded ? "warning: " : "", who, overruns, to_text(cut),
+        to_text(largest->cut), work.name.substr(0, 60), work.stream));
+  }
   // The step time is known exactly, so a replay that differs shows missing dependencies.
   if (const Duration off = step.replayed - step.recorded;
       step.replayed > Duration{} && 50 * std::max(off, -off) > step.recorded)

@@ -1,7 +1,8 @@
 #include "traces/import/kineto/recording.h"
 
 #include <algorithm>
-#include <map>
+#include <numeric>
+#include <tuple>
 
 #include "traces/format/json.h"
 #include "traces/import/kineto/events.h"
@@ -9,31 +10,28 @@
 namespace baechi::kineto {
 namespace {
 
-// Categories (cat) of events of ph "X":
-// - cpu_op, user_annotation or none: a call; python_function: a Python frame, used if it is named
-//   "nn.Module: Conv2d_0";
-// - cuda_runtime, cuda_driver, hip...: a driver call, with a correlation;
-// - kernel, gpu_memcpy, gpu_memset: work on a GPU, with device, stream and its launch's
-//   correlation.
+// Events of ph "X" with a duration. A Python frame is used if it is named "nn.Module: Conv2d_0".
 
-std::optional<WorkKind> work_kind(std::string_view category) {
-  if (category == "kernel") return WorkKind::kernel;
-  if (category == "gpu_memcpy") return WorkKind::copy;
-  if (category == "gpu_memset") return WorkKind::fill;
-  return std::nullopt;
-}
+constexpr Duration rounded = std::chrono::microseconds(1);  // of old recordings
 
 constexpr std::string_view module_prefix = "nn.Module: ";
 
-CallKind call_kind(std::string_view category, std::string_view name) {
-  if (category == "python_function")
-    return name.starts_with(module_prefix) ? CallKind::module : CallKind::other;
-  if (category == "user_annotation") return CallKind::annotation;
-  if (is_call(category))
-    return name.starts_with("ProfilerStep#") || name.starts_with("Optimizer.")
-               ? CallKind::annotation
-               : CallKind::op;
-  return is_driver_call(category) ? CallKind::runtime : CallKind::other;
+CallKind call_kind(const Event& event) {
+  using enum Category;
+  switch (event.category) {
+    case python:
+      return event.name.starts_with(module_prefix) ? CallKind::module : CallKind::other;
+    case annotation:
+      return CallKind::annotation;
+    case call:
+      return event.name.starts_with("ProfilerStep#") || event.name.starts_with("Optimizer.")
+                 ? CallKind::annotation
+                 : CallKind::op;
+    case driver:
+      return CallKind::runtime;
+    default:
+      return CallKind::other;
+  }
 }
 
 class RecordingReader {
@@ -44,6 +42,7 @@ class RecordingReader {
  private:
   void add(const Event& event);
   void nest();
+  void cut_overruns();
 
   const std::string text_;
   JsonFile file_;
@@ -53,13 +52,25 @@ class RecordingReader {
 
 void RecordingReader::add(const Event& event) {
   if (event.phase != "X" || event.name == "[memory]") return;
-  const auto work = work_kind(event.category);
-  const CallKind call = call_kind(event.category, event.name);
-  if (!work && call == CallKind::other) return;
+  const bool work = is_device_work(event.category), waits = event.category == Category::wait;
+  const CallKind call = call_kind(event);
+  if (!work && !waits && call == CallKind::other) return;
   if (!event.is_timed(file_)) return;
+  if (waits) {
+    recording_.waits.push_back({.device = event.device.value_or(0),
+                                .stream = event.stream,
+                                .awaited_stream = event.awaited_stream,
+                                .awaited_record = event.awaited_record,
+                                .correlation = event.correlation,
+                                .start = *event.start,
+                                .of_stream = event.name.find("Wait") != std::string_view::npos});
+    return;
+  }
   if (work) {
     recording_.work.push_back({.name = std::string(event.name),
-                               .kind = *work,
+                               .kind = event.category == Category::kernel ? WorkKind::kernel
+                                       : event.category == Category::copy ? WorkKind::copy
+                                                                          : WorkKind::fill,
                                .device = event.device.value_or(0),
                                .stream = event.stream.value_or(0),
                                .start = *event.start,
@@ -101,12 +112,33 @@ void RecordingReader::nest() {
   }
 }
 
+/// Shortens work that was recorded to end after the next work of its stream began.
+void RecordingReader::cut_overruns() {
+  std::vector<DeviceWork>& all = recording_.work;
+  std::vector<std::size_t> order(all.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, {}, [&](std::size_t i) {
+    return std::tuple(all[i].device, all[i].stream, all[i].start);
+  });
+  for (std::size_t k = 1; k < order.size(); ++k) {
+    DeviceWork& work = all[order[k - 1]];
+    const DeviceWork& next = all[order[k]];
+    const Duration beyond = work.end() - next.start;
+    if (work.device != next.device || work.stream != next.stream || beyond <= rounded) continue;
+    work.duration -= beyond;
+    recording_.overruns.push_back({order[k - 1], beyond});
+  }
+}
+
 Recording RecordingReader::read() {
   FileFacts file = read_events(file_, [&](const Event& event) { add(event); });
   recording_.device = std::move(file.device);
   recording_.rank = file.rank;
+  recording_.of_simulation = file.simulated;
   recording_.num_threads = threads_.size();
   nest();
+  cut_overruns();
+  std::ranges::stable_sort(recording_.waits, {}, &RecordedWait::start);
   return std::move(recording_);
 }
 

@@ -52,13 +52,35 @@ struct DeviceWork {
   Duration end() const { return start + duration; }
 };
 
+/// Work recorded to end after the next work of its stream began, and how much was cut off it: a
+/// stream runs one after the other.
+struct Overrun {
+  std::size_t work = 0;  ///< index of Recording::work
+  Duration cut{};
+};
+
+/// A wait that CUPTI recorded: of a stream for an event ("Stream Wait Event"), or of the host for a
+/// stream, an event or all work ("Stream Sync", "Event Sync", "Context Sync").
+struct RecordedWait {
+  std::int64_t device = 0;
+  std::optional<std::int64_t> stream;          ///< that waits; of "Stream Sync": that is awaited
+  std::optional<std::int64_t> awaited_stream;  ///< on which the event was recorded
+  std::optional<std::int64_t> awaited_record;  ///< correlation of the call that recorded the event
+  std::optional<std::int64_t> correlation;     ///< of the call that waits
+  Duration start{};
+  bool of_stream = false;  ///< a "Stream Wait Event"
+};
+
 struct Recording {
   std::vector<Call> calls;    ///< by thread, then start, parents before children; without modules
   std::vector<Call> modules;  ///< by start
-  std::vector<DeviceWork> work;
+  std::vector<DeviceWork> work;     ///< as recorded; those of a stream do not overlap
+  std::vector<RecordedWait> waits;  ///< by start
+  std::vector<Overrun> overruns;    ///< work that was recorded as longer
   std::size_t num_threads = 0;
   std::string device;                ///< "NVIDIA A100-PG509-200"; "" if not stated
   std::optional<std::int64_t> rank;  ///< of the process in its job
+  bool of_simulation = false;        ///< a timeline of this program
 };
 
 /// Throws InputError with all mistakes by line and column.

@@ -30,8 +30,11 @@ using namespace std::chrono_literals;
 // - A call that blocks (cudaStreamSynchronize, a copy to pageable memory, a launch while the queue
 //   is full) waits for the last work of each stream that ended before the call did. It is an op of
 //   the time that the call took after that work.
-// - cudaStreamWaitEvent: the thread's next launch in another stream waits for the work before its
-//   last cudaEventRecord, if the recorded times agree.
+// - A recorded wait of a stream for an event (category cuda_sync): its next work waits for the last
+//   work that was launched in the event's stream before the event's cudaEventRecord, and for no
+//   stream by its times. So do recorded waits of the host for a stream or an event.
+// - cudaStreamWaitEvent, in a recording without such waits: the thread's next launch in another
+//   stream waits for the work before its last cudaEventRecord, if the recorded times agree.
 // - If another thread ran a whole piece in a thread's gap, the thread's next piece waits for it:
 //   autograd's thread and the main thread hand over like this.
 // All dependencies go from an earlier launch to a later one, so there is no cycle.
@@ -82,7 +85,9 @@ class StepBuilder {
         lanes_(recording, window),
         launched_(by_correlation(recording)),
         contexts_(call_contexts(recording)),
-        usual_(usual_times(recording)) {}
+        usual_(usual_times(recording)) {
+    find_waits();
+  }
   Step make();
 
  private:
@@ -93,6 +98,11 @@ class StepBuilder {
                 recorded = none;         // ops: its last work; that before its last EventRecord
     std::vector<std::size_t> awaited{};  // ops that its next work waits for
   };
+  void find_waits();
+  bool recorded_waits(const DeviceWork& work, const Call* call, std::vector<std::size_t>& after);
+  std::size_t awaited(const RecordedWait& wait, Duration at) const;
+  std::vector<std::pair<Duration, std::size_t>> awaited_by_host(const Call& call,
+                                                                Duration until) const;
   void find_unlaunched();
   bool is_before(const Piece& piece) const;
   void run_backlog(const std::vector<Piece>& pieces);
@@ -101,7 +111,7 @@ class StepBuilder {
   Duration busy_until(const Call& call) const;
   void launch(const DeviceWork& work, const Call* call, const Piece* piece);
   Duration idle(const DeviceWork& work, const Piece* piece, Stream& stream,
-                std::vector<std::size_t>& after);
+                std::vector<std::size_t>& after, bool guess);
   void wait(const Call& call, const Piece& piece);
   void unlaunched_before(Duration at, const DeviceWork* on = nullptr);
   void end_of_step();
@@ -129,7 +139,11 @@ class StepBuilder {
   std::map<std::size_t, Thread> threads_;
   Streams streams_;
   std::map<std::pair<std::int64_t, std::int64_t>, std::deque<std::size_t>>
-      unlaunched_;              // by stream: work without a recorded launch, by start
+      unlaunched_;  // by stream: work without a recorded launch, by start
+  // Recorded waits: of each stream, by time, and of the host, by the correlation of its call.
+  std::map<std::pair<std::int64_t, std::int64_t>, std::deque<const RecordedWait*>> stream_waits_;
+  std::unordered_map<std::int64_t, const RecordedWait*> host_waits_;
+  std::unordered_map<std::int64_t, Duration> called_;  // by correlation: start of the driver call
   std::vector<Duration> took_;  // [step_.ops] recorded durations, of collectives too
   std::size_t piece_ = 0;       // number of the current piece
 };
@@ -143,6 +157,63 @@ std::size_t StepBuilder::add(StepOp op, Duration end, Duration took) {
   end_.push_back(end);
   took_.push_back(took);
   return step_.ops.size() - 1;
+}
+
+void StepBuilder::find_waits() {
+  for (const Call& call : recording_.calls)
+    if (call.kind == CallKind::runtime && call.correlation && !recording_.waits.empty())
+      called_.emplace(*call.correlation, call.start);
+  for (const RecordedWait& wait : recording_.waits)
+    if (wait.of_stream && wait.stream)
+      stream_waits_[{wait.device, *wait.stream}].push_back(&wait);
+    else if (!wait.of_stream && wait.correlation)
+      host_waits_.emplace(*wait.correlation, &wait);
+}
+
+/// The op that `wait`, called at `at`, is for: the last one in the event's stream that was launched
+/// before the event's record. none: it is not in the step.
+std::size_t StepBuilder::awaited(const RecordedWait& wait, Duration at) const {
+  if (const auto record = called_.find(wait.awaited_record.value_or(-1)); record != called_.end())
+    at = record->second;
+  const Stream* stream = streams_.find(wait.device, wait.awaited_stream.value_or(-1));
+  if (stream == nullptr) return none;
+  const auto after = std::ranges::upper_bound(stream->launched, at, {},
+                                              [](const auto& launch) { return launch.first; });
+  return after == stream->launched.begin() ? none : (after - 1)->second;
+}
+
+/// Adds to `after` what recorded waits of the stream before the launch say that `work` waits for.
+/// Returns whether there are any.
+bool StepBuilder::recorded_waits(const DeviceWork& work, const Call* call,
+                                 std::vector<std::size_t>& after) {
+  const auto found = stream_waits_.find({work.device, work.stream});
+  if (found == stream_waits_.end() || call == nullptr) return false;
+  bool any = false;
+  for (auto& waits = found->second; !waits.empty(); waits.pop_front()) {
+    const RecordedWait& wait = *waits.front();
+    const auto by = called_.find(wait.correlation.value_or(-1));
+    const Duration at = by == called_.end() ? wait.start : by->second;
+    if (at > call->start) break;
+    const std::size_t op = awaited(wait, at);
+    any = true;
+    if (op != none && end_[op] <= work.start + rounding) after.push_back(op);
+  }
+  return any;
+}
+
+/// Recorded end and op of the work that ended by `until` and that the host waits for in `call`: of
+/// the event or stream that is recorded, else of all streams.
+std::vector<std::pair<Duration, std::size_t>> StepBuilder::awaited_by_host(const Call& call,
+                                                                           Duration until) const {
+  const auto found = host_waits_.find(call.correlation.value_or(-1));
+  if (found == host_waits_.end()) return streams_.ended(until);
+  const RecordedWait& wait = *found->second;
+  if (const std::size_t op = awaited(wait, call.start); op != none && end_[op] <= until)
+    return {{end_[op], op}};
+  const Stream* stream = streams_.find(wait.device, wait.stream.value_or(-1));
+  if (stream == nullptr) return streams_.ended(until);  // a wait for all has stream -1
+  const auto last = stream->last_ended(until);
+  return last ? std::vector{*last} : std::vector<std::pair<Duration, std::size_t>>{};
 }
 
 /// Finds the work of the step whose launch was not recorded.
@@ -246,16 +317,24 @@ std::optional<RecordedCollective> StepBuilder::collective(const DeviceWork& work
 }
 
 /// If `work` began late, adds the op that it waited for to `after`, or an Idle op. Returns the
-/// delay between the end of that op and the start of `work`.
+/// delay between the end of that op and the start of `work`. `guess`: another stream's op may be
+/// found by its times.
 Duration StepBuilder::idle(const DeviceWork& work, const Piece* piece, Stream& stream,
-                           std::vector<std::size_t>& after) {
+                           std::vector<std::size_t>& after, bool guess) {
   Duration ready = window_.start;
-  for (const std::size_t a : after)
-    if (a != none) ready = std::max(ready, end_[a]);
+  bool woken = false;  // by work on a GPU
+  for (const std::size_t a : after) {
+    if (a == none || end_[a] < ready) continue;
+    ready = end_[a];
+    woken = step_.ops[a].device.has_value();
+  }
+  if (!guess && woken && work.start - ready <= most_wake)
+    return std::max(Duration{}, work.start - ready);
   if (work.start - ready <= most_gap) return {};
   std::pair<Duration, std::size_t> cause{ready, none};
-  for (const auto& ended : streams_.ended(work.start + rounding, &stream))
-    cause = std::max(cause, ended);
+  if (guess)
+    for (const auto& ended : streams_.ended(work.start + rounding, &stream))
+      cause = std::max(cause, ended);
   if (cause.second != none && work.start - cause.first <= most_wake) {
     after.push_back(cause.second);
     return std::max(Duration{}, work.start - cause.first);
@@ -287,6 +366,7 @@ void StepBuilder::launch(const DeviceWork& work, const Call* call, const Piece* 
     ++step_.joined;
     step_.joined_time += work.duration;
   }
+  const bool known = recorded_waits(work, call, after);
   if (call != nullptr && !before) {
     Thread& t = thread(call->thread);
     if (options_.host) after.push_back(t.last);
@@ -297,9 +377,10 @@ void StepBuilder::launch(const DeviceWork& work, const Call* call, const Piece* 
   Duration gap{};
   const bool queued =
       stream.last != none && (call == nullptr || before || call->end() < stream.end);
-  if (queued && work.start > stream.end && work.start - stream.end <= most_gap)
+  if (!known && queued && work.start > stream.end && work.start - stream.end <= most_gap)
     gap = work.start - stream.end;
-  if (queued || (options_.host && call != nullptr)) gap += idle(work, piece, stream, after);
+  if (known || queued || (options_.host && call != nullptr))
+    gap += idle(work, piece, stream, after, !known);
   const auto met = collective(work, call);
   const bool goes_on = options_.level == Level::op && piece != nullptr && stream.piece == piece_ &&
                        !met && work.kind != WorkKind::copy && after.size() <= 2;
@@ -332,6 +413,7 @@ void StepBuilder::launch(const DeviceWork& work, const Call* call, const Piece* 
   stream.piece = met || work.kind == WorkKind::copy || piece == nullptr ? none : piece_;
   stream.end = std::max(stream.end, work.end());
   stream.ran.emplace_back(stream.end, stream.last);
+  if (call != nullptr) stream.launched.emplace_back(call->start, stream.last);
   if (call != nullptr && !before) thread(call->thread).launched = stream.last;
 }
 
@@ -341,7 +423,7 @@ void StepBuilder::wait(const Call& call, const Piece& piece) {
   std::vector<std::size_t> after{t.last};
   Duration latest = std::max(busy_until(call), t.end);
   const Duration end = std::min(call.end(), window_.end);
-  for (const auto& [ended, op] : streams_.ended(end + rounding)) {
+  for (const auto& [ended, op] : awaited_by_host(call, end + rounding)) {
     after.push_back(op);
     latest = std::max(latest, ended);
   }
@@ -407,7 +489,8 @@ void StepBuilder::run(const Piece& piece) {
     if (call.kind != CallKind::runtime) continue;
     Thread& t = thread(piece.thread);
     if (records_event(call)) t.recorded = t.launched;
-    if (awaits_event(call) && t.recorded != none) t.awaited.push_back(t.recorded);
+    if (awaits_event(call) && t.recorded != none && stream_waits_.empty())
+      t.awaited.push_back(t.recorded);
     const bool blocks = waits(call) || busy_until(call) < call.end();
     if (const auto found = call.correlation ? launched_.find(*call.correlation) : launched_.end();
         found != launched_.end())

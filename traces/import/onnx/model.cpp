@@ -178,6 +178,27 @@ void read_opset(Wire& wire, Model& model) {
 
 }  // namespace
 
+std::string_view word_of(ElementType type) {
+  switch (static_cast<int>(type)) {
+    case 10:
+      return "float16";
+    case 16:
+      return "bfloat16";
+    case 17:
+      return "float8e4m3fn";
+    case 18:
+      return "float8e4m3fnuz";
+    case 19:
+      return "float8e5m2";
+    case 20:
+      return "float8e5m2fnuz";
+    case 23:
+      return "float4e2m1";
+    default:
+      return "";
+  }
+}
+
 std::int64_t bits_of(ElementType type) {
   switch (static_cast<int>(type)) {
     case 1:   // float

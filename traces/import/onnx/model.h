@@ -30,6 +30,8 @@ enum class ElementType : std::uint8_t {
   float64 = 11,
   bfloat16 = 16
 };
+/// The name of a float narrower than fp32, such as "float8e4m3fn"; "" for other types.
+std::string_view word_of(ElementType type);
 /// Bits of an element; 0 if unknown. Elements of less than a byte are packed.
 std::int64_t bits_of(ElementType type);
 

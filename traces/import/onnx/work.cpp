@@ -4,6 +4,7 @@
 #include <array>
 #include <span>
 
+#include "traces/import/number_format.h"
 #include "traces/import/onnx/shapes.h"
 
 namespace baechi::onnx {
@@ -123,8 +124,7 @@ std::optional<OpWork> work_of(const Node& node, const std::vector<const TensorIn
   }
   const ElementType type =
       outputs.empty() || outputs.front() == nullptr ? ElementType::unknown : outputs.front()->type;
-  if (type == ElementType::float16) work.precision = Precision::fp16;
-  if (type == ElementType::bfloat16) work.precision = Precision::bf16;
+  work.precision = precision_of_type(word_of(type));
   return work;
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "traces/import/number_format.h"
+
 namespace baechi::pytorch {
 namespace {
 
@@ -39,22 +41,13 @@ bool is_tensor(const Value& value, std::string_view type, const Value& shape) {
   return !number;
 }
 
-/// The precision of a type such as "Tensor(c10::Half)"; fp16 for 8-bit floats, the narrowest here.
-Precision precision_of(std::string_view type) {
-  if (type.find("BFloat16") != std::string_view::npos) return Precision::bf16;
-  return type.find("Half") != std::string_view::npos ||
-                 type.find("Float8") != std::string_view::npos
-             ? Precision::fp16
-             : Precision::fp32;
-}
-
 TensorView tensor_of(const Value& value, std::string_view type, const Value& shape) {
   TensorView t{.storage = value.items[1].number,
                .offset = value.items[2].number,
                .elements = value.items[3].number,
                .element_bytes = value.items[4].number,
                .shape = {},
-               .precision = precision_of(type)};
+               .precision = precision_of_type(type)};
   for (const Value& side : shape.items) t.shape.push_back(side.number);
   return t;
 }

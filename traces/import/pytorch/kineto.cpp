@@ -19,12 +19,14 @@ namespace {
 
 enum class EventKind : std::uint8_t { call, launch, device, memory, other };
 
-EventKind kind_of(std::string_view phase, std::string_view category, std::string_view name) {
-  if (name == "[memory]" && (phase == "i" || phase == "X")) return EventKind::memory;
-  if (phase != "X") return EventKind::other;
-  if (kineto::is_call(category)) return EventKind::call;
-  if (kineto::is_device_work(category)) return EventKind::device;
-  return kineto::is_driver_call(category) ? EventKind::launch : EventKind::other;
+EventKind kind_of(const kineto::Event& event) {
+  using enum kineto::Category;
+  if (event.name == "[memory]" && (event.phase == "i" || event.phase == "X"))
+    return EventKind::memory;
+  if (event.phase != "X") return EventKind::other;
+  if (event.category == call || event.category == annotation) return EventKind::call;
+  if (kineto::is_device_work(event.category)) return EventKind::device;
+  return event.category == driver ? EventKind::launch : EventKind::other;
 }
 
 class KinetoReader {
@@ -58,7 +60,7 @@ class KinetoReader {
 };
 
 void KinetoReader::add(const kineto::Event& event) {
-  const EventKind kind = kind_of(event.phase, event.category, event.name);
+  const EventKind kind = kind_of(event);
   if (kind == EventKind::other || !event.is_timed(file_, kind != EventKind::memory)) return;
   if (kind == EventKind::call) {
     kineto_.calls.push_back({.name = std::string(event.name),

@@ -91,7 +91,7 @@ OpGraph build(const Dataflow& flow, const Times& times, const std::string& path,
   }
   for (const RecordedOp* op : flow.ops)
     for (const Call* call : op->calls)
-      if (!times.known()) builder.add_kernel(id(op), work_of(*call));
+      if (!times.known()) builder.add_kernel(id(op), work_of(*call, settings.convolutions));
   for (const RecordedOp* op : flow.ops) {
     for (const RecordedOp* label : op->labels) builder.colocate(id(op), label->name);
     if (op->phase == Phase::backward && op->forward != nullptr)
@@ -194,6 +194,12 @@ Trace read_pytorch(TextFile& file, Options& options) {
                   "number of the step (ProfilerStep#...), from 1; 0: the last complete step");
   settings.batch = options.get("batch", std::int64_t{0},
                                "samples per step; 0: the first dimension of the first input");
+  settings.convolutions =
+      options.get("convolutions", std::vector<std::string>{"tf32", "fp32"},
+                  "without times: number format of fp32 convolutions on GPUs that have TF32; "
+                  "PyTorch's default is torch.backends.cudnn.allow_tf32") == "tf32"
+          ? Precision::tf32
+          : Precision::fp32;
   settings.untimed =
       no_untimed_ops(options, "the Kineto trace of the same run, with all its steps");
   settings.step_time = options.get("step_time", Duration{},

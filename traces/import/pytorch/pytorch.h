@@ -27,8 +27,9 @@ struct Settings {
   OpTime time = OpTime::call;
   std::int64_t step = 0;   ///< number of the step, from 1; 0: the last complete one
   std::int64_t batch = 0;  ///< samples per step; 0: the first dimension of the first input
-  Untimed untimed{};       ///< the user's choice for ops without a time
-  Duration step_time{};    ///< of a step without a profiler; 0: unknown
+  Precision convolutions = Precision::tf32;  ///< of fp32 convolutions whose times are unknown
+  Untimed untimed{};                         ///< the user's choice for ops without a time
+  Duration step_time{};                      ///< of a step without a profiler; 0: unknown
 };
 
 /// Imports the calls of `execution` with times of `kineto`: medians if that has several files.

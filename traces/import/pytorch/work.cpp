@@ -112,10 +112,11 @@ std::int64_t multiply_adds(const Call& call) {
 
 }  // namespace
 
-OpWork work_of(const Call& call) {
+OpWork work_of(const Call& call, Precision of_convolutions) {
   const auto in = tensors(call.inputs), out = tensors(call.outputs);
   OpWork work{.flops = multiply_adds(call)};
   if (!in.empty()) work.precision = in.front()->precision;
+  if (work.precision == Precision::fp32 && has(call.name, "conv")) work.precision = of_convolutions;
   if (work.flops == 0) work.flops = std::max(elements(in), elements(out));
   std::set<std::pair<std::int64_t, std::int64_t>> counted;  // storage, offset
   for (const auto* all : {&in, &out})

@@ -9,6 +9,6 @@ namespace baechi::pytorch {
 ///   multiply-add of the textbook algorithm.
 /// - Other calls: one flop per element of the largest tensor.
 /// - Traffic: each input and output tensor once.
-OpWork work_of(const Call& call);
+OpWork work_of(const Call& call, Precision of_convolutions);
 
 }  // namespace baechi::pytorch

@@ -49,6 +49,24 @@ Duration step_of(const PlacedStep& step, ReadyOrder queue = ReadyOrder::program)
 }  // namespace
 
 TEST_SUITE("host") {
+  // Four ops of two kernels each.
+  TEST_CASE("per: kernel launches with the device type's own host time unless one is given") {
+    const OpGraph graph = there_and_back(1us);
+    const auto launches = [&](const Values& options) {
+      const auto host = transform("host", options);
+      const auto on_device = host->launching(35us);
+      const PlacedStep step = (on_device ? on_device.get() : host.get())
+                                  ->after_placing(graph, IdVector<OpId, DeviceId>(4, gpu0));
+      Duration all{};
+      for (const OpId v : step.graph.ops())
+        if (step.graph.kind(v) == "Launch") all += step.graph.op(v).compute;
+      return all;
+    };
+    CHECK(launches({{"per", {"kernel", ""}}}) == 8 * 35us);
+    CHECK(launches({{"per", {"kernel", ""}}, {"launch", {"6 us", ""}}}) == 8 * 6us);
+    CHECK(launches({}) == 4 * 6us);
+  }
+
   TEST_CASE("a step takes as long as its device or its host, whichever is longer") {
     for (const ReadyOrder queue : {ReadyOrder::program, ReadyOrder::fifo}) {
       // Device-bound: the first launch, then the device without gaps: 6 + 4 x 10.

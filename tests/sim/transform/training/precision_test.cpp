@@ -53,6 +53,34 @@ Bytes written(const OpGraph& graph, std::string_view name) {
 }  // namespace
 
 TEST_SUITE("precision") {
+  // A Linear of 100 numbers: 400 B in fp32, 200 B in 16 bits. With an update of 800 B of Adam's
+  // state: the copy of 200 B, and 400 B of master weights with the update.
+  TEST_CASE("master weights exist where an update op exists") {
+    for (const bool updated : {false, true})
+      for (const bool timed : {false, true}) {
+        CAPTURE(updated);
+        CAPTURE(timed);
+        OpGraphBuilder b;
+        const OpId fc = b.add_op({.name = "fc", .kind = "Linear", .persistent = 400_B});
+        if (!timed) b.add_kernel(fc, {.flops = 1000, .traffic = 400_B});
+        const OpId grad =
+            b.add_op({.name = "grad", .kind = "LinearBackward", .phase = Phase::backward});
+        b.set_forward(grad, fc);
+        const TensorId gradient = b.add_tensor(grad, 400_B);
+        b.add_edge(b.add_tensor(fc, 8_B), grad);
+        if (updated)
+          b.add_edge(
+              gradient,
+              b.add_op(
+                  {.name = "update", .kind = "Adam", .persistent = 800_B, .phase = Phase::update}));
+        const OpGraph half =
+            transform("precision", {{"to", {"fp16", ""}}})->apply(std::move(b).build()).graph;
+        CHECK(op_named(half, "fc").persistent == 200_B);
+        CHECK(half.find("fc/half").has_value() == (updated && !timed));
+        if (updated) CHECK(op_named(half, "update").persistent == 1200_B);
+      }
+  }
+
   TEST_CASE("fp8 and nvfp4: GEMMs of layers in 8 or 4 bits, all else as bf16") {
     OpGraphBuilder b;
     const OpId layer = b.add_op({.name = "h_0/mlp", .kind = "MLP", .persistent = 40_B});

@@ -3,13 +3,17 @@
 
 namespace baechi::generate {
 
-/// VGG-16, configuration D of "Very deep convolutional networks" (Simonyan, Zisserman 2014), as
-/// torchvision has it: 138 357 544 parameters, 15.470264 10^9 multiply-adds per image.
-Trace make_vgg16(Options& options) {
+namespace {
+
+/// The convolutional networks of "Very deep convolutional networks" (Simonyan, Zisserman 2014):
+/// configurations A, B, D and E, by their layers with weights, as torchvision has them.
+Trace make(Options& options, const std::string& layers) {
   const Expansion e = read_expansion(options, 32, Optimizer::momentum);
   const std::int64_t classes = read_classes(options);
   options.finish();
-  Model m("vgg16", e.batch);
+  const int first = layers == "11" ? 1 : 2;
+  const int last = layers == "19" ? 4 : layers == "16" ? 3 : 2;
+  Model m("vgg" + layers, e.batch);
   ValueId x = m.input("images", {e.batch, 3, 224, 224});
   const ValueId labels = m.input("labels", {e.batch});
   struct Block {
@@ -17,8 +21,8 @@ Trace make_vgg16(Options& options) {
     std::int64_t filters;
   };
   int block = 0;
-  for (const auto [convolutions, filters] :
-       {Block{2, 64}, Block{2, 128}, Block{3, 256}, Block{3, 512}, Block{3, 512}}) {
+  for (const auto [convolutions, filters] : {Block{first, 64}, Block{first, 128}, Block{last, 256},
+                                             Block{last, 512}, Block{last, 512}}) {
     const auto scope = m.scope(fmt::format("block{}", ++block));
     for (int i = 1; i <= convolutions; ++i) {
       const auto module = m.module(fmt::format("conv{}", i), "Conv2dReLU");
@@ -37,6 +41,16 @@ Trace make_vgg16(Options& options) {
   predict(m, "predictions", x);
   loss(m, "loss", x, labels);
   return expand(m, e);
+}
+
+}  // namespace
+
+Trace make_vgg(Options& options) {
+  return make(options, options.get("layers", {"16", "11", "13", "19"}, "layers with weights"));
+}
+
+Trace make_vgg16(Options& options) {
+  return make(options, "16");
 }
 
 }  // namespace baechi::generate

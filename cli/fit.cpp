@@ -1,0 +1,275 @@
+#include "scenarios/fit/fit.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "cli/arguments.h"
+#include "cli/cluster_flags.h"
+#include "cli/output.h"
+#include "cli/progress.h"
+#include "cli/verbs.h"
+#include "scenarios/read/device_table.h"
+#include "scenarios/read/device_words.h"
+#include "scenarios/run/evidence.h"
+#include "sim/error.h"
+#include "sim/options.h"
+#include "traces/format/compressed_file.h"
+
+namespace baechi {
+namespace {
+
+using FitJson = nlohmann::ordered_json;
+
+struct FitArguments {
+  std::string model, gpus, memory, cpu_memory, cpu = "cpu_ddr4_2ch", dtype, reserve = "640 MiB";
+  std::string link = "pcie4_host", host_link = "pcie4_h2d", format, goal = "latency";
+  std::string exported, output;
+  std::int64_t context = 0, batch = 1, prompt = 512;
+  std::size_t way = 1;
+  bool train = false;
+};
+
+/// A kind of link of the device table, with its evidence.
+Link link_of(const std::string& name, const char* flag, std::vector<Evidence>& evidence) {
+  const auto& links = built_in_devices().links;
+  const auto found = links.find(name);
+  std::vector<std::string> known;
+  for (const auto& [kind, model] : links) known.push_back(kind);
+  if (found == links.end()) throw InputError(fmt::format("{}: {}", flag, not_one_of(name, known)));
+  const std::string& fitted = found->second.fitted;
+  evidence.push_back({"link " + name, fitted.empty() ? "unfitted" : fitted});
+  return found->second.link;
+}
+
+Bytes size_of(const std::string& text, const char* flag) {
+  const auto size = parse_bytes(text);
+  if (!size) throw InputError(fmt::format("{}: '{}' is not a size such as 64GB", flag, text));
+  return *size;
+}
+
+FitQuestion question_of(const FitArguments& a) {
+  Mistakes mistakes;
+  FitQuestion q;
+  if (a.gpus.empty()) mistakes.add("--gpus is missing, such as '--gpus 2xrtx_4090,1xrtx_3060'");
+  q.gpus = read_device_words({.devices = a.gpus, .memory = a.memory, .prefix = "--"}, mistakes);
+  for (const DeviceChoice& gpu : q.gpus)
+    if (gpu.model == nullptr && mistakes.empty())
+      mistakes.add("--gpus: fit needs device types, such as 2xrtx_4090");
+  mistakes.attempt([&] { q.reserve = size_of(a.reserve, "--reserve"); });
+  mistakes.attempt([&] {
+    if (!a.cpu_memory.empty()) q.host = size_of(a.cpu_memory, "--cpu-memory");
+  });
+  mistakes.attempt([&] { q.between = link_of(a.link, "--link", q.links); });
+  mistakes.attempt([&] { q.to_host = link_of(a.host_link, "--host-link", q.links); });
+  mistakes.attempt([&] { q.host_kind = device_of({a.cpu, "", {}}, "--cpu")->name; });
+  mistakes.attempt([&] { q.model = read_fit_model(a.model, a.dtype); });
+  mistakes.throw_if_any();
+  const std::int64_t trained = q.model.trained_context;
+  q.context = a.context > 0 ? a.context
+              : trained > 0 ? std::min<std::int64_t>(trained, 8192)
+                            : 8192;
+  q.batch = a.batch;
+  q.train = a.train;
+  q.prompt = a.prompt;
+  return q;
+}
+
+FitJson memory_json(const FitMemory& m) {
+  return {{"device", m.device},
+          {"limit_bytes", m.limit.count},
+          {"weights_bytes", m.weights.count},
+          {"cache_bytes", m.cache.count},
+          {"buffers_bytes", m.buffers.count},
+          {"reserve_bytes", m.reserve.count},
+          {"spare_bytes", m.spare().count}};
+}
+
+/// The least of a way's devices; what it lacks, as a negative number.
+Bytes spare_of(const FitWay& way) {
+  if (!way.fits) return Bytes{} - way.lacks;
+  return std::ranges::min_element(way.memory, {}, &FitMemory::spare)->spare();
+}
+
+FitJson way_json(const FitWay& way) {
+  FitJson memory = FitJson::array();
+  for (const FitMemory& m : way.memory) memory.push_back(memory_json(m));
+  const auto if_fits = [&](FitJson value) { return way.fits ? std::move(value) : FitJson(); };
+  return {{"name", way.name},
+          {"fits", way.fits},
+          {"tokens_per_s", if_fits(way.per_second)},
+          {"step_time_us", if_fits(to_us(way.step))},
+          {"first_token_us", if_fits(to_us(way.first_token))},
+          {"spare_bytes", spare_of(way).count},
+          {"context", way.variant.context},
+          {"batch", way.variant.batch},
+          {"largest_context", way.most_context},
+          {"largest_batch", way.most_batch},
+          {"layers", way.layers},
+          {"memory", std::move(memory)},
+          {"command", way.command}};
+}
+
+std::string fit_text(const FitQuestion& q, const FitAnswer& answer) {
+  const bool writes = q.model.writes && !q.train;
+  Columns table({"", "way", writes ? "tokens/s" : "samples/s", "step", "first token", "spare",
+                 "context", "batch"});
+  std::string details;
+  for (std::size_t i = 0; i < answer.ways.size(); ++i) {
+    const FitWay& way = answer.ways[i];
+    const std::string number = std::to_string(i + 1);
+    if (!way.fits) {
+      table.add({number, way.name, red("lacks"), to_text(way.lacks)});
+      continue;
+    }
+    const Bytes spare = spare_of(way);
+    const bool tight = std::ranges::any_of(
+        way.memory, [](const FitMemory& m) { return m.spare().count * 20 < m.limit.count; });
+    table.add({number, way.name, fmt::format("{:.3g}", way.per_second), to_text(way.step),
+               writes ? to_text(way.first_token) : "", to_text(spare) + (tight ? " !" : ""),
+               writes ? std::to_string(way.most_context) : "",
+               writes ? std::to_string(way.most_batch) : ""});
+    details += fmt::format("{:>2} {}\n", number, way.command);
+    for (const FitMemory& m : way.memory)
+      details +=
+          fmt::format("   {}: weights {}, cache {}, buffers {}, reserve {}, spare {} of {}\n",
+                      m.device, to_text(m.weights), to_text(m.cache), to_text(m.buffers),
+                      to_text(m.reserve), to_text(m.spare()), to_text(m.limit));
+  }
+  std::string text = (answer.fits ? bold(answer.sentence) : red(answer.sentence)) + "\n\n" +
+                     table.text() + "\n" + details + "\n";
+  if (writes)
+    text += fmt::format(
+        "step         of the token at {} tokens of context, for {} sequence{}; first token after a "
+        "prompt of {}\ncontext,     the largest that fit with the other as asked; !: less than 5 % "
+        "spare\nbatch\n",
+        q.context, q.batch, q.batch == 1 ? "" : "s", std::min(q.prompt, q.context));
+  for (const std::string& note : q.model.notes) text += "not modelled " + note + "\n";
+  if (q.host == Bytes{} && !q.train)
+    text += "host         --cpu-memory 64GB adds ways that use the host's memory\n";
+  text +=
+      "links        is a GPU in a slot with fewer lanes, or joined by NVLink? --link and "
+      "--host-link say so\n";
+  return text + evidence_line(answer.evidence);
+}
+
+/// The map of accelerate: a module to a GPU's number or "cpu". Names of Hugging Face's models.
+std::string device_map_of(const FitQuestion& q, const FitWay& way) {
+  FitJson map = FitJson::object();
+  const auto put = [&](const std::string& layer, std::size_t device) {
+    std::string name = layer;
+    if (q.model.writes && name.starts_with("layer_")) name = "layers." + name.substr(6);
+    if (q.model.writes && name != "lm_head") name = "model." + name;
+    map[name] = device < way.layers.size() ? FitJson(device) : FitJson("cpu");
+  };
+  const auto is_table = [](const auto& entry) { return entry.first == "embed_tokens"; };
+  if (q.model.writes && std::ranges::none_of(way.map, is_table))
+    put("embed_tokens", way.layers.size());
+  for (const auto& [layer, device] : way.map) put(layer, device);
+  return map.dump(1);
+}
+
+void write_way(const FitArguments& a, const FitQuestion& q, const FitAnswer& answer) {
+  if (a.way > answer.ways.size() || !answer.ways[a.way - 1].fits)
+    throw InputError(fmt::format("--way: {} is no way that fits", a.way));
+  const FitWay& way = answer.ways[a.way - 1];
+  if (a.exported == "deepspeed" && way.waiting == Bytes{})
+    throw InputError("--export deepspeed says that weights wait in host memory: take such a --way");
+  if (a.exported != "accelerate" && a.exported != "deepspeed" && way.waiting > Bytes{})
+    throw InputError(fmt::format("{} cannot say that weights wait in host memory", a.exported));
+  write_file(
+      a.output,
+      (a.exported == "accelerate" ? device_map_of(q, way)
+       : a.exported == "llamacpp" ? llama_cpp_split(split_of(way))
+       : a.exported == "vllm"     ? vllm_split(split_of(way), q.model.name)
+       : a.exported == "megatron"
+           ? megatron_split(split_of(way))
+           : FitJson{{"zero_optimization", {{"stage", 3}, {"offload_param", {{"device", "cpu"}}}}}}
+                 .dump(1)) +
+          "\n");
+}
+
+int answer_fit(const FitArguments& a) {
+  if (a.exported.empty() != a.output.empty())
+    throw InputError("--export and -o FILE need each other");
+  if (!a.exported.empty() && a.train)
+    throw InputError("--export: a way to train is no place of layers; 'baechi plan' writes it");
+  const FitQuestion question = question_of(a);
+  FitAnswer answer;
+  {
+    const Stage stage("simulating ways");
+    answer = fit(question);
+  }
+  if (a.goal != "latency")
+    std::ranges::stable_sort(answer.ways, std::greater(), [&](const FitWay& way) {
+      return !way.fits ? -1 : a.goal == "context" ? way.most_context : way.most_batch;
+    });
+  if (!a.exported.empty()) write_way(a, question, answer);
+  if (a.format == "json") {
+    FitJson ways = FitJson::array();
+    for (const FitWay& way : answer.ways) ways.push_back(way_json(way));
+    print_json({{"model", a.model},
+                {"fits", answer.fits},
+                {"answer", answer.sentence},
+                {"context", question.context},
+                {"batch", question.batch},
+                {"ways", std::move(ways)},
+                {"evidence", evidence_json(answer.evidence)}});
+  } else {
+    print_out(fit_text(question, answer));
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_fit(CLI::App& app, Verb& chosen) {
+  const auto a = std::make_shared<FitArguments>();
+  CLI::App* verb = app.add_subcommand(
+      "fit", "Say whether a model fits on GPUs, how fast it runs, and by which means");
+  add_argument(*verb, "MODEL", a->model,
+               "A generator with options (llama:size=3-8b), config.json of Hugging Face, a GGUF "
+               "file, or a graph file");
+  const auto add = [verb](const char* name, std::string& text, const char* type, const char* help) {
+    return verb->add_option(name, text, help)->type_name(type);
+  };
+  add("--gpus,--devices", a->gpus, "LIST",
+      "The GPUs, in the order of the layers: 2xrtx_4090,1xrtx_3060 (needed)");
+  add("--memory", a->memory, "SIZE,...", "Memory of each GPU, or a list by device [of its type]");
+  add("--cpu-memory", a->cpu_memory, "SIZE",
+      "Memory of the host that the model may use, besides the table of words [none]");
+  add("--cpu", a->cpu, "NAME", "Device type of the host [cpu_ddr4_2ch]");
+  add_number(*verb, "--context", a->context, std::int64_t{1}, std::int64_t{1} << 24U,
+             "Tokens of a sequence [8192, or those of the training if fewer]");
+  add_number(*verb, "--batch", a->batch, std::int64_t{1}, std::int64_t{4096}, "Sequences [1]");
+  add_number(*verb, "--prompt", a->prompt, std::int64_t{1}, std::int64_t{1} << 24U,
+             "Tokens of the prompt before the first token [512]");
+  verb->add_flag("--train", a->train,
+                 "Train the model with --batch samples a step, in place of writing text");
+  add("--dtype", a->dtype, "NAME", "Numbers of activations and of weights [the model's, or fp16]")
+      ->check(CLI::IsMember({"fp16", "bf16", "fp32"}));
+  add("--reserve", a->reserve, "SIZE",
+      "Memory of each GPU for what no graph has, such as the CUDA context [640 MiB]");
+  add("--link", a->link, "NAME", "Link between GPUs ('baechi list links') [pcie4_host]");
+  add("--host-link", a->host_link, "NAME", "Link between a GPU and the host [pcie4_h2d]");
+  add("--goal", a->goal, "latency|throughput|context", "What comes first in the list [latency]")
+      ->check(CLI::IsMember({"latency", "throughput", "context"}));
+  add("--export", a->exported, "accelerate|llamacpp|vllm|megatron|deepspeed",
+      "Write where the layers of a way are to the file of -o: as a device map of Hugging Face's "
+      "accelerate, as arguments, or as a configuration")
+      ->check(CLI::IsMember({"accelerate", "llamacpp", "vllm", "megatron", "deepspeed"}));
+  add("-o,--output", a->output, "FILE", "File for --export");
+  add_number(*verb, "--way", a->way, 1, 12, "Number of the way for --export [1]");
+  add_format(*verb, a->format, {"table", "json"});
+  verb->footer(
+      "The first line answers for the model as it is, on GPUs alone; the table of words is in "
+      "host\n"
+      "memory, as llama.cpp has it. Each way is simulated.\n"
+      "Examples:\n"
+      "  baechi fit llama:size=3-8b,dtype=fp16 --gpus 1xrtx_4080 --context 4096\n"
+      "  baechi fit Meta-Llama-3-70B/config.json --gpus 2xrtx_4090,2xrtx_3090 --cpu-memory 64GB\n"
+      "  baechi fit llama:size=3-8b --gpus 4xrtx_4090 --train --batch 16\n"
+      "  baechi fit model.gguf --gpus 1xrtx_3060 --context 16384 --format json");
+  verb->callback([&chosen, a] { chosen = [a] { return answer_fit(*a); }; });
+}
+
+}  // namespace baechi

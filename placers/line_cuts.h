@@ -1,0 +1,47 @@
+/// Cuts a line of blocks into one stretch for each device used, by dynamic programming over blocks
+/// and numbers of devices of each class: the best whatever the order of the devices.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "sim/problem/problem.h"
+
+namespace baechi {
+
+/// A line of blocks, with sums over the blocks before.
+struct LineCosts {
+  LineCosts(std::size_t num_blocks, std::size_t num_classes)
+      : blocks(num_blocks),
+        classes(num_classes),
+        time((blocks + 1) * classes, 0),
+        bytes(blocks + 1),
+        working(blocks),
+        cross(blocks + 2, 0) {}
+  /// Adds the time of `v` and its persistent bytes to `block`.
+  void add(const Problem& p, const std::vector<DeviceClass>& all, OpId v, std::size_t block);
+  void sum_up();  ///< once all are added
+
+  std::size_t blocks, classes;
+  std::vector<std::int64_t> time;   ///< [blocks + 1, classes] ns
+  std::vector<Bytes> bytes;         ///< [blocks + 1]
+  std::vector<Bytes> working;       ///< [blocks] held in addition to `bytes`, at least
+  std::vector<std::int64_t> cross;  ///< [blocks + 2] ns, transfers over the cut before the block
+};
+
+enum class LineGoal : std::uint8_t {
+  sum,      ///< the least sum of times and transfers
+  longest,  ///< the least time of the longest stretch
+};
+
+struct LineCuts {
+  std::vector<DeviceId> of_block;  ///< [blocks]
+  std::int64_t value = 0;
+};
+
+/// The best cuts for each number of devices, ascending; those that do not fit `limit` [devices] are
+/// left out, and all if there are over 4,096 combinations of numbers of devices. Ties: earlier
+/// cuts, the first class.
+std::vector<LineCuts> cut_stretches(const LineCosts& costs, const std::vector<DeviceClass>& classes,
+                                    const IdVector<DeviceId, Bytes>& limit, LineGoal goal);
+
+}  // namespace baechi

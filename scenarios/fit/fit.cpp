@@ -1,0 +1,218 @@
+#include "scenarios/fit/fit.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+
+#include "placers/model_layers.h"
+#include "scenarios/fit/fitting.h"
+
+namespace baechi {
+namespace {
+
+constexpr std::int64_t most_tokens = std::int64_t{1} << 20U, most_sequences = 4096;
+constexpr std::int64_t context_step = 256;
+constexpr std::size_t most_ways = 12;
+
+double gib(Bytes size) {
+  return static_cast<double>(size.count) / (1 << 30);
+}
+
+/// A change of how the model runs.
+struct FitChange {
+  std::string name;
+  FitCase change;
+};
+
+FitCase with(FitCase asked, const FitCase& change) {
+  const FitVariant& v = change.variant;
+  if (!v.weights.empty()) asked.variant.weights = v.weights;
+  if (!v.cache.empty()) asked.variant.cache = v.cache;
+  asked.variant.flash |= v.flash;
+  asked.elsewhere.layers |= change.elsewhere.layers;
+  asked.elsewhere.experts |= change.elsewhere.experts;
+  if (change.elsewhere.prefetch) asked.elsewhere.prefetch = change.elsewhere.prefetch;
+  return asked;
+}
+
+/// Fewer bits, other kernels and the host's memory, as far as they apply to the model.
+std::vector<FitChange> changes_of(const FitQuestion& q) {
+  std::vector<FitChange> all;
+  if (q.model.writes) {
+    if (q.model.weights.empty())
+      for (const char* format : {"q8_0", "q5_k_m", "q4_k_m"})
+        all.push_back({fmt::format("weights {}", format), {.variant = {.weights = format}}});
+    all.push_back({"cache q8_0", {.variant = {.cache = "q8_0"}}});
+    all.push_back({"flash attention", {.variant = {.flash = true}}});
+  }
+  if (q.host == Bytes{}) return all;
+  if (q.model.generator == "moe")
+    all.push_back({"experts on the CPU", {.elsewhere = {.experts = true}}});
+  all.push_back({"layers on the CPU", {.elsewhere = {.layers = true}}});
+  for (const std::int64_t ahead : {0, 1})
+    all.push_back({"offload", {.elsewhere = {.prefetch = ahead}}});
+  return all;
+}
+
+/// Two changes of which one does not replace the other.
+bool combine(const FitChange& a, const FitChange& b) {
+  const auto kind = [](const FitChange& c) {
+    return !c.change.variant.weights.empty() ? 0
+           : !c.change.variant.cache.empty() ? 1
+           : c.change.variant.flash          ? 2
+                                             : 3;
+  };
+  return kind(a) < kind(b);
+}
+
+std::string upper(std::string text) {
+  std::ranges::transform(text, text.begin(), [](unsigned char c) { return std::toupper(c); });
+  return text;
+}
+
+/// What runs the model this way.
+std::string command_of(const FitQuestion& q, const FitCase& asked, const FitWay& way) {
+  const FitModel& model = q.model;
+  const FitVariant& v = way.variant;
+  if (!model.writes) return "this command with --export accelerate -o device_map.json --way ";
+  const std::size_t dot = model.name.ends_with(".gguf") ? model.name.size() - 5 : model.name.size();
+  const std::string name = model.name.substr(0, dot);
+  if (asked.elsewhere.prefetch) {
+    return fmt::format("vllm serve {} --max-model-len {} --cpu-offload-gb {:.0f}{}", name,
+                       v.context, std::ceil(gib(way.waiting)),
+                       way.layers.size() > 1
+                           ? fmt::format(" --pipeline-parallel-size {}", way.layers.size())
+                           : "");
+  }
+  std::string text, file = dot < model.name.size() ? model.name : name + "-F16.gguf";
+  if (!v.weights.empty()) {
+    const std::string made = fmt::format("{}-{}.gguf", name, upper(v.weights));
+    text = fmt::format("llama-quantize {} {} {} && ", file, made, upper(v.weights));
+    file = made;
+  }
+  text += fmt::format("llama-server -m {} -c {}", file, v.context * v.batch);
+  if (v.batch > 1) text += fmt::format(" -np {}", v.batch);
+  text += " " + llama_cpp_split(split_of(way));
+  if (asked.elsewhere.experts) text += " -ot 'ffn_.*_exps=CPU'";
+  if (!v.cache.empty()) text += fmt::format(" -ctk {0} -ctv {0}", v.cache);
+  text += v.flash ? " -fa on" : " -fa off";
+  return text;
+}
+
+std::string fits_sentence(const FitQuestion& q, const FitWay& way) {
+  std::size_t used = 0;
+  const FitMemory* fullest = &way.memory.front();
+  for (const FitMemory& memory : way.memory) {
+    used += memory.weights + memory.cache > Bytes{} ? std::size_t{1} : 0;
+    if (memory.weights + memory.cache > Bytes{} && memory.spare() < fullest->spare())
+      fullest = &memory;
+  }
+  const std::string what =
+      q.train ? way.name : fmt::format("{} of {} GPUs", used, way.memory.size());
+  return fmt::format("fits: {}, {:.1f} of {:.1f} GiB used on {}, {:.3g} {}/s", what,
+                     gib(fullest->limit - fullest->spare()), gib(fullest->limit), fullest->device,
+                     way.per_second, q.model.writes && !q.train ? "tokens" : "samples");
+}
+
+std::string lacks_sentence(const FitWay& way) {
+  const FitMemory& m = way.memory.front();
+  return fmt::format(
+      "does not fit: {} lacks {:.2f} GiB: weights {:.2f}, cache {:.2f}, buffers {:.2f}, reserve "
+      "{:.2f} GiB of {:.2f}",
+      m.device, gib(way.lacks), gib(m.weights), gib(m.cache), gib(m.buffers), gib(m.reserve),
+      gib(m.limit));
+}
+
+class Ways {
+ public:
+  explicit Ways(const FitQuestion& question) : question_(question), fitting_(question) {}
+
+  FitAnswer run() {
+    FitAnswer answer;
+    const FitCase asked{.variant = {.context = question_.context, .batch = question_.batch}};
+    add("as is", asked);
+    answer.fits = ways_.front().fits;
+    answer.sentence =
+        answer.fits ? fits_sentence(question_, ways_.front()) : lacks_sentence(ways_.front());
+    const std::vector<FitChange> changes = changes_of(question_);
+    if (!answer.fits && question_.model.writes) fewer_tokens(asked);
+    for (const FitChange& change : changes) add(change.name, with(asked, change.change));
+    if (std::ranges::none_of(ways_, &FitWay::fits))
+      for (const FitChange& a : changes)
+        for (const FitChange& b : changes)
+          if (combine(a, b))
+            add(fmt::format("{} + {}", a.name, b.name), with(with(asked, a.change), b.change));
+    std::ranges::stable_sort(ways_, {}, [](const FitWay& way) {
+      return std::pair(!way.fits, way.fits ? way.step.count() : way.lacks.count);
+    });
+    if (ways_.size() > most_ways) ways_.resize(most_ways);
+    for (std::size_t i = 0; i < ways_.size(); ++i)
+      if (ways_[i].command.ends_with("--way ")) ways_[i].command += std::to_string(i + 1);
+    answer.ways = std::move(ways_);
+    answer.evidence = std::move(fitting_.evidence);
+    std::ranges::copy(question_.links, std::back_inserter(answer.evidence));
+    return answer;
+  }
+
+ private:
+  void add(const std::string& name, const FitCase& asked) {
+    FitWay way = fitting_.way(name, asked);
+    // Nothing waits, or nothing runs on the CPU: this is a way without.
+    const bool idle = asked.elsewhere.prefetch ? way.waiting == Bytes{}
+                                               : asked.elsewhere.layers && way.cpu_layers == 0;
+    if (idle && way.fits) return;
+    if (way.fits) {
+      way.command = command_of(question_, asked, way);
+      if (asked.elsewhere.layers)
+        way.name.insert(way.name.rfind("layers"), fmt::format("{} ", way.cpu_layers));
+      if (question_.model.writes) {
+        way.most_context = fitting_.largest(asked, context_step, tokens(), &FitVariant::context);
+        way.most_batch = fitting_.largest(asked, 1, most_sequences, &FitVariant::batch);
+      }
+    }
+    ways_.push_back(std::move(way));
+  }
+
+  std::int64_t tokens() const {
+    const std::int64_t trained = question_.model.trained_context;
+    return trained > 0 ? std::max(trained, question_.context) : most_tokens;
+  }
+
+  void fewer_tokens(FitCase asked) {
+    const std::int64_t most = fitting_.largest(
+        asked, context_step, std::min(tokens(), question_.context), &FitVariant::context);
+    if (most == 0) return;
+    asked.variant.context = most;
+    add(fmt::format("context {}", most), asked);
+  }
+
+  const FitQuestion& question_;
+  Fitting fitting_;
+  std::vector<FitWay> ways_;
+};
+
+}  // namespace
+
+LayerSplit split_of(const FitWay& way) {
+  LayerSplit split{.gpus = way.layers.size()};
+  for (const auto& [layer, device] : way.map) {
+    const std::size_t on = device < split.gpus ? device : LayerSplit::host;
+    if (is_numbered(layer)) split.device.push_back(on);
+    split.output = on;
+  }
+  return split;
+}
+
+FitAnswer fit(const FitQuestion& question) {
+  if (!question.train) return Ways(question).run();
+  FitAnswer answer = fit_training(question);
+  std::ranges::copy(question.links, std::back_inserter(answer.evidence));
+  const auto whole = std::ranges::find_if(
+      answer.ways, [](const FitWay& way) { return !way.name.starts_with("LoRA"); });
+  answer.sentence = answer.fits ? fits_sentence(question, *whole) : lacks_sentence(*whole);
+  return answer;
+}
+
+}  // namespace baechi

@@ -1,0 +1,66 @@
+/// Does a model fit on these GPUs, how fast does it run, and by which means?
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "scenarios/export/layer_formats.h"
+#include "scenarios/fit/fit_model.h"
+#include "scenarios/read/scenario.h"
+
+namespace baechi {
+
+struct FitQuestion {
+  FitModel model;
+  std::vector<DeviceChoice> gpus{};  ///< in the order of the layers
+  Bytes host{};                      ///< memory that may hold layers; 0: none was stated
+  std::string host_kind{};           ///< of the device table
+  Link between{}, to_host{};
+  std::vector<Evidence> links{};  ///< of both
+  std::int64_t context = 0, batch = 1, prompt = 512;
+  bool train = false;  ///< `batch` samples a step, in 16 bits
+  Bytes reserve{};     ///< of each GPU, for what is not in the graph
+};
+
+/// Memory of one device, in the pass that holds most.
+struct FitMemory {
+  std::string device;
+  Bytes limit{}, weights{}, cache{}, buffers{}, reserve{};
+  Bytes spare() const { return limit - weights - cache - buffers - reserve; }
+};
+
+/// One way to run the model.
+struct FitWay {
+  std::string name;
+  FitVariant variant{};
+  bool fits = false;
+  Bytes lacks{};           ///< if it does not fit
+  Duration step{};         ///< for a token of each sequence, or of the graph
+  Duration first_token{};  ///< of the prompt
+  double per_second = 0;   ///< tokens, or samples
+  std::vector<FitMemory> memory{};
+  std::int64_t most_batch = 0, most_context = 0;  ///< 0: not asked
+  std::string command{};
+  std::vector<std::size_t> layers{};  ///< numbered ones, of each GPU
+  std::size_t cpu_layers = 0;
+  Bytes waiting{};  ///< weights in host memory that GPUs compute with
+  std::vector<std::pair<std::string, std::size_t>> map{};  ///< module to device; GPUs.size(): host
+};
+
+struct FitAnswer {
+  std::string sentence;      ///< "fits: ..." or "does not fit: ..."
+  bool fits = false;         ///< the model as it is, on GPUs alone
+  std::vector<FitWay> ways;  ///< those that fit, fastest first, then the others
+  std::vector<Evidence> evidence;
+};
+
+/// Where the way's layers compute or, with offload, wait.
+LayerSplit split_of(const FitWay& way);
+
+/// The fastest plans of a training on equal GPUs, with all weights or adapters trained.
+FitAnswer fit_training(const FitQuestion& question);
+
+/// Throws InputError if the model or a device type cannot be simulated.
+FitAnswer fit(const FitQuestion& question);
+
+}  // namespace baechi

@@ -1,0 +1,41 @@
+/// The model that `fit` is asked about, and its graphs.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sim/options.h"
+#include "traces/trace.h"
+
+namespace baechi {
+
+/// How a model runs, as far as it changes the graph. "": as the model says.
+struct FitVariant {
+  std::string weights{}, cache{};  ///< formats
+  bool flash = false;              ///< attention that does not write its scores
+  std::int64_t context = 0;        ///< tokens of a sequence
+  std::int64_t batch = 1;          ///< sequences
+};
+
+struct FitModel {
+  std::string text;         ///< as typed
+  std::string name;         ///< for answers and commands
+  std::string generator{};  ///< "": `trace` is the graph, whatever the variant
+  Options options{};        ///< of the generator
+  std::shared_ptr<const Trace> trace{};
+  bool writes = false;               ///< text, token by token: it has a context and a cache
+  std::int64_t trained_context = 0;  ///< 0: unknown
+  std::vector<std::string> notes{};  ///< what is not modelled
+  std::string weights{};             ///< their format, for commands; "": 16 bits
+
+  Trace decode(const FitVariant& variant) const;  ///< the last token; or the trace
+  /// The pass over `tokens` more tokens behind `before`.
+  Trace prefill(const FitVariant& variant, std::int64_t before, std::int64_t tokens) const;
+};
+
+/// Reads a generator with options, Hugging Face's config.json, a GGUF file or a trace. `dtype`: of
+/// activations and weights; "": the model's, else fp16. Throws InputError.
+FitModel read_fit_model(const std::string& text, const std::string& dtype);
+
+}  // namespace baechi

@@ -1,0 +1,355 @@
+#include "scenarios/fit/fitting.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <limits>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "scenarios/fit/layers.h"
+#include "scenarios/read/device_table.h"
+#include "scenarios/run/evidence.h"
+#include "scenarios/run/experiment.h"
+#include "sim/error.h"
+#include "sim/transform/transform.h"
+
+namespace baechi {
+namespace {
+
+constexpr std::int64_t prompt_part = 512;  ///< tokens of a pass over a prompt: llama.cpp's n_ubatch
+constexpr Bytes no_limit{std::int64_t{1} << 50U};
+
+}  // namespace
+
+/// The graphs of a case, and what its layers hold.
+class FitGraphs {
+ public:
+  FitGraphs(const FitQuestion& question, const FitCase& asked)
+      : question_(question), experts_(asked.elsewhere.experts) {
+    const FitModel& model = question.model;
+    decode = std::make_shared<const Trace>(model.decode(asked.variant));
+    if (model.writes) {
+      const std::int64_t tokens = std::max<std::int64_t>(
+          1, std::min(prompt_part, asked.variant.context) / asked.variant.batch);
+      prefill = std::make_shared<const Trace>(
+          model.prefill(asked.variant, asked.variant.context - tokens, tokens));
+    }
+    for (const auto* trace : {&decode, &prefill})
+      if (*trace) {
+        const OpGraph& graph = (*trace)->graph;
+        layers.push_back(std::make_unique<const ModelLayers>(
+            graph, [&](OpId v) { return is_elsewhere(graph, v); },
+            layers.empty() ? nullptr : layers.front().get()));
+        needs_.emplace_back(graph, *layers.back());
+      }
+    const OpGraph& graph = decode->graph;
+    weights.resize(size());
+    cache.resize(size());
+    for (const OpId v : graph.ops()) {
+      const Bytes held = graph.op(v).persistent;
+      const std::uint32_t layer = layers[0]->of[v];
+      (layer == ModelLayers::none ? on_host : weights[layer]) += held - graph.cache(v);
+      if (layer != ModelLayers::none) cache[layer] += graph.cache(v);
+    }
+  }
+
+  std::size_t size() const { return layers[0]->size(); }
+  Bytes transient(std::size_t first, std::size_t last) const {
+    const auto [found, made] = transient_.try_emplace({first, last});
+    if (made)
+      for (const LayerNeeds& pass : needs_)
+        found->second = std::max(found->second, pass.transient(first, last));
+    return found->second;
+  }
+  /// Whether an op is in host memory in every case: the table of words, as llama.cpp has it, unless
+  /// the head reads it, too.
+  bool is_elsewhere(const OpGraph& graph, OpId v) const {
+    if (!question_.model.writes) return false;
+    if (experts_ && graph.module(v).find(".expert") != std::string_view::npos) return true;
+    const GroupId group = graph.op(v).group;
+    return graph.module(v) == "embed_tokens" &&
+           (group == no_group || graph.members(group).size() == 1);
+  }
+
+  std::shared_ptr<const Trace> decode, prefill;
+  std::vector<std::unique_ptr<const ModelLayers>> layers;  ///< of both graphs
+  std::vector<Bytes> weights, cache;                       ///< [layers]
+  Bytes on_host{};                                         ///< of ops elsewhere
+
+ private:
+  const FitQuestion& question_;
+  bool experts_;
+  std::vector<LayerNeeds> needs_;
+  mutable std::map<std::pair<std::size_t, std::size_t>, Bytes> transient_;
+};
+
+Fitting::Fitting(const FitQuestion& question) : question_(question) {
+  for (DeviceChoice group : question.gpus) {
+    gpus_ += group.count;
+    limits_.insert(limits_.end(), group.count, group.memory);
+    group.memory = std::max(Bytes{}, group.memory - question.reserve);
+    const auto measured = built_in_devices().devices.find(group.kind + "_llamacpp");
+    if (question.model.writes && measured != built_in_devices().devices.end()) {
+      group.kind = measured->first;
+      group.model = measured->second;
+    }
+    cluster_.devices.push_back(std::move(group));
+  }
+  // A home for each GPU: each has lanes of its own to the host, on which weights come.
+  DeviceChoice host{.count = gpus_, .name = "host", .kind = question.host_kind};
+  host.memory = no_limit;
+  if (const auto found = built_in_devices().devices.find(host.kind);
+      found != built_in_devices().devices.end())
+    host.model = found->second;
+  cluster_.devices.push_back(std::move(host));
+  cluster_.link = question.between;
+  for (std::size_t g = 0; g + 1 < cluster_.devices.size(); ++g)
+    cluster_.links.push_back(
+        {.from = g, .to = cluster_.devices.size() - 1, .link = question.to_host});
+}
+
+Bytes Fitting::lacking(const FitCase& asked) const {
+  const FitGraphs graphs(question_, asked);
+  return lacking(asked, graphs);
+}
+
+FitWay Fitting::way(const std::string& name, const FitCase& asked) {
+  const FitGraphs graphs(question_, asked);
+  FitWay way{.name = name, .variant = asked.variant, .lacks = lacking(asked, graphs)};
+  std::size_t waiting = 0;
+  if (asked.elsewhere.prefetch) {
+    waiting = std::min(least_waiting(asked, graphs), graphs.size());
+    way.name = fmt::format("{} {} layers{}", name, waiting,
+                           *asked.elsewhere.prefetch > 0 ? ", prefetched" : "");
+  }
+  way.waiting = waiting_bytes(graphs, waiting);
+  if (way.lacks > Bytes{}) {
+    explain_lack(asked, graphs, waiting, way);
+    return way;
+  }
+  simulate(asked, graphs, waiting, way);
+  return way;
+}
+
+std::int64_t Fitting::largest(FitCase asked, std::int64_t step, std::int64_t most,
+                              std::int64_t FitVariant::* value) const {
+  const auto fits = [&](std::int64_t n) {
+    asked.variant.*value = n * step;
+    return lacking(asked) <= Bytes{};
+  };
+  std::int64_t good = 0, bad = 1;
+  while (bad * step <= most && fits(bad)) good = bad, bad *= 2;
+  bad = std::min(bad, most / step + 1);
+  while (bad - good > 1) {
+    const std::int64_t middle = good + (bad - good) / 2;
+    (fits(middle) ? good : bad) = middle;
+  }
+  return good * step;
+}
+
+bool Fitting::uses_host(const FitCase& asked) {
+  return asked.elsewhere.layers || asked.elsewhere.experts || asked.elsewhere.prefetch;
+}
+
+std::vector<bool> Fitting::which_wait(const FitGraphs& graphs, std::size_t count) {
+  std::vector<std::size_t> numbered;
+  for (std::size_t l = 0; l < graphs.size(); ++l)
+    if (is_numbered(graphs.layers[0]->names[l])) numbered.push_back(l);
+  std::vector<bool> waits(graphs.size());
+  count = std::min(count, numbered.size());
+  for (std::size_t i = 0; i < count; ++i)
+    waits[numbered[(i + 1) * numbered.size() / count - 1]] = true;
+  return waits;
+}
+
+Bytes Fitting::waiting_bytes(const FitGraphs& graphs, std::size_t count) {
+  const std::vector<bool> waits = which_wait(graphs, count);
+  Bytes sum;
+  for (std::size_t l = 0; l < graphs.size(); ++l)
+    if (waits[l]) sum += graphs.weights[l];
+  return sum;
+}
+
+Line Fitting::line(const FitCase& asked, const FitGraphs& graphs, std::size_t waiting,
+                   const CostedGraph* costs) const {
+  const std::vector<bool> waits = which_wait(graphs, waiting);
+  Bytes largest;
+  std::vector<Bytes> held;
+  for (std::size_t l = 0; l < graphs.size(); ++l) {
+    held.push_back(graphs.cache[l] + (waits[l] ? Bytes{} : graphs.weights[l]));
+    if (waits[l]) largest = std::max(largest, graphs.weights[l]);
+  }
+  const std::int64_t buffers = asked.elsewhere.prefetch.value_or(0) + 1;
+  std::vector<LineDevice> devices;
+  for (std::size_t d = 0; d < gpus_; ++d)
+    devices.push_back({.memory = limits_[d] - question_.reserve,
+                       .held = held,
+                       .besides = {buffers * largest.count},
+                       .times = times(graphs, costs, static_cast<DeviceId>(d))});
+  if (asked.elsewhere.layers)
+    devices.insert(devices.begin(), {.memory = question_.host - graphs.on_host,
+                                     .held = held,
+                                     .times = times(graphs, costs, static_cast<DeviceId>(gpus_))});
+  return {std::move(devices), graphs.size(),
+          [&graphs](std::size_t a, std::size_t b) { return graphs.transient(a, b); }};
+}
+
+std::vector<Duration> Fitting::times(const FitGraphs& graphs, const CostedGraph* costs,
+                                     DeviceId d) {
+  std::vector<Duration> sum(graphs.size());
+  if (costs != nullptr)
+    for (const OpId v : graphs.decode->graph.ops())
+      if (const std::uint32_t layer = graphs.layers[0]->of[v]; layer != ModelLayers::none)
+        sum[layer] += costs->step_costs->compute(v, d);
+  return sum;
+}
+
+std::size_t Fitting::least_waiting(const FitCase& asked, const FitGraphs& graphs) const {
+  std::size_t bad = 0, good = graphs.size() + 1;
+  if (line(asked, graphs, 0, nullptr).lacking() <= Bytes{}) return 0;
+  while (good - bad > 1) {
+    const std::size_t middle = bad + (good - bad) / 2;
+    (line(asked, graphs, middle, nullptr).lacking() <= Bytes{} ? good : bad) = middle;
+  }
+  return good;
+}
+
+Bytes Fitting::lacking(const FitCase& asked, const FitGraphs& graphs) const {
+  const std::size_t waiting = asked.elsewhere.prefetch ? least_waiting(asked, graphs) : 0;
+  const Bytes host = graphs.on_host + waiting_bytes(graphs, waiting) - question_.host;
+  return std::max(line(asked, graphs, waiting, nullptr).lacking(),
+                  uses_host(asked) ? host : Bytes{});
+}
+
+std::shared_ptr<const CostedGraph> Fitting::costed(std::shared_ptr<const Trace> trace,
+                                                   const FitCase& asked, const FitGraphs& graphs,
+                                                   std::size_t waiting) const {
+  PreparedGraph prepared = prepare({trace, &trace->graph}, cluster_, {});
+  if (waiting > 0) {
+    const std::vector<bool> waits = which_wait(graphs, waiting);
+    Options::Value modules;
+    for (std::size_t l = 0; l < graphs.size(); ++l)
+      if (waits[l]) modules.children.push_back({"", {graphs.layers[0]->names[l], "", {}}});
+    Options options("offload");
+    options.set("modules", modules);
+    options.set("prefetch", {std::to_string(asked.elsewhere.prefetch.value_or(0)), "", {}});
+    for (const char* key : {"home", "homes"}) options.set(key, {std::to_string(gpus_), "", {}});
+    prepared.after_placing.push_back(make_transform("offload", std::move(options)));
+  }
+  return std::make_shared<const CostedGraph>(
+      std::make_shared<const PreparedGraph>(std::move(prepared)), cluster_);
+}
+
+StepResult Fitting::step(std::shared_ptr<const Trace> trace, const ModelLayers& layers,
+                         const FitCase& asked, const FitGraphs& graphs, std::size_t waiting,
+                         const std::vector<DeviceId>& device) const {
+  Placement placement;
+  for (const std::uint32_t layer : layers.of)
+    placement.device.push_back(layer == ModelLayers::none ? static_cast<DeviceId>(gpus_)
+                                                          : device[layer]);
+  const EngineOptions engine{.transfers = Transfers::duplex,
+                             .overlap = asked.elsewhere.prefetch.has_value()};
+  const Experiment experiment(costed(std::move(trace), asked, graphs, waiting), engine);
+  return experiment.step(std::move(placement)).simulate();
+}
+
+void Fitting::simulate(const FitCase& asked, const FitGraphs& graphs, std::size_t waiting,
+                       FitWay& way) {
+  const std::shared_ptr<const CostedGraph> costs = costed(graphs.decode, asked, graphs, 0);
+  if (evidence.empty()) evidence = evidence_of(*costs->graph, cluster_);
+  const Duration hop = costs->step_costs->transfer(TensorId{}, DeviceId{0}, DeviceId{1});
+  const Line devices = line(asked, graphs, waiting, costs.get());
+  const std::vector<std::size_t> first = devices.divided(hop).value_or(devices.filled());
+  std::vector<DeviceId> device(graphs.size());
+  const std::size_t host = asked.elsewhere.layers ? 1 : 0;
+  for (std::size_t d = 0; d + 1 < first.size(); ++d)
+    for (std::size_t l = first[d]; l < first[d + 1]; ++l)
+      device[l] = static_cast<DeviceId>(d < host ? gpus_ : d - host);
+  way.layers.resize(gpus_);
+  for (std::size_t l = 0; l < graphs.size(); ++l)
+    if (is_numbered(graphs.layers[0]->names[l]))
+      ++(index(device[l]) == gpus_ ? way.cpu_layers : way.layers[index(device[l])]);
+  const StepResult one = step(graphs.decode, *graphs.layers[0], asked, graphs, waiting, device);
+  const StepResult most =
+      graphs.prefill ? step(graphs.prefill, *graphs.layers[1], asked, graphs, waiting, device)
+                     : one;
+  const std::vector<bool> waits = which_wait(graphs, waiting);
+  for (std::size_t d = 0; d < gpus_; ++d) {
+    FitMemory& memory = way.memory.emplace_back();
+    const auto id = static_cast<DeviceId>(d);
+    memory = {.device = fmt::format("gpu{}", d), .limit = limits_[d], .reserve = question_.reserve};
+    for (std::size_t l = 0; l < graphs.size(); ++l) {
+      if (device[l] != id) continue;
+      memory.cache += graphs.cache[l];
+      if (!waits[l]) memory.weights += graphs.weights[l];
+    }
+    memory.buffers =
+        std::max(one.devices[id].peak, most.devices[id].peak) - memory.weights - memory.cache;
+  }
+  for (const StepResult* result : std::array{&one, &most})
+    if (result->oom) way.lacks = std::max(way.lacks, result->oom->needed - result->oom->free);
+  way.fits = way.lacks <= Bytes{};
+  way.step = one.makespan;
+  way.per_second =
+      static_cast<double>(question_.model.writes ? asked.variant.batch : samples(*graphs.decode)) *
+      1e9 / static_cast<double>(std::max<std::int64_t>(1, one.makespan.count()));
+  for (std::size_t l = 0; l < graphs.size(); ++l)
+    way.map.emplace_back(graphs.layers[0]->names[l], waits[l] ? gpus_ : index(device[l]));
+  if (graphs.prefill) way.first_token = prompt(asked, graphs, waiting, device);
+}
+
+Duration Fitting::prompt(const FitCase& asked, const FitGraphs& graphs, std::size_t waiting,
+                         const std::vector<DeviceId>& device) const {
+  const std::int64_t all = std::min(question_.prompt, asked.variant.context);
+  const std::int64_t parts = (all + prompt_part - 1) / prompt_part;
+  std::vector<StepResult> ends;
+  for (std::int64_t i = 0; i < parts; i += std::max<std::int64_t>(1, parts - 1)) {
+    const std::int64_t before = i * prompt_part;
+    auto trace = std::make_shared<const Trace>(
+        question_.model.prefill(asked.variant, before, std::min(prompt_part, all - before)));
+    const ModelLayers layers(
+        trace->graph, [&](OpId v) { return graphs.is_elsewhere(trace->graph, v); },
+        graphs.layers.front().get());
+    ends.push_back(step(trace, layers, asked, graphs, waiting, device));
+  }
+  const auto between = [&](Duration a, Duration b, std::int64_t i) {
+    return parts < 2 ? a : a + Duration{(b - a).count() * i / (parts - 1)};
+  };
+  // A device begins a part when it has ended the part before, and the device before it this one.
+  std::vector<Duration> free(gpus_ + 1);
+  for (std::int64_t i = 0; i < parts; ++i) {
+    Duration ready{}, busy{};
+    for (std::size_t d = 0; d < free.size(); ++d) {
+      const auto id = static_cast<DeviceId>(d);
+      const Duration own = between(ends.front().devices[id].busy, ends.back().devices[id].busy, i);
+      ready = free[d] = std::max(ready, free[d]) + own;
+      busy += own;
+    }
+    const Duration rest = between(ends.front().makespan, ends.back().makespan, i) - busy;
+    if (asked.elsewhere.prefetch || i + 1 == parts) free.back() += rest;  // copies, hops
+  }
+  return free.back();
+}
+
+void Fitting::explain_lack(const FitCase& asked, const FitGraphs& graphs, std::size_t waiting,
+                           FitWay& way) const {
+  const Line layers = line(asked, graphs, waiting, nullptr);
+  const std::vector<std::size_t> first = layers.filled();
+  const std::size_t from = first[first.size() - 2];
+  const std::vector<bool> waits = which_wait(graphs, waiting);
+  FitMemory& memory = way.memory.emplace_back();
+  memory = {.device = fmt::format("gpu{}", gpus_ - 1),
+            .limit = limits_.back(),
+            .reserve = question_.reserve};
+  for (std::size_t l = from; l < graphs.size(); ++l) {
+    memory.cache += graphs.cache[l];
+    if (!waits[l]) memory.weights += graphs.weights[l];
+  }
+  memory.buffers = graphs.transient(from, graphs.size());
+}
+
+}  // namespace baechi

@@ -1,0 +1,86 @@
+/// Tries one way after the other: divides a model among devices and simulates it.
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "scenarios/fit/fit.h"
+#include "scenarios/fit/layers.h"
+#include "scenarios/run/experiment.h"
+
+namespace baechi {
+
+class FitGraphs;
+
+/// Where parts of the model are that are not on GPUs.
+struct Elsewhere {
+  bool layers = false, experts = false;    ///< compute on the host, as many as necessary
+  std::optional<std::int64_t> prefetch{};  ///< weights of as many layers as necessary wait there
+};
+
+struct FitCase {
+  FitVariant variant{};
+  Elsewhere elsewhere{};
+};
+
+class Fitting {
+ public:
+  explicit Fitting(const FitQuestion& question);
+
+  /// The bytes that the case lacks; <= 0: it fits.
+  Bytes lacking(const FitCase& asked) const;
+
+  FitWay way(const std::string& name, const FitCase& asked);
+
+  /// The largest value up to `most` in steps for which `asked`, changed by `set`, fits; 0: none.
+  std::int64_t largest(FitCase asked, std::int64_t step, std::int64_t most,
+                       std::int64_t FitVariant::* value) const;
+
+  std::vector<Evidence> evidence;
+
+ private:
+  static bool uses_host(const FitCase& asked);
+
+  /// Evenly spread, so that copies overlap with layers that stay, on every GPU.
+  static std::vector<bool> which_wait(const FitGraphs& graphs, std::size_t count);
+  static Bytes waiting_bytes(const FitGraphs& graphs, std::size_t count);
+
+  /// The devices that hold layers: the host first, if layers may compute there.
+  Line line(const FitCase& asked, const FitGraphs& graphs, std::size_t waiting,
+            const CostedGraph* costs) const;
+
+  static std::vector<Duration> times(const FitGraphs& graphs, const CostedGraph* costs, DeviceId d);
+
+  std::size_t least_waiting(const FitCase& asked, const FitGraphs& graphs) const;
+
+  Bytes lacking(const FitCase& asked, const FitGraphs& graphs) const;
+
+  std::shared_ptr<const CostedGraph> costed(std::shared_ptr<const Trace> trace,
+                                            const FitCase& asked, const FitGraphs& graphs,
+                                            std::size_t waiting) const;
+
+  StepResult step(std::shared_ptr<const Trace> trace, const ModelLayers& layers,
+                  const FitCase& asked, const FitGraphs& graphs, std::size_t waiting,
+                  const std::vector<DeviceId>& device) const;
+
+  void simulate(const FitCase& asked, const FitGraphs& graphs, std::size_t waiting, FitWay& way);
+
+  static std::int64_t samples(const Trace& trace) { return std::max<std::int64_t>(1, trace.batch); }
+
+  /// The time of the prompt, part after part; on several devices the parts follow each other. Of
+  /// many parts the first and the last are simulated, and those between on a line.
+  Duration prompt(const FitCase& asked, const FitGraphs& graphs, std::size_t waiting,
+                  const std::vector<DeviceId>& device) const;
+
+  /// Says what the last device of the line would have to hold.
+  void explain_lack(const FitCase& asked, const FitGraphs& graphs, std::size_t waiting,
+                    FitWay& way) const;
+
+  const FitQuestion& question_;
+  ClusterChoice cluster_;
+  std::size_t gpus_ = 0;
+  std::vector<Bytes> limits_;  // [gpus_]
+};
+
+}  // namespace baechi

@@ -1,0 +1,23 @@
+/// The header of a GGUF file: what llama.cpp and Ollama run.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <string>
+
+namespace baechi {
+
+struct GgufHeader {
+  /// The metadata as text: "general.architecture" -> "llama"; of a list its length. Whole numbers
+  /// that are not negative are right, others have their bytes as such a number.
+  std::map<std::string, std::string> values;
+  std::map<std::string, std::int64_t> numbers_by_type;  ///< of all tensors: "q4_k" -> 7.2e9
+};
+
+/// Whether the file begins as GGUF files do.
+bool is_gguf(const std::string& path);
+
+/// Reads the header alone, so a file that is cut off behind it will do. Throws InputError.
+/// Source: ggml, docs/gguf.md.
+GgufHeader read_gguf(const std::string& path);
+
+}  // namespace baechi

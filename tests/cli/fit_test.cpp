@@ -1,0 +1,101 @@
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include "tests/cli/session.h"
+
+using namespace baechi;
+using namespace baechi::testing;
+using Json = nlohmann::json;
+
+namespace {
+
+constexpr const char* config_of_llama_3 = R"({"model_type": "llama", "hidden_size": 4096,
+ "intermediate_size": 14336, "max_position_embeddings": 8192, "num_attention_heads": 32,
+ "num_hidden_layers": 32, "num_key_value_heads": 8, "torch_dtype": "bfloat16",
+ "vocab_size": 128256})";
+
+const Json& way_called(const Json& answer, const std::string& name) {
+  for (const Json& one : answer["ways"])
+    if (one["name"] == name) return one;
+  FAIL("no way ", name, " in ", answer.dump());
+  return answer;
+}
+
+}  // namespace
+
+TEST_SUITE("fit") {
+  TEST_CASE("Llama 3 8B in 16 bits fits an RTX 4080 with 4096 tokens, not with 8192") {
+    // Weights without the table: 15 009 857 536 B = 13.98 GiB; a token takes 131 072 B; the scores
+    // of a prompt's 512 tokens take 6 B for each head and token of the cache: 384 and 768 MiB.
+    const Session session;
+    const std::string ask = "fit llama:size=3-8b,dtype=fp16 --gpus 1xrtx_4080 --context ";
+    const Json small = session.json(ask + "4096"), large = session.json(ask + "8192");
+    CHECK(small["fits"] == true);
+    CHECK(large["fits"] == false);
+    CHECK(small["answer"].get<std::string>().starts_with("fits: 1 of 1 GPUs, "));
+    CHECK(large["answer"].get<std::string>().starts_with("does not fit: gpu0 lacks "));
+    const Json& as_is = way_called(small, "as is");
+    CHECK(as_is["memory"][0]["cache_bytes"] == 4096 * 131'072);
+    CHECK(as_is["tokens_per_s"].get<double>() ==
+          doctest::Approx(1e6 / as_is["step_time_us"].get<double>()));
+    CHECK(as_is["spare_bytes"] == as_is["memory"][0]["spare_bytes"]);
+    CHECK(
+        holds(as_is["command"].get<std::string>(), "llama-server -m llama-3-8b-F16.gguf -c 4096"));
+    CHECK(way_called(large, "as is")["spare_bytes"].get<std::int64_t>() < 0);
+    CHECK(way_called(large, "weights q4_k_m")["fits"] == true);
+  }
+
+  TEST_CASE("a config.json is the same model, and its place in files of frameworks is written") {
+    const Session session;
+    session.folder().write("config.json", config_of_llama_3);
+    const std::string gpus = " --gpus 1xrtx_4090,1xrtx_3060 --memory 10G,12G --context 2048";
+    const Json file = session.json("fit config.json" + gpus),
+               spec = session.json("fit llama:size=3-8b,dtype=bf16" + gpus);
+    REQUIRE(file["fits"] == true);
+    CHECK(way_called(file, "as is")["memory"] == way_called(spec, "as is")["memory"]);
+    const Json layers = way_called(file, "as is")["layers"];
+    std::size_t number = 1;
+    while (file["ways"][number - 1]["name"] != "as is") ++number;
+    const auto exported = [&](const std::string& format) {
+      const auto run = session.run("fit config.json" + gpus + " --export " + format +
+                                   " -o out --way " + std::to_string(number));
+      CAPTURE(run.err);
+      REQUIRE(run.code == 0);
+      return session.folder().read("out");
+    };
+    const Json map = Json::parse(exported("accelerate"));
+    CHECK(map["model.embed_tokens"] == "cpu");
+    CHECK(map["model.layers.0"] == 0);
+    CHECK(map["model.layers.31"] == 1);
+    CHECK(map["lm_head"] == 1);
+    const int first = layers[0], second = layers[1];
+    CHECK(first + second == 32);
+    CHECK(exported("llamacpp") == fmt::format("-ngl 33 -ts {},{}\n", first, second + 1));
+    CHECK(exported("megatron") ==
+          fmt::format("--pipeline-model-parallel-layout 'Et*{}|t*{}L'\n", first, second));
+    CHECK(holds(session.run("fit config.json" + gpus + " --export deepspeed -o out").err,
+                "weights wait in host memory"));
+  }
+
+  TEST_CASE("what cannot be asked is said") {
+    const Session session;
+    session.folder().write("config.json", R"({"model_type": "rwkv"})");
+    CHECK(holds(session.run("fit config.json --gpus 1xh100").err,
+                "config.json: no generator has model_type 'rwkv' (those of "));
+    const auto wrong = session.run("fit llama --gpus 1xh10 --reserve much --link wire");
+    CHECK(wrong.code == 2);
+    for (const char* part : {"the nearest are h100", "--reserve: 'much'", "--link: 'wire'"})
+      CHECK(holds(wrong.err, part));
+    CHECK(holds(session.run("fit llama").err, "--gpus is missing"));
+  }
+
+  TEST_CASE("the ways to train are plans of the planner") {
+    const std::string ask =
+        "fit llama:num_hidden_layers=4,hidden_size=512,num_attention_heads=8,num_key_value_heads=8,"
+        "intermediate_size=1024,vocab_size=1024,length=256 --gpus 2xrtx_4090 --train --batch 4";
+    const Json answer = Session().json(ask);
+    CHECK(answer["fits"] == true);
+    CHECK(answer["ways"][0]["fits"] == true);
+    CHECK(Session().json(ask + " --memory 700M")["fits"] == false);
+  }
+}

@@ -1,0 +1,150 @@
+"""Runs a model under a device map without GPUs, as accelerate.dispatch_model would with them.
+
+    python3 -m baechi_torch run MODULE:FUNCTION MAP [--batch 1]
+
+Every tensor carries the number of its device. A module that is a key of MAP gets its inputs moved to its device, and
+so does the model, to the device of the first key. Any other op that mixes devices is an error, as in CUDA. The output
+must be that of the model without a map.
+"""
+import argparse
+import json
+import sys
+import traceback
+
+import torch
+from torch.utils._pytree import tree_flatten, tree_map
+
+
+class DeviceMapError(Exception):
+    """The model does not run under the map; the message says at which op."""
+
+
+def untracked():
+    return torch._C.DisableTorchFunction()
+
+
+class Tracked(torch.Tensor):
+    """A tensor with the number of its device."""
+
+    @classmethod
+    def __torch_function__(cls, function, types, args=(), kwargs=None):
+        given = [t for t in tree_flatten((args, kwargs or {}))[0] if isinstance(t, Tracked)]
+        with untracked():  # a number in a tensor may be anywhere
+            devices = {t.__dict__["place"] for t in given if "place" in t.__dict__ and t.dim() > 0}
+        if len(devices) > 1:
+            name = getattr(function, "__name__", str(function))
+            raise DeviceMapError(f"{name} has tensors on devices {sorted(devices)}")
+        result = super().__torch_function__(function, types, args, kwargs)
+        if devices:
+            place, = devices
+            for tensor in tree_flatten(result)[0]:
+                if isinstance(tensor, Tracked):
+                    tensor.place = place
+        return result
+
+
+def move(value, place):
+    def moved(tensor):
+        if not isinstance(tensor, torch.Tensor):
+            return tensor
+        if tensor.__dict__.get("place") == place:
+            return tensor
+        with untracked():
+            copy = tensor.detach().clone().as_subclass(Tracked)  # in-place ops change the copy only
+        copy.place = place
+        return copy
+    return tree_map(moved, value)
+
+
+def device_of(name, device_map):
+    """The value of the longest key that is `name` or encloses it; None if there is none."""
+    while name and name not in device_map:
+        name = name.rpartition(".")[0]
+    return device_map.get(name)
+
+
+def dispatch(model, device_map):
+    """Moves weights, and the inputs of modules. Returns the bytes of weights by device."""
+    bytes_on, placed = {}, {}
+    for prefix, module in model.named_modules():
+        for table in (module._parameters, module._buffers):
+            for key, tensor in list(table.items()):
+                if tensor is None:
+                    continue
+                name = f"{prefix}.{key}" if prefix else key
+                place = device_of(name, device_map)
+                if place is None:
+                    raise DeviceMapError(f"the map has no device for '{name}'")
+                if (id(tensor), place) not in placed:
+                    placed[id(tensor), place] = move(tensor.data, place), tensor
+                    bytes_on[place] = bytes_on.get(place, 0) + tensor.numel() * tensor.element_size()
+                if table is module._parameters:
+                    del table[key]
+                    object.__setattr__(module, key, placed[id(tensor), place][0])
+                else:
+                    table[key] = placed[id(tensor), place][0]
+        if prefix in device_map:
+            hook_inputs(module, device_map[prefix])
+    if "" not in device_map:
+        hook_inputs(model, next(iter(device_map.values())))
+    names = {name for name, _ in list(model.named_modules())} | {""}
+    for key in device_map:
+        if key not in names and key not in bytes_names(model):
+            raise DeviceMapError(f"the map names '{key}', which the model has not")
+    return bytes_on
+
+
+def bytes_names(model):
+    return {f"{prefix}.{key}" if prefix else key for prefix, module in model.named_modules()
+            for key, value in vars(module).items() if isinstance(value, Tracked)} | {n for n, _ in model.named_buffers()}
+
+
+def hook_inputs(module, place):
+    forward = module.forward
+    module.forward = lambda *args, **kwargs: forward(*move(args, place), **move(kwargs, place))
+
+
+def run(function, device_map, batch=1):
+    """Runs `function(batch)`'s model; returns bytes of weights by device and the devices of its outputs."""
+    torch.manual_seed(0)
+    model, inputs, *_ = function(batch)
+    inputs = inputs if isinstance(inputs, (tuple, list)) else (inputs,)
+    model.eval()
+    with torch.no_grad():
+        wanted = tree_flatten(model(*tree_map(clone, inputs)))[0]
+        bytes_on = dispatch(model, device_map)
+        try:
+            found = tree_flatten(model(*tree_map(clone, inputs)))[0]
+        except DeviceMapError as why:
+            lines = [f for f in traceback.extract_tb(why.__traceback__)
+                     if "/torch/" not in f.filename and f.filename != __file__]
+            where = f"{lines[-1].filename}:{lines[-1].lineno}: {lines[-1].line}: " if lines else ""
+            raise DeviceMapError(f"{where}{why}") from why
+    for a, b in zip(wanted, found):
+        with untracked():
+            if isinstance(a, torch.Tensor) and not torch.allclose(a, b.as_subclass(torch.Tensor), 1e-3, 1e-4, True):
+                raise DeviceMapError("the output is not that of the model without a map: does a module change its "
+                                     "input in place?")
+    return bytes_on, sorted({t.place for t in found if isinstance(t, Tracked)})
+
+
+def clone(value):
+    return value.clone() if isinstance(value, torch.Tensor) else value
+
+
+def main(arguments, find_function):
+    parser = argparse.ArgumentParser(prog="baechi_torch run", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("function", metavar="MODULE:FUNCTION")
+    parser.add_argument("map", metavar="MAP", help="JSON file: a module to the number of its device")
+    parser.add_argument("--batch", type=int, default=1)
+    given = parser.parse_args(arguments)
+    with open(given.map) as file:
+        device_map = json.load(file)
+    try:
+        bytes_on, outputs = run(find_function(given.function), device_map, given.batch)
+    except DeviceMapError as why:
+        sys.exit(f"{given.map}: {why}")
+    for place, size in sorted(bytes_on.items()):
+        print(f"device {place}: {size / 2**20:.2f} MiB of weights")
+    print(f"runs; output on {', '.join(map(str, outputs))}")

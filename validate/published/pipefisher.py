@@ -1,0 +1,54 @@
+"""Forward and backward passes of one layer of BERT, OPT and T5, PyTorch in FP32, on P100, V100 and RTX 3090 (PipeFisher, MLSys 2023)."""
+from board import Comparison, InputError, Scored
+from examples import answered
+
+# hidden size, heads, inner size, tokens
+MODELS = {"bert-base": (768, 12, 3072, 128), "bert-large": (1024, 16, 4096, 128), "opt-125m": (768, 12, 3072, 2048),
+          "opt-350m": (1024, 16, 4096, 2048), "t5-base": (768, 12, 3072, 512), "t5-large": (1024, 16, 4096, 512)}
+# Fitted to these rows: a share of the peak and of the bandwidth of P100, a share of the peak of RTX 3090, whose products in a benchmark
+# of one layer are not at its limit of power.
+DEVICES = {
+    "p100": {"base": "p100", "launch": "4.28 us", "bandwidth_efficiency": 0.75, "efficiency": {"default": 0.69},
+             "half": {"fp32": "77.2 MFLOP"}},
+    "v100": "v100_pytorch",
+    "rtx3090": {"base": "rtx_3090_pytorch", "products": {"default": {
+        "efficiency": 0.9, "bandwidth": 0.8, "overlap": 2.19, "streaming": 0.63, "launch": "2169 ns", "tile": "131 ns",
+        "tile_area": "137 ns", "split": "2624 ns", "step": "59 ns", "split_bandwidth": 0.276}}}}
+BOUND_BY_HOST = 8  # smaller batches
+
+
+def questions_of(model, gpu, batch):
+    """Three layers and two, with and without a backward pass: a layer is the difference."""
+    hidden, heads, inner, tokens = MODELS[model]
+    return [{"ask": "step", "generator": "gpt", "device": DEVICES[gpu],
+             "options": {"num_hidden_layers": layers, "hidden_size": hidden, "num_attention_heads": heads,
+                         "intermediate_size": inner, "length": tokens, "batch": batch, "vocab_size": 1000,
+                         "optimizer": "none", "training": training, "kernels": "torch"}}
+            for layers in (3, 2) for training in (True, False)]
+
+
+def score_pipefisher(data):
+    result, rows, questions = Comparison(), [], []
+    for model in MODELS:
+        for gpu in DEVICES:
+            table = data.read(f"measured/pipefisher/{model}_time_memory_{gpu}.csv", result)
+            for r in table.rows if table else ():
+                with result.row(r):
+                    batch = r.whole("bs", 1)
+                    if batch < BOUND_BY_HOST:
+                        raise InputError(f"batches below {BOUND_BY_HOST} are bound by the host")
+                    _, _, _, tokens = MODELS[model]
+                    for part in ("forward", "backward"):
+                        rows.append(Scored(f"{model}, {gpu}, batch {batch}, {part}", f"{gpu}, {part}",
+                                           r.number(f"time_{part[0]}", 1e-9), work=float(batch * tokens), alike=f"{model} {gpu} {part}",
+                                           family=f"{model} {gpu}", lines=[r.line]))
+                    questions += questions_of(model, gpu, batch)
+    if not rows:
+        return None
+    times = [answer["step_time_us"] / 1e3 for answer in answered((yield questions))]
+    for i in range(len(rows) // 2):
+        three, three_forward, two, two_forward = times[4 * i:4 * i + 4]
+        rows[2 * i].simulated = three_forward - two_forward
+        rows[2 * i + 1].simulated = three - two - (three_forward - two_forward)
+    result.rows = rows
+    return result
