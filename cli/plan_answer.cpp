@@ -33,7 +33,7 @@ Json memory_json(const pipeline::StageUse& stage) {
 }
 
 /// What a plan leaves of a device of `machines`, beside the reserve; or what it lacks.
-Cell spare_of(const SimulatedPlan& plan, const Machines& machines) {
+Cell spare_cell(const SimulatedPlan& plan, const Machines& machines) {
   const Bytes spare = machines.memory() - plan.fullest().peak, lacks = machines.reserve - spare;
   return {spare.count, lacks > Bytes{} ? "lacks " + to_text(lacks) : to_text(spare)};
 }
@@ -109,7 +109,7 @@ Report report_of(const std::vector<SimulatedPlan>& plans, const TrainingJob& job
                 Cell(samples, fmt::format("{:.4g}", samples)),
                 Cell(row.bubble, fmt::format("{:.1f} %", 100.0 * row.bubble)),
                 row.fullest().peak,
-                spare_of(row, machines),
+                spare_cell(row, machines),
                 memory.weights,
                 memory.gradients,
                 memory.optimizer_state,

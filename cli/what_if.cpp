@@ -112,8 +112,11 @@ ScenarioFile scenario_of(const WhatIfArguments& arguments) {
     return load_scenario(with_data_folder(arguments.source), arguments.cluster.sets);
   Platform platform = read_platform(arguments.cluster);
   const std::string& path = arguments.source;
-  ScenarioFile file{.path = path};
-  file.graphs = {{.file = with_data_folder(path), .text = path}};
+  ScenarioFile file;
+  file.path = path;
+  GraphChoice& graph = file.graphs.emplace_back();
+  graph.file = with_data_folder(path);
+  graph.text = path;
   file.transforms = {std::move(platform.transforms)};
   file.clusters = {std::move(platform.cluster)};
   file.engines = {platform.engine};
