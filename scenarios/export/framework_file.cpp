@@ -161,7 +161,7 @@ StageModules modules_of_stages(const OpGraph& graph, const WholeModules& all) {
   result.modules.num_whole = result.modules.names.size();
   for (const OpId v : graph.ops()) {
     const OpId forward = graph.op(v).forward;
-    result.modules.of[v] = inside(v)                             ? result.of[all.of[v]]
+    result.modules.of[v] = inside(v) && holds[all.of[v]]         ? result.of[all.of[v]]
                            : graph.op(v).phase == Phase::forward ? result.of[at[v]]
                            : forward != no_op && forward < v     ? result.modules.of[forward]
                            : all.of[v] < n                       ? result.of[all.of[v]]
