@@ -380,6 +380,11 @@ class Kernels(TorchDispatchMode):
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         name = func._schema.name.split("::")[-1]
         kwargs = dict(kwargs or {})
+        if torch.is_inference_mode_enabled():  # composite functions arrive whole
+            with self:
+                parts = func.decompose(*args, **kwargs)
+            if parts is not NotImplemented:
+                return parts
         if name in ("_local_scalar_dense", "is_nonzero", "equal") and tensors_of(args)[0].device.type == "meta":
             raise NotTraced(f"{of_user(traceback.extract_stack())}{BY_VALUE}")
         if any(t.device.type != "meta" and t.dim() for t in tensors_of([args, kwargs])):

@@ -36,6 +36,8 @@ BY_HAND = {  # those with attention
     "grouped_attention": (2 * BATCH * T * zoo.D * (zoo.D + 16) + FUSED, 2 * BATCH * T * zoo.D * (zoo.D + 16) + 5 * FUSED // 2),
     "flex": (2 * BATCH * 128 * 3 * zoo.D * zoo.D + 4 * BATCH * 128 * 128 * zoo.D,
              2 * BATCH * 128 * 3 * zoo.D * zoo.D + 10 * BATCH * 128 * 128 * zoo.D),
+    # layers of D x D and D x 4; modes of 1.13 see no products in inference mode
+    "inference_mode": (2 * BATCH * (zoo.D * zoo.D + 4 * zoo.D), 2 * BATCH * 4 * zoo.D),
     # 4 gates of 16 x (D + 16) per token, one fused kernel on a CPU; no gradients of the input and of the first state
     "lstm": (2 * BATCH * (4 * 64 * (zoo.D + 16) + 64), 2 * BATCH * (4 * 64 * (zoo.D + 32) - 64 * 16 + 2 * 64)),
 }

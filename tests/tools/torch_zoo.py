@@ -221,6 +221,14 @@ def no_grad(b):
     return Lambda(run, enc=lin(), head=lin(D, 4)), (rows(b),)
 
 
+def inference_mode(b):
+    def run(s, x):
+        with torch.inference_mode():
+            x = s.enc(x)
+        return s.head(x.clone())
+    return Lambda(run, enc=lin(), head=lin(D, 4)), (rows(b),)
+
+
 def frozen(b):
     model = nn.Sequential(lin(), nn.ReLU(), lin(), nn.ReLU(), lin())
     model[2].requires_grad_(False)
@@ -472,7 +480,7 @@ def wrong_shape(b):
 
 ALL = [mlp, nested_sequential, conv_net, transposed, conv_1d_3d, u_net, gpt, vit, encoder, seq2seq, self_attention, fused_attention,
        masked_attention, grouped_attention, flex, amp_attention, stacked_experts, weights_by_views, einsum, complex_weights, rope,
-       own_function, own_function_bound, detached, no_grad, frozen, lora, autocast, half, recomputed, reentrant, dictionary, nested,
+       own_function, own_function_bound, detached, no_grad, inference_mode, frozen, lora, autocast, half, recomputed, reentrant, dictionary, nested,
        keywords, dataclass, model_output, named_tuple, compiled, compiled_inside, other_first_name, routed, routed_by_value,
        routed_by_mask, routed_to_hit, spectral, lstm_cell, graph_layer, straight_through, amp_cnn, conditional, twice, lstm, bag, lazy, in_place, buffers, unused, weight_norm, two_towers, checkpoint_amp]
 REFUSED = {by_value: "torch_zoo.py:", by_list: "torch_zoo.py:", wrong_shape: "RuntimeError"}

@@ -1,4 +1,4 @@
-# tools/baechi_torch.py on three models against published counts, on 54 against real steps (not part of all: 1 GB of packages)
+# tools/baechi_torch.py on three models against published counts, on 61 against real steps (not part of all: 1 GB of packages)
 source "$(dirname "${BASH_SOURCE[0]}")/../common.sh"; cd "$root"
 install python3-torch
 build release baechi
