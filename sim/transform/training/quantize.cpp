@@ -140,7 +140,7 @@ class Quantize final : public Transform {
     spec.temporary += copy;
     if (graph.kernels(v).empty() && spec.persistent > spec.cache) {
       const Bytes weights = spec.persistent - spec.cache;
-      saved += weights - of_numbers(weights_->at(place), weights);
+      saved += std::max(Bytes{}, weights - of_numbers(weights_->at(place), weights));
     }
     return std::min(saved, spec.persistent);
   }
