@@ -53,6 +53,16 @@ Experiment read_for_memory(BoundArguments arguments) {
   return experiment;
 }
 
+/// The least size of at least `size` that to_text() shows exactly: what a user types fits.
+Bytes shown_up(Bytes size) {
+  std::int64_t unit = 1;
+  while (unit < (std::int64_t{1} << 30) && size.count >= unit * 1024) unit *= 1024;
+  if (unit == 1) return size;
+  const std::int64_t hundredths =
+      size.count / unit * 100 + (size.count % unit * 100 + unit - 1) / unit;
+  return {hundredths / 100 * unit + (hundredths % 100 * unit + 99) / 100};
+}
+
 int bound_memory(const BoundArguments& arguments) {
   const Experiment experiment = read_for_memory(arguments);
   const std::size_t devices = experiment.problem().cluster.num_devices();
@@ -70,7 +80,7 @@ int bound_memory(const BoundArguments& arguments) {
     print_out(times_line(experiment) +
               fmt::format(
                   "least memory     {:>12}   per device, of {} devices: a placement fits\n{}",
-                  to_text(least.bytes), devices,
+                  to_text(shown_up(least.bytes)), devices,
                   least.proved() ? std::string("with less, no placement fits (proved)\n")
                                  : fmt::format("lower bound      {:>12}   with less, no placement "
                                                "fits; between the two, none was found\n",

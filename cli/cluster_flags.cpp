@@ -23,13 +23,6 @@ constexpr Link default_link{.bandwidth = {5.7e9}, .latency = std::chrono::micros
 // Unlimited host memory: 2^50 bytes, so that a sum over devices does not overflow.
 constexpr Bytes unlimited{std::int64_t{1} << 50};
 
-/// The cluster, engine and transforms of the flags, a scenario or a trace.
-struct Platform {
-  ClusterChoice cluster;
-  EngineOptions engine;
-  std::vector<TransformChoice> transforms{};
-};
-
 /// Parses flag values and collects mistakes.
 class FlagReader {
  public:
@@ -87,11 +80,6 @@ Platform from_scenario(const std::string& path, const std::vector<std::string>& 
   if (!left_open.empty())
     fmt::print(stderr, "the first point of the sweep in {}:{}\n", path, left_open);
   return {first.cluster, first.engine, first.transforms};
-}
-
-bool names_cluster(const ClusterFlags& flags) {
-  return !(flags.devices.empty() && flags.kind.empty() && flags.memory.empty() &&
-           flags.link.empty() && flags.bandwidth.empty() && flags.latency.empty());
 }
 
 EngineOptions read_engine(const ClusterFlags& flags, FlagReader& reader) {
@@ -242,10 +230,7 @@ void add_cluster_flags(CLI::App& verb, ClusterFlags& flags) {
 TraceExperiment read_experiment(const TraceArgument& argument, const ClusterFlags& flags,
                                 std::optional<std::vector<TransformChoice>> transforms) {
   std::optional<Platform> platform;
-  if (!flags.scenario.empty())
-    platform = from_scenario(flags.scenario, flags.sets);
-  else if (names_cluster(flags))
-    platform = from_flags(flags);
+  if (!flags.scenario.empty() || names_cluster(flags)) platform = read_platform(flags);
 
   const auto trace = std::make_shared<Trace>(read_trace(argument));
   for (const std::string& note : trace->notes)
@@ -255,6 +240,13 @@ TraceExperiment read_experiment(const TraceArgument& argument, const ClusterFlag
     trace->graph = trace->graph.with_transfers(trace->cluster->transfer);
   }
   if (!platform) platform = from_flags(flags);  // throws InputError for the missing flags
+  if (flags.reserve > Bytes{}) {
+    for (DeviceChoice& d : platform->cluster.devices) {
+      const Bytes usable = d.usable(platform->cluster.memory_fraction);
+      d.memory = usable == unlimited ? usable : usable - std::min(usable, flags.reserve);
+    }
+    platform->cluster.memory_fraction = 1.0;
+  }
   if (flags.scenario.empty()) take_variants(platform->cluster, *trace);
   if (transforms) platform->transforms = std::move(*transforms);
   require_times(*trace, platform->cluster, argument.path);
@@ -266,9 +258,23 @@ TraceExperiment read_experiment(const TraceArgument& argument, const ClusterFlag
   return {trace->name, Experiment(costed, platform->engine), samples};
 }
 
-ClusterChoice read_cluster_flags(const ClusterFlags& flags) {
-  return flags.scenario.empty() ? from_flags(flags).cluster
-                                : from_scenario(flags.scenario, flags.sets).cluster;
+bool names_cluster(const ClusterFlags& flags) {
+  return !(flags.devices.empty() && flags.kind.empty() && flags.memory.empty() &&
+           flags.link.empty() && flags.bandwidth.empty() && flags.latency.empty());
+}
+
+Bytes read_reserve(const std::string& text) {
+  if (const auto reserve = parse_bytes(text)) return *reserve;
+  throw InputError(fmt::format("--reserve: '{}' is not a size such as '1 GiB'", text));
+}
+
+Bytes usual_reserve(Bytes memory) {
+  constexpr Bytes runtime{std::int64_t{1} << 30};
+  return memory < 4 * runtime ? Bytes{} : runtime;
+}
+
+Platform read_platform(const ClusterFlags& flags) {
+  return flags.scenario.empty() ? from_flags(flags) : from_scenario(flags.scenario, flags.sets);
 }
 
 std::string times_line(const Experiment& experiment) {

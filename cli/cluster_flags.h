@@ -18,8 +18,26 @@ struct ClusterFlags {
   bool no_cache = false, no_overlap = false;
   std::string scenario;
   std::vector<std::string> sets;  ///< KEY=VALUE: overrides a dotted key of the scenario
+  Bytes reserve{};                ///< of the memory of each device: not for placements
 };
+/// The argument of --reserve. Throws InputError.
+Bytes read_reserve(const std::string& text);
+/// What a framework's runtime takes of a GPU besides tensors: the kernels that are loaded take 1 to
+/// 2 GB (Hugging Face, transformers' documentation, "Model training anatomy"). A device of less
+/// than 4 GiB is no GPU to train on, but an example: nothing.
+Bytes usual_reserve(Bytes memory);
 void add_cluster_flags(CLI::App& verb, ClusterFlags& flags);
+
+/// The cluster, engine and transforms of the flags, a scenario or a trace.
+struct Platform {
+  ClusterChoice cluster;
+  EngineOptions engine;
+  std::vector<TransformChoice> transforms{};
+};
+/// Whether a flag other than --scenario describes the cluster.
+bool names_cluster(const ClusterFlags& flags);
+/// Of the flags or the scenario. Throws InputError with all missing or wrong flags.
+Platform read_platform(const ClusterFlags& flags);
 
 /// A graph (TRACE) on a cluster (CLUSTER).
 struct TraceExperiment {
@@ -37,9 +55,6 @@ struct TraceExperiment {
 TraceExperiment read_experiment(
     const TraceArgument& argument, const ClusterFlags& flags,
     std::optional<std::vector<TransformChoice>> transforms = std::nullopt);
-
-/// The cluster of the flags or the scenario. Throws InputError with all missing or wrong flags.
-ClusterChoice read_cluster_flags(const ClusterFlags& flags);
 
 /// Text about the op times: the assumed device type, if none was given, or that they are not of the
 /// given type; and the evidence for the device models.

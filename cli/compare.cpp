@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "cli/arguments.h"
 #include "cli/output.h"
@@ -63,8 +64,12 @@ int compare_folders(const CompareArguments& arguments) {
   const double tolerance = read_tolerance(arguments.tolerance);
   Mistakes mistakes;
   std::vector<Results> results;
-  for (const std::string& folder : arguments.folders)
+  std::set<fs::path> named;
+  for (const std::string& folder : arguments.folders) {
+    if (std::error_code none; !named.insert(fs::weakly_canonical(folder, none)).second)
+      mistakes.add(fmt::format("{}: named twice", folder));
     mistakes.attempt([&] { results.push_back(read_results(folder)); });
+  }
   mistakes.throw_if_any();
   const Contest contest =
       joined_contest(results, short_names(arguments.folders), arguments.replicate);
@@ -72,12 +77,15 @@ int compare_folders(const CompareArguments& arguments) {
   const auto never_met = [](const Duel& d) { return d.wins + d.ties + d.losses == 0; };
   if (!comparison.duels.empty() && std::ranges::all_of(comparison.duels, never_met))
     fmt::print(stderr, "no two placers have the same point (column 'point'): nothing to compare\n");
-  if (!arguments.out.empty()) write_profiles(arguments.out, contest, comparison);
   if (arguments.format == "json")
     print_json(comparison_json(contest, comparison));
+  else if (arguments.format == "latex")
+    print_out(latex_of(score_table(comparison)) + "\n" + latex_of(duel_matrix(comparison)) + "\n" +
+              latex_of(duel_table(comparison)));
   else
     print_out(text_of(score_table(comparison)) + "\n" + text_of(duel_matrix(comparison)) + "\n" +
               text_of(duel_table(comparison)));
+  if (!arguments.out.empty()) write_profiles(arguments.out, contest, comparison);
   return 0;
 }
 
@@ -98,7 +106,7 @@ void add_compare(CLI::App& app, Verb& chosen) {
                    "Write performance profiles of step time and placing time to this folder: CSV, "
                    "and SVG and PDF by matplotlib")
       ->type_name("FOLDER");
-  add_format(*verb, arguments->format, {"table", "json"});
+  add_format(*verb, arguments->format, {"table", "json", "latex"});
   verb->footer(
       "A point is a graph, a cluster and an engine. Placers are compared at equal points: equal\n"
       "scenario name, swept values and column 'point', a hash of graph, cluster and engine. Of\n"

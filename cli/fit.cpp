@@ -74,7 +74,7 @@ FitQuestion question_of(const FitArguments& a) {
   return q;
 }
 
-FitJson memory_json(const FitMemory& m) {
+FitJson fit_memory_json(const FitMemory& m) {
   return {{"device", m.device},
           {"limit_bytes", m.limit.count},
           {"weights_bytes", m.weights.count},
@@ -92,7 +92,7 @@ Bytes spare_of(const FitWay& way) {
 
 FitJson way_json(const FitWay& way) {
   FitJson memory = FitJson::array();
-  for (const FitMemory& m : way.memory) memory.push_back(memory_json(m));
+  for (const FitMemory& m : way.memory) memory.push_back(fit_memory_json(m));
   const auto if_fits = [&](FitJson value) { return way.fits ? std::move(value) : FitJson(); };
   return {{"name", way.name},
           {"fits", way.fits},

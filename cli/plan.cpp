@@ -22,7 +22,7 @@ namespace {
 struct PlanArguments {
   std::string model, format;
   ClusterFlags cluster;
-  std::string nodes, as, framework = "none", scenario;
+  std::string nodes, as, framework = "none", scenario, reserve;
   std::int64_t batch = 0;
   std::size_t top = 10;
   PlanSpace space;  ///< as given; empty lists are defaults
@@ -44,7 +44,7 @@ Machines machines_of(const PlanArguments& a, const Framework& framework,
   ClusterFlags flags = a.cluster;
   flags.kind = a.as;
   ClusterChoice choice =
-      a.nodes.empty() ? read_cluster_flags(flags) : cluster_of_nodes(a.nodes, devices);
+      a.nodes.empty() ? read_platform(flags).cluster : cluster_of_nodes(a.nodes, devices);
   const DeviceChoice& first = choice.devices.front();
   const auto gpu = !a.as.empty()            ? device_kind(a.as, "--as")
                    : first.model != nullptr ? first.model  // a scenario's own kind
@@ -61,9 +61,13 @@ Machines machines_of(const PlanArguments& a, const Framework& framework,
     if (!a.as.empty()) of.memory = gpu->memory;
     if (memory) of.memory = *memory;
   }
+  const Bytes reserve = a.reserve.empty() ? usual_reserve(first.memory)
+                                          : std::min(read_reserve(a.reserve), first.memory);
+  for (DeviceChoice& of : choice.devices) of.memory = of.memory - reserve;
   evidence = choice.evidence;
   Machines machines{.cluster = make_cluster(choice),
-                    .gpu = std::make_shared<DeviceModel>(launched_by(framework, *gpu))};
+                    .gpu = std::make_shared<DeviceModel>(launched_by(framework, *gpu)),
+                    .reserve = reserve};
   machines.devices =
       a.nodes.empty() ? static_cast<std::int64_t>(machines.cluster.num_devices()) : devices;
   return machines;
@@ -133,7 +137,7 @@ void write_scenario(const PlanArguments& a, const TrainingJob& job, const Parall
                                         .count = nodes,
                                         .devices = devices / nodes,
                                         .gpu = machines.gpu.get(),
-                                        .memory = machines.cluster.device(DeviceId{}).memory},
+                                        .memory = machines.memory()},
                                        placement.filename().string()));
   if (plan.pipeline > 1)
     write_file(placement.string(), placement_of_stages(job, plan, machines.cluster));
@@ -146,16 +150,62 @@ std::vector<std::string> schedule_names() {
   return names;
 }
 
-PlanAnswer answer_of(const PlanArguments& a, const TrainingJob& job, const Machines& machines) {
-  const PlanSpace space = with_defaults(space_of(a, job.framework, *machines.gpu), job, machines);
+PlanSpace whole_space(const PlanArguments& a, const TrainingJob& job, const Machines& machines) {
+  return with_defaults(space_of(a, job.framework, *machines.gpu), job, machines);
+}
+
+/// Changes of one flag with which a plan fits, each with its fastest one.
+std::vector<Remedy> remedies_of(const PlanArguments& a, const TrainingJob& job) {
+  std::vector<Remedy> remedies;
+  const auto attempt = [&](std::string flags, const PlanArguments& with, const TrainingJob& of) {
+    try {
+      std::vector<Evidence> unused;
+      std::atomic<std::size_t> done = 0;
+      const Machines machines = machines_of(with, of.framework, unused);
+      const PlanAnswer answer =
+          fastest_plans(of, whole_space(with, of, machines), machines, 1, done);
+      if (answer.fastest.empty()) return false;
+      remedies.push_back({std::move(flags), answer.fastest.front()});
+      return true;
+    } catch (const InputError&) {  // there is no such plan
+      return false;
+    }
+  };
+  const auto with = [&](auto change) {
+    PlanArguments changed = a;
+    change(changed);
+    return changed;
+  };
+  attempt("--recompute full", with([](auto& c) { c.recompute = {"full"}; }), job);
+  attempt("--precision bf16", with([](auto& c) { c.space.precision = {"bf16"}; }), job);
+  attempt("--zero 3", with([](auto& c) { c.space.zero = {3}; }), job);
+  attempt("--micro-batch 1", with([](auto& c) { c.space.micro_batch = {1}; }), job);
+  TrainingJob adapters = job;
+  if (const Options::Value* config = adapters.options.raw("config", ""); config != nullptr) {
+    adapters.options.set("config", {config->text + "+lora_rank=16", config->where, {}});
+    attempt("config=...+lora_rank=16", a, adapters);
+  }
+  const auto devices = parse_number<std::int64_t>(a.cluster.devices);
+  for (std::int64_t times = 2; devices && times <= 64; times *= 2) {
+    const std::string more = std::to_string(*devices * times);
+    if (attempt("--devices " + more, with([&](auto& c) { c.cluster.devices = more; }), job)) break;
+  }
+  return remedies;
+}
+
+PlanFindings findings_of(const PlanArguments& a, const TrainingJob& job, const Machines& machines) {
+  const PlanSpace space = whole_space(a, job, machines);
   if (a.check) {
     const ParallelPlan plan = plan_to_check(space, job, machines);
-    return {.fastest = {simulated_plan(job, plan, machines)}, .considered = 1, .simulated = 1};
+    return {{.fastest = {simulated_plan(job, plan, machines)}, .considered = 1, .simulated = 1}};
   }
   std::atomic<std::size_t> done = 0;
   const std::size_t total = plans_of(space, machines.devices, job.batch).size();
   const Stage stage("simulating plans", &done, total);
-  return fastest_plans(job, space, machines, a.top, done);
+  PlanFindings found{fastest_plans(job, space, machines, a.top, done)};
+  if (found.answer.fastest.empty())
+    found = {std::move(found.answer), smallest_plans(job, space, machines), remedies_of(a, job)};
+  return found;
 }
 
 int plan(const PlanArguments& a) {
@@ -171,16 +221,17 @@ int plan(const PlanArguments& a) {
   if (!a.scenario.empty() && std::cmp_greater(machines.devices, machines.cluster.num_devices()))
     throw InputError(fmt::format("--write-scenario: scenarios have at most {} devices",
                                  machines.cluster.num_devices()));
-  const PlanAnswer answer = answer_of(a, job, machines);
-  const ParallelPlan* best = answer.fastest.empty() ? nullptr : &answer.fastest.front().plan;
+  const PlanFindings found = findings_of(a, job, machines);
+  const std::vector<SimulatedPlan>& fastest = found.answer.fastest;
+  const ParallelPlan* best = fastest.empty() ? nullptr : &fastest.front().plan;
   if (!a.scenario.empty() && best != nullptr) write_scenario(a, job, *best, machines);
   std::vector<Evidence> all =
       baechi::evidence_of(best == nullptr ? OpGraph{} : rank_graph(job, *best), *machines.gpu);
   std::ranges::copy(evidence, std::back_inserter(all));
   if (a.format == "json")
-    print_json(plan_json(answer, job, machines, all, a.check));
+    print_json(plan_json(found, job, machines, all, a.check));
   else
-    print_out(plan_text(answer, job, machines, all, a.check));
+    print_out(plan_text(found, job, machines, all, a.check));
   return 0;
 }
 
@@ -258,6 +309,10 @@ void add_plan(CLI::App& app, Verb& chosen) {
       ->type_name("N|LIST");
   verb->add_option("--memory", a->cluster.memory,
                    "Memory of each device, such as '8 GiB' [memory of its kind]")
+      ->type_name("SIZE");
+  verb->add_option("--reserve", a->reserve,
+                   "Memory of each device that plans leave free for the framework's runtime; "
+                   "--check only says whether it is free [1 GiB; 0 on devices of less than 4 GiB]")
       ->type_name("SIZE");
   CLI::Option* scenario =
       verb->add_option("--scenario", a->cluster.scenario,

@@ -9,10 +9,23 @@
 
 namespace baechi {
 
+/// A change of the flags with which a plan fits.
+struct Remedy {
+  std::string flags;  ///< "--devices 16"
+  SimulatedPlan plan;
+};
+
+/// What `plan` found.
+struct PlanFindings {
+  PlanAnswer answer;
+  std::vector<SimulatedPlan> smallest{};  ///< where no plan fits: smallest_plans()
+  std::vector<Remedy> remedies{};         ///< where no plan fits
+};
+
 /// `check`: of the one plan, with whether it fits and the memory of every stage.
-std::string plan_text(const PlanAnswer& answer, const TrainingJob& job, const Machines& machines,
+std::string plan_text(const PlanFindings& found, const TrainingJob& job, const Machines& machines,
                       const std::vector<Evidence>& evidence, bool check);
-nlohmann::ordered_json plan_json(const PlanAnswer& answer, const TrainingJob& job,
+nlohmann::ordered_json plan_json(const PlanFindings& found, const TrainingJob& job,
                                  const Machines& machines, const std::vector<Evidence>& evidence,
                                  bool check);
 

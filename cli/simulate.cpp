@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <ranges>
+#include <tuple>
 
 #include "cli/arguments.h"
 #include "cli/cluster_flags.h"
@@ -30,7 +31,7 @@ struct SimulateArguments {
   ClusterFlags cluster;
   std::string placement, objective, timeline, format;
   std::string pipeline, micro_batches;
-  bool recompute = false;
+  bool recompute = false, schedule = false;
 };
 
 /// Parses --pipeline, --micro-batches and --recompute; nullopt without --pipeline. Throws
@@ -94,13 +95,33 @@ nlohmann::ordered_json score_json(const std::string& objective, const Score& sco
           {"deadlock", score.deadlock}};
 }
 
+/// A timeline without the ops of no length that order passes.
+class PassTimeline final : public StepObserver {
+ public:
+  explicit PassTimeline(const pipeline::Unrolled& unrolled) : unrolled_(unrolled) {}
+  void on_op(OpId v, DeviceId d, TimePoint start, TimePoint end) override {
+    if (unrolled_.origin[v] != no_op) timeline.on_op(v, d, start, end);
+  }
+  void on_transfer(TensorId t, DeviceId src, DeviceId dst, TimePoint start,
+                   TimePoint end) override {
+    timeline.on_transfer(t, src, dst, start, end);
+  }
+  void on_memory(DeviceId d, const MemoryUse& use, TimePoint at) override {
+    timeline.on_memory(d, use, at);
+  }
+  Timeline timeline;
+
+ private:
+  const pipeline::Unrolled& unrolled_;
+};
+
 /// Simulates the pipeline, and writes its timeline to `file` if that is not "".
 PipelineResult stream(const Problem& problem, const Placement& placement,
                       const PipelineOptions& options, const std::string& file) {
   const pipeline::Unrolled unrolled = pipeline::unroll(problem, placement, options);
-  Timeline timeline;
+  PassTimeline passes(unrolled);
   std::vector<StepObserver*> observers;
-  if (!file.empty()) observers.push_back(&timeline);
+  if (!file.empty()) observers.push_back(&passes);
   PipelineResult result =
       pipeline::simulate_pipeline(problem, placement, options, unrolled, observers);
   if (file.empty()) return result;
@@ -108,7 +129,8 @@ PipelineResult stream(const Problem& problem, const Placement& placement,
   StepResult step;
   step.oom = result.oom;
   step.makespan = result.makespan;
-  write_perfetto(file, {unrolled.graph, problem.cluster, costs, problem.engine}, timeline, step);
+  write_perfetto(file, {unrolled.graph, problem.cluster, costs, problem.engine}, passes.timeline,
+                 step);
   return result;
 }
 
@@ -157,6 +179,58 @@ std::string split_line(const std::vector<SplitGroup>& split, const Problem& prob
   return red(text + (split.size() > listed ? " ..." : "")) + "\n";
 }
 
+/// The ops of a step, by start; ties: by device, then op.
+std::vector<Timeline::OpSlice> slices_by_start(const Timeline& timeline) {
+  std::vector<Timeline::OpSlice> slices = timeline.ops();
+  std::ranges::sort(slices, {}, [](const Timeline::OpSlice& s) {
+    return std::tuple(s.start, s.device, s.end, s.op);
+  });
+  return slices;
+}
+
+Report schedule_report(const Problem& problem, const Timeline& timeline) {
+  Report report(
+      {{"op", "op"},
+       {"device", "device"},
+       {"lane", problem.graph.plain() ? std::nullopt : std::optional<std::string>("lane")},
+       {"start_us", "start"},
+       {"end_us", "end"}});
+  for (const auto& [op, device, start, end] : slices_by_start(timeline))
+    report.add({problem.graph.name(op), problem.cluster.device(device).name,
+                problem.graph.lanes()[index(problem.graph.lane(op))], start.time_since_epoch(),
+                end.time_since_epoch()});
+  return report;
+}
+
+/// The table and, of at most 40 ops, a bar for each.
+std::string schedule_text(const Problem& problem, const Timeline& timeline) {
+  constexpr std::size_t most = 40, width = 60;
+  std::string text = schedule_report(problem, timeline).table();
+  const std::vector<Timeline::OpSlice> slices = slices_by_start(timeline);
+  if (slices.empty() || slices.size() > most) return text;
+  Duration last{1};
+  std::size_t longest = 0;
+  for (const Timeline::OpSlice& s : slices) {
+    last = std::max(last, s.end.time_since_epoch());
+    longest = std::max(longest, problem.graph.name(s.op).size());
+  }
+  const auto column = [&](TimePoint at) {
+    return static_cast<std::size_t>(static_cast<double>(at.time_since_epoch().count()) /
+                                    static_cast<double>(last.count()) * width);
+  };
+  text += "\n";
+  for (const DeviceId d : problem.cluster.devices())
+    for (const Timeline::OpSlice& s : slices) {
+      if (s.device != d) continue;
+      const std::size_t from = std::min(column(s.start), width - 1),
+                        until = std::max(from + 1, column(s.end));
+      text += fmt::format("  {}  {:<{}} |{}{}{}|\n", problem.cluster.device(d).name,
+                          problem.graph.name(s.op), longest, std::string(from, ' '),
+                          std::string(until - from, '='), std::string(width - until, ' '));
+    }
+  return text;
+}
+
 int simulate_once(const SimulateArguments& arguments) {
   const std::optional<PipelineOptions> pipeline = read_pipeline(arguments);
   Choice choice;
@@ -175,9 +249,10 @@ int simulate_once(const SimulateArguments& arguments) {
   stage.emplace("simulating");
   Timeline timeline;
   std::vector<StepObserver*> observers;
-  if (!arguments.timeline.empty() && !pipeline) observers.push_back(&timeline);
+  const bool drawn = !arguments.timeline.empty() && !pipeline;
+  if (drawn || arguments.schedule) observers.push_back(&timeline);
   const StepResult result = step.simulate(observers);
-  if (!observers.empty())
+  if (drawn)
     write_perfetto(arguments.timeline, problem, timeline, result,
                    critical_path_of(problem, placement, timeline, result));
   std::optional<PipelineResult> streamed;
@@ -201,6 +276,7 @@ int simulate_once(const SimulateArguments& arguments) {
     if (has_replicas(placement)) json["replicas_left_out"] = true;
     add_times(json, experiment);
     if (score) json.update(score_json(choice.name, *score));
+    if (arguments.schedule) json["schedule"] = schedule_report(problem, timeline).json();
     if (streamed) json["pipeline"] = pipeline_json(*streamed, *pipeline, problem.cluster, samples);
     print_json(json);
   } else {
@@ -210,6 +286,7 @@ int simulate_once(const SimulateArguments& arguments) {
                                  : "") +
         step_table(result, bounds, problem, placement) +
         (score ? "\n" + score_line(choice.name, *score) : "") +
+        (arguments.schedule ? "\n" + schedule_text(problem, timeline) : "") +
         (streamed ? "\n" + pipeline_table(*streamed, *pipeline, problem.cluster, samples) : ""));
   }
   return 0;
@@ -243,6 +320,8 @@ void add_simulate(CLI::App& app, Verb& chosen) {
                    "Write the timeline of the step, or of the pipeline with --pipeline, for "
                    "ui.perfetto.dev: .json or .json.gz")
       ->type_name("FILE");
+  verb->add_flag("--schedule", arguments->schedule,
+                 "Also list the ops of the step by start: device, start and end");
   add_format(*verb, arguments->format, {"table", "json"});
   add_cluster_flags(*verb, arguments->cluster);
   verb->footer(

@@ -29,7 +29,8 @@ nlohmann::ordered_json by_kind(const MemoryUse& use) {
 
 /// A row per device. The text table has columns for gradients and optimizer state if a device has
 /// some.
-Report devices_report(const StepResult& step, const Problem& problem, const Placement& placement) {
+Report devices_report(const StepResult& step, const Problem& problem, const Placement& placement,
+                      std::optional<Bytes> reserve = {}) {
   const Cluster& cluster = problem.cluster;
   IdVector<DeviceId, PeakMemory> peaks;
   for (const DeviceId d : cluster.devices())
@@ -49,6 +50,7 @@ Report devices_report(const StepResult& step, const Problem& problem, const Plac
                  {"peak_bytes", "peak"},
                  {"limit_bytes", "limit"},
                  {"", ""},
+                 {"", reserve ? std::optional<std::string>("spare") : std::nullopt},
                  {"at_peak", {}},
                  {"peak_kinds", {}},
                  {"", "weights"},
@@ -61,13 +63,13 @@ Report devices_report(const StepResult& step, const Problem& problem, const Plac
   for (const DeviceId d : cluster.devices()) {
     const DeviceUse& use = step.devices[d];
     const PeakMemory& peak = peaks[d];
-    const Bytes limit = cluster.device(d).memory;
+    const Bytes limit = cluster.device(d).memory + reserve.value_or(Bytes{});
     const Duration idle = std::max(step.makespan - use.busy, Duration::zero());
     report.add({cluster.device(d).name, use.busy, percent(use.busy, step.makespan),
                 percent(idle, step.makespan), use.peak, limit, percent(use.peak, limit),
-                Cell(by_kind(use.at_peak), ""), Cell(peak_json(peak), ""), peak.weights, peak.cache,
-                peak.gradients, peak.optimizer_state, peak.activations, peak.copies,
-                peak.workspace});
+                limit - use.peak, Cell(by_kind(use.at_peak), ""), Cell(peak_json(peak), ""),
+                peak.weights, peak.cache, peak.gradients, peak.optimizer_state, peak.activations,
+                peak.copies, peak.workspace});
   }
   return report;
 }
@@ -93,7 +95,7 @@ std::string sentence(const OutOfMemory& oom, const Problem& problem, const Place
 }
 
 std::string step_table(const StepResult& step, const LowerBounds& bounds, const Problem& problem,
-                       const Placement& placement) {
+                       const Placement& placement, std::optional<Bytes> reserve) {
   std::string text;
   if (step.oom) {
     text += red(sentence(*step.oom, problem, placement)) + "\n";
@@ -111,7 +113,7 @@ std::string step_table(const StepResult& step, const LowerBounds& bounds, const 
   if (persistent_of_one_kind(problem.graph))
     text +=
         "weights      include gradients and optimizer state: the graph does not distinguish them\n";
-  return text + "\n" + devices_report(step, problem, placement).table();
+  return text + "\n" + devices_report(step, problem, placement, reserve).table();
 }
 
 nlohmann::ordered_json peak_json(const PeakMemory& peak) {

@@ -1,6 +1,7 @@
 /// Formats a simulated step as text and as JSON.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 
 #include "sim/engine/simulation.h"
@@ -14,9 +15,9 @@ namespace baechi {
 std::string sentence(const OutOfMemory& oom, const Problem& problem, const Placement& placement);
 
 /// Step time and lower bound, then one line per device: busy and idle time, and peak memory by
-/// kind.
+/// kind. `reserve`: memory of each device beyond its limit; if given, with what is spare.
 std::string step_table(const StepResult& step, const LowerBounds& bounds, const Problem& problem,
-                       const Placement& placement);
+                       const Placement& placement, std::optional<Bytes> reserve = {});
 
 /// The same; the step time is null if the step ran out of memory.
 nlohmann::ordered_json step_json(const StepResult& step, const LowerBounds& bounds,

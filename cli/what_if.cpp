@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include "cli/arguments.h"
+#include "cli/cluster_flags.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/verbs.h"
+#include "placers/interface/registry.h"
 #include "scenarios/read/data_folder.h"
 #include "scenarios/read/load.h"
 #include "scenarios/read/what_if_files.h"
@@ -17,8 +19,9 @@ namespace baechi {
 namespace {
 
 struct WhatIfArguments {
-  std::string scenario, format;
-  std::vector<std::string> rules, sets;
+  std::string source, format;
+  std::vector<std::string> rules;
+  ClusterFlags cluster;
 };
 
 /// A CSV cell, quoted if it has a comma, quote or line break.
@@ -40,7 +43,7 @@ std::string what_if_table(const std::vector<WhatIfRow>& rows) {
     std::vector<std::string> cells{row.name};
     if (!row.has_step()) {
       cells.insert(cells.end(), {"", "", "", "", std::string(row.verdict())});
-      notes += fmt::format("{}: {}\n", row.name, row.infeasible + row.refused);
+      notes += fmt::format("{}: {}\n", row.name, row.why());
     } else {
       cells.push_back(to_text(row.step));
       cells.push_back(&row == &rows.front() || !change ? ""
@@ -86,7 +89,7 @@ nlohmann::ordered_json what_if_json(const std::vector<WhatIfRow>& rows) {
   for (const WhatIfRow& row : rows) {
     Json json{{"name", row.name}, {"verdict", row.verdict()}};
     if (!row.has_step()) {
-      json["why"] = row.infeasible + row.refused;
+      json["why"] = row.why();
     } else {
       const std::optional<double> change = row.change_from(rows.front());
       json["step_time_us"] = to_us(row.step);
@@ -103,21 +106,40 @@ nlohmann::ordered_json what_if_json(const std::vector<WhatIfRow>& rows) {
   return {{"what_if", std::move(list)}};
 }
 
+/// The scenario of the file; or of the trace, on the cluster of the flags.
+ScenarioFile scenario_of(const WhatIfArguments& arguments) {
+  if (!names_cluster(arguments.cluster) && arguments.cluster.scenario.empty())
+    return load_scenario(with_data_folder(arguments.source), arguments.cluster.sets);
+  Platform platform = read_platform(arguments.cluster);
+  const std::string& path = arguments.source;
+  ScenarioFile file;
+  file.path = path;
+  GraphChoice& graph = file.graphs.emplace_back();
+  graph.file = with_data_folder(path);
+  graph.text = path;
+  file.transforms = {std::move(platform.transforms)};
+  file.clusters = {std::move(platform.cluster)};
+  file.engines = {platform.engine};
+  file.profiles = {{}};
+  file.placers.push_back({});
+  file.placers.back().placer = make_placer("auto");
+  return file;
+}
+
 int what_if(const WhatIfArguments& arguments) {
-  const ScenarioFile file = load_scenario(with_data_folder(arguments.scenario), arguments.sets);
+  const ScenarioFile file = scenario_of(arguments);
   const Scenario point = file.point(0);
   if (file.num_points() > 1)
-    fmt::print(stderr, "the first of {} points of {}\n", file.num_points(), arguments.scenario);
+    fmt::print(stderr, "the first of {} points of {}\n", file.num_points(), arguments.source);
   if (point.engine.semantics != Semantics::event)
     throw InputError("what-if needs engine semantics 'event'");
   const std::vector<WhatIfQuestion> questions = what_if_questions(point, arguments.rules);
   const auto trace = std::make_shared<const Trace>(load_graph(point.graph));
   require_times(*trace, point.cluster, point.graph.text);
-  std::vector<WhatIfRow> rows;
-  for (const WhatIfQuestion& question : questions) {
-    const Stage stage(question.name);
-    rows.push_back(what_if_row(question, trace, point));
-  }
+  std::optional<Stage> stage;
+  const std::vector<WhatIfRow> rows =
+      what_if_rows(questions, trace, point, [&](const std::string& name) { stage.emplace(name); });
+  stage.reset();
   if (arguments.format == "json")
     print_json(what_if_json(rows));
   else
@@ -131,15 +153,16 @@ void add_what_if(CLI::App& app, Verb& chosen) {
   const auto arguments = std::make_shared<WhatIfArguments>();
   CLI::App* verb = app.add_subcommand(
       "what-if", "Predict step time, memory and critical path after rules rewrite the step");
-  add_argument(*verb, "SCENARIO", arguments->scenario,
-               "Scenario file or name of an example; the first point of a sweep");
+  add_argument(*verb, "SCENARIO", arguments->source,
+               "Scenario file or name of an example; the first point of a sweep. Or a graph file, "
+               "which auto places on the cluster of the flags below");
   verb->add_option("RULES", arguments->rules,
                    "Files of rules, or entries of the catalogue with their parameters")
       ->required()
       ->type_name("NAME[:k=v,...]");
-  add_repeated(*verb, "--set", arguments->sets, "KEY=VALUE",
-               "Set the dotted KEY of the scenario to VALUE first");
   add_format(*verb, arguments->format, {"text", "json", "csv"});
+  add_cluster_flags(*verb, arguments->cluster);
+  verb->get_option("--set")->remove_needs(verb->get_option("--scenario"));
   std::string known;
   for (const std::string& name : catalogue_of_rules()) known += (known.empty() ? "" : ", ") + name;
   verb->footer(
@@ -150,6 +173,7 @@ void add_what_if(CLI::App& app, Verb& chosen) {
       known +
       "\nExamples:\n"
       "  baechi what-if training_gpt2.yaml amp fused_optimizer\n"
+      "  baechi what-if trace.json amp --devices 4 --kind v100\n"
       "  baechi what-if scenario.yaml my_rules.yaml data_parallel:replicas=16 --format csv");
   verb->callback([&chosen, arguments] { chosen = [arguments] { return what_if(*arguments); }; });
 }

@@ -48,6 +48,7 @@ class Expert final : public Placer {
                            ? parse_split(text_, file_, p)
                            : parse_placement(text_, file_, p.graph, p.cluster.num_devices());
     require_whole_groups(result, p.graph, file_);
+    result.own_placing.reset();  // of whoever wrote the file
     return result;
   }
 

@@ -63,7 +63,7 @@ class Attempt {
     if (!found.placement && least_ != simple) found = reduce_missing(simple, 1);
     if (!found.placement) found = reduce_missing(least_, 4);
     if (found.placement) return found;
-    Fitting any = first_that_fits(problem_, most_simulated);
+    FittingPlacement any = first_that_fits(problem_, most_simulated);
     if (any.placement)
       return {std::move(any.placement), "an enumeration of all placements that may fit", "all"};
     if (any.all) return {{}, "none of all placements fits", {}, true};

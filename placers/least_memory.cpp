@@ -39,8 +39,8 @@ class FittingSearch {
                              [&](UnitId u) { return units.needs(u).footprint; });
   }
 
-  Fitting run() {
-    Fitting result;
+  FittingPlacement run() {
+    FittingPlacement result;
     result.all = from(0);
     if (found_) result.placement = std::move(placement_);
     return result;
@@ -177,7 +177,7 @@ class Bisection {
 
 }  // namespace
 
-Fitting first_that_fits(const Problem& problem, std::size_t most_ops) {
+FittingPlacement first_that_fits(const Problem& problem, std::size_t most_ops) {
   constexpr std::size_t most_units = 64;  // with more units there are never few placements
   if (ColocationUnits(problem.graph).size() > most_units) return {};
   return FittingSearch(problem, most_ops).run();

@@ -8,7 +8,7 @@
 namespace baechi {
 
 /// The result of an enumeration of all placements.
-struct Fitting {
+struct FittingPlacement {
   std::optional<Placement> placement;  ///< its step fits
   /// Whether all placements that could fit were tried. Without a placement this proves that none
   /// fits.
@@ -19,7 +19,7 @@ struct Fitting {
 /// what cannot fit: a device whose weights, plus the largest op with its inputs, exceed its memory,
 /// or weights that exceed the memory left on all devices. Stops once the simulated steps have
 /// `most_ops` ops in total, and at once if there are over 64 units.
-Fitting first_that_fits(const Problem& problem, std::size_t most_ops);
+FittingPlacement first_that_fits(const Problem& problem, std::size_t most_ops);
 
 struct LeastMemory {
   Bytes bytes;  ///< of each device: `placement` fits

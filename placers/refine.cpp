@@ -23,6 +23,7 @@ class Refined final : public Placer {
 
   Placement place(const Problem& p, std::uint64_t seed) const override {
     Placement quick = start_->place(p, seed);
+    if (budget_.most == 0) return quick;
     const SearchSpace space(p);
     if (space.movable().empty()) return quick;
     const auto step = make_objective("step_time", Options("step_time"));
@@ -41,7 +42,8 @@ class Refined final : public Placer {
  private:
   static Placement better(Placement quick, Duration before, Placement found, Duration after,
                           std::size_t evaluations) {
-    const std::string from = fmt::format("{} by {}", to_text(before), quick.placed_by);
+    const std::string from = fmt::format("{} by {}", to_text(before),
+                                         quick.placed_by.empty() ? "auto" : quick.placed_by);
     std::map<std::string, double> facts{{"evaluations", static_cast<double>(evaluations)},
                                         {"quick_us", to_us(before)}};
     if (after >= before) {
@@ -103,9 +105,9 @@ std::unique_ptr<Placer> refined(std::unique_ptr<Placer> start, Options& options,
 std::unique_ptr<Placer> make_refine(Options& o) {
   const auto most = static_cast<std::size_t>(
       o.get("evaluations", std::int64_t{1024}, "of the step; fewer on graphs of many ops", 0));
-  Options none("auto", {{"evaluations", {"0", {}, {}}}, {"fallback", {"false", {}, {}}}});
-  auto portfolio = placer_entry("auto").make(none);
-  return refined(std::move(portfolio), o, {most, 16, 75'000});
+  const bool fallback = o.get("fallback", true, fallback_help);
+  Options options("auto", {{"fallback", {fallback ? "true" : "false", {}, {}}}});
+  return refined(placer_entry("auto").make(options), o, {most, 16, 50'000});
 }
 
 }  // namespace baechi

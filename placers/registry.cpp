@@ -99,7 +99,7 @@ std::span<const PlacerEntry> placers() {
        .memory = planned,
        .fallback = true},
       {.name = "refine",
-       .summary = "auto's placers, improved by 16 to 1024 simulated steps",
+       .summary = "auto's placement, improved by 16 to 1024 simulated steps",
        .source = "our own; annealing as search",
        .make = make_refine,
        .memory = objective,

@@ -98,9 +98,9 @@ std::string unit_advice(std::string_view text, std::string_view suffix) {
       return fmt::format("; in bytes, of 8 bits each: '{} {}B{}'", number / 8.0, prefix, suffix);
   if (rest.starts_with('i')) rest.remove_prefix(1);
   if (!rest.empty() && rest != suffix) return "";
-  const std::string_view most = prefix.empty() ? "G" : prefix;
+  const std::string most = prefix.empty() ? "G" : prefix;
   return fmt::format("; with its unit: '{0} {1}B{2}' or '{0} {3}iB{2}'", number, most, suffix,
-                     most == "k" ? "K" : most);
+                     most == "k" ? std::string("K") : most);
 }
 
 std::string to_text(Bytes size) {

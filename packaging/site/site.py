@@ -16,8 +16,8 @@ from notebook import page_of_notebook
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 BAECHI, OUT = (os.path.abspath(path) for path in sys.argv[1:3])
-NOTEBOOKS = ["baechi_in_an_hour", "an_idea_of_your_own", "my_model_on_my_gpus"]
-VERBS = [["place", "simulate", "explain", "bound", "what-if", "plan"],
+NOTEBOOKS = ["baechi_in_an_hour", "an_idea_of_your_own", "my_model_on_my_gpus", "my_model_on_two_small_gpus"]
+VERBS = [["fit", "place", "simulate", "explain", "bound", "what-if", "plan"],
          ["run", "merge", "compare", "report", "arena", "arena duel"],
          ["study codesign", "study configure", "paper"],
          ["validate", "validate plan", "validate replay", "validate calibrate", "validate report", "validate published",

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cmath>
 #include <functional>
 #include <iterator>
 #include <optional>
@@ -23,10 +25,10 @@ constexpr DeviceId not_read{~std::uint32_t{0}};
 
 constexpr std::string_view file_keys[] = {
     "format", "version", "id", "graph", "devices", "placement", "order",
-    // Keys that `baechi place --format json` and external placers write. Only status, detail and
-    // the facts of replicas are read; the others are skipped.
+    // Keys that `baechi place --format json` and external placers write. Only status, detail,
+    // placing_ms and the facts of replicas are read; the others are skipped.
     "placer", "placed_by", "placing_ms", "facts", "status", "detail", "step_time_us", "peak_kinds",
-    "assumed_kind", "kind_without_times", "evidence",
+    "spare_bytes", "assumed_kind", "kind_without_times", "evidence",
     // Keys of planners. Only plan is read.
     "time_per_sample_us", "simulated_us", "simulated_together_us", "simulated_overlap_us",
     "simulated_batch_us", "difference", "plan"};
@@ -85,6 +87,7 @@ class PlacementReader {
       if (key == "devices") read_devices(value);
       if (key == "order") read_order(value);
       if (key == "detail") result_.detail = value.string();
+      if (key == "placing_ms") read_placing(value);
       if (key == "status") infeasible = read_status(value);
       if (key == "facts" && value.is_object()) read_facts(value);
       if (key == "plan" && value.is_object()) check_plan(value);
@@ -141,6 +144,13 @@ class PlacementReader {
     const std::optional<Status> status = parse<Status>(value.string());
     if (!status || status == Status::error) value.is_not("\"ok\", \"oom\" or \"infeasible\"");
     return status == Status::infeasible;
+  }
+
+  void read_placing(Json value) {
+    constexpr double most = 1e12;  // 30 years
+    const double ms = value.number();
+    if (!(ms >= 0.0) || ms > most) return value.is_not("a time in ms");
+    result_.own_placing = std::chrono::nanoseconds(std::llround(ms * 1e6));
   }
 
   void read_facts(Json value) {

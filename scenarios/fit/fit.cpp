@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "placers/model_layers.h"
-#include "scenarios/fit/fitting.h"
+#include "scenarios/fit/trials.h"
 
 namespace baechi {
 namespace {
@@ -26,7 +26,7 @@ struct FitChange {
   FitCase change;
 };
 
-FitCase with(FitCase asked, const FitCase& change) {
+FitCase changed_by(FitCase asked, const FitCase& change) {
   const FitVariant& v = change.variant;
   if (!v.weights.empty()) asked.variant.weights = v.weights;
   if (!v.cache.empty()) asked.variant.cache = v.cache;
@@ -127,7 +127,7 @@ std::string lacks_sentence(const FitWay& way) {
 
 class Ways {
  public:
-  explicit Ways(const FitQuestion& question) : question_(question), fitting_(question) {}
+  explicit Ways(const FitQuestion& question) : question_(question), trials_(question) {}
 
   FitAnswer run() {
     FitAnswer answer;
@@ -138,12 +138,13 @@ class Ways {
         answer.fits ? fits_sentence(question_, ways_.front()) : lacks_sentence(ways_.front());
     const std::vector<FitChange> changes = changes_of(question_);
     if (!answer.fits && question_.model.writes) fewer_tokens(asked);
-    for (const FitChange& change : changes) add(change.name, with(asked, change.change));
+    for (const FitChange& change : changes) add(change.name, changed_by(asked, change.change));
     if (std::ranges::none_of(ways_, &FitWay::fits))
       for (const FitChange& a : changes)
         for (const FitChange& b : changes)
           if (combine(a, b))
-            add(fmt::format("{} + {}", a.name, b.name), with(with(asked, a.change), b.change));
+            add(fmt::format("{} + {}", a.name, b.name),
+                changed_by(changed_by(asked, a.change), b.change));
     std::ranges::stable_sort(ways_, {}, [](const FitWay& way) {
       return std::pair(!way.fits, way.fits ? way.step.count() : way.lacks.count);
     });
@@ -151,14 +152,14 @@ class Ways {
     for (std::size_t i = 0; i < ways_.size(); ++i)
       if (ways_[i].command.ends_with("--way ")) ways_[i].command += std::to_string(i + 1);
     answer.ways = std::move(ways_);
-    answer.evidence = std::move(fitting_.evidence);
+    answer.evidence = std::move(trials_.evidence);
     std::ranges::copy(question_.links, std::back_inserter(answer.evidence));
     return answer;
   }
 
  private:
   void add(const std::string& name, const FitCase& asked) {
-    FitWay way = fitting_.way(name, asked);
+    FitWay way = trials_.way(name, asked);
     // Nothing waits, or nothing runs on the CPU: this is a way without.
     const bool idle = asked.elsewhere.prefetch ? way.waiting == Bytes{}
                                                : asked.elsewhere.layers && way.cpu_layers == 0;
@@ -168,8 +169,8 @@ class Ways {
       if (asked.elsewhere.layers)
         way.name.insert(way.name.rfind("layers"), fmt::format("{} ", way.cpu_layers));
       if (question_.model.writes) {
-        way.most_context = fitting_.largest(asked, context_step, tokens(), &FitVariant::context);
-        way.most_batch = fitting_.largest(asked, 1, most_sequences, &FitVariant::batch);
+        way.most_context = trials_.largest(asked, context_step, tokens(), &FitVariant::context);
+        way.most_batch = trials_.largest(asked, 1, most_sequences, &FitVariant::batch);
       }
     }
     ways_.push_back(std::move(way));
@@ -181,7 +182,7 @@ class Ways {
   }
 
   void fewer_tokens(FitCase asked) {
-    const std::int64_t most = fitting_.largest(
+    const std::int64_t most = trials_.largest(
         asked, context_step, std::min(tokens(), question_.context), &FitVariant::context);
     if (most == 0) return;
     asked.variant.context = most;
@@ -189,7 +190,7 @@ class Ways {
   }
 
   const FitQuestion& question_;
-  Fitting fitting_;
+  FitTrials trials_;
   std::vector<FitWay> ways_;
 };
 

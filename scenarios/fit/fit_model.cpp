@@ -122,7 +122,8 @@ Trace FitModel::prefill(const FitVariant& v, std::int64_t before, std::int64_t t
 
 FitModel read_fit_model(const std::string& text, const std::string& dtype) {
   FitModel model{.text = text, .name = text};
-  const std::string path = with_data_folder(text);
+  std::string path = with_data_folder(text);
+  if (std::filesystem::is_regular_file(path + "/config.json")) path += "/config.json";
   if (path.ends_with(".json") && std::filesystem::path(path).filename() == "config.json") {
     read_published(model, path);
   } else if (is_gguf(path)) {

@@ -137,6 +137,11 @@ OpGraph rank_graph(const TrainingJob& job, const ParallelPlan& plan,
   for (const auto& [key, value] : rank_options(job, plan)) options.set(key, value);
   if (copies_embeddings(job, plan)) options.set("tie_word_embeddings", text("false"));
   OpGraph graph = generate_trace(job.generator, options).graph;
+  if (std::ranges::none_of(graph.ops(),
+                           [&](OpId v) { return graph.op(v).phase == Phase::backward; }))
+    throw InputError(fmt::format(
+        "{}: a plan is of a training, and this graph has no backward op: training=true makes them",
+        job.generator));
   const auto apply = [&](NamedTransform transform) {
     graph = transform.make()->apply(graph).graph;
     if (applied != nullptr) applied->push_back(std::move(transform));

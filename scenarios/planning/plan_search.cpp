@@ -56,8 +56,8 @@ class RankGraphs {
 
 /// What is known of a plan before its step is simulated.
 struct Candidate {
-  std::size_t index = 0;  // in the order of the space
-  bool fits = false;
+  std::size_t index = 0;                       // in the order of the space
+  Bytes needs{};                               // least_memory()
   Duration least{};                            // early_least_step(), or, once the step is built,
   std::shared_ptr<const ParallelStep> step{};  // least_step()
 
@@ -73,9 +73,8 @@ std::vector<Candidate> candidates_of(const TrainingJob& job, const std::vector<P
   std::vector<Candidate> candidates(plans.size());
   tbb::parallel_for(std::size_t{0}, plans.size(), [&](std::size_t i) {
     const auto& [rank, times] = graphs.of(plans[i]);
-    candidates[i] = {
-        .index = i, .fits = least_memory(rank, job, plans[i]) <= cluster.device(DeviceId{}).memory};
-    if (candidates[i].fits)
+    candidates[i] = {.index = i, .needs = least_memory(rank, job, plans[i])};
+    if (candidates[i].needs <= cluster.device(DeviceId{}).memory)
       candidates[i].least = early_least_step(rank, times, job, plans[i], cluster);
   });
   return candidates;
@@ -189,9 +188,11 @@ constexpr std::size_t plans_at_once = 4;
 std::vector<ParallelPlan> plans_of(const PlanSpace& space, std::int64_t devices,
                                    std::int64_t batch) {
   std::vector<ParallelPlan> plans = combinations(space, devices);
+  std::set<ParallelPlan> seen;
   std::erase_if(plans, [&](const ParallelPlan& plan) {
     const bool again = plan.chunks > 1 && plan.schedule != space.schedule.front();  // interleaved
-    return again || plan.ranks() != devices || !plan.mistake(batch).empty();
+    return again || !seen.insert(plan).second || plan.ranks() != devices ||
+           !plan.mistake(batch).empty();
   });
   return plans;
 }
@@ -237,10 +238,15 @@ std::int64_t parts_of(const TrainingJob& job, const std::vector<ParallelPlan>& p
   std::rethrow_exception(mistake);
 }
 
-}  // namespace
+/// The plans of a space that a model can be divided by, with what is known of them.
+struct Considered {
+  std::vector<ParallelPlan> plans;
+  std::unique_ptr<RankGraphs> graphs;
+  std::vector<Candidate> candidates;  // [plans]
+};
 
-PlanAnswer fastest_plans(const TrainingJob& job, const PlanSpace& space, const Machines& machines,
-                         std::size_t most, std::atomic<std::size_t>& done) {
+/// Throws InputError as fastest_plans() does.
+Considered considered(const TrainingJob& job, const PlanSpace& space, const Machines& machines) {
   std::vector<ParallelPlan> plans = plans_of(space, machines.devices, job.batch);
   if (plans.empty())
     throw InputError("no plan: " + why_no_plan(space, machines.devices, job.batch));
@@ -252,17 +258,44 @@ PlanAnswer fastest_plans(const TrainingJob& job, const PlanSpace& space, const M
   });
   if (plans.empty())
     throw InputError(fmt::format("no plan: the model has {} parts, fewer than stages", parts));
-  const RankGraphs graphs(job, plans, *machines.gpu);
-  std::erase_if(plans, [&](const ParallelPlan& plan) { return !graphs.has(plan); });
+  auto graphs = std::make_unique<RankGraphs>(job, plans, *machines.gpu);
+  std::erase_if(plans, [&](const ParallelPlan& plan) { return !graphs->has(plan); });
   if (plans.empty()) throw InputError("no plan: the model cannot be divided among such ranks");
-  std::vector<Candidate> candidates = candidates_of(job, plans, graphs, machines);
+  std::vector<Candidate> candidates = candidates_of(job, plans, *graphs, machines);
+  return {std::move(plans), std::move(graphs), std::move(candidates)};
+}
+
+}  // namespace
+
+std::vector<SimulatedPlan> smallest_plans(const TrainingJob& job, const PlanSpace& space,
+                                          const Machines& machines) {
+  auto [plans, graphs, candidates] = considered(job, space, machines);
+  std::ranges::sort(candidates, {}, [](const Candidate& c) { return std::pair{c.needs, c.index}; });
+  constexpr std::size_t shown = 3, most = 16;  // to simulate: least_memory() is near the peak
+  if (candidates.size() > most) candidates.resize(most);
+  std::vector<SimulatedPlan> found;
+  const auto peak = [](const SimulatedPlan& plan) { return plan.fullest().peak; };
+  for (const Candidate& c : candidates) {
+    if (found.size() == shown && c.needs > peak(found.back())) break;
+    found.push_back(simulated_plan(job, plans[c.index], machines));
+    std::ranges::stable_sort(found, {}, peak);
+    if (found.size() > shown) found.pop_back();
+  }
+  return found;
+}
+
+PlanAnswer fastest_plans(const TrainingJob& job, const PlanSpace& space, const Machines& machines,
+                         std::size_t most, std::atomic<std::size_t>& done) {
+  auto [plans, graphs, candidates] = considered(job, space, machines);
+  const Bytes memory = machines.cluster.device(DeviceId{}).memory;
   PlanAnswer answer{.fastest = {}, .considered = plans.size()};
-  answer.too_large = std::erase_if(candidates, [](const Candidate& c) { return !c.fits; });
+  answer.too_large =
+      std::erase_if(candidates, [&](const Candidate& c) { return c.needs > memory; });
   done = answer.too_large;
   const auto cluster = std::make_shared<const Cluster>(machines.cluster);  // links of all pairs
-  Queue queue(candidates, [&](Candidate& c) {
+  Queue queue(candidates, [&, &plans = plans, &graphs = graphs](Candidate& c) {
     const ParallelPlan& plan = plans[c.index];
-    c.step = std::make_shared<const ParallelStep>(graphs.of(plan).graph, job, plan, cluster);
+    c.step = std::make_shared<const ParallelStep>(graphs->of(plan).graph, job, plan, cluster);
     c.least = least_step(*c.step, *machines.gpu);
   });
   Fastest fastest(most);

@@ -29,10 +29,14 @@ struct PlanSpace {
 
 /// The machines that a training is planned on.
 struct Machines {
-  /// The first of the devices, as many as simulated ranks may need.
+  /// The first of the devices, as many as simulated ranks may need; their memory is what plans may
+  /// take.
   Cluster cluster;
   std::int64_t devices = 0;
   std::shared_ptr<const DeviceModel> gpu{};  ///< says what the devices reach
+  Bytes reserve{};                           ///< of each device, besides the memory in `cluster`
+
+  Bytes memory() const { return cluster.device(DeviceId{}).memory + reserve; }
 };
 
 /// A plan whose step was simulated.
@@ -62,11 +66,16 @@ struct PlanAnswer {
 PlanAnswer fastest_plans(const TrainingJob& job, const PlanSpace& space, const Machines& machines,
                          std::size_t most, std::atomic<std::size_t>& done);
 
+/// The plans of the space that take the least memory, at most three, simulated with as much as they
+/// need: the least first, by the fullest stage. Throws InputError as fastest_plans() does.
+std::vector<SimulatedPlan> smallest_plans(const TrainingJob& job, const PlanSpace& space,
+                                          const Machines& machines);
+
 /// The step of one plan, however much memory it takes. Throws InputError if there is no such step.
 SimulatedPlan simulated_plan(const TrainingJob& job, const ParallelPlan& plan,
                              const Machines& machines);
 
-/// All plans of the space for so many devices, without those that have a mistake().
+/// All plans of the space for so many devices, each once, without those that have a mistake().
 std::vector<ParallelPlan> plans_of(const PlanSpace& space, std::int64_t devices,
                                    std::int64_t batch);
 

@@ -41,8 +41,7 @@ struct DeviceTable {
 /// instructions.
 const DeviceTable& built_in_devices();
 
-/// "'rtx_4900' is not one of the 59 device types; the nearest are rtx_4090, ... ('baechi list
-/// devices' lists all)".
+/// "'rtx_4900' is no device type; the nearest are rtx_4090, ... ('baechi list devices' lists all)".
 std::string no_such_device(std::string_view name, const DeviceModels& kinds);
 
 /// The built-in type that `section` names, or one with the numbers that it gives, {base: TYPE,

@@ -61,18 +61,24 @@ class DeviceWordsReader {
       group.model = known->second;
       group.memory = known->second->memory;
     } else if (option == "devices" && words_.devices == kind) {
-      mistake(option,
-              fmt::format("'{}' is not a whole number, and {}", kind, no_such_device(kind, kinds.devices)));
+      if (kind.find_first_of("0123456789") != kind.npos)
+        return mistake(option, no_such_device(kind, kinds.devices));
+      mistake(option, fmt::format("'{}' is not a whole number or a list such as 2xrtx_4090", kind));
+      if (words_.memory.empty()) need_memory();
     } else if (words_.memory.empty() && any_kind) {
-      const bool python = words_.prefix.empty();
-      mistakes_.add(
-          fmt::format("{}memory is missing, such as '{}' (or give the types of the devices: {})",
-                      words_.prefix, python ? "memory='8 GiB'" : "--memory '8 GiB'",
-                      python ? "devices='2xrtx_4090'" : "--devices 2xrtx_4090"));
+      need_memory();
     } else if (words_.memory.empty()) {
       mistake(option, no_such_device(kind, kinds.devices) +
                           "; a type that only the graph names needs the memory, too");
     }
+  }
+
+  void need_memory() {
+    const bool python = words_.prefix.empty();
+    mistakes_.add(
+        fmt::format("{}memory is missing, such as '{}' (or give the types of the devices: {})",
+                    words_.prefix, python ? "memory='8 GiB'" : "--memory '8 GiB'",
+                    python ? "devices='2xrtx_4090'" : "--devices 2xrtx_4090"));
   }
 
   void give_memory() {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "scenarios/results/csv.h"
@@ -30,6 +31,12 @@ Ordered interval_json(const MeanRatio& ratio) {
 
 std::string p_text(double p) {
   return p < 0.001 ? fmt::format("{:.1e}", p) : fmt::format("{:.3f}", p);
+}
+
+/// The p of signed ranks if all graphs differ in one direction.
+double least_p(const Comparison& comparison) {
+  return std::min(
+      1.0, std::ldexp(2.0, -static_cast<int>(std::min<std::size_t>(comparison.graphs, 1000))));
 }
 
 Ordered profiles_json(std::span<const Profile> profiles) {
@@ -100,10 +107,14 @@ Summary duel_table(const Comparison& comparison) {
         {fmt::format("{} / {}", comparison.placers[d.a].placer, comparison.placers[d.b].placer),
          fmt::format("{}", d.ratio.points), ratio_text(d.ratio), fmt::format("{}", d.graphs),
          p_text(d.p), p_text(d.p_holm)});
-  table.note =
+  const double least = least_p(comparison);
+  table.note = fmt::format(
       "Ratio: step times where both have one (n points). p: Wilcoxon's signed ranks of the graphs "
-      "that differ, a failure as above; Holm: corrected for all "
-      "pairs.";
+      "that differ, a failure as above; Holm: corrected for all pairs. {} graph{} can show no p "
+      "below {}, nor {} pair{} of placers one below {} (Holm).",
+      comparison.graphs, comparison.graphs == 1 ? "" : "s", p_text(least), comparison.duels.size(),
+      comparison.duels.size() == 1 ? "" : "s",
+      p_text(std::min(1.0, least * static_cast<double>(comparison.duels.size()))));
   return table;
 }
 
@@ -123,6 +134,39 @@ std::string text_of(const Summary& table) {
   line(table.header);
   for (const auto& row : table.rows) line(row);
   return out + "  " + table.note + '\n';
+}
+
+std::string latex_of(const Summary& table) {
+  const auto escaped = [](std::string_view text) {
+    constexpr std::string_view dagger = fallback_mark;
+    std::string out;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+      const char c = text[i];
+      if (text.substr(i).starts_with(dagger)) {
+        out += "\\textdagger{}";
+        i += dagger.size() - 1;
+      } else if (std::string_view("&%$#_{}").find(c) != std::string_view::npos) {
+        out += {'\\', c};
+      } else if (c == '~' || c == '^' || c == '\\') {
+        out += c == '~'   ? "\\textasciitilde{}"
+               : c == '^' ? "\\textasciicircum{}"
+                          : "\\textbackslash{}";
+      } else {
+        out += c;
+      }
+    }
+    return out;
+  };
+  const auto line = [&](const std::vector<std::string>& cells) {
+    std::string text;
+    for (const std::string& cell : cells)
+      text += (&cell == cells.data() ? "" : " & ") + escaped(cell);
+    return text + " \\\\\n";
+  };
+  std::string out = "\\begin{tabular}{l" + std::string(table.header.size() - 1, 'r') +
+                    "}\n\\hline\n" + line(table.header) + "\\hline\n";
+  for (const auto& row : table.rows) out += line(row);
+  return out + "\\hline\n\\end{tabular}\n\n" + escaped(table.note) + "\n";
 }
 
 nlohmann::ordered_json comparison_json(const Contest& contest, const Comparison& c) {
@@ -161,6 +205,7 @@ nlohmann::ordered_json comparison_json(const Contest& contest, const Comparison&
           {"solved_by_all", c.solved_by_all},
           {"graphs", c.graphs},
           {"tolerance", c.tolerance},
+          {"least_p", least_p(c)},
           {"placers", std::move(placers)},
           {"pairs", std::move(pairs)},
           {"profiles",

@@ -27,6 +27,8 @@ Summary duel_table(const Comparison& comparison);
 
 /// A table with its note; the first column is left-aligned, all others right-aligned.
 std::string text_of(const Summary& table);
+/// The same as a LaTeX tabular, and the note as a paragraph; needs no package.
+std::string latex_of(const Summary& table);
 
 /// {"points", "solved_by_all", "graphs", "tolerance",
 ///  "placers": [{"name", "solved", "oom", "infeasible", "error", "fastest", "failures",

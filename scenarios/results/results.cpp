@@ -1,6 +1,7 @@
 #include "scenarios/results/results.h"
 
 #include <array>
+#include <filesystem>
 
 #include "scenarios/results/sqlite.h"
 
@@ -13,6 +14,9 @@ EachRow each_row(const Results& results) {
 }
 
 Results read_results(const std::string& folder) {
+  if (std::error_code none; std::filesystem::is_regular_file(folder, none))
+    throw InputError(fmt::format(
+        "{}: is a file: name the folder with the results.sqlite that 'baechi run' wrote", folder));
   return read_sqlite(folder + "/results.sqlite");
 }
 

@@ -106,6 +106,29 @@ std::string right(std::string_view text, std::size_t width) {
   return fmt::format("{:>{}}", text, width);
 }
 
+/// Points where a smaller cluster, the same but for one axis, does better: a line each.
+std::string smaller_is_better(const ResultTable& table) {
+  std::string text;
+  for (std::size_t c = 0; c < table.columns.size(); ++c) {
+    const RunResult* const best = table.best(c);
+    for (std::size_t d = 0; d < table.columns.size(); ++d) {
+      const RunResult *const other = table.best(d), *const here = table.rows.front().cells[c];
+      const auto [a, b] = std::ranges::mismatch(table.columns[c], table.columns[d]);
+      if (other == nullptr || here == nullptr || other->devices >= here->devices ||
+          other->memory != here->memory || !std::equal(a + 1, table.columns[c].end(), b + 1) ||
+          (best != nullptr && best->value <= other->value))
+        continue;
+      const auto axis = static_cast<std::size_t>(a - table.columns[c].begin());
+      text +=
+          fmt::format("  {} {}: {}, but {} with {} {}\n", table.axes[axis], table.shown[c][axis],
+                      best == nullptr ? "no placer fits" : short_text(*best->value),
+                      short_text(*other->value), table.axes[axis], table.shown[d][axis]);
+      break;
+    }
+  }
+  return text;
+}
+
 /// The columns [first, last) of a table.
 void append_columns(std::string& out, const ResultTable& table, std::size_t first, std::size_t last,
                     std::size_t name_width, const std::vector<std::size_t>& widths, bool colour) {
@@ -161,6 +184,7 @@ void append_table(std::string& out, const ResultTable& table, const Results& res
                    colour);
     out += '\n';
   }
+  out.insert(out.size() - 1, smaller_is_better(table));
   if (table.fell_back()) out.insert(out.size() - 1, fmt::format("  {}\n", fallback_meaning));
 }
 

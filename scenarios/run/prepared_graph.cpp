@@ -55,8 +55,15 @@ std::shared_ptr<const Transform> on_cluster(const TransformChoice& choice,
   return rules == nullptr ? choice.transform : rules->on(known);
 }
 
-/// Throws InputError if one of the transforms `before` divides the result of `choice`.
+/// Throws InputError if one of the transforms `before` divides the result of `choice`, or if both
+/// simulate replicas.
 void check_order(const TransformChoice& choice, std::span<const TransformChoice> before) {
+  for (const TransformChoice& earlier : before)
+    if (choice.transform->devices() > 1 && earlier.transform->devices() > 1)
+      throw InputError(
+          fmt::format("{}transforms: '{}' and '{}' both simulate all replicas, and the replicas of "
+                      "replicas have no names: one of them can simulate one",
+                      at(choice.where), earlier.name, choice.name));
   for (const TransformEntry& entry : transforms()) {
     if (entry.name != choice.name && !choice.transform->applies(entry.name)) continue;
     for (const TransformChoice& earlier : before)
@@ -275,7 +282,8 @@ Placement expand(Placement placement, const PreparedGraph& graph) {
   if (graph.mapped_op.empty()) return placement;
   Placement expanded{.facts = std::move(placement.facts),
                      .detail = std::move(placement.detail),
-                     .placed_by = std::move(placement.placed_by)};
+                     .placed_by = std::move(placement.placed_by),
+                     .own_placing = placement.own_placing};
   expanded.device.reserve(graph.step->num_ops());
   for (const OpId v : graph.step->ops()) {
     expanded.device.push_back(placement.device[graph.mapped_op[v]]);

@@ -5,7 +5,9 @@
 #include <exception>
 #include <mutex>
 #include <numeric>
+#include <sstream>
 
+#include "scenarios/read/load.h"
 #include "scenarios/run/build.h"
 #include "scenarios/run/parallel.h"
 #include "sim/cluster/cost_model.h"
@@ -60,7 +62,9 @@ PlacerAnswer run_placer(const Run& run, const Experiment& experiment) {
     answer.failure = Status::error;
     answer.why = one_line(e.what());
   }
-  answer.took = experiment.graph().transforming + (std::chrono::steady_clock::now() - start);
+  std::chrono::nanoseconds took = std::chrono::steady_clock::now() - start;
+  if (answer.placement && answer.placement->own_placing) took = *answer.placement->own_placing;
+  answer.took = experiment.graph().transforming + took;
   answer.processor = experiment.graph().transforming_processor + processor.used();
   return answer;
 }
@@ -142,6 +146,24 @@ RunResult run_one(const Sweep& sweep, std::size_t id) {
     row.detail = one_line(e.what());
   }
   return row;
+}
+
+Sweep sweep_again(const Results& results) {
+  Mistakes mistakes;
+  std::vector<ScenarioFile> files;
+  for (const ScenarioRecord& record : results.scenarios) {
+    std::vector<std::string> sets;
+    std::istringstream lines(record.sets);
+    for (std::string line; std::getline(lines, line);) sets.push_back(line);
+    files.push_back(parse_scenario(record.text, record.path, sets, mistakes));
+  }
+  Sweep sweep = make_sweep(std::move(files), 1, mistakes);
+  mistakes.throw_if_any();
+  if (sweep.header().hash != results.hash)
+    throw InputError(
+        "the results are of other runs than their scenarios make now: a file that they name, the "
+        "working directory or the program has changed");
+  return sweep;
 }
 
 ExperimentStep step_of(const Sweep& sweep, const RunResult& row) {

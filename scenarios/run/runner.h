@@ -9,6 +9,11 @@
 
 namespace baechi {
 
+/// The sweep of `results`, read again from the scenarios in them, whose paths start from the
+/// working directory as they did. Throws InputError if its runs are others now, as where a file
+/// changed.
+Sweep sweep_again(const Results& results);
+
 /// The step of a run, rebuilt. Its placement is the row's if the row has a complete one, otherwise
 /// it is placed again. The row's step must have been simulated.
 ExperimentStep step_of(const Sweep& sweep, const RunResult& row);

@@ -1,7 +1,9 @@
 /// The input of placers, a placement problem; their result, a placement; and properties of problems
 /// that placers use.
 #pragma once
+#include <chrono>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,6 +33,8 @@ struct Placement {
   /// The placer that computed it if that is not the selected one: "heft" for auto, "fallback:heft"
   /// for the option `fallback`. Else "".
   std::string placed_by{};
+  /// The time that an external program says it took, without its start; else nothing.
+  std::optional<std::chrono::nanoseconds> own_placing{};
 };
 
 /// Bytes of the tensors that `v` reads, each once; its device holds them, in addition to the

@@ -53,4 +53,26 @@ sweep: {graph.seed: [1, 2, 3]}
     CHECK(holds(session.run("compare at1 at100").err, "nothing to compare"));
     CHECK_FALSE(holds(session.run("compare at1 at1").err, "nothing to compare"));
   }
+
+  TEST_CASE("compare says what few graphs can show, as LaTeX too, and takes each folder once") {
+    const Session session;
+    session.folder().write("s.yaml", R"(
+name: s
+graph: {generate: layered, ops: 40}
+cluster: {devices: {count: 2, memory: 1 GiB}, link: {bandwidth: 1 GB/s}}
+placers: [single, round_robin, m_etf]
+sweep: {graph.seed: [1, 2, 3]}
+)");
+    REQUIRE(session.run("run s.yaml --out one --quiet").code == 0);
+    CHECK(session.json("compare one")["least_p"] == 0.25);  // 2 / 2^3
+    CHECK(holds(session.run("compare one").out,
+                "3 graphs can show no p below 0.250, nor 3 pairs of placers one below 0.750"));
+    const std::string latex = session.run("compare one --format latex").out;
+    CHECK(latex.starts_with("\\begin{tabular}{lrrrrrrrrrr}\n\\hline\nplacer & ok & "));
+    CHECK(holds(latex, "round\\_robin & "));
+    CHECK(holds(latex, "95 \\% bootstrap"));
+    CHECK(session.run("compare one ./one").err == "./one: named twice\n");
+    CHECK(holds(session.run("compare one/results.csv").err, "is a file: name the folder"));
+    CHECK(holds(session.run("run toy.json").err, "not a scenario, but a graph"));
+  }
 }

@@ -51,4 +51,41 @@ TEST_SUITE("cli") {
     CHECK(json["oom"]["live"][0]["kind"] == "workspace");
     CHECK(json["oom"]["live"][0]["name"] == "x");
   }
+
+  TEST_CASE("explain --against: the difference of two placements by cause adds up") {
+    // split: a 0-10, copy 10-11, b 11-31, c 31-61. One device: a, b, c follow each other, 60 us, of
+    // which c waits 20 for b.
+    const Session session;
+    session.run("place toy.json --placer single -o one.json " + two_gpus);
+    const std::string both =
+        "explain toy.json --placement one.json --against split.json " + two_gpus;
+    const Json json = session.json(both);
+    CHECK(json["steps"][0]["step_time_us"] == 60.0);
+    CHECK(json["steps"][1]["step_time_us"] == 61.0);
+    double sum = 0.0;
+    for (const auto& [cause, us] : json["difference"].items())
+      if (cause != "step_time_us") sum += us.get<double>();
+    CHECK(sum == doctest::Approx(1.0));
+    CHECK(json["difference"]["transfer"] == 1.0);
+    CHECK(holds(session.run(both).out, "split.json"));
+  }
+
+  TEST_CASE("explain --run takes a run of results, and refuses results of other files") {
+    const Session session;
+    const std::string scenario =
+        "name: s\ngraph: {import: toy.json}\nplacers: [single, round_robin]\n"
+        "cluster: {devices: {count: 2, memory: 1 MB}, link: {bandwidth: 1 GB/s, latency: 0 us}}\n";
+    session.folder().write("s.yaml", scenario);
+    REQUIRE(session.run("run s.yaml --out rows --quiet").code == 0);
+    CHECK(session.json("explain rows --run 0")["step_time_us"] == 60.0);
+    const Json both = session.json("explain rows --run 0 --against 1");
+    CHECK(both["steps"][0]["name"] == "run 0, single");
+    CHECK(holds(session.run("explain rows --run 2").err, "'2' is not one of the 2 runs of rows"));
+    CHECK(session.run("explain rows").code == 2);
+    CHECK(session.run("explain rows --run 0 --devices 2").code == 2);
+    std::string slower(toy);
+    slower.replace(slower.find("30"), 2, "40");
+    session.folder().write("toy.json", slower);
+    CHECK(holds(session.run("explain rows --run 0").err, "a file that they name"));
+  }
 }

@@ -26,7 +26,7 @@ TEST_SUITE("cli") {
     CHECK(session.json("trace info llama:size=7b,num_hidden_layers=1")["name"] ==
           session.json("trace info llama:num_hidden_layers=1")["name"]);
     CHECK(holds(session.run("place gpt3 --gpus 1xh100").err,
-                "gpt3: neither a file nor a generator (did you mean 'gpt2'?)"));
+                "gpt3: neither a file nor a generator (did you mean 'gpt'?)"));
     CHECK(holds(session.run("place gpt3.json --gpus 1xh100").err, "gpt3.json: cannot be read"));
     CHECK(holds(session.run("place gpt2 --gpus 1xh10").err, "the nearest are h100"));
   }
@@ -160,5 +160,37 @@ placers: [round_robin, single]
     CHECK(holds(answer["detail"].get<std::string>(),
                 "1 stage on 3 devices: 20.000 us per sample; the engine knows no replicas"));
     CHECK_FALSE(session.json("place toy.json --placer exact_dp " + two_gpus).contains("plan"));
+  }
+
+  TEST_CASE("--reserve keeps memory free, and 'spare' says what is left") {
+    // a's output: 1000 B of 1 MB on one device.
+    const Session session;
+    const std::string one = "place toy.json " + two_gpus;
+    CHECK(session.json(one)["spare_bytes"] == 999'000);
+    CHECK(session.json(one + " --reserve '900 kB'")["spare_bytes"] == 999'000);
+    CHECK(session.json(one + " --reserve '999001 B'")["status"] == "infeasible");
+    CHECK(holds(session.run(one).out, "spare"));
+    CHECK_FALSE(holds(session.run(one).out, "framework's runtime"));  // 1 MB is no GPU
+    CHECK(session.run(one + " --reserve much").code == 2);
+    session.folder().write("full.json", R"({"format": "baechi-trace", "version": 1, "name": "full",
+ "ops": [{"name": "a", "compute_us": 10, "persistent_bytes": 7516192768}], "edges": []})");
+    const std::string full = "place full.json --devices 1 --memory '7.5 GiB'";
+    CHECK(holds(session.run(full).out, "spare        512.00 MiB, less than a framework's runtime"));
+    CHECK(session.json(full + " --reserve '1 GiB'")["status"] == "infeasible");
+  }
+
+  TEST_CASE("an external program may state its own time") {
+    const Session session;
+    session.folder().write(
+        "own.sh",
+        "#!/bin/sh\ncat >/dev/null\nsleep 0.1\n"
+        "echo '{\"format\": \"baechi-placement\", \"version\": 1, "
+        "\"placement\": {\"a\": 0, \"b\": 0, \"c\": 0}, \"placing_ms\": 2.5}'\n");
+    REQUIRE(std::system((  // NOLINT(concurrency-mt-unsafe)
+                            "chmod +x '" + session.folder().file("own.sh") + "'")
+                            .c_str()) == 0);
+    const auto run = session.run("place toy.json --placer exec:./own.sh --format json " + two_gpus);
+    CHECK(Json::parse(run.out)["placing_ms"].get<double>() == doctest::Approx(2.5).epsilon(0.2));
+    CHECK(holds(run.err, "persistent=true"));
   }
 }

@@ -198,4 +198,50 @@ TEST_SUITE("cli") {
         "--nodes dgx_a100 --write-scenario plan.yaml");
     CHECK(holds(session.folder().read("plan.yaml"), "fused_attention: true"));
   }
+
+  TEST_CASE("plan: a value named twice is one plan, and memory is kept free") {
+    const Session session;
+    const std::string model =
+        "plan "
+        "gpt:num_hidden_layers=2,hidden_size=64,num_attention_heads=2,length=16,vocab_size=100 "
+        "--batch 8 --devices 2 --as v100 --pipeline 1 --zero 0 --micro-batch 1,1 ";
+    CHECK(session.json(model + "--tensor 1 --recompute off,off")["considered"] == 1);
+    CHECK(session.json(model + "--tensor 1 --recompute off --check")["fits"] == true);
+    const Json plans = session.json(model + "--tensor 1 --recompute off");
+    CHECK(plans["reserve_bytes"] == std::int64_t{1} << 30);
+    const Json& plan = plans["plans"][0];
+    const std::int64_t peak = plan["peak_bytes"], spare = plan["spare_bytes"];
+    const std::string tight =
+        fmt::format("--tensor 1 --recompute off --memory '{} B' ", peak + spare / 2);
+    CHECK(session.json(model + tight + fmt::format("--reserve '{} B'", spare / 2))["status"] ==
+          "ok");
+    CHECK(session.json(model + tight + fmt::format("--reserve '{} B'", spare / 2 + 1))["status"] ==
+          "infeasible");
+    CHECK(holds(session.run("plan gpt:training=false --batch 8 --devices 2 --as v100").err,
+                "no backward op: training=true"));
+  }
+
+  TEST_CASE("plan: where no plan fits, those that lack least, and what would make one fit") {
+    const Session session;
+    const std::string model =
+        "plan "
+        "gpt:num_hidden_layers=4,hidden_size=256,num_attention_heads=4,length=256,vocab_size=1000 "
+        "--batch 8 --devices 2 --as v100 --tensor 1 --pipeline 1 --micro-batch 4 --zero 0 "
+        "--precision fp32 --recompute off ";
+    const std::int64_t peak = session.json(model)["plans"][0]["peak_bytes"];
+    const std::string tight = model + fmt::format("--memory '{} B'", peak - 1000);
+    const Json none = session.json(tight);
+    CHECK(none["status"] == "infeasible");
+    REQUIRE(none["smallest"].size() == 1);
+    CHECK(none["smallest"][0]["peak_bytes"] == peak);
+    CHECK(none["smallest"][0]["spare_bytes"] == -1000);
+    std::vector<std::string> flags;
+    for (const Json& remedy : none["remedies"]) {
+      flags.push_back(remedy["flags"]);
+      CHECK(remedy["spare_bytes"] >= 0);
+    }
+    CHECK(std::ranges::find(flags, "--recompute full") != flags.end());
+    CHECK(std::ranges::find(flags, "--micro-batch 1") != flags.end());
+    CHECK(holds(session.run(tight).out, "lacks 1000 B"));
+  }
 }

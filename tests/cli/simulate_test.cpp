@@ -283,4 +283,19 @@ TEST_SUITE("cli") {
       }
     }
   }
+
+  TEST_CASE("simulate --schedule lists the ops by start, and draws few of them") {
+    const Session session;
+    const std::string command = "simulate toy.json --placement split.json --schedule " + two_gpus;
+    const Json rows = session.json(command)["schedule"];
+    REQUIRE(rows.size() == 3);  // a 0-10, its copy 10-11, b 11-31, c 31-61
+    CHECK(rows[2]["op"] == "c");
+    CHECK(rows[2]["device"] == "gpu1");
+    CHECK(rows[2]["start_us"] == 31.0);
+    CHECK(rows[2]["end_us"] == 61.0);
+    // 60 columns for 61 us: a ends in column 9.8.
+    CHECK(holds(session.run(command).out, "gpu0  a |" + std::string(9, '=') + " "));
+    CHECK_FALSE(
+        holds(session.run("simulate toy.json --placement split.json " + two_gpus).out, "|="));
+  }
 }

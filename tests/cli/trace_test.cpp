@@ -125,7 +125,7 @@ TEST_SUITE("cli") {
     const auto refused = session.run("trace convert lanes.json lanes.graphml");
     CHECK(refused.code == 2);
     CHECK(holds(refused.err,
-                "GraphML cannot hold 1 ops in lanes other than 'compute'; 1 "
+                "GraphML cannot hold 2 ops in lanes other than 'compute'; 1 "
                 "collectives; 1 measured transfer times"));
     CHECK_FALSE(std::filesystem::exists(session.folder().file("lanes.graphml")));
     session.folder().write("unread.json", R"({"format": "baechi-trace", "version": 1, "batch": 4,

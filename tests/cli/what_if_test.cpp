@@ -61,8 +61,25 @@ TEST_SUITE("cli what-if") {
                         "'tim' (did you mean 'time'?)") != std::string::npos);
     CHECK(session.run("what-if toy.yaml ampp").err.find("did you mean 'amp'?") !=
           std::string::npos);
-    const auto none = session.run("what-if toy.yaml no_host");
-    CHECK(none.code == 2);
-    CHECK(none.err.find("what_if: 'remove' selects none of 3 ops") != std::string::npos);
+  }
+
+  TEST_CASE("a rule that selects no op is a row, and has no part in all together") {
+    const WhatIfSession session;
+    const auto rows = session.json("what-if toy.yaml no_host infinite_network")["what_if"];
+    REQUIRE(rows.size() == 4);
+    CHECK(rows[1]["verdict"] == "does not apply");
+    CHECK(rows[1]["why"].get<std::string>().find("what_if: 'remove' selects none of 3 ops") !=
+          std::string::npos);
+    CHECK(rows[2]["verdict"] == "fits");
+    CHECK(rows[3]["step_time_us"] == rows[2]["step_time_us"]);
+  }
+
+  TEST_CASE("what-if takes a graph file and the cluster's flags") {
+    // auto keeps the three ops on one device: 10 + 20 + 30 us.
+    const WhatIfSession session;
+    session.folder().write("slow.yaml", "- scale: {time: 2}\n");
+    const auto rows = session.json("what-if toy.json slow.yaml " + two_gpus)["what_if"];
+    CHECK(rows[0]["step_time_us"] == session.json("place toy.json " + two_gpus)["step_time_us"]);
+    CHECK(rows[1]["change"].get<double>() > 0.5);
   }
 }

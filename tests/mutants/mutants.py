@@ -220,14 +220,14 @@ def main(arguments):
         parser.add_argument("--random", type=int)
         parser.add_argument("--seed", default="0")
         parser.add_argument("module", nargs="?")
-        given = parser.parse_args(arguments)
+        given = parser.parse_intermixed_args(arguments)
         sys.exit(1 if try_random(Build(given.build), given) else 0)
     parser = argparse.ArgumentParser()
     parser.add_argument("build")
     parser.add_argument("count", nargs="?", type=int)
     parser.add_argument("number", nargs="?", default="0", metavar="SEED")
     parser.add_argument("--file", default="")
-    given = parser.parse_args(arguments)
+    given = parser.parse_intermixed_args(arguments)
     changes = [c for c in read_list(os.path.join(HERE, "mutants.txt")) if given.file in c["file"]]
     chosen = changes
     if given.count is not None and given.count < len(changes):

@@ -58,15 +58,15 @@ TEST_SUITE("placers") {
     const OpGraph graph = weighing({3, 5, 3, 4, 3});
     const Cluster nine = gpus(2, 9_B), eight = gpus(2, 8_B);
     const ProfiledCosts costs(graph, nine);
-    const Fitting found = first_that_fits({graph, nine, costs}, 1000);
+    const FittingPlacement found = first_that_fits({graph, nine, costs}, 1000);
     REQUIRE(found.placement);
     CHECK(found.placement->device[OpId{1}] == found.placement->device[OpId{3}]);
     CHECK_FALSE(simulate({graph, nine, costs}, *found.placement).oom);
 
-    const Fitting none = first_that_fits({graph, eight, costs}, 1000);
+    const FittingPlacement none = first_that_fits({graph, eight, costs}, 1000);
     CHECK_FALSE(none.placement);
     CHECK(none.all);
-    const Fitting cut_off = first_that_fits({graph, nine, costs}, 4);
+    const FittingPlacement cut_off = first_that_fits({graph, nine, costs}, 4);
     CHECK_FALSE(cut_off.placement);
     CHECK_FALSE(cut_off.all);
   }

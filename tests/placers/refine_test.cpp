@@ -35,16 +35,19 @@ TEST_SUITE("placers") {
       CHECK(refined.facts.at("quick_us") == to_us(before));
       better += after < before ? 1U : 0U;
     }
-    CHECK(better >= 10);
+    CHECK(better >= 3);
   }
 
-  // 50,000 ops are simulated in total, but at least 16 and at most 256 steps.
+  // 50,000 ops are simulated in total, but at least 16 and at most 1,024 steps. On three devices
+  // no step is as short as the bound: times are multiples of 10 ns, a third of their sum is not.
   TEST_CASE("refine takes fewer evaluations on graphs of many ops") {
-    for (const auto& [ops, evaluations] : {std::pair(100, 256), {1'000, 50}, {30'000, 16}}) {
+    for (const auto& [ops, evaluations] :
+         {std::pair(40, 1'024), {100, 500}, {1'000, 50}, {30'001, 16}}) {
       OpGraphBuilder b;
-      for (int i = 0; i < ops; ++i) b.add_op({.name = std::to_string(i), .compute = Duration{i}});
+      for (int i = 0; i < ops; ++i)
+        b.add_op({.name = std::to_string(i), .compute = Duration{10 * (i + 1)}});
       const OpGraph graph = std::move(b).build();
-      const Cluster cluster = gpus(2);
+      const Cluster cluster = gpus(3);
       const ProfiledCosts costs(graph, cluster);
       const Placement p = make_placer("refine")->place({graph, cluster, costs}, 1);
       CHECK(p.facts.at("evaluations") == evaluations);

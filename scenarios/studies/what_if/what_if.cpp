@@ -11,6 +11,7 @@
 #include "scenarios/run/experiment.h"
 #include "sim/error.h"
 #include "sim/report/timeline.h"
+#include "sim/transform/what_if/what_if.h"
 
 namespace baechi {
 namespace {
@@ -114,6 +115,7 @@ double WhatIfRow::samples_per_second() const {
 std::string_view WhatIfRow::verdict() const {
   if (!refused.empty()) return "impossible";
   if (!infeasible.empty()) return "infeasible";
+  if (!selects_none.empty()) return "does not apply";
   return fits ? "fits" : "out of memory";
 }
 
@@ -146,17 +148,42 @@ std::vector<WhatIfQuestion> what_if_questions(const Scenario& point,
   return alone;
 }
 
+namespace {
+
 WhatIfRow what_if_row(const WhatIfQuestion& question, const std::shared_ptr<const Trace>& trace,
                       const Scenario& point) {
+  const auto first_line = [](const std::string& text) { return text.substr(0, text.find('\n')); };
   try {
     WhatIfRow row = answer(question.name, question.transforms, trace, point);
     if (question.every == 1) return row;
     return mean(answer(question.name, question.otherwise, trace, point), row, question.every);
+  } catch (const NothingSelected& e) {
+    return {.name = question.name, .selects_none = first_line(e.what())};
   } catch (const InputError& e) {
     if (question.name != together) throw;
-    const std::string why = e.what();
-    return {.name = question.name, .refused = why.substr(0, why.find('\n'))};
+    return {.name = question.name, .refused = first_line(e.what())};
   }
+}
+
+}  // namespace
+
+std::vector<WhatIfRow> what_if_rows(std::vector<WhatIfQuestion> questions,
+                                    const std::shared_ptr<const Trace>& trace,
+                                    const Scenario& point,
+                                    const std::function<void(const std::string&)>& begin) {
+  std::vector<WhatIfRow> rows;
+  WhatIfQuestion& last = questions.back();
+  for (const WhatIfQuestion& question : questions) {
+    if (begin) begin(question.name);
+    rows.push_back(what_if_row(question, trace, point));
+    if (rows.back().selects_none.empty() || question.name == together) continue;
+    for (auto* transforms : {&last.transforms, &last.otherwise})
+      if (last.name == together)
+        std::erase_if(*transforms, [&](const TransformChoice& choice) {
+          return choice.transform == question.transforms.back().transform;
+        });
+  }
+  return rows;
 }
 
 }  // namespace baechi

@@ -1,5 +1,6 @@
 /// Predicts a step after files of what-if rules have rewritten it: each alone, and all together.
 #pragma once
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -27,27 +28,33 @@ std::vector<WhatIfQuestion> what_if_questions(const Scenario& point,
 
 /// One prediction.
 struct WhatIfRow {
-  std::string name;          ///< "base", the name of a rule file, or "all together"
-  std::string infeasible{};  ///< why there is no placement; "" if there is one
-  std::string refused{};     ///< why the rules conflict; "" if they do not
-  Duration step{};           ///< without memory limits, if it does not fit
-  double samples = 0.0;      ///< per step
-  Bytes peak{};              ///< of the device with the largest ratio of peak to memory
-  std::string device{};      ///< its name
-  Bytes limit{};             ///< its memory
-  bool fits = true;          ///< no device runs out of memory
-  PathTimes path{};          ///< adds up to `step`
+  std::string name;            ///< "base", the name of a rule file, or "all together"
+  std::string infeasible{};    ///< why there is no placement; "" if there is one
+  std::string refused{};       ///< why the rules conflict; "" if they do not
+  std::string selects_none{};  ///< which rule selects no op; "" if each does
+  Duration step{};             ///< without memory limits, if it does not fit
+  double samples = 0.0;        ///< per step
+  Bytes peak{};                ///< of the device with the largest ratio of peak to memory
+  std::string device{};        ///< its name
+  Bytes limit{};               ///< its memory
+  bool fits = true;            ///< no device runs out of memory
+  PathTimes path{};            ///< adds up to `step`
 
-  bool has_step() const { return infeasible.empty() && refused.empty(); }
-  std::string_view verdict() const;  ///< "fits", "out of memory", "infeasible" or "impossible"
+  bool has_step() const { return why().empty(); }
+  std::string why() const { return infeasible + refused + selects_none; }  ///< there is no step
+  /// "fits", "out of memory", "infeasible", "impossible" or "does not apply"
+  std::string_view verdict() const;
   /// The change of the step relative to the base; nothing if one of them has no step.
   std::optional<double> change_from(const WhatIfRow& base) const;
   double samples_per_second() const;
 };
 
-/// The prediction for `question`. `refused` is set only if all rules together conflict; other
-/// mistakes are thrown as InputError.
-WhatIfRow what_if_row(const WhatIfQuestion& question, const std::shared_ptr<const Trace>& trace,
-                      const Scenario& point);
+/// The prediction for each question. `refused` is set only if all rules together conflict; other
+/// mistakes are thrown as InputError. Files that select nothing have no part in all together.
+/// `begin` is called with the name of each.
+std::vector<WhatIfRow> what_if_rows(std::vector<WhatIfQuestion> questions,
+                                    const std::shared_ptr<const Trace>& trace,
+                                    const Scenario& point,
+                                    const std::function<void(const std::string&)>& begin = {});
 
 }  // namespace baechi

@@ -205,11 +205,11 @@ class Offload final : public Transform {
                          "number of the device where they wait; lower ones compute", 1, 1023);
     choice_.homes =
         o.get("homes", std::int64_t{1}, "devices from there on that are homes", 1, 1023);
-    if (choice_.modules.empty() && !choice_.optimizer)
-      o.mistake("modules", "it needs some, or optimizer: true");
   }
 
   Transformed apply(const OpGraph& graph) const override {
+    if (choice_.modules.empty() && !choice_.optimizer)
+      throw InputError("offload: it needs modules, or optimizer: true");
     if (!choice_.modules.empty() && !graph.has_modules())
       throw InputError("offload: no op has a module of the model (key `module` of an op)");
     return same_ops(graph);

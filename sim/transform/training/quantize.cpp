@@ -24,8 +24,8 @@ class Quantize final : public Transform {
       : except_(KindWords::read(o, "except", {"embed", "lm_head", "norm", "router"},
                                 "words in names or kinds of ops whose weights stay")) {
     const std::string weights =
-        o.get("weights", "", fmt::format("format: {}", weight_format_names()));
-    if (!weights.empty() && !(weights_ = find_weight_format(weights)))
+        o.get("weights", "nf4", fmt::format("format: none, {}", weight_format_names()));
+    if (weights != "none" && !(weights_ = find_weight_format(weights)))
       o.mistake("weights", fmt::format("'{}' is none of {}", weights, weight_format_names()));
     const std::string cache = o.get("cache", "", "format of the cache, such as q8_0 or fp8");
     if (!cache.empty() && !(cache_ = find_number_format(cache)))
@@ -35,7 +35,6 @@ class Quantize final : public Transform {
     separate_ = o.get("kernels", std::vector<std::string>{"fused", "separate"},
                       "a product of many rows reads the format, or a copy in 16 bits that a kernel "
                       "before it writes") == "separate";
-    if (weights.empty() && cache.empty()) o.mistake("weights", "neither weights nor cache");
   }
 
   Transformed apply(const OpGraph& graph) const override {
@@ -141,7 +140,7 @@ class Quantize final : public Transform {
     spec.temporary += copy;
     if (graph.kernels(v).empty() && spec.persistent > spec.cache) {
       const Bytes weights = spec.persistent - spec.cache;
-      saved += weights - of_numbers(weights_->at(place), weights);
+      saved += std::max(Bytes{}, weights - of_numbers(weights_->at(place), weights));
     }
     return std::min(saved, spec.persistent);
   }

@@ -132,7 +132,7 @@ void apply_verb(const Rule& rule, Step& step, const StepDevices& devices,
   const Selection selected = rule.where.select(scope);
   if (std::ranges::find(selected, true) == selected.end()) {
     if (rule.optional || step.graph.num_ops() == 0) return;
-    throw InputError(
+    throw NothingSelected(
         fmt::format("{}what_if: '{}' selects none of {} ops ('optional: true' lets it pass)",
                     at(rule.place), rule.name, step.graph.num_ops()));
   }

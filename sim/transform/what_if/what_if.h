@@ -37,6 +37,11 @@ namespace baechi {
 /// Before placing, rules without `after_placing` and transforms of the model are applied, in the
 /// order of the list; after placing, the others.
 /// Source: Daydream (Zhu et al., ATC 2020), section 5: select, scale, insert, remove, schedule.
+/// A rule without `optional` selects no op.
+struct NothingSelected : InputError {
+  using InputError::InputError;
+};
+
 class WhatIfRules final : public Transform {
  public:
   /// Throws InputError with all mistakes of the rules.

@@ -106,4 +106,21 @@ TEST_SUITE("list scheduler") {
           "0 B for copies of its inputs; gpu1, the one with most memory left, has 70 B left above "
           "its peak");
   }
+
+  // As above, and c reads 7 and 4 B of a, which is on gpu0.
+  TEST_CASE("a stuck schedule counts the copies of inputs that other devices produce") {
+    OpGraphBuilder g;
+    const OpId a = g.add_op({.name = "a", .compute = 10ns, .persistent = 60_B});
+    const OpId b = g.add_op({.name = "b", .compute = 10ns, .persistent = 30_B});
+    const OpId c = g.add_op({.name = "c", .compute = 10ns, .persistent = 90_B});
+    g.add_edge(g.add_tensor(a, 7_B), c);
+    g.add_edge(g.add_tensor(a, 4_B), c);
+    g.add_control(b, c);
+    const OpGraph graph = std::move(g).build();
+    const Cluster cluster = gpus(2, 100_B);
+    const ProfiledCosts costs(graph, cluster);
+    const auto stuck = list::schedule({graph, cluster, costs}, {}, Variant::standard, {});
+    CAPTURE(stuck.stuck);
+    CHECK(stuck.stuck.find("up to 11 B for copies of its inputs; gpu1") != std::string::npos);
+  }
 }

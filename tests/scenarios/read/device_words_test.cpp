@@ -43,7 +43,6 @@ TEST_SUITE("devices") {
   }
 
   TEST_CASE("an unknown GPU is answered with the nearest names, not with all") {
-    const std::string known = fmt::format("{}", built_in_devices().devices.size());
     const auto answer = [](const DeviceWords& words) {
       return message<InputError>([&] { groups(words); });
     };
@@ -51,8 +50,7 @@ TEST_SUITE("devices") {
       const std::string text =
           answer({.devices = typed == std::string("4090") ? "1x4090" : typed, .prefix = "--"});
       CAPTURE(text);
-      CHECK(text.find("is not one of the " + known + " device types; the nearest are rtx_4090, ") !=
-            text.npos);
+      CHECK(text.find("is no device type; the nearest are rtx_4090, ") != text.npos);
       CHECK(text.find("k80") == text.npos);
     }
     CHECK(answer({.devices = "0xrtx_4090", .prefix = "--"}) ==

@@ -443,6 +443,18 @@ placers: [single]
                result_cells(timed, row)[c].empty()));
   }
 
+  TEST_CASE("the page says first what was compared and who is the fastest, and what colours mean") {
+    const std::string html = to_html(run_all(sweep_of(swept_text)));
+    const std::size_t first = html.find("<p class=\"first\">4 placers on a graph (");
+    REQUIRE(first != std::string::npos);
+    const std::string sentence = html.substr(first, html.find("</p>", first) - first);
+    CHECK(sentence.find("), 2 devices with 12.00 MiB to 20.00 MiB each. Fastest of 2 points: ") !=
+          std::string::npos);
+    CHECK(html.find("<i class=\"oom\"></i>out of memory") < html.find("<table>"));
+    CHECK(html.find("<th>placer</th><th>x best</th><th>failures</th><th>placing</th>") <
+          html.find("<summary>more columns</summary>"));
+  }
+
   TEST_CASE("the page marks the step that fallback placed, and explains the mark") {
     Results results = run_all(sweep_of(swept_text));
     CHECK(to_html(results).find(fallback_mark) == std::string::npos);

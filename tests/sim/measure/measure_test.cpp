@@ -130,6 +130,22 @@ TEST_SUITE("measures") {
     CHECK(found.at_peak->distinguished);
   }
 
+  TEST_CASE("the original's weights are told apart once all of them are there") {
+    // gpu0: f and u with 40 and 80 B; a peak with 100 B of weights is before the last are loaded.
+    const OpGraph graph = training_step();
+    const Cluster cluster = gpus(2);
+    const ProfiledCosts costs(graph, cluster);
+    const Problem problem{graph, cluster, costs, {.semantics = Semantics::baechi}};
+    for (const std::int64_t loaded : {100, 120}) {
+      MemoryUse use;
+      use[MemoryKind::weights] = Bytes{loaded};
+      const PeakMemory peak = peak_memory(problem, on({gpu0, gpu1, gpu0}), gpu0, use);
+      CHECK(peak.distinguished == (loaded == 120));
+      CHECK(peak.weights == (loaded == 120 ? 40_B : 100_B));
+      CHECK(peak.optimizer_state == (loaded == 120 ? 80_B : 0_B));
+    }
+  }
+
   TEST_CASE(
       "persistent bytes of forward ops alone are not told apart, but without a backward pass") {
     for (const Phase phase : {Phase::forward, Phase::backward}) {

@@ -12,7 +12,7 @@ namespace {
 
 // Events of ph "X" with a duration. A Python frame is used if it is named "nn.Module: Conv2d_0".
 
-constexpr Duration rounded = std::chrono::microseconds(1);  // of old recordings
+constexpr Duration rounded = std::chrono::microseconds(2);  // a start and a duration
 
 constexpr std::string_view module_prefix = "nn.Module: ";
 

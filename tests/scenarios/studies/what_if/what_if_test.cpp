@@ -26,8 +26,8 @@ std::map<std::string, WhatIfRow> rows_of(const std::vector<std::string>& rules) 
   const Scenario point = file.point(0);
   const auto trace = std::make_shared<const Trace>(load_graph(point.graph));
   std::map<std::string, WhatIfRow> rows;
-  for (const WhatIfQuestion& question : what_if_questions(point, rules))
-    rows[question.name] = what_if_row(question, trace, point);
+  for (WhatIfRow& row : what_if_rows(what_if_questions(point, rules), trace, point))
+    rows[row.name] = std::move(row);
   return rows;
 }
 

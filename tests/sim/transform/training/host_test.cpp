@@ -62,8 +62,8 @@ TEST_SUITE("host") {
         if (step.graph.kind(v) == "Launch") all += step.graph.op(v).compute;
       return all;
     };
-    CHECK(launches({{"per", {"kernel", ""}}}) == 8 * 35us);
-    CHECK(launches({{"per", {"kernel", ""}}, {"launch", {"6 us", ""}}}) == 8 * 6us);
+    CHECK(launches({{"per", "kernel"}}) == 8 * 35us);
+    CHECK(launches({{"per", "kernel"}, {"launch", "6 us"}}) == 8 * 6us);
     CHECK(launches({}) == 4 * 6us);
   }
 

@@ -95,8 +95,8 @@ TEST_SUITE("offload") {
   }
 
   TEST_CASE("what cannot be offloaded is refused") {
-    CHECK(message<InputError>([] { transform("offload"); }) ==
-          "offload.modules: it needs some, or optimizer: true");
+    CHECK(message<InputError>([] { apply("offload", two_updates()); }) ==
+          "offload: it needs modules, or optimizer: true");
     CHECK(message<InputError>([] {
             apply("offload", two_updates(), {{"modules", "m0"}});
           }).starts_with("offload: no op has a module"));

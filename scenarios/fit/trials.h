@@ -24,9 +24,9 @@ struct FitCase {
   Elsewhere elsewhere{};
 };
 
-class Fitting {
+class FitTrials {
  public:
-  explicit Fitting(const FitQuestion& question);
+  explicit FitTrials(const FitQuestion& question);
 
   /// The bytes that the case lacks; <= 0: it fits.
   Bytes lacking(const FitCase& asked) const;

@@ -1,4 +1,4 @@
-#include "scenarios/fit/fitting.h"
+#include "scenarios/fit/trials.h"
 
 #include <fmt/format.h>
 
@@ -87,7 +87,7 @@ class FitGraphs {
   mutable std::map<std::pair<std::size_t, std::size_t>, Bytes> transient_;
 };
 
-Fitting::Fitting(const FitQuestion& question) : question_(question) {
+FitTrials::FitTrials(const FitQuestion& question) : question_(question) {
   for (DeviceChoice group : question.gpus) {
     gpus_ += group.count;
     limits_.insert(limits_.end(), group.count, group.memory);
@@ -112,12 +112,12 @@ Fitting::Fitting(const FitQuestion& question) : question_(question) {
         {.from = g, .to = cluster_.devices.size() - 1, .link = question.to_host});
 }
 
-Bytes Fitting::lacking(const FitCase& asked) const {
+Bytes FitTrials::lacking(const FitCase& asked) const {
   const FitGraphs graphs(question_, asked);
   return lacking(asked, graphs);
 }
 
-FitWay Fitting::way(const std::string& name, const FitCase& asked) {
+FitWay FitTrials::way(const std::string& name, const FitCase& asked) {
   const FitGraphs graphs(question_, asked);
   FitWay way{.name = name, .variant = asked.variant, .lacks = lacking(asked, graphs)};
   std::size_t waiting = 0;
@@ -135,8 +135,8 @@ FitWay Fitting::way(const std::string& name, const FitCase& asked) {
   return way;
 }
 
-std::int64_t Fitting::largest(FitCase asked, std::int64_t step, std::int64_t most,
-                              std::int64_t FitVariant::* value) const {
+std::int64_t FitTrials::largest(FitCase asked, std::int64_t step, std::int64_t most,
+                                std::int64_t FitVariant::* value) const {
   const auto fits = [&](std::int64_t n) {
     asked.variant.*value = n * step;
     return lacking(asked) <= Bytes{};
@@ -151,11 +151,11 @@ std::int64_t Fitting::largest(FitCase asked, std::int64_t step, std::int64_t mos
   return good * step;
 }
 
-bool Fitting::uses_host(const FitCase& asked) {
+bool FitTrials::uses_host(const FitCase& asked) {
   return asked.elsewhere.layers || asked.elsewhere.experts || asked.elsewhere.prefetch;
 }
 
-std::vector<bool> Fitting::which_wait(const FitGraphs& graphs, std::size_t count) {
+std::vector<bool> FitTrials::which_wait(const FitGraphs& graphs, std::size_t count) {
   std::vector<std::size_t> numbered;
   for (std::size_t l = 0; l < graphs.size(); ++l)
     if (is_numbered(graphs.layers[0]->names[l])) numbered.push_back(l);
@@ -166,7 +166,7 @@ std::vector<bool> Fitting::which_wait(const FitGraphs& graphs, std::size_t count
   return waits;
 }
 
-Bytes Fitting::waiting_bytes(const FitGraphs& graphs, std::size_t count) {
+Bytes FitTrials::waiting_bytes(const FitGraphs& graphs, std::size_t count) {
   const std::vector<bool> waits = which_wait(graphs, count);
   Bytes sum;
   for (std::size_t l = 0; l < graphs.size(); ++l)
@@ -174,8 +174,8 @@ Bytes Fitting::waiting_bytes(const FitGraphs& graphs, std::size_t count) {
   return sum;
 }
 
-Line Fitting::line(const FitCase& asked, const FitGraphs& graphs, std::size_t waiting,
-                   const CostedGraph* costs) const {
+Line FitTrials::line(const FitCase& asked, const FitGraphs& graphs, std::size_t waiting,
+                     const CostedGraph* costs) const {
   const std::vector<bool> waits = which_wait(graphs, waiting);
   Bytes largest;
   std::vector<Bytes> held;
@@ -198,8 +198,8 @@ Line Fitting::line(const FitCase& asked, const FitGraphs& graphs, std::size_t wa
           [&graphs](std::size_t a, std::size_t b) { return graphs.transient(a, b); }};
 }
 
-std::vector<Duration> Fitting::times(const FitGraphs& graphs, const CostedGraph* costs,
-                                     DeviceId d) {
+std::vector<Duration> FitTrials::times(const FitGraphs& graphs, const CostedGraph* costs,
+                                       DeviceId d) {
   std::vector<Duration> sum(graphs.size());
   if (costs != nullptr)
     for (const OpId v : graphs.decode->graph.ops())
@@ -208,7 +208,7 @@ std::vector<Duration> Fitting::times(const FitGraphs& graphs, const CostedGraph*
   return sum;
 }
 
-std::size_t Fitting::least_waiting(const FitCase& asked, const FitGraphs& graphs) const {
+std::size_t FitTrials::least_waiting(const FitCase& asked, const FitGraphs& graphs) const {
   std::size_t bad = 0, good = graphs.size() + 1;
   if (line(asked, graphs, 0, nullptr).lacking() <= Bytes{}) return 0;
   while (good - bad > 1) {
@@ -218,16 +218,16 @@ std::size_t Fitting::least_waiting(const FitCase& asked, const FitGraphs& graphs
   return good;
 }
 
-Bytes Fitting::lacking(const FitCase& asked, const FitGraphs& graphs) const {
+Bytes FitTrials::lacking(const FitCase& asked, const FitGraphs& graphs) const {
   const std::size_t waiting = asked.elsewhere.prefetch ? least_waiting(asked, graphs) : 0;
   const Bytes host = graphs.on_host + waiting_bytes(graphs, waiting) - question_.host;
   return std::max(line(asked, graphs, waiting, nullptr).lacking(),
                   uses_host(asked) ? host : Bytes{});
 }
 
-std::shared_ptr<const CostedGraph> Fitting::costed(std::shared_ptr<const Trace> trace,
-                                                   const FitCase& asked, const FitGraphs& graphs,
-                                                   std::size_t waiting) const {
+std::shared_ptr<const CostedGraph> FitTrials::costed(std::shared_ptr<const Trace> trace,
+                                                     const FitCase& asked, const FitGraphs& graphs,
+                                                     std::size_t waiting) const {
   PreparedGraph prepared = prepare({trace, &trace->graph}, cluster_, {});
   if (waiting > 0) {
     const std::vector<bool> waits = which_wait(graphs, waiting);
@@ -244,9 +244,9 @@ std::shared_ptr<const CostedGraph> Fitting::costed(std::shared_ptr<const Trace> 
       std::make_shared<const PreparedGraph>(std::move(prepared)), cluster_);
 }
 
-StepResult Fitting::step(std::shared_ptr<const Trace> trace, const ModelLayers& layers,
-                         const FitCase& asked, const FitGraphs& graphs, std::size_t waiting,
-                         const std::vector<DeviceId>& device) const {
+StepResult FitTrials::step(std::shared_ptr<const Trace> trace, const ModelLayers& layers,
+                           const FitCase& asked, const FitGraphs& graphs, std::size_t waiting,
+                           const std::vector<DeviceId>& device) const {
   Placement placement;
   for (const std::uint32_t layer : layers.of)
     placement.device.push_back(layer == ModelLayers::none ? static_cast<DeviceId>(gpus_)
@@ -257,8 +257,8 @@ StepResult Fitting::step(std::shared_ptr<const Trace> trace, const ModelLayers& 
   return experiment.step(std::move(placement)).simulate();
 }
 
-void Fitting::simulate(const FitCase& asked, const FitGraphs& graphs, std::size_t waiting,
-                       FitWay& way) {
+void FitTrials::simulate(const FitCase& asked, const FitGraphs& graphs, std::size_t waiting,
+                         FitWay& way) {
   const std::shared_ptr<const CostedGraph> costs = costed(graphs.decode, asked, graphs, 0);
   if (evidence.empty()) evidence = evidence_of(*costs->graph, cluster_);
   const Duration hop = costs->step_costs->transfer(TensorId{}, DeviceId{0}, DeviceId{1});
@@ -302,8 +302,8 @@ void Fitting::simulate(const FitCase& asked, const FitGraphs& graphs, std::size_
   if (graphs.prefill) way.first_token = prompt(asked, graphs, waiting, device);
 }
 
-Duration Fitting::prompt(const FitCase& asked, const FitGraphs& graphs, std::size_t waiting,
-                         const std::vector<DeviceId>& device) const {
+Duration FitTrials::prompt(const FitCase& asked, const FitGraphs& graphs, std::size_t waiting,
+                           const std::vector<DeviceId>& device) const {
   const std::int64_t all = std::min(question_.prompt, asked.variant.context);
   const std::int64_t parts = (all + prompt_part - 1) / prompt_part;
   std::vector<StepResult> ends;
@@ -335,8 +335,8 @@ Duration Fitting::prompt(const FitCase& asked, const FitGraphs& graphs, std::siz
   return free.back();
 }
 
-void Fitting::explain_lack(const FitCase& asked, const FitGraphs& graphs, std::size_t waiting,
-                           FitWay& way) const {
+void FitTrials::explain_lack(const FitCase& asked, const FitGraphs& graphs, std::size_t waiting,
+                             FitWay& way) const {
   const Line layers = line(asked, graphs, waiting, nullptr);
   const std::vector<std::size_t> first = layers.filled();
   const std::size_t from = first[first.size() - 2];
