@@ -230,7 +230,10 @@ std::optional<PipelineCandidate> best_line(const ExportTask& task, const WholeMo
         if (task.stages != 0 && cuts.first.size() != task.stages) continue;
         const Placement line = place_on_modules(problem.graph, modules, cuts.of_module);
         const auto answer = with_most_micro_batches(problem, cuts, line, schedule, why_not);
-        if (answer && (!best || answer->per_micro_batch < best->per_micro_batch)) best = answer;
+        const auto rank = [](const PipelineCandidate& c) {
+          return std::pair(c.cuts.longest, c.per_micro_batch);
+        };
+        if (answer && (!best || rank(*answer) < rank(*best))) best = answer;
       }
       if (best) return best;
     }

@@ -38,7 +38,7 @@ void require_modules(const Experiment& experiment, const std::string& trace);
 ///   modules.
 /// - pipelining: split points, devices and schedule for torch.distributed.pipelining, JSON. Of the
 ///   stages whose longest is shortest, for each number of devices, and of two schedules, those with
-///   the least time per micro-batch; the placement is not used.
+///   the shortest longest stage, then the least time per micro-batch; the placement is not used.
 /// - llamacpp, vllm, megatron: the arguments that split layers as the placement does; InputError
 ///   names an op that they cannot place.
 /// - json: the placement file; no lines.
