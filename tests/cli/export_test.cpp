@@ -110,8 +110,8 @@ TEST_SUITE("cli export") {
           session.run("place t.json --scenario s.yaml --export pipelining -o p.json");
       REQUIRE(result.code == 0);
       return Json::parse(session.folder().read("p.json"))["split_spec"].dump() +
-             (holds(result.err, "the longest 60 us") ? " 60" : "") +
-             (holds(result.err, "the longest 80 us") ? " 80" : "");
+             (holds(result.err, "the longest 60.000 us") ? " 60" : "") +
+             (holds(result.err, "the longest 80.000 us") ? " 80" : "");
     };
     CHECK(split("{count: 2, memory: 24 GB}") == R"({"l6":"beginning"} 60)");
     const std::string big = "{count: 1, name: a, memory: 24 GB}",
