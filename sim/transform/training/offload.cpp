@@ -208,14 +208,14 @@ class Offload final : public Transform {
   }
 
   Transformed apply(const OpGraph& graph) const override {
-    if (choice_.modules.empty() && !choice_.optimizer)
-      throw InputError("offload: it needs modules, or optimizer: true");
     if (!choice_.modules.empty() && !graph.has_modules())
       throw InputError("offload: no op has a module of the model (key `module` of an op)");
     return same_ops(graph);
   }
   PlacedStep after_placing(const OpGraph& graph,
                            const IdVector<OpId, DeviceId>& device) const override {
+    if (choice_.modules.empty() && !choice_.optimizer)
+      throw InputError("offload: it needs modules, or optimizer: true");
     return OffloadedStep(graph, device, choice_).run();
   }
   std::string no_pipeline(PipelineTraits /*pipeline*/) const override {

@@ -95,7 +95,7 @@ TEST_SUITE("offload") {
   }
 
   TEST_CASE("what cannot be offloaded is refused") {
-    CHECK(message<InputError>([] { apply("offload", two_updates()); }) ==
+    CHECK(message<InputError>([] { offloaded(two_updates(), {}); }) ==
           "offload: it needs modules, or optimizer: true");
     CHECK(message<InputError>([] {
             apply("offload", two_updates(), {{"modules", "m0"}});
