@@ -178,11 +178,13 @@ placers: [single]
   TEST_CASE("the cache serves a memory-bound kernel of few bytes") {
     DeviceTable table = built_in_devices();
     Mistakes mistakes;
-    table.add(parse_yaml("devices: {mine: {peak: 1 TFLOP/s, bandwidth: 1 TB/s, launch: 5 us, "
-                         "bandwidth_efficiency: 0.5, passes: {Norm: 0.8, Add: {launch: 2 us, "
-                         "bandwidth_efficiency: 0.5, cache: 10 MB, cached: 2}}}}",
-                         "kinds.yaml"),
-              mistakes);
+    table.add(
+        parse_yaml(
+            "devices: {mine: {peak: 1 TFLOP/s, bandwidth: 1 TB/s, memory: 1 GB, launch: 5 us, "
+            "bandwidth_efficiency: 0.5, passes: {Norm: 0.8, Add: {launch: 2 us, "
+            "bandwidth_efficiency: 0.5, cache: 10 MB, cached: 2}}}}",
+            "kinds.yaml"),
+        mistakes);
     mistakes.throw_if_any();
     const auto us = [&](std::int64_t megabytes, const char* kind) {
       return kernel_time({.traffic = Bytes{1'000'000 * megabytes}}, *table.devices.at("mine"),
