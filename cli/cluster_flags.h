@@ -36,7 +36,7 @@ struct Platform {
 };
 /// Whether a flag other than --scenario describes the cluster.
 bool names_cluster(const ClusterFlags& flags);
-/// Of the flags or the scenario. Throws InputError with all missing or wrong flags.
+/// Reads the flags or the scenario. Throws InputError with all missing or wrong flags.
 Platform read_platform(const ClusterFlags& flags);
 
 /// A graph (TRACE) on a cluster (CLUSTER).

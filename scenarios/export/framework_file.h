@@ -36,9 +36,9 @@ void require_modules(const Experiment& experiment, const std::string& trace);
 ///   number, or "cpu" or "disk" for a device whose type begins with this word. The fastest of the
 ///   placement rounded to whole modules, and of the placer's and refine's placements of whole
 ///   modules.
-/// - pipelining: split points, devices and schedule for torch.distributed.pipelining, JSON. Of the
-///   stages whose longest is shortest, for each number of devices, and of two schedules, those with
-///   the shortest longest stage, then the least time per micro-batch; the placement is not used.
+/// - pipelining: split points, devices and schedule for torch.distributed.pipelining, JSON. The
+///   stages have the shortest longest stage over all numbers of devices and two schedules, then the
+///   least time per micro-batch; the placement is not used.
 /// - llamacpp, vllm, megatron: the arguments that split layers as the placement does; InputError
 ///   names an op that they cannot place.
 /// - json: the placement file; no lines.

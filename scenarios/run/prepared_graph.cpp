@@ -60,16 +60,16 @@ std::shared_ptr<const Transform> on_cluster(const TransformChoice& choice,
 void check_order(const TransformChoice& choice, std::span<const TransformChoice> before) {
   for (const TransformChoice& earlier : before)
     if (choice.transform->devices() > 1 && earlier.transform->devices() > 1)
-      throw InputError(
-          fmt::format("{}transforms: '{}' and '{}' both simulate all replicas, and the replicas of "
-                      "replicas have no names: one of them can simulate one",
-                      at(choice.where), earlier.name, choice.name));
+      throw InputError(fmt::format(
+          "{}transforms: '{}' and '{}' both simulate all replicas, or homes, on devices of "
+          "their own: one of them can",
+          at(choice.where), earlier.name, choice.name));
   for (const TransformEntry& entry : transforms()) {
     if (entry.name != choice.name && !choice.transform->applies(entry.name)) continue;
     for (const TransformChoice& earlier : before)
       if (earlier.transform->must_follow(entry.name))
         throw InputError(
-            fmt::format("{}transforms: '{}' must not precede '{}', which changes its result",
+            fmt::format("{}transforms: '{}' must not follow '{}', which changes its result",
                         at(choice.where), entry.name, earlier.name));
   }
 }

@@ -15,6 +15,7 @@ void require_uniform(const Cluster& cluster) {
   Mistakes mistakes;
   const DeviceId first{0};
   const DeviceId second{1};
+  bool links_differ = false;  // said of the first pair
   for (const DeviceId d : cluster.devices()) {
     const Device& device = cluster.device(d);
     if (device.kind != cluster.device(first).kind || device.speed != cluster.device(first).speed)
@@ -23,7 +24,8 @@ void require_uniform(const Cluster& cluster) {
                       "'{}' differ",
                       cluster.device(first).name, device.name));
     for (const DeviceId to : cluster.devices()) {
-      if (to == d || cluster.link(d, to) == cluster.link(first, second)) continue;
+      if (links_differ || to == d || cluster.link(d, to) == cluster.link(first, second)) continue;
+      links_differ = true;
       mistakes.add(
           fmt::format("the original Baechi knows one link for all pairs of devices, but "
                       "'{}' -> '{}' differs from '{}' -> '{}'",

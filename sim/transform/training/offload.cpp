@@ -221,6 +221,11 @@ class Offload final : public Transform {
   std::string no_pipeline(PipelineTraits /*pipeline*/) const override {
     return "offload: each micro-batch would copy the weights again";
   }
+  /// What is launched, sent or divided among replicas is decided before: copies of weights are none
+  /// of the model's ops.
+  bool must_follow(std::string_view other) const override {
+    return other == "data_parallel" || other == "host" || other == "send_after_pass";
+  }
   std::int64_t devices() const override { return choice_.home + choice_.homes; }
 
  private:

@@ -100,7 +100,7 @@ TEST_CASE("every mistake in a placement file has its place and message") {
       "placing_ms, "
       "facts, "
       "status, "
-      "detail, step_time_us, peak_kinds, assumed_kind, kind_without_times, evidence, "
+      "detail, step_time_us, peak_kinds, spare_bytes, assumed_kind, kind_without_times, evidence, "
       "time_per_sample_us, "
       "simulated_us, simulated_together_us, "
       "simulated_overlap_us, simulated_batch_us, difference, plan, or x-...)";

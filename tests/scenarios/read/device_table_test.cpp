@@ -263,7 +263,7 @@ placers: [single]
     CHECK(time(1, fp16) > 41'426ns);
   }
 
-  // Of tokens 1 to 512 the mean sees 256.5: 15 010.4 MB / (0.900 x 936 GB/s) = 17.82 ms; 32 layers
+  // The mean of tokens 1 to 512 sees 256.5: 15 010.4 MB / (0.900 x 936 GB/s) = 17.82 ms; 32 layers
   // x 78.3 us; a cache of 33.6 MB / (0.273 x 936 GB/s) = 0.13 ms: 20.46 ms.
   TEST_CASE("a decoded token takes weights, launches and cache") {
     double ms = 0.0;

@@ -91,6 +91,9 @@ const std::vector<std::string>& transforms_here() {
       "host: {launch: 5 us, per: pass}",
       "what_if: {rules: [{scale: {time: 0.5}, where: {phase: update}}]}",
       "what_if: {rules: [{batch: {factor: 2}}]}",
+      "quantize: {weights: q8_0}",
+      "offload: {modules: layer1, home: 2}",
+      "offload: {optimizer: true, home: 2, prefetch: 1}",
       "split_sums"};
   return all;
 }
@@ -224,7 +227,7 @@ TEST_SUITE("combinations") {
     REQUIRE(std::holds_alternative<Refused>(behind));
     CHECK(
         std::get<Refused>(behind).why ==
-        "x.yaml:5:59: transforms: 'precision' must not precede 'data_parallel', which changes its "
+        "x.yaml:5:59: transforms: 'precision' must not follow 'data_parallel', which changes its "
         "result");
   }
 

@@ -155,7 +155,7 @@ TEST_SUITE("inference") {
     CHECK(sums(graph).cache == 2 * 8 * 64 * 2 * 12 * (8192 + 129));
   }
 
-  // Of 8 experts with 3 x 4096 x 14336 numbers a token goes to 2: one token reads 2, three are
+  // A token goes to 2 of 8 experts with 3 x 4096 x 14336 numbers: one token reads 2, three are
   // expected at 8 (1 - 0.75^3) = 4.6 of them. Each still computes with 2.
   TEST_CASE("decode reads the experts that its tokens are expected at, and holds all") {
     constexpr std::int64_t expert = 3LL * 4096 * 14336;

@@ -13,7 +13,7 @@ OpGraph quantized(const OpGraph& graph, const Settings& settings) {
   return make_transform("quantize", options)->apply(graph).graph;
 }
 /// One product of `rows` x 4096 by 4096 x 4096 in 16 bits.
-OpGraph product(std::int64_t rows) {
+OpGraph frozen_product(std::int64_t rows) {
   OpGraphBuilder builder;
   constexpr Bytes weights{2 * 4096 * 4096};
   const OpId op =
@@ -36,7 +36,7 @@ TEST_SUITE("quantize") {
                                         {"gptq", 8'716'288},
                                         {"int8", 4096 * 4096 + 4 * 4096}}) {
       CAPTURE(format);
-      const OpGraph graph = quantized(product(1), {{"weights", format}});
+      const OpGraph graph = quantized(frozen_product(1), {{"weights", format}});
       CHECK(graph.op(OpId{}).persistent == Bytes{bytes + 100});
       CHECK(graph.kernels(OpId{})[0].weights == Bytes{bytes});
       CHECK(graph.kernels(OpId{})[0].traffic == Bytes{bytes + 4096 * 4});
@@ -45,12 +45,12 @@ TEST_SUITE("quantize") {
 
   TEST_CASE("separate kernels write a copy of 16 bits for many rows") {
     const Settings separate{{"weights", "q4_k"}, {"kernels", "separate"}};
-    const OpGraph graph = quantized(product(512), separate);
+    const OpGraph graph = quantized(frozen_product(512), separate);
     REQUIRE(graph.kernels(OpId{}).size() == 2);
     CHECK(graph.kernels(OpId{})[0].traffic == Bytes{9'437'184 + 2 * 4096 * 4096});
     CHECK(graph.kernels(OpId{})[1].weights == Bytes{2 * 4096 * 4096});
     CHECK(graph.op(OpId{}).temporary == Bytes{2 * 4096 * 4096});
-    CHECK(quantized(product(8), separate).kernels(OpId{}).size() == 1);
+    CHECK(quantized(frozen_product(8), separate).kernels(OpId{}).size() == 1);
   }
 
   // As the generator's option, but for head and embedding, which stay.
