@@ -39,7 +39,8 @@ struct Speedup {
 ///     in a graph without update ops, there is the 16-bit copy alone, and optimizer state takes
 ///     half of its bytes.
 ///   amp: as fp16, but gradients of weights stay in fp32 (PyTorch's autocast), as with
-///     `gradients: whole`.
+///     `gradients: whole`, and weights in fp32 are cast in each pass, also where nothing updates
+///     them.
 ///   fp8, mxfp8, nvfp4: bf16 with FP8 or FP4 GEMMs in layers: ops whose names have a part with a
 ///     number (layer_of). Attention, whose GEMM count grows with the batch (`count` 0), embeddings
 ///     and the head stay in bf16, and so do all bytes: FP8 weights stored by rows and by columns
@@ -104,7 +105,7 @@ class MixedPrecision final : public Transform {
 
   Transformed apply(const OpGraph& graph) const override {
     if (halves()) refuse_if_halved(graph);
-    if (halves() && master_weights_ && !updates_any(graph)) {
+    if (halves() && to_ != "amp" && master_weights_ && !updates_any(graph)) {
       MixedPrecision copies_only = *this;
       copies_only.master_weights_ = false;
       return copies_only.apply(graph);

@@ -73,8 +73,10 @@ TEST_SUITE("precision") {
               gradient,
               b.add_op(
                   {.name = "update", .kind = "Adam", .persistent = 800_B, .phase = Phase::update}));
-        const OpGraph half =
-            transform("precision", {{"to", "fp16"}})->apply(std::move(b).build()).graph;
+        const OpGraph graph = std::move(b).build();
+        const OpGraph autocast = transform("precision", {{"to", "amp"}})->apply(graph).graph;
+        CHECK(autocast.find("fc/half").has_value() == !timed);  // casts fp32 weights in each pass
+        const OpGraph half = transform("precision", {{"to", "fp16"}})->apply(graph).graph;
         CHECK(op_named(half, "fc").persistent == 200_B);
         CHECK(half.find("fc/half").has_value() == (updated && !timed));
         if (updated) CHECK(op_named(half, "update").persistent == 1200_B);
