@@ -169,6 +169,10 @@ class Portfolio final : public Placer {
 
 }  // namespace
 
+/// More memory never makes the step longer where all placements are tried (see refined()). On
+/// larger graphs it may: a quick placer or the short chain takes another way to a worse local
+/// optimum. Measured on random graphs of 10 to 49 ops and 3 devices: with 25 % more memory 22 of
+/// 406 steps were longer, at most by 2.8 %; with 10 % more, 63 of 1,001, at most threefold.
 std::unique_ptr<Placer> make_auto(Options& o) {
   const bool quick = o.get("quick", false, "only placers of ops, and no evaluations");
   const auto evaluations = static_cast<std::size_t>(

@@ -73,10 +73,11 @@ class Stretches {
         least = value;
         from = begin;
       }
-      if (least >= at(state, end)) continue;
+      From& known = from_[state * (c_.blocks + 1) + end];
+      if (least > at(state, end) || least == unreachable) continue;
+      if (least == at(state, end) && from >= known.begin) continue;
       at(state, end) = least;
-      from_[state * (c_.blocks + 1) + end] = {static_cast<std::uint32_t>(from),
-                                              static_cast<std::uint32_t>(cls)};
+      known = {static_cast<std::uint32_t>(from), static_cast<std::uint32_t>(cls)};
     }
   }
 

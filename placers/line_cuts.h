@@ -39,8 +39,8 @@ struct LineCuts {
 };
 
 /// The best cuts for each number of devices, ascending; those that do not fit `limit` [devices] are
-/// left out, and all if there are over 4,096 combinations of numbers of devices. Ties: earlier
-/// cuts, the first class.
+/// left out, and all if there are over 4,096 combinations of numbers of devices. Ties: the earlier
+/// last cut, then the first class.
 std::vector<LineCuts> cut_stretches(const LineCosts& costs, const std::vector<DeviceClass>& classes,
                                     const IdVector<DeviceId, Bytes>& limit, LineGoal goal);
 
