@@ -14,7 +14,7 @@ constexpr const char* config_of_llama_3 = R"({"model_type": "llama", "hidden_siz
  "num_hidden_layers": 32, "num_key_value_heads": 8, "torch_dtype": "bfloat16",
  "vocab_size": 128256})";
 
-const Json& way_called(const Json& answer, const std::string& name) {
+const Json& way_called(const Json& answer, const char* name) {
   for (const Json& one : answer["ways"])
     if (one["name"] == name) return one;
   FAIL("no way ", name, " in ", answer.dump());

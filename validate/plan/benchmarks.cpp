@@ -94,11 +94,11 @@ Benchmark submission(SubmitMode mode, bool transfers, int count, int devices) {
               .plan = empty_plan("submit", last + 1, mode, Way::link),
               .value = Benchmark::Value::submission};
   for (int i = 0; i < count; ++i) {
-    const std::vector<int> after = i == 0 ? std::vector<int>{} : std::vector<int>{i - 1};
+    std::vector<int> after = i == 0 ? std::vector<int>{} : std::vector<int>{i - 1};
     if (transfers)
-      add_transfer(b.plan, i % 2, 1 - i % 2, 1024, 2'000, after);
+      add_transfer(b.plan, i % 2, 1 - i % 2, 1024, 2'000, std::move(after));
     else
-      add_spin(b.plan, i % (last + 1), 2'000, after);
+      add_spin(b.plan, i % (last + 1), 2'000, std::move(after));
   }
   return b;
 }
