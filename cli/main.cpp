@@ -130,8 +130,9 @@ void add_group(CLI::App& app, Verb& chosen, const char* heading,
 }
 
 void add_verbs(CLI::App& app, Verb& chosen) {
-  add_group(app, chosen, "Place and simulate",
-            {add_fit, add_place, add_simulate, add_bound, add_explain, add_what_if, add_plan, add_query});
+  add_group(
+      app, chosen, "Place and simulate",
+      {add_fit, add_place, add_simulate, add_bound, add_explain, add_what_if, add_plan, add_query});
   add_group(app, chosen, "Sweep and compare",
             {add_run, add_merge, add_compare, add_report, add_arena});
   add_group(app, chosen, "Study", {add_study, add_paper});

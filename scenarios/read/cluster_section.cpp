@@ -191,9 +191,9 @@ DeviceChoice read_device_group(const Value& section, const char* owner, const Kn
   }
   Mistakes mistakes;
   if (find(section, "memory") == nullptr && !device.kind.empty())
-    mistakes.add(
-        fmt::format("{}{}.kind: {}; a device type that only the trace defines needs 'memory', too",
-                    at(find(section, "kind")->where), owner, no_such_device(device.kind, kinds->devices)));
+    mistakes.add(fmt::format(
+        "{}{}.kind: {}; a device type that only the trace defines needs 'memory', too",
+        at(find(section, "kind")->where), owner, no_such_device(device.kind, kinds->devices)));
   else
     need(section, owner, {"memory"}, mistakes);
   mistakes.throw_if_any();

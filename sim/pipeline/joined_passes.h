@@ -10,8 +10,8 @@ namespace baechi {
 /// a cache reads what its op of the pass before wrote. Ops of later passes are micro-batches of
 /// those of the first, which holds weights and cache, the largest of any pass. `in_flight`: a pass
 /// begins when the one so many before it has ended; 0: when devices are free. A device runs passes
-/// one after the other with `queue: program`, and interleaves them without. Throws InputError if the
-/// passes have different ops.
+/// one after the other with `queue: program`, and interleaves them without. Throws InputError if
+/// the passes have different ops.
 OpGraph joined_passes(std::span<const OpGraph> passes, std::size_t in_flight = 0);
 
 }  // namespace baechi

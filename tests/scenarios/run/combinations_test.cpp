@@ -225,10 +225,9 @@ TEST_SUITE("combinations") {
         false, "{data_parallel: {replicas: 2, mode: zero1}}, {what_if: [{precision: {to: bf16}}]}",
         "queue: program");
     REQUIRE(std::holds_alternative<Refused>(behind));
-    CHECK(
-        std::get<Refused>(behind).why ==
-        "x.yaml:5:59: transforms: 'precision' must not follow 'data_parallel', which changes its "
-        "result");
+    CHECK(std::get<Refused>(behind).why ==
+          "x.yaml:5:59: transforms: 'precision' must not follow 'data_parallel', which changes its "
+          "result");
   }
 
   TEST_CASE("more replicas than devices are refused before they are built") {
