@@ -106,7 +106,8 @@ std::string right(std::string_view text, std::size_t width) {
   return fmt::format("{:>{}}", text, width);
 }
 
-/// Points where a smaller cluster, the same but for one axis, does better: a line each.
+/// Points where a smaller cluster, the same but for one axis, does better by a hundredth or more: a
+/// line each.
 std::string smaller_is_better(const ResultTable& table) {
   std::string text;
   for (std::size_t c = 0; c < table.columns.size(); ++c) {
@@ -116,7 +117,7 @@ std::string smaller_is_better(const ResultTable& table) {
       const auto [a, b] = std::ranges::mismatch(table.columns[c], table.columns[d]);
       if (other == nullptr || here == nullptr || other->devices >= here->devices ||
           other->memory != here->memory || !std::equal(a + 1, table.columns[c].end(), b + 1) ||
-          (best != nullptr && best->value <= other->value))
+          (best != nullptr && *best->value <= 1.01 * *other->value))
         continue;
       const auto axis = static_cast<std::size_t>(a - table.columns[c].begin());
       text +=
