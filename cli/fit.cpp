@@ -24,7 +24,7 @@ struct FitArguments {
   std::string model, gpus, memory, cpu_memory, cpu = "cpu_ddr4_2ch", dtype, reserve = "640 MiB";
   std::string link = "pcie4_host", host_link = "pcie4_h2d", format, goal = "latency";
   std::string exported, output;
-  std::int64_t context = 0, batch = 1, prompt = 512;
+  std::int64_t context = 0, batch = 0, prompt = 512;  // batch 0: the default
   std::size_t way = 1;
   bool train = false;
 };
@@ -69,6 +69,9 @@ FitQuestion question_of(const FitArguments& a) {
               : trained > 0 ? std::min<std::int64_t>(trained, 8192)
                             : 8192;
   q.batch = a.batch;
+  if (q.batch == 0 && a.train)
+    for (const DeviceChoice& gpu : q.gpus) q.batch += static_cast<std::int64_t>(gpu.count);
+  q.batch = std::max<std::int64_t>(q.batch, 1);
   q.train = a.train;
   q.prompt = a.prompt;
   return q;
@@ -240,7 +243,8 @@ void add_fit(CLI::App& app, Verb& chosen) {
   add("--cpu", a->cpu, "NAME", "Device type of the host [cpu_ddr4_2ch]");
   add_number(*verb, "--context", a->context, std::int64_t{1}, std::int64_t{1} << 24U,
              "Tokens of a sequence [8192, or those of the training if fewer]");
-  add_number(*verb, "--batch", a->batch, std::int64_t{1}, std::int64_t{4096}, "Sequences [1]");
+  add_number(*verb, "--batch", a->batch, std::int64_t{1}, std::int64_t{4096},
+             "Sequences [1; in training, the number of GPUs]");
   add_number(*verb, "--prompt", a->prompt, std::int64_t{1}, std::int64_t{1} << 24U,
              "Tokens of the prompt before the first token [512]");
   verb->add_flag("--train", a->train,

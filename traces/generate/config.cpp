@@ -194,8 +194,10 @@ PublishedConfig config_of(std::string_view generator, const std::string& name,
   }
   std::vector<std::string> names;
   for (const auto& [one, value] : known.items()) names.push_back(one);
-  throw InputError(fmt::format("{}{}.config: '{}' is not one of {}, nor a config.json{}", at(where),
-                               generator, name, fmt::join(names, ", "), did_you_mean(name, names)));
+  throw InputError(
+      fmt::format("{}{}.config: '{}' is not {}a config.json{}", at(where), generator, name,
+                  names.empty() ? "" : fmt::format("one of {}, nor ", fmt::join(names, ", ")),
+                  did_you_mean(name, names)));
 }
 
 }  // namespace
