@@ -105,9 +105,9 @@ std::string fits_sentence(const FitQuestion& q, const FitWay& way) {
   std::size_t used = 0;
   const FitMemory* fullest = &way.memory.front();
   for (const FitMemory& memory : way.memory) {
-    used += memory.weights + memory.cache > Bytes{} ? std::size_t{1} : 0;
-    if (memory.weights + memory.cache > Bytes{} && memory.spare() < fullest->spare())
-      fullest = &memory;
+    if (memory.weights + memory.cache == Bytes{}) continue;
+    if (used == 0 || memory.spare() < fullest->spare()) fullest = &memory;
+    ++used;
   }
   const std::string what =
       q.train ? way.name : fmt::format("{} of {} GPUs", used, way.memory.size());
@@ -117,7 +117,7 @@ std::string fits_sentence(const FitQuestion& q, const FitWay& way) {
 }
 
 std::string lacks_sentence(const FitWay& way) {
-  const FitMemory& m = way.memory.front();
+  const FitMemory& m = *std::ranges::min_element(way.memory, {}, &FitMemory::spare);
   return fmt::format(
       "does not fit: {} lacks {:.2f} GiB: weights {:.2f}, cache {:.2f}, buffers {:.2f}, reserve "
       "{:.2f} GiB of {:.2f}",

@@ -15,12 +15,14 @@
 #include "scenarios/run/evidence.h"
 #include "scenarios/run/experiment.h"
 #include "sim/error.h"
+#include "sim/pipeline/joined_passes.h"
 #include "sim/transform/transform.h"
 
 namespace baechi {
 namespace {
 
 constexpr std::int64_t prompt_part = 512;  ///< tokens of a pass over a prompt: llama.cpp's n_ubatch
+constexpr std::size_t parts_in_flight = 4;  ///< llama.cpp's GGML_SCHED_MAX_COPIES
 constexpr Bytes no_limit{std::int64_t{1} << 50U};
 
 }  // namespace
@@ -246,13 +248,15 @@ std::shared_ptr<const CostedGraph> FitTrials::costed(std::shared_ptr<const Trace
 
 StepResult FitTrials::step(std::shared_ptr<const Trace> trace, const ModelLayers& layers,
                            const FitCase& asked, const FitGraphs& graphs, std::size_t waiting,
-                           const std::vector<DeviceId>& device) const {
+                           const std::vector<DeviceId>& device, EngineOptions engine) const {
   Placement placement;
   for (const std::uint32_t layer : layers.of)
     placement.device.push_back(layer == ModelLayers::none ? static_cast<DeviceId>(gpus_)
                                                           : device[layer]);
-  const EngineOptions engine{.transfers = Transfers::duplex,
-                             .overlap = asked.elsewhere.prefetch.has_value()};
+  engine.transfers = Transfers::duplex;
+  // A device without peer access waits for its copies, but not for weights that are prefetched, nor
+  // between the parts of a prompt.
+  engine.overlap = asked.elsewhere.prefetch.has_value() || engine.queue == ReadyOrder::program;
   const Experiment experiment(costed(std::move(trace), asked, graphs, waiting), engine);
   return experiment.step(std::move(placement)).simulate();
 }
@@ -305,34 +309,33 @@ void FitTrials::simulate(const FitCase& asked, const FitGraphs& graphs, std::siz
 Duration FitTrials::prompt(const FitCase& asked, const FitGraphs& graphs, std::size_t waiting,
                            const std::vector<DeviceId>& device) const {
   const std::int64_t all = std::min(question_.prompt, asked.variant.context);
-  const std::int64_t parts = (all + prompt_part - 1) / prompt_part;
-  std::vector<StepResult> ends;
-  for (std::int64_t i = 0; i < parts; i += std::max<std::int64_t>(1, parts - 1)) {
-    const std::int64_t before = i * prompt_part;
-    auto trace = std::make_shared<const Trace>(
+  std::vector<Trace> parts;
+  for (std::int64_t before = 0; before < all; before += prompt_part)
+    parts.push_back(
         question_.model.prefill(asked.variant, before, std::min(prompt_part, all - before)));
-    const ModelLayers layers(
-        trace->graph, [&](OpId v) { return graphs.is_elsewhere(trace->graph, v); },
-        graphs.layers.front().get());
-    ends.push_back(step(trace, layers, asked, graphs, waiting, device));
-  }
-  const auto between = [&](Duration a, Duration b, std::int64_t i) {
-    return parts < 2 ? a : a + Duration{(b - a).count() * i / (parts - 1)};
+  const auto layers_of = [&](const OpGraph& graph) {
+    return ModelLayers(
+        graph, [&](OpId v) { return graphs.is_elsewhere(graph, v); }, graphs.layers.front().get());
   };
-  // A device begins a part when it has ended the part before, and the device before it this one.
-  std::vector<Duration> free(gpus_ + 1);
-  for (std::int64_t i = 0; i < parts; ++i) {
-    Duration ready{}, busy{};
-    for (std::size_t d = 0; d < free.size(); ++d) {
-      const auto id = static_cast<DeviceId>(d);
-      const Duration own = between(ends.front().devices[id].busy, ends.back().devices[id].busy, i);
-      ready = free[d] = std::max(ready, free[d]) + own;
-      busy += own;
+  Duration sum{};
+  if (parts.size() == 1 || asked.elsewhere.prefetch) {  // weights that wait are copied in each part
+    for (Trace& part : parts) {
+      const auto trace = std::make_shared<const Trace>(std::move(part));
+      sum += step(trace, layers_of(trace->graph), asked, graphs, waiting, device).makespan;
     }
-    const Duration rest = between(ends.front().makespan, ends.back().makespan, i) - busy;
-    if (asked.elsewhere.prefetch || i + 1 == parts) free.back() += rest;  // copies, hops
+    return sum;
   }
-  return free.back();
+  ModelLayers layers = layers_of(parts.front().graph);
+  std::vector<OpGraph> passes;
+  for (Trace& part : parts) passes.push_back(std::move(part.graph));
+  auto trace = std::make_shared<Trace>(std::move(parts.front()));
+  trace->graph = joined_passes(passes, parts_in_flight);
+  const IdVector<OpId, std::uint32_t> first = std::exchange(layers.of, {});
+  for (const OpId v : trace->graph.ops())
+    layers.of.push_back(first[trace->graph.micro_batch(v).first]);
+  return step(std::move(trace), layers, asked, graphs, waiting, device,
+              {.queue = ReadyOrder::program, .enforce_memory = false})
+      .makespan;
 }
 
 void FitTrials::explain_lack(const FitCase& asked, const FitGraphs& graphs, std::size_t waiting,

@@ -62,14 +62,13 @@ class FitTrials {
 
   StepResult step(std::shared_ptr<const Trace> trace, const ModelLayers& layers,
                   const FitCase& asked, const FitGraphs& graphs, std::size_t waiting,
-                  const std::vector<DeviceId>& device) const;
+                  const std::vector<DeviceId>& device, EngineOptions engine = {}) const;
 
   void simulate(const FitCase& asked, const FitGraphs& graphs, std::size_t waiting, FitWay& way);
 
   static std::int64_t samples(const Trace& trace) { return std::max<std::int64_t>(1, trace.batch); }
 
-  /// The time of the prompt, part after part; on several devices the parts follow each other. Of
-  /// many parts the first and the last are simulated, and those between on a line.
+  /// The time of the prompt's parts.
   Duration prompt(const FitCase& asked, const FitGraphs& graphs, std::size_t waiting,
                   const std::vector<DeviceId>& device) const;
 
