@@ -76,6 +76,7 @@ void read_gguf_model(FitModel& model, const std::string& path) {
             {"expert_count", "num_local_experts"},
             {"expert_used_count", "num_experts_per_tok"}}))
     if (*ours != '\0' && !of(theirs).empty()) set_option(model, ours, of(theirs));
+  set_option(model, "tie_word_embeddings", header.has_output ? "false" : "true");
   const std::string words =
       of("vocab_size").empty() ? said("tokenizer.ggml.tokens") : of("vocab_size");
   if (!words.empty()) set_option(model, "vocab_size", words);

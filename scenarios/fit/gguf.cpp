@@ -40,7 +40,7 @@ class GgufReader {
       header.values[key] = value(number<std::uint32_t>());
     }
     for (std::uint64_t i = 0; i < tensors; ++i) {
-      text();
+      header.has_output |= text() == "output.weight";
       const auto dimensions = number<std::uint32_t>();
       if (dimensions > 8) fail("a tensor of more than 8 dimensions");
       std::int64_t size = 1;

@@ -71,10 +71,10 @@ struct GgufBytes {
   }
 };
 
-std::string gguf_file() {
+std::string gguf_file(bool output = true) {
   GgufBytes file{"GGUF"};
   file.put(std::uint32_t{3});
-  file.put(std::uint64_t{2});
+  file.put(std::uint64_t{output ? 2U : 1U});
   file.put(std::uint64_t{7});
   file.text("general.architecture");
   file.put(std::uint32_t{8});
@@ -92,7 +92,7 @@ std::string gguf_file() {
   file.put(std::uint64_t{32});
   for (int i = 0; i < 32; ++i) file.text("ab");
   file.tensor("blk.0.attn_q.weight", 256, 256, 12);
-  file.tensor("output.weight", 256, 32, 14);
+  if (output) file.tensor("output.weight", 256, 32, 14);
   return file.bytes;
 }
 
@@ -196,6 +196,26 @@ TEST_SUITE("fit") {
     }
   }
 
+  TEST_CASE("parts of a prompt follow each other through GPUs") {
+    // One part is on one GPU after the other; of eight parts, both GPUs work at once.
+    const auto first_token = [](const std::string& gpus, const char* memory, std::int64_t prompt) {
+      FitQuestion q = fit_question(small_llama, gpus, memory, 4096);
+      q.between = {.bandwidth = {1e12}, .latency = 0ns};
+      q.prompt = prompt;
+      const FitAnswer answer = fit(q);
+      CHECK(answer.fits);
+      return to_us(std::ranges::find(answer.ways, "as is", &FitWay::name)->first_token);
+    };
+    const double one = first_token("1xrtx_3090", "100 MB", 512),
+                 two = first_token("2xrtx_3090", "62 MB", 512);
+    CHECK(two == doctest::Approx(one).epsilon(0.05));
+    const double many = first_token("1xrtx_3090", "100 MB", 4096),
+                 shared = first_token("2xrtx_3090", "62 MB", 4096);
+    CHECK(many > 8 * one);  // later parts see more tokens
+    CHECK(shared < 0.75 * many);
+    CHECK(shared > 0.5 * many);
+  }
+
   TEST_CASE("a GGUF file is read by its header alone") {
     const TemporaryFolder folder;
     const std::string path = folder.write("model.gguf", gguf_file());
@@ -209,6 +229,17 @@ TEST_SUITE("fit") {
     // head's and, in the second of two layers, those of v_proj and down_proj, 210 B.
     const Trace trace = model.decode({.context = 8});
     CHECK(trace.graph.num_ops() == 7);
+    // Without a tensor of its own the head has the 32 words' table, here of 144 B for 256 numbers.
+    const auto weights = [&](bool output, const char* name) {
+      FitModel one = read_fit_model(folder.write(name, gguf_file(output)), "");
+      one.options.set("weights", {"q4_k", "", {}});
+      const Trace decode = one.decode({.context = 8});
+      Bytes sum;
+      for (const OpId v : decode.graph.ops())
+        sum += decode.graph.op(v).persistent - decode.graph.cache(v);
+      return sum;
+    };
+    CHECK(weights(true, "two.gguf") - weights(false, "one.gguf") == Bytes{32 * 144});
     const std::string cut = folder.write("cut.gguf", gguf_file().substr(0, 100));
     CHECK(message<InputError>([&] { read_gguf(cut); }) == cut + ": ends within its header");
   }

@@ -289,15 +289,16 @@ Model decoder(const Decoder& s, const std::string& name) {
 
 /// Latent attention, of the keys that options have or, where `o` has none, the configuration.
 void read_latent(Options& o, Config& c, bool options, Decoder& s) {
-  const auto read = [&](const char* key, std::string_view help) {
+  const auto read = [&](const char* key, std::string_view help, bool an_option = false) {
     const std::int64_t said = c.whole(key, 0);
-    const std::int64_t value = options ? o.get(key, said, help, 0) : said;
+    const std::int64_t value = options || an_option ? o.get(key, said, help, 0) : said;
     if (value > 10'000'000) o.mistake(key, "more than 10000000");
     return std::min<std::int64_t>(value, 10'000'000);
   };
   s.window = read("sliding_window",
                   "tokens that blocks see whose layer_types is sliding_attention, by default every "
-                  "second one, with fused attention; 0: all");
+                  "second one, with fused attention; 0: all",
+                  true);
   s.key_value_rank = read("kv_lora_rank",
                           "features that keys and values of all heads are made "
                           "from, as in DeepSeek-V2, with an option q_lora_rank of those that "
@@ -327,7 +328,7 @@ void read_kernels(Options& o, Config& c, const Expansion& e, Decoder& s) {
 }
 
 constexpr std::string_view config_keys =
-    "attention_bias, use_qk_norm, tie_word_embeddings, layer_types, lora_rank (two products of "
+    "attention_bias, use_qk_norm, layer_types, lora_rank (two products of "
     "this width beside others, which alone "
     "are trained), lora_modules (all, or attention_qkv: beside those of queries, keys and values)";
 
@@ -379,7 +380,8 @@ Decoder read_shape(Options& o, Config& c, bool moe, const Expansion& e) {
   if (s.heads % s.key_value_heads != 0)
     o.mistake("num_key_value_heads", "does not divide 'num_attention_heads'");
   read_latent(o, c, moe, s);
-  s.tied = c.flag("tie_word_embeddings", false);
+  s.tied = o.get("tie_word_embeddings", c.flag("tie_word_embeddings", false),
+                 "the logits' weights are the words' embeddings");
   if (const std::string types = c.text("layer_types", ""); !types.empty()) {
     s.windowed.clear();
     for (std::size_t i = types.find("_attention"); i != std::string::npos;
