@@ -28,7 +28,6 @@ import sys
 import traceback
 
 import torch
-import torch.fx
 
 from baechi_torch_record import NotTraced, OldKernels, Op, Recorder, as_on_a_gpu, of_user, running
 from baechi_torch_work import size_of, tensors_of
