@@ -102,9 +102,15 @@ std::vector<Rule> read_rules(const Value& list) {
   Mistakes mistakes;
   for (const auto& [none, value] : list.children)
     mistakes.attempt([&] { rules.push_back(read_rule(value)); });
+  // An op that merges layers with their updates does not say what of it is weights.
+  const auto must_follow = [](const Rule& rule, std::string_view other) {
+    return rule.transform != nullptr ? rule.transform->must_follow(other)
+                                     : rule.name == "merge" && rule.where.all() &&
+                                           (other == "precision" || other == "quantize");
+  };
   for (std::size_t i = 0; i < rules.size(); ++i)
     for (const Rule& before : std::span(rules).first(i))
-      if (before.transform != nullptr && before.transform->must_follow(rules[i].name))
+      if (must_follow(before, rules[i].name))
         mistakes.add(fmt::format("{}what_if: '{}' must come before '{}'", at(rules[i].place),
                                  rules[i].name, before.name));
   mistakes.throw_if_any();

@@ -33,6 +33,7 @@ class Where {
   static Where read(const Options::Value* value);
 
   Selection select(const Scope& scope) const;
+  bool all() const { return conditions_.empty(); }
   bool needs_times() const { return needs_times_; }
 
  private:
