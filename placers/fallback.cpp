@@ -12,6 +12,11 @@
 namespace baechi {
 namespace {
 
+/// No other algorithm has an answer, either.
+struct AllFailedError : InfeasibleError {
+  using InfeasibleError::InfeasibleError;
+};
+
 class WithFallback final : public Placer {
  public:
   /// `checked`: the placement is simulated and must fit. Otherwise the objective that the placer
@@ -36,6 +41,9 @@ class WithFallback final : public Placer {
       } else if (why.empty()) {
         return own;
       }
+    } catch (const AllFailedError& error) {  // of a placer inside `placer_`
+      if (watcher.step == nullptr) throw;
+      why = error.what();
     } catch (const InfeasibleError& error) {
       why = error.what();
     }
@@ -85,7 +93,7 @@ class WithFallback final : public Placer {
       }
     }
     if (!found.placement)
-      throw InfeasibleError(fmt::format("{}{}{}", why, found.how.empty() ? "" : "; ", found.how));
+      throw AllFailedError(fmt::format("{}{}{}", why, found.how.empty() ? "" : "; ", found.how));
     found.placement->detail = fmt::format("fallback: {}; at first: {}", found.how, why);
     found.placement->placed_by = "fallback:" + found.by;
     return *std::move(found.placement);
