@@ -165,7 +165,7 @@ class Filling {
       : tree_(tree), memory_(memory), device_(1, DeviceId{0}) {
     for (const bool host : {false, true})
       for (const DeviceId d : cluster.devices()) {
-        if (cluster.device(d).kind.starts_with("cpu") != host) continue;
+        if (cluster.device(d).is_cpu() != host) continue;
         // Room for the largest layer is kept on the first GPU and on hosts.
         keeps_room_.push_back(host || order_.empty());
         order_.push_back(d);
@@ -306,7 +306,7 @@ class Fill final : public Placer {
                IdVector<DeviceId, Bytes>& memory) const {
     std::vector<DeviceId> gpus;
     for (const DeviceId d : cluster.devices())
-      if (!cluster.device(d).kind.starts_with("cpu") && memory[d] > Bytes{}) gpus.push_back(d);
+      if (!cluster.device(d).is_cpu() && memory[d] > Bytes{}) gpus.push_back(d);
     if (gpus.size() < 2) return;
     const std::int64_t all = tree.size(WeightTree::root).count;
     const auto n = static_cast<std::int64_t>(gpus.size()) - (low_zero_ ? 1 : 0);

@@ -36,7 +36,7 @@ class GgmlSplit final : public Placer {
     std::optional<DeviceId> cpu;
     std::vector<DeviceId> gpus;
     for (const DeviceId d : p.cluster.devices())
-      if (p.cluster.device(d).kind.starts_with("cpu"))
+      if (p.cluster.device(d).is_cpu())
         cpu = d;
       else
         gpus.push_back(d);

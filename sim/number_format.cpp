@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 
 #include "sim/error.h"
+#include "sim/text.h"
 
 namespace baechi {
 namespace {
@@ -60,12 +60,6 @@ constexpr auto formats = std::to_array<NumberFormat>({
 /// Source: llama.cpp, src/llama-quant.cpp (llama_tensor_get_type), without its rules for experts.
 constexpr auto mixtures = std::to_array<WeightFormat>(
     {{"q4_k_m", "q4_k", "q6_k", "q5_k"}, {"q5_k_m", "q5_k", "q6_k", "q5_k"}});
-
-std::string lower(std::string_view text) {
-  std::string all(text);
-  std::ranges::transform(all, all.begin(), [](unsigned char c) { return std::tolower(c); });
-  return all;
-}
 
 }  // namespace
 

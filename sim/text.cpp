@@ -109,6 +109,14 @@ std::string escaped(std::string_view text) {
   return out;
 }
 
+std::string lower(std::string_view text) {
+  std::string all(text);
+  std::ranges::transform(all, all.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;  // in any locale
+  });
+  return all;
+}
+
 std::string_view trimmed(std::string_view text) {
   constexpr std::string_view blank = " \t\r";
   const std::size_t first = text.find_first_not_of(blank);

@@ -20,6 +20,9 @@ std::string escaped(std::string_view text);
 /// `text` without the spaces, tabs and carriage returns at its ends.
 std::string_view trimmed(std::string_view text);
 
+/// `text` in lower case (ASCII).
+std::string lower(std::string_view text);
+
 /// '*' matches any run of characters, also an empty one, and '?' any one character.
 struct Wildcard {
   std::string_view pattern;

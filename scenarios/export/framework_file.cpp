@@ -245,8 +245,8 @@ std::optional<PipelineCandidate> best_line(const ExportTask& task, const WholeMo
 ExportJson accelerate_device(const Cluster& cluster, DeviceId device) {
   const auto is_disk = [&](DeviceId d) { return cluster.device(d).kind.starts_with("disk"); };
   const auto is_cpu = [&](DeviceId d) {
-    const auto& [name, kind] = std::tie(cluster.device(d).name, cluster.device(d).kind);
-    return cluster.device(d).is_core() || kind.starts_with("cpu") ||
+    const std::string& name = cluster.device(d).name;
+    return cluster.device(d).is_cpu() ||
            (name.starts_with("cpu") && name.find_first_not_of("0123456789", 3) == name.npos);
   };
   if (is_disk(device)) return "disk";

@@ -37,7 +37,7 @@ LayerSplit layer_split(const Problem& problem, const Placement& placement) {
   std::vector<std::size_t> number(problem.cluster.num_devices(), LayerSplit::host);
   LayerSplit split;
   for (const DeviceId d : problem.cluster.devices())
-    if (!problem.cluster.device(d).kind.starts_with("cpu")) number[index(d)] = split.gpus++;
+    if (!problem.cluster.device(d).is_cpu()) number[index(d)] = split.gpus++;
   const auto first = std::ranges::find_if(layers.names, is_numbered);
   if (first == layers.names.end())
     throw InputError("no module of the graph is a numbered layer, such as layers.0");

@@ -23,6 +23,8 @@ struct Device {
   /// Whether the device is a CPU core, which reads host memory directly. All other devices are
   /// accelerators behind a bus.
   bool is_core() const { return kind == "cpu"; }
+  /// Whether it is a CPU of any type: its memory is a host's.
+  bool is_cpu() const { return kind.starts_with("cpu"); }
 };
 
 /// One direction of the connection between two devices.

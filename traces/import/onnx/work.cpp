@@ -4,7 +4,7 @@
 #include <array>
 #include <span>
 
-#include "traces/import/number_format.h"
+#include "traces/import/dtype_words.h"
 #include "traces/import/onnx/shapes.h"
 
 namespace baechi::onnx {

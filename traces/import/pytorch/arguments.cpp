@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "traces/import/number_format.h"
+#include "traces/import/dtype_words.h"
 
 namespace baechi::pytorch {
 namespace {

@@ -1,15 +1,14 @@
-#include "traces/import/number_format.h"
+#include "traces/import/dtype_words.h"
 
-#include <algorithm>
-#include <cctype>
 #include <string>
 #include <utility>
+
+#include "sim/text.h"
 
 namespace baechi {
 
 Precision precision_of_type(std::string_view word) {
-  std::string text(word);
-  std::ranges::transform(text, text.begin(), [](unsigned char c) { return std::tolower(c); });
+  const std::string text = lower(word);
   constexpr std::pair<std::string_view, Precision> words[] = {
       {"bf16", Precision::bf16},    {"bfloat16", Precision::bf16}, {"f16", Precision::fp16},
       {"float16", Precision::fp16}, {"half", Precision::fp16},     {"f8", Precision::fp8},
