@@ -55,8 +55,8 @@ std::shared_ptr<const Transform> on_cluster(const TransformChoice& choice,
   return rules == nullptr ? choice.transform : rules->on(known);
 }
 
-/// Throws InputError if one of the transforms `before` divides the result of `choice`, or if both
-/// simulate replicas.
+/// Throws InputError if one of the transforms `before` divides the result of `choice`, if both
+/// simulate replicas, or if `choice` adds the same ops to the placed step again.
 void check_order(const TransformChoice& choice, std::span<const TransformChoice> before) {
   for (const TransformChoice& earlier : before)
     if (choice.transform->devices() > 1 && earlier.transform->devices() > 1)
@@ -64,6 +64,11 @@ void check_order(const TransformChoice& choice, std::span<const TransformChoice>
           "{}transforms: '{}' and '{}' both simulate all replicas, or homes, on devices of "
           "their own: one of them can",
           at(choice.where), earlier.name, choice.name));
+  for (const TransformChoice& earlier : before)
+    if (choice.use == TransformUse::placed && choice.name == earlier.name &&
+        choice.name != "what_if")
+      throw InputError(
+          fmt::format("{}transforms: '{}' is listed twice", at(choice.where), choice.name));
   for (const TransformEntry& entry : transforms()) {
     if (entry.name != choice.name && !choice.transform->applies(entry.name)) continue;
     for (const TransformChoice& earlier : before)
@@ -84,19 +89,6 @@ void check_devices(const TransformChoice& choice, const ClusterChoice& cluster) 
         "{}transforms: '{}' needs {} devices, one for each replica, and the cluster has {} "
         "(simulate: one needs those of one replica)",
         at(choice.where), choice.name, needed, devices));
-}
-
-/// make(), whose error says that transforms have copied the same ops twice, if they have.
-auto copying_once(std::string_view transforms, const auto& make) {
-  try {
-    return make();
-  } catch (const InputError& e) {
-    if (std::string_view(e.what()).find("two ops are named") == std::string_view::npos) throw;
-    throw InputError(
-        fmt::format("transforms: more than one of {} copies ops, such as for replicas "
-                    "({}): leave one of them out",
-                    transforms, e.what()));
-  }
 }
 
 }  // namespace
@@ -196,9 +188,6 @@ PreparedGraph prepare(std::shared_ptr<const OpGraph> graph, const ClusterChoice&
   ProcessorTime processor;
   std::optional<TaskPart> transforms(&processor);
   std::string_view for_placing;  // the first transform that is
-  std::string names;
-  for (const TransformChoice& choice : choices)
-    names += fmt::format("{}'{}'", names.empty() ? "" : ", ", choice.name);
   for (const TransformChoice& choice : choices) {
     if (choice.use == TransformUse::placing && for_placing.empty()) for_placing = choice.name;
     if (choice.use == TransformUse::placing) continue;
@@ -207,8 +196,7 @@ PreparedGraph prepare(std::shared_ptr<const OpGraph> graph, const ClusterChoice&
                                    at(choice.where), choice.name, for_placing));
     check_order(choice, choices.first(static_cast<std::size_t>(&choice - choices.data())));
     check_devices(choice, cluster);
-    Transformed made =
-        copying_once(names, [&] { return on_cluster(choice, cluster)->apply(*prepared.step); });
+    Transformed made = on_cluster(choice, cluster)->apply(*prepared.step);
     prepared.batches *= made.batches;
     prepared.step = std::make_shared<const OpGraph>(std::move(made.graph));
   }
@@ -260,8 +248,7 @@ std::optional<PlacedStep> after_placing(const PreparedGraph& graph, const Placem
   if (graph.after_placing.empty()) return std::nullopt;
   PlacedStep step{*graph.step, placement.device};
   for (const auto& transform : graph.after_placing)
-    step = copying_once("those of the placed step",
-                        [&] { return transform->after_placing(step.graph, step.device); });
+    step = transform->after_placing(step.graph, step.device);
   return step;
 }
 

@@ -148,6 +148,13 @@ placers: [single]
     const auto result = session.run("run s.yaml --out o --quiet");
     CHECK(result.code == 2);
     CHECK(holds(result.err, "'data_parallel' and 'data_parallel' both simulate all replicas"));
+    session.folder().write("s.yaml", R"(graph: {generate: layered, ops: 4}
+transforms: [{host: {launch: 5 us}}, {host: {launch: 5 us}}]
+cluster: {devices: {count: 4, memory: 1 GB}, link: {bandwidth: 1 GB/s}}
+placers: [single]
+)");
+    CHECK(session.run("run s.yaml --out o --quiet").err ==
+          "s.yaml:2:38: transforms: 'host' is listed twice\n");
   }
 
   TEST_CASE("generate writes a file or standard output") {

@@ -168,7 +168,7 @@ TEST_SUITE("what_if") {
           "where has no condition 'phas' (did you mean 'phase'?)", "a rule has one verb",
           "a rule without a verb", "'coplace' changes only what placers see"})
       CHECK_MESSAGE(all.find(part) != std::string::npos, all, "\nlacks ", part);
-    // Of a step that is one op nobody knows which bytes are weights.
+    // In a step that is one op, nobody knows which bytes are weights.
     CHECK(mistake("\n- merge: {by: all}\n- precision: {to: fp16}\n") ==
           "x.yaml:3:3: what_if: 'precision' must come before 'merge'");
   }
