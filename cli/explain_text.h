@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "sim/explain/explanation.h"
-#include "sim/measure/utilisation.h"
+#include "sim/measure/measure.h"
 
 namespace baechi {
 

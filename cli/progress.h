@@ -10,7 +10,7 @@
 #include <string_view>
 #include <thread>
 
-#include "sim/watch.h"
+#include "sim/processor_time.h"
 
 namespace baechi {
 

@@ -4,7 +4,7 @@
 
 #include "scenarios/read/scenario.h"
 #include "scenarios/studies/codesign/design_search.h"
-#include "sim/watch.h"
+#include "sim/processor_time.h"
 
 namespace baechi {
 

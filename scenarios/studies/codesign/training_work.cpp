@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "sim/accelerator/layer_schedule.h"
+#include "sim/accelerator/accelerator.h"
 #include "sim/cluster/cluster.h"
 #include "sim/error.h"
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "scenarios/planning/parallel_step.h"
-#include "sim/accelerator/layer_schedule.h"
+#include "sim/accelerator/accelerator.h"
 
 namespace baechi {
 
