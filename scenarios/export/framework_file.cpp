@@ -9,10 +9,9 @@
 #include <span>
 #include <tuple>
 
+#include "placers/feasible.h"
 #include "placers/files/placement_file.h"
 #include "placers/interface/registry.h"
-#include "placers/least_memory.h"
-#include "placers/pipeline_cuts.h"
 #include "placers/whole_modules.h"
 #include "scenarios/export/layer_formats.h"
 #include "sim/error.h"
