@@ -398,6 +398,7 @@ Decoder read_shape(Options& o, Config& c, bool moe, const Expansion& e) {
   s.inference.layers = s.layers;
   s.inference.shared_keys = s.key_value_heads < s.heads;
   s.inference.tied = s.tied;
+  s.inference.experts = s.experts.experts;
   if (e.inference.on())
     limit_work(o, s.batch, e.inference.allocated, s.heads * s.head_size, e.inference.tokens);
   limit_work(o, s.batch, s.length, s.hidden,
