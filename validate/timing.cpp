@@ -125,6 +125,9 @@ Timing timing_of(const ReplayPlan& plan, const Calibration* calibration, const E
     costs.occupancy =
         effects.occupancy && effects.latency ? rounded(known->occupancy_ns.value) : costs.latency;
     costs.shared = effects.sharing && known->shared;
+    costs.channel =
+        effects.occupancy && effects.latency ? rounded(known->channel_ns.value) : costs.occupancy;
+    costs.in_order = known->in_order;
   }
   if (effects.interference) {
     set_demands(timing, plan, *calibration);
