@@ -5,9 +5,7 @@
 #include <tuple>
 
 #include "cli/arguments.h"
-#include "cli/cluster_flags.h"
 #include "cli/output.h"
-#include "cli/pipeline_text.h"
 #include "cli/progress.h"
 #include "cli/step_text.h"
 #include "cli/verbs.h"

@@ -14,8 +14,8 @@
 #include "scenarios/run/build.h"
 #include "sim/file_aside.h"
 #include "sim/random.h"
-#include "validate/timing.h"
-#include "validate/validation_run.h"
+#include "validate/predictor.h"
+#include "validate/run_files.h"
 
 namespace baechi::validate {
 namespace {

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <tuple>
 
-#include "validate/plan/quantiles.h"
+#include "validate/plan/timeline.h"
 
 namespace baechi::validate {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "sim/cluster/calibration.h"
-#include "validate/plan/quantiles.h"
+#include "validate/plan/timeline.h"
 
 namespace baechi::validate {
 

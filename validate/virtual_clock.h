@@ -7,7 +7,6 @@
 #include "sim/random.h"
 #include "sim/watch.h"
 #include "validate/run_files.h"
-#include "validate/validation_run.h"
 
 namespace baechi::validate {
 

@@ -10,7 +10,7 @@
 
 #include "scenarios/fit/gguf.h"
 #include "scenarios/read/choice_text.h"
-#include "scenarios/read/data_folder.h"
+#include "scenarios/read/paths.h"
 #include "scenarios/run/build.h"
 #include "sim/error.h"
 #include "traces/format/compressed_file.h"

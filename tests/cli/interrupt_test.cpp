@@ -1,5 +1,3 @@
-#include "cli/interrupt.h"
-
 #include <doctest/doctest.h>
 #include <pthread.h>
 
@@ -9,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "cli/progress.h"
 #include "tests/cli/session.h"
 #include "tests/temporary_folder.h"
 

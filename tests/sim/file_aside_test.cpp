@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "scenarios/report/write_results.h"
+#include "scenarios/report/html.h"
 #include "scenarios/results/results.h"
 #include "sim/error.h"
 #include "tests/message.h"

@@ -9,8 +9,8 @@
 #include "scenarios/read/calibration_file.h"
 #include "tests/temporary_folder.h"
 #include "tests/this_build.h"
+#include "validate/run_files.h"
 #include "validate/score.h"
-#include "validate/validation_run.h"
 
 using namespace baechi;
 using namespace baechi::validate;

@@ -7,7 +7,7 @@
 
 #include "scenarios/fit/gguf.h"
 #include "scenarios/fit/layers.h"
-#include "scenarios/read/device_words.h"
+#include "scenarios/read/choice_text.h"
 #include "sim/engine/simulation.h"
 #include "sim/error.h"
 #include "sim/random.h"

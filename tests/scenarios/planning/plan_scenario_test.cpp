@@ -1,5 +1,3 @@
-#include "scenarios/planning/plan_scenario.h"
-
 #include <doctest/doctest.h>
 
 #include <algorithm>

@@ -1,8 +1,8 @@
-#include "scenarios/planning/step_formulas.h"
-
 #include <doctest/doctest.h>
 
 #include <array>
+
+#include "scenarios/planning/plan_search.h"
 
 using namespace baechi;
 

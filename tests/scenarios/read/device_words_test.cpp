@@ -1,8 +1,7 @@
-#include "scenarios/read/device_words.h"
-
 #include <doctest/doctest.h>
 #include <fmt/ranges.h>
 
+#include "scenarios/read/choice_text.h"
 #include "sim/error.h"
 #include "tests/message.h"
 

@@ -1,6 +1,6 @@
-#include "scenarios/results/axis_scale.h"
-
 #include <doctest/doctest.h>
+
+#include "scenarios/results/tables.h"
 
 using namespace baechi;
 

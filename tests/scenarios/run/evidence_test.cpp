@@ -1,8 +1,7 @@
-#include "scenarios/run/evidence.h"
-
 #include <doctest/doctest.h>
 
 #include "scenarios/read/device_table.h"
+#include "scenarios/run/experiment.h"
 #include "tests/scenarios/sweeps.h"
 
 using namespace baechi;

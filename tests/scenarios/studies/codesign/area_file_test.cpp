@@ -1,12 +1,10 @@
-#include "scenarios/studies/codesign/area_file.h"
-
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "scenarios/studies/codesign/design_search.h"
+#include "scenarios/studies/codesign/codesign.h"
 #include "sim/error.h"
 #include "tests/message.h"
 #include "tests/shared_data.h"

@@ -1,9 +1,6 @@
-#include "scenarios/studies/codesign/design_search.h"
-
 #include <doctest/doctest.h>
 
 #include "scenarios/read/load.h"
-#include "scenarios/studies/codesign/area_file.h"
 #include "scenarios/studies/codesign/codesign.h"
 #include "sim/error.h"
 #include "tests/message.h"
