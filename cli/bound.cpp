@@ -4,9 +4,8 @@
 #include "cli/arguments.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
-#include "placers/bounds/named_bounds.h"
 #include "placers/bounds/solver_bounds.h"
-#include "placers/least_memory.h"
+#include "placers/feasible.h"
 #include "sim/problem/problem.h"
 
 namespace baechi {

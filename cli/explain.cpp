@@ -12,7 +12,7 @@
 #include "cli/output.h"
 #include "cli/step_text.h"
 #include "cli/verbs.h"
-#include "placers/files/split_file.h"
+#include "placers/files/placement_file.h"
 #include "scenarios/results/results.h"
 #include "scenarios/run/runner.h"
 #include "sim/error.h"

@@ -9,7 +9,7 @@
 #include "cli/progress.h"
 #include "cli/step_text.h"
 #include "cli/verbs.h"
-#include "placers/files/split_file.h"
+#include "placers/files/placement_file.h"
 #include "sim/explain/explanation.h"
 #include "sim/objective/objective.h"
 #include "sim/objective/replicas.h"

@@ -1,3 +1,5 @@
+#include "traces/trace.h"
+
 #include <fmt/ranges.h>
 
 #include <algorithm>
@@ -17,7 +19,6 @@
 #include "sim/graph/graph_io.h"
 #include "sim/text.h"
 #include "traces/format/compressed_file.h"
-#include "traces/format/trace_facts.h"
 #include "traces/format/trace_file.h"
 
 namespace baechi {

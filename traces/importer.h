@@ -5,7 +5,6 @@
 #include <string_view>
 
 #include "sim/options.h"
-#include "traces/content.h"
 #include "traces/trace.h"
 
 namespace baechi {
@@ -22,7 +21,7 @@ struct ImporterEntry {
   LooksLike* recognises;
   /// Throws InputError, with path:line:column if the format has lines.
   ReadFile* read;
-  Content content = Content::text;  ///< only files with Content::any may be binary
+  bool binary = false;  ///< whether its files may be binary
 };
 std::span<const ImporterEntry> importers();
 

@@ -1,14 +1,34 @@
 /// A trace: an operator graph with its name, source, coverage and notes.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/graph/op_graph.h"
-#include "traces/untimed.h"
+#include "sim/options.h"
 
 namespace baechi {
+
+/// Ops that compute but have neither a time nor known work; importers count them. A trace with such
+/// ops is only placed if the user accepts them.
+struct Untimed {
+  std::size_t ops = 0;
+  std::string first{};  ///< the first one, and why: "MatMul 'fc': unknown shape"
+  /// What would give them times: "a file with shapes (onnx.shape_inference)".
+  std::string instead{};
+  bool accepted = false;  ///< the user lets them take no time
+
+  void add(std::string_view kind, std::string_view op, std::string_view why);
+  /// Throws InputError with `source` as the place if there are such ops among `all` ops, unless
+  /// accepted.
+  void refuse(std::string_view source, std::size_t all) const;
+};
+
+/// Declares the option `untimed` of an importer.
+Untimed no_untimed_ops(Options& options, std::string_view instead);
 
 /// How many ops have times and sizes. Missing values are zero in the graph, so zeros count as
 /// missing.
@@ -48,5 +68,17 @@ struct Trace {
 /// builder.build(), with `path` prepended to error messages.
 OpGraph build_graph(OpGraphBuilder builder, const std::string& path,
                     IdVector<OpId, OpId>* renumbered = nullptr);
+
+/// Totals over a graph's ops; `temporary` is the maximum. Times are those of the first device type;
+/// an op without one counts as 0.
+struct TraceTotals {
+  Duration compute{};
+  Bytes outputs{}, persistent{}, temporary{}, cache{};
+  std::size_t without_time = 0;
+};
+TraceTotals totals(const OpGraph& graph);
+
+/// Warnings about missing facts, without which a simulation is meaningless.
+std::vector<std::string> warnings(const Trace& trace);
 
 }  // namespace baechi

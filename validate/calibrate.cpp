@@ -147,16 +147,16 @@ class Calibrator {
 
  private:
   void check_rows() const {
-    static const std::set<std::string> known{"gap_same",   "gap_cross",    "submit",  "copy",
-                                             "contention", "interference", "granule", "op",
-                                             "canary",     "gap_fan_in"};
+    static const std::set<std::string> known{"gap_same",   "gap_cross",    "submit",    "copy",
+                                             "contention", "interference", "granule",   "op",
+                                             "order",      "canary",       "gap_fan_in"};
     Mistakes mistakes;
     std::size_t wrong = 0, line = 1;
     bool gaps = false;
     for (const Measurement& m : rows_) {
       ++line;
       std::string what;
-      const bool copies = m.what == "copy" || m.what == "contention";
+      const bool copies = m.what == "copy" || m.what == "contention" || m.what == "order";
       const bool ops = m.what == "op" || m.what == "interference" ||
                        (m.what == "gap_same" && !m.subject.empty());
       const auto args = numbers_in(m.args);
@@ -170,7 +170,8 @@ class Calibrator {
         what = "it needs a count of neighbours";
       else if (m.what == "granule" && (!args || args->size() != 1))
         what = "it needs the budget in bytes";
-      else if ((copies || m.what == "op" || m.what == "interference") && m.value <= 0.0)
+      else if (((copies && m.what != "order") || m.what == "op" || m.what == "interference") &&
+               m.value <= 0.0)
         what = "a time of no length";
       gaps = gaps || m.what == "gap_same";
       if (!what.empty() && ++wrong <= 20)
@@ -287,6 +288,17 @@ class Calibrator {
     const auto& [count, samples] = *by_count.rbegin();
     t.contention = median(samples) / median(by_count.begin()->second);
     t.shared = (t.contention - 1.0) / static_cast<double>(count - 1) >= 0.5;
+    if (!t.shared) return;
+    Samples each, waited;
+    for (const auto& [k, totals] : by_count)
+      for (const double total : k > 1 ? totals : Samples{}) {
+        const double all = total - t.latency_ns.value - static_cast<double>(k) * t.time(largest);
+        each.push_back(all / static_cast<double>(k - 1));
+      }
+    t.channel_ns = bootstrap(each, median);
+    for (const Measurement& m : rows_)
+      if (is_of(m, "order", t)) waited.push_back(m.value);
+    t.in_order = !waited.empty() && median(waited) > 0.0;
   }
 
   void fit_ops() {

@@ -127,6 +127,9 @@ Timing timing_of(const ReplayPlan& plan, const Calibration* calibration, const E
     costs.occupancy =
         effects.occupancy && effects.latency ? rounded(known->occupancy_ns.value) : costs.latency;
     costs.shared = effects.sharing && known->shared;
+    costs.channel =
+        effects.occupancy && effects.latency ? rounded(known->channel_ns.value) : costs.occupancy;
+    costs.in_order = known->in_order;
   }
   if (effects.interference) {
     set_demands(timing, plan, *calibration);
@@ -195,6 +198,7 @@ class Predictor {
     for (std::size_t i = 0; i < plan_.tasks.size(); ++i) {
       const Task& t = plan_.tasks[i];
       queue_[plan_.queue_of(t)].tasks.push_back(static_cast<int>(i));
+      if (t.transfer) channel_of(t).tasks.push_back(static_cast<int>(i));
       unmet_[i] = t.after.size();
       for (const int before : t.after)
         waiters_[static_cast<std::size_t>(before)].push_back(static_cast<int>(i));
@@ -205,27 +209,34 @@ class Predictor {
     }
   }
 
-  /// When the task could start, all it waits for having ended.
-  Duration earliest(const Queue& q, int id) const {
-    const auto i = static_cast<std::size_t>(id);
-    Duration at = std::max(q.free, ready_[i]);
-    const Task& t = plan_.tasks[i];
-    if (t.transfer && transfer(t).shared)
-      at = std::max(at, channel_free_[t.device == Task::host ? 1 : 0]);
-    return at;
-  }
+  /// What transfers of a direction share.
+  struct Channel {
+    Duration free{};
+    std::vector<int> tasks;  // in the order of the plan
+    std::size_t next = 0;
+  };
+  Channel& channel_of(const Task& t) { return channels_[t.device == Task::host ? 1 : 0]; }
 
-  /// The first of the heads that may start, by (time, id).
-  std::pair<Duration, std::size_t> next_start() const {
-    std::tuple<Duration, int, std::size_t> best{never, 0, 0};
+  /// The first of the heads that may start, by time. Of those that wait for one channel the first
+  /// is the one that was ready first, or the next of the plan; then by id.
+  std::pair<Duration, std::size_t> next_start() {
+    std::tuple<Duration, Duration, int, std::size_t> best{never, {}, 0, 0};
     for (std::size_t q = 0; q < queue_.size(); ++q) {
       const Queue& queue = queue_[q];
       if (queue.busy || queue.head == queue.tasks.size()) continue;
       const int id = queue.tasks[queue.head];
       if (unmet_[static_cast<std::size_t>(id)] != 0) continue;
-      best = std::min(best, std::tuple(earliest(queue, id), id, q));
+      const Task& t = task(id);
+      const Duration ready = std::max(queue.free, ready_[static_cast<std::size_t>(id)]);
+      Duration at = ready;
+      if (t.transfer && transfer(t).shared) {
+        const Channel& channel = channel_of(t);
+        if (transfer(t).in_order && channel.tasks[channel.next] != id) continue;
+        at = std::max(at, channel.free);
+      }
+      best = std::min(best, std::tuple(at, ready, id, q));
     }
-    return {std::get<0>(best), std::get<2>(best)};
+    return {std::get<0>(best), std::get<3>(best)};
   }
 
   std::pair<Duration, std::size_t> next_end() {
@@ -255,7 +266,10 @@ class Predictor {
     result_.start[i] = at + hop(t);
     end_of(id) = at + costs.latency - hop(t) + timing_.length[i];
     queue.free = at + costs.occupancy + timing_.length[i];
-    if (costs.shared) channel_free_[t.device == Task::host ? 1 : 0] = queue.free;
+    if (costs.shared) {
+      channel_of(t).free = at + costs.channel + timing_.length[i];
+      ++channel_of(t).next;
+    }
     running_.push_back({id, at, 0.0, 1.0});
   }
 
@@ -336,7 +350,7 @@ class Predictor {
   std::vector<std::vector<int>> waiters_;  // who waits for it
   std::vector<Duration> more_;             // gaps of ops that wait for several queues
   std::vector<Running> running_;
-  Duration channel_free_[2]{};
+  Channel channels_[2];
   Replay result_;
 };
 

@@ -16,9 +16,11 @@ Duration rounded(double ns);
 /// How the tasks of one plan are timed, resolved from a calibration for its mode and way.
 struct Timing {
   struct Transfer {
-    Duration latency{};    ///< beside moving the bytes; half of it, at most a hop, on either side
-    Duration occupancy{};  ///< of its queue besides the moving
-    bool shared = false;   ///< one after the other over all devices
+    Duration latency{};     ///< beside moving the bytes; half of it, at most a hop, on either side
+    Duration occupancy{};   ///< of its queue besides the moving
+    bool shared = false;    ///< one after the other over all devices
+    Duration channel{};     ///< of what they share besides the moving
+    bool in_order = false;  ///< in the order of the plan's tasks; else as they are ready
   };
   Duration same_gap{};              ///< between tasks of a compute queue
   Duration cross_gap{};             ///< from one queue to another

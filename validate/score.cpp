@@ -454,7 +454,7 @@ std::optional<Calibration> as_datasheet(Calibration ours) {
   const double share =
       static_cast<double>(ours.partitions.front().compute) / static_cast<double>(ours.sms);
   ours = without_overheads(std::move(ours));
-  for (auto& t : ours.transfers) t.latency_ns = t.occupancy_ns = {};
+  for (auto& t : ours.transfers) t.latency_ns = t.occupancy_ns = t.channel_ns = {};
   for (auto& op : ours.ops) {
     if (op.kind == "spin") continue;
     const double per_ns = op.kind == "ew" ? known->bytes_per_ns : share * known->flops_per_ns;

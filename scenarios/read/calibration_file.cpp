@@ -177,6 +177,9 @@ class Reader {
     t.latency_ns = estimate(o, "latency_ns");
     t.occupancy_ns = estimate(o, "occupancy_ns");
     t.shared = o.get("shared", false, "");
+    t.channel_ns = estimate(o, "channel_ns");
+    if (t.channel_ns == Estimate{}) t.channel_ns = t.occupancy_ns;  // of a file without
+    t.in_order = o.get("in_order", false, "");
     t.contention = o.get("contention", 1.0, "");
     t.time = fitted(o);
     o.finish();
@@ -246,9 +249,12 @@ std::string calibration_yaml(const Calibration& c) {
   for (const auto& t : c.transfers)
     out += fmt::format(
         "- {{mode: {}, way: {}, direction: {}, paced: {}, latency_ns: {}, occupancy_ns: {}, "
-        "shared: {}, contention: {}, {}}}\n",
+        "shared: {}, {}contention: {}, {}}}\n",
         t.mode, t.way, quoted(t.direction), t.paced, yaml_of(t.latency_ns), yaml_of(t.occupancy_ns),
-        t.shared, t.contention, yaml_of(t.time));
+        t.shared,
+        t.shared ? fmt::format("channel_ns: {}, in_order: {}, ", yaml_of(t.channel_ns), t.in_order)
+                 : "",
+        t.contention, yaml_of(t.time));
   if (!c.ops.empty()) out += "ops:\n";
   for (const auto& op : c.ops)
     out += fmt::format("- {{kind: {}{}, left_out_error: {}, {}}}\n", op.kind,

@@ -16,7 +16,6 @@
 #include <system_error>
 
 #include "sim/error.h"
-#include "traces/format/file_kind.h"
 
 namespace baechi {
 namespace {

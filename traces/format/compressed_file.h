@@ -1,14 +1,16 @@
 #pragma once
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 
-#include "traces/content.h"
-
 namespace baechi {
+
+/// Whether a file must be text, or may be binary, such as protocol buffers.
+enum class Content : std::uint8_t { text, any };
 
 /// A text file that is read once, front to back. It is decompressed if its first bytes are those of
 /// gzip or zstd, whatever its name. A byte order mark is skipped.
@@ -64,5 +66,10 @@ void write_file(const std::string& path, std::string_view text);
 /// memory.
 using TextSink = std::function<void(std::string_view)>;
 void write_file(const std::string& path, const std::function<void(const TextSink&)>& produce);
+
+/// Describes a file of another program by its beginning (at least the first kilobyte, any bytes),
+/// and how to get a graph from it: "a SQLite database: ...". `path` decides if the beginning is
+/// ambiguous. "" if the kind is unknown.
+std::string kind_of_file(std::string_view beginning, std::string_view path);
 
 }  // namespace baechi

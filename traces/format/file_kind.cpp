@@ -1,6 +1,6 @@
-#include "traces/format/file_kind.h"
-
 #include <algorithm>
+
+#include "traces/format/compressed_file.h"
 
 namespace baechi {
 namespace {

@@ -8,7 +8,7 @@
 #include <new>
 
 #include "sim/error.h"
-#include "traces/format/utf8.h"
+#include "traces/format/json_string.h"
 
 namespace baechi {
 namespace {

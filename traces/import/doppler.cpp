@@ -5,7 +5,7 @@
 #include "sim/error.h"
 #include "sim/text.h"
 #include "traces/format/compressed_file.h"
-#include "traces/format/utf8.h"
+#include "traces/format/json_string.h"
 #include "traces/importer.h"
 
 namespace baechi {

@@ -1,11 +1,17 @@
-/// The recordings of all ranks of one job.
+/// What importers share: the dtypes of frameworks, and the recordings of all ranks of one job.
 #pragma once
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "sim/graph/op_graph.h"
 #include "sim/options.h"
 
 namespace baechi {
+
+/// The format in which numbers of the type `word` are multiplied: "f8E4M3FN" of HLO,
+/// "Tensor(c10::Half)" of PyTorch, "bfloat16" of ONNX. fp32 for all others.
+Precision precision_of_type(std::string_view word);
 
 /// Declares the option `ranks`, a pattern such as "trace_*.json" for names in the folder of `path`,
 /// and returns the matching paths, ordered by the numbers in their names; `path` alone if the

@@ -3,7 +3,6 @@
 #include "sim/error.h"
 #include "sim/options.h"
 #include "traces/format/compressed_file.h"
-#include "traces/format/file_kind.h"
 #include "traces/format/trace_file.h"
 #include "traces/importer.h"
 
@@ -37,14 +36,13 @@ std::span<const ImporterEntry> importers() {
        R"(JSON with "traceEvents", by torch.profiler's export_chrome_trace)", looks_like_kineto,
        read_kineto},
       {"onnx", "a model's forward pass: shapes are inferred, work is by formula",
-       "protocol buffers: ir_version, producer_name, graph", looks_like_onnx, read_onnx,
-       Content::any},
+       "protocol buffers: ir_version, producer_name, graph", looks_like_onnx, read_onnx, true},
       {"chakra", "a Chakra execution trace: what each rank computes and communicates",
        R"(protocol buffers (.et), or JSON with "workload_graph")", looks_like_chakra, read_chakra,
-       Content::any},
+       true},
       {"tensorflow", "a graph of TensorFlow 1, with recorded costs",
        "GraphDef or SavedModel, in protocol buffers or as text (.pb, .pbtxt)",
-       looks_like_tensorflow, read_tensorflow, Content::any},
+       looks_like_tensorflow, read_tensorflow, true},
       {"hlo", "an XLA or JAX program: shapes from the file, work by formula",
        "optimised HLO text (HloModule ...), or StableHLO (module ... func.func)", looks_like_hlo,
        read_hlo},
@@ -77,7 +75,7 @@ const ImporterEntry& importer_for(const TextFile& file) {
 Trace read_trace(TextFile& file, std::string_view importer, Options options) {
   if (file.beginning().empty()) throw InputError(fmt::format("{}: the file is empty", file.path()));
   const ImporterEntry& entry = importer.empty() ? importer_for(file) : importer_called(importer);
-  if (entry.content == Content::text) file.require_text();
+  if (!entry.binary) file.require_text();
   Trace trace;
   try {
     trace = entry.read(file, options);

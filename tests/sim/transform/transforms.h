@@ -96,7 +96,7 @@ struct Totals {
   OpWork work{};
   friend bool operator==(const Totals&, const Totals&) = default;
 };
-inline Totals totals(const OpGraph& graph) {
+inline Totals step_totals(const OpGraph& graph) {
   Totals sum;
   for (const OpId v : graph.ops()) {
     sum.compute += graph.op(v).compute;

@@ -1,5 +1,3 @@
-#include "traces/format/file_kind.h"
-
 #include <doctest/doctest.h>
 
 #include <string>

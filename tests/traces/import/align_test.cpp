@@ -1,11 +1,10 @@
-#include "traces/import/pytorch/align.h"
-
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <string>
 
 #include "sim/random.h"
+#include "traces/import/pytorch/join.h"
 
 using namespace baechi;
 using namespace baechi::pytorch;

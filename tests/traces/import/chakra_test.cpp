@@ -10,7 +10,7 @@
 #include "tests/shared_data.h"
 #include "tests/temporary_folder.h"
 #include "tests/traces/import/imported.h"
-#include "traces/import/chakra/reduce.h"
+#include "traces/import/chakra/nodes.h"
 
 using namespace baechi;
 using namespace baechi::testing;

@@ -2,8 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "traces/import/pytorch/arguments.h"
-#include "traces/import/pytorch/work.h"
+#include "traces/import/pytorch/execution_trace.h"
 
 using namespace baechi;
 using namespace baechi::pytorch;

@@ -5,7 +5,7 @@
 #include <map>
 
 #include "tests/traces/import/imported.h"
-#include "traces/import/dtype_words.h"
+#include "traces/import/rank_files.h"
 
 using namespace baechi;
 using namespace baechi::testing;

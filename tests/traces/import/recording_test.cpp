@@ -10,7 +10,6 @@
 #include "tests/traces/import/recordings.h"
 #include "traces/import/pytorch/join.h"
 #include "traces/import/pytorch/lifetimes.h"
-#include "traces/import/pytorch/workspaces.h"
 
 using namespace baechi;
 using namespace baechi::testing;

@@ -9,7 +9,6 @@
 #include "sim/units.h"
 #include "traces/format/compressed_file.h"
 #include "traces/import/chakra/nodes.h"
-#include "traces/import/chakra/reduce.h"
 #include "traces/import/rank_files.h"
 #include "traces/importer.h"
 

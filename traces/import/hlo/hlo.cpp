@@ -6,7 +6,6 @@
 #include "sim/text.h"
 #include "sim/units.h"
 #include "traces/format/compressed_file.h"
-#include "traces/import/hlo/matmul.h"
 #include "traces/import/hlo/module.h"
 #include "traces/importer.h"
 

@@ -1,8 +1,7 @@
-#include "traces/import/hlo/matmul.h"
-
 #include <algorithm>
 
 #include "sim/units.h"
+#include "traces/import/hlo/module.h"
 
 namespace baechi::hlo {
 namespace {

@@ -1,4 +1,4 @@
-/// An XLA module, read from HLO or StableHLO text.
+/// An XLA module, read from HLO or StableHLO text, and the work of its instructions.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -108,5 +108,28 @@ std::int64_t stated_count(std::string_view text, std::string_view key);
 
 /// a * b, at most 2^60. Neither is negative.
 std::int64_t capped_product(std::int64_t a, std::int64_t b);
+
+/// Whether the instruction is a matmul or a library call of one; a convolution or a library call of
+/// one.
+bool is_matmul(const Instruction& instruction);
+bool is_convolution(const Instruction& instruction);
+
+/// Whether the custom-call is a sharding annotation ("Sharding"), which runs nothing.
+bool is_annotation(const Instruction& instruction);
+
+/// Bytes of the scratch buffer of a cuBLAS or cuDNN call: its last result, if that is an array of
+/// bytes; else 0.
+std::int64_t scratch_bytes(const Instruction& instruction);
+
+/// 2 x elements of the result x contracted elements. 0 if `left` is null.
+std::int64_t matmul_flops(const Instruction& matmul, const Shape* left);
+
+/// 2 x elements of the result x filter elements per output feature. Padding is counted; zeros
+/// inserted by input dilation (`lhs_dilate`) are not. cuDNN's gradients carry the attributes of
+/// their forward convolution, and have its flops. 0 if an operand is null.
+std::int64_t convolution_flops(const Instruction& conv, const Shape* left, const Shape* right);
+
+/// Elements of the instruction's window; 1 if it has none.
+std::int64_t window_elements(const Instruction& instruction);
 
 }  // namespace baechi::hlo

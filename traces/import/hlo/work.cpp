@@ -4,9 +4,8 @@
 #include <unordered_set>
 
 #include "sim/units.h"
-#include "traces/import/dtype_words.h"
-#include "traces/import/hlo/matmul.h"
 #include "traces/import/hlo/module.h"
+#include "traces/import/rank_files.h"
 
 namespace baechi::hlo {
 namespace {

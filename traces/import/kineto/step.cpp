@@ -11,7 +11,6 @@
 
 #include "traces/import/kineto/host_pieces.h"
 #include "traces/import/kineto/lanes.h"
-#include "traces/import/kineto/streams.h"
 
 namespace baechi::kineto {
 namespace {

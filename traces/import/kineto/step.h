@@ -18,20 +18,6 @@ struct Window {
   bool holds(Duration t) const { return start <= t && t < end; }
 };
 
-/// The steps of a recording on the host's timeline, in order: by ProfilerStep#..., else by the ends
-/// of the optimizer's calls, else one window of the whole recording.
-std::vector<Window> steps_of(const Recording& recording);
-/// Index of the last step with at least 90 % of the median step's driver calls (without a GPU: of
-/// all calls).
-std::size_t last_whole(const std::vector<Window>& steps, const Recording& recording);
-/// Step `k` from the time when the host has begun it and the GPUs have finished all earlier
-/// launches, to that time of the next step: GPUs may lag behind the host by more than a step. Its
-/// length is the period of steps. It may begin with work that was launched in an earlier step.
-Window period_of(const std::vector<Window>& steps, std::size_t k, const Recording& recording);
-/// The last step up to `k` whose period ends within the recorded steps; `k` if there is none.
-std::size_t last_covered(const std::vector<Window>& steps, std::size_t k,
-                         const Recording& recording);
-
 enum class Level : std::uint8_t { kernel, op };
 constexpr auto names_of(Level) {
   return std::to_array<Named<Level>>({{Level::kernel, "kernel"}, {Level::op, "op"}});

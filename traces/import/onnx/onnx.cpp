@@ -7,7 +7,6 @@
 #include "traces/format/compressed_file.h"
 #include "traces/import/onnx/model.h"
 #include "traces/import/onnx/shapes.h"
-#include "traces/import/onnx/weights.h"
 #include "traces/import/onnx/work.h"
 #include "traces/importer.h"
 

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "traces/import/onnx/values.h"
+#include "traces/import/onnx/shapes.h"
 
 namespace baechi::onnx {
 namespace rules {

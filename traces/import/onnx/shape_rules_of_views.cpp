@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "traces/import/onnx/shape_rules.h"
+#include "traces/import/onnx/shapes.h"
 
 namespace baechi::onnx {
 namespace {

@@ -4,8 +4,6 @@
 #include <span>
 #include <string_view>
 
-#include "traces/import/onnx/shape_rules.h"
-
 namespace baechi::onnx {
 
 std::optional<std::size_t> axis_of(std::int64_t axis, std::size_t rank) {

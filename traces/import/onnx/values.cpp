@@ -1,7 +1,7 @@
-#include "traces/import/onnx/values.h"
-
 #include <algorithm>
 #include <cmath>
+
+#include "traces/import/onnx/shapes.h"
 
 namespace baechi::onnx {
 namespace {

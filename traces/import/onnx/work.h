@@ -1,10 +1,22 @@
+/// Which tensors are weights, and the work of nodes.
 #pragma once
+#include <map>
+#include <string>
 #include <vector>
 
 #include "sim/graph/op_graph.h"
 #include "traces/import/onnx/model.h"
 
 namespace baechi::onnx {
+
+/// The tensor of a Constant node that holds weights, rather than a shape or a number; or null.
+const TensorInfo* constant_weight(const Node& node);
+
+/// The weights of a model by name: initializers; Constant nodes of floats or of many elements;
+/// inputs that are read as weights (null: without a tensor), by their position (the filter of Conv,
+/// the matrix of Gemm) or by a name that ends in ".weight", ".bias" or similar. Points into
+/// `model`.
+std::map<std::string, const TensorInfo*> weights_of(const Model& model);
 
 /// Flops and memory traffic of a node, from the shapes of its inputs and outputs (null: unknown).
 /// nullopt if a shape that the formula needs is unknown.

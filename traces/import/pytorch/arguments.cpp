@@ -1,8 +1,7 @@
-#include "traces/import/pytorch/arguments.h"
-
 #include <algorithm>
 
-#include "traces/import/dtype_words.h"
+#include "traces/import/pytorch/execution_trace.h"
+#include "traces/import/rank_files.h"
 
 namespace baechi::pytorch {
 namespace {

@@ -1,6 +1,6 @@
-#include "traces/import/pytorch/cut.h"
-
 #include <algorithm>
+
+#include "traces/import/pytorch/dataflow.h"
 
 namespace baechi::pytorch {
 namespace {

@@ -1,11 +1,77 @@
 #include "traces/import/pytorch/dataflow.h"
 
 #include <algorithm>
+#include <string_view>
 #include <unordered_map>
-
-#include "traces/import/pytorch/cut.h"
+#include <vector>
 
 namespace baechi::pytorch {
+
+std::optional<Elements> strided(std::int64_t offset, std::span<const std::int64_t> sizes,
+                                std::span<const std::int64_t> strides) {
+  constexpr std::int64_t most_ranges = 1 << 20;
+  constexpr std::int64_t most = std::int64_t{1} << 40;
+  std::vector<std::pair<std::int64_t, std::int64_t>> sides;  // stride, size
+  if (sizes.size() != strides.size()) return std::nullopt;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    const std::int64_t size = sizes[i], stride = strides[i];
+    if (size < 1 || size > most || stride < 0 || stride > most) return std::nullopt;
+    if (size > 1 && stride > 0) sides.emplace_back(stride, size);
+  }
+  std::ranges::sort(sides);
+  std::int64_t run = 1;  // length of a range of adjacent elements
+  Elements ranges{{offset, offset + 1}};
+  for (const auto& [stride, size] : sides) {
+    if (stride == run && ranges.size() == 1) {
+      run *= size;
+      if (run > most) return std::nullopt;
+      ranges.front().second = offset + run;
+      continue;
+    }
+    if (static_cast<std::int64_t>(ranges.size()) > most_ranges / size) return std::nullopt;
+    Elements more;
+    for (std::int64_t i = 0; i < size; ++i)
+      for (const auto& [first, last] : ranges)
+        more.emplace_back(first + i * stride, last + i * stride);
+    std::ranges::sort(more);
+    ranges.clear();
+    for (const auto& range : more) {
+      if (!ranges.empty() && range.first <= ranges.back().second)
+        ranges.back().second = std::max(ranges.back().second, range.second);
+      else
+        ranges.push_back(range);
+    }
+    if (ranges.back().second > most) return std::nullopt;
+  }
+  return ranges;
+}
+
+std::int64_t size(const Elements& elements) {
+  std::int64_t n = 0;
+  for (const auto& [first, last] : elements) n += last - first;
+  return n;
+}
+
+bool overlap(const Elements& a, const Elements& b) {
+  for (std::size_t i = 0, j = 0; i < a.size() && j < b.size();) {
+    if (std::max(a[i].first, b[j].first) < std::min(a[i].second, b[j].second)) return true;
+    if (a[i].second < b[j].second)
+      ++i;
+    else
+      ++j;
+  }
+  return false;
+}
+
+bool within(const Elements& inner, const Elements& outer) {
+  std::size_t j = 0;
+  for (const auto& [first, last] : inner) {
+    while (j < outer.size() && outer[j].second < last) ++j;
+    if (j == outer.size() || outer[j].first > first) return false;
+  }
+  return true;
+}
+
 namespace {
 
 /// The elements of `storage` that `t` shows; null if they are all elements, or unknown.
@@ -242,6 +308,49 @@ std::vector<RecordedOp*> drop_unread(Dataflow& flow) {
   std::ranges::sort(sorted);
   std::erase_if(flow.ops, [&](RecordedOp* op) { return std::ranges::binary_search(sorted, op); });
   return dropped;
+}
+
+namespace {
+
+/// Whether the frame's name has only letters, digits, '_' and '.'. Frames of the profiler, autograd
+/// and optimizers have other names, except those listed.
+bool names_module(const Call& frame) {
+  if (frame.is_operator || frame.is_triton || frame.sequence >= 0) return false;
+  if (!frame.collective.empty() || frame.name == "record_param_comms") return false;
+  if (frame.is_optimizer() || frame.full_name == "DistributedDataParallel.forward" ||
+      frame.full_name == "CompiledFunction")
+    return false;
+  const auto of_path = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '.';
+  };
+  return !frame.full_name.empty() && std::ranges::all_of(frame.full_name, of_path);
+}
+
+std::string path_of(const Call& call) {
+  std::vector<std::string_view> frames;
+  for (const Call* c = call.parent; c != nullptr; c = c->parent)
+    if (names_module(*c)) frames.push_back(c->full_name);
+  std::string path;
+  for (auto frame = frames.rbegin(); frame != frames.rend(); ++frame) {
+    if (path.empty() || (frame->starts_with(path) && frame->substr(path.size()).starts_with('.'))) {
+      path = *frame;
+    } else {
+      path += '.';
+      path += *frame;
+    }
+  }
+  return path;
+}
+
+}  // namespace
+
+std::string module_of(const RecordedOp& op) {
+  if (op.owner != nullptr) return module_of(*op.owner);
+  if (op.phase == Phase::backward && op.forward != nullptr && op.forward->phase == Phase::forward)
+    return module_of(*op.forward);
+  if (op.phase != Phase::forward) return "";
+  return op.calls.empty() ? "" : path_of(*op.calls.front());
 }
 
 }  // namespace baechi::pytorch

@@ -1,16 +1,43 @@
 /// Dataflow analysis of a recorded step: the inputs and outputs of each op, by storage.
 #pragma once
+#include <cstdint>
 #include <deque>
 #include <map>
+#include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "sim/graph/op_graph.h"
-#include "traces/import/pytorch/elements.h"
 #include "traces/import/pytorch/execution_trace.h"
 
 namespace baechi::pytorch {
+
+/// The elements of a storage that a view covers: sorted, disjoint ranges [first, second).
+using Elements = std::vector<std::pair<std::int64_t, std::int64_t>>;
+
+/// The elements of a view with these sizes and strides (in elements) that begins at `offset`.
+/// nullopt if they form more than a million ranges, or if sizes and strides are invalid.
+std::optional<Elements> strided(std::int64_t offset, std::span<const std::int64_t> sizes,
+                                std::span<const std::int64_t> strides);
+
+std::int64_t size(const Elements& elements);
+bool overlap(const Elements& a, const Elements& b);
+bool within(const Elements& inner, const Elements& outer);
+
+/// The calls in the subtree of `call` that become ops, in order: the outermost calls with one
+/// kernel, those that autograd differentiates as a unit, and those that read a tensor which no
+/// inner call takes.
+/// - Fills and copies do not count as kernels.
+/// - Views, allocations and calls that return Python values do not become ops.
+/// - A collective is one op with all inner calls; so is a Triton kernel.
+/// - An optimizer's call on lists of tensors is split into one child call per tensor, which are
+///   added to `trace`; `split` counts these calls.
+std::vector<Call*> cut(ExecutionTrace& trace, Call& call, std::size_t& split);
+
+/// The op's kind: the call's name, or the collective's ("all_reduce").
+std::string kind_of(const Call& call);
 
 struct RecordedOp;
 struct Storage;
@@ -93,5 +120,12 @@ Dataflow trace_dataflow(ExecutionTrace& trace, std::vector<std::pair<Call*, Phas
 /// ops of the last phase, collectives, and writes to memory from before the step. Returns the
 /// removed ops.
 std::vector<RecordedOp*> drop_unread(Dataflow& flow);
+
+/// The module path of the op's first call, "layer1.0.conv1"; "" if unknown. A backward op has its
+/// forward op's module, an update that of the op that holds the parameter. Modules are frames of
+/// torch.profiler.record_function, such as `with record_function("layer1.0.conv1")` around a
+/// forward call. A name that begins with that of the enclosing frame replaces it ("layer1.0.conv1"
+/// in "layer1.0"); others are appended ("conv1" in "layer1.0").
+std::string module_of(const RecordedOp& op);
 
 }  // namespace baechi::pytorch

@@ -5,7 +5,6 @@
 #include <unordered_set>
 
 #include "traces/format/json.h"
-#include "traces/import/pytorch/arguments.h"
 
 namespace baechi::pytorch {
 namespace {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <deque>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/graph/op_graph.h"
@@ -79,5 +80,35 @@ struct ExecutionTrace {
 ExecutionTrace read_execution_trace(TextFile& file);
 
 bool looks_like_execution_trace(std::string_view beginning);
+
+/// An argument in the file: a number, a string, or a list.
+struct Value {
+  std::int64_t number = 0;
+  bool is_number = false;
+  std::string text;
+  bool is_list = false;
+  std::vector<Value> items;
+};
+
+/// All arguments, or all results, of a call.
+struct Values {
+  std::vector<Value> values, shapes;
+  std::vector<std::string> types;
+};
+
+/// The arguments that an operator's schema declares: "aten::add_.Tensor(Tensor(a!) self, *, Scalar
+/// alpha=1) -> Tensor(a!)" gives `self`, which is mutated, and `alpha`, which is not.
+std::vector<Argument> arguments_of(std::string_view schema);
+
+/// Adds the tensors of `from` to `arguments`, by position. Skips undefined tensors and Python's
+/// numbers, which are recorded as 0-d tensors on the CPU.
+void fill(const Values& from, std::vector<Argument>& arguments);
+
+/// Flops and memory traffic of a recorded call, from the shapes of its tensors.
+/// - Matmuls, convolutions, recurrent layers and attention, and their backward passes: 2 flops per
+///   multiply-add of the textbook algorithm.
+/// - Other calls: one flop per element of the largest tensor.
+/// - Traffic: each input and output tensor once.
+OpWork work_of(const Call& call, Precision of_convolutions);
 
 }  // namespace baechi::pytorch

@@ -1,9 +1,9 @@
-#include "traces/import/pytorch/optimizer_step.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <unordered_set>
+
+#include "traces/import/pytorch/training_state.h"
 
 namespace baechi::pytorch {
 namespace {

@@ -3,10 +3,11 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
-#include "traces/import/pytorch/optimizer_step.h"
+#include "traces/import/pytorch/execution_trace.h"
+#include "traces/import/pytorch/lifetimes.h"
 #include "traces/import/pytorch/training_state.h"
-#include "traces/import/pytorch/workspaces.h"
 #include "traces/importer.h"
 
 namespace baechi::pytorch {
@@ -35,5 +36,14 @@ struct Settings {
 /// Imports the calls of `execution` with times of `kineto`: medians if that has several files.
 /// Throws InputError.
 Trace import_step(TextFile& execution, std::span<TextFile* const> kineto, const Settings& settings);
+
+/// The outermost calls of one step, without frames of the user and the profiler. Steps are the
+/// calls ProfilerStep#...; `wanted` is a number from 1, or 0 for the last complete one: the
+/// profiler may stop within a step. A step is complete if it has at least 90 % of the longest
+/// step's calls, and a backward pass and an optimizer if the longest step has them. Adds the chosen
+/// step and the incomplete steps after it to `notes`. Throws InputError if there is no such step,
+/// or if it is incomplete.
+std::vector<Call*> one_step(ExecutionTrace& trace, const std::string& path, std::int64_t wanted,
+                            std::vector<std::string>& notes);
 
 }  // namespace baechi::pytorch

@@ -8,7 +8,7 @@
 
 #include "sim/text.h"
 #include "traces/format/compressed_file.h"
-#include "traces/import/pytorch/workspaces.h"
+#include "traces/import/pytorch/lifetimes.h"
 
 namespace baechi::pytorch {
 

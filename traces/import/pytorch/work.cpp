@@ -1,7 +1,7 @@
-#include "traces/import/pytorch/work.h"
-
 #include <algorithm>
 #include <set>
+
+#include "traces/import/pytorch/execution_trace.h"
 
 namespace baechi::pytorch {
 namespace {

@@ -9,7 +9,6 @@
 #include "sim/error.h"
 #include "sim/units.h"
 #include "traces/format/wire.h"
-#include "traces/format/wire_text.h"
 
 namespace baechi::tensorflow {
 namespace {

@@ -39,18 +39,18 @@ TEST_SUITE("micro_batches") {
     CHECK(inputs(graph, "b@2") == std::vector<std::string>{"a@2"});
     CHECK(inputs(graph, "u") == std::vector<std::string>{"g", "g@1", "g@2"});
     CHECK(graph.name(graph.op(*graph.find("g@1")).forward) == "a@1");
-    CHECK(totals(graph).compute == 3 * 40ns + 1ns);
+    CHECK(step_totals(graph).compute == 3 * 40ns + 1ns);
   }
 
   TEST_CASE("shared weights are held once and colocate their ops; own weights do not") {
     const OpGraph shared = apply("micro_batches", one_layer(), {{"count", "2"}}).graph;
-    CHECK(totals(shared).persistent == 100_B);
+    CHECK(step_totals(shared).persistent == 100_B);
     CHECK(shared.num_groups() == 2);  // and so are the copies that add to one gradient
     CHECK(shared.members(GroupId{1}).size() == 2);
     CHECK(shared.op(*shared.find("a")).group == shared.op(*shared.find("a@1")).group);
     const OpGraph own =
         apply("micro_batches", one_layer(), {{"count", "2"}, {"weights", "own"}}).graph;
-    CHECK(totals(own).persistent == 200_B);
+    CHECK(step_totals(own).persistent == 200_B);
     CHECK(own.num_groups() == 0);
   }
 
