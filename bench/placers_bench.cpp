@@ -4,8 +4,8 @@
 
 #include "bench/layered_graph.h"
 #include "placers/interface/registry.h"
-#include "placers/list/attempts.h"
-#include "placers/sct/sct_graph.h"
+#include "placers/list/schedule.h"
+#include "placers/sct/favourite_child.h"
 
 namespace baechi::bench {
 namespace {

@@ -2,12 +2,10 @@
 #include <optional>
 
 #include "cli/arguments.h"
-#include "cli/cluster_flags.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
-#include "placers/bounds/named_bounds.h"
 #include "placers/bounds/solver_bounds.h"
-#include "placers/least_memory.h"
+#include "placers/feasible.h"
 #include "sim/problem/problem.h"
 
 namespace baechi {

@@ -6,9 +6,9 @@
 
 #include "cli/output.h"
 #include "cli/progress.h"
-#include "placers/planners/answer.h"
-#include "placers/planners/planner_input_file.h"
-#include "placers/planners/registry.h"
+#include "placers/planners/planner.h"
+#include "placers/planners/simulated_batch.h"
+#include "placers/planners/staged_plan.h"
 #include "scenarios/read/device_table.h"
 #include "sim/error.h"
 #include "sim/file_aside.h"

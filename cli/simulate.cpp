@@ -5,13 +5,11 @@
 #include <tuple>
 
 #include "cli/arguments.h"
-#include "cli/cluster_flags.h"
 #include "cli/output.h"
-#include "cli/pipeline_text.h"
 #include "cli/progress.h"
 #include "cli/step_text.h"
 #include "cli/verbs.h"
-#include "placers/files/split_file.h"
+#include "placers/files/placement_file.h"
 #include "sim/explain/explanation.h"
 #include "sim/objective/objective.h"
 #include "sim/objective/replicas.h"

@@ -8,7 +8,7 @@
 #include <set>
 #include <utility>
 
-#include "placers/interface/memory_floor.h"
+#include "placers/interface/colocation.h"
 #include "placers/original/original.h"
 #include "sim/error.h"
 #include "sim/graph/analysis.h"

@@ -7,10 +7,10 @@
 
 #include "placers/interface/placer.h"
 #include "placers/interface/registry.h"
-#include "placers/list/attempts.h"
+#include "placers/line_cuts.h"
+#include "placers/list/schedule.h"
 #include "placers/refine.h"
-#include "placers/sct/sct_solutions.h"
-#include "placers/straight_cuts.h"
+#include "placers/sct/favourite_child.h"
 #include "sim/engine/simulation.h"
 #include "sim/error.h"
 #include "sim/problem/problem.h"

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "placers/interface/memory_floor.h"
+#include "placers/interface/colocation.h"
 #include "placers/interface/placer.h"
 #include "placers/list/booked_transfers.h"
 #include "sim/engine/simulation.h"

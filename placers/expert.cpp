@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "placers/files/placement_file.h"
-#include "placers/files/split_file.h"
 #include "placers/interface/colocation.h"
 #include "placers/interface/placer.h"
 #include "sim/error.h"

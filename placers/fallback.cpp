@@ -1,5 +1,3 @@
-#include "placers/fallback.h"
-
 #include <fmt/format.h>
 
 #include <optional>

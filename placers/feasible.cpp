@@ -6,11 +6,9 @@
 #include <map>
 
 #include "placers/interface/colocation.h"
-#include "placers/interface/memory_floor.h"
 #include "placers/interface/registry.h"
-#include "placers/least_memory.h"
 #include "placers/search/chain.h"
-#include "placers/search/space.h"
+#include "placers/search/move.h"
 #include "sim/engine/simulation.h"
 #include "sim/error.h"
 #include "sim/problem/problem.h"

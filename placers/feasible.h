@@ -1,10 +1,14 @@
 /// Searches for a placement that fits into memory, for placers that found none.
 #pragma once
+#include <cstddef>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 
+#include "placers/interface/placer.h"
+#include "placers/interface/registry.h"
 #include "sim/problem/problem.h"
 
 namespace baechi {
@@ -41,5 +45,44 @@ std::span<const std::string_view> quick_placers();
 /// Source of the moves: simulated annealing, Kirkpatrick et al., Science 1983.
 Feasible find_feasible(const Problem& problem,
                        std::span<const std::string_view> names = quick_placers());
+
+/// Reads the option `fallback` of a placer of `entry`. Returns `placer` itself if the option is
+/// off; otherwise a placer that returns the placement of `placer` if its step fits, and else
+/// - if only the executed step (Watcher::step) runs out of memory: the placement that `placer`
+///   finds with less memory on the devices that ran out, reduced by the factor by which their peak
+///   exceeds the limit, in at most eight attempts;
+/// - a placement of find_feasible(): `placed_by` is then "fallback:" and the name of its placer.
+/// `detail` says which. Throws InfeasibleError if there is no such placement, with the reason why
+/// `placer` had none.
+std::unique_ptr<Placer> with_fallback(std::unique_ptr<Placer> placer, const PlacerEntry& entry,
+                                      Options& options);
+
+/// The result of an enumeration of all placements.
+struct FittingPlacement {
+  std::optional<Placement> placement;  ///< its step fits
+  /// Whether all placements that could fit were tried. Without a placement this proves that none
+  /// fits.
+  bool all = false;
+};
+
+/// The first placement whose step fits, found unit by unit in order of decreasing footprint. Prunes
+/// what cannot fit: a device whose weights, plus the largest op with its inputs, exceed its memory,
+/// or weights that exceed the memory left on all devices. Stops once the simulated steps have
+/// `most_ops` ops in total, and at once if there are over 64 units.
+FittingPlacement first_that_fits(const Problem& problem, std::size_t most_ops);
+
+struct LeastMemory {
+  Bytes bytes;  ///< of each device: `placement` fits
+  Bytes bound;  ///< with less, no placement fits
+  Placement placement;
+
+  bool proved() const { return bytes == bound; }
+};
+
+/// The least memory, the same for each device, with which a placement fits by the rules of the
+/// engine, whatever memory the problem's devices have. Bisects between lower_bounds() and what
+/// find_feasible() finds, whose proofs raise the bound. Requires Semantics::event. Throws
+/// InfeasibleError if no memory suffices: an op can run on no device.
+LeastMemory find_least_memory(const Problem& problem);
 
 }  // namespace baechi

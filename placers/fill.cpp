@@ -8,7 +8,6 @@
 #include <set>
 
 #include "placers/interface/colocation.h"
-#include "placers/interface/memory_floor.h"
 #include "placers/interface/placer.h"
 #include "placers/whole_modules.h"
 #include "sim/error.h"

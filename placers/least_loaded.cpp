@@ -2,7 +2,6 @@
 #include <optional>
 
 #include "placers/interface/colocation.h"
-#include "placers/interface/memory_floor.h"
 #include "placers/interface/placer.h"
 #include "sim/error.h"
 #include "sim/options.h"

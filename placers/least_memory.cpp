@@ -1,10 +1,8 @@
-#include "placers/least_memory.h"
-
 #include <algorithm>
 #include <vector>
 
 #include "placers/feasible.h"
-#include "placers/search/space.h"
+#include "placers/search/move.h"
 #include "sim/engine/simulation.h"
 #include "sim/error.h"
 #include "sim/graph/analysis.h"

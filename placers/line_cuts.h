@@ -1,5 +1,6 @@
-/// Cuts a line of blocks into one stretch for each device used, by dynamic programming over blocks
-/// and numbers of devices of each class: the best whatever the order of the devices.
+/// Cuts of a line of blocks into one stretch for each device used, by dynamic programming over
+/// blocks and numbers of devices of each class: the best whatever the order of the devices.
+/// Placements cut so, as people split models by hand.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -43,5 +44,20 @@ struct LineCuts {
 /// last cut, then the first class.
 std::vector<LineCuts> cut_stretches(const LineCosts& costs, const std::vector<DeviceClass>& classes,
                                     const IdVector<DeviceId, Bytes>& limit, LineGoal goal);
+
+/// Tries one placement: whether its step fits, and else the peaks of a step without limits.
+class CutTrial {
+ public:
+  virtual ~CutTrial() = default;
+  /// [num_devices] Nothing if the step fits.
+  virtual IdVector<DeviceId, Bytes> excess_peaks(Placement placement) = 0;
+};
+
+/// Gives `trial` all placements of contiguous stretches, on devices in any order, if those have at
+/// most `most` ops in total. Else those of the least sum of op and transfer times, by dynamic
+/// programming over stretches and numbers of devices of each class, for three measures of memory;
+/// where the step does not fit, again with less memory, in proportion to the peaks. An op of
+/// another phase goes with its forward op.
+void try_straight_cuts(const Problem& problem, std::size_t most, CutTrial& trial);
 
 }  // namespace baechi

@@ -2,7 +2,7 @@
 #include <optional>
 
 #include "placers/interface/placer.h"
-#include "placers/list/attempts.h"
+#include "placers/list/schedule.h"
 #include "placers/original/original.h"
 #include "sim/options.h"
 

@@ -2,9 +2,9 @@
 #include <optional>
 
 #include "placers/interface/placer.h"
-#include "placers/list/attempts.h"
+#include "placers/list/schedule.h"
 #include "placers/original/original.h"
-#include "placers/sct/sct_solutions.h"
+#include "placers/sct/favourite_child.h"
 #include "sim/options.h"
 
 namespace baechi {

@@ -5,7 +5,7 @@
 
 #include "placers/interface/placer.h"
 #include "placers/planners/planner.h"
-#include "placers/planners/planner_input_file.h"
+#include "placers/planners/staged_plan.h"
 #include "sim/error.h"
 #include "sim/problem/problem.h"
 

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "placers/fallback.h"
-#include "placers/interface/objective_choice.h"
+#include "placers/feasible.h"
+#include "placers/interface/placer.h"
 #include "placers/interface/registry.h"
 #include "placers/search/chain.h"
 #include "sim/engine/simulation.h"

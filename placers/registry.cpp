@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "placers/adjust.h"
-#include "placers/fallback.h"
+#include "placers/feasible.h"
 #include "sim/error.h"
 #include "sim/options.h"
 

@@ -7,7 +7,6 @@
 #include "sim/processor_time.h"
 #include "sim/random.h"
 #include "validate/run_files.h"
-#include "validate/validation_run.h"
 
 namespace baechi::validate {
 

@@ -1,9 +1,9 @@
-/// Lower bounds that take a linear program. Each is at least as large as the quick bound of
-/// sim/problem/problem.h that it extends. Both times are 0 where the graph has lanes or
-/// collectives.
+/// Lower bounds of objectives by solvers, and the table of bounds by name.
 #pragma once
 #include <cstdint>
 #include <optional>
+#include <string_view>
+#include <vector>
 
 #include "sim/problem/problem.h"
 
@@ -32,5 +32,26 @@ Duration shared_bound(const Problem& problem, Limits limits);
 /// The least number of devices, the largest first, whose memory holds all weights; at least the
 /// number of units that need over half of the largest memory. Nothing if there are too few devices.
 std::optional<std::size_t> devices_needed(const Problem& problem);
+
+struct NamedBound {
+  std::string_view name, key, meaning;  ///< `key`: in JSON
+  Duration time{};
+};
+
+/// All lower bounds on one objective, the quickly computed ones first.
+struct NamedBounds {
+  std::vector<NamedBound> all;
+
+  Duration best() const;
+  std::string_view binding() const;  ///< the name of the largest; ties: the first
+};
+
+/// Bounds on the step time. `quick`: those of the problem.
+NamedBounds step_bounds(const LowerBounds& quick, const Problem& problem);
+
+/// Bounds on the largest load. A time limit adds the bound that an integer program proves within
+/// it.
+NamedBounds load_bounds(const LowerBounds& quick, const Problem& problem,
+                        std::optional<Duration> time_limit);
 
 }  // namespace baechi::bounds

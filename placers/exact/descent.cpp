@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <iterator>
 
-#include "placers/exact/loads.h"
 #include "sim/random.h"
 
 namespace baechi::exact {

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "placers/exact/pipelines.h"
-#include "placers/exact/replicated_stages.h"
+#include "placers/exact/replicated_split.h"
 #include "placers/interface/placer.h"
 #include "sim/error.h"
 #include "sim/options.h"

@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "placers/exact/line_split.h"
+#include "placers/exact/lines.h"
 #include "placers/exact/pipelines.h"
 #include "placers/interface/placer.h"
 #include "sim/error.h"

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "placers/exact/bundle_order.h"
+#include "placers/exact/bundles.h"
 
 namespace baechi::exact {
 

@@ -1,7 +1,6 @@
-#include "placers/exact/latency_program.h"
-
 #include <algorithm>
 
+#include "placers/exact/placement_program.h"
 #include "sim/problem/problem.h"
 
 namespace baechi::exact {

@@ -1,7 +1,7 @@
-#include "placers/exact/load_program.h"
-
 #include <algorithm>
 #include <iterator>
+
+#include "placers/exact/placement_program.h"
 
 namespace baechi::exact {
 namespace {

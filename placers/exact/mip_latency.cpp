@@ -3,13 +3,11 @@
 #include <algorithm>
 #include <memory>
 
-#include "placers/exact/all_placements.h"
 #include "placers/exact/descent.h"
-#include "placers/exact/incumbent.h"
-#include "placers/exact/latency_program.h"
-#include "placers/exact/line_split.h"
+#include "placers/exact/lines.h"
 #include "placers/exact/parts_needed.h"
 #include "placers/exact/pipelines.h"
+#include "placers/exact/placement_program.h"
 #include "placers/exact/proof.h"
 #include "placers/interface/placer.h"
 #include "sim/error.h"

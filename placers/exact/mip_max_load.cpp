@@ -4,12 +4,10 @@
 #include <memory>
 
 #include "placers/exact/descent.h"
-#include "placers/exact/incumbent.h"
-#include "placers/exact/load_program.h"
 #include "placers/exact/pipelines.h"
+#include "placers/exact/placement_program.h"
 #include "placers/exact/proof.h"
 #include "placers/exact/replicated_split.h"
-#include "placers/exact/replicated_stages.h"
 #include "placers/interface/placer.h"
 #include "placers/interface/registry.h"
 #include "sim/error.h"

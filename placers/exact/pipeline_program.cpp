@@ -1,8 +1,7 @@
-#include "placers/exact/pipeline_program.h"
-
 #include <algorithm>
 
-#include "placers/exact/pipeline_part.h"
+#include "placers/exact/pipelines.h"
+#include "placers/exact/replicated_split.h"
 #include "placers/exact/stage_traversal.h"
 #include "sim/error.h"
 

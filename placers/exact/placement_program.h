@@ -1,12 +1,13 @@
-/// Common parts of the integer programs for load and for latency: the columns that place bundles,
-/// and the writing of a program.
+/// Integer programs of placements: their common parts, the one for max_load, and the one for
+/// latency.
 #pragma once
 #include <algorithm>
 #include <optional>
 #include <vector>
 
 #include "placers/exact/bundles.h"
-#include "placers/solver/cbc.h"
+#include "placers/solver/linear_program.h"
+#include "sim/objective/objective.h"
 
 namespace baechi::exact {
 
@@ -150,5 +151,81 @@ class ProgramWriter {
   Duration most_;
   Program program_;
 };
+
+/// The splits that are allowed, and the load to minimise.
+struct LoadRules {
+  bool contiguous = false;  ///< a device's forward ops: no path leaves it and comes back
+  bool apart = false;       ///< minimise the largest forward load plus the largest other load
+};
+
+/// Splits of `bundles` whose busiest device has a load of at most `below` - `step`. The objective
+/// is that load (or, `apart`, the sum of the two largest), in thousandths of `below`.
+///
+/// A whole column x[bundle, device] in 0..1; y[net, accelerator], 1 if some but not all pins of the
+/// net are there. If `contiguous`, z[op, device] for ops of Phase::forward is 0 once a path has
+/// left the device, so that no path comes back. Rows that are not in the paper hold for every
+/// wanted split and tighten the relaxation:
+/// - a bundle too long or too heavy for a device is not there;
+/// - of the n longest bundles a device takes at most the number that the shortest of them allow;
+/// - of bundles on one path, each two with too much work between them, a device takes one;
+/// - of equal devices, each begins (by bundle id) after the one before it.
+/// Source: Tarnawski et al., NeurIPS 2020, integer program for throughput.
+struct LoadProgram : PlacementProgram {};
+LoadProgram load_program(const Problem& problem, const Bundles& bundles,
+                         const std::vector<DeviceClass>& classes, Duration below, Duration step,
+                         LoadRules rules);
+
+/// Whether on each device no path between two ops of Phase::forward leaves the device. Paths go
+/// through ops of Phase::forward.
+bool is_contiguous(const Problem& problem, const Placement& placement);
+
+/// Where an op may be: a class of cores, or one part of one accelerator.
+struct Slot {
+  DeviceId device{};       ///< of CPU cores the first: their number has no limit
+  std::uint32_t part = 0;  ///< of an accelerator, whose parts run in this order
+  std::size_t cls = 0;
+  bool core = false;
+};
+
+struct Invocations {
+  Placement placement;
+  Parts part;
+};
+
+/// How the ops of an accelerator are cut into parts: at will, or as the objective `latency` does,
+/// where a part ends only where a path leaves the accelerator and comes back.
+enum class Cut : std::uint8_t { any, as_objective };
+
+struct PartRules {
+  std::size_t parts = 1;  ///< of each accelerator, at most
+  Cut cut = Cut::any;
+  /// Each part takes longer by a hundred-thousandth of `below`, so that parts of no time cannot
+  /// wait for each other.
+  bool strict = false;
+};
+
+/// Placements of `bundles` (of BundleRules::Order::data) where each accelerator runs at most
+/// `rules.parts` parts in turn, with a latency of at most `below` - `step`. The objective is the
+/// latency, in thousandths of `below`.
+///
+/// Columns: x[bundle, slot], whole; with several parts x[op, slot], because a bundle may be in
+/// several parts of its device. lat[op], start[part], end[part]; in[tensor, part], out[tensor,
+/// part], 1 if the part pays for it. z[op, part] is 0 once a path has left the part, so that no
+/// path comes back. Rows that are not in the paper hold for every such placement and tighten the
+/// relaxation:
+/// - along a path ops and transfers take their times one after the other, parts or not;
+/// - of equal accelerators, each begins (by bundle id) after the one before it.
+/// With Cut::as_objective, back[op, part] is 1 where a path that has left the part may come back
+/// from, and an op of a later part needs such a predecessor, or one in its own part.
+/// Source: Tarnawski et al., NeurIPS 2020, integer program for latency.
+struct LatencyProgram : PlacementProgram {
+  std::vector<Slot> slots;
+  IdVector<OpId, std::vector<std::uint32_t>> x;  ///< columns [num_ops][slots]
+
+  Invocations invocations(const std::vector<double>& solution) const;
+};
+LatencyProgram latency_program(const Problem& problem, const Bundles& bundles,
+                               const std::vector<DeviceClass>& classes, PartRules rules,
+                               Duration below, Duration step);
 
 }  // namespace baechi::exact

@@ -1,9 +1,51 @@
 #include "placers/exact/proof.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 
+#include "placers/search/chain.h"
+
 namespace baechi::exact {
+
+double Incumbent::gap() const {
+  if (value - bound <= value / 1'000'000) return 0.0;
+  return 1.0 - static_cast<double>(bound.count()) / static_cast<double>(value.count());
+}
+
+Placement Incumbent::report(std::string_view objective, std::string_view what,
+                            std::string_view of) && {
+  placement.facts = {{"start_us", start == unknown ? -1.0 : to_us(start)},
+                     {fmt::format("{}_us", objective), to_us(value)},
+                     {fmt::format("bound{}_us", of), to_us(bound)},
+                     {fmt::format("gap{}", of), gap()},
+                     {"nodes", static_cast<double>(nodes)}};
+  placement.detail = fmt::format("{} {}, ", objective, to_text(value));
+  if (gap() > 0.0)
+    placement.detail += fmt::format("and no {}'s {} is below {}, {:.1f} % less", what, objective,
+                                    to_text(bound), 100.0 * gap());
+  else
+    placement.detail += of.empty() ? fmt::format("the least that a {} can have", what)
+                                   : fmt::format("and no {} has less", what);
+  return std::move(placement);
+}
+
+Placement search_from(const Incumbent& best, const Problem& problem, const Objective& objective,
+                      std::size_t evaluations, std::uint64_t seed) {
+  constexpr std::size_t chains = 4, per_op = 200;
+  constexpr std::size_t least_ops = 64;  // below, the integer program is quick
+  const std::size_t num_ops = problem.graph.num_ops();
+  Placement start = best.known()
+                        ? best.placement
+                        : Placement{.device = IdVector<OpId, DeviceId>(num_ops, DeviceId{0})};
+  if (evaluations == 0 || num_ops < least_ops) return start;
+  const search::SearchSpace space(problem);
+  search::Annealing annealing(space, objective, {&start, 1}, chains, seed);
+  annealing.run(std::min(evaluations, per_op * num_ops), {});
+  return annealing.chains().empty() ? start : annealing.best().best();
+}
+
 namespace {
 
 using Clock = std::chrono::steady_clock;

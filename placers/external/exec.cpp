@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "placers/external/child_process.h"
-#include "placers/external/line_program.h"
 #include "placers/files/placement_file.h"
 #include "placers/interface/colocation.h"
 #include "placers/interface/placer.h"

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 namespace baechi {
 
 std::string out_of_memory(const Problem& p, const Placement& placement) {
@@ -13,6 +15,20 @@ std::string out_of_memory(const Problem& p, const Placement& placement) {
       p.cluster.device(step.oom->device).name, to_text(step.oom->at.time_since_epoch()),
       step.oom->transfer ? "the copy of an output of op" : "op", p.graph.name(step.oom->op),
       to_text(step.oom->needed), to_text(step.oom->free));
+}
+
+ObjectiveChoice read_objective(Options& options) {
+  const Options::Value* given =
+      options.raw("objective", "the objective to minimise ('baechi list objectives')");
+  if (given == nullptr) return {"step_time", make_objective("step_time", Options("step_time"))};
+  std::string name = given->text;
+  std::map<std::string, Options::Value> values;
+  if (given->children.size() == 1 && !given->children.front().first.empty()) {
+    name = given->children.front().first;
+    for (const auto& [key, value] : given->children.front().second.children)
+      values.emplace(key, value);
+  }
+  return {name, make_objective(name, Options(name, std::move(values)), given->where)};
 }
 
 }  // namespace baechi

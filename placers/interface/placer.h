@@ -3,10 +3,13 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 
 #include "sim/engine/simulation.h"
+#include "sim/objective/objective.h"
+#include "sim/options.h"
 #include "sim/problem/problem.h"
 
 namespace baechi {
@@ -56,5 +59,31 @@ class Placer {
   /// Whether a part may be on several devices (sim/objective/replicas.h).
   virtual bool replicates() const { return false; }
 };
+
+struct ObjectiveChoice {
+  std::string name;
+  std::unique_ptr<Objective> objective;
+};
+
+/// The option `objective`: a name, or {name: {options}}; step_time by default.
+ObjectiveChoice read_objective(Options& options);
+
+enum class Variant : std::uint8_t {
+  standard,  ///< the paper's algorithm, as in Baechi's TensorFlow system
+  /// Baechi's PyTorch system: any number of transfers run at once, received copies take memory,
+  /// nothing is freed before the step ends.
+  pytorch,
+};
+
+constexpr auto names_of(Variant) {
+  return std::to_array<Named<Variant>>(
+      {{Variant::standard, "standard"}, {Variant::pytorch, "pytorch"}});
+}
+
+inline Variant read_variant(Options& options) {
+  return read_enum(
+      options, "variant", Variant::standard,
+      "pytorch: plan as Baechi's PyTorch system does: parallel transfers, no memory freed");
+}
 
 }  // namespace baechi

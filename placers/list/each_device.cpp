@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "placers/list/candidates.h"
+#include "placers/list/partial_schedule.h"
 
 namespace baechi::list {
 namespace {

@@ -1,7 +1,7 @@
-#include "placers/list/favourites.h"
-
 #include <algorithm>
 #include <functional>
+
+#include "placers/list/partial_schedule.h"
 
 namespace baechi::list {
 

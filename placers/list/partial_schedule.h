@@ -3,6 +3,12 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <queue>
+#include <span>
+#include <vector>
 
 #include "placers/list/booked_memory.h"
 #include "placers/list/booked_transfers.h"
@@ -84,5 +90,107 @@ struct PartialSchedule {
     return std::max({transfers.earliest(v, d), devices[d].free_at, now});
   }
 };
+
+/// A device waits if the favourite child of its last op is ready, fits there, and could start on no
+/// other device earlier. It waits until the child's inputs have arrived, unless an op is urgent:
+/// one that could start by now on every device on which it fits.
+/// Source: Baechi (SoCC'20), section 2.2.3; Hanen and Munier 1995.
+class Favourites {
+ public:
+  /// `favourite` has the favourite child of each op, or no_op; empty: no device ever waits (m-ETF).
+  /// Both arguments outlive this.
+  Favourites(PartialSchedule& schedule, const IdVector<OpId, OpId>& favourite);
+
+  /// The favourite child of `v`, or no_op.
+  OpId of(OpId v) const { return favourite_.empty() ? no_op : favourite_[v]; }
+
+  void ready(OpId v) {
+    if (favourite_.empty()) return;
+    place_[v] = ready_.size();
+    ready_.push_back(v);
+  }
+  void started(OpId v) {
+    if (favourite_.empty()) return;
+    place_[ready_.back()] = place_[v];
+    ready_[place_[v]] = ready_.back();
+    ready_.pop_back();
+  }
+
+  /// The favourite child that the idle device `d` waits for, or no_op if it does not wait.
+  OpId awaited(DeviceId d);
+
+  struct Decision {
+    Rank op = no_rank;           ///< what to start, if anything
+    TimePoint retry_at = never;  ///< otherwise when to decide again
+  };
+  /// The decision of `d`, which waits for `child`: the most urgent op, by (urgent time, rank), if
+  /// one is urgent; otherwise the child, if its inputs have arrived.
+  Decision decide(DeviceId d, OpId child);
+
+ private:
+  bool earlier_on_another(OpId child, DeviceId d);
+  /// The time since which `v` could start on every device on which it fits, including `d`. If (that
+  /// time, rank of `v`) is not before `bound`, any time that is not before it either.
+  TimePoint urgent_at(OpId v, DeviceId d, std::pair<TimePoint, Rank> bound);
+
+  PartialSchedule& schedule_;
+  const IdVector<OpId, OpId>& favourite_;
+  std::vector<OpId> ready_;                // not started, in any order
+  IdVector<OpId, std::size_t> place_;      // position of each op in ready_
+  std::vector<DeviceId> last_free_first_;  // all devices, in the order of the last decide()
+};
+
+struct Choice {
+  OpId op{};
+  DeviceId device{};
+};
+
+/// An op that was started and whose transfers are booked.
+struct Start {
+  OpId op{};
+  DeviceId device{};
+  bool places_group = false;  ///< it is the first of its group, which is now placed on `device`
+  std::span<const TensorId> copied;  ///< inputs sent to `device` whose copies other ops may use
+};
+
+/// Candidates are the ops that some idle device could start now, given inputs and memory. best() is
+/// the one of least rank, on the device where it ends first; ties: the device of least id. What a
+/// device that waits for a favourite child starts is decided by Favourites. Ids break all ties, so
+/// the order within heaps and lists does not matter.
+class Candidates {
+ public:
+  virtual ~Candidates() = default;
+
+  /// Adds `v`, all of whose inputs are computed.
+  virtual void ready(OpId v) = 0;
+  /// Nothing if no idle device can start any op now.
+  virtual std::optional<Choice> best() = 0;
+  /// After best() has returned nothing: the next time, ends of ops aside, at which it may return a
+  /// choice. Never later than the first such time; `never` if there is none.
+  virtual TimePoint retry_at() const = 0;
+  virtual void started(const Start& start) = 0;
+  /// `v` has ended on `d`, and its inputs or outputs may have been freed.
+  virtual void ended(OpId v, DeviceId d) = 0;
+};
+
+/// Tests each idle device separately: for any devices, links and memory. The arguments must outlive
+/// the result, here and below.
+std::unique_ptr<Candidates> each_device(PartialSchedule& schedule, Favourites& favourites);
+
+/// Tests all devices that hold none of an op's inputs at once. Requires schedule.uniform. The
+/// choices are those of each_device(): 22,000 layered ops on 64 devices take 1.3 times as long as
+/// on 4 devices, with each_device() 4.7 times as long.
+std::unique_ptr<Candidates> uniform_devices(PartialSchedule& schedule, Favourites& favourites);
+
+/// A ready op as seen by one device. `at` is a lower bound on its start: channels may fill up.
+struct Candidate {
+  TimePoint at{};
+  OpId op{};
+  friend auto operator<=>(const Candidate&, const Candidate&) = default;
+};
+
+/// A heap with the least element on top.
+template <class T>
+using MinHeap = std::priority_queue<T, std::vector<T>, std::greater<>>;
 
 }  // namespace baechi::list

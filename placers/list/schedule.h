@@ -2,9 +2,11 @@
 #pragma once
 #include <optional>
 #include <string>
+#include <string_view>
 
-#include "placers/interface/variant.h"
+#include "placers/interface/placer.h"
 #include "placers/list/booked_memory.h"
+#include "sim/options.h"
 #include "sim/problem/problem.h"
 
 namespace baechi::list {
@@ -40,5 +42,28 @@ struct Schedule {
 /// from the published code are listed in placers/README.md.
 Schedule schedule(const Problem& problem, const IdVector<OpId, OpId>& favourite, Variant variant,
                   MemoryMargin margin);
+
+struct PlaceOptions {
+  Variant variant = Variant::standard;
+  /// Favourite child of each op, or no_op; empty: none (m-ETF).
+  IdVector<OpId, OpId> favourite{};
+  /// Keep memory free on its device for the most demanding member of a group until all have
+  /// started.
+  bool reserve = false;
+};
+
+/// Reads the options `variant` and `reserve`.
+PlaceOptions read_place_options(Options& options);
+
+/// A placement by schedule() whose simulated step (problem.engine) does not run out of memory. The
+/// step is not simulated if every device has memory for all ops together.
+///
+/// The first attempt has no margin. If it gets stuck, or its simulation runs out of memory, the
+/// same algorithm plans with less memory: with some kept free for the members of groups that come
+/// late, with a fraction of each device's memory, and as if nothing were ever freed. `detail` then
+/// names the attempt and the reason. The PyTorch variant makes only the last of these attempts.
+/// Facts: `attempts`, `planned_step_us`. Throws InfeasibleError, prefixed by `name`, with the
+/// reason of the first failure.
+Placement place(const Problem& problem, const PlaceOptions& options, std::string_view name);
 
 }  // namespace baechi::list

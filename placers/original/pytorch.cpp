@@ -1,10 +1,9 @@
-#include "placers/original/pytorch.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "placers/original/etf.h"
+#include "placers/original/original.h"
 
 namespace baechi::original {
 namespace {

@@ -2,9 +2,159 @@
 #include <algorithm>
 
 #include "placers/original/etf.h"
-#include "placers/original/memory.h"
+#include "placers/original/original.h"
 
 namespace baechi::original {
+
+/// The bytes in use per device, and the bytes reserved per group. All but fits() throw Stop where
+/// the original asserts.
+class PlacerMemory {
+ public:
+  PlacerMemory(const Graph& graph, const IdVector<DeviceId, Bytes>& limits,
+               const PlacerOptions& options);
+
+  /// Bytes of `v` at its start: temporary + outputs.
+  Bytes need(OpId v) const { return graph_.op(v).temporary + graph_.op(v).outputs; }
+  /// Bytes checked before a group is placed: its persistent bytes; with reservation also the
+  /// largest temporary and outputs. Q4: without reservation only the persistent bytes.
+  Bytes need(const Group& group) const;
+  Bytes available(DeviceId d) const { return limits_[d] - used_[d]; }
+  /// Whether `v` could start on `d` now, with the bytes reserved there for its group.
+  bool fits(OpId v, DeviceId d) const {
+    return need(v) <= available(d) + reserved_left(graph_.op(v).group, d);
+  }
+
+  /// Reserves need(group) on `d`.
+  void reserve(GroupId g, const Group& group, DeviceId d);
+  /// Starts `v` on `d`: charges outputs and temporary, then frees temporary.
+  void start(OpId v, DeviceId d);
+  /// The last reader of `u`, which ran on `d`, has started.
+  void release_outputs(OpId u, DeviceId d);
+  /// Counts a started op of the group on `d`; after the last one its reservation ends.
+  void started(GroupId g, DeviceId d);
+
+  const IdVector<DeviceId, Bytes>& used() const { return used_; }
+  const IdVector<DeviceId, Bytes>& peak() const { return peak_; }
+
+ private:
+  struct Reservation {
+    DeviceId device = no_device;  // none: nothing is reserved
+    Bytes left{};
+    Bytes whole{};
+    std::size_t not_started = 0;
+  };
+  Bytes reserved_left(GroupId g, DeviceId d) const {
+    return reserving_ && reservations_[g].device == d ? reservations_[g].left : Bytes{};
+  }
+  void allocate(Bytes size, OpId v, DeviceId d);
+  void release(Bytes size, OpId v, DeviceId d);
+  void allocate_raw(Bytes size, OpId v, DeviceId d);
+  void release_raw(Bytes size, OpId v, DeviceId d);
+
+  const Graph& graph_;
+  const IdVector<DeviceId, Bytes>& limits_;
+  bool reserving_;
+  IdVector<DeviceId, Bytes> used_;
+  IdVector<DeviceId, Bytes> peak_;
+  IdVector<GroupId, Reservation> reservations_;  // empty unless reserving
+};
+
+PlacerMemory::PlacerMemory(const Graph& graph, const IdVector<DeviceId, Bytes>& limits,
+                           const PlacerOptions& options)
+    : graph_(graph),
+      limits_(limits),
+      reserving_(options.reserve),
+      used_(limits.size()),
+      peak_(limits.size()) {
+  if (reserving_) reservations_.assign(graph.num_groups() + 1, {});
+}
+
+Bytes PlacerMemory::need(const Group& group) const {
+  if (!reserving_) return group.persistent_sum;
+  return group.temporary_max + group.persistent_sum + group.outputs_max;
+}
+
+void PlacerMemory::reserve(GroupId g, const Group& group, DeviceId d) {
+  const Bytes size = need(group);
+  reservations_[g] = {
+      .device = d, .left = size, .whole = size, .not_started = group.members.size()};
+  allocate_raw(size, group.members.front(), d);
+}
+
+void PlacerMemory::start(OpId v, DeviceId d) {
+  const Graph::Op& op = graph_.op(v);
+  allocate(op.outputs, v, d);
+  allocate(op.temporary, v, d);
+  release(op.temporary, v, d);
+}
+
+/// Q6: called when the last reader starts. Q5: frees outputs less persistent bytes, which were
+/// never charged as such; where the outputs do not contain them the release is negative: a charge
+/// that ignores limit and peak.
+void PlacerMemory::release_outputs(OpId u, DeviceId d) {
+  release(graph_.op(u).outputs - graph_.op(u).persistent, u, d);
+}
+
+void PlacerMemory::started(GroupId g, DeviceId d) {
+  if (!reserving_) return;
+  Reservation& r = reservations_[g];
+  if (--r.not_started > 0) return;
+  release_raw(r.left, no_op, d);
+  r = {};
+}
+
+void PlacerMemory::allocate(Bytes size, OpId v, DeviceId d) {
+  if (size == Bytes{}) return;
+  if (reserving_) {
+    Reservation& r = reservations_[graph_.op(v).group];
+    if (r.device != d)  // Q15: nothing was reserved, because groups are not placed as a whole
+      throw Stop{{.type = "KeyError",
+                  .where = "allocate_memory",
+                  .file = "m_etf.py",
+                  .message = "",
+                  .op = v}};
+    r.left -= size;
+    if (r.left >= Bytes{}) return;
+    size = Bytes{} - r.left;
+    r.left = {};
+  }
+  allocate_raw(size, v, d);
+}
+
+void PlacerMemory::release(Bytes size, OpId v, DeviceId d) {
+  if (size == Bytes{}) return;
+  const GroupId g = graph_.op(v).group;
+  if (reserving_ && reservations_[g].device == d) {
+    Reservation& r = reservations_[g];
+    r.left += size;
+    if (r.left <= r.whole) return;
+    size = r.left - r.whole;
+    r.left = r.whole;
+  }
+  release_raw(size, v, d);
+}
+
+void PlacerMemory::allocate_raw(Bytes size, OpId v, DeviceId d) {
+  if (available(d) < size)
+    throw Stop{{.type = "AssertionError",
+                .where = "_allocate_memory_raw",
+                .file = "m_etf.py",
+                .message = "",
+                .op = v}};
+  used_[d] += size;
+  peak_[d] = std::max(peak_[d], used_[d]);
+}
+
+void PlacerMemory::release_raw(Bytes size, OpId v, DeviceId d) {
+  used_[d] -= size;
+  if (used_[d] < Bytes{})
+    throw Stop{{.type = "AssertionError",
+                .where = "_deallocate_memory_raw",
+                .file = "m_etf.py",
+                .message = "",
+                .op = v}};
+}
+
 namespace {
 
 std::uint64_t bit(DeviceId d) {

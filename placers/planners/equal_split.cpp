@@ -1,11 +1,9 @@
-#include "placers/planners/equal_split.h"
-
 #include <algorithm>
 #include <functional>
 #include <limits>
 
-#include "placers/planners/mode_choice.h"
 #include "placers/planners/simulated_batch.h"
+#include "placers/planners/stage_part.h"
 #include "placers/planners/stages_program.h"
 
 namespace baechi::planners {

@@ -3,7 +3,9 @@
 #pragma once
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 
 #include "placers/planners/staged_plan.h"
 #include "sim/options.h"
@@ -32,5 +34,14 @@ class Planner {
 
 std::unique_ptr<Planner> make_piper(Options& options);
 std::unique_ptr<Planner> make_pipedream_2bw(Options& options);
+
+struct PlannerEntry {
+  std::string_view name;
+  std::unique_ptr<Planner> (*make)(Options&);
+};
+std::span<const PlannerEntry> planners();
+
+/// The planner called `name`; null if there is none.
+const PlannerEntry* find_planner(std::string_view name);
 
 }  // namespace baechi::planners

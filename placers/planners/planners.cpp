@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "placers/planners/answer.h"
-#include "placers/planners/equal_split.h"
 #include "placers/planners/planner.h"
 #include "placers/planners/simulated_batch.h"
 #include "placers/planners/stages_program.h"
@@ -155,6 +153,19 @@ std::unique_ptr<Planner> make_piper(Options& o) {
 }
 std::unique_ptr<Planner> make_pipedream_2bw(Options& o) {
   return std::make_unique<PipeDream2bw>(o);
+}
+
+std::span<const PlannerEntry> planners() {
+  static constexpr PlannerEntry table[] = {
+      {.name = "piper", .make = make_piper},
+      {.name = "pipedream_2bw", .make = make_pipedream_2bw},
+  };
+  return table;
+}
+
+const PlannerEntry* find_planner(std::string_view name) {
+  const auto entry = std::ranges::find(planners(), name, &PlannerEntry::name);
+  return entry == planners().end() ? nullptr : &*entry;
 }
 
 }  // namespace baechi::planners

@@ -1,9 +1,12 @@
-/// One batch of a plan, simulated by the engine, and its difference from the planner's formula.
+/// A simulated batch of a plan, and a planner's answer to an input.
 #pragma once
 #include <array>
+#include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 
+#include "placers/planners/planner.h"
 #include "placers/planners/staged_plan.h"
 
 namespace baechi::planners {
@@ -41,5 +44,20 @@ double simulated_batch(const StagedPlan& plan, const PlannerInput& input);
 /// Lower bound on simulated_batch(): the compute time of a replica of a stage, after the stages
 /// that lead to it and before those that read from it have had one micro-batch each.
 double least_batch(const StagedPlan& plan, const PlannerInput& input);
+
+/// A plan with its details.
+struct PlannerAnswer {
+  PlannerInput input;              ///< as the planner prepared it
+  std::optional<Planned> planned;  ///< nothing: infeasible
+  std::string detail;              ///< of the plan, or why there is none
+  std::chrono::nanoseconds planning{};
+  std::optional<SimulatedBatch> batch;  ///< of the plan
+};
+
+/// Runs the planner, without a simulated batch: simulate(*answer.planned, answer.input) makes one.
+PlannerAnswer run_planner(const Planner& planner, PlannerInput input);
+
+/// The ops of a stage that recompute their activations.
+std::vector<std::string> recomputed(const PlannerInput& input, const PlannedStage& stage);
 
 }  // namespace baechi::planners

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "placers/exact/bundle_order.h"
+#include "placers/exact/bundles.h"
 #include "sim/names.h"
 
 namespace baechi::planners {
@@ -109,5 +109,19 @@ std::optional<std::string> mistake_in(const StagedPlan& plan, const PlannerInput
 /// Numbers of replicas that a stage may have: divisors of the micro-batches, ascending, up to the
 /// number of devices.
 std::vector<std::int64_t> replica_counts(const PlannerInput& input);
+
+}  // namespace baechi::planners
+
+namespace baechi {
+class TextFile;
+}
+
+namespace baechi::planners {
+
+/// Reads the format of traces/import/piper_file.h with all degrees and modes. Times are taken as
+/// seconds, whatever their unit. Throws InputError with path:line:column and all mistakes at once:
+/// those of read_piper_file(), and a cycle.
+PlannerInput read_planner_input(TextFile& file);
+PlannerInput read_planner_input(const std::string& path);
 
 }  // namespace baechi::planners

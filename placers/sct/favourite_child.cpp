@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "sim/error.h"
+#include "sim/problem/problem.h"
 
 namespace baechi {
 namespace {
@@ -55,6 +56,72 @@ Favourites favourites(const SctGraph& graph, std::span<const std::uint32_t> chos
     f.parent[dst] = src;
   }
   return f;
+}
+
+SctGraph sct_graph(const Problem& p) {
+  const IdVector<OpId, Duration> compute = mean_compute(p);
+  const IdVector<TensorId, Duration> transfer = mean_transfer(p);
+  SctGraph sct{.compute = {compute.begin(), compute.end()}, .edges = {}};
+  IdVector<OpId, std::size_t> edge_to(p.graph.num_ops());  // stale unless from the current u
+  for (const OpId u : p.graph.ops()) {
+    const std::size_t first = sct.edges.size();
+    for (const EdgeId e : p.graph.out_edges(u)) {
+      const Edge& edge = p.graph.edge(e);
+      std::size_t& known = edge_to[edge.dst];
+      if (known < first || known >= sct.edges.size() || sct.edges[known].dst != index(edge.dst)) {
+        known = sct.edges.size();
+        sct.edges.push_back({static_cast<std::uint32_t>(index(u)),
+                             static_cast<std::uint32_t>(index(edge.dst)), Duration{}});
+      }
+      sct.edges[known].communication += transfer[edge.tensor];
+    }
+  }
+  return sct;
+}
+
+namespace {
+
+// Limit of the edges of all cached graphs together: about 100 MB. The newest graph always stays.
+constexpr std::size_t most_edges = 4'000'000;
+
+}  // namespace
+
+std::shared_ptr<const SctSolution> SctSolutions::of(const SctGraph& graph) {
+  const std::shared_ptr<Entry> entry = entry_of(graph);
+  std::call_once(entry->once, [&] {
+    entry->solution = std::make_shared<const SctSolution>(solve_sct(entry->graph));
+  });
+  return entry->solution;
+}
+
+std::shared_ptr<SctSolutions::Entry> SctSolutions::entry_of(const SctGraph& graph) {
+  const std::lock_guard lock(mutex_);
+  const auto known =
+      std::ranges::find_if(entries_, [&](const auto& entry) { return entry->graph == graph; });
+  if (known != entries_.end()) {
+    entries_.splice(entries_.begin(), entries_, known);
+    return entries_.front();
+  }
+  std::size_t edges = graph.edges.size();
+  const auto kept = std::ranges::find_if(entries_, [&](const auto& entry) {
+    edges += entry->graph.edges.size();
+    return edges > most_edges;
+  });
+  entries_.erase(kept, entries_.end());
+  entries_.push_front(std::make_shared<Entry>(graph));
+  return entries_.front();
+}
+
+SctFavourites favourites_of(const Problem& problem, double threshold, SctSolutions& solutions) {
+  const SctGraph sct = sct_graph(problem);
+  const std::shared_ptr<const SctSolution> solution = solutions.of(sct);
+  const auto chosen = favourite_edges(sct, solution->x, threshold);
+  SctFavourites result{.of = IdVector<OpId, OpId>(problem.graph.num_ops(), no_op),
+                       .count = chosen.size(),
+                       .program = solution->w};
+  for (const std::uint32_t e : chosen)
+    result.of[static_cast<OpId>(sct.edges[e].src)] = static_cast<OpId>(sct.edges[e].dst);
+  return result;
 }
 
 }  // namespace baechi

@@ -4,10 +4,14 @@
 /// delays" (1995), as in Baechi (SoCC 2020), m-SCT.
 #pragma once
 #include <cstdint>
+#include <list>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <vector>
 
+#include "sim/problem/problem.h"
 #include "sim/units.h"
 
 namespace baechi {
@@ -88,5 +92,40 @@ struct Favourites {
 /// that is replaced keeps its parent.
 Favourites favourites(const SctGraph& graph, std::span<const std::uint32_t> chosen,
                       bool compat = false);
+
+/// The problem's graph for m-SCT's linear program: mean op times over the devices, mean transfer
+/// times over the links, and one edge per pair of ops, whose communication is the sum over the
+/// tensors between the two ops. Edges are ordered by the first graph edge of each pair.
+SctGraph sct_graph(const Problem& problem);
+
+/// Thread-safe. A thread that asks for a program that another thread is solving waits for that
+/// solution.
+class SctSolutions {
+ public:
+  /// The canonical solution of `graph`, solved at the first call.
+  std::shared_ptr<const SctSolution> of(const SctGraph& graph);
+
+ private:
+  struct Entry {
+    explicit Entry(const SctGraph& g) : graph(g) {}
+    const SctGraph graph;
+    std::once_flag once;
+    std::shared_ptr<const SctSolution> solution;
+  };
+  std::shared_ptr<Entry> entry_of(const SctGraph& graph);
+
+  std::mutex mutex_;
+  std::list<std::shared_ptr<Entry>> entries_;  // most recently used first
+};
+
+/// The favourite child of each op of a problem, by m-SCT's linear program.
+struct SctFavourites {
+  IdVector<OpId, OpId> of{};  ///< [num_ops], or no_op
+  std::size_t count = 0;      ///< ops that have one
+  double program = 0.0;       ///< the program's optimum, in ns
+};
+
+/// `threshold`: an edge is a favourite if the program's x is at most this.
+SctFavourites favourites_of(const Problem& problem, double threshold, SctSolutions& solutions);
 
 }  // namespace baechi

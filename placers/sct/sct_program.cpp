@@ -8,11 +8,8 @@
 #include <utility>
 
 #include "placers/sct/favourite_child.h"
-#include "placers/sct/sct_network.h"
 #include "placers/sct/sct_reduction.h"
-#include "placers/sct/sct_star.h"
-#include "placers/solver/clp.h"
-#include "placers/solver/interior_point.h"
+#include "placers/solver/linear_program.h"
 #include "sim/error.h"
 
 namespace baechi {

@@ -3,20 +3,45 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
-#include "placers/interface/objective_choice.h"
+#include "placers/interface/placer.h"
 #include "placers/interface/registry.h"
-#include "placers/search/annealing.h"
+#include "placers/search/chain.h"
 #include "placers/search/portfolio.h"
-#include "placers/search/trace.h"
 #include "sim/error.h"
+#include "sim/file_aside.h"
+#include "sim/objective/objective.h"
 #include "sim/problem/problem.h"
 
 namespace baechi::search {
+
+/// A placement better than all before it.
+struct SearchStep {
+  std::size_t evaluation = 0;  ///< number, over all chains; 0: the portfolio
+  Score score{};
+  std::string_view by;  ///< the move, or the placer
+};
+
+/// Writes `steps` as CSV: evaluation, objective_us, feasible, by. Written to a temporary file and
+/// renamed. Throws InputError if it cannot be written.
+void write_search_trace(const std::string& path, const std::vector<SearchStep>& steps);
+
+void write_search_trace(const std::string& path, const std::vector<SearchStep>& steps) {
+  std::string text = "evaluation,objective_us,feasible,by\n";
+  for (const SearchStep& s : steps)
+    text += fmt::format("{},{}.{:03},{},{}\n", s.evaluation, s.score.value.count() / 1000,
+                        s.score.value.count() % 1000, s.score.feasible() ? 1 : 0, s.by);
+  write_aside(path, text);
+}
+
 namespace {
 
 using Clock = std::chrono::steady_clock;

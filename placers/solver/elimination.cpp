@@ -1,5 +1,3 @@
-#include "placers/solver/elimination.h"
-
 #include <metis.h>
 
 #include <algorithm>
@@ -8,6 +6,7 @@
 #include <stdexcept>
 
 #include "placers/solver/metis_lock.h"
+#include "placers/solver/normal_matrix.h"
 
 namespace baechi::solver {
 namespace {

@@ -1,11 +1,10 @@
-#include "placers/solver/interior_point.h"
-
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <functional>
 #include <span>
 
+#include "placers/solver/linear_program.h"
 #include "placers/solver/normal_matrix.h"
 #include "sim/error.h"
 #include "sim/random.h"

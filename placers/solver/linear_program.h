@@ -1,10 +1,13 @@
-/// A linear program in rows, independent of any solver.
+/// Linear and integer programs, and their solvers: CLP, CBC, and an interior point method.
 #pragma once
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <span>
 #include <vector>
+
+#include "sim/options.h"
 
 namespace baechi::solver {
 
@@ -58,5 +61,78 @@ struct LinearOptimum {
   /// one) if rounding errors stopped the solver.
   std::size_t objectives = 0;
 };
+
+/// Where the simplex method starts.
+struct Start {
+  Basis basis;
+  /// [num_columns] An objective for which no or few reduced costs of `basis` have a wrong sign. It
+  /// is minimised first, by the dual simplex method. Empty: none.
+  std::vector<double> cost{};
+};
+
+/// Minimises the objectives of `program` in turn by the simplex method: primal from `start` if
+/// given, else dual from the slack basis. Between two objectives every column and row with a
+/// reduced cost is fixed at its bound, which leaves exactly the optima so far. The same program and
+/// start give the same answer. Thread-safe. The caller checks the status.
+LinearOptimum solve(const LinearProgram& program, const Start* start = nullptr);
+
+struct InteriorOptimum {
+  /// A bound that may be active; the larger `hold`, the more certain it is.
+  struct Bound {
+    double hold;
+    bool of_row;  ///< false: of a column
+    std::uint32_t index;
+    Basis::Rest at;
+  };
+
+  /// The bounds that are active in the optimum. A column without bounds is basic, even if no active
+  /// bound determines it: then there are more basics than rows.
+  Basis basis;
+  std::vector<Bound> bounds;   ///< all, the most certain first
+  std::vector<double> x;       ///< [num_columns] close to the optimum, within the bounds
+  std::vector<double> cost{};  ///< [num_columns] the sum of all objectives that was minimised
+
+  /// Makes as many basic as there are rows, by changing the least certain bounds. Bounds that the
+  /// caller has made active are kept.
+  void balance();
+};
+
+/// Minimises all objectives of `program` at once, the first with weight 1, the second with 1e-5,
+/// the others with 1e-6. Each row must have exactly one bound; the first objective should be about
+/// 1000, and factors of x near 1. Nothing if a factorisation would take more than
+/// `most_multiplications`, if rows are long, or if the method does not converge. Bitwise equal on
+/// every machine. Thread-safe.
+std::optional<InteriorOptimum> interior_optimum(const LinearProgram& program,
+                                                double most_multiplications);
+
+/// A linear program with columns that must be integers. It has one objective.
+struct MixedProgram {
+  LinearProgram relaxation;
+  std::vector<std::uint32_t> whole;  ///< columns
+};
+
+/// Early stops. Iterations are those of the simplex method, checked after each node.
+struct MixedLimits {
+  std::int64_t nodes = 0;
+  std::int64_t iterations = 0;
+  std::int64_t terms = 0;  ///< a program with more nonzeros is not solved
+  Duration time{};         ///< wall-clock; none if 0. The only limit whose effect may vary
+};
+
+/// The limits as options of a placer. With the defaults a small program takes seconds, the largest
+/// that is solved about a minute.
+MixedLimits mixed_limits(Options& options);
+
+struct MixedOptimum {
+  bool finished = false;        ///< false: a limit was reached
+  std::vector<double> x;        ///< the best found [num_columns]; empty if there is none
+  double bound = 0.0;           ///< a lower bound on the objective of any solution; -inf: not begun
+  std::int64_t nodes = 0;       ///< nodes of branch and bound
+  std::int64_t iterations = 0;  ///< of the simplex method
+};
+
+/// Minimises with one thread. The same program and limits, except for time, give the same answer.
+/// Thread-safe.
+MixedOptimum solve(const MixedProgram& program, const MixedLimits& limits);
 
 }  // namespace baechi::solver

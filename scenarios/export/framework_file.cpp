@@ -9,10 +9,9 @@
 #include <span>
 #include <tuple>
 
+#include "placers/feasible.h"
 #include "placers/files/placement_file.h"
 #include "placers/interface/registry.h"
-#include "placers/least_memory.h"
-#include "placers/pipeline_cuts.h"
 #include "placers/whole_modules.h"
 #include "scenarios/export/layer_formats.h"
 #include "sim/error.h"
@@ -332,10 +331,11 @@ std::string export_pipeline(const ExportTask& task, const Placement& placement) 
   return fmt::format(
       "{} {} of {} modules between which PyTorch can cut, the longest {}, {} with {} "
       "micro-batches: "
-      "{} per micro-batch; alone a step takes {}{}\n{}",
+      "{} per micro-batch; alone a step takes {}{}\n{}"
+      "not yet split by PyTorch: python3 -m baechi_torch run MODULE:FUNCTION {} tries it\n",
       cuts.first.size(), cuts.first.size() == 1 ? "stage" : "stages", modules.names.size(),
       to_text(cuts.longest), line->schedule, line->micro_batches, to_text(line->per_micro_batch),
-      to_text(whole.makespan), price(task, placement, whole.makespan), condition);
+      to_text(whole.makespan), price(task, placement, whole.makespan), condition, task.path);
 }
 
 }  // namespace

@@ -12,7 +12,6 @@
 
 #include "scenarios/fit/layers.h"
 #include "scenarios/read/device_table.h"
-#include "scenarios/run/evidence.h"
 #include "scenarios/run/experiment.h"
 #include "sim/error.h"
 #include "sim/pipeline/pipeline.h"

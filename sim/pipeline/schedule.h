@@ -76,8 +76,8 @@ struct ScheduleEntry {
 std::span<const ScheduleEntry> schedules();
 const ScheduleEntry* find_schedule(std::string_view name);  ///< null if there is none
 
-/// The same schedule with an R before each B.
-Schedule with_recompute(Schedule schedule);
+/// The same schedule with an R before each B; with `keep_last`, none of the last micro-batch.
+Schedule with_recompute(Schedule schedule, bool keep_last = false);
 
 /// The most activations that each stage keeps, counted from the passes. [stages]
 std::vector<std::size_t> most_in_flight(const Schedule& schedule);

@@ -72,6 +72,9 @@ struct PipelineOptions {
   /// Activation checkpointing: a stage keeps only its received inputs, and repeats the forward pass
   /// before the backward pass.
   bool recompute = false;
+  /// The last micro-batch, whose backward pass comes first, is kept whole. Source: torchgpipe,
+  /// checkpoint='except_last'.
+  bool keep_last = false;
 };
 
 inline constexpr std::uint32_t no_micro_batch = ~std::uint32_t{0};

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "placers/interface/registry.h"
-#include "placers/planners/registry.h"
+#include "placers/planners/planner.h"
 #include "tests/cli/session.h"
 #include "tests/this_build.h"
 

@@ -2,7 +2,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "placers/planners/planner_input_file.h"
+#include "placers/planners/staged_plan.h"
 #include "sim/error.h"
 #include "traces/format/compressed_file.h"
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "placers/files/split_file.h"
+#include "placers/files/placement_file.h"
 #include "sim/error.h"
 
 // NOLINTNEXTLINE(readability-identifier-naming): libFuzzer's name

@@ -1,6 +1,4 @@
 // Runs of the original's PyTorch variant.
-#include "placers/original/pytorch.h"
-
 #include <fmt/format.h>
 
 #include "placers/original/original.h"

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "placers/original/original.h"
-#include "placers/solver/clp.h"
+#include "placers/solver/linear_program.h"
 #include "sim/cluster/cost_model.h"
 #include "sim/error.h"
 #include "sim/original/simulation.h"

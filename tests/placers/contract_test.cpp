@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "placers/planners/registry.h"
+#include "placers/planners/planner.h"
 #include "sim/engine/simulation.h"
 #include "sim/graph/analysis.h"
 #include "sim/processor_time.h"

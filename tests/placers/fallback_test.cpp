@@ -1,5 +1,3 @@
-#include "placers/fallback.h"
-
 #include <doctest/doctest.h>
 
 #include <algorithm>

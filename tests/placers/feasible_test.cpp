@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "placers/interface/registry.h"
-#include "placers/list/attempts.h"
+#include "placers/list/schedule.h"
 #include "sim/engine/simulation.h"
 #include "sim/error.h"
 #include "tests/message.h"

@@ -1,5 +1,3 @@
-#include "placers/least_memory.h"
-
 #include <doctest/doctest.h>
 
 #include <algorithm>

@@ -2,7 +2,6 @@
 
 #include <doctest/doctest.h>
 
-#include "placers/pipeline_cuts.h"
 #include "sim/error.h"
 #include "tests/small_graphs.h"
 

@@ -8,7 +8,7 @@
 
 #include <thread>
 
-#include "scenarios/report/write_results.h"
+#include "scenarios/report/html.h"
 #include "scenarios/results/results.h"
 #include "sim/error.h"
 #include "sim/processor_time.h"

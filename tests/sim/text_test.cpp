@@ -8,7 +8,7 @@
 #include <csignal>
 
 #include "placers/adjust.h"
-#include "placers/interface/variant.h"
+#include "placers/interface/placer.h"
 #include "placers/original/original.h"
 #include "scenarios/published/paper.h"
 #include "scenarios/read/scenario.h"

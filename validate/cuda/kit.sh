@@ -20,6 +20,7 @@ strip "${BAECHI:-$root/build/release/baechi}" -o "$bundle/baechi"
 ldd "$bundle/baechi" | awk '/=> \// {print $3}' | { grep -vE '/(libc|libm|libpthread|libdl|librt)\.so' || true; } | xargs -I{} cp -L {} "$bundle/"
 tar -C "$bundle" -czf "$kit/bundle.tgz" .
 cp "$here/visit.sh" "$root"/validate/steps/*.py "$root/scenarios/examples/torch_models.py" "$kit/"
+mkdir -p "$kit/pytorch" && cp "$root"/validate/pytorch/*.py "$kit/pytorch/"
 mkdir -p "$kit/validate" && cp -r "$root/validate/protocol" "$kit/validate/"
 mkdir -p "$kit/scenarios" && cp -r "$root/scenarios/clusters" "$kit/scenarios/" # which the held-out scenarios name
 rm -rf "$kit/runs/rehearsal" && "$bundle/baechi" validate plan "$root/validate/rehearsal.yaml" -o "$kit/runs/rehearsal" >&2

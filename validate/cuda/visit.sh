@@ -4,10 +4,11 @@
 #   visit.sh OUT KIT    KIT is what kit.sh wrote
 #
 # Its phases, the most valuable first: steps of public models by PyTorch; what is true of this GPU; benchmarks; held-out
-# plans, calibrated, predicted and frozen here: their hash is in log.txt before the first of them is replayed.
+# plans, calibrated, predicted and frozen here: their hash is in log.txt before the first of them is replayed; kernels of
+# PyTorch alone; steps of two processes that share the GPU under MPS, a daemon of the visit's own.
 # OUT gets at most 8 files: facts.txt, clocks.csv, log.txt, and an archive per phase, written as the phase ends, also of
-# what a phase that was killed has left. HARNESS names another baechi_replay, STEPS has arguments for steps.py,
-# VISIT_SECONDS the time [480]. Exit codes: 0 every phase ended well; 1 one did not; 2 wrong arguments; 77 no GPU here.
+# what a phase that was killed has left. HARNESS names another baechi_replay, STEPS, KERNELS and PAIR have arguments for
+# steps.py, torch_kernels.py and judge.py, VISIT_SECONDS the time [480]. Exit codes: 0 every phase ended well; 1 one did not; 2 wrong arguments; 77 no GPU here.
 set -uo pipefail
 usage() {
   sed -n '2,/^set/p' "${BASH_SOURCE[0]}" | sed -n 's/^# \{0,1\}//p' >&2
@@ -23,7 +24,8 @@ work=$(mktemp -d || mktemp -d -p "$out/..") || exit 2
 began=$SECONDS
 status=0
 smi=
-trap '[[ -n $smi ]] && kill "$smi" 2>/dev/null; rm -rf "$work"' EXIT
+mps=
+trap '[[ -n $smi ]] && kill "$smi" 2>/dev/null; [[ -n $mps ]] && echo quit | nvidia-cuda-mps-control; rm -rf "$work"' EXIT
 
 left() { echo $((${VISIT_SECONDS:-480} - SECONDS + began)); }
 say() { echo "[$((SECONDS - began)) s] $*" | tee -a "$out/log.txt"; }
@@ -80,8 +82,9 @@ facts() {
 }
 
 # Steps of models as their authors publish them: a line of steps.jsonl for each as soon as it is known.
+python=python3
 steps() {
-  local python=python3 candidate
+  local candidate
   for candidate in python3 /usr/bin/python3; do # without importing it, which takes a minute on a cold machine
     "$candidate" -c 'import sys; from importlib import util; sys.exit(util.find_spec("torch") is None)' 2>/dev/null || continue
     python=$candidate
@@ -122,7 +125,14 @@ settle() {
   fi
 }
 
-baechi() { LD_LIBRARY_PATH=$work/bundle "$work/bundle/baechi" "$@"; }
+unpack() { # the program as the kit has it, with its libraries
+  mkdir -p "$work/bundle"
+  tar -C "$work/bundle" -xzf "$kit/bundle.tgz"
+  printf '#!/bin/sh\nLD_LIBRARY_PATH=%q exec %q "$@"\n' "$work/bundle" "$work/bundle/baechi" >"$work/baechi"
+  chmod +x "$work/baechi"
+}
+
+baechi() { "$work/baechi" "$@"; }
 
 plan() { # NAME SCENARIO OPTION...: held-out plans, with their predictions
   baechi validate plan "$kit/validate/protocol/$2.yaml" "${mode[@]}" --calibration "$work/measure/calibration.yaml" "${@:3}" \
@@ -132,8 +142,8 @@ plan() { # NAME SCENARIO OPTION...: held-out plans, with their predictions
 # Calibrates, predicts, prints the hash of all plans, and then replays them.
 held_out() {
   local set held=(--neighbours 9 --random 20 --distinct 32 --overheads 5)
-  mkdir -p "$work/held" "$work/bundle"
-  tar -C "$work/bundle" -xzf "$kit/bundle.tgz"
+  mkdir -p "$work/held"
+  unpack
   if ! baechi validate calibrate "$work/measure" >"$work/calibrate.log" 2>&1; then
     say "no calibration, and the rehearsal in place of held-out plans: $(tail -n 1 "$work/calibrate.log")"
     status=1
@@ -157,6 +167,23 @@ held_out() {
   done
 }
 
+kernels() {
+  # shellcheck disable=SC2086
+  phase kernels 70 "$python" -u "$kit/torch_kernels.py" "$work/kernels" --seconds 50 ${KERNELS:-}
+  pack kernels kernels kernels.log
+}
+
+# What two processes do on one GPU: steps and peaks, recorded, predicted and frozen here before two processes run.
+pair() {
+  export CUDA_MPS_PIPE_DIRECTORY=$work/mps CUDA_MPS_LOG_DIRECTORY=$work/mps
+  mkdir -p "$work/mps"
+  if [[ -e /dev/nvidiactl ]] && timeout -k 5 20 nvidia-cuda-mps-control -d >>"$work/pair.log" 2>&1; then mps=1; fi
+  # shellcheck disable=SC2086
+  phase pair 150 "$python" -u "$kit/pytorch/judge.py" "$work/baechi" "$work/pair" \
+    ${PAIR:-"$kit/pytorch/gpu_models.py" --device cuda --processes 2 --ways two_stages,gpipe_4,ddp --rounds 2}
+  pack pair pair/predictions.json pair/score.csv pair/peaks.csv pair/log.txt pair.log
+}
+
 facts
 steps
 harness=${HARNESS:-$kit/baechi_replay}
@@ -169,6 +196,8 @@ case $? in
     pack harness settle settle.log measure measure.log
     held_out
     pack held held calibrate.log freeze.log measure/calibration.yaml
+    kernels
+    pair
     ;;
   77)
     say "no GPU here that a harness could use"

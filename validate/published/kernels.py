@@ -81,6 +81,24 @@ def measured_passes(data, comparison):
     return kernels
 
 
+def measured_convolutions(data, comparison):
+    """Convolutions that a visit to a GPU has measured in PyTorch (validate/steps/torch_kernels.py)."""
+    table = data.read("measured/torch/convolutions.csv", comparison)
+    kernels = []
+    for row in table.rows if table else ():
+        with comparison.row(row):
+            b, c, size, f, k, stride, groups = (
+                row.whole(x, 1) for x in ("batch", "channels", "size", "filters", "kernel", "stride", "groups"))
+            made, weights = b * f * ((size + stride - 1) // stride) ** 2, f * (c // groups) * k * k
+            number = 2 if row["dtype"] == "fp16" else 4
+            kernels.append(Kernel(
+                device_of(row["system"]) + "_pytorch", "GroupedConv2d" if groups > 1 else "Conv2d",
+                f"{row['system']} {row['dtype']} {b} x {c} x {size}^2, {f} of {k} x {k}", f"{c} {f} {k}",
+                [2 * made * weights // f, number * (b * c * size * size + weights + made), row["dtype"]],
+                1e3 * row.number("ms", 1e-6), row.line))
+    return kernels
+
+
 def ask(kernels, device=lambda kernel: kernel.device):
     """Simulated microseconds. `device`: the device type of a kernel, or its numbers, as a question has them."""
     groups = {}
@@ -111,29 +129,35 @@ def of_other_devices(kind):
     return device
 
 
-def score(data, read, kind, by_flops):
+def score(data, read, by_flops, kind=None):
     all_of_them = Comparison()
     kernels = read(data, all_of_them)
     if not all_of_them.files:
         return None
     times = yield from ask(kernels)
-    by_others = yield from ask(kernels, of_other_devices(kind))
+    by_others = (yield from ask(kernels, of_other_devices(kind))) if kind else ()
     for kernel, us in zip(kernels, times):
         group, size = f"{kernel.device} {kernel.group}", float(kernel.work[1])
         all_of_them.rows.append(Scored(kernel.what, group, kernel.us, us, float(kernel.work[0]) if by_flops else size,
                                        group, size=size, lines=[kernel.line], family=kernel.device))
+    if not kind:
+        return all_of_them
     errors = errors_of([Scored(measured=kernel.us, simulated=us) for kernel, us in zip(kernels, by_others)])
     all_of_them.left_out = {"group": "GPU", "rows": errors["rows"], "mean": errors["mean"], "median": errors["median"]}
     return all_of_them
 
 
 def score_kernels(data):
-    return score(data, measured_gemms, "products", True)
+    return score(data, measured_gemms, True, "products")
 
 
 def score_attention(data):
-    return score(data, measured_attention, "attention", True)
+    return score(data, measured_attention, True, "attention")
 
 
 def score_passes(data):
-    return score(data, measured_passes, "passes", False)
+    return score(data, measured_passes, False, "passes")
+
+
+def score_convolutions(data):
+    return score(data, measured_convolutions, True)

@@ -100,7 +100,7 @@ class Judge:
         if {"record", "predict"} & set(stages) and not os.access(arguments.baechi, os.X_OK):
             found.append(f"{arguments.baechi}: no such program")
         for name in self.names if "record" in stages else []:
-            found += mistakes.of_model(self.models, self.path, name) if name in names else []
+            found += mistakes.of_model(self.models, self.path, name, arguments.device) if name in names else []
         try:
             for folder in ("recorded", *(f"beside{core}" for core in range(max(WAYS))), "predicted", "measured"):
                 os.makedirs(f"{self.out}/{folder}", exist_ok=True)
@@ -254,7 +254,7 @@ def main():
     parser.add_argument("--models")
     parser.add_argument("--ways")
     parser.add_argument("--processes")
-    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))  # cuda was never tried
+    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))  # cuda has never run
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--quick", action="store_true")  # a few steps of each: to try the machinery
     parser.add_argument("--only", default=",".join(STAGES))

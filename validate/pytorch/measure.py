@@ -28,12 +28,10 @@ class Stages:
         size = models.batch_of(name) // self.count
         whole = models.input_of(name, size * self.count)
         self.inputs = [rebuilt(whole, iter([t[i * size : (i + 1) * size] for t in tensors_of(whole)])) for i in range(self.count)]
-        layers = models.layers_of(name)
-        self.like, x = {}, self.inputs[0]  # what each chunk receives
-        with torch.no_grad():
-            for c, (_, first, end) in enumerate(self.chunks):
-                self.like[c] = rebuilt(x, iter([torch.empty_like(t, device="meta") for t in tensors_of(x)]))
-                x = Layers(layers[first:end])(x)
+        try:
+            self.like = self.received(models.layers_of(name), "meta")
+        except (NotImplementedError, RuntimeError):  # some ops need numbers
+            self.like = self.received(models.layers_of(name), self.device)
         layers = models.layers_of(name)  # as they were before they ran
         self.own = {c: Layers(layers[a:b]).to(self.device) for c, (r, a, b) in enumerate(self.chunks) if r == rank}
         self.inputs = [rebuilt(x, iter([t.to(self.device) for t in tensors_of(x)])) for x in self.inputs]
@@ -42,6 +40,15 @@ class Stages:
         parameters = [p for part in self.own.values() for p in part.parameters()]
         self.optimizer = sgd(parameters) if parameters else None
         self.order = passes(case.get("schedule", "gpipe"), rank, self.chunks, self.count)
+
+    def received(self, layers, device):
+        """What each chunk receives of a micro-batch, on meta, found by running the layers on `device`."""
+        like, x = {}, rebuilt(self.inputs[0], iter([t.to(device) for t in tensors_of(self.inputs[0])]))
+        with torch.no_grad():
+            for c, (_, first, end) in enumerate(self.chunks):
+                like[c] = rebuilt(x, iter([torch.empty_like(t, device="meta") for t in tensors_of(x)]))
+                x = Layers(layers[first:end]).to(device)(x)
+        return like
 
     def arrived(self):
         """Waits for what was sent, and lets go of its tensors."""

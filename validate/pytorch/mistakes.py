@@ -34,15 +34,15 @@ def loaded(path):
     return models, list(names), []
 
 
-def of_model(models, path, name):
-    """What is wrong with one model, or nothing."""
+def of_model(models, path, name, device):
+    """What is wrong with one model, or nothing. Its layers run on `device`."""
     try:
-        return list(in_order(models, path, name))
+        return list(in_order(models, path, name, device))
     except (Exception, SystemExit) as why:
         return [f"{path}: {name}: {said(why, path)}"]
 
 
-def in_order(models, path, name):
+def in_order(models, path, name, device):
     layers, batch, cuts = models.layers_of(name), models.batch_of(name), models.cuts_of(name)
     if not isinstance(layers, (list, tuple, nn.Sequential, nn.ModuleList)) or not all(isinstance(layer, nn.Module) for layer in layers):
         yield f"{path}: layers_of({name!r}) gives no list of modules (torch.nn.Module)"
@@ -67,10 +67,11 @@ def in_order(models, path, name):
         found = ", ".join(str(list(t.shape)) for t in tensors_of(x)) or type(x).__name__
         yield f"{path}: input_of({name!r}, {batch}) gives {found}, not a tensor or a tuple of tensors with {batch} samples each"
         return
+    x = rebuilt(x, iter([t.to(device) for t in tensors_of(x)]))
     for i, layer in enumerate(layers):
         given = ", ".join(str(list(t.shape)) for t in tensors_of(x))
         try:
-            x = layer(x)
+            x = layer.to(device)(x)
         except Exception as why:
             yield f"{path}: {name}, layer {i} ({type(layer).__name__}), which is given {given}: {said(why, path)}"
             return

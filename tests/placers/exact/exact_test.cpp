@@ -2,10 +2,9 @@
 
 #include <cstdlib>
 
-#include "placers/exact/all_placements.h"
 #include "placers/exact/ideals.h"
-#include "placers/exact/load_program.h"
 #include "placers/exact/parts_needed.h"
+#include "placers/exact/placement_program.h"
 #include "placers/interface/registry.h"
 #include "sim/objective/objective.h"
 #include "sim/random.h"

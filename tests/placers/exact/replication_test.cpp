@@ -5,7 +5,7 @@
 #include <map>
 #include <tuple>
 
-#include "placers/exact/replicated_stages.h"
+#include "placers/exact/replicated_split.h"
 #include "placers/files/placement_file.h"
 #include "placers/interface/registry.h"
 #include "sim/error.h"

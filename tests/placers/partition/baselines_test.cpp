@@ -1,7 +1,7 @@
 /// The baselines that Tarnawski et al. compare with: PipeDream, local search, Scotch, METIS.
 #include <doctest/doctest.h>
 
-#include "placers/files/split_file.h"
+#include "placers/files/placement_file.h"
 #include "placers/interface/registry.h"
 #include "sim/objective/objective.h"
 #include "tests/message.h"

@@ -3,10 +3,9 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "placers/planners/equal_split.h"
 #include "placers/planners/planner.h"
-#include "placers/planners/planner_input_file.h"
 #include "placers/planners/simulated_batch.h"
+#include "placers/planners/staged_plan.h"
 #include "placers/planners/stages_program.h"
 #include "sim/error.h"
 #include "tests/message.h"

@@ -12,9 +12,7 @@
 #include <vector>
 
 #include "placers/sct/favourite_child.h"
-#include "placers/sct/sct_graph.h"
-#include "placers/sct/sct_solutions.h"
-#include "placers/solver/clp.h"
+#include "placers/solver/linear_program.h"
 #include "sim/random.h"
 #include "tests/placers/sct/plain_program.h"
 #include "tests/shared_data.h"

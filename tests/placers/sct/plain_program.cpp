@@ -4,7 +4,7 @@
 
 #include <numeric>
 
-#include "placers/solver/clp.h"
+#include "placers/solver/linear_program.h"
 #include "sim/random.h"
 
 namespace baechi::testing {

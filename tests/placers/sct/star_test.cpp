@@ -5,7 +5,7 @@
 #include <ranges>
 
 #include "placers/sct/favourite_child.h"
-#include "placers/sct/sct_star.h"
+#include "placers/sct/sct_reduction.h"
 #include "sim/random.h"
 #include "tests/placers/sct/plain_program.h"
 

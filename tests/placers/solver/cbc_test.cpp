@@ -1,7 +1,6 @@
-#include "placers/solver/cbc.h"
-
 #include <doctest/doctest.h>
 
+#include "placers/solver/linear_program.h"
 #include "sim/random.h"
 
 namespace baechi::solver {

@@ -1,5 +1,3 @@
-#include "placers/solver/interior_point.h"
-
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -8,7 +6,7 @@
 #include <numeric>
 #include <vector>
 
-#include "placers/solver/clp.h"
+#include "placers/solver/linear_program.h"
 #include "placers/solver/normal_matrix.h"
 #include "sim/random.h"
 

@@ -82,6 +82,7 @@ TEST_SUITE("pipelines") {
     CHECK(stage("zb_h2", 1) == "F0 B0 F1 B1 F2 B2 W0 W1 W2 U2");
     const Schedule again = with_recompute(flushed_1f1b(shape));
     CHECK(text_of(again.passes[1]) == "F0 R0 B0 F1 R1 B1 F2 R2 B2 U2");
+    CHECK(text_of(with_recompute(gpipe(shape), true).passes[0]) == "F0 F1 F2 B2 R1 B1 R0 B0 U0");
   }
 
   TEST_CASE("interleaved on two devices: two micro-batches through a chunk, then the next chunk") {

@@ -5,7 +5,7 @@
 #include <limits>
 #include <optional>
 
-#include "placers/solver/cbc.h"
+#include "placers/solver/linear_program.h"
 #include "sim/accelerator/accelerator.h"
 #include "sim/random.h"
 
