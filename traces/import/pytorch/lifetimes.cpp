@@ -167,7 +167,8 @@ class InPlace {
     const RecordedOp* last = last_of(before.readers);
     const std::size_t until = last != nullptr ? last->position : before.producer->position;
     for (std::size_t k = op.position; k-- > until + 1;)
-      if (module_[k] == module(op) && !is_update(flow_.ops[k])) {
+      if ((module_[k] == module(op) || module_[k] == module(*before.producer)) &&
+          !is_update(flow_.ops[k])) {
         read(*flow_.ops[k], before);
         return;
       }

@@ -1,7 +1,5 @@
 /// Times and memory of a recorded step's ops, from recorded calls and allocations.
 #pragma once
-#include "sim/names.h"
-#include "traces/import/pytorch/dataflow.h"
 #include "traces/import/pytorch/join.h"
 #include "traces/import/pytorch/training_state.h"
 
@@ -117,7 +115,7 @@ bool is_new(const Contents& c);
 
 /// Makes writes in place share memory, where modules are known (a module's ops run on one device).
 /// - An op that writes a whole storage reads its previous contents as a reference. The previous
-///   contents are live until the op before it in its module.
+///   contents are live until the op before it in its module or in theirs.
 /// - Writes of parts are references; the whole contents are live until the last read of any part.
 void share_in_place(Dataflow& flow);
 
