@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "scenarios/studies/codesign/training_work.h"
+#include "scenarios/studies/codesign/design_plans.h"
 
 namespace {
 

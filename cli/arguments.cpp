@@ -4,12 +4,21 @@
 #include <algorithm>
 #include <filesystem>
 #include <limits>
+#include <nlohmann/json.hpp>
+#include <optional>
 
 #include "cli/progress.h"
-#include "scenarios/read/data_folder.h"
+#include "scenarios/read/choice_text.h"
+#include "scenarios/read/device_table.h"
+#include "scenarios/read/load.h"
+#include "scenarios/read/paths.h"
 #include "scenarios/run/build.h"
 #include "scenarios/run/prepared_graph.h"
+#include "sim/collectives/collective_models.h"
+#include "sim/error.h"
 #include "sim/options.h"
+#include "sim/problem/engine_options.h"
+#include "sim/units.h"
 #include "traces/format/compressed_file.h"
 #include "traces/importer.h"
 
@@ -58,6 +67,300 @@ CLI::Validator is_seed() {
                                std::numeric_limits<std::int64_t>::max());
           },
           ""};
+}
+
+namespace {
+
+// The Baechi authors' linear fit of transfers over PCIe: 134 us plus 0.1754 us per kB.
+constexpr Link default_link{.bandwidth = {5.7e9}, .latency = std::chrono::microseconds(134)};
+
+// Unlimited host memory: 2^50 bytes, so that a sum over devices does not overflow.
+constexpr Bytes unlimited{std::int64_t{1} << 50};
+
+/// Parses flag values and collects mistakes.
+class FlagReader {
+ public:
+  /// The parsed value, or `fallback` if the flag is missing or `parse` rejects it.
+  template <class T>
+  T read(std::string_view flag, const std::string& text, T fallback,
+         std::optional<T> (*parse)(std::string_view), std::string_view example) {
+    if (text.empty()) return fallback;
+    if (const std::optional<T> value = parse(text)) return *value;
+    mistakes_.add(fmt::format("{}: '{}' is not {}", flag, text, example));
+    return fallback;
+  }
+
+  template <NamedEnum E>
+  E read(std::string_view flag, const std::string& text, E fallback) {
+    if (text.empty()) return fallback;
+    if (const std::optional<E> value = parse<E>(text)) return *value;
+    constexpr auto known = all_words<E>();
+    not_one_of(flag, text, {known.begin(), known.end()});
+    return fallback;
+  }
+
+  template <class T>
+  T one_of(std::string_view flag, const std::string& text, const std::map<std::string, T>& values) {
+    if (const auto it = values.find(text); it != values.end()) return it->second;
+    std::vector<std::string> names;
+    names.reserve(values.size());
+    for (const auto& [name, value] : values) names.push_back(name);
+    not_one_of(flag, text, names);
+    return {};
+  }
+
+  Mistakes& mistakes() { return mistakes_; }
+  void throw_if_any() const { mistakes_.throw_if_any(); }
+
+ private:
+  void not_one_of(std::string_view flag, const std::string& text,
+                  const std::vector<std::string>& known) {
+    mistakes_.add(fmt::format("{}: {}", flag, baechi::not_one_of(text, known)));
+  }
+
+  Mistakes mistakes_;
+};
+
+/// Reads the scenario's first point. If points differ in more than the graph, prints the values of
+/// the first point on standard error.
+Platform from_scenario(const std::string& path, const std::vector<std::string>& sets) {
+  const ScenarioFile file = load_scenario(with_data_folder(path), sets);
+  const Scenario& first = file.point(0);
+  std::string left_open;
+  for (std::size_t i = 0; i < file.axes.size(); ++i) {
+    if (!file.axes[i].starts_with("graph"))
+      left_open += fmt::format(" --set '{}={}'", file.axes[i], first.at[i]);
+  }
+  if (!left_open.empty())
+    fmt::print(stderr, "the first point of the sweep in {}:{}\n", path, left_open);
+  return {first.cluster, first.engine, first.transforms};
+}
+
+EngineOptions read_engine(const ClusterFlags& flags, FlagReader& reader) {
+  EngineOptions engine;
+  engine.transfers = reader.read("--transfers", flags.transfers, engine.transfers);
+  engine.semantics = reader.read("--semantics", flags.semantics, engine.semantics);
+  engine.queue = reader.read("--queue", flags.queue, engine.queue);
+  engine.cache_tensors = !flags.no_cache;
+  engine.overlap = !flags.no_overlap;
+  return engine;
+}
+
+double read_fraction(const ClusterFlags& flags, FlagReader& reader) {
+  return reader.read<double>("--memory-fraction", flags.memory_fraction, 1.0, parse_number<double>,
+                             "a number in (0, 1]");
+}
+
+/// Parses NAME[:option=value,...] or a name of 'baechi list collective_kinds'.
+void read_collectives(const ClusterFlags& flags, ClusterChoice& cluster) {
+  if (flags.collectives.empty()) return;
+  const auto& kinds = built_in_devices().collectives;
+  const Choice choice = parse_choice(flags.collectives, "--collectives");
+  const auto kind = kinds.find(choice.name);
+  cluster.collectives = kind != kinds.end()
+                            ? make_collectives(kind->second.section)
+                            : make_collectives(choice.name, choice.options, "--collectives");
+}
+
+Platform from_flags(const ClusterFlags& flags) {
+  FlagReader reader;
+  Platform platform;
+  if (flags.devices.empty())
+    reader.mistakes().add(
+        "--devices is missing, such as '--devices 4' or '--devices 2xrtx_4090,1xrtx_3060' (or give "
+        "--scenario FILE)");
+  platform.cluster.devices = read_device_words(
+      {.devices = flags.devices, .kind = flags.kind, .memory = flags.memory, .prefix = "--"},
+      reader.mistakes());
+  platform.cluster.memory_fraction = read_fraction(flags, reader);
+  Link link = default_link;
+  if (!flags.link.empty())
+    link = reader.one_of("--link", flags.link, built_in_devices().links).link;
+  platform.cluster.link.bandwidth =
+      reader.read<Bandwidth>("--bandwidth", flags.bandwidth, link.bandwidth, parse_bandwidth,
+                             "a rate such as '5.7 GB/s'" + unit_advice(flags.bandwidth, "/s"));
+  platform.cluster.link.latency = reader.read<Duration>("--latency", flags.latency, link.latency,
+                                                        parse_duration, "a time such as '134 us'");
+  platform.engine = read_engine(flags, reader);
+  reader.throw_if_any();
+  read_collectives(flags, platform.cluster);
+  return platform;
+}
+
+/// The trace's own cluster; flags may set the engine and the memory fraction.
+Platform from_trace(const ClusterHint& own, const ClusterFlags& flags) {
+  FlagReader reader;
+  Platform platform;
+  ClusterChoice& cluster = platform.cluster;
+  if (own.accelerators > 0)
+    cluster.devices.push_back({.count = own.accelerators,
+                               .name = "accelerator",
+                               .kind = "accelerator",
+                               .memory = own.memory});
+  if (own.cpus > 0)
+    cluster.devices.push_back(
+        {.count = own.cpus, .name = "cpu", .kind = "cpu", .memory = unlimited});
+  cluster.link.bandwidth = {0x1p31};  // bytes per second, assumed by the authors of such traces
+  cluster.memory_fraction = read_fraction(flags, reader);
+  platform.engine = read_engine(flags, reader);
+  reader.throw_if_any();
+  read_collectives(flags, cluster);
+  return platform;
+}
+
+/// Types of devices that PyTorch's kernels were measured on replace plain ones, whose times are
+/// those of the best kernels, if the trace is one of PyTorch without times of its own on them.
+void take_variants(ClusterChoice& cluster, const Trace& trace) {
+  const auto& known = built_in_devices().devices;
+  const auto& own = trace.graph.device_kinds();
+  for (DeviceChoice& d : cluster.devices) {
+    const auto variant = known.find(d.kind + "_pytorch");
+    if (!trace.source.starts_with("PyTorch") || !trace.graph.has_work() || variant == known.end() ||
+        std::ranges::find(own, d.kind) != own.end())
+      continue;
+    d.named = std::exchange(d.kind, variant->first);
+    d.model = variant->second;
+  }
+}
+
+/// Lists the names of the enum E with their meanings, then the default:
+/// "event (strictly by time, ...), baechi (...) [event]".
+template <NamedEnum E>
+std::string list_choices(E fallback) {
+  std::string text;
+  for (const E e : all<E>())
+    text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", to_text(e), meaning(e));
+  return fmt::format("{} [{}]", text, to_text(fallback));
+}
+
+}  // namespace
+
+void add_cluster_flags(CLI::App& verb, ClusterFlags& flags) {
+  const auto add = [&verb](const char* name, std::string& text, const char* type,
+                           const std::string& help) {
+    return verb.add_option(name, text, help)->type_name(type)->group("CLUSTER");
+  };
+  const std::vector<CLI::Option*> options{
+      add("--devices,--gpus", flags.devices, "N|LIST",
+          "Number of devices, or a list of device types: 2xrtx_4090,1xrtx_3060"),
+      add("--kind", flags.kind, "NAME",
+          "Device type: one with times in TRACE or, if TRACE has the ops' work, one of 'baechi "
+          "list devices' [the first one in TRACE]"),
+      add("--memory", flags.memory, "SIZE,...",
+          "Memory of each device, such as '8 GiB' or 24G, or a list by device [of its type]"),
+      add("--memory-fraction", flags.memory_fraction, "F",
+          "Fraction of the memory that may be used, in (0, 1] [1]"),
+      add("--link", flags.link, "NAME", "Link type between any two devices ('baechi list links')"),
+      add("--bandwidth", flags.bandwidth, "B/s",
+          "Bandwidth of the link between any two devices [of --link, else 5.7 GB/s, Baechi's fit "
+          "of PCIe]"),
+      add("--latency", flags.latency, "T",
+          "Latency of each transfer [of --link, else 134 us, Baechi's fit]"),
+      add("--transfers", flags.transfers, "M",
+          "Which transfers may run concurrently: " + list_choices(Transfers::sequential)),
+      add("--semantics", flags.semantics, "S",
+          "How a step is simulated: " + list_choices(Semantics::event)),
+      add("--queue", flags.queue, "Q",
+          "Which ready op of a device runs first: " + list_choices(ReadyOrder::fifo)),
+      add("--collectives", flags.collectives, "NAME",
+          "Cost model of collectives: NAME[:option=value,...] of 'baechi list collective_models', "
+          "or a name of 'baechi list collective_kinds' [ring]"),
+      verb.add_flag("--no-cache", flags.no_cache,
+                    "Send a tensor to a device once per reader instead of once")
+          ->group("CLUSTER"),
+      verb.add_flag("--no-overlap", flags.no_overlap,
+                    "Do not overlap a device's compute and transfers")
+          ->group("CLUSTER")};
+  CLI::Option* scenario =
+      add("--scenario", flags.scenario, "FILE",
+          "Use this scenario's cluster, engine and transforms instead of the flags above");
+  for (CLI::Option* option : options) scenario->excludes(option);
+  add_repeated(verb, "--set", flags.sets, "KEY=VALUE",
+               "Set the dotted KEY of the scenario to VALUE first")
+      ->needs(scenario)
+      ->group("CLUSTER");
+}
+
+TraceExperiment read_experiment(const TraceArgument& argument, const ClusterFlags& flags,
+                                std::optional<std::vector<TransformChoice>> transforms) {
+  std::optional<Platform> platform;
+  if (!flags.scenario.empty() || names_cluster(flags)) platform = read_platform(flags);
+
+  const auto trace = std::make_shared<Trace>(read_trace(argument));
+  for (const std::string& note : trace->notes)
+    if (note.starts_with("warning: ")) fmt::print(stderr, "{}: {}\n", argument.path, note);
+  if (!platform && trace->cluster) {
+    platform = from_trace(*trace->cluster, flags);
+    trace->graph = trace->graph.with_transfers(trace->cluster->transfer);
+  }
+  if (!platform) platform = from_flags(flags);  // throws InputError for the missing flags
+  if (flags.reserve > Bytes{}) {
+    for (DeviceChoice& d : platform->cluster.devices) {
+      const Bytes usable = d.usable(platform->cluster.memory_fraction);
+      d.memory = usable == unlimited ? usable : usable - std::min(usable, flags.reserve);
+    }
+    platform->cluster.memory_fraction = 1.0;
+  }
+  if (flags.scenario.empty()) take_variants(platform->cluster, *trace);
+  if (transforms) platform->transforms = std::move(*transforms);
+  require_times(*trace, platform->cluster, argument.path);
+  PreparedGraph graph = prepare({trace, &trace->graph}, platform->cluster, platform->transforms);
+  const std::int64_t samples =
+      saturated(graph.batches * static_cast<double>(std::max<std::int64_t>(trace->batch, 1)));
+  const auto costed = std::make_shared<const CostedGraph>(
+      std::make_shared<const PreparedGraph>(std::move(graph)), platform->cluster);
+  return {trace->name, Experiment(costed, platform->engine), samples};
+}
+
+bool names_cluster(const ClusterFlags& flags) {
+  return !(flags.devices.empty() && flags.kind.empty() && flags.memory.empty() &&
+           flags.link.empty() && flags.bandwidth.empty() && flags.latency.empty());
+}
+
+Bytes read_reserve(const std::string& text) {
+  if (const auto reserve = parse_bytes(text)) return *reserve;
+  throw InputError(fmt::format("--reserve: '{}' is not a size such as '1 GiB'", text));
+}
+
+Bytes usual_reserve(Bytes memory) {
+  constexpr Bytes runtime{std::int64_t{1} << 30};
+  return memory < 4 * runtime ? Bytes{} : runtime;
+}
+
+Platform read_platform(const ClusterFlags& flags) {
+  return flags.scenario.empty() ? from_flags(flags) : from_scenario(flags.scenario, flags.sets);
+}
+
+std::string times_line(const Experiment& experiment) {
+  const PreparedGraph& graph = experiment.graph();
+  std::string text;
+  for (const DeviceChoice& d : experiment.cluster_choice().devices)
+    if (!d.named.empty())
+      text += fmt::format(
+          "device type  {}, as PyTorch made the trace; a scenario's kind '{}' is taken as it is\n",
+          d.kind, d.named);
+  if (!graph.assumed_kind.empty())
+    text = fmt::format(
+        "assumed      {}: no op has a measured time; --kind NAME sets another device type\n",
+        graph.assumed_kind);
+  else if (!graph.kind_without_times.empty())
+    text = fmt::format(
+        "times        of the trace, one per op for all device types; none is measured on '{}'\n",
+        graph.kind_without_times);
+  return text + evidence_line(evidence_of(graph, experiment.cluster_choice()));
+}
+
+nlohmann::ordered_json evidence_json(const std::vector<Evidence>& evidence) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const Evidence& e : evidence) list.push_back({{"of", e.of}, {"fitted", e.fitted}});
+  return list;
+}
+
+void add_times(nlohmann::ordered_json& json, const Experiment& experiment) {
+  const PreparedGraph& graph = experiment.graph();
+  if (!graph.assumed_kind.empty()) json["assumed_kind"] = graph.assumed_kind;
+  if (!graph.kind_without_times.empty()) json["kind_without_times"] = graph.kind_without_times;
+  json["evidence"] = evidence_json(evidence_of(graph, experiment.cluster_choice()));
 }
 
 }  // namespace baechi

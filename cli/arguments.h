@@ -1,11 +1,15 @@
+/// Flags that several verbs share: of traces, clusters, engines.
 #pragma once
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "scenarios/read/choice_text.h"
+#include "scenarios/run/experiment.h"
 #include "sim/names.h"
 #include "traces/trace.h"
 
@@ -52,5 +56,59 @@ CLI::IsMember one_of() {
   constexpr auto known = all_words<E>();
   return CLI::IsMember(std::vector<std::string>(known.begin(), known.end()));
 }
+
+/// The CLUSTER flags as typed; "": not given.
+struct ClusterFlags {
+  std::string devices, kind, memory, memory_fraction, link, bandwidth, latency, transfers,
+      semantics, queue, collectives;
+  bool no_cache = false, no_overlap = false;
+  std::string scenario;
+  std::vector<std::string> sets;  ///< KEY=VALUE: overrides a dotted key of the scenario
+  Bytes reserve{};                ///< of the memory of each device: not for placements
+};
+/// The argument of --reserve. Throws InputError.
+Bytes read_reserve(const std::string& text);
+/// What a framework's runtime takes of a GPU besides tensors: the kernels that are loaded take 1 to
+/// 2 GB (Hugging Face, transformers' documentation, "Model training anatomy"). A device of less
+/// than 4 GiB is no GPU to train on, but an example: nothing.
+Bytes usual_reserve(Bytes memory);
+void add_cluster_flags(CLI::App& verb, ClusterFlags& flags);
+
+/// The cluster, engine and transforms of the flags, a scenario or a trace.
+struct Platform {
+  ClusterChoice cluster;
+  EngineOptions engine;
+  std::vector<TransformChoice> transforms{};
+};
+/// Whether a flag other than --scenario describes the cluster.
+bool names_cluster(const ClusterFlags& flags);
+/// Reads the flags or the scenario. Throws InputError with all missing or wrong flags.
+Platform read_platform(const ClusterFlags& flags);
+
+/// A graph (TRACE) on a cluster (CLUSTER).
+struct TraceExperiment {
+  std::string graph_name;
+  Experiment experiment;
+  std::int64_t samples = 1;  ///< per step; 1 if unknown
+};
+/// Reads the trace and builds its experiment. The cluster is
+/// - that of --scenario, with its engine and transforms: the first point of a sweep, which is
+///   printed on standard error;
+/// - else that of the flags, if one of them describes the cluster;
+/// - else that of the trace, with its transfer times.
+/// `transforms` replace the scenario's. Throws InputError with all missing or wrong flags, or the
+/// mistakes in the trace.
+TraceExperiment read_experiment(
+    const TraceArgument& argument, const ClusterFlags& flags,
+    std::optional<std::vector<TransformChoice>> transforms = std::nullopt);
+
+/// Text about the op times: the assumed device type, if none was given, or that they are not of the
+/// given type; and the evidence for the device models.
+std::string times_line(const Experiment& experiment);
+/// Adds the same as keys of `json`.
+void add_times(nlohmann::ordered_json& json, const Experiment& experiment);
+
+/// [{of, fitted}, ...]
+nlohmann::ordered_json evidence_json(const std::vector<Evidence>& evidence);
 
 }  // namespace baechi

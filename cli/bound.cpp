@@ -2,7 +2,6 @@
 #include <optional>
 
 #include "cli/arguments.h"
-#include "cli/cluster_flags.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
 #include "placers/bounds/solver_bounds.h"

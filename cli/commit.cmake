@@ -5,7 +5,9 @@ execute_process(COMMAND git describe --always --dirty --exclude=* OUTPUT_VARIABL
 if(failed)
   set(commit "")
 endif()
-file(CONFIGURE OUTPUT ${OUTPUT} CONTENT [[#include "cli/commit.h"
+file(CONFIGURE OUTPUT ${OUTPUT} CONTENT [[namespace baechi {
+extern const char* const commit;
+}
 
 const char* const baechi::commit = "@commit@";
 ]] @ONLY)

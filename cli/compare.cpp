@@ -7,7 +7,7 @@
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/verbs.h"
-#include "scenarios/results/comparison_text.h"
+#include "scenarios/results/overview.h"
 #include "scenarios/results/results.h"
 #include "sim/error.h"
 #include "sim/file_aside.h"

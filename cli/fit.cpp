@@ -4,13 +4,12 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/arguments.h"
-#include "cli/cluster_flags.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/verbs.h"
+#include "scenarios/read/choice_text.h"
 #include "scenarios/read/device_table.h"
-#include "scenarios/read/device_words.h"
-#include "scenarios/run/evidence.h"
+#include "scenarios/run/experiment.h"
 #include "sim/error.h"
 #include "sim/options.h"
 #include "traces/format/compressed_file.h"

@@ -4,16 +4,16 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "cli/arguments.h"
-#include "cli/help.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
-#include "scenarios/read/catalogue.h"
-#include "scenarios/read/data_folder.h"
 #include "scenarios/read/device_table.h"
-#include "scenarios/read/tree.h"
+#include "scenarios/read/paths.h"
+#include "scenarios/read/scenario_schema.h"
+#include "scenarios/read/yaml.h"
 
 namespace baechi {
 namespace {
@@ -315,6 +315,23 @@ void add_list(CLI::App& app, Verb& chosen) {
       "  baechi list generators --format markdown");
   verb->callback([&chosen, arguments] {
     chosen = [arguments] { return list(arguments->what, arguments->name, arguments->format); };
+  });
+}
+
+void add_schema(CLI::App& app, Verb& chosen) {
+  CLI::App* verb = app.add_subcommand(
+      "schema", "Print the JSON Schema of scenario files, for editors, or their reference");
+  const auto reference = std::make_shared<bool>(false);
+  verb->add_flag("--reference", *reference,
+                 "Print the reference as Markdown instead of the schema");
+  verb->footer(
+      "  baechi schema > scenarios/scenario.schema.json    # the repository's own copy\n"
+      "  baechi schema --reference | less");
+  verb->callback([reference, &chosen] {
+    chosen = [reference] {
+      print_out(*reference ? scenario_reference() : scenario_schema());
+      return 0;
+    };
   });
 }
 

@@ -16,15 +16,18 @@
 #include <initializer_list>
 #include <new>
 
-#include "cli/commit.h"
-#include "cli/help.h"
-#include "cli/interrupt.h"
 #include "cli/output.h"
+#include "cli/progress.h"
 #include "cli/verbs.h"
 #include "sim/error.h"
 #include "sim/text.h"
 
 namespace baechi {
+
+/// Short hash of the git commit that was built, "5506f66" or "5506f66-dirty"; "" if not in a
+/// checkout. Defined by commit.cmake.
+extern const char* const commit;
+
 namespace {
 
 constexpr int internal_failure = 1, users_mistake = 2;

@@ -6,7 +6,7 @@
 #include "cli/progress.h"
 #include "cli/verbs.h"
 #include "scenarios/published/committed_results.h"
-#include "scenarios/read/data_folder.h"
+#include "scenarios/read/paths.h"
 #include "sim/error.h"
 #include "sim/file_aside.h"
 

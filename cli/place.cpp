@@ -5,8 +5,6 @@
 #include <optional>
 
 #include "cli/arguments.h"
-#include "cli/cluster_flags.h"
-#include "cli/interrupt.h"
 #include "cli/output.h"
 #include "cli/place_plan.h"
 #include "cli/progress.h"

@@ -3,7 +3,7 @@
 #pragma once
 #include <string>
 
-#include "cli/cluster_flags.h"
+#include "cli/arguments.h"
 #include "scenarios/read/scenario.h"
 
 namespace baechi {

@@ -4,14 +4,12 @@
 #include <utility>
 
 #include "cli/arguments.h"
-#include "cli/cluster_flags.h"
 #include "cli/output.h"
 #include "cli/plan_answer.h"
 #include "cli/progress.h"
 #include "cli/verbs.h"
 #include "scenarios/planning/framework.h"
 #include "scenarios/planning/machines.h"
-#include "scenarios/planning/plan_scenario.h"
 #include "scenarios/run/build.h"
 #include "sim/error.h"
 #include "traces/format/compressed_file.h"

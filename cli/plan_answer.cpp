@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "cli/cluster_flags.h"
+#include "cli/arguments.h"
 #include "cli/output.h"
 #include "sim/error.h"
 

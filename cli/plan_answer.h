@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "scenarios/planning/plan_search.h"
-#include "scenarios/run/evidence.h"
+#include "scenarios/run/experiment.h"
 
 namespace baechi {
 

@@ -4,14 +4,13 @@
 #include <memory>
 
 #include "cli/arguments.h"
-#include "cli/interrupt.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/verbs.h"
-#include "scenarios/read/data_folder.h"
 #include "scenarios/read/load.h"
-#include "scenarios/results/csv.h"
+#include "scenarios/read/paths.h"
 #include "scenarios/results/overview.h"
+#include "scenarios/results/results.h"
 #include "scenarios/run/ranks.h"
 #include "scenarios/run/resumable_run.h"
 #include "sim/error.h"

@@ -1,10 +1,12 @@
 /// Formats a simulated step as text and as JSON.
 #pragma once
+#include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 
 #include "sim/engine/simulation.h"
+#include "sim/pipeline/pipeline.h"
 #include "sim/problem/problem.h"
 #include "sim/problem/step.h"
 
@@ -25,5 +27,15 @@ nlohmann::ordered_json step_json(const StepResult& step, const LowerBounds& boun
 
 /// Bytes by kind; gradients and optimizer state are null if the graph counts them as weights.
 nlohmann::ordered_json peak_json(const PeakMemory& peak);
+
+/// The options, the time per sample or the OOM report, and one line per stage. `samples`: per
+/// micro-batch, at least 1; 1 if the trace does not state its batch size.
+std::string pipeline_table(const pipeline::PipelineResult& result,
+                           const pipeline::PipelineOptions& options, const Cluster& cluster,
+                           std::int64_t samples);
+/// The same facts; simulated times are null if the pipeline ran out of memory.
+nlohmann::ordered_json pipeline_json(const pipeline::PipelineResult& result,
+                                     const pipeline::PipelineOptions& options,
+                                     const Cluster& cluster, std::int64_t samples);
 
 }  // namespace baechi

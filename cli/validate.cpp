@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "cli/arguments.h"
@@ -16,7 +17,8 @@
 #include "sim/file_aside.h"
 #include "validate/calibrate.h"
 #include "validate/export.h"
-#include "validate/fits.h"
+#include "validate/statistics.h"
+#include "validate/torch_steps.h"
 #include "validate/validation_report.h"
 #include "validate/virtual_clock.h"
 
@@ -27,6 +29,194 @@ using namespace validate;
 namespace {
 
 namespace fs = std::filesystem;
+
+struct ReplayFlags {
+  std::string run;
+  int devices = 4;
+  bool benchmarks = true;
+  int replays = 30, rounds = 20, timelines = 3;
+  double noise = 0.005, jitter_ns = 40, stretch = 1.0;
+  std::uint64_t seed = 1;
+};
+
+/// Writes what was measured; without benchmarks those of before stay, with their machine.
+void write_measured(const ReplayFlags& flags, const Machine& machine, const ValidationRun& run) {
+  fs::create_directories(flags.run);
+  if (flags.benchmarks) {
+    write_aside(flags.run + "/machine.txt", machine_text(machine));
+    write_aside(flags.run + "/measurements.csv", measurements_csv(run.measurements));
+  }
+  write_aside(flags.run + "/steps.csv", steps_csv(run.steps));
+  write_aside(flags.run + "/timeline.csv", timeline_csv(run.timeline));
+}
+
+int replay_all(const ReplayFlags& flags) {
+  std::vector<ReplayPlan> plans;
+  int devices = flags.devices;
+  if (fs::is_directory(flags.run + "/plans")) plans = read_plans(flags.run + "/plans");
+  for (const ReplayPlan& plan : plans) devices = std::max(devices, plan.devices);
+  if (!flags.benchmarks && !fs::exists(flags.run + "/machine.txt"))
+    throw InputError(fmt::format("{}/machine.txt: --no-benchmarks needs it", flags.run));
+  ValidationRun run;
+  const ReplayChoice choice{.replays = flags.replays, .timelines = flags.timelines};
+  const Unknowns measuring{.noise = flags.noise, .jitter_ns = flags.jitter_ns};
+  VirtualClock clock(virtual_truth(devices), measuring, flags.seed);
+  if (flags.benchmarks)
+    run.measurements = run_benchmarks(clock, flags.rounds, stages("benchmarks"));
+  clock.set({.noise = flags.noise, .jitter_ns = flags.jitter_ns, .stretch = flags.stretch});
+  replay_plans(clock, plans, choice, run, stages("replays"));
+  write_measured(flags, clock.machine(), run);
+  fmt::print(stderr, "{}: {} plans on a virtual clock of {} devices\n", flags.run, plans.size(),
+             devices);
+  return 0;
+}
+
+}  // namespace
+
+void add_validate_replay(CLI::App& app, Verb& chosen) {
+  CLI::App* verb = app.add_subcommand("replay",
+                                      "Run benchmarks and replays on a virtual clock, without a "
+                                      "GPU; writes the files of a harness");
+  const auto flags = std::make_shared<ReplayFlags>();
+  add_argument(*verb, "RUN", flags->run, "Folder of the run");
+  verb->add_flag("!--no-benchmarks", flags->benchmarks,
+                 "Replay only; RUN's machine.txt and measurements.csv stay");
+  add_number(*verb, "--devices", flags->devices, 1, 64,
+             "Least number of devices; more if a plan has more [4]");
+  add_number(*verb, "--replays", flags->replays, 1, 10000,
+             "Replays of each plan in each of two rounds [30]");
+  add_number(*verb, "--timelines", flags->timelines, 0, 10000,
+             "Replays recorded task by task, of each plan in each round [3]");
+  add_number(*verb, "--rounds", flags->rounds, 1, 10000, "Rounds of the benchmarks [20]");
+  add_number(*verb, "--noise", flags->noise, 0.0, 0.5,
+             "Relative deviation of each task's length [0.005]", "F");
+  add_number(*verb, "--jitter-ns", flags->jitter_ns, 0.0, 1e6,
+             "Deviation of the gaps, drawn for each replay, in ns [40]", "NS");
+  add_number(*verb, "--stretch", flags->stretch, 0.5, 2.0,
+             "Factor on lengths in replays, but not in benchmarks: an error for the report to "
+             "find [1]",
+             "F");
+  verb->add_option("--seed", flags->seed, "Seed of the noise [1]")
+      ->type_name("N")
+      ->check(is_seed());
+  verb->callback([flags, &chosen] { chosen = [flags] { return replay_all(*flags); }; });
+}
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct TorchFlags {
+  std::string out, format;
+};
+
+std::string share(double value) {
+  return fmt::format("{:.1f} %", 100.0 * value);
+}
+
+std::string errors_text(const TorchErrors& errors) {
+  return fmt::format("median {}, worst {}", share(errors.median), share(errors.worst));
+}
+
+std::string torch_text(const TorchScore& score) {
+  Columns columns(
+      {"model", "way", "cut", "predicted ms", "measured ms", "error", "noise", "drift"});
+  for (const TorchCase& c : score.cases)
+    columns.add({c.model, c.way, c.cut, fmt::format("{:.2f}", c.predicted / 1e3),
+                 fmt::format("{:.2f}", c.measured / 1e3),
+                 fmt::format("{:+.1f} %{}", 100.0 * c.error(), c.counts ? "" : " (not counted)"),
+                 share(c.noise), fmt::format("{:+.1f} %", 100.0 * c.drift)});
+  const std::string memory = fmt::format(
+      "peak memory of a process: {}, {} within {}, over {} peaks\n", errors_text(score.of_peaks),
+      share(score.peaks_told_well), share(most_error_of_peak), score.peaks.size());
+  if (score.counting == 0) return "no step was timed\n" + memory;
+  std::string effects;
+  for (const TorchEffect& effect : score.effects)
+    effects += fmt::format("without '{}': {} instead of {}, over the {} cases that it moves\n",
+                           effect.name, errors_text(effect.without), errors_text(effect.with),
+                           effect.cases);
+  return columns.text() +
+         fmt::format(
+             "\nerror: {}, over {} of {} cases (noise {}; recorded steps of one process "
+             "alone {})\nat the machine's speed while it was measured (drift {}): {}\n"
+             "without transfers: {}\na link "
+             "alone, as Baechi has it: {}\nregret of the way and cut predicted best: mean {}, "
+             "worst {}; order (Spearman): {:.3f}\n{}",
+             errors_text(score.errors), score.counting, score.cases.size(), share(score.noise),
+             share(score.recorded_noise), share(score.drift), errors_text(score.steady),
+             errors_text(score.no_transfers), errors_text(score.baechi), share(score.regret),
+             share(score.worst_regret), score.order, memory);
+}
+
+Json torch_json(const TorchErrors& errors) {
+  return {{"median", errors.median}, {"worst", errors.worst}};
+}
+
+/// No number where no step was timed.
+Json if_timed(const TorchScore& score, double value) {
+  return score.counting == 0 ? Json() : Json(value);
+}
+
+Json torch_json(const TorchScore& score) {
+  Json rows = Json::array();
+  for (const TorchCase& c : score.cases)
+    rows.push_back({{"model", c.model},
+                    {"way", c.way},
+                    {"cut", c.cut},
+                    {"predicted_us", c.predicted},
+                    {"measured_us", c.measured},
+                    {"error", c.error()},
+                    {"noise", c.noise},
+                    {"drift", c.drift},
+                    {"counts", c.counts}});
+  Json peaks = torch_json(score.of_peaks);
+  peaks["told_well"] = score.peaks_told_well;
+  peaks["count"] = score.peaks.size();
+  Json effects = Json::array();
+  for (const TorchEffect& effect : score.effects)
+    effects.push_back({{"effect", effect.name},
+                       {"cases", effect.cases},
+                       {"with", torch_json(effect.with)},
+                       {"without", torch_json(effect.without)}});
+  return {{"median_error", if_timed(score, score.errors.median)},
+          {"worst_error", if_timed(score, score.errors.worst)},
+          {"cases", score.counting},
+          {"not_counted", score.cases.size() - score.counting},
+          {"noise", score.noise},
+          {"recorded_noise", score.recorded_noise},
+          {"drift", score.drift},
+          {"steady", torch_json(score.steady)},
+          {"regret", if_timed(score, score.regret)},
+          {"worst_regret", if_timed(score, score.worst_regret)},
+          {"order", if_timed(score, score.order)},
+          {"peaks", std::move(peaks)},
+          {"no_transfers", torch_json(score.no_transfers)},
+          {"baechi", torch_json(score.baechi)},
+          {"effects", std::move(effects)},
+          {"rows", std::move(rows)}};
+}
+
+int torch(const TorchFlags& flags) {
+  const TorchScore score = score_torch(flags.out);
+  if (flags.format == "json")
+    print_json(torch_json(score));
+  else
+    print_out(torch_text(score));
+  return 0;
+}
+
+}  // namespace
+
+void add_validate_torch(CLI::App& app, Verb& chosen) {
+  CLI::App* verb = app.add_subcommand(
+      "torch", "Score predicted steps of PyTorch against measured ones, of './dev torch OUT'");
+  const auto flags = std::make_shared<TorchFlags>();
+  add_argument(*verb, "OUT", flags->out, "Folder with score.csv and peaks.csv");
+  add_format(*verb, flags->format, {"text", "json"});
+  verb->callback([flags, &chosen] { chosen = [flags] { return torch(*flags); }; });
+}
+
+namespace {
 
 struct PlanFlags {
   std::vector<std::string> scenarios, sets;

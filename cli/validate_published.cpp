@@ -9,7 +9,7 @@
 #include "cli/arguments.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
-#include "scenarios/read/data_folder.h"
+#include "scenarios/read/paths.h"
 #include "sim/error.h"
 
 namespace baechi {

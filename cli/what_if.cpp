@@ -3,13 +3,12 @@
 #include <fmt/format.h>
 
 #include "cli/arguments.h"
-#include "cli/cluster_flags.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/verbs.h"
 #include "placers/interface/registry.h"
-#include "scenarios/read/data_folder.h"
 #include "scenarios/read/load.h"
+#include "scenarios/read/paths.h"
 #include "scenarios/read/what_if_files.h"
 #include "scenarios/run/build.h"
 #include "scenarios/run/prepared_graph.h"

@@ -3,7 +3,6 @@
 #include "python/graph.h"
 #include "scenarios/read/choice_text.h"
 #include "scenarios/read/device_table.h"
-#include "scenarios/read/device_words.h"
 #include "scenarios/read/sections.h"
 #include "scenarios/run/build.h"
 #include "sim/collectives/collective_models.h"

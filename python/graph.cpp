@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "scenarios/read/choice_text.h"
-#include "scenarios/read/data_folder.h"
+#include "scenarios/read/paths.h"
 #include "scenarios/run/build.h"
 #include "sim/error.h"
 #include "sim/graph/op_graph.h"

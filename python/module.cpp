@@ -4,7 +4,7 @@
 
 #include "placers/interface/registry.h"
 #include "python/graph.h"
-#include "scenarios/read/data_folder.h"
+#include "scenarios/read/paths.h"
 #include "sim/error.h"
 #include "traces/generator.h"
 

@@ -3,6 +3,7 @@
 The wheel has the package with its types, baechi_torch, and in baechi_data the program, its data and the shared libraries of
 both. It needs no compiler, but glibc and libstdc++ of this machine's version or later: its tag says so."""
 import base64
+import glob
 import hashlib
 import os
 import platform
@@ -48,9 +49,8 @@ def files(module, scratch):
         for name in sorted(os.listdir(os.path.join(PACKAGE, part))):
             if not name.startswith("__pycache__"):
                 yield f"{part}/{name}", os.path.join(PACKAGE, part, name), False
-    for tool in ("baechi_model.py", "baechi_plot.py", "baechi_torch.py", "baechi_torch_map.py", "baechi_torch_record.py",
-                 "baechi_torch_work.py"):
-        yield tool, os.path.join(ROOT, "tools", tool), False
+    for tool in sorted(glob.glob(os.path.join(ROOT, "tools", "baechi_*.py"))):
+        yield os.path.basename(tool), tool, False
     yield "baechi_data/bin/baechi", stripped(program, scratch), True
     for name, path in sorted(libraries(module, program).items()):
         yield f"baechi_data/lib/{name}", path, False

@@ -1,9 +1,6 @@
 #include "sim/number_format.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <array>
 
 #include "sim/error.h"
 #include "sim/text.h"
@@ -57,9 +54,10 @@ constexpr auto formats = std::to_array<NumberFormat>({
     {"nf4_double", 8192 + 256 + 4, 16'384},
 });
 
-/// Source: llama.cpp, src/llama-quant.cpp (llama_tensor_get_type), without its rules for experts.
-constexpr auto mixtures = std::to_array<WeightFormat>(
-    {{"q4_k_m", "q4_k", "q6_k", "q5_k"}, {"q5_k_m", "q5_k", "q6_k", "q5_k"}});
+/// Source: llama.cpp, src/llama-quant.cpp (llama_tensor_get_type).
+constexpr auto mixtures =
+    std::to_array<WeightFormat>({{"q4_k_m", "q4_k", "q6_k", "q5_k", "q8_0", "q5_k"},
+                                 {"q5_k_m", "q5_k", "q6_k", "q5_k", "q8_0", "q5_k"}});
 
 }  // namespace
 
@@ -80,7 +78,11 @@ const NumberFormat& WeightFormat::at(const WeightPlace& p) const {
   const bool more_bits =
       p.layer < eighth || p.layer >= 7 * p.layers / 8 || (p.layer - eighth) % 3 == 2;
   std::string_view format = base;
-  if (!more.empty() && (p.tensor == "lm_head" || ((values || last) && more_bits)))
+  if (p.experts == 8 && !keys_of_8.empty() && (values || p.tensor == "k_proj"))
+    format = keys_of_8;
+  else if (p.experts == 8 && !output_of_8.empty() && p.tensor == "o_proj")
+    format = output_of_8;
+  else if (!more.empty() && (p.tensor == "lm_head" || ((values || last) && more_bits)))
     format = more;
   else if (!values_70b.empty() && values && p.layers == 80 && p.shared_keys)
     format = values_70b;

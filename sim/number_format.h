@@ -1,10 +1,5 @@
 /// Formats in which weights and caches are stored: blocks of numbers with common scales.
 #pragma once
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
-
 #include "sim/units.h"
 
 namespace baechi {
@@ -30,6 +25,7 @@ struct WeightPlace {
   std::int64_t layer = -1;  ///< -1: outside layers
   std::int64_t layers = 0;
   bool shared_keys = false;  ///< heads share keys and values
+  std::int64_t experts = 0;  ///< of a layer
 };
 
 /// The formats of a model's weights: one for all, or a mixture of GGUF types by tensor.
@@ -37,6 +33,7 @@ struct WeightFormat {
   std::string_view name, base;
   std::string_view more{};        ///< of the head, and of v_proj and down_proj in some layers
   std::string_view values_70b{};  ///< of the other v_proj of 80 layers with shared keys
+  std::string_view keys_of_8{}, output_of_8{};  ///< of k_proj and v_proj, o_proj, with 8 experts
 
   bool gguf() const { return find_number_format(base)->gguf; }
   const NumberFormat& at(const WeightPlace& place) const;

@@ -1,7 +1,7 @@
 """Writes a baechi-trace of a PyTorch model without running it and without memory for its weights.
 
     python3 -m baechi_torch MODULE:FUNCTION --batch 32 [--training] [--optimizer adam] -o t.trace.json.zst
-    python3 -m baechi_torch run MODULE:FUNCTION MAP      # tries a device map without GPUs
+    python3 -m baechi_torch run MODULE:FUNCTION FILE     # tries a device map, or stages, without GPUs
 
 FUNCTION(batch) of the Python module (or file) MODULE returns (model, inputs) or (model, inputs, loss): a
 torch.nn.Module, a tuple of its arguments (or a dict of its keywords), and for training a loss function of the model's
@@ -289,23 +289,30 @@ def trace(function, batch=1, training=False, optimizer="adam", name=""):
             "edges": writer.edges, "controls": writer.controls}, facts
 
 
-def try_split(function, batch, path):
-    """Splits the model as the file of `baechi place --export pipelining` says, on meta tensors; NotTraced if PyTorch cannot."""
-    from torch.distributed import pipelining
-    with open(path, encoding="utf-8") as file, in_a_sentence(f"{path}: not a file of baechi place --export pipelining"):
+def split(model, args, kwargs, path):
+    """The model in the stages of a file of `baechi place --export pipelining`; NotTraced if PyTorch cannot."""
+    with in_a_sentence("PyTorch 2.5 or later splits models; this is " + torch.__version__):
+        from torch.distributed import pipelining
+    with open(path, encoding="utf-8") as file, in_a_sentence("it is no file of baechi place --export pipelining"):
         stages = json.load(file)
         stages = {key: stages[key] for key in ("stages", "split_spec")}
+    with in_a_sentence(f"PyTorch {torch.__version__} cannot split the model at {', '.join(stages['split_spec'])}. Neither the "
+                       "model nor a module that begins a stage may be a Sequential, and the first argument of a forward must be called self"):
+        pipe = pipelining.pipeline(model, args, kwargs, {name: pipelining.SplitPoint.BEGINNING for name in stages["split_spec"]})
+    if pipe.num_stages != stages["stages"]:
+        raise NotTraced(f"{stages['stages']} stages, but PyTorch makes {pipe.num_stages}: it cuts at each call of a module")
+    if pipe.replicated_params:
+        raise NotTraced(f"stages share {listed(sorted({n for p in pipe.replicated_params for n in p.values()}))}")
+    return pipe
+
+
+def try_split(function, batch, path):
+    """Splits the model on meta tensors."""
     with without_memory(), in_a_sentence("it must return a model and its inputs, made on the device meta"):
         model, inputs, *_ = function(batch)
         args, kwargs = arguments_of(inputs)
         model.to("meta")
-    with in_a_sentence(f"PyTorch {torch.__version__} cannot split the model at {', '.join(stages['split_spec'])}. The model must "
-                       "not be a Sequential itself, and the first argument of a forward must be called self"):
-        pipe = pipelining.pipeline(model, args, kwargs, {name: pipelining.SplitPoint.BEGINNING for name in stages["split_spec"]})
-    if pipe.num_stages != stages["stages"]:
-        raise NotTraced(f"{path}: {stages['stages']} stages, but PyTorch makes {pipe.num_stages}: it cuts at each call of a module")
-    if pipe.replicated_params:
-        raise NotTraced(f"{path}: stages share {listed(sorted({n for p in pipe.replicated_params for n in p.values()}))}")
+    split(model, args, kwargs, path)
 
 
 def write(document, path):
@@ -342,7 +349,7 @@ def find_function(text):
 def main():
     if sys.argv[1:2] == ["run"]:
         from baechi_torch_map import main as run
-        return run(sys.argv[2:], find_function)
+        return run(sys.argv[2:], find_function, split)
     parser = argparse.ArgumentParser(prog="baechi_torch", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("function", metavar="MODULE:FUNCTION")
@@ -364,7 +371,7 @@ def main():
         document, facts = trace(function, arguments.batch, arguments.training, arguments.optimizer)
         write(document, arguments.output)
     except (NotTraced, OSError) as why:
-        sys.exit(f"{arguments.function}: {why}")
+        sys.exit(f"{arguments.split or arguments.function}: {why}")
     print(f"{arguments.output}: {len(document['ops'])} ops, {facts['parameters']} parameters, "
           f"{facts['multiply_adds'] / 1e9:.3f} GMACs in the forward pass", file=sys.stderr)
     for note in facts["notes"]:

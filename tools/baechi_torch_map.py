@@ -1,10 +1,11 @@
-"""Runs a model under a device map without GPUs, as accelerate.dispatch_model would with them.
+"""Runs a model under a file of `baechi place --export accelerate` or `pipelining` without GPUs.
 
-    python3 -m baechi_torch run MODULE:FUNCTION MAP [--batch 1]
+    python3 -m baechi_torch run MODULE:FUNCTION FILE [--batch 1]
 
-Every tensor carries the number of its device. A module that is a key of MAP gets its inputs moved to its device, and
-so does the model, to the device of the first key. Any other op that mixes devices is an error, as in CUDA. The output
-must be that of the model without a map.
+A device map runs as accelerate.dispatch_model would run it. Every tensor carries the number of its device. A module
+that is a key gets its inputs moved to its device, and so does the model, to the device of the first key. Any other op
+that mixes devices is an error, as in CUDA. Stages are split by torch.distributed.pipelining (PyTorch 2.5 or later), and
+run one after another. The output must be that of the whole model.
 """
 import argparse
 import json
@@ -14,8 +15,10 @@ import traceback
 import torch
 from torch.utils._pytree import tree_flatten, tree_map
 
+from baechi_torch_record import NotTraced
 
-class DeviceMapError(Exception):
+
+class DeviceMapError(NotTraced):
     """The model does not run under the map; the message says at which op."""
 
 
@@ -106,45 +109,67 @@ def hook_inputs(module, place):
 
 def run(function, device_map, batch=1):
     """Runs `function(batch)`'s model; returns bytes of weights by device and the devices of its outputs."""
-    torch.manual_seed(0)
-    model, inputs, *_ = function(batch)
-    inputs = inputs if isinstance(inputs, (tuple, list)) else (inputs,)
-    model.eval()
+    model, inputs = made(function, batch)
     with torch.no_grad():
-        wanted = tree_flatten(model(*tree_map(clone, inputs)))[0]
+        wanted = model(*tree_map(clone, inputs))
         bytes_on = dispatch(model, device_map)
         try:
-            found = tree_flatten(model(*tree_map(clone, inputs)))[0]
+            found = model(*tree_map(clone, inputs))
         except DeviceMapError as why:
             lines = [f for f in traceback.extract_tb(why.__traceback__)
                      if "/torch/" not in f.filename and f.filename != __file__]
             where = f"{lines[-1].filename}:{lines[-1].lineno}: {lines[-1].line}: " if lines else ""
             raise DeviceMapError(f"{where}{why}") from why
-    for a, b in zip(wanted, found):
+    compare(wanted, found, "without a map: does a module change its input in place?")
+    return bytes_on, sorted({t.place for t in tree_flatten(found)[0] if isinstance(t, Tracked)})
+
+
+def run_stages(function, path, batch, split):
+    """Bytes of weights by stage."""
+    model, inputs = made(function, batch)
+    with torch.no_grad():
+        wanted = model(*tree_map(clone, inputs))
+        pipe = split(model, inputs, {}, path)
+        compare(wanted, pipe(*tree_map(clone, inputs)), "that is not split")
+    stages = map(pipe.get_stage_module, range(pipe.num_stages))
+    return {i: sum(p.numel() * p.element_size() for p in stage.parameters()) for i, stage in enumerate(stages)}
+
+
+def made(function, batch):
+    torch.manual_seed(0)
+    model, inputs, *_ = function(batch)
+    return model.eval(), tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
+
+
+def compare(wanted, found, other):
+    for a, b in zip(tree_flatten(wanted)[0], tree_flatten(found)[0]):
         with untracked():
             if isinstance(a, torch.Tensor) and not torch.allclose(a, b.as_subclass(torch.Tensor), 1e-3, 1e-4, True):
-                raise DeviceMapError("the output is not that of the model without a map: does a module change its "
-                                     "input in place?")
-    return bytes_on, sorted({t.place for t in found if isinstance(t, Tracked)})
+                raise DeviceMapError("the output is not that of the model " + other)
 
 
 def clone(value):
     return value.clone() if isinstance(value, torch.Tensor) else value
 
 
-def main(arguments, find_function):
+def main(arguments, find_function, split):
     parser = argparse.ArgumentParser(prog="baechi_torch run", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("function", metavar="MODULE:FUNCTION")
-    parser.add_argument("map", metavar="MAP", help="JSON file: a module to the number of its device")
+    parser.add_argument("file", metavar="FILE", help="device map (JSON: a module to the number of its device), or stages")
     parser.add_argument("--batch", type=int, default=1)
     given = parser.parse_args(arguments)
-    with open(given.map) as file:
-        device_map = json.load(file)
     try:
-        bytes_on, outputs = run(find_function(given.function), device_map, given.batch)
-    except DeviceMapError as why:
-        sys.exit(f"{given.map}: {why}")
+        with open(given.file, encoding="utf-8") as file:
+            content = json.load(file)
+        function = find_function(given.function)
+        if content.get("format") == "baechi-pipelining":
+            for stage, size in run_stages(function, given.file, given.batch, split).items():
+                print(f"stage {stage}: {size / 2**20:.2f} MiB of weights")
+            return print("runs; outputs are those of the whole model")
+        bytes_on, outputs = run(function, content, given.batch)
+    except (NotTraced, OSError, ValueError) as why:
+        sys.exit(f"{given.file}: {why}")
     for place, size in sorted(bytes_on.items()):
         print(f"device {place}: {size / 2**20:.2f} MiB of weights")
     print(f"runs; output on {', '.join(map(str, outputs))}")

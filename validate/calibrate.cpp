@@ -8,8 +8,8 @@
 #include <tuple>
 
 #include "sim/error.h"
-#include "validate/bandwidth_fit.h"
 #include "validate/plan/fields.h"
+#include "validate/plan/plan.h"
 #include "validate/statistics.h"
 
 namespace baechi::validate {
@@ -147,16 +147,16 @@ class Calibrator {
 
  private:
   void check_rows() const {
-    static const std::set<std::string> known{"gap_same",   "gap_cross",    "submit",  "copy",
-                                             "contention", "interference", "granule", "op",
-                                             "canary",     "gap_fan_in"};
+    static const std::set<std::string> known{"gap_same",   "gap_cross",    "submit",    "copy",
+                                             "contention", "interference", "granule",   "op",
+                                             "order",      "canary",       "gap_fan_in"};
     Mistakes mistakes;
     std::size_t wrong = 0, line = 1;
     bool gaps = false;
     for (const Measurement& m : rows_) {
       ++line;
       std::string what;
-      const bool copies = m.what == "copy" || m.what == "contention";
+      const bool copies = m.what == "copy" || m.what == "contention" || m.what == "order";
       const bool ops = m.what == "op" || m.what == "interference" ||
                        (m.what == "gap_same" && !m.subject.empty());
       const auto args = numbers_in(m.args);
@@ -170,7 +170,8 @@ class Calibrator {
         what = "it needs a count of neighbours";
       else if (m.what == "granule" && (!args || args->size() != 1))
         what = "it needs the budget in bytes";
-      else if ((copies || m.what == "op" || m.what == "interference") && m.value <= 0.0)
+      else if (((copies && m.what != "order") || m.what == "op" || m.what == "interference") &&
+               m.value <= 0.0)
         what = "a time of no length";
       gaps = gaps || m.what == "gap_same";
       if (!what.empty() && ++wrong <= 20)
@@ -287,6 +288,17 @@ class Calibrator {
     const auto& [count, samples] = *by_count.rbegin();
     t.contention = median(samples) / median(by_count.begin()->second);
     t.shared = (t.contention - 1.0) / static_cast<double>(count - 1) >= 0.5;
+    if (!t.shared) return;
+    Samples each, waited;
+    for (const auto& [k, totals] : by_count)
+      for (const double total : k > 1 ? totals : Samples{}) {
+        const double all = total - t.latency_ns.value - static_cast<double>(k) * t.time(largest);
+        each.push_back(all / static_cast<double>(k - 1));
+      }
+    t.channel_ns = bootstrap(each, median);
+    for (const Measurement& m : rows_)
+      if (is_of(m, "order", t)) waited.push_back(m.value);
+    t.in_order = !waited.empty() && median(waited) > 0.0;
   }
 
   void fit_ops() {
@@ -358,6 +370,125 @@ class Calibrator {
 Calibration calibrate(const Machine& machine, const std::vector<Measurement>& measurements,
                       const std::string& path) {
   return Calibrator(machine, measurements, path).run();
+}
+
+namespace {
+
+constexpr double slowed_from = 1.03;  // times as long as alone
+constexpr std::string_view memory_pass = "ew";
+
+/// The median of some rows of one subject beside `count` ops of a kind.
+struct Beside {
+  std::string subject, against;
+  double count = 0.0;
+  double demand = 0.0;    // of the subject alone, if it is a pass over memory; bytes per ns
+  double slowdown = 1.0;  // against the subject alone
+};
+
+std::vector<Beside> measured_points(const std::vector<Measurement>& rows) {
+  std::map<std::pair<std::string, std::string>, Samples> alone;
+  std::map<std::tuple<std::string, std::string, std::string, std::int64_t>, Samples> together;
+  for (const Measurement& m : rows) {
+    if (m.what == "op") alone[{m.subject, m.args}].push_back(m.value);
+    if (m.what == "interference")
+      together[{m.subject, m.args, m.against, m.count}].push_back(m.value);
+  }
+  std::vector<Beside> all;
+  for (const auto& [key, samples] : together) {
+    const auto& [subject, args, against, count] = key;
+    const auto base = alone.find({subject, args});
+    if (base == alone.end()) continue;
+    const double ns = median(base->second);
+    const auto bytes = parse_number<std::int64_t>(args);
+    all.push_back(
+        {.subject = subject,
+         .against = against,
+         .count = static_cast<double>(count),
+         .demand = subject == memory_pass && bytes ? static_cast<double>(*bytes) / ns : 0.0,
+         .slowdown = median(samples) / ns});
+  }
+  return all;
+}
+
+/// Bytes per ns of the quickest pass over memory: neighbours run such, or larger ones.
+double rate_of_pass(const std::vector<Beside>& all) {
+  double rate = 0.0;
+  for (const Beside& b : all) rate = std::max(rate, b.demand);
+  return rate;
+}
+
+struct DemandFit {
+  Calibration::Bandwidth bandwidth;
+  double pass_rate = 0.0;
+
+  const Calibration::Bandwidth::Demand* find(const std::string& kind) const {
+    const auto found =
+        std::ranges::find(bandwidth.demands, kind, &Calibration::Bandwidth::Demand::kind);
+    return found == bandwidth.demands.end() ? nullptr : &*found;
+  }
+  double demand_of(const std::string& kind) const {
+    const auto* found = find(kind);
+    return kind == memory_pass ? pass_rate : found == nullptr ? 0.0 : found->bytes_per_ns;
+  }
+  double pressure(const Beside& b) const {
+    const double own = b.subject == memory_pass ? b.demand : demand_of(b.subject);
+    return std::max(1.0, (own + b.count * demand_of(b.against)) / bandwidth.capacity) - 1.0;
+  }
+  double slowdown(const Beside& b) const {
+    const auto* found = find(b.subject);
+    return 1.0 + (found == nullptr ? 0.0 : found->sensitivity) * pressure(b);
+  }
+};
+
+double slowdown_by_pairs(const Beside& b, const Calibration& known) {
+  for (const auto& pair : known.interference)
+    if (pair.op == b.subject && pair.neighbour == b.against)
+      return 1.0 + b.count * std::max(pair.per_neighbour.value, 0.0);
+  return 1.0;
+}
+
+}  // namespace
+
+Calibration::Bandwidth fit_bandwidth(const std::vector<Measurement>& rows,
+                                     const Calibration& known) {
+  const std::vector<Beside> all = measured_points(rows);
+  std::set<double> counts;
+  for (const Beside& b : all) counts.insert(b.count);
+  DemandFit fit{.bandwidth = {}, .pass_rate = rate_of_pass(all)};
+  if (counts.size() < 2 || fit.pass_rate <= 0.0) return {};
+
+  Samples capacities;
+  for (const Beside& b : all)
+    if (b.subject == memory_pass && b.against == memory_pass && b.slowdown > slowed_from)
+      capacities.push_back((b.demand + b.count * fit.pass_rate) / b.slowdown);
+  if (capacities.empty()) return {};
+  fit.bandwidth.capacity = median(capacities);
+
+  std::map<std::string, Samples> demands, sensitivities;
+  for (const Beside& b : all) {
+    demands[b.subject];
+    if (b.subject == memory_pass && b.against != memory_pass && b.slowdown > slowed_from)
+      demands[b.against].push_back(
+          std::max((b.slowdown * fit.bandwidth.capacity - b.demand) / b.count, 0.0));
+  }
+  for (const auto& [kind, samples] : demands)
+    fit.bandwidth.demands.push_back({.kind = kind,
+                                     .bytes_per_ns = kind == memory_pass ? fit.pass_rate
+                                                     : samples.empty()   ? 0.0
+                                                                         : median(samples)});
+  for (const Beside& b : all)
+    if (const double pressure = fit.pressure(b); pressure > slowed_from - 1.0)
+      sensitivities[b.subject].push_back(std::max((b.slowdown - 1.0) / pressure, 0.0));
+  for (auto& demand : fit.bandwidth.demands)
+    if (const auto found = sensitivities.find(demand.kind); found != sensitivities.end())
+      demand.sensitivity = median(found->second);
+
+  double error = 0.0, error_by_pairs = 0.0;
+  for (const Beside& b : all) {
+    error += std::abs(fit.slowdown(b) - b.slowdown);
+    error_by_pairs += std::abs(slowdown_by_pairs(b, known) - b.slowdown);
+  }
+  return error <= error_by_pairs ? fit.bandwidth : Calibration::Bandwidth{};
 }
 
 }  // namespace baechi::validate

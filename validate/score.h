@@ -6,10 +6,11 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/cluster/calibration.h"
 #include "sim/names.h"
-#include "validate/set_worth.h"
+#include "validate/export.h"
+#include "validate/run_files.h"
 #include "validate/statistics.h"
-#include "validate/validation_run.h"
 
 namespace baechi::validate {
 
@@ -126,5 +127,17 @@ std::optional<double> skill(const Validation& validation, std::string_view rival
 
 Accuracy accuracy(const std::vector<PlanScore>& plans);
 std::vector<Ranking> rankings(const std::vector<PlanScore>& plans);
+
+/// Baechi's procedure (SoCC'20, section 4.1) on these measurements: ops as profiled, transfers by
+/// ordinary least squares of time on bytes, nothing else. A paced link's length is stated; its
+/// latency is then the intercept of the time beyond this length. A transfer that was not measured
+/// stays.
+Calibration as_baechi(Calibration ours, const std::vector<Measurement>& rows);
+
+/// A roofline by the datasheet: flops at the dense half-precision peak times the partition's part
+/// of the multiprocessors, bytes at the whole memory's speed. Transfers take their stated time, or
+/// as little as measured. Nothing for a GPU whose datasheet is not known: H100 (SXM), H200, A100
+/// (80 GB) are known.
+std::optional<Calibration> as_datasheet(Calibration ours);
 
 }  // namespace baechi::validate

@@ -127,6 +127,7 @@ Calibration virtual_truth(int devices) {
                                  .occupancy_ns = exactly(2600),
                                  .time = straight({0, made_up_gpu::host_copy.per_ns}),
                                  .shared = true,
+                                 .channel_ns = exactly(2600),
                                  .contention = static_cast<double>(devices)});
   }
   truth.ops = {{.kind = "gemm", .time = straight(made_up_gpu::gemm)},

@@ -4,10 +4,9 @@
 #include <span>
 #include <vector>
 
+#include "sim/processor_time.h"
 #include "sim/random.h"
-#include "sim/watch.h"
 #include "validate/run_files.h"
-#include "validate/validation_run.h"
 
 namespace baechi::validate {
 

@@ -9,7 +9,7 @@
 #include <set>
 
 #include "scenarios/read/paths.h"
-#include "scenarios/results/columns.h"
+#include "scenarios/results/results.h"
 #include "scenarios/results/tables.h"
 #include "sim/error.h"
 #include "sim/file_aside.h"

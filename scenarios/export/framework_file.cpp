@@ -335,10 +335,11 @@ std::string export_pipeline(const ExportTask& task, const Placement& placement) 
   return fmt::format(
       "{} {} of {} modules between which PyTorch can cut, the longest {}, {} with {} "
       "micro-batches: "
-      "{} per micro-batch; alone a step takes {}{}\n{}",
+      "{} per micro-batch; alone a step takes {}{}\n{}"
+      "not yet split by PyTorch: python3 -m baechi_torch run MODULE:FUNCTION {} tries it\n",
       cuts.first.size(), cuts.first.size() == 1 ? "stage" : "stages", modules.names.size(),
       to_text(cuts.longest), line->schedule, line->micro_batches, to_text(line->per_micro_batch),
-      to_text(whole.makespan), price(task, placement, whole.makespan), condition);
+      to_text(whole.makespan), price(task, placement, whole.makespan), condition, task.path);
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 
 #include "scenarios/fit/gguf.h"
 #include "scenarios/read/choice_text.h"
-#include "scenarios/read/data_folder.h"
+#include "scenarios/read/paths.h"
 #include "scenarios/run/build.h"
 #include "sim/error.h"
 #include "traces/format/compressed_file.h"
@@ -38,14 +38,48 @@ void read_published(FitModel& model, const std::string& path) {
     model.weights = said->second;
 }
 
-/// The file's mixture of types, or the type of most numbers.
-std::string weights_of(const GgufHeader& header) {
-  std::string most;
-  std::int64_t numbers = 0;
-  for (const auto& [type, count] : header.numbers_by_type)
-    if (count > numbers) most = type, numbers = count;
-  const bool mixed = header.numbers_by_type.contains("q6_k");
-  return most + (mixed && (most == "q4_k" || most == "q5_k") ? "_m" : "");
+constexpr auto gguf_names =
+    std::to_array<std::pair<std::string_view, std::string_view>>({{"attn_q", "q_proj"},
+                                                                  {"attn_k", "k_proj"},
+                                                                  {"attn_v", "v_proj"},
+                                                                  {"attn_output", "o_proj"},
+                                                                  {"ffn_gate", "gate_proj"},
+                                                                  {"ffn_up", "up_proj"},
+                                                                  {"ffn_down", "down_proj"},
+                                                                  {"ffn_gate_exps", "gate_proj"},
+                                                                  {"ffn_up_exps", "up_proj"},
+                                                                  {"ffn_down_exps", "down_proj"},
+                                                                  {"token_embd", "embed_tokens"},
+                                                                  {"output", "lm_head"}});
+
+/// "layer_3/v_proj" of "blk.3.attn_v.weight"; "" of what is no matrix of the generators.
+std::string tensor_of(std::string name) {
+  if (!name.ends_with(".weight")) return "";
+  name.resize(name.rfind('.'));
+  const std::string layer = name.starts_with("blk.") ? name.substr(4, name.rfind('.') - 4) : "";
+  const auto* const found = std::ranges::find(gguf_names, name.substr(name.rfind('.') + 1),
+                                              &decltype(gguf_names)::value_type::first);
+  if (found == gguf_names.end()) return "";
+  return (layer.empty() ? "" : "layer_" + layer + "/") + std::string(found->second);
+}
+
+/// The type of most numbers, and the types of tensors that have another.
+void read_types(FitModel& model, const GgufHeader& header, bool tied) {
+  std::map<std::string, std::int64_t> numbers;
+  for (const auto& [name, tensor] : header.tensors) numbers[tensor.type] += tensor.numbers;
+  if (numbers.empty()) return;
+  const auto& [most, count] =
+      *std::ranges::max_element(numbers, {}, [](const auto& of) { return of.second; });
+  std::string weights = most;
+  for (const auto& [name, tensor] : header.tensors) {
+    const std::string ours = tensor_of(name);
+    if (ours.empty() || tensor.type == most) continue;
+    weights +=
+        fmt::format("+{}={}", tied && ours == "embed_tokens" ? "lm_head" : ours, tensor.type);
+  }
+  set_option(model, "weights", weights);
+  const bool mixed = numbers.contains("q6_k") && (most == "q4_k" || most == "q5_k");
+  model.weights = most + (mixed ? "_m" : "");
 }
 
 void read_gguf_model(FitModel& model, const std::string& path) {
@@ -76,14 +110,14 @@ void read_gguf_model(FitModel& model, const std::string& path) {
             {"expert_count", "num_local_experts"},
             {"expert_used_count", "num_experts_per_tok"}}))
     if (*ours != '\0' && !of(theirs).empty()) set_option(model, ours, of(theirs));
-  set_option(model, "tie_word_embeddings", header.has_output ? "false" : "true");
+  const bool tied = !header.tensors.contains("output.weight");
+  set_option(model, "tie_word_embeddings", tied ? "true" : "false");
   const std::string words =
       of("vocab_size").empty() ? said("tokenizer.ggml.tokens") : of("vocab_size");
   if (!words.empty()) set_option(model, "vocab_size", words);
   model.trained_context = parse_number<std::int64_t>(of("context_length")).value_or(0);
   model.name = path;
-  if (model.weights = weights_of(header); !model.weights.empty())
-    set_option(model, "weights", model.weights);
+  read_types(model, header, tied);
 }
 
 Trace with_options(const FitModel& model, const FitVariant& v,

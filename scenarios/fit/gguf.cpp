@@ -40,7 +40,7 @@ class GgufReader {
       header.values[key] = value(number<std::uint32_t>());
     }
     for (std::uint64_t i = 0; i < tensors; ++i) {
-      header.has_output |= text() == "output.weight";
+      const std::string name = text();
       const auto dimensions = number<std::uint32_t>();
       if (dimensions > 8) fail("a tensor of more than 8 dimensions");
       std::int64_t size = 1;
@@ -50,7 +50,7 @@ class GgufReader {
       const auto type = number<std::uint32_t>();
       if (type >= gguf_types.size() || gguf_types[type].empty())
         fail(fmt::format("an unknown type of tensor, {}", type));
-      header.numbers_by_type[std::string(gguf_types[type])] += size;
+      header.tensors[name] = {std::string(gguf_types[type]), size};
       number<std::uint64_t>();  // where its data are
     }
     return header;

@@ -10,8 +10,11 @@ struct GgufHeader {
   /// The metadata as text: "general.architecture" -> "llama"; of a list its length. Whole numbers
   /// that are not negative are right, others have their bytes as such a number.
   std::map<std::string, std::string> values;
-  bool has_output = false;  ///< a tensor "output.weight"; without, the head is the embedding's
-  std::map<std::string, std::int64_t> numbers_by_type;  ///< of all tensors: "q4_k" -> 7.2e9
+  struct Tensor {
+    std::string type;  ///< "q4_k"
+    std::int64_t numbers = 0;
+  };
+  std::map<std::string, Tensor> tensors;  ///< "blk.0.attn_q.weight"
 };
 
 /// Whether the file begins as GGUF files do.

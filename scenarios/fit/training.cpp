@@ -6,7 +6,7 @@
 #include "scenarios/fit/fit.h"
 #include "scenarios/planning/machines.h"
 #include "scenarios/run/build.h"
-#include "scenarios/run/evidence.h"
+#include "scenarios/run/experiment.h"
 #include "sim/error.h"
 
 namespace baechi {

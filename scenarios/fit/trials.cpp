@@ -12,10 +12,9 @@
 
 #include "scenarios/fit/layers.h"
 #include "scenarios/read/device_table.h"
-#include "scenarios/run/evidence.h"
 #include "scenarios/run/experiment.h"
 #include "sim/error.h"
-#include "sim/pipeline/joined_passes.h"
+#include "sim/pipeline/pipeline.h"
 #include "sim/transform/transform.h"
 
 namespace baechi {

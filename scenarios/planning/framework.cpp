@@ -6,9 +6,8 @@
 #include <filesystem>
 
 #include "scenarios/read/choice_text.h"
-#include "scenarios/read/data_folder.h"
+#include "scenarios/read/paths.h"
 #include "scenarios/read/sections.h"
-#include "scenarios/read/tree.h"
 #include "scenarios/read/yaml.h"
 #include "sim/options.h"
 #include "traces/format/compressed_file.h"

@@ -1,9 +1,12 @@
-/// The machines that a training is planned on, and the plans that can be tried on them.
+/// The machines that a training is planned on, the plans that can be tried on them, and a plan as a
+/// scenario, which `baechi run` simulates as `baechi plan` does.
 #pragma once
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "scenarios/planning/parallel_step.h"
 #include "scenarios/planning/plan_search.h"
 #include "scenarios/read/scenario.h"
 
@@ -26,5 +29,21 @@ void require_one_kind(const ClusterChoice& cluster);
 /// devices that can share the model's tensors; stages are the divisors of all devices; samples of a
 /// micro-batch are 1, 2, 4, ... up to 64. Throws InputError if the model itself is wrong.
 PlanSpace with_defaults(PlanSpace space, const TrainingJob& job, const Machines& machines);
+
+/// Nodes of a kind in devices.yaml, with devices of another kind.
+struct PlanNodes {
+  std::string kind;
+  std::int64_t count = 1, devices = 8;  ///< of a node
+  const DeviceModel* gpu = nullptr;
+  Bytes memory{};
+};
+
+/// `model`: generator and options as after `baechi plan`,
+/// "gpt:num_hidden_layers=96,tie_word_embeddings=false". With several stages the scenario reads the
+/// placement from `placement`, which placement_of_stages() is.
+std::string plan_scenario(std::string_view model, const TrainingJob& job, const ParallelPlan& plan,
+                          const PlanNodes& nodes, std::string_view placement);
+std::string placement_of_stages(const TrainingJob& job, const ParallelPlan& plan,
+                                const Cluster& cluster);
 
 }  // namespace baechi

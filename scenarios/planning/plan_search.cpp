@@ -14,6 +14,17 @@
 #include "traces/generator.h"
 
 namespace baechi {
+
+double flushed_step(std::span<const StageSeconds> stages, std::int64_t micro_batches) {
+  double all = 0.0, longest = 0.0, last = 0.0;
+  for (const StageSeconds& stage : stages) {
+    all += stage.passes;
+    longest = std::max(longest, stage.passes);
+    last = std::max(last, stage.last);
+  }
+  return all + static_cast<double>(micro_batches - 1) * longest + last;
+}
+
 namespace {
 
 /// The graphs of one rank, and the times of their ops: plans that differ in nothing but stages and

@@ -7,7 +7,6 @@
 #include "scenarios/published/published_file.h"
 #include "scenarios/read/load.h"
 #include "scenarios/read/paths.h"
-#include "scenarios/read/tree.h"
 #include "scenarios/read/yaml.h"
 #include "sim/error.h"
 #include "sim/options.h"

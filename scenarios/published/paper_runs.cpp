@@ -4,7 +4,7 @@
 
 #include "scenarios/published/paper.h"
 #include "scenarios/read/load.h"
-#include "scenarios/results/columns.h"
+#include "scenarios/results/results.h"
 #include "scenarios/run/runner.h"
 #include "scenarios/studies/codesign/codesign.h"
 #include "sim/objective/objective.h"

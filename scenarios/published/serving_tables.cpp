@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "scenarios/studies/serving/profile_file.h"
+#include "scenarios/studies/serving/packrat.h"
 #include "sim/error.h"
 #include "traces/format/compressed_file.h"
 

@@ -6,7 +6,7 @@
 #include "scenarios/run/build.h"
 #include "sim/engine/simulation.h"
 #include "sim/error.h"
-#include "sim/pipeline/joined_passes.h"
+#include "sim/pipeline/pipeline.h"
 #include "sim/transform/graph_copy.h"
 #include "sim/transform/transform.h"
 #include "traces/generator.h"
@@ -83,20 +83,30 @@ Json kernels_of(const OpGraph& graph) {
   return {{"ops", std::move(ops)}};
 }
 
-/// The device of each op where `split` has the number of layers on each: "layer_7/mlp" is of layer
-/// 7. Ops before layers are on the first, ops behind on the last. [num_ops]
-IdVector<OpId, DeviceId> devices_of(const OpGraph& graph, const std::vector<std::int64_t>& split) {
+/// The device of each op: devices but the first begin at the first ops that are called as in
+/// `starts`, or are in such a scope. Backward and update ops follow their forward ops, and ops of
+/// later passes those of the first. [num_ops]
+IdVector<OpId, DeviceId> devices_of(const OpGraph& graph, const std::vector<std::string>& starts) {
+  std::vector<OpId> first;
+  for (const std::string& start : starts) {
+    const auto ops = graph.ops();
+    const auto found = std::ranges::find_if(ops, [&](OpId v) {
+      const std::string_view name = graph.name(v);
+      return name.starts_with(start) && (name.size() == start.size() || name[start.size()] == '/');
+    });
+    if (found == ops.end()) throw InputError(fmt::format("starts: no op '{}'", start));
+    first.push_back(*found);
+  }
   IdVector<OpId, DeviceId> device(graph.num_ops(), DeviceId{0});
   for (const OpId v : graph.ops()) {
-    const std::string_view name = graph.name(graph.micro_batch(v).first);
-    constexpr std::string_view prefix = "layer_";
-    std::int64_t layer = name.starts_with("embed_tokens") ? 0 : 1'000'000;
-    if (name.starts_with(prefix))
-      layer = parse_number<std::int64_t>(name.substr(prefix.size(), name.find('/') - prefix.size()))
-                  .value_or(0);
-    std::size_t d = 0;
-    for (; d + 1 < split.size() && layer >= split[d]; ++d) layer -= split[d];
-    device[v] = DeviceId{static_cast<std::uint32_t>(d)};
+    OpId of = graph.micro_batch(v).first;
+    if (graph.op(of).forward != no_op) of = graph.op(of).forward;
+    if (graph.op(of).phase == Phase::update) {  // where its gradients are
+      device[v] = device[graph.edge(*graph.in_edges(of).begin()).src];
+      continue;
+    }
+    const auto before = std::ranges::count_if(first, [&](OpId start) { return start <= of; });
+    device[v] = DeviceId{static_cast<std::uint32_t>(before)};
   }
   return device;
 }
@@ -141,10 +151,13 @@ Json answer_step(Options& o) {
   const std::int64_t most = o.get("pass_tokens", std::int64_t{512}, "of a pass", 1);
   const auto in_flight = static_cast<std::size_t>(
       o.get("in_flight", std::int64_t{0}, "passes at a time; 0: all", 0, 1000));
-  std::vector<std::int64_t> split;
-  for (const auto& [key, count] :
-       raw_of(o, "split", "layers on each device of the cluster [all on the first]").children)
-    split.push_back(parse_number<std::int64_t>(count.text).value_or(0));
+  std::vector<std::string> starts;
+  for (const auto& [key, name] :
+       raw_of(o, "starts", "the first op, or scope, of each device but the first").children)
+    starts.push_back(name.text);
+  const std::string schedule = o.get("pipeline", "", "schedule of micro-batches that recomputes");
+  const auto micro_batches = static_cast<std::size_t>(
+      o.get("micro_batches", std::int64_t{1}, "of the pipeline", 1, 10'000));
   std::vector<Duration> sums;
   for (const auto& [key, time] :
        raw_of(o, "sums", "times to which the ops' of each pass are scaled").children)
@@ -162,20 +175,31 @@ Json answer_step(Options& o) {
     for (const OpWork& work : graph.kernels(v)) flops += static_cast<double>(work.flops);
   const Cluster cluster =
       alone ? Cluster::uniform(1, device->memory, Link{}) : make_cluster(choice);
-  if (split.size() > cluster.num_devices())
-    throw InputError(fmt::format("split: {} devices of {}", split.size(), cluster.num_devices()));
+  if (starts.size() >= cluster.num_devices())
+    throw InputError(
+        fmt::format("starts: {} devices of {}", starts.size() + 1, cluster.num_devices()));
   OpTimes times = times_of(graph, *device, scale, sum);
   if (!sums.empty()) scale_passes(graph, sums, times);
   PlacedStep step{graph.with_times(cluster.device(DeviceId{}).kind, times.times),
-                  devices_of(graph, split)};
+                  devices_of(graph, starts)};
   for (const TransformChoice& t : transforms)
     if (t.use == TransformUse::placed)
       step = t.transform->after_placing(t.transform->apply(step.graph).graph, step.device);
   const ProfiledCosts costs(step.graph, cluster);
   EngineOptions without_limit = engine;
   without_limit.enforce_memory = false;
-  const StepResult result =
-      simulate({step.graph, cluster, costs, without_limit}, {.device = step.device});
+  const Problem problem{step.graph, cluster, costs, without_limit};
+  if (!schedule.empty()) {
+    if (pipeline::find_schedule(schedule) == nullptr)
+      throw InputError(fmt::format("pipeline: no schedule '{}'", schedule));
+    const auto run = pipeline::simulate_pipeline(problem, {.device = step.device},
+                                                 {.schedule = schedule,
+                                                  .micro_batches = micro_batches,
+                                                  .recompute = true,
+                                                  .keep_last = true});
+    return {{"step_time_us", to_us(run.makespan)}};
+  }
+  const StepResult result = simulate(problem, {.device = step.device});
   Json memory = Json::array();
   for (const DeviceId d : cluster.devices()) {
     Bytes weights, cache;

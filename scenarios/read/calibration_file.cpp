@@ -1,12 +1,13 @@
 #include "scenarios/read/calibration_file.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "scenarios/read/paths.h"
 #include "scenarios/read/sections.h"
-#include "scenarios/read/tree.h"
 #include "scenarios/read/yaml.h"
 #include "sim/error.h"
+#include "sim/options.h"
 
 namespace baechi {
 namespace {
@@ -176,6 +177,9 @@ class Reader {
     t.latency_ns = estimate(o, "latency_ns");
     t.occupancy_ns = estimate(o, "occupancy_ns");
     t.shared = o.get("shared", false, "");
+    t.channel_ns = estimate(o, "channel_ns");
+    if (t.channel_ns == Estimate{}) t.channel_ns = t.occupancy_ns;  // of a file without
+    t.in_order = o.get("in_order", false, "");
     t.contention = o.get("contention", 1.0, "");
     t.time = fitted(o);
     o.finish();
@@ -245,9 +249,12 @@ std::string calibration_yaml(const Calibration& c) {
   for (const auto& t : c.transfers)
     out += fmt::format(
         "- {{mode: {}, way: {}, direction: {}, paced: {}, latency_ns: {}, occupancy_ns: {}, "
-        "shared: {}, contention: {}, {}}}\n",
+        "shared: {}, {}contention: {}, {}}}\n",
         t.mode, t.way, quoted(t.direction), t.paced, yaml_of(t.latency_ns), yaml_of(t.occupancy_ns),
-        t.shared, t.contention, yaml_of(t.time));
+        t.shared,
+        t.shared ? fmt::format("channel_ns: {}, in_order: {}, ", yaml_of(t.channel_ns), t.in_order)
+                 : "",
+        t.contention, yaml_of(t.time));
   if (!c.ops.empty()) out += "ops:\n";
   for (const auto& op : c.ops)
     out += fmt::format("- {{kind: {}{}, left_out_error: {}, {}}}\n", op.kind,
@@ -277,6 +284,65 @@ Calibration parse_calibration(std::string_view text, const std::string& path) {
 
 Calibration read_calibration(const std::string& path) {
   return parse_calibration(read_small_file(path, std::size_t{1} << 20U), path);
+}
+
+namespace {
+
+/// Reads the modes and the effects that are switched off. Returns the file's path.
+std::string calibration_options(Options& o, CalibrationChoice& choice) {
+  const std::string file = o.path("file", "output of 'baechi validate calibrate'");
+  choice.use.mode = o.get("mode", {"graph", "stream"}, "how work is submitted");
+  choice.use.way = o.get("way", {"link", "host"}, "how tensors move");
+  const Value* off = o.raw("off", "a list of effects to leave out: op_gap, latency, costs");
+  if (off == nullptr) return file;
+  static const std::vector<std::string> known{"op_gap", "latency", "costs"};
+  if (!is_list(*off)) o.mistake("off", "not a list");
+  for (const auto& [key, v] : off->children) {
+    if (std::ranges::find(known, v.text) == known.end()) {
+      o.mistake("off", no_such("effect", v.text, known));
+      continue;
+    }
+    for (const EffectName& effect : effect_names())
+      if (effect.name == v.text) choice.use.effects.*(effect.on) = false;
+  }
+  return file;
+}
+
+}  // namespace
+
+CalibrationChoice read_calibration_section(const Value& section, const std::string& base,
+                                           Mistakes& mistakes) {
+  CalibrationChoice choice;
+  mistakes.attempt([&] {
+    if (is_mapping(section)) {
+      need(section, "calibration", {"file"}, mistakes);
+      Options o = options_of(section, "calibration", base);
+      choice.file = calibration_options(o, choice);
+      o.finish();
+    } else if (!section.children.empty() || section.text.empty()) {
+      throw InputError(at(section.where) + "calibration: not a path or {file, mode, way, off}");
+    } else {
+      choice.file = resolve_path(section, base);
+    }
+    if (choice.file.empty()) return;
+    try {
+      choice.measured = std::make_shared<const Calibration>(read_calibration(choice.file));
+    } catch (const InputError& e) {
+      throw InputError(fmt::format("{}calibration: {}", at(section.where), e.what()));
+    }
+  });
+  return choice;
+}
+
+SectionKeys calibration_section_keys() {
+  return {"calibration",
+          "measured costs of a machine: such a section, or only the path of the file; each op with "
+          "the gap after it, each transfer with its latency",
+          keys_of_reader([](Options& o) {
+            CalibrationChoice choice;
+            calibration_options(o, choice);
+          }),
+          {"file"}};
 }
 
 }  // namespace baechi

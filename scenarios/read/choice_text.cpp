@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 
 #include "sim/error.h"
+#include "sim/options.h"
+#include "sim/text.h"
 
 namespace baechi {
 namespace {
@@ -69,6 +72,122 @@ Choice parse_choice(std::string_view text, const std::string& flag) {
   const std::string_view owner = text.starts_with(program) ? "exec" : text.substr(0, end);
   choice.options = parse_options(owner, assignments, flag);
   return choice;
+}
+
+namespace {
+
+std::vector<std::string> split_at_any(std::string_view text, std::string_view separators) {
+  std::vector<std::string> parts;
+  while (true) {
+    const std::size_t end = std::min(text.find_first_of(separators), text.size());
+    parts.emplace_back(trimmed(text.substr(0, end)));
+    if (end == text.size()) return parts;
+    text.remove_prefix(end + 1);
+  }
+}
+
+class DeviceWordsReader {
+ public:
+  DeviceWordsReader(const DeviceWords& words, Mistakes& mistakes)
+      : words_(words), mistakes_(mistakes) {}
+
+  std::vector<DeviceChoice> read() {
+    if (words_.devices.empty()) return {{.kind = words_.kind}};
+    if (const auto number = parse_number<std::int64_t>(words_.devices)) {
+      add(*number, words_.kind, "kind", words_.kind.empty());
+    } else {
+      if (!words_.kind.empty())
+        mistake("kind", fmt::format("{}devices is a list, which names the types", words_.prefix));
+      for (const std::string& item : split_at_any(words_.devices, ",+")) {
+        const std::size_t times = item.find_first_not_of("0123456789");
+        const bool counted = times != 0 && times != item.npos && item[times] == 'x';
+        const auto count =
+            counted ? parse_number<std::int64_t>(item.substr(0, times)) : std::int64_t{1};
+        add(count.value_or(0), std::string(trimmed(counted ? item.substr(times + 1) : item)),
+            "devices", false);
+      }
+    }
+    if (mistakes_.size() == before_) give_memory();
+    return std::move(groups_);
+  }
+
+ private:
+  void mistake(std::string_view option, const std::string& what) {
+    mistakes_.add(fmt::format("{}{}: {}", words_.prefix, option, what));
+  }
+
+  void add(std::int64_t count, const std::string& kind, std::string_view option, bool any_kind) {
+    if (count < 1 || count > static_cast<std::int64_t>(most_devices))
+      mistake("devices", fmt::format("{}: a cluster has at least one device and at most {}", count,
+                                     most_devices));
+    DeviceChoice& group = groups_.emplace_back();
+    group.count = static_cast<std::size_t>(
+        std::clamp<std::int64_t>(count, 1, static_cast<std::int64_t>(most_devices)));
+    group.kind = kind;
+    const DeviceTable& kinds = built_in_devices();
+    if (const auto known = kinds.devices.find(kind); known != kinds.devices.end()) {
+      group.model = known->second;
+      group.memory = known->second->memory;
+    } else if (option == "devices" && words_.devices == kind) {
+      if (kind.find_first_of("0123456789") != kind.npos)
+        return mistake(option, no_such_device(kind, kinds.devices));
+      mistake(option, fmt::format("'{}' is not a whole number or a list such as 2xrtx_4090", kind));
+      if (words_.memory.empty()) need_memory();
+    } else if (words_.memory.empty() && any_kind) {
+      need_memory();
+    } else if (words_.memory.empty()) {
+      mistake(option, no_such_device(kind, kinds.devices) +
+                          "; a type that only the graph names needs the memory, too");
+    }
+  }
+
+  void need_memory() {
+    const bool python = words_.prefix.empty();
+    mistakes_.add(
+        fmt::format("{}memory is missing, such as '{}' (or give the types of the devices: {})",
+                    words_.prefix, python ? "memory='8 GiB'" : "--memory '8 GiB'",
+                    python ? "devices='2xrtx_4090'" : "--devices 2xrtx_4090"));
+  }
+
+  void give_memory() {
+    if (words_.memory.empty()) return;
+    const std::vector<std::string> texts = split_at_any(words_.memory, ",");
+    std::vector<Bytes> sizes;
+    for (const std::string& text : texts)
+      if (const auto size = parse_bytes(text))
+        sizes.push_back(*size);
+      else
+        mistake("memory", fmt::format("'{}' is not a size such as '8 GiB' or 24G", text));
+    std::size_t devices = 0;
+    for (const DeviceChoice& group : groups_) devices += group.count;
+    if (sizes.size() < texts.size()) return;
+    if (sizes.size() == 1 || sizes.size() == groups_.size()) {
+      for (std::size_t g = 0; g < groups_.size(); ++g)
+        groups_[g].memory = sizes[sizes.size() == 1 ? 0 : g];
+    } else if (sizes.size() == devices) {
+      std::vector<DeviceChoice> single;
+      for (const DeviceChoice& group : groups_)
+        for (std::size_t i = 0; i < group.count; ++i) {
+          single.push_back(group);
+          single.back().count = 1;
+          single.back().memory = sizes[single.size() - 1];
+        }
+      groups_ = std::move(single);
+    } else {
+      mistake("memory", fmt::format("{} sizes for {} devices", sizes.size(), devices));
+    }
+  }
+
+  const DeviceWords& words_;
+  Mistakes& mistakes_;
+  std::size_t before_ = mistakes_.size();
+  std::vector<DeviceChoice> groups_;
+};
+
+}  // namespace
+
+std::vector<DeviceChoice> read_device_words(const DeviceWords& words, Mistakes& mistakes) {
+  return DeviceWordsReader(words, mistakes).read();
 }
 
 }  // namespace baechi

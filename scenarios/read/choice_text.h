@@ -1,9 +1,10 @@
-/// Components with options as text, on command lines and in Python.
+/// Components with options, and devices, as text: on command lines and in Python.
 #pragma once
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "scenarios/read/device_table.h"
 #include "scenarios/read/scenario.h"
 
 namespace baechi {
@@ -20,5 +21,15 @@ Options parse_options(std::string_view owner, const std::vector<std::string>& as
 
 /// Splits `text` at every comma outside brackets.
 std::vector<std::string> split_at_commas(std::string_view text);
+
+struct DeviceWords {
+  std::string devices;   ///< "4", "rtx_4090,rtx_2080" or "2xrtx_4090+1xrtx_3060"
+  std::string kind{};    ///< of a number of devices; "": of the trace
+  std::string memory{};  ///< of each device, or a list by device or by group; "": of the type
+  std::string prefix{};  ///< of the options' names in messages: "--", or "" in Python
+};
+
+/// One group for each item of the list, or more if its devices differ in memory; at least one.
+std::vector<DeviceChoice> read_device_words(const DeviceWords& words, Mistakes& mistakes);
 
 }  // namespace baechi

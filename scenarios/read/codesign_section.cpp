@@ -1,8 +1,7 @@
 #include <algorithm>
 
-#include "scenarios/read/section.h"
 #include "scenarios/read/sections.h"
-#include "scenarios/read/tree.h"
+#include "scenarios/read/yaml.h"
 #include "sim/options.h"
 
 namespace baechi {

@@ -6,7 +6,6 @@
 #include <ranges>
 
 #include "scenarios/read/sections.h"
-#include "scenarios/read/tree.h"
 #include "scenarios/read/yaml.h"
 #include "sim/error.h"
 #include "sim/options.h"

@@ -4,11 +4,9 @@
 #include <filesystem>
 #include <set>
 
-#include "scenarios/read/axes.h"
 #include "scenarios/read/calibration_file.h"
 #include "scenarios/read/paths.h"
 #include "scenarios/read/sections.h"
-#include "scenarios/read/tree.h"
 #include "scenarios/read/yaml.h"
 #include "sim/text.h"
 

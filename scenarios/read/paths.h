@@ -1,5 +1,5 @@
-/// Paths in scenario files: relative to the file, with patterns and environment variables as
-/// ${NAME}.
+/// Paths in scenario files, relative to the file, with patterns and environment variables as
+/// ${NAME}; and the scenarios, traces and papers that are installed with the program.
 #pragma once
 #include <string>
 #include <string_view>
@@ -30,5 +30,20 @@ std::string read_small_file(const std::string& path, std::size_t most);
 /// `text` as a file name of at most 120 bytes: letters, digits and "_-=.," stay, all other
 /// characters become '_'.
 std::string plain_file_name(std::string_view text);
+
+/// The folder of the data, the first of these that applies:
+/// - the environment variable BAECHI_DATA;
+/// - PREFIX/share/baechi-sim, if the program is PREFIX/bin/baechi;
+/// - the checkout, if the program, or the Python module, is in build/PRESET there;
+/// - baechi_data/share/baechi-sim in the Python module's folder, for wheels;
+/// - "".
+std::string data_folder();
+
+/// Finds the file or folder `path`, the first of these that exists:
+/// - `path` itself, from the working directory;
+/// - data_folder()/path;
+/// - data_folder()/scenarios/examples/path.yaml, so that "first" names an example.
+/// Returns `path` if none exists.
+std::string with_data_folder(const std::string& path);
 
 }  // namespace baechi

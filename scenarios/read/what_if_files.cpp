@@ -4,10 +4,8 @@
 #include <filesystem>
 #include <set>
 
-#include "scenarios/read/data_folder.h"
 #include "scenarios/read/paths.h"
 #include "scenarios/read/sections.h"
-#include "scenarios/read/tree.h"
 #include "scenarios/read/yaml.h"
 #include "sim/error.h"
 

@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 
-#include "scenarios/report/page_data.h"
-#include "scenarios/results/comparison_text.h"
+#include "scenarios/results/overview.h"
+#include "scenarios/results/results.h"
+#include "scenarios/results/sqlite.h"
 #include "scenarios/results/tables.h"
-#include "scenarios/results/utilisation_table.h"
+#include "sim/file_aside.h"
 #include "sim/text.h"
 
 namespace baechi {
@@ -258,6 +260,32 @@ std::string to_html(const Overview& overview) {
        {chart_js, page_charts_js, page_steps_js, page_comparison_js, page_roofline_js})
     out += fmt::format("<script>\n{}</script>\n", script);
   return out + "</body></html>\n";
+}
+
+void write_results(const std::string& folder, const ResultsHeader& header, const EachRow& rows) {
+  std::filesystem::create_directories(folder);
+  const std::string database = folder + "/results.sqlite";
+  AtomicFile csv_file(folder + "/results.csv");
+  CsvRows csv(header, [&](std::string_view text) { csv_file.print(text); });
+  Overview overview(header);
+  {
+    SqliteRows sqlite(database + ".part", header);
+    rows([&](const RunResult& row) {
+      const std::vector<std::string> cells = result_cells(header, row);
+      csv.add(cells);
+      sqlite.add(row, cells);
+      overview.add(row);
+    });
+    sqlite.end();
+  }
+  csv.end();
+  csv_file.take_name_durably();
+  rename_durably(database + ".part", database);
+  write_aside(folder + "/report.html", to_html(overview));
+}
+
+void write_results(const std::string& folder, const Results& results) {
+  write_results(folder, results, each_row(results));
 }
 
 }  // namespace baechi

@@ -1,15 +1,43 @@
-/// Results as one HTML page that needs no network.
+/// report.html: its page and its data; and the folder of results that `baechi run` writes.
 #pragma once
+#include <span>
 #include <string>
 
+#include "scenarios/results/comparison.h"
 #include "scenarios/results/overview.h"
+#include "scenarios/results/results.h"
+#include "scenarios/results/tables.h"
 
 namespace baechi {
+
+/// JSON that may stand in a script element:
+///   {"tables": [{"axes", "figure": what the values are, "peaks": whether there are any,
+///                "columns", "bounds": [ns or null], "memory": [bytes],
+///                "scales": [an axis each: {"kind": "linear", "logarithmic" or "words",
+///                                          "at": {a value: where it stands}}],
+///                "rows": [{"name", "value": [ns or null], "peak": [bytes or null],
+///                          "parts": [[bytes or null: of each kind] or null], "status": [0 ok, 1
+///                          oom, 2 infeasible, 3 error, -1 not run]}]}],
+///    "labels": {a value of a column: the same in short},
+///    "steps": {id: {"graph", "title", "point", "placer", "grouped", "picture"}},
+///    "profiles": {"step", "placing": [{"name", "look": its colour and mark,
+///                 "ratio": [...], "share": [...]}]},
+///    "utilisation": [{"id", "name": a run's label, "graph": model, "devices", "ns", "flops",
+///                     "traffic", "peak", "bandwidth": of one device, null if unknown}],
+///    "names": {graph: {op: name}}, "first": the step to show at first}
+std::string page_data(const Results& results, std::span<const ResultTable> tables,
+                      const UsedRuns& used, std::span<const Profile> step_profiles,
+                      std::span<const Profile> placing_profiles);
 
 /// For each graph a table of placers against the points of the sweep, charts of step time and peak
 /// memory along each axis, and the steps that have a picture. With very many runs it contains only
 /// the first ones, and says so.
 std::string to_html(const Overview& overview);
 std::string to_html(const Results& results);
+
+/// Writes results.csv, results.sqlite and report.html into `folder`, which is created if needed,
+/// each to a temporary file that is then renamed. Throws std::runtime_error on failure.
+void write_results(const std::string& folder, const ResultsHeader& header, const EachRow& rows);
+void write_results(const std::string& folder, const Results& results);
 
 }  // namespace baechi

@@ -1,5 +1,3 @@
-#include "scenarios/report/page_data.h"
-
 #include <fmt/compile.h>
 
 #include <algorithm>
@@ -12,7 +10,8 @@
 #include <string_view>
 #include <utility>
 
-#include "scenarios/results/axis_scale.h"
+#include "scenarios/report/html.h"
+#include "scenarios/results/tables.h"
 #include "traces/format/json.h"
 
 namespace baechi {

@@ -7,10 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "placers/external/child_process.h"
-#include "scenarios/read/data_folder.h"
 #include "scenarios/read/paths.h"
-#include "scenarios/results/axis_scale.h"
-#include "scenarios/results/csv.h"
+#include "scenarios/results/results.h"
 #include "scenarios/results/tables.h"
 #include "sim/error.h"
 #include "sim/file_aside.h"

@@ -3,13 +3,13 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "sim/error.h"
 #include "sim/measure/measure.h"
-#include "sim/measure/utilisation.h"
 #include "sim/names.h"
 #include "sim/problem/engine_options.h"
 #include "sim/units.h"
@@ -102,5 +102,61 @@ EachRow each_row(const Results& results);  ///< `results` must outlive it
 
 /// Reads results.sqlite in `folder`. Throws InputError as read_sqlite() does.
 Results read_results(const std::string& folder);
+
+enum class ColumnType : std::uint8_t { id, whole, real, text };  ///< id: whole, the primary key
+
+/// A column that all results have.
+struct Column {
+  std::string_view name;
+  ColumnType type;
+  /// May be "".
+  std::string (*cell)(const ResultsHeader&, const RunResult&);
+  std::string_view shows_axis{};  ///< the swept key that this column replaces
+};
+std::span<const Column> fixed_columns();
+
+/// A column of some results: the fixed ones first, then, as text, the axes that no fixed column
+/// shows.
+struct ResultColumn {
+  std::string name;
+  ColumnType type;
+};
+std::vector<ResultColumn> result_columns(const ResultsHeader& header);
+/// One cell per column.
+std::vector<std::string> result_cells(const ResultsHeader& header, const RunResult& row);
+
+/// RunResult::point as 16 digits.
+std::string point_text(std::uint64_t point);
+
+/// Samples of the graph per second; nothing if the row has no step time, or the graph no batch.
+std::optional<double> throughput(const ResultsHeader& header, const RunResult& row);
+
+/// Receives text in pieces.
+using Print = std::function<void(std::string_view)>;
+
+/// The lines of results.csv.
+class CsvRows {
+ public:
+  CsvRows(const ResultsHeader& header, Print print);
+  void add(const std::vector<std::string>& cells);  ///< cells of result_cells()
+  void end();
+
+ private:
+  static constexpr std::size_t piece = std::size_t{1} << 18U;  // bytes, printed at once
+  void add_line(const std::vector<std::string>& cells);
+  std::vector<ResultColumn> columns_;
+  Print print_;
+  std::string lines_;
+};
+
+/// A cell in CSV: quoted if needed. Text that a spreadsheet would run as a formula (it begins with
+/// = + - @, a tab or a carriage return, and is no number) is prefixed by an apostrophe.
+std::string csv_cell(const std::string& cell, ColumnType type);
+
+void print_csv(const ResultsHeader& header, const EachRow& rows, const Print& print);
+std::string to_csv(const Results& results);
+
+/// An array of objects, one per row; the keys are the columns.
+void print_json(const ResultsHeader& header, const EachRow& rows, const Print& print);
 
 }  // namespace baechi

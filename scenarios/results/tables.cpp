@@ -3,12 +3,96 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <functional>
 #include <map>
+#include <optional>
+#include <set>
 #include <tuple>
 
-#include "scenarios/results/axis_scale.h"
+#include "scenarios/results/results.h"
+#include "sim/units.h"
 
 namespace baechi {
+namespace {
+
+using Reader = std::function<std::optional<double>(const std::string&)>;
+
+std::vector<Reader> readers() {
+  return {
+      [](const std::string& text) { return parse_number<double>(text); },
+      [](const std::string& text) -> std::optional<double> {
+        const auto size = parse_bytes(text);
+        return size ? std::optional(static_cast<double>(size->count)) : std::nullopt;
+      },
+      [](const std::string& text) -> std::optional<double> {
+        const auto time = parse_duration(text);
+        return time ? std::optional(static_cast<double>(time->count())) : std::nullopt;
+      },
+      [](const std::string& text) -> std::optional<double> {
+        const auto bandwidth = parse_bandwidth(text);
+        return bandwidth ? std::optional(bandwidth->bytes_per_second) : std::nullopt;
+      },
+  };
+}
+
+/// The ratio of the largest to the smallest distance of neighbours.
+double unevenness(const std::vector<double>& ascending) {
+  double least = INFINITY, most = 0.0;
+  for (std::size_t i = 1; i < ascending.size(); ++i) {
+    least = std::min(least, ascending[i] - ascending[i - 1]);
+    most = std::max(most, ascending[i] - ascending[i - 1]);
+  }
+  return most / least;
+}
+
+AxisScale::Kind kind_of(std::vector<double> numbers) {
+  std::ranges::sort(numbers);
+  if (numbers.front() <= 0.0 || numbers.back() < 8.0 * numbers.front())
+    return AxisScale::Kind::linear;
+  std::vector<double> logs;
+  for (const double x : numbers) logs.push_back(std::log(x));
+  const bool even = numbers.size() == 2 || unevenness(logs) < unevenness(numbers);
+  return even ? AxisScale::Kind::logarithmic : AxisScale::Kind::linear;
+}
+
+}  // namespace
+
+AxisScale axis_scale(std::span<const std::string> values) {
+  AxisScale scale;
+  for (const Reader& reader : readers()) {
+    scale.at.clear();
+    for (const std::string& value : values)
+      if (const auto number = reader(value); number && std::isfinite(*number))
+        scale.at.push_back(*number);
+    const std::set<double> distinct(scale.at.begin(), scale.at.end());
+    if (values.size() < 2 || distinct.size() != values.size()) continue;
+    scale.kind = kind_of(scale.at);
+    return scale;
+  }
+  scale.at.clear();
+  for (std::size_t i = 0; i < values.size(); ++i) scale.at.push_back(static_cast<double>(i));
+  return scale;
+}
+
+std::vector<std::string> short_values(std::span<const std::string> values) {
+  std::vector<std::string> texts;
+  std::map<std::string, std::string> known;  // equal values get equal texts
+  std::set<std::string> seen;
+  for (const std::string& value : values) {
+    if (const auto it = known.find(value); it != known.end()) {
+      texts.push_back(it->second);
+      continue;
+    }
+    std::string text = short_value(value);
+    for (std::size_t same = 2; !seen.insert(text).second; ++same)
+      text = fmt::format("{} ({})", short_value(value), same);
+    known[value] = text;
+    texts.push_back(std::move(text));
+  }
+  return texts;
+}
+
 namespace {
 
 bool is_graph_axis(std::string_view axis) {
@@ -287,6 +371,60 @@ std::string ops_text(const Results& results, const ResultTable& table) {
     }
   }
   return least == most ? fmt::format("{} ops", most) : fmt::format("{} to {} ops", least, most);
+}
+
+namespace {
+
+std::string utilisation_percent(std::optional<double> part) {
+  return part ? fmt::format("{:.1f} %", 100.0 * *part) : "-";
+}
+
+std::string digits(std::optional<double> value) {
+  return value ? fmt::format("{:.4g}", *value) : "-";
+}
+
+}  // namespace
+
+UsedRuns used_runs(const Results& results, std::span<const ResultTable> tables, std::size_t most) {
+  UsedRuns found;
+  for (const ResultTable& table : tables) {
+    for (std::size_t c = 0; c < table.columns.size(); ++c) {
+      for (const ResultTable::Row& row : table.rows) {
+        const RunResult* run = row.cells[c];
+        if (run == nullptr || !run->utilisation || !run->utilisation->flops) continue;
+        if (++found.all > most) continue;
+        std::string label = point_label(results, table, c);
+        if (table.rows.size() > 1) label += ", " + row.name;
+        found.shown.push_back({run, std::move(label)});
+      }
+    }
+  }
+  return found;
+}
+
+Summary utilisation_table(const Results& results, const UsedRuns& runs) {
+  Summary summary{.header = {"run", "step", "samples/s", "TFLOP/s", "busy", "of peak", "while busy",
+                             "of bandwidth", "flop/byte", "bound by: compute", "memory",
+                             "launches"}};
+  for (const auto& [run, label] : runs.shown) {
+    const Utilisation& u = *run->utilisation;
+    summary.rows.push_back(
+        {label, short_text(*run->value), digits(throughput(results, *run)),
+         digits(*u.flops / (to_us(*run->value) * 1e6)), utilisation_percent(u.busy),
+         utilisation_percent(u.flops_of_step), utilisation_percent(u.flops_of_busy),
+         utilisation_percent(u.traffic_of_step), digits(u.intensity()),
+         utilisation_percent(u.compute_bound), utilisation_percent(u.memory_bound),
+         utilisation_percent(u.launch_bound)});
+  }
+  summary.note =
+      "Fractions over all devices of the cluster. Busy: of the step in which they run ops. Of "
+      "peak, "
+      "of bandwidth: of what they could do in the step by their data sheets; while busy: in busy "
+      "time. Bound by: what decides the time of the ops, by their share of it.";
+  if (runs.all > runs.shown.size())
+    summary.note +=
+        fmt::format(" The first {} of {} runs; results.csv has all.", runs.shown.size(), runs.all);
+  return summary;
 }
 
 }  // namespace baechi

@@ -1,11 +1,30 @@
 /// Results as tables for people: a row per placer, a column per point of the sweep.
 #pragma once
+#include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "scenarios/results/overview.h"
 #include "scenarios/results/results.h"
 
 namespace baechi {
+
+struct AxisScale {
+  enum class Kind : std::uint8_t { linear, logarithmic, words };
+  Kind kind = Kind::words;
+  std::vector<double> at{};  ///< [values.size()]; 0, 1, 2, ... for words
+};
+
+/// The scale of `values`, which are distinct. Numbers, or quantities of one unit (sizes, times,
+/// bandwidths), are numeric, in any swept order. They are logarithmic if the largest is at least 8
+/// times the smallest and their ratios are more uniform than their differences. Other values are
+/// words, without an order.
+AxisScale axis_scale(std::span<const std::string> values);
+
+/// Short, distinct texts of swept values: paths without folders and extensions, mappings and lists
+/// without brackets. [values.size()]
+std::vector<std::string> short_values(std::span<const std::string> values);
 
 /// One scenario's runs on one graph by one measure; all values have one unit. A transformed graph
 /// counts as the same graph.
@@ -55,5 +74,21 @@ std::string ops_text(const Results& results, const ResultTable& table);
 /// best of each column is bold if `colour`.
 void append_table(std::string& out, const ResultTable& table, const Results& results, bool colour,
                   std::size_t width);
+
+/// A run with a step time whose graph gives the ops' work.
+struct UsedRun {
+  const RunResult* run;
+  std::string label;  ///< graph, point and placer
+};
+
+/// The first `most` such runs of the tables; `all` is their total number.
+struct UsedRuns {
+  std::vector<UsedRun> shown{};
+  std::size_t all = 0;
+};
+UsedRuns used_runs(const Results& results, std::span<const ResultTable> tables, std::size_t most);
+
+/// A row per run: step time, samples/s, TFLOP/s and fractions of the devices.
+Summary utilisation_table(const Results& results, const UsedRuns& runs);
 
 }  // namespace baechi

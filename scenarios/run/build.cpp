@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "scenarios/read/choice_text.h"
-#include "scenarios/read/data_folder.h"
+#include "scenarios/read/paths.h"
 #include "sim/collectives/collective_models.h"
 #include "sim/error.h"
 #include "sim/problem/problem.h"

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "placers/interface/placer.h"
 #include "scenarios/read/scenario.h"
@@ -87,5 +88,15 @@ class Experiment {
   EngineOptions engine_;
   ProfileChoice profile_;
 };
+
+/// The evidence of a step with modelled times; empty if all times are from the trace. A dtype
+/// without measured kernels on a device type is listed separately.
+std::vector<Evidence> evidence_of(const PreparedGraph& graph, const ClusterChoice& cluster);
+
+/// The evidence of `graph`, timed on a device of that type.
+std::vector<Evidence> evidence_of(const OpGraph& graph, const DeviceModel& device);
+
+/// "evidence     h100: ...; link nvlink4: unfitted"; "" without any.
+std::string evidence_line(const std::vector<Evidence>& evidence);
 
 }  // namespace baechi

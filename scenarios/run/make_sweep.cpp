@@ -7,7 +7,7 @@
 
 #include "placers/interface/registry.h"
 #include "scenarios/run/build.h"
-#include "scenarios/run/parallel.h"
+#include "scenarios/run/runner.h"
 #include "scenarios/run/sweep_parts.h"
 #include "sim/cluster/calibration.h"
 #include "sim/error.h"

@@ -1,6 +1,7 @@
 /// The runs of a sweep, each independent of the others.
 #pragma once
 #include <atomic>
+#include <cstddef>
 #include <functional>
 #include <span>
 #include <vector>
@@ -8,6 +9,12 @@
 #include "scenarios/run/sweep.h"
 
 namespace baechi {
+
+/// Calls work(0), ..., work(count - 1), each once, on up to `threads` threads; an idle thread takes
+/// the next number. Once `*stop` (if given) is set, no further number is taken. `work` must not
+/// throw.
+void for_each_in_parallel(std::size_t count, std::size_t threads, const std::atomic<bool>* stop,
+                          const std::function<void(std::size_t)>& work);
 
 /// The sweep of `results`, read again from the scenarios in them, whose paths start from the
 /// working directory as they did. Throws InputError if its runs are others now, as where a file

@@ -1,13 +1,6 @@
 /// Measured op times, transfer times and overheads of one machine, and costs by them: op times plus
 /// the gap between ops, transfer times plus latency.
 #pragma once
-#include <memory>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
-
 #include "sim/cluster/cost_model.h"
 #include "sim/units.h"
 
@@ -63,6 +56,10 @@ struct Calibration {
     Estimate occupancy_ns{};  ///< how long it holds its queue, in addition to `time`
     FittedTime time{};        ///< of the copy; its fixed_ns is 0
     bool shared = false;      ///< transfers of all devices are serialised
+    Estimate
+        channel_ns{};  ///< if shared: how long one holds what they share, in addition to `time`
+    bool in_order =
+        false;  ///< if shared: in the order of the plan, also where a later one is ready
     double contention = 1.0;  ///< slowdown when all devices transfer at once
     friend bool operator==(const Transfer&, const Transfer&) = default;
   };

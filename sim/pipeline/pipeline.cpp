@@ -1,12 +1,5 @@
 #include "sim/pipeline/pipeline.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <array>
-#include <set>
-#include <utility>
-
 #include "sim/error.h"
 #include "sim/graph/analysis.h"
 #include "sim/objective/objective.h"
@@ -351,7 +344,8 @@ PipelineResult simulate_few(const Problem& problem, const Placement& placement,
     few = few_micro_batches(all, stages, group);
   while (true) {
     if (!unrolled || unrolled->schedule.micro_batches != few)
-      unrolled = unroll(problem, placement, {options.schedule, few, options.recompute});
+      unrolled =
+          unroll(problem, placement, {options.schedule, few, options.recompute, options.keep_last});
     if (few == all) return simulate_pipeline(problem, placement, options, *unrolled, {});
     Stream stream(problem, *unrolled);
     SteadyState steady(*unrolled, group);

@@ -142,11 +142,12 @@ std::size_t home_stage(Layout layout, std::size_t chunk, std::size_t stages) {
   return chunk;
 }
 
-Schedule with_recompute(Schedule schedule) {
+Schedule with_recompute(Schedule schedule, bool keep_last) {
   for (std::vector<Pass>& passes : schedule.passes) {
     std::vector<Pass> all;
     for (const Pass& p : passes) {
-      if (p.kind == PassKind::backward)
+      const bool kept = keep_last && p.micro_batch + 1 == schedule.micro_batches;
+      if (p.kind == PassKind::backward && !kept)
         all.push_back({PassKind::recompute, p.chunk, p.micro_batch});
       all.push_back(p);
     }

@@ -1,10 +1,6 @@
 /// Pipeline schedules as data: the order in which stages run the passes of micro-batches.
 #pragma once
-#include <cstdint>
-#include <optional>
 #include <span>
-#include <string>
-#include <string_view>
 #include <vector>
 
 #include "sim/units.h"
@@ -80,8 +76,8 @@ struct ScheduleEntry {
 std::span<const ScheduleEntry> schedules();
 const ScheduleEntry* find_schedule(std::string_view name);  ///< null if there is none
 
-/// The same schedule with an R before each B.
-Schedule with_recompute(Schedule schedule);
+/// The same schedule with an R before each B; with `keep_last`, none of the last micro-batch.
+Schedule with_recompute(Schedule schedule, bool keep_last = false);
 
 /// The most activations that each stage keeps, counted from the passes. [stages]
 std::vector<std::size_t> most_in_flight(const Schedule& schedule);

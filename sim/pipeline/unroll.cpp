@@ -1,16 +1,7 @@
 #include "sim/pipeline/unroll.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <array>
-#include <map>
-#include <set>
-
 #include "sim/error.h"
 #include "sim/objective/replicas.h"
-#include "sim/pipeline/passes.h"
-#include "sim/pipeline/stages.h"
 #include "sim/transform/training/gradients.h"
 
 namespace baechi::pipeline {
@@ -79,7 +70,8 @@ class Unroller {
                              .laps = chunks_.laps,
                              .micro_batches = options.micro_batches,
                              .times = pass_times(p, placement, stages_, chunks_)});
-    if (options.recompute && entry_.training) schedule_ = with_recompute(std::move(schedule_));
+    if (options.recompute && entry_.training)
+      schedule_ = with_recompute(std::move(schedule_), options.keep_last);
     const std::size_t most = options.micro_batches * (options.recompute ? 2 : 1);
     c_.builder.reserve(most * graph_.num_ops(), most * graph_.num_tensors(),
                        most * graph_.num_edges());

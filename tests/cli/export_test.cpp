@@ -146,6 +146,7 @@ TEST_SUITE("cli export") {
     CHECK(result.code == 0);
     CHECK(holds(result.err, "of 3 modules between which PyTorch can cut"));
     CHECK_FALSE(holds(result.err, "gloo"));  // one tensor from stage to stage
+    CHECK(holds(result.err, "python3 -m baechi_torch run MODULE:FUNCTION s.json"));
     const Json stages = Json::parse(session.folder().read("s.json"));
     CHECK(stages["modules"].size() == 5);
     CHECK(stages["split_spec"].size() + 1 == stages["stages"]);

@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "scenarios/studies/serving/profile_file.h"
+#include "scenarios/studies/serving/packrat.h"
 #include "sim/error.h"
 
 /// libFuzzer target: any text gives latencies within their limits, or an InputError.

@@ -4,7 +4,6 @@
 #include <string>
 
 #include "scenarios/read/load.h"
-#include "scenarios/read/tree.h"
 #include "scenarios/read/yaml.h"
 #include "scenarios/run/build.h"
 #include "sim/error.h"

@@ -412,7 +412,15 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream) {
   host += standin::truth::graph.submit;
   const std::int64_t from = std::max(host, stream->ready);
   std::int64_t end = from;
-  for (Node& node : graph->nodes) {
+  // Engines serve copies as they were captured; if asked, as they are ready.
+  const bool by_readiness = standin::asked("STANDIN_COPIES_AS_READY");
+  std::vector<std::size_t> unmet;
+  std::set<std::pair<std::int64_t, std::size_t>> next;  // what it goes by, and the node
+  for (std::size_t i = 0; i < graph->nodes.size(); ++i) {
+    unmet.push_back(graph->nodes[i].after.size());
+    if (unmet[i] == 0 || !by_readiness) next.emplace(by_readiness ? from : 0, i);
+  }
+  const auto ready = [&](const Node& node) {
     std::int64_t begin = from;
     for (const std::size_t i : node.after) {
       const Node& before = graph->nodes[i];
@@ -420,11 +428,25 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream) {
                        before.end + (before.stream == node.stream ? standin::truth::graph.same
                                                                   : standin::truth::graph.cross));
     }
+    return begin;
+  };
+  while (!next.empty()) {
+    const std::size_t id = next.extract(next.begin()).value().second;
+    Node& node = graph->nodes[id];
+    std::int64_t begin = ready(node);
     const std::int64_t ns = with_cache(node.ns, node.touched);
     begin = on_engine(node.engine, begin, ns);
     node.end = begin + (node.gate ? 3000 : ns);
     mark(node.stamp, begin, node.end, node.sms);
     end = std::max(end, node.end);
+    if (!by_readiness) continue;
+    for (std::size_t i = id + 1; i < graph->nodes.size(); ++i) {
+      const Node& waiting = graph->nodes[i];
+      const auto of_it = std::ranges::count(waiting.after, id);
+      if (of_it == 0) continue;
+      unmet[i] -= static_cast<std::size_t>(of_it);
+      if (unmet[i] == 0) next.emplace(ready(waiting), i);
+    }
   }
   stream->ready = end;
   stream->used = true;

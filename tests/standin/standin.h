@@ -12,6 +12,9 @@
 ///                                         killed
 ///   STANDIN_CALLS=FILE                    at the end, a line per call: its name, how often
 ///   STANDIN_NO_GREEN=1                    green contexts are not supported
+///   STANDIN_COPIES_AS_READY=1             copy engines of graphs serve who is ready first, not in
+///   the
+///                                         order of capture
 ///   STANDIN_NO_CAPTURE=1                  captures are refused
 ///   STANDIN_OWN_EVENTS=CODE               a green context's streams refuse events of another
 ///                                         context, with CODE

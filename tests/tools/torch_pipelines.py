@@ -107,6 +107,8 @@ def run(baechi, name, count, folder):
         return answer.stderr + answer.stdout
     with open(file, encoding="utf-8") as opened:
         stages = json.load(opened)
+    import baechi_torch_map
+    baechi_torch_map.run_stages(globals()[name], file, 2, baechi_torch.split)  # raises unless outputs are those of the whole model
     context, begin = mp.get_context("spawn"), os.path.join(folder, f"{name}{count}.begin")
     results = context.SimpleQueue()
     processes = [context.Process(target=work, args=(r, name, stages, begin, results)) for r in range(stages["stages"])]

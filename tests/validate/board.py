@@ -162,7 +162,7 @@ class LlamaCpp(unittest.TestCase):
         row = "LLaMA 3,3090,2,,llama 8B F16,14.96,8.03,tg,512,50.0,0.1,b"
         result, questions = self.asked(llama_cpp.score_llama_bench_decode, "speed", self.SPEED, [row], step_time_us=21000.0)
         self.assertEqual([q["options"]["context"] for q in questions], [0, 511, 0, 511])
-        self.assertEqual(questions[0]["split"], [17, 15])
+        self.assertEqual(questions[0]["starts"], ["layer_17"])
         self.assertEqual(questions[0]["device"], {"base": "rtx_3090_llamacpp", "launch": "6.13 us"})  # 5.22 + 0.91
         self.assertNotIn("0.9,", str(questions[2]["device"]["gemv"]))  # a 3090's own share is left out
         self.assertAlmostEqual(result.rows[0].measured, 20000.0)
@@ -183,7 +183,7 @@ class LlamaCpp(unittest.TestCase):
             llama_cpp.HERE = here
         self.assertEqual(len(result.skipped), 2)
         self.assertEqual(questions[0]["sums"], ["100000.000 us", "110000.000 us"])
-        self.assertEqual((questions[0]["prompt"], questions[0]["pass_tokens"], questions[0]["split"]), (1024, 512, [9, 8, 8, 7]))
+        self.assertEqual((questions[0]["prompt"], questions[0]["pass_tokens"], questions[0]["starts"]), (1024, 512, ["layer_9", "layer_17", "layer_25"]))
         self.assertAlmostEqual(result.rows[0].simulated / result.rows[0].measured, 1.0)  # 1024 tokens in 0.128 s
 
     def test_buffers_and_what_fits(self):

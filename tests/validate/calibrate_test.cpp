@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "sim/error.h"
-#include "validate/fits.h"
 #include "validate/statistics.h"
 #include "validate/virtual_clock.h"
 
@@ -203,7 +202,7 @@ TEST_CASE("measurements that make no sense are refused by line") {
   CHECK_THROWS_WITH_AS(
       calibrate(machine, rows, "m.csv"),
       "m.csv:2:1: 'gap' is no measurement (those: canary, contention, copy, gap_cross, gap_fan_in, "
-      "gap_same, granule, interference, op, submit)\n"
+      "gap_same, granule, interference, op, order, submit)\n"
       "m.csv:3:1: it needs 'BYTES NS' and a count\n"
       "m.csv:4:1: '1 2' are no arguments of 'cublas'\n"
       "m.csv: no line says 'gap_same'",

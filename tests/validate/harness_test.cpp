@@ -10,7 +10,6 @@
 #include "validate/plan/benchmarks.h"
 #include "validate/plan/fields.h"
 #include "validate/plan/plan.h"
-#include "validate/plan/quantiles.h"
 #include "validate/plan/timeline.h"
 
 namespace {

@@ -10,7 +10,7 @@
 #include "tests/temporary_folder.h"
 #include "tests/this_build.h"
 #include "validate/export.h"
-#include "validate/validation_run.h"
+#include "validate/run_files.h"
 #include "validate/virtual_clock.h"
 
 using namespace baechi;

@@ -15,7 +15,7 @@
 #include "validate/plan/plan.h"
 #include "validate/plan_of_step.h"
 #include "validate/predictor.h"
-#include "validate/validation_run.h"
+#include "validate/run_files.h"
 
 using namespace baechi;
 using namespace baechi::validate;

@@ -1,3 +1,5 @@
+#include "validate/score.h"
+
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -14,7 +16,6 @@
 #include "tests/this_build.h"
 #include "validate/calibrate.h"
 #include "validate/export.h"
-#include "validate/rivals.h"
 #include "validate/validation_report.h"
 #include "validate/virtual_clock.h"
 

@@ -13,8 +13,8 @@
 #include "tests/temporary_folder.h"
 #include "validate/calibrate.h"
 #include "validate/plan/benchmarks.h"
+#include "validate/run_files.h"
 #include "validate/score.h"
-#include "validate/validation_run.h"
 #include "validate/virtual_clock.h"
 
 using namespace baechi;

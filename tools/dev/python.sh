@@ -13,7 +13,7 @@ build_python
 site=$("$python" -m site --user-site)
 rm -f "$site"/baechi.*.so
 mkdir -p "$site/baechi_data/share"
-cp -r python/package/. tools/baechi_{plot,torch,torch_record,torch_work}.py "$site/"
+cp -r python/package/. tools/baechi_*.py "$site/"
 for module in build/python/baechi.*.so; do cp "$module" "$site/baechi/__init__${module#build/python/baechi}"; done
 ln -sfn "$root/build/python" "$site/baechi_data/bin"
 ln -sfn "$root" "$site/baechi_data/share/baechi-sim"  # where the package looks for its data

@@ -1,8 +1,12 @@
 #include "traces/generate/inference.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <string>
+
+#include "traces/generate/expand.h"
 
 namespace baechi::generate {
 namespace {
@@ -10,7 +14,8 @@ namespace {
 constexpr std::string_view layer_prefix = "layer_";
 
 WeightPlace place_of(std::string_view variable, const Inference& s) {
-  WeightPlace place{.tensor = {}, .layers = s.layers, .shared_keys = s.shared_keys};
+  WeightPlace place{
+      .tensor = {}, .layers = s.layers, .shared_keys = s.shared_keys, .experts = s.experts};
   const std::string_view path = variable.substr(0, variable.rfind('/'));
   place.tensor = path.substr(path.rfind('/') + 1);
   if (s.tied && place.tensor == "embed_tokens") place.tensor = "lm_head";
@@ -40,7 +45,10 @@ Bytes Inference::stored(const Variable& v) const {
   if (outside && !weights->gguf()) return {n * number};
   const std::int64_t columns =
       v.name.starts_with("embed_tokens") ? v.shape.back() : v.shape[v.shape.size() - 2];
-  return weights->of(place, n / columns, columns);
+  const std::string layer = place.layer < 0 ? "" : fmt::format("layer_{}/", place.layer);
+  const auto own = by_tensor.find(layer + std::string(place.tensor));
+  return own == by_tensor.end() ? weights->of(place, n / columns, columns)
+                                : own->second->of(n / columns, columns);
 }
 
 OpWork Inference::kernel(const Model& model, const Layer& layer) const {
@@ -109,9 +117,15 @@ void read_inference(Options& o, Config& c, Inference& s) {
   const std::string weights =
       o.get("weights", c.text("weights", "").c_str(),
             "format of the weights: a GGUF type such as q8_0, a mixture such as q4_k_m, or int8, "
-            "fp8, gptq, awq, nf4, nf4_double, which leave embedding and head as activations are");
-  if (!weights.empty() && !(s.weights = find_weight_format(weights)))
-    o.mistake("weights", fmt::format("'{}' is none of {}", weights, weight_format_names()));
+            "fp8, gptq, awq, nf4, nf4_double, which leave embedding and head as activations are; "
+            "types of single tensors behind it, as in q4_k+layer_0/v_proj=q6_k+lm_head=q6_k");
+  const std::string base = weights.substr(0, weights.find('+'));
+  if (!base.empty() && !(s.weights = find_weight_format(base)))
+    o.mistake("weights", fmt::format("'{}' is none of {}", base, weight_format_names()));
+  if (base.size() == weights.size()) return;
+  for (const auto& [tensor, type] : entries_of({weights.substr(base.size() + 1), "", {}}))
+    if (!(s.by_tensor[tensor] = find_number_format(type.text)))
+      o.mistake("weights", fmt::format("{}: '{}' is no GGUF type", tensor, type.text));
 }
 
 ValueId cached_attention(Model& model, std::string_view name, std::vector<ValueId> inputs,

@@ -1,7 +1,9 @@
 /// The forward pass of a language model that writes text: prefill of a prompt, or decode.
 #pragma once
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -36,6 +38,9 @@ struct Inference {
   std::int64_t layers = 0;
   bool shared_keys = false;  ///< heads share keys and values
   bool tied = false;         ///< the head has the embedding's weights
+  std::int64_t experts = 0;  ///< of a layer
+  /// Formats of single tensors, in place of `weights`: "layer_3/v_proj", "lm_head".
+  std::map<std::string, const NumberFormat*> by_tensor{};
 
   bool on() const { return pass != Pass::train; }
   bool decode() const { return pass == Pass::decode; }

@@ -11,7 +11,7 @@ namespace generate {
 MakeTrace make_a3c, make_alexnet, make_bert, make_blocks, make_cells, make_deep_speech_2, make_gnmt,
     make_gpt, make_gpt2, make_inception_v3, make_layered, make_llama, make_moe, make_hybrid,
     make_recurrent, make_resnet101, make_resnet50, make_resnext101, make_seq2seq,
-    make_se_resnext101, make_transformer, make_vgg, make_vgg16, make_wgan;
+    make_se_resnext101, make_transformer, make_unet, make_vgg, make_vgg16, make_wgan;
 
 }  // namespace generate
 
@@ -36,6 +36,8 @@ std::span<const GeneratorEntry> generators() {
        generate::make_vgg},
       {"vgg16", "VGG-16: 13 convolutions, 3 dense layers",
        "Simonyan, Zisserman 2014, as torchvision", generate::make_vgg16},
+      {"unet", "U-Net: levels of convolutions down and up, with skips between them",
+       "Ronneberger et al. 2015, as torchgpipe's benchmarks", generate::make_unet},
       {"gnmt", "GNMT v2: LSTM encoder and decoder with attention, unrolled",
        "Wu et al. 2016, as Baechi trained it", generate::make_gnmt},
       {"deep_speech_2", "Deep Speech 2: bidirectional recurrent layers over speech, unrolled",

@@ -1,5 +1,6 @@
 /// The virtual devices that plans run on: parts of one GPU.
 #pragma once
+#include <cuda.h>
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
@@ -7,12 +8,94 @@
 #include <string>
 #include <vector>
 
-#include "validate/cuda/cublas.h"
 #include "validate/cuda/cuda_check.h"
-#include "validate/cuda/partitions.h"
+#include "validate/cuda/kernels.h"
 #include "validate/plan/plan.h"
 
 namespace baechi::validate::replay {
+
+/// A set of SMs. Without a context: all of the GPU, on which grids keep to `sms` blocks' worth.
+struct Part {
+  CUgreenCtx context = nullptr;
+  unsigned sms = 0;
+  SmSet seen{};  ///< SM ids on which a full load of blocks ran
+};
+
+/// The driver's answer about the cut.
+struct Split {
+  unsigned total = 0;
+  unsigned minimum = 0;    ///< SMs in the smallest part it makes
+  unsigned alignment = 0;  ///< of parts' sizes
+  unsigned groups = 0;
+  unsigned group_sms = 0;
+  unsigned left_over = 0;
+
+  std::string text() const;
+};
+
+/// Disjoint parts of the current GPU: per device one of compute and one, of one group of SMs, of
+/// links. The driver is asked for ONE split into smallest groups, of which parts are made: two
+/// splits would overlap. Throws Skip if the driver cannot, or if there are too few groups. [2 *
+/// devices], compute and link in turn
+std::vector<Part> green_partitions(int devices, Split& split);
+
+/// The same sizes without green contexts: every part may run anywhere.
+std::vector<Part> capped_partitions(int devices, unsigned sms);
+
+/// Where kernels of this stream run, and nowhere else. Does not wait for the default stream.
+Stream make_stream(const Part& part);
+
+/// An event of the part's green context, which is made current for that. Throws Skip if the driver
+/// lacks the functions, CudaError if they fail.
+Event event_of(const Part& part);
+
+int count(const SmSet& set);
+bool within(const SmSet& inner, const SmSet& outer);
+bool overlap(const SmSet& a, const SmSet& b);
+
+class ClockRate {
+ public:
+  ClockRate();
+
+  void sample();
+
+  unsigned lowest() const { return lowest_; }  ///< MHz; 0 if it could not be read
+  unsigned highest() const { return highest_; }
+
+ private:
+  void* device_ = nullptr;
+  int (*clock_info_)(void* device, int type, unsigned* mhz) = nullptr;
+  unsigned lowest_ = 0, highest_ = 0;
+};
+
+/// A handle with a workspace of its own, for one device's partition.
+class Cublas {
+ public:
+  /// Throws Skip if there is no library (`libcublas.so.13` or `.12`, where the loader looks).
+  explicit Cublas(unsigned sms);
+  ~Cublas() { destroy_(handle_); }
+  Cublas(const Cublas&) = delete;
+  Cublas& operator=(const Cublas&) = delete;
+
+  /// C [m, n] = A [m, k] B [k, n], half in, float out. Can be captured.
+  void gemm(cudaStream_t stream, float* c, const void* a, const void* b, std::int64_t m,
+            std::int64_t n, std::int64_t k);
+
+  static std::string library();  ///< the file that would be used; empty: none
+
+ private:
+  // As in cublas_api.h, which need not be there to build.
+  using Status = int;
+  void* handle_ = nullptr;
+  DeviceMemory workspace_;
+  Status (*destroy_)(void* handle);
+  Status (*set_stream_)(void* handle, cudaStream_t stream);
+  Status (*set_workspace_)(void* handle, void* memory, std::size_t bytes);
+  Status (*gemm_ex_)(void* handle, int transpose_a, int transpose_b, int m, int n, int k,
+                     const void* alpha, const void* a, int type_a, int lda, const void* b,
+                     int type_b, int ldb, const void* beta, void* c, int type_c, int ldc,
+                     int compute, int algorithm);
+};
 
 struct MachineOptions {
   int devices = 4;

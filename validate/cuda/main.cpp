@@ -8,9 +8,7 @@
 #include <string_view>
 
 #include "validate/cuda/measure.h"
-#include "validate/cuda/replays.h"
 #include "validate/cuda/run_folder.h"
-#include "validate/cuda/settle.h"
 #include "validate/plan/fields.h"
 
 namespace {

@@ -160,6 +160,26 @@ Benchmark contention(SubmitMode mode, const CopyKind& kind, std::int64_t bytes, 
   return b;
 }
 
+/// The first transfer's producer is late, the second's is early: the sample is positive if the
+/// second, though ready, has waited for the first.
+Benchmark order(SubmitMode mode, const CopyKind& kind, std::int64_t bytes) {
+  Benchmark b{.row = {.what = "order",
+                      .mode = std::string(to_text(mode)),
+                      .way = std::string(to_text(kind.way)),
+                      .subject = kind.subject,
+                      .args = args_of_copy(kind, bytes),
+                      .count = 2},
+              .plan = empty_plan("order", 2, mode, kind.way),
+              .value = Benchmark::Value::hand_over};
+  const int late = add_spin(b.plan, 0, 50 * lead), early = add_spin(b.plan, 1, lead);
+  const int first = add_copy(b.plan, kind, 0, bytes, late);
+  const int second = add_copy(b.plan, kind, 1, bytes, early);
+  b.subjects = {late};
+  add_spin(b.plan, 0, lead, {first});
+  b.readers = {add_spin(b.plan, 1, lead, {second})};
+  return b;
+}
+
 Benchmark op(SubmitMode mode, const Body& body) {
   Benchmark b{.row = {.what = "op",
                       .mode = std::string(to_text(mode)),
@@ -243,6 +263,7 @@ void add_copies(std::vector<Benchmark>& all, int devices, const BenchmarkScale& 
           if (k == 0) all.push_back(copy(mode, paced, bytes, 4));
         }
       }
+      if (kind.way == Way::host) all.push_back(order(mode, kind, 1024));
       if (kind.way == Way::link) kind.ns = told(scale.paces.front(), scale.copies_at_once);
       for (int busy = 1; busy <= devices; ++busy)
         all.push_back(contention(mode, kind, scale.copies_at_once, devices, busy));

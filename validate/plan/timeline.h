@@ -1,10 +1,23 @@
-/// The times of a plan's tasks, and checks of them that need no GPU.
+/// The times of a plan's tasks, checks of them that need no GPU, and robust figures of samples.
 #pragma once
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "validate/plan/plan.h"
+
+namespace baechi::validate {
+
+using Samples = std::vector<double>;
+
+/// Linear interpolation between the order statistics (type 7 of Hyndman and Fan); 0 of no samples.
+double quantile(Samples samples, double q);
+double median(Samples samples);
+/// Mean without the lowest and highest tenth: unbiased under a coarse timer, where a median is not.
+/// 0 of no samples.
+double trimmed_mean(Samples samples);
+
+}  // namespace baechi::validate
 
 namespace baechi::validate::replay {
 

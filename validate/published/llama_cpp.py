@@ -30,12 +30,10 @@ def model_of(text):
     return size, weights
 
 
-def split_of(layers, count):
-    """llama.cpp's: the output is one layer more, and a layer is on the first GPU whose share is above its place."""
-    sizes = [0] * count
-    for i in range(layers):
-        sizes[next(d for d in range(count) if (d + 1) * (layers + 1) > i * count)] += 1
-    return sizes
+def starts_of(layers, count):
+    """The first layers of the other GPUs, as llama.cpp divides them: with the output as one layer more, a layer is on the first
+    GPU whose share is above its place."""
+    return [f"layer_{-(-d * (layers + 1) // count)}" for d in range(1, count)]
 
 
 def question_of(size, weights, gpu, count, options, numbers=None, link=None, **more):
@@ -50,7 +48,7 @@ def question_of(size, weights, gpu, count, options, numbers=None, link=None, **m
     if "launch" in device:
         device["launch"] = f"{device['launch']:.2f} us"
     return {"ask": "step", "generator": "llama", "device": {"base": kind, **device} if device else kind,
-            "split": split_of(layers, count), "engine": {"overlap": False, "queue": "program"},
+            "starts": starts_of(layers, count), "engine": {"overlap": False, "queue": "program"},
             "options": {"config": name, "weights": weights, "fused_attention": False, **options},
             "cluster": {"devices": {"count": count, "kind": kind},
                         "link": link or {"bandwidth": "6 GB/s", "latency": f"{HOP_US} us"}}, **more}

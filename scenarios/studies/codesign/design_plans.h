@@ -1,13 +1,45 @@
 /// The best plans of a training step on accelerators of one architecture.
 #pragma once
+#include <array>
+#include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
-#include "scenarios/read/codesign_choice.h"
-#include "scenarios/studies/codesign/training_work.h"
+#include "scenarios/planning/parallel_step.h"
+#include "scenarios/read/scenario.h"
+#include "sim/accelerator/accelerator.h"
 
 namespace baechi {
+
+/// A layer, or the part before or after all layers, for one micro-batch on one rank of tensor
+/// parallelism.
+struct LayerWork {
+  std::array<std::vector<CoreTask>, 3> passes{};  ///< by phase
+  std::array<Duration, 2> sums{};  ///< reductions over the ranks, forward and backward
+  Bytes weights{};    ///< including gradients and optimizer state, held for the whole step
+  Bytes gradients{};  ///< reduced over the replicas
+  Bytes kept{};       ///< activations kept for the backward pass
+  Bytes input{};      ///< bytes read from earlier blocks
+
+  friend bool operator==(const LayerWork&, const LayerWork&) = default;
+};
+
+/// The blocks of a rank, for one number of ranks of tensor parallelism and one micro-batch.
+struct TrainingWork {
+  std::int64_t tensor = 1, micro_batch = 1;
+  std::vector<LayerWork> kinds;  ///< the distinct blocks
+  std::vector<std::uint32_t>
+      blocks;  ///< [layers + 2], into kinds: before the layers, layers, after them
+
+  std::int64_t layers() const { return static_cast<std::int64_t>(blocks.size()) - 2; }
+};
+
+/// Sizes are those of mixed precision (transform `precision`, fp16). The collectives' times are the
+/// cluster's. Throws InputError as rank_graph() and core_tasks() do, or if the model has no layers.
+TrainingWork training_work(const TrainingJob& job, std::int64_t tensor, std::int64_t micro_batch,
+                           const Cluster& cluster);
 
 /// A plan for a training step, and the time of the step.
 struct DesignPlan {
@@ -53,6 +85,45 @@ class DesignPlanner {
  private:
   struct Parts;
   std::unique_ptr<Parts> parts_;
+};
+
+/// The times of a block's passes on one architecture, including reductions over ranks.
+struct LayerSeconds {
+  double forward = 0.0, backward = 0.0, update = 0.0;
+};
+
+class FlushPlans {
+ public:
+  /// Enumerates the plans of `works` that fit.
+  FlushPlans(std::span<const TrainingWork> works, std::int64_t batch, const Cluster& cluster);
+  bool empty() const { return plans_.empty(); }
+
+  /// `seconds` [works][kinds]
+  std::optional<DesignPlan> best(const std::vector<std::vector<LayerSeconds>>& seconds) const;
+
+  /// A lower bound on all plans if all blocks of a work together take at least `sums` [works]: the
+  /// longest stage takes at least an even part, and the time of its link. Infinite if there is no
+  /// plan.
+  double least(const std::vector<LayerSeconds>& sums) const;
+
+ private:
+  /// Blocks [begin, end) of a work.
+  struct Stage {
+    std::size_t begin = 0, end = 0;
+    double send = 0.0;  // seconds per micro-batch
+    double sum = 0.0;   // seconds per step: gradient reduction
+  };
+  struct Candidate {
+    std::size_t work = 0;
+    std::int64_t data = 1, micro_batches = 1;
+    bool recompute = false;
+    std::vector<Stage> stages;
+    double longest_send = 0.0, longest_sum = 0.0;  // of the stages
+  };
+  bool fits(const Candidate& plan, Bytes memory) const;
+
+  std::span<const TrainingWork> works_;
+  std::vector<Candidate> plans_;
 };
 
 }  // namespace baechi

@@ -1,8 +1,16 @@
 #include "scenarios/studies/serving/packrat.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <map>
+#include <set>
+#include <sstream>
+
+#include "sim/error.h"
+#include "traces/format/compressed_file.h"
 
 namespace baechi::serving {
 namespace {
@@ -94,6 +102,189 @@ std::optional<ServingPlan> best_serving(const LatencyTable& table, std::int64_t 
       best = ServingPlan{.latency = alone->second, .instances = {{1, t, batch}}};
   }
   return best;
+}
+
+namespace {
+
+class ProfileReader {
+ public:
+  explicit ProfileReader(std::string path) : path_(std::move(path)) {}
+
+  std::vector<LatencyProfile> read(std::string_view text) {
+    std::istringstream lines{std::string(text)};
+    std::string line;
+    std::getline(lines, line);
+    header_ = comma_separated(line);
+    for (const char* name : {"threads", "batch", "mean_ms"})
+      if (std::ranges::count(header_, name) != 1)
+        mistakes_.add(fmt::format("{}:1:1: '{}' does not have the column '{}' exactly once", path_,
+                                  line.substr(0, 60), name));
+    mistakes_.throw_if_any();
+    for (number_ = 2; std::getline(lines, line); ++number_)
+      if (!line.empty()) add(comma_separated(line));
+    mistakes_.throw_if_any();
+    std::vector<LatencyProfile> all;
+    for (auto& [words, profile] : profiles_) all.push_back(std::move(profile));
+    return all;
+  }
+
+ private:
+  void add(const std::vector<std::string>& cells) {
+    const auto mistake = [&](std::size_t column, std::string_view what) {
+      if (mistakes_.size() < 20)
+        mistakes_.add(fmt::format("{}:{}:{}: {}", path_, number_, column, what));
+    };
+    if (cells.size() != header_.size())
+      return mistake(1,
+                     fmt::format("{} cells, the first line has {}", cells.size(), header_.size()));
+    LatencyProfile row;
+    std::vector<std::string> words;
+    std::int64_t threads = 0, batch = 0;
+    Duration latency{};
+    std::size_t column = 1;
+    for (std::size_t i = 0; i < cells.size(); ++i, column += cells[i - 1].size() + 1) {
+      const std::string& name = header_[i];
+      if (name == "threads" || name == "batch") {
+        const std::int64_t most = name == "batch" ? most_batch : most_threads;
+        const auto value = parse_number<std::int64_t>(cells[i]);
+        if (!value || *value < 1 || *value > most)
+          return mistake(column, fmt::format("{}: '{}' is not a whole number from 1 to {}", name,
+                                             cells[i], most));
+        (name == "batch" ? batch : threads) = *value;
+      } else if (name == "mean_ms") {
+        const auto value = parse_number<double>(cells[i]);
+        const auto time = value && *value > 0.0 ? from_us(*value * 1e3) : std::nullopt;
+        if (!time || *time <= Duration{})
+          return mistake(column, fmt::format("{}: '{}' is not a time above 0", name, cells[i]));
+        latency = *time;
+      } else {
+        row.of.emplace_back(name, cells[i]);
+        words.push_back(cells[i]);
+      }
+    }
+    LatencyProfile& profile = profiles_.try_emplace(words, row).first->second;
+    if (!profile.latency.emplace(std::pair(threads, batch), latency).second)
+      mistake(1, fmt::format("{} threads and batch {} are listed twice", threads, batch));
+  }
+
+  std::string path_;
+  std::vector<std::string> header_;
+  std::size_t number_ = 0;
+  std::map<std::vector<std::string>, LatencyProfile> profiles_;
+  Mistakes mistakes_;
+};
+
+}  // namespace
+
+std::vector<LatencyProfile> read_latency_profiles(std::string_view text, const std::string& path) {
+  return ProfileReader(path).read(text);
+}
+
+std::vector<std::string> comma_separated(std::string_view line) {
+  std::vector<std::string> cells(1);
+  for (const char c : line) {
+    if (c == ',')
+      cells.emplace_back();
+    else if (c != '\r')
+      cells.back() += c;
+  }
+  return cells;
+}
+
+namespace {
+
+/// The batches in the text; of a range, those that a profile has.
+std::vector<std::int64_t> batches_of(const std::string& text,
+                                     const std::vector<LatencyProfile>& all) {
+  const auto number = [&](const std::string& word) {
+    const auto value = parse_number<std::int64_t>(word);
+    if (!value || *value < 1 || *value > most_batch)
+      throw InputError(
+          fmt::format("--batch: '{}' is not a number from 1 to {}, a list such as "
+                      "8,24, or a range such as 8..1024",
+                      word, most_batch));
+    return *value;
+  };
+  std::vector<std::int64_t> batches;
+  const std::size_t dots = text.find("..");
+  if (dots == std::string::npos) {
+    for (const std::string& word : comma_separated(text)) batches.push_back(number(word));
+    return batches;
+  }
+  const std::int64_t first = number(text.substr(0, dots)), last = number(text.substr(dots + 2));
+  std::set<std::int64_t> known;
+  for (const LatencyProfile& profile : all)
+    for (const auto& [share, latency] : profile.latency)
+      if (share.second >= first && share.second <= last) known.insert(share.second);
+  return {known.begin(), known.end()};
+}
+
+std::int64_t read_threads(const std::string& text) {
+  const auto threads = parse_number<std::int64_t>(text);
+  if (!threads || *threads < 1 || *threads > most_threads)
+    throw InputError(
+        fmt::format("--threads: '{}' is not a whole number from 1 to {}", text, most_threads));
+  return *threads;
+}
+
+double read_interference(const std::string& text) {
+  const auto factor = text.empty() ? std::optional(1.0) : parse_number<double>(text);
+  if (!factor || !(*factor >= 1.0 && *factor <= 100.0))
+    throw InputError(fmt::format("--interference: '{}' is not a factor from 1 to 100", text));
+  return *factor;
+}
+
+void keep_where(const std::string& text, std::vector<LatencyProfile>& profiles) {
+  const std::size_t equals = text.find('=');
+  if (equals == std::string::npos)
+    throw InputError(fmt::format("--where: '{}' is not COLUMN=WORD", text));
+  const std::pair wanted{text.substr(0, equals), text.substr(equals + 1)};
+  std::erase_if(profiles,
+                [&](const LatencyProfile& p) { return std::ranges::count(p.of, wanted) == 0; });
+}
+
+}  // namespace
+
+std::optional<double> Configuration::speed_up() const {
+  if (!best || !one_instance) return std::nullopt;
+  return to_us(*one_instance) / to_us(best->latency);
+}
+
+std::optional<double> ProfileConfigurations::mean_speed_up() const {
+  double sum = 0.0;
+  std::size_t count = 0;
+  for (const Configuration& one : batches)
+    if (const auto ratio = one.speed_up()) {
+      sum += *ratio;
+      ++count;
+    }
+  if (count == 0) return std::nullopt;
+  return sum / static_cast<double>(count);
+}
+
+std::vector<ProfileConfigurations> configurations(const ServingOrder& order) {
+  std::vector<LatencyProfile> profiles = read_latency_profiles(read_file(order.file), order.file);
+  const std::int64_t threads = read_threads(order.threads);
+  const double interference = read_interference(order.interference);
+  for (const std::string& text : order.where) keep_where(text, profiles);
+  if (profiles.empty()) throw InputError(fmt::format("{}: no such profile", order.file));
+  const std::vector<std::int64_t> batches = batches_of(order.batch, profiles);
+  std::vector<ProfileConfigurations> all;
+  for (LatencyProfile& profile : profiles) {
+    ProfileConfigurations one{.profile = std::move(profile),
+                              .threads = threads,
+                              .interference = interference,
+                              .batches = {}};
+    for (const std::int64_t batch : batches) {
+      Configuration& found = one.batches.emplace_back();
+      found.batch = batch;
+      found.best = best_serving(one.profile.latency, threads, batch, interference);
+      const auto whole = one.profile.latency.find({threads, batch});
+      if (whole != one.profile.latency.end()) found.one_instance = whole->second;
+    }
+    all.push_back(std::move(one));
+  }
+  return all;
 }
 
 }  // namespace baechi::serving

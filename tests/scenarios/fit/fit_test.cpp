@@ -7,7 +7,7 @@
 
 #include "scenarios/fit/gguf.h"
 #include "scenarios/fit/layers.h"
-#include "scenarios/read/device_words.h"
+#include "scenarios/read/choice_text.h"
 #include "sim/engine/simulation.h"
 #include "sim/error.h"
 #include "sim/random.h"
@@ -71,10 +71,10 @@ struct GgufBytes {
   }
 };
 
-std::string gguf_file(bool output = true) {
+std::string gguf_file(bool output = true, std::uint32_t type = 12) {
   GgufBytes file{"GGUF"};
   file.put(std::uint32_t{3});
-  file.put(std::uint64_t{output ? 2U : 1U});
+  file.put(std::uint64_t{output ? 3U : 2U});
   file.put(std::uint64_t{7});
   file.text("general.architecture");
   file.put(std::uint32_t{8});
@@ -91,7 +91,8 @@ std::string gguf_file(bool output = true) {
   file.put(std::uint32_t{8});
   file.put(std::uint64_t{32});
   for (int i = 0; i < 32; ++i) file.text("ab");
-  file.tensor("blk.0.attn_q.weight", 256, 256, 12);
+  file.tensor("blk.0.attn_q.weight", 256, 256, type);
+  file.tensor("blk.1.attn_q.weight", 256, 257, 12);
   if (output) file.tensor("output.weight", 256, 32, 14);
   return file.bytes;
 }
@@ -220,15 +221,22 @@ TEST_SUITE("fit") {
     const TemporaryFolder folder;
     const std::string path = folder.write("model.gguf", gguf_file());
     CHECK(read_gguf(path).values.at("llama.block_count") == "2");
-    CHECK(read_gguf(path).numbers_by_type ==
-          std::map<std::string, std::int64_t>{{"q4_k", 65'536}, {"q6_k", 8192}});
+    CHECK(read_gguf(path).tensors.at("output.weight").type == "q6_k");
+    CHECK(read_gguf(path).tensors.at("blk.0.attn_q.weight").numbers == 65'536);
     const FitModel model = read_fit_model(path, "");
     CHECK(model.trained_context == 1024);
     CHECK(model.weights == "q4_k_m");
-    // A layer: q, k, v, o of 256 x 256, three of 256 x 512; blocks of 256 numbers take 144 B, the
-    // head's and, in the second of two layers, those of v_proj and down_proj, 210 B.
-    const Trace trace = model.decode({.context = 8});
-    CHECK(trace.graph.num_ops() == 7);
+    CHECK(model.decode({.context = 8}).graph.num_ops() == 7);
+    // Tensors have the types that the file says: blocks of 256 numbers take 144 B, q_proj of the
+    // first layer 176 B.
+    const auto held = [&](std::uint32_t type, const char* name) {
+      const Trace decode =
+          read_fit_model(folder.write(name, gguf_file(true, type)), "").decode({.context = 8});
+      Bytes sum;
+      for (const OpId v : decode.graph.ops()) sum += decode.graph.op(v).persistent;
+      return sum;
+    };
+    CHECK(held(13, "q5.gguf") - held(12, "q4.gguf") == Bytes{256 * (176 - 144)});
     // Without a tensor of its own the head has the 32 words' table, here of 144 B for 256 numbers.
     const auto weights = [&](bool output, const char* name) {
       FitModel one = read_fit_model(folder.write(name, gguf_file(output)), "");

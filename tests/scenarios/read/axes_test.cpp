@@ -1,8 +1,5 @@
-#include "scenarios/read/axes.h"
-
 #include <doctest/doctest.h>
 
-#include "scenarios/read/tree.h"
 #include "scenarios/read/yaml.h"
 #include "sim/error.h"
 #include "tests/scenarios/sweeps.h"

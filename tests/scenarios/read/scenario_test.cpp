@@ -6,7 +6,6 @@
 #include <fstream>
 #include <map>
 
-#include "scenarios/read/scenario_reference.h"
 #include "scenarios/read/scenario_schema.h"
 #include "scenarios/read/yaml.h"
 #include "scenarios/run/build.h"

@@ -11,11 +11,9 @@
 #include <sstream>
 
 #include "scenarios/report/html.h"
-#include "scenarios/report/page_data.h"
 #include "scenarios/report/plots.h"
-#include "scenarios/report/write_results.h"
-#include "scenarios/results/columns.h"
-#include "scenarios/run/drawings.h"
+#include "scenarios/results/results.h"
+#include "scenarios/run/resumable_run.h"
 #include "sim/report/timeline.h"
 #include "tests/png.h"
 #include "tests/scenarios/sweeps.h"

@@ -4,8 +4,6 @@
 #include <set>
 
 #include "scenarios/report/html.h"
-#include "scenarios/report/write_results.h"
-#include "scenarios/results/csv.h"
 #include "scenarios/results/overview.h"
 #include "scenarios/results/results.h"
 #include "scenarios/results/sqlite.h"

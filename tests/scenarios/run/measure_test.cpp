@@ -5,10 +5,8 @@
 
 #include "scenarios/report/html.h"
 #include "scenarios/report/plots.h"
-#include "scenarios/report/write_results.h"
-#include "scenarios/results/columns.h"
-#include "scenarios/results/csv.h"
 #include "scenarios/results/merge.h"
+#include "scenarios/results/results.h"
 #include "scenarios/results/tables.h"
 #include "scenarios/run/resumable_run.h"
 #include "sim/error.h"

@@ -17,7 +17,6 @@
 #include <thread>
 
 #include "scenarios/report/html.h"
-#include "scenarios/report/write_results.h"
 #include "scenarios/results/merge.h"
 #include "sim/error.h"
 #include "tests/scenarios/sweeps.h"

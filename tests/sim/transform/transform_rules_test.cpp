@@ -104,7 +104,7 @@ TEST_SUITE("forward_only") {
     const OpGraph graph = chain();
     const Transformed result = apply("forward_only", graph);
     CHECK(leaders(graph, result) == "f0 f1 f1 f0 f1 f1");
-    CHECK(totals(result.graph) == Totals{.compute = 3ns, .persistent = 30_B});
+    CHECK(step_totals(result.graph) == Totals{.compute = 3ns, .persistent = 30_B});
     REQUIRE(result.graph.num_edges() == 1);
     CHECK(result.graph.num_tensors() == 2);  // f1's output stays, though nobody reads it now
   }
@@ -112,7 +112,7 @@ TEST_SUITE("forward_only") {
   TEST_CASE("with 'count: all' the placer sees the time and workspace of following ops") {
     const OpGraph graph = chain();
     const OpGraph counted = apply("forward_only", graph, {{"count", "all"}}).graph;
-    CHECK(totals(counted) == totals(graph));
+    CHECK(step_totals(counted) == step_totals(graph));
     CHECK(counted.op(OpId{0}).compute == 9ns);
     CHECK(counted.op(OpId{1}).compute == 54ns);
     CHECK(counted.op(OpId{1}).temporary == 5_B);

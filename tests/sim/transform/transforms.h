@@ -1,10 +1,5 @@
 /// Making and describing transformed graphs.
 #pragma once
-#include <map>
-#include <memory>
-#include <string>
-#include <vector>
-
 #include "sim/error.h"
 #include "sim/random.h"
 #include "sim/transform/transform.h"
@@ -96,7 +91,7 @@ struct Totals {
   OpWork work{};
   friend bool operator==(const Totals&, const Totals&) = default;
 };
-inline Totals totals(const OpGraph& graph) {
+inline Totals step_totals(const OpGraph& graph) {
   Totals sum;
   for (const OpId v : graph.ops()) {
     sum.compute += graph.op(v).compute;

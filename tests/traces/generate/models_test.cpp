@@ -1,9 +1,6 @@
 #include <doctest/doctest.h>
 
-#include <algorithm>
-#include <array>
 #include <fstream>
-#include <map>
 #include <sstream>
 
 #include "sim/error.h"
@@ -83,6 +80,17 @@ TEST_SUITE("models") {
       one["level"] = "tf1";
       CHECK(multiply_adds(generate("vgg", one)) == row.multiply_adds);
     }
+  }
+
+  TEST_CASE("U-Net, by hand: five levels of five convolutions, from 64 channels") {
+    // A convolution of a to b channels has 9 a b weights. Level of c channels on the way down: from
+    // c / 2, the first from 3, and four from c; on the way up from 2 c to c / 2, and four more.
+    std::int64_t weights = 9 * 64 * 3 - 9 * 64 * 32 + 9 * 2 * 1024 * 2048 + 9 * 3 * 2048 * 2048;
+    for (std::int64_t c = 64; c <= 1024; c *= 2)
+      weights += 9 * (c * c / 2 + 4 * c * c) + 9 * (c * c + c * c);
+    const OpGraph g = generate("unet", {{"batch", "1"}});
+    CHECK(parameters(g) == weights + 32);  // 32 channels to one
+    CHECK(count(g, "Concat") == 5);
   }
 
   TEST_CASE("A3C, by hand") {

@@ -108,10 +108,12 @@ ValueId batch_norm(Model& model, std::string_view name, ValueId x, BatchNorm o) 
   const auto variable = [&](std::string_view what, Initializer init, bool trainable) {
     l.variables.push_back(model.variable(what, {channels}, init, trainable));
   };
-  variable("moving_mean", Initializer::zeros, false);
-  variable("moving_variance", Initializer::ones, false);
-  variable("beta", Initializer::zeros, true);
-  if (o.scale) variable("gamma", Initializer::ones, true);
+  if (!o.of_images) {
+    variable("moving_mean", Initializer::zeros, false);
+    variable("moving_variance", Initializer::ones, false);
+    variable("beta", Initializer::zeros, true);
+  }
+  if (o.scale && !o.of_images) variable("gamma", Initializer::ones, true);
   const ValueId y = model.output(l, in.shape);
   const std::int64_t n = elements(in.shape);
   // Frozen: one pass, y = a x + b. Else one more before it, for mean and variance. Backward: the
@@ -119,8 +121,10 @@ ValueId batch_norm(Model& model, std::string_view name, ValueId x, BatchNorm o) 
   l.forward = o.frozen ? elementwise(2 * n, 2 * in.size()) : elementwise(6 * n, 3 * in.size());
   l.input_gradient = elementwise(4 * n, 3 * in.size());
   l.variable_gradient = elementwise(4 * n, 2 * in.size());
+  if (o.of_images) l.input_gradient.traffic += l.variable_gradient.traffic;
   l.saved = {x};
-  if (!o.frozen) l.kept = bytes_of(2 * channels);  // mean and inverse deviation of the batch
+  // Mean and inverse deviation of the batch, or of each image.
+  if (!o.frozen) l.kept = bytes_of(2 * channels * (o.of_images ? in.shape[0] : 1));
   model.add(std::move(l));
   return y;
 }
@@ -177,6 +181,16 @@ ValueId adaptive_avg_pool(Model& model, std::string_view name, ValueId x, std::i
   const std::int64_t window = (in[2] + side - 1) / side * ((in[3] + side - 1) / side);
   return pool(model, model.layer(LayerKind::avg_pool, name, {{x}}), {in[0], in[1], side, side},
               window);
+}
+
+ValueId upsample(Model& model, std::string_view name, ValueId x) {
+  Layer l = model.layer(LayerKind::upsample, name, {{x}});
+  const Value in = model.value(x);
+  l.forward.traffic = 5 * in.size();
+  l.input_gradient = {.flops = 3 * elements(in.shape), .traffic = 5 * in.size()};
+  const ValueId y = model.output(l, {in.shape[0], in.shape[1], 2 * in.shape[2], 2 * in.shape[3]});
+  model.add(std::move(l));
+  return y;
 }
 
 ValueId concat(Model& model, std::string_view name, std::span<const ValueId> parts) {

@@ -41,8 +41,9 @@ struct Conv2d {
 ValueId conv2d(Model& model, std::string_view name, ValueId x, const Conv2d& options);
 
 struct BatchNorm {
-  bool scale = true;    ///< has a gamma
-  bool frozen = false;  ///< normalises by its moving statistics
+  bool scale = true;       ///< has a gamma
+  bool frozen = false;     ///< normalises by its moving statistics
+  bool of_images = false;  ///< PyTorch's InstanceNorm2d: of each image, without variables
 };
 ValueId batch_norm(Model& model, std::string_view name, ValueId x, BatchNorm options = {});
 
@@ -61,6 +62,8 @@ ValueId avg_pool(Model& model, std::string_view name, ValueId x, Pool options);
 /// Pools an image of any size to `side` x `side`. All windows are equal if `side` divides the size.
 ValueId adaptive_avg_pool(Model& model, std::string_view name, ValueId x, std::int64_t side);
 
+/// Each pixel four times.
+ValueId upsample(Model& model, std::string_view name, ValueId x);
 ValueId concat(Model& model, std::string_view name, std::span<const ValueId> parts);
 ValueId add(Model& model, std::string_view name, ValueId a, ValueId b);
 ValueId dropout(Model& model, std::string_view name, ValueId x);

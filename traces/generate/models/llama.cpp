@@ -38,6 +38,7 @@ struct Decoder {
   bool tied = false;             ///< the head has the embedding's weights
   Inference inference{};
 
+  std::int64_t own_heads() const { return heads / ranks.tensor; }
   /// Heads of keys and values on a rank: ranks repeat them where they are fewer.
   std::int64_t own_key_value_heads() const {
     return std::max<std::int64_t>(1, key_value_heads / ranks.tensor);
@@ -98,11 +99,13 @@ ValueId normalised(Model& model, const Decoder& s, ValueId inside) {
 struct Projected {
   ValueId q{}, k{}, v{};
 };
-/// The weights that make keys, or values, of all heads from latent features.
+/// The weights that make keys, or values, of a rank's heads from latent features.
 Shape latent_matrix(const Decoder& s) {
-  return {s.key_value_rank, s.heads * s.head_size};
+  return {s.key_value_rank, s.own_heads() * s.head_size};
 }
-/// Source: DeepSeek-AI, "DeepSeek-V2", 2024, section 2.1: multi-head latent attention.
+/// Source: DeepSeek-AI, "DeepSeek-V2", 2024, section 2.1: multi-head latent attention. Ranks make
+/// the same latent features, and queries, keys and values of their own heads. Source: Megatron-LM,
+/// core/transformer/multi_latent_attention.py (linear_kv_down_proj: parallel_mode='duplicated').
 Projected latent(Model& model, const Decoder& s, ValueId x) {
   const bool again = s.again.contains(Recomputed::mla_up_proj);
   const ValueId query = s.query_rank > 0 ? dense(model, "q_down", x, s.query_rank, false) : x;
@@ -110,18 +113,19 @@ Projected latent(Model& model, const Decoder& s, ValueId x) {
   const ValueId common = dense(model, "k_common", x, s.turned, false);
   model.forget_layers(again);
   const ValueId from = s.query_rank > 0 ? rms_norm(model, "q_norm", query) : query;
-  const ValueId q = dense(model, "q_proj", from, s.heads * (s.head_size + s.turned), false);
+  const ValueId q = dense(model, "q_proj", from, s.own_heads() * (s.head_size + s.turned), false);
   const ValueId normal = rms_norm(model, "kv_norm", low);
   const ValueId turned = rotate(model, "rotate_k", common);
   if (s.inference.decode())
     return {.q = product_by_head(model, "k_proj", rotate(model, "rotate_q", q), latent_matrix(s),
-                                 s.heads, s.head_size, s.key_value_rank),
+                                 s.own_heads(), s.head_size, s.key_value_rank),
             .k = normal,
             .v = turned};
-  const ValueId own = dense(model, "k_proj", normal, s.heads * s.head_size, false);
-  const Projected projected{.q = rotate(model, "rotate_q", q),
-                            .k = join_heads(model, "k_join", own, turned, s.heads),
-                            .v = dense(model, "v_proj", normal, s.heads * s.head_size, false)};
+  const ValueId own = dense(model, "k_proj", normal, s.own_heads() * s.head_size, false);
+  const Projected projected{
+      .q = rotate(model, "rotate_q", q),
+      .k = join_heads(model, "k_join", own, turned, s.own_heads()),
+      .v = dense(model, "v_proj", normal, s.own_heads() * s.head_size, false)};
   model.forget_layers(false);
   return projected;
 }
@@ -141,7 +145,7 @@ ValueId cached_core(Model& model, const Decoder& s, const Attention& core, const
   if (absorbed) c.score_size = c.token, c.value_size = s.key_value_rank;
   const ValueId y = cached_attention(model, "core", {p.q, p.k, p.v}, c, s.inference);
   if (!absorbed) return y;
-  return product_by_head(model, "v_proj", y, latent_matrix(s), s.heads, s.key_value_rank,
+  return product_by_head(model, "v_proj", y, latent_matrix(s), s.own_heads(), s.key_value_rank,
                          s.head_size);
 }
 
@@ -149,7 +153,7 @@ ValueId attention_module(Model& model, const Decoder& s, ValueId x, std::int64_t
   Attention core = s.core;
   if (s.windowed[static_cast<std::size_t>(block) % s.windowed.size()]) core.window = s.window;
   if (s.key_value_rank > 0) core.value_size = s.head_size;
-  core.heads = s.heads / s.ranks.tensor;
+  core.heads = s.own_heads();
   core.key_value_heads = s.own_key_value_heads();
   const std::int64_t width = s.head_size * core.heads;
   const std::int64_t shared = s.head_size * core.key_value_heads;
@@ -305,12 +309,9 @@ void read_latent(Options& o, Config& c, bool options, Decoder& s) {
                           "queries are from; 0: from the token");
   if (s.key_value_rank > 0) s.query_rank = read("q_lora_rank", "features that queries are from");
   s.turned = c.whole("qk_rope_head_dim", 64, 1, 100'000);
-  if (s.key_value_rank == 0) return;
-  if (s.key_value_heads != s.heads)
+  if (s.key_value_rank > 0 && s.key_value_heads != s.heads)
     o.mistake("kv_lora_rank",
               "every head has its own keys: num_key_value_heads must be num_attention_heads");
-  if (s.ranks.tensor > 1 || s.ranks.context > 1)
-    o.mistake("kv_lora_rank", "ranks cannot share it: tensor and context must be 1");
 }
 
 /// What is trained, and which kernels run.
@@ -397,6 +398,7 @@ Decoder read_shape(Options& o, Config& c, bool moe, const Expansion& e) {
   s.inference.layers = s.layers;
   s.inference.shared_keys = s.key_value_heads < s.heads;
   s.inference.tied = s.tied;
+  s.inference.experts = s.experts.experts;
   if (e.inference.on())
     limit_work(o, s.batch, e.inference.allocated, s.heads * s.head_size, e.inference.tokens);
   limit_work(o, s.batch, s.length, s.hidden,

@@ -30,15 +30,6 @@ ValueId reshape(Model& m, std::string_view name, ValueId x, Shape shape) {
       std::move(shape));
 }
 
-/// Each pixel four times.
-ValueId upsample(Model& m, std::string_view name, ValueId x) {
-  Layer l{.kind = LayerKind::upsample, .name = m.scoped(name), .inputs = {x}};
-  const Value in = m.value(x);
-  l.forward.traffic = 5 * in.size();
-  l.input_gradient = {.flops = 3 * elements(in.shape), .traffic = 5 * in.size()};
-  return added(m, std::move(l), {in.shape[0], in.shape[1], 2 * in.shape[2], 2 * in.shape[3]});
-}
-
 /// For each image; a scale and an offset per channel.
 ValueId image_norm(Model& m, std::string_view name, ValueId x) {
   Layer l{.kind = LayerKind::layer_norm, .name = m.scoped(name), .inputs = {x}};

@@ -2,7 +2,6 @@
 
 #include <doctest/doctest.h>
 
-#include "scenarios/studies/serving/configurations.h"
 #include "sim/random.h"
 #include "tests/temporary_folder.h"
 

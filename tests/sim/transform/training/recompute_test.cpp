@@ -1,9 +1,7 @@
 #include <doctest/doctest.h>
 
-#include <set>
-
 #include "sim/engine/simulation.h"
-#include "sim/transform/training/segments.h"
+#include "sim/transform/training/gradients.h"
 #include "tests/message.h"
 #include "tests/sim/transform/transforms.h"
 
@@ -179,7 +177,7 @@ TEST_SUITE("recompute") {
       const OpGraph graph = training_graph(1 + random.below(30), random);
       for (const char* segments : {"1", "2", "5"}) {
         const OpGraph result = apply("recompute", graph, {{"segments", segments}}).graph;
-        const Totals before = totals(graph), after = totals(result);
+        const Totals before = step_totals(graph), after = step_totals(result);
         CHECK(after.persistent == before.persistent);
         Duration added{};
         for (const OpId v : result.ops()) {
