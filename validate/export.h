@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "scenarios/run/runner.h"
-#include "sim/watch.h"
+#include "sim/processor_time.h"
 #include "validate/plan_of_step.h"
 #include "validate/predictor.h"
 
