@@ -7,7 +7,6 @@
 #include <fstream>
 #include <sstream>
 
-#include "scenarios/published/committed_results.h"
 #include "sim/error.h"
 #include "tests/message.h"
 #include "tests/temporary_folder.h"
