@@ -77,11 +77,11 @@ class Numbers:
                 kernels += [(c, own.setdefault((s, d), len(rates) + len(own)), len(ops) + o, f, b)
                             for o, d, s, f, b in zip(op, dtype, share, flops, traffic)]
                 ops += [(c, place) for place in range(1, count + 1)]
-            rates += [(of(case, f"share {SHARES[s]}".strip(), d), of(case, "half", d), case.peak.get(d, math.inf))
+            rates += [(c, of(case, f"share {SHARES[s]}".strip(), d), of(case, "half", d), case.peak.get(d, math.inf))
                       for s, d in own]
             for what, ids in others.items():
                 ids.append(of(case, what))
-        self.share, self.half, self.peak = (np.array(column) for column in zip(*rates))
+        self.case, self.share, self.half, self.peak = (np.array(column) for column in zip(*rates))
         self.others = {what: np.array(ids) for what, ids in others.items()}
         self.runs, self.ops, self.kernels = ([np.array(column) for column in zip(*rows)] for rows in (runs, ops, kernels))
         self.bandwidth, self.measured = (np.array([getattr(c, key) for c in cases]) for key in ("bandwidth", "measured"))
@@ -92,49 +92,62 @@ class Numbers:
 
     def seconds(self, x):
         """Of each case, by the engine's recurrence: the host launches op after op, and an op begins when it is launched
-        and the op before it has ended."""
-        rate = self.peak * np.minimum(1.0, np.exp(x[self.share].sum(1)))
-        half = np.exp(x[self.half].sum(1))
+        and the op before it has ended. And the derivatives of the logarithms: where the host is last at an op, a run
+        takes its launches up to there, and the ops from there on."""
+        share, half = np.exp(x[self.share].sum(1)), np.exp(x[self.half].sum(1))
         bandwidth, launch, host_op, host_step = (np.exp(x[ids].sum(1)) for ids in self.others.values())
-        bandwidth = self.bandwidth * np.minimum(1.0, bandwidth)
+        rate = self.peak * np.minimum(1.0, share)
         case, kind, op, flops, traffic = self.kernels
-        arithmetic = np.where(flops > 0.0, (flops + half[kind]) / rate[kind], 0.0)
-        taken = np.bincount(op, launch[case] + np.maximum(arithmetic, traffic / bandwidth[case]), len(self.ops[0]))
+        fixed = np.where(flops > 0.0, half[kind] / rate[kind], 0.0)
+        arithmetic, moved = flops / rate[kind] + fixed, traffic / (self.bandwidth * np.minimum(1.0, bandwidth))[case]
+        taken = np.bincount(op, launch[case] + np.maximum(arithmetic, moved), len(self.ops[0]))
         of, times, first, count = self.runs
-        before = np.cumsum(taken) - taken
-        launched = host_step[self.ops[0]] + host_op[self.ops[0]] * self.ops[1]
-        waits = np.maximum.reduceat(launched - before + np.repeat(before[first], count), first)
-        return np.bincount(of, times * (np.add.reduceat(taken, first) + np.maximum(0.0, waits)), len(self.cases))
+        before, place = np.cumsum(taken) - taken, np.arange(len(taken))
+        waits = host_step[self.ops[0]] + host_op[self.ops[0]] * self.ops[1] - before + np.repeat(before[first], count)
+        longest = np.maximum.reduceat(waits, first)
+        last = np.minimum.reduceat(np.where(waits == np.repeat(longest, count), place, len(taken)), first)
+        late = longest > 0.0
+        seconds = np.bincount(of, times * (np.add.reduceat(taken, first) + np.where(late, longest, 0.0)), len(self.cases))
 
-    def residuals(self, x):
-        return np.log(self.seconds(x) / self.measured)
+        slopes, every = np.zeros((len(self.cases), len(x))), np.arange(len(self.cases))
+        weight = (np.repeat(times, count) * (place >= np.repeat(np.where(late, last, first), count)))[op]
+        bound = arithmetic >= moved
+        def add(cases, ids, values):
+            np.add.at(slopes, (cases[:, None], ids), values[:, None])
+        add(self.case, self.share, (share < 1.0) * -np.bincount(kind, weight * bound * arithmetic, len(share)))
+        add(self.case, self.half, np.bincount(kind, weight * bound * fixed, len(share)))
+        add(every, self.others["bandwidth"], (bandwidth < 1.0) * -np.bincount(case, weight * ~bound * moved, len(every)))
+        add(every, self.others["launch"], launch * np.bincount(case, weight, len(every)))
+        add(of[late], self.others["host_step"][of[late]], (times * host_step[of])[late])
+        add(of[late], self.others["host_op"][of[late]], (times * host_op[of] * self.ops[1][last])[late])
+        return seconds, slopes / seconds[:, None]
 
-    def fit(self, use, rounds=40, step=1e-3):
+    def fit(self, use, rounds=60):
         """The least sum of absolute logarithms of simulated / measured over `use`, and of pulls, by reweighted least
         squares."""
-        use, x, each = sorted(use), self.x.copy(), np.eye(len(self.x)) * step
+        def residuals(x):
+            seconds, slopes = self.seconds(x)
+            return np.log(seconds / self.measured)[use], slopes[use]
 
-        def loss(x, residuals):
-            return np.abs(residuals[use]).sum() + PULL * np.abs(x[self.deviation]).sum()
+        def loss(x, left):
+            return np.abs(left).sum() + PULL * np.abs(x[self.deviation]).sum()
 
-        residuals = self.residuals(x)
-        for _ in range(rounds):
-            slopes = np.array([(self.residuals(x + move) - residuals)[use] / step for move in each])
-            weights = 1.0 / np.maximum(np.abs(residuals[use]), NEAR)
-            pulls = PULL * self.deviation / np.maximum(np.abs(x), NEAR)
-            move = np.linalg.solve((slopes * weights) @ slopes.T + np.diag(pulls + 1e-6),
-                                   -(slopes * weights) @ residuals[use] - pulls * x)
-            before = loss(x, residuals)
-            for part in (1.0, 0.5, 0.2, 0.05):
-                tried = np.clip(x + part * move, self.start - 4.0, self.start + 4.0)
-                found = self.residuals(tried)
-                if loss(tried, found) < before:
+        use, x, damping = sorted(use), self.x.copy(), 0.1
+        left, slopes = residuals(x)
+        for turn in range(rounds):
+            near = max(NEAR, 0.5 * 0.8 ** turn)
+            weights, pulls = (1.0 / np.maximum(np.abs(values), near) for values in (left, x))
+            pulls *= PULL * self.deviation
+            square = (slopes.T * weights) @ slopes + np.diag(pulls)
+            for _ in range(8):
+                move = np.linalg.solve(square + np.diag(damping * np.diag(square) + 1e-6),
+                                       -(slopes.T * weights) @ left - pulls * x)
+                tried = np.clip(x + move, self.start - 4.0, self.start + 4.0)
+                found = residuals(tried)
+                if loss(tried, found[0]) < loss(x, left):
+                    x, (left, slopes), damping = tried, found, damping / 3.0
                     break
-            else:
-                break
-            x, residuals = tried, found
-            if before - loss(x, residuals) < 1e-3 * before:
-                break
+                damping *= 4.0
         self.x = x
         return self
 
@@ -183,7 +196,7 @@ def cross_validate(numbers, fold_of):
             folds.setdefault(fold_of(case.row), []).append(i)
     for members in folds.values():
         numbers.x = whole
-        seconds = numbers.fit(everything - set(members), 6).seconds(numbers.x)
+        seconds, _ = numbers.fit(everything - set(members), 25).seconds(numbers.x)
         predicted += [(numbers.cases[i].row, seconds[i]) for i in members]
     numbers.x = whole
     return predicted
@@ -203,6 +216,6 @@ def fit(data, program, devices_yaml):
         errors = [abs(seconds / row.seconds() - 1.0) for row, seconds in predicted]
         text += f"# {what}: {percent(sum(errors) / len(errors))} of {len(errors)} rows\n"
         left_out += [f'"{row.text()}",{1e3 * seconds:.5g}' for row, seconds in predicted]
-    errors = np.abs(numbers.seconds(numbers.x) / numbers.measured - 1.0)
+    errors = np.abs(numbers.seconds(numbers.x)[0] / numbers.measured - 1.0)
     text = f"# {len(numbers.names)} numbers, {len(cases)} steps: mean error {percent(errors.mean())}\n" + text
     return text + "".join(numbers.yaml(case) for case in {c.row.device(): c for c in cases}.values()), left_out
