@@ -17,7 +17,7 @@
 #include "sim/file_aside.h"
 #include "validate/calibrate.h"
 #include "validate/export.h"
-#include "validate/fits.h"
+#include "validate/statistics.h"
 #include "validate/torch_steps.h"
 #include "validate/validation_report.h"
 #include "validate/virtual_clock.h"

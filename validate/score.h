@@ -8,8 +8,8 @@
 
 #include "sim/cluster/calibration.h"
 #include "sim/names.h"
+#include "validate/export.h"
 #include "validate/run_files.h"
-#include "validate/set_worth.h"
 #include "validate/statistics.h"
 
 namespace baechi::validate {

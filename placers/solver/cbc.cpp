@@ -179,6 +179,14 @@ class WithoutProbing final : public CbcStrategyDefault {
   }
 };
 
+/// The limit of iterations; of few nodes a node's worth each, because the relaxation alone may take
+/// longer than all nodes should.
+std::int64_t most_iterations(const MixedLimits& limits) {
+  constexpr std::int64_t least = 2'000, of_a_node = 100;
+  if (limits.nodes >= limits.iterations / of_a_node) return limits.iterations;
+  return std::min(limits.iterations, std::max(least, of_a_node * limits.nodes));
+}
+
 int as_int(std::int64_t n) {
   return static_cast<int>(std::min<std::int64_t>(n, std::numeric_limits<int>::max()));
 }
@@ -224,15 +232,20 @@ MixedOptimum solve(const MixedProgram& program, const MixedLimits& limits) {
     model.setUseElapsedTime(true);
     model.setMaximumSeconds(std::chrono::duration<double>(limits.time).count());
   }
-  IterationLimit iterations(limits.iterations);
+  const std::int64_t most = most_iterations(limits);
+  IterationLimit iterations(most);
   model.passInEventHandler(&iterations);
-  // The model's time limit does not apply to the relaxation, which needs its own.
+  // The model's limits do not apply to the relaxation, which needs its own.
   ClpSimplex& simplex = *dynamic_cast<OsiClpSolverInterface&>(*model.solver()).getModelPtr();
+  const int unlimited = simplex.maximumIterations();
+  simplex.setMaximumIterations(as_int(most));
   if (limits.time > Duration::zero())
     simplex.setMaximumWallSeconds(std::chrono::duration<double>(limits.time).count());
   model.initialSolve();
   constexpr int stopped = 3;  // status of a run ended by a limit, whose objective is no bound
-  if (simplex.problemStatus() == stopped) return {.x = {}, .bound = -LinearProgram::infinity};
+  if (simplex.problemStatus() == stopped)
+    return {.x = {}, .bound = -LinearProgram::infinity, .iterations = simplex.numberIterations()};
+  simplex.setMaximumIterations(unlimited);
   simplex.setMaximumWallSeconds(-1.0);
   model.branchAndBound();
 

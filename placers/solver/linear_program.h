@@ -111,7 +111,8 @@ struct MixedProgram {
   std::vector<std::uint32_t> whole;  ///< columns
 };
 
-/// Early stops. Iterations are those of the simplex method, checked after each node.
+/// Early stops. Iterations are those of the simplex method, checked in the relaxation and after
+/// each node; few nodes have 100 each, at least 2,000.
 struct MixedLimits {
   std::int64_t nodes = 0;
   std::int64_t iterations = 0;

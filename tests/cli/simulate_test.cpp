@@ -8,6 +8,7 @@
 
 #include "tests/cli/session.h"
 #include "tests/sim/report/timeline_checks.h"
+#include "tests/this_build.h"
 #include "traces/format/compressed_file.h"
 
 using namespace baechi;
@@ -297,5 +298,121 @@ TEST_SUITE("cli") {
     CHECK(holds(session.run(command).out, "gpu0  a |" + std::string(9, '=') + " "));
     CHECK_FALSE(
         holds(session.run("simulate toy.json --placement split.json " + two_gpus).out, "|="));
+  }
+
+  TEST_CASE("bound prints the binding bound and whether memory can suffice") {
+    const Session session;
+    const Json bounds = session.json("bound toy.json " + two_gpus);
+    CHECK(bounds["lower_bound_us"] == 40.0);
+    CHECK(bounds["binding"] == "critical path");
+    CHECK(bounds["critical_path_us"] == 40.0);
+    CHECK(bounds["work_us"] == 30.0);  // 60 us on two devices
+    CHECK(bounds["fits_in_memory"] == true);
+    CHECK(bounds["devices_needed"] == 0);
+    CHECK(bounds["max_load"]["lower_bound_us"] == 30.0);
+    CHECK(bounds["max_load"]["binding"] == "work");
+    CHECK(bounds["latency"]["lower_bound_us"] == 40.0);
+    const Json solved = session.json("bound toy.json --time-limit '1 s' " + two_gpus);
+    CHECK(solved["max_load"]["integer_program_us"] >= 30.0);
+    CHECK(session.run("bound toy.json --time-limit soon " + two_gpus).code == 2);
+    CHECK(holds(session.run("bound toy.json --devices 2 --memory '999 B'").out, "too small"));
+  }
+
+  // All three ops on one device hold the tensor of 1000 B once. With a on the other device, each
+  // device holds one copy.
+  TEST_CASE("bound prints the least memory per device and whether it is proved") {
+    const Session session;
+    for (const char* devices : {"--devices 1", "--devices 2"}) {
+      const Json least = session.json("bound toy.json --least-memory " + std::string(devices));
+      CHECK(least["least_memory_bytes"] == 1000);
+      CHECK(least["lower_bound_bytes"] == 1000);
+      CHECK(least["proved"] == true);
+    }
+    CHECK(holds(session.run("bound toy.json --least-memory --devices 2").out,
+                "with less, no placement fits (proved)"));
+    CHECK(session.run("bound toy.json --devices 2 --memory '1000 B'").code == 0);
+    const std::string asked = "bound toy.json --least-memory --devices 2 ";
+    CHECK(session.run(asked + "--time-limit '1 s'").code == 2);
+    const Session::Result other = session.run(asked + "--semantics baechi");
+    CHECK(other.code == 2);
+    CHECK(holds(other.err, "needs --semantics event, which limits memory"));
+  }
+
+  TEST_CASE("explain: the critical path adds up to the step time, waits included") {
+    // a 0-10, its 1000 B 10-11, b 11-31, c 31-61.
+    const Session session;
+    const Json json = session.json("explain toy.json --placement split.json " + two_gpus);
+    CHECK(json["step_time_us"] == 61.0);
+    double sum = 0.0, what_if = 0.0;
+    std::vector<std::string> kinds;
+    for (const Json& part : json["critical_path"]) {
+      sum += part["us"].get<double>();
+      kinds.push_back(part["kind"]);
+    }
+    CHECK(sum == doctest::Approx(61.0));
+    CHECK(kinds == std::vector<std::string>{"compute", "transfer", "wait_device", "compute"});
+    CHECK(json["critical_path"][2]["behind"] == "b");
+    for (const Json& part : json["what_if"]) what_if += part["us"].get<double>();
+    CHECK(what_if == doctest::Approx(61.0));
+    const auto text = session.run("explain toy.json --placement split.json " + two_gpus);
+    CHECK(holds(text.out, "'c', queued after 'b' on gpu1"));
+  }
+
+  TEST_CASE("explain: the OOM report lists live tensors and what keeps them") {
+    // The copy of a's 1000 B does not fit while gpu1 holds 1.5 MB of workspace for x.
+    const Session session;
+    session.folder().write("tight.json",
+                           R"({"format": "baechi-trace", "version": 1, "name": "tight",
+ "ops": [{"name": "x", "compute_us": 50, "temporary_bytes": 999500},
+         {"name": "a", "compute_us": 10, "outputs": [{"bytes": 1000}]},
+         {"name": "b", "compute_us": 20}],
+ "edges": [{"from": "a", "output": 0, "to": "b"}]})");
+    session.folder().write("apart.json",
+                           R"({"format": "baechi-placement", "version": 1, "graph": "tight",
+ "devices": 2, "placement": {"x": 1, "a": 0, "b": 1}})");
+    const Json json = session.json("explain tight.json --placement apart.json " + two_gpus);
+    CHECK(json["status"] == "oom");
+    CHECK(json["step_time_us"].is_null());
+    CHECK(json["without_limit_us"] == 70.0);  // x 0-50, b 50-70
+    REQUIRE(json["oom"]["live"].size() == 1);
+    CHECK(json["oom"]["live"][0]["kind"] == "workspace");
+    CHECK(json["oom"]["live"][0]["name"] == "x");
+  }
+
+  TEST_CASE("explain --against: the difference of two placements by cause adds up") {
+    // split: a 0-10, copy 10-11, b 11-31, c 31-61. One device: a, b, c follow each other, 60 us, of
+    // which c waits 20 for b.
+    const Session session;
+    session.run("place toy.json --placer single -o one.json " + two_gpus);
+    const std::string both =
+        "explain toy.json --placement one.json --against split.json " + two_gpus;
+    const Json json = session.json(both);
+    CHECK(json["steps"][0]["step_time_us"] == 60.0);
+    CHECK(json["steps"][1]["step_time_us"] == 61.0);
+    double sum = 0.0;
+    for (const auto& [cause, us] : json["difference"].items())
+      if (cause != "step_time_us") sum += us.get<double>();
+    CHECK(sum == doctest::Approx(1.0));
+    CHECK(json["difference"]["transfer"] == 1.0);
+    CHECK(holds(session.run(both).out, "split.json"));
+  }
+
+  TEST_CASE("explain --run takes a run of results, and refuses results of other files") {
+    const Session session;
+    const std::string scenario =
+        "name: s\ngraph: {import: toy.json}\nplacers: [single, round_robin]\n"
+        "cluster: {devices: {count: 2, memory: 1 MB}, link: {bandwidth: 1 GB/s, latency: 0 us}}\n";
+    session.folder().write("s.yaml", scenario);
+    REQUIRE(session.run("run s.yaml --out rows --quiet").code == 0);
+    CHECK(session.json("explain rows --run 0")["step_time_us"] == 60.0);
+    const Json both = session.json("explain rows --run 0 --against 1");
+    CHECK(both["steps"][0]["name"] == "run 0, single");
+    CHECK(holds(session.run("explain rows --run 2").err, "'2' is not one of the 2 runs of rows"));
+    CHECK(session.run("explain rows").code == 2);
+    CHECK(session.run("explain rows --run 0 --devices 2").code == 2);
+    std::string slower(toy);
+    slower.replace(slower.find("30"), 2, "40");
+    session.folder().write("toy.json", slower);
+    CHECK(holds(session.run("explain rows --run 0").err, "a file that they name"));
   }
 }

@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "sim/error.h"
-#include "validate/fits.h"
 #include "validate/statistics.h"
 #include "validate/virtual_clock.h"
 

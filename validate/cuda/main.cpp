@@ -9,7 +9,6 @@
 
 #include "validate/cuda/measure.h"
 #include "validate/cuda/run_folder.h"
-#include "validate/cuda/settle.h"
 #include "validate/plan/fields.h"
 
 namespace {

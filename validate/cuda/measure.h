@@ -30,4 +30,8 @@ MachineOptions machine_for(const std::vector<const ReplayPlan*>& plans, int devi
 /// A random order of 0 to n - 1, the same for equal seeds.
 std::vector<std::size_t> shuffled(std::size_t n, std::uint64_t seed);
 
+/// Writes settled.txt, a line per question, and prints it. Exit code: 1 if an answer is bad for the
+/// method. Throws Skip where there is no usable GPU.
+int settle(const std::string& folder, int devices);
+
 }  // namespace baechi::validate::replay

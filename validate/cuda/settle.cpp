@@ -1,5 +1,3 @@
-#include "validate/cuda/settle.h"
-
 #include <cuda_fp16.h>
 #include <gnu/libc-version.h>
 

@@ -31,13 +31,20 @@ MixedProgram many_knapsacks() {
 
 constexpr MixedLimits most{.nodes = 100, .iterations = 100'000, .terms = 10'000};
 
-TEST_CASE("a time limit ends the relaxation, too, which then gives no bound") {
+TEST_CASE("limits of time and iterations end the relaxation, too, which then gives no bound") {
   MixedLimits none = most;
   none.time = Duration{1};
   const MixedOptimum stopped = solve(many_knapsacks(), none);
   CHECK(stopped.x.empty());
   CHECK(stopped.bound == -LinearProgram::infinity);
   CHECK_FALSE(stopped.finished);
+
+  MixedLimits few = most;
+  few.iterations = 10;
+  const MixedOptimum begun = solve(many_knapsacks(), few);
+  CHECK(begun.x.empty());
+  CHECK(begun.bound == -LinearProgram::infinity);
+  CHECK(begun.iterations <= 11);
 
   const MixedOptimum found = solve(many_knapsacks(), most);
   CHECK_FALSE(found.x.empty());

@@ -2,11 +2,30 @@
 
 #include <doctest/doctest.h>
 
+#include <cstdlib>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <vector>
+
 #include "placers/interface/registry.h"
+#include "scenarios/read/device_table.h"
+#include "scenarios/read/scenario_schema.h"
+#include "scenarios/results/results.h"
+#include "sim/error.h"
+#include "sim/names.h"
+#include "sim/problem/engine_options.h"
+#include "tests/message.h"
+#include "tests/scenarios/sweeps.h"
 #include "tests/small_graphs.h"
+#include "tests/temporary_folder.h"
+#include "tests/this_build.h"
 
 using namespace baechi;
 using namespace baechi::testing;
+using baechi::testing::scenario_of;
+using Json = nlohmann::json;
 
 namespace {
 
@@ -21,6 +40,61 @@ std::shared_ptr<const OpGraph> pair_of_ops(Bytes weights) {
 
 std::unique_ptr<Placer> with_fallback_on(const std::string& name) {
   return make_placer(name, Options(name, {{"fallback", {"true", {}, {}}}}));
+}
+
+OpGraph product_in(Precision precision) {
+  OpGraphBuilder builder;
+  const OpId op = builder.add_op({.name = "a", .kind = "MatMul"});
+  builder.add_kernel(op, {.flops = 2 * 64 * 64 * 64,
+                          .precision = precision,
+                          .matrix = {MatrixKind::product, 1, 0, 64, 64}});
+  return std::move(builder).build();
+}
+
+/// The program's exit code; its output goes to out.txt in `folder`, the working folder.
+int run_program(const TemporaryFolder& folder, const std::string& arguments) {
+  const std::string command =
+      "cd '" + folder.file("") + "' && " + program() + " " + arguments + " >out.txt 2>&1";
+  return std::system(command.c_str());  // NOLINT(concurrency-mt-unsafe)
+}
+
+template <NamedEnum E>
+std::string yaml_list() {
+  std::string list;
+  for (const std::string_view word : all_words<E>())
+    list += (list.empty() ? "[" : ", ") + std::string(word);
+  return list + "]";
+}
+
+/// Checks that `help` has each name of an enum, followed by its meaning.
+template <NamedEnum E>
+void check_help(const std::string& help) {
+  for (const E e : all<E>())
+    CHECK_MESSAGE(help.find(std::string(to_text(e)) + " (") != std::string::npos, to_text(e));
+}
+
+template <NamedEnum E>
+void check_schema(const Json& schema, const char* key) {
+  const Json& property = schema["properties"]["engine"]["properties"][key];
+  constexpr auto known = all_words<E>();
+  CHECK(property["enum"].get<std::vector<std::string>>() ==
+        std::vector<std::string>(known.begin(), known.end()));
+}
+
+constexpr std::string_view toy = R"({"format": "baechi-trace", "version": 1, "name": "toy",
+ "ops": [{"name": "a", "compute_us": 10, "outputs": [{"bytes": 1000}]},
+         {"name": "b", "compute_us": 20}],
+ "edges": [{"from": "a", "output": 0, "to": "b"}]})";
+
+const std::string together_base = R"(name: together
+graph: {generate: layered, ops: 6, width: 2, seed: 1, training: true}
+cluster: {devices: {count: 2, memory: 1 GiB}, link: {bandwidth: 1 GB/s}}
+placers: [single]
+)";
+
+/// The mistakes in a sweep of together_base and `lines`; line 5 is the first of `lines`.
+std::string sweep_mistakes(const std::string& lines) {
+  return message<InputError>([&] { sweep_of(together_base + lines); });
 }
 
 }  // namespace
@@ -96,5 +170,166 @@ TEST_SUITE("experiment") {
     }
     const Placement alone = experiment.place(*make_placer("m_etf"), 0);
     CHECK(experiment.step(alone).simulate().oom);
+  }
+}
+
+TEST_SUITE("evidence") {
+  TEST_CASE("a dtype without measured GEMMs on a device type is reported as unfitted") {
+    const DeviceModel& h100 = *built_in_devices().devices.at("h100");
+    const auto bf16 = evidence_of(product_in(Precision::bf16), h100);
+    REQUIRE(bf16.size() == 1);
+    CHECK(bf16[0].of == "h100");
+    CHECK(bf16[0].fitted.starts_with("products bf16 2886 rows"));
+    const auto fp32 = evidence_of(product_in(Precision::fp32), h100);
+    REQUIRE(fp32.size() == 2);
+    CHECK(fp32[1].of == "h100 in fp32");
+    CHECK(fp32[1].fitted.starts_with("unfitted"));
+    // A type without any fit is reported once.
+    CHECK(evidence_of(product_in(Precision::fp32), *built_in_devices().devices.at("k80")).size() ==
+          1);
+  }
+
+  TEST_CASE("fits besides the device's are reported where they are used") {
+    OpGraphBuilder builder;
+    builder.add_kernel(builder.add_op({.name = "a", .kind = "MambaMixer"}), {.flops = 1});
+    const auto evidence =
+        evidence_of(std::move(builder).build(), *built_in_devices().devices.at("h100"));
+    REQUIRE(evidence.size() == 2);
+    CHECK(evidence[1].of == "mixers of Mamba-2");
+    CHECK(evidence[1].fitted.find("fitted to steps of Nemotron 3 Nano") != std::string::npos);
+  }
+
+  TEST_CASE("types of links and collectives in a cluster are reported, also inside node types") {
+    const ScenarioFile file = scenario_of(R"(
+graph: {generate: layered, ops: 3}
+cluster: {nodes: {kind: dgx_h100, count: 2}}
+placers: [single]
+)");
+    std::string named;
+    for (const Evidence& e : file.point(0).cluster.evidence) named += e.of + ", ";
+    CHECK(named == "link nvlink4, link infiniband_ndr, collectives h100_nccl, ");
+    const std::string line = evidence_line(file.point(0).cluster.evidence);
+    CHECK(line.starts_with("evidence     link nvlink4: unfitted; "));
+    CHECK(evidence_line({}).empty());
+  }
+}
+
+TEST_SUITE("names") {
+  TEST_CASE(
+      "an external placer gets the names of all engine options, and results are read back with "
+      "them") {
+    const TemporaryFolder folder;
+    folder.write("toy.json", toy);
+    // Stores its input in a new file, and places both ops on the first device.
+    folder.write("place",
+                 "#!/bin/sh\ncat > \"$(mktemp ./seen.XXXXXX)\"\n"
+                 "echo '{\"format\": \"baechi-placement\", \"version\": 1, \"placement\": "
+                 "{\"a\": 0, \"b\": 0}}'\n");
+    std::filesystem::permissions(folder.file("place"), std::filesystem::perms::owner_all);
+    folder.write("words.yaml",
+                 "graph: {import: toy.json}\n"
+                 "cluster: {devices: {count: 2, memory: 1 MB}, link: {bandwidth: 1 GB/s}}\n"
+                 "placers: [{exec: {path: place}}]\n"
+                 "sweep:\n  engine.semantics: " +
+                     yaml_list<Semantics>() + "\n  engine.transfers: " + yaml_list<Transfers>() +
+                     "\n  engine.queue: " + yaml_list<ReadyOrder>() + "\n");
+    const int code = run_program(folder, "run words.yaml --out results --quiet");
+    CAPTURE(folder.read("out.txt"));
+    REQUIRE(code == 0);
+
+    std::set<std::string> received, expected;
+    for (const auto& entry : std::filesystem::directory_iterator(folder.file(""))) {
+      const std::string name = entry.path().filename().string();
+      if (!name.starts_with("seen.")) continue;
+      const Json engine = Json::parse(folder.read(name))["engine"];
+      received.insert(engine["semantics"].get<std::string>() + " " +
+                      engine["transfers"].get<std::string>() + " " +
+                      engine["queue"].get<std::string>());
+    }
+    for (const Semantics s : all<Semantics>())
+      for (const Transfers t : all<Transfers>())
+        for (const ReadyOrder q : all<ReadyOrder>())
+          expected.insert(std::string(to_text(s)) + " " + std::string(to_text(t)) + " " +
+                          std::string(to_text(q)));
+    CHECK(received == expected);
+
+    const Results results = read_results(folder.file("results"));  // from results.sqlite
+    const std::string csv = folder.read("results/results.csv");
+    std::set<Transfers> seen;
+    for (const RunResult& row : results.rows) {
+      CHECK(row.status == Status::ok);
+      seen.insert(row.transfers);
+    }
+    CHECK(results.rows.size() == expected.size());
+    CHECK(seen.size() == all<Transfers>().size());
+    for (const Transfers t : all<Transfers>())
+      CHECK(csv.find("," + std::string(to_text(t)) + ",ok,") != std::string::npos);
+  }
+
+  TEST_CASE("the flags accept the names of all engine options, and help and schema list them") {
+    const TemporaryFolder folder;
+    folder.write("toy.json", toy);
+    folder.write("both.json",
+                 R"({"format": "baechi-placement", "version": 1, "placement": {"a": 0, "b": 1}})");
+    for (const Transfers t : all<Transfers>())
+      for (const Semantics s : all<Semantics>()) {
+        CAPTURE(to_text(t));
+        CAPTURE(to_text(s));
+        const int code =
+            run_program(folder,
+                        "simulate toy.json --placement both.json --devices 2 --memory '1 MB' "
+                        "--transfers " +
+                            std::string(to_text(t)) + " --semantics " + std::string(to_text(s)));
+        CAPTURE(folder.read("out.txt"));
+        CHECK(code == 0);
+      }
+    CHECK(run_program(folder, "simulate --help") == 0);
+    check_help<Transfers>(folder.read("out.txt"));
+    check_help<Semantics>(folder.read("out.txt"));
+
+    const Json schema = Json::parse(scenario_schema());
+    check_schema<Semantics>(schema, "semantics");
+    check_schema<Transfers>(schema, "transfers");
+    check_schema<ReadyOrder>(schema, "queue");
+  }
+}
+
+TEST_SUITE("runner") {
+  TEST_CASE("conflicting options are mistakes with their positions, before anything runs") {
+    CHECK(sweep_mistakes("") == "no error");
+    // The original's simulation has neither lanes nor collectives.
+    CHECK(sweep_mistakes("transforms:\n  - host\n") == "no error");
+    CHECK(sweep_mistakes("engine: {semantics: baechi}\n") == "no error");
+    CHECK(sweep_mistakes("engine: {semantics: baechi}\ntransforms:\n  - host\n") ==
+          "test.yaml:7:5: semantics baechi does not support lanes and collectives, and the step "
+          "that the "
+          "transforms make has them (semantics event does)");
+    CHECK(sweep_mistakes("engine: {semantics: baechi}\nmeasure: [{pipeline: {}}]\n") ==
+          "test.yaml:6:11: a pipeline needs the engine's own semantics, event");
+    CHECK(sweep_mistakes("transforms:\n  - host: {threads: one}\nmeasure: [{pipeline: {}}]\n") ==
+          "test.yaml:7:11: no pipeline by gpipe: host: each stage needs a thread: threads: device");
+    // 1 B in 10 s: a step fits into 146 years, and so do few micro-batches.
+    const std::string slow =
+        "measure: [{pipeline: {micro_batches: [1, 100000]}}]\n"
+        "sweep: {cluster.link.bandwidth: [0.1 B/s]}\n";
+    const std::string mistake = sweep_mistakes(slow);
+    CHECK(
+        mistake.starts_with("test.yaml:5:11: a step of 100000 micro-batches could take more than "
+                            "146 years: link gpu0-gpu1"));
+    CHECK(mistake.find('\n') == std::string::npos);
+  }
+
+  TEST_CASE("the nodes of a collective must be those of the cluster") {
+    // 8 replicas on 8 machines have a link each; on 2 machines, 4 of them share something
+    // undefined.
+    const auto replicas = [](const char* nodes) {
+      return sweep_mistakes(
+          fmt::format("transforms:\n  - data_parallel: {{gradients: 1, nodes: {}}}\n", nodes));
+    };
+    CHECK(replicas("1") == "no error");
+    CHECK(replicas("8") == "no error");
+    CHECK(replicas("2") ==
+          "test.yaml:6:5: all_reduce of 8 ranks on 2 machines: the cluster describes no machines "
+          "with several devices (cluster.nodes)");
   }
 }

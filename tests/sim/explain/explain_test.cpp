@@ -1,6 +1,5 @@
 #include <doctest/doctest.h>
 
-#include <algorithm>
 #include <numeric>
 
 #include "sim/explain/explanation.h"
@@ -37,7 +36,7 @@ std::vector<std::string> path_text(const Explanation& e) {
   return parts;
 }
 
-using Parts = std::vector<std::string>;
+using Lines = std::vector<std::string>;
 
 Duration idle(const DeviceIdle& device, PathKind kind) {
   return device.waiting[static_cast<std::size_t>(kind)];
@@ -75,7 +74,7 @@ TEST_SUITE("explain") {
     const ProfiledCosts costs(graph, cluster);
     const Explanation e = explained({graph, cluster, costs}, on({gpu0, gpu1, gpu1}));
     CHECK(path_text(e) ==
-          Parts{"compute 0 10", "transfer 10 100", "wait_device 110 20", "compute 130 30"});
+          Lines{"compute 0 10", "transfer 10 100", "wait_device 110 20", "compute 130 30"});
     CHECK(e.critical_path[2].behind == OpId{1});
     CHECK(e.devices[gpu0].busy == 10ns);
     CHECK(e.devices[gpu0].nothing_left == 150ns);
@@ -99,7 +98,7 @@ TEST_SUITE("explain") {
     const ProfiledCosts costs(graph, cluster);
     const Explanation e = explained({graph, cluster, costs}, on({gpu0, gpu1, gpu2}));
     CHECK(path_text(e) ==
-          Parts{"compute 0 10", "wait_channel 10 100", "transfer 110 50", "compute 160 30"});
+          Lines{"compute 0 10", "wait_channel 10 100", "transfer 110 50", "compute 160 30"});
     REQUIRE(e.blocking.size() == 2);
     CHECK(e.blocking[0].tensor == TensorId{1});
     CHECK(e.blocking[0].waiting == 100ns);
@@ -121,7 +120,7 @@ TEST_SUITE("explain") {
     const ProfiledCosts costs(graph, cluster);
     const Explanation e = explained({graph, cluster, costs, {.transfers = Transfers::staged}},
                                     on({gpu0, gpu1, gpu2}));
-    CHECK(path_text(e) == Parts{"compute 0 30", "transfer 30 50", "wait_channel 80 30",
+    CHECK(path_text(e) == Lines{"compute 0 30", "transfer 30 50", "wait_channel 80 30",
                                 "transfer 110 50", "compute 160 1"});
   }
 
@@ -138,7 +137,7 @@ TEST_SUITE("explain") {
     const Explanation e =
         explained({graph, cluster, costs, {.overlap = false}}, on({gpu0, gpu1, gpu1}));
     CHECK(path_text(e) ==
-          Parts{"compute 0 10", "wait_device 10 40", "transfer 50 20", "compute 70 5"});
+          Lines{"compute 0 10", "wait_device 10 40", "transfer 50 20", "compute 70 5"});
   }
 
   TEST_CASE("any step: the path has no gaps, and path, devices and what-ifs add up to the step") {
