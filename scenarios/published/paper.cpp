@@ -5,8 +5,8 @@
 #include <iterator>
 
 #include "scenarios/published/published_file.h"
-#include "scenarios/read/load.h"
 #include "scenarios/read/paths.h"
+#include "scenarios/read/scenario.h"
 #include "scenarios/read/yaml.h"
 #include "sim/error.h"
 #include "sim/options.h"

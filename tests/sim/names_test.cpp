@@ -19,7 +19,7 @@
 #include "tests/message.h"
 #include "traces/generate/expand.h"
 #include "traces/import/pytorch/training_state.h"
-#include "validate/plan_of_step.h"
+#include "validate/export.h"
 #include "validate/run_files.h"
 #include "validate/score.h"
 

@@ -8,7 +8,6 @@
 #include <sstream>
 
 #include "scenarios/published/committed_results.h"
-#include "sim/error.h"
 #include "tests/message.h"
 #include "tests/temporary_folder.h"
 #include "tests/this_build.h"
