@@ -17,7 +17,7 @@
 #include "scenarios/run/runner.h"
 #include "sim/error.h"
 #include "sim/explain/explanation.h"
-#include "sim/measure/utilisation.h"
+#include "sim/measure/measure.h"
 
 namespace baechi {
 

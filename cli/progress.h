@@ -11,7 +11,7 @@
 #include <string_view>
 #include <thread>
 
-#include "sim/watch.h"
+#include "sim/processor_time.h"
 
 namespace baechi {
 

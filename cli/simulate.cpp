@@ -16,6 +16,7 @@
 #include "sim/options.h"
 #include "sim/pipeline/pipeline.h"
 #include "sim/report/timeline.h"
+#include "traces/format/compressed_file.h"
 
 namespace baechi {
 
@@ -127,8 +128,10 @@ PipelineResult stream(const Problem& problem, const Placement& placement,
   StepResult step;
   step.oom = result.oom;
   step.makespan = result.makespan;
-  write_perfetto(file, {unrolled.graph, problem.cluster, costs, problem.engine}, passes.timeline,
-                 step);
+  write_file(file, [&](const TextSink& sink) {
+    write_perfetto(sink, {unrolled.graph, problem.cluster, costs, problem.engine}, passes.timeline,
+                   step);
+  });
   return result;
 }
 
@@ -251,8 +254,10 @@ int simulate_once(const SimulateArguments& arguments) {
   if (drawn || arguments.schedule) observers.push_back(&timeline);
   const StepResult result = step.simulate(observers);
   if (drawn)
-    write_perfetto(arguments.timeline, problem, timeline, result,
-                   critical_path_of(problem, placement, timeline, result));
+    write_file(arguments.timeline, [&](const TextSink& sink) {
+      write_perfetto(sink, problem, timeline, result,
+                     critical_path_of(problem, placement, timeline, result));
+    });
   std::optional<PipelineResult> streamed;
   if (pipeline) {
     try {

@@ -22,7 +22,7 @@ Bytes needs(const Op& op) {
   return op.temporary + op.persistent;
 }
 
-/// /// The distinct devices of `members`, in the order of their first members.
+/// The distinct devices of `members`, in the order of their first members.
 std::vector<DeviceId> distinct_devices(std::span<const AdjustMember> members) {
   std::vector<DeviceId> devices;
   for (const AdjustMember& m : members)
@@ -30,7 +30,7 @@ std::vector<DeviceId> distinct_devices(std::span<const AdjustMember> members) {
   return devices;
 }
 
-/// /// What `member` adds to the total of its device; the policy takes the device with the largest
+/// What `member` adds to the total of its device; the policy takes the device with the largest
 /// total.
 std::int64_t contribution(AdjustPolicy policy, const AdjustMember& member) {
   if (policy == AdjustPolicy::frequent) return 1;

@@ -47,7 +47,7 @@ std::vector<DeviceId> preferred_devices(AdjustPolicy policy, std::span<const Adj
 /// Returns `placement` with every group of the problem's graph on one device. Groups move one by
 /// one, in the order of their first members. A group goes to the first device where it fits in this
 /// order: preferred_devices(), then all other devices, the one with most free memory first.
-/// /// A device holds, from the beginning, the persistent bytes of all ops placed there and the
+/// A device holds, from the beginning, the persistent bytes of all ops placed there and the
 /// workspace and outputs of its largest op (as MemoryFloor). Op times and memory come from
 /// `problem`. Throws InfeasibleError if a group fits on no device.
 /// Source: Baechi's code (the original's adjusters). Differs: see Q12 in placers/README.md; and a

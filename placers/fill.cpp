@@ -177,8 +177,10 @@ class Filling {
     while (!todo_.empty()) {
       const Item item = todo_.front();
       todo_.pop_front();
-      std::erase_if(largest_layers_, [&](Item i) { return tree_.is_inside(i, item); });
-      if (largest_layers_.empty()) find_largest();
+      if (largest_ > Bytes{}) {
+        std::erase_if(largest_layers_, [&](Item i) { return tree_.is_inside(i, item); });
+        if (largest_layers_.empty()) find_largest();
+      }
       take(item);
     }
     return device_;

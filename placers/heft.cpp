@@ -127,15 +127,16 @@ class Schedule {
   IdVector<DeviceId, IdleSlots> idle_;
 };
 
+}  // namespace
+
 /// HEFT: takes the ops by decreasing upward rank (mean op times, mean transfer times) and schedules
 /// each op where it ends earliest, also in a gap between ops that are already scheduled. The first
 /// scheduled op of a group decides the device of the group. In this schedule transfers never wait
 /// for each other, whatever the engine options.
 /// Source: Topcuoglu, Hariri, Wu, "Performance-effective and low-complexity task scheduling for
 /// heterogeneous computing", TPDS 2002. Differs: skips devices without enough memory (MemoryFloor).
-class Heft final : public Placer {
- public:
-  Placement place(const Problem& p, std::uint64_t /*seed*/) const override {
+std::unique_ptr<Placer> make_heft(Options&) {
+  return placer_of([](const Problem& p, std::uint64_t /*seed*/) -> Placement {
     const auto rank = b_levels(p.graph, mean_compute(p), mean_transfer(p));
     std::vector<OpId> by_rank;
     std::ranges::copy(p.graph.ops(), std::back_inserter(by_rank));
@@ -144,13 +145,7 @@ class Heft final : public Placer {
     Schedule schedule(p);
     for (const OpId v : by_rank) schedule.add(v);
     return schedule.placement();
-  }
-};
-
-}  // namespace
-
-std::unique_ptr<Placer> make_heft(Options&) {
-  return std::make_unique<Heft>();
+  });
 }
 
 }  // namespace baechi

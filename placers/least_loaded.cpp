@@ -7,15 +7,12 @@
 #include "sim/options.h"
 
 namespace baechi {
-namespace {
-
 /// Graham's list rule by load alone. Each unit, in the order of first ops, goes to the device where
 /// the sum of op times including the unit is least, among the devices where the unit fits. Ties:
 /// the lower device id. Ignores precedence and transfers.
 /// Source: Graham, "Bounds on multiprocessing timing anomalies", SIAM J. Appl. Math. 1969.
-class LeastLoaded final : public Placer {
- public:
-  Placement place(const Problem& p, std::uint64_t /*seed*/) const override {
+std::unique_ptr<Placer> make_least_loaded(Options&) {
+  return placer_of([](const Problem& p, std::uint64_t /*seed*/) -> Placement {
     const ColocationUnits units(p.graph);
     MemoryFloor memory(p);
     IdVector<DeviceId, Duration> load(p.cluster.num_devices());
@@ -39,13 +36,7 @@ class LeastLoaded final : public Placer {
       for (const OpId v : units.members(u)) result.device[v] = *best;
     }
     return result;
-  }
-};
-
-}  // namespace
-
-std::unique_ptr<Placer> make_least_loaded(Options&) {
-  return std::make_unique<LeastLoaded>();
+  });
 }
 
 }  // namespace baechi

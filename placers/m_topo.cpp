@@ -159,7 +159,6 @@ __extension__ using Wide = __int128;  // the product of two byte counts
 /// is full at its memory limit or, if uniform, already at its share of all units' memory plus the
 /// largest unit. TopoMemory defines the memory of a unit: outputs are never freed, copies not
 /// counted. Source: Baechi (SoCC'20). Differs:
-/// counted. Source: Baechi (SoCC'20). Differs:
 /// - one measure of memory throughout;
 /// - shares in proportion to the devices' memory;
 /// - a unit that fits on no remaining device goes back to an earlier device.

@@ -7,12 +7,9 @@
 #include "sim/options.h"
 
 namespace baechi {
-namespace {
-
 /// Draws a device for each unit uniformly, in the order of first ops. Ignores memory.
-class RandomPlacer final : public Placer {
- public:
-  Placement place(const Problem& p, std::uint64_t seed) const override {
+std::unique_ptr<Placer> make_random(Options&) {
+  return placer_of([](const Problem& p, std::uint64_t seed) -> Placement {
     const ColocationUnits units(p.graph);
     Random random(seed);
     IdVector<UnitId, DeviceId> drawn(units.size());
@@ -21,13 +18,7 @@ class RandomPlacer final : public Placer {
     Placement result{.device = IdVector<OpId, DeviceId>(p.graph.num_ops())};
     for (const OpId v : p.graph.ops()) result.device[v] = drawn[units.of(v)];
     return result;
-  }
-};
-
-}  // namespace
-
-std::unique_ptr<Placer> make_random(Options&) {
-  return std::make_unique<RandomPlacer>();
+  });
 }
 
 }  // namespace baechi

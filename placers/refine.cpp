@@ -3,18 +3,31 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "placers/feasible.h"
 #include "placers/interface/placer.h"
 #include "placers/interface/registry.h"
 #include "placers/search/chain.h"
 #include "sim/engine/simulation.h"
+#include "sim/error.h"
+#include "sim/graph/analysis.h"
 
 namespace baechi {
 namespace {
 
 using search::Chain;
 using search::SearchSpace;
+
+constexpr search::Temperature cool{.begin = 0.001, .end = 0.0005, .leaves = 0.0};
+
+/// The placer auto with an option.
+std::unique_ptr<Placer> make_auto_with(const char* key, bool value) {
+  Options options("auto", {{key, {value ? "true" : "false", {}, {}}}});
+  return placer_entry("auto").make(options);
+}
+
+constexpr RefineBudget refine_budget{.most = 1024, .least = 16, .ops = 50'000};
 
 class Refined final : public Placer {
  public:
@@ -33,8 +46,12 @@ class Refined final : public Placer {
     if (before <= lower_bounds(p.graph, p.cluster, p.costs).best()) return quick;
     if (auto best = all_placements(space, *step, 2 * budget_.ops / p.graph.num_ops()))
       return better(std::move(quick), before, std::move(best->first), best->second, num_all(space));
-    Chain chain(space, *step, quick, seed);
-    chain.run(tries, {.begin = 0.001, .end = 0.0005, .leaves = 0.0}, {});
+    std::optional<Placement> climbed;
+    if (p.graph.num_ops() <= budget_.climbed && p.engine.enforce_memory)
+      climbed = climb(p, *step, seed);
+    if (climbed && step->score(p, *climbed).value > before) climbed.reset();
+    Chain chain(space, *step, climbed ? *climbed : quick, seed);
+    chain.run(tries, cool, {});
     return better(std::move(quick), before, chain.best(), chain.best_score().value,
                   chain.evaluations());
   }
@@ -55,6 +72,39 @@ class Refined final : public Placer {
     found.placed_by.clear();
     found.detail = fmt::format("{}, {} after {} evaluations", from, to_text(after), evaluations);
     return found;
+  }
+
+  /// The best placement with less memory, as refine.h says.
+  static std::optional<Placement> climb(const Problem& p, const Objective& step,
+                                        std::uint64_t seed) {
+    constexpr std::size_t most_limits = 16, evaluations = 64;
+    const auto placer = make_auto_with("quick", true);
+    const IdVector<DeviceId, Bytes> limits = memory_limits(p);
+    // With more than peak_upper_bound() memory limits nothing.
+    const auto most = static_cast<double>(
+        std::min(*std::ranges::max_element(limits), peak_upper_bound(p.graph)).count);
+    std::optional<Placement> best;
+    std::size_t tried = 0;
+    for (int k = 0; tried < most_limits && std::exp2(k / 4.0) < most; ++k) {
+      Cluster less = p.cluster;
+      for (const DeviceId d : less.devices())
+        less.set_memory(d, std::min(limits[d], Bytes{std::llround(std::exp2(k / 4.0))}));
+      if (!lower_bounds(p.graph, less, p.costs).fits_in_memory) continue;
+      ++tried;
+      const Problem under{p.graph, less, p.costs, p.engine};
+      try {
+        Placement own = placer->place(under, seed);
+        if (!best || step.score(under, own).value < step.score(under, *best).value)
+          best = std::move(own);
+      } catch (const InfeasibleError&) {  // more memory may suffice
+      }
+      if (!best) continue;
+      const SearchSpace space(under);
+      Chain chain(space, step, *best, seed);
+      chain.run(evaluations, cool, {});
+      best = chain.best();
+    }
+    return best;
   }
 
   static std::size_t num_all(const SearchSpace& space) {
@@ -102,12 +152,20 @@ std::unique_ptr<Placer> refined(std::unique_ptr<Placer> start, Options& options,
                                    budget);
 }
 
+std::unique_ptr<Placer> refine_from(Placement start) {
+  Options options("refine", {{"fallback", {"true", {}, {}}}});
+  auto given = placer_of(
+      [placement = std::move(start)](const Problem&, std::uint64_t) { return placement; });
+  return refined(std::move(given), options, refine_budget);
+}
+
 std::unique_ptr<Placer> make_refine(Options& o) {
-  const auto most = static_cast<std::size_t>(
-      o.get("evaluations", std::int64_t{1024}, "of the step; fewer on graphs of many ops", 0));
+  RefineBudget budget = refine_budget;
+  budget.most =
+      static_cast<std::size_t>(o.get("evaluations", static_cast<std::int64_t>(budget.most),
+                                     "of the step; fewer on graphs of many ops", 0));
   const bool fallback = o.get("fallback", true, fallback_help);
-  Options options("auto", {{"fallback", {fallback ? "true" : "false", {}, {}}}});
-  return refined(placer_entry("auto").make(options), o, {most, 16, 50'000});
+  return refined(make_auto_with("fallback", fallback), o, budget);
 }
 
 }  // namespace baechi

@@ -11,15 +11,23 @@ namespace baechi {
 /// take on the arena's instances.
 inline constexpr std::size_t refined_ops = 25'000;
 
-/// Evaluations of a step: about `ops` / the graph's ops, at least `least`, at most `most`.
+/// Evaluations of a step: about `ops` / the graph's ops, at least `least`, at most `most`. Graphs
+/// of at most `climbed` ops are first placed with less memory.
 struct RefineBudget {
-  std::size_t most = 0, least = 0, ops = 0;
+  std::size_t most = 0, least = 0, ops = 0, climbed = 0;
 };
 
 /// The answer of `start`, then a short annealing chain from it at low temperature, restricted to
 /// placements that fit; all placements, if those are not more. Reads the option `fallback`: where
 /// `start` has no answer, one of find_feasible().
+///
+/// With less memory: the limit of every device is cut to 2^(k/4) bytes, k ascending, 16 times from
+/// the least that may suffice. A short chain continues each time from the better of the last
+/// placement and that of `auto:quick=true`. So what is found with some limit is known with more.
 std::unique_ptr<Placer> refined(std::unique_ptr<Placer> start, Options& options,
                                 RefineBudget budget);
+
+/// The placer `refine`, but from `start`.
+std::unique_ptr<Placer> refine_from(Placement start);
 
 }  // namespace baechi

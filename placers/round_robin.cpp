@@ -5,24 +5,15 @@
 #include "sim/options.h"
 
 namespace baechi {
-namespace {
-
 /// Assigns the units to the devices in turn, in the order of first ops. Ignores memory.
-class RoundRobin final : public Placer {
- public:
-  Placement place(const Problem& p, std::uint64_t /*seed*/) const override {
+std::unique_ptr<Placer> make_round_robin(Options&) {
+  return placer_of([](const Problem& p, std::uint64_t /*seed*/) -> Placement {
     const ColocationUnits units(p.graph);
     Placement result{.device = IdVector<OpId, DeviceId>(p.graph.num_ops())};
     for (const OpId v : p.graph.ops())
       result.device[v] = static_cast<DeviceId>(index(units.of(v)) % p.cluster.num_devices());
     return result;
-  }
-};
-
-}  // namespace
-
-std::unique_ptr<Placer> make_round_robin(Options&) {
-  return std::make_unique<RoundRobin>();
+  });
 }
 
 }  // namespace baechi

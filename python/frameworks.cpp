@@ -26,7 +26,8 @@ py::object exported(const Graph& graph, ClusterSetup& cluster, const std::string
   std::string said;
   {
     const py::gil_scoped_release release_gil;
-    const ExportTask task{experiment, *chosen, seed, graph.trace->name, path, no_split, stages};
+    const ExportTask task{experiment,        *chosen, choice.name, seed,
+                          graph.trace->name, path,    no_split,    stages};
     said = export_placement(*known, task, experiment.place(*chosen, seed));
   }
   if (!std::filesystem::exists(path)) throw InfeasibleError(said);

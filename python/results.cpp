@@ -1,6 +1,11 @@
 #include <pybind11/stl.h>
 
+#include <cmath>
+
+#include "placers/interface/registry.h"
+#include "placers/search/chain.h"
 #include "python/place.h"
+#include "scenarios/read/choice_text.h"
 #include "sim/error.h"
 #include "sim/problem/problem.h"
 
@@ -81,6 +86,62 @@ py::object timeline_of(const Result& r) {
   return all;
 }
 
+/// A Python function of a Step as an objective, of placements that fit.
+class PythonObjective final : public Objective {
+ public:
+  explicit PythonObjective(const py::object& function) : function_(function) {}
+  std::unique_ptr<Evaluator> on(const Problem& problem) const override {
+    return std::make_unique<Calls>(problem, function_);
+  }
+
+ private:
+  class Calls final : public Evaluator {
+   public:
+    Calls(const Problem& problem, const py::object& function)
+        : function_(function),
+          simulator_(problem),
+          memory_(make_objective("step_time", Options("step_time"))->on(problem)) {}
+    Score score(const Placement& placement) override {
+      const StepResult& step = simulator_.run(placement);
+      if (step.oom) return memory_->score(placement);
+      const py::gil_scoped_acquire lock;
+      const py::object answer = function_(Result{step, {}, {}});
+      const auto value = answer.cast<double>();
+      constexpr double most = 1e12, decimals = 1e6;
+      if (!(value >= 0.0 && value <= most))
+        throw InputError("objective: returned " + py::str(answer).cast<std::string>() +
+                         ", not a number from 0 to 1e12");
+      return {.value = Duration{std::llround(value * decimals)}};
+    }
+
+   private:
+    const py::object& function_;
+    Simulator simulator_;
+    std::unique_ptr<Evaluator> memory_;
+  };
+
+  const py::object& function_;
+};
+
+PlacedGraph search_for(const Graph& graph, ClusterSetup& cluster, const py::object& objective,
+                       const std::string& placer, std::size_t evaluations, std::uint64_t seed) {
+  const Experiment experiment = cluster.experiment(graph, {});
+  Choice choice = parse_choice(placer, "placer");
+  const auto chosen = make_placer(choice.name, std::move(choice.options), choice.where);
+  const PythonObjective called(objective);
+  const py::gil_scoped_release release_gil;
+  const Problem problem = experiment.problem();
+  const search::SearchSpace space(problem);
+  search::Chain chain(space, called, experiment.place(*chosen, seed), seed);
+  if (!space.movable().empty())
+    chain.run(evaluations, {.begin = 0.05, .end = 0.0005, .leaves = 0.0}, {});
+  Placement best = chain.best();
+  best.detail = fmt::format("{} evaluations of the objective", chain.evaluations());
+  best.facts = {{"objective", static_cast<double>(chain.best_score().value.count()) * 1e-6},
+                {"evaluations", static_cast<double>(chain.evaluations())}};
+  return {graph, std::move(best), cluster.num_devices()};
+}
+
 double bound(const Graph& graph, ClusterSetup& cluster) {
   const Experiment experiment = cluster.experiment(graph, {});
   const Problem p = experiment.problem();
@@ -128,6 +189,14 @@ void define_results(py::module_& m) {
       "by number, or a dict by name. Running out of memory is a result: Step.oom.\n\n"
       ">>> graph, cluster = baechi.Graph([10, 20]), baechi.Cluster(devices=2, memory='1 GiB')\n"
       ">>> baechi.simulate(graph, cluster, [0, 0]).step_time_us\n30.0");
+  m.def(
+      "search", &search_for, py::arg("graph"), py::arg("cluster"), py::arg("objective"),
+      py::kw_only(), py::arg("placer") = "auto", py::arg("evaluations") = 500, py::arg("seed") = 0,
+      "The placement of least objective(step) found from the placer's answer. The objective is a\n"
+      "function of a Step; its value counts to six decimals.\n\n"
+      ">>> graph, cluster = baechi.Graph([10, 20]), baechi.Cluster(devices=2, memory='1 GiB')\n"
+      ">>> devices_used = lambda step: sum(busy > 0 for busy in step.busy_ns)\n"
+      ">>> baechi.search(graph, cluster, devices_used).facts['objective']\n1.0");
   m.def(
       "bound", &bound, py::arg("graph"), py::arg("cluster"),
       "A lower bound on the step time of any placement, in microseconds.\n\n"

@@ -1,7 +1,6 @@
 #include "sim/file_aside.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cerrno>

@@ -1,9 +1,6 @@
 #include "sim/number_format.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <array>
 
 #include "sim/error.h"
 #include "sim/text.h"

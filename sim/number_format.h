@@ -1,10 +1,5 @@
 /// Formats in which weights and caches are stored: blocks of numbers with common scales.
 #pragma once
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
-
 #include "sim/units.h"
 
 namespace baechi {

@@ -2,14 +2,9 @@
 /// text per name, with its place in the file. And tables of components, whose entries have a
 /// `name`.
 #pragma once
-#include <cstdint>
 #include <limits>
 #include <map>
-#include <optional>
-#include <string>
-#include <string_view>
 #include <utility>
-#include <vector>
 
 #include "sim/error.h"
 #include "sim/units.h"

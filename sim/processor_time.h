@@ -1,7 +1,10 @@
-/// CPU time of a task, summed over all threads that work on it.
+/// CPU time of a task, summed over all threads that work on it; progress of long computations.
 #pragma once
 #include <atomic>
 #include <chrono>
+#include <cstddef>
+#include <functional>
+#include <memory>
 #include <utility>
 
 namespace baechi {
@@ -53,6 +56,17 @@ auto part_of_this_task(Work work) {
     const TaskPart part(task);
     return work(arguments...);
   };
+}
+
+/// Called before work begins with the number of work items and the counter of those done. The
+/// returned object lives until the work has ended.
+using Watch =
+    std::function<std::shared_ptr<void>(const std::atomic<std::size_t>& done, std::size_t total)>;
+
+/// The result of `watch`; null if there is none.
+inline std::shared_ptr<void> begin_watch(const Watch& watch, const std::atomic<std::size_t>& done,
+                                         std::size_t total) {
+  return watch ? watch(done, total) : nullptr;
 }
 
 }  // namespace baechi

@@ -1,7 +1,6 @@
 #include "sim/text.h"
 
 #include <algorithm>
-#include <cstdint>
 #include <optional>
 
 namespace baechi {

@@ -2,6 +2,8 @@
 /// nanosecond.
 #pragma once
 #include <initializer_list>
+#include <string>
+#include <utility>
 
 #include "sim/problem/problem.h"
 
@@ -22,6 +24,60 @@ inline Placement on(std::initializer_list<DeviceId> devices) {
   for (const DeviceId d : devices) p.device.push_back(d);
   return p;
 }
+
+/// An op of small_graph(): the bytes of its weights, workspace and one output.
+struct SmallOp {
+  Bytes output{}, persistent{}, temporary{};
+  const char* group = "";
+  Duration compute = 1ns;
+};
+
+/// Ops a, b, c, ... Edges {from, to}: the reader reads the output.
+inline OpGraph small_graph(
+    std::initializer_list<SmallOp> ops,
+    std::initializer_list<std::pair<std::uint32_t, std::uint32_t>> edges = {}) {
+  OpGraphBuilder g;
+  std::string name = "a";
+  for (const SmallOp& op : ops) {
+    const OpId v = g.add_op({.name = name,
+                             .compute = op.compute,
+                             .persistent = op.persistent,
+                             .temporary = op.temporary});
+    ++name[0];
+    g.add_tensor(v, op.output);
+    if (*op.group != 0) g.colocate(v, op.group);
+  }
+  for (const auto& [from, to] : edges) g.add_edge(TensorId{from}, OpId{to});
+  return std::move(g).build();
+}
+
+/// A chain of `n` ops of 1 ns, each with `weights`, that write `output` each.
+inline OpGraph chain(int n, Bytes weights, Bytes output = 1_B, Duration compute = 1ns) {
+  OpGraphBuilder g;
+  TensorId last{};
+  for (int i = 0; i < n; ++i) {
+    const OpId v =
+        g.add_op({.name = "op" + std::to_string(i), .compute = compute, .persistent = weights});
+    if (i > 0) g.add_edge(last, v);
+    last = g.add_tensor(v, output);
+  }
+  return std::move(g).build();
+}
+
+/// A problem with its parts: const auto& [graph, cluster, costs, problem] = OwnedProblem(...).
+struct OwnedProblem {
+  OwnedProblem(OpGraph g, Cluster c, const EngineOptions& engine = {})
+      : graph(std::move(g)),
+        cluster(std::move(c)),
+        costs(graph, cluster),
+        problem{graph, cluster, costs, engine} {}
+  OwnedProblem(const OwnedProblem&) = delete;
+
+  OpGraph graph;
+  Cluster cluster;
+  ProfiledCosts costs;
+  Problem problem;
+};
 
 //   a(10) --100 B--> b(20)
 //     \-----100 B--> c(30)     b and c read the same tensor

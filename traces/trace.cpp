@@ -1,9 +1,5 @@
 #include "traces/trace.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-
 #include "sim/error.h"
 #include "sim/graph/analysis.h"
 

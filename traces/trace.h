@@ -1,12 +1,5 @@
 /// A trace: an operator graph with its name, source, coverage and notes.
 #pragma once
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "sim/graph/op_graph.h"
 #include "sim/options.h"
 

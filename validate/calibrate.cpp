@@ -289,11 +289,14 @@ class Calibrator {
     t.shared = (t.contention - 1.0) / static_cast<double>(count - 1) >= 0.5;
     if (!t.shared) return;
     Samples each, waited;
-    for (const auto& [k, totals] : by_count)
-      for (const double total : k > 1 ? totals : Samples{}) {
-        const double all = total - t.latency_ns.value - static_cast<double>(k) * t.time(largest);
-        each.push_back(all / static_cast<double>(k - 1));
-      }
+    // What one more adds to two, whose producers need not end at one time; to one, if there are
+    // two.
+    const auto base = by_count.size() > 2 ? std::next(by_count.begin()) : by_count.begin();
+    for (auto more = std::next(base); more != by_count.end(); ++more)
+      for (const double total : more->second)
+        each.push_back((total - median(base->second)) /
+                           static_cast<double>(more->first - base->first) -
+                       t.time(largest));
     t.channel_ns = bootstrap(each, median);
     for (const Measurement& m : rows_)
       if (is_of(m, "order", t)) waited.push_back(m.value);

@@ -13,7 +13,7 @@
 #include "sim/graph/op_graph.h"
 #include "sim/names.h"
 #include "sim/problem/problem.h"
-#include "sim/watch.h"
+#include "sim/processor_time.h"
 #include "validate/plan/plan.h"
 #include "validate/predictor.h"
 

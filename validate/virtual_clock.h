@@ -4,8 +4,8 @@
 #include <span>
 #include <vector>
 
+#include "sim/processor_time.h"
 #include "sim/random.h"
-#include "sim/watch.h"
 #include "validate/run_files.h"
 
 namespace baechi::validate {

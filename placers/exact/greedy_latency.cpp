@@ -8,15 +8,14 @@
 #include "sim/error.h"
 #include "sim/options.h"
 
-namespace baechi::exact {
-namespace {
+namespace baechi {
 
 /// Fills the accelerators in turn along a depth-first order of all ops; CPU cores run the rest.
 /// Source: Tarnawski et al., NeurIPS 2020, the greedy baseline for latency; equal to the authors'
 /// program on all of their workloads.
-class GreedyLatency final : public Placer {
- public:
-  Placement place(const Problem& p, std::uint64_t /*seed*/) const override {
+std::unique_ptr<Placer> make_greedy_latency(Options&) {
+  return placer_of([](const Problem& p, std::uint64_t /*seed*/) -> Placement {
+    using namespace exact;
     const ColocationUnits units(p.graph);
     const std::vector<DeviceClass> classes = device_classes(p);
     const Bundles bundles = latency_bundles(p, units, classes);
@@ -29,17 +28,7 @@ class GreedyLatency final : public Placer {
                                         why_none_fits(p, units, classes, "split")));
     placement->facts["latency_us"] = to_us(latency->score(*placement).value);
     return std::move(*placement);
-  }
-};
-
-}  // namespace
-
-}  // namespace baechi::exact
-
-namespace baechi {
-
-std::unique_ptr<Placer> make_greedy_latency(Options&) {
-  return std::make_unique<exact::GreedyLatency>();
+  });
 }
 
 }  // namespace baechi

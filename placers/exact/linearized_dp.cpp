@@ -7,14 +7,13 @@
 #include "sim/error.h"
 #include "sim/options.h"
 
-namespace baechi::exact {
-namespace {
+namespace baechi {
 
 /// The best split of linear orders of all ops.
 /// Source: Tarnawski et al., NeurIPS 2020, linearization.
-class LinearizedDp final : public Placer {
- public:
-  Placement place(const Problem& p, std::uint64_t /*seed*/) const override {
+std::unique_ptr<Placer> make_linearized_dp(Options&) {
+  return placer_of([](const Problem& p, std::uint64_t /*seed*/) -> Placement {
+    using namespace exact;
     const ColocationUnits units(p.graph);
     const std::vector<DeviceClass> classes = device_classes(p);
     const auto pipeline = best_linear_pipeline(p, units, classes, Duration::max());
@@ -25,17 +24,7 @@ class LinearizedDp final : public Placer {
     return {.device = pipeline->device,
             .facts = {{"max_load_us", to_us(pipeline->load)},
                       {"bound_us", to_us(load_bound(bundles, classes))}}};
-  }
-};
-
-}  // namespace
-
-}  // namespace baechi::exact
-
-namespace baechi {
-
-std::unique_ptr<Placer> make_linearized_dp(Options&) {
-  return std::make_unique<exact::LinearizedDp>();
+  });
 }
 
 }  // namespace baechi

@@ -1,8 +1,8 @@
 #include <algorithm>
 
+#include "placers/exact/ideals.h"
 #include "placers/exact/pipelines.h"
 #include "placers/exact/replicated_split.h"
-#include "placers/exact/stage_traversal.h"
 #include "sim/error.h"
 
 namespace baechi::exact {
@@ -122,9 +122,13 @@ class PipelineProgram {
         useful_.push_back(step);
     }
     if (useful_.empty()) return;
+    // Of a chain, one ideal is inside the next: all further parts contain this one.
+    const bool chain = ideals_.size() == bundles_.size() + 1;
     traversal_.traverse(i, [&](IdealId j) {
       if (reached_[j] != 0) relax(here, least(j));
-      return false;
+      return chain && std::ranges::all_of(useful_, [&](const Step& step) {
+               return part_.compute_load(shapes_[step.shape]) >= std::min(here[step.state], bound_);
+             });
     });
     for (const Step& step : steps_)  // leaves a device empty
       here[step.state] = std::min(here[step.state], here[step.from]);

@@ -70,9 +70,12 @@ class PipelinePart {
   /// Whether neither this part nor a larger one has a load below the bound, even with free
   /// transfers.
   bool hopeless() const {
-    return std::ranges::all_of(shapes_, [this](const DeviceShape& shape) {
-      return loaded(shape, classes_[shape.cls].compute) >= bound_;
-    });
+    return std::ranges::all_of(
+        shapes_, [this](const DeviceShape& shape) { return compute_load(shape) >= bound_; });
+  }
+  /// Load of each device of the shape with free transfers: no larger part has less.
+  std::int64_t compute_load(const DeviceShape& shape) const {
+    return loaded(shape, classes_[shape.cls].compute);
   }
   /// Load of each device of the shape; no_load if they cannot take it.
   std::int64_t load(const DeviceShape& shape) const {

@@ -60,6 +60,22 @@ class Placer {
   virtual bool replicates() const { return false; }
 };
 
+/// A placer that is a function of the problem and the seed.
+template <class Place>
+std::unique_ptr<Placer> placer_of(Place place) {
+  class Function final : public Placer {
+   public:
+    explicit Function(Place place) : place_(std::move(place)) {}
+    Placement place(const Problem& problem, std::uint64_t seed) const override {
+      return place_(problem, seed);
+    }
+
+   private:
+    Place place_;
+  };
+  return std::make_unique<Function>(std::move(place));
+}
+
 struct ObjectiveChoice {
   std::string name;
   std::unique_ptr<Objective> objective;

@@ -1,8 +1,7 @@
-#include "placers/original/etf.h"
-
 #include <algorithm>
 #include <tuple>
 
+#include "placers/original/original.h"
 #include "sim/error.h"
 
 namespace baechi::original {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "placers/original/etf.h"
 #include "placers/original/original.h"
 
 namespace baechi::original {

@@ -1,7 +1,6 @@
 /// The original's m_etf and m_sct on TensorFlow: transfers queue, groups stay together.
 #include <algorithm>
 
-#include "placers/original/etf.h"
 #include "placers/original/original.h"
 
 namespace baechi::original {

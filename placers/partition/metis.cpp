@@ -68,11 +68,17 @@ std::vector<std::int64_t> partition_by_metis(const Partition::Graph& graph, std:
   return {part.begin(), part.end()};
 }
 
+}  // namespace
+
+}  // namespace baechi::partition
+
+namespace baechi {
+
 /// A balanced partition with the smallest edge cut that METIS's k-way partitioning finds.
 /// Source: Karypis and Kumar, SIAM J. Sci. Comput. 1998; as the Scotch baseline of Tarnawski et al.
-class Metis final : public Placer {
- public:
-  Placement place(const Problem& p, std::uint64_t seed) const override {
+std::unique_ptr<Placer> make_metis(Options&) {
+  return placer_of([](const Problem& p, std::uint64_t seed) -> Placement {
+    using namespace partition;
     const Partition partition(p);
     const Partition::Graph graph = partition.graph();
     const std::size_t parts = partition.devices().size();
@@ -82,17 +88,7 @@ class Metis final : public Placer {
     else if (parts > 1)
       part = partition_by_metis(graph, parts, seed);
     return partition.in_ops(part);
-  }
-};
-
-}  // namespace
-
-}  // namespace baechi::partition
-
-namespace baechi {
-
-std::unique_ptr<Placer> make_metis(Options&) {
-  return std::make_unique<partition::Metis>();
+  });
 }
 
 }  // namespace baechi

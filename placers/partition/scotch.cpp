@@ -64,29 +64,25 @@ class ScotchGraph {
   SCOTCH_Context context_{};
 };
 
-/// A balanced partition with the smallest edge cut that Scotch's default strategy finds.
-/// Source: Tarnawski et al., NeurIPS 2020, the Scotch baseline. The authors' program has its
-/// vertices in another order, so the parts differ.
-class ScotchPlacer final : public Placer {
- public:
-  Placement place(const Problem& p, std::uint64_t seed) const override {
-    const Partition partition(p);
-    const Partition::Graph graph = partition.graph();
-    std::vector<std::int64_t> part(graph.weight.size(), 0);
-    if (!part.empty() && partition.devices().size() > 1)
-      part = ScotchGraph(graph, seed).partition(partition.devices().size());
-    return partition.in_ops(part);
-  }
-};
-
 }  // namespace
 
 }  // namespace baechi::partition
 
 namespace baechi {
 
+/// A balanced partition with the smallest edge cut that Scotch's default strategy finds.
+/// Source: Tarnawski et al., NeurIPS 2020, the Scotch baseline. The authors' program has its
+/// vertices in another order, so the parts differ.
 std::unique_ptr<Placer> make_scotch(Options&) {
-  return std::make_unique<partition::ScotchPlacer>();
+  return placer_of([](const Problem& p, std::uint64_t seed) -> Placement {
+    using namespace partition;
+    const Partition partition(p);
+    const Partition::Graph graph = partition.graph();
+    std::vector<std::int64_t> part(graph.weight.size(), 0);
+    if (!part.empty() && partition.devices().size() > 1)
+      part = ScotchGraph(graph, seed).partition(partition.devices().size());
+    return partition.in_ops(part);
+  });
 }
 
 }  // namespace baechi

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "placers/exact/stage_traversal.h"
+#include "placers/exact/ideals.h"
 #include "placers/planners/stage_part.h"
 #include "sim/error.h"
 

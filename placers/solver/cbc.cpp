@@ -4,6 +4,7 @@
 #include <CbcCutGenerator.hpp>
 #include <CbcEventHandler.hpp>
 #include <CbcStrategy.hpp>
+#include <CglCutGenerator.hpp>
 #include <CglProbing.hpp>
 #include <ClpSimplex.hpp>
 #include <CoinPackedMatrix.hpp>
@@ -11,6 +12,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -179,6 +181,29 @@ class WithoutProbing final : public CbcStrategyDefault {
   }
 };
 
+/// Ends the rounds of cuts at the root after so many simplex iterations, which CBC does not limit.
+class CutLimit final : public CglCutGenerator {
+ public:
+  CutLimit(CbcModel& model, std::int64_t most) : model_(model), left_(new std::int64_t(most)) {}
+  void generateCuts(const OsiSolverInterface& solver, OsiCuts& /*cuts*/,
+                    const CglTreeInfo /*info*/) override {
+    *left_ -= solver.getIterationCount();
+    if (*left_ < 0) model_.setMaximumSeconds(0.0);
+  }
+  CglCutGenerator* clone() const override { return new CutLimit(*this); }
+
+ private:
+  CbcModel& model_;
+  std::shared_ptr<std::int64_t> left_;  // of all clones
+};
+
+/// The limit of iterations where few nodes are asked for; nothing where there are many.
+std::optional<std::int64_t> limit_of_few_nodes(const MixedLimits& limits) {
+  constexpr std::int64_t least = 2'000, of_a_node = 100;
+  if (limits.nodes >= limits.iterations / of_a_node) return std::nullopt;
+  return std::min(limits.iterations, std::max(least, of_a_node * limits.nodes));
+}
+
 int as_int(std::int64_t n) {
   return static_cast<int>(std::min<std::int64_t>(n, std::numeric_limits<int>::max()));
 }
@@ -224,15 +249,27 @@ MixedOptimum solve(const MixedProgram& program, const MixedLimits& limits) {
     model.setUseElapsedTime(true);
     model.setMaximumSeconds(std::chrono::duration<double>(limits.time).count());
   }
-  IterationLimit iterations(limits.iterations);
+  const std::optional<std::int64_t> few = limit_of_few_nodes(limits);
+  IterationLimit iterations(few.value_or(limits.iterations));
   model.passInEventHandler(&iterations);
-  // The model's time limit does not apply to the relaxation, which needs its own.
+  if (few) {
+    CutLimit cuts(model, *few);
+    model.addCutGenerator(&cuts, 1, "limit");
+  }
+  // The model's limits do not apply to the relaxation, which needs its own: its bound is worth more
+  // than those of nodes.
+  constexpr std::int64_t of_relaxation = 10;
   ClpSimplex& simplex = *dynamic_cast<OsiClpSolverInterface&>(*model.solver()).getModelPtr();
+  const int unlimited = simplex.maximumIterations();
+  simplex.setMaximumIterations(
+      as_int(few.value_or(of_relaxation * std::min(limits.iterations, std::int64_t{1} << 40))));
   if (limits.time > Duration::zero())
     simplex.setMaximumWallSeconds(std::chrono::duration<double>(limits.time).count());
   model.initialSolve();
   constexpr int stopped = 3;  // status of a run ended by a limit, whose objective is no bound
-  if (simplex.problemStatus() == stopped) return {.x = {}, .bound = -LinearProgram::infinity};
+  if (simplex.problemStatus() == stopped)
+    return {.x = {}, .bound = -LinearProgram::infinity, .iterations = simplex.numberIterations()};
+  simplex.setMaximumIterations(unlimited);
   simplex.setMaximumWallSeconds(-1.0);
   model.branchAndBound();
 

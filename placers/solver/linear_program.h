@@ -111,7 +111,9 @@ struct MixedProgram {
   std::vector<std::uint32_t> whole;  ///< columns
 };
 
-/// Early stops. Iterations are those of the simplex method, checked after each node.
+/// Early stops. Iterations are those of the simplex method, checked after each node. If `nodes` is
+/// below a hundredth of them, there are 100 for each node, at least 2,000, and they also end the
+/// relaxation and its cuts; otherwise the relaxation may take ten times as many.
 struct MixedLimits {
   std::int64_t nodes = 0;
   std::int64_t iterations = 0;

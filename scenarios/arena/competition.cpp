@@ -7,7 +7,7 @@
 #include <atomic>
 #include <filesystem>
 
-#include "placers/external/sandbox.h"
+#include "placers/external/child_process.h"
 #include "placers/interface/registry.h"
 #include "scenarios/arena/instances.h"
 #include "scenarios/read/choice_text.h"

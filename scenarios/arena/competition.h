@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "scenarios/arena/known.h"
-#include "sim/watch.h"
+#include "sim/processor_time.h"
 
 namespace baechi {
 

@@ -10,7 +10,7 @@
 
 #include "placers/interface/placer.h"
 #include "sim/cluster/cluster.h"
-#include "sim/watch.h"
+#include "sim/processor_time.h"
 
 namespace baechi {
 

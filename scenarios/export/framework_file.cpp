@@ -12,6 +12,7 @@
 #include "placers/feasible.h"
 #include "placers/files/placement_file.h"
 #include "placers/interface/registry.h"
+#include "placers/refine.h"
 #include "placers/whole_modules.h"
 #include "scenarios/export/layer_formats.h"
 #include "sim/error.h"
@@ -272,7 +273,10 @@ std::string export_device_map(const ExportTask& task, const Placement& placement
     }
   };
   consider(task.placer, "placed module by module");
-  consider(*make_placer("refine"), "placed module by module by refine");
+  if (!task.placer_name.starts_with("auto"))
+    consider(*make_placer("auto"), "placed module by module by auto");
+  consider(*refine_from(place_on_modules(problem.graph, modules, best.device)),
+           "placed module by module by refine");
   if (best.step.oom) return refusal(task, modules, grouped);
   const auto map = device_map(modules, best.device);
   ExportJson json = ExportJson::object();

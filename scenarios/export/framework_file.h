@@ -1,6 +1,7 @@
 /// Writes placements in the formats of frameworks.
 #pragma once
 #include <string>
+#include <string_view>
 
 #include "scenarios/run/experiment.h"
 #include "sim/names.h"
@@ -21,6 +22,7 @@ constexpr auto names_of(ExportFormat) {
 struct ExportTask {
   const Experiment& experiment;
   const Placer& placer;
+  std::string_view placer_name;
   std::uint64_t seed = 0;
   const std::string& graph_name;
   const std::string& path;              ///< of the file
@@ -34,8 +36,8 @@ void require_modules(const Experiment& experiment, const std::string& trace);
 /// Writes the file and returns lines with the step times before and after:
 /// - accelerate: the `device_map` of Hugging Face's accelerate, a JSON object from module to device
 ///   number, or "cpu" or "disk" for a device whose type begins with this word. The fastest of the
-///   placement rounded to whole modules, and of the placer's and refine's placements of whole
-///   modules.
+///   placement rounded to whole modules and of the placer's and auto's placements of whole modules,
+///   then improved by refine.
 /// - pipelining: split points, devices and schedule for torch.distributed.pipelining, JSON. The
 ///   stages have the shortest longest stage over all numbers of devices and two schedules, then the
 ///   least time per micro-batch; the placement is not used.

@@ -14,7 +14,7 @@
 #include "scenarios/read/device_table.h"
 #include "scenarios/run/experiment.h"
 #include "sim/error.h"
-#include "sim/pipeline/joined_passes.h"
+#include "sim/pipeline/pipeline.h"
 #include "sim/transform/transform.h"
 
 namespace baechi {

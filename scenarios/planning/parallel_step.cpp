@@ -6,7 +6,7 @@
 #include <set>
 
 #include "sim/error.h"
-#include "sim/transform/training/segments.h"
+#include "sim/transform/training/gradients.h"
 #include "sim/transform/transform.h"
 #include "traces/generate/layers/attention.h"
 #include "traces/generator.h"

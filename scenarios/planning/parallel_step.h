@@ -136,7 +136,7 @@ OpGraph rank_graph(const TrainingJob& job, const ParallelPlan& plan,
 IdVector<OpId, std::int64_t> layer_of_ops(const OpGraph& graph, std::int64_t layers);
 
 /// Layers of the model; 0 if the names of its ops have no numbers
-/// (sim/transform/training/segments.h).
+/// (sim/transform/training/gradients.h).
 std::int64_t layers_of(const OpGraph& graph);
 
 /// The largest number of parts that a rank_graph() can be divided into: layers, what precedes them,

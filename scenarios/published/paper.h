@@ -9,7 +9,7 @@
 #include "scenarios/read/scenario.h"
 #include "sim/error.h"
 #include "sim/names.h"
-#include "sim/watch.h"
+#include "sim/processor_time.h"
 
 namespace baechi {
 

@@ -6,7 +6,6 @@
 #include "scenarios/run/build.h"
 #include "sim/engine/simulation.h"
 #include "sim/error.h"
-#include "sim/pipeline/joined_passes.h"
 #include "sim/pipeline/pipeline.h"
 #include "sim/transform/graph_copy.h"
 #include "sim/transform/transform.h"

@@ -178,7 +178,7 @@ class Reader {
     t.occupancy_ns = estimate(o, "occupancy_ns");
     t.shared = o.get("shared", false, "");
     t.channel_ns = estimate(o, "channel_ns");
-    if (t.channel_ns == Estimate{}) t.channel_ns = t.occupancy_ns;  // of a file without
+    if (t.shared && t.channel_ns == Estimate{}) t.channel_ns = t.occupancy_ns;  // of a file without
     t.in_order = o.get("in_order", false, "");
     t.contention = o.get("contention", 1.0, "");
     t.time = fitted(o);

@@ -11,7 +11,6 @@
 
 #include "sim/error.h"
 #include "sim/measure/measure.h"
-#include "sim/measure/utilisation.h"
 #include "sim/names.h"
 #include "sim/problem/engine_options.h"
 #include "sim/units.h"

@@ -12,6 +12,7 @@
 #include "sim/error.h"
 #include "sim/explain/explanation.h"
 #include "sim/report/timeline.h"
+#include "traces/format/compressed_file.h"
 
 namespace baechi {
 namespace {
@@ -108,7 +109,9 @@ DrawnSteps draw_steps(const Sweep& sweep, const RowById& row_of, const std::stri
         pictures[i] = picture(problem, timeline, step, path, {},
                               roofline(problem, timeline, run.device_models()));
       if (!task.file) return;
-      write_perfetto(folder + "/" + file_name(*row), problem, timeline, step, path);
+      write_file(folder + "/" + file_name(*row), [&](const TextSink& sink) {
+        write_perfetto(sink, problem, timeline, step, path);
+      });
       files.fetch_add(1, std::memory_order_relaxed);
     } catch (const std::exception& e) {
       wrong[i] = fmt::format("run {}: {}", task.id, e.what());

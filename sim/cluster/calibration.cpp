@@ -1,8 +1,5 @@
 #include "sim/cluster/calibration.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <cmath>
 #include <map>
 

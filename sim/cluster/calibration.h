@@ -1,13 +1,6 @@
 /// Measured op times, transfer times and overheads of one machine, and costs by them: op times plus
 /// the gap between ops, transfer times plus latency.
 #pragma once
-#include <memory>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
-
 #include "sim/cluster/cost_model.h"
 #include "sim/units.h"
 

@@ -1,10 +1,5 @@
 #include "sim/cluster/cluster.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <set>
-
 #include "sim/error.h"
 #include "sim/units.h"
 

@@ -3,11 +3,7 @@
 /// collectives without contention: the interface, and the ring model, the default; sim/collectives/
 /// has the others.
 #pragma once
-#include <cstdint>
 #include <memory>
-#include <span>
-#include <string>
-#include <vector>
 
 #include "sim/graph/collective.h"
 #include "sim/ids.h"

@@ -1,8 +1,5 @@
 #include "sim/cluster/cost_model.h"
 
-#include <algorithm>
-#include <cmath>
-
 #include "sim/cluster/cluster.h"
 #include "sim/error.h"
 #include "sim/graph/analysis.h"

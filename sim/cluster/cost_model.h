@@ -1,9 +1,5 @@
 /// Times of ops, transfers and collectives, for the engine and the placers alike.
 #pragma once
-#include <cstdint>
-#include <span>
-#include <vector>
-
 #include "sim/cluster/cluster.h"
 #include "sim/graph/op_graph.h"
 

@@ -1,10 +1,7 @@
 #include "sim/cluster/device_model.h"
 
-#include <algorithm>
 #include <cmath>
-#include <optional>
 #include <tuple>
-#include <vector>
 
 #include "sim/error.h"
 #include "sim/units.h"

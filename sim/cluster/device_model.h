@@ -2,14 +2,7 @@
 /// measured numbers, GEMMs by tiles and waves, fused attention by blocks of rows. `baechi validate
 /// fit kernels` fits the numbers.
 #pragma once
-#include <array>
-#include <cstddef>
-#include <cstdint>
 #include <map>
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
 
 #include "sim/graph/op_graph.h"
 #include "sim/names.h"

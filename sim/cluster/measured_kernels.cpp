@@ -1,7 +1,4 @@
-#include <algorithm>
-#include <array>
 #include <cmath>
-#include <limits>
 
 #include "sim/cluster/device_model.h"
 

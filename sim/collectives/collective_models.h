@@ -1,12 +1,6 @@
 /// The registry of cost models of collectives, and rings on nodes with point-to-point wires, such
 /// as a DGX-1.
 #pragma once
-#include <cstdint>
-#include <memory>
-#include <span>
-#include <string>
-#include <string_view>
-
 #include "sim/cluster/cluster.h"
 #include "sim/options.h"
 

@@ -1,6 +1,3 @@
-#include <algorithm>
-#include <vector>
-
 #include "sim/collectives/collective_models.h"
 #include "sim/units.h"
 

@@ -1,5 +1,4 @@
 #include <cmath>
-#include <map>
 
 #include "sim/cluster/cluster.h"
 #include "sim/collectives/collective_models.h"

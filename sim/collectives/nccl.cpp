@@ -1,6 +1,3 @@
-#include <algorithm>
-#include <array>
-#include <bit>
 #include <cmath>
 
 #include "sim/cluster/cluster.h"

@@ -1,6 +1,3 @@
-#include <algorithm>
-#include <bit>
-
 #include "sim/cluster/cluster.h"
 #include "sim/collectives/collective_models.h"
 #include "sim/options.h"

@@ -1,6 +1,4 @@
-#include <algorithm>
 #include <numeric>
-#include <vector>
 
 #include "sim/collectives/collective_models.h"
 

@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include "sim/cluster/cluster.h"
 #include "sim/engine/simulation.h"
 #include "sim/error.h"

@@ -1,7 +1,5 @@
-#include <algorithm>
 #include <cmath>
 #include <fstream>
-#include <map>
 #include <sstream>
 
 #include "sim/cluster/calibration.h"

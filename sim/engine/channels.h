@@ -1,9 +1,6 @@
 /// Which channels a transfer holds, and when, in each mode of EngineOptions::transfers; used by the
 /// engine and by the list schedulers.
 #pragma once
-#include <cstddef>
-#include <optional>
-
 #include "sim/cluster/cost_model.h"
 #include "sim/ids.h"
 #include "sim/problem/engine_options.h"

@@ -1,12 +1,9 @@
-#include <algorithm>
 #include <cmath>
 
-#include "sim/engine/holdings.h"
 #include "sim/engine/queues.h"
 #include "sim/engine/simulation.h"
 #include "sim/engine/step_graph.h"
 #include "sim/engine/transfer_queues.h"
-#include "sim/engine/waiting_collectives.h"
 #include "sim/error.h"
 #include "sim/units.h"
 

@@ -1,7 +1,5 @@
 #include "sim/engine/simulation.h"
 
-#include <algorithm>
-
 #include "sim/error.h"
 #include "sim/original/simulation.h"
 

@@ -1,8 +1,5 @@
 /// Simulates one training step of a placed graph.
 #pragma once
-#include <memory>
-#include <span>
-
 #include "sim/problem/problem.h"
 #include "sim/problem/step.h"
 
@@ -19,9 +16,8 @@ void check_engine(const Cluster& cluster, const EngineOptions& options);
 /// - event_engine.cpp: order of one instant (1), overlap (6), weights (7), lanes' program (11);
 /// - transfer_queues.h: senders' queues and their blocked heads (2, 3), no cache (5);
 /// - channels.h: modes of transfers, with `staged` (14);
-/// - queues.h: ready ops (4), lanes (10);
-/// - holdings.h: how long outputs and copies take memory (8);
-/// - waiting_collectives.h: collectives (12);
+/// - queues.h: ready ops (4), how long outputs and copies take memory (8), lanes (10);
+/// - step_graph.h: collectives (12);
 /// - transfer_queues.h: nodes (13);
 /// - sim/graph/op_graph.h: control edges (9).
 ///

@@ -1,9 +1,7 @@
-/// The parts of a graph and its costs that the engine reads, packed; independent of the placement.
+/// The parts of a graph and its costs that the engine reads, packed, independent of the placement;
+/// collectives that have not started.
 #pragma once
-#include <cstdint>
-#include <span>
-#include <vector>
-
+#include "sim/graph/op_graph.h"
 #include "sim/problem/problem.h"
 
 namespace baechi {
@@ -109,6 +107,31 @@ class StepGraph {
   IdVector<OpId, LaneKind> lane_;            // empty: all in lane "compute"
   IdVector<OpId, CollectiveId> collective_;  // empty: there are none
   IdVector<TensorId, Duration> transfer_;    // between any two devices; empty: call costs_
+};
+
+class WaitingCollectives {
+ public:
+  /// Starts a step. `device`: [num_ops]. Throws InputError if two members of a collective are on
+  /// the same device.
+  void reset(const OpGraph& graph, const IdVector<OpId, DeviceId>& device);
+
+  /// A member of `c` is ready.
+  void arrive(CollectiveId c, TimePoint now);
+
+  bool none_gathered() const { return gathered_.empty(); }
+
+  /// Calls `start` for each collective whose members have all arrived, in the order of (arrival of
+  /// the last member, id), and removes those for which it returns true.
+  void start_gathered(auto start) { std::erase_if(gathered_, start); }
+
+ private:
+  struct Waiting {
+    std::uint32_t missing = 0;  // members that have not arrived
+    TimePoint last{};           // arrival of the last one
+  };
+
+  IdVector<CollectiveId, Waiting> waiting_;
+  std::vector<CollectiveId> gathered_;  // by (last, id)
 };
 
 }  // namespace baechi

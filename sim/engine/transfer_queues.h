@@ -1,13 +1,7 @@
 /// Queues of waiting transfers, channels in use, and the NICs of nodes.
 #pragma once
-#include <algorithm>
-#include <cstdint>
-#include <functional>
-#include <optional>
 #include <queue>
 #include <tuple>
-#include <utility>
-#include <vector>
 
 #include "sim/cluster/cluster.h"
 #include "sim/engine/channels.h"

@@ -1,8 +1,5 @@
 #include "sim/explain/explanation.h"
 
-#include <algorithm>
-#include <map>
-
 #include "sim/engine/channels.h"
 #include "sim/error.h"
 

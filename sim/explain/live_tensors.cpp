@@ -1,6 +1,3 @@
-#include <algorithm>
-#include <map>
-#include <span>
 #include <tuple>
 
 #include "sim/engine/channels.h"

@@ -1,11 +1,6 @@
 #include "sim/graph/analysis.h"
 
-#include <algorithm>
-#include <array>
-#include <bit>
 #include <iterator>
-#include <span>
-#include <vector>
 
 namespace baechi {
 

@@ -1,7 +1,5 @@
 /// Properties of a graph that placers, bounds and reports use.
 #pragma once
-#include <string_view>
-
 #include "sim/graph/op_graph.h"
 
 namespace baechi {
@@ -59,5 +57,9 @@ IdVector<OpId, Duration> b_levels(const OpGraph& graph, const IdVector<OpId, Dur
 IdVector<OpId, std::uint32_t> layers(const OpGraph& graph);
 
 inline constexpr std::string_view asked_lane = "asked";
+
+/// The ops of a shortest cycle through the op with the lowest id that lies on a cycle, in order,
+/// each once. All ids are below `num_ops`. `edges` must contain a cycle.
+std::vector<OpId> find_cycle(std::size_t num_ops, std::span<const Edge> edges);
 
 }  // namespace baechi

@@ -1,11 +1,8 @@
-#include <algorithm>
-#include <bit>
 #include <boost/pending/disjoint_sets.hpp>
 #include <numeric>
-#include <ranges>
 
 #include "sim/error.h"
-#include "sim/graph/cycle.h"
+#include "sim/graph/analysis.h"
 #include "sim/graph/op_graph.h"
 
 namespace baechi {

@@ -1,8 +1,6 @@
 /// Collective operations of several devices, such as gradient all-reduces, and their point-to-point
 /// sends.
 #pragma once
-#include <cstddef>
-#include <cstdint>
 #include <functional>
 #include <limits>
 

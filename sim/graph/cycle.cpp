@@ -1,10 +1,8 @@
-#include "sim/graph/cycle.h"
-
-#include <algorithm>
 #include <boost/graph/compressed_sparse_row_graph.hpp>
 #include <boost/graph/strong_components.hpp>
 
 #include "sim/error.h"
+#include "sim/graph/analysis.h"
 
 namespace baechi {
 

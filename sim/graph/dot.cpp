@@ -1,5 +1,3 @@
-#include <algorithm>
-#include <array>
 #include <map>
 
 #include "sim/error.h"

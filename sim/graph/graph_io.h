@@ -1,9 +1,6 @@
 /// Graph exchange with other tools: writes Graphviz, reads and writes GraphML (NetworkX, yEd,
 /// Gephi).
 #pragma once
-#include <string>
-#include <vector>
-
 #include "sim/graph/op_graph.h"
 
 namespace baechi {

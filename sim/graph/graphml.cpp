@@ -1,13 +1,7 @@
 #include <expat.h>
 
-#include <algorithm>
-#include <array>
-#include <charconv>
 #include <cmath>
-#include <map>
 #include <memory>
-#include <set>
-#include <unordered_map>
 
 #include "sim/error.h"
 #include "sim/graph/graph_io.h"
@@ -203,7 +197,19 @@ class GraphmlReader {
   GraphmlReader(const std::string& path, OpGraphBuilder& builder)
       : path_(path), builder_(builder) {}
 
-  std::vector<std::string> read(const Graphml& file);
+  std::vector<std::string> read(const Graphml& file) {
+    for (const Element& node : file.nodes) read_node(node, attributes(file, node, "node"));
+    for (const Element& edge : file.edges) read_edge(edge, attributes(file, edge, "edge"));
+    for (const auto& [op, name] : forwards_) {
+      if (const auto forward = builder_.find(name.text))
+        builder_.set_forward(op, *forward);
+      else
+        mistake(name.at, fmt::format("forward: no node '{}'", name.text));
+    }
+    mistakes_.throw_if_any();
+    add_tensors_and_edges();
+    return {ignored_.begin(), ignored_.end()};
+  }
 
  private:
   struct Value {
@@ -223,22 +229,103 @@ class GraphmlReader {
     else if (found_ == most_listed + 1)
       mistakes_.add(fmt::format("{}: and more of the kind", path_));
   }
-  Attributes attributes(const Graphml& file, const Element& element, const std::string& of);
-  void read_node(const Element& node, Attributes values);
-  void read_edge(const Element& edge, Attributes values);
-  std::optional<OpId> end_of(const Element& edge, const char* which, const std::string& id);
+
+  Attributes attributes(const Graphml& file, const Element& element, const std::string& of) {
+    Attributes values;
+    for (const auto& [id, key] : file.keys)
+      if (key.fallback && (key.of == of || key.of == "all"))
+        values[key.name] = {*key.fallback, element.at};
+    for (const Data& data : element.data) {
+      const auto key = file.keys.find(data.key);
+      if (key != file.keys.end())
+        values[key->second.name] = {data.text, data.at};
+      else
+        mistake(data.at, fmt::format("data of an undeclared key '{}'", data.key));
+    }
+    return values;
+  }
+
+  void read_node(const Element& node, Attributes values) {
+    std::string name = take(values, "name").text;
+    if (name.empty()) name = node.id;
+    const std::string about = fmt::format("node '{}': ", node.id);
+    const Value phase = take(values, "phase");
+    const auto known = phase.text.empty() ? Phase::forward : parse<Phase>(phase.text);
+    if (!known) mistake(phase.at, fmt::format("{}phase: {}", about, not_one_of<Phase>(phase.text)));
+    const Value compute = take(values, "compute_us");
+    const auto time = from_us(number(compute, about + "compute_us"));
+    if (!time) mistake(compute.at, about + "compute_us: not a time below 146 years");
+    const std::string kind = take(values, "kind").text;
+    const OpId op = builder_.add_op(
+        {.name = name,
+         .kind = kind,
+         .compute = time.value_or(Duration{}),
+         .persistent = bytes(take(values, "persistent_bytes"), about + "persistent_bytes"),
+         .temporary = bytes(take(values, "temporary_bytes"), about + "temporary_bytes"),
+         .phase = known.value_or(Phase::forward)});
+    if (const auto group = take(values, "colocation").text; !group.empty())
+      builder_.colocate(op, group);
+    if (const auto forward = take(values, "forward"); !forward.text.empty())
+      forwards_.emplace_back(op, forward);
+    if (!op_of_.emplace(node.id, op).second)
+      mistake(node.at, fmt::format("two nodes have the id '{}'", node.id));
+    ignore(values);
+  }
+
+  void read_edge(const Element& edge, Attributes values) {
+    const auto from = end_of(edge, "source", edge.source), to = end_of(edge, "target", edge.target);
+    const Bytes size = bytes(take(values, "bytes"), "an edge: bytes");
+    const std::int64_t output = bytes(take(values, "output"), "an edge: output").count;
+    const std::string control = take(values, "control").text;
+    ignore(values);
+    if (!from || !to) return;
+    if (control == "true" || control == "True" || control == "1") {
+      controls_.emplace_back(*from, *to);
+      return;
+    }
+    Bytes& largest = size_[{*from, output}];
+    largest = std::max(largest, size);
+    reads_.push_back({*from, *to, output});
+  }
+
+  std::optional<OpId> end_of(const Element& edge, const char* which, const std::string& id) {
+    const auto it = op_of_.find(id);
+    if (it != op_of_.end()) return it->second;
+    mistake(edge.at, fmt::format("an edge's {} is '{}', but no node has that id", which, id));
+    return std::nullopt;
+  }
+
   static Value take(Attributes& from, const std::string& name) {
     const auto node = from.extract(name);
     return node.empty() ? Value{} : std::move(node.mapped());
   }
-  double number(const Value& value, const std::string& what);
+
+  double number(const Value& value, const std::string& what) {
+    const std::string& text = value.text;
+    if (text.empty()) return 0.0;
+    double x = -1.0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), x);
+    if (error == std::errc{} && end == text.data() + text.size() && x >= 0.0 && x < 0x1p62)
+      return x;
+    mistake(value.at, fmt::format("{}: '{}' is not a number >= 0", what, text.substr(0, 40)));
+    return 0.0;
+  }
+
   Bytes bytes(const Value& value, const std::string& what) {
     return {static_cast<std::int64_t>(std::ceil(number(value, what)))};
   }
   void ignore(const Attributes& rest) {
     for (const auto& [name, value] : rest) ignored_.insert(name);
   }
-  void add_tensors_and_edges();
+
+  /// Outputs without readers are unknown: the n-th output of an op is the n-th one that is read.
+  void add_tensors_and_edges() {
+    std::map<std::pair<OpId, std::int64_t>, TensorId> tensor;
+    for (const auto& [output, size] : size_)
+      tensor[output] = builder_.add_tensor(output.first, size);
+    for (const Read& r : reads_) builder_.add_edge(tensor[{r.from, r.output}], r.to);
+    for (const auto& [before, after] : controls_) builder_.add_control(before, after);
+  }
 
   const std::string& path_;
   OpGraphBuilder& builder_;
@@ -251,105 +338,6 @@ class GraphmlReader {
   std::vector<std::pair<OpId, OpId>> controls_;
   std::set<std::string> ignored_;
 };
-
-double GraphmlReader::number(const Value& value, const std::string& what) {
-  const std::string& text = value.text;
-  if (text.empty()) return 0.0;
-  double x = -1.0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), x);
-  if (error == std::errc{} && end == text.data() + text.size() && x >= 0.0 && x < 0x1p62) return x;
-  mistake(value.at, fmt::format("{}: '{}' is not a number >= 0", what, text.substr(0, 40)));
-  return 0.0;
-}
-
-GraphmlReader::Attributes GraphmlReader::attributes(const Graphml& file, const Element& element,
-                                                    const std::string& of) {
-  Attributes values;
-  for (const auto& [id, key] : file.keys)
-    if (key.fallback && (key.of == of || key.of == "all"))
-      values[key.name] = {*key.fallback, element.at};
-  for (const Data& data : element.data) {
-    const auto key = file.keys.find(data.key);
-    if (key != file.keys.end())
-      values[key->second.name] = {data.text, data.at};
-    else
-      mistake(data.at, fmt::format("data of an undeclared key '{}'", data.key));
-  }
-  return values;
-}
-
-void GraphmlReader::read_node(const Element& node, Attributes values) {
-  std::string name = take(values, "name").text;
-  if (name.empty()) name = node.id;
-  const std::string about = fmt::format("node '{}': ", node.id);
-  const Value phase = take(values, "phase");
-  const auto known = phase.text.empty() ? Phase::forward : parse<Phase>(phase.text);
-  if (!known) mistake(phase.at, fmt::format("{}phase: {}", about, not_one_of<Phase>(phase.text)));
-  const Value compute = take(values, "compute_us");
-  const auto time = from_us(number(compute, about + "compute_us"));
-  if (!time) mistake(compute.at, about + "compute_us: not a time below 146 years");
-  const std::string kind = take(values, "kind").text;
-  const OpId op = builder_.add_op(
-      {.name = name,
-       .kind = kind,
-       .compute = time.value_or(Duration{}),
-       .persistent = bytes(take(values, "persistent_bytes"), about + "persistent_bytes"),
-       .temporary = bytes(take(values, "temporary_bytes"), about + "temporary_bytes"),
-       .phase = known.value_or(Phase::forward)});
-  if (const auto group = take(values, "colocation").text; !group.empty())
-    builder_.colocate(op, group);
-  if (const auto forward = take(values, "forward"); !forward.text.empty())
-    forwards_.emplace_back(op, forward);
-  if (!op_of_.emplace(node.id, op).second)
-    mistake(node.at, fmt::format("two nodes have the id '{}'", node.id));
-  ignore(values);
-}
-
-std::optional<OpId> GraphmlReader::end_of(const Element& edge, const char* which,
-                                          const std::string& id) {
-  const auto it = op_of_.find(id);
-  if (it != op_of_.end()) return it->second;
-  mistake(edge.at, fmt::format("an edge's {} is '{}', but no node has that id", which, id));
-  return std::nullopt;
-}
-
-void GraphmlReader::read_edge(const Element& edge, Attributes values) {
-  const auto from = end_of(edge, "source", edge.source), to = end_of(edge, "target", edge.target);
-  const Bytes size = bytes(take(values, "bytes"), "an edge: bytes");
-  const std::int64_t output = bytes(take(values, "output"), "an edge: output").count;
-  const std::string control = take(values, "control").text;
-  ignore(values);
-  if (!from || !to) return;
-  if (control == "true" || control == "True" || control == "1") {
-    controls_.emplace_back(*from, *to);
-    return;
-  }
-  Bytes& largest = size_[{*from, output}];
-  largest = std::max(largest, size);
-  reads_.push_back({*from, *to, output});
-}
-
-/// Outputs without readers are unknown: the n-th output of an op is the n-th one that is read.
-void GraphmlReader::add_tensors_and_edges() {
-  std::map<std::pair<OpId, std::int64_t>, TensorId> tensor;
-  for (const auto& [output, size] : size_) tensor[output] = builder_.add_tensor(output.first, size);
-  for (const Read& r : reads_) builder_.add_edge(tensor[{r.from, r.output}], r.to);
-  for (const auto& [before, after] : controls_) builder_.add_control(before, after);
-}
-
-std::vector<std::string> GraphmlReader::read(const Graphml& file) {
-  for (const Element& node : file.nodes) read_node(node, attributes(file, node, "node"));
-  for (const Element& edge : file.edges) read_edge(edge, attributes(file, edge, "edge"));
-  for (const auto& [op, name] : forwards_) {
-    if (const auto forward = builder_.find(name.text))
-      builder_.set_forward(op, *forward);
-    else
-      mistake(name.at, fmt::format("forward: no node '{}'", name.text));
-  }
-  mistakes_.throw_if_any();
-  add_tensors_and_edges();
-  return {ignored_.begin(), ignored_.end()};
-}
 
 /// `text` for XML, with control characters, which XML cannot hold, other than line breaks and tabs,
 /// replaced by their Unicode control pictures (ESC is U+241B).

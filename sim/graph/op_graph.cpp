@@ -1,6 +1,5 @@
 #include "sim/graph/op_graph.h"
 
-#include <algorithm>
 #include <numeric>
 #include <unordered_set>
 

@@ -1,13 +1,7 @@
 /// The operator graph: a DAG of the ops of a training step, which write and read tensors.
 /// Immutable; edges in CSR form in both directions.
 #pragma once
-#include <cstdint>
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
 #include <unordered_map>
-#include <vector>
 
 #include "sim/graph/collective.h"
 #include "sim/ids.h"

@@ -1,9 +1,5 @@
 #include <sys/mman.h>
 
-#include <algorithm>
-#include <bit>
-#include <functional>
-
 #include "sim/error.h"
 #include "sim/graph/op_graph.h"
 #include "sim/text.h"

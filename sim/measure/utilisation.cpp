@@ -1,6 +1,5 @@
-#include "sim/measure/utilisation.h"
-
 #include "sim/cluster/device_model.h"
+#include "sim/measure/measure.h"
 
 namespace baechi {
 namespace {

@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "sim/error.h"
 #include "sim/objective/objective.h"
 #include "sim/objective/replicas.h"

@@ -1,8 +1,3 @@
-#include <algorithm>
-#include <cmath>
-#include <optional>
-#include <vector>
-
 #include "sim/error.h"
 #include "sim/objective/objective.h"
 #include "sim/objective/replicas.h"

@@ -1,6 +1,5 @@
 #include "sim/objective/objective.h"
 
-#include <algorithm>
 #include <tuple>
 
 #include "sim/options.h"

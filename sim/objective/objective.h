@@ -1,11 +1,5 @@
 /// Objectives, which score placements: less is better.
 #pragma once
-#include <compare>
-#include <memory>
-#include <optional>
-#include <span>
-#include <string_view>
-
 #include "sim/options.h"
 #include "sim/problem/problem.h"
 

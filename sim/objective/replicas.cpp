@@ -1,9 +1,6 @@
 #include "sim/objective/replicas.h"
 
-#include <fmt/format.h>
-
 #include <cctype>
-#include <string_view>
 
 #include "sim/error.h"
 

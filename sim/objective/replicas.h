@@ -1,12 +1,6 @@
 /// Replicated parts of a placement: several devices, each with an equal share of the samples.
 #pragma once
-#include <algorithm>
 #include <cmath>
-#include <cstdint>
-#include <limits>
-#include <map>
-#include <string>
-#include <vector>
 
 #include "sim/problem/problem.h"
 

@@ -1,7 +1,5 @@
 #include "sim/objective/step_estimate.h"
 
-#include <algorithm>
-
 #include "sim/engine/channels.h"
 #include "sim/error.h"
 

@@ -1,11 +1,6 @@
 /// SIMD estimates of the step times of sixteen placements at once, by which searches choose the
 /// placements to simulate.
 #pragma once
-#include <array>
-#include <cstdint>
-#include <span>
-#include <vector>
-
 #include "sim/problem/problem.h"
 
 namespace baechi {

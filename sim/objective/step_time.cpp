@@ -1,6 +1,3 @@
-#include <algorithm>
-#include <optional>
-
 #include "sim/engine/simulation.h"
 #include "sim/graph/analysis.h"
 #include "sim/objective/objective.h"

@@ -1,7 +1,5 @@
 #include "sim/original/graph.h"
 
-#include <algorithm>
-
 #include "sim/error.h"
 
 namespace baechi::original {

@@ -1,9 +1,5 @@
 #include "sim/original/simulation.h"
 
-#include <algorithm>
-#include <bit>
-#include <utility>
-
 #include "sim/error.h"
 
 namespace baechi::original {

@@ -1,10 +1,6 @@
 /// A bit-exact reimplementation of the original's simulator, its "virtual scheduler", and of its
 /// channels.
 #pragma once
-#include <algorithm>
-#include <memory>
-#include <span>
-
 #include "sim/original/graph.h"
 #include "sim/problem/step.h"
 

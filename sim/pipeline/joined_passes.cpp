@@ -1,8 +1,5 @@
-#include "sim/pipeline/joined_passes.h"
-
-#include <algorithm>
-
 #include "sim/error.h"
+#include "sim/pipeline/pipeline.h"
 #include "sim/transform/graph_copy.h"
 
 namespace baechi {

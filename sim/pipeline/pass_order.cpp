@@ -1,11 +1,8 @@
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <map>
 #include <set>
 
-#include "sim/pipeline/passes.h"
-#include "sim/pipeline/stages.h"
+#include "sim/pipeline/unroll.h"
 
 namespace baechi::pipeline {
 namespace {

@@ -1,12 +1,5 @@
 #include "sim/pipeline/pipeline.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <array>
-#include <set>
-#include <utility>
-
 #include "sim/error.h"
 #include "sim/graph/analysis.h"
 #include "sim/objective/objective.h"

@@ -1,10 +1,6 @@
 /// Pipeline schedules as data: the order in which stages run the passes of micro-batches.
 #pragma once
-#include <cstdint>
-#include <optional>
 #include <span>
-#include <string>
-#include <string_view>
 #include <vector>
 
 #include "sim/units.h"

@@ -1,12 +1,6 @@
-#include "sim/pipeline/stages.h"
-
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <set>
-
 #include "sim/error.h"
 #include "sim/graph/analysis.h"
+#include "sim/pipeline/unroll.h"
 
 namespace baechi::pipeline {
 

@@ -1,8 +1,5 @@
 #include "sim/pipeline/steady_state.h"
 
-#include <algorithm>
-#include <span>
-
 namespace baechi::pipeline {
 
 bool may_repeat(const ScheduleEntry& entry) {

@@ -1,12 +1,6 @@
 /// Extrapolation of a run of few micro-batches to one of many: between filling and draining, a
 /// pipeline is periodic.
 #pragma once
-#include <cstdint>
-#include <optional>
-#include <span>
-#include <utility>
-#include <vector>
-
 #include "sim/pipeline/unroll.h"
 #include "sim/problem/step.h"
 

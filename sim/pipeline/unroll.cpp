@@ -1,16 +1,7 @@
 #include "sim/pipeline/unroll.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <array>
-#include <map>
-#include <set>
-
 #include "sim/error.h"
 #include "sim/objective/replicas.h"
-#include "sim/pipeline/passes.h"
-#include "sim/pipeline/stages.h"
 #include "sim/transform/training/gradients.h"
 
 namespace baechi::pipeline {

@@ -1,8 +1,6 @@
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
-#include <vector>
 
 #include "sim/graph/analysis.h"
 #include "sim/problem/problem.h"

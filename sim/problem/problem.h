@@ -1,12 +1,7 @@
 /// The input of placers, a placement problem; their result, a placement; and properties of problems
 /// that placers use.
 #pragma once
-#include <chrono>
 #include <map>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "sim/cluster/cluster.h"
 #include "sim/cluster/cost_model.h"

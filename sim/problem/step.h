@@ -1,10 +1,5 @@
 /// The result of simulating one training step of a placed graph, and the interface of observers.
 #pragma once
-#include <array>
-#include <cstdint>
-#include <optional>
-#include <string_view>
-
 #include "sim/ids.h"
 #include "sim/problem/problem.h"
 #include "sim/units.h"

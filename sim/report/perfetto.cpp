@@ -1,58 +1,13 @@
 #include <fmt/format.h>
-#include <zlib.h>
 
-#include <algorithm>
-#include <array>
-#include <cerrno>
 #include <nlohmann/json.hpp>
-#include <system_error>
-#include <utility>
 
-#include "sim/error.h"
-#include "sim/file_aside.h"
 #include "sim/graph/analysis.h"
 #include "sim/graph/op_graph.h"
 #include "sim/report/timeline.h"
 
 namespace baechi {
 namespace {
-
-/// Writes text, gzipped if the path ends in .gz, with atomic replacement.
-class FileWriter {
- public:
-  explicit FileWriter(const std::string& path)
-      : pending_(path),
-        // Mode T writes the bytes as they are.
-        file_(gzopen(pending_.first.c_str(), path.ends_with(".gz") ? "wb6" : "wbT")) {
-    check(file_ != nullptr);
-  }
-  ~FileWriter() {
-    if (file_ != nullptr) gzclose(file_);
-    if (!complete_) pending_.drop();
-  }
-  FileWriter(const FileWriter&) = delete;
-  FileWriter& operator=(const FileWriter&) = delete;
-
-  void write(std::string_view text) {
-    check(text.empty() || gzwrite(file_, text.data(), static_cast<unsigned>(text.size())) > 0);
-  }
-  void finish() {
-    check(gzclose(std::exchange(file_, nullptr)) == Z_OK);
-    pending_.take_name();
-    complete_ = true;
-  }
-
- private:
-  void check(bool written) const {
-    if (!written)
-      throw InputError(fmt::format("{}: cannot be written: {}", pending_.path,
-                                   std::generic_category().message(errno)));
-  }
-
-  PendingFile pending_;
-  gzFile file_;
-  bool complete_ = false;
-};
 
 /// A JSON string; bytes that are not UTF-8 become U+FFFD.
 std::string json_string(std::string_view text) {
@@ -83,8 +38,9 @@ constexpr std::array group_colours{"thread_state_running",
 
 class Writer {
  public:
-  Writer(const std::string& path, const Problem& problem, const Timeline& timeline)
-      : file_(path),
+  Writer(const std::function<void(std::string_view)>& sink, const Problem& problem,
+         const Timeline& timeline)
+      : sink_(sink),
         graph_(problem.graph),
         cluster_(problem.cluster),
         timeline_(timeline),
@@ -92,7 +48,7 @@ class Writer {
         next_thread_(cluster_.num_devices() + 2) {}
 
   void write(const StepResult& result, std::span<const PathPart> path) {
-    file_.write("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[");
+    sink_("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[");
     for (const DeviceId d : cluster_.devices()) {
       metadata("process_name", d, 0,
                fmt::format("\"name\":{}", json_string(cluster_.device(d).name)));
@@ -108,8 +64,7 @@ class Writer {
     write_path(path);
     write_memory();
     if (result.oom) write_out_of_memory(*result.oom);
-    file_.write("\n]}\n");
-    file_.finish();
+    sink_("\n]}\n");
   }
 
  private:
@@ -278,14 +233,14 @@ class Writer {
   }
 
   void event(std::string_view fields) {
-    file_.write(fmt::format("{}\n{{{}}}", first_ ? "" : ",", fields));
+    sink_(fmt::format("{}\n{{{}}}", first_ ? "" : ",", fields));
     first_ = false;
   }
 
   /// Process 0 would be the idle process in Perfetto.
   static std::size_t pid(DeviceId device) { return index(device) + 1; }
 
-  FileWriter file_;
+  const std::function<void(std::string_view)>& sink_;
   const OpGraph& graph_;
   const Cluster& cluster_;
   const Timeline& timeline_;
@@ -297,9 +252,10 @@ class Writer {
 
 }  // namespace
 
-void write_perfetto(const std::string& file, const Problem& problem, const Timeline& timeline,
-                    const StepResult& result, std::span<const PathPart> path) {
-  Writer(file, problem, timeline).write(result, path);
+void write_perfetto(const std::function<void(std::string_view)>& sink, const Problem& problem,
+                    const Timeline& timeline, const StepResult& result,
+                    std::span<const PathPart> path) {
+  Writer(sink, problem, timeline).write(result, path);
 }
 
 }  // namespace baechi

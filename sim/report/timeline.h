@@ -1,14 +1,6 @@
 /// The timeline of one step, parts of its critical path, and its export for Perfetto, for
 /// chrome://tracing, and as a picture and a roofline plot on a web page.
 #pragma once
-#include <array>
-#include <cstdint>
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "sim/cluster/device_model.h"
 #include "sim/engine/simulation.h"
 #include "sim/graph/op_graph.h"
@@ -93,15 +85,15 @@ struct Span {
 /// (start, end, position). Half-open intervals. [spans.size()]
 std::vector<std::size_t> lanes(const std::vector<Span>& spans);
 
-/// The timeline as Chrome trace events, gzipped if `path` ends in ".gz". Each device is a process
+/// Passes the timeline as Chrome trace events to `sink`, in pieces. Each device is a process
 /// with a track for each lane of the graph, send and receive (more of them where slices overlap)
 /// and memory by kind; a transfer is on its sender's and on its receiver's track. An op of a
 /// colocation group has the group's name and colour (`cname`). Each device has a counter of its
 /// memory limit. Flow arrows go from a tensor's producer to its transfer, on both tracks, and to
 /// the first reader after it. `path`, if not empty, is a process of its own. `result` has the OOM.
-/// The file is replaced atomically. Throws InputError if it cannot be written.
-void write_perfetto(const std::string& file, const Problem& problem, const Timeline& timeline,
-                    const StepResult& result, std::span<const PathPart> path = {});
+void write_perfetto(const std::function<void(std::string_view)>& sink, const Problem& problem,
+                    const Timeline& timeline, const StepResult& result,
+                    std::span<const PathPart> path = {});
 
 /// Limits of a picture, summed over the devices.
 struct PictureSize {

@@ -1,10 +1,8 @@
-/// Builds a modified copy of a graph: transforms that keep most of a graph copy it op by op.
+/// Builds a modified copy of a graph: transforms that keep most of a graph copy it op by op; merges
+/// of ops; patterns of kinds of ops.
 #pragma once
-#include <functional>
-#include <optional>
-#include <utility>
-#include <vector>
-
+#include "sim/graph/op_graph.h"
+#include "sim/options.h"
 #include "sim/transform/transform.h"
 
 namespace baechi {
@@ -80,5 +78,62 @@ class GraphCopy {
   std::function<Bytes(const Collective&)> collective_bytes_;
   bool collectives_ = true;
 };
+
+/// A list of words. A word matches every kind that contains it, case-insensitively: "norm" matches
+/// LayerNorm and FusedBatchNormV3Backward. With * or ? it is a wildcard pattern of the whole kind.
+class KindWords {
+ public:
+  explicit KindWords(std::vector<std::string> words = {}) : words_(std::move(words)) {}
+  /// The option `key`: a word or a list of words; `fallback` if not given.
+  static KindWords read(Options& options, const std::string& key, std::vector<std::string> fallback,
+                        std::string_view help);
+
+  /// Those of the words that are patterns, or that `others` match.
+  KindWords patterns_and(const KindWords& others) const;
+
+  bool empty() const { return words_.empty(); }
+  bool describe(std::string_view kind) const;
+  /// Which of the graph's kinds they match. [kinds of the graph]
+  std::vector<bool> of_kinds(const OpGraph& graph) const;
+
+ private:
+  std::vector<std::string> words_;
+};
+
+/// Compute-bound kinds of ops; all others are memory-bound. A substitute for a roofline where only
+/// times are known.
+const KindWords& compute_bound_kinds();
+
+/// What an op contributes to its merged op.
+enum class Share : std::uint8_t {
+  whole,    ///< time, memory, and its edges to other ops with Share::whole
+  needs,    ///< time and memory
+  memory,   ///< memory
+  nothing,  ///< nothing
+};
+
+/// The fate of one op.
+struct Part {
+  /// Identifies the merged op, which has the leader's name, kind and position in the order. A
+  /// leader is its own leader with Share::whole. no_op: the op is dropped.
+  OpId leader = no_op;
+  Share share = Share::whole;
+};
+
+/// The workspace of a merged op.
+enum class Workspace : std::uint8_t {
+  peak,     ///< peak of workspace and internal tensors while its ops run in id order
+  largest,  ///< the largest workspace of its ops; internal tensors are free, as in Baechi's code
+};
+
+/// A merged op has
+/// - the sums of times on every device type (no time if one of its ops has none), of persistent
+///   bytes and of work;
+/// - the earliest phase, the groups and the innermost common module of its Share::whole ops;
+/// - as outputs the tensors that other merged ops read. The others are internal and part of its
+///   workspace, unless the op is merged with no other.
+/// `parts`: [num_ops]. Throws InputError if the merged ops form a cycle.
+Transformed merge(const OpGraph& graph, const IdVector<OpId, Part>& parts,
+                  Workspace workspace = Workspace::peak);
 
 }  // namespace baechi

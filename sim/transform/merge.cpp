@@ -1,10 +1,5 @@
-#include "sim/transform/merge.h"
-
-#include <algorithm>
-#include <optional>
-#include <vector>
-
 #include "sim/error.h"
+#include "sim/transform/graph_copy.h"
 
 namespace baechi {
 namespace {

@@ -1,5 +1,3 @@
-#include <utility>
-
 #include "sim/options.h"
 #include "sim/transform/transform.h"
 

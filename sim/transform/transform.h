@@ -2,9 +2,6 @@
 /// graph and its options.
 #pragma once
 #include <memory>
-#include <span>
-#include <string>
-#include <string_view>
 
 #include "sim/graph/op_graph.h"
 #include "sim/options.h"

@@ -97,13 +97,11 @@ TEST_SUITE("adjusters") {
   }
 
   TEST_CASE("the option adjust: groups are ignored while placing, then brought together") {
-    const OpGraph graph = members({1_B, 1_B, 1_B, 1_B});
-    const Cluster cluster = gpus(2);
-    const ProfiledCosts costs(graph, cluster);
+    const auto& [graph, cluster, costs, problem] =
+        OwnedProblem(members({1_B, 1_B, 1_B, 1_B}), gpus(2));
     const auto place = [&](const char* policy) {
       Options options("round_robin", {{"adjust", {.text = policy, .where = {}, .children = {}}}});
-      const Placement p =
-          make_placer("round_robin", std::move(options))->place({graph, cluster, costs}, 0);
+      const Placement p = make_placer("round_robin", std::move(options))->place(problem, 0);
       return devices_text({p.device.begin(), p.device.end()});
     };
     CHECK(place("while_placing") == "0 0 0 0");  // one group, assigned once

@@ -120,8 +120,7 @@ TEST_SUITE_BEGIN("placers");
 TEST_CASE("a placer names the option that it needs, also in the error without it") {
   for (const PlacerEntry& entry : placers()) {
     CAPTURE(entry.name);
-    const std::string said =
-        message<InputError>([&] { make_placer(entry.name, Options(std::string(entry.name))); });
+    const std::string said = message<InputError>([&] { make_placer(entry.name); });
     CHECK((said == "no error") == entry.needs.empty());
   }
 }
@@ -158,10 +157,7 @@ TEST_CASE("every placer keeps the contract, whatever the graph and the cluster")
 }
 
 TEST_CASE("every placer finds a placement with ample memory, and it runs") {
-  const OpGraph graph = seeded_graph(1);
-  const Cluster cluster = gpus(4);
-  const ProfiledCosts costs(graph, cluster);
-  const Problem problem{graph, cluster, costs};
+  const auto& [graph, cluster, costs, problem] = OwnedProblem(seeded_graph(1), gpus(4));
   for_each_placer([&](const PlacerEntry&, const Placer& placer) {
     const Placement p = placer.place(problem, 7);
     const StepResult step = simulate(problem, p);
@@ -171,10 +167,7 @@ TEST_CASE("every placer finds a placement with ample memory, and it runs") {
 }
 
 TEST_CASE("with too little memory a placer reports infeasible, or the engine out of memory") {
-  const OpGraph graph = seeded_graph(1);
-  const Cluster cluster = gpus(4, 1_B);
-  const ProfiledCosts costs(graph, cluster);
-  const Problem problem{graph, cluster, costs};
+  const auto& [graph, cluster, costs, problem] = OwnedProblem(seeded_graph(1), gpus(4, 1_B));
   for_each_placer([&](const PlacerEntry& entry, const Placer& placer) {
     if (entry.memory == CountedMemory::ignored)
       CHECK(simulate(problem, placer.place(problem, 7)).oom);
@@ -196,10 +189,7 @@ TEST_CASE("every placer refuses an option it does not have") {
 }
 
 TEST_CASE("a placer may be called from several threads at once") {
-  const OpGraph graph = seeded_graph(2);
-  const Cluster cluster = gpus(4);
-  const ProfiledCosts costs(graph, cluster);
-  const Problem problem{graph, cluster, costs};
+  const auto& [graph, cluster, costs, problem] = OwnedProblem(seeded_graph(2), gpus(4));
   for_each_placer([&](const PlacerEntry&, const Placer& placer) {
     const Placement alone = placer.place(problem, 3);
     std::vector<Placement> together(4);

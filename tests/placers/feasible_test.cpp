@@ -39,30 +39,14 @@ Cluster two_gpus(Bytes memory) {
   return Cluster::uniform(2, memory, {.bandwidth = 1.0_GBps, .latency = 1us});
 }
 
-/// A chain of `n` ops of 1 ns, each with `weights`, that write `output` each.
-OpGraph chain(int n, Bytes weights, Bytes output = 1_B) {
-  OpGraphBuilder g;
-  TensorId last{};
-  for (int i = 0; i < n; ++i) {
-    const OpId v =
-        g.add_op({.name = "op" + std::to_string(i), .compute = 1ns, .persistent = weights});
-    if (i > 0) g.add_edge(last, v);
-    last = g.add_tensor(v, output);
-  }
-  return std::move(g).build();
-}
-
 }  // namespace
 
 TEST_SUITE("placers") {
   TEST_CASE("m_etf places the diamond whose copies arrive before their readers start") {
-    const OpGraph graph = diamond();
-    const Cluster cluster = two_gpus(Bytes{23'000});
-    const ProfiledCosts costs(graph, cluster);
-    const Problem problem{graph, cluster, costs};
+    const auto& [graph, cluster, costs, problem] = OwnedProblem(diamond(), two_gpus(Bytes{23'000}));
     for (const char* name : {"m_etf", "m_sct"}) {
       CAPTURE(name);
-      const Placement p = make_placer(name, Options(name))->place(problem, 0);
+      const Placement p = make_placer(name)->place(problem, 0);
       CHECK_FALSE(simulate(problem, p).oom);
     }
   }
@@ -70,10 +54,7 @@ TEST_SUITE("placers") {
   // In none of the five attempts of list scheduling, the last of which frees nothing, does the copy
   // of b's output fit next to c's input and output at 110 us: 9000 + 8000 + 4000 + 6000 > 24,000.
   TEST_CASE("m_etf reports infeasible when all memory margins fail, although placements fit") {
-    const OpGraph graph = diamond();
-    const Cluster cluster = two_gpus(Bytes{24'000});
-    const ProfiledCosts costs(graph, cluster);
-    const Problem problem{graph, cluster, costs};
+    const auto& [graph, cluster, costs, problem] = OwnedProblem(diamond(), two_gpus(Bytes{24'000}));
     CHECK(find_feasible(problem).placement);
     const std::string alone =
         message<InfeasibleError>([&] { make_placer("m_etf")->place(problem, 0); });
@@ -85,10 +66,9 @@ TEST_SUITE("placers") {
 
   // Not all of the 2^14 placements are tried.
   TEST_CASE("the shortest step that fits of the quick placers' placements is taken") {
-    const OpGraph graph = diamond(10);
-    const Cluster cluster = two_gpus(Bytes{24'000});
-    const ProfiledCosts costs(graph, cluster);
-    const Feasible found = find_feasible({graph, cluster, costs});
+    const auto& [graph, cluster, costs, problem] =
+        OwnedProblem(diamond(10), two_gpus(Bytes{24'000}));
+    const Feasible found = find_feasible(problem);
     CHECK(found.how == "placed by heft");
     CHECK(found.by == "heft");
   }
@@ -110,10 +90,9 @@ TEST_SUITE("placers") {
 
   // As above, with memory for a cut in the middle: 320 + 200 B on both devices.
   TEST_CASE("where no quick placer helps, the order of ops is cut") {
-    const OpGraph graph = chain(64, 10_B, 100_B);
-    const Cluster cluster = gpus(2, 520_B);
-    const ProfiledCosts costs(graph, cluster);
-    const Feasible found = find_feasible({graph, cluster, costs}, {});
+    const auto& [graph, cluster, costs, problem] =
+        OwnedProblem(chain(64, 10_B, 100_B), gpus(2, 520_B));
+    const Feasible found = find_feasible(problem, {});
     CHECK(found.how.ends_with(" cuts of the order of ops"));
   }
 
@@ -130,10 +109,9 @@ TEST_SUITE("placers") {
       if (i > 0) g.add_edge(last, v);
       last = g.add_tensor(v, i < 32 ? 100_B : 1_B);
     }
-    const OpGraph graph = std::move(g).build();
-    const Cluster cluster = gpus(2, 660_B);
-    const ProfiledCosts costs(graph, cluster);
-    const Feasible found = find_feasible({graph, cluster, costs}, {});
+    const auto& [graph, cluster, costs, problem] =
+        OwnedProblem(std::move(g).build(), gpus(2, 660_B));
+    const Feasible found = find_feasible(problem, {});
     CHECK(found.how.ends_with(" cuts of the order of ops"));
   }
 
@@ -144,20 +122,16 @@ TEST_SUITE("placers") {
     for (int i = 0; i < 14; ++i)
       g.add_op(
           {.name = "op" + std::to_string(i), .compute = 1ns, .persistent = i == 6 ? 10_B : 1_B});
-    const OpGraph graph = std::move(g).build();
-    const Cluster cluster = gpus(2, 12_B);
-    const ProfiledCosts costs(graph, cluster);
-    const Feasible found = find_feasible({graph, cluster, costs}, {});
+    const auto& [graph, cluster, costs, problem] =
+        OwnedProblem(std::move(g).build(), gpus(2, 12_B));
+    const Feasible found = find_feasible(problem, {});
     REQUIRE(found.placement);
     CHECK(found.how.ends_with(" moves that lessen the memory missing"));
   }
 
   TEST_CASE(
       "with few placements the shortest step that fits is found, or it is proved that none fits") {
-    const OpGraph graph = diamond();
-    const Cluster cluster = two_gpus(Bytes{23'000});
-    const ProfiledCosts costs(graph, cluster);
-    const Problem problem{graph, cluster, costs};
+    const auto& [graph, cluster, costs, problem] = OwnedProblem(diamond(), two_gpus(Bytes{23'000}));
     const Feasible found = find_feasible(problem);
     REQUIRE(found.placement);
     CHECK(found.how == "the shortest step of all 16 placements");
@@ -181,10 +155,7 @@ TEST_SUITE("placers") {
 
   // 20 ops of 10 B on 4 devices of 55 B and more: 5 on each, if their tensors fit, too.
   TEST_CASE("with many placements one that fits is found by quick placers or by moves") {
-    const OpGraph graph = chain(20, 10_B);
-    const Cluster cluster = gpus(4, 54_B);
-    const ProfiledCosts costs(graph, cluster);
-    const Problem problem{graph, cluster, costs};
+    const auto& [graph, cluster, costs, problem] = OwnedProblem(chain(20, 10_B), gpus(4, 54_B));
     const Feasible found = find_feasible(problem);
     REQUIRE(found.placement);
     CHECK_FALSE(simulate(problem, *found.placement).oom);

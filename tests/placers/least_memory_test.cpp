@@ -7,21 +7,13 @@
 #include "placers/interface/colocation.h"
 #include "sim/engine/simulation.h"
 #include "sim/error.h"
+#include "tests/placers/place_by_name.h"
 #include "tests/random_problems.h"
-#include "tests/small_graphs.h"
 
 using namespace baechi;
 using namespace baechi::testing;
 
 namespace {
-
-/// Ops without edges, with these weights in bytes.
-OpGraph weighing(const std::vector<std::int64_t>& bytes) {
-  OpGraphBuilder b;
-  for (std::size_t i = 0; i < bytes.size(); ++i)
-    b.add_op({.name = "op" + std::to_string(i), .compute = 1ns, .persistent = Bytes{bytes[i]}});
-  return std::move(b).build();
-}
 
 /// The least peak of the fullest device, over all placements with whole groups.
 Bytes least_peak(const Problem& p) {
@@ -53,7 +45,7 @@ Bytes least_peak(const Problem& p) {
 TEST_SUITE("placers") {
   // 5 + 4 and 3 + 3 + 3: the only even partition of 18 B.
   TEST_CASE("an enumeration of all placements finds the one that fits, or proves that none does") {
-    const OpGraph graph = weighing({3, 5, 3, 4, 3});
+    const OpGraph graph = weights({3, 5, 3, 4, 3});
     const Cluster nine = gpus(2, 9_B), eight = gpus(2, 8_B);
     const ProfiledCosts costs(graph, nine);
     const FittingPlacement found = first_that_fits({graph, nine, costs}, 1000);
@@ -71,10 +63,10 @@ TEST_SUITE("placers") {
 
   // 15 ops, 2^15 placements: only 9 partition 30 B evenly, and 14 B are too few.
   TEST_CASE("where moves find nothing, all placements that may fit are enumerated") {
-    const OpGraph graph = weighing({1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 3, 14});
-    const Cluster cluster = gpus(2, 15_B), small = gpus(2, 14_B);
-    const ProfiledCosts costs(graph, cluster);
-    CHECK(find_feasible({graph, cluster, costs}).placement);
+    const auto& [graph, cluster, costs, problem] =
+        OwnedProblem(weights({1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 3, 14}), gpus(2, 15_B));
+    const Cluster small = gpus(2, 14_B);
+    CHECK(find_feasible(problem).placement);
     const Feasible none = find_feasible({graph, small, costs});
     CHECK_FALSE(none.placement);
     CHECK(none.proved);
@@ -85,10 +77,8 @@ TEST_SUITE("placers") {
 
   // Three ops of 10 B on two devices: 20 B, although 15 B each would hold 30 B.
   TEST_CASE("the least memory is proved above the mean memory of all ops") {
-    const OpGraph graph = weighing({10, 10, 10});
-    const Cluster cluster = gpus(2);
-    const ProfiledCosts costs(graph, cluster);
-    const LeastMemory least = find_least_memory({graph, cluster, costs});
+    const auto& [graph, cluster, costs, problem] = OwnedProblem(weights({10, 10, 10}), gpus(2));
+    const LeastMemory least = find_least_memory(problem);
     CHECK(least.bytes == 20_B);
     CHECK(least.bound == 20_B);
   }

@@ -46,10 +46,8 @@ TEST_SUITE("placers") {
       OpGraphBuilder b;
       for (int i = 0; i < ops; ++i)
         b.add_op({.name = std::to_string(i), .compute = Duration{10 * (i + 1)}});
-      const OpGraph graph = std::move(b).build();
-      const Cluster cluster = gpus(3);
-      const ProfiledCosts costs(graph, cluster);
-      const Placement p = make_placer("refine")->place({graph, cluster, costs}, 1);
+      const auto& [graph, cluster, costs, problem] = OwnedProblem(std::move(b).build(), gpus(3));
+      const Placement p = make_placer("refine")->place(problem, 1);
       CHECK(p.facts.at("evaluations") == evaluations);
     }
   }

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
+
 #include "sim/error.h"
 #include "tests/small_graphs.h"
 
@@ -105,6 +107,38 @@ TEST_SUITE("whole modules") {
     CHECK(whole.op(*graph.find("conv1")).group == whole.op(*graph.find("sum")).group);
     CHECK(whole.op(*graph.find("left")).group == whole.op(*graph.find("right")).group);
     CHECK(whole.op(*graph.find("stem")).group != whole.op(*graph.find("head")).group);
+  }
+
+  //   a -> b -> (root) sum -> c: nothing tells whether a list of modules is called; a block in a
+  //   list is, unless an op outside runs between its modules
+  TEST_CASE("the map names a block of a list, although the block has no ops of its own") {
+    const auto names = [](const std::array<const char*, 3>& modules, bool sum) {
+      OpGraphBuilder g;
+      op(g, "a", modules[0], {});
+      op(g, "b", modules[1], {0});
+      if (sum) {
+        const OpId v = g.add_op({.name = "sum", .compute = 10ns});
+        g.add_edge(TensorId{1}, v);
+        g.add_tensor(v, 1_B);
+      }
+      op(g, "c", modules[2], {sum ? 2 : 1});
+      op(g, "d", "head", {sum ? 3 : 2});
+      const OpGraph graph = std::move(g).build();
+      const WholeModules whole = whole_modules(graph);
+      std::vector<DeviceId> device;
+      for (const std::string& name : whole.names) device.push_back(name == "head" ? gpu1 : gpu0);
+      std::vector<std::string> keys;
+      for (const auto& [name, d] : device_map(whole, device)) keys.push_back(name);
+      return keys;
+    };
+    using Names = std::vector<std::string>;
+    CHECK(names({"body.0.first", "body.0.next", "body.0.last"}, false) == Names{"body.0", "head"});
+    CHECK(names({"body.0.first", "body.0.next", "body.0.last"}, true) ==
+          Names{"body.0.first", "body.0.next", "body.0.last", "head"});
+    CHECK(names({"body.0", "body.1", "body.2"}, false) ==
+          Names{"body.0", "body.1", "body.2", "head"});
+    CHECK(names({"body.first", "body.next", "body.last"}, false) ==
+          Names{"body.first", "body.next", "body.last", "head"});
   }
 
   TEST_CASE("a graph without modules is refused") {

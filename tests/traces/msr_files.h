@@ -3,9 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <filesystem>
-#include <map>
 #include <nlohmann/json.hpp>
-#include <string>
 
 #include "sim/problem/problem.h"
 #include "traces/format/compressed_file.h"

@@ -1,21 +1,17 @@
 #include "traces/format/compressed_file.h"
 
-#include <unistd.h>
 #include <zlib.h>
 #include <zstd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
-#include <cstdint>
-#include <cstdio>
 #include <filesystem>
 #include <limits>
-#include <memory>
 #include <new>
 #include <system_error>
 
 #include "sim/error.h"
+#include "sim/file_aside.h"
 
 namespace baechi {
 namespace {
@@ -151,28 +147,38 @@ class Unzstd final : public TextFile::Input {
   std::size_t status_ = 1;  // 0: a frame has ended
 };
 
-std::string gzip(std::string_view text) {
-  z_stream z{};
-  constexpr int gzip_format = 16 + MAX_WBITS, memory = 8;
-  BAECHI_CHECK(deflateInit2(&z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, gzip_format, memory,
-                            Z_DEFAULT_STRATEGY) == Z_OK,
-               "zlib");
-  const std::unique_ptr<z_stream, void (*)(z_stream*)> end(&z, [](z_stream* s) { deflateEnd(s); });
-  std::string out;
-  int status = Z_OK;
-  std::array<char, std::size_t{1} << 16U> buffer{};
-  while (status != Z_STREAM_END) {
-    const auto given = static_cast<uInt>(std::min<std::size_t>(text.size(), piece));
-    z.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
-    z.avail_in = given;
-    z.next_out = reinterpret_cast<Bytef*>(buffer.data());
-    z.avail_out = static_cast<uInt>(buffer.size());
-    status = deflate(&z, given == text.size() ? Z_FINISH : Z_NO_FLUSH);
-    text.remove_prefix(given - z.avail_in);
-    out.append(buffer.data(), buffer.size() - z.avail_out);
+/// Compresses the pieces of a text for `sink`.
+class Gzip {
+ public:
+  explicit Gzip(const TextSink& sink) : sink_(sink) {
+    constexpr int gzip_format = 16 + MAX_WBITS, memory = 8;
+    BAECHI_CHECK(deflateInit2(&z_, Z_DEFAULT_COMPRESSION, Z_DEFLATED, gzip_format, memory,
+                              Z_DEFAULT_STRATEGY) == Z_OK,
+                 "zlib");
   }
-  return out;
-}
+  ~Gzip() { deflateEnd(&z_); }
+  Gzip(const Gzip&) = delete;
+  Gzip& operator=(const Gzip&) = delete;
+
+  void write(std::string_view text, bool last = false) {
+    int status = Z_OK;
+    do {
+      const auto given = static_cast<uInt>(std::min<std::size_t>(text.size(), piece));
+      z_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
+      z_.avail_in = given;
+      z_.next_out = reinterpret_cast<Bytef*>(buffer_.data());
+      z_.avail_out = static_cast<uInt>(buffer_.size());
+      status = deflate(&z_, last && given == text.size() ? Z_FINISH : Z_NO_FLUSH);
+      text.remove_prefix(given - z_.avail_in);
+      sink_({buffer_.data(), buffer_.size() - z_.avail_out});
+    } while (last ? status != Z_STREAM_END : !text.empty());
+  }
+
+ private:
+  const TextSink& sink_;
+  z_stream z_{};
+  std::array<char, std::size_t{1} << 16U> buffer_{};
+};
 
 std::string zstd(std::string_view text) {
   constexpr int level = 3;
@@ -188,29 +194,6 @@ bool begins_zstd(std::string_view bytes) {
   if (bytes.starts_with("\x28\xb5\x2f\xfd")) return true;
   return bytes.size() >= 4 && bytes.substr(1, 3) == "\x2a\x4d\x18" &&
          static_cast<unsigned char>(bytes[0]) / 16 == 5;
-}
-
-using Produce = std::function<void(const TextSink&)>;
-
-bool write_plain(const std::string& path, const Produce& produce) {
-  File file(std::fopen(path.c_str(), "wb"));
-  if (!file) return false;
-  bool whole = true;
-  produce([&](std::string_view bytes) {
-    whole = whole && std::fwrite(bytes.data(), 1, bytes.size(), file.get()) == bytes.size();
-  });
-  return std::fclose(file.release()) == 0 && whole;
-}
-
-/// `produce` with compression if `path` ends in .gz or .zst.
-Produce compressed(const std::string& path, const Produce& produce) {
-  const bool gz = path.ends_with(".gz");
-  if (!gz && !path.ends_with(".zst")) return produce;
-  return [&produce, gz](const TextSink& sink) {
-    std::string text;
-    produce([&](std::string_view part) { text += part; });
-    sink(gz ? gzip(text) : zstd(text));
-  };
 }
 
 }  // namespace
@@ -300,26 +283,21 @@ void write_file(const std::string& path, std::string_view text) {
   write_file(path, [text](const TextSink& sink) { sink(text); });
 }
 
-void write_file(const std::string& path, const Produce& produce) {
-  const Produce bytes = compressed(path, produce);
-  namespace fs = std::filesystem;
-  std::error_code error;
-  const fs::file_status there = fs::status(path, error);
-  if (fs::exists(there) && !fs::is_regular_file(there)) {  // a pipe or device cannot be replaced
-    if (!write_plain(path, bytes)) fail(path, fmt::format("cannot be written: {}", reason(errno)));
-    return;
+void write_file(const std::string& path, const std::function<void(const TextSink&)>& produce) {
+  AtomicFile file(path);
+  const TextSink plain = [&file](std::string_view bytes) { file.print(bytes); };
+  if (path.ends_with(".gz")) {
+    Gzip gzip(plain);
+    produce([&gzip](std::string_view text) { gzip.write(text); });
+    gzip.write({}, true);
+  } else if (path.ends_with(".zst")) {
+    std::string text;
+    produce([&text](std::string_view part) { text += part; });
+    plain(zstd(text));
+  } else {
+    produce(plain);
   }
-  const fs::path target = fs::exists(there) ? fs::canonical(path, error) : fs::path(path);
-  const std::string aside = fmt::format("{}.{}.part", target.string(), getpid());
-  const bool written = write_plain(aside, bytes);
-  int why = errno;
-  if (written) {
-    fs::rename(aside, target, error);
-    if (!error) return;
-    why = error.value();
-  }
-  fs::remove(aside, error);
-  fail(path, fmt::format("cannot be written: {}", reason(why)));
+  file.take_name();
 }
 
 }  // namespace baechi

@@ -62,8 +62,7 @@ std::string read_file(const std::string& path, std::size_t most = TextFile::most
 /// text goes to a temporary file in the same folder, which is then renamed. Equal texts give equal
 /// bytes. Throws InputError if the file cannot be written.
 void write_file(const std::string& path, std::string_view text);
-/// The same for a text that `produce` passes in pieces. Only compression needs all of them in
-/// memory.
+/// The same for a text that `produce` passes in pieces. Only .zst needs all of them in memory.
 using TextSink = std::function<void(std::string_view)>;
 void write_file(const std::string& path, const std::function<void(const TextSink&)>& produce);
 

@@ -1,10 +1,8 @@
 #include "traces/format/json.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cmath>
-#include <cstring>
 #include <new>
 
 #include "sim/error.h"

@@ -4,14 +4,9 @@
 #include <fmt/format.h>
 #include <simdjson.h>
 
-#include <array>
-#include <cstdint>
 #include <forward_list>
 #include <future>
-#include <optional>
 #include <span>
-#include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 

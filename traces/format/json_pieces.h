@@ -1,10 +1,5 @@
 /// Splits a long JSON text into short ones, of which only one or two are in memory at a time.
 #pragma once
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <string_view>
-
 #include "traces/format/compressed_file.h"
 
 namespace baechi {

@@ -1,6 +1,5 @@
 #include "traces/format/json_string.h"
 
-#include <fmt/format.h>
 #include <simdjson.h>
 
 #include <algorithm>

@@ -1,7 +1,3 @@
-#include <charconv>
-#include <functional>
-#include <limits>
-
 #include "sim/graph/op_graph.h"
 #include "sim/text.h"
 #include "traces/format/compressed_file.h"

@@ -2,11 +2,8 @@
 /// select fields by number; other fields are skipped without being held in memory, so a model's
 /// weights may be of any size.
 #pragma once
-#include <cstdint>
 #include <limits>
 #include <span>
-#include <string>
-#include <string_view>
 
 #include "traces/format/compressed_file.h"
 

@@ -3,7 +3,7 @@
 #include <set>
 #include <span>
 
-#include "sim/transform/training/segments.h"
+#include "sim/transform/training/gradients.h"
 #include "traces/generate/expand.h"
 
 namespace baechi::generate {

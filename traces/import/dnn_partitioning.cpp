@@ -1,6 +1,4 @@
-#include <algorithm>
 #include <cmath>
-#include <unordered_map>
 
 #include "sim/units.h"
 #include "traces/format/json.h"
@@ -54,6 +52,14 @@ Bytes rounded_up(Json value) {
   return {};
 }
 
+/// Whether the name is node<i> or node<i>grad, as in the layer graphs.
+bool is_numbered(std::string_view name) {
+  if (!name.starts_with("node")) return false;
+  name.remove_prefix(4);
+  if (name.ends_with("grad")) name.remove_suffix(4);
+  return parse_number<std::int64_t>(name).has_value();
+}
+
 class DnnPartitioningReader {
  public:
   DnnPartitioningReader(TextFile& file, Options& options)
@@ -76,7 +82,34 @@ class DnnPartitioningReader {
         text_(file.rest()),
         file_(path_, text_) {}
 
-  Trace read();
+  Trace read() {
+    Trace trace{.source = "msr-fiddle/dnn-partitioning"};
+    ClusterHint cluster;
+    file_.root().object(partitioning_file_keys, [&](std::string_view key, Json v) {
+      if (key == "nodes")
+        v.list([&](Json node) { read_node(node); });
+      else if (key == "edges")
+        v.list([&](Json edge) { read_edge(edge); });
+      else if (key == "maxSizePerFPGA")
+        cluster.memory = rounded_up(v);
+      else if (key == "maxFPGAs")
+        cluster.accelerators = static_cast<std::size_t>(v.whole());
+      else
+        cluster.cpus = static_cast<std::size_t>(v.whole());
+    });
+    add_edges();
+    file_.finish();
+    write_notes(trace);
+    IdVector<OpId, OpId> renumbered;
+    trace.graph = build_graph(std::move(builder_), path_, &renumbered);
+    cluster.transfer = IdVector<TensorId, Duration>(trace.graph.num_tensors());
+    for (const OpId v : output_.ids())
+      for (std::size_t k = 0; k < output_[v].tensor_costs.size(); ++k)
+        cluster.transfer[trace.graph.outputs(renumbered[v])[static_cast<std::ptrdiff_t>(k)]] =
+            output_[v].tensor_costs[k];
+    trace.cluster = std::move(cluster);
+    return trace;
+  }
 
  private:
   struct FileEdge {
@@ -92,16 +125,182 @@ class DnnPartitioningReader {
     std::vector<Duration> tensor_costs{};  // of the tensors made from this output
   };
 
-  void read_node(Json value);
-  void read_edge(Json value);
-  std::string unique_name(std::string_view name, std::int64_t id);
-  void add_edges();
+  void read_node(Json value) {
+    std::string_view name;
+    std::optional<std::int64_t> id, color;
+    Duration on_accelerator{}, on_cpu{};
+    Bytes size{};
+    bool supported = true, backward = false;
+    value.object(partitioning_node_keys, [&](std::string_view key, Json v) {
+      if (key == "id")
+        id = v.whole();
+      else if (key == "name")
+        name = v.string();
+      else if (key == "cpuLatency")
+        on_cpu = milliseconds(v);
+      else if (key == "fpgaLatency")
+        on_accelerator = milliseconds(v);
+      else if (key == "supportedOnFpga")
+        supported = v.boolean();
+      else if (key == "isBackwardNode")
+        backward = v.boolean();
+      else if (key == "colorClass")
+        color = v.whole();
+      else if (key == "layerId")
+        v.whole();
+      else
+        size = rounded_up(v);
+    });
+    if (!id) return;  // reported before
+    if (op_of_.contains(*id)) value.mistake(fmt::format("two nodes have the id {}", *id));
+    const OpId op = builder_.add_op({.name = unique_name(name, *id),
+                                     .persistent = size,
+                                     .phase = backward ? Phase::backward : Phase::forward});
+    builder_.set_compute(op, accelerator, supported ? std::optional(on_accelerator) : std::nullopt);
+    builder_.set_compute(op, cpu, on_cpu);
+    if (color) builder_.colocate(op, fmt::format("c{}", *color));
+    if (backward) backward_.push_back(op);
+    op_of_.emplace(*id, op);
+  }
+
+  void read_edge(Json value) {
+    FileEdge edge;
+    value.object(partitioning_edge_keys, [&](std::string_view key, Json v) {
+      if (key == "sourceId") {
+        edge.from = v.whole();
+        edge.from_offset = v.offset();
+      } else if (key == "destId") {
+        edge.to = v.whole();
+        edge.to_offset = v.offset();
+      } else if (key == "cost") {
+        edge.cost = milliseconds(v, cost_scale_);
+      } else {
+        edge.size = rounded_up(v);
+      }
+    });
+    if (edge.from_offset != 0 && edge.to_offset != 0) edges_.push_back(edge);
+  }
+
+  std::string unique_name(std::string_view name, std::int64_t id) {
+    std::string unique = name.empty() ? fmt::format("n{}", id) : std::string(name);
+    if (by_id_ && !is_numbered(name)) unique = fmt::format("node{}", id);
+    if (!builder_.find(unique)) return unique;
+    ++renamed_;
+    do unique += fmt::format("#{}", id);
+    while (builder_.find(unique));
+    return unique;
+  }
+
+  void add_edges() {
+    const auto find = [&](std::int64_t id, std::size_t offset, std::string_view key) {
+      const auto it = op_of_.find(id);
+      if (it != op_of_.end()) return std::optional(it->second);
+      file_.mistake(offset, fmt::format("{}: no node has the id {}", key, id));
+      return std::optional<OpId>();
+    };
+    std::vector<std::pair<OpId, OpId>> pairs;
+    output_ = IdVector<OpId, Output>(builder_.num_ops());
+    for (const FileEdge& edge : edges_) {
+      const auto from = find(edge.from, edge.from_offset, "sourceId");
+      const auto to = find(edge.to, edge.to_offset, "destId");
+      if (!from || !to) continue;
+      pairs.emplace_back(*from, *to);
+      Output& output = output_[*from];
+      // Costs compare exactly: they are integer nanoseconds here.
+      output.sizes_differ |= output.used && output.size != edge.size;
+      output.costs_differ |= output.used && output.cost != edge.cost;
+      output.used = true;
+      output.size = std::max(output.size, edge.size);
+      output.cost = std::max(output.cost, edge.cost);
+    }
+    find_forward();
+    if (mirrored_ && is_copy_of_forward(pairs)) return add_mirrored(pairs);
+    IdVector<OpId, TensorId> tensor(builder_.num_ops());
+    for (const OpId v : output_.ids())
+      if (output_[v].used) tensor[v] = add_tensor(v, output_[v]);
+    for (const auto& [from, to] : pairs) builder_.add_edge(tensor[from], to);
+  }
+
   bool is_backward(OpId v) const { return std::ranges::binary_search(backward_, v); }
-  bool is_copy_of_forward(const std::vector<std::pair<OpId, OpId>>& edges) const;
-  TensorId add_tensor(OpId producer, const Output& output);
-  void add_mirrored(const std::vector<std::pair<OpId, OpId>>& edges);
-  void find_forward();
-  void write_notes(Trace& trace) const;
+
+  /// Whether each backward node has its own forward node, and no edge joins the two passes.
+  bool is_copy_of_forward(const std::vector<std::pair<OpId, OpId>>& edges) const {
+    return !backward_.empty() && std::ranges::find(forward_, no_op) == forward_.end() &&
+           std::ranges::all_of(
+               edges, [&](const auto& e) { return is_backward(e.first) == is_backward(e.second); });
+  }
+
+  /// Adds a tensor of `producer` with the size and the cost of `output`.
+  TensorId add_tensor(OpId producer, const Output& output) {
+    const TensorId t = builder_.add_tensor(producer, output.size);
+    if (measured_) builder_.set_transfer(t, output.cost);
+    output_[producer].tensor_costs.push_back(output.cost);
+    return t;
+  }
+
+  void add_mirrored(const std::vector<std::pair<OpId, OpId>>& edges) {
+    IdVector<OpId, std::optional<TensorId>> tensor(builder_.num_ops());
+    for (const auto& [from, to] : edges) {
+      if (is_backward(from)) {
+        builder_.add_edge(add_tensor(to, output_[from]), from);
+        ++reversed_;
+      } else {
+        if (!tensor[from]) tensor[from] = add_tensor(from, output_[from]);
+        builder_.add_edge(*tensor[from], to);
+      }
+    }
+    for (std::size_t i = 0; i < backward_.size(); ++i) {
+      if (const auto read = tensor[forward_[i]])
+        builder_.add_edge(*read, backward_[i]);
+      else
+        builder_.add_control(forward_[i], backward_[i]);
+    }
+  }
+
+  /// Finds the forward node of each backward node by name: the training LayerGraphs call the
+  /// backward node of `node7` `node7grad`.
+  void find_forward() {
+    constexpr std::string_view suffix = "grad";
+    for (const OpId v : backward_) {
+      OpId& found = forward_.emplace_back(no_op);
+      std::string_view name = builder_.name(v);
+      if (!name.ends_with(suffix)) continue;
+      name.remove_suffix(suffix.size());
+      const auto forward = builder_.find(name);
+      if (!forward || is_backward(*forward)) continue;
+      found = *forward;
+      builder_.set_forward(v, found);
+    }
+  }
+
+  void write_notes(Trace& trace) const {
+    const auto sizes = std::ranges::count_if(output_, &Output::sizes_differ);
+    const auto costs = std::ranges::count_if(output_, &Output::costs_differ);
+    if (sizes > 0)
+      trace.notes.push_back(
+          fmt::format("{} ops have edges of different sizes: the largest is used", sizes));
+    if (costs > 0)
+      trace.notes.push_back(
+          fmt::format("{} ops have edges of different costs: the largest is used", costs));
+    if (renamed_ > 0)
+      trace.notes.push_back(
+          fmt::format("{} ops were renamed NAME#ID: the name was taken", renamed_));
+    if (reversed_ > 0)
+      trace.notes.push_back(fmt::format(
+          "backward: mirrored: {} edges between backward ops were reversed, and each of {} "
+          "backward "
+          "ops reads what its forward op writes (backward: as_given keeps the file's edges)",
+          reversed_, backward_.size()));
+    // The authors' costs are sizes divided by 2 GiB/s.
+    double cost = 0.0, expected = 0.0;
+    for (const Output& output : output_) {
+      cost += static_cast<double>(output.cost.count());
+      expected += static_cast<double>(output.size.count) / 0x1p31 * 1e9;
+    }
+    if (cost_scale_ == 1.0 && cost < 0.01 * expected)
+      trace.notes.emplace_back(
+          "its costs are far below size / 2 GiB/s: they look like seconds (cost_unit: s)");
+  }
 
   std::string path_;
   bool measured_;
@@ -119,217 +318,6 @@ class DnnPartitioningReader {
   std::size_t renamed_ = 0;
   std::size_t reversed_ = 0;  // number of reversed edges
 };
-
-/// Whether the name is node<i> or node<i>grad, as in the layer graphs.
-bool is_numbered(std::string_view name) {
-  if (!name.starts_with("node")) return false;
-  name.remove_prefix(4);
-  if (name.ends_with("grad")) name.remove_suffix(4);
-  return parse_number<std::int64_t>(name).has_value();
-}
-
-std::string DnnPartitioningReader::unique_name(std::string_view name, std::int64_t id) {
-  std::string unique = name.empty() ? fmt::format("n{}", id) : std::string(name);
-  if (by_id_ && !is_numbered(name)) unique = fmt::format("node{}", id);
-  if (!builder_.find(unique)) return unique;
-  ++renamed_;
-  do unique += fmt::format("#{}", id);
-  while (builder_.find(unique));
-  return unique;
-}
-
-void DnnPartitioningReader::read_node(Json value) {
-  std::string_view name;
-  std::optional<std::int64_t> id, color;
-  Duration on_accelerator{}, on_cpu{};
-  Bytes size{};
-  bool supported = true, backward = false;
-  value.object(partitioning_node_keys, [&](std::string_view key, Json v) {
-    if (key == "id")
-      id = v.whole();
-    else if (key == "name")
-      name = v.string();
-    else if (key == "cpuLatency")
-      on_cpu = milliseconds(v);
-    else if (key == "fpgaLatency")
-      on_accelerator = milliseconds(v);
-    else if (key == "supportedOnFpga")
-      supported = v.boolean();
-    else if (key == "isBackwardNode")
-      backward = v.boolean();
-    else if (key == "colorClass")
-      color = v.whole();
-    else if (key == "layerId")
-      v.whole();
-    else
-      size = rounded_up(v);
-  });
-  if (!id) return;  // reported before
-  if (op_of_.contains(*id)) value.mistake(fmt::format("two nodes have the id {}", *id));
-  const OpId op = builder_.add_op({.name = unique_name(name, *id),
-                                   .persistent = size,
-                                   .phase = backward ? Phase::backward : Phase::forward});
-  builder_.set_compute(op, accelerator, supported ? std::optional(on_accelerator) : std::nullopt);
-  builder_.set_compute(op, cpu, on_cpu);
-  if (color) builder_.colocate(op, fmt::format("c{}", *color));
-  if (backward) backward_.push_back(op);
-  op_of_.emplace(*id, op);
-}
-
-void DnnPartitioningReader::read_edge(Json value) {
-  FileEdge edge;
-  value.object(partitioning_edge_keys, [&](std::string_view key, Json v) {
-    if (key == "sourceId") {
-      edge.from = v.whole();
-      edge.from_offset = v.offset();
-    } else if (key == "destId") {
-      edge.to = v.whole();
-      edge.to_offset = v.offset();
-    } else if (key == "cost") {
-      edge.cost = milliseconds(v, cost_scale_);
-    } else {
-      edge.size = rounded_up(v);
-    }
-  });
-  if (edge.from_offset != 0 && edge.to_offset != 0) edges_.push_back(edge);
-}
-
-void DnnPartitioningReader::add_edges() {
-  const auto find = [&](std::int64_t id, std::size_t offset, std::string_view key) {
-    const auto it = op_of_.find(id);
-    if (it != op_of_.end()) return std::optional(it->second);
-    file_.mistake(offset, fmt::format("{}: no node has the id {}", key, id));
-    return std::optional<OpId>();
-  };
-  std::vector<std::pair<OpId, OpId>> pairs;
-  output_ = IdVector<OpId, Output>(builder_.num_ops());
-  for (const FileEdge& edge : edges_) {
-    const auto from = find(edge.from, edge.from_offset, "sourceId");
-    const auto to = find(edge.to, edge.to_offset, "destId");
-    if (!from || !to) continue;
-    pairs.emplace_back(*from, *to);
-    Output& output = output_[*from];
-    // Costs compare exactly: they are integer nanoseconds here.
-    output.sizes_differ |= output.used && output.size != edge.size;
-    output.costs_differ |= output.used && output.cost != edge.cost;
-    output.used = true;
-    output.size = std::max(output.size, edge.size);
-    output.cost = std::max(output.cost, edge.cost);
-  }
-  find_forward();
-  if (mirrored_ && is_copy_of_forward(pairs)) return add_mirrored(pairs);
-  IdVector<OpId, TensorId> tensor(builder_.num_ops());
-  for (const OpId v : output_.ids())
-    if (output_[v].used) tensor[v] = add_tensor(v, output_[v]);
-  for (const auto& [from, to] : pairs) builder_.add_edge(tensor[from], to);
-}
-
-/// Adds a tensor of `producer` with the size and the cost of `output`.
-TensorId DnnPartitioningReader::add_tensor(OpId producer, const Output& output) {
-  const TensorId t = builder_.add_tensor(producer, output.size);
-  if (measured_) builder_.set_transfer(t, output.cost);
-  output_[producer].tensor_costs.push_back(output.cost);
-  return t;
-}
-
-/// Whether each backward node has its own forward node, and no edge joins the two passes.
-bool DnnPartitioningReader::is_copy_of_forward(
-    const std::vector<std::pair<OpId, OpId>>& edges) const {
-  return !backward_.empty() && std::ranges::find(forward_, no_op) == forward_.end() &&
-         std::ranges::all_of(
-             edges, [&](const auto& e) { return is_backward(e.first) == is_backward(e.second); });
-}
-
-void DnnPartitioningReader::add_mirrored(const std::vector<std::pair<OpId, OpId>>& edges) {
-  IdVector<OpId, std::optional<TensorId>> tensor(builder_.num_ops());
-  for (const auto& [from, to] : edges) {
-    if (is_backward(from)) {
-      builder_.add_edge(add_tensor(to, output_[from]), from);
-      ++reversed_;
-    } else {
-      if (!tensor[from]) tensor[from] = add_tensor(from, output_[from]);
-      builder_.add_edge(*tensor[from], to);
-    }
-  }
-  for (std::size_t i = 0; i < backward_.size(); ++i) {
-    if (const auto read = tensor[forward_[i]])
-      builder_.add_edge(*read, backward_[i]);
-    else
-      builder_.add_control(forward_[i], backward_[i]);
-  }
-}
-
-/// Finds the forward node of each backward node by name: the training LayerGraphs call the backward
-/// node of `node7` `node7grad`.
-void DnnPartitioningReader::find_forward() {
-  constexpr std::string_view suffix = "grad";
-  for (const OpId v : backward_) {
-    OpId& found = forward_.emplace_back(no_op);
-    std::string_view name = builder_.name(v);
-    if (!name.ends_with(suffix)) continue;
-    name.remove_suffix(suffix.size());
-    const auto forward = builder_.find(name);
-    if (!forward || is_backward(*forward)) continue;
-    found = *forward;
-    builder_.set_forward(v, found);
-  }
-}
-
-void DnnPartitioningReader::write_notes(Trace& trace) const {
-  const auto sizes = std::ranges::count_if(output_, &Output::sizes_differ);
-  const auto costs = std::ranges::count_if(output_, &Output::costs_differ);
-  if (sizes > 0)
-    trace.notes.push_back(
-        fmt::format("{} ops have edges of different sizes: the largest is used", sizes));
-  if (costs > 0)
-    trace.notes.push_back(
-        fmt::format("{} ops have edges of different costs: the largest is used", costs));
-  if (renamed_ > 0)
-    trace.notes.push_back(fmt::format("{} ops were renamed NAME#ID: the name was taken", renamed_));
-  if (reversed_ > 0)
-    trace.notes.push_back(fmt::format(
-        "backward: mirrored: {} edges between backward ops were reversed, and each of {} backward "
-        "ops reads what its forward op writes (backward: as_given keeps the file's edges)",
-        reversed_, backward_.size()));
-  // The authors' costs are sizes divided by 2 GiB/s.
-  double cost = 0.0, expected = 0.0;
-  for (const Output& output : output_) {
-    cost += static_cast<double>(output.cost.count());
-    expected += static_cast<double>(output.size.count) / 0x1p31 * 1e9;
-  }
-  if (cost_scale_ == 1.0 && cost < 0.01 * expected)
-    trace.notes.emplace_back(
-        "its costs are far below size / 2 GiB/s: they look like seconds (cost_unit: s)");
-}
-
-Trace DnnPartitioningReader::read() {
-  Trace trace{.source = "msr-fiddle/dnn-partitioning"};
-  ClusterHint cluster;
-  file_.root().object(partitioning_file_keys, [&](std::string_view key, Json v) {
-    if (key == "nodes")
-      v.list([&](Json node) { read_node(node); });
-    else if (key == "edges")
-      v.list([&](Json edge) { read_edge(edge); });
-    else if (key == "maxSizePerFPGA")
-      cluster.memory = rounded_up(v);
-    else if (key == "maxFPGAs")
-      cluster.accelerators = static_cast<std::size_t>(v.whole());
-    else
-      cluster.cpus = static_cast<std::size_t>(v.whole());
-  });
-  add_edges();
-  file_.finish();
-  write_notes(trace);
-  IdVector<OpId, OpId> renumbered;
-  trace.graph = build_graph(std::move(builder_), path_, &renumbered);
-  cluster.transfer = IdVector<TensorId, Duration>(trace.graph.num_tensors());
-  for (const OpId v : output_.ids())
-    for (std::size_t k = 0; k < output_[v].tensor_costs.size(); ++k)
-      cluster.transfer[trace.graph.outputs(renumbered[v])[static_cast<std::ptrdiff_t>(k)]] =
-          output_[v].tensor_costs[k];
-  trace.cluster = std::move(cluster);
-  return trace;
-}
 
 }  // namespace
 

@@ -1,7 +1,3 @@
-#include <algorithm>
-#include <charconv>
-#include <optional>
-
 #include "sim/error.h"
 #include "sim/text.h"
 #include "traces/format/compressed_file.h"
@@ -34,7 +30,44 @@ class DopplerReader {
       : path_(file.path()),
         unit_us_(options.get("unit_us", 1e-8, "microseconds per unit of compute and comm")),
         text_(file.rest()) {}
-  Trace read();
+
+  Trace read() {
+    require_utf8(path_, text_);
+    Trace trace{.source = "DOPPLER (xinyuyao/Doppler)"};
+    const std::vector<Line> all = lines();
+    if (all.size() < 5)
+      throw InputError(
+          fmt::format("{}: {} lines: the number of nodes, the inputs, the sources and the "
+                      "destinations of the edges are the first four, then comes a line per op",
+                      path_, all.size()));
+    const std::vector<Number> nodes = numbers(all[0]), inputs = numbers(all[1]),
+                              sources = numbers(all[2]), destinations = numbers(all[3]);
+    if (nodes.size() != 1) mistake({all[0].number, 1}, "the number of nodes is one number");
+    for (std::size_t i = 4; i < all.size(); ++i) read_op(all[i]);
+    if (sources.size() != destinations.size())
+      mistake({all[3].number, 1},
+              fmt::format("{} destinations of {} sources: each edge has one of both",
+                          destinations.size(), sources.size()));
+    mistakes_.throw_if_any();
+    const auto ops = static_cast<std::int64_t>(output_.size());
+    if (nodes[0].value != ops + static_cast<std::int64_t>(inputs.size()))
+      mistake(nodes[0].place, fmt::format("{} nodes, but there are {} inputs and {} ops",
+                                          nodes[0].value, inputs.size(), ops));
+    for (const auto* ends : {&sources, &destinations})
+      for (const Number& n : *ends)
+        if (n.value >= ops)
+          mistake(n.place, fmt::format("no op {}: ops are numbered 0 to {}", n.value, ops - 1));
+    mistakes_.throw_if_any();
+    for (std::size_t i = 0; i < sources.size(); ++i)
+      builder_.add_edge(output_[static_cast<std::size_t>(sources[i].value)],
+                        static_cast<OpId>(static_cast<std::uint32_t>(destinations[i].value)));
+    trace.notes.push_back(fmt::format(
+        "times and transfer times are the file's costs x {} us: the file names no unit; "
+        "it states no sizes, so that no memory is counted",
+        unit_us_));
+    trace.graph = build_graph(std::move(builder_), path_);
+    return trace;
+  }
 
  private:
   struct Line {
@@ -46,11 +79,69 @@ class DopplerReader {
     FilePosition place;
   };
 
-  std::vector<Line> lines() const;
-  std::vector<Number> numbers(const Line& line);
-  void read_op(const Line& line);
-  std::optional<double> value(const Line& line, std::string_view text, std::string_view what);
-  Duration time(double units, const Line& line);
+  /// The lines that are not blank.
+  std::vector<Line> lines() const {
+    std::vector<Line> all;
+    std::size_t number = 0;
+    for (std::string_view rest = text_; !rest.empty();) {
+      ++number;
+      const std::size_t end = rest.find('\n');
+      if (const std::string_view line = trimmed(rest.substr(0, end)); !line.empty())
+        all.push_back({number, line});
+      rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
+    }
+    return all;
+  }
+
+  std::vector<Number> numbers(const Line& line) {
+    std::vector<Number> all;
+    const char* const begin = line.text.data();
+    for (std::string_view rest = line.text; !rest.empty();) {
+      const std::size_t end = rest.find(',');
+      const std::string_view item = trimmed(rest.substr(0, end));
+      const FilePosition place{line.number, static_cast<std::size_t>(item.data() - begin) + 1};
+      if (const auto n = parse_number<std::int64_t>(item); n && *n >= 0)
+        all.push_back({*n, place});
+      else if (!item.empty() || end != std::string_view::npos)
+        mistake(place, fmt::format("'{}' is not a whole number >= 0", item.substr(0, 40)));
+      rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
+      if (trimmed(rest).empty()) break;  // lists end with a comma
+    }
+    return all;
+  }
+
+  void read_op(const Line& line) {
+    const std::size_t first = line.text.find(','), second = line.text.find(',', first + 1);
+    if (first == std::string_view::npos)
+      return mistake({line.number, 1}, "an op is 'compute,comm' or 'compute,comm,kind'");
+    const bool has_kind = second != std::string_view::npos;
+    const auto compute = value(line, line.text.substr(0, first), "a compute cost");
+    const auto comm = value(
+        line, line.text.substr(first + 1, has_kind ? second - first - 1 : std::string_view::npos),
+        "a communication cost");
+    if (!compute || !comm) return;
+    const std::string name = fmt::format("op{}", output_.size());
+    const OpId op = builder_.add_op({.name = name,
+                                     .kind = has_kind ? trimmed(line.text.substr(second + 1)) : "",
+                                     .compute = time(*compute, line)});
+    output_.push_back(builder_.add_tensor(op, {}));
+    builder_.set_transfer(output_.back(), time(*comm, line));
+  }
+
+  std::optional<double> value(const Line& line, std::string_view text, std::string_view what) {
+    const auto number = parse_number<double>(trimmed(text));
+    if (number && *number >= 0.0 && *number < 0x1p62) return number;
+    mistake({line.number, static_cast<std::size_t>(text.data() - line.text.data()) + 1},
+            fmt::format("'{}' is not {}, a number >= 0", trimmed(text).substr(0, 40), what));
+    return std::nullopt;
+  }
+
+  Duration time(double units, const Line& line) {
+    const auto time = from_us(units * unit_us_);
+    if (!time) mistake({line.number, 1}, "a time of over 146 years");
+    return time.value_or(Duration{});
+  }
+
   void mistake(FilePosition place, std::string_view what) {
     mistakes_.add(fmt::format("{}:{}:{}: {}", path_, place.first, place.second, what));
   }
@@ -62,108 +153,6 @@ class DopplerReader {
   OpGraphBuilder builder_;
   std::vector<TensorId> output_;  // by op
 };
-
-/// The lines that are not blank.
-std::vector<DopplerReader::Line> DopplerReader::lines() const {
-  std::vector<Line> all;
-  std::size_t number = 0;
-  for (std::string_view rest = text_; !rest.empty();) {
-    ++number;
-    const std::size_t end = rest.find('\n');
-    if (const std::string_view line = trimmed(rest.substr(0, end)); !line.empty())
-      all.push_back({number, line});
-    rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
-  }
-  return all;
-}
-
-std::vector<DopplerReader::Number> DopplerReader::numbers(const Line& line) {
-  std::vector<Number> all;
-  const char* const begin = line.text.data();
-  for (std::string_view rest = line.text; !rest.empty();) {
-    const std::size_t end = rest.find(',');
-    const std::string_view item = trimmed(rest.substr(0, end));
-    const FilePosition place{line.number, static_cast<std::size_t>(item.data() - begin) + 1};
-    if (const auto n = parse_number<std::int64_t>(item); n && *n >= 0)
-      all.push_back({*n, place});
-    else if (!item.empty() || end != std::string_view::npos)
-      mistake(place, fmt::format("'{}' is not a whole number >= 0", item.substr(0, 40)));
-    rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
-    if (trimmed(rest).empty()) break;  // lists end with a comma
-  }
-  return all;
-}
-
-std::optional<double> DopplerReader::value(const Line& line, std::string_view text,
-                                           std::string_view what) {
-  const auto number = parse_number<double>(trimmed(text));
-  if (number && *number >= 0.0 && *number < 0x1p62) return number;
-  mistake({line.number, static_cast<std::size_t>(text.data() - line.text.data()) + 1},
-          fmt::format("'{}' is not {}, a number >= 0", trimmed(text).substr(0, 40), what));
-  return std::nullopt;
-}
-
-Duration DopplerReader::time(double units, const Line& line) {
-  const auto time = from_us(units * unit_us_);
-  if (!time) mistake({line.number, 1}, "a time of over 146 years");
-  return time.value_or(Duration{});
-}
-
-void DopplerReader::read_op(const Line& line) {
-  const std::size_t first = line.text.find(','), second = line.text.find(',', first + 1);
-  if (first == std::string_view::npos)
-    return mistake({line.number, 1}, "an op is 'compute,comm' or 'compute,comm,kind'");
-  const bool has_kind = second != std::string_view::npos;
-  const auto compute = value(line, line.text.substr(0, first), "a compute cost");
-  const auto comm = value(
-      line, line.text.substr(first + 1, has_kind ? second - first - 1 : std::string_view::npos),
-      "a communication cost");
-  if (!compute || !comm) return;
-  const std::string name = fmt::format("op{}", output_.size());
-  const OpId op = builder_.add_op({.name = name,
-                                   .kind = has_kind ? trimmed(line.text.substr(second + 1)) : "",
-                                   .compute = time(*compute, line)});
-  output_.push_back(builder_.add_tensor(op, {}));
-  builder_.set_transfer(output_.back(), time(*comm, line));
-}
-
-Trace DopplerReader::read() {
-  require_utf8(path_, text_);
-  Trace trace{.source = "DOPPLER (xinyuyao/Doppler)"};
-  const std::vector<Line> all = lines();
-  if (all.size() < 5)
-    throw InputError(
-        fmt::format("{}: {} lines: the number of nodes, the inputs, the sources and the "
-                    "destinations of the edges are the first four, then comes a line per op",
-                    path_, all.size()));
-  const std::vector<Number> nodes = numbers(all[0]), inputs = numbers(all[1]),
-                            sources = numbers(all[2]), destinations = numbers(all[3]);
-  if (nodes.size() != 1) mistake({all[0].number, 1}, "the number of nodes is one number");
-  for (std::size_t i = 4; i < all.size(); ++i) read_op(all[i]);
-  if (sources.size() != destinations.size())
-    mistake({all[3].number, 1},
-            fmt::format("{} destinations of {} sources: each edge has one of both",
-                        destinations.size(), sources.size()));
-  mistakes_.throw_if_any();
-  const auto ops = static_cast<std::int64_t>(output_.size());
-  if (nodes[0].value != ops + static_cast<std::int64_t>(inputs.size()))
-    mistake(nodes[0].place, fmt::format("{} nodes, but there are {} inputs and {} ops",
-                                        nodes[0].value, inputs.size(), ops));
-  for (const auto* ends : {&sources, &destinations})
-    for (const Number& n : *ends)
-      if (n.value >= ops)
-        mistake(n.place, fmt::format("no op {}: ops are numbered 0 to {}", n.value, ops - 1));
-  mistakes_.throw_if_any();
-  for (std::size_t i = 0; i < sources.size(); ++i)
-    builder_.add_edge(output_[static_cast<std::size_t>(sources[i].value)],
-                      static_cast<OpId>(static_cast<std::uint32_t>(destinations[i].value)));
-  trace.notes.push_back(
-      fmt::format("times and transfer times are the file's costs x {} us: the file names no unit; "
-                  "it states no sizes, so that no memory is counted",
-                  unit_us_));
-  trace.graph = build_graph(std::move(builder_), path_);
-  return trace;
-}
 
 /// Whether the line has only digits, commas and white space.
 bool is_list(std::string_view line) {

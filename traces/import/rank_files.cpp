@@ -1,12 +1,7 @@
 #include "traces/import/rank_files.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <filesystem>
-#include <string>
 #include <system_error>
-#include <utility>
 
 #include "sim/text.h"
 

@@ -1,9 +1,5 @@
 /// What importers share: the dtypes of frameworks, and the recordings of all ranks of one job.
 #pragma once
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "sim/graph/op_graph.h"
 #include "sim/options.h"
 

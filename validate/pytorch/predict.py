@@ -257,7 +257,8 @@ class Predictor:
         if "chunks" in case:
             again = self.again(case)
             trace = stages.of_stages(trace) if again else trace
-            parts = stages.with_parts(trace, stages.chunk_of_ops(case["chunks"], trace, bool(again)))
+            chunk = stages.chunk_of_ops(case["chunks"], trace, bool(again))
+            parts = stages.with_parts(stages.sent_once(trace, chunk), chunk)
             floats = self.record(case, "recorded").get("float_inputs", [])
             trace, chunk = stages.passed_on(*stages.with_gradients_of_inputs(*parts, floats))
             ranks = [rank for rank, _, _ in case["chunks"]]

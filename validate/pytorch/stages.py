@@ -86,6 +86,20 @@ def of_stages(trace):
     return dict(trace, ops=ops, edges=[{**of[e["from"]], "to": e["to"]} if e["from"] in of else e for e in trace["edges"]])
 
 
+def sent_once(trace, chunk):
+    """A gradient that autograd goes on to add to in place is two outputs of one memory. A stage sends it once; the stage that receives it
+    holds it, so that autograd there adds into new memory."""
+    ops, edges = {o["name"]: o for o in trace["ops"]}, []
+    for e in trace["edges"]:
+        outputs = ops[e["from"]]["outputs"]
+        if chunk[e["from"]] != chunk[e["to"]] and outputs and outputs[e.get("output", 0)].get("reference"):
+            size = outputs[e.get("output", 0)]["bytes"]
+            own = [k for k, o in enumerate(outputs) if o["bytes"] == size and not o.get("reference")]
+            e = {**e, "output": own[0]} if len(own) == 1 else e
+        edges.append(e)
+    return dict(trace, edges=edges)
+
+
 def with_parts(trace, chunk):
     """Of the gradient of a concatenation a stage sends the part that belongs to what it has received: as many bytes as came. Copies the
     part, and lets it go where it is wanted."""

@@ -8,7 +8,7 @@
 #include "scenarios/read/scenario.h"
 #include "scenarios/studies/codesign/design_plans.h"
 #include "sim/accelerator/accelerator.h"
-#include "sim/watch.h"
+#include "sim/processor_time.h"
 
 namespace baechi {
 

@@ -5,6 +5,7 @@
 
 #include "placers/planners/stages_program.h"
 #include "scenarios/planning/plan_search.h"
+#include "sim/accelerator/accelerator.h"
 #include "sim/cluster/cluster.h"
 #include "sim/error.h"
 

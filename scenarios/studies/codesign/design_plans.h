@@ -9,7 +9,7 @@
 
 #include "scenarios/planning/parallel_step.h"
 #include "scenarios/read/scenario.h"
-#include "sim/accelerator/layer_schedule.h"
+#include "sim/accelerator/accelerator.h"
 
 namespace baechi {
 

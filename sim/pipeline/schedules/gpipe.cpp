@@ -2,6 +2,19 @@
 
 namespace baechi::pipeline {
 
+/// Forward passes in order. A stage leads the next stage by at most three micro-batches: one in
+/// computation, one in transfer and one that is ready.
+Schedule inference(const Shape& shape) {
+  Schedule schedule = empty_schedule(shape, shape.stages);
+  schedule.ahead = 3;
+  for (std::size_t s = 0; s < shape.stages; ++s) {
+    schedule.in_flight[s] = shape.micro_batches;  // no backward pass ends any
+    for (std::size_t i = 0; i < shape.micro_batches; ++i)
+      schedule.passes[s].push_back(pass(PassKind::forward, s, i));
+  }
+  return schedule;
+}
+
 /// All F, then all B, the last micro-batch first, then U. In flight: m.
 /// Time: (m + p - 1)(F + B), with a bubble of (p - 1)(F + B).
 /// Source: Huang et al., "GPipe", NeurIPS 2019.

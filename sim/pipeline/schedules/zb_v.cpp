@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <array>
 #include <functional>
-#include <optional>
 #include <queue>
 
 #include "sim/pipeline/schedule.h"

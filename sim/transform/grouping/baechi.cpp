@@ -1,8 +1,3 @@
-#include <memory>
-#include <string>
-#include <utility>
-#include <vector>
-
 #include "sim/transform/transform.h"
 
 namespace baechi {

@@ -1,7 +1,3 @@
-#include <map>
-#include <memory>
-#include <string_view>
-
 #include "sim/transform/grouping/fusion.h"
 #include "sim/transform/transform.h"
 

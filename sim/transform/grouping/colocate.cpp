@@ -1,9 +1,3 @@
-#include <algorithm>
-#include <memory>
-#include <optional>
-#include <string_view>
-#include <vector>
-
 #include "sim/transform/grouping/fusion.h"
 #include "sim/transform/transform.h"
 

@@ -1,5 +1,3 @@
-#include <memory>
-
 #include "sim/transform/transform.h"
 
 namespace baechi {

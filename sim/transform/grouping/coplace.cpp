@@ -1,6 +1,3 @@
-#include <memory>
-#include <optional>
-
 #include "sim/transform/grouping/fusion.h"
 #include "sim/transform/transform.h"
 

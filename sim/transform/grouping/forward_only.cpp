@@ -1,9 +1,5 @@
-#include <algorithm>
-#include <memory>
-#include <vector>
-
 #include "sim/graph/analysis.h"
-#include "sim/transform/merge.h"
+#include "sim/transform/graph_copy.h"
 
 namespace baechi {
 namespace {

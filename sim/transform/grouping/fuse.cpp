@@ -1,10 +1,6 @@
-#include <algorithm>
-#include <memory>
-#include <vector>
-
 #include "sim/error.h"
+#include "sim/transform/graph_copy.h"
 #include "sim/transform/grouping/fusion.h"
-#include "sim/transform/merge.h"
 
 namespace baechi {
 namespace {

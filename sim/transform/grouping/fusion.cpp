@@ -1,8 +1,5 @@
 #include "sim/transform/grouping/fusion.h"
 
-#include <algorithm>
-#include <string>
-
 namespace baechi {
 
 GroupSets::GroupSets(const OpGraph& graph) : graph_(graph) {

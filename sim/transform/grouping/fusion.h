@@ -1,9 +1,5 @@
 /// Union-find over colocation groups, and Baechi's operator fusion, on ids and edges alone.
 #pragma once
-#include <cstdint>
-#include <span>
-#include <vector>
-
 #include "sim/graph/op_graph.h"
 
 namespace baechi {

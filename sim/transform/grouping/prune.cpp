@@ -1,6 +1,4 @@
-#include <memory>
-
-#include "sim/transform/merge.h"
+#include "sim/transform/graph_copy.h"
 
 namespace baechi {
 namespace {

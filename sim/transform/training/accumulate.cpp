@@ -1,6 +1,3 @@
-#include <algorithm>
-#include <memory>
-
 #include "sim/error.h"
 #include "sim/transform/graph_copy.h"
 #include "sim/transform/training/gradients.h"

@@ -1,6 +1,3 @@
-#include <memory>
-#include <optional>
-
 #include "sim/error.h"
 #include "sim/graph/collective.h"
 #include "sim/transform/graph_copy.h"

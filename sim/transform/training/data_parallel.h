@@ -1,8 +1,5 @@
 /// The options of the transform `data_parallel`, and its two stages.
 #pragma once
-#include <cstdint>
-#include <string>
-
 #include "sim/names.h"
 #include "sim/transform/transform.h"
 

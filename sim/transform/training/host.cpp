@@ -1,14 +1,8 @@
-#include <algorithm>
-#include <map>
-#include <memory>
-#include <optional>
-
 #include "sim/graph/analysis.h"
 #include "sim/graph/op_graph.h"
 #include "sim/names.h"
 #include "sim/options.h"
 #include "sim/transform/graph_copy.h"
-#include "sim/transform/kind_words.h"
 
 namespace baechi {
 

@@ -1,8 +1,3 @@
-#include <algorithm>
-#include <memory>
-#include <string>
-#include <vector>
-
 #include "sim/error.h"
 #include "sim/options.h"
 #include "sim/transform/graph_copy.h"

@@ -1,8 +1,3 @@
-#include <algorithm>
-#include <map>
-#include <memory>
-#include <optional>
-
 #include "sim/graph/op_graph.h"
 #include "sim/options.h"
 #include "sim/text.h"

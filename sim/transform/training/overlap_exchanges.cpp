@@ -1,11 +1,3 @@
-#include <algorithm>
-#include <memory>
-#include <optional>
-#include <set>
-#include <string>
-#include <utility>
-#include <vector>
-
 #include "sim/error.h"
 #include "sim/transform/graph_copy.h"
 #include "sim/transform/training/data_parallel.h"

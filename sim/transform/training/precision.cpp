@@ -1,17 +1,10 @@
-#include <algorithm>
 #include <cmath>
-#include <map>
-#include <memory>
-#include <set>
-#include <string>
 
 #include "sim/error.h"
 #include "sim/graph/analysis.h"
 #include "sim/names.h"
 #include "sim/transform/graph_copy.h"
-#include "sim/transform/kind_words.h"
 #include "sim/transform/training/gradients.h"
-#include "sim/transform/training/segments.h"
 
 namespace baechi {
 namespace {

@@ -1,14 +1,7 @@
-#include <algorithm>
-#include <memory>
-#include <optional>
-#include <string>
-
 #include "sim/error.h"
 #include "sim/number_format.h"
 #include "sim/transform/graph_copy.h"
-#include "sim/transform/kind_words.h"
 #include "sim/transform/training/gradients.h"
-#include "sim/transform/training/segments.h"
 
 namespace baechi {
 namespace {

@@ -1,13 +1,6 @@
-#include <algorithm>
-#include <map>
-#include <memory>
-#include <set>
-#include <string>
-
 #include "sim/error.h"
 #include "sim/transform/graph_copy.h"
-#include "sim/transform/kind_words.h"
-#include "sim/transform/training/segments.h"
+#include "sim/transform/training/gradients.h"
 
 namespace baechi {
 namespace {

@@ -1,8 +1,3 @@
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <map>
-#include <memory>
 #include <tuple>
 
 #include "sim/graph/analysis.h"

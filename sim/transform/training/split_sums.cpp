@@ -1,7 +1,3 @@
-#include <algorithm>
-#include <map>
-#include <memory>
-
 #include "sim/transform/graph_copy.h"
 
 namespace baechi {

@@ -1,7 +1,4 @@
-#include <algorithm>
 #include <cmath>
-#include <limits>
-#include <map>
 
 #include "sim/graph/analysis.h"
 #include "sim/transform/graph_copy.h"

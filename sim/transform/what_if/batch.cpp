@@ -1,9 +1,6 @@
-#include <algorithm>
 #include <cmath>
-#include <memory>
 
 #include "sim/transform/training/gradients.h"
-#include "sim/transform/what_if/copying.h"
 #include "sim/transform/what_if/verb.h"
 
 namespace baechi::what_if {

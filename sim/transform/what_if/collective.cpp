@@ -1,11 +1,7 @@
-#include <map>
-#include <memory>
-#include <vector>
-
 #include "sim/error.h"
 #include "sim/options.h"
-#include "sim/transform/what_if/attributes.h"
-#include "sim/transform/what_if/copying.h"
+#include "sim/transform/what_if/verb.h"
+#include "sim/transform/what_if/where.h"
 
 namespace baechi::what_if {
 

@@ -1,13 +1,8 @@
-#include <algorithm>
-#include <map>
-#include <memory>
-#include <vector>
-
 #include "sim/error.h"
 #include "sim/graph/op_graph.h"
 #include "sim/options.h"
-#include "sim/transform/what_if/attributes.h"
-#include "sim/transform/what_if/copying.h"
+#include "sim/transform/what_if/verb.h"
+#include "sim/transform/what_if/where.h"
 
 namespace baechi::what_if {
 

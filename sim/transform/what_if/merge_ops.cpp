@@ -1,13 +1,9 @@
-#include <algorithm>
 #include <cmath>
-#include <map>
-#include <memory>
 #include <tuple>
 
 #include "sim/options.h"
+#include "sim/transform/graph_copy.h"
 #include "sim/transform/grouping/fusion.h"
-#include "sim/transform/merge.h"
-#include "sim/transform/what_if/copying.h"
 #include "sim/transform/what_if/verb.h"
 #include "sim/transform/what_if/where.h"
 

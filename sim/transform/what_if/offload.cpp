@@ -1,10 +1,5 @@
-#include <algorithm>
-#include <map>
-#include <memory>
-#include <vector>
-
-#include "sim/transform/what_if/attributes.h"
-#include "sim/transform/what_if/copying.h"
+#include "sim/transform/what_if/verb.h"
+#include "sim/transform/what_if/where.h"
 
 namespace baechi::what_if {
 namespace {

@@ -1,9 +1,3 @@
-#include <algorithm>
-#include <memory>
-#include <optional>
-#include <vector>
-
-#include "sim/transform/what_if/copying.h"
 #include "sim/transform/what_if/verb.h"
 
 namespace baechi::what_if {

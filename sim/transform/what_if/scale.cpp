@@ -1,7 +1,6 @@
 #include <cmath>
-#include <memory>
 
-#include "sim/transform/what_if/attributes.h"
+#include "sim/transform/what_if/where.h"
 
 namespace baechi::what_if {
 namespace {

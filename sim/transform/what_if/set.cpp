@@ -1,6 +1,4 @@
-#include <memory>
-
-#include "sim/transform/what_if/attributes.h"
+#include "sim/transform/what_if/where.h"
 
 namespace baechi::what_if {
 namespace {

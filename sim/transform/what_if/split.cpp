@@ -1,9 +1,4 @@
-#include <algorithm>
-#include <memory>
-#include <vector>
-
 #include "sim/error.h"
-#include "sim/transform/what_if/copying.h"
 #include "sim/transform/what_if/verb.h"
 
 namespace baechi::what_if {

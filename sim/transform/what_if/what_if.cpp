@@ -1,9 +1,5 @@
 #include "sim/transform/what_if/what_if.h"
 
-#include <algorithm>
-#include <map>
-#include <optional>
-
 #include "sim/error.h"
 
 namespace baechi::what_if {

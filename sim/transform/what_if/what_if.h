@@ -1,9 +1,5 @@
 /// The transform `what_if`: rules that rewrite a step, applied in turn.
 #pragma once
-#include <memory>
-#include <string>
-#include <vector>
-
 #include "sim/transform/what_if/verb.h"
 #include "sim/transform/what_if/where.h"
 

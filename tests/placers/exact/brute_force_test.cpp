@@ -41,7 +41,7 @@ void check_against_best(const PlacerEntry& entry, const Problem& problem,
                         const std::optional<Best>& best) {
   Placement p;
   try {
-    p = make_placer(entry.name, Options(std::string(entry.name)))->place(problem, 1);
+    p = make_placer(entry.name)->place(problem, 1);
   } catch (const InputError&) {
     return;  // needs an option
   } catch (const InfeasibleError&) {
@@ -207,7 +207,7 @@ TEST_SUITE("brute_force") {
                             p.cluster,
                             costs,
                             {.transfers = Transfers::parallel, .queue = ReadyOrder::priority}};
-      const Placement placement = make_placer("m_etf", Options("m_etf"))->place(problem, 1);
+      const Placement placement = make_placer("m_etf")->place(problem, 1);
       const StepResult step = simulate(problem, placement);
       REQUIRE_FALSE(step.oom);
       CHECK(*from_us(placement.facts.at("planned_step_us")) == step.makespan);
@@ -240,7 +240,7 @@ TEST_SUITE("brute_force") {
                             p.cluster,
                             costs,
                             {.transfers = Transfers::parallel, .queue = ReadyOrder::priority}};
-      const Placement placement = make_placer("m_sct", Options("m_sct"))->place(problem, 1);
+      const Placement placement = make_placer("m_sct")->place(problem, 1);
       const StepResult step = simulate(problem, placement);
       REQUIRE_FALSE(step.oom);
       const auto n = static_cast<double>(p.cluster.num_devices());
@@ -267,7 +267,7 @@ TEST_SUITE("brute_force") {
       const ProfiledCosts costs(p.graph, ample);
       const Problem problem{
           p.graph, ample, costs, {.transfers = Transfers::parallel, .queue = ReadyOrder::priority}};
-      const Placement placement = make_placer("m_etf", Options("m_etf"))->place(problem, 1);
+      const Placement placement = make_placer("m_etf")->place(problem, 1);
       const auto makespan = static_cast<double>(simulate(problem, placement).makespan.count());
       const auto n = static_cast<double>(ample.num_devices());
       const Duration best = optimal_without_communication(p.graph, ample.num_devices());

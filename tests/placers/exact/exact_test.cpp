@@ -273,14 +273,12 @@ TEST_SUITE("exact") {
           b.add_edge(outputs[random.below(i)], v);
         outputs.push_back(b.add_tensor(v, Bytes{random.below(200)}));
       }
-      const OpGraph graph = std::move(b).build();
       IdVector<DeviceId, Device> devices;
       for (int i = 0; i < 3; ++i)
         devices.push_back({.name = "acc", .kind = "acc", .memory = Bytes{1'000'000'000}});
-      const Cluster cluster =
-          Cluster::uniform(std::move(devices), {.bandwidth = 1.0_GBps, .latency = Duration{}});
-      const ProfiledCosts costs(graph, cluster);
-      const Problem problem{graph, cluster, costs};
+      const auto& [graph, cluster, costs, problem] = OwnedProblem(
+          std::move(b).build(),
+          Cluster::uniform(std::move(devices), {.bandwidth = 1.0_GBps, .latency = Duration{}}));
       for (const bool contiguous : {false, true}) {
         const auto best =
             best_placement(problem, *max_load, contiguous ? is_convex : any_placement);
@@ -368,10 +366,8 @@ TEST_SUITE("exact") {
       if (before) builder.add_edge(*before, v);
       before = builder.add_tensor(v, 1_B);
     }
-    const OpGraph graph = std::move(builder).build();
-    const Cluster cluster = accelerator_and_core();
-    const ProfiledCosts costs(graph, cluster);
-    const Problem problem{graph, cluster, costs};
+    const auto& [graph, cluster, costs, problem] =
+        OwnedProblem(std::move(builder).build(), accelerator_and_core());
     // One part: a 10 and 1 to send, b 5, c 100. Two: 10 + 1, 5, 1 to receive + 10.
     CHECK(fact_of(*placer("mip_latency", {{"parts", {"1", "", {}}}}), problem, "latency_us") ==
           0.116);
@@ -414,10 +410,8 @@ TEST_SUITE("exact") {
       builder.set_compute(v, "cpu", core ? std::optional<Duration>(time) : std::nullopt);
     }
     builder.add_edge(builder.add_tensor(OpId{0}, 1_B), OpId{1});
-    const OpGraph graph = std::move(builder).build();
-    const Cluster cluster = accelerator_and_core();
-    const ProfiledCosts costs(graph, cluster);
-    const Problem problem{graph, cluster, costs};
+    const auto& [graph, cluster, costs, problem] =
+        OwnedProblem(std::move(builder).build(), accelerator_and_core());
     CHECK(fact_of(*placer("mip_latency", {{"parts", {"2", "", {}}}}), problem, "latency_us") ==
           0.111);
     for (const char* tries : {"0", "20000"}) {

@@ -16,6 +16,7 @@
 #include "tests/message.h"
 #include "tests/placers/exact/brute_force.h"
 #include "tests/placers/exact/small_problem.h"
+#include "tests/small_graphs.h"
 #include "tests/thorough.h"
 
 using namespace baechi;
@@ -165,12 +166,10 @@ TEST_SUITE("replication") {
         b.colocate(grad, "b");
         b.colocate(last, "b");
       }
-      const OpGraph graph = std::move(b).build();
       IdVector<DeviceId, Device> devices(3, {.name = "gpu", .kind = "", .memory = Bytes{2000}});
-      const Cluster cluster = Cluster::uniform(
-          std::move(devices), {.bandwidth = Bandwidth{1e9}, .latency = Duration{}});
-      const ProfiledCosts costs(graph, cluster);
-      const Problem problem{graph, cluster, costs};
+      const auto& [graph, cluster, costs, problem] = OwnedProblem(
+          std::move(b).build(), Cluster::uniform(std::move(devices), {.bandwidth = Bandwidth{1e9},
+                                                                      .latency = Duration{}}));
       // a: (80 + 2) / 2 = 41, and 4 x 6 / (2 x 2) = 6 for gradients; b: 40 + 2 = 42. All on three
       // devices: 120 / 3 = 40, and 4 x 2 x 1006 / (3 x 3) for gradients.
       const Placement p = replicating(0)->place(problem, 0);
@@ -262,13 +261,11 @@ TEST_SUITE("replication") {
         if (passed) b.add_edge(*passed, v);
         passed = b.add_tensor(v, Bytes{random.below(20)});
       }
-      const OpGraph graph = std::move(b).build();
       IdVector<DeviceId, Device> devices(2 + random.below(4),
                                          {.name = "gpu", .kind = "", .memory = Bytes{60}});
-      const Cluster cluster = Cluster::uniform(
-          std::move(devices), {.bandwidth = Bandwidth{1e9}, .latency = Duration{}});
-      const ProfiledCosts costs(graph, cluster);
-      const Problem problem{graph, cluster, costs};
+      const auto& [graph, cluster, costs, problem] = OwnedProblem(
+          std::move(b).build(), Cluster::uniform(std::move(devices), {.bandwidth = Bandwidth{1e9},
+                                                                      .latency = Duration{}}));
       try {
         const double time = replicating(0)->place(problem, 0).facts.at("time_per_sample_us");
         CHECK(replicating_split(0, true)->place(problem, 0).facts.at("time_per_sample_us") == time);
@@ -289,12 +286,10 @@ TEST_SUITE("replication") {
     const OpId last = b.add_op({.name = "b", .compute = Duration{40}});
     b.add_op({.name = "b_grad", .compute = Duration{}, .phase = Phase::backward});
     b.add_edge(b.add_tensor(first, Bytes{2}), last);
-    const OpGraph graph = std::move(b).build();
     IdVector<DeviceId, Device> devices(4, {.name = "gpu", .kind = "", .memory = Bytes{2000}});
-    const Cluster cluster =
-        Cluster::uniform(std::move(devices), {.bandwidth = Bandwidth{1e9}, .latency = Duration{}});
-    const ProfiledCosts costs(graph, cluster);
-    const Problem problem{graph, cluster, costs};
+    const auto& [graph, cluster, costs, problem] = OwnedProblem(
+        std::move(b).build(),
+        Cluster::uniform(std::move(devices), {.bandwidth = Bandwidth{1e9}, .latency = Duration{}}));
     const auto with = [](std::map<std::string, double> facts) {
       Placement placement{.facts = std::move(facts)};
       for (const std::uint32_t d : {0U, 2U, 2U}) placement.device.push_back(DeviceId{d});
@@ -344,7 +339,7 @@ TEST_SUITE("replication") {
   }
 
   TEST_CASE("replicas never make a pipeline slower; without them it equals exact_dp's") {
-    const auto alone = make_placer("exact_dp", Options("exact_dp"));
+    const auto alone = make_placer("exact_dp");
     for (std::uint64_t seed = 0; seed < 100; ++seed) {
       CAPTURE(seed);
       const SmallProblem small(9, seed % 2 == 1, 7000 + seed, 4);

@@ -13,7 +13,6 @@
 #include <thread>
 
 #include "placers/external/child_process.h"
-#include "placers/external/sandbox.h"
 #include "placers/interface/registry.h"
 #include "sim/error.h"
 #include "sim/text.h"
@@ -61,11 +60,8 @@ constexpr const char* on_0_1_1 =
 
 /// Places one_tensor_two_readers() on two devices by the program at `path`.
 Placement place_by(const std::string& path, Values values = {}) {
-  const OpGraph graph = one_tensor_two_readers();
-  const Cluster cluster = gpus(2);
-  const ProfiledCosts costs(graph, cluster);
-  return make_placer("exec:" + path, Options("exec", std::move(values)))
-      ->place({graph, cluster, costs}, 11);
+  const auto& [graph, cluster, costs, problem] = OwnedProblem(one_tensor_two_readers(), gpus(2));
+  return make_placer("exec:" + path, Options("exec", std::move(values)))->place(problem, 11);
 }
 
 /// The message of its error, without the path.
@@ -115,10 +111,8 @@ TEST_CASE("a program's path is relative to the scenario's folder; it gets its ar
   Values values;
   values["args"].children = {{"", value("a b")}, {"", value("c")}};
   const auto placer = make_placer("exec:place", Options("exec", values, programs.folder()));
-  const OpGraph graph = one_tensor_two_readers();
-  const Cluster cluster = gpus(2);
-  const ProfiledCosts costs(graph, cluster);
-  CHECK(placer->place({graph, cluster, costs}, 0).device == on({gpu0, gpu1, gpu1}).device);
+  const auto& [graph, cluster, costs, problem] = OwnedProblem(one_tensor_two_readers(), gpus(2));
+  CHECK(placer->place(problem, 0).device == on({gpu0, gpu1, gpu1}).device);
 }
 
 namespace {
@@ -211,17 +205,14 @@ TEST_CASE("with `persistent` a program may answer before it has read the whole p
     builder.add_op({.name = fmt::format("op{}", i), .compute = std::chrono::microseconds(1)});
     placed += fmt::format("{}\"op{}\": 0", i == 0 ? "" : ", ", i);
   }
-  const OpGraph graph = std::move(builder).build();
-  const Cluster cluster = gpus(2);
-  const ProfiledCosts costs(graph, cluster);
+  const auto& [graph, cluster, costs, problem] = OwnedProblem(std::move(builder).build(), gpus(2));
   const std::string path = programs.script(
       "early", fmt::format("while id=$(head -c 60 | sed 's/.*\"id\": \\([0-9]*\\).*/\\1/'); test "
                            "\"$id\"; do\necho '{{\"format\": \"baechi-placement\", \"version\": 1, "
                            "\"id\": '$id', \"placement\": {{{}}}}}'\nread -r rest\ndone",
                            placed));
   const auto placer = make_placer("exec:" + path, Options("exec", {{"persistent", value("true")}}));
-  for (int i = 0; i < 3; ++i)
-    CHECK(placer->place({graph, cluster, costs}, 0).device.size() == 3000);
+  for (int i = 0; i < 3; ++i) CHECK(placer->place(problem, 0).device.size() == 3000);
 }
 
 TEST_CASE("a program may report that nothing fits, by status 3 or in its output") {
@@ -244,8 +235,7 @@ TEST_CASE("the error says why a program cannot be started") {
         ": is not a program: a script's first line must be like #!/usr/bin/env python3");
   CHECK(program_error(programs.file("lost", "#!/no/such/interpreter\n", true)) ==
         ": cannot be run: the interpreter that its first line names was not found");
-  CHECK_THROWS_WITH_AS(make_placer("exec", Options("exec")), "exec.path: missing: write exec:PATH",
-                       InputError);
+  CHECK_THROWS_WITH_AS(make_placer("exec"), "exec.path: missing: write exec:PATH", InputError);
 }
 
 TEST_CASE("the error of a program that fails quotes its standard error") {
@@ -283,12 +273,10 @@ TEST_CASE("a program may not split a group") {
   for (const char* name : {"a", "b", "c"}) g.add_op({.name = name});
   g.colocate(OpId{0}, "x");
   g.colocate(OpId{1}, "x");
-  const OpGraph graph = std::move(g).build();
-  const Cluster cluster = gpus(2);
-  const ProfiledCosts costs(graph, cluster);
+  const auto& [graph, cluster, costs, problem] = OwnedProblem(std::move(g).build(), gpus(2));
   const std::string path = programs.script("p", fmt::format("echo '{}'", on_0_1_1));
   CHECK_THROWS_WITH_AS(
-      make_placer("exec:" + path, Options("exec"))->place({graph, cluster, costs}, 0),
+      make_placer("exec:" + path, Options("exec"))->place(problem, 0),
       fmt::format("output of {}: colocation group 'x' is split: 'a' is on device 0, 'b' on 1", path)
           .c_str(),
       InputError);

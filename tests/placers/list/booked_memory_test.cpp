@@ -41,23 +41,13 @@ struct Booked {
   std::vector<DeviceId> device = std::vector<DeviceId>(graph.num_ops());
 };
 
-/// Ops without inputs, whose outputs have no readers.
-OpGraph lone_ops(std::initializer_list<Bytes> outputs) {
-  OpGraphBuilder g;
-  for (std::string name = "a"; const Bytes size : outputs) {
-    g.add_tensor(g.add_op({.name = name, .compute = 1ns}), size);
-    ++name[0];
-  }
-  return std::move(g).build();
-}
-
 constexpr OpId a{0}, b{1}, c{2}, d{3};
 
 }  // namespace
 
 TEST_SUITE("list scheduler") {
   TEST_CASE("an output without readers is freed when its op has ended") {
-    Booked booked(lone_ops({60_B, 60_B}), 100_B);
+    Booked booked(small_graph({{60_B}, {60_B}}), 100_B);
     booked.start(a, gpu0);
     CHECK_FALSE(booked.has_room(b, gpu0));  // 60 + 60 > 100
     booked.end(a);
@@ -66,13 +56,7 @@ TEST_SUITE("list scheduler") {
 
   //   a --60 B--> b, c     d: an output of 60 B
   TEST_CASE("a copy is freed when its last reader so far on that device has ended") {
-    OpGraphBuilder g;
-    for (const char* name : {"a", "b", "c", "d"}) g.add_op({.name = name, .compute = 1ns});
-    const TensorId t = g.add_tensor(a, 60_B);
-    g.add_edge(t, b);
-    g.add_edge(t, c);
-    g.add_tensor(d, 60_B);
-    Booked booked(std::move(g).build(), 100_B);
+    Booked booked(small_graph({{60_B}, {}, {}, {60_B}}, {{0, 1}, {0, 2}}), 100_B);
     booked.start(a, gpu0);
     booked.end(a);
     booked.start(b, gpu1);
@@ -88,23 +72,17 @@ TEST_SUITE("list scheduler") {
   // Both ops at once need 60 + 40 + 1 + 10 B.
   TEST_CASE("an op fits if it takes the last byte") {
     for (const Bytes limit : {100_B, 99_B}) {
-      OpGraphBuilder g;
-      g.add_tensor(g.add_op({.name = "a", .compute = 1ns, .persistent = 60_B}), 40_B);
-      g.add_tensor(g.add_op({.name = "b", .compute = 1ns, .temporary = 1_B}), 10_B);
-      Booked booked(std::move(g).build(), limit);
+      Booked booked(small_graph({{40_B, 60_B}, {10_B, 0_B, 1_B}}), limit);
       CHECK(booked.has_room(a, gpu0) == (limit == 100_B));
     }
-    OpGraphBuilder g;
-    g.add_op({.name = "a", .compute = 1ns, .persistent = 100_B});
-    g.add_op({.name = "b", .compute = 1ns, .persistent = 1_B});
-    Booked booked(std::move(g).build(), 100_B);
+    Booked booked(small_graph({{0_B, 100_B}, {0_B, 1_B}}), 100_B);
     CHECK(booked.memory.weights_fit(a, gpu0));
     booked.start(a, gpu0);
     CHECK_FALSE(booked.memory.weights_fit(b, gpu0));
   }
 
   TEST_CASE("free memory is exact to the byte") {
-    Booked booked(lone_ops({60_B, 60_B}), 100_B);
+    Booked booked(small_graph({{60_B}, {60_B}}), 100_B);
     booked.start(a, gpu0);
     CHECK(booked.memory.is_free(40_B, gpu0));
     CHECK_FALSE(booked.memory.is_free(41_B, gpu0));
@@ -114,12 +92,8 @@ TEST_SUITE("list scheduler") {
   TEST_CASE("with a spare, as much as the largest member needs stays free") {
     for (const Bytes limit : {80_B, 79_B, 60_B, 59_B}) {
       CAPTURE(limit.count);
-      OpGraphBuilder g;
-      g.add_tensor(g.add_op({.name = "a", .compute = 1ns}), 30_B);
-      g.add_tensor(g.add_op({.name = "b", .compute = 1ns}), 20_B);
-      g.add_tensor(g.add_op({.name = "c", .compute = 1ns}), 50_B);
-      g.colocate(a, "group");
-      Booked booked(std::move(g).build(), limit, {.spare = 1});
+      Booked booked(small_graph({{.output = 30_B, .group = "group"}, {20_B}, {50_B}}), limit,
+                    {.spare = 1});
       CHECK(booked.has_room(a, gpu0) == (limit >= 60_B));  // 30 + 30
       CHECK(booked.has_room(b, gpu0));                     // no group is here
       booked.start(a, gpu0);
@@ -131,14 +105,8 @@ TEST_SUITE("list scheduler") {
   TEST_CASE("with a spare, the inputs of the largest member count, too") {
     for (const Bytes limit : {80_B, 79_B}) {
       CAPTURE(limit.count);
-      OpGraphBuilder g;
-      const TensorId read = g.add_tensor(g.add_op({.name = "a", .compute = 1ns}), 30_B);
-      const OpId reader = g.add_op({.name = "b", .compute = 1ns});
-      g.add_edge(read, reader);
-      g.add_tensor(reader, 10_B);
-      g.add_tensor(g.add_op({.name = "c", .compute = 1ns}), 60_B);
-      g.colocate(reader, "group");
-      Booked booked(std::move(g).build(), limit, {.spare = 1});
+      Booked booked(small_graph({{30_B}, {.output = 10_B, .group = "group"}, {60_B}}, {{0, 1}}),
+                    limit, {.spare = 1});
       booked.start(*booked.graph.find("a"), gpu0);
       CHECK(booked.has_room(*booked.graph.find("b"), gpu1) == (limit >= 80_B));
     }
@@ -146,13 +114,10 @@ TEST_SUITE("list scheduler") {
 
   // The most demanding member is b, which needs 50 B.
   TEST_CASE("memory is reserved for a group until its last member has started") {
-    OpGraphBuilder g;
-    g.add_tensor(g.add_op({.name = "a", .compute = 1ns}), 10_B);
-    g.add_op({.name = "b", .compute = 1ns, .temporary = 50_B});
-    g.add_tensor(g.add_op({.name = "c", .compute = 1ns}), 30_B);
-    g.colocate(a, "group");
-    g.colocate(b, "group");
-    Booked booked(std::move(g).build(), 79_B, {.reserve = true});
+    Booked booked(
+        small_graph(
+            {{.output = 10_B, .group = "group"}, {.temporary = 50_B, .group = "group"}, {30_B}}),
+        79_B, {.reserve = true});
     CHECK(booked.has_room(c, gpu0));
     booked.start(a, gpu0);
     booked.end(a);
@@ -165,14 +130,8 @@ TEST_SUITE("list scheduler") {
 
   // Both members have an output of 10 B.
   TEST_CASE("if nothing is freed, the outputs of a group are reserved until they exist") {
-    OpGraphBuilder g;
-    g.add_tensor(g.add_op({.name = "a", .compute = 1ns}), 10_B);
-    g.add_tensor(g.add_op({.name = "b", .compute = 1ns}), 10_B);
-    g.add_tensor(g.add_op({.name = "c", .compute = 1ns}), 30_B);
-    g.add_tensor(g.add_op({.name = "d", .compute = 1ns}), 31_B);
-    g.colocate(a, "group");
-    g.colocate(b, "group");
-    Booked booked(std::move(g).build(), 50_B, {.keep_all = true});
+    const SmallOp member{.output = 10_B, .group = "group"};
+    Booked booked(small_graph({member, member, {30_B}, {31_B}}), 50_B, {.keep_all = true});
     booked.start(a, gpu0);
     booked.end(a);
     CHECK(booked.has_room(c, gpu0));        // 10 of a + 10 reserved + 30 = 50
@@ -186,14 +145,8 @@ TEST_SUITE("list scheduler") {
   // 60 of weights, 30 and 10 of outputs, and a copy of 30: 130 B on one device at most.
   TEST_CASE("memory is ample if every device can hold all ops, exact to the byte") {
     for (const Bytes limit : {130_B, 129_B}) {
-      OpGraphBuilder g;
-      const OpId first = g.add_op({.name = "a", .compute = 1ns, .persistent = 60_B});
-      g.add_edge(g.add_tensor(first, 30_B), g.add_op({.name = "b", .compute = 1ns}));
-      g.add_tensor(b, 10_B);
-      const OpGraph graph = std::move(g).build();
-      const Cluster cluster = gpus(2, limit);
-      const ProfiledCosts costs(graph, cluster);
-      const Problem problem{graph, cluster, costs};
+      const auto& [graph, cluster, costs, problem] =
+          OwnedProblem(small_graph({{30_B, 60_B}, {10_B}}, {{0, 1}}), gpus(2, limit));
       const BookedTransfers transfers(problem, Transfers::sequential);
       CHECK(BookedMemory(problem, transfers, {}).ample() == (limit == 130_B));
     }
@@ -201,13 +154,10 @@ TEST_SUITE("list scheduler") {
 
   // Weights of 40 and 50 B.
   TEST_CASE("the weights of a group are allocated once, with its first member") {
-    OpGraphBuilder g;
-    g.add_op({.name = "a", .compute = 1ns, .persistent = 40_B});
-    g.add_op({.name = "b", .compute = 1ns, .persistent = 50_B});
-    g.add_op({.name = "c", .compute = 1ns, .persistent = 60_B});
-    g.colocate(a, "group");
-    g.colocate(b, "group");
-    Booked booked(std::move(g).build(), 100_B);
+    Booked booked(small_graph({{.persistent = 40_B, .group = "group"},
+                               {.persistent = 50_B, .group = "group"},
+                               {.persistent = 60_B}}),
+                  100_B);
     CHECK(booked.memory.weights_to_place(b) == 90_B);
     booked.start(a, gpu0);
     booked.end(a);
@@ -220,14 +170,7 @@ TEST_SUITE("list scheduler") {
 
   //   a --60 B--> b, c, which write 30 B each
   TEST_CASE("an existing copy is not allocated again") {
-    OpGraphBuilder g;
-    for (const char* name : {"a", "b", "c"}) g.add_op({.name = name, .compute = 1ns});
-    const TensorId t = g.add_tensor(a, 60_B);
-    g.add_edge(t, b);
-    g.add_edge(t, c);
-    g.add_tensor(b, 30_B);
-    g.add_tensor(c, 30_B);
-    Booked booked(std::move(g).build(), 120_B);
+    Booked booked(small_graph({{60_B}, {30_B}, {30_B}}, {{0, 1}, {0, 2}}), 120_B);
     booked.start(a, gpu0);
     booked.end(a);
     booked.start(b, gpu1);

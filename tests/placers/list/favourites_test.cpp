@@ -31,19 +31,17 @@ TEST_SUITE("list scheduler") {
   // waits for f until 110, although c could start there at 10, and c ends at 110 + 20 + 5. (c is
   // not urgent before its input could be on gpu1, at 510.)
   TEST_CASE("a device waits for a favourite that could start as early, not earlier, on another") {
-    const OpGraph graph = fork_and_join(5ns, 100_B);
-    const Cluster cluster = gpus(2);
-    const ProfiledCosts costs(graph, cluster);
+    const auto& [graph, cluster, costs, problem] = OwnedProblem(fork_and_join(5ns, 100_B), gpus(2));
     IdVector<OpId, OpId> favourite(graph.num_ops(), no_op);
     favourite[OpId{0}] = OpId{3};
 
-    const auto waiting = list::schedule({graph, cluster, costs}, favourite, Variant::standard, {});
+    const auto waiting = list::schedule(problem, favourite, Variant::standard, {});
     REQUIRE(waiting.placement);
     CHECK(waiting.placement->device[OpId{3}] == gpu0);
     CHECK(waiting.placement->facts.at("planned_step_us") == 0.135);
 
     favourite[OpId{0}] = no_op;
-    const auto greedy = list::schedule({graph, cluster, costs}, favourite, Variant::standard, {});
+    const auto greedy = list::schedule(problem, favourite, Variant::standard, {});
     CHECK(greedy.placement->facts.at("planned_step_us") == 0.130);  // c from 10, f from 110 on
   }
 
@@ -52,12 +50,11 @@ TEST_SUITE("list scheduler") {
   // a runs on gpu0, b on gpu1. On gpu0 f could start at 310, on gpu1 at 110: gpu0 does not wait for
   // it, and runs c from 10 to 60. If it waited until f has begun, c would end at 160.
   TEST_CASE("a device does not wait for a favourite that could start earlier on another") {
-    const OpGraph graph = fork_and_join(50ns, 300_B);
-    const Cluster cluster = gpus(2);
-    const ProfiledCosts costs(graph, cluster);
+    const auto& [graph, cluster, costs, problem] =
+        OwnedProblem(fork_and_join(50ns, 300_B), gpus(2));
     IdVector<OpId, OpId> favourite(graph.num_ops(), no_op);
     favourite[OpId{0}] = OpId{3};
-    const auto found = list::schedule({graph, cluster, costs}, favourite, Variant::standard, {});
+    const auto found = list::schedule(problem, favourite, Variant::standard, {});
     REQUIRE(found.placement);
     CHECK(found.placement->device[OpId{3}] == gpu1);
     CHECK(found.placement->facts.at("planned_step_us") == 0.130);
@@ -77,12 +74,11 @@ TEST_SUITE("list scheduler") {
     const OpId f = g.add_op({.name = "f", .compute = 20ns, .persistent = 500_B});
     g.add_edge(g.add_tensor(a, 100_B), f);
     g.add_edge(g.add_tensor(a, 500_B), c);
-    const OpGraph graph = std::move(g).build();
-    const Cluster cluster = gpus(2, 1000_B);
-    const ProfiledCosts costs(graph, cluster);
+    const auto& [graph, cluster, costs, problem] =
+        OwnedProblem(std::move(g).build(), gpus(2, 1000_B));
     IdVector<OpId, OpId> favourite(graph.num_ops(), no_op);
     favourite[a] = f;
-    const auto found = list::schedule({graph, cluster, costs}, favourite, Variant::standard, {});
+    const auto found = list::schedule(problem, favourite, Variant::standard, {});
     REQUIRE(found.placement);
     CHECK(found.placement->device == on({gpu0, gpu0, gpu1}).device);
     CHECK(found.placement->facts.at("planned_step_us") == 0.130);
@@ -96,10 +92,9 @@ TEST_SUITE("list scheduler") {
     const OpId c = g.add_op({.name = "c", .compute = 10ns, .persistent = 90_B});
     g.add_control(a, c);
     g.add_control(b, c);
-    const OpGraph graph = std::move(g).build();
-    const Cluster cluster = gpus(2, 100_B);
-    const ProfiledCosts costs(graph, cluster);
-    const auto stuck = list::schedule({graph, cluster, costs}, {}, Variant::standard, {});
+    const auto& [graph, cluster, costs, problem] =
+        OwnedProblem(std::move(g).build(), gpus(2, 100_B));
+    const auto stuck = list::schedule(problem, {}, Variant::standard, {});
     CHECK_FALSE(stuck.placement);
     CHECK(stuck.stuck ==
           "stuck with 2 of 3 ops placed: op 'c' needs 90 B of weights, 0 B while it runs and up to "
@@ -116,10 +111,9 @@ TEST_SUITE("list scheduler") {
     g.add_edge(g.add_tensor(a, 7_B), c);
     g.add_edge(g.add_tensor(a, 4_B), c);
     g.add_control(b, c);
-    const OpGraph graph = std::move(g).build();
-    const Cluster cluster = gpus(2, 100_B);
-    const ProfiledCosts costs(graph, cluster);
-    const auto stuck = list::schedule({graph, cluster, costs}, {}, Variant::standard, {});
+    const auto& [graph, cluster, costs, problem] =
+        OwnedProblem(std::move(g).build(), gpus(2, 100_B));
+    const auto stuck = list::schedule(problem, {}, Variant::standard, {});
     CAPTURE(stuck.stuck);
     CHECK(stuck.stuck.find("up to 11 B for copies of its inputs; gpu1") != std::string::npos);
   }

@@ -62,8 +62,8 @@ TEST_SUITE("list scheduler") {
   // at once; otherwise each device is tested.
   TEST_CASE("testing fewer devices does not change the schedule") {
     std::vector<std::unique_ptr<Placer>> placers;
-    placers.push_back(make_placer("m_etf", Options("m_etf")));
-    placers.push_back(make_placer("m_sct", Options("m_sct")));
+    placers.push_back(make_placer("m_etf"));
+    placers.push_back(make_placer("m_sct"));
     std::size_t feasible = 0;
     for (std::uint64_t seed = 0; seed < 120; ++seed) {
       const RandomProblem random({.ops = 60, .degree = 3, .reach = 30},

@@ -48,11 +48,10 @@ TEST_SUITE("baselines") {
   // a -> b -> d -> e and a -> c -> d: two paths lead from a to d. a, b and c, from which they read,
   // are contracted.
   TEST_CASE("pipedream contracts ops connected by several paths, except the ignored ones") {
-    const OpGraph graph = graph_of({1ns, 8ns, 8ns, 1ns, 1ns},
-                                   {{"ab", {}}, {"ac", {}}, {"bd", {}}, {"cd", {}}, {"de", {}}});
-    const Cluster cluster = gpus(2);
-    const ProfiledCosts costs(graph, cluster);
-    const Problem problem{graph, cluster, costs};
+    const auto& [graph, cluster, costs, problem] =
+        OwnedProblem(graph_of({1ns, 8ns, 8ns, 1ns, 1ns},
+                              {{"ab", {}}, {"ac", {}}, {"bd", {}}, {"cd", {}}, {"de", {}}}),
+                     gpus(2));
     const Placement joined = place("pipedream", problem);
     CHECK(joined.facts.at("units") == 3.0);    // {a, b, c}, {d}, {e}
     CHECK(max_load(problem, joined) == 17ns);  // a, b, c

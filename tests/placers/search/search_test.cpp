@@ -123,11 +123,9 @@ TEST_SUITE("search") {
     OpGraphBuilder b;
     b.add_op({.name = "a", .compute = 10ns});
     b.add_op({.name = "b", .compute = 10ns});
-    const OpGraph graph = std::move(b).build();
-    const Cluster cluster = gpus(2);
-    const ProfiledCosts costs(graph, cluster);
-    const Placement p = searcher({{"portfolio", value("single")}, {"evaluations", value("40")}})
-                            ->place({graph, cluster, costs}, 0);
+    const auto& [graph, cluster, costs, problem] = OwnedProblem(std::move(b).build(), gpus(2));
+    const Placement p =
+        searcher({{"portfolio", value("single")}, {"evaluations", value("40")}})->place(problem, 0);
     CHECK(p.device[OpId{0}] != p.device[OpId{1}]);
     CHECK(p.facts.at("portfolio_us") == 0.020);
     CHECK(p.facts.at("found_us") == 0.010);
@@ -153,8 +151,7 @@ TEST_SUITE("search") {
           if (entry.quick_ops == 0) continue;
           CAPTURE(entry.name);
           try {
-            const Placement other =
-                make_placer(entry.name, Options(std::string(entry.name)))->place(problem, seed);
+            const Placement other = make_placer(entry.name)->place(problem, seed);
             CHECK(own <= score(objective, problem, other));
           } catch (const InfeasibleError&) {
           }
@@ -248,10 +245,8 @@ TEST_SUITE("search") {
       for (std::uint64_t seed = 0; seed < 20; ++seed) {
         CAPTURE(seed);
         Random random(seed);
-        const OpGraph graph = with_cores(random_graph({.ops = 30}, random));
-        const Cluster cluster = two_and_a_core({1000});
-        const ProfiledCosts costs(graph, cluster);
-        const Problem problem{graph, cluster, costs};
+        const auto& [graph, cluster, costs, problem] =
+            OwnedProblem(with_cores(random_graph({.ops = 30}, random)), two_and_a_core({1000}));
         const auto evaluator = objective->on(problem);
         Placement base = random_placement(graph, cluster, random);
         CHECK(evaluator->begin(base) == objective->score(problem, base));
@@ -283,10 +278,8 @@ TEST_SUITE("search") {
     OpGraphBuilder b;
     for (const char* name : {"a", "b", "c"})
       b.add_op({.name = name, .compute = 10ns, .persistent = 100_B});
-    const OpGraph graph = std::move(b).build();
-    const Cluster cluster = gpus(3, 120_B);
-    const ProfiledCosts costs(graph, cluster);
-    const Problem problem{graph, cluster, costs};
+    const auto& [graph, cluster, costs, problem] =
+        OwnedProblem(std::move(b).build(), gpus(3, 120_B));
     const auto evaluator = make_objective("step_time", Options("step_time"))->on(problem);
     const DeviceId d0{0}, d1{1}, d2{2};
 
@@ -320,10 +313,7 @@ TEST_SUITE("search") {
     OpGraphBuilder b;
     for (int i = 0; i < 14; ++i)
       b.add_op({.name = std::to_string(i), .compute = 1ns, .persistent = 1_B});
-    const OpGraph graph = std::move(b).build();
-    const Cluster cluster = gpus(2, 7_B);
-    const ProfiledCosts costs(graph, cluster);
-    const Problem problem{graph, cluster, costs};
+    const auto& [graph, cluster, costs, problem] = OwnedProblem(std::move(b).build(), gpus(2, 7_B));
     const search::SearchSpace space(problem);
     const auto objective = make_objective("step_time", Options("step_time"));
     const Placement start{.device = IdVector<OpId, DeviceId>(graph.num_ops())};
@@ -344,10 +334,7 @@ TEST_SUITE("search") {
     const OpId d = build.add_op({.name = "d", .compute = 20ns});
     build.add_edge(build.add_tensor(a, Bytes{100}), b);
     build.add_edge(build.add_tensor(c, Bytes{100}), d);
-    const OpGraph graph = std::move(build).build();
-    const Cluster cluster = gpus(2);
-    const ProfiledCosts costs(graph, cluster);
-    const Problem problem{graph, cluster, costs};
+    const auto& [graph, cluster, costs, problem] = OwnedProblem(std::move(build).build(), gpus(2));
     const auto evaluator = make_objective("step_time", Options("step_time"))->on(problem);
     CHECK(evaluator->begin(on({gpu0, gpu0, gpu0, gpu0})).value == 60ns);
     REQUIRE(evaluator->estimates() >= 3);
@@ -362,10 +349,9 @@ TEST_SUITE("search") {
     for (std::uint64_t seed = 0; seed < 10; ++seed) {
       CAPTURE(seed);
       Random draw(seed);
-      const OpGraph graph = random_graph({.ops = 40}, draw);
-      const Cluster cluster = Cluster::uniform(3, {2000}, {.bandwidth = {1e9}, .latency = 7ns});
-      const ProfiledCosts costs(graph, cluster);
-      const Problem problem{graph, cluster, costs};
+      const auto& [graph, cluster, costs, problem] =
+          OwnedProblem(random_graph({.ops = 40}, draw),
+                       Cluster::uniform(3, {2000}, {.bandwidth = {1e9}, .latency = 7ns}));
       const auto some = [&] {
         std::vector<OpMove> moves;
         for (const OpId v : problem.graph.ops())
@@ -404,14 +390,11 @@ TEST_SUITE("search") {
     // local_search is quick up to 2,000 ops, m_etf always.
     OpGraphBuilder b;
     for (int i = 0; i < 2001; ++i) b.add_op({.name = std::to_string(i), .compute = 1ns});
-    const OpGraph graph = std::move(b).build();
-    const Cluster cluster = gpus(2);
-    const ProfiledCosts costs(graph, cluster);
+    const auto& [graph, cluster, costs, problem] = OwnedProblem(std::move(b).build(), gpus(2));
     const auto objective = make_objective("step_time", Options("step_time"));
     const auto asks = [&](const std::map<std::string, Options::Value>& values, const char* placer) {
       Options options("search", values);
-      const auto answers =
-          Portfolio(options, "step_time", true).run({graph, cluster, costs}, *objective, 0);
+      const auto answers = Portfolio(options, "step_time", true).run(problem, *objective, 0);
       return std::ranges::find(answers, placer, &Candidate::placer) != answers.end();
     };
     CHECK(asks({}, "m_etf"));
@@ -425,11 +408,10 @@ TEST_SUITE("search") {
     OpGraphBuilder b;
     for (const char* name : {"a", "b"})
       b.add_op({.name = name, .compute = 10ns, .persistent = {600}});
-    const OpGraph graph = std::move(b).build();
-    const Cluster cluster = gpus(2, {1000});
-    const ProfiledCosts costs(graph, cluster);
-    const Placement found = searcher({{"portfolio", value("single")}, {"evaluations", value("48")}})
-                                ->place({graph, cluster, costs}, 0);
+    const auto& [graph, cluster, costs, problem] =
+        OwnedProblem(std::move(b).build(), gpus(2, {1000}));
+    const Placement found =
+        searcher({{"portfolio", value("single")}, {"evaluations", value("48")}})->place(problem, 0);
     CHECK(found.detail == "no placement of the portfolio fits, 10 ns after 48 evaluations");
     CHECK(found.facts.at("portfolio_us") == -1.0);
     CHECK(found.facts.at("found_us") == 0.01);

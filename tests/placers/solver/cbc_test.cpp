@@ -6,9 +6,8 @@
 namespace baechi::solver {
 namespace {
 
-/// 40 binary columns under 40 dense rows: many pivots.
-MixedProgram many_knapsacks() {
-  constexpr std::uint32_t size = 40;
+/// Binary columns under as many dense rows: many pivots.
+MixedProgram many_knapsacks(std::uint32_t size = 40) {
   Random random(1);
   MixedProgram program;
   LinearProgram& p = program.relaxation;
@@ -31,7 +30,7 @@ MixedProgram many_knapsacks() {
 
 constexpr MixedLimits most{.nodes = 100, .iterations = 100'000, .terms = 10'000};
 
-TEST_CASE("a time limit ends the relaxation, too, which then gives no bound") {
+TEST_CASE("limits of time and iterations end the relaxation, too, which then gives no bound") {
   MixedLimits none = most;
   none.time = Duration{1};
   const MixedOptimum stopped = solve(many_knapsacks(), none);
@@ -39,9 +38,22 @@ TEST_CASE("a time limit ends the relaxation, too, which then gives no bound") {
   CHECK(stopped.bound == -LinearProgram::infinity);
   CHECK_FALSE(stopped.finished);
 
+  MixedLimits few = most;
+  few.iterations = 1;
+  const MixedOptimum begun = solve(many_knapsacks(), few);
+  CHECK(begun.x.empty());
+  CHECK(begun.bound == -LinearProgram::infinity);
+  CHECK(begun.iterations <= 11);  // ten times as many for the relaxation
+
   const MixedOptimum found = solve(many_knapsacks(), most);
   CHECK_FALSE(found.x.empty());
   CHECK(found.bound > -40 * 100.0);  // all columns, each worth at most 100
+}
+
+TEST_CASE("few nodes bound the iterations, those of the root's cuts, too") {
+  MixedLimits one = most;
+  one.nodes = 1;
+  CHECK(solve(many_knapsacks(100), one).iterations <= 4'000);  // 2,000, checked between rounds
 }
 
 }  // namespace

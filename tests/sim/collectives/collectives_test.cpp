@@ -1,7 +1,5 @@
 #include <doctest/doctest.h>
 
-#include <vector>
-
 #include "scenarios/read/yaml.h"
 #include "sim/collectives/collective_models.h"
 #include "sim/error.h"

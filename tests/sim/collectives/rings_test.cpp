@@ -1,7 +1,5 @@
 #include <doctest/doctest.h>
 
-#include <vector>
-
 #include "sim/collectives/collective_models.h"
 
 using namespace baechi;

@@ -1,7 +1,5 @@
 #include <doctest/doctest.h>
 
-#include <algorithm>
-#include <array>
 #include <thread>
 
 #include "sim/engine/simulation.h"

@@ -1,6 +1,5 @@
 #include <doctest/doctest.h>
 
-#include <algorithm>
 #include <numeric>
 
 #include "sim/explain/explanation.h"

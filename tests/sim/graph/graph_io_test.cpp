@@ -8,7 +8,6 @@
 #include <boost/graph/topological_sort.hpp>
 #include <boost/property_map/function_property_map.hpp>
 #include <numeric>
-#include <set>
 
 #include "sim/error.h"
 #include "sim/graph/analysis.h"

@@ -2,9 +2,6 @@
 
 #include <doctest/doctest.h>
 
-#include <map>
-#include <string>
-
 #include "sim/error.h"
 #include "tests/random_problems.h"
 #include "tests/small_graphs.h"

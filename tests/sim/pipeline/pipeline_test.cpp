@@ -2,12 +2,6 @@
 
 #include <doctest/doctest.h>
 
-#include <array>
-#include <set>
-#include <span>
-#include <string>
-#include <string_view>
-
 #include "placers/interface/registry.h"
 #include "sim/error.h"
 #include "sim/objective/objective.h"

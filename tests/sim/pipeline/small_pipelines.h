@@ -1,8 +1,5 @@
 /// Pipelines of a few ops, whose steps can be added up by hand.
 #pragma once
-#include <string>
-#include <vector>
-
 #include "sim/pipeline/pipeline.h"
 #include "tests/small_graphs.h"
 

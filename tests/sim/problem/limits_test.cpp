@@ -1,7 +1,5 @@
 #include <doctest/doctest.h>
 
-#include <limits>
-
 #include "sim/error.h"
 #include "sim/problem/problem.h"
 #include "sim/units.h"

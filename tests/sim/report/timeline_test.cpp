@@ -3,12 +3,15 @@
 #include <doctest/doctest.h>
 
 #include "sim/error.h"
+#include "tests/device_models.h"
 #include "tests/sim/report/timeline_checks.h"
 #include "tests/small_graphs.h"
 #include "tests/temporary_folder.h"
+#include "traces/format/compressed_file.h"
 
 using namespace baechi;
 using namespace baechi::testing;
+using Json = nlohmann::json;
 
 namespace {
 
@@ -23,7 +26,8 @@ std::string timeline_of(const Problem& problem, const Placement& placement,
   Timeline timeline;
   StepObserver* observers[] = {&timeline};
   const StepResult step = simulate(problem, placement, observers);
-  write_perfetto(folder.file(name), problem, timeline, step);
+  write_file(folder.file(name),
+             [&](const TextSink& sink) { write_perfetto(sink, problem, timeline, step); });
   CHECK(folder.num_files() == 1);
   std::string text = folder.read(name);
   if (name.ends_with(".gz")) return text;
@@ -142,12 +146,60 @@ TEST_SUITE("timeline") {
     CHECK(bytes.starts_with("\x1f\x8b"));
     CHECK(bytes == timeline_of({graph, cluster, costs}, placement, "s.json.gz"));
   }
+}
 
-  TEST_CASE("a missing folder is an input error") {
-    const OpGraph graph = one_tensor_two_readers();
-    const Cluster cluster = gpus(1);
-    const ProfiledCosts costs(graph, cluster);
-    CHECK_THROWS_AS(write_perfetto("/nowhere/step.json", {graph, cluster, costs}, {}, {}),
-                    InputError);
+namespace {
+
+/// Two ops of one module and one without work:
+///   conv  8 MFLOP, 100 kB, 9 us: bound by compute
+///   relu  0.1 MFLOP, 600 kB, 7 us: bound by memory
+///   view  4 us
+/// on a device of 1 TFLOP/s, 100 GB/s and 1 us per launch.
+OpGraph one_module() {
+  OpGraphBuilder b;
+  const OpId conv = b.add_op({.name = "conv", .compute = 9us, .module = "layer1"});
+  b.add_kernel(conv, {.flops = 8'000'000, .traffic = 100'000_B});
+  const OpId relu = b.add_op({.name = "relu", .compute = 7us, .module = "layer1"});
+  b.add_kernel(relu, {.flops = 100'000, .traffic = 600'000_B});
+  b.add_edge(b.add_tensor(conv, 8_B), relu);
+  b.add_edge(b.add_tensor(relu, 8_B), b.add_op({.name = "view", .compute = 4us}));
+  return std::move(b).build();
+}
+
+Json drawn(const OpGraph& graph, const DeviceModel* model, std::size_t most = 100) {
+  const Cluster cluster = gpus(1);
+  const ProfiledCosts costs(graph, cluster);
+  const Problem problem{graph, cluster, costs};
+  Timeline timeline;
+  StepObserver* observers[] = {&timeline};
+  simulate(problem, {.device = IdVector<OpId, DeviceId>(graph.num_ops(), gpu0)}, observers);
+  const std::string text = roofline(problem, timeline, {&model, 1}, most);
+  return text.empty() ? Json() : Json::parse(text);
+}
+
+}  // namespace
+
+TEST_SUITE("roofline") {
+  const DeviceModel plain{.name = "plain",
+                          .arithmetic = in_every_format({.peak = {1e12}}),
+                          .bandwidth = {1e11},
+                          .launch = 1us,
+                          .source = "",
+                          .fitted = ""};
+
+  TEST_CASE("ops and layers with their work and time, the longest first, under the roof") {
+    const Json r = drawn(one_module(), &plain);
+    CHECK(r["roofs"] ==
+          Json::parse(R"([{"device": "plain", "bandwidth": 1e11, "peaks": {"fp32": 1e12}}])"));
+    CHECK(r["ops"] == Json::parse(R"([["conv", 8e6, 1e5, 9000, 0], ["relu", 1e5, 6e5, 7000, 1]])"));
+    CHECK(r["layers"] == Json::parse(R"([["layer1", 8.1e6, 7e5, 16000]])"));  // 9 + 7 us
+    CHECK(drawn(one_module(), &plain, 1)["ops"].size() == 1);
+  }
+
+  TEST_CASE("without a model there is no roof, without work no plot") {
+    const Json r = drawn(one_module(), nullptr);
+    CHECK(r["roofs"].empty());
+    CHECK(r["ops"][0] == Json::parse(R"(["conv", 8e6, 1e5, 9000, -1])"));
+    CHECK(drawn(one_tensor_two_readers(), &plain).is_null());
   }
 }

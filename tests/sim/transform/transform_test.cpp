@@ -1,8 +1,6 @@
 #include <doctest/doctest.h>
 
-#include <algorithm>
 #include <fstream>
-#include <set>
 #include <sstream>
 
 #include "sim/graph/analysis.h"

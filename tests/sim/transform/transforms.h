@@ -1,10 +1,5 @@
 /// Making and describing transformed graphs.
 #pragma once
-#include <map>
-#include <memory>
-#include <string>
-#include <vector>
-
 #include "sim/error.h"
 #include "sim/random.h"
 #include "sim/transform/transform.h"

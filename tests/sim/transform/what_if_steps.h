@@ -1,8 +1,5 @@
 /// What-if rules on small steps: rules as YAML, and what the engine makes of the result.
 #pragma once
-#include <string>
-#include <utility>
-
 #include "scenarios/read/what_if_files.h"
 #include "scenarios/read/yaml.h"
 #include "sim/engine/simulation.h"

@@ -1,12 +1,5 @@
 #include <doctest/doctest.h>
 
-#include <algorithm>
-#include <chrono>
-#include <set>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "sim/engine/simulation.h"
 #include "sim/graph/analysis.h"
 #include "tests/small_graphs.h"

@@ -1,7 +1,5 @@
 #include <doctest/doctest.h>
 
-#include <algorithm>
-
 #include "sim/random.h"
 #include "tests/message.h"
 #include "tests/small_graphs.h"

@@ -2,9 +2,6 @@
 #pragma once
 #include <doctest/doctest.h>
 
-#include <map>
-#include <string>
-
 #include "sim/transform/transform.h"
 #include "traces/generator.h"
 

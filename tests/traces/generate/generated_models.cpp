@@ -2,9 +2,6 @@
 
 #include <doctest/doctest.h>
 
-#include <algorithm>
-#include <set>
-
 #include "tests/checker/recorded.h"
 #include "tests/small_graphs.h"
 #include "tests/traces/generate/generated_graphs.h"

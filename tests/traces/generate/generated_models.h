@@ -1,8 +1,5 @@
 /// Generated models with times, and the properties that all models have.
 #pragma once
-#include <map>
-#include <string>
-#include <string_view>
 
 #include "sim/engine/simulation.h"
 

@@ -1,9 +1,6 @@
 #include <doctest/doctest.h>
 
-#include <algorithm>
-#include <array>
 #include <fstream>
-#include <map>
 #include <sstream>
 
 #include "sim/error.h"

@@ -1,7 +1,5 @@
 #include <doctest/doctest.h>
 
-#include <algorithm>
-
 #include "placers/interface/registry.h"
 #include "tests/small_graphs.h"
 #include "tests/this_build.h"

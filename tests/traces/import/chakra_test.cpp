@@ -1,9 +1,5 @@
-// The importer `chakra` on two hand-written ranks and on public traces.
-
 #include <doctest/doctest.h>
-#include <fmt/format.h>
 
-#include <map>
 #include <nlohmann/json.hpp>
 
 #include "sim/error.h"
@@ -16,6 +12,7 @@ using namespace baechi;
 using namespace baechi::testing;
 using namespace std::chrono_literals;
 
+// The importer `chakra` on two hand-written ranks and on public traces.
 TEST_SUITE("chakra") {
   // load - mm - grad - all_reduce - send or receive; the all_reduce - update. Other dependencies
   // are implied, but mm reads what load loads.
@@ -162,5 +159,123 @@ TEST_SUITE("chakra") {
                       ? 1U
                       : 0U;
     CHECK(messages == 8 * 14);
+  }
+}
+
+// The importer `tensorflow` on a small graph with costs and on a public one.
+
+namespace {
+
+const Op& op_named(const OpGraph& g, std::string_view name) {
+  return g.op(*g.find(name));
+}
+
+Bytes output(const OpGraph& g, std::string_view name, std::size_t slot = 0) {
+  return g.tensor(*(g.outputs(*g.find(name)).begin() + static_cast<std::ptrdiff_t>(slot))).size;
+}
+
+}  // namespace
+
+TEST_SUITE("tensorflow") {
+  // x, w - product - parts (two outputs) - sum; w and product are colocated
+  TEST_CASE("a graph without costs has the sizes in its attributes") {
+    const OpGraph g = imported(seed("tensorflow/small.pbtxt"), "").graph;
+    REQUIRE(g.num_ops() == 5);
+    CHECK(g.kind(*g.find("product")) == "MatMul");
+    CHECK(output(g, "w") == Bytes{8 * 4 * 4});
+    CHECK(output(g, "x") == Bytes{16 * 8 * 2});  // halves
+    CHECK(g.num_groups() == 1);
+    CHECK(op_named(g, "w").group == op_named(g, "product").group);
+    CHECK(imported(seed("tensorflow/small.pb"), "").graph.num_edges() == 1);
+  }
+
+  TEST_CASE("an op's output type may differ from its input type") {
+    const auto node = [](const std::string& name, const std::string& attributes) {
+      return "node { name: \"" + name + "\" op: \"" + name + "\"" +
+             (name == "Placeholder" ? "" : " input: \"Placeholder\"") +
+             " attr { key: \"_output_shapes\" value { list { shape { dim { size: 6 } } } } }" +
+             attributes + " }\n";
+    };
+    const auto type = [](const std::string& key, const std::string& name) {
+      return " attr { key: \"" + key + "\" value { type: " + name + " } }";
+    };
+    const std::string read = type("T", "DT_FLOAT");
+    std::string text = node("Placeholder", type("dtype", "DT_FLOAT"));
+    text += node("Less", read) + node("Shape", read) + node("ArgMax", read);
+    text += node("Cast", type("SrcT", "DT_FLOAT") + type("DstT", "DT_HALF"));
+    text +=
+        "node { name: \"last\" op: \"NoOp\" input: \"Less\" input: \"Shape\" input: "
+        "\"ArgMax\" input: \"Cast\" }\n";
+    TextFile file("t.pbtxt", text);
+    const OpGraph g = read_trace(file, "tensorflow").graph;
+    CHECK(output(g, "Placeholder") == Bytes{6 * 4});
+    CHECK(output(g, "Less") == Bytes{6});
+    CHECK(output(g, "Shape") == Bytes{6 * 4});
+    CHECK(output(g, "ArgMax") == Bytes{6 * 8});
+    CHECK(output(g, "Cast") == Bytes{6 * 2});
+  }
+
+  // 3 x 5 floats that a frozen graph holds.
+  TEST_CASE("a constant is persistent, like a variable") {
+    TextFile file(
+        "t.pbtxt",
+        "node { name: \"w\" op: \"Const\" attr { key: \"dtype\" value { type: DT_FLOAT } } "
+        "attr { key: \"value\" value { tensor { dtype: DT_FLOAT tensor_shape { dim { size: 3 "
+        "} dim { size: 5 } } } } } }\nnode { name: \"y\" op: \"Relu\" input: \"w\" }\n");
+    const OpGraph g = read_trace(file, "tensorflow").graph;
+    CHECK(op_named(g, "w").persistent == Bytes{60});
+    CHECK(output(g, "w") == Bytes{60});
+    CHECK(g.tensor(*g.outputs(*g.find("w")).begin()).reference);
+    CHECK(op_named(g, "y").persistent == Bytes{});
+  }
+
+  TEST_CASE("functions, which contain a TensorFlow 2 graph, are reported") {
+    const Trace trace = imported(seed("tensorflow/functions.pbtxt"), "");
+    CHECK(trace.graph.num_ops() == 2);
+    CHECK(has_note(
+        trace, "warning: 2 functions are not read: each of the 1 nodes that call one is one op"));
+  }
+
+  TEST_CASE("costs: times of kernels, allocated bytes, persistent and temporary memory") {
+    const Trace trace = imported(seed("tensorflow/small.pbtxt"), "tensorflow",
+                                 {{"costs", seed("tensorflow/small.run_meta")}});
+    const OpGraph& g = trace.graph;
+    CHECK(op_named(g, "product").compute == 150us);  // two kernels; stream:7 has the same ones
+    CHECK(op_named(g, "w").compute == 10us);         // 11 - 1
+    CHECK(op_named(g, "product").temporary == Bytes{4608});
+    CHECK(op_named(g, "w").persistent == Bytes{256});
+    CHECK(g.tensor(*g.outputs(*g.find("w")).begin()).reference);  // the variable's own memory
+    CHECK(output(g, "product") == Bytes{512});
+    CHECK(output(g, "parts", 1) == Bytes{256});
+    CHECK(has_note(trace, "costs: 5 of 5 records are of nodes of the graph"));
+    const OpGraph whole = imported(seed("tensorflow/small.pbtxt"), "tensorflow",
+                                   {{"costs", seed("tensorflow/small.run_meta")},
+                                    {"times", "whole"},
+                                    {"sizes", "requested"}})
+                              .graph;
+    CHECK(op_named(whole, "product").compute == 422us);  // 423 - 1
+    CHECK(output(whole, "product") == Bytes{384});
+  }
+
+  TEST_CASE("a public graph and its RunMetadata, binary and text") {
+    const auto data = shared_data();
+    if (!data) return;
+    const std::string folder = (*data / "traces/public/tensorflow").string();
+    const Trace bytes =
+        imported(folder + "/graph.pbtxt", "", {}).graph.num_ops() == 31
+            ? imported(folder + "/graph.pbtxt", "tensorflow", {{"costs", folder + "/run_meta"}})
+            : Trace{};
+    REQUIRE(bytes.graph.num_ops() == 31);
+    const OpGraph text =
+        imported(folder + "/graph.pbtxt", "tensorflow", {{"costs", folder + "/run_meta.pbtxt"}})
+            .graph;
+    for (const OpId v : text.ops()) {
+      CHECK(text.op(v).compute == bytes.graph.op(v).compute);
+      CHECK(text.op(v).temporary == bytes.graph.op(v).temporary);
+    }
+    // run_meta.pbtxt: output 768 of Conv2D was 432 requested; 8704 bytes of workspace.
+    CHECK(output(text, "Conv2D") == Bytes{768});
+    CHECK(op_named(text, "Conv2D").temporary == Bytes{8704});
+    CHECK(op_named(text, "DW2").persistent == Bytes{1280});
   }
 }

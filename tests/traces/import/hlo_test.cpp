@@ -2,8 +2,6 @@
 
 #include <doctest/doctest.h>
 
-#include <map>
-
 #include "tests/traces/import/imported.h"
 #include "traces/import/rank_files.h"
 

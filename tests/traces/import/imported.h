@@ -1,8 +1,5 @@
 /// Helpers of the importers' tests, whose files are the seeds of the fuzz targets.
 #pragma once
-#include <map>
-#include <string>
-
 #include "tests/this_build.h"
 #include "traces/format/compressed_file.h"
 #include "traces/importer.h"
@@ -13,11 +10,15 @@ inline std::string seed(const std::string& file) {
   return source_dir() + "/tests/fuzz/corpus/" + file;
 }
 
+inline Options options(const std::string& owner, const std::map<std::string, std::string>& values) {
+  std::map<std::string, Options::Value> given;
+  for (const auto& [key, text] : values) given[key] = {.text = text, .where = "", .children = {}};
+  return Options(owner, given);
+}
+
 inline Trace imported(const std::string& path, const std::string& importer,
                       const std::map<std::string, std::string>& words = {}) {
-  std::map<std::string, Options::Value> values;
-  for (const auto& [key, word] : words) values[key].text = word;
-  return read_trace(path, importer, Options(importer, values));
+  return read_trace(path, importer, options(importer, words));
 }
 
 /// Whether a note of the trace has this prefix.
@@ -30,12 +31,6 @@ inline bool has_note(const Trace& trace, const std::string& beginning) {
 inline Trace parse(const std::string& text) {
   TextFile file("t.json", text);
   return read_trace(file, "baechi");
-}
-
-inline Options options(const std::string& owner, const std::map<std::string, std::string>& values) {
-  std::map<std::string, Options::Value> given;
-  for (const auto& [key, text] : values) given[key] = {.text = text, .where = "", .children = {}};
-  return Options(owner, given);
 }
 
 /// Number of occurrences of a word, an independent count of what an importer should find.

@@ -8,8 +8,6 @@
 #include "tests/traces/import/imported.h"
 #include "traces/format/compressed_file.h"
 #include "traces/import/onnx/model.h"
-#include "traces/import/onnx/shapes.h"
-#include "traces/import/onnx/work.h"
 
 using namespace baechi;
 using namespace baechi::testing;

@@ -1,9 +1,5 @@
 #include <doctest/doctest.h>
 
-#include <map>
-#include <nlohmann/json.hpp>
-#include <set>
-
 #include "sim/error.h"
 #include "tests/shared_data.h"
 #include "tests/traces/import/recordings.h"

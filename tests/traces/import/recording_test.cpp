@@ -1,15 +1,10 @@
 #include <doctest/doctest.h>
 
-#include <algorithm>
-#include <map>
-#include <nlohmann/json.hpp>
-#include <set>
-
 #include "sim/error.h"
 #include "sim/graph/analysis.h"
 #include "tests/traces/import/recordings.h"
 #include "traces/import/pytorch/join.h"
-#include "traces/import/pytorch/lifetimes.h"
+#include "traces/import/pytorch/step_times.h"
 
 using namespace baechi;
 using namespace baechi::testing;

@@ -3,8 +3,6 @@
 #pragma once
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <set>
-#include <string>
 
 #include "tests/this_build.h"
 #include "traces/format/compressed_file.h"

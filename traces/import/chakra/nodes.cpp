@@ -1,8 +1,6 @@
 #include "traces/import/chakra/nodes.h"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <map>
 
 #include "sim/error.h"
@@ -159,9 +157,8 @@ Nodes read_protocol_buffers(TextFile& file) {
 
 /// A key in lower case without '_': writers of JSON spell "ctrlDeps", "data_deps", "NodeType".
 std::string normalized(std::string_view key) {
-  std::string word;
-  for (const char c : key)
-    if (c != '_') word += c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+  std::string word = lower(key);
+  std::erase(word, '_');
   return word;
 }
 

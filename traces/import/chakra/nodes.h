@@ -1,11 +1,7 @@
 /// The nodes of a Chakra execution trace, as stored in the file; transitive reduction of their
 /// dependencies.
 #pragma once
-#include <cstdint>
-#include <optional>
 #include <set>
-#include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 

@@ -1,8 +1,3 @@
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <set>
-
 #include "sim/text.h"
 #include "sim/units.h"
 #include "traces/format/compressed_file.h"

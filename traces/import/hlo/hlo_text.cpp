@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "sim/error.h"
 #include "sim/text.h"
 #include "sim/units.h"

@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "sim/units.h"
 #include "traces/import/hlo/module.h"
 

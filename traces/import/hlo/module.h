@@ -1,11 +1,6 @@
 /// An XLA module, read from HLO or StableHLO text, and the work of its instructions.
 #pragma once
-#include <cstdint>
 #include <map>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "sim/graph/op_graph.h"
 

@@ -1,6 +1,5 @@
-#include <algorithm>
-
 #include "sim/error.h"
+#include "sim/text.h"
 #include "sim/units.h"
 #include "traces/import/hlo/module.h"
 
@@ -13,12 +12,6 @@ namespace {
 //   %4 = "stablehlo.all_reduce"(%3#1) <{...}> ({ ... }) : (tensor<8xf32>) -> tensor<8xf32>
 // A region begins with a line that ends in '{', and ends with a line that begins with '}'.
 // Source: openxla/stablehlo, docs/spec.md.
-
-std::string_view stripped(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(" \t\r");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
-}
 
 bool is_name(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
@@ -88,7 +81,7 @@ class StableHloReader {
     while (!text_.empty()) {
       ++line_;
       const std::size_t end = text_.find('\n');
-      read_line(stripped(text_.substr(0, end)));
+      read_line(trimmed(text_.substr(0, end)));
       text_.remove_prefix(end == std::string_view::npos ? text_.size() : end + 1);
     }
     if (!open_.empty())
@@ -216,7 +209,7 @@ void StableHloReader::read_operation(std::string_view line) {
   const std::size_t equals = line.find(" = ");
   if (to == nullptr || equals == std::string_view::npos || !line.starts_with('%')) return;
   Instruction made{.name = std::string(name_at(line, 1)), .line = line_};
-  std::string_view rest = stripped(line.substr(equals + 3));
+  std::string_view rest = trimmed(line.substr(equals + 3));
   if (rest.starts_with('"')) rest.remove_prefix(1);
   const std::string_view word = name_at(rest, 0);
   const std::size_t dot = word.find('.');

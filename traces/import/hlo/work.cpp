@@ -1,6 +1,3 @@
-#include <algorithm>
-#include <array>
-#include <unordered_map>
 #include <unordered_set>
 
 #include "sim/units.h"

@@ -1,7 +1,5 @@
 #include "traces/import/kineto/events.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 namespace baechi::kineto {

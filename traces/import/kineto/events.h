@@ -1,12 +1,6 @@
 /// Reads files of PyTorch's profiler (Kineto, a Chrome trace) event by event.
 #pragma once
-#include <cstdint>
-#include <functional>
 #include <map>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <utility>
 
 #include "sim/units.h"
 #include "traces/format/json.h"

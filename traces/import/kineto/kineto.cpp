@@ -1,11 +1,5 @@
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <deque>
-#include <limits>
-#include <map>
 #include <tuple>
-#include <unordered_map>
 
 #include "sim/options.h"
 #include "sim/units.h"
@@ -151,22 +145,6 @@ struct MatchedCollective {
   std::vector<OpId> members;
 };
 
-class KinetoGraphBuilder {
- public:
-  explicit KinetoGraphBuilder(const std::vector<Rank>& ranks) : ranks_(ranks) {}
-  OpGraph make(const std::string& path, std::vector<std::string>& notes);
-
- private:
-  void add_ops(const Rank& rank);
-  void match_collectives(const Rank& rank, const std::vector<OpId>& ids);
-  void add_collectives(std::vector<std::string>& notes);
-
-  const std::vector<Rank>& ranks_;
-  OpGraphBuilder builder_;
-  std::map<CollectiveKey, std::size_t> joined_;  // into collectives_
-  std::vector<MatchedCollective> collectives_;   // in the order of their first members
-};
-
 /// The GPU with most kernel time, with which the host's ops are colocated. Ties: the smallest
 /// number.
 std::int64_t home_of(const Step& step) {
@@ -177,69 +155,80 @@ std::int64_t home_of(const Step& step) {
   return home == busy.end() ? 0 : home->first;
 }
 
-void KinetoGraphBuilder::add_ops(const Rank& rank) {
-  const std::int64_t home = home_of(rank.step);
-  std::vector<OpId> ids;
-  for (const StepOp& op : rank.step.ops) {
-    const OpId id = builder_.add_op({.name = rank.label + op.name,
-                                     .kind = op.kind,
-                                     .compute = op.compute,
-                                     .phase = op.phase,
-                                     .lane = op.lane,
-                                     .module = op.module});
-    ids.push_back(id);
-    if (op.bytes > Bytes{}) builder_.add_kernel(id, {.traffic = op.bytes});
-    for (const std::size_t before : op.after) builder_.add_control(ids[before], id);
-    std::string label = rank.label.empty() ? "rank" : rank.label.substr(0, rank.label.size() - 1);
-    if (op.device.value_or(home) != home) label += fmt::format(" gpu{}", *op.device);
-    builder_.colocate(id, label);
-  }
-  match_collectives(rank, ids);
-}
+class KinetoGraphBuilder {
+ public:
+  explicit KinetoGraphBuilder(const std::vector<Rank>& ranks) : ranks_(ranks) {}
 
-void KinetoGraphBuilder::match_collectives(const Rank& rank, const std::vector<OpId>& ids) {
-  std::map<std::tuple<std::string, CollectiveKind, std::uint32_t>, std::int64_t> position;
-  for (std::size_t i = 0; i < ids.size(); ++i) {
-    if (!rank.step.ops[i].collective) continue;
-    const RecordedCollective& m = *rank.step.ops[i].collective;
-    const std::int64_t number = position[{m.group, m.kind, m.ranks}]++;
-    const CollectiveKey key{m.group, m.kind, m.ranks, m.sequence ? -1 - *m.sequence : number};
-    auto [at, added] = joined_.emplace(key, collectives_.size());
-    // Disjoint groups may have the same name: a complete collective is not extended.
-    const bool full = !added && collectives_[at->second].members.size() >= m.ranks;
-    if (added || full) {
-      at->second = collectives_.size();
-      collectives_.push_back({m, {}});
+  OpGraph make(const std::string& path, std::vector<std::string>& notes) {
+    for (const Rank& rank : ranks_) add_ops(rank);
+    add_collectives(notes);
+    return build_graph(std::move(builder_), path);
+  }
+
+ private:
+  void add_ops(const Rank& rank) {
+    const std::int64_t home = home_of(rank.step);
+    std::vector<OpId> ids;
+    for (const StepOp& op : rank.step.ops) {
+      const OpId id = builder_.add_op({.name = rank.label + op.name,
+                                       .kind = op.kind,
+                                       .compute = op.compute,
+                                       .phase = op.phase,
+                                       .lane = op.lane,
+                                       .module = op.module});
+      ids.push_back(id);
+      if (op.bytes > Bytes{}) builder_.add_kernel(id, {.traffic = op.bytes});
+      for (const std::size_t before : op.after) builder_.add_control(ids[before], id);
+      std::string label = rank.label.empty() ? "rank" : rank.label.substr(0, rank.label.size() - 1);
+      if (op.device.value_or(home) != home) label += fmt::format(" gpu{}", *op.device);
+      builder_.colocate(id, label);
     }
-    MatchedCollective& joined = collectives_[at->second];
-    joined.collective.bytes = std::max(joined.collective.bytes, m.bytes);
-    joined.members.push_back(ids[i]);
+    match_collectives(rank, ids);
   }
-}
 
-void KinetoGraphBuilder::add_collectives(std::vector<std::string>& notes) {
-  std::size_t whole = 0;
-  Bytes bytes{};
-  for (const MatchedCollective& joined : collectives_) {
-    whole += joined.members.size() == joined.collective.ranks ? 1U : 0U;
-    bytes += joined.collective.bytes;
-    builder_.add_collective({.kind = joined.collective.kind,
-                             .bytes = joined.collective.bytes,
-                             .ranks = joined.collective.ranks},
-                            joined.members);
+  void match_collectives(const Rank& rank, const std::vector<OpId>& ids) {
+    std::map<std::tuple<std::string, CollectiveKind, std::uint32_t>, std::int64_t> position;
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      if (!rank.step.ops[i].collective) continue;
+      const RecordedCollective& m = *rank.step.ops[i].collective;
+      const std::int64_t number = position[{m.group, m.kind, m.ranks}]++;
+      const CollectiveKey key{m.group, m.kind, m.ranks, m.sequence ? -1 - *m.sequence : number};
+      auto [at, added] = joined_.emplace(key, collectives_.size());
+      // Disjoint groups may have the same name: a complete collective is not extended.
+      const bool full = !added && collectives_[at->second].members.size() >= m.ranks;
+      if (added || full) {
+        at->second = collectives_.size();
+        collectives_.push_back({m, {}});
+      }
+      MatchedCollective& joined = collectives_[at->second];
+      joined.collective.bytes = std::max(joined.collective.bytes, m.bytes);
+      joined.members.push_back(ids[i]);
+    }
   }
-  if (collectives_.empty()) return;
-  notes.push_back(
-      fmt::format("{} collectives of {}; {} have all ranks in these files, missing ranks of the "
-                  "others arrive with the ones present; their times are the cluster model's",
-                  collectives_.size(), to_text(bytes), whole));
-}
 
-OpGraph KinetoGraphBuilder::make(const std::string& path, std::vector<std::string>& notes) {
-  for (const Rank& rank : ranks_) add_ops(rank);
-  add_collectives(notes);
-  return build_graph(std::move(builder_), path);
-}
+  void add_collectives(std::vector<std::string>& notes) {
+    std::size_t whole = 0;
+    Bytes bytes{};
+    for (const MatchedCollective& joined : collectives_) {
+      whole += joined.members.size() == joined.collective.ranks ? 1U : 0U;
+      bytes += joined.collective.bytes;
+      builder_.add_collective({.kind = joined.collective.kind,
+                               .bytes = joined.collective.bytes,
+                               .ranks = joined.collective.ranks},
+                              joined.members);
+    }
+    if (collectives_.empty()) return;
+    notes.push_back(
+        fmt::format("{} collectives of {}; {} have all ranks in these files, missing ranks of the "
+                    "others arrive with the ones present; their times are the cluster model's",
+                    collectives_.size(), to_text(bytes), whole));
+  }
+
+  const std::vector<Rank>& ranks_;
+  OpGraphBuilder builder_;
+  std::map<CollectiveKey, std::size_t> joined_;  // into collectives_
+  std::vector<MatchedCollective> collectives_;   // in the order of their first members
+};
 
 struct Settings {
   StepOptions step;

@@ -1,6 +1,5 @@
 #include "traces/import/kineto/recording.h"
 
-#include <algorithm>
 #include <numeric>
 #include <tuple>
 
@@ -37,110 +36,105 @@ CallKind call_kind(const Event& event) {
 class RecordingReader {
  public:
   explicit RecordingReader(TextFile& file) : text_(file.rest()), file_(file.path(), text_) {}
-  Recording read();
+
+  Recording read() {
+    FileFacts file = read_events(file_, [&](const Event& event) { add(event); });
+    recording_.device = std::move(file.device);
+    recording_.rank = file.rank;
+    recording_.of_simulation = file.simulated;
+    recording_.num_threads = threads_.size();
+    nest();
+    cut_overruns();
+    std::ranges::stable_sort(recording_.waits, {}, &RecordedWait::start);
+    return std::move(recording_);
+  }
 
  private:
-  void add(const Event& event);
-  void nest();
-  void cut_overruns();
+  void add(const Event& event) {
+    if (event.phase != "X" || event.name == "[memory]") return;
+    const bool work = is_device_work(event.category), waits = event.category == Category::wait;
+    const CallKind call = call_kind(event);
+    if (!work && !waits && call == CallKind::other) return;
+    if (!event.is_timed(file_)) return;
+    if (waits) {
+      recording_.waits.push_back({.device = event.device.value_or(0),
+                                  .stream = event.stream,
+                                  .awaited_stream = event.awaited_stream,
+                                  .awaited_record = event.awaited_record,
+                                  .correlation = event.correlation,
+                                  .start = *event.start,
+                                  .of_stream = event.name.find("Wait") != std::string_view::npos});
+      return;
+    }
+    if (work) {
+      recording_.work.push_back({.name = std::string(event.name),
+                                 .kind = event.category == Category::kernel ? WorkKind::kernel
+                                         : event.category == Category::copy ? WorkKind::copy
+                                                                            : WorkKind::fill,
+                                 .device = event.device.value_or(0),
+                                 .stream = event.stream.value_or(0),
+                                 .start = *event.start,
+                                 .duration = *event.duration,
+                                 .bytes = {event.bytes.value_or(0)},
+                                 .correlation = event.correlation,
+                                 .communication = event.communication});
+      return;
+    }
+    const bool module = call == CallKind::module;
+    const std::string_view name = module ? event.name.substr(module_prefix.size()) : event.name;
+    (module ? recording_.modules : recording_.calls)
+        .push_back({.name = std::string(name),
+                    .kind = call,
+                    .thread = threads_.of(event),
+                    .start = *event.start,
+                    .duration = *event.duration,
+                    .correlation = event.correlation,
+                    .communication = event.communication});
+  }
+
+  void nest() {
+    std::vector<Call>& calls = recording_.calls;
+    // Two calls with the same start: the longer one is the parent, but never a driver call.
+    std::ranges::stable_sort(calls, {}, [](const Call& c) {
+      return std::tuple(c.thread, c.start, c.kind == CallKind::runtime, -c.duration);
+    });
+    std::ranges::stable_sort(recording_.modules, {},
+                             [](const Call& c) { return std::pair(c.start, -c.duration); });
+    std::vector<std::size_t> open;
+    for (std::size_t i = 0; i < calls.size(); ++i) {
+      const auto encloses = [&](std::size_t outer) {
+        return calls[outer].thread == calls[i].thread && calls[outer].end() >= calls[i].end() &&
+               (calls[outer].end() > calls[i].start || calls[outer].start == calls[i].start);
+      };
+      while (!open.empty() && !encloses(open.back())) open.pop_back();
+      if (!open.empty()) calls[i].parent = open.back();
+      open.push_back(i);
+    }
+  }
+
+  /// Shortens work that was recorded to end after the next work of its stream began.
+  void cut_overruns() {
+    std::vector<DeviceWork>& all = recording_.work;
+    std::vector<std::size_t> order(all.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::ranges::stable_sort(order, {}, [&](std::size_t i) {
+      return std::tuple(all[i].device, all[i].stream, all[i].start);
+    });
+    for (std::size_t k = 1; k < order.size(); ++k) {
+      DeviceWork& work = all[order[k - 1]];
+      const DeviceWork& next = all[order[k]];
+      const Duration beyond = work.end() - next.start;
+      if (work.device != next.device || work.stream != next.stream || beyond <= rounded) continue;
+      work.duration -= beyond;
+      recording_.overruns.push_back({order[k - 1], beyond});
+    }
+  }
 
   const std::string text_;
   JsonFile file_;
   Recording recording_;
   ThreadNumbers threads_;
 };
-
-void RecordingReader::add(const Event& event) {
-  if (event.phase != "X" || event.name == "[memory]") return;
-  const bool work = is_device_work(event.category), waits = event.category == Category::wait;
-  const CallKind call = call_kind(event);
-  if (!work && !waits && call == CallKind::other) return;
-  if (!event.is_timed(file_)) return;
-  if (waits) {
-    recording_.waits.push_back({.device = event.device.value_or(0),
-                                .stream = event.stream,
-                                .awaited_stream = event.awaited_stream,
-                                .awaited_record = event.awaited_record,
-                                .correlation = event.correlation,
-                                .start = *event.start,
-                                .of_stream = event.name.find("Wait") != std::string_view::npos});
-    return;
-  }
-  if (work) {
-    recording_.work.push_back({.name = std::string(event.name),
-                               .kind = event.category == Category::kernel ? WorkKind::kernel
-                                       : event.category == Category::copy ? WorkKind::copy
-                                                                          : WorkKind::fill,
-                               .device = event.device.value_or(0),
-                               .stream = event.stream.value_or(0),
-                               .start = *event.start,
-                               .duration = *event.duration,
-                               .bytes = {event.bytes.value_or(0)},
-                               .correlation = event.correlation,
-                               .communication = event.communication});
-    return;
-  }
-  const bool module = call == CallKind::module;
-  const std::string_view name = module ? event.name.substr(module_prefix.size()) : event.name;
-  (module ? recording_.modules : recording_.calls)
-      .push_back({.name = std::string(name),
-                  .kind = call,
-                  .thread = threads_.of(event),
-                  .start = *event.start,
-                  .duration = *event.duration,
-                  .correlation = event.correlation,
-                  .communication = event.communication});
-}
-
-void RecordingReader::nest() {
-  std::vector<Call>& calls = recording_.calls;
-  // Two calls with the same start: the longer one is the parent, but never a driver call.
-  std::ranges::stable_sort(calls, {}, [](const Call& c) {
-    return std::tuple(c.thread, c.start, c.kind == CallKind::runtime, -c.duration);
-  });
-  std::ranges::stable_sort(recording_.modules, {},
-                           [](const Call& c) { return std::pair(c.start, -c.duration); });
-  std::vector<std::size_t> open;
-  for (std::size_t i = 0; i < calls.size(); ++i) {
-    const auto encloses = [&](std::size_t outer) {
-      return calls[outer].thread == calls[i].thread && calls[outer].end() >= calls[i].end() &&
-             (calls[outer].end() > calls[i].start || calls[outer].start == calls[i].start);
-    };
-    while (!open.empty() && !encloses(open.back())) open.pop_back();
-    if (!open.empty()) calls[i].parent = open.back();
-    open.push_back(i);
-  }
-}
-
-/// Shortens work that was recorded to end after the next work of its stream began.
-void RecordingReader::cut_overruns() {
-  std::vector<DeviceWork>& all = recording_.work;
-  std::vector<std::size_t> order(all.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::stable_sort(order, {}, [&](std::size_t i) {
-    return std::tuple(all[i].device, all[i].stream, all[i].start);
-  });
-  for (std::size_t k = 1; k < order.size(); ++k) {
-    DeviceWork& work = all[order[k - 1]];
-    const DeviceWork& next = all[order[k]];
-    const Duration beyond = work.end() - next.start;
-    if (work.device != next.device || work.stream != next.stream || beyond <= rounded) continue;
-    work.duration -= beyond;
-    recording_.overruns.push_back({order[k - 1], beyond});
-  }
-}
-
-Recording RecordingReader::read() {
-  FileFacts file = read_events(file_, [&](const Event& event) { add(event); });
-  recording_.device = std::move(file.device);
-  recording_.rank = file.rank;
-  recording_.of_simulation = file.simulated;
-  recording_.num_threads = threads_.size();
-  nest();
-  cut_overruns();
-  std::ranges::stable_sort(recording_.waits, {}, &RecordedWait::start);
-  return std::move(recording_);
-}
 
 /// The letters of `text` in lower case: "allreduce" of "AllReduce" and "all_reduce".
 std::string letters(std::string_view text) {

@@ -1,12 +1,6 @@
 /// A recording of PyTorch's profiler (Kineto, a Chrome trace): which calls ran when on the host's
 /// threads, and which work on the streams of GPUs.
 #pragma once
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "sim/graph/collective.h"
 #include "sim/units.h"
 #include "traces/import/kineto/events.h"

@@ -1,16 +1,8 @@
 #include "traces/import/kineto/step.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <deque>
-#include <map>
 #include <set>
 #include <tuple>
-#include <unordered_map>
-
-#include "traces/import/kineto/host_pieces.h"
-#include "traces/import/kineto/lanes.h"
 
 namespace baechi::kineto {
 namespace {

@@ -1,9 +1,5 @@
 #include "traces/import/onnx/model.h"
 
-#include <fmt/format.h>
-
-#include <bit>
-
 #include "sim/error.h"
 #include "traces/format/wire.h"
 
@@ -13,10 +9,6 @@ namespace {
 // Field numbers from onnx/onnx.proto, for all versions of the format.
 
 constexpr std::int64_t most_elements = std::int64_t{1} << 60;
-
-std::string text(Wire& wire) {
-  return wire.text();
-}
 
 std::int64_t dim(std::int64_t n) {
   return n < 0 || n > most_dim ? -1 : n;
@@ -28,18 +20,11 @@ ElementType type_of(std::uint64_t number) {
 
 /// Bytes of an element; 0 for types whose values are not read.
 std::size_t width_of(ElementType type) {
-  switch (type) {
-    case ElementType::int64:
-    case ElementType::float64:
-      return 8;
-    case ElementType::int32:
-    case ElementType::float32:
-      return 4;
-    case ElementType::boolean:
-      return 1;
-    default:
-      return 0;
-  }
+  constexpr ElementType read[] = {ElementType::int64, ElementType::float64, ElementType::int32,
+                                  ElementType::float32, ElementType::boolean};
+  return std::ranges::find(read, type) == std::end(read)
+             ? 0
+             : static_cast<std::size_t>(bits_of(type)) / 8;
 }
 
 /// The little-endian number at `bytes`, as in TensorProto.raw_data.
@@ -71,7 +56,7 @@ Initializer read_tensor(Wire& wire) {
     } else if ((field == 5 || field == 7) && wire.length() <= 10 * most_values) {
       wire.each_whole([&](std::int64_t n) { listed.push_back(static_cast<double>(n)); });
     } else if (field == 8) {
-      tensor.name = text(wire);
+      tensor.name = wire.text();
     } else if ((field == 4 || field == 9 || field == 10) && wire.length() <= 8 * most_values) {
       raw += wire.bytes();
     } else if (field == 13) {
@@ -99,7 +84,7 @@ void read_tensor_type(Wire& wire, ValueInfo& value) {
       std::string symbol;
       wire.message([&](std::uint32_t f) {
         if (f == 1) length = dim(wire.whole());
-        if (f == 2) symbol = text(wire);
+        if (f == 2) symbol = wire.text();
       });
       value.shape->push_back(length);
       value.symbols.push_back(std::move(symbol));
@@ -110,7 +95,7 @@ void read_tensor_type(Wire& wire, ValueInfo& value) {
 ValueInfo read_value(Wire& wire) {
   ValueInfo value;
   wire.message([&](std::uint32_t field) {
-    if (field == 1) value.name = text(wire);
+    if (field == 1) value.name = wire.text();
     if (field == 2)
       wire.message([&](std::uint32_t kind) {
         if (kind == 1) read_tensor_type(wire, value);
@@ -123,9 +108,9 @@ void read_attribute(Wire& wire, Node& node) {
   std::string name;
   Attribute attribute;
   wire.message([&](std::uint32_t field) {
-    if (field == 1) name = text(wire);
+    if (field == 1) name = wire.text();
     if (field == 3) attribute.i = wire.whole();
-    if (field == 4 && wire.length() <= 65536) attribute.s = text(wire);
+    if (field == 4 && wire.length() <= 65536) attribute.s = wire.text();
     if (field == 5) attribute.tensor = read_tensor(wire).info;
     if (field == 6 || field == 11) attribute.has_graph = true;
     if (field == 8) wire.each_whole([&](std::int64_t n) { attribute.ints.push_back(n); });
@@ -136,12 +121,12 @@ void read_attribute(Wire& wire, Node& node) {
 Node read_node(Wire& wire) {
   Node node{.position = wire.position()};
   wire.message([&](std::uint32_t field) {
-    if (field == 1) node.inputs.push_back(text(wire));
-    if (field == 2) node.outputs.push_back(text(wire));
-    if (field == 3) node.name = text(wire);
-    if (field == 4) node.op_type = text(wire);
+    if (field == 1) node.inputs.push_back(wire.text());
+    if (field == 2) node.outputs.push_back(wire.text());
+    if (field == 3) node.name = wire.text();
+    if (field == 4) node.op_type = wire.text();
     if (field == 5) read_attribute(wire, node);
-    if (field == 7) node.domain = text(wire);
+    if (field == 7) node.domain = wire.text();
   });
   return node;
 }
@@ -150,7 +135,7 @@ Node read_node(Wire& wire) {
 std::string read_function(Wire& wire) {
   std::string name;
   wire.message([&](std::uint32_t field) {
-    if (field == 1) name = text(wire);
+    if (field == 1) name = wire.text();
   });
   return name;
 }
@@ -158,7 +143,7 @@ std::string read_function(Wire& wire) {
 void read_graph(Wire& wire, Model& model) {
   wire.message([&](std::uint32_t field) {
     if (field == 1) model.nodes.push_back(read_node(wire));
-    if (field == 2) model.name = text(wire);
+    if (field == 2) model.name = wire.text();
     if (field == 5) model.initializers.push_back(read_tensor(wire));
     if (field == 11) model.inputs.push_back(read_value(wire));
     if (field == 12) model.outputs.push_back(read_value(wire));
@@ -170,7 +155,7 @@ void read_opset(Wire& wire, Model& model) {
   std::string domain;
   std::int64_t version = 0;
   wire.message([&](std::uint32_t field) {
-    if (field == 1) domain = text(wire);
+    if (field == 1) domain = wire.text();
     if (field == 2) version = wire.whole();
   });
   if (domain.empty() || domain == "ai.onnx") model.opset = version;
@@ -179,57 +164,22 @@ void read_opset(Wire& wire, Model& model) {
 }  // namespace
 
 std::string_view word_of(ElementType type) {
-  switch (static_cast<int>(type)) {
-    case 10:
-      return "float16";
-    case 16:
-      return "bfloat16";
-    case 17:
-      return "float8e4m3fn";
-    case 18:
-      return "float8e4m3fnuz";
-    case 19:
-      return "float8e5m2";
-    case 20:
-      return "float8e5m2fnuz";
-    case 23:
-      return "float4e2m1";
-    default:
-      return "";
-  }
+  constexpr std::pair<int, std::string_view> words[] = {
+      {10, "float16"},    {16, "bfloat16"},       {17, "float8e4m3fn"}, {18, "float8e4m3fnuz"},
+      {19, "float8e5m2"}, {20, "float8e5m2fnuz"}, {23, "float4e2m1"}};
+  for (const auto& [number, word] : words)
+    if (number == static_cast<int>(type)) return word;
+  return "";
 }
 
 std::int64_t bits_of(ElementType type) {
-  switch (static_cast<int>(type)) {
-    case 1:   // float
-    case 6:   // int32
-    case 12:  // uint32
-      return 32;
-    case 7:   // int64
-    case 11:  // double
-    case 13:  // uint64
-    case 14:  // complex64
-      return 64;
-    case 4:   // uint16
-    case 5:   // int16
-    case 10:  // float16
-    case 16:  // bfloat16
-      return 16;
-    case 15:  // complex128
-      return 128;
-    case 21:  // uint4
-    case 22:  // int4
-    case 23:  // float4e2m1
-      return 4;
-    case 25:  // uint2
-    case 26:  // int2
-      return 2;
-    case 0:  // unknown
-    case 8:  // string
-      return 0;
-    default:
-      return 8;
-  }
+  // unknown, float, uint8, int8, uint16, int16, int32, int64; string, bool, float16, double,
+  // uint32, uint64, complex64, complex128; bfloat16, four formats of 8 bits, uint4, int4,
+  // float4e2m1; float8e8m0, uint2, int2
+  constexpr std::int64_t bits[] = {0,  32,  8,  8, 16, 16, 32, 64, 0, 8, 16, 64, 32, 64,
+                                   64, 128, 16, 8, 8,  8,  8,  4,  4, 4, 8,  2,  2};
+  const auto number = static_cast<std::size_t>(type);
+  return number < std::size(bits) ? bits[number] : 8;
 }
 
 std::optional<std::int64_t> TensorInfo::elements() const {
@@ -266,7 +216,7 @@ Model read_model(TextFile& file) {
   Wire wire(file);
   wire.fields([&](std::uint32_t field) {
     if (field == 1) model.ir_version = wire.whole();
-    if (field == 2) model.producer = text(wire);
+    if (field == 2) model.producer = wire.text();
     if (field == 8) read_opset(wire, model);
     if (field == 25) model.functions.push_back(read_function(wire));
     if (field == 7) {

@@ -1,13 +1,8 @@
 #include <fmt/ranges.h>
 
-#include <algorithm>
-#include <set>
-
 #include "sim/units.h"
 #include "traces/format/compressed_file.h"
 #include "traces/import/onnx/model.h"
-#include "traces/import/onnx/shapes.h"
-#include "traces/import/onnx/work.h"
 #include "traces/importer.h"
 
 namespace baechi::onnx {
@@ -15,7 +10,7 @@ namespace {
 
 // Decisions:
 // - A node is an op, and so is an input that is not a weight, without time.
-// - Weights (weights.h) are persistent bytes of their first reader; all readers of a weight are
+// - Weights (weights_of) are persistent bytes of their first reader; all readers of a weight are
 //   colocated, because no edge carries it.
 // - Shapes are those of the file, else inferred. A dynamic dimension of an input is option `batch`
 //   if it is the first, else option `length`.
@@ -41,18 +36,175 @@ class OnnxGraphBuilder {
  public:
   OnnxGraphBuilder(const Model& model, const Settings& settings, Untimed& untimed)
       : model_(model), settings_(settings), untimed_(untimed) {}
-  OpGraph make(const std::string& path, Trace& trace);
+
+  OpGraph make(const std::string& path, Trace& trace) {
+    find_weights();
+    infer_all();
+    add_inputs();
+    for (std::size_t i = 0; i < model_.nodes.size(); ++i) add_node(model_.nodes[i], i);
+    note(trace.notes);
+    return build_graph(std::move(builder_), path);
+  }
 
  private:
-  void find_weights();
-  void give_inputs();
-  void infer_all();
-  void add_inputs();
-  void add_nodes();
-  void add_node(const Node& node, std::size_t number);
-  void note(std::vector<std::string>& notes) const;
-  std::string unique(std::string name);
-  TensorInfo stated(const ValueInfo& value, bool input);
+  void find_weights() {
+    for (const auto& [name, info] : weights_of(model_)) {
+      weights_.insert(name);
+      if (info != nullptr) tensors_[name] = *info;
+    }
+    for (const Node& node : model_.nodes) {
+      const std::set<std::string> read(node.inputs.begin(), node.inputs.end());
+      for (const std::string& name : read)
+        if (weights_.contains(name)) ++readers_[name];
+    }
+  }
+
+  void infer_all() {
+    for (const ValueInfo& input : model_.inputs)
+      if (!tensors_.contains(input.name)) tensors_[input.name] = stated(input, true);
+    std::map<std::string, const ValueInfo*> values;
+    for (const auto* all : {&model_.values, &model_.outputs})
+      for (const ValueInfo& value : *all) values[value.name] = &value;
+    for (const Node& node : model_.nodes) {
+      std::vector<TensorInfo> out = infer(node, known(node.inputs), model_.opset);
+      for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+        if (node.outputs[i].empty()) continue;
+        ++values_;
+        const auto value = values.find(node.outputs[i]);
+        if (value != values.end()) {
+          TensorInfo from_file = stated(*value->second, false);
+          const bool whole = from_file.elements().has_value();
+          if (out[i].type == ElementType::unknown || whole) out[i].type = from_file.type;
+          if (whole && out[i].shape != from_file.shape) {
+            out[i].shape = from_file.shape;
+            out[i].values.reset();
+          }
+          if (whole) ++stated_;
+          if (!whole && out[i].elements()) ++inferred_;
+        } else if (out[i].elements()) {
+          ++inferred_;
+        }
+        tensors_[node.outputs[i]] = std::move(out[i]);
+      }
+    }
+  }
+
+  void add_inputs() {
+    for (const ValueInfo& input : model_.inputs) {
+      if (weights_.contains(input.name)) continue;
+      ++inputs_;
+      input_bytes_ += bytes_of(input.name);
+      const std::string name = unique("input/" + input.name);
+      const OpId op = builder_.add_op({.name = name, .kind = "Input"});
+      produced_[input.name] = builder_.add_tensor(op, bytes_of(input.name));
+    }
+  }
+
+  void add_node(const Node& node, std::size_t number) {
+    if (constant_weight(node) != nullptr) return;  // counted in its reader
+    const auto in = known(node.inputs), out = known(node.outputs);
+    const std::string name =
+        unique(node.name.empty() ? fmt::format("{}.{}", node.op_type, number) : node.name);
+    Bytes persistent{}, weights{};
+    for (const std::string& input : node.inputs) {
+      if (!weights_.contains(input)) continue;
+      weights += bytes_of(input);
+      if (counted_weights_.insert(input).second) persistent += bytes_of(input);
+    }
+    weight_bytes_ += persistent;
+    const std::string module = module_of(node.name);
+    const OpId op = builder_.add_op(
+        {.name = name, .kind = node.op_type, .persistent = persistent, .module = module});
+    for (const auto& [key, attribute] : node.attributes)
+      subgraphs_ += attribute.has_graph ? 1U : 0U;
+    if (auto work = work_of(node, in, out)) {
+      if (!moves(node)) work->weights = std::min(weights, work->traffic);
+      builder_.add_kernel(op, *work);
+    } else {
+      untimed_.add(node.op_type, name, is_known(node) ? "unknown shape" : "no rule for its shapes");
+    }
+    if (multiplies_unknown(node) ||
+        std::ranges::find(model_.functions, node.op_type) != model_.functions.end())
+      ++uncounted_[node.op_type.substr(0, 60)];
+    if (!is_known(node)) ++unknown_[node.op_type.substr(0, 60)];
+    for (const std::string& input : node.inputs) {
+      if (weights_.contains(input) && readers_[input] > 1) builder_.colocate(op, input);
+      if (const auto tensor = produced_.find(input); tensor != produced_.end())
+        builder_.add_edge(tensor->second, op);
+    }
+    for (const std::string& output : node.outputs) {
+      if (output.empty()) continue;
+      const TensorInfo* t = known(output);
+      if (t == nullptr || !t->bytes()) ++shapeless_;
+      produced_[output] = builder_.add_tensor(op, bytes_of(output));
+    }
+  }
+
+  void note(std::vector<std::string>& notes) const {
+    const std::size_t ops = model_.nodes.size();
+    notes.push_back(fmt::format(
+        "{}shapes of {} of {} values: {} stated, {} inferred; work by formula for {} of {} nodes",
+        10 * shapeless_ > ops ? "warning: " : "", stated_ + inferred_, values_, stated_, inferred_,
+        ops - untimed_.ops, ops));
+    const auto note_ops = [&](std::string_view what,
+                              const std::map<std::string, std::size_t>& ops) {
+      std::string list;
+      for (const auto& [op, count] : ops)
+        list += fmt::format("{}{} x{}", list.empty() ? "" : ", ", op, count);
+      if (!list.empty()) notes.push_back(fmt::format("{}{}", what, list.substr(0, 300)));
+    };
+    note_ops("no rule for the shapes of ", unknown_);
+    note_ops(
+        "warning: matmuls without a formula, or functions defined by the model, count as one flop "
+        "per element: ",
+        uncounted_);
+    if (subgraphs_ > 0)
+      notes.push_back(fmt::format(
+          "warning: {} subgraphs of nodes (If, Loop, Scan) are not read: each such node is one op",
+          subgraphs_));
+    if (open_ > 0)
+      notes.push_back(fmt::format(
+          "{} dimensions of inputs are dynamic: {} where it is the first (option batch), "
+          "else {} (option length)",
+          open_, settings_.batch, settings_.length));
+    const auto external =
+        std::ranges::count_if(model_.initializers, [](const Initializer& i) { return i.external; });
+    notes.push_back(fmt::format("{} weights of {}{}; {} inputs of {}", counted_weights_.size(),
+                                to_text(weight_bytes_),
+                                external > 0 ? fmt::format(", {} in other files", external) : "",
+                                inputs_, to_text(input_bytes_)));
+    notes.emplace_back(
+        "one forward pass; times are by a device's roofline and work by formula, memory is outputs "
+        "and weights");
+  }
+
+  std::string unique(std::string name) {
+    std::string tried = name;
+    for (std::size_t n = 2; !names_.insert(tried).second; ++n)
+      tried = fmt::format("{}#{}", name, n);
+    return tried;
+  }
+
+  /// A value with its shape from the file. Dynamic dimensions of an input are set from the options.
+  TensorInfo stated(const ValueInfo& value, bool input) {
+    TensorInfo info{.type = value.type, .shape = value.shape};
+    if (!info.shape) return info;
+    for (std::size_t i = 0; i < info.shape->size(); ++i) {
+      std::int64_t& dim = (*info.shape)[i];
+      if (dim >= 0 && !(input && dim == 0)) continue;
+      const std::string& symbol = value.symbols[i];
+      if (input) {
+        dim = i == 0 ? settings_.batch : settings_.length;
+        ++open_;
+        if (!symbol.empty()) dim = symbols_.emplace(symbol, dim).first->second;
+      } else if (const auto found = symbols_.find(symbol);
+                 !symbol.empty() && found != symbols_.end()) {
+        dim = found->second;
+      }
+    }
+    return info;
+  }
+
   const TensorInfo* known(const std::string& name) const {
     const auto found = tensors_.find(name);
     return name.empty() || found == tensors_.end() ? nullptr : &found->second;
@@ -85,171 +237,6 @@ class OnnxGraphBuilder {
   Bytes weight_bytes_{}, input_bytes_{};
   OpGraphBuilder builder_;
 };
-
-/// A value with its shape from the file. Dynamic dimensions of an input are set from the options.
-TensorInfo OnnxGraphBuilder::stated(const ValueInfo& value, bool input) {
-  TensorInfo info{.type = value.type, .shape = value.shape};
-  if (!info.shape) return info;
-  for (std::size_t i = 0; i < info.shape->size(); ++i) {
-    std::int64_t& dim = (*info.shape)[i];
-    if (dim >= 0 && !(input && dim == 0)) continue;
-    const std::string& symbol = value.symbols[i];
-    if (input) {
-      dim = i == 0 ? settings_.batch : settings_.length;
-      ++open_;
-      if (!symbol.empty()) dim = symbols_.emplace(symbol, dim).first->second;
-    } else if (const auto found = symbols_.find(symbol);
-               !symbol.empty() && found != symbols_.end()) {
-      dim = found->second;
-    }
-  }
-  return info;
-}
-
-void OnnxGraphBuilder::find_weights() {
-  for (const auto& [name, info] : weights_of(model_)) {
-    weights_.insert(name);
-    if (info != nullptr) tensors_[name] = *info;
-  }
-  for (const Node& node : model_.nodes) {
-    const std::set<std::string> read(node.inputs.begin(), node.inputs.end());
-    for (const std::string& name : read)
-      if (weights_.contains(name)) ++readers_[name];
-  }
-}
-
-void OnnxGraphBuilder::infer_all() {
-  for (const ValueInfo& input : model_.inputs)
-    if (!tensors_.contains(input.name)) tensors_[input.name] = stated(input, true);
-  std::map<std::string, const ValueInfo*> values;
-  for (const auto* all : {&model_.values, &model_.outputs})
-    for (const ValueInfo& value : *all) values[value.name] = &value;
-  for (const Node& node : model_.nodes) {
-    std::vector<TensorInfo> out = infer(node, known(node.inputs), model_.opset);
-    for (std::size_t i = 0; i < node.outputs.size(); ++i) {
-      if (node.outputs[i].empty()) continue;
-      ++values_;
-      const auto value = values.find(node.outputs[i]);
-      if (value != values.end()) {
-        TensorInfo from_file = stated(*value->second, false);
-        const bool whole = from_file.elements().has_value();
-        if (out[i].type == ElementType::unknown || whole) out[i].type = from_file.type;
-        if (whole && out[i].shape != from_file.shape) {
-          out[i].shape = from_file.shape;
-          out[i].values.reset();
-        }
-        if (whole) ++stated_;
-        if (!whole && out[i].elements()) ++inferred_;
-      } else if (out[i].elements()) {
-        ++inferred_;
-      }
-      tensors_[node.outputs[i]] = std::move(out[i]);
-    }
-  }
-}
-
-std::string OnnxGraphBuilder::unique(std::string name) {
-  std::string tried = name;
-  for (std::size_t n = 2; !names_.insert(tried).second; ++n) tried = fmt::format("{}#{}", name, n);
-  return tried;
-}
-
-void OnnxGraphBuilder::add_inputs() {
-  for (const ValueInfo& input : model_.inputs) {
-    if (weights_.contains(input.name)) continue;
-    ++inputs_;
-    input_bytes_ += bytes_of(input.name);
-    const std::string name = unique("input/" + input.name);
-    const OpId op = builder_.add_op({.name = name, .kind = "Input"});
-    produced_[input.name] = builder_.add_tensor(op, bytes_of(input.name));
-  }
-}
-
-void OnnxGraphBuilder::add_node(const Node& node, std::size_t number) {
-  if (constant_weight(node) != nullptr) return;  // counted in its reader
-  const auto in = known(node.inputs), out = known(node.outputs);
-  const std::string name =
-      unique(node.name.empty() ? fmt::format("{}.{}", node.op_type, number) : node.name);
-  Bytes persistent{}, weights{};
-  for (const std::string& input : node.inputs) {
-    if (!weights_.contains(input)) continue;
-    weights += bytes_of(input);
-    if (counted_weights_.insert(input).second) persistent += bytes_of(input);
-  }
-  weight_bytes_ += persistent;
-  const std::string module = module_of(node.name);
-  const OpId op = builder_.add_op(
-      {.name = name, .kind = node.op_type, .persistent = persistent, .module = module});
-  for (const auto& [key, attribute] : node.attributes) subgraphs_ += attribute.has_graph ? 1U : 0U;
-  if (auto work = work_of(node, in, out)) {
-    if (!moves(node)) work->weights = std::min(weights, work->traffic);
-    builder_.add_kernel(op, *work);
-  } else {
-    untimed_.add(node.op_type, name, is_known(node) ? "unknown shape" : "no rule for its shapes");
-  }
-  if (multiplies_unknown(node) ||
-      std::ranges::find(model_.functions, node.op_type) != model_.functions.end())
-    ++uncounted_[node.op_type.substr(0, 60)];
-  if (!is_known(node)) ++unknown_[node.op_type.substr(0, 60)];
-  for (const std::string& input : node.inputs) {
-    if (weights_.contains(input) && readers_[input] > 1) builder_.colocate(op, input);
-    if (const auto tensor = produced_.find(input); tensor != produced_.end())
-      builder_.add_edge(tensor->second, op);
-  }
-  for (const std::string& output : node.outputs) {
-    if (output.empty()) continue;
-    const TensorInfo* t = known(output);
-    if (t == nullptr || !t->bytes()) ++shapeless_;
-    produced_[output] = builder_.add_tensor(op, bytes_of(output));
-  }
-}
-
-void OnnxGraphBuilder::note(std::vector<std::string>& notes) const {
-  const std::size_t ops = model_.nodes.size();
-  notes.push_back(fmt::format(
-      "{}shapes of {} of {} values: {} stated, {} inferred; work by formula for {} of {} nodes",
-      10 * shapeless_ > ops ? "warning: " : "", stated_ + inferred_, values_, stated_, inferred_,
-      ops - untimed_.ops, ops));
-  std::string list;
-  for (const auto& [op, count] : unknown_)
-    list += fmt::format("{}{} x{}", list.empty() ? "" : ", ", op, count);
-  if (!list.empty()) notes.push_back("no rule for the shapes of " + list.substr(0, 300));
-  list.clear();
-  for (const auto& [op, count] : uncounted_)
-    list += fmt::format("{}{} x{}", list.empty() ? "" : ", ", op, count);
-  if (!list.empty())
-    notes.push_back(
-        "warning: matmuls without a formula, or functions defined by the model, count as one flop "
-        "per element: " +
-        list.substr(0, 300));
-  if (subgraphs_ > 0)
-    notes.push_back(fmt::format(
-        "warning: {} subgraphs of nodes (If, Loop, Scan) are not read: each such node is one op",
-        subgraphs_));
-  if (open_ > 0)
-    notes.push_back(
-        fmt::format("{} dimensions of inputs are dynamic: {} where it is the first (option batch), "
-                    "else {} (option length)",
-                    open_, settings_.batch, settings_.length));
-  const auto external =
-      std::ranges::count_if(model_.initializers, [](const Initializer& i) { return i.external; });
-  notes.push_back(fmt::format("{} weights of {}{}; {} inputs of {}", counted_weights_.size(),
-                              to_text(weight_bytes_),
-                              external > 0 ? fmt::format(", {} in other files", external) : "",
-                              inputs_, to_text(input_bytes_)));
-  notes.emplace_back(
-      "one forward pass; times are by a device's roofline and work by formula, memory is outputs "
-      "and weights");
-}
-
-OpGraph OnnxGraphBuilder::make(const std::string& path, Trace& trace) {
-  find_weights();
-  infer_all();
-  add_inputs();
-  for (std::size_t i = 0; i < model_.nodes.size(); ++i) add_node(model_.nodes[i], i);
-  note(trace.notes);
-  return build_graph(std::move(builder_), path);
-}
 
 /// Throws InputError on a weight of 2^50 bytes or more: the file is damaged.
 void check_sizes(const Model& model, const std::string& path) {

@@ -1,6 +1,4 @@
-#include <algorithm>
-
-#include "traces/import/onnx/shapes.h"
+#include "traces/import/onnx/model.h"
 
 namespace baechi::onnx {
 namespace rules {

@@ -1,8 +1,4 @@
-#include "traces/import/onnx/shapes.h"
-
-#include <algorithm>
-#include <span>
-#include <string_view>
+#include "traces/import/onnx/model.h"
 
 namespace baechi::onnx {
 

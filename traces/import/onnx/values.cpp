@@ -1,7 +1,6 @@
-#include <algorithm>
 #include <cmath>
 
-#include "traces/import/onnx/shapes.h"
+#include "traces/import/onnx/model.h"
 
 namespace baechi::onnx {
 namespace {

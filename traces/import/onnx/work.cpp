@@ -1,12 +1,4 @@
-#include "traces/import/onnx/work.h"
-
-#include <algorithm>
-#include <array>
-#include <set>
-#include <span>
-#include <string_view>
-
-#include "traces/import/onnx/shapes.h"
+#include "traces/import/onnx/model.h"
 #include "traces/import/rank_files.h"
 
 namespace baechi::onnx {

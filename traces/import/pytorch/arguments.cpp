@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "traces/import/pytorch/execution_trace.h"
 #include "traces/import/rank_files.h"
 

@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "traces/import/pytorch/dataflow.h"
 
 namespace baechi::pytorch {

@@ -1,10 +1,5 @@
 #include "traces/import/pytorch/dataflow.h"
 
-#include <algorithm>
-#include <string_view>
-#include <unordered_map>
-#include <vector>
-
 namespace baechi::pytorch {
 
 std::optional<Elements> strided(std::int64_t offset, std::span<const std::int64_t> sizes,
@@ -104,147 +99,137 @@ class DataflowTracer {
     flow_.op_of_call.resize(calls);
     flow_.source_of_call.resize(calls);
   }
-  void add_op(const Call& call, std::size_t root);
-  void visit(const Call& call, RecordedOp* op);
+
+  void add_op(const Call& call, std::size_t root) {
+    RecordedOp& op = flow_.arena.emplace_back();
+    op.kind = kind_of(call);
+    op.phase = flow_.roots[root].second;
+    op.root = root;
+    op.calls = {&call};
+    op.collective = call.name == "record_param_comms";
+    flow_.collectives += op.collective ? 1U : 0U;
+    flow_.triton += call.is_triton ? 1U : 0U;
+    flow_.ops.push_back(&op);
+    flow_.op_of_call[call.index] = &op;
+    op_[&call] = &op;
+  }
+
+  /// Reads the inputs, visits the children, then writes. Storage ids are addresses, which are
+  /// reused: an output with an id that no input has is a new storage.
+  void visit(const Call& call, RecordedOp* op) {
+    const auto own = op_.find(&call);
+    if (own != op_.end()) op = own->second;
+    // Before the children are visited, because allocations within a kernel are not recorded.
+    for (const Argument& argument : call.outputs)
+      for (const TensorView& t : argument.tensors)
+        if (!call.is_given(t)) make(t, false);
+    std::unordered_map<std::int64_t, Storage*> given;  // storages before the children run
+    for (const Argument& argument : call.inputs)
+      for (const TensorView& t : argument.tensors) {
+        read(call, argument, t, op);
+        given[t.storage] = current_.at(t.storage);
+      }
+    for (const Call* child : call.children) visit(*child, op);
+    for (const Argument& argument : call.inputs)
+      for (const TensorView& t : argument.tensors) {
+        if (!argument.mutated || op == nullptr) continue;
+        Storage& storage = *given.at(t.storage);
+        const auto now = contents(storage, t);
+        if (std::ranges::none_of(now, [&](const Contents* c) { return c->producer == op; }))
+          write(storage, t, *op);
+      }
+    write_outputs(call, op);
+    if (own == op_.end() || op == nullptr) return;
+    if (call.is_triton && op->writes.empty() &&
+        !given.empty()) {  // in place: by convention the last argument
+      const auto last = std::find_if(call.inputs.rbegin(), call.inputs.rend(),
+                                     [](const Argument& a) { return !a.tensors.empty(); });
+      write(*given.at(last->tensors.back().storage), last->tensors.back(), *op);
+    }
+    for (const Argument& argument : call.outputs)
+      for (const TensorView& t : argument.tensors) op->results.push_back(current_.at(t.storage));
+  }
 
  private:
-  Storage& make(const TensorView& t, bool external);
-  Storage& storage_read(const Call& call, const Argument& argument, const TensorView& t);
-  void read(const Call& call, const Argument& argument, const TensorView& t, RecordedOp* op);
-  void write(Storage& storage, const TensorView& t, RecordedOp& op);
-  void write_outputs(const Call& call, RecordedOp* op);
+  Storage& make(const TensorView& t, bool external) {
+    Storage& storage = flow_.storages.emplace_back();
+    storage.bytes = t.storage_bytes();
+    storage.external = external;
+    if (external) storage.shape = t.shape;
+    current_[t.storage] = &storage;
+    return storage;
+  }
+
+  Storage& storage_read(const Call& call, const Argument& argument, const TensorView& t) {
+    const auto it = current_.find(t.storage);
+    if (it != current_.end()) return *it->second;
+    // An `out` argument or a buffer of an Inductor kernel is new memory: it is only written.
+    const bool fresh = call.is_triton || (argument.mutated && argument.name == "out");
+    return make(t, !fresh);
+  }
+
+  void read(const Call& call, const Argument& argument, const TensorView& t, RecordedOp* op) {
+    const bool known = current_.contains(t.storage);
+    Storage& storage = storage_read(call, argument, t);
+    if (storage.role.empty()) storage.role = argument.name;
+    const std::vector<Contents*> found = contents(storage, t);
+    if (op == nullptr) {
+      RecordedOp*& source = flow_.source_of_call[call.index];
+      if (source == nullptr && !found.empty()) source = found.front()->producer;
+      return;
+    }
+    op->touched.push_back(&storage);
+    for (Contents* c : found)
+      if (c->producer != op) add_once(op->reads, c);
+    if (storage.external && found.empty()) {
+      op->external.push_back(&storage);
+      op->role.push_back(argument.mutated ? "written" : argument.name);
+    }
+    if (call.is_triton && !known) write(storage, t, *op);
+  }
+
+  /// Makes a new output of `op`: the whole storage, or the elements of `t`.
+  void write(Storage& storage, const TensorView& t, RecordedOp& op) {
+    const Elements* where = element_range(storage, t);
+    Contents& c = flow_.contents.emplace_back();
+    c.producer = &op;
+    c.storage = &storage;
+    c.bytes = where == nullptr ? storage.bytes : size(*where) * t.element_bytes;
+    c.in_place = storage.external || storage.contents != nullptr;
+    if (where == nullptr) {
+      storage.contents = &c;
+      storage.parts.clear();
+    } else {
+      std::erase_if(storage.parts, [&](const auto& part) { return within(part.first, *where); });
+      storage.parts.emplace_back(*where, &c);
+    }
+    op.writes.push_back(&c);
+    add_once(op.written, &storage);
+  }
+
+  void write_outputs(const Call& call, RecordedOp* op) {
+    for (const Argument& argument : call.outputs)
+      for (const TensorView& t : argument.tensors) {
+        Storage& storage = *current_.at(t.storage);
+        if (call.name.starts_with("resize"))
+          storage.bytes = std::max(storage.bytes, t.storage_bytes());
+        if (call.name == "as_strided" && t.bytes() < storage.bytes)
+          if (auto found = strided(t.offset, call.sizes, call.strides))
+            storage.views[{t.offset, t.elements}] = std::move(*found);
+        const bool given = call.is_given(t);
+        // A collective's schema does not mark mutated inputs: they are the inputs that it returns.
+        const bool collective = given && op != nullptr && call.name == "record_param_comms";
+        if (op != nullptr && (collective || (!given && storage.contents == nullptr))) {
+          write(storage, t, *op);
+          op->touched.push_back(&storage);
+        }
+      }
+  }
 
   Dataflow& flow_;
   std::unordered_map<std::int64_t, Storage*> current_;  // by id; ids are reused
   std::unordered_map<const Call*, RecordedOp*> op_;     // by call or part of a call
 };
-
-void DataflowTracer::add_op(const Call& call, std::size_t root) {
-  RecordedOp& op = flow_.arena.emplace_back();
-  op.kind = kind_of(call);
-  op.phase = flow_.roots[root].second;
-  op.root = root;
-  op.calls = {&call};
-  op.collective = call.name == "record_param_comms";
-  flow_.collectives += op.collective ? 1U : 0U;
-  flow_.triton += call.is_triton ? 1U : 0U;
-  flow_.ops.push_back(&op);
-  flow_.op_of_call[call.index] = &op;
-  op_[&call] = &op;
-}
-
-Storage& DataflowTracer::make(const TensorView& t, bool external) {
-  Storage& storage = flow_.storages.emplace_back();
-  storage.bytes = t.storage_bytes();
-  storage.external = external;
-  if (external) storage.shape = t.shape;
-  current_[t.storage] = &storage;
-  return storage;
-}
-
-Storage& DataflowTracer::storage_read(const Call& call, const Argument& argument,
-                                      const TensorView& t) {
-  const auto it = current_.find(t.storage);
-  if (it != current_.end()) return *it->second;
-  // An `out` argument or a buffer of an Inductor kernel is new memory: it is only written.
-  const bool fresh = call.is_triton || (argument.mutated && argument.name == "out");
-  return make(t, !fresh);
-}
-
-void DataflowTracer::read(const Call& call, const Argument& argument, const TensorView& t,
-                          RecordedOp* op) {
-  const bool known = current_.contains(t.storage);
-  Storage& storage = storage_read(call, argument, t);
-  if (storage.role.empty()) storage.role = argument.name;
-  const std::vector<Contents*> found = contents(storage, t);
-  if (op == nullptr) {
-    RecordedOp*& source = flow_.source_of_call[call.index];
-    if (source == nullptr && !found.empty()) source = found.front()->producer;
-    return;
-  }
-  op->touched.push_back(&storage);
-  for (Contents* c : found)
-    if (c->producer != op) add_once(op->reads, c);
-  if (storage.external && found.empty()) {
-    op->external.push_back(&storage);
-    op->role.push_back(argument.mutated ? "written" : argument.name);
-  }
-  if (call.is_triton && !known) write(storage, t, *op);
-}
-
-/// Makes a new output of `op`: the whole storage, or the elements of `t`.
-void DataflowTracer::write(Storage& storage, const TensorView& t, RecordedOp& op) {
-  const Elements* where = element_range(storage, t);
-  Contents& c = flow_.contents.emplace_back();
-  c.producer = &op;
-  c.storage = &storage;
-  c.bytes = where == nullptr ? storage.bytes : size(*where) * t.element_bytes;
-  c.in_place = storage.external || storage.contents != nullptr;
-  if (where == nullptr) {
-    storage.contents = &c;
-    storage.parts.clear();
-  } else {
-    std::erase_if(storage.parts, [&](const auto& part) { return within(part.first, *where); });
-    storage.parts.emplace_back(*where, &c);
-  }
-  op.writes.push_back(&c);
-  add_once(op.written, &storage);
-}
-
-void DataflowTracer::write_outputs(const Call& call, RecordedOp* op) {
-  for (const Argument& argument : call.outputs)
-    for (const TensorView& t : argument.tensors) {
-      Storage& storage = *current_.at(t.storage);
-      if (call.name.starts_with("resize"))
-        storage.bytes = std::max(storage.bytes, t.storage_bytes());
-      if (call.name == "as_strided" && t.bytes() < storage.bytes)
-        if (auto found = strided(t.offset, call.sizes, call.strides))
-          storage.views[{t.offset, t.elements}] = std::move(*found);
-      const bool given = call.is_given(t);
-      // A collective's schema does not mark mutated inputs: they are the inputs that it returns.
-      const bool collective = given && op != nullptr && call.name == "record_param_comms";
-      if (op != nullptr && (collective || (!given && storage.contents == nullptr))) {
-        write(storage, t, *op);
-        op->touched.push_back(&storage);
-      }
-    }
-}
-
-/// Reads the inputs, visits the children, then writes. Storage ids are addresses, which are reused:
-/// an output with an id that no input has is a new storage.
-void DataflowTracer::visit(const Call& call, RecordedOp* op) {
-  const auto own = op_.find(&call);
-  if (own != op_.end()) op = own->second;
-  // Before the children are visited, because allocations within a kernel are not recorded.
-  for (const Argument& argument : call.outputs)
-    for (const TensorView& t : argument.tensors)
-      if (!call.is_given(t)) make(t, false);
-  std::unordered_map<std::int64_t, Storage*> given;  // storages before the children run
-  for (const Argument& argument : call.inputs)
-    for (const TensorView& t : argument.tensors) {
-      read(call, argument, t, op);
-      given[t.storage] = current_.at(t.storage);
-    }
-  for (const Call* child : call.children) visit(*child, op);
-  for (const Argument& argument : call.inputs)
-    for (const TensorView& t : argument.tensors) {
-      if (!argument.mutated || op == nullptr) continue;
-      Storage& storage = *given.at(t.storage);
-      const auto now = contents(storage, t);
-      if (std::ranges::none_of(now, [&](const Contents* c) { return c->producer == op; }))
-        write(storage, t, *op);
-    }
-  write_outputs(call, op);
-  if (own == op_.end() || op == nullptr) return;
-  if (call.is_triton && op->writes.empty() &&
-      !given.empty()) {  // in place: by convention the last argument
-    const auto last = std::find_if(call.inputs.rbegin(), call.inputs.rend(),
-                                   [](const Argument& a) { return !a.tensors.empty(); });
-    write(*given.at(last->tensors.back().storage), last->tensors.back(), *op);
-  }
-  for (const Argument& argument : call.outputs)
-    for (const TensorView& t : argument.tensors) op->results.push_back(current_.at(t.storage));
-}
 
 }  // namespace
 

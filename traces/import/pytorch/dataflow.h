@@ -1,14 +1,5 @@
 /// Dataflow analysis of a recorded step: the inputs and outputs of each op, by storage.
 #pragma once
-#include <cstdint>
-#include <deque>
-#include <map>
-#include <optional>
-#include <span>
-#include <string>
-#include <utility>
-#include <vector>
-
 #include "sim/graph/op_graph.h"
 #include "traces/import/pytorch/execution_trace.h"
 

@@ -1,7 +1,5 @@
 #include "traces/import/pytorch/execution_trace.h"
 
-#include <algorithm>
-#include <unordered_map>
 #include <unordered_set>
 
 #include "traces/format/json.h"
@@ -41,199 +39,6 @@ std::vector<std::int64_t> numbers(const Value& list) {
   return all;
 }
 
-class ExecutionTraceReader {
- public:
-  explicit ExecutionTraceReader(TextFile& file) : text_(file.rest()), file_(file.path(), text_) {}
-  ExecutionTrace read();
-
- private:
-  void read_node(Json value);
-  bool read_property(TraceNode& node, std::string_view key, Json value);
-  Value read_value(Json json, int depth);
-  std::vector<Value> read_values(Json json);
-  static std::vector<std::string> read_types(Json json);
-  void read_tensors(Json json, Values& values);
-  std::int64_t whole(Json value);
-  void check_sizes(const TraceNode& node);
-  static void finish(TraceNode& node);
-  void link(std::vector<TraceNode>& nodes, ExecutionTrace& trace);
-
-  const std::string text_;
-  JsonFile file_;
-  std::vector<TraceNode> nodes_;
-};
-
-std::int64_t ExecutionTraceReader::whole(Json value) {
-  const auto n = integer(value);
-  if (!n) value.is_not("an integer");
-  return n.value_or(0);
-}
-
-Value ExecutionTraceReader::read_value(Json json, int depth) {
-  Value value;
-  const std::string_view token = json.token();
-  if (token.starts_with('[')) {
-    value.is_list = true;
-    if (depth == deepest_value)
-      json.mistake(fmt::format("lists nested more than {} deep", deepest_value));
-    else
-      json.list([&](Json item) { value.items.push_back(read_value(item, depth + 1)); });
-  } else if (token.starts_with('"')) {
-    value.text = json.string();
-  } else if (const auto n = integer(json)) {
-    value.number = *n;
-    value.is_number = true;
-  }
-  return value;
-}
-
-std::vector<Value> ExecutionTraceReader::read_values(Json json) {
-  std::vector<Value> values;
-  json.list([&](Json item) { values.push_back(read_value(item, 0)); });
-  return values;
-}
-
-std::vector<std::string> ExecutionTraceReader::read_types(Json json) {
-  std::vector<std::string> types;
-  json.list([&](Json item) { types.emplace_back(item.string()); });
-  return types;
-}
-
-void ExecutionTraceReader::read_tensors(Json json, Values& values) {
-  json.entries([&](std::string_view key, Json v) {
-    if (key == "values")
-      values.values = read_values(v);
-    else if (key == "shapes")
-      values.shapes = read_values(v);
-    else if (key == "types")
-      values.types = read_types(v);
-  });
-}
-
-/// Reads a property, which is a key of a node in 1.0.1 and an attribute in later versions. False if
-/// it is unknown.
-bool ExecutionTraceReader::read_property(TraceNode& node, std::string_view key, Json value) {
-  Call& call = node.call;
-  if (key == "rf_id")
-    call.id = whole(value);
-  else if (key == "seq_id")
-    call.sequence = whole(value);
-  else if (key == "tid")
-    call.thread = whole(value);
-  else if (key == "fw_tid")
-    call.forward_thread = whole(value);
-  else if (key == "op_schema")
-    node.schema = value.string();
-  else if (key == "kernel_backend")
-    node.backend = value.string();
-  else if (key == "collective_name")
-    call.collective = value.string();
-  else
-    return false;
-  return true;
-}
-
-void ExecutionTraceReader::read_node(Json value) {
-  if (!value.is_object()) return value.is_not("an object");
-  TraceNode node;
-  node.offset = value.offset();
-  bool has_inputs = false, has_number = false;
-  value.entries([&](std::string_view key, Json v) {
-    has_number |= key == "rf_id";
-    if (read_property(node, key, v)) return;
-    if (key == "name") {
-      node.call.full_name = v.string();
-    } else if (key == "id") {
-      node.id = whole(v);
-      node.has_id = true;
-    } else if (key == "parent" || key == "ctrl_deps") {
-      node.parent = whole(v);
-      node.has_parent = true;
-    } else if (key == "inputs") {
-      has_inputs = true;
-      if (v.is_object())
-        read_tensors(v, node.inputs);
-      else
-        node.inputs.values = read_values(v);
-    } else if (key == "outputs") {
-      if (v.is_object())
-        read_tensors(v, node.outputs);
-      else
-        node.outputs.values = read_values(v);
-    } else if (key == "input_shapes") {
-      node.inputs.shapes = read_values(v);
-    } else if (key == "input_types") {
-      node.inputs.types = read_types(v);
-    } else if (key == "output_shapes") {
-      node.outputs.shapes = read_values(v);
-    } else if (key == "output_types") {
-      node.outputs.types = read_types(v);
-    } else if (key == "attrs") {
-      v.list([&](Json attribute) {
-        std::string name;
-        attribute.entries([&](std::string_view k, Json a) {
-          if (k == "name") name = a.string();
-          if (k == "value") {
-            has_number |= name == "rf_id";
-            read_property(node, name, a);
-          }
-        });
-      });
-    }
-  });
-  const auto need = [&](bool there, std::string_view key) {
-    if (!there) file_.mistake(node.offset, fmt::format("a node needs '{}'", key));
-  };
-  need(!node.call.full_name.empty(), "name");
-  need(node.has_id, "id");
-  need(node.has_parent, "parent' or 'ctrl_deps");
-  need(has_inputs, "inputs");
-  need(has_number, "rf_id");
-  finish(node);
-  check_sizes(node);
-  nodes_.push_back(std::move(node));
-}
-
-void ExecutionTraceReader::check_sizes(const TraceNode& node) {
-  for (const auto* arguments : {&node.call.inputs, &node.call.outputs})
-    for (const Argument& argument : *arguments)
-      for (const TensorView& t : argument.tensors) {
-        constexpr std::int64_t most = std::int64_t{1} << 40;  // elements
-        if (t.offset < 0 || t.elements < 0 || t.element_bytes < 0)
-          file_.mistake(
-              node.offset,
-              fmt::format("a tensor of {} elements of {} bytes, at {}: a number is negative",
-                          t.elements, t.element_bytes, t.offset));
-        else if (t.offset > most || t.elements > most || t.element_bytes > 256)
-          file_.mistake(
-              node.offset,
-              fmt::format("a tensor of {} elements of {} bytes, at {}, is larger than any memory",
-                          t.elements, t.element_bytes, t.offset));
-      }
-}
-
-void ExecutionTraceReader::finish(TraceNode& node) {
-  Call& call = node.call;
-  call.is_operator = !node.schema.empty();
-  call.is_triton = node.backend == "triton";
-  call.inputs = arguments_of(node.schema);
-  fill(node.inputs, call.inputs);
-  fill(node.outputs, call.outputs);
-  constexpr std::string_view aten = "aten::";
-  call.name = call.full_name.substr(call.full_name.starts_with(aten) ? aten.size() : 0);
-  if (call.name == "as_strided" && node.inputs.values.size() >= 3) {
-    call.sizes = numbers(node.inputs.values[1]);
-    call.strides = numbers(node.inputs.values[2]);
-  }
-  // Older versions have the collective's name, "all_reduce", among the arguments.
-  if (call.name == "record_param_comms" && call.collective.empty())
-    for (std::size_t i = 0; i < std::min(node.inputs.values.size(), node.inputs.types.size()); ++i)
-      if (node.inputs.types[i] == "String" && call.collective.empty())
-        call.collective = node.inputs.values[i].text;
-  node.inputs = {};
-  node.outputs = {};
-}
-
 bool is_frame_of_thread(const Call& call) {
   return call.name.starts_with("[pytorch|profiler|execution_");
 }
@@ -269,70 +74,252 @@ void adopt(const std::vector<Orphan>& orphans, ExecutionTrace& trace) {
   }
 }
 
-void ExecutionTraceReader::link(std::vector<TraceNode>& nodes, ExecutionTrace& trace) {
-  std::ranges::stable_sort(nodes, {}, [](const TraceNode& n) { return n.call.id; });
-  std::unordered_map<std::int64_t, Call*> by_id;
-  std::unordered_set<std::int64_t> frames;
-  std::vector<std::size_t> offset;  // [calls]
-  std::vector<Orphan> orphans;
-  for (const TraceNode& node : nodes)
-    if (is_frame_of_thread(node.call)) frames.insert(node.id);
-  for (TraceNode& node : nodes) {
-    if (is_frame_of_thread(node.call)) continue;
-    node.call.index = trace.calls.size();
-    offset.push_back(node.offset);
-    Call& call = trace.calls.emplace_back(std::move(node.call));
-    if (const auto parent = by_id.find(node.parent); parent != by_id.end())
-      call.parent = parent->second;
-    else if (!frames.contains(node.parent))
-      orphans.push_back({&call, node.parent});
-    if (!by_id.emplace(node.id, &call).second)
-      file_.mistake(node.offset, fmt::format("two nodes have the id {}", node.id));
-  }
-  if (100 * orphans.size() > trace.calls.size())
-    for (const Orphan& orphan : orphans)
-      file_.mistake(offset[orphan.call->index],
-                    fmt::format("'{}': its parent, id {}, does not begin before it",
-                                orphan.call->name.substr(0, 60), orphan.parent));
-  adopt(orphans, trace);
-  trace.orphans = orphans.size();
-  std::vector<std::size_t> depth;
-  for (Call& call : trace.calls) {
-    depth.push_back(call.parent == nullptr ? 0 : depth[call.parent->index] + 1);
-    if (depth.back() > deepest_call)
-      file_.mistake(offset[call.index],
-                    fmt::format("calls nested more than {} deep", deepest_call));
-    if (call.parent != nullptr) call.parent->children.push_back(&call);
-  }
-}
+class ExecutionTraceReader {
+ public:
+  explicit ExecutionTraceReader(TextFile& file) : text_(file.rest()), file_(file.path(), text_) {}
 
-ExecutionTrace ExecutionTraceReader::read() {
-  ExecutionTrace trace;
-  bool has_nodes = false, has_schema = false;
-  Json root = file_.root();
-  if (!root.is_object()) {
-    root.is_not("an object");
-    file_.throw_if_any();
-  }
-  root.entries([&](std::string_view key, Json v) {
-    if (key == "schema") {
-      has_schema = true;
-      trace.schema = v.string();
-      if (!trace.schema.starts_with("1."))
-        v.mistake(fmt::format("'{}' is not a supported version (1.0.1 to 1.1.1)",
-                              trace.schema.substr(0, 40)));
-    } else if (key == "nodes") {
-      has_nodes = true;
-      v.list([&](Json node) { read_node(node); });
+  ExecutionTrace read() {
+    ExecutionTrace trace;
+    bool has_nodes = false, has_schema = false;
+    Json root = file_.root();
+    if (!root.is_object()) {
+      root.is_not("an object");
+      file_.throw_if_any();
     }
-  });
-  if (!has_nodes) file_.mistake(0, "no 'nodes': not an execution trace");
-  if (!has_schema) file_.mistake(0, "no 'schema', the version of the format (1.0.1 to 1.1.1)");
-  file_.finish();
-  link(nodes_, trace);
-  file_.throw_if_any();
-  return trace;
-}
+    root.entries([&](std::string_view key, Json v) {
+      if (key == "schema") {
+        has_schema = true;
+        trace.schema = v.string();
+        if (!trace.schema.starts_with("1."))
+          v.mistake(fmt::format("'{}' is not a supported version (1.0.1 to 1.1.1)",
+                                trace.schema.substr(0, 40)));
+      } else if (key == "nodes") {
+        has_nodes = true;
+        v.list([&](Json node) { read_node(node); });
+      }
+    });
+    if (!has_nodes) file_.mistake(0, "no 'nodes': not an execution trace");
+    if (!has_schema) file_.mistake(0, "no 'schema', the version of the format (1.0.1 to 1.1.1)");
+    file_.finish();
+    link(nodes_, trace);
+    file_.throw_if_any();
+    return trace;
+  }
+
+ private:
+  void read_node(Json value) {
+    if (!value.is_object()) return value.is_not("an object");
+    TraceNode node;
+    node.offset = value.offset();
+    bool has_inputs = false, has_number = false;
+    value.entries([&](std::string_view key, Json v) {
+      has_number |= key == "rf_id";
+      if (read_property(node, key, v)) return;
+      if (key == "name") {
+        node.call.full_name = v.string();
+      } else if (key == "id") {
+        node.id = whole(v);
+        node.has_id = true;
+      } else if (key == "parent" || key == "ctrl_deps") {
+        node.parent = whole(v);
+        node.has_parent = true;
+      } else if (key == "inputs") {
+        has_inputs = true;
+        if (v.is_object())
+          read_tensors(v, node.inputs);
+        else
+          node.inputs.values = read_values(v);
+      } else if (key == "outputs") {
+        if (v.is_object())
+          read_tensors(v, node.outputs);
+        else
+          node.outputs.values = read_values(v);
+      } else if (key == "input_shapes") {
+        node.inputs.shapes = read_values(v);
+      } else if (key == "input_types") {
+        node.inputs.types = read_types(v);
+      } else if (key == "output_shapes") {
+        node.outputs.shapes = read_values(v);
+      } else if (key == "output_types") {
+        node.outputs.types = read_types(v);
+      } else if (key == "attrs") {
+        v.list([&](Json attribute) {
+          std::string name;
+          attribute.entries([&](std::string_view k, Json a) {
+            if (k == "name") name = a.string();
+            if (k == "value") {
+              has_number |= name == "rf_id";
+              read_property(node, name, a);
+            }
+          });
+        });
+      }
+    });
+    const auto need = [&](bool there, std::string_view key) {
+      if (!there) file_.mistake(node.offset, fmt::format("a node needs '{}'", key));
+    };
+    need(!node.call.full_name.empty(), "name");
+    need(node.has_id, "id");
+    need(node.has_parent, "parent' or 'ctrl_deps");
+    need(has_inputs, "inputs");
+    need(has_number, "rf_id");
+    finish(node);
+    check_sizes(node);
+    nodes_.push_back(std::move(node));
+  }
+
+  /// Reads a property, which is a key of a node in 1.0.1 and an attribute in later versions. False
+  /// if it is unknown.
+  bool read_property(TraceNode& node, std::string_view key, Json value) {
+    Call& call = node.call;
+    if (key == "rf_id")
+      call.id = whole(value);
+    else if (key == "seq_id")
+      call.sequence = whole(value);
+    else if (key == "tid")
+      call.thread = whole(value);
+    else if (key == "fw_tid")
+      call.forward_thread = whole(value);
+    else if (key == "op_schema")
+      node.schema = value.string();
+    else if (key == "kernel_backend")
+      node.backend = value.string();
+    else if (key == "collective_name")
+      call.collective = value.string();
+    else
+      return false;
+    return true;
+  }
+
+  Value read_value(Json json, int depth) {
+    Value value;
+    const std::string_view token = json.token();
+    if (token.starts_with('[')) {
+      value.is_list = true;
+      if (depth == deepest_value)
+        json.mistake(fmt::format("lists nested more than {} deep", deepest_value));
+      else
+        json.list([&](Json item) { value.items.push_back(read_value(item, depth + 1)); });
+    } else if (token.starts_with('"')) {
+      value.text = json.string();
+    } else if (const auto n = integer(json)) {
+      value.number = *n;
+      value.is_number = true;
+    }
+    return value;
+  }
+
+  std::vector<Value> read_values(Json json) {
+    std::vector<Value> values;
+    json.list([&](Json item) { values.push_back(read_value(item, 0)); });
+    return values;
+  }
+
+  static std::vector<std::string> read_types(Json json) {
+    std::vector<std::string> types;
+    json.list([&](Json item) { types.emplace_back(item.string()); });
+    return types;
+  }
+
+  void read_tensors(Json json, Values& values) {
+    json.entries([&](std::string_view key, Json v) {
+      if (key == "values")
+        values.values = read_values(v);
+      else if (key == "shapes")
+        values.shapes = read_values(v);
+      else if (key == "types")
+        values.types = read_types(v);
+    });
+  }
+
+  std::int64_t whole(Json value) {
+    const auto n = integer(value);
+    if (!n) value.is_not("an integer");
+    return n.value_or(0);
+  }
+
+  void check_sizes(const TraceNode& node) {
+    for (const auto* arguments : {&node.call.inputs, &node.call.outputs})
+      for (const Argument& argument : *arguments)
+        for (const TensorView& t : argument.tensors) {
+          constexpr std::int64_t most = std::int64_t{1} << 40;  // elements
+          if (t.offset < 0 || t.elements < 0 || t.element_bytes < 0)
+            file_.mistake(
+                node.offset,
+                fmt::format("a tensor of {} elements of {} bytes, at {}: a number is negative",
+                            t.elements, t.element_bytes, t.offset));
+          else if (t.offset > most || t.elements > most || t.element_bytes > 256)
+            file_.mistake(
+                node.offset,
+                fmt::format("a tensor of {} elements of {} bytes, at {}, is larger than any memory",
+                            t.elements, t.element_bytes, t.offset));
+        }
+  }
+
+  static void finish(TraceNode& node) {
+    Call& call = node.call;
+    call.is_operator = !node.schema.empty();
+    call.is_triton = node.backend == "triton";
+    call.inputs = arguments_of(node.schema);
+    fill(node.inputs, call.inputs);
+    fill(node.outputs, call.outputs);
+    constexpr std::string_view aten = "aten::";
+    call.name = call.full_name.substr(call.full_name.starts_with(aten) ? aten.size() : 0);
+    if (call.name == "as_strided" && node.inputs.values.size() >= 3) {
+      call.sizes = numbers(node.inputs.values[1]);
+      call.strides = numbers(node.inputs.values[2]);
+    }
+    // Older versions have the collective's name, "all_reduce", among the arguments.
+    if (call.name == "record_param_comms" && call.collective.empty())
+      for (std::size_t i = 0; i < std::min(node.inputs.values.size(), node.inputs.types.size());
+           ++i)
+        if (node.inputs.types[i] == "String" && call.collective.empty())
+          call.collective = node.inputs.values[i].text;
+    node.inputs = {};
+    node.outputs = {};
+  }
+
+  void link(std::vector<TraceNode>& nodes, ExecutionTrace& trace) {
+    std::ranges::stable_sort(nodes, {}, [](const TraceNode& n) { return n.call.id; });
+    std::unordered_map<std::int64_t, Call*> by_id;
+    std::unordered_set<std::int64_t> frames;
+    std::vector<std::size_t> offset;  // [calls]
+    std::vector<Orphan> orphans;
+    for (const TraceNode& node : nodes)
+      if (is_frame_of_thread(node.call)) frames.insert(node.id);
+    for (TraceNode& node : nodes) {
+      if (is_frame_of_thread(node.call)) continue;
+      node.call.index = trace.calls.size();
+      offset.push_back(node.offset);
+      Call& call = trace.calls.emplace_back(std::move(node.call));
+      if (const auto parent = by_id.find(node.parent); parent != by_id.end())
+        call.parent = parent->second;
+      else if (!frames.contains(node.parent))
+        orphans.push_back({&call, node.parent});
+      if (!by_id.emplace(node.id, &call).second)
+        file_.mistake(node.offset, fmt::format("two nodes have the id {}", node.id));
+    }
+    if (100 * orphans.size() > trace.calls.size())
+      for (const Orphan& orphan : orphans)
+        file_.mistake(offset[orphan.call->index],
+                      fmt::format("'{}': its parent, id {}, does not begin before it",
+                                  orphan.call->name.substr(0, 60), orphan.parent));
+    adopt(orphans, trace);
+    trace.orphans = orphans.size();
+    std::vector<std::size_t> depth;
+    for (Call& call : trace.calls) {
+      depth.push_back(call.parent == nullptr ? 0 : depth[call.parent->index] + 1);
+      if (depth.back() > deepest_call)
+        file_.mistake(offset[call.index],
+                      fmt::format("calls nested more than {} deep", deepest_call));
+      if (call.parent != nullptr) call.parent->children.push_back(&call);
+    }
+  }
+
+  const std::string text_;
+  JsonFile file_;
+  std::vector<TraceNode> nodes_;
+};
 
 }  // namespace
 

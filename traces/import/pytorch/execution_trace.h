@@ -1,11 +1,7 @@
 /// Reads a PyTorch execution trace, written by ExecutionTraceObserver (1.13:
 /// ExecutionGraphObserver): calls with their tensors, without times.
 #pragma once
-#include <cstdint>
 #include <deque>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "sim/graph/op_graph.h"
 #include "traces/importer.h"

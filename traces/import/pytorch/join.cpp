@@ -1,12 +1,6 @@
 #include "traces/import/pytorch/join.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <functional>
-#include <map>
 #include <numeric>
-#include <unordered_map>
 
 #include "sim/error.h"
 #include "traces/format/json.h"
@@ -36,7 +30,17 @@ EventKind kind_of(const kineto::Event& event) {
 class KinetoReader {
  public:
   explicit KinetoReader(TextFile& file) : text_(file.rest()), file_(file.path(), text_) {}
-  Kineto read();
+
+  Kineto read() {
+    kineto_.device =
+        kineto::read_events(file_, [&](const kineto::Event& event) { add(event); }).device;
+    kineto_.num_threads = threads_.size();
+    sort_calls();
+    nest();
+    attribute();
+    std::ranges::stable_sort(kineto_.memory, {}, &MemoryEvent::at);
+    return std::move(kineto_);
+  }
 
  private:
   struct Launch {
@@ -49,10 +53,113 @@ class KinetoReader {
     std::optional<std::int64_t> correlation, external_id;
   };
 
-  void add(const kineto::Event& event);
-  void sort_calls();
-  void nest();
-  void attribute();
+  void add(const kineto::Event& event) {
+    const EventKind kind = kind_of(event);
+    if (kind == EventKind::other || !event.is_timed(file_, kind != EventKind::memory)) return;
+    if (kind == EventKind::call) {
+      kineto_.calls.push_back({.name = std::string(event.name),
+                               .thread = threads_.of(event),
+                               .start = *event.start,
+                               .duration = *event.duration,
+                               .record_function_id = event.record_function_id,
+                               .external_id = event.external_id,
+                               .sequence = event.sequence});
+      kineto_.line.push_back(event.line);
+      index_.push_back(event.index);
+    } else if (kind == EventKind::launch) {
+      if (event.correlation)
+        launches_.push_back({threads_.of(event), *event.start, *event.correlation});
+    } else if (kind == EventKind::device) {
+      device_events_.push_back({*event.duration, event.correlation, event.external_id});
+    } else if (event.allocated) {
+      kineto_.memory.push_back({.at = *event.start,
+                                .line = event.line,
+                                .bytes = *event.allocated,
+                                .on_device = event.device_type.value_or(0) != 0,
+                                .address = event.address});
+    }
+  }
+
+  /// Sorts calls by thread, then start. Ties, where the parent must come first, are broken by the
+  /// profiler's index, or by the order in the file if there is none.
+  void sort_calls() {
+    std::vector<std::size_t> order(kineto_.calls.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
+      const HostEvent &x = kineto_.calls[a], &y = kineto_.calls[b];
+      if (x.thread != y.thread) return x.thread < y.thread;
+      if (x.start != y.start) return x.start < y.start;
+      if (index_[a] && index_[b]) return *index_[a] < *index_[b];
+      return false;
+    });
+    std::vector<HostEvent> calls;
+    std::vector<std::size_t> lines;
+    calls.reserve(order.size());
+    for (const std::size_t i : order) {
+      calls.push_back(std::move(kineto_.calls[i]));
+      lines.push_back(kineto_.line[i]);
+    }
+    kineto_.calls = std::move(calls);
+    kineto_.line = std::move(lines);
+  }
+
+  void nest() {
+    std::vector<std::size_t> open;
+    for (std::size_t i = 0; i < kineto_.calls.size(); ++i) {
+      HostEvent& call = kineto_.calls[i];
+      while (!open.empty() && (kineto_.calls[open.back()].thread != call.thread ||
+                               kineto_.calls[open.back()].end() < call.end() ||
+                               kineto_.calls[open.back()].end() <= call.start))
+        open.pop_back();
+      if (!open.empty()) call.parent = open.back();
+      open.push_back(i);
+    }
+  }
+
+  /// Adds the time of each kernel, copy and fill to the call that launched it: the innermost call
+  /// that encloses the driver call with the same correlation; without such a driver call, the call
+  /// with the same external id.
+  void attribute() {
+    std::ranges::stable_sort(launches_, {},
+                             [](const Launch& l) { return std::pair(l.thread, l.at); });
+    std::unordered_map<std::int64_t, std::optional<std::size_t>> launcher;
+    std::size_t next = 0;
+    std::vector<std::size_t> open;
+    for (const Launch& launch : launches_) {
+      const auto closed = [&](const HostEvent& call) {
+        return call.thread != launch.thread || call.end() < launch.at;
+      };
+      for (; next < kineto_.calls.size(); ++next) {
+        const HostEvent& call = kineto_.calls[next];
+        if (std::pair(call.thread, call.start) > std::pair(launch.thread, launch.at)) break;
+        if (!closed(call)) open.push_back(next);
+      }
+      // Times are rounded to microseconds, so an ended call may be below an open one: erase all.
+      std::erase_if(open, [&](std::size_t i) { return closed(kineto_.calls[i]); });
+      launcher.emplace(launch.correlation,
+                       open.empty() ? std::nullopt : std::optional(open.back()));
+    }
+    std::unordered_map<std::int64_t, std::size_t> by_external_id;
+    for (std::size_t i = 0; i < kineto_.calls.size(); ++i)
+      if (const auto id = kineto_.calls[i].external_id; id && *id != 0)
+        by_external_id.emplace(*id, i);
+    for (const DeviceEvent& event : device_events_) {
+      ++kineto_.device_events;
+      kineto_.device_time += event.duration;
+      std::optional<std::size_t> call;
+      const auto launch = event.correlation ? launcher.find(*event.correlation) : launcher.end();
+      if (launch != launcher.end()) {
+        call = launch->second;
+      } else if (event.external_id) {
+        const auto it = by_external_id.find(*event.external_id);
+        if (it != by_external_id.end()) call = it->second;
+      }
+      if (call)
+        kineto_.calls[*call].device += event.duration;
+      else
+        ++kineto_.without_launch;
+    }
+  }
 
   const std::string text_;
   JsonFile file_;
@@ -62,124 +169,6 @@ class KinetoReader {
   std::vector<DeviceEvent> device_events_;
   kineto::ThreadNumbers threads_;
 };
-
-void KinetoReader::add(const kineto::Event& event) {
-  const EventKind kind = kind_of(event);
-  if (kind == EventKind::other || !event.is_timed(file_, kind != EventKind::memory)) return;
-  if (kind == EventKind::call) {
-    kineto_.calls.push_back({.name = std::string(event.name),
-                             .thread = threads_.of(event),
-                             .start = *event.start,
-                             .duration = *event.duration,
-                             .record_function_id = event.record_function_id,
-                             .external_id = event.external_id,
-                             .sequence = event.sequence});
-    kineto_.line.push_back(event.line);
-    index_.push_back(event.index);
-  } else if (kind == EventKind::launch) {
-    if (event.correlation)
-      launches_.push_back({threads_.of(event), *event.start, *event.correlation});
-  } else if (kind == EventKind::device) {
-    device_events_.push_back({*event.duration, event.correlation, event.external_id});
-  } else if (event.allocated) {
-    kineto_.memory.push_back({.at = *event.start,
-                              .line = event.line,
-                              .bytes = *event.allocated,
-                              .on_device = event.device_type.value_or(0) != 0,
-                              .address = event.address});
-  }
-}
-
-/// Sorts calls by thread, then start. Ties, where the parent must come first, are broken by the
-/// profiler's index, or by the order in the file if there is none.
-void KinetoReader::sort_calls() {
-  std::vector<std::size_t> order(kineto_.calls.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
-    const HostEvent &x = kineto_.calls[a], &y = kineto_.calls[b];
-    if (x.thread != y.thread) return x.thread < y.thread;
-    if (x.start != y.start) return x.start < y.start;
-    if (index_[a] && index_[b]) return *index_[a] < *index_[b];
-    return false;
-  });
-  std::vector<HostEvent> calls;
-  std::vector<std::size_t> lines;
-  calls.reserve(order.size());
-  for (const std::size_t i : order) {
-    calls.push_back(std::move(kineto_.calls[i]));
-    lines.push_back(kineto_.line[i]);
-  }
-  kineto_.calls = std::move(calls);
-  kineto_.line = std::move(lines);
-}
-
-void KinetoReader::nest() {
-  std::vector<std::size_t> open;
-  for (std::size_t i = 0; i < kineto_.calls.size(); ++i) {
-    HostEvent& call = kineto_.calls[i];
-    while (!open.empty() && (kineto_.calls[open.back()].thread != call.thread ||
-                             kineto_.calls[open.back()].end() < call.end() ||
-                             kineto_.calls[open.back()].end() <= call.start))
-      open.pop_back();
-    if (!open.empty()) call.parent = open.back();
-    open.push_back(i);
-  }
-}
-
-/// Adds the time of each kernel, copy and fill to the call that launched it: the innermost call
-/// that encloses the driver call with the same correlation; without such a driver call, the call
-/// with the same external id.
-void KinetoReader::attribute() {
-  std::ranges::stable_sort(launches_, {},
-                           [](const Launch& l) { return std::pair(l.thread, l.at); });
-  std::unordered_map<std::int64_t, std::optional<std::size_t>> launcher;
-  std::size_t next = 0;
-  std::vector<std::size_t> open;
-  for (const Launch& launch : launches_) {
-    const auto closed = [&](const HostEvent& call) {
-      return call.thread != launch.thread || call.end() < launch.at;
-    };
-    for (; next < kineto_.calls.size(); ++next) {
-      const HostEvent& call = kineto_.calls[next];
-      if (std::pair(call.thread, call.start) > std::pair(launch.thread, launch.at)) break;
-      if (!closed(call)) open.push_back(next);
-    }
-    // Times are rounded to microseconds, so an ended call may be below an open one: erase all.
-    std::erase_if(open, [&](std::size_t i) { return closed(kineto_.calls[i]); });
-    launcher.emplace(launch.correlation, open.empty() ? std::nullopt : std::optional(open.back()));
-  }
-  std::unordered_map<std::int64_t, std::size_t> by_external_id;
-  for (std::size_t i = 0; i < kineto_.calls.size(); ++i)
-    if (const auto id = kineto_.calls[i].external_id; id && *id != 0)
-      by_external_id.emplace(*id, i);
-  for (const DeviceEvent& event : device_events_) {
-    ++kineto_.device_events;
-    kineto_.device_time += event.duration;
-    std::optional<std::size_t> call;
-    const auto launch = event.correlation ? launcher.find(*event.correlation) : launcher.end();
-    if (launch != launcher.end()) {
-      call = launch->second;
-    } else if (event.external_id) {
-      const auto it = by_external_id.find(*event.external_id);
-      if (it != by_external_id.end()) call = it->second;
-    }
-    if (call)
-      kineto_.calls[*call].device += event.duration;
-    else
-      ++kineto_.without_launch;
-  }
-}
-
-Kineto KinetoReader::read() {
-  kineto_.device =
-      kineto::read_events(file_, [&](const kineto::Event& event) { add(event); }).device;
-  kineto_.num_threads = threads_.size();
-  sort_calls();
-  nest();
-  attribute();
-  std::ranges::stable_sort(kineto_.memory, {}, &MemoryEvent::at);
-  return std::move(kineto_);
-}
 
 }  // namespace
 

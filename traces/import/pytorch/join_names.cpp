@@ -1,7 +1,3 @@
-#include <algorithm>
-#include <functional>
-#include <unordered_map>
-
 #include "traces/import/pytorch/join.h"
 
 namespace baechi::pytorch {

@@ -1,12 +1,7 @@
-#include "traces/import/pytorch/lifetimes.h"
-
-#include <algorithm>
-#include <map>
-#include <set>
-#include <unordered_map>
 #include <unordered_set>
 
 #include "traces/import/pytorch/dataflow.h"
+#include "traces/import/pytorch/step_times.h"
 
 namespace baechi::pytorch {
 namespace {
@@ -137,77 +132,75 @@ class InPlace {
   explicit InPlace(Dataflow& flow) : flow_(flow) {
     for (const RecordedOp* op : flow.ops) module_.push_back(module_of(*op));
   }
-  void share(const Storage& storage, const std::vector<Contents*>& all);
+
+  void share(const Storage& storage, const std::vector<Contents*>& all) {
+    Contents* whole = nullptr;
+    std::vector<Contents*> parts;
+    const auto end_parts = [&] {
+      if (whole != nullptr && !parts.empty()) join(*whole, parts);
+      parts.clear();
+    };
+    for (Contents* c : all) {
+      if (c->bytes < storage.bytes) {
+        parts.push_back(c);
+        continue;
+      }
+      end_parts();
+      if (whole != nullptr) reuse_storage(*whole, *c);
+      whole = c;
+    }
+    end_parts();
+  }
 
  private:
   const std::string& module(const RecordedOp& op) const { return module_[op.position]; }
-  void reuse_storage(Contents& before, Contents& now);
-  void join(Contents& whole, const std::vector<Contents*>& parts);
+
+  void reuse_storage(Contents& before, Contents& now) {
+    RecordedOp& op = *now.producer;
+    if (last_of(before.readers) != &op || module(op).empty()) return;
+    Contents& seen = flow_.contents.emplace_back(before);
+    seen.reference = true;
+    seen.readers = {&op};
+    before.producer->writes.push_back(&seen);
+    std::erase(before.readers, &op);
+    std::ranges::replace(op.reads, &before, &seen);
+    const RecordedOp* last = last_of(before.readers);
+    const std::size_t until = last != nullptr ? last->position : before.producer->position;
+    for (std::size_t k = op.position; k-- > until + 1;)
+      if ((module_[k] == module(op) || module_[k] == module(*before.producer)) &&
+          !is_update(flow_.ops[k])) {
+        read(*flow_.ops[k], before);
+        return;
+      }
+  }
+
+  void join(Contents& whole, const std::vector<Contents*>& parts) {
+    std::set<std::string> modules{module(*whole.producer)};
+    for (const RecordedOp* r : whole.readers) modules.insert(module(*r));
+    std::vector<RecordedOp*> readers;
+    for (const Contents* part : parts) {
+      modules.insert(module(*part->producer));
+      readers.insert(readers.end(), part->readers.begin(), part->readers.end());
+    }
+    RecordedOp* last = last_of(readers);
+    if (last == nullptr || !modules.contains(module(*last)) || module(*whole.producer).empty())
+      return;
+    for (Contents* part : parts) {
+      part->reference = true;
+      for (RecordedOp* update : std::vector(part->readers)) {
+        if (!is_update(update)) continue;
+        read(*update, whole);
+        part->producer->before.push_back(update);
+        std::erase(part->readers, update);
+        std::erase(update->reads, part);
+      }
+    }
+    read(*last, whole);
+  }
 
   Dataflow& flow_;
   std::vector<std::string> module_;  // [flow.ops]
 };
-
-void InPlace::reuse_storage(Contents& before, Contents& now) {
-  RecordedOp& op = *now.producer;
-  if (last_of(before.readers) != &op || module(op).empty()) return;
-  Contents& seen = flow_.contents.emplace_back(before);
-  seen.reference = true;
-  seen.readers = {&op};
-  before.producer->writes.push_back(&seen);
-  std::erase(before.readers, &op);
-  std::ranges::replace(op.reads, &before, &seen);
-  const RecordedOp* last = last_of(before.readers);
-  const std::size_t until = last != nullptr ? last->position : before.producer->position;
-  for (std::size_t k = op.position; k-- > until + 1;)
-    if (module_[k] == module(op) && !is_update(flow_.ops[k])) {
-      read(*flow_.ops[k], before);
-      return;
-    }
-}
-
-void InPlace::join(Contents& whole, const std::vector<Contents*>& parts) {
-  std::set<std::string> modules{module(*whole.producer)};
-  for (const RecordedOp* r : whole.readers) modules.insert(module(*r));
-  std::vector<RecordedOp*> readers;
-  for (const Contents* part : parts) {
-    modules.insert(module(*part->producer));
-    readers.insert(readers.end(), part->readers.begin(), part->readers.end());
-  }
-  RecordedOp* last = last_of(readers);
-  if (last == nullptr || !modules.contains(module(*last)) || module(*whole.producer).empty())
-    return;
-  for (Contents* part : parts) {
-    part->reference = true;
-    for (RecordedOp* update : std::vector(part->readers)) {
-      if (!is_update(update)) continue;
-      read(*update, whole);
-      part->producer->before.push_back(update);
-      std::erase(part->readers, update);
-      std::erase(update->reads, part);
-    }
-  }
-  read(*last, whole);
-}
-
-void InPlace::share(const Storage& storage, const std::vector<Contents*>& all) {
-  Contents* whole = nullptr;
-  std::vector<Contents*> parts;
-  const auto end_parts = [&] {
-    if (whole != nullptr && !parts.empty()) join(*whole, parts);
-    parts.clear();
-  };
-  for (Contents* c : all) {
-    if (c->bytes < storage.bytes) {
-      parts.push_back(c);
-      continue;
-    }
-    end_parts();
-    if (whole != nullptr) reuse_storage(*whole, *c);
-    whole = c;
-  }
-  end_parts();
-}
 
 /// The memory events [first, end) of an op: from its start to its end, or to the next op's start.
 struct EventWindow {
@@ -242,7 +235,35 @@ class LifetimeExtender {
             {block.bytes, (freed - 1)->op, block.end < times.num_events()});
     }
   }
-  void extend(const StorageWrites& all);
+
+  void extend(const StorageWrites& all) {
+    match(all, true);
+    match(all, false);
+    for (const auto& [storage, contents] : all) {
+      const auto block = block_of_.find(storage);
+      if (block == block_of_.end()) continue;
+      Contents* last = contents.back();
+      std::set<std::string> modules;
+      std::size_t read_last = 0;
+      bool updated = false;
+      for (Contents* c : contents) {
+        modules.insert(module_[c->producer->position]);
+        for (const RecordedOp* r : c->readers) {
+          modules.insert(module_[r->position]);
+          read_last = std::max(read_last, r->position);
+          updated |= is_update(r);
+        }
+        if (!c->reference && c->bytes >= last->bytes) last = c;
+      }
+      if (updated || last->readers.empty() || !ends(*block->second, *last->producer)) continue;
+      if (RecordedOp* op = reader(*block->second->freed_by, read_last, modules)) read(*op, *last);
+    }
+    for (std::size_t i = 0; i < windows_.size(); ++i)
+      for (Block& block : by_op_[i])
+        if (block.storage == nullptr && ends(block, *windows_[i].op) &&
+            !filled_later(block, windows_[i], all))
+          hide(windows_[i], block);
+  }
 
  private:
   struct Block {
@@ -255,12 +276,65 @@ class LifetimeExtender {
     constexpr std::int64_t unit = 512;  // PyTorch's GPU allocator rounds up to it
     return block.bytes == storage.bytes || block.bytes == (storage.bytes + unit - 1) / unit * unit;
   }
-  void match(const StorageWrites& all, bool exactly);
-  bool ends(const Block& block, const RecordedOp& producer) const;
+
+  /// Matches each storage with a block that its first writer allocated and did not free: one of its
+  /// size or, unless `exactly`, the smallest that is large enough.
+  void match(const StorageWrites& all, bool exactly) {
+    std::unordered_map<const RecordedOp*, std::size_t> window;  // looked up
+    for (std::size_t i = 0; i < windows_.size(); ++i) window.emplace(windows_[i].op, i);
+    for (const auto& [storage, contents] : all) {
+      const auto at = window.find(contents.front()->producer);
+      if (at == window.end() || block_of_.contains(storage)) continue;
+      Block* best = nullptr;
+      for (Block& block : by_op_[at->second]) {
+        if (block.storage != nullptr || block.bytes < storage->bytes) continue;
+        if (exactly && !is_of(block, *storage)) continue;
+        if (best == nullptr || block.bytes < best->bytes) best = &block;
+      }
+      if (best == nullptr) continue;
+      best->storage = storage;
+      block_of_.emplace(storage, best);
+    }
+  }
+
+  /// Whether the block's end is known: its release or, if it is never freed, the end of its module.
+  bool ends(const Block& block, const RecordedOp& producer) const {
+    return block.freed || !module_[producer.position].empty();
+  }
+
+  /// The last op after position `after`, up to `freed_by`, that is in one of the modules; or null.
   RecordedOp* reader(const RecordedOp& freed_by, std::size_t after,
-                     const std::set<std::string>& modules) const;
-  bool filled_later(const Block& block, const EventWindow& window, const StorageWrites& all) const;
-  void hide(EventWindow& window, Block& block);
+                     const std::set<std::string>& modules) const {
+    for (std::size_t k = freed_by.position + 1; k-- > after + 1;)
+      if (!is_update(flow_.ops[k]) && modules.contains(module_[k])) return flow_.ops[k];
+    return nullptr;
+  }
+
+  /// Whether the block may belong to a storage whose first writer is a later op.
+  bool filled_later(const Block& block, const EventWindow& window, const StorageWrites& all) const {
+    return std::ranges::any_of(all, [&](const auto& entry) {
+      const auto& [storage, contents] = entry;
+      const std::size_t first = contents.front()->producer->position;
+      return !block_of_.contains(storage) && is_of(block, *storage) &&
+             first > window.op->position && first <= block.freed_by->position;
+    });
+  }
+
+  /// Adds an output for a block that is not a tensor's, if it outlives the outermost call of the
+  /// op.
+  void hide(EventWindow& window, Block& block) {
+    RecordedOp& op = *window.op;
+    if (&outermost(*op.calls.front()) == &outermost(*block.freed_by->calls.front())) return;
+    RecordedOp* until = reader(*block.freed_by, op.position, {module_[op.position]});
+    if (until == nullptr) return;
+    Storage& storage = flow_.storages.emplace_back();
+    Contents& c = flow_.contents.emplace_back();
+    c.producer = &op;
+    c.storage = &storage;
+    c.bytes = storage.bytes = block.bytes;
+    op.writes.push_back(&c);
+    read(*until, c);
+  }
 
   Dataflow& flow_;
   std::vector<EventWindow> windows_;
@@ -268,94 +342,6 @@ class LifetimeExtender {
   std::vector<std::vector<Block>> by_op_;                      // [windows_]
   std::unordered_map<const Storage*, const Block*> block_of_;  // looked up
 };
-
-/// The last op after position `after`, up to `freed_by`, that is in one of the modules; or null.
-RecordedOp* LifetimeExtender::reader(const RecordedOp& freed_by, std::size_t after,
-                                     const std::set<std::string>& modules) const {
-  for (std::size_t k = freed_by.position + 1; k-- > after + 1;)
-    if (!is_update(flow_.ops[k]) && modules.contains(module_[k])) return flow_.ops[k];
-  return nullptr;
-}
-
-/// Whether the block's end is known: its release or, if it is never freed, the end of its module.
-bool LifetimeExtender::ends(const Block& block, const RecordedOp& producer) const {
-  return block.freed || !module_[producer.position].empty();
-}
-
-/// Matches each storage with a block that its first writer allocated and did not free: one of its
-/// size or, unless `exactly`, the smallest that is large enough.
-void LifetimeExtender::match(const StorageWrites& all, bool exactly) {
-  std::unordered_map<const RecordedOp*, std::size_t> window;  // looked up
-  for (std::size_t i = 0; i < windows_.size(); ++i) window.emplace(windows_[i].op, i);
-  for (const auto& [storage, contents] : all) {
-    const auto at = window.find(contents.front()->producer);
-    if (at == window.end() || block_of_.contains(storage)) continue;
-    Block* best = nullptr;
-    for (Block& block : by_op_[at->second]) {
-      if (block.storage != nullptr || block.bytes < storage->bytes) continue;
-      if (exactly && !is_of(block, *storage)) continue;
-      if (best == nullptr || block.bytes < best->bytes) best = &block;
-    }
-    if (best == nullptr) continue;
-    best->storage = storage;
-    block_of_.emplace(storage, best);
-  }
-}
-
-/// Whether the block may belong to a storage whose first writer is a later op.
-bool LifetimeExtender::filled_later(const Block& block, const EventWindow& window,
-                                    const StorageWrites& all) const {
-  return std::ranges::any_of(all, [&](const auto& entry) {
-    const auto& [storage, contents] = entry;
-    const std::size_t first = contents.front()->producer->position;
-    return !block_of_.contains(storage) && is_of(block, *storage) && first > window.op->position &&
-           first <= block.freed_by->position;
-  });
-}
-
-/// Adds an output for a block that is not a tensor's, if it outlives the outermost call of the op.
-void LifetimeExtender::hide(EventWindow& window, Block& block) {
-  RecordedOp& op = *window.op;
-  if (&outermost(*op.calls.front()) == &outermost(*block.freed_by->calls.front())) return;
-  RecordedOp* until = reader(*block.freed_by, op.position, {module_[op.position]});
-  if (until == nullptr) return;
-  Storage& storage = flow_.storages.emplace_back();
-  Contents& c = flow_.contents.emplace_back();
-  c.producer = &op;
-  c.storage = &storage;
-  c.bytes = storage.bytes = block.bytes;
-  op.writes.push_back(&c);
-  read(*until, c);
-}
-
-void LifetimeExtender::extend(const StorageWrites& all) {
-  match(all, true);
-  match(all, false);
-  for (const auto& [storage, contents] : all) {
-    const auto block = block_of_.find(storage);
-    if (block == block_of_.end()) continue;
-    Contents* last = contents.back();
-    std::set<std::string> modules;
-    std::size_t read_last = 0;
-    bool updated = false;
-    for (Contents* c : contents) {
-      modules.insert(module_[c->producer->position]);
-      for (const RecordedOp* r : c->readers) {
-        modules.insert(module_[r->position]);
-        read_last = std::max(read_last, r->position);
-        updated |= is_update(r);
-      }
-      if (!c->reference && c->bytes >= last->bytes) last = c;
-    }
-    if (updated || last->readers.empty() || !ends(*block->second, *last->producer)) continue;
-    if (RecordedOp* op = reader(*block->second->freed_by, read_last, modules)) read(*op, *last);
-  }
-  for (std::size_t i = 0; i < windows_.size(); ++i)
-    for (Block& block : by_op_[i])
-      if (block.storage == nullptr && ends(block, *windows_[i].op) &&
-          !filled_later(block, windows_[i], all))
-        hide(windows_[i], block);
-}
 
 }  // namespace
 

@@ -1,6 +1,3 @@
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <unordered_set>
 
 #include "traces/import/pytorch/training_state.h"

@@ -1,12 +1,6 @@
 #include "traces/import/pytorch/pytorch.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <filesystem>
-#include <limits>
-#include <memory>
-#include <vector>
 
 #include "sim/error.h"
 #include "sim/options.h"
@@ -14,7 +8,6 @@
 #include "traces/import/kineto/recording.h"
 #include "traces/import/pytorch/dataflow.h"
 #include "traces/import/pytorch/execution_trace.h"
-#include "traces/import/pytorch/lifetimes.h"
 #include "traces/import/pytorch/step_times.h"
 #include "traces/import/rank_files.h"
 

@@ -1,12 +1,7 @@
 /// Imports a training or inference step recorded by PyTorch.
 #pragma once
-#include <cstdint>
-#include <span>
-#include <string>
-#include <vector>
-
 #include "traces/import/pytorch/execution_trace.h"
-#include "traces/import/pytorch/lifetimes.h"
+#include "traces/import/pytorch/step_times.h"
 #include "traces/import/pytorch/training_state.h"
 #include "traces/importer.h"
 

@@ -1,14 +1,9 @@
 #include "traces/import/pytorch/step_times.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <cmath>
-#include <unordered_map>
 
 #include "sim/text.h"
 #include "traces/format/compressed_file.h"
-#include "traces/import/pytorch/lifetimes.h"
 
 namespace baechi::pytorch {
 

@@ -1,12 +1,9 @@
 #include "traces/import/pytorch/training_state.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <boost/pending/disjoint_sets.hpp>
-#include <map>
-#include <unordered_map>
 #include <unordered_set>
+
+#include "sim/text.h"
 
 namespace baechi::pytorch {
 namespace {
@@ -49,10 +46,7 @@ bool is_sum_of_gradients(const RecordedOp& op) {
 std::string optimizer_kind(const Call& frame) {
   std::string_view name = frame.name;
   name.remove_prefix(std::min(name.size(), name.find('#') + 1));
-  name = name.substr(0, name.find('.'));
-  std::string kind;
-  for (const char c : name) kind += static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
-  return kind;
+  return lower(name.substr(0, name.find('.')));
 }
 
 /// The call with autograd's sequence number: `call` or, if it is a frame of autograd, the backward

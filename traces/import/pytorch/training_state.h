@@ -1,9 +1,5 @@
 /// Parameters, gradients and updates of a recorded step, and the order of its optimizer.
 #pragma once
-#include <cstdint>
-#include <string>
-#include <vector>
-
 #include "sim/names.h"
 #include "traces/import/pytorch/dataflow.h"
 

@@ -1,6 +1,3 @@
-#include <algorithm>
-#include <set>
-
 #include "traces/import/pytorch/execution_trace.h"
 
 namespace baechi::pytorch {

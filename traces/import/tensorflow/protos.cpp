@@ -1,10 +1,6 @@
 #include "traces/import/tensorflow/protos.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <map>
-#include <span>
 
 #include "sim/error.h"
 #include "sim/units.h"

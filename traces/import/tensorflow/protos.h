@@ -1,10 +1,6 @@
 /// The fields of TensorFlow's graphs and recorded costs that the importer uses.
 #pragma once
-#include <cstdint>
 #include <map>
-#include <optional>
-#include <string>
-#include <string_view>
 #include <vector>
 
 #include "sim/units.h"

@@ -1,10 +1,4 @@
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <filesystem>
-#include <map>
-#include <set>
-#include <unordered_map>
 
 #include "sim/options.h"
 #include "sim/units.h"
@@ -54,24 +48,140 @@ Input parse(std::string_view text) {
   return {.node = text.substr(0, colon), .slot = *slot};
 }
 
+/// Whether the node runs a function of the graph's library, whose nodes are not in the graph.
+bool calls_function(const Node& node) {
+  return node.op == "PartitionedCall" || node.op == "StatefulPartitionedCall";
+}
+
 class TensorflowGraphBuilder {
  public:
   TensorflowGraphBuilder(const std::vector<Node>& nodes, const Costs& costs,
                          const Settings& settings)
       : nodes_(nodes), costs_(costs), settings_(settings) {}
-  OpGraph make(const std::string& path, Trace& trace);
+
+  OpGraph make(const std::string& path, Trace& trace) {
+    add_ops();
+    add_inputs(path);
+    note(trace);
+    trace.notes.push_back(
+        fmt::format("{} of {} tensors that are read have a size", sized_, tensors_.size()));
+    return build_graph(std::move(builder_), path);
+  }
 
  private:
-  void add_ops();
-  void add_inputs(const std::string& path);
-  void note(Trace& trace) const;
+  void add_ops() {
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      const Node& node = nodes_[i];
+      const Cost* c = cost(node.name);
+      recorded_ += c != nullptr ? 1U : 0U;
+      const OpId op = builder_.add_op({.name = node.name,
+                                       .kind = node.op,
+                                       .compute = c == nullptr ? Duration{} : time(*c),
+                                       .persistent = persistent(i),
+                                       .temporary = c == nullptr ? Bytes{} : c->temporary});
+      by_name_.emplace(node.name, i);
+      for (const std::string& label : node.classes) {
+        builder_.colocate(op, label);
+      }
+    }
+    for (std::size_t i = 0; i < nodes_.size();
+         ++i)  // the label is the name of a node, which is in the group, too
+      for (const std::string& label : nodes_[i].classes)
+        if (const auto named = by_name_.find(label); named != by_name_.end())
+          builder_.colocate(static_cast<OpId>(static_cast<std::uint32_t>(named->second)), label);
+  }
+
+  void add_inputs(const std::string& path) {
+    std::string missing;
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      const auto op = static_cast<OpId>(static_cast<std::uint32_t>(i));
+      for (const std::string& text : nodes_[i].inputs) {
+        const Input input = parse(text);
+        const auto from = by_name_.find(input.node);
+        if (from == by_name_.end()) {
+          if (++count <= 20)
+            missing += fmt::format("{}{}: node '{}' reads '{}': no node has this name",
+                                   missing.empty() ? "" : "\n", path, nodes_[i].name, text);
+        } else if (input.control) {
+          builder_.add_control(static_cast<OpId>(static_cast<std::uint32_t>(from->second)), op);
+        } else {
+          builder_.add_edge(tensor(from->second, input.slot), op);
+        }
+      }
+    }
+    if (!missing.empty()) throw InputError(missing);
+  }
+
+  void note(Trace& trace) const {
+    if (costs_.empty()) {
+      trace.notes.emplace_back(
+          "no times: option costs takes a RunMetadata of the same graph (tf.RunOptions, "
+          "FULL_TRACE)");
+      return;
+    }
+    for (const Node& node : nodes_)
+      if (calls_function(node) && cost(node.name) == nullptr)
+        trace.untimed.add(node.op, node.name, "the function's ops are recorded under other names");
+    std::size_t records = 0, matched = 0;
+    Duration all{}, taken{};
+    std::set<std::string_view> names;
+    for (const Node& node : nodes_) names.insert(node.name);
+    for (const auto& [name, cost] : costs_) {
+      // Skips the executor's own nodes and copies between devices.
+      const std::size_t last = name.rfind('/');
+      const std::string_view leaf =
+          std::string_view(name).substr(last == std::string::npos ? 0 : last + 1);
+      if (leaf.starts_with("_") || (!cost.recorded && !names.contains(name))) continue;
+      ++records;
+      all += time(cost);
+      if (!names.contains(name)) continue;
+      ++matched;
+      taken += time(cost);
+    }
+    trace.notes.push_back(fmt::format(
+        "{}costs: {} of {} records are of nodes of the graph, {} of {}; {} of {} nodes ran",
+        10 * matched < 9 * records ? "warning: " : "", matched, records, to_text(taken),
+        to_text(all), recorded_, nodes_.size()));
+  }
+
   Duration time(const Cost& cost) const {
     if (settings_.times == TimeSource::whole) return cost.all;
     return cost.kernels.value_or(cost.own);
   }
-  std::int64_t bytes(std::size_t node, std::int64_t slot);
-  Bytes persistent(std::size_t node);
-  TensorId tensor(std::size_t node, std::int64_t slot);
+
+  std::int64_t bytes(std::size_t node, std::int64_t slot) {
+    if (const Cost* c = cost(nodes_[node].name))
+      if (const auto found = c->outputs.find(slot); found != c->outputs.end()) {
+        // As in Baechi's importer, a variable's contents do not count as its output.
+        const auto [allocated, requested] = found->second;
+        return (settings_.sizes == SizeSource::allocated ? allocated : requested).count;
+      }
+    const auto& stated = nodes_[node].output_bytes;
+    return slot < static_cast<std::int64_t>(stated.size()) ? stated[static_cast<std::size_t>(slot)]
+                                                           : -1;
+  }
+
+  /// Persistent bytes: recorded, or of a Const (weights of a frozen graph) its stated size.
+  Bytes persistent(std::size_t node) {
+    const Cost* c = cost(nodes_[node].name);
+    if (c != nullptr && c->persistent > Bytes{}) return c->persistent;
+    return {nodes_[node].op == "Const" ? std::max<std::int64_t>(0, bytes(node, 0)) : 0};
+  }
+
+  TensorId tensor(std::size_t node, std::int64_t slot) {
+    const auto found = tensors_.find({node, slot});
+    if (found != tensors_.end()) return found->second;
+    const std::int64_t size = bytes(node, slot);
+    sized_ += size >= 0 ? 1U : 0U;
+    // The output of a variable or constant is its persistent memory.
+    const bool reference = persistent(node) > Bytes{};
+    const TensorId made = builder_.add_tensor(static_cast<OpId>(static_cast<std::uint32_t>(node)),
+                                              {std::max<std::int64_t>(0, size)}, reference);
+    tensors_.emplace(std::pair(node, slot), made);
+    return made;
+  }
+
   const Cost* cost(const std::string& name) const {
     const auto found = costs_.find(name);
     return found == costs_.end() ? nullptr : &found->second;
@@ -85,127 +195,6 @@ class TensorflowGraphBuilder {
   std::map<std::pair<std::size_t, std::int64_t>, TensorId> tensors_;
   std::size_t recorded_ = 0, sized_ = 0;
 };
-
-std::int64_t TensorflowGraphBuilder::bytes(std::size_t node, std::int64_t slot) {
-  if (const Cost* c = cost(nodes_[node].name))
-    if (const auto found = c->outputs.find(slot); found != c->outputs.end()) {
-      // As in Baechi's importer, a variable's contents do not count as its output.
-      const auto [allocated, requested] = found->second;
-      return (settings_.sizes == SizeSource::allocated ? allocated : requested).count;
-    }
-  const auto& stated = nodes_[node].output_bytes;
-  return slot < static_cast<std::int64_t>(stated.size()) ? stated[static_cast<std::size_t>(slot)]
-                                                         : -1;
-}
-
-/// Persistent bytes: recorded, or of a Const (weights of a frozen graph) its stated size.
-Bytes TensorflowGraphBuilder::persistent(std::size_t node) {
-  const Cost* c = cost(nodes_[node].name);
-  if (c != nullptr && c->persistent > Bytes{}) return c->persistent;
-  return {nodes_[node].op == "Const" ? std::max<std::int64_t>(0, bytes(node, 0)) : 0};
-}
-
-TensorId TensorflowGraphBuilder::tensor(std::size_t node, std::int64_t slot) {
-  const auto found = tensors_.find({node, slot});
-  if (found != tensors_.end()) return found->second;
-  const std::int64_t size = bytes(node, slot);
-  sized_ += size >= 0 ? 1U : 0U;
-  // The output of a variable or constant is its persistent memory.
-  const bool reference = persistent(node) > Bytes{};
-  const TensorId made = builder_.add_tensor(static_cast<OpId>(static_cast<std::uint32_t>(node)),
-                                            {std::max<std::int64_t>(0, size)}, reference);
-  tensors_.emplace(std::pair(node, slot), made);
-  return made;
-}
-
-void TensorflowGraphBuilder::add_ops() {
-  for (std::size_t i = 0; i < nodes_.size(); ++i) {
-    const Node& node = nodes_[i];
-    const Cost* c = cost(node.name);
-    recorded_ += c != nullptr ? 1U : 0U;
-    const OpId op = builder_.add_op({.name = node.name,
-                                     .kind = node.op,
-                                     .compute = c == nullptr ? Duration{} : time(*c),
-                                     .persistent = persistent(i),
-                                     .temporary = c == nullptr ? Bytes{} : c->temporary});
-    by_name_.emplace(node.name, i);
-    for (const std::string& label : node.classes) {
-      builder_.colocate(op, label);
-    }
-  }
-  for (std::size_t i = 0; i < nodes_.size();
-       ++i)  // the label is the name of a node, which is in the group, too
-    for (const std::string& label : nodes_[i].classes)
-      if (const auto named = by_name_.find(label); named != by_name_.end())
-        builder_.colocate(static_cast<OpId>(static_cast<std::uint32_t>(named->second)), label);
-}
-
-void TensorflowGraphBuilder::add_inputs(const std::string& path) {
-  std::string missing;
-  std::size_t count = 0;
-  for (std::size_t i = 0; i < nodes_.size(); ++i) {
-    const auto op = static_cast<OpId>(static_cast<std::uint32_t>(i));
-    for (const std::string& text : nodes_[i].inputs) {
-      const Input input = parse(text);
-      const auto from = by_name_.find(input.node);
-      if (from == by_name_.end()) {
-        if (++count <= 20)
-          missing += fmt::format("{}{}: node '{}' reads '{}': no node has this name",
-                                 missing.empty() ? "" : "\n", path, nodes_[i].name, text);
-      } else if (input.control) {
-        builder_.add_control(static_cast<OpId>(static_cast<std::uint32_t>(from->second)), op);
-      } else {
-        builder_.add_edge(tensor(from->second, input.slot), op);
-      }
-    }
-  }
-  if (!missing.empty()) throw InputError(missing);
-}
-
-/// Whether the node runs a function of the graph's library, whose nodes are not in the graph.
-bool calls_function(const Node& node) {
-  return node.op == "PartitionedCall" || node.op == "StatefulPartitionedCall";
-}
-
-void TensorflowGraphBuilder::note(Trace& trace) const {
-  if (costs_.empty()) {
-    trace.notes.emplace_back(
-        "no times: option costs takes a RunMetadata of the same graph (tf.RunOptions, FULL_TRACE)");
-    return;
-  }
-  for (const Node& node : nodes_)
-    if (calls_function(node) && cost(node.name) == nullptr)
-      trace.untimed.add(node.op, node.name, "the function's ops are recorded under other names");
-  std::size_t records = 0, matched = 0;
-  Duration all{}, taken{};
-  std::set<std::string_view> names;
-  for (const Node& node : nodes_) names.insert(node.name);
-  for (const auto& [name, cost] : costs_) {
-    // Skips the executor's own nodes and copies between devices.
-    const std::size_t last = name.rfind('/');
-    const std::string_view leaf =
-        std::string_view(name).substr(last == std::string::npos ? 0 : last + 1);
-    if (leaf.starts_with("_") || (!cost.recorded && !names.contains(name))) continue;
-    ++records;
-    all += time(cost);
-    if (!names.contains(name)) continue;
-    ++matched;
-    taken += time(cost);
-  }
-  trace.notes.push_back(fmt::format(
-      "{}costs: {} of {} records are of nodes of the graph, {} of {}; {} of {} nodes ran",
-      10 * matched < 9 * records ? "warning: " : "", matched, records, to_text(taken), to_text(all),
-      recorded_, nodes_.size()));
-}
-
-OpGraph TensorflowGraphBuilder::make(const std::string& path, Trace& trace) {
-  add_ops();
-  add_inputs(path);
-  note(trace);
-  trace.notes.push_back(
-      fmt::format("{} of {} tensors that are read have a size", sized_, tensors_.size()));
-  return build_graph(std::move(builder_), path);
-}
 
 /// The note on functions, which hide most ops of a TensorFlow 2 graph.
 std::string note_on_functions(const std::vector<Node>& nodes, std::size_t functions) {

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "placers/solver/linear_program.h"
-#include "sim/accelerator/layer_schedule.h"
+#include "sim/accelerator/accelerator.h"
 #include "sim/random.h"
 
 using namespace baechi;

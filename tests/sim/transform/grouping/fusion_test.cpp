@@ -2,9 +2,6 @@
 
 #include <doctest/doctest.h>
 
-#include <algorithm>
-#include <vector>
-
 #include "sim/random.h"
 
 using namespace baechi;

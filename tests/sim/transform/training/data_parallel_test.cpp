@@ -2,11 +2,6 @@
 
 #include <doctest/doctest.h>
 
-#include <algorithm>
-#include <array>
-#include <map>
-#include <string>
-
 #include "sim/engine/simulation.h"
 #include "sim/pipeline/pipeline.h"
 #include "sim/transform/training/gradients.h"

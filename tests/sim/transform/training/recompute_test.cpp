@@ -1,9 +1,7 @@
 #include <doctest/doctest.h>
 
-#include <set>
-
 #include "sim/engine/simulation.h"
-#include "sim/transform/training/segments.h"
+#include "sim/transform/training/gradients.h"
 #include "tests/message.h"
 #include "tests/sim/transform/transforms.h"
 

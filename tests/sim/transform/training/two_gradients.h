@@ -1,10 +1,5 @@
 /// A step whose backward pass makes two gradients, and what becomes of it with replicas.
 #pragma once
-#include <algorithm>
-#include <array>
-#include <optional>
-#include <vector>
-
 #include "sim/engine/simulation.h"
 #include "sim/transform/transform.h"
 #include "tests/sim/transform/transforms.h"

@@ -1,10 +1,5 @@
 #include <doctest/doctest.h>
 
-#include <algorithm>
-#include <array>
-#include <map>
-#include <string>
-
 #include "sim/engine/simulation.h"
 #include "sim/transform/training/data_parallel.h"
 #include "sim/transform/training/gradients.h"
