@@ -1,3 +1,5 @@
+#include "scenarios/published/paper.h"
+
 #include <filesystem>
 #include <thread>
 
@@ -5,7 +7,6 @@
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/verbs.h"
-#include "scenarios/published/committed_results.h"
 #include "scenarios/read/paths.h"
 #include "sim/error.h"
 #include "sim/file_aside.h"

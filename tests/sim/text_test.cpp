@@ -8,18 +8,10 @@
 #include <csignal>
 
 #include "placers/adjust.h"
-#include "placers/interface/placer.h"
 #include "placers/original/original.h"
 #include "scenarios/published/paper.h"
-#include "scenarios/read/scenario.h"
 #include "scenarios/read/sections.h"
-#include "scenarios/results/results.h"
 #include "sim/csv_table.h"
-#include "sim/error.h"
-#include "sim/graph/op_graph.h"
-#include "sim/names.h"
-#include "sim/options.h"
-#include "sim/problem/engine_options.h"
 #include "sim/random.h"
 #include "tests/message.h"
 #include "traces/generate/expand.h"

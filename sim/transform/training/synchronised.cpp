@@ -4,7 +4,6 @@
 #include "sim/transform/graph_copy.h"
 #include "sim/transform/training/data_parallel.h"
 #include "sim/transform/training/gradients.h"
-#include "sim/units.h"
 
 namespace baechi {
 namespace {

@@ -2,13 +2,8 @@
 
 #include <cmath>
 
-#include "sim/error.h"
 #include "sim/graph/analysis.h"
-#include "sim/graph/op_graph.h"
-#include "sim/options.h"
 #include "sim/text.h"
-#include "sim/transform/graph_copy.h"
-#include "sim/transform/what_if/verb.h"
 
 namespace baechi::what_if {
 
@@ -363,9 +358,7 @@ Change with_attributes(const Scope& scope, const Selection& selected, const Attr
     copying.copy().change_collectives(
         [&](const Collective& c) { return selected[c.first] ? changed.bytes(c.bytes) : c.bytes; });
   }
-  copying.ops();
-  copying.edges();
-  return std::move(copying).built();
+  return std::move(copying).whole();
 }
 
 }  // namespace baechi::what_if

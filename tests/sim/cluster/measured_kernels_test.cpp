@@ -1,7 +1,6 @@
 #include <doctest/doctest.h>
 
 #include "scenarios/read/device_table.h"
-#include "sim/cluster/device_model.h"
 
 using namespace baechi;
 using namespace baechi::literals;

@@ -1,8 +1,6 @@
 #include <doctest/doctest.h>
 
-#include "sim/engine/simulation.h"
 #include "sim/error.h"
-#include "sim/problem/engine_options.h"
 #include "tests/checker/recorded.h"
 #include "tests/message.h"
 #include "tests/random_problems.h"

@@ -3,7 +3,6 @@
 #include <doctest/doctest.h>
 
 #include "sim/engine/simulation.h"
-#include "sim/error.h"
 #include "sim/graph/analysis.h"
 #include "tests/device_models.h"
 #include "tests/random_problems.h"

@@ -5,9 +5,6 @@
 #include <doctest/doctest.h>
 
 #include "placers/interface/registry.h"
-#include "sim/engine/simulation.h"
-#include "sim/error.h"
-#include "sim/original/simulation.h"
 #include "tests/small_graphs.h"
 
 using namespace baechi;

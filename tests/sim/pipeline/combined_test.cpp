@@ -1,11 +1,9 @@
 #include <doctest/doctest.h>
 
-#include "sim/error.h"
 #include "tests/message.h"
 #include "tests/random_problems.h"
 #include "tests/sim/pipeline/small_pipelines.h"
 #include "tests/sim/transform/transforms.h"
-#include "tests/small_graphs.h"
 
 using namespace baechi;
 using namespace baechi::testing;

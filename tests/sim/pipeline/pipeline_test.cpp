@@ -1,14 +1,9 @@
-#include "sim/pipeline/pipeline.h"
-
 #include <doctest/doctest.h>
 
 #include "placers/interface/registry.h"
-#include "sim/error.h"
-#include "sim/objective/objective.h"
 #include "tests/random_problems.h"
 #include "tests/shared_data.h"
 #include "tests/sim/pipeline/small_pipelines.h"
-#include "tests/small_graphs.h"
 #include "tests/traces/msr_files.h"
 
 using namespace baechi;

@@ -1,8 +1,6 @@
 #include <doctest/doctest.h>
 
 #include "sim/error.h"
-#include "sim/problem/problem.h"
-#include "sim/units.h"
 #include "tests/small_graphs.h"
 
 using namespace baechi;

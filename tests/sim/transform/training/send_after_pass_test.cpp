@@ -1,6 +1,5 @@
 #include <doctest/doctest.h>
 
-#include "sim/engine/simulation.h"
 #include "sim/pipeline/pipeline.h"
 #include "tests/message.h"
 #include "tests/random_problems.h"
