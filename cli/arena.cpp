@@ -1,7 +1,5 @@
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 #include "cli/arguments.h"
 #include "cli/output.h"
 #include "cli/progress.h"

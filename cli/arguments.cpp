@@ -24,9 +24,8 @@ void add_trace_argument(CLI::App& verb, TraceArgument& argument) {
       verb, "TRACE", argument.path,
       "Graph file, in any format that an importer reads; or a generator with options, such as "
       "llama:config=8b ('baechi list generators')");
-  verb.add_option("--importer", argument.importer,
-                  "Importer for TRACE ('baechi list importers') [chosen by the file's content]")
-      ->type_name("NAME[:k=v,...]");
+  add_value(verb, "--importer", argument.importer, "NAME[:k=v,...]",
+            "Importer for TRACE ('baechi list importers') [chosen by the file's content]");
 }
 
 Trace read_trace(const TraceArgument& argument) {

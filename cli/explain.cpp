@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <nlohmann/json.hpp>
-#include <nlohmann/json_fwd.hpp>
 #include <ranges>
 #include <string>
 #include <vector>
@@ -155,7 +153,7 @@ std::string explanation_text(const Explanation& e, const Problem& problem) {
 /// {"step_time_us", "critical_path": [{"kind", "name", "us", "start_us", "device", ...}],
 /// "what_if", "devices", "tensors"}. The us of critical_path add up to step_time_us, and so do
 /// those of what_if.
-nlohmann::ordered_json explanation_json(const Explanation& e, const Problem& problem) {
+Json explanation_json(const Explanation& e, const Problem& problem) {
   const auto device = [&](DeviceId d) { return problem.cluster.device(d).name; };
   Json path = Json::array();
   for (const PathPart& part : e.critical_path) {
@@ -226,7 +224,7 @@ std::string utilisation_text(const StepUtilisation& used, Duration step, const P
 
 /// {"step": {"busy", "flops", ..., "intensity"}, "devices": [{"name", "busy", ...}]} with the names
 /// of results.csv; null if unknown.
-nlohmann::ordered_json utilisation_json(const StepUtilisation& used, const Problem& problem) {
+Json utilisation_json(const StepUtilisation& used, const Problem& problem) {
   Json devices = Json::array();
   for (const DeviceId d : problem.cluster.devices()) {
     Json json{{"name", problem.cluster.device(d).name}};
@@ -253,7 +251,7 @@ std::string live_text(const std::vector<LiveTensor>& live, const OutOfMemory& oo
   return text;
 }
 
-nlohmann::ordered_json live_json(const std::vector<LiveTensor>& live, const Problem& problem) {
+Json live_json(const std::vector<LiveTensor>& live, const Problem& problem) {
   Json json = Json::array();
   for (const LiveTensor& tensor : live) {
     Json readers = Json::array(), leaving = Json::array();
@@ -290,17 +288,17 @@ void print_oom(const Problem& problem, const Placement& placement, const Timelin
                           live_text(live, oom, problem)));
     return;
   }
-  nlohmann::ordered_json json{{"status", to_text(Status::oom)},
-                              {"step_time_us", nullptr},
-                              {"without_limit_us", to_us(unlimited)},
-                              {"critical_path", nlohmann::ordered_json::array()},
-                              {"oom",
-                               {{"device", problem.cluster.device(oom.device).name},
-                                {"at_us", to_us(oom.at.time_since_epoch())},
-                                {"name", problem.graph.name(oom.op)},
-                                {"needed_bytes", oom.needed.count},
-                                {"free_bytes", oom.free.count},
-                                {"live", live_json(live, problem)}}}};
+  Json json{{"status", to_text(Status::oom)},
+            {"step_time_us", nullptr},
+            {"without_limit_us", to_us(unlimited)},
+            {"critical_path", Json::array()},
+            {"oom",
+             {{"device", problem.cluster.device(oom.device).name},
+              {"at_us", to_us(oom.at.time_since_epoch())},
+              {"name", problem.graph.name(oom.op)},
+              {"needed_bytes", oom.needed.count},
+              {"free_bytes", oom.free.count},
+              {"live", live_json(live, problem)}}}};
   print_json(json);
 }
 
@@ -360,7 +358,7 @@ std::vector<Subject> subjects_of(const ExplainArguments& arguments) {
 /// Two steps side by side, without memory limits: the kinds of parts of their critical paths add up
 /// to their times, so that the differences add up, too.
 int explain_both(const std::vector<Subject>& subjects, bool as_json) {
-  nlohmann::ordered_json json{{"status", to_text(Status::ok)}}, steps;
+  Json json{{"status", to_text(Status::ok)}}, steps;
   Report table(
       {{"", "critical path"}, {"", subjects[0].name}, {"", subjects[1].name}, {"", "difference"}});
   std::array<std::array<Duration, num_path_kinds + 1>, 2> times{};  // by kind, then of the step
@@ -420,7 +418,7 @@ int explain_once(const ExplainArguments& arguments) {
   const StepUtilisation used =
       utilisation(problem, step.placement(), step.device_models(), result.makespan, busy);
   if (as_json) {
-    nlohmann::ordered_json json{{"status", "ok"}};
+    Json json{{"status", "ok"}};
     json.update(explanation_json(explanation, problem));
     add_times(json, experiment);
     json["utilisation"] = utilisation_json(used, problem);

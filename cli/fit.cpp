@@ -1,7 +1,6 @@
 #include "scenarios/fit/fit.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "cli/arguments.h"
 #include "cli/output.h"

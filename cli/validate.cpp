@@ -4,7 +4,6 @@
 #include <cerrno>
 #include <filesystem>
 #include <initializer_list>
-#include <nlohmann/json.hpp>
 
 #include "cli/arguments.h"
 #include "cli/output.h"

@@ -158,14 +158,12 @@ void add_what_if(CLI::App& app, Verb& chosen) {
   add_format(*verb, arguments->format, {"text", "json", "csv"});
   add_cluster_flags(*verb, arguments->cluster);
   verb->get_option("--set")->remove_needs(verb->get_option("--scenario"));
-  std::string known;
-  for (const std::string& name : catalogue_of_rules()) known += (known.empty() ? "" : ", ") + name;
   verb->footer(
       "The table has a row for the unchanged scenario, for each of RULES, and for all of them in\n"
       "the given order: step time, change, peak memory of the fullest device and whether it\n"
       "fits, and the critical path by kind.\n"
       "Catalogue: " +
-      known +
+      fmt::format("{}", fmt::join(catalogue_of_rules(), ", ")) +
       "\nExamples:\n"
       "  baechi what-if training_gpt2.yaml amp fused_optimizer\n"
       "  baechi what-if trace.json amp --devices 4 --kind v100\n"

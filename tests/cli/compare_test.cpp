@@ -1,8 +1,6 @@
 #include <doctest/doctest.h>
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
-#include <string>
 
 #include "tests/cli/session.h"
 

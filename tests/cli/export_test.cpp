@@ -1,7 +1,5 @@
 #include <doctest/doctest.h>
 
-#include <string>
-
 #include "tests/cli/session.h"
 #include "traces/importer.h"
 

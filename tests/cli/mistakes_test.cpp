@@ -4,7 +4,6 @@
 #include <zlib.h>
 
 #include <filesystem>
-#include <string>
 
 #include "tests/cli/session.h"
 

@@ -2,8 +2,6 @@
 #include <fmt/format.h>
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
-#include <string>
 
 #include "tests/cli/session.h"
 

@@ -1,13 +1,8 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-#include <string>
-#include <vector>
-
 #include "tests/cli/session.h"
 #include "tests/sim/report/timeline_checks.h"
-#include "tests/this_build.h"
 #include "traces/format/compressed_file.h"
 
 using namespace baechi;

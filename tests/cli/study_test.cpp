@@ -1,9 +1,5 @@
 #include <doctest/doctest.h>
 
-#include <algorithm>
-#include <nlohmann/json.hpp>
-#include <string>
-
 #include "tests/cli/session.h"
 
 using namespace baechi;

@@ -1,9 +1,7 @@
 #include <doctest/doctest.h>
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <sstream>
-#include <string>
 
 #include "placers/interface/registry.h"
 #include "tests/cli/session.h"

@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <string>
 
 #include "placers/interface/registry.h"
 #include "scenarios/read/device_table.h"
@@ -267,9 +266,10 @@ TEST_SUITE("names") {
         CAPTURE(to_text(t));
         CAPTURE(to_text(s));
         const int code =
-            shell(folder, program() + " " + "simulate toy.json --placement both.json --devices 2 --memory '1 MB' "
-                        "--transfers " +
-                            std::string(to_text(t)) + " --semantics " + std::string(to_text(s)));
+            shell(folder, program() + " " +
+                              "simulate toy.json --placement both.json --devices 2 --memory '1 MB' "
+                              "--transfers " +
+                              std::string(to_text(t)) + " --semantics " + std::string(to_text(s)));
         CAPTURE(folder.read("out.txt"));
         CHECK(code == 0);
       }
