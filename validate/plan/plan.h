@@ -160,7 +160,7 @@ struct ReplayPlan {
 /// Version 1 of the format if the plan has one lane, else version 2.
 std::string plan_text(const ReplayPlan& plan);
 
-/// Throws BadInput (fields.h), up to 20 mistakes at once.
+/// Throws BadInput, up to 20 mistakes at once.
 ReplayPlan parse_plan(std::string_view text, const std::string& path);
 
 }  // namespace baechi::validate
