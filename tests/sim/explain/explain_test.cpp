@@ -36,7 +36,7 @@ std::vector<std::string> path_text(const Explanation& e) {
   return parts;
 }
 
-using Lines = std::vector<std::string>;
+using PartsAsText = std::vector<std::string>;
 
 Duration idle(const DeviceIdle& device, PathKind kind) {
   return device.waiting[static_cast<std::size_t>(kind)];
@@ -72,7 +72,7 @@ TEST_SUITE("explain") {
     const auto& [graph, cluster, costs, problem] = OwnedProblem(one_tensor_two_readers(), gpus(2));
     const Explanation e = explained({graph, cluster, costs}, on({gpu0, gpu1, gpu1}));
     CHECK(path_text(e) ==
-          Lines{"compute 0 10", "transfer 10 100", "wait_device 110 20", "compute 130 30"});
+          PartsAsText{"compute 0 10", "transfer 10 100", "wait_device 110 20", "compute 130 30"});
     CHECK(e.critical_path[2].behind == OpId{1});
     CHECK(e.devices[gpu0].busy == 10ns);
     CHECK(e.devices[gpu0].nothing_left == 150ns);
@@ -94,7 +94,7 @@ TEST_SUITE("explain") {
     const auto& [graph, cluster, costs, problem] = OwnedProblem(two_tensors(), gpus(3));
     const Explanation e = explained({graph, cluster, costs}, on({gpu0, gpu1, gpu2}));
     CHECK(path_text(e) ==
-          Lines{"compute 0 10", "wait_channel 10 100", "transfer 110 50", "compute 160 30"});
+          PartsAsText{"compute 0 10", "wait_channel 10 100", "transfer 110 50", "compute 160 30"});
     REQUIRE(e.blocking.size() == 2);
     CHECK(e.blocking[0].tensor == TensorId{1});
     CHECK(e.blocking[0].waiting == 100ns);
@@ -114,8 +114,8 @@ TEST_SUITE("explain") {
     const auto& [graph, cluster, costs, problem] = OwnedProblem(std::move(g).build(), gpus(3));
     const Explanation e = explained({graph, cluster, costs, {.transfers = Transfers::staged}},
                                     on({gpu0, gpu1, gpu2}));
-    CHECK(path_text(e) == Lines{"compute 0 30", "transfer 30 50", "wait_channel 80 30",
-                                "transfer 110 50", "compute 160 1"});
+    CHECK(path_text(e) == PartsAsText{"compute 0 30", "transfer 30 50", "wait_channel 80 30",
+                                      "transfer 110 50", "compute 160 1"});
   }
 
   TEST_CASE("without overlap a transfer may wait for a device that computes") {
@@ -129,7 +129,7 @@ TEST_SUITE("explain") {
     const Explanation e =
         explained({graph, cluster, costs, {.overlap = false}}, on({gpu0, gpu1, gpu1}));
     CHECK(path_text(e) ==
-          Lines{"compute 0 10", "wait_device 10 40", "transfer 50 20", "compute 70 5"});
+          PartsAsText{"compute 0 10", "wait_device 10 40", "transfer 50 20", "compute 70 5"});
   }
 
   TEST_CASE("any step: the path has no gaps, and path, devices and what-ifs add up to the step") {
