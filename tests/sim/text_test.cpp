@@ -164,7 +164,7 @@ TEST_SUITE("error") {
     REQUIRE(waitpid(failing, &status, 0) == failing);
     CHECK(WIFSIGNALED(status));
     CHECK(WTERMSIG(status) == SIGABRT);
-    CHECK(said.starts_with("tests/sim/error_test.cpp:"));
+    CHECK(said.starts_with("tests/sim/text_test.cpp:"));
     CHECK(said.ends_with(": check failed: apples == 3: 2 apples\n"));
   }
 
