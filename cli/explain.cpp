@@ -21,26 +21,6 @@
 
 namespace baechi {
 
-/// Step time by cause; the critical path by kind, and its longest parts by start; idle time of each
-/// device by cause; the tensors with most waiting time.
-std::string explanation_text(const Explanation& explanation, const Problem& problem);
-
-/// {"step_time_us", "critical_path": [{"kind", "name", "us", "start_us", "device", ...}],
-/// "what_if", "devices", "tensors"}. The us of critical_path add up to step_time_us, and so do
-/// those of what_if.
-nlohmann::ordered_json explanation_json(const Explanation& explanation, const Problem& problem);
-
-/// A row per device and one for all; "" if no op has known work.
-std::string utilisation_text(const StepUtilisation& used, Duration step, const Problem& problem);
-/// {"step": {"busy", "flops", ..., "intensity"}, "devices": [{"name", "busy", ...}]} with the names
-/// of results.csv; null if unknown.
-nlohmann::ordered_json utilisation_json(const StepUtilisation& used, const Problem& problem);
-
-/// The largest tensors on the device that ran out of memory, and what keeps them live.
-std::string live_text(const std::vector<LiveTensor>& live, const OutOfMemory& oom,
-                      const Problem& problem);
-nlohmann::ordered_json live_json(const std::vector<LiveTensor>& live, const Problem& problem);
-
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -163,8 +143,8 @@ std::string kept_text(const LiveTensor& tensor, const Problem& problem) {
   return text.empty() ? "being written" : text;
 }
 
-}  // namespace
-
+/// Step time by cause; the critical path by kind, and its longest parts by start; idle time of each
+/// device by cause; the tensors with most waiting time.
 std::string explanation_text(const Explanation& e, const Problem& problem) {
   const std::string tensors = tensors_text(e, problem);
   return fmt::format("step time    {}\n\n", bold(to_text(e.step_time))) + what_if_text(e) + "\n" +
@@ -172,6 +152,9 @@ std::string explanation_text(const Explanation& e, const Problem& problem) {
          (tensors.empty() ? "" : "\n" + tensors);
 }
 
+/// {"step_time_us", "critical_path": [{"kind", "name", "us", "start_us", "device", ...}],
+/// "what_if", "devices", "tensors"}. The us of critical_path add up to step_time_us, and so do
+/// those of what_if.
 nlohmann::ordered_json explanation_json(const Explanation& e, const Problem& problem) {
   const auto device = [&](DeviceId d) { return problem.cluster.device(d).name; };
   Json path = Json::array();
@@ -219,6 +202,7 @@ nlohmann::ordered_json explanation_json(const Explanation& e, const Problem& pro
           {"tensors", std::move(tensors)}};
 }
 
+/// A row per device and one for all; "" if no op has known work.
 std::string utilisation_text(const StepUtilisation& used, Duration step, const Problem& problem) {
   if (!used.step.flops) return "";
   Columns columns({"device", "TFLOP/s", "of peak", "while busy", "of bandwidth", "flop/byte",
@@ -240,6 +224,8 @@ std::string utilisation_text(const StepUtilisation& used, Duration step, const P
          "fraction of op time that is limited by each.\n";
 }
 
+/// {"step": {"busy", "flops", ..., "intensity"}, "devices": [{"name", "busy", ...}]} with the names
+/// of results.csv; null if unknown.
 nlohmann::ordered_json utilisation_json(const StepUtilisation& used, const Problem& problem) {
   Json devices = Json::array();
   for (const DeviceId d : problem.cluster.devices()) {
@@ -250,6 +236,7 @@ nlohmann::ordered_json utilisation_json(const StepUtilisation& used, const Probl
   return {{"step", parts_json(used.step)}, {"devices", std::move(devices)}};
 }
 
+/// The largest tensors on the device that ran out of memory, and what keeps them live.
 std::string live_text(const std::vector<LiveTensor>& live, const OutOfMemory& oom,
                       const Problem& problem) {
   std::string text = fmt::format("largest allocations in the memory of {}\n",
@@ -281,15 +268,12 @@ nlohmann::ordered_json live_json(const std::vector<LiveTensor>& live, const Prob
   return json;
 }
 
-namespace {
-
 struct ExplainArguments {
   TraceArgument trace;
   ClusterFlags cluster;
   std::string placement, run, against, format;
 };
 
-/// The step without memory limits.
 StepResult without_limit(const Problem& problem, const Placement& placement) {
   EngineOptions engine = problem.engine;
   engine.enforce_memory = false;
@@ -452,22 +436,19 @@ int explain_once(const ExplainArguments& arguments) {
 }  // namespace
 
 void add_explain(CLI::App& app, Verb& chosen) {
-  const auto arguments = std::make_shared<ExplainArguments>();
-  CLI::App* verb = app.add_subcommand(
-      "explain", "Show where a placed graph's step time goes, or what fills the memory");
+  const auto [verb, arguments] = add_verb(
+      app, chosen, "explain",
+      "Show where a placed graph's step time goes, or what fills the memory", explain_once);
   add_trace_argument(*verb, arguments->trace);
   CLI::Option* placement =
-      verb->add_option("--placement", arguments->placement, "Placement file")->type_name("FILE");
-  CLI::Option* run =
-      verb->add_option("--run", arguments->run,
-                       "Explain run ID (column id of results.csv) of the folder TRACE that "
-                       "'baechi run' wrote")
-          ->type_name("ID")
-          ->excludes(placement);
-  verb->add_option("--against", arguments->against,
-                   "Compare with the step of this placement file or, with --run, of this run: the "
-                   "difference by cause, which adds up")
-      ->type_name("FILE|ID");
+      add_value(*verb, "--placement", arguments->placement, "FILE", "Placement file");
+  CLI::Option* run = add_value(*verb, "--run", arguments->run, "ID",
+                               "Explain run ID (column id of results.csv) of the folder TRACE that "
+                               "'baechi run' wrote")
+                         ->excludes(placement);
+  add_value(*verb, "--against", arguments->against, "FILE|ID",
+            "Compare with the step of this placement file or, with --run, of this run: the "
+            "difference by cause, which adds up");
   add_format(*verb, arguments->format, {"table", "json"});
   add_cluster_flags(*verb, arguments->cluster);
   for (CLI::Option* option : verb->get_options())
@@ -479,8 +460,6 @@ void add_explain(CLI::App& app, Verb& chosen) {
       "Examples:\n"
       "  baechi explain graph.json --placement placement.json --devices 4 --memory '8 GiB'\n"
       "  baechi explain results/first --run 3 --against 5");
-  verb->callback(
-      [&chosen, arguments] { chosen = [arguments] { return explain_once(*arguments); }; });
 }
 
 }  // namespace baechi

@@ -14,7 +14,9 @@ struct Untimed {
   std::string instead{};
   bool accepted = false;  ///< the user lets them take no time
 
-  void add(std::string_view kind, std::string_view op, std::string_view why);
+  void add(std::string_view kind, std::string_view op, std::string_view why) {
+    if (++ops == 1) first = fmt::format("{} '{}': {}", kind, op, why);
+  }
   /// Throws InputError with `source` as the place if there are such ops among `all` ops, unless
   /// accepted.
   void refuse(std::string_view source, std::size_t all) const;

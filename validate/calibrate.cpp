@@ -8,7 +8,6 @@
 #include <tuple>
 
 #include "sim/error.h"
-#include "validate/plan/fields.h"
 #include "validate/plan/plan.h"
 #include "validate/statistics.h"
 
@@ -290,11 +289,14 @@ class Calibrator {
     t.shared = (t.contention - 1.0) / static_cast<double>(count - 1) >= 0.5;
     if (!t.shared) return;
     Samples each, waited;
-    for (const auto& [k, totals] : by_count)
-      for (const double total : k > 1 ? totals : Samples{}) {
-        const double all = total - t.latency_ns.value - static_cast<double>(k) * t.time(largest);
-        each.push_back(all / static_cast<double>(k - 1));
-      }
+    // What one more adds to two, whose producers need not end at one time; to one, if there are
+    // two.
+    const auto base = by_count.size() > 2 ? std::next(by_count.begin()) : by_count.begin();
+    for (auto more = std::next(base); more != by_count.end(); ++more)
+      for (const double total : more->second)
+        each.push_back((total - median(base->second)) /
+                           static_cast<double>(more->first - base->first) -
+                       t.time(largest));
     t.channel_ns = bootstrap(each, median);
     for (const Measurement& m : rows_)
       if (is_of(m, "order", t)) waited.push_back(m.value);
@@ -364,15 +366,6 @@ class Calibrator {
   const std::string& path_;
   Calibration result_;
 };
-
-}  // namespace
-
-Calibration calibrate(const Machine& machine, const std::vector<Measurement>& measurements,
-                      const std::string& path) {
-  return Calibrator(machine, measurements, path).run();
-}
-
-namespace {
 
 constexpr double slowed_from = 1.03;  // times as long as alone
 constexpr std::string_view memory_pass = "ew";
@@ -448,6 +441,11 @@ double slowdown_by_pairs(const Beside& b, const Calibration& known) {
 }
 
 }  // namespace
+
+Calibration calibrate(const Machine& machine, const std::vector<Measurement>& measurements,
+                      const std::string& path) {
+  return Calibrator(machine, measurements, path).run();
+}
 
 Calibration::Bandwidth fit_bandwidth(const std::vector<Measurement>& rows,
                                      const Calibration& known) {

@@ -2,17 +2,115 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <iterator>
+#include <nlohmann/json.hpp>
+#include <sstream>
 
-#include "scenarios/published/published_file.h"
-#include "scenarios/read/load.h"
 #include "scenarios/read/paths.h"
+#include "scenarios/read/scenario.h"
 #include "scenarios/read/yaml.h"
+#include "sim/csv_table.h"
 #include "sim/error.h"
 #include "sim/options.h"
+#include "sim/units.h"
+#include "traces/format/compressed_file.h"
 
 namespace baechi {
 namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+/// The lines that only one of the two texts has; "" if there are none. Ignores the lines' order.
+std::string differences(const std::string& committed, const std::string& now) {
+  const std::vector<std::string> before = lines_of(committed), after = lines_of(now);
+  std::string text;
+  for (const std::string& line : before)
+    if (std::ranges::find(after, line) == after.end()) text += "  - " + line + "\n";
+  for (const std::string& line : after)
+    if (std::ranges::find(before, line) == before.end()) text += "  + " + line + "\n";
+  return text;
+}
+
+/// A cell of a table: the key `value` of the entry that has all of `where`.
+struct FileCell {
+  std::string file;                          ///< CSV with a header, or JSON with an object per line
+  std::map<std::string, std::string> where;  ///< key -> text or number
+  std::string value;                         ///< the key of the number
+};
+
+/// The value of a cell in a file.
+struct FoundCell {
+  bool null = false;  ///< JSON's null: nothing fitted into memory
+  double number = 0.0;
+};
+
+using JsonValue = nlohmann::json;
+
+[[noreturn]] void several(const FileCell& cell, const std::string& place) {
+  throw InputError(
+      fmt::format("{}: a second entry that is as 'where' says", place.empty() ? cell.file : place));
+}
+
+/// Whether a number or a text is the one that is wanted.
+bool is_wanted(const std::string& found, const std::string& wanted) {
+  const auto a = parse_number<double>(found), b = parse_number<double>(wanted);
+  return a && b ? *a == *b : found == wanted;
+}
+
+std::optional<FoundCell> in_csv(const FileCell& cell, const std::string& text) {
+  const CsvTable table(text, cell.file);
+  std::optional<FoundCell> found;
+  for (std::size_t r = 0; r < table.num_rows(); ++r) {
+    if (!std::ranges::all_of(cell.where, [&](const auto& wanted) {
+          return is_wanted(table.text(r, table.column(wanted.first)), wanted.second);
+        }))
+      continue;
+    if (found) several(cell, table.where(r, 0));
+    found = FoundCell{.number = table.number(r, table.column(cell.value))};
+  }
+  return found;
+}
+
+std::optional<FoundCell> in_json_lines(const FileCell& cell, const std::string& text) {
+  std::optional<FoundCell> found;
+  std::istringstream in(text);
+  std::size_t number = 0;
+  for (std::string line; std::getline(in, line);) {
+    const std::string place = fmt::format("{}:{}", cell.file, ++number);
+    const JsonValue entry = JsonValue::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (!entry.is_object()) throw InputError(place + ": not a JSON object");
+    const auto text_of = [&](const std::string& key) {
+      const auto it = entry.find(key);
+      if (it == entry.end()) return std::string();
+      return it->is_string() ? it->get<std::string>() : it->dump();
+    };
+    if (!std::ranges::all_of(cell.where, [&](const auto& wanted) {
+          return is_wanted(text_of(wanted.first), wanted.second);
+        }))
+      continue;
+    if (found) several(cell, place);
+    const JsonValue value = entry.value(cell.value, JsonValue("missing"));
+    if (!value.is_null() && !value.is_number())
+      throw InputError(fmt::format("{}: '{}' is not a number", place, cell.value));
+    found = value.is_null() ? FoundCell{.null = true} : FoundCell{.number = value.get<double>()};
+  }
+  return found;
+}
+
+/// Numbers in `where` are compared as numbers. Nothing if no entry matches all of `where`. Throws
+/// InputError if the file cannot be read, if several entries match, or if their value is no number.
+std::optional<FoundCell> find_cell(const FileCell& cell) {
+  const std::string text = read_file(cell.file);
+  return text.starts_with('{') ? in_json_lines(cell, text) : in_csv(cell, text);
+}
 
 using Value = Options::Value;
 
@@ -288,6 +386,28 @@ Paper load_paper(const std::string& folder, Mistakes& mistakes) {
   found.sort_by_place();
   mistakes.add(found);
   return paper;
+}
+
+std::vector<std::string> paper_folders(const std::string& below, const std::string& name) {
+  std::vector<std::string> found, names;
+  std::error_code none;
+  for (const auto& entry : fs::directory_iterator(below, none)) {
+    if (!fs::exists(entry.path() / "paper.yaml")) continue;
+    names.push_back(entry.path().filename().string());
+    if (name.empty() || names.back() == name) found.push_back(entry.path().string());
+  }
+  std::ranges::sort(found);
+  std::ranges::sort(names);
+  if (names.empty())
+    throw InputError(fmt::format("no papers below '{}' (--folder says where)", below));
+  if (found.empty()) throw InputError(no_such("paper", name, names));
+  return found;
+}
+
+std::string difference_from_committed(const Paper& paper, const PaperResult& result) {
+  std::ifstream file(paper.folder + "/results.csv");
+  const std::string committed{std::istreambuf_iterator<char>(file), {}};
+  return differences(committed, to_csv(paper, result));
 }
 
 }  // namespace baechi

@@ -5,13 +5,23 @@
 #include <string>
 #include <vector>
 
-#include "scenarios/published/serving_tables.h"
 #include "scenarios/read/scenario.h"
 #include "sim/error.h"
 #include "sim/names.h"
 #include "sim/processor_time.h"
 
 namespace baechi {
+
+/// A row's server: `baechi study configure FILE --where ... --threads N --interference F`.
+struct ServingRow {
+  std::string file;
+  std::map<std::string, std::string> where;  ///< column -> word; names one profile
+  std::int64_t threads = 1;
+  double interference = 1.0;
+};
+
+/// The figure that is asked for, at one batch; of several batches the mean.
+enum class ServingFigure : std::uint8_t { one_instance, best, speed_up, instances };
 
 enum class Metric : std::uint8_t {
   step_time,          ///< s
@@ -169,5 +179,13 @@ std::string to_markdown(const Paper& paper, const PaperResult& result);
 /// table,row,column,published,ours,deviation, and where a table has neighbours least,most. Columns
 /// of wall-clock times are left out. A published number of a file is "in file".
 std::string to_csv(const Paper& paper, const PaperResult& result);
+
+/// The folders in `below` that have a paper.yaml, sorted: the one called `name`, or all if "".
+/// Throws InputError if there is none.
+std::vector<std::string> paper_folders(const std::string& below, const std::string& name);
+
+/// The lines that only one of the committed results.csv and `result` has, with - and + in front;
+/// "" if there are none. The order of the lines does not matter.
+std::string difference_from_committed(const Paper& paper, const PaperResult& result);
 
 }  // namespace baechi

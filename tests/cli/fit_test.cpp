@@ -75,6 +75,27 @@ TEST_SUITE("fit") {
           fmt::format("--pipeline-model-parallel-layout 'Et*{}|t*{}L'\n", first, second));
     CHECK(holds(session.run("fit config.json" + gpus + " --export deepspeed -o out").err,
                 "weights wait in host memory"));
+    // Weights that wait: as many layers of accelerate's map on the CPU as the way says.
+    const std::string one = " --gpus 1xrtx_3060 --cpu-memory 64GB --context 2048";
+    const Json offloaded = session.json("fit config.json" + one)["ways"];
+    number = 1;
+    while (!offloaded[number - 1]["name"].get<std::string>().starts_with("offload ")) ++number;
+    const auto waiting = std::stoul(offloaded[number - 1]["name"].get<std::string>().substr(8));
+    const auto written = [&](const std::string& format) {
+      REQUIRE(session
+                  .run("fit config.json" + one + " --export " + format + " -o out --way " +
+                       std::to_string(number))
+                  .code == 0);
+      return Json::parse(session.folder().read("out"));
+    };
+    std::size_t on_cpu = 0;
+    const Json waiting_map = written("accelerate");
+    for (const auto& [module, device] : waiting_map.items())
+      on_cpu += module != "model.embed_tokens" && device == "cpu" ? 1U : 0U;
+    CHECK(on_cpu == waiting);
+    const Json deepspeed = written("deepspeed")["zero_optimization"];
+    CHECK(deepspeed["stage"] == 3);
+    CHECK(deepspeed["offload_param"]["device"] == "cpu");
   }
 
   TEST_CASE("what cannot be asked is said") {

@@ -1,10 +1,8 @@
 #include <doctest/doctest.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <vector>
 
 #include "placers/interface/registry.h"
 #include "placers/planners/planner.h"

@@ -63,6 +63,29 @@ Split layers_split(int layers, std::size_t gpus, const std::string& gpu_layers =
   return s;
 }
 
+/// The device of each layer by VLLM_PP_LAYER_PARTITION: the number of layers of each stage.
+std::vector<std::size_t> read_by_vllm(const std::string& text) {
+  std::vector<std::size_t> device;
+  std::istringstream counts(text.substr(text.find('=') + 1, text.find(' ') - text.find('=') - 1));
+  std::size_t stage = 0;
+  for (std::string count; std::getline(counts, count, ','); ++stage)
+    device.insert(device.end(), std::stoul(count), stage);
+  return device;
+}
+
+/// By --pipeline-model-parallel-layout: E, t and L are layers, | begins a stage, x*n is x n times.
+std::vector<std::size_t> read_by_megatron(const std::string& text) {
+  std::vector<std::size_t> device;
+  std::size_t stage = 0;
+  for (std::size_t i = text.find('\''); i < text.rfind('\''); ++i) {
+    stage += text[i] == '|' ? 1U : 0U;
+    if (text[i] != 't') continue;
+    const std::size_t times = text[i + 1] == '*' ? std::stoul(text.substr(i + 2)) : 1;
+    device.insert(device.end(), times, stage);
+  }
+  return device;
+}
+
 }  // namespace
 
 TEST_SUITE("ggml_split") {
@@ -90,14 +113,14 @@ TEST_SUITE("ggml_split") {
       std::istringstream list(text.substr(text.rfind(' ') + 1));
       for (std::string share; std::getline(list, share, ',');) shares.push_back(share);
       CHECK(layers_split(10, gpus, "11", true, shares).split.device == made.split.device);
-      // 11 entries, of which the output is on the last GPU.
-      const std::string layers = gpus == 2 ? "6,4" : "4,4,2";
-      CHECK(vllm_split(made.split, "M") ==
-            fmt::format("VLLM_PP_LAYER_PARTITION={} vllm serve M --pipeline-parallel-size {}",
-                        layers, gpus));
-      CHECK(megatron_split(made.split) == fmt::format("--pipeline-model-parallel-layout '{}'",
-                                                      gpus == 2 ? "Et*6|t*4L" : "Et*4|t*4|t*2L"));
+      const std::string vllm = vllm_split(made.split, "M"), megatron = megatron_split(made.split);
+      CHECK(read_by_vllm(vllm) == made.split.device);
+      CHECK(vllm.ends_with(fmt::format(" vllm serve M --pipeline-parallel-size {}", gpus)));
+      CHECK(read_by_megatron(megatron) == made.split.device);
     }
+    // 11 entries, of which the output is on the last GPU.
+    CHECK(megatron_split(layers_split(10, 3).split) ==
+          "--pipeline-model-parallel-layout 'Et*4|t*4|t*2L'");
   }
 
   TEST_CASE("what a framework cannot say is refused, with the op") {

@@ -1,6 +1,5 @@
 #include <cmath>
 
-#include "sim/units.h"
 #include "traces/format/json.h"
 #include "traces/import/piper_file.h"
 #include "traces/importer.h"

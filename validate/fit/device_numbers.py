@@ -11,12 +11,12 @@ import math
 import re
 
 import numpy as np
-from scipy.optimize import minimize
 
 from board import Comparison, InputError, percent
 from examples import inference_rows, step_question, training_rows
 
 SHARES = ("", "Conv2d", "GroupedConv2d")
+NEAR = 0.02  # below it, a logarithm weighs as if it were so large
 PULL = 0.3  # moving a deviation by a factor of e must explain 0.3 of one row's logarithm
 STARTS = {"share": 0.6, "share Conv2d": 0.5, "share GroupedConv2d": 0.15, "half": 5e7, "bandwidth": 0.75, "launch": 2e-6,
           "host_op": 4e-5, "host_step": 2e-3}
@@ -64,75 +64,92 @@ class Case:
 
 class Numbers:
     def __init__(self, cases):
-        self.cases, names, self.parts = cases, {}, []
-        for case in cases:
-            def of(what, dtype=None, case=case):
-                return np.array([names.setdefault(name, len(names)) for name in case.names(what, dtype)])
-            kinds = [f"share {kind}".strip() for kind in SHARES]
-            rates, runs = {}, []
-            for times, ops, op, dtype, share, flops, traffic in case.runs:
-                index = [rates.setdefault((kinds[s], d), len(rates)) for s, d in zip(share, dtype)]
-                runs.append((times, ops, op, np.array(index), flops, traffic))
-            self.parts.append(([(of(kind, d), of("half", d), case.peak.get(d, math.inf)) for kind, d in rates],
-                               [of(what) for what in ("bandwidth", "launch", "host_op", "host_step")], runs))
+        self.cases, names, rates, runs, ops, kernels = cases, {}, [], [], [], []
+        others = {what: [] for what in ("bandwidth", "launch", "host_op", "host_step")}
+
+        def of(case, what, dtype=None):
+            return [names.setdefault(name, len(names)) for name in case.names(what, dtype)]
+
+        for c, case in enumerate(cases):
+            own = {}
+            for times, count, op, dtype, share, flops, traffic in case.runs:
+                runs.append((c, times, len(ops), count))
+                kernels += [(c, own.setdefault((s, d), len(rates) + len(own)), len(ops) + o, f, b)
+                            for o, d, s, f, b in zip(op, dtype, share, flops, traffic)]
+                ops += [(c, place) for place in range(1, count + 1)]
+            rates += [(c, of(case, f"share {SHARES[s]}".strip(), d), of(case, "half", d), case.peak.get(d, math.inf))
+                      for s, d in own]
+            for what, ids in others.items():
+                ids.append(of(case, what))
+        self.case, self.share, self.half, self.peak = (np.array(column) for column in zip(*rates))
+        self.others = {what: np.array(ids) for what, ids in others.items()}
+        self.runs, self.ops, self.kernels = ([np.array(column) for column in zip(*rows)] for rows in (runs, ops, kernels))
+        self.bandwidth, self.measured = (np.array([getattr(c, key) for c in cases]) for key in ("bandwidth", "measured"))
         self.names = list(names)
         self.start = np.array([0.0 if "@" in name else math.log(STARTS[name.split(":")[0]]) for name in self.names])
         self.deviation = np.array(["@" in name for name in self.names])
-        self.rows = [[i for i, part in enumerate(self.parts) if any(n in ids for ids in self._used(part))]
-                     for n in range(len(self.names))]
         self.x = self.start.copy()
 
-    @staticmethod
-    def _used(part):
-        return [ids for rate in part[0] for ids in rate[:2]] + part[1]
+    def seconds(self, x):
+        """Of each case, by the engine's recurrence: the host launches op after op, and an op begins when it is launched
+        and the op before it has ended. And the derivatives of the logarithms: where the host is last at an op, a run
+        takes its launches up to there, and the ops from there on."""
+        share, half = np.exp(x[self.share].sum(1)), np.exp(x[self.half].sum(1))
+        bandwidth, launch, host_op, host_step = (np.exp(x[ids].sum(1)) for ids in self.others.values())
+        rate = self.peak * np.minimum(1.0, share)
+        case, kind, op, flops, traffic = self.kernels
+        fixed = np.where(flops > 0.0, half[kind] / rate[kind], 0.0)
+        arithmetic, moved = flops / rate[kind] + fixed, traffic / (self.bandwidth * np.minimum(1.0, bandwidth))[case]
+        taken = np.bincount(op, launch[case] + np.maximum(arithmetic, moved), len(self.ops[0]))
+        of, times, first, count = self.runs
+        before, place = np.cumsum(taken) - taken, np.arange(len(taken))
+        waits = host_step[self.ops[0]] + host_op[self.ops[0]] * self.ops[1] - before + np.repeat(before[first], count)
+        longest = np.maximum.reduceat(waits, first)
+        last = np.minimum.reduceat(np.where(waits == np.repeat(longest, count), place, len(taken)), first)
+        late = longest > 0.0
+        seconds = np.bincount(of, times * (np.add.reduceat(taken, first) + np.where(late, longest, 0.0)), len(self.cases))
 
-    def seconds(self, i, x):
-        """By the engine's recurrence: the host launches op after op, and an op begins when it is launched and the op
-        before it has ended."""
-        rates, others, runs = self.parts[i]
-        rate = np.array([peak * min(1.0, math.exp(x[share].sum())) for share, _, peak in rates])
-        half = np.array([math.exp(x[ids].sum()) for _, ids, _ in rates])
-        bandwidth, launch, host_op, host_step = (math.exp(x[ids].sum()) for ids in others)
-        bandwidth, total = self.cases[i].bandwidth * min(1.0, bandwidth), 0.0
-        for times, ops, op, index, flops, traffic in runs:
-            arithmetic = np.where(flops > 0.0, (flops + half[index]) / rate[index], 0.0)
-            kernels = launch + np.maximum(arithmetic, traffic / bandwidth)
-            taken = np.bincount(op, kernels, ops)
-            before = np.concatenate(([0.0], np.cumsum(taken)))
-            launched = host_step + host_op * np.arange(1, ops + 1)
-            total += times * (before[-1] + max(0.0, (launched - before[:-1]).max()))
-        return total
+        slopes, every = np.zeros((len(self.cases), len(x))), np.arange(len(self.cases))
+        weight = (np.repeat(times, count) * (place >= np.repeat(np.where(late, last, first), count)))[op]
+        bound = arithmetic >= moved
+        def add(cases, ids, values):
+            np.add.at(slopes, (cases[:, None], ids), values[:, None])
+        add(self.case, self.share, (share < 1.0) * -np.bincount(kind, weight * bound * arithmetic, len(share)))
+        add(self.case, self.half, np.bincount(kind, weight * bound * fixed, len(share)))
+        add(every, self.others["bandwidth"], (bandwidth < 1.0) * -np.bincount(case, weight * ~bound * moved, len(every)))
+        add(every, self.others["launch"], launch * np.bincount(case, weight, len(every)))
+        add(of[late], self.others["host_step"][of[late]], (times * host_step[of])[late])
+        add(of[late], self.others["host_op"][of[late]], (times * host_op[of] * self.ops[1][last])[late])
+        return seconds, slopes / seconds[:, None]
 
-    def losses(self, x, rows):
-        return np.array([abs(math.log(self.seconds(i, x) / self.cases[i].measured)) for i in rows])
+    def fit(self, use, rounds=60, near=0.5):
+        """The least sum of absolute logarithms of simulated / measured over `use`, and of pulls, by reweighted least
+        squares."""
+        def residuals(x):
+            seconds, slopes = self.seconds(x)
+            return np.log(seconds / self.measured)[use], slopes[use]
 
-    def fit(self, use, rounds=10):
-        """Each number in turn by Brent's method over the rows that it moves, until the sum of losses falls no more."""
-        self.x, use = self.start.copy(), set(use)
-        last = math.inf
+        def loss(x, left):
+            return np.abs(left).sum() + PULL * np.abs(x[self.deviation]).sum()
+
+        use, x, damping = sorted(use), self.x.copy(), 0.1
+        left, slopes = residuals(x)
         for _ in range(rounds):
-            for n in range(len(self.x)):
-                rows = [i for i in self.rows[n] if i in use]
-                if not rows:
-                    continue
-
-                def loss(value, n=n, rows=rows):
-                    x = self.x.copy()
-                    x[n] = value[0]
-                    return self.losses(x, rows).sum() + PULL * self.deviation[n] * abs(value[0])
-
-                best = minimize(loss, [self.x[n]], method="Powell", bounds=[(self.start[n] - 4, self.start[n] + 4)],
-                                options={"xtol": 1e-3, "ftol": 1e-5, "maxfev": 30})
-                if best.fun < loss([self.x[n]]):
-                    self.x[n] = float(best.x[0])
-            total = self.losses(self.x, sorted(use)).sum() + PULL * np.abs(self.x[self.deviation]).sum()
-            if last - total < 1e-3 * total:
-                break
-            last = total
+            near = max(NEAR, 0.8 * near)
+            weights, pulls = (1.0 / np.maximum(np.abs(values), near) for values in (left, x))
+            pulls *= PULL * self.deviation
+            square = (slopes.T * weights) @ slopes + np.diag(pulls)
+            for _ in range(5):
+                move = np.linalg.solve(square + np.diag(damping * np.diag(square) + 1e-6),
+                                       -(slopes.T * weights) @ left - pulls * x)
+                tried = np.clip(x + move, self.start - 4.0, self.start + 4.0)
+                found = residuals(tried)
+                if loss(tried, found[0]) < loss(x, left):
+                    x, (left, slopes), damping = tried, found, damping / 3.0
+                    break
+                damping *= 4.0
+        self.x = x
         return self
-
-    def error(self, i):
-        return abs(self.seconds(i, self.x) / self.cases[i].measured - 1.0)
 
     def value(self, names):
         return math.exp(sum(self.x[self.names.index(name)] for name in names if name in self.names))
@@ -171,15 +188,17 @@ def cases_of(data, program, devices_yaml):
 
 
 def cross_validate(numbers, fold_of):
-    """(row, seconds by the others) where a fold is left out at a time; `fold_of` a row, None: it is always fitted to."""
-    folds = {}
+    """(row, seconds by the others) where a fold is left out at a time; `fold_of` a row, None: it is always fitted to.
+    Each fit begins at that to all rows."""
+    everything, whole, folds, predicted = set(range(len(numbers.cases))), numbers.x, {}, []
     for i, case in enumerate(numbers.cases):
         if fold_of(case.row) is not None:
             folds.setdefault(fold_of(case.row), []).append(i)
-    predicted = []
     for members in folds.values():
-        numbers.fit(set(range(len(numbers.cases))) - set(members), 2)
-        predicted += [(numbers.cases[i].row, numbers.seconds(i, numbers.x)) for i in members]
+        numbers.x = whole
+        seconds, _ = numbers.fit(everything - set(members), 8, 0.1).seconds(numbers.x)
+        predicted += [(numbers.cases[i].row, seconds[i]) for i in members]
+    numbers.x = whole
     return predicted
 
 
@@ -187,6 +206,7 @@ def fit(data, program, devices_yaml):
     """The device types, and the lines of validate/published/left_out_examples.csv."""
     cases = cases_of(data, program, devices_yaml)
     numbers, text, left_out = Numbers(cases), "", ["row,ms"]
+    numbers.fit(range(len(cases)))
     for what, fold_of in (
             ("inference, a framework, network and GPU left out at a time",
              lambda row: (row.base(), row.model, row.machine) if not row.training else None),
@@ -196,7 +216,6 @@ def fit(data, program, devices_yaml):
         errors = [abs(seconds / row.seconds() - 1.0) for row, seconds in predicted]
         text += f"# {what}: {percent(sum(errors) / len(errors))} of {len(errors)} rows\n"
         left_out += [f'"{row.text()}",{1e3 * seconds:.5g}' for row, seconds in predicted]
-    numbers.fit(range(len(cases)))
-    errors = [numbers.error(i) for i in range(len(cases))]
-    text = f"# {len(numbers.names)} numbers, {len(cases)} steps: mean error {percent(sum(errors) / len(errors))}\n" + text
+    errors = np.abs(numbers.seconds(numbers.x)[0] / numbers.measured - 1.0)
+    text = f"# {len(numbers.names)} numbers, {len(cases)} steps: mean error {percent(errors.mean())}\n" + text
     return text + "".join(numbers.yaml(case) for case in {c.row.device(): c for c in cases}.values()), left_out

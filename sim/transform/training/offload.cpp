@@ -1,8 +1,5 @@
-#include "sim/graph/op_graph.h"
-#include "sim/options.h"
 #include "sim/text.h"
 #include "sim/transform/graph_copy.h"
-#include "sim/transform/transform.h"
 
 namespace baechi {
 namespace {
@@ -13,6 +10,7 @@ struct OffloadChoice {
   std::int64_t prefetch = 0;
   std::int64_t home = 1;  ///< the first
   std::int64_t homes = 1;
+  std::int64_t disk = 0;  ///< 0: none
 };
 
 /// A module whose weights wait elsewhere, in one pass on one device.
@@ -119,14 +117,22 @@ class OffloadedStep {
         {.name = name, .kind = kind, .persistent = persistent, .phase = phase, .module = module});
   }
 
-  /// The tensor of a visit's weights, at home. They are held there once.
+  /// The tensor of a visit's weights, at home. They are held there once, or on the disk, from where
+  /// each visit reads them into memory at home.
   TensorId fetch(const Visit& at) {
     Visited& visited = visits_[at];
     const std::string& module = names_[at.module];
-    visited.fetch = add(
-        fmt::format("{}/{}/weights/{}", module, to_text(at.phase), index(at.device)), "HostWeights",
-        at.phase == Phase::forward ? visited.size : Bytes{}, at.phase, module, home_of(at.device));
-    return copy_.builder().add_tensor(visited.fetch, visited.size, true);
+    visited.fetch =
+        add(fmt::format("{}/{}/weights/{}", module, to_text(at.phase), index(at.device)),
+            "HostWeights", at.phase == Phase::forward ? visited.size : Bytes{}, at.phase, module,
+            choice_.disk > 0 ? static_cast<DeviceId>(choice_.disk) : home_of(at.device));
+    const TensorId weights = copy_.builder().add_tensor(visited.fetch, visited.size, true);
+    if (choice_.disk == 0) return weights;
+    const OpId stage =
+        add(fmt::format("{}/{}/stage/{}", module, to_text(at.phase), index(at.device)),
+            "HostWeights", Bytes{}, at.phase, module, home_of(at.device));
+    copy_.builder().add_edge(weights, stage);
+    return copy_.builder().add_tensor(stage, visited.size);
   }
 
   /// Lets the copy of a visit's weights wait for the op before its module, or until the buffer of
@@ -182,6 +188,7 @@ class OffloadedStep {
 ///     A control edge carries this, and its latency stands for the launch of the copy.
 ///   optimizer: update ops run at home: gradients go there as tensors do, new weights come back.
 ///   homes: with several, device d has home + d mod homes, each with links of its own.
+///   disk: weights wait on this device behind home, and go by way of home's memory.
 /// Source: Ren et al., "ZeRO-Offload", USENIX ATC 2021; Hugging Face accelerate, hooks.
 class Offload final : public Transform {
  public:
@@ -200,6 +207,10 @@ class Offload final : public Transform {
                          "number of the device where they wait; lower ones compute", 1, 1023);
     choice_.homes =
         o.get("homes", std::int64_t{1}, "devices from there on that are homes", 1, 1023);
+    choice_.disk = o.get("disk", std::int64_t{0},
+                         "number of a device behind home where weights wait; 0: none", 0, 1023);
+    if (choice_.disk > 0 && choice_.disk < choice_.home + choice_.homes)
+      o.mistake("disk", "a device that computes, or a home");
   }
 
   Transformed apply(const OpGraph& graph) const override {
@@ -221,7 +232,9 @@ class Offload final : public Transform {
   bool must_follow(std::string_view other) const override {
     return other == "data_parallel" || other == "host" || other == "send_after_pass";
   }
-  std::int64_t devices() const override { return choice_.home + choice_.homes; }
+  std::int64_t devices() const override {
+    return std::max(choice_.home + choice_.homes, choice_.disk + 1);
+  }
 
  private:
   OffloadChoice choice_;

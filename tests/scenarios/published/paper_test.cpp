@@ -7,7 +7,6 @@
 #include <fstream>
 #include <sstream>
 
-#include "scenarios/published/committed_results.h"
 #include "sim/error.h"
 #include "tests/message.h"
 #include "tests/temporary_folder.h"
@@ -22,7 +21,8 @@ namespace {
 
 // Ops a (60 us), b and c (30 us each) in a chain: 120 us on one device at speed 1. Its rows set the
 // memory; b's 900 bytes of weights and a's 600 do not fit 1 kB together.
-constexpr const char* chain = R"({"format": "baechi-trace", "version": 1, "name": "chain", "ops": [
+constexpr const char* trace_of_chain =
+    R"({"format": "baechi-trace", "version": 1, "name": "chain", "ops": [
   {"name": "a", "compute_us": 60, "persistent_bytes": 600, "outputs": [{"bytes": 0}]},
   {"name": "b", "compute_us": 30, "persistent_bytes": 900, "outputs": [{"bytes": 0}]},
   {"name": "c", "compute_us": 30}],
@@ -57,7 +57,7 @@ tables:
 struct PaperFolder {
   TemporaryFolder folder;
   explicit PaperFolder(const std::string& yaml = paper_yaml) {
-    folder.write("chain.json", chain);
+    folder.write("chain.json", trace_of_chain);
     folder.write("s.yaml", scenario);
     folder.write("paper.yaml", yaml);
   }
@@ -226,7 +226,7 @@ tables:
     CHECK(here.load().missing ==
           "its inputs are not here (no ${BAECHI_NO_SUCH_VARIABLE}/here, no elsewhere, no data)");
     std::filesystem::create_directory(here.folder.file("data"));
-    here.folder.write("data/chain.json", chain);
+    here.folder.write("data/chain.json", trace_of_chain);
     const Paper paper = here.load();
     CHECK(paper.missing.empty());
     const PaperResult result = evaluate_quietly(paper);

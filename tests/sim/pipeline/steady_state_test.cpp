@@ -2,11 +2,8 @@
 
 #include <doctest/doctest.h>
 
-#include "sim/engine/simulation.h"
-#include "sim/pipeline/pipeline.h"
 #include "sim/random.h"
 #include "tests/sim/pipeline/small_pipelines.h"
-#include "tests/small_graphs.h"
 
 using namespace baechi;
 using namespace baechi::testing;

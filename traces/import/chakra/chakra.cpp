@@ -1,6 +1,5 @@
 #include <tuple>
 
-#include "sim/units.h"
 #include "traces/format/compressed_file.h"
 #include "traces/import/chakra/nodes.h"
 #include "traces/import/rank_files.h"

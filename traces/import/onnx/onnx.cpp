@@ -1,6 +1,5 @@
 #include <fmt/ranges.h>
 
-#include "sim/units.h"
 #include "traces/format/compressed_file.h"
 #include "traces/import/onnx/model.h"
 #include "traces/importer.h"

@@ -2,13 +2,7 @@
 
 #include <filesystem>
 
-#include "sim/error.h"
-#include "sim/options.h"
-#include "traces/format/compressed_file.h"
 #include "traces/import/kineto/recording.h"
-#include "traces/import/pytorch/dataflow.h"
-#include "traces/import/pytorch/execution_trace.h"
-#include "traces/import/pytorch/step_times.h"
 #include "traces/import/rank_files.h"
 
 namespace baechi::pytorch {

@@ -3,7 +3,6 @@
 #include "sim/engine/simulation.h"
 #include "tests/message.h"
 #include "tests/sim/transform/transforms.h"
-#include "tests/small_graphs.h"
 
 using namespace baechi;
 using namespace baechi::testing;
@@ -222,10 +221,10 @@ OpGraph two_updates() {
 }
 
 /// On gpu0, with home gpu1 behind a link of 10 GB/s in each direction.
-StepResult offloaded(const OpGraph& graph, const Values& options) {
+StepResult offloaded(const OpGraph& graph, const Values& options, std::size_t devices = 2) {
   const PlacedStep step = transform("offload", options)
                               ->after_placing(graph, IdVector<OpId, DeviceId>(graph.num_ops()));
-  const Cluster cluster = Cluster::uniform(2, 1_GiB, {.bandwidth = {10e9}, .latency = {}});
+  const Cluster cluster = Cluster::uniform(devices, 1_GiB, {.bandwidth = {10e9}, .latency = {}});
   const ProfiledCosts costs(step.graph, cluster);
   return simulate({.graph = step.graph,
                    .cluster = cluster,
@@ -259,6 +258,14 @@ TEST_SUITE("offload") {
     CHECK(is(one.makespan, 40ms));
     CHECK(one.devices[gpu0].peak == Bytes{300'000'000 + 16});
     CHECK(offloaded(three_modules(), {{"modules", "other"}}).makespan == 30ms);
+    // From a disk as fast as the link: two copies before each module; or m1 is read while m0 is
+    // copied, and m2 when the buffer of m0 is free: 20 + 10 (m0) + 20 + 10 (m2).
+    const StepResult disk = offloaded(three_modules(), {{"modules", "m*"}, {"disk", "2"}}, 3);
+    CHECK(is(disk.makespan, 90ms));
+    CHECK(disk.devices[DeviceId{2}].peak == Bytes{300'000'000});
+    CHECK(is(offloaded(three_modules(), {{"modules", "m*"}, {"disk", "2"}, {"prefetch", "1"}}, 3)
+                 .makespan,
+             60ms));
   }
 
   TEST_CASE("an optimizer at home works while the backward pass goes on") {
