@@ -89,7 +89,8 @@ TEST_SUITE("fit") {
       return Json::parse(session.folder().read("out"));
     };
     std::size_t on_cpu = 0;
-    for (const auto& [module, device] : written("accelerate").items())
+    const Json waiting_map = written("accelerate");
+    for (const auto& [module, device] : waiting_map.items())
       on_cpu += module != "model.embed_tokens" && device == "cpu" ? 1U : 0U;
     CHECK(on_cpu == waiting);
     const Json deepspeed = written("deepspeed")["zero_optimization"];

@@ -16,6 +16,8 @@
 #include "tests/message.h"
 #include "traces/generate/expand.h"
 #include "traces/import/pytorch/training_state.h"
+#include "validate/export.h"
+#include "validate/run_files.h"
 #include "validate/score.h"
 
 using namespace baechi;
@@ -162,7 +164,7 @@ TEST_SUITE("error") {
     REQUIRE(waitpid(failing, &status, 0) == failing);
     CHECK(WIFSIGNALED(status));
     CHECK(WTERMSIG(status) == SIGABRT);
-    CHECK(said.starts_with("tests/sim/error_test.cpp:"));
+    CHECK(said.starts_with("tests/sim/text_test.cpp:"));
     CHECK(said.ends_with(": check failed: apples == 3: 2 apples\n"));
   }
 

@@ -122,7 +122,7 @@ class Numbers:
         add(of[late], self.others["host_op"][of[late]], (times * host_op[of] * self.ops[1][last])[late])
         return seconds, slopes / seconds[:, None]
 
-    def fit(self, use, rounds=60):
+    def fit(self, use, rounds=60, near=0.5):
         """The least sum of absolute logarithms of simulated / measured over `use`, and of pulls, by reweighted least
         squares."""
         def residuals(x):
@@ -134,12 +134,12 @@ class Numbers:
 
         use, x, damping = sorted(use), self.x.copy(), 0.1
         left, slopes = residuals(x)
-        for turn in range(rounds):
-            near = max(NEAR, 0.5 * 0.8 ** turn)
+        for _ in range(rounds):
+            near = max(NEAR, 0.8 * near)
             weights, pulls = (1.0 / np.maximum(np.abs(values), near) for values in (left, x))
             pulls *= PULL * self.deviation
             square = (slopes.T * weights) @ slopes + np.diag(pulls)
-            for _ in range(8):
+            for _ in range(5):
                 move = np.linalg.solve(square + np.diag(damping * np.diag(square) + 1e-6),
                                        -(slopes.T * weights) @ left - pulls * x)
                 tried = np.clip(x + move, self.start - 4.0, self.start + 4.0)
@@ -196,7 +196,7 @@ def cross_validate(numbers, fold_of):
             folds.setdefault(fold_of(case.row), []).append(i)
     for members in folds.values():
         numbers.x = whole
-        seconds, _ = numbers.fit(everything - set(members), 25).seconds(numbers.x)
+        seconds, _ = numbers.fit(everything - set(members), 8, 0.1).seconds(numbers.x)
         predicted += [(numbers.cases[i].row, seconds[i]) for i in members]
     numbers.x = whole
     return predicted

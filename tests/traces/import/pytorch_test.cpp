@@ -27,13 +27,9 @@ Placement place(const std::string& name, std::string_view options, const Problem
   return make_placer(name, Options(name, values))->place(problem, 0);
 }
 
-struct Case {
+struct Case : OwnedProblem {
   Case(OpGraph g, std::size_t devices, Bytes memory = 1_GiB)
-      : graph(std::move(g)), cluster(gpus(devices, memory)) {}
-  OpGraph graph;
-  Cluster cluster;
-  ProfiledCosts costs{graph, cluster};
-  Problem problem{graph, cluster, costs};
+      : OwnedProblem(std::move(g), gpus(devices, memory)) {}
 };
 
 //   a(10 us) --100 B--> b(20 us)     a byte takes 1 ns

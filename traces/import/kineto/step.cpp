@@ -238,26 +238,17 @@ class StepBuilder {
     const Duration since = from == none ? t.end : std::max(t.end, end_[from]);
     t.start = since;
     if (from != none) ++step_.hand_overs;
-    if (options_.host) {
-      const bool on_gpu = !recording_.work.empty();
-      t.last = add({.name = joined({piece.module, piece.op, on_gpu ? "launch" : ""}),
-                    .kind = on_gpu ? "Launch" : piece.op,
-                    .lane = lanes_.of_thread(piece.thread),
-                    .module = piece.module,
-                    .compute = std::max(Duration{}, until - since),
-                    .phase = piece.phase,
-                    .after = {t.last, from}},
-                   until);
-    } else if (recording_.work.empty()) {
-      t.last = add({.name = joined({piece.module, piece.op}),
-                    .kind = piece.op,
-                    .lane = lanes_.of_thread(piece.thread),
-                    .module = piece.module,
-                    .compute = piece.end - piece.start,
-                    .phase = piece.phase,
-                    .after = {t.last, from}},
-                   until);
-    }
+    const bool on_gpu = !recording_.work.empty();
+    if (options_.host || !on_gpu)
+      t.last = add(
+          {.name = joined({piece.module, piece.op, on_gpu ? "launch" : ""}),
+           .kind = on_gpu ? "Launch" : piece.op,
+           .lane = lanes_.of_thread(piece.thread),
+           .module = piece.module,
+           .compute = options_.host ? std::max(Duration{}, until - since) : piece.end - piece.start,
+           .phase = piece.phase,
+           .after = {t.last, from}},
+          until);
     t.end = std::max(t.end, until);
   }
 

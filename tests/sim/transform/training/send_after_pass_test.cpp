@@ -187,9 +187,7 @@ TEST_SUITE("send_after_pass") {
   }
 
   TEST_CASE("schedules with separate weight-gradient passes are rejected") {
-    const OpGraph graph = two_stages();
-    const Cluster cluster = gpus(2);
-    const ProfiledCosts costs(graph, cluster);
+    const auto& [graph, cluster, costs, problem] = OwnedProblem(two_stages(), gpus(2));
     const std::vector<std::shared_ptr<const Transform>> transforms{transform("send_after_pass")};
     const auto refused = [&](const char* schedule) {
       return message<InputError>([&] {
