@@ -60,6 +60,13 @@ struct Trace {
   std::vector<std::string> notes{};
 };
 
+/// Adds a note on `count` things, its first argument, unless there are none.
+template <class Count, class... More>
+void note_count(std::vector<std::string>& notes, const Count& count,
+                fmt::format_string<const Count&, const More&...> text, const More&... more) {
+  if (count > 0) notes.push_back(fmt::format(text, count, more...));
+}
+
 /// builder.build(), with `path` prepended to error messages.
 OpGraph build_graph(OpGraphBuilder builder, const std::string& path,
                     IdVector<OpId, OpId>* renumbered = nullptr);

@@ -165,8 +165,8 @@ class Predictor {
   };
   Channel& channel_of(const Task& t) { return channels_[t.device == Task::host ? 1 : 0]; }
 
-  /// The first of the heads that may start, by time. Of those that wait for one channel the first
-  /// is the one that was ready first, or the next of the plan; then by id.
+  /// The first of the heads that may start, by time. Transfers that wait for one channel go by when
+  /// they were ready, or in the order of the plan; then by id.
   std::pair<Duration, std::size_t> next_start() {
     std::tuple<Duration, Duration, int, std::size_t> best{never, {}, 0, 0};
     for (std::size_t q = 0; q < queue_.size(); ++q) {

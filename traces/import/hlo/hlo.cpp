@@ -105,15 +105,12 @@ class HloGraphBuilder {
                           ? fmt::format("first of {} functions", module_.functions)
                           : fmt::format("last of {} computations", module_.computations.size())));
     note_unknown(path, trace);
-    if (work_model_.inner_collectives() > 0)
-      trace.notes.push_back(fmt::format(
-          "warning: {} collectives within loops, calls or branches count only what they "
-          "read and write",
-          work_model_.inner_collectives()));
-    if (work_model_.opaque() > 0)
-      trace.notes.push_back(fmt::format(
-          "warning: {} calls of programs outside (custom-call) count only what they read and write",
-          work_model_.opaque()));
+    note_count(trace.notes, work_model_.inner_collectives(),
+               "warning: {} collectives within loops, calls or branches count only what they "
+               "read and write");
+    note_count(
+        trace.notes, work_model_.opaque(),
+        "warning: {} calls of programs outside (custom-call) count only what they read and write");
     return build_graph(std::move(builder_), path);
   }
 
