@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "scenarios/read/load.h"
+#include "scenarios/read/scenario.h"
 #include "scenarios/run/resumable_run.h"
 #include "scenarios/run/runner.h"
 #include "sim/error.h"

@@ -1,7 +1,5 @@
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 #include "cli/arguments.h"
 #include "cli/output.h"
 #include "cli/progress.h"
@@ -74,40 +72,6 @@ int run_duel(const DuelArguments& a) {
   return code;
 }
 
-}  // namespace
-
-void add_duel(CLI::App& app, Verb& chosen) {
-  const auto arguments = std::make_shared<DuelArguments>();
-  CLI::App* verb = app.add_subcommand(
-      "duel", "Find a small graph and cluster on which placer A is worst relative to placer B");
-  verb->add_option("A", arguments->names.loser, "The placer that loses, as in 'baechi place'")
-      ->required()
-      ->type_name("PLACER");
-  verb->add_option("B", arguments->names.winner, "The placer that wins")
-      ->required()
-      ->type_name("PLACER");
-  add_number(*verb, "--evaluations", arguments->names.options.evaluations, std::size_t{8},
-             std::size_t{100'000'000},
-             "Instances to evaluate; shrinking the worst one takes more [1000]");
-  verb->add_option("--seed", arguments->names.options.seed, "Seed of the search [1]")
-      ->type_name("N")
-      ->check(is_seed());
-  verb->add_flag("--failures", arguments->names.options.failures,
-                 "Count a failure of A as 10 times the step time of B instead of ignoring it");
-  verb->add_option("-o,--output", arguments->output,
-                   "Write the instance, a scenario and both timelines to this folder")
-      ->type_name("FOLDER");
-  add_format(*verb, arguments->format, {"table", "json"});
-  verb->footer(
-      "Anneals graph, times, sizes, memory, link and devices, then shrinks the instance while the\n"
-      "ratio holds.\n"
-      "Example:\n"
-      "  baechi arena duel m_etf heft --evaluations 2000 --seed 1 -o results/duel");
-  verb->callback([&chosen, arguments] { chosen = [arguments] { return run_duel(*arguments); }; });
-}
-
-namespace {
-
 struct ArenaArguments {
   Competition competition{.placer = "", .folder = "scenarios/arena"};
   std::string format;
@@ -149,7 +113,6 @@ std::string ranking_markdown(const CompetitionResult& result) {
   return text;
 }
 
-/// The scores of placers by class of instances, as Markdown.
 std::string classes_markdown(const Arena& arena) {
   const std::vector<std::string> placers{"single",  "m_topo", "m_etf",  "m_sct",
                                          "coarsen", "auto",   "refine", "search:evaluations=4000"};
@@ -245,13 +208,37 @@ int compete_in_arena(ArenaArguments arguments) {
 
 }  // namespace
 
+void add_duel(CLI::App& app, Verb& chosen) {
+  const auto [verb, arguments] = add_verb(
+      app, chosen, "duel",
+      "Find a small graph and cluster on which placer A is worst relative to placer B", run_duel);
+  add_value(*verb, "A", arguments->names.loser, "PLACER",
+            "The placer that loses, as in 'baechi place'")
+      ->required();
+  add_value(*verb, "B", arguments->names.winner, "PLACER", "The placer that wins")->required();
+  add_number(*verb, "--evaluations", arguments->names.options.evaluations, std::size_t{8},
+             std::size_t{100'000'000},
+             "Instances to evaluate; shrinking the worst one takes more [1000]");
+  add_value(*verb, "--seed", arguments->names.options.seed, "N", "Seed of the search [1]")
+      ->check(is_seed());
+  verb->add_flag("--failures", arguments->names.options.failures,
+                 "Count a failure of A as 10 times the step time of B instead of ignoring it");
+  add_value(*verb, "-o,--output", arguments->output, "FOLDER",
+            "Write the instance, a scenario and both timelines to this folder");
+  add_format(*verb, arguments->format, {"table", "json"});
+  verb->footer(
+      "Anneals graph, times, sizes, memory, link and devices, then shrinks the instance while the\n"
+      "ratio holds.\n"
+      "Example:\n"
+      "  baechi arena duel m_etf heft --evaluations 2000 --seed 1 -o results/duel");
+}
+
 void add_arena(CLI::App& app, Verb& chosen) {
   const auto arguments = std::make_shared<ArenaArguments>();
   CLI::App* verb = app.add_subcommand("arena", "Run a placer on the arena's instances and rank it");
   CLI::Option* placer =
-      verb->add_option("--placer", arguments->competition.placer,
-                       "The placer, as in 'baechi place'; without it, the known placers are ranked")
-          ->type_name("NAME[:k=v,...]");
+      add_value(*verb, "--placer", arguments->competition.placer, "NAME[:k=v,...]",
+                "The placer, as in 'baechi place'; without it, the known placers are ranked");
   add_format(*verb, arguments->format, {"table", "json", "markdown"});
   verb->add_flag_callback("--json", [arguments] { arguments->format = "json"; })
       ->group("");  // the old spelling of --format json
@@ -261,17 +248,14 @@ void add_arena(CLI::App& app, Verb& chosen) {
       ->excludes(placer);
   verb->add_flag("--update-best", arguments->competition.update_best,
                  "Save the placer's values, and better best values, in known.json");
-  verb->add_option("--instances", arguments->competition.folder,
-                   "Folder with instances/*.yaml and known.json [scenarios/arena]")
-      ->type_name("DIR");
-  verb->add_option("--hidden", arguments->competition.hidden,
-                   "Use random instances of this seed instead of the arena's; the quick placers "
-                   "run on them, too")
-      ->type_name("SEED")
+  add_value(*verb, "--instances", arguments->competition.folder, "DIR",
+            "Folder with instances/*.yaml and known.json [scenarios/arena]");
+  add_value(*verb, "--hidden", arguments->competition.hidden, "SEED",
+            "Use random instances of this seed instead of the arena's; the quick placers "
+            "run on them, too")
       ->check(is_seed());
-  verb->add_option("-o,--output", arguments->competition.output,
-                   "With --hidden: write the instances to FOLDER/instances")
-      ->type_name("FOLDER");
+  add_value(*verb, "-o,--output", arguments->competition.output, "FOLDER",
+            "With --hidden: write the instances to FOLDER/instances");
   add_number(*verb, "-j", arguments->competition.threads, 1, 1024, "Threads [1]");
   verb->footer(
       "An instance is a graph and a cluster with limited memory. Its best known value is the\n"

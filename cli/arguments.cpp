@@ -1,19 +1,15 @@
 #include "cli/arguments.h"
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <optional>
 
 #include "cli/progress.h"
-#include "scenarios/read/choice_text.h"
 #include "scenarios/read/device_table.h"
-#include "scenarios/read/load.h"
 #include "scenarios/read/paths.h"
+#include "scenarios/read/scenario.h"
 #include "scenarios/run/build.h"
-#include "scenarios/run/prepared_graph.h"
 #include "sim/collectives/collective_models.h"
 #include "sim/error.h"
 #include "sim/options.h"
@@ -28,9 +24,8 @@ void add_trace_argument(CLI::App& verb, TraceArgument& argument) {
       verb, "TRACE", argument.path,
       "Graph file, in any format that an importer reads; or a generator with options, such as "
       "llama:config=8b ('baechi list generators')");
-  verb.add_option("--importer", argument.importer,
-                  "Importer for TRACE ('baechi list importers') [chosen by the file's content]")
-      ->type_name("NAME[:k=v,...]");
+  add_value(verb, "--importer", argument.importer, "NAME[:k=v,...]",
+            "Importer for TRACE ('baechi list importers') [chosen by the file's content]");
 }
 
 Trace read_trace(const TraceArgument& argument) {
@@ -77,7 +72,6 @@ constexpr Link default_link{.bandwidth = {5.7e9}, .latency = std::chrono::micros
 // Unlimited host memory: 2^50 bytes, so that a sum over devices does not overflow.
 constexpr Bytes unlimited{std::int64_t{1} << 50};
 
-/// Parses flag values and collects mistakes.
 class FlagReader {
  public:
   /// The parsed value, or `fallback` if the flag is missing or `parse` rejects it.

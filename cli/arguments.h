@@ -5,9 +5,9 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "cli/verbs.h"
 #include "scenarios/read/choice_text.h"
 #include "scenarios/run/experiment.h"
 #include "sim/names.h"
@@ -25,23 +25,36 @@ void add_trace_argument(CLI::App& verb, TraceArgument& argument);
 /// and last extension.
 Trace read_trace(const TraceArgument& argument);
 
+/// Adds a verb with flags, the parameter of `run`, which is called if the verb is parsed.
+template <class Flags>
+std::pair<CLI::App*, Flags*> add_verb(CLI::App& app, Verb& chosen, const std::string& name,
+                                      const std::string& help, int (*run)(const Flags&)) {
+  const auto flags = std::make_shared<Flags>();
+  CLI::App* verb = app.add_subcommand(name, help);
+  verb->callback([flags, run, &chosen] { chosen = [flags, run] { return run(*flags); }; });
+  return {verb, flags.get()};
+}
+/// Adds a flag or argument with a value, which help calls `type`.
+template <class Value>
+CLI::Option* add_value(CLI::App& verb, const std::string& name, Value& value,
+                       const std::string& type, const std::string& help) {
+  return verb.add_option(name, value, help)->type_name(type);
+}
 /// Adds a required positional argument, which may have several values.
 template <class Value>
 CLI::Option* add_argument(CLI::App& verb, const std::string& name, Value& value,
                           const std::string& help) {
-  return verb.add_option(name, value, help)->required()->type_name("");
+  return add_value(verb, name, value, "", help)->required();
 }
-/// Adds a flag with a number from `least` to `most`.
 template <class Value, class Limit>
 CLI::Option* add_number(CLI::App& verb, const std::string& name, Value& value, Limit least,
                         Limit most, const std::string& help, const std::string& type = "N") {
-  return verb.add_option(name, value, help)->type_name(type)->check(CLI::Range(least, most));
+  return add_value(verb, name, value, type, help)->check(CLI::Range(least, most));
 }
-/// Adds a flag that may be repeated, with one value each.
 template <class Value>
 CLI::Option* add_repeated(CLI::App& verb, const std::string& name, std::vector<Value>& values,
                           const std::string& type, const std::string& help) {
-  return verb.add_option(name, values, help)->type_name(type)->take_all()->allow_extra_args(false);
+  return add_value(verb, name, values, type, help)->take_all()->allow_extra_args(false);
 }
 
 /// Adds --format: one of `formats`, by default the first.
@@ -50,7 +63,6 @@ void add_format(CLI::App& verb, std::string& format, std::vector<std::string> fo
 /// A CLI11 check for a whole number from 0 to 2^63 - 1. CLI11 itself reads -1 as 2^64 - 1.
 CLI::Validator is_seed();
 
-/// A CLI11 check for a name of the enum E.
 template <NamedEnum E>
 CLI::IsMember one_of() {
   constexpr auto known = all_words<E>();

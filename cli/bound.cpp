@@ -1,4 +1,3 @@
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "cli/arguments.h"
@@ -135,14 +134,13 @@ int bound(const BoundArguments& arguments) {
 }  // namespace
 
 void add_bound(CLI::App& app, Verb& chosen) {
-  const auto arguments = std::make_shared<BoundArguments>();
-  CLI::App* verb = app.add_subcommand(
-      "bound", "Lower bounds for any placement: on step time, max_load and latency");
+  const auto [verb, arguments] =
+      add_verb(app, chosen, "bound",
+               "Lower bounds for any placement: on step time, max_load and latency", bound);
   add_trace_argument(*verb, arguments->trace);
   CLI::Option* time_limit =
-      verb->add_option("--time-limit", arguments->time_limit,
-                       "Also bound max_load by an integer program, solved for at most T")
-          ->type_name("T");
+      add_value(*verb, "--time-limit", arguments->time_limit, "T",
+                "Also bound max_load by an integer program, solved for at most T");
   verb->add_flag("--least-memory", arguments->least_memory,
                  "Instead, find the least memory per device with which a placement fits, and "
                  "whether that is proved; ignores --memory")
@@ -155,7 +153,6 @@ void add_bound(CLI::App& app, Verb& chosen) {
       "  baechi bound graph.json --devices 4 --memory '8 GiB'\n"
       "  baechi bound graph.json --devices 4 --least-memory\n"
       "  baechi bound bert24_inference.json --time-limit '10 s'    on the cluster TRACE names");
-  verb->callback([&chosen, arguments] { chosen = [arguments] { return bound(*arguments); }; });
 }
 
 }  // namespace baechi

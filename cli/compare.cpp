@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "cli/arguments.h"
@@ -92,20 +91,16 @@ int compare_folders(const CompareArguments& arguments) {
 }  // namespace
 
 void add_compare(CLI::App& app, Verb& chosen) {
-  const auto arguments = std::make_shared<CompareArguments>();
-  CLI::App* verb =
-      app.add_subcommand("compare", "Compare placers in one or more folders of results");
+  const auto [verb, arguments] = add_verb(
+      app, chosen, "compare", "Compare placers in one or more folders of results", compare_folders);
   add_argument(*verb, "DIR", arguments->folders, "Folders that 'baechi run' wrote");
-  verb->add_option("--tolerance", arguments->tolerance,
-                   "Relative difference of step times up to which they tie [0.1 %]")
-      ->type_name("FRACTION");
-  verb->add_option("--replicate", arguments->replicate,
-                   "Swept key whose values are replicates of a graph, such as graph.seed")
-      ->type_name("KEY");
-  verb->add_option("-o", arguments->out,
-                   "Write performance profiles of step time and placing time to this folder: CSV, "
-                   "and SVG and PDF by matplotlib")
-      ->type_name("FOLDER");
+  add_value(*verb, "--tolerance", arguments->tolerance, "FRACTION",
+            "Relative difference of step times up to which they tie [0.1 %]");
+  add_value(*verb, "--replicate", arguments->replicate, "KEY",
+            "Swept key whose values are replicates of a graph, such as graph.seed");
+  add_value(*verb, "-o", arguments->out, "FOLDER",
+            "Write performance profiles of step time and placing time to this folder: CSV, "
+            "and SVG and PDF by matplotlib");
   add_format(*verb, arguments->format, {"table", "json", "latex"});
   verb->footer(
       "A point is a graph, a cluster and an engine. Placers are compared at equal points: equal\n"
@@ -115,8 +110,6 @@ void add_compare(CLI::App& app, Verb& chosen) {
       "Examples:\n"
       "  baechi compare results/first\n"
       "  baechi compare results/old results/new --tolerance '1 %' -o results/comparison");
-  verb->callback(
-      [&chosen, arguments] { chosen = [arguments] { return compare_folders(*arguments); }; });
 }
 
 }  // namespace baechi

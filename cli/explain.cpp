@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <nlohmann/json.hpp>
-#include <nlohmann/json_fwd.hpp>
 #include <ranges>
 #include <string>
 #include <vector>
@@ -20,26 +18,6 @@
 #include "sim/measure/measure.h"
 
 namespace baechi {
-
-/// Step time by cause; the critical path by kind, and its longest parts by start; idle time of each
-/// device by cause; the tensors with most waiting time.
-std::string explanation_text(const Explanation& explanation, const Problem& problem);
-
-/// {"step_time_us", "critical_path": [{"kind", "name", "us", "start_us", "device", ...}],
-/// "what_if", "devices", "tensors"}. The us of critical_path add up to step_time_us, and so do
-/// those of what_if.
-nlohmann::ordered_json explanation_json(const Explanation& explanation, const Problem& problem);
-
-/// A row per device and one for all; "" if no op has known work.
-std::string utilisation_text(const StepUtilisation& used, Duration step, const Problem& problem);
-/// {"step": {"busy", "flops", ..., "intensity"}, "devices": [{"name", "busy", ...}]} with the names
-/// of results.csv; null if unknown.
-nlohmann::ordered_json utilisation_json(const StepUtilisation& used, const Problem& problem);
-
-/// The largest tensors on the device that ran out of memory, and what keeps them live.
-std::string live_text(const std::vector<LiveTensor>& live, const OutOfMemory& oom,
-                      const Problem& problem);
-nlohmann::ordered_json live_json(const std::vector<LiveTensor>& live, const Problem& problem);
 
 namespace {
 
@@ -163,8 +141,8 @@ std::string kept_text(const LiveTensor& tensor, const Problem& problem) {
   return text.empty() ? "being written" : text;
 }
 
-}  // namespace
-
+/// Step time by cause; the critical path by kind, and its longest parts by start; idle time of each
+/// device by cause; the tensors with most waiting time.
 std::string explanation_text(const Explanation& e, const Problem& problem) {
   const std::string tensors = tensors_text(e, problem);
   return fmt::format("step time    {}\n\n", bold(to_text(e.step_time))) + what_if_text(e) + "\n" +
@@ -172,7 +150,10 @@ std::string explanation_text(const Explanation& e, const Problem& problem) {
          (tensors.empty() ? "" : "\n" + tensors);
 }
 
-nlohmann::ordered_json explanation_json(const Explanation& e, const Problem& problem) {
+/// {"step_time_us", "critical_path": [{"kind", "name", "us", "start_us", "device", ...}],
+/// "what_if", "devices", "tensors"}. The us of critical_path add up to step_time_us, and so do
+/// those of what_if.
+Json explanation_json(const Explanation& e, const Problem& problem) {
   const auto device = [&](DeviceId d) { return problem.cluster.device(d).name; };
   Json path = Json::array();
   for (const PathPart& part : e.critical_path) {
@@ -219,6 +200,7 @@ nlohmann::ordered_json explanation_json(const Explanation& e, const Problem& pro
           {"tensors", std::move(tensors)}};
 }
 
+/// A row per device and one for all; "" if no op has known work.
 std::string utilisation_text(const StepUtilisation& used, Duration step, const Problem& problem) {
   if (!used.step.flops) return "";
   Columns columns({"device", "TFLOP/s", "of peak", "while busy", "of bandwidth", "flop/byte",
@@ -240,7 +222,9 @@ std::string utilisation_text(const StepUtilisation& used, Duration step, const P
          "fraction of op time that is limited by each.\n";
 }
 
-nlohmann::ordered_json utilisation_json(const StepUtilisation& used, const Problem& problem) {
+/// {"step": {"busy", "flops", ..., "intensity"}, "devices": [{"name", "busy", ...}]} with the names
+/// of results.csv; null if unknown.
+Json utilisation_json(const StepUtilisation& used, const Problem& problem) {
   Json devices = Json::array();
   for (const DeviceId d : problem.cluster.devices()) {
     Json json{{"name", problem.cluster.device(d).name}};
@@ -250,6 +234,7 @@ nlohmann::ordered_json utilisation_json(const StepUtilisation& used, const Probl
   return {{"step", parts_json(used.step)}, {"devices", std::move(devices)}};
 }
 
+/// The largest tensors on the device that ran out of memory, and what keeps them live.
 std::string live_text(const std::vector<LiveTensor>& live, const OutOfMemory& oom,
                       const Problem& problem) {
   std::string text = fmt::format("largest allocations in the memory of {}\n",
@@ -266,7 +251,7 @@ std::string live_text(const std::vector<LiveTensor>& live, const OutOfMemory& oo
   return text;
 }
 
-nlohmann::ordered_json live_json(const std::vector<LiveTensor>& live, const Problem& problem) {
+Json live_json(const std::vector<LiveTensor>& live, const Problem& problem) {
   Json json = Json::array();
   for (const LiveTensor& tensor : live) {
     Json readers = Json::array(), leaving = Json::array();
@@ -281,15 +266,12 @@ nlohmann::ordered_json live_json(const std::vector<LiveTensor>& live, const Prob
   return json;
 }
 
-namespace {
-
 struct ExplainArguments {
   TraceArgument trace;
   ClusterFlags cluster;
   std::string placement, run, against, format;
 };
 
-/// The step without memory limits.
 StepResult without_limit(const Problem& problem, const Placement& placement) {
   EngineOptions engine = problem.engine;
   engine.enforce_memory = false;
@@ -306,17 +288,17 @@ void print_oom(const Problem& problem, const Placement& placement, const Timelin
                           live_text(live, oom, problem)));
     return;
   }
-  nlohmann::ordered_json json{{"status", to_text(Status::oom)},
-                              {"step_time_us", nullptr},
-                              {"without_limit_us", to_us(unlimited)},
-                              {"critical_path", nlohmann::ordered_json::array()},
-                              {"oom",
-                               {{"device", problem.cluster.device(oom.device).name},
-                                {"at_us", to_us(oom.at.time_since_epoch())},
-                                {"name", problem.graph.name(oom.op)},
-                                {"needed_bytes", oom.needed.count},
-                                {"free_bytes", oom.free.count},
-                                {"live", live_json(live, problem)}}}};
+  Json json{{"status", to_text(Status::oom)},
+            {"step_time_us", nullptr},
+            {"without_limit_us", to_us(unlimited)},
+            {"critical_path", Json::array()},
+            {"oom",
+             {{"device", problem.cluster.device(oom.device).name},
+              {"at_us", to_us(oom.at.time_since_epoch())},
+              {"name", problem.graph.name(oom.op)},
+              {"needed_bytes", oom.needed.count},
+              {"free_bytes", oom.free.count},
+              {"live", live_json(live, problem)}}}};
   print_json(json);
 }
 
@@ -376,7 +358,7 @@ std::vector<Subject> subjects_of(const ExplainArguments& arguments) {
 /// Two steps side by side, without memory limits: the kinds of parts of their critical paths add up
 /// to their times, so that the differences add up, too.
 int explain_both(const std::vector<Subject>& subjects, bool as_json) {
-  nlohmann::ordered_json json{{"status", to_text(Status::ok)}}, steps;
+  Json json{{"status", to_text(Status::ok)}}, steps;
   Report table(
       {{"", "critical path"}, {"", subjects[0].name}, {"", subjects[1].name}, {"", "difference"}});
   std::array<std::array<Duration, num_path_kinds + 1>, 2> times{};  // by kind, then of the step
@@ -436,7 +418,7 @@ int explain_once(const ExplainArguments& arguments) {
   const StepUtilisation used =
       utilisation(problem, step.placement(), step.device_models(), result.makespan, busy);
   if (as_json) {
-    nlohmann::ordered_json json{{"status", "ok"}};
+    Json json{{"status", "ok"}};
     json.update(explanation_json(explanation, problem));
     add_times(json, experiment);
     json["utilisation"] = utilisation_json(used, problem);
@@ -452,22 +434,19 @@ int explain_once(const ExplainArguments& arguments) {
 }  // namespace
 
 void add_explain(CLI::App& app, Verb& chosen) {
-  const auto arguments = std::make_shared<ExplainArguments>();
-  CLI::App* verb = app.add_subcommand(
-      "explain", "Show where a placed graph's step time goes, or what fills the memory");
+  const auto [verb, arguments] = add_verb(
+      app, chosen, "explain",
+      "Show where a placed graph's step time goes, or what fills the memory", explain_once);
   add_trace_argument(*verb, arguments->trace);
   CLI::Option* placement =
-      verb->add_option("--placement", arguments->placement, "Placement file")->type_name("FILE");
-  CLI::Option* run =
-      verb->add_option("--run", arguments->run,
-                       "Explain run ID (column id of results.csv) of the folder TRACE that "
-                       "'baechi run' wrote")
-          ->type_name("ID")
-          ->excludes(placement);
-  verb->add_option("--against", arguments->against,
-                   "Compare with the step of this placement file or, with --run, of this run: the "
-                   "difference by cause, which adds up")
-      ->type_name("FILE|ID");
+      add_value(*verb, "--placement", arguments->placement, "FILE", "Placement file");
+  CLI::Option* run = add_value(*verb, "--run", arguments->run, "ID",
+                               "Explain run ID (column id of results.csv) of the folder TRACE that "
+                               "'baechi run' wrote")
+                         ->excludes(placement);
+  add_value(*verb, "--against", arguments->against, "FILE|ID",
+            "Compare with the step of this placement file or, with --run, of this run: the "
+            "difference by cause, which adds up");
   add_format(*verb, arguments->format, {"table", "json"});
   add_cluster_flags(*verb, arguments->cluster);
   for (CLI::Option* option : verb->get_options())
@@ -479,8 +458,6 @@ void add_explain(CLI::App& app, Verb& chosen) {
       "Examples:\n"
       "  baechi explain graph.json --placement placement.json --devices 4 --memory '8 GiB'\n"
       "  baechi explain results/first --run 3 --against 5");
-  verb->callback(
-      [&chosen, arguments] { chosen = [arguments] { return explain_once(*arguments); }; });
 }
 
 }  // namespace baechi

@@ -1,7 +1,6 @@
 #include "scenarios/fit/fit.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "cli/arguments.h"
 #include "cli/output.h"
@@ -225,14 +224,14 @@ int answer_fit(const FitArguments& a) {
 }  // namespace
 
 void add_fit(CLI::App& app, Verb& chosen) {
-  const auto a = std::make_shared<FitArguments>();
-  CLI::App* verb = app.add_subcommand(
-      "fit", "Say whether a model fits on GPUs, how fast it runs, and by which means");
+  const auto [verb, a] = add_verb(
+      app, chosen, "fit", "Say whether a model fits on GPUs, how fast it runs, and by which means",
+      answer_fit);
   add_argument(*verb, "MODEL", a->model,
                "A generator with options (llama:size=3-8b), config.json of Hugging Face, a GGUF "
                "file, or a graph file");
   const auto add = [verb](const char* name, std::string& text, const char* type, const char* help) {
-    return verb->add_option(name, text, help)->type_name(type);
+    return add_value(*verb, name, text, type, help);
   };
   add("--gpus,--devices", a->gpus, "LIST",
       "The GPUs, in the order of the layers: 2xrtx_4090,1xrtx_3060 (needed)");
@@ -272,7 +271,6 @@ void add_fit(CLI::App& app, Verb& chosen) {
       "  baechi fit Meta-Llama-3-70B/config.json --gpus 2xrtx_4090,2xrtx_3090 --cpu-memory 64GB\n"
       "  baechi fit llama:size=3-8b --gpus 4xrtx_4090 --train --batch 16\n"
       "  baechi fit model.gguf --gpus 1xrtx_3060 --context 16384 --format json");
-  verb->callback([&chosen, a] { chosen = [a] { return answer_fit(*a); }; });
 }
 
 }  // namespace baechi

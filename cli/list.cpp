@@ -4,8 +4,6 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
-#include <memory>
-#include <nlohmann/json.hpp>
 
 #include "cli/arguments.h"
 #include "cli/output.h"
@@ -212,12 +210,6 @@ std::string details(const Component& item) {
   return text;
 }
 
-std::string markdown_cell(std::string_view text) {
-  std::string cell;
-  for (const char c : text) cell += c == '|' ? "\\|" : std::string(1, c);
-  return cell;
-}
-
 std::string markdown(const std::vector<Section>& chosen) {
   std::string text;
   for (const Section& section : chosen) {
@@ -297,42 +289,35 @@ void add_list(CLI::App& app, Verb& chosen) {
   struct Arguments {
     std::string what, name, format;
   };
-  const auto arguments = std::make_shared<Arguments>();
-  CLI::App* verb =
-      app.add_subcommand("list", "List placers, importers, devices and all other components");
-  verb->add_option(
-          "WHAT", arguments->what,
-          "What to list: placers, objectives, measures, transforms, generators, importers, "
-          "devices, links, nodes, collective_kinds, collective_models, scenarios or papers [all]")
-      ->type_name("");
-  verb->add_option("NAME", arguments->name, "One of them, with its options and source")
-      ->type_name("");
+  const auto [verb, arguments] = add_verb<Arguments>(
+      app, chosen, "list", "List placers, importers, devices and all other components",
+      [](const Arguments& a) { return list(a.what, a.name, a.format); });
+  add_value(
+      *verb, "WHAT", arguments->what, "",
+      "What to list: placers, objectives, measures, transforms, generators, importers, "
+      "devices, links, nodes, collective_kinds, collective_models, scenarios or papers [all]");
+  add_value(*verb, "NAME", arguments->name, "", "One of them, with its options and source");
   add_format(*verb, arguments->format, {"table", "json", "markdown"});
   verb->footer(
       "Examples:\n"
       "  baechi list placers\n"
       "  baechi list placers m_etf\n"
       "  baechi list generators --format markdown");
-  verb->callback([&chosen, arguments] {
-    chosen = [arguments] { return list(arguments->what, arguments->name, arguments->format); };
-  });
 }
 
 void add_schema(CLI::App& app, Verb& chosen) {
-  CLI::App* verb = app.add_subcommand(
-      "schema", "Print the JSON Schema of scenario files, for editors, or their reference");
-  const auto reference = std::make_shared<bool>(false);
+  const auto [verb, reference] =
+      add_verb<bool>(app, chosen, "schema",
+                     "Print the JSON Schema of scenario files, for editors, or their reference",
+                     [](const bool& wanted) {
+                       print_out(wanted ? scenario_reference() : scenario_schema());
+                       return 0;
+                     });
   verb->add_flag("--reference", *reference,
                  "Print the reference as Markdown instead of the schema");
   verb->footer(
       "  baechi schema > scenarios/scenario.schema.json    # the repository's own copy\n"
       "  baechi schema --reference | less");
-  verb->callback([reference, &chosen] {
-    chosen = [reference] {
-      print_out(*reference ? scenario_reference() : scenario_schema());
-      return 0;
-    };
-  });
 }
 
 }  // namespace baechi

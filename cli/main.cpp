@@ -83,7 +83,6 @@ std::string unknown_verb(const CLI::App& app, int argc, char** argv) {
   return "";
 }
 
-/// The innermost verb that the parser reached.
 const CLI::App& parsed_verb(const CLI::App& app) {
   const std::vector<CLI::App*> verbs = app.get_subcommands();
   return verbs.empty() ? app : parsed_verb(*verbs.front());

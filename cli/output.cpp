@@ -8,7 +8,6 @@
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
-#include <nlohmann/json.hpp>
 #include <sstream>
 #include <stdexcept>
 #include <system_error>
@@ -19,11 +18,12 @@
 namespace baechi {
 namespace {
 
-/// Number of UTF-8 characters.
 std::size_t shown_width(std::string_view text) {
   return static_cast<std::size_t>(
       std::ranges::count_if(text, [](char c) { return (c & 0xC0) != 0x80; }));
 }
+
+constexpr std::size_t width = 100, column = 34;
 
 }  // namespace
 
@@ -130,12 +130,6 @@ void print_pictures(const std::string& folder, std::string_view files) {
   fmt::print(stderr, "{}\n",
              why_not.empty() ? fmt::format("{0}/*.svg  {0}/*.pdf", folder) : why_not);
 }
-
-namespace {
-
-constexpr std::size_t width = 100, column = 34;
-
-}  // namespace
 
 std::string wrapped_lines(const std::string& text, std::size_t most) {
   std::string out;

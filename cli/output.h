@@ -14,7 +14,6 @@ namespace baechi {
 
 /// Whether standard output is a terminal and NO_COLOR is unset or empty.
 bool coloured();
-/// Whether standard output is a terminal.
 bool on_terminal();
 /// Width of the terminal by $COLUMNS, at least 40; 100 if that is not set.
 std::size_t terminal_width();
@@ -62,7 +61,6 @@ class Report {
   };
   explicit Report(std::vector<Column> columns) : columns_(std::move(columns)) {}
 
-  /// Adds a row, one cell per column.
   void add(std::vector<Cell> row);
   std::string table() const;            ///< the layout of Columns
   nlohmann::ordered_json json() const;  ///< an array with an object per row
@@ -94,7 +92,6 @@ class HelpFormat final : public CLI::Formatter {
 /// Breaks `text` at spaces into lines of at most `most` characters; longer words are not broken.
 std::string wrapped(const std::string& text, std::size_t most);
 
-/// The same for each line of `text`.
 std::string wrapped_lines(const std::string& text, std::size_t most = 100);
 
 /// Removes CLI11's descriptions of validators from the help of the verb and its subcommands.

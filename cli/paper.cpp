@@ -73,17 +73,13 @@ int papers(const PaperArguments& arguments) {
 }  // namespace
 
 void add_paper(CLI::App& app, Verb& chosen) {
-  const auto arguments = std::make_shared<PaperArguments>();
-  CLI::App* verb =
-      app.add_subcommand("paper", "Compare published tables of papers with simulated ones");
-  verb->add_option("NAME", arguments->name, "Name of the paper ('baechi list papers') [all]")
-      ->type_name("");
-  verb->add_option("--out", arguments->out, "Write DIR/NAME/results.csv and results.md")
-      ->type_name("DIR");
+  const auto [verb, arguments] = add_verb(
+      app, chosen, "paper", "Compare published tables of papers with simulated ones", papers);
+  add_value(*verb, "NAME", arguments->name, "", "Name of the paper ('baechi list papers') [all]");
+  add_value(*verb, "--out", arguments->out, "DIR", "Write DIR/NAME/results.csv and results.md");
   verb->add_flag("--check", arguments->check,
                  "Compare with the results.csv in the paper's folder; exit code 3 if it differs");
-  verb->add_option("--folder", arguments->folder, "Folder of all papers [scenarios/papers]")
-      ->type_name("DIR")
+  add_value(*verb, "--folder", arguments->folder, "DIR", "Folder of all papers [scenarios/papers]")
       ->default_str("");
   arguments->folder = "scenarios/papers";
   add_number(*verb, "-j", arguments->threads, 1, 1024, "Threads [one per core]");
@@ -92,7 +88,6 @@ void add_paper(CLI::App& app, Verb& chosen) {
       "Examples:\n"
       "  baechi paper baechi_socc20\n"
       "  baechi paper --check");
-  verb->callback([&chosen, arguments] { chosen = [arguments] { return papers(*arguments); }; });
 }
 
 }  // namespace baechi

@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <nlohmann/json.hpp>
-#include <optional>
 
 #include "cli/output.h"
 #include "cli/progress.h"

@@ -5,11 +5,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <string>
-#include <string_view>
 #include <utility>
 
 namespace baechi {
@@ -50,6 +47,40 @@ std::string stage_line(std::string_view what, double done, Seconds elapsed) {
 double fraction_done(const std::atomic<std::size_t>* done, std::size_t total) {
   if (done == nullptr || total == 0) return 0.0;
   return static_cast<double>(std::min(done->load(), total)) / static_cast<double>(total);
+}
+
+constexpr int interrupted = 130;
+
+// Signal handlers need global state. This is the only global state of the program.
+std::atomic<bool> wanted_flag = false;
+static_assert(std::atomic<bool>::is_always_lock_free);
+
+extern "C" void set_flag(int /*signal*/) {
+  if (wanted_flag.exchange(true)) _exit(interrupted);
+}
+
+extern "C" void exit_now(int /*signal*/) {
+  _exit(interrupted);
+}
+
+/// Installs `handler` for `signal` unless the signal is ignored; returns the previous action.
+struct sigaction handle(int signal, void (*handler)(int)) {
+  struct sigaction previous{}, action{};
+  sigaction(signal, nullptr, &previous);
+  if (previous.sa_handler == SIG_IGN) return previous;
+  action.sa_handler = handler;
+  action.sa_flags = SA_RESTART;
+  sigemptyset(&action.sa_mask);
+  sigaction(signal, &action, nullptr);
+  return previous;
+}
+
+void watch(const std::stop_token& stop, const std::string& first_answer) {
+  pthread_setname_np(pthread_self(), "interrupts");
+  while (!stop.stop_requested() && !wanted_flag)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  if (wanted_flag)
+    fmt::print(stderr, "\ninterrupted: {} (interrupt again to stop immediately)\n", first_answer);
 }
 
 }  // namespace
@@ -115,44 +146,6 @@ Watch stages(std::string what) {
     return std::make_shared<Stage>(what, &done, total);
   };
 }
-
-namespace {
-
-constexpr int interrupted = 130;
-
-// Signal handlers need global state. This is the only global state of the program.
-std::atomic<bool> wanted_flag = false;
-static_assert(std::atomic<bool>::is_always_lock_free);
-
-extern "C" void set_flag(int /*signal*/) {
-  if (wanted_flag.exchange(true)) _exit(interrupted);
-}
-
-extern "C" void exit_now(int /*signal*/) {
-  _exit(interrupted);
-}
-
-/// Installs `handler` for `signal` unless the signal is ignored; returns the previous action.
-struct sigaction handle(int signal, void (*handler)(int)) {
-  struct sigaction previous{}, action{};
-  sigaction(signal, nullptr, &previous);
-  if (previous.sa_handler == SIG_IGN) return previous;
-  action.sa_handler = handler;
-  action.sa_flags = SA_RESTART;
-  sigemptyset(&action.sa_mask);
-  sigaction(signal, &action, nullptr);
-  return previous;
-}
-
-void watch(const std::stop_token& stop, const std::string& first_answer) {
-  pthread_setname_np(pthread_self(), "interrupts");
-  while (!stop.stop_requested() && !wanted_flag)
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  if (wanted_flag)
-    fmt::print(stderr, "\ninterrupted: {} (interrupt again to stop immediately)\n", first_answer);
-}
-
-}  // namespace
 
 Interrupt::Interrupt(std::string first_answer) {
   wanted_flag = false;

@@ -68,7 +68,6 @@ class ProgressStage {
   Progress progress_;  ///< last, because its thread reads the others
 };
 
-/// A Watch that shows a Stage named `what`.
 Watch stages(std::string what);
 
 /// While an Interrupt exists, the first SIGINT or SIGTERM sets wanted() and prints `first_answer`;

@@ -2,7 +2,6 @@
 
 #include <fstream>
 #include <iostream>
-#include <memory>
 
 #include "cli/arguments.h"
 #include "cli/output.h"
@@ -37,13 +36,12 @@ int answer_file(const std::string& path) {
 }  // namespace
 
 void add_query(CLI::App& app, Verb& chosen) {
-  CLI::App* verb = app.add_subcommand(
-      "query", "Answer many questions on kernels, collectives and steps, for programs");
-  const auto path = std::make_shared<std::string>();
+  const auto [verb, path] = add_verb(
+      app, chosen, "query", "Answer many questions on kernels, collectives and steps, for programs",
+      answer_file);
   add_argument(*verb, "FILE,--file", *path,
                "A JSON object per line, each answered by one (cli/json.md); '-' is standard input. "
                "A blank line has what precedes it answered first");
-  verb->callback([path, &chosen] { chosen = [path] { return answer_file(*path); }; });
 }
 
 }  // namespace baechi

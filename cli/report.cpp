@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <iterator>
-#include <memory>
 #include <optional>
 
 #include "cli/arguments.h"
@@ -10,7 +9,6 @@
 #include "cli/verbs.h"
 #include "scenarios/report/html.h"
 #include "scenarios/report/plots.h"
-#include "scenarios/results/merge.h"
 #include "scenarios/results/results.h"
 #include "sim/error.h"
 #include "sim/file_aside.h"
@@ -40,27 +38,6 @@ int write_report(const ReportFlags& flags) {
   return 0;
 }
 
-}  // namespace
-
-void add_report(CLI::App& app, Verb& chosen) {
-  CLI::App* verb =
-      app.add_subcommand("report", "Write report.html again from the results in a folder");
-  const auto flags = std::make_shared<ReportFlags>();
-  add_argument(*verb, "DIR", flags->folder, "A folder that 'baechi run' wrote");
-  CLI::Option* plots =
-      verb->add_flag("--plots", flags->plots,
-                     "Also write the data of charts and steps to DIR/plots/*.csv, and draw them as "
-                     "SVG and PDF with matplotlib");
-  add_repeated(*verb, "--step", flags->steps, "ID",
-               "Plot the step of run ID (column id of results.csv; one that the report can draw) "
-               "instead of each graph's fastest; may be repeated")
-      ->needs(plots);
-  verb->footer("tools/baechi_plot.py draws DIR/plots/NAME.csv: edit a copy to change the plots.");
-  verb->callback([flags, &chosen] { chosen = [flags] { return write_report(*flags); }; });
-}
-
-namespace {
-
 struct MergeFlags {
   std::vector<std::string> folders;
   std::string out;
@@ -80,19 +57,30 @@ int merge(const MergeFlags& flags) {
 
 }  // namespace
 
+void add_report(CLI::App& app, Verb& chosen) {
+  const auto [verb, flags] = add_verb(
+      app, chosen, "report", "Write report.html again from the results in a folder", write_report);
+  add_argument(*verb, "DIR", flags->folder, "A folder that 'baechi run' wrote");
+  CLI::Option* plots =
+      verb->add_flag("--plots", flags->plots,
+                     "Also write the data of charts and steps to DIR/plots/*.csv, and draw them as "
+                     "SVG and PDF with matplotlib");
+  add_repeated(*verb, "--step", flags->steps, "ID",
+               "Plot the step of run ID (column id of results.csv; one that the report can draw) "
+               "instead of each graph's fastest; may be repeated")
+      ->needs(plots);
+  verb->footer("tools/baechi_plot.py draws DIR/plots/NAME.csv: edit a copy to change the plots.");
+}
+
 void add_merge(CLI::App& app, Verb& chosen) {
-  CLI::App* verb = app.add_subcommand("merge", "Merge the results of shards");
-  const auto flags = std::make_shared<MergeFlags>();
+  const auto [verb, flags] = add_verb(app, chosen, "merge", "Merge the results of shards", merge);
   add_argument(*verb, "DIR", flags->folders, "Folders that 'baechi run --shard I/N' wrote");
-  verb->add_option("--out", flags->out, "Folder of the merged results")
-      ->required()
-      ->type_name("DIR");
+  add_value(*verb, "--out", flags->out, "DIR", "Folder of the merged results")->required();
   verb->add_flag("--partial", flags->partial, "Merge even if shards are missing");
   verb->footer(
       "The merged results equal those of a run without shards. If shards are missing, they are\n"
       "listed, nothing is written, and the exit code is 2. After --partial,\n"
       "'baechi run SCENARIO --out DIR --resume' runs the missing ones.");
-  verb->callback([flags, &chosen] { chosen = [flags] { return merge(*flags); }; });
 }
 
 }  // namespace baechi

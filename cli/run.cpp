@@ -1,14 +1,13 @@
 #include <fmt/format.h>
 
 #include <charconv>
-#include <memory>
 
 #include "cli/arguments.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/verbs.h"
-#include "scenarios/read/load.h"
 #include "scenarios/read/paths.h"
+#include "scenarios/read/scenario.h"
 #include "scenarios/results/overview.h"
 #include "scenarios/results/results.h"
 #include "scenarios/run/ranks.h"
@@ -156,36 +155,30 @@ int run_scenarios(const RunFlags& flags) {
 }  // namespace
 
 void add_run(CLI::App& app, Verb& chosen) {
-  CLI::App* verb =
-      app.add_subcommand("run", "Run scenarios: each placer at each point of the sweeps");
-  const auto flags = std::make_shared<RunFlags>();
+  const auto [verb, flags] = add_verb(
+      app, chosen, "run", "Run scenarios: each placer at each point of the sweeps", run_scenarios);
   add_argument(*verb, "SCENARIO", flags->scenarios, "Scenario files, or names of examples");
-  verb->add_option("--out", flags->out,
-                   "Folder of the results [results/NAME of the first scenario]")
-      ->type_name("DIR");
+  add_value(*verb, "--out", flags->out, "DIR",
+            "Folder of the results [results/NAME of the first scenario]");
   add_number(*verb, "-j", flags->threads, 1, 1024, "Threads [one per core]");
   add_repeated(*verb, "--set", flags->sets, "KEY=VALUE",
                "Set the dotted KEY of every scenario to VALUE, also if it is swept");
   verb->add_flag("--resume", flags->resume,
                  "Keep the runs that DIR already has, and run the others");
-  verb->add_option("--shard", flags->shard,
-                   "Run only part I of N; 'baechi merge' merges the folders of all parts")
-      ->type_name("I/N");
-  verb->add_option("--format", flags->format,
-                   "Format of the printed results: table, csv or json [table]")
-      ->type_name("F")
+  add_value(*verb, "--shard", flags->shard, "I/N",
+            "Run only part I of N; 'baechi merge' merges the folders of all parts");
+  add_value(*verb, "--format", flags->format, "F",
+            "Format of the printed results: table, csv or json [table]")
       ->check(CLI::IsMember({"table", "csv", "json"}));
-  verb->add_option("--timelines", flags->timelines,
-                   "Write DIR/ID.PLACER.trace.json.gz for ui.perfetto.dev: none, best (each "
-                   "point's fastest run) or all [the scenario's report block; none]")
-      ->type_name("W")
+  add_value(*verb, "--timelines", flags->timelines, "W",
+            "Write DIR/ID.PLACER.trace.json.gz for ui.perfetto.dev: none, best (each "
+            "point's fastest run) or all [the scenario's report block; none]")
       ->check(one_of<Timelines>());
   verb->add_flag("--quiet", flags->quiet, "Print neither progress nor table");
   verb->footer(
       "Results: DIR/results.csv, DIR/results.sqlite and DIR/report.html, equal for every -j.\n"
       "Ctrl-C or a kill loses no finished run: --resume runs the others.\n"
       "Examples: scenarios/examples/*.yaml");
-  verb->callback([flags, &chosen] { chosen = [flags] { return run_scenarios(*flags); }; });
 }
 
 }  // namespace baechi

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <ranges>
 #include <tuple>
@@ -298,31 +297,24 @@ int simulate_once(const SimulateArguments& arguments) {
 }  // namespace
 
 void add_simulate(CLI::App& app, Verb& chosen) {
-  const auto arguments = std::make_shared<SimulateArguments>();
-  CLI::App* verb = app.add_subcommand(
-      "simulate", "Simulate a training step of a placed graph: time, memory, transfers");
+  const auto [verb, arguments] = add_verb(
+      app, chosen, "simulate",
+      "Simulate a training step of a placed graph: time, memory, transfers", simulate_once);
   add_trace_argument(*verb, arguments->trace);
-  verb->add_option("--placement", arguments->placement, "Placement file")
-      ->required()
-      ->type_name("FILE");
-  verb->add_option("--objective", arguments->objective,
-                   "Also print the placement's value of this objective ('baechi list objectives')")
-      ->type_name("NAME[:k=v,...]");
-  verb->add_option(
-          "--pipeline", arguments->pipeline,
-          fmt::format(
-              "Also simulate a pipeline of micro-batches with this schedule: {} (see below)",
-              fmt::join(entry_names(pipeline::schedules()), ", ")))
-      ->type_name("SCHEDULE");
-  verb->add_option("--micro-batches", arguments->micro_batches, "Number of micro-batches [8]")
-      ->type_name("N");
+  add_value(*verb, "--placement", arguments->placement, "FILE", "Placement file")->required();
+  add_value(*verb, "--objective", arguments->objective, "NAME[:k=v,...]",
+            "Also print the placement's value of this objective ('baechi list objectives')");
+  add_value(
+      *verb, "--pipeline", arguments->pipeline, "SCHEDULE",
+      fmt::format("Also simulate a pipeline of micro-batches with this schedule: {} (see below)",
+                  fmt::join(entry_names(pipeline::schedules()), ", ")));
+  add_value(*verb, "--micro-batches", arguments->micro_batches, "N", "Number of micro-batches [8]");
   verb->add_flag("--recompute", arguments->recompute,
                  "Keep only the tensors that a stage receives, and recompute the forward pass "
                  "(activation checkpointing)");
-  verb->add_option("--timeline", arguments->timeline,
-                   "Write the timeline of the step, or of the pipeline with --pipeline, for "
-                   "ui.perfetto.dev: .json or .json.gz")
-      ->type_name("FILE");
+  add_value(*verb, "--timeline", arguments->timeline, "FILE",
+            "Write the timeline of the step, or of the pipeline with --pipeline, for "
+            "ui.perfetto.dev: .json or .json.gz");
   verb->add_flag("--schedule", arguments->schedule,
                  "Also list the ops of the step by start: device, start and end");
   add_format(*verb, arguments->format, {"table", "json"});
@@ -338,8 +330,6 @@ void add_simulate(CLI::App& app, Verb& chosen) {
       "      --objective max_load:phases=apart    on the cluster that TRACE names\n"
       "  baechi simulate bert24_training.json --placement placement.json --pipeline 1f1b \\\n"
       "      --micro-batches 32");
-  verb->callback(
-      [&chosen, arguments] { chosen = [arguments] { return simulate_once(*arguments); }; });
 }
 
 }  // namespace baechi

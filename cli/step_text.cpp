@@ -3,13 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "cli/output.h"
 #include "sim/error.h"
 #include "sim/graph/analysis.h"
 
 namespace baechi {
+
+using pipeline::PipelineOptions;
+using pipeline::PipelineResult;
+using pipeline::StageUse;
+
 namespace {
 
 /// Whether memory ran out while weights were loaded, before the first op.
@@ -70,6 +74,42 @@ Report devices_report(const StepResult& step, const Problem& problem, const Plac
                 limit - use.peak, Cell(by_kind(use.at_peak), ""), Cell(peak_json(peak), ""),
                 peak.weights, peak.cache, peak.gradients, peak.optimizer_state, peak.activations,
                 peak.copies, peak.workspace});
+  }
+  return report;
+}
+
+double per_second(const PipelineResult& result, std::int64_t samples) {
+  const auto ns = static_cast<double>(result.per_micro_batch.count());
+  return ns > 0.0 ? 1e9 / ns * static_cast<double>(samples) : 0.0;
+}
+
+Report stages_report(const PipelineResult& r, const Cluster& cluster) {
+  Report report({{"name", "stage"},
+                 {"busy_us", "busy"},
+                 {"in_flight", "in flight"},
+                 {"weight_versions", "versions"},
+                 {"peak_bytes", "peak"},
+                 {"limit_bytes", "limit"},
+                 {"at_peak", {}},
+                 {"peak_kinds", {}},
+                 {"", "weights"},
+                 {"", "spare versions"},
+                 {"", "gradients"},
+                 {"", "optimizer"},
+                 {"", "activations"},
+                 {"", "copies"},
+                 {"", "workspace"}});
+  for (const StageUse& s : r.stages) {
+    const nlohmann::ordered_json at_peak{{"weights", s.at_peak[MemoryKind::weights].count},
+                                         {"spare_versions", s.spare_versions.count},
+                                         {"activations", s.at_peak[MemoryKind::outputs].count},
+                                         {"copies", s.at_peak[MemoryKind::copies].count},
+                                         {"workspace", s.at_peak[MemoryKind::workspace].count}};
+    report.add({cluster.device(s.device).name, s.busy, s.in_flight, s.versions, s.peak,
+                cluster.device(s.device).memory, Cell(at_peak, ""), Cell(peak_json(s.by_kind), ""),
+                s.by_kind.weights - std::min(s.by_kind.weights, s.spare_versions), s.spare_versions,
+                s.by_kind.gradients, s.by_kind.optimizer_state, s.by_kind.activations,
+                s.by_kind.copies, s.by_kind.workspace});
   }
   return report;
 }
@@ -154,50 +194,6 @@ nlohmann::ordered_json step_json(const StepResult& step, const LowerBounds& boun
   }
   return json;
 }
-
-using pipeline::PipelineOptions;
-using pipeline::PipelineResult;
-using pipeline::StageUse;
-
-namespace {
-
-double per_second(const PipelineResult& result, std::int64_t samples) {
-  const auto ns = static_cast<double>(result.per_micro_batch.count());
-  return ns > 0.0 ? 1e9 / ns * static_cast<double>(samples) : 0.0;
-}
-
-Report stages_report(const PipelineResult& r, const Cluster& cluster) {
-  Report report({{"name", "stage"},
-                 {"busy_us", "busy"},
-                 {"in_flight", "in flight"},
-                 {"weight_versions", "versions"},
-                 {"peak_bytes", "peak"},
-                 {"limit_bytes", "limit"},
-                 {"at_peak", {}},
-                 {"peak_kinds", {}},
-                 {"", "weights"},
-                 {"", "spare versions"},
-                 {"", "gradients"},
-                 {"", "optimizer"},
-                 {"", "activations"},
-                 {"", "copies"},
-                 {"", "workspace"}});
-  for (const StageUse& s : r.stages) {
-    const nlohmann::ordered_json at_peak{{"weights", s.at_peak[MemoryKind::weights].count},
-                                         {"spare_versions", s.spare_versions.count},
-                                         {"activations", s.at_peak[MemoryKind::outputs].count},
-                                         {"copies", s.at_peak[MemoryKind::copies].count},
-                                         {"workspace", s.at_peak[MemoryKind::workspace].count}};
-    report.add({cluster.device(s.device).name, s.busy, s.in_flight, s.versions, s.peak,
-                cluster.device(s.device).memory, Cell(at_peak, ""), Cell(peak_json(s.by_kind), ""),
-                s.by_kind.weights - std::min(s.by_kind.weights, s.spare_versions), s.spare_versions,
-                s.by_kind.gradients, s.by_kind.optimizer_state, s.by_kind.activations,
-                s.by_kind.copies, s.by_kind.workspace});
-  }
-  return report;
-}
-
-}  // namespace
 
 std::string pipeline_table(const PipelineResult& r, const PipelineOptions& options,
                            const Cluster& cluster, std::int64_t samples) {

@@ -3,14 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <span>
 
 #include "cli/arguments.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/verbs.h"
-#include "scenarios/read/load.h"
+#include "scenarios/read/scenario.h"
 #include "scenarios/studies/codesign/codesign.h"
 #include "scenarios/studies/serving/packrat.h"
 #include "sim/error.h"
@@ -89,40 +88,6 @@ int configure(const ConfigureArguments& arguments) {
   return 0;
 }
 
-}  // namespace
-
-void add_configure(CLI::App& app, Verb& chosen) {
-  const auto arguments = std::make_shared<ConfigureArguments>();
-  CLI::App* verb = app.add_subcommand(
-      "configure",
-      "Choose the instances, threads and batches that serve a batch with the least latency");
-  add_argument(
-      *verb, "FILE", arguments->order.file,
-      "CSV of measured latencies: threads, batch, mean_ms; other columns identify the profile");
-  verb->add_option("--threads", arguments->order.threads, "Threads of the machine")
-      ->required()
-      ->type_name("N");
-  verb->add_option("--batch", arguments->order.batch,
-                   "Batch sizes: 32, or 8,24, or those of the profiles in 8..1024")
-      ->required()
-      ->type_name("B");
-  verb->add_option("--interference", arguments->order.interference,
-                   "Slowdown of an instance that does not run alone [1]")
-      ->type_name("F");
-  add_repeated(*verb, "--where", arguments->order.where, "COLUMN=WORD",
-               "Only profiles with WORD in COLUMN");
-  add_format(*verb, arguments->format, {"text", "json"});
-  verb->footer(
-      "Examples:\n"
-      "  baechi study configure --threads 16 --batch 8..1024 packrat_profiles.csv --where "
-      "engine=graph\n"
-      "  baechi study configure --threads 14 --batch 8,16 packrat_profiles.csv --interference "
-      "1.15");
-  verb->callback([&chosen, arguments] { chosen = [arguments] { return configure(*arguments); }; });
-}
-
-namespace {
-
 struct CodesignArguments {
   std::string scenario, out, format;
   std::vector<std::string> sets;
@@ -137,7 +102,7 @@ std::string design_counts_text(const CodesignResult& r) {
       a.proved ? "; none of the others is faster" : "");
 }
 
-Json plan_json(const DesignPlan& p) {
+Json design_plan_json(const DesignPlan& p) {
   const auto whole = [](std::int64_t n) { return n == 0 ? Json() : Json(n); };
   return {{"tensor", whole(p.tensor)},    {"data", whole(p.data)},    {"pipeline", p.stages},
           {"micro_batch", p.micro_batch}, {"recompute", p.recompute}, {"devices", p.devices}};
@@ -181,7 +146,7 @@ Report designs_report(const CodesignResult& r, std::span<const std::size_t> whic
          Cell(v.sized.area, fmt::format("{:.1f}", v.sized.area / 1e6)),
          std::string(to_text(v.plan ? Status::ok : Status::infeasible)),
          if_planned(p.seconds * 1e6, to_text(Duration{static_cast<std::int64_t>(p.seconds * 1e9)})),
-         if_planned(rate, fmt::format("{:.4g}", rate)), if_planned(plan_json(p), ""),
+         if_planned(rate, fmt::format("{:.4g}", rate)), if_planned(design_plan_json(p), ""),
          degree(p.tensor), degree(p.data), p.stages, p.micro_batch, p.recompute, p.devices,
          Cell(v.on_front, v.on_front ? "*" : "")});
   }
@@ -263,17 +228,42 @@ int codesign(const CodesignArguments& a) {
 
 }  // namespace
 
+void add_configure(CLI::App& app, Verb& chosen) {
+  const auto [verb, arguments] = add_verb(
+      app, chosen, "configure",
+      "Choose the instances, threads and batches that serve a batch with the least latency",
+      configure);
+  add_argument(
+      *verb, "FILE", arguments->order.file,
+      "CSV of measured latencies: threads, batch, mean_ms; other columns identify the profile");
+  add_value(*verb, "--threads", arguments->order.threads, "N", "Threads of the machine")
+      ->required();
+  add_value(*verb, "--batch", arguments->order.batch, "B",
+            "Batch sizes: 32, or 8,24, or those of the profiles in 8..1024")
+      ->required();
+  add_value(*verb, "--interference", arguments->order.interference, "F",
+            "Slowdown of an instance that does not run alone [1]");
+  add_repeated(*verb, "--where", arguments->order.where, "COLUMN=WORD",
+               "Only profiles with WORD in COLUMN");
+  add_format(*verb, arguments->format, {"text", "json"});
+  verb->footer(
+      "Examples:\n"
+      "  baechi study configure --threads 16 --batch 8..1024 packrat_profiles.csv --where "
+      "engine=graph\n"
+      "  baechi study configure --threads 14 --batch 8,16 packrat_profiles.csv --interference "
+      "1.15");
+}
+
 void add_codesign(CLI::App& app, Verb& chosen) {
-  const auto a = std::make_shared<CodesignArguments>();
-  CLI::App* verb = app.add_subcommand(
-      "codesign", "Find the accelerator architecture that trains a model fastest");
+  const auto [verb, a] =
+      add_verb(app, chosen, "codesign",
+               "Find the accelerator architecture that trains a model fastest", codesign);
   add_argument(*verb, "SCENARIO", a->scenario, "A scenario with a 'codesign' block");
   add_repeated(*verb, "--set", a->sets, "KEY=VALUE", "Override a dotted key of the scenario");
   add_number(*verb, "--top", a->top, 1, 100'000, "Architectures to show [10]");
-  verb->add_option("-o", a->out,
-                   "Write designs.csv, and throughput over area with its Pareto front as SVG and "
-                   "PDF by matplotlib, to this folder")
-      ->type_name("FOLDER");
+  add_value(*verb, "-o", a->out, "FOLDER",
+            "Write designs.csv, and throughput over area with its Pareto front as SVG and "
+            "PDF by matplotlib, to this folder");
   add_format(*verb, a->format, {"text", "json", "csv"});
   verb->footer(
       "An architecture is a number of tensor cores and of vector cores, the width and depth of a\n"
@@ -283,7 +273,6 @@ void add_codesign(CLI::App& app, Verb& chosen) {
       "  baechi study codesign scenarios/examples/codesign.yaml\n"
       "  baechi study codesign scenarios/examples/codesign.yaml --set codesign.order=bound -o "
       "designs");
-  verb->callback([&chosen, a] { chosen = [a] { return codesign(*a); }; });
 }
 
 void add_study(CLI::App& app, Verb& chosen) {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "cli/arguments.h"
@@ -13,7 +12,6 @@
 #include "cli/verbs.h"
 #include "scenarios/read/choice_text.h"
 #include "scenarios/run/build.h"
-#include "scenarios/run/prepared_graph.h"
 #include "sim/error.h"
 #include "sim/graph/analysis.h"
 #include "sim/graph/graph_io.h"
@@ -195,56 +193,54 @@ int generate(const std::string& text, std::vector<std::string> assignments,
   return 0;
 }
 
+struct InfoFlags {
+  TraceArgument trace;
+  std::string kind, format;
+};
+
 void add_info(CLI::App& trace, Verb& chosen) {
-  struct Arguments {
-    TraceArgument trace;
-    std::string kind, format;
-  };
-  const auto arguments = std::make_shared<Arguments>();
-  CLI::App* verb =
-      trace.add_subcommand("info", "Summarise a graph: ops, sizes, times, and their coverage");
+  const auto [verb, arguments] = add_verb<InfoFlags>(
+      trace, chosen, "info", "Summarise a graph: ops, sizes, times, and their coverage",
+      [](const InfoFlags& flags) { return info(flags.trace, flags.kind, flags.format); });
   add_trace_argument(*verb, arguments->trace);
-  verb->add_option("--kind", arguments->kind,
-                   "Device type of the times: one with times in TRACE or, if TRACE has the ops' "
-                   "work, one of 'baechi list devices' [the first one in TRACE]")
-      ->type_name("NAME");
+  add_value(*verb, "--kind", arguments->kind, "NAME",
+            "Device type of the times: one with times in TRACE or, if TRACE has the ops' "
+            "work, one of 'baechi list devices' [the first one in TRACE]");
   add_format(*verb, arguments->format, {"table", "json"});
   verb->footer(
       "Examples:\n"
       "  baechi trace info graph.json.zst\n"
       "  baechi trace info graph.json.zst --kind a100");
-  verb->callback([&chosen, arguments] {
-    chosen = [arguments] { return info(arguments->trace, arguments->kind, arguments->format); };
-  });
 }
+
+struct CheckFlags {
+  std::vector<std::string> paths;
+  std::string importer;
+};
 
 void add_check(CLI::App& trace, Verb& chosen) {
-  struct Arguments {
-    std::vector<std::string> paths;
-    std::string importer;
-  };
-  const auto arguments = std::make_shared<Arguments>();
-  CLI::App* verb = trace.add_subcommand(
-      "check",
-      "List all mistakes in graph files by line and column; warn of unknown times and sizes");
+  const auto [verb, arguments] = add_verb<CheckFlags>(
+      trace, chosen, "check",
+      "List all mistakes in graph files by line and column; warn of unknown times and sizes",
+      [](const CheckFlags& flags) { return check_traces(flags.paths, flags.importer); });
   add_argument(*verb, "TRACE", arguments->paths,
                "Graph files, in any format that an importer reads");
-  verb->add_option("--importer", arguments->importer, "Importer that reads them")
-      ->type_name("NAME[:k=v,...]");
+  add_value(*verb, "--importer", arguments->importer, "NAME[:k=v,...]", "Importer that reads them");
   verb->footer("Exit code 2 if there is a mistake.\nExample:\n  baechi trace check *.json");
-  verb->callback([&chosen, arguments] {
-    chosen = [arguments] { return check_traces(arguments->paths, arguments->importer); };
-  });
 }
 
+struct ConvertFlags {
+  TraceArgument in;
+  std::string out;
+};
+
 void add_convert(CLI::App& trace, Verb& chosen) {
-  struct Arguments {
-    TraceArgument in;
-    std::string out;
-  };
-  const auto arguments = std::make_shared<Arguments>();
-  CLI::App* verb =
-      trace.add_subcommand("convert", "Convert a graph to a trace file, DOT or GraphML");
+  const auto [verb, arguments] = add_verb<ConvertFlags>(
+      trace, chosen, "convert", "Convert a graph to a trace file, DOT or GraphML",
+      [](const ConvertFlags& flags) {
+        check_name(flags.out);
+        return convert(flags.in, flags.out);
+      });
   add_trace_argument(*verb, arguments->in);
   add_argument(*verb, "-o,--output,OUT", arguments->out,
                "File to write; its extension is the format: .json, .json.gz, .json.zst (a trace), "
@@ -255,34 +251,24 @@ void add_convert(CLI::App& trace, Verb& chosen) {
       "  baechi trace convert model.et.json model.json.zst --importer "
       "pytorch:kineto=model.kineto.json\n"
       "  baechi trace convert graph.json graph.dot && dot -Tsvg graph.dot -o graph.svg");
-  verb->callback([&chosen, arguments] {
-    chosen = [arguments] {
-      check_name(arguments->out);
-      return convert(arguments->in, arguments->out);
-    };
-  });
 }
 
+struct GenerateFlags {
+  std::string name, out;
+  std::vector<std::string> options;
+};
+
 void add_generate(CLI::App& trace, Verb& chosen) {
-  struct Arguments {
-    std::string name, out;
-    std::vector<std::string> options;
-  };
-  const auto arguments = std::make_shared<Arguments>();
-  CLI::App* verb = trace.add_subcommand("generate", "Generate a graph");
-  verb->add_option("NAME", arguments->name, "Generator ('baechi list generators')")
-      ->required()
-      ->type_name("NAME[:k=v,...]");
-  verb->add_option("OPTION", arguments->options, "Option of the generator: key=value")
-      ->type_name("");
-  verb->add_option(
-          "-o,--output", arguments->out,
-          "Write the graph to FILE, compressed if it ends in .gz or .zst [standard output]")
-      ->type_name("FILE");
+  const auto [verb, arguments] = add_verb<GenerateFlags>(
+      trace, chosen, "generate", "Generate a graph",
+      [](const GenerateFlags& flags) { return generate(flags.name, flags.options, flags.out); });
+  add_value(*verb, "NAME", arguments->name, "NAME[:k=v,...]",
+            "Generator ('baechi list generators')")
+      ->required();
+  add_value(*verb, "OPTION", arguments->options, "", "Option of the generator: key=value");
+  add_value(*verb, "-o,--output", arguments->out, "FILE",
+            "Write the graph to FILE, compressed if it ends in .gz or .zst [standard output]");
   verb->footer("Example:\n  baechi trace generate layered ops=1000 seed=7 -o graph.json.zst");
-  verb->callback([&chosen, arguments] {
-    chosen = [arguments] { return generate(arguments->name, arguments->options, arguments->out); };
-  });
 }
 
 }  // namespace

@@ -1,25 +1,26 @@
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <filesystem>
-#include <memory>
-#include <nlohmann/json.hpp>
-#include <optional>
+#include <initializer_list>
 
 #include "cli/arguments.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/verbs.h"
 #include "scenarios/read/calibration_file.h"
-#include "scenarios/read/load.h"
+#include "scenarios/read/paths.h"
+#include "scenarios/read/scenario.h"
 #include "scenarios/results/results.h"
 #include "scenarios/run/runner.h"
 #include "sim/error.h"
 #include "sim/file_aside.h"
 #include "validate/calibrate.h"
 #include "validate/export.h"
+#include "validate/score.h"
 #include "validate/statistics.h"
 #include "validate/torch_steps.h"
-#include "validate/validation_report.h"
 #include "validate/virtual_clock.h"
 
 namespace baechi {
@@ -27,6 +28,68 @@ namespace baechi {
 using namespace validate;
 
 namespace {
+
+/// Becomes a program in Python 3 of the program's data folder, which asks `baechi query`.
+[[noreturn]] void become(const std::string& script, std::vector<std::string> arguments) {
+  const std::string path = data_folder() + "/validate/" + script;
+  std::vector<std::string> words{"python3", path, "--program",
+                                 std::filesystem::read_symlink("/proc/self/exe").string()};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  std::vector<char*> pointers;
+  for (std::string& word : words) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  execvp(pointers.front(), pointers.data());
+  throw InputError(fmt::format("python3: {}; {} is a program in Python 3",
+                               std::generic_category().message(errno), path));
+}
+
+/// The flags that have a value, each before it.
+std::vector<std::string> given(
+    std::initializer_list<std::pair<const char*, const std::string*>> flags) {
+  std::vector<std::string> words;
+  for (const auto& [flag, value] : flags)
+    if (!value->empty()) words.insert(words.end(), {flag, *value});
+  return words;
+}
+
+void add_data(CLI::App& verb, std::string& data) {
+  verb.add_option("--data", data,
+                  "Folder with vtrain/, dlexamples/, papers/, measured/ [validate/published/data]")
+      ->type_name("FOLDER");
+}
+
+struct PublishedFlags {
+  std::vector<std::string> blocks;
+  std::string data, html, rows, format;
+};
+struct FitFlags {
+  std::string what, data, out;
+};
+struct StepsFlags {
+  std::string results, steps, format;
+};
+
+int published(const PublishedFlags& flags) {
+  std::vector<std::string> words = given({{"--data", &flags.data},
+                                          {"--format", &flags.format},
+                                          {"--html", &flags.html},
+                                          {"--rows", &flags.rows}});
+  words.emplace_back("--");
+  words.insert(words.end(), flags.blocks.begin(), flags.blocks.end());
+  become("published/board.py", std::move(words));
+}
+
+int fit_numbers(const FitFlags& flags) {
+  std::vector<std::string> words = given({{"--data", &flags.data}, {"-o", &flags.out}});
+  words.push_back(flags.what);
+  become("fit/fit.py", std::move(words));
+}
+
+int score_steps(const StepsFlags& flags) {
+  std::vector<std::string> words = given({{"--format", &flags.format}});
+  words.insert(words.end(), {"--", flags.results, flags.steps});
+  become("published/steps.py", std::move(words));
+}
 
 namespace fs = std::filesystem;
 
@@ -70,39 +133,6 @@ int replay_all(const ReplayFlags& flags) {
              devices);
   return 0;
 }
-
-}  // namespace
-
-void add_validate_replay(CLI::App& app, Verb& chosen) {
-  CLI::App* verb = app.add_subcommand("replay",
-                                      "Run benchmarks and replays on a virtual clock, without a "
-                                      "GPU; writes the files of a harness");
-  const auto flags = std::make_shared<ReplayFlags>();
-  add_argument(*verb, "RUN", flags->run, "Folder of the run");
-  verb->add_flag("!--no-benchmarks", flags->benchmarks,
-                 "Replay only; RUN's machine.txt and measurements.csv stay");
-  add_number(*verb, "--devices", flags->devices, 1, 64,
-             "Least number of devices; more if a plan has more [4]");
-  add_number(*verb, "--replays", flags->replays, 1, 10000,
-             "Replays of each plan in each of two rounds [30]");
-  add_number(*verb, "--timelines", flags->timelines, 0, 10000,
-             "Replays recorded task by task, of each plan in each round [3]");
-  add_number(*verb, "--rounds", flags->rounds, 1, 10000, "Rounds of the benchmarks [20]");
-  add_number(*verb, "--noise", flags->noise, 0.0, 0.5,
-             "Relative deviation of each task's length [0.005]", "F");
-  add_number(*verb, "--jitter-ns", flags->jitter_ns, 0.0, 1e6,
-             "Deviation of the gaps, drawn for each replay, in ns [40]", "NS");
-  add_number(*verb, "--stretch", flags->stretch, 0.5, 2.0,
-             "Factor on lengths in replays, but not in benchmarks: an error for the report to "
-             "find [1]",
-             "F");
-  verb->add_option("--seed", flags->seed, "Seed of the noise [1]")
-      ->type_name("N")
-      ->check(is_seed());
-  verb->callback([flags, &chosen] { chosen = [flags] { return replay_all(*flags); }; });
-}
-
-namespace {
 
 using Json = nlohmann::ordered_json;
 
@@ -152,7 +182,6 @@ Json torch_json(const TorchErrors& errors) {
   return {{"median", errors.median}, {"worst", errors.worst}};
 }
 
-/// No number where no step was timed.
 Json if_timed(const TorchScore& score, double value) {
   return score.counting == 0 ? Json() : Json(value);
 }
@@ -205,19 +234,6 @@ int torch(const TorchFlags& flags) {
   return 0;
 }
 
-}  // namespace
-
-void add_validate_torch(CLI::App& app, Verb& chosen) {
-  CLI::App* verb = app.add_subcommand(
-      "torch", "Score predicted steps of PyTorch against measured ones, of './dev torch OUT'");
-  const auto flags = std::make_shared<TorchFlags>();
-  add_argument(*verb, "OUT", flags->out, "Folder with score.csv and peaks.csv");
-  add_format(*verb, flags->format, {"text", "json"});
-  verb->callback([flags, &chosen] { chosen = [flags] { return torch(*flags); }; });
-}
-
-namespace {
-
 struct PlanFlags {
   std::vector<std::string> scenarios, sets;
   std::string out, mode = "graph", bodies = "spin", calibration;
@@ -253,25 +269,19 @@ int write_plans(const PlanFlags& flags) {
 }
 
 void add_replay_plans(CLI::App& app, Verb& chosen) {
-  CLI::App* verb =
-      app.add_subcommand("plan", "Write the placed step of each run of scenarios as a plan");
-  const auto flags = std::make_shared<PlanFlags>();
+  const auto [verb, flags] = add_verb(
+      app, chosen, "plan", "Write the placed step of each run of scenarios as a plan", write_plans);
   add_argument(*verb, "SCENARIO", flags->scenarios, "Scenario files");
-  verb->add_option("-o", flags->out, "Folder of the run; replaces DIR/plans/*")
-      ->required()
-      ->type_name("DIR");
-  verb->add_option("--mode", flags->mode, "How work is submitted: graph or stream [graph]")
-      ->type_name("M")
+  add_value(*verb, "-o", flags->out, "DIR", "Folder of the run; replaces DIR/plans/*")->required();
+  add_value(*verb, "--mode", flags->mode, "M", "How work is submitted: graph or stream [graph]")
       ->check(one_of<SubmitMode>());
-  verb->add_option("--bodies", flags->bodies,
-                   "What an op becomes: spin (keeps the device busy for exactly the op's time), "
-                   "work (matrix products and passes over memory, as much work as the op's), or "
-                   "timed (the same, sized by the calibration to take the op's time) [spin]")
-      ->type_name("B")
+  add_value(*verb, "--bodies", flags->bodies, "B",
+            "What an op becomes: spin (keeps the device busy for exactly the op's time), "
+            "work (matrix products and passes over memory, as much work as the op's), or "
+            "timed (the same, sized by the calibration to take the op's time) [spin]")
       ->check(one_of<Bodies>());
-  verb->add_option("--calibration", flags->calibration,
-                   "Predict with this calibration [without overheads]")
-      ->type_name("FILE");
+  add_value(*verb, "--calibration", flags->calibration, "FILE",
+            "Predict with this calibration [without overheads]");
   add_number(
       *verb, "--budget", flags->budgets, 0.01, 10.0,
       "Also write each plan with an enforced memory limit on one of its devices: this fraction "
@@ -296,7 +306,6 @@ void add_replay_plans(CLI::App& app, Verb& chosen) {
   add_repeated(*verb, "--set", flags->sets, "KEY=VALUE",
                "Set the dotted KEY of every scenario to VALUE");
   add_number(*verb, "-j", flags->threads, 1, 1024, "Threads [1]");
-  verb->callback([flags, &chosen] { chosen = [flags] { return write_plans(*flags); }; });
 }
 
 struct CalibrateFlags {
@@ -334,12 +343,11 @@ int calibrate_run(const CalibrateFlags& flags) {
 }
 
 void add_calibrate(CLI::App& app, Verb& chosen) {
-  CLI::App* verb = app.add_subcommand("calibrate", "Fit a calibration to a run's benchmarks");
-  const auto flags = std::make_shared<CalibrateFlags>();
+  const auto [verb, flags] =
+      add_verb(app, chosen, "calibrate", "Fit a calibration to a run's benchmarks", calibrate_run);
   add_argument(*verb, "RUN", flags->run, "Folder with machine.txt and measurements.csv");
-  verb->add_option("-o", flags->out, "The file to write [RUN/calibration.yaml]")->type_name("FILE");
+  add_value(*verb, "-o", flags->out, "FILE", "The file to write [RUN/calibration.yaml]");
   verb->add_flag("--accept", flags->accept, "Write fits that make no sense, too");
-  verb->callback([flags, &chosen] { chosen = [flags] { return calibrate_run(*flags); }; });
 }
 
 struct ValidationReportFlags {
@@ -373,20 +381,85 @@ int report_run(const ValidationReportFlags& flags) {
 }
 
 void add_validation_report(CLI::App& app, Verb& chosen) {
-  CLI::App* verb = app.add_subcommand("report", "Compare a run's replays with predictions");
-  const auto flags = std::make_shared<ValidationReportFlags>();
+  const auto [verb, flags] =
+      add_verb(app, chosen, "report", "Compare a run's replays with predictions", report_run);
   add_argument(*verb, "RUN", flags->run, "Folder with plans, machine.txt and steps.csv");
-  verb->add_option(
-          "--calibration", flags->calibration,
-          "Calibration for the predictions [RUN/calibration.yaml, else fitted to measurements.csv]")
-      ->type_name("FILE");
+  add_value(
+      *verb, "--calibration", flags->calibration, "FILE",
+      "Calibration for the predictions [RUN/calibration.yaml, else fitted to measurements.csv]");
   add_repeated(*verb, "--again", flags->again, "RUN",
                "A run of the same plans on another visit or card: the noise floor between the "
                "two; may be repeated");
-  verb->callback([flags, &chosen] { chosen = [flags] { return report_run(*flags); }; });
 }
 
 }  // namespace
+
+void add_validate_published(CLI::App& app, Verb& chosen) {
+  const auto [verb, flags] =
+      add_verb(app, chosen, "published",
+               "Score simulated times against measurements that others published", published);
+  add_value(*verb, "BLOCK", flags->blocks, "", "Which blocks [all whose files are there]");
+  add_data(*verb, flags->data);
+  add_value(*verb, "--html", flags->html, "FILE", "Write a page with a table and charts");
+  add_value(*verb, "--rows", flags->rows, "FILE",
+            "Write every row, measured and simulated, as CSV");
+  add_format(*verb, flags->format, {"text", "json", "markdown"});
+}
+
+void add_validate_fit(CLI::App& app, Verb& chosen) {
+  const auto [verb, flags] =
+      add_verb(app, chosen, "fit", "Fit the numbers of a model to published measurements, as YAML",
+               fit_numbers);
+  add_argument(
+      *verb, "WHAT,--what", flags->what,
+      "collectives, collective_tables, devices, kernels, megatron or network; needs scipy");
+  add_data(*verb, flags->data);
+  add_value(*verb, "-o", flags->out, "FILE", "The file to write [standard output]");
+}
+
+void add_validate_steps(CLI::App& app, Verb& chosen) {
+  const auto [verb, flags] = add_verb(
+      app, chosen, "steps", "Score predicted steps and peaks of whole models against measured ones",
+      score_steps);
+  add_argument(*verb, "RESULTS", flags->results,
+               "results.csv of a run, such as validate/steps/predicted.csv");
+  add_argument(*verb, "STEPS", flags->steps, "steps.jsonl of './dev gpu visit'");
+  add_format(*verb, flags->format, {"text", "json"});
+}
+
+void add_validate_replay(CLI::App& app, Verb& chosen) {
+  const auto [verb, flags] = add_verb(app, chosen, "replay",
+                                      "Run benchmarks and replays on a virtual clock, without a "
+                                      "GPU; writes the files of a harness",
+                                      replay_all);
+  add_argument(*verb, "RUN", flags->run, "Folder of the run");
+  verb->add_flag("!--no-benchmarks", flags->benchmarks,
+                 "Replay only; RUN's machine.txt and measurements.csv stay");
+  add_number(*verb, "--devices", flags->devices, 1, 64,
+             "Least number of devices; more if a plan has more [4]");
+  add_number(*verb, "--replays", flags->replays, 1, 10000,
+             "Replays of each plan in each of two rounds [30]");
+  add_number(*verb, "--timelines", flags->timelines, 0, 10000,
+             "Replays recorded task by task, of each plan in each round [3]");
+  add_number(*verb, "--rounds", flags->rounds, 1, 10000, "Rounds of the benchmarks [20]");
+  add_number(*verb, "--noise", flags->noise, 0.0, 0.5,
+             "Relative deviation of each task's length [0.005]", "F");
+  add_number(*verb, "--jitter-ns", flags->jitter_ns, 0.0, 1e6,
+             "Deviation of the gaps, drawn for each replay, in ns [40]", "NS");
+  add_number(*verb, "--stretch", flags->stretch, 0.5, 2.0,
+             "Factor on lengths in replays, but not in benchmarks: an error for the report to "
+             "find [1]",
+             "F");
+  add_value(*verb, "--seed", flags->seed, "N", "Seed of the noise [1]")->check(is_seed());
+}
+
+void add_validate_torch(CLI::App& app, Verb& chosen) {
+  const auto [verb, flags] = add_verb(
+      app, chosen, "torch",
+      "Score predicted steps of PyTorch against measured ones, of './dev torch OUT'", torch);
+  add_argument(*verb, "OUT", flags->out, "Folder with score.csv and peaks.csv");
+  add_format(*verb, flags->format, {"text", "json"});
+}
 
 void add_validate(CLI::App& app, Verb& chosen) {
   CLI::App* verb = app.add_subcommand("validate", "Check simulated steps against real devices");

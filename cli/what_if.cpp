@@ -7,11 +7,11 @@
 #include "cli/progress.h"
 #include "cli/verbs.h"
 #include "placers/interface/registry.h"
-#include "scenarios/read/load.h"
 #include "scenarios/read/paths.h"
+#include "scenarios/read/scenario.h"
 #include "scenarios/read/what_if_files.h"
+#include "scenarios/results/results.h"
 #include "scenarios/run/build.h"
-#include "scenarios/run/prepared_graph.h"
 #include "sim/error.h"
 
 namespace baechi {
@@ -25,10 +25,7 @@ struct WhatIfArguments {
 
 /// A CSV cell, quoted if it has a comma, quote or line break.
 std::string quoted_csv_cell(const std::string& text) {
-  if (text.find_first_of(",\"\n") == std::string::npos) return text;
-  std::string out = "\"";
-  for (const char c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return out + '"';
+  return text.find_first_of(",\"\n") == std::string::npos ? text : doubled_quotes(text);
 }
 
 std::string what_if_table(const std::vector<WhatIfRow>& rows) {
@@ -149,32 +146,28 @@ int what_if(const WhatIfArguments& arguments) {
 }  // namespace
 
 void add_what_if(CLI::App& app, Verb& chosen) {
-  const auto arguments = std::make_shared<WhatIfArguments>();
-  CLI::App* verb = app.add_subcommand(
-      "what-if", "Predict step time, memory and critical path after rules rewrite the step");
+  const auto [verb, arguments] =
+      add_verb(app, chosen, "what-if",
+               "Predict step time, memory and critical path after rules rewrite the step", what_if);
   add_argument(*verb, "SCENARIO", arguments->source,
                "Scenario file or name of an example; the first point of a sweep. Or a graph file, "
                "which auto places on the cluster of the flags below");
-  verb->add_option("RULES", arguments->rules,
-                   "Files of rules, or entries of the catalogue with their parameters")
-      ->required()
-      ->type_name("NAME[:k=v,...]");
+  add_value(*verb, "RULES", arguments->rules, "NAME[:k=v,...]",
+            "Files of rules, or entries of the catalogue with their parameters")
+      ->required();
   add_format(*verb, arguments->format, {"text", "json", "csv"});
   add_cluster_flags(*verb, arguments->cluster);
   verb->get_option("--set")->remove_needs(verb->get_option("--scenario"));
-  std::string known;
-  for (const std::string& name : catalogue_of_rules()) known += (known.empty() ? "" : ", ") + name;
   verb->footer(
       "The table has a row for the unchanged scenario, for each of RULES, and for all of them in\n"
       "the given order: step time, change, peak memory of the fullest device and whether it\n"
       "fits, and the critical path by kind.\n"
       "Catalogue: " +
-      known +
+      fmt::format("{}", fmt::join(catalogue_of_rules(), ", ")) +
       "\nExamples:\n"
       "  baechi what-if training_gpt2.yaml amp fused_optimizer\n"
       "  baechi what-if trace.json amp --devices 4 --kind v100\n"
       "  baechi what-if scenario.yaml my_rules.yaml data_parallel:replicas=16 --format csv");
-  verb->callback([&chosen, arguments] { chosen = [arguments] { return what_if(*arguments); }; });
 }
 
 }  // namespace baechi

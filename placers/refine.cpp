@@ -3,29 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "placers/feasible.h"
 #include "placers/interface/placer.h"
 #include "placers/interface/registry.h"
 #include "placers/search/chain.h"
 #include "sim/engine/simulation.h"
-#include "sim/error.h"
-#include "sim/graph/analysis.h"
 
 namespace baechi {
 namespace {
 
 using search::Chain;
 using search::SearchSpace;
-
-constexpr search::Temperature cool{.begin = 0.001, .end = 0.0005, .leaves = 0.0};
-
-/// The placer auto with an option.
-std::unique_ptr<Placer> make_auto_with(const char* key, bool value) {
-  Options options("auto", {{key, {value ? "true" : "false", {}, {}}}});
-  return placer_entry("auto").make(options);
-}
 
 constexpr RefineBudget refine_budget{.most = 1024, .least = 16, .ops = 50'000};
 
@@ -46,12 +35,8 @@ class Refined final : public Placer {
     if (before <= lower_bounds(p.graph, p.cluster, p.costs).best()) return quick;
     if (auto best = all_placements(space, *step, 2 * budget_.ops / p.graph.num_ops()))
       return better(std::move(quick), before, std::move(best->first), best->second, num_all(space));
-    std::optional<Placement> climbed;
-    if (p.graph.num_ops() <= budget_.climbed && p.engine.enforce_memory)
-      climbed = climb(p, *step, seed);
-    if (climbed && step->score(p, *climbed).value > before) climbed.reset();
-    Chain chain(space, *step, climbed ? *climbed : quick, seed);
-    chain.run(tries, cool, {});
+    Chain chain(space, *step, quick, seed);
+    chain.run(tries, {.begin = 0.001, .end = 0.0005, .leaves = 0.0}, {});
     return better(std::move(quick), before, chain.best(), chain.best_score().value,
                   chain.evaluations());
   }
@@ -72,39 +57,6 @@ class Refined final : public Placer {
     found.placed_by.clear();
     found.detail = fmt::format("{}, {} after {} evaluations", from, to_text(after), evaluations);
     return found;
-  }
-
-  /// The best placement with less memory, as refine.h says.
-  static std::optional<Placement> climb(const Problem& p, const Objective& step,
-                                        std::uint64_t seed) {
-    constexpr std::size_t most_limits = 16, evaluations = 64;
-    const auto placer = make_auto_with("quick", true);
-    const IdVector<DeviceId, Bytes> limits = memory_limits(p);
-    // With more than peak_upper_bound() memory limits nothing.
-    const auto most = static_cast<double>(
-        std::min(*std::ranges::max_element(limits), peak_upper_bound(p.graph)).count);
-    std::optional<Placement> best;
-    std::size_t tried = 0;
-    for (int k = 0; tried < most_limits && std::exp2(k / 4.0) < most; ++k) {
-      Cluster less = p.cluster;
-      for (const DeviceId d : less.devices())
-        less.set_memory(d, std::min(limits[d], Bytes{std::llround(std::exp2(k / 4.0))}));
-      if (!lower_bounds(p.graph, less, p.costs).fits_in_memory) continue;
-      ++tried;
-      const Problem under{p.graph, less, p.costs, p.engine};
-      try {
-        Placement own = placer->place(under, seed);
-        if (!best || step.score(under, own).value < step.score(under, *best).value)
-          best = std::move(own);
-      } catch (const InfeasibleError&) {  // more memory may suffice
-      }
-      if (!best) continue;
-      const SearchSpace space(under);
-      Chain chain(space, step, *best, seed);
-      chain.run(evaluations, cool, {});
-      best = chain.best();
-    }
-    return best;
   }
 
   static std::size_t num_all(const SearchSpace& space) {
@@ -165,7 +117,8 @@ std::unique_ptr<Placer> make_refine(Options& o) {
       static_cast<std::size_t>(o.get("evaluations", static_cast<std::int64_t>(budget.most),
                                      "of the step; fewer on graphs of many ops", 0));
   const bool fallback = o.get("fallback", true, fallback_help);
-  return refined(make_auto_with("fallback", fallback), o, budget);
+  Options options("auto", {{"fallback", {fallback ? "true" : "false", {}, {}}}});
+  return refined(placer_entry("auto").make(options), o, budget);
 }
 
 }  // namespace baechi

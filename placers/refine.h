@@ -20,10 +20,6 @@ struct RefineBudget {
 /// The answer of `start`, then a short annealing chain from it at low temperature, restricted to
 /// placements that fit; all placements, if those are not more. Reads the option `fallback`: where
 /// `start` has no answer, one of find_feasible().
-///
-/// With less memory: the limit of every device is cut to 2^(k/4) bytes, k ascending, 16 times from
-/// the least that may suffice. A short chain continues each time from the better of the last
-/// placement and that of `auto:quick=true`. So what is found with some limit is known with more.
 std::unique_ptr<Placer> refined(std::unique_ptr<Placer> start, Options& options,
                                 RefineBudget budget);
 

@@ -126,10 +126,6 @@ std::int64_t CsvTable::whole(std::size_t row, std::size_t column, std::int64_t l
                                text(row, column).substr(0, 40), least));
 }
 
-std::string CsvTable::where(std::size_t row, std::size_t column) const {
-  return at_place(rows_[row].fields[column]);
-}
-
 std::string CsvTable::at_place(const Field& field) const {
   return fmt::format("{}:{}:{}", path_, field.line, field.column);
 }

@@ -33,7 +33,9 @@ class CsvTable {
   std::int64_t whole(std::size_t row, std::size_t column, std::int64_t least = 0) const;
 
   /// "path:line:column", the place of a field.
-  std::string where(std::size_t row, std::size_t column) const;
+  std::string where(std::size_t row, std::size_t column) const {
+    return at_place(rows_[row].fields[column]);
+  }
 
  private:
   struct Field {

@@ -53,10 +53,6 @@ void Mistakes::add(std::string_view messages) {
   }
 }
 
-void Mistakes::add(const Mistakes& others) {
-  for (const std::string& message : others.messages_) add(message);
-}
-
 void Mistakes::sort_by_place() {
   struct Place {
     std::string_view path;

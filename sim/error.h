@@ -50,7 +50,9 @@ class Mistakes {
   /// Adds messages, one per line, without duplicates: a mistake in a section that a sweep repeats
   /// is listed once. A line that begins with a space continues the line before it.
   void add(std::string_view messages);
-  void add(const Mistakes& others);
+  void add(const Mistakes& others) {
+    for (const std::string& message : others.messages_) add(message);
+  }
   /// True if `work` threw no InputError. Mistakes that it threw are added.
   bool attempt(const std::invocable auto& work) {
     try {

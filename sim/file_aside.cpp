@@ -48,10 +48,6 @@ void PendingFile::take_name() const {
   if (first != last) rename(first, last);
 }
 
-void PendingFile::drop() const {
-  if (first != last) std::remove(first.c_str());
-}
-
 AtomicFile::AtomicFile(const std::string& path)
     : pending_(path), file_(std::fopen(pending_.first.c_str(), "wb")) {
   if (!file_)
@@ -60,10 +56,6 @@ AtomicFile::AtomicFile(const std::string& path)
 
 AtomicFile::~AtomicFile() {
   if (file_) pending_.drop();
-}
-
-void AtomicFile::print(std::string_view text) {
-  whole_ = whole_ && std::fwrite(text.data(), 1, text.size(), file_.get()) == text.size();
 }
 
 void AtomicFile::flush() {

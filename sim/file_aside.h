@@ -15,7 +15,9 @@ struct PendingFile {
   /// Renames `first` to `last`. Throws InputError.
   void take_name() const;
   /// Deletes `first`.
-  void drop() const;
+  void drop() const {
+    if (first != last) std::remove(first.c_str());
+  }
 
   std::string path;   ///< as given, for messages
   std::string last;   ///< the target, symbolic links resolved
@@ -31,7 +33,9 @@ class AtomicFile {
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
 
-  void print(std::string_view text);
+  void print(std::string_view text) {
+    whole_ = whole_ && std::fwrite(text.data(), 1, text.size(), file_.get()) == text.size();
+  }
   void take_name();
   /// take_name() after an fsync: a crash of the machine leaves either the old file or the new one.
   void take_name_durably();

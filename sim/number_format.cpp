@@ -89,10 +89,6 @@ const NumberFormat& WeightFormat::at(const WeightPlace& p) const {
   return *find_number_format(format);
 }
 
-Bytes WeightFormat::of(const WeightPlace& place, std::int64_t rows, std::int64_t columns) const {
-  return at(place).of(rows, columns);
-}
-
 std::optional<WeightFormat> find_weight_format(std::string_view name) {
   const auto mixture = std::ranges::find(mixtures, lower(name), &WeightFormat::name);
   if (mixture != mixtures.end()) return *mixture;

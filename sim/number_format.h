@@ -38,7 +38,9 @@ struct WeightFormat {
   bool gguf() const { return find_number_format(base)->gguf; }
   const NumberFormat& at(const WeightPlace& place) const;
   /// Bytes of `rows` of `columns` inputs each.
-  Bytes of(const WeightPlace& place, std::int64_t rows, std::int64_t columns) const;
+  Bytes of(const WeightPlace& place, std::int64_t rows, std::int64_t columns) const {
+    return at(place).of(rows, columns);
+  }
 };
 /// The one of this name, in any case; none if there is none.
 std::optional<WeightFormat> find_weight_format(std::string_view name);

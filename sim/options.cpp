@@ -120,14 +120,6 @@ std::string Options::path(const std::string& key, std::string_view help) {
                                           : (std::filesystem::path(base_) / p).string();
 }
 
-const Options::Value* Options::raw(const std::string& key, std::string_view help) {
-  return find(key, "", help, Type::any);
-}
-
-void Options::set(const std::string& key, Value value) {
-  values_[key] = std::move(value);
-}
-
 void Options::mistake(const std::string& key, std::string_view what) {
   const auto it = values_.find(key);
   mistakes_.add(fmt::format("{}{}.{}: {}", it == values_.end() ? "" : at(it->second.where), owner_,

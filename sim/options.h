@@ -70,10 +70,12 @@ class Options {
   /// The value as a path: absolute, or relative to the working directory; "" if not given.
   std::string path(const std::string& key, std::string_view help);
   /// The value without any conversion, for lists and mappings; null if not given.
-  const Value* raw(const std::string& key, std::string_view help);
+  const Value* raw(const std::string& key, std::string_view help) {
+    return find(key, "", help, Type::any);
+  }
 
   /// Sets the value of `key`, in place of any value it had.
-  void set(const std::string& key, Value value);
+  void set(const std::string& key, Value value) { values_[key] = std::move(value); }
 
   /// Adds a mistake that the component found in the value of `key`, given or not; finish() throws.
   void mistake(const std::string& key, std::string_view what);

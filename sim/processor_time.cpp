@@ -34,12 +34,4 @@ TaskPart::~TaskPart() {
   if (outer_ != nullptr) outer_->begin();
 }
 
-void TaskPart::begin() {
-  if (task_ != nullptr) begun_ = task_->clock_();
-}
-
-void TaskPart::end() {
-  if (task_ != nullptr) task_->used_ += (task_->clock_() - begun_).count();
-}
-
 }  // namespace baechi

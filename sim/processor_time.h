@@ -39,8 +39,12 @@ class TaskPart {
   static ProcessorTime* task_here();
 
  private:
-  void begin();
-  void end();
+  void begin() {
+    if (task_ != nullptr) begun_ = task_->clock_();
+  }
+  void end() {
+    if (task_ != nullptr) task_->used_ += (task_->clock_() - begun_).count();
+  }
 
   ProcessorTime* task_;
   TaskPart* outer_;

@@ -52,7 +52,7 @@ inline OpGraph small_graph(
 }
 
 /// A chain of `n` ops of 1 ns, each with `weights`, that write `output` each.
-inline OpGraph chain(int n, Bytes weights, Bytes output = 1_B, Duration compute = 1ns) {
+inline OpGraph chain_of(int n, Bytes weights, Bytes output = 1_B, Duration compute = 1ns) {
   OpGraphBuilder g;
   TensorId last{};
   for (int i = 0; i < n; ++i) {

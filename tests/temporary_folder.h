@@ -2,7 +2,9 @@
 #pragma once
 #include <doctest/doctest.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -50,6 +52,22 @@ class TemporaryFolder {
  private:
   std::filesystem::path path_;
 };
+
+/// Runs a shell command in the folder; its output goes to out.txt, unless `streams` says otherwise.
+/// The exit code, 128 + n after signal n.
+inline int shell(const TemporaryFolder& folder, const std::string& command,
+                 const std::string& streams = ">out.txt 2>&1") {
+  const std::string line = "cd '" + folder.file("") + "' && { " + command + "; } " + streams;
+  const int status = std::system(line.c_str());  // NOLINT(concurrency-mt-unsafe)
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+/// Whether a command of the shell succeeds; says what is missing if not.
+inline bool there_is(const std::string& what, const std::string& command) {
+  const std::string line = command + " >/dev/null 2>&1";
+  if (std::system(line.c_str()) == 0) return true;  // NOLINT(concurrency-mt-unsafe)
+  MESSAGE("skipped: there is no " << what);
+  return false;
+}
 
 /// Whether the file is there and holds `text`.
 inline bool says(const TemporaryFolder& folder, std::string_view file, std::string_view text) {

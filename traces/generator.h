@@ -1,6 +1,5 @@
 /// Generators build a trace from options. Each one is a file and a row in registry.cpp.
 #pragma once
-#include "sim/options.h"
 #include "traces/trace.h"
 
 namespace baechi {

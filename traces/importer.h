@@ -1,6 +1,5 @@
 /// Importers read a trace from a file. Each format is a file in import/ and a row in registry.cpp.
 #pragma once
-#include "sim/options.h"
 #include "traces/trace.h"
 
 namespace baechi {

@@ -1,13 +1,8 @@
 #include "traces/trace.h"
 
-#include "sim/error.h"
 #include "sim/graph/analysis.h"
 
 namespace baechi {
-
-void Untimed::add(std::string_view kind, std::string_view op, std::string_view why) {
-  if (++ops == 1) first = fmt::format("{} '{}': {}", kind, op, why);
-}
 
 void Untimed::refuse(std::string_view source, std::size_t all) const {
   if (ops == 0 || accepted) return;

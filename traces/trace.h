@@ -14,7 +14,9 @@ struct Untimed {
   std::string instead{};
   bool accepted = false;  ///< the user lets them take no time
 
-  void add(std::string_view kind, std::string_view op, std::string_view why);
+  void add(std::string_view kind, std::string_view op, std::string_view why) {
+    if (++ops == 1) first = fmt::format("{} '{}': {}", kind, op, why);
+  }
   /// Throws InputError with `source` as the place if there are such ops among `all` ops, unless
   /// accepted.
   void refuse(std::string_view source, std::size_t all) const;
@@ -57,6 +59,13 @@ struct Trace {
   /// may be wrong.
   std::vector<std::string> notes{};
 };
+
+/// Adds a note on `count` things, its first argument, unless there are none.
+template <class Count, class... More>
+void note_count(std::vector<std::string>& notes, const Count& count,
+                fmt::format_string<const Count&, const More&...> text, const More&... more) {
+  if (count > 0) notes.push_back(fmt::format(text, count, more...));
+}
 
 /// builder.build(), with `path` prepended to error messages.
 OpGraph build_graph(OpGraphBuilder builder, const std::string& path,

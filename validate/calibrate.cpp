@@ -8,7 +8,6 @@
 #include <tuple>
 
 #include "sim/error.h"
-#include "validate/plan/fields.h"
 #include "validate/plan/plan.h"
 #include "validate/statistics.h"
 
@@ -368,15 +367,6 @@ class Calibrator {
   Calibration result_;
 };
 
-}  // namespace
-
-Calibration calibrate(const Machine& machine, const std::vector<Measurement>& measurements,
-                      const std::string& path) {
-  return Calibrator(machine, measurements, path).run();
-}
-
-namespace {
-
 constexpr double slowed_from = 1.03;  // times as long as alone
 constexpr std::string_view memory_pass = "ew";
 
@@ -451,6 +441,11 @@ double slowdown_by_pairs(const Beside& b, const Calibration& known) {
 }
 
 }  // namespace
+
+Calibration calibrate(const Machine& machine, const std::vector<Measurement>& measurements,
+                      const std::string& path) {
+  return Calibrator(machine, measurements, path).run();
+}
 
 Calibration::Bandwidth fit_bandwidth(const std::vector<Measurement>& rows,
                                      const Calibration& known) {

@@ -5,10 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <map>
-#include <memory>
-#include <set>
-#include <tuple>
 
 #include "placers/interface/registry.h"
 #include "scenarios/read/calibration_file.h"
@@ -17,7 +13,6 @@
 #include "sim/file_aside.h"
 #include "sim/random.h"
 #include "validate/plan/timeline.h"
-#include "validate/predictor.h"
 #include "validate/run_files.h"
 
 namespace baechi::validate {
@@ -53,84 +48,6 @@ PlanWorth busy_shares(const ReplayPlan& plan, const Replay& replay) {
           .two = static_cast<double>(two.count()) / whole};
 }
 
-}  // namespace
-
-LayerTarget target_of(Layer layer) {
-  switch (layer) {
-    case Layer::queues:
-      return {0.01, 0.02};
-    case Layer::real:
-      return {0.025, 0.06};
-    case Layer::contended:
-      return {0.05, 0.12};
-  }
-  return {};
-}
-
-Layer layer_of(const ReplayPlan& plan, const Calibration& calibration, Duration step) {
-  const bool exact = plan.way == Way::link && std::ranges::all_of(plan.tasks, [](const Task& t) {
-                       return t.transfer || t.body.kind == BodyKind::spin;
-                     });
-  if (exact) return Layer::queues;
-  Effects alone;
-  alone.interference = false;
-  const auto undisturbed = static_cast<double>(step_with(plan, calibration, alone).count());
-  return static_cast<double>(step.count()) > 1.01 * undisturbed ? Layer::contended : Layer::real;
-}
-
-PlanWorth worth_of(const ReplayPlan& plan, const Replay& replay, const Calibration* calibration) {
-  PlanWorth worth = busy_shares(plan, replay);
-  const Duration step = replay.step();
-  if (calibration == nullptr || step == Duration::zero()) return worth;
-  const auto bare = static_cast<double>(step_with(plan, *calibration, Effects::bare()).count());
-  const double error = std::abs(bare / static_cast<double>(step.count()) - 1.0);
-  worth.overheads = error / target_of(layer_of(plan, *calibration, step)).median;
-  return worth;
-}
-
-void SetWorth::add(const std::string& graph, PlanWorth worth, std::uint64_t placement) {
-  Graph& g = graphs_[graph];
-  g.none.push_back(worth.none);
-  g.two.push_back(worth.two);
-  g.overheads.push_back(worth.overheads);
-  g.placements.insert(placement);
-}
-
-std::vector<std::string> SetWorth::lines() const {
-  std::vector<std::string> all;
-  for (const auto& [name, g] : graphs_)
-    all.push_back(fmt::format(
-        "{}: {} placements, {} distinct; in the median no op runs in {:.0f} % of the step, two "
-        "devices or more are busy in {:.0f} %, and a model without overheads is off by {:.1f} "
-        "times the target",
-        name, g.two.size(), g.placements.size(), 100.0 * median(g.none), 100.0 * median(g.two),
-        median(g.overheads)));
-  return all;
-}
-
-std::string SetWorth::lacking(const LeastWorth& least) const {
-  std::string text;
-  const auto add = [&](const std::string& line) { text += (text.empty() ? "" : "\n") + line; };
-  for (const auto& [name, g] : graphs_) {
-    const auto enough =
-        std::ranges::count_if(g.two, [&](double share) { return share >= least.busy; });
-    if (least.busy > 0.0 && 2 * static_cast<std::size_t>(enough) < g.two.size())
-      add(fmt::format("{}: only {} of {} placements keep two devices busy for {:.0f} % of the step",
-                      name, enough, g.two.size(), 100.0 * least.busy));
-    if (median(g.overheads) < least.overheads)
-      add(fmt::format(
-          "{}: a model without overheads is off by {:.1f} times the target in the median, not by "
-          "{:g} times: these plans cannot tell it from ours",
-          name, median(g.overheads), least.overheads));
-    if (g.placements.size() < least.distinct)
-      add(fmt::format("{}: only {} distinct placements, not {}", name, g.placements.size(),
-                      least.distinct));
-  }
-  return text;
-}
-
-namespace {
-
 std::string_view body_unit(BodyKind kind) {
   switch (kind) {
     case BodyKind::spin:
@@ -147,7 +64,6 @@ std::string_view body_unit(BodyKind kind) {
 /// Ops and transfers that are smaller or larger than anything a calibration has measured.
 class OutsideSizes {
  public:
-  /// Counts the tasks of a plan of `graph`.
   void add(const std::string& graph, const ReplayPlan& plan, const Calibration& calibration);
   /// A line per graph and kind of task: their number, their sizes, and the calibrated sizes.
   std::vector<std::string> lines() const;
@@ -429,6 +345,80 @@ Exported Exporter::write(const std::string& folder) {
 }
 
 }  // namespace
+
+LayerTarget target_of(Layer layer) {
+  switch (layer) {
+    case Layer::queues:
+      return {0.01, 0.02};
+    case Layer::real:
+      return {0.025, 0.06};
+    case Layer::contended:
+      return {0.05, 0.12};
+  }
+  return {};
+}
+
+Layer layer_of(const ReplayPlan& plan, const Calibration& calibration, Duration step) {
+  const bool exact = plan.way == Way::link && std::ranges::all_of(plan.tasks, [](const Task& t) {
+                       return t.transfer || t.body.kind == BodyKind::spin;
+                     });
+  if (exact) return Layer::queues;
+  Effects alone;
+  alone.interference = false;
+  const auto undisturbed = static_cast<double>(step_with(plan, calibration, alone).count());
+  return static_cast<double>(step.count()) > 1.01 * undisturbed ? Layer::contended : Layer::real;
+}
+
+PlanWorth worth_of(const ReplayPlan& plan, const Replay& replay, const Calibration* calibration) {
+  PlanWorth worth = busy_shares(plan, replay);
+  const Duration step = replay.step();
+  if (calibration == nullptr || step == Duration::zero()) return worth;
+  const auto bare = static_cast<double>(step_with(plan, *calibration, Effects::bare()).count());
+  const double error = std::abs(bare / static_cast<double>(step.count()) - 1.0);
+  worth.overheads = error / target_of(layer_of(plan, *calibration, step)).median;
+  return worth;
+}
+
+void SetWorth::add(const std::string& graph, PlanWorth worth, std::uint64_t placement) {
+  Graph& g = graphs_[graph];
+  g.none.push_back(worth.none);
+  g.two.push_back(worth.two);
+  g.overheads.push_back(worth.overheads);
+  g.placements.insert(placement);
+}
+
+std::vector<std::string> SetWorth::lines() const {
+  std::vector<std::string> all;
+  for (const auto& [name, g] : graphs_)
+    all.push_back(fmt::format(
+        "{}: {} placements, {} distinct; in the median no op runs in {:.0f} % of the step, two "
+        "devices or more are busy in {:.0f} %, and a model without overheads is off by {:.1f} "
+        "times the target",
+        name, g.two.size(), g.placements.size(), 100.0 * median(g.none), 100.0 * median(g.two),
+        median(g.overheads)));
+  return all;
+}
+
+std::string SetWorth::lacking(const LeastWorth& least) const {
+  std::string text;
+  const auto add = [&](const std::string& line) { text += (text.empty() ? "" : "\n") + line; };
+  for (const auto& [name, g] : graphs_) {
+    const auto enough =
+        std::ranges::count_if(g.two, [&](double share) { return share >= least.busy; });
+    if (least.busy > 0.0 && 2 * static_cast<std::size_t>(enough) < g.two.size())
+      add(fmt::format("{}: only {} of {} placements keep two devices busy for {:.0f} % of the step",
+                      name, enough, g.two.size(), 100.0 * least.busy));
+    if (median(g.overheads) < least.overheads)
+      add(fmt::format(
+          "{}: a model without overheads is off by {:.1f} times the target in the median, not by "
+          "{:g} times: these plans cannot tell it from ours",
+          name, median(g.overheads), least.overheads));
+    if (g.placements.size() < least.distinct)
+      add(fmt::format("{}: only {} distinct placements, not {}", name, g.placements.size(),
+                      least.distinct));
+  }
+  return text;
+}
 
 Exported export_plans(const Sweep& sweep, const ExportChoice& choice, const std::string& folder,
                       const Watch& watch) {

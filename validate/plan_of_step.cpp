@@ -1,16 +1,14 @@
-#include "validate/plan_of_step.h"
-
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
 #include "scenarios/run/build.h"
-#include "sim/cluster/calibration.h"
 #include "sim/engine/channels.h"
 #include "sim/engine/simulation.h"
 #include "sim/error.h"
 #include "sim/random.h"
-#include "validate/plan/fields.h"
+#include "validate/export.h"
+#include "validate/plan/plan.h"
 
 namespace baechi::validate {
 namespace {

@@ -88,58 +88,6 @@ void set_demands(Timing& timing, const ReplayPlan& plan, const Calibration& cali
   }
 }
 
-}  // namespace
-
-Duration rounded(double ns) {
-  return Duration{std::llround(std::max(ns, 0.0))};
-}
-
-const Calibration::Transfer* transfer_of(const ReplayPlan& plan, const Calibration& calibration,
-                                         const Task& task) {
-  return calibration.find_transfer(measured_mode(plan.mode), to_text(plan.way),
-                                   direction(plan, task));
-}
-
-Timing timing_of(const ReplayPlan& plan, const Calibration* calibration, const Effects& effects) {
-  Timing timing;
-  for (const Task& t : plan.tasks) timing.length.push_back(t.length);
-  if (calibration == nullptr) return timing;
-  check_known(plan, *calibration);
-  const Calibration::Mode& mode = *calibration->find_mode(measured_mode(plan.mode));
-  if (effects.op_gap) timing.same_gap = rounded(mode.same_ns.value);
-  if (effects.op_gap && !mode.after.empty()) {
-    timing.gap_after.assign(all<BodyKind>().size(), timing.same_gap);
-    for (const auto& after : mode.after)
-      if (const auto kind = parse<BodyKind>(after.kind))
-        timing.gap_after[static_cast<std::size_t>(*kind)] = rounded(after.same_ns.value);
-  }
-  if (effects.cross_gap) timing.cross_gap = rounded(mode.cross_ns.value);
-  if (effects.cross_gap && mode.fan_in_ns != Estimate{})
-    timing.fan_in_more =
-        std::max(rounded(mode.fan_in_ns.value) - timing.cross_gap, Duration::zero());
-  for (std::size_t i = 0; i < plan.tasks.size(); ++i) {
-    const Task& t = plan.tasks[i];
-    if (effects.costs) timing.length[i] = length_of(plan, *calibration, t);
-    if (!t.transfer) continue;
-    const auto* known = transfer_of(plan, *calibration, t);
-    Timing::Transfer& costs = timing.transfers[t.device == Task::host ? 1 : 0];
-    if (effects.latency) costs.latency = rounded(known->latency_ns.value);
-    costs.occupancy =
-        effects.occupancy && effects.latency ? rounded(known->occupancy_ns.value) : costs.latency;
-    costs.shared = effects.sharing && known->shared;
-    costs.channel =
-        effects.occupancy && effects.latency ? rounded(known->channel_ns.value) : costs.occupancy;
-    costs.in_order = known->in_order;
-  }
-  if (effects.interference) {
-    set_demands(timing, plan, *calibration);
-    timing.slowdown = slowdowns(*calibration);
-  }
-  return timing;
-}
-
-namespace {
-
 constexpr Duration never{std::numeric_limits<std::int64_t>::max()};
 
 /// Runs a plan in time: the heads of queues start when they can, and what runs ends.
@@ -217,8 +165,8 @@ class Predictor {
   };
   Channel& channel_of(const Task& t) { return channels_[t.device == Task::host ? 1 : 0]; }
 
-  /// The first of the heads that may start, by time. Of those that wait for one channel the first
-  /// is the one that was ready first, or the next of the plan; then by id.
+  /// The first of the heads that may start, by time. Transfers that wait for one channel go by when
+  /// they were ready, or in the order of the plan; then by id.
   std::pair<Duration, std::size_t> next_start() {
     std::tuple<Duration, Duration, int, std::size_t> best{never, {}, 0, 0};
     for (std::size_t q = 0; q < queue_.size(); ++q) {
@@ -355,6 +303,54 @@ class Predictor {
 };
 
 }  // namespace
+
+Duration rounded(double ns) {
+  return Duration{std::llround(std::max(ns, 0.0))};
+}
+
+const Calibration::Transfer* transfer_of(const ReplayPlan& plan, const Calibration& calibration,
+                                         const Task& task) {
+  return calibration.find_transfer(measured_mode(plan.mode), to_text(plan.way),
+                                   direction(plan, task));
+}
+
+Timing timing_of(const ReplayPlan& plan, const Calibration* calibration, const Effects& effects) {
+  Timing timing;
+  for (const Task& t : plan.tasks) timing.length.push_back(t.length);
+  if (calibration == nullptr) return timing;
+  check_known(plan, *calibration);
+  const Calibration::Mode& mode = *calibration->find_mode(measured_mode(plan.mode));
+  if (effects.op_gap) timing.same_gap = rounded(mode.same_ns.value);
+  if (effects.op_gap && !mode.after.empty()) {
+    timing.gap_after.assign(all<BodyKind>().size(), timing.same_gap);
+    for (const auto& after : mode.after)
+      if (const auto kind = parse<BodyKind>(after.kind))
+        timing.gap_after[static_cast<std::size_t>(*kind)] = rounded(after.same_ns.value);
+  }
+  if (effects.cross_gap) timing.cross_gap = rounded(mode.cross_ns.value);
+  if (effects.cross_gap && mode.fan_in_ns != Estimate{})
+    timing.fan_in_more =
+        std::max(rounded(mode.fan_in_ns.value) - timing.cross_gap, Duration::zero());
+  for (std::size_t i = 0; i < plan.tasks.size(); ++i) {
+    const Task& t = plan.tasks[i];
+    if (effects.costs) timing.length[i] = length_of(plan, *calibration, t);
+    if (!t.transfer) continue;
+    const auto* known = transfer_of(plan, *calibration, t);
+    Timing::Transfer& costs = timing.transfers[t.device == Task::host ? 1 : 0];
+    if (effects.latency) costs.latency = rounded(known->latency_ns.value);
+    costs.occupancy =
+        effects.occupancy && effects.latency ? rounded(known->occupancy_ns.value) : costs.latency;
+    costs.shared = effects.sharing && known->shared;
+    costs.channel =
+        effects.occupancy && effects.latency ? rounded(known->channel_ns.value) : costs.occupancy;
+    costs.in_order = known->in_order;
+  }
+  if (effects.interference) {
+    set_demands(timing, plan, *calibration);
+    timing.slowdown = slowdowns(*calibration);
+  }
+  return timing;
+}
 
 Duration Replay::step() const {
   return end.empty() ? Duration::zero() : *std::ranges::max_element(end);

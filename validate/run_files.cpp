@@ -3,14 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
-#include <optional>
 #include <set>
 
 #include "sim/error.h"
 #include "traces/format/compressed_file.h"
-#include "validate/plan/fields.h"
+#include "validate/plan/plan.h"
 
 namespace baechi::validate {
 namespace {
@@ -29,7 +27,6 @@ std::string join_bytes(const std::vector<Bytes>& sizes) {
   return out;
 }
 
-/// Throws InputError with the mistakes of `lines`, if there are any.
 void throw_if_any(const Lines& lines) {
   if (lines.any_mistake()) throw InputError(lines.mistakes());
 }
@@ -104,23 +101,6 @@ std::uint64_t parse_hash(Table& table, std::size_t i) {
   return hash;
 }
 
-}  // namespace
-
-std::string machine_text(const Machine& m) {
-  std::string out = fmt::format("baechi-machine 1\ngpu {}\ndriver {}\ncuda {}\nsms {}\n", m.gpu,
-                                m.driver, m.cuda, m.sms);
-  for (std::size_t d = 0; d < m.partitions.size(); ++d)
-    out += fmt::format("partition {} {} {}\n", d, m.partitions[d].compute, m.partitions[d].link);
-  out +=
-      fmt::format("disjoint {}\nclock_mhz {} {}\ntimer_tick_ns {}\nharness {}\ndate {}\n",
-                  m.disjoint, m.clock_mhz[0], m.clock_mhz[1], m.timer_tick_ns, m.harness, m.date);
-  for (const auto& [key, value] : m.more) out += fmt::format("{} {}\n", key, value);
-  return out;
-}
-
-namespace {
-
-/// Reads machine.txt line by line.
 class MachineReader {
  public:
   MachineReader(std::string_view text, const std::string& path) : lines_(text, path) {}
@@ -190,7 +170,92 @@ class MachineReader {
                                     "clock_mhz", "timer_tick_ns", "harness", "date"};
 };
 
+namespace fs = std::filesystem;
+
+/// The file, or the compressed one of its name; nothing if there is neither.
+std::optional<std::string> read_any(const std::string& path) {
+  for (const char* ending : {"", ".gz", ".zst"})
+    if (fs::is_regular_file(path + ending)) return read_file(path + ending);
+  return std::nullopt;
+}
+
+/// `name` without the ending of a plan, compressed or not; nothing if it has none.
+std::optional<std::string> stem_of_plan(std::string name) {
+  for (const std::string_view ending : {".gz", ".zst"})
+    if (name.ends_with(ending)) name.resize(name.size() - ending.size());
+  constexpr std::string_view plan = ".plan";
+  if (!name.ends_with(plan)) return std::nullopt;
+  return name.substr(0, name.size() - plan.size());
+}
+
+/// File names of the plans in `folder`, by stem.
+std::map<std::string, std::string> plan_files(const std::string& folder) {
+  std::map<std::string, std::string> files;
+  std::error_code ec;
+  for (const auto& entry : fs::directory_iterator(folder, ec)) {
+    const auto stem = stem_of_plan(entry.path().filename().string());
+    if (stem && entry.is_regular_file()) files[*stem] = entry.path().string();
+  }
+  if (ec) throw InputError(fmt::format("{}: no such folder of plans", folder));
+  return files;
+}
+
+void check_names(const std::vector<ReplayPlan>& plans, const std::string& folder) {
+  std::set<std::string> names;
+  Mistakes mistakes;
+  for (const ReplayPlan& plan : plans)
+    if (!names.insert(plan.name).second)
+      mistakes.add(fmt::format("{}: two plans are called '{}'", folder, plan.name));
+  mistakes.throw_if_any();
+}
+
+using PlansByName = std::map<std::string, const ReplayPlan*>;
+
+void read_predictions(const std::string& folder, const PlansByName& plans, ValidationRun& run,
+                      Mistakes& mistakes) {
+  for (const auto& [stem, file] : plan_files(folder)) {
+    const std::string name = fmt::format("{}/{}.prediction.csv", folder, stem);
+    const auto text = read_any(name);
+    if (!text) continue;
+    Prediction p = parse_prediction(*text, name);
+    const auto plan = plans.find(p.name);
+    if (plan == plans.end() || plan->second->hash != p.hash ||
+        plan->second->tasks.size() != p.replay.start.size())
+      mistakes.add(fmt::format("{}: it is not of the plan beside it", name));
+    run.predictions.emplace(p.name, std::move(p));
+  }
+}
+
+void check_replays(const ValidationRun& run, const PlansByName& plans, Mistakes& mistakes) {
+  std::set<std::string> unknown;
+  for (const StepRow& row : run.steps)
+    if (!plans.contains(row.plan)) unknown.insert("steps.csv: no plan '" + row.plan + "'");
+  for (const TaskTimes& replay : run.timeline) {
+    const auto plan = plans.find(replay.plan);
+    if (plan == plans.end()) {
+      unknown.insert("timeline.csv: no plan '" + replay.plan + "'");
+      continue;
+    }
+    for (const auto& row : replay.rows)
+      if (static_cast<std::size_t>(row.task) >= plan->second->tasks.size())
+        unknown.insert(fmt::format("timeline.csv: no task {} in plan '{}'", row.task, replay.plan));
+  }
+  for (const std::string& what : unknown) mistakes.add(run.path + "/" + what);
+}
+
 }  // namespace
+
+std::string machine_text(const Machine& m) {
+  std::string out = fmt::format("baechi-machine 1\ngpu {}\ndriver {}\ncuda {}\nsms {}\n", m.gpu,
+                                m.driver, m.cuda, m.sms);
+  for (std::size_t d = 0; d < m.partitions.size(); ++d)
+    out += fmt::format("partition {} {} {}\n", d, m.partitions[d].compute, m.partitions[d].link);
+  out +=
+      fmt::format("disjoint {}\nclock_mhz {} {}\ntimer_tick_ns {}\nharness {}\ndate {}\n",
+                  m.disjoint, m.clock_mhz[0], m.clock_mhz[1], m.timer_tick_ns, m.harness, m.date);
+  for (const auto& [key, value] : m.more) out += fmt::format("{} {}\n", key, value);
+  return out;
+}
 
 Machine parse_machine(std::string_view text, const std::string& path) {
   return MachineReader(text, path).read();
@@ -326,85 +391,6 @@ Prediction parse_prediction(std::string_view text, const std::string& path) {
     throw InputError(fmt::format("{}: the step time is not the last task's end", path));
   return p;
 }
-
-namespace {
-
-namespace fs = std::filesystem;
-
-/// The file, or the compressed one of its name; nothing if there is neither.
-std::optional<std::string> read_any(const std::string& path) {
-  for (const char* ending : {"", ".gz", ".zst"})
-    if (fs::is_regular_file(path + ending)) return read_file(path + ending);
-  return std::nullopt;
-}
-
-/// `name` without the ending of a plan, compressed or not; nothing if it has none.
-std::optional<std::string> stem_of_plan(std::string name) {
-  for (const std::string_view ending : {".gz", ".zst"})
-    if (name.ends_with(ending)) name.resize(name.size() - ending.size());
-  constexpr std::string_view plan = ".plan";
-  if (!name.ends_with(plan)) return std::nullopt;
-  return name.substr(0, name.size() - plan.size());
-}
-
-/// File names of the plans in `folder`, by stem.
-std::map<std::string, std::string> plan_files(const std::string& folder) {
-  std::map<std::string, std::string> files;
-  std::error_code ec;
-  for (const auto& entry : fs::directory_iterator(folder, ec)) {
-    const auto stem = stem_of_plan(entry.path().filename().string());
-    if (stem && entry.is_regular_file()) files[*stem] = entry.path().string();
-  }
-  if (ec) throw InputError(fmt::format("{}: no such folder of plans", folder));
-  return files;
-}
-
-void check_names(const std::vector<ReplayPlan>& plans, const std::string& folder) {
-  std::set<std::string> names;
-  Mistakes mistakes;
-  for (const ReplayPlan& plan : plans)
-    if (!names.insert(plan.name).second)
-      mistakes.add(fmt::format("{}: two plans are called '{}'", folder, plan.name));
-  mistakes.throw_if_any();
-}
-
-using PlansByName = std::map<std::string, const ReplayPlan*>;
-
-/// The predictions beside the plans in `folder`.
-void read_predictions(const std::string& folder, const PlansByName& plans, ValidationRun& run,
-                      Mistakes& mistakes) {
-  for (const auto& [stem, file] : plan_files(folder)) {
-    const std::string name = fmt::format("{}/{}.prediction.csv", folder, stem);
-    const auto text = read_any(name);
-    if (!text) continue;
-    Prediction p = parse_prediction(*text, name);
-    const auto plan = plans.find(p.name);
-    if (plan == plans.end() || plan->second->hash != p.hash ||
-        plan->second->tasks.size() != p.replay.start.size())
-      mistakes.add(fmt::format("{}: it is not of the plan beside it", name));
-    run.predictions.emplace(p.name, std::move(p));
-  }
-}
-
-/// Replays are of plans that are there.
-void check_replays(const ValidationRun& run, const PlansByName& plans, Mistakes& mistakes) {
-  std::set<std::string> unknown;
-  for (const StepRow& row : run.steps)
-    if (!plans.contains(row.plan)) unknown.insert("steps.csv: no plan '" + row.plan + "'");
-  for (const TaskTimes& replay : run.timeline) {
-    const auto plan = plans.find(replay.plan);
-    if (plan == plans.end()) {
-      unknown.insert("timeline.csv: no plan '" + replay.plan + "'");
-      continue;
-    }
-    for (const auto& row : replay.rows)
-      if (static_cast<std::size_t>(row.task) >= plan->second->tasks.size())
-        unknown.insert(fmt::format("timeline.csv: no task {} in plan '{}'", row.task, replay.plan));
-  }
-  for (const std::string& what : unknown) mistakes.add(run.path + "/" + what);
-}
-
-}  // namespace
 
 ReplayPlan read_plan(const std::string& path) {
   try {

@@ -1,16 +1,12 @@
 #include "validate/score.h"
 
 #include <algorithm>
-#include <array>
-#include <cmath>
 #include <map>
 #include <set>
-#include <string_view>
 
 #include "sim/error.h"
 #include "sim/random.h"
-#include "validate/plan/fields.h"
-#include "validate/statistics.h"
+#include "validate/plan/plan.h"
 
 namespace baechi::validate {
 namespace {
@@ -40,7 +36,6 @@ double ns(Duration d) {
   return static_cast<double>(d.count());
 }
 
-/// The replays of one plan in one mode.
 struct Replays {
   const ReplayPlan* plan = nullptr;
   ReplayPlan as_run;  // in the mode it was run in
@@ -241,6 +236,41 @@ std::vector<const PlanScore*> placements_of(const std::vector<const PlanScore*>&
   return placements;
 }
 
+/// Without what only a calibration of ours knows.
+Calibration without_overheads(Calibration c) {
+  for (auto& mode : c.modes) mode = {.mode = mode.mode};
+  c.interference.clear();
+  c.bandwidth = {};
+  return c;
+}
+
+struct Squares {
+  double intercept = 0.0, slope = 0.0;
+};
+
+/// Ordinary least squares; of one size the mean.
+Squares least_squares(const std::vector<std::pair<double, double>>& points) {
+  const auto n = static_cast<double>(points.size());
+  double x = 0.0, y = 0.0, xx = 0.0, xy = 0.0;
+  for (const auto& [px, py] : points) {
+    x += px / n;
+    y += py / n;
+  }
+  for (const auto& [px, py] : points) {
+    xx += (px - x) * (px - x);
+    xy += (px - x) * (py - y);
+  }
+  const double slope = xx > 0.0 ? xy / xx : 0.0;
+  return {y - slope * x, slope};
+}
+
+struct Datasheet {
+  std::string_view name;
+  double flops_per_ns, bytes_per_ns;
+};
+constexpr Datasheet datasheets[]{
+    {"H200", 989e3, 4800.0}, {"H100", 989e3, 3350.0}, {"A100", 312e3, 2039.0}};
+
 }  // namespace
 
 Floor floor_between(const ValidationRun& here, const ValidationRun& there) {
@@ -382,45 +412,6 @@ Validation compare(const ValidationRun& run, const Calibration& calibration) {
   v.memory = memory_of(v.plans);
   return v;
 }
-
-namespace {
-
-/// Without what only a calibration of ours knows.
-Calibration without_overheads(Calibration c) {
-  for (auto& mode : c.modes) mode = {.mode = mode.mode};
-  c.interference.clear();
-  c.bandwidth = {};
-  return c;
-}
-
-struct Squares {
-  double intercept = 0.0, slope = 0.0;
-};
-
-/// Ordinary least squares; of one size the mean.
-Squares least_squares(const std::vector<std::pair<double, double>>& points) {
-  const auto n = static_cast<double>(points.size());
-  double x = 0.0, y = 0.0, xx = 0.0, xy = 0.0;
-  for (const auto& [px, py] : points) {
-    x += px / n;
-    y += py / n;
-  }
-  for (const auto& [px, py] : points) {
-    xx += (px - x) * (px - x);
-    xy += (px - x) * (py - y);
-  }
-  const double slope = xx > 0.0 ? xy / xx : 0.0;
-  return {y - slope * x, slope};
-}
-
-struct Datasheet {
-  std::string_view name;
-  double flops_per_ns, bytes_per_ns;
-};
-constexpr Datasheet datasheets[]{
-    {"H200", 989e3, 4800.0}, {"H100", 989e3, 3350.0}, {"A100", 312e3, 2039.0}};
-
-}  // namespace
 
 Calibration as_baechi(Calibration ours, const std::vector<Measurement>& rows) {
   ours = without_overheads(std::move(ours));

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
 
 #include "sim/error.h"
 #include "sim/random.h"
@@ -35,6 +34,31 @@ Samples ranks(std::span<const double> values) {
     for (const double other : values)
       ranks[i] += other < values[i] ? 1.0 : other == values[i] ? 0.5 : 0.0;
   return ranks;
+}
+
+constexpr double largest_left_out = 0.25;
+
+Fit estimate_value(std::string what, const Estimate& e) {
+  return {.what = std::move(what),
+          .value = fmt::format("{:.0f} ns ({:.0f} to {:.0f})", e.value, e.low, e.high),
+          .error = {},
+          .wrong = e.high < 0.0 ? "below 0: no time is" : ""};
+}
+
+Fit line_or_table(std::string what, const FittedTime& time) {
+  const bool table = !time.table.empty();
+  Fit fit{.what = std::move(what),
+          .value = fmt::format("{} of {:.0f} to {:.0f}", table ? "table" : "line", time.least,
+                               time.most),
+          .error = fmt::format("worst residual of a line {:.1f} %", 100.0 * time.worst_residual),
+          .wrong = {}};
+  const auto clamped =
+      std::ranges::find_if(time.table, [](const auto& entry) { return entry.second <= 1.0; });
+  if (clamped != time.table.end())
+    fit.wrong = fmt::format("{:.0f} ns for {:.0f}", clamped->second, clamped->first);
+  else if (!table && time.ns_per_unit.value <= 0.0)
+    fit.wrong = "the line does not rise";
+  return fit;
 }
 
 }  // namespace
@@ -92,35 +116,6 @@ double spearman(std::span<const double> a, std::span<const double> b) {
   if (xx <= 0.0 || yy <= 0.0) return std::numeric_limits<double>::quiet_NaN();
   return xy / std::sqrt(xx * yy);
 }
-
-namespace {
-
-constexpr double largest_left_out = 0.25;
-
-Fit estimate_value(std::string what, const Estimate& e) {
-  return {.what = std::move(what),
-          .value = fmt::format("{:.0f} ns ({:.0f} to {:.0f})", e.value, e.low, e.high),
-          .error = {},
-          .wrong = e.high < 0.0 ? "below 0: no time is" : ""};
-}
-
-Fit line_or_table(std::string what, const FittedTime& time) {
-  const bool table = !time.table.empty();
-  Fit fit{.what = std::move(what),
-          .value = fmt::format("{} of {:.0f} to {:.0f}", table ? "table" : "line", time.least,
-                               time.most),
-          .error = fmt::format("worst residual of a line {:.1f} %", 100.0 * time.worst_residual),
-          .wrong = {}};
-  const auto clamped =
-      std::ranges::find_if(time.table, [](const auto& entry) { return entry.second <= 1.0; });
-  if (clamped != time.table.end())
-    fit.wrong = fmt::format("{:.0f} ns for {:.0f}", clamped->second, clamped->first);
-  else if (!table && time.ns_per_unit.value <= 0.0)
-    fit.wrong = "the line does not rise";
-  return fit;
-}
-
-}  // namespace
 
 std::vector<Fit> fits_of(const Calibration& calibration) {
   std::vector<Fit> fits;

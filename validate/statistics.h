@@ -1,7 +1,6 @@
 /// Lines through samples, intervals by resampling and correlations of ranks; and how well a
 /// calibration was fitted, and which of its numbers no machine can have.
 #pragma once
-#include <cstdint>
 #include <functional>
 #include <span>
 #include <string>

@@ -1,11 +1,11 @@
-#include "validate/validation_report.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <ranges>
 
+#include "scenarios/results/overview.h"
 #include "sim/text.h"
+#include "validate/score.h"
 
 namespace baechi {
 extern const char* const page_css;
@@ -16,7 +16,6 @@ namespace {
 
 using Row = std::vector<std::string>;
 
-/// A table in words, for all that shows it.
 struct Shown {
   std::string title, note;
   Row header;
@@ -202,22 +201,9 @@ void append_html(std::string& out, const Shown& t) {
 }
 
 std::string padded(const Shown& t) {
-  std::vector<std::size_t> width(t.header.size(), 0);
-  const auto widen = [&](const Row& row) {
-    for (std::size_t i = 0; i < row.size(); ++i) width[i] = std::max(width[i], row[i].size());
-  };
-  widen(t.header);
-  std::ranges::for_each(t.rows, widen);
   std::string out = t.title + "\n";
-  const auto line = [&](const Row& row) {
-    std::string text;
-    for (std::size_t i = 0; i < row.size(); ++i)
-      text += i == 0 ? fmt::format("  {:<{}}", row[i], width[i])
-                     : fmt::format("  {:>{}}", row[i], width[i]);
-    out += text.substr(0, text.find_last_not_of(' ') + 1) + "\n";
-  };
-  line(t.header);
-  std::ranges::for_each(t.rows, line);
+  for (const std::string& line : table_lines({t.header, t.rows, ""}))
+    out += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
   return out + "\n";
 }
 

@@ -31,7 +31,6 @@ void run_once(VirtualClock& clock, const replay::Benchmark& benchmark, int round
   }
 }
 
-/// One replay, as rows.
 void replay_once(VirtualClock& clock, const ReplayPlan& plan, int round, int number,
                  const ReplayChoice& choice, ValidationRun& run) {
   const Outcome outcome = clock.run(plan);

@@ -10,7 +10,6 @@
 
 namespace baechi::validate {
 
-/// One replay of a plan.
 struct Outcome {
   Verdict verdict = Verdict::ok;
   Replay replay{};             ///< empty unless ok
@@ -53,7 +52,6 @@ struct ReplayChoice {
   int replays = 30;
   int timelines = 3;
 };
-/// `watch` counts replays.
 void replay_plans(VirtualClock& clock, std::span<const ReplayPlan> plans, ReplayChoice choice,
                   ValidationRun& run, const Watch& watch = {});
 

@@ -17,7 +17,9 @@ class PipelineProgram {
         shapes_(shapes_of(classes, replication)),
         ideals_(ideals),
         bound_(bound.count()),
+        chain_(ideals.size() == bundles.size() + 1),
         part_(bundles, classes, shapes_, bound_),
+        prefix_(part_),
         traversal_(ideals, bundles.size(), part_) {
     number_states();
     weigh();
@@ -113,6 +115,7 @@ class PipelineProgram {
       reached_[i] = 1;
       return;
     }
+    if (chain_) prefix_.add(ideals_.lower(i)[0].bundle);
     useful_.clear();
     const double total = work_[ideals_.all()];
     for (const Step& step : steps_) {
@@ -122,12 +125,18 @@ class PipelineProgram {
         useful_.push_back(step);
     }
     if (useful_.empty()) return;
-    // Of a chain, one ideal is inside the next: all further parts contain this one.
-    const bool chain = ideals_.size() == bundles_.size() + 1;
+    // Of a chain, each further part contains this one: ends where none can be better. What one
+    // device takes alone is known, and would go on to the beginning.
+    if (chain_)
+      for (const Step& step : useful_)
+        if (const std::int64_t load = prefix_.load(shapes_[step.shape]);
+            step.from == 0 && load < bound_)
+          here[step.state] = load;
     traversal_.traverse(i, [&](IdealId j) {
       if (reached_[j] != 0) relax(here, least(j));
-      return chain && std::ranges::all_of(useful_, [&](const Step& step) {
-               return part_.compute_load(shapes_[step.shape]) >= std::min(here[step.state], bound_);
+      return chain_ && std::ranges::all_of(useful_, [&](const Step& step) {
+               return step.from == 0 ||
+                      part_.compute_load(shapes_[step.shape]) >= std::min(here[step.state], bound_);
              });
     });
     for (const Step& step : steps_)  // leaves a device empty
@@ -192,7 +201,8 @@ class PipelineProgram {
   std::vector<DeviceShape> shapes_;
   const Ideals& ideals_;
   std::int64_t bound_;
-  PipelinePart part_;
+  bool chain_;  // each ideal is inside the next
+  PipelinePart part_, prefix_;
   StageTraversal<PipelinePart> traversal_;
   std::size_t num_states_ = 1;
   std::vector<std::vector<std::uint32_t>> used_;  // [states][classes]

@@ -169,8 +169,9 @@ class IterationLimit final : public CbcEventHandler {
 /// optimum of about one small program in ten thousand.
 class WithoutProbing final : public CbcStrategyDefault {
  public:
-  WithoutProbing()
-      : CbcStrategyDefault(/*cutsOnlyAtRoot=*/1, /*numberStrong=*/5, /*numberBeforeTrust=*/5) {}
+  explicit WithoutProbing(int strong)
+      : CbcStrategyDefault(/*cutsOnlyAtRoot=*/1, /*numberStrong=*/strong,
+                           /*numberBeforeTrust=*/strong) {}
   CbcStrategy* clone() const override { return new WithoutProbing(*this); }
   void setupCutGenerators(CbcModel& model) override {
     constexpr int never = -100;
@@ -242,14 +243,15 @@ MixedOptimum solve(const MixedProgram& program, const MixedLimits& limits) {
   CbcModel model(solver);
   model.setLogLevel(0);
   // Without the solver's preprocessing, which may leave whole columns fractional when it is undone.
-  WithoutProbing strategy;
+  // Strong branching takes most of the time of few nodes.
+  const std::optional<std::int64_t> few = limit_of_few_nodes(limits);
+  WithoutProbing strategy(few ? 0 : 5);
   model.setStrategy(strategy);
   model.setMaximumNodes(as_int(limits.nodes));
   if (limits.time > Duration::zero()) {
     model.setUseElapsedTime(true);
     model.setMaximumSeconds(std::chrono::duration<double>(limits.time).count());
   }
-  const std::optional<std::int64_t> few = limit_of_few_nodes(limits);
   IterationLimit iterations(few.value_or(limits.iterations));
   model.passInEventHandler(&iterations);
   if (few) {

@@ -11,7 +11,7 @@
 #include "placers/interface/registry.h"
 #include "scenarios/arena/instances.h"
 #include "scenarios/read/choice_text.h"
-#include "scenarios/read/load.h"
+#include "scenarios/read/scenario.h"
 #include "scenarios/run/runner.h"
 #include "sim/error.h"
 #include "sim/file_aside.h"

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "placers/interface/registry.h"
-#include "scenarios/read/load.h"
+#include "scenarios/read/scenario.h"
 #include "scenarios/run/sweep.h"
 #include "sim/engine/simulation.h"
 #include "sim/error.h"

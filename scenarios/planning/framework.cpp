@@ -9,7 +9,6 @@
 #include "scenarios/read/paths.h"
 #include "scenarios/read/sections.h"
 #include "scenarios/read/yaml.h"
-#include "sim/options.h"
 #include "traces/format/compressed_file.h"
 #include "traces/generate/expand.h"
 

@@ -10,7 +10,6 @@
 namespace baechi {
 namespace {
 
-/// The least times of the passes of a stage.
 struct PassTimes {
   std::array<Duration, 3> path{};
   std::map<LaneKind, std::array<Duration, 3>> lanes{};  // kernels, collectives, launches

@@ -63,6 +63,34 @@ std::vector<std::int64_t> possible_ranks(const TrainingJob& job, std::int64_t mo
   return ranks;
 }
 
+/// "gpt:length=64,dropout=false" as "generate: gpt, length: 64, dropout: false", but for options
+/// that `others` has.
+std::string graph_text(std::string_view model,
+                       const std::vector<std::pair<std::string, Options::Value>>& others) {
+  const std::size_t colon = std::min(model.find(':'), model.size());
+  std::string text = fmt::format("generate: {}", model.substr(0, colon));
+  if (colon < model.size())
+    for (const std::string& option : split_at_commas(model.substr(colon + 1))) {
+      const std::size_t equals = option.find('=');
+      const std::string key = option.substr(0, equals);
+      if (std::ranges::find(others, key, &std::pair<std::string, Options::Value>::first) ==
+          others.end())
+        text += fmt::format(", {}: {}", key, option.substr(equals + 1));
+    }
+  for (const auto& [key, value] : others) text += fmt::format(", {}: {}", key, one_line(value));
+  return text;
+}
+
+std::string data_parallel_text(const DataParallelOptions& o) {
+  std::string text =
+      fmt::format("replicas: {}, nodes: {}, mode: {}", o.replicas, o.nodes, to_text(o.mode));
+  if (o.send != Sending::by_mode) text += fmt::format(", send: {}", to_text(o.send));
+  if (o.group > 0) text += fmt::format(", group: {}", o.group);
+  if (o.expert > 1) text += fmt::format(", expert: {}", o.expert);
+  if (o.sharing > 1) text += fmt::format(", sharing: {}", o.sharing);
+  return text;
+}
+
 }  // namespace
 
 ClusterChoice cluster_of_nodes(const std::string& kind, std::int64_t devices) {
@@ -105,38 +133,6 @@ PlanSpace with_defaults(PlanSpace space, const TrainingJob& job, const Machines&
     space.micro_batch = powers_of_two(std::min<std::int64_t>(64, job.batch));
   return space;
 }
-
-namespace {
-
-/// "gpt:length=64,dropout=false" as "generate: gpt, length: 64, dropout: false", but for options
-/// that `others` has.
-std::string graph_text(std::string_view model,
-                       const std::vector<std::pair<std::string, Options::Value>>& others) {
-  const std::size_t colon = std::min(model.find(':'), model.size());
-  std::string text = fmt::format("generate: {}", model.substr(0, colon));
-  if (colon < model.size())
-    for (const std::string& option : split_at_commas(model.substr(colon + 1))) {
-      const std::size_t equals = option.find('=');
-      const std::string key = option.substr(0, equals);
-      if (std::ranges::find(others, key, &std::pair<std::string, Options::Value>::first) ==
-          others.end())
-        text += fmt::format(", {}: {}", key, option.substr(equals + 1));
-    }
-  for (const auto& [key, value] : others) text += fmt::format(", {}: {}", key, one_line(value));
-  return text;
-}
-
-std::string data_parallel_text(const DataParallelOptions& o) {
-  std::string text =
-      fmt::format("replicas: {}, nodes: {}, mode: {}", o.replicas, o.nodes, to_text(o.mode));
-  if (o.send != Sending::by_mode) text += fmt::format(", send: {}", to_text(o.send));
-  if (o.group > 0) text += fmt::format(", group: {}", o.group);
-  if (o.expert > 1) text += fmt::format(", expert: {}", o.expert);
-  if (o.sharing > 1) text += fmt::format(", sharing: {}", o.sharing);
-  return text;
-}
-
-}  // namespace
 
 std::string plan_scenario(std::string_view model, const TrainingJob& job, const ParallelPlan& plan,
                           const PlanNodes& nodes, std::string_view placement) {

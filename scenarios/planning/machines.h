@@ -4,7 +4,6 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "scenarios/planning/parallel_step.h"
 #include "scenarios/planning/plan_search.h"

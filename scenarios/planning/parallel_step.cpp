@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <optional>
 #include <set>
-#include <utility>
 
 #include "sim/error.h"
 #include "sim/transform/training/gradients.h"
@@ -19,24 +17,6 @@ namespace {
 Options::Value text(std::string value) {
   return {std::move(value), {}, {}};
 }
-
-}  // namespace
-
-std::int64_t devices_of_a_node(const Cluster& cluster) {
-  const auto all = static_cast<std::int64_t>(cluster.num_devices());
-  return cluster.num_nodes() == 0 ? all : all / static_cast<std::int64_t>(cluster.num_nodes());
-}
-
-bool copies_embeddings(const TrainingJob& job, const ParallelPlan& plan) {
-  constexpr std::array<std::string_view, 4> with_option{"gpt", "gpt2", "bert", "hybrid"};
-  Options options = job.options;
-  const Options::Value* tied = options.raw("tie_word_embeddings", "");
-  const bool by_default = job.generator != "hybrid";
-  return plan.pipeline > 1 && (tied == nullptr ? by_default : tied->text != "false") &&
-         std::ranges::find(with_option, job.generator) != with_option.end();
-}
-
-namespace {
 
 /// Patterns of the layers that have a router.
 Options::Value layers_of_experts(const OpGraph& graph) {
@@ -84,7 +64,108 @@ std::string recomputed(const TrainingJob& job, const ParallelPlan& plan) {
   return names;
 }
 
+NamedTransform precision_of(const TrainingJob& job, const ParallelPlan& plan) {
+  const Framework& f = job.framework;
+  NamedTransform format{"precision", {}};
+  format.set("to", text(plan.precision));
+  if (reduces_in_fp32(f, plan.precision)) format.set("gradients", text("whole"));
+  if (f.master_weights == MasterWeights::remainders) format.set("remainders", text("true"));
+  if (f.master_weights == MasterWeights::none) format.set("master_weights", text("false"));
+  if (f.fp8_attention) format.set("attention", text("fp8"));
+  Options::Value whole;
+  for (const std::string& kind : f.gemms_in_16_bits) whole.children.emplace_back("", text(kind));
+  if (!whole.children.empty()) format.set("whole", std::move(whole));
+  if (f.dynamic_scaling) format.set("conversions", text("dynamic"));
+  if (f.norms_in_16_bits)
+    format.set("except", {{}, {}, {{"", text("softmax")}, {"", text("loss")}}});
+  return format;
+}
+
+std::int64_t layers_of(const Segments& segments) {
+  std::int64_t layers = 0;
+  for (const std::uint32_t s : segments)
+    if (s != no_segment) layers = std::max<std::int64_t>(layers, s + 1);
+  return layers;
+}
+
+IdVector<OpId, std::int64_t> layer_of_ops(const OpGraph& graph, const Segments& segments,
+                                          std::int64_t layers) {
+  IdVector<OpId, std::int64_t> layer(graph.num_ops(), -1);
+  for (const OpId v : graph.ops()) {
+    const Op& op = graph.op(v);
+    if (op.phase == Phase::forward && segments[v] != no_segment) {
+      layer[v] = segments[v];
+      continue;
+    }
+    if (op.phase == Phase::backward && op.forward != no_op) {
+      layer[v] = layer[op.forward];
+      continue;
+    }
+    for (const EdgeId e : graph.in_edges(v)) {
+      const std::int64_t before = layer[graph.edge(e).src];
+      const bool behind = op.phase == Phase::forward && before >= 0;
+      layer[v] = std::max(layer[v], behind ? layers : before);
+    }
+  }
+  return layer;
+}
+
+/// A rank of each stage: the transforms of a step in the order in which a scenario has them.
+PlacedStep build_rank_step(const OpGraph& rank, const IdVector<OpId, DeviceId>& device,
+                           const TrainingJob& job, const ParallelPlan& plan, bool accumulates,
+                           std::int64_t per_node) {
+  static const std::unique_ptr<Transform> accumulate =
+      make_transform("accumulate", Options("accumulate"));
+  static const std::unique_ptr<Transform> accumulate_short =
+      make_transform("accumulate", Options("accumulate", {{"moved", text("6")}}));
+  // 1 ns for each kernel, so that the launches' times count kernels.
+  static const std::unique_ptr<Transform> host =
+      make_transform("host", Options("host", {{"per", text("pass")}, {"launch", text("1 ns")}}));
+  DataParallelOptions options = plan.data_parallel(per_node);
+  add_moves(job.framework, plan.precision, options);
+  PlacedStep step = host->after_placing(
+      options.replicas > 1 && plan.zero > 0 ? with_shares(rank, options) : rank, device);
+  if (accumulates)
+    step = (job.framework.fp32_accumulation_traffic && !job.framework.grad_reduce_in_fp32
+                ? accumulate_short
+                : accumulate)
+               ->after_placing(step.graph, step.device);
+  if (options.replicas == 1) return step;
+  std::vector<OpId> joined;
+  return synchronised(step.graph, step.device, options, joined);
+}
+
+/// The peak is while all gradients are there in 32 bits, too, and no activation is left, where that
+/// is more. Optimizer state is 12 bytes a parameter: two moments and a copy of the weights. Where
+/// weights are sharded, or would be if there were a second replica, PyTorch's AdamW updates all
+/// parameters at once, with two more numbers of 32 bits for each. Source: PyTorch 2.0,
+/// optim/adamw.py, _multi_tensor_adamw (exp_avg_sq_sqrt, denom), the first that InternEvo's FSDP
+/// runs with (use_orig_params).
+void cast_all_gradients(pipeline::StageUse& stage, bool at_once) {
+  PeakMemory updating{.weights = stage.by_kind.weights,
+                      .gradients = stage.by_kind.gradients,
+                      .optimizer_state = stage.by_kind.optimizer_state};
+  updating.workspace = {(at_once ? 3 : 1) * updating.optimizer_state.count / 3};
+  if (updating.total() <= stage.peak) return;
+  stage.by_kind = updating;
+  stage.peak = updating.total();
+}
+
 }  // namespace
+
+std::int64_t devices_of_a_node(const Cluster& cluster) {
+  const auto all = static_cast<std::int64_t>(cluster.num_devices());
+  return cluster.num_nodes() == 0 ? all : all / static_cast<std::int64_t>(cluster.num_nodes());
+}
+
+bool copies_embeddings(const TrainingJob& job, const ParallelPlan& plan) {
+  constexpr std::array<std::string_view, 4> with_option{"gpt", "gpt2", "bert", "hybrid"};
+  Options options = job.options;
+  const Options::Value* tied = options.raw("tie_word_embeddings", "");
+  const bool by_default = job.generator != "hybrid";
+  return plan.pipeline > 1 && (tied == nullptr ? by_default : tied->text != "false") &&
+         std::ranges::find(with_option, job.generator) != with_option.end();
+}
 
 std::vector<std::pair<std::string, Options::Value>> rank_options(const TrainingJob& job,
                                                                  const ParallelPlan& plan) {
@@ -109,27 +190,6 @@ std::vector<std::pair<std::string, Options::Value>> rank_options(const TrainingJ
     options.emplace_back("kernels", std::move(kernels));
   return options;
 }
-
-namespace {
-
-NamedTransform precision_of(const TrainingJob& job, const ParallelPlan& plan) {
-  const Framework& f = job.framework;
-  NamedTransform format{"precision", {}};
-  format.set("to", text(plan.precision));
-  if (reduces_in_fp32(f, plan.precision)) format.set("gradients", text("whole"));
-  if (f.master_weights == MasterWeights::remainders) format.set("remainders", text("true"));
-  if (f.master_weights == MasterWeights::none) format.set("master_weights", text("false"));
-  if (f.fp8_attention) format.set("attention", text("fp8"));
-  Options::Value whole;
-  for (const std::string& kind : f.gemms_in_16_bits) whole.children.emplace_back("", text(kind));
-  if (!whole.children.empty()) format.set("whole", std::move(whole));
-  if (f.dynamic_scaling) format.set("conversions", text("dynamic"));
-  if (f.norms_in_16_bits)
-    format.set("except", {{}, {}, {{"", text("softmax")}, {"", text("loss")}}});
-  return format;
-}
-
-}  // namespace
 
 OpGraph rank_graph(const TrainingJob& job, const ParallelPlan& plan,
                    std::vector<NamedTransform>* applied) {
@@ -260,39 +320,6 @@ DataParallelOptions ParallelPlan::data_parallel(std::int64_t per_node) const {
   return options;
 }
 
-namespace {
-
-std::int64_t layers_of(const Segments& segments) {
-  std::int64_t layers = 0;
-  for (const std::uint32_t s : segments)
-    if (s != no_segment) layers = std::max<std::int64_t>(layers, s + 1);
-  return layers;
-}
-
-IdVector<OpId, std::int64_t> layer_of_ops(const OpGraph& graph, const Segments& segments,
-                                          std::int64_t layers) {
-  IdVector<OpId, std::int64_t> layer(graph.num_ops(), -1);
-  for (const OpId v : graph.ops()) {
-    const Op& op = graph.op(v);
-    if (op.phase == Phase::forward && segments[v] != no_segment) {
-      layer[v] = segments[v];
-      continue;
-    }
-    if (op.phase == Phase::backward && op.forward != no_op) {
-      layer[v] = layer[op.forward];
-      continue;
-    }
-    for (const EdgeId e : graph.in_edges(v)) {
-      const std::int64_t before = layer[graph.edge(e).src];
-      const bool behind = op.phase == Phase::forward && before >= 0;
-      layer[v] = std::max(layer[v], behind ? layers : before);
-    }
-  }
-  return layer;
-}
-
-}  // namespace
-
 IdVector<OpId, std::int64_t> layer_of_ops(const OpGraph& graph, std::int64_t layers) {
   return layer_of_ops(graph, segments_by_layer(graph), layers);
 }
@@ -331,146 +358,61 @@ std::int64_t most_parts(const OpGraph& graph) {
   return greatest - least + 1;
 }
 
-namespace {
-
-/// A rank of each stage: the transforms of a step in the order in which a scenario has them.
-PlacedStep build_rank_step(const OpGraph& rank, const IdVector<OpId, DeviceId>& device,
-                           const TrainingJob& job, const ParallelPlan& plan, bool accumulates,
-                           std::int64_t per_node) {
-  static const std::unique_ptr<Transform> accumulate =
-      make_transform("accumulate", Options("accumulate"));
-  static const std::unique_ptr<Transform> accumulate_short =
-      make_transform("accumulate", Options("accumulate", {{"moved", text("6")}}));
-  // 1 ns for each kernel, so that the launches' times count kernels.
-  static const std::unique_ptr<Transform> host =
-      make_transform("host", Options("host", {{"per", text("pass")}, {"launch", text("1 ns")}}));
-  DataParallelOptions options = plan.data_parallel(per_node);
-  add_moves(job.framework, plan.precision, options);
-  PlacedStep step = host->after_placing(
-      options.replicas > 1 && plan.zero > 0 ? with_shares(rank, options) : rank, device);
-  if (accumulates)
-    step = (job.framework.fp32_accumulation_traffic && !job.framework.grad_reduce_in_fp32
-                ? accumulate_short
-                : accumulate)
-               ->after_placing(step.graph, step.device);
-  if (options.replicas == 1) return step;
-  std::vector<OpId> joined;
-  return synchronised(step.graph, step.device, options, joined);
-}
-
-}  // namespace
-
-namespace {
-
-/// The peak is while all gradients are there in 32 bits, too, and no activation is left, where that
-/// is more. Optimizer state is 12 bytes a parameter: two moments and a copy of the weights. Where
-/// weights are sharded, or would be if there were a second replica, PyTorch's AdamW updates all
-/// parameters at once, with two more numbers of 32 bits for each. Source: PyTorch 2.0,
-/// optim/adamw.py, _multi_tensor_adamw (exp_avg_sq_sqrt, denom), the first that InternEvo's FSDP
-/// runs with (use_orig_params).
-void cast_all_gradients(pipeline::StageUse& stage, bool at_once) {
-  PeakMemory updating{.weights = stage.by_kind.weights,
-                      .gradients = stage.by_kind.gradients,
-                      .optimizer_state = stage.by_kind.optimizer_state};
-  updating.workspace = {(at_once ? 3 : 1) * updating.optimizer_state.count / 3};
-  if (updating.total() <= stage.peak) return;
-  stage.by_kind = updating;
-  stage.peak = updating.total();
-}
-
-}  // namespace
-
-struct ParallelStep::Parts {
-  PlacedStep made;
-  Launches launches;
-  std::shared_ptr<const Cluster> cluster;
-  pipeline::PipelineOptions options;
-  std::string kind;  // of the devices, for the times
-  Framework framework;
-  bool at_once = false;  // all parameters are updated so
-  mutable std::optional<pipeline::Unrolled> unrolled{};
-};
-
 ParallelStep::ParallelStep(const OpGraph& graph, const TrainingJob& job, const ParallelPlan& plan,
-                           std::shared_ptr<const Cluster> cluster) {
+                           std::shared_ptr<const Cluster> on)
+    : cluster_(std::move(on)),
+      framework_(job.framework),
+      at_once_(plan.zero == 3 || job.framework.multi_tensor_update) {
   if (const std::string why = plan.mistake(job.batch); !why.empty()) throw InputError(why);
-  const std::int64_t micro_batches = plan.micro_batches(job.batch);
-  const std::int64_t per_node = devices_of_a_node(*cluster);
-  if (index(plan.device(plan.pipeline - 1, per_node)) >= cluster->num_devices() ||
-      (cluster->num_nodes() == 0 && plan.ranks() > per_node))
-    throw InputError(fmt::format("{} ranks on {} devices", plan.ranks(), cluster->num_devices()));
+  const std::int64_t per_node = devices_of_a_node(cluster());
+  if (index(plan.device(plan.pipeline - 1, per_node)) >= cluster().num_devices() ||
+      (cluster().num_nodes() == 0 && plan.ranks() > per_node))
+    throw InputError(fmt::format("{} ranks on {} devices", plan.ranks(), cluster().num_devices()));
   if (const std::int64_t parts = plan.pipeline * plan.chunks; parts > most_parts(graph))
     throw InputError(fmt::format("{} stages of {} layers", parts, layers_of(graph)));
-  PlacedStep step = build_rank_step(graph, devices_of_stages(graph, plan, per_node), job, plan,
-                                    micro_batches > 1, per_node);
-  Launches launches;
-  for (const OpId v : step.graph.ops())
-    if (step.graph.kind(v) == "Launch") launches.emplace_back(v, step.graph.op(v).compute.count());
-  parts_ = std::make_unique<Parts>(
-      Parts{.made = std::move(step),
-            .launches = std::move(launches),
-            .cluster = std::move(cluster),
-            .options = {.schedule = std::string(plan.passes().name),
-                        .micro_batches = static_cast<std::size_t>(micro_batches)},
-            .kind = {},
-            .framework = job.framework,
-            .at_once = plan.zero == 3 || job.framework.multi_tensor_update});
-  parts_->kind = parts_->cluster->device(DeviceId{}).kind;
-}
-ParallelStep::~ParallelStep() = default;
-ParallelStep::ParallelStep(ParallelStep&&) noexcept = default;
-
-const OpGraph& ParallelStep::graph() const {
-  return parts_->made.graph;
-}
-const IdVector<OpId, DeviceId>& ParallelStep::device() const {
-  return parts_->made.device;
-}
-const Cluster& ParallelStep::cluster() const {
-  return *parts_->cluster;
-}
-const ParallelStep::Launches& ParallelStep::launches() const {
-  return parts_->launches;
-}
-std::int64_t ParallelStep::micro_batches() const {
-  return static_cast<std::int64_t>(parts_->options.micro_batches);
+  options_.schedule = plan.passes().name;
+  options_.micro_batches = static_cast<std::size_t>(plan.micro_batches(job.batch));
+  step_ = build_rank_step(graph, devices_of_stages(graph, plan, per_node), job, plan,
+                          micro_batches() > 1, per_node);
+  for (const OpId v : step_.graph.ops())
+    if (step_.graph.kind(v) == "Launch")
+      launches_.emplace_back(v, step_.graph.op(v).compute.count());
 }
 
 bool ParallelStep::plain() const {
-  return can_plan(*pipeline::find_schedule(parts_->options.schedule));
+  return can_plan(*pipeline::find_schedule(options_.schedule));
 }
 
 IdVector<OpId, Duration> ParallelStep::times(const DeviceModel& gpu) const {
   IdVector<OpId, Duration> times = roofline_times(graph(), gpu);
-  for (const auto& [op, kernels] : parts_->launches) times[op] = gpu.host_op * kernels;
+  for (const auto& [op, kernels] : launches_) times[op] = gpu.host_op * kernels;
   return times;
 }
 
 pipeline::PipelineResult ParallelStep::simulated(const DeviceModel& gpu, bool memory) const {
-  const OpGraph timed = parts_->made.graph.with_times(parts_->kind, times(gpu));
-  const Bytes held = workspace_of(parts_->framework, gpu);
+  const OpGraph timed = step_.graph.with_times(cluster().device(DeviceId{}).kind, times(gpu));
+  const Bytes held = workspace_of(framework_, gpu);
   std::optional<Cluster> smaller;
   if (held > Bytes{}) {
-    smaller = *parts_->cluster;
+    smaller = *cluster_;
     for (const DeviceId d : smaller->devices())
       smaller->set_memory(d, smaller->device(d).memory - std::min(held, smaller->device(d).memory));
   }
-  const Cluster& cluster = smaller ? *smaller : *parts_->cluster;
-  const ProfiledCosts costs(timed, cluster);
+  const Cluster& used = smaller ? *smaller : *cluster_;
+  const ProfiledCosts costs(timed, used);
   const Problem problem{timed,
-                        cluster,
+                        used,
                         costs,
                         {.transfers = Transfers::duplex,
-                         .overlap = !parts_->framework.blocking_p2p,
+                         .overlap = !framework_.blocking_p2p,
                          .enforce_memory = memory,
-                         .overlapped = parts_->framework.overlapped_collectives_slowdown,
-                         .disturbed = parts_->framework.overlapped_compute_slowdown,
+                         .overlapped = framework_.overlapped_collectives_slowdown,
+                         .disturbed = framework_.overlapped_compute_slowdown,
                          .count_memory = memory}};
-  const Placement placement{.device = parts_->made.device};
-  pipeline::PipelineResult result =
-      simulate_few(problem, placement, parts_->options, parts_->unrolled);
+  const Placement placement{.device = step_.device};
+  pipeline::PipelineResult result = simulate_few(problem, placement, options_, unrolled_);
   for (pipeline::StageUse& stage : result.stages) {
-    if (parts_->framework.fp32_gradients_before_update) cast_all_gradients(stage, parts_->at_once);
+    if (framework_.fp32_gradients_before_update) cast_all_gradients(stage, at_once_);
     stage.peak += held;
   }
   return result;

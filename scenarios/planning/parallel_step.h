@@ -1,8 +1,6 @@
 /// A training step that ranks share, of which one rank of each stage is simulated: the others do
 /// the same at the same time.
 #pragma once
-#include <fmt/format.h>
-
 #include <compare>
 #include <cstdint>
 #include <memory>
@@ -18,11 +16,11 @@
 #include "sim/options.h"
 #include "sim/pipeline/pipeline.h"
 #include "sim/pipeline/schedule.h"
+#include "sim/pipeline/unroll.h"
 #include "sim/transform/training/data_parallel.h"
+#include "sim/transform/transform.h"
 
 namespace baechi {
-
-class Transform;
 
 /// What is computed again before its backward pass.
 enum class Recomputing : std::uint8_t { off, selective, full };
@@ -161,24 +159,22 @@ IdVector<OpId, DeviceId> devices_of_stages(const OpGraph& graph, const ParallelP
 class ParallelStep {
  public:
   /// `graph` is rank_graph()'s. Throws InputError if the plan has a mistake(), the model fewer
-  /// layers than stages have chunks, or the cluster too few devices for the simulated ranks.
+  /// layers than stages have chunks, or `on` too few devices for the simulated ranks.
   ParallelStep(const OpGraph& graph, const TrainingJob& job, const ParallelPlan& plan,
-               std::shared_ptr<const Cluster> cluster);
-  ~ParallelStep();
-  ParallelStep(ParallelStep&&) noexcept;
+               std::shared_ptr<const Cluster> on);
 
   /// One micro-batch on one rank of each stage, as the transforms host (per: pass), data_parallel
   /// and, if there are several micro-batches, accumulate make it of `graph`.
-  const OpGraph& graph() const;
-  const IdVector<OpId, DeviceId>& device() const;  ///< [num_ops of graph()]
-  const Cluster& cluster() const;
+  const OpGraph& graph() const { return step_.graph; }
+  const IdVector<OpId, DeviceId>& device() const { return step_.device; }  ///< [num_ops of graph()]
+  const Cluster& cluster() const { return *cluster_; }
   /// Ops of graph() that stand for the host's launches, with the number of kernels they launch.
   using Launches = std::vector<std::pair<OpId, std::int64_t>>;
-  const Launches& launches() const;
+  const Launches& launches() const { return launches_; }
   /// [num_ops of graph()] `gpu` says what the devices reach; DeviceModel::host_op is the host's
   /// time to launch a kernel.
   IdVector<OpId, Duration> times(const DeviceModel& gpu) const;
-  std::int64_t micro_batches() const;
+  std::int64_t micro_batches() const { return static_cast<std::int64_t>(options_.micro_batches); }
   /// Whether a stage runs one forward and one backward pass of each micro-batch.
   bool plain() const;
 
@@ -188,8 +184,13 @@ class ParallelStep {
   pipeline::PipelineResult simulated(const DeviceModel& gpu, bool memory) const;
 
  private:
-  struct Parts;
-  std::unique_ptr<Parts> parts_;
+  PlacedStep step_;
+  Launches launches_;
+  std::shared_ptr<const Cluster> cluster_;
+  pipeline::PipelineOptions options_;
+  Framework framework_;
+  bool at_once_ = false;  // all parameters are updated so
+  mutable std::optional<pipeline::Unrolled> unrolled_{};
 };
 
 }  // namespace baechi

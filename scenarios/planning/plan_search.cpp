@@ -194,47 +194,6 @@ std::vector<ParallelPlan> combinations(const PlanSpace& space, std::int64_t devi
 /// Enough for two cores; not by the machine, so that as many plans are simulated everywhere.
 constexpr std::size_t plans_at_once = 4;
 
-}  // namespace
-
-std::vector<ParallelPlan> plans_of(const PlanSpace& space, std::int64_t devices,
-                                   std::int64_t batch) {
-  std::vector<ParallelPlan> plans = combinations(space, devices);
-  std::set<ParallelPlan> seen;
-  std::erase_if(plans, [&](const ParallelPlan& plan) {
-    const bool again = plan.chunks > 1 && plan.schedule != space.schedule.front();  // interleaved
-    return again || !seen.insert(plan).second || plan.ranks() != devices ||
-           !plan.mistake(batch).empty();
-  });
-  return plans;
-}
-
-std::string why_no_plan(const PlanSpace& space, std::int64_t devices, std::int64_t batch) {
-  for (const ParallelPlan& plan : combinations(space, devices)) {
-    if (plan.ranks() != devices)
-      return fmt::format(
-          "{} ranks of tensor, context and pipeline parallelism do not divide {} "
-          "devices",
-          plan.ranks(), devices);
-    if (std::string why = plan.mistake(batch); !why.empty()) return why;
-  }
-  return "no plan";
-}
-
-const pipeline::StageUse& SimulatedPlan::fullest() const {
-  return *std::ranges::max_element(stages, {}, &pipeline::StageUse::peak);
-}
-
-SimulatedPlan simulated_plan(const TrainingJob& job, const ParallelPlan& plan,
-                             const Machines& machines) {
-  Cluster roomy = machines.cluster;
-  for (const DeviceId d : roomy.devices()) roomy.set_memory(d, Bytes{std::int64_t{1} << 60});
-  return simulated_plan(plan, ParallelStep(rank_graph(job, plan), job, plan,
-                                           std::make_shared<const Cluster>(std::move(roomy)))
-                                  .simulated(*machines.gpu, true));
-}
-
-namespace {
-
 /// In how many parts stages can divide the model, by the first plan that it can be made for. Throws
 /// what is wrong with the first plan if it can be made for none.
 std::int64_t parts_of(const TrainingJob& job, const std::vector<ParallelPlan>& plans) {
@@ -277,6 +236,43 @@ Considered considered(const TrainingJob& job, const PlanSpace& space, const Mach
 }
 
 }  // namespace
+
+std::vector<ParallelPlan> plans_of(const PlanSpace& space, std::int64_t devices,
+                                   std::int64_t batch) {
+  std::vector<ParallelPlan> plans = combinations(space, devices);
+  std::set<ParallelPlan> seen;
+  std::erase_if(plans, [&](const ParallelPlan& plan) {
+    const bool again = plan.chunks > 1 && plan.schedule != space.schedule.front();  // interleaved
+    return again || !seen.insert(plan).second || plan.ranks() != devices ||
+           !plan.mistake(batch).empty();
+  });
+  return plans;
+}
+
+std::string why_no_plan(const PlanSpace& space, std::int64_t devices, std::int64_t batch) {
+  for (const ParallelPlan& plan : combinations(space, devices)) {
+    if (plan.ranks() != devices)
+      return fmt::format(
+          "{} ranks of tensor, context and pipeline parallelism do not divide {} "
+          "devices",
+          plan.ranks(), devices);
+    if (std::string why = plan.mistake(batch); !why.empty()) return why;
+  }
+  return "no plan";
+}
+
+const pipeline::StageUse& SimulatedPlan::fullest() const {
+  return *std::ranges::max_element(stages, {}, &pipeline::StageUse::peak);
+}
+
+SimulatedPlan simulated_plan(const TrainingJob& job, const ParallelPlan& plan,
+                             const Machines& machines) {
+  Cluster roomy = machines.cluster;
+  for (const DeviceId d : roomy.devices()) roomy.set_memory(d, Bytes{std::int64_t{1} << 60});
+  return simulated_plan(plan, ParallelStep(rank_graph(job, plan), job, plan,
+                                           std::make_shared<const Cluster>(std::move(roomy)))
+                                  .simulated(*machines.gpu, true));
+}
 
 std::vector<SimulatedPlan> smallest_plans(const TrainingJob& job, const PlanSpace& space,
                                           const Machines& machines) {

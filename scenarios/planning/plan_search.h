@@ -38,7 +38,6 @@ struct PlanSpace {
   std::array<Sending, 2> send{Sending::after, Sending::after};
 };
 
-/// The machines that a training is planned on.
 struct Machines {
   /// The first of the devices, as many as simulated ranks may need; their memory is what plans may
   /// take.
@@ -50,7 +49,6 @@ struct Machines {
   Bytes memory() const { return cluster.device(DeviceId{}).memory + reserve; }
 };
 
-/// A plan whose step was simulated.
 struct SimulatedPlan {
   ParallelPlan plan;
   Duration step{};

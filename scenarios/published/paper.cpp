@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "scenarios/read/load.h"
 #include "scenarios/read/paths.h"
+#include "scenarios/read/scenario.h"
 #include "scenarios/read/yaml.h"
 #include "sim/csv_table.h"
 #include "sim/error.h"

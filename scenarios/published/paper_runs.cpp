@@ -3,7 +3,7 @@
 #include <set>
 
 #include "scenarios/published/paper.h"
-#include "scenarios/read/load.h"
+#include "scenarios/read/scenario.h"
 #include "scenarios/results/results.h"
 #include "scenarios/run/runner.h"
 #include "scenarios/studies/codesign/codesign.h"

@@ -228,6 +228,26 @@ class Reader {
   Mistakes mistakes_;
 };
 
+/// Reads the modes and the effects that are switched off. Returns the file's path.
+std::string calibration_options(Options& o, CalibrationChoice& choice) {
+  const std::string file = o.path("file", "output of 'baechi validate calibrate'");
+  choice.use.mode = o.get("mode", {"graph", "stream"}, "how work is submitted");
+  choice.use.way = o.get("way", {"link", "host"}, "how tensors move");
+  const Value* off = o.raw("off", "a list of effects to leave out: op_gap, latency, costs");
+  if (off == nullptr) return file;
+  static const std::vector<std::string> known{"op_gap", "latency", "costs"};
+  if (!is_list(*off)) o.mistake("off", "not a list");
+  for (const auto& [key, v] : off->children) {
+    if (std::ranges::find(known, v.text) == known.end()) {
+      o.mistake("off", no_such("effect", v.text, known));
+      continue;
+    }
+    for (const EffectName& effect : effect_names())
+      if (effect.name == v.text) choice.use.effects.*(effect.on) = false;
+  }
+  return file;
+}
+
 }  // namespace
 
 std::string calibration_yaml(const Calibration& c) {
@@ -285,30 +305,6 @@ Calibration parse_calibration(std::string_view text, const std::string& path) {
 Calibration read_calibration(const std::string& path) {
   return parse_calibration(read_small_file(path, std::size_t{1} << 20U), path);
 }
-
-namespace {
-
-/// Reads the modes and the effects that are switched off. Returns the file's path.
-std::string calibration_options(Options& o, CalibrationChoice& choice) {
-  const std::string file = o.path("file", "output of 'baechi validate calibrate'");
-  choice.use.mode = o.get("mode", {"graph", "stream"}, "how work is submitted");
-  choice.use.way = o.get("way", {"link", "host"}, "how tensors move");
-  const Value* off = o.raw("off", "a list of effects to leave out: op_gap, latency, costs");
-  if (off == nullptr) return file;
-  static const std::vector<std::string> known{"op_gap", "latency", "costs"};
-  if (!is_list(*off)) o.mistake("off", "not a list");
-  for (const auto& [key, v] : off->children) {
-    if (std::ranges::find(known, v.text) == known.end()) {
-      o.mistake("off", no_such("effect", v.text, known));
-      continue;
-    }
-    for (const EffectName& effect : effect_names())
-      if (effect.name == v.text) choice.use.effects.*(effect.on) = false;
-  }
-  return file;
-}
-
-}  // namespace
 
 CalibrationChoice read_calibration_section(const Value& section, const std::string& base,
                                            Mistakes& mistakes) {

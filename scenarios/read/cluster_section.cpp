@@ -14,41 +14,16 @@
 
 namespace baechi {
 
-/// Reads {count, kind, memory, speed, name}; a device type of the table has its memory by default.
-/// Throws InputError.
-DeviceChoice read_device_group(const Options::Value& section, const char* owner,
-                               const KnownKinds& kinds);
-/// Reads {kind, bandwidth, latency}. Throws InputError.
-Link read_link_section(const Options::Value& section, const char* owner, const KnownKinds& kinds);
+namespace {
 
-/// Reads `section`, one group of nodes or a list, and adds their devices to cluster.devices.
-/// Returns the collectives' settings of the first node type, if it has any.
-std::optional<Options::Value> read_nodes(const Options::Value& section, const KnownKinds& kinds,
-                                         ClusterChoice& cluster, Mistakes& mistakes);
-
-/// Reads NAME, {model: NAME, ...} or {kind: NAME, ...} into `cluster`. Throws InputError.
-void read_collectives(const Options::Value& section, const std::string& base,
-                      const KnownKinds& kinds, ClusterChoice& cluster);
-
+using Value = Options::Value;
 using Sections = std::map<std::string, SectionModel>;
-
-/// The section of `kinds` named at key `kind` of `value`, overridden by the other keys of `value`;
-/// `value` if it has no such key. Throws InputError on an unknown name; `what`, such as "node
-/// kind", is its description.
-Options::Value with_kind(const Options::Value& value, std::string_view what,
-                         const KnownKinds& kinds, Sections DeviceTable::* known);
 
 std::vector<std::string> keys_of(const auto& map) {
   std::vector<std::string> keys;
   for (const auto& [key, value] : map) keys.push_back(key);
   return keys;
 }
-
-std::vector<SectionKeys> nodes_section_keys();
-
-namespace {
-
-using Value = Options::Value;
 
 /// `value` merged into `base`, mappings key by key.
 Value merged(Value base, const Value& value) {
@@ -62,27 +37,9 @@ Value merged(Value base, const Value& value) {
   return base;
 }
 
-/// The folder of the file that contains a value; `base` if it is in no file.
-std::string folder_of(const Value& value, const std::string& base) {
-  const std::string file = value.where.substr(0, value.where.find(':'));
-  std::error_code none;
-  return std::filesystem::is_regular_file(file, none)
-             ? std::filesystem::path(file).parent_path().string()
-             : base;
-}
-
-/// The section with names of types replaced by their sections, and with full paths, also in
-/// `inside`.
-Value whole(const Value& given, const std::string& base, const KnownKinds& kinds) {
-  Value section = with_kind(given, "collective kind", kinds, &DeviceTable::collectives);
-  if (Value* file = find(section, "file")) file->text = resolve_path(*file, folder_of(*file, base));
-  if (Value* inside = find(section, "inside"); inside != nullptr && is_mapping(*inside))
-    *inside = whole(*inside, base, kinds);
-  return section;
-}
-
-}  // namespace
-
+/// The section of `kinds` named at key `kind` of `value`, overridden by the other keys of `value`;
+/// `value` if it has no such key. Throws InputError on an unknown name; `what`, such as "node
+/// kind", is its description.
 Value with_kind(const Value& value, std::string_view what, const KnownKinds& kinds,
                 Sections DeviceTable::* known) {
   const Value* kind = find(value, "kind");
@@ -98,6 +55,23 @@ Value with_kind(const Value& value, std::string_view what, const KnownKinds& kin
   return section;
 }
 
+/// The folder of the file that contains a value; `base` if it is in no file.
+std::string folder_of(const Value& value, const std::string& base) {
+  const std::string file = value.where.substr(0, value.where.find(':'));
+  return is_file(file) ? std::filesystem::path(file).parent_path().string() : base;
+}
+
+/// The section with names of types replaced by their sections, and with full paths, also in
+/// `inside`.
+Value whole(const Value& given, const std::string& base, const KnownKinds& kinds) {
+  Value section = with_kind(given, "collective kind", kinds, &DeviceTable::collectives);
+  if (Value* file = find(section, "file")) file->text = resolve_path(*file, folder_of(*file, base));
+  if (Value* inside = find(section, "inside"); inside != nullptr && is_mapping(*inside))
+    *inside = whole(*inside, base, kinds);
+  return section;
+}
+
+/// Reads NAME, {model: NAME, ...} or {kind: NAME, ...} into `cluster`. Throws InputError.
 void read_collectives(const Value& section, const std::string& base, const KnownKinds& kinds,
                       ClusterChoice& cluster) {
   const Value made = whole(section, base, kinds);
@@ -105,7 +79,75 @@ void read_collectives(const Value& section, const std::string& base, const Known
   cluster.collectives_text = one_line(made);
 }
 
-namespace {
+DeviceChoice read_device(Options& o) {
+  DeviceChoice d;
+  d.count = static_cast<std::size_t>(o.get("count", std::int64_t{1}, "number of equal devices", 1));
+  d.name = o.get("name", "gpu", "devices are numbered through the cluster: gpu0, gpu1, ...");
+  d.kind = o.get("kind", "",
+                 "which of the trace's times apply, its first if empty; or a type of 'baechi list "
+                 "devices', for graphs that give the ops' work");
+  d.memory = o.get("memory", Bytes{},
+                   "each device's memory; required unless `kind` is in the device table");
+  d.speed = o.get("speed", 1.0,
+                  "relative to the device the op times are from; times are divided by it, except "
+                  "those in lanes of the host");
+  if (d.speed == 0.0) o.mistake("speed", "0 is not above 0");
+  return d;
+}
+
+Link read_link(Options& o, const KnownKinds& kinds) {
+  Link link{};
+  const std::string kind = o.get("kind", "", "a link of 'baechi list devices'");
+  if (!kind.empty()) {
+    if (const auto it = kinds->links.find(kind); it != kinds->links.end())
+      link = it->second.link;
+    else
+      o.mistake("kind", no_such("link kind", kind, keys_of(kinds->links)));
+  }
+  link.bandwidth = o.get("bandwidth", link.bandwidth, "of one direction; required without a kind");
+  link.latency = o.get("latency", link.latency, "added to each transfer");
+  return link;
+}
+
+/// A link's section must state its speed.
+void need_speed(const Value& section, std::string_view owner, Mistakes& mistakes) {
+  if (find(section, "kind") == nullptr) need(section, owner, {"bandwidth"}, mistakes);
+}
+
+/// Reads {count, kind, memory, speed, name}; a device type of the table has its memory by default.
+/// Throws InputError.
+DeviceChoice read_device_group(const Value& section, const char* owner, const KnownKinds& kinds) {
+  DeviceChoice device = read_section(section, owner, read_device);
+  if (!device.kind.empty())
+    if (const auto it = kinds->devices.find(device.kind); it != kinds->devices.end())
+      device.model = it->second;
+  if (find(section, "memory") == nullptr && device.model != nullptr) {
+    device.memory = device.model->memory;
+    return device;
+  }
+  Mistakes mistakes;
+  if (find(section, "memory") == nullptr && !device.kind.empty())
+    mistakes.add(fmt::format(
+        "{}{}.kind: {}; a device type that only the trace defines needs 'memory', too",
+        at(find(section, "kind")->where), owner, no_such_device(device.kind, kinds->devices)));
+  else
+    need(section, owner, {"memory"}, mistakes);
+  mistakes.throw_if_any();
+  return device;
+}
+
+/// Reads {kind, bandwidth, latency}. Throws InputError.
+Link read_link_section(const Value& section, const char* owner, const KnownKinds& kinds) {
+  if (section.children.empty() && !section.text.empty())
+    throw InputError(fmt::format(
+        "{}{}: '{}' is not a mapping of options, such as {{{}}}", at(section.where), owner,
+        section.text,
+        kinds->links.contains(section.text) ? "kind: " + section.text : "bandwidth: 5.7 GB/s"));
+  Mistakes mistakes;
+  need_speed(section, owner, mistakes);
+  mistakes.throw_if_any();
+  return read_section(section, owner, [&](Options& o) { return read_link(o, kinds); });
+}
 
 constexpr std::int64_t most_nics = 1024;
 /// The default: the fraction of the line rate between nodes that NCCL achieves in public logs.
@@ -213,8 +255,8 @@ void add_group(const Value& given, const KnownKinds& kinds, ClusterChoice& clust
   cluster.nodes.push_back({.count = parts.count, .node = std::move(node)});
 }
 
-}  // namespace
-
+/// Reads `section`, one group of nodes or a list, and adds their devices to cluster.devices.
+/// Returns the collectives' settings of the first node type, if it has any.
 std::optional<Value> read_nodes(const Value& section, const KnownKinds& kinds,
                                 ClusterChoice& cluster, Mistakes& mistakes) {
   std::optional<Value> collectives;
@@ -236,45 +278,6 @@ std::optional<Value> read_nodes(const Value& section, const KnownKinds& kinds,
            "cluster.nodes", {"network"}, mistakes);
   }
   return collectives;
-}
-
-std::vector<SectionKeys> nodes_section_keys() {
-  return {{"cluster.nodes",
-           "one such section, or a list of groups of equal nodes; instead of `devices` and `link`",
-           keys_of_reader([](Options& o) { read_node_parts(o); }),
-           {}}};
-}
-
-namespace {
-
-DeviceChoice read_device(Options& o) {
-  DeviceChoice d;
-  d.count = static_cast<std::size_t>(o.get("count", std::int64_t{1}, "number of equal devices", 1));
-  d.name = o.get("name", "gpu", "devices are numbered through the cluster: gpu0, gpu1, ...");
-  d.kind = o.get("kind", "",
-                 "which of the trace's times apply, its first if empty; or a type of 'baechi list "
-                 "devices', for graphs that give the ops' work");
-  d.memory = o.get("memory", Bytes{},
-                   "each device's memory; required unless `kind` is in the device table");
-  d.speed = o.get("speed", 1.0,
-                  "relative to the device the op times are from; times are divided by it, except "
-                  "those in lanes of the host");
-  if (d.speed == 0.0) o.mistake("speed", "0 is not above 0");
-  return d;
-}
-
-Link read_link(Options& o, const KnownKinds& kinds) {
-  Link link{};
-  const std::string kind = o.get("kind", "", "a link of 'baechi list devices'");
-  if (!kind.empty()) {
-    if (const auto it = kinds->links.find(kind); it != kinds->links.end())
-      link = it->second.link;
-    else
-      o.mistake("kind", no_such("link kind", kind, keys_of(kinds->links)));
-  }
-  link.bandwidth = o.get("bandwidth", link.bandwidth, "of one direction; required without a kind");
-  link.latency = o.get("latency", link.latency, "added to each transfer");
-  return link;
 }
 
 OriginalCosts::Fit read_fit(Options& o) {
@@ -339,11 +342,6 @@ void read_devices(const Value& section, const KnownKinds& kinds, ClusterChoice& 
   for (const auto& [key, v] : section.children) group(v);
 }
 
-/// A link's section must state its speed.
-void need_speed(const Value& section, std::string_view owner, Mistakes& mistakes) {
-  if (find(section, "kind") == nullptr) need(section, owner, {"bandwidth"}, mistakes);
-}
-
 void read_links(const Value& section, const KnownKinds& kinds, ClusterChoice& cluster,
                 Mistakes& mistakes) {
   std::vector<std::string> names;
@@ -376,7 +374,6 @@ void read_links(const Value& section, const KnownKinds& kinds, ClusterChoice& cl
   }
 }
 
-/// Checks for parts that exclude each other or are missing.
 void check_parts(const Value& section, const ClusterParts& parts, Mistakes& mistakes) {
   if (parts.nodes == nullptr) {
     if (parts.devices == nullptr)
@@ -417,38 +414,6 @@ void add_evidence(const Value& section, const KnownKinds& kinds, std::vector<Evi
 }
 
 }  // namespace
-
-DeviceChoice read_device_group(const Value& section, const char* owner, const KnownKinds& kinds) {
-  DeviceChoice device = read_section(section, owner, read_device);
-  if (!device.kind.empty())
-    if (const auto it = kinds->devices.find(device.kind); it != kinds->devices.end())
-      device.model = it->second;
-  if (find(section, "memory") == nullptr && device.model != nullptr) {
-    device.memory = device.model->memory;
-    return device;
-  }
-  Mistakes mistakes;
-  if (find(section, "memory") == nullptr && !device.kind.empty())
-    mistakes.add(fmt::format(
-        "{}{}.kind: {}; a device type that only the trace defines needs 'memory', too",
-        at(find(section, "kind")->where), owner, no_such_device(device.kind, kinds->devices)));
-  else
-    need(section, owner, {"memory"}, mistakes);
-  mistakes.throw_if_any();
-  return device;
-}
-
-Link read_link_section(const Value& section, const char* owner, const KnownKinds& kinds) {
-  if (section.children.empty() && !section.text.empty())
-    throw InputError(fmt::format(
-        "{}{}: '{}' is not a mapping of options, such as {{{}}}", at(section.where), owner,
-        section.text,
-        kinds->links.contains(section.text) ? "kind: " + section.text : "bandwidth: 5.7 GB/s"));
-  Mistakes mistakes;
-  need_speed(section, owner, mistakes);
-  mistakes.throw_if_any();
-  return read_section(section, owner, [&](Options& o) { return read_link(o, kinds); });
-}
 
 ClusterChoice read_cluster(const Value& section, const std::string& base, const KnownKinds& kinds,
                            Mistakes& mistakes) {
@@ -504,31 +469,32 @@ ClusterChoice read_cluster(const Value& section, const std::string& base, const 
 }
 
 std::vector<SectionKeys> cluster_section_keys() {
-  std::vector<SectionKeys> all{
-      {"cluster.devices",
-       "one such section, or a list of groups of equal devices",
-       keys_of_reader([](Options& o) { read_device(o); }),
-       {}},
-      {"cluster.link",
-       "between any two devices, where `links` says nothing",
-       keys_of_reader([](Options& o) { read_link(o, {}); }),
-       {}},
-      {"cluster.links",
-       "a list: both directions between two groups; later ones win",
-       keys_of_reader([](Options& o) { read_group_link(o, {}); }),
-       {"from", "to"}},
-      {"cluster.fit",
-       "transfers take the time of the original's fit, not the link's; `baechi` and `pytorch` "
-       "alone mean the variants as they are",
-       keys_of_reader([](Options& o) { read_fit(o); }),
-       {}}};
-  std::ranges::move(nodes_section_keys(), std::back_inserter(all));
-  all.push_back({"cluster",
-                 "devices and links: such a section, or the path of a file with one; it requires "
-                 "`devices` or `nodes`",
-                 keys_of_reader([](Options& o) { read_parts(o); }),
-                 {}});
-  return all;
+  return {{"cluster.devices",
+           "one such section, or a list of groups of equal devices",
+           keys_of_reader([](Options& o) { read_device(o); }),
+           {}},
+          {"cluster.link",
+           "between any two devices, where `links` says nothing",
+           keys_of_reader([](Options& o) { read_link(o, {}); }),
+           {}},
+          {"cluster.links",
+           "a list: both directions between two groups; later ones win",
+           keys_of_reader([](Options& o) { read_group_link(o, {}); }),
+           {"from", "to"}},
+          {"cluster.fit",
+           "transfers take the time of the original's fit, not the link's; `baechi` and `pytorch` "
+           "alone mean the variants as they are",
+           keys_of_reader([](Options& o) { read_fit(o); }),
+           {}},
+          {"cluster.nodes",
+           "one such section, or a list of groups of equal nodes; instead of `devices` and `link`",
+           keys_of_reader([](Options& o) { read_node_parts(o); }),
+           {}},
+          {"cluster",
+           "devices and links: such a section, or the path of a file with one; it requires "
+           "`devices` or `nodes`",
+           keys_of_reader([](Options& o) { read_parts(o); }),
+           {}}};
 }
 
 }  // namespace baechi

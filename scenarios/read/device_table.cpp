@@ -7,8 +7,6 @@
 
 #include "scenarios/read/sections.h"
 #include "scenarios/read/yaml.h"
-#include "sim/error.h"
-#include "sim/options.h"
 
 namespace baechi {
 

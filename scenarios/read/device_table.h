@@ -65,7 +65,6 @@ class KnownKinds {
 /// The type that commands assume, and name, for graphs without times on devices without a type.
 inline constexpr const char* default_device = "h100";
 
-/// The options of a type, for the reference and the schema.
 std::vector<Options::Declared> device_kind_options();
 std::vector<Options::Declared> link_kind_options();
 

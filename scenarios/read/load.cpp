@@ -1,11 +1,10 @@
-#include "scenarios/read/load.h"
-
 #include <algorithm>
 #include <filesystem>
 #include <set>
 
 #include "scenarios/read/calibration_file.h"
 #include "scenarios/read/paths.h"
+#include "scenarios/read/scenario.h"
 #include "scenarios/read/sections.h"
 #include "scenarios/read/yaml.h"
 #include "sim/text.h"
@@ -63,7 +62,6 @@ class Loader {
   }
 
  private:
-  /// Applies "KEY=VALUE" to the tree.
   void apply(const std::string& set) {
     const std::size_t equals = set.find('=');
     const std::string key = set.substr(0, equals);
@@ -203,7 +201,6 @@ class Loader {
     return axes;
   }
 
-  /// All variants of a section, parsed by `read`.
   template <class T>
   std::vector<T> read_all(std::string_view section, auto read) {
     const std::vector<Axis> axes = axes_below(section);
@@ -295,6 +292,24 @@ class Loader {
   std::map<std::string, Value, std::less<>> lists_;  // swept placers, seeds and measures
 };
 
+/// What a file of another kind is, and what takes it; "" if it may be a scenario.
+std::string_view other_file(std::string_view text) {
+  const std::string_view start = text.substr(0, 400);
+  const auto has = [&](std::string_view part) { return start.find(part) != start.npos; };
+  if (has("baechi-placement"))
+    return "a placement: 'baechi simulate TRACE --placement FILE' takes it";
+  if (has("traceEvents")) return "a timeline: 'baechi trace info' says which graph it is, if any";
+  if (start.starts_with("<!") || start.starts_with("<html"))
+    return "a page, such as a report: 'baechi run' takes the scenario that the report shows";
+  if (start.starts_with("SQLite format 3"))
+    return "a database, such as results: 'baechi compare FOLDER' and 'baechi explain FOLDER --run "
+           "ID' take the folder of results.sqlite";
+  if (has("baechi-trace") || start.starts_with("HloModule"))
+    return "a graph: 'baechi place', 'simulate' and 'what-if FILE RULES --devices N' "
+           "take graphs, and a scenario reads one by 'graph: {import: FILE}'";
+  return "";
+}
+
 }  // namespace
 
 PointSections ScenarioFile::sections(std::size_t point) const {
@@ -362,28 +377,6 @@ std::span<const TopKey> top_keys() {
   };
   return keys;
 }
-
-namespace {
-
-/// What a file of another kind is, and what takes it; "" if it may be a scenario.
-std::string_view other_file(std::string_view text) {
-  const std::string_view start = text.substr(0, 400);
-  const auto has = [&](std::string_view part) { return start.find(part) != start.npos; };
-  if (has("baechi-placement"))
-    return "a placement: 'baechi simulate TRACE --placement FILE' takes it";
-  if (has("traceEvents")) return "a timeline: 'baechi trace info' says which graph it is, if any";
-  if (start.starts_with("<!") || start.starts_with("<html"))
-    return "a page, such as a report: 'baechi run' takes the scenario that the report shows";
-  if (start.starts_with("SQLite format 3"))
-    return "a database, such as results: 'baechi compare FOLDER' and 'baechi explain FOLDER --run "
-           "ID' take the folder of results.sqlite";
-  if (has("baechi-trace") || start.starts_with("HloModule"))
-    return "a graph: 'baechi place', 'simulate' and 'what-if FILE RULES --devices N' "
-           "take graphs, and a scenario reads one by 'graph: {import: FILE}'";
-  return "";
-}
-
-}  // namespace
 
 ScenarioFile parse_scenario(std::string text, const std::string& path,
                             std::span<const std::string> sets, Mistakes& mistakes) {

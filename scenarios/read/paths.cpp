@@ -6,8 +6,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <initializer_list>
-#include <string_view>
 
 #include "sim/error.h"
 #include "sim/text.h"
@@ -51,6 +49,21 @@ struct Search {
   }
 };
 
+bool is_there(const fs::path& path) {
+  std::error_code none;
+  return fs::exists(path, none);
+}
+
+/// The path of the program, or of the Python module, which is a library in Python's process.
+fs::path our_file() {
+  std::error_code none;
+  Dl_info found{};
+  if (dladdr(reinterpret_cast<const void*>(&is_there), &found) != 0 &&
+      std::string_view(found.dli_fname).ends_with(".so"))
+    return fs::canonical(found.dli_fname, none);
+  return fs::read_symlink("/proc/self/exe", none);
+}
+
 }  // namespace
 
 std::string resolve_path(const Options::Value& value, const std::string& base) {
@@ -72,6 +85,11 @@ std::string resolve_path(const Options::Value& value, const std::string& base) {
   if (base.empty()) return expanded;
   const fs::path path(expanded);
   return path.is_absolute() ? expanded : (fs::path(base) / path).string();
+}
+
+bool is_file(const std::string& path) {
+  std::error_code none;
+  return fs::is_regular_file(path, none);
 }
 
 bool is_pattern(std::string_view text) {
@@ -117,25 +135,6 @@ std::string plain_file_name(std::string_view text) {
   }
   return name;
 }
-
-namespace {
-
-bool is_there(const fs::path& path) {
-  std::error_code none;
-  return fs::exists(path, none);
-}
-
-/// The path of the program, or of the Python module, which is a library in Python's process.
-fs::path our_file() {
-  std::error_code none;
-  Dl_info found{};
-  if (dladdr(reinterpret_cast<const void*>(&is_there), &found) != 0 &&
-      std::string_view(found.dli_fname).ends_with(".so"))
-    return fs::canonical(found.dli_fname, none);
-  return fs::read_symlink("/proc/self/exe", none);
-}
-
-}  // namespace
 
 std::string data_folder() {
   const char* const given = std::getenv("BAECHI_DATA");  // NOLINT(concurrency-mt-unsafe): read only

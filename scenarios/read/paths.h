@@ -14,6 +14,9 @@ namespace baechi {
 /// set.
 std::string resolve_path(const Options::Value& value, const std::string& base);
 
+/// False also where the path cannot be asked.
+bool is_file(const std::string& path);
+
 /// True if `text` has a * (any characters except /) or a ? (one such character).
 bool is_pattern(std::string_view text);
 

@@ -1,8 +1,9 @@
-/// Scenario files as plain data.
+/// A scenario as values, and its reader.
 #pragma once
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "sim/cluster/cluster.h"
 #include "sim/cluster/cost_model.h"
 #include "sim/cluster/device_model.h"
+#include "sim/error.h"
 #include "sim/measure/measure.h"
 #include "sim/names.h"
 #include "sim/options.h"
@@ -31,7 +33,6 @@ constexpr auto names_of(CodesignPlanner) {
         "the same without replicas and tensor parallelism: a pipeline of the least largest load"}});
 }
 
-/// The order in which architectures are visited.
 enum class CodesignOrder : std::uint8_t { area, bound };
 constexpr auto names_of(CodesignOrder) {
   return std::to_array<Named<CodesignOrder>>(
@@ -87,7 +88,6 @@ struct TransformChoice : Choice {
   TransformUse use{};
 };
 
-/// The source of the graph: a generator or a file.
 struct GraphChoice {
   std::optional<Choice> generate;
   std::string file;      ///< to import, if not generated
@@ -97,7 +97,6 @@ struct GraphChoice {
   std::string text;  ///< the section as one line: equal texts, equal graphs
 };
 
-/// A group of `count` equal devices.
 struct DeviceChoice {
   std::size_t count = 1;
   std::string name = "gpu";  ///< devices are numbered through the cluster: gpu0, gpu1, ...
@@ -117,13 +116,11 @@ struct LinkChoice {
   Link link{};
 };
 
-/// `count` equal nodes.
 struct NodeChoice {
   std::size_t count = 1;
   Node node{};
 };
 
-/// Measured costs of a machine.
 struct CalibrationChoice {
   std::shared_ptr<const Calibration> measured{};  ///< null: plain costs
   CalibrationUse use{};
@@ -181,14 +178,12 @@ constexpr auto names_of(Timelines) {
       {{Timelines::none, "none"}, {Timelines::best, "best"}, {Timelines::all, "all"}});
 }
 
-/// The contents of the results.
 struct ReportChoice {
   bool placements = true;                 ///< every placement, in results.sqlite
   std::size_t pictures = 40;              ///< maximum number of steps drawn in report.html
   Timelines timelines = Timelines::none;  ///< which runs get ID.PLACER.trace.json.gz
 };
 
-/// The indices of a point's variants of each section.
 struct PointSections {
   std::size_t graph = 0, transforms = 0, cluster = 0, engine = 0, profile = 0;
 };
@@ -222,5 +217,29 @@ struct ScenarioFile {
   PointSections sections(std::size_t point) const;
   Scenario point(std::size_t number) const;
 };
+
+/// Reads the file and expands its sweep to points. `sets`: "KEY=VALUE", each applied to the file at
+/// the dotted KEY before anything else; a key that is set is no longer swept. All mistakes are
+/// added to `mistakes`; if there are any, points may be missing.
+ScenarioFile load_scenario(const std::string& path, std::span<const std::string> sets,
+                           Mistakes& mistakes);
+
+/// Reads a scenario from text. Messages name `path`; paths in the text are relative to its folder.
+ScenarioFile parse_scenario(std::string text, const std::string& path,
+                            std::span<const std::string> sets, Mistakes& mistakes);
+
+/// Throws InputError with all mistakes.
+ScenarioFile load_scenario(const std::string& path, std::span<const std::string> sets = {});
+
+/// Loads each of `paths` with the same `sets`. A repeated file is a mistake: its runs would be in
+/// the results twice.
+std::vector<ScenarioFile> load_scenarios(std::span<const std::string> paths,
+                                         std::span<const std::string> sets, Mistakes& mistakes);
+
+/// The top-level keys of a scenario, in the order of the reference.
+struct TopKey {
+  std::string_view key, help;
+};
+std::span<const TopKey> top_keys();
 
 }  // namespace baechi

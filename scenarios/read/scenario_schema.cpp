@@ -5,10 +5,9 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string_view>
-#include <vector>
 
 #include "placers/interface/registry.h"
-#include "scenarios/read/load.h"
+#include "scenarios/read/scenario.h"
 #include "scenarios/read/sections.h"
 #include "scenarios/results/results.h"
 #include "sim/collectives/collective_models.h"
@@ -42,42 +41,6 @@ std::string summary_of(const PlacerEntry& e) {
   return fmt::format("{}; {}", e.summary, meaning(e.memory));
 }
 
-}  // namespace
-
-Catalogue catalogue() {
-  Catalogue all;
-  for (const PlacerEntry& e : placers())
-    all.placers.push_back(
-        component(e.name, summary_of(e), e.source, [&](Options& o) { make(e, o); }));
-  const auto add = [](std::vector<Component>& to, const auto& entries) {
-    for (const auto& e : entries)
-      to.push_back(
-          component(e.name, std::string(e.summary), e.source, [&](Options& o) { e.make(o); }));
-  };
-  add(all.objectives, objectives());
-  add(all.measures, measures());
-  add(all.transforms, transforms());
-  add(all.generators, generators());
-  for (Component& c : all.generators) {
-    if (std::ranges::find(c.options, "pass", &Options::Declared::key) == c.options.end()) continue;
-    const auto& entry = find_entry(generators(), "generator", c.name);
-    c.of_inference = declared([&](Options& o) { entry.make(o); },
-                              Options("", {{"pass", {"decode", ""}}, {"kv_lora_rank", {"1", ""}}}));
-    std::erase_if(c.of_inference, [&](const Options::Declared& o) {
-      return std::ranges::find(c.options, o.key, &Options::Declared::key) != c.options.end();
-    });
-  }
-  add(all.collectives, collective_models());
-  for (const ImporterEntry& e : importers())
-    all.importers.push_back(component(e.name, std::string(e.summary), e.files, [&](Options& o) {
-      TextFile none("", "");
-      e.read(none, o);
-    }));
-  return all;
-}
-
-namespace {
-
 using Declared = std::vector<Options::Declared>;
 
 std::string type_name(const Options::Declared& d) {
@@ -108,15 +71,6 @@ std::string type_name(const Options::Declared& d) {
   return "";
 }
 
-std::string in_table(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '|') out += '\\';
-    out += c;
-  }
-  return out;
-}
-
 std::string sentence(std::string_view text) {
   std::string out(text);
   if (!out.empty() && out[0] >= 'a' && out[0] <= 'z')
@@ -129,11 +83,11 @@ void append_options(std::string& out, const Declared& options,
   out += "\n| key | value | default | |\n| --- | --- | --- | --- |\n";
   for (const Options::Declared& d : options) {
     const bool must = std::ranges::find(needed, d.key) != needed.end();
-    out += fmt::format("| `{}` | {} | {} | {} |\n", d.key, in_table(type_name(d)),
+    out += fmt::format("| `{}` | {} | {} | {} |\n", d.key, markdown_cell(type_name(d)),
                        must                 ? "needed"
                        : d.fallback.empty() ? "none"
-                                            : fmt::format("`{}`", in_table(d.fallback)),
-                       in_table(d.help));
+                                            : fmt::format("`{}`", markdown_cell(d.fallback)),
+                       markdown_cell(d.help));
   }
 }
 
@@ -192,42 +146,6 @@ this placement. Placers do not know the measures. To minimise load or latency, g
 
 `pipeline` makes a stage of each device of the placement. The graph is the work of one micro-batch, and the value is the time
 per micro-batch. A placement that cannot run as a pipeline (`sim/pipeline/README.md`) is `infeasible`, and `detail` says why.)";
-
-}  // namespace
-
-std::string scenario_reference() {
-  const Catalogue components = catalogue();
-  std::string out(introduction);
-  for (const TopKey& k : top_keys()) out += fmt::format("| `{}` | {} |\n", k.key, k.help);
-  std::vector<SectionKeys> sections = section_keys();
-  std::ranges::stable_sort(sections, {}, [](const SectionKeys& b) { return b.section; });
-  for (const SectionKeys& b : sections) {
-    out += fmt::format("\n## `{}`\n\n{}\n", b.section, sentence(b.help));
-    append_options(out, b.keys, b.needed);
-  }
-  append_components(out, "Graphs: generators", "`graph: {generate: NAME, OPTION: VALUE, ...}`",
-                    components.generators);
-  append_components(out, "Graphs: importers",
-                    "`graph: {import: FILE, OPTION: VALUE, ...}`; add `importer: NAME` if the "
-                    "file's content does not show its format.",
-                    components.importers);
-  append_components(out, "Collectives: cost models",
-                    "`cluster.collectives: {model: NAME, OPTION: VALUE, ...}`, or `{kind: NAME}` "
-                    "for one that 'baechi list collective_kinds' knows.",
-                    components.collectives);
-  append_components(out, "Transforms", "`transforms: [NAME, {NAME: {OPTION: VALUE, ...}}, ...]`",
-                    components.transforms);
-  append_components(out, "Placers", "`placers: [NAME, {NAME: {OPTION: VALUE, ...}}, ...]`",
-                    components.placers);
-  append_components(out, "Measures", about_measures, components.measures);
-  out +=
-      "\n## Columns of `results.csv`\n\nThe swept keys that have no column here follow them.\n\n";
-  for (const Column& column : fixed_columns())
-    out += fmt::format("{}`{}`", column.type == ColumnType::id ? "" : ", ", column.name);
-  return out + ".\n";
-}
-
-namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
@@ -408,6 +326,79 @@ OrderedJson kinds_schema() {
 }
 
 }  // namespace
+
+std::string markdown_cell(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '|') out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+Catalogue catalogue() {
+  Catalogue all;
+  for (const PlacerEntry& e : placers())
+    all.placers.push_back(
+        component(e.name, summary_of(e), e.source, [&](Options& o) { make(e, o); }));
+  const auto add = [](std::vector<Component>& to, const auto& entries) {
+    for (const auto& e : entries)
+      to.push_back(
+          component(e.name, std::string(e.summary), e.source, [&](Options& o) { e.make(o); }));
+  };
+  add(all.objectives, objectives());
+  add(all.measures, measures());
+  add(all.transforms, transforms());
+  add(all.generators, generators());
+  for (Component& c : all.generators) {
+    if (std::ranges::find(c.options, "pass", &Options::Declared::key) == c.options.end()) continue;
+    const auto& entry = find_entry(generators(), "generator", c.name);
+    c.of_inference = declared([&](Options& o) { entry.make(o); },
+                              Options("", {{"pass", {"decode", ""}}, {"kv_lora_rank", {"1", ""}}}));
+    std::erase_if(c.of_inference, [&](const Options::Declared& o) {
+      return std::ranges::find(c.options, o.key, &Options::Declared::key) != c.options.end();
+    });
+  }
+  add(all.collectives, collective_models());
+  for (const ImporterEntry& e : importers())
+    all.importers.push_back(component(e.name, std::string(e.summary), e.files, [&](Options& o) {
+      TextFile none("", "");
+      e.read(none, o);
+    }));
+  return all;
+}
+
+std::string scenario_reference() {
+  const Catalogue components = catalogue();
+  std::string out(introduction);
+  for (const TopKey& k : top_keys()) out += fmt::format("| `{}` | {} |\n", k.key, k.help);
+  std::vector<SectionKeys> sections = section_keys();
+  std::ranges::stable_sort(sections, {}, [](const SectionKeys& b) { return b.section; });
+  for (const SectionKeys& b : sections) {
+    out += fmt::format("\n## `{}`\n\n{}\n", b.section, sentence(b.help));
+    append_options(out, b.keys, b.needed);
+  }
+  append_components(out, "Graphs: generators", "`graph: {generate: NAME, OPTION: VALUE, ...}`",
+                    components.generators);
+  append_components(out, "Graphs: importers",
+                    "`graph: {import: FILE, OPTION: VALUE, ...}`; add `importer: NAME` if the "
+                    "file's content does not show its format.",
+                    components.importers);
+  append_components(out, "Collectives: cost models",
+                    "`cluster.collectives: {model: NAME, OPTION: VALUE, ...}`, or `{kind: NAME}` "
+                    "for one that 'baechi list collective_kinds' knows.",
+                    components.collectives);
+  append_components(out, "Transforms", "`transforms: [NAME, {NAME: {OPTION: VALUE, ...}}, ...]`",
+                    components.transforms);
+  append_components(out, "Placers", "`placers: [NAME, {NAME: {OPTION: VALUE, ...}}, ...]`",
+                    components.placers);
+  append_components(out, "Measures", about_measures, components.measures);
+  out +=
+      "\n## Columns of `results.csv`\n\nThe swept keys that have no column here follow them.\n\n";
+  for (const Column& column : fixed_columns())
+    out += fmt::format("{}`{}`", column.type == ColumnType::id ? "" : ", ", column.name);
+  return out + ".\n";
+}
 
 std::string scenario_schema() {
   const Catalogue components = catalogue();

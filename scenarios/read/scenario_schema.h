@@ -2,6 +2,7 @@
 /// and as a reference, generated from the keys that the code accepts.
 #pragma once
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/options.h"
@@ -21,6 +22,9 @@ struct Catalogue {
   std::vector<Component> placers, objectives, measures, transforms, generators, importers,
       collectives;
 };
+
+/// `text` as a cell of a table in Markdown.
+std::string markdown_cell(std::string_view text);
 
 /// The rows of all registries, in order. Each component is made once without options, which
 /// declares its options.

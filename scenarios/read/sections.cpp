@@ -23,109 +23,21 @@ namespace {
 
 using Value = Options::Value;
 
-/// Replaces ${NAME} in all texts of `value`.
 void expand(Value& value) {
   value.text = resolve_path(value, "");
   for (auto& [key, child] : value.children) expand(child);
-}
-
-}  // namespace
-
-Options options_of(const Value& section, std::string owner, const std::string& base,
-                   const std::vector<std::string>& except) {
-  if (is_list(section) || (section.children.empty() && !section.text.empty()))
-    throw InputError(fmt::format("{}{}: {} is not a mapping of options", at(section.where), owner,
-                                 is_list(section) ? "a list" : fmt::format("'{}'", section.text)));
-  std::map<std::string, Value> values;
-  for (const auto& [key, child] : section.children) {
-    if (std::ranges::find(except, key) != except.end()) continue;
-    expand(values.emplace(key, child).first->second);
-  }
-  return Options(std::move(owner), std::move(values), base);
-}
-
-void need(const Value& section, std::string_view owner,
-          std::initializer_list<std::string_view> keys, Mistakes& mistakes) {
-  for (const std::string_view key : keys) {
-    if (find(section, key) == nullptr)
-      mistakes.add(fmt::format("{}{}: it needs '{}'", at(section.where), owner, key));
-  }
-}
-
-std::vector<SectionKeys> section_keys() {
-  std::vector<SectionKeys> all = cluster_section_keys();
-  all.push_back(
-      {"kinds.devices",
-       "entries NAME: {...}, with a base, or with peak, bandwidth and memory; an op of known work "
-       "takes launch + the longer of flops / (peak x efficiency) and traffic / (bandwidth x "
-       "bandwidth_efficiency)",
-       device_kind_options(),
-       {}});
-  all.push_back({"kinds.links", "entries NAME: {...}", link_kind_options(), {"bandwidth"}});
-  all.push_back(calibration_section_keys());
-  std::ranges::move(engine_section_keys(), std::back_inserter(all));
-  all.push_back(codesign_section_keys());
-  all.push_back(report_section_keys());
-  return all;
-}
-
-namespace {
-
-bool is_regular(const std::string& path) {
-  std::error_code none;
-  return std::filesystem::is_regular_file(path, none);
 }
 
 /// The file of `import`, relative to `base` or, if there is none, to the installed data folder.
 /// Throws InputError if neither exists.
 std::string graph_file(const Value& import, const std::string& base) {
   std::string file = resolve_path(import, base);
-  if (is_regular(file)) return file;
+  if (is_file(file)) return file;
   const std::filesystem::path data = data_folder();
   const std::string brought = (data / import.text).string();
-  if (!data.empty() && is_regular(brought)) return brought;
+  if (!data.empty() && is_file(brought)) return brought;
   throw InputError(fmt::format("{}graph.import: no file '{}'", at(import.where), file));
 }
-
-}  // namespace
-
-GraphChoice read_graph(const Value& section, const std::string& base, Mistakes& mistakes) {
-  GraphChoice graph;
-  graph.where = section.where;
-  graph.text = one_line(section);
-  const Value* generate = find(section, "generate");
-  const Value* import = find(section, "import");
-  if ((generate == nullptr) == (import == nullptr)) {
-    mistakes.add(fmt::format("{}graph: it needs either 'generate: NAME' or 'import: FILE'",
-                             at(section.where)));
-    return graph;
-  }
-  mistakes.attempt([&] {
-    if (generate != nullptr) {
-      mistakes.attempt(
-          [&] { find_entry(generators(), "generator", generate->text, generate->where); });
-      graph.generate = {.name = generate->text,
-                        .options = options_of(section, generate->text, base, {"generate"}),
-                        .where = generate->where};
-      return;
-    }
-    if (const Value* importer = find(section, "importer")) {
-      graph.importer = importer->text;
-      mistakes.attempt(
-          [&] { find_entry(importers(), "importer", importer->text, importer->where); });
-    }
-    graph.import_options = options_of(section, "import", base, {"import", "importer"});
-    if (is_pattern(import->text))
-      throw InputError(
-          fmt::format("{}graph.import: a pattern ('{}') is only allowed in a sweep: sweep: "
-                      "{{graph.import: [...]}}",
-                      at(import->where), import->text));
-    graph.file = graph_file(*import, base);
-  });
-  return graph;
-}
-
-namespace {
 
 EngineOptions engine_options(Options& o) {
   EngineOptions e;
@@ -156,37 +68,6 @@ ProfileChoice profile_options(Options& o) {
       o, "transfers", "engine", "the value of engine.transfers that placers assume");
   return profile;
 }
-
-}  // namespace
-
-EngineOptions read_engine(const Value& section, Mistakes& mistakes) {
-  EngineOptions engine;
-  mistakes.attempt([&] {
-    engine = read_section(section, "engine", [](Options& o) { return engine_options(o); });
-  });
-  return engine;
-}
-
-ProfileChoice read_profile(const Value& section, Mistakes& mistakes) {
-  ProfileChoice profile;
-  mistakes.attempt([&] {
-    profile = read_section(section, "profile", [](Options& o) { return profile_options(o); });
-  });
-  return profile;
-}
-
-std::vector<SectionKeys> engine_section_keys() {
-  return {{"engine",
-           "how the step is executed",
-           keys_of_reader([](Options& o) { engine_options(o); }),
-           {}},
-          {"profile",
-           "the costs as placers see them",
-           keys_of_reader([](Options& o) { profile_options(o); }),
-           {}}};
-}
-
-namespace {
 
 /// Reads NAME, or {NAME: {option: value, ...}}, in the list `owner`.
 Choice read_choice(const Value& entry, std::string_view owner, const std::string& base) {
@@ -224,7 +105,144 @@ std::string text_with_options(const Value& entry) {
   return text;
 }
 
+/// Adds to `entries` one entry for each combination of the lists of values in the options of
+/// `entry`; the last option varies fastest. Without lists, `entry` itself.
+void expand_lists(const Value& entry, std::vector<Value>& entries) {
+  if (is_mapping(entry) && entry.children.size() == 1) {
+    for (std::size_t i = 0; i < entry.children.front().second.children.size(); ++i) {
+      const Value& values = entry.children.front().second.children[i].second;
+      if (!is_list(values)) continue;
+      for (const auto& [key, value] : values.children) {
+        Value one = entry;
+        one.children.front().second.children[i].second = value;
+        expand_lists(one, entries);
+      }
+      return;
+    }
+  }
+  entries.push_back(entry);
+}
+
+MeasureChoice make_measure_choice(Choice choice) {
+  MeasureChoice made{std::move(choice)};
+  made.measure = make_measure(made.name, made.options, made.where);
+  made.unit = std::ranges::find(measures(), made.name, &MeasureEntry::name)->unit;
+  return made;
+}
+
+ReportChoice report_options(Options& o) {
+  ReportChoice report;
+  report.placements =
+      o.get("placements", report.placements, "keep every placement in results.sqlite");
+  report.pictures = static_cast<std::size_t>(
+      o.get("pictures", static_cast<std::int64_t>(report.pictures),
+            "maximum number of steps that report.html draws; with more runs, a selection"));
+  report.timelines = read_enum(o, "timelines", report.timelines,
+                               "ID.PLACER.trace.json.gz of each point's fastest run, or of all");
+  return report;
+}
+
 }  // namespace
+
+Options options_of(const Value& section, std::string owner, const std::string& base,
+                   const std::vector<std::string>& except) {
+  if (is_list(section) || (section.children.empty() && !section.text.empty()))
+    throw InputError(fmt::format("{}{}: {} is not a mapping of options", at(section.where), owner,
+                                 is_list(section) ? "a list" : fmt::format("'{}'", section.text)));
+  std::map<std::string, Value> values;
+  for (const auto& [key, child] : section.children) {
+    if (std::ranges::find(except, key) != except.end()) continue;
+    expand(values.emplace(key, child).first->second);
+  }
+  return Options(std::move(owner), std::move(values), base);
+}
+
+void need(const Value& section, std::string_view owner,
+          std::initializer_list<std::string_view> keys, Mistakes& mistakes) {
+  for (const std::string_view key : keys) {
+    if (find(section, key) == nullptr)
+      mistakes.add(fmt::format("{}{}: it needs '{}'", at(section.where), owner, key));
+  }
+}
+
+std::vector<SectionKeys> section_keys() {
+  std::vector<SectionKeys> all = cluster_section_keys();
+  all.push_back(
+      {"kinds.devices",
+       "entries NAME: {...}, with a base, or with peak, bandwidth and memory; an op of known work "
+       "takes launch + the longer of flops / (peak x efficiency) and traffic / (bandwidth x "
+       "bandwidth_efficiency)",
+       device_kind_options(),
+       {}});
+  all.push_back({"kinds.links", "entries NAME: {...}", link_kind_options(), {"bandwidth"}});
+  all.push_back(calibration_section_keys());
+  all.insert(all.end(), {{"engine",
+                          "how the step is executed",
+                          keys_of_reader([](Options& o) { engine_options(o); }),
+                          {}},
+                         {"profile",
+                          "the costs as placers see them",
+                          keys_of_reader([](Options& o) { profile_options(o); }),
+                          {}},
+                         codesign_section_keys(),
+                         {"report",
+                          "contents of the results",
+                          keys_of_reader([](Options& o) { report_options(o); }),
+                          {}}});
+  return all;
+}
+
+GraphChoice read_graph(const Value& section, const std::string& base, Mistakes& mistakes) {
+  GraphChoice graph;
+  graph.where = section.where;
+  graph.text = one_line(section);
+  const Value* generate = find(section, "generate");
+  const Value* import = find(section, "import");
+  if ((generate == nullptr) == (import == nullptr)) {
+    mistakes.add(fmt::format("{}graph: it needs either 'generate: NAME' or 'import: FILE'",
+                             at(section.where)));
+    return graph;
+  }
+  mistakes.attempt([&] {
+    if (generate != nullptr) {
+      mistakes.attempt(
+          [&] { find_entry(generators(), "generator", generate->text, generate->where); });
+      graph.generate = {.name = generate->text,
+                        .options = options_of(section, generate->text, base, {"generate"}),
+                        .where = generate->where};
+      return;
+    }
+    if (const Value* importer = find(section, "importer")) {
+      graph.importer = importer->text;
+      mistakes.attempt(
+          [&] { find_entry(importers(), "importer", importer->text, importer->where); });
+    }
+    graph.import_options = options_of(section, "import", base, {"import", "importer"});
+    if (is_pattern(import->text))
+      throw InputError(
+          fmt::format("{}graph.import: a pattern ('{}') is only allowed in a sweep: sweep: "
+                      "{{graph.import: [...]}}",
+                      at(import->where), import->text));
+    graph.file = graph_file(*import, base);
+  });
+  return graph;
+}
+
+EngineOptions read_engine(const Value& section, Mistakes& mistakes) {
+  EngineOptions engine;
+  mistakes.attempt([&] {
+    engine = read_section(section, "engine", [](Options& o) { return engine_options(o); });
+  });
+  return engine;
+}
+
+ProfileChoice read_profile(const Value& section, Mistakes& mistakes) {
+  ProfileChoice profile;
+  mistakes.attempt([&] {
+    profile = read_section(section, "profile", [](Options& o) { return profile_options(o); });
+  });
+  return profile;
+}
 
 std::vector<PlacerChoice> read_placers(const Value& section, const std::string& base,
                                        Mistakes& mistakes) {
@@ -289,35 +307,6 @@ std::vector<TransformChoice> read_transforms(const Value& section, const std::st
   return choices;
 }
 
-namespace {
-
-/// Adds to `entries` one entry for each combination of the lists of values in the options of
-/// `entry`; the last option varies fastest. Without lists, `entry` itself.
-void expand_lists(const Value& entry, std::vector<Value>& entries) {
-  if (is_mapping(entry) && entry.children.size() == 1) {
-    for (std::size_t i = 0; i < entry.children.front().second.children.size(); ++i) {
-      const Value& values = entry.children.front().second.children[i].second;
-      if (!is_list(values)) continue;
-      for (const auto& [key, value] : values.children) {
-        Value one = entry;
-        one.children.front().second.children[i].second = value;
-        expand_lists(one, entries);
-      }
-      return;
-    }
-  }
-  entries.push_back(entry);
-}
-
-MeasureChoice make_measure_choice(Choice choice) {
-  MeasureChoice made{std::move(choice)};
-  made.measure = make_measure(made.name, made.options, made.where);
-  made.unit = std::ranges::find(measures(), made.name, &MeasureEntry::name)->unit;
-  return made;
-}
-
-}  // namespace
-
 std::vector<MeasureChoice> read_measures(const Value& section, const std::string& base,
                                          Mistakes& mistakes) {
   std::vector<Value> entries;
@@ -342,22 +331,6 @@ std::vector<MeasureChoice> read_measures(const Value& section, const std::string
   }
   return choices;
 }
-
-namespace {
-
-ReportChoice report_options(Options& o) {
-  ReportChoice report;
-  report.placements =
-      o.get("placements", report.placements, "keep every placement in results.sqlite");
-  report.pictures = static_cast<std::size_t>(
-      o.get("pictures", static_cast<std::int64_t>(report.pictures),
-            "maximum number of steps that report.html draws; with more runs, a selection"));
-  report.timelines = read_enum(o, "timelines", report.timelines,
-                               "ID.PLACER.trace.json.gz of each point's fastest run, or of all");
-  return report;
-}
-
-}  // namespace
 
 ReportChoice read_report(const Value& section, Mistakes& mistakes) {
   ReportChoice report;
@@ -388,13 +361,6 @@ std::vector<std::uint64_t> read_seeds(const Value& section, Mistakes& mistakes) 
     one(section);
   }
   return seeds;
-}
-
-SectionKeys report_section_keys() {
-  return {"report",
-          "contents of the results",
-          keys_of_reader([](Options& o) { report_options(o); }),
-          {}};
 }
 
 }  // namespace baechi

@@ -62,18 +62,14 @@ auto read_section(const Options::Value& section, const char* owner, auto read) {
 void need(const Options::Value& section, std::string_view owner,
           std::initializer_list<std::string_view> keys, Mistakes& mistakes);
 
-/// The keys that `read` declares.
 std::vector<Options::Declared> keys_of_reader(auto read) {
   Options o;
   read(o);
   return o.declared();
 }
 
-/// The parts of section_keys().
 std::vector<SectionKeys> cluster_section_keys();
 SectionKeys calibration_section_keys();
-std::vector<SectionKeys> engine_section_keys();  ///< engine, profile
 SectionKeys codesign_section_keys();
-SectionKeys report_section_keys();
 
 }  // namespace baechi

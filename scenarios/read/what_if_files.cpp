@@ -78,7 +78,6 @@ class Substitution {
 
 Value with_files(const Value& list, const std::string& base, int depth);
 
-/// Reads the value of the key 'every', such as "8".
 std::int64_t read_every(const Value& value) {
   constexpr std::int64_t most = 1'000'000;
   const auto every = parse_number<std::int64_t>(value.text);
@@ -157,16 +156,11 @@ Value with_files(const Value& list, const std::string& base, int depth) {
   return all;
 }
 
-bool is_file(const fs::path& path) {
-  std::error_code none;
-  return fs::is_regular_file(path, none);
-}
-
 }  // namespace
 
 std::string find_rules(const std::string& name, const std::string& base) {
   if (name.empty()) return "";
-  if (is_file(fs::path(base) / name)) return (fs::path(base) / name).string();
+  if (const std::string own = (fs::path(base) / name).string(); is_file(own)) return own;
   const std::string folder = data_folder();
   if (folder.empty()) return "";
   const fs::path data(folder);

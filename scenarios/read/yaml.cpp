@@ -48,114 +48,6 @@ bool is_plain(std::string_view text) {
          std::ranges::all_of(text, is_inner);
 }
 
-}  // namespace
-
-const Options::Value* find(const Options::Value& v, std::string_view key) {
-  const auto it =
-      std::ranges::find(v.children, key, [](const auto& c) -> std::string_view { return c.first; });
-  return it == v.children.end() ? nullptr : &it->second;
-}
-
-Options::Value* find(Options::Value& v, std::string_view key) {
-  return const_cast<Options::Value*>(find(std::as_const(v), key));
-}
-
-void erase(Options::Value& v, std::string_view key) {
-  std::erase_if(v.children, [&](const auto& c) { return c.first == key; });
-}
-
-std::size_t count_values(const Options::Value& v) {
-  std::size_t n = 1;
-  for (const auto& [key, child] : v.children) n += count_values(child);
-  return n;
-}
-
-void put(Options::Value& root, std::string_view key, Options::Value value) {
-  Options::Value* node = &root;
-  std::size_t begin = 0;
-  while (true) {
-    const std::size_t dot = key.find('.', begin);
-    const std::string_view part = key.substr(begin, dot - begin);
-    const std::string_view way = key.substr(0, begin == 0 ? 0 : begin - 1);
-    if (part.empty())
-      throw InputError(fmt::format("{}'{}' is not a dotted key", at(value.where), key));
-    if (is_list(*node)) {
-      Options::Value* next = item(*node, part);
-      if (next == nullptr)
-        throw InputError(fmt::format("{}{}: {} is a list of {}: its items are {}.0 ... {}.{}",
-                                     at(value.where), key, way, node->children.size(), way, way,
-                                     node->children.size() - 1));
-      node = next;
-    } else {
-      if (node->children.empty() && !node->text.empty())
-        throw InputError(fmt::format("{}{}: {} is the single value '{}'", at(value.where), key, way,
-                                     node->text));
-      Options::Value* next = find(*node, part);
-      if (next == nullptr) {
-        node->children.emplace_back(
-            part, Options::Value{.text = {}, .where = value.where, .children = {}});
-        next = &node->children.back().second;
-      }
-      node = next;
-    }
-    if (dot == std::string_view::npos) break;
-    begin = dot + 1;
-  }
-  *node = std::move(value);
-}
-
-std::string one_line(const Options::Value& v) {
-  if (v.children.empty()) return is_plain(v.text) ? v.text : in_quotes(v.text);
-  const bool mapping = is_mapping(v);
-  std::string out(1, mapping ? '{' : '[');
-  for (const auto& [key, child] : v.children) {
-    if (out.size() > 1) out += ", ";
-    if (mapping) out += (is_plain(key) ? key : in_quotes(key)) + ": ";
-    out += one_line(child);
-  }
-  return out + (mapping ? '}' : ']');
-}
-
-std::size_t count_combinations(std::span<const Axis> axes, std::size_t most) {
-  std::size_t n = 1;
-  for (const Axis& axis : axes) {
-    if (axis.values.empty()) return 0;
-    n = n > most / axis.values.size() ? most + 1 : n * axis.values.size();
-  }
-  return n;
-}
-
-void for_each_combination(const std::string& name, const Options::Value& section,
-                          std::span<const Axis> axes,
-                          const std::function<bool(const Options::Value&)>& visit) {
-  if (count_combinations(axes, 1) == 0) return;
-  std::vector<std::size_t> widest_first(axes.size());
-  std::iota(widest_first.begin(), widest_first.end(), 0U);
-  std::ranges::stable_sort(widest_first, {}, [&](std::size_t i) { return axes[i].key.size(); });
-
-  // Usually only the last axis's value changes, unless another axis is below its key.
-  const bool last_alone = std::ranges::none_of(
-      axes, [&](const Axis& axis) { return axis.key.starts_with(axes.back().key + "."); });
-  std::vector<std::size_t> digit(axes.size(), 0);  // into each axis's values
-  Options::Value root;
-  for (std::size_t changed = 0; true;) {  // the first axis with another value
-    if (changed + 1 == axes.size() && last_alone && !root.children.empty()) {
-      put(root, axes.back().key, axes.back().values[digit.back()]);
-    } else {
-      root.children = {{name, section}};
-      for (const std::size_t i : widest_first) put(root, axes[i].key, axes[i].values[digit[i]]);
-    }
-    if (!visit(root.children.front().second)) return;
-
-    changed = axes.size();
-    while (changed > 0 && ++digit[changed - 1] == axes[changed - 1].values.size())
-      digit[--changed] = 0;
-    if (changed-- == 0) return;
-  }
-}
-
-namespace {
-
 constexpr std::size_t most_bytes = std::size_t{1} << 20U;
 constexpr std::size_t most_scalars = 100'000;
 constexpr std::size_t most_levels = 100;
@@ -320,6 +212,110 @@ std::string_view hint(std::string_view message) {
 }
 
 }  // namespace
+
+const Options::Value* find(const Options::Value& v, std::string_view key) {
+  const auto it =
+      std::ranges::find(v.children, key, [](const auto& c) -> std::string_view { return c.first; });
+  return it == v.children.end() ? nullptr : &it->second;
+}
+
+Options::Value* find(Options::Value& v, std::string_view key) {
+  return const_cast<Options::Value*>(find(std::as_const(v), key));
+}
+
+void erase(Options::Value& v, std::string_view key) {
+  std::erase_if(v.children, [&](const auto& c) { return c.first == key; });
+}
+
+std::size_t count_values(const Options::Value& v) {
+  std::size_t n = 1;
+  for (const auto& [key, child] : v.children) n += count_values(child);
+  return n;
+}
+
+void put(Options::Value& root, std::string_view key, Options::Value value) {
+  Options::Value* node = &root;
+  std::size_t begin = 0;
+  while (true) {
+    const std::size_t dot = key.find('.', begin);
+    const std::string_view part = key.substr(begin, dot - begin);
+    const std::string_view way = key.substr(0, begin == 0 ? 0 : begin - 1);
+    if (part.empty())
+      throw InputError(fmt::format("{}'{}' is not a dotted key", at(value.where), key));
+    if (is_list(*node)) {
+      Options::Value* next = item(*node, part);
+      if (next == nullptr)
+        throw InputError(fmt::format("{}{}: {} is a list of {}: its items are {}.0 ... {}.{}",
+                                     at(value.where), key, way, node->children.size(), way, way,
+                                     node->children.size() - 1));
+      node = next;
+    } else {
+      if (node->children.empty() && !node->text.empty())
+        throw InputError(fmt::format("{}{}: {} is the single value '{}'", at(value.where), key, way,
+                                     node->text));
+      Options::Value* next = find(*node, part);
+      if (next == nullptr) {
+        node->children.emplace_back(
+            part, Options::Value{.text = {}, .where = value.where, .children = {}});
+        next = &node->children.back().second;
+      }
+      node = next;
+    }
+    if (dot == std::string_view::npos) break;
+    begin = dot + 1;
+  }
+  *node = std::move(value);
+}
+
+std::string one_line(const Options::Value& v) {
+  if (v.children.empty()) return is_plain(v.text) ? v.text : in_quotes(v.text);
+  const bool mapping = is_mapping(v);
+  std::string out(1, mapping ? '{' : '[');
+  for (const auto& [key, child] : v.children) {
+    if (out.size() > 1) out += ", ";
+    if (mapping) out += (is_plain(key) ? key : in_quotes(key)) + ": ";
+    out += one_line(child);
+  }
+  return out + (mapping ? '}' : ']');
+}
+
+std::size_t count_combinations(std::span<const Axis> axes, std::size_t most) {
+  std::size_t n = 1;
+  for (const Axis& axis : axes) {
+    if (axis.values.empty()) return 0;
+    n = n > most / axis.values.size() ? most + 1 : n * axis.values.size();
+  }
+  return n;
+}
+
+void for_each_combination(const std::string& name, const Options::Value& section,
+                          std::span<const Axis> axes,
+                          const std::function<bool(const Options::Value&)>& visit) {
+  if (count_combinations(axes, 1) == 0) return;
+  std::vector<std::size_t> widest_first(axes.size());
+  std::iota(widest_first.begin(), widest_first.end(), 0U);
+  std::ranges::stable_sort(widest_first, {}, [&](std::size_t i) { return axes[i].key.size(); });
+
+  // Usually only the last axis's value changes, unless another axis is below its key.
+  const bool last_alone = std::ranges::none_of(
+      axes, [&](const Axis& axis) { return axis.key.starts_with(axes.back().key + "."); });
+  std::vector<std::size_t> digit(axes.size(), 0);  // into each axis's values
+  Options::Value root;
+  for (std::size_t changed = 0; true;) {  // the first axis with another value
+    if (changed + 1 == axes.size() && last_alone && !root.children.empty()) {
+      put(root, axes.back().key, axes.back().values[digit.back()]);
+    } else {
+      root.children = {{name, section}};
+      for (const std::size_t i : widest_first) put(root, axes[i].key, axes[i].values[digit[i]]);
+    }
+    if (!visit(root.children.front().second)) return;
+
+    changed = axes.size();
+    while (changed > 0 && ++digit[changed - 1] == axes[changed - 1].values.size())
+      digit[--changed] = 0;
+    if (changed-- == 0) return;
+  }
+}
 
 Options::Value parse_yaml(std::string_view text, const std::string& path) {
   if (text.size() > most_bytes)

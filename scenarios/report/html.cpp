@@ -5,10 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "scenarios/results/overview.h"
 #include "scenarios/results/results.h"
-#include "scenarios/results/sqlite.h"
-#include "scenarios/results/tables.h"
 #include "sim/file_aside.h"
 #include "sim/text.h"
 
@@ -65,7 +62,6 @@ void append_head(std::string& out, const ResultTable& table, std::size_t first, 
   }
 }
 
-/// Appends the columns [first, last).
 void append_part(std::string& out, const ResultTable& table, std::size_t first, std::size_t last) {
   out += "<div class=\"scroll\"><table>\n<thead>";
   append_head(out, table, first, last);

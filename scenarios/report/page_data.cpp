@@ -1,11 +1,9 @@
-#include <fmt/compile.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
-#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <ranges>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -19,9 +17,6 @@ namespace {
 
 using Tree = nlohmann::ordered_json;
 
-// A page has numbers for up to 20,000 runs, so they are written as text directly, without a JSON
-// tree.
-
 std::string dump_text(const Tree& json) {
   return json.dump(-1, ' ', false, Tree::error_handler_t::replace);
 }
@@ -31,39 +26,22 @@ std::string text_as_page(const std::string& json) {
   return json.find('\\') == std::string::npos ? json : dump_text(Tree::parse(json));
 }
 
-/// Replaces invalid UTF-8 by U+FFFD.
-void append_text(std::string& out, std::string_view text) {
-  const bool plain = std::ranges::all_of(
-      text, [](char c) { return c >= ' ' && c <= '~' && c != '"' && c != '\\'; });
-  if (plain)
-    out.append(1, '"').append(text).append(1, '"');
-  else
-    out += dump_text(Tree(text));
-}
-
-void append_count(std::string& out, std::int64_t count) {
-  fmt::format_to(std::back_inserter(out), FMT_COMPILE("{}"), count);
-}
-
-void append_count(std::string& out, std::optional<std::int64_t> count) {
-  if (count)
-    append_count(out, *count);
-  else
-    out += "null";
-}
-
-/// Appends each of `values` by `append`, separated by commas.
-void append_all(std::string& out, const auto& values, auto append) {
-  for (bool first = true; const auto& value : values) {
-    if (!std::exchange(first, false)) out += ',';
-    append(value);
+/// {KEY: JSON, ...} of many pairs: a Tree would search all keys for each new one. Replaces invalid
+/// UTF-8 by U+FFFD.
+std::string object_text(const std::vector<std::pair<std::string, std::string>>& pairs) {
+  std::string out = "{";
+  for (const auto& [key, json] : pairs) {
+    if (out.size() > 1) out += ',';
+    out += dump_text(Tree(key)) + ':' + json;
   }
+  return out + '}';
 }
 
-void append_list(std::string& out, const auto& values, auto append) {
-  out += '[';
-  append_all(out, values, append);
-  out += ']';
+Tree count_or_null(const auto& value) {
+  if constexpr (requires { value->count(); })
+    return value ? Tree(value->count()) : Tree();
+  else
+    return value ? Tree(value->count) : Tree();
 }
 
 /// The distinct values of an axis, in the order of columns.
@@ -77,20 +55,17 @@ std::vector<std::string> axis_values(const ResultTable& table, std::size_t axis)
 
 std::string scales_data(const ResultTable& table) {
   constexpr std::array<const char*, 3> kinds{"linear", "logarithmic", "words"};
-  std::string out;
-  append_list(out, std::views::iota(std::size_t{0}, table.axes.size()), [&](std::size_t a) {
+  std::vector<std::string> scales;
+  for (std::size_t a = 0; a < table.axes.size(); ++a) {
     const std::vector<std::string> values = axis_values(table, a);
     const AxisScale scale = axis_scale(values);
-    out += fmt::format("{{\"kind\":\"{}\",\"at\":{{", kinds[static_cast<std::size_t>(scale.kind)]);
-    if (scale.kind != AxisScale::Kind::words) {
-      append_all(out, values, [&, i = std::size_t{0}](const std::string& value) mutable {
-        append_text(out, value);
-        out += ':' + dump_text(Tree(scale.at[i++]));
-      });
-    }
-    out += "}}";
-  });
-  return out;
+    std::vector<std::pair<std::string, std::string>> at;
+    for (std::size_t i = 0; scale.kind != AxisScale::Kind::words && i < values.size(); ++i)
+      at.emplace_back(values[i], dump_text(Tree(scale.at[i])));
+    scales.push_back(fmt::format("{{\"kind\":\"{}\",\"at\":{}}}",
+                                 kinds[static_cast<std::size_t>(scale.kind)], object_text(at)));
+  }
+  return fmt::format("[{}]", fmt::join(scales, ","));
 }
 
 /// The points where the profile changes; of very many a uniform selection, and the last.
@@ -116,67 +91,42 @@ Tree profiles_data(std::span<const Profile> profiles) {
 }
 
 /// Bytes by kind, in the page's order; null: not distinguished.
-void append_parts(std::string& out, const PeakMemory& peak) {
-  const auto if_known = [&](Bytes part) {
-    return peak.distinguished ? std::optional(part.count) : std::nullopt;
-  };
-  const std::array<std::optional<std::int64_t>, 6> parts{
-      peak.weights.count,     if_known(peak.gradients), if_known(peak.optimizer_state),
-      peak.activations.count, peak.workspace.count,     peak.copies.count};
-  append_list(out, parts, [&](const auto& part) { append_count(out, part); });
+Tree parts_data(const PeakMemory& peak) {
+  const auto if_known = [&](Bytes part) { return peak.distinguished ? Tree(part.count) : Tree(); };
+  return {peak.weights.count,     if_known(peak.gradients), if_known(peak.optimizer_state),
+          peak.activations.count, peak.workspace.count,     peak.copies.count};
 }
 
-/// The memory of the last run in column `c`.
-std::optional<std::int64_t> memory_of(const ResultTable& table, std::size_t c) {
-  std::optional<std::int64_t> limit;
-  for (const ResultTable::Row& row : table.rows)
-    if (row.cells[c] != nullptr) limit = row.cells[c]->memory.count;
-  return limit;
-}
-
-void append_row(std::string& out, const ResultTable::Row& row) {
-  const auto list = [&](std::string_view name, auto append) {
-    out.append(",\"").append(name).append("\":");
-    append_list(out, row.cells, append);
-  };
-  out += "{\"name\":";
-  append_text(out, row.name);
-  list("value", [&](const RunResult* run) {
-    append_count(out,
-                 run != nullptr && run->value ? std::optional(run->value->count()) : std::nullopt);
-  });
-  list("peak", [&](const RunResult* run) {
-    append_count(out, run != nullptr && run->peak ? std::optional(run->peak->count) : std::nullopt);
-  });
-  list("parts", [&](const RunResult* run) {
-    if (run != nullptr && run->at_peak)
-      append_parts(out, *run->at_peak);
-    else
-      out += "null";
-  });
-  list("status", [&](const RunResult* run) {
-    append_count(out, run == nullptr ? std::int64_t{-1} : static_cast<std::int64_t>(run->status));
-  });
-  out += '}';
+Tree row_data(const ResultTable::Row& row) {
+  Tree value = Tree::array(), peak = Tree::array(), parts = Tree::array(), status = Tree::array();
+  for (const RunResult* run : row.cells) {
+    value.push_back(run != nullptr ? count_or_null(run->value) : Tree());
+    peak.push_back(run != nullptr ? count_or_null(run->peak) : Tree());
+    parts.push_back(run != nullptr && run->at_peak ? parts_data(*run->at_peak) : Tree());
+    status.push_back(run == nullptr ? -1 : static_cast<int>(run->status));
+  }
+  return {{"name", row.name},
+          {"value", std::move(value)},
+          {"peak", std::move(peak)},
+          {"parts", std::move(parts)},
+          {"status", std::move(status)}};
 }
 
 std::string table_data(const ResultTable& table) {
-  std::string out = fmt::format(
-      "{{\"axes\":{},\"figure\":{},\"peaks\":{},\"columns\":", dump_text(Tree(table.axes)),
-      dump_text(Tree(table.figure())), table.has_peaks());
-  append_list(out, table.columns, [&](const auto& column) {
-    append_list(out, column, [&](const std::string& value) { append_text(out, value); });
-  });
-  out += ",\"scales\":" + scales_data(table) + ",\"bounds\":";
-  append_list(out, table.bounds, [&](const std::optional<Duration>& bound) {
-    append_count(out, bound ? std::optional(bound->count()) : std::nullopt);
-  });
-  out += ",\"memory\":";
-  append_list(out, std::views::iota(std::size_t{0}, table.columns.size()),
-              [&](std::size_t c) { append_count(out, memory_of(table, c)); });
-  out += ",\"rows\":";
-  append_list(out, table.rows, [&](const ResultTable::Row& row) { append_row(out, row); });
-  return out + '}';
+  Tree bounds = Tree::array(), memory = Tree::array(), rows = Tree::array();
+  for (std::size_t c = 0; c < table.columns.size(); ++c) {
+    bounds.push_back(count_or_null(table.bounds[c]));
+    memory.push_back(Tree());
+    for (const ResultTable::Row& row : table.rows)
+      if (row.cells[c] != nullptr) memory.back() = row.cells[c]->memory.count;
+  }
+  for (const ResultTable::Row& row : table.rows) rows.push_back(row_data(row));
+  return fmt::format(
+      "{{\"axes\":{},\"figure\":{},\"peaks\":{},\"columns\":{},\"scales\":{},\"bounds\":{},"
+      "\"memory\":{},\"rows\":{}}}",
+      dump_text(Tree(table.axes)), dump_text(Tree(table.figure())), table.has_peaks(),
+      dump_text(Tree(table.columns)), scales_data(table), dump_text(bounds), dump_text(memory),
+      dump_text(rows));
 }
 
 std::vector<std::string_view> lines_of(std::string_view text) {
@@ -206,18 +156,17 @@ class Steps {
 
   /// {GRAPH: {OP: NAME, ...}, ...}
   std::string names() const {
-    std::string out = "{";
-    append_all(out, names_, [&](const Names& names) {
-      out += fmt::format("\"{}\":{{{}}}", names.graph, names.text);
-    });
-    return out + '}';
+    std::vector<std::pair<std::string, std::string>> graphs;
+    for (const Names& names : names_)
+      graphs.emplace_back(fmt::to_string(names.graph), object_text(names.ops));
+    return object_text(graphs);
   }
 
  private:
   /// Names of a graph's ops that occur.
   struct Names {
     std::size_t graph;
-    std::string text{};
+    std::vector<std::pair<std::string, std::string>> ops{};
     std::vector<bool> known{};  // [ops]
   };
 
@@ -271,8 +220,7 @@ class Steps {
     if (of->known.size() < lines_.size()) of->known.resize(lines_.size());
     if (of->known[number]) return;
     of->known[number] = true;
-    of->text += fmt::format("{}\"{}\":", of->text.empty() ? "" : ",", number);
-    append_text(of->text, lines_[number]);
+    of->ops.emplace_back(fmt::to_string(number), dump_text(Tree(lines_[number])));
   }
 
   const Results& results_;
@@ -285,9 +233,8 @@ class Steps {
 /// The swept values of all tables, {VALUE: SHORT TEXT, ...}; the last table with a value determines
 /// its text.
 std::string labels_data(std::span<const ResultTable> tables) {
-  std::vector<std::pair<std::string, std::string>>
-      labels;                                // (value, text), in order of first occurrence
-  std::map<std::string, std::size_t> known;  // into labels, by value
+  std::vector<std::pair<std::string, std::string>> labels;  // in order of first occurrence
+  std::map<std::string, std::size_t> known;                 // into labels, by value
   for (const ResultTable& table : tables) {
     for (std::size_t a = 0; a < table.axes.size(); ++a) {
       const std::vector<std::string> values = axis_values(table, a);
@@ -295,17 +242,11 @@ std::string labels_data(std::span<const ResultTable> tables) {
       for (std::size_t i = 0; i < values.size(); ++i) {
         const auto [it, fresh] = known.emplace(values[i], labels.size());
         if (fresh) labels.emplace_back(values[i], "");
-        labels[it->second].second = texts[i];
+        labels[it->second].second = dump_text(Tree(texts[i]));
       }
     }
   }
-  std::string out = "{";
-  append_all(out, labels, [&](const auto& label) {
-    append_text(out, label.first);
-    out += ':';
-    append_text(out, label.second);
-  });
-  return out + '}';
+  return object_text(labels);
 }
 
 /// The model of a graph whose generator appends the batch: "resnet50" of "resnet50-b32".
@@ -363,14 +304,14 @@ std::string page_data(const Results& results, std::span<const ResultTable> table
                       std::span<const Profile> placing_profiles) {
   Steps steps(results);
   for (const ResultTable& table : tables) steps.add(table);
-  std::string text = "{\"tables\":";
-  append_list(text, tables, [&](const ResultTable& table) { text += table_data(table); });
-  text += fmt::format(
-      ",\"labels\":{},\"steps\":{},\"names\":{},\"profiles\":{{\"step\":{},\"placing\":{}}},"
-      "\"utilisation\":{},\"first\":{}}}",
-      labels_data(tables), steps.steps(), steps.names(), dump_text(profiles_data(step_profiles)),
-      dump_text(profiles_data(placing_profiles)), dump_text(utilisation_data(results, used)),
-      dump_text(Tree(first_step(tables))));
+  std::vector<std::string> all;
+  for (const ResultTable& table : tables) all.push_back(table_data(table));
+  std::string text = fmt::format(
+      "{{\"tables\":[{}],\"labels\":{},\"steps\":{},\"names\":{},\"profiles\":{{\"step\":{},"
+      "\"placing\":{}}},\"utilisation\":{},\"first\":{}}}",
+      fmt::join(all, ","), labels_data(tables), steps.steps(), steps.names(),
+      dump_text(profiles_data(step_profiles)), dump_text(profiles_data(placing_profiles)),
+      dump_text(utilisation_data(results, used)), dump_text(Tree(first_step(tables))));
   // "</script" would end the element, "<!--" change how it is read.
   for (std::size_t at = 0; (at = text.find('<', at)) != std::string::npos;)
     text.replace(at, 1, "\\u003c");

@@ -8,7 +8,6 @@
 
 #include "placers/external/child_process.h"
 #include "scenarios/read/paths.h"
-#include "scenarios/results/results.h"
 #include "scenarios/results/tables.h"
 #include "sim/error.h"
 #include "sim/file_aside.h"

@@ -56,57 +56,6 @@ double normal_chance_up_to(const std::vector<std::size_t>& doubled, std::size_t 
   return boost::math::cdf(boost::math::normal(), z);
 }
 
-}  // namespace
-
-double signed_rank_p(std::span<const double> differences) {
-  std::vector<double> values;
-  std::ranges::copy_if(differences, std::back_inserter(values), [](double d) { return d != 0.0; });
-  if (values.empty()) return 1.0;
-  const std::vector<std::size_t> ranks = doubled_ranks(values);
-  std::size_t plus = 0, minus = 0;
-  for (std::size_t i = 0; i < values.size(); ++i) (values[i] > 0.0 ? plus : minus) += ranks[i];
-  const std::size_t smaller = std::min(plus, minus);
-  const double one_sided = values.size() <= most_exact ? chance_up_to(ranks, smaller)
-                                                       : normal_chance_up_to(ranks, smaller);
-  return std::min(1.0, 2.0 * one_sided);
-}
-
-std::vector<double> holm(std::span<const double> p) {
-  std::vector<std::size_t> order(p.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::stable_sort(order, {}, [&](std::size_t i) { return p[i]; });
-  std::vector<double> corrected(p.size());
-  double before = 0.0;
-  for (std::size_t k = 0; k < order.size(); ++k) {
-    before = std::max(before, std::min(1.0, p[order[k]] * static_cast<double>(p.size() - k)));
-    corrected[order[k]] = before;
-  }
-  return corrected;
-}
-
-std::optional<Interval> bootstrap_interval(std::span<const LogSum> graphs) {
-  std::vector<LogSum> known;
-  std::ranges::copy_if(graphs, std::back_inserter(known),
-                       [](const LogSum& g) { return g.count > 0; });
-  if (known.size() < 2) return std::nullopt;
-  const std::size_t draws = std::clamp<std::size_t>(2'000'000 / known.size(), 200, 2000);
-  Random random(1);
-  std::vector<double> means(draws);
-  for (double& mean : means) {
-    LogSum drawn;
-    for (std::size_t i = 0; i < known.size(); ++i) {
-      const LogSum& graph = known[random.below(static_cast<std::uint32_t>(known.size()))];
-      drawn.sum += graph.sum;
-      drawn.count += graph.count;
-    }
-    mean = drawn.sum / static_cast<double>(drawn.count);
-  }
-  std::ranges::sort(means);
-  return Interval{std::exp(means[draws / 40]), std::exp(means[draws - 1 - draws / 40])};
-}
-
-namespace {
-
 using Entry = ContestPoint::Entry;
 
 constexpr double failed = std::numeric_limits<double>::infinity();
@@ -330,6 +279,53 @@ std::vector<Profile> profiles(const Contest& contest, const Comparison& comparis
 }
 
 }  // namespace
+
+double signed_rank_p(std::span<const double> differences) {
+  std::vector<double> values;
+  std::ranges::copy_if(differences, std::back_inserter(values), [](double d) { return d != 0.0; });
+  if (values.empty()) return 1.0;
+  const std::vector<std::size_t> ranks = doubled_ranks(values);
+  std::size_t plus = 0, minus = 0;
+  for (std::size_t i = 0; i < values.size(); ++i) (values[i] > 0.0 ? plus : minus) += ranks[i];
+  const std::size_t smaller = std::min(plus, minus);
+  const double one_sided = values.size() <= most_exact ? chance_up_to(ranks, smaller)
+                                                       : normal_chance_up_to(ranks, smaller);
+  return std::min(1.0, 2.0 * one_sided);
+}
+
+std::vector<double> holm(std::span<const double> p) {
+  std::vector<std::size_t> order(p.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, {}, [&](std::size_t i) { return p[i]; });
+  std::vector<double> corrected(p.size());
+  double before = 0.0;
+  for (std::size_t k = 0; k < order.size(); ++k) {
+    before = std::max(before, std::min(1.0, p[order[k]] * static_cast<double>(p.size() - k)));
+    corrected[order[k]] = before;
+  }
+  return corrected;
+}
+
+std::optional<Interval> bootstrap_interval(std::span<const LogSum> graphs) {
+  std::vector<LogSum> known;
+  std::ranges::copy_if(graphs, std::back_inserter(known),
+                       [](const LogSum& g) { return g.count > 0; });
+  if (known.size() < 2) return std::nullopt;
+  const std::size_t draws = std::clamp<std::size_t>(2'000'000 / known.size(), 200, 2000);
+  Random random(1);
+  std::vector<double> means(draws);
+  for (double& mean : means) {
+    LogSum drawn;
+    for (std::size_t i = 0; i < known.size(); ++i) {
+      const LogSum& graph = known[random.below(static_cast<std::uint32_t>(known.size()))];
+      drawn.sum += graph.sum;
+      drawn.count += graph.count;
+    }
+    mean = drawn.sum / static_cast<double>(drawn.count);
+  }
+  std::ranges::sort(means);
+  return Interval{std::exp(means[draws / 40]), std::exp(means[draws - 1 - draws / 40])};
+}
 
 std::vector<Entry> middle_runs(std::vector<Entry> runs) {
   std::ranges::stable_sort(runs, [](const Entry& x, const Entry& y) {

@@ -1,5 +1,3 @@
-#include "scenarios/results/merge.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -12,6 +10,7 @@
 #include <tuple>
 
 #include "scenarios/results/comparison.h"
+#include "scenarios/results/results.h"
 #include "sim/error.h"
 #include "sim/names.h"
 
@@ -49,6 +48,65 @@ std::string missing_shards(const std::set<std::string>& given) {
   missing.resize(std::min(missing.size(), most_named));
   return fmt::format("; missing {} {}{}", shards - given.size() == 1 ? "is shard" : "are shards",
                      fmt::join(missing, ", "), more > 0 ? fmt::format(" and {} more", more) : "");
+}
+
+bool of_graphs(const std::string& axis) {
+  return axis == "graph" || axis.starts_with("graph.");
+}
+
+/// The swept values, except the axes for which `except` is true.
+std::map<std::string, std::string> swept(const Results& results, const RunResult& row,
+                                         auto except) {
+  std::map<std::string, std::string> values;
+  for (std::size_t a = 0; a < results.axes.size(); ++a)
+    if (!except(results.axes[a])) values[results.axes[a]] = row.at[a];
+  return values;
+}
+
+/// The identity of a point in several folders: the scenario's name, the hash of the resolved point,
+/// and the swept values, because options of placers are swept, too.
+using PointKey = std::tuple<std::string, std::uint64_t, std::map<std::string, std::string>>;
+PointKey key_of(const Results& results, const RunResult& row) {
+  return {results.scenarios[row.scenario].name, row.point, swept(results, row, of_graphs)};
+}
+
+/// The graph in the statistics: its hash, or its swept values without `replicate`.
+std::string unit_of(const Results& results, const RunResult& row, const std::string& replicate) {
+  const GraphRecord& graph = results.graphs[row.graph];
+  if (replicate.empty()) return graph.hash;
+  std::string unit = results.scenarios[row.scenario].name + '\n' + graph.name;
+  for (const auto& [axis, value] : swept(results, row, [&](const std::string& axis) {
+         return !of_graphs(axis) || axis == replicate;
+       }))
+    unit += fmt::format("\n{}={}", axis, value);
+  return unit;
+}
+
+void check_replicate(std::span<const Results> folders, const std::string& replicate) {
+  if (replicate.empty()) return;
+  std::set<std::string> known;
+  for (const Results& results : folders)
+    std::ranges::copy_if(results.axes, std::inserter(known, known.end()), of_graphs);
+  if (known.contains(replicate)) return;
+  throw InputError(fmt::format("--replicate: '{}' is not a swept key of graphs (those: {})",
+                               replicate,
+                               known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", "))));
+}
+
+/// The names of the placers per folder: "m_etf", or "m_etf (old)" if several folders have it.
+std::vector<std::map<std::string, std::string>> placer_names(std::span<const Results> folders,
+                                                             std::span<const std::string> names) {
+  std::map<std::string, std::size_t> uses;
+  std::vector<std::map<std::string, std::string>> of(folders.size());
+  for (std::size_t f = 0; f < folders.size(); ++f) {
+    for (const RunResult& row : folders[f].rows)
+      if (of[f].emplace(row.placer, row.placer).second) ++uses[row.placer];
+  }
+  for (std::size_t f = 0; f < folders.size(); ++f) {
+    for (auto& [placer, name] : of[f])
+      if (uses[placer] > 1) name = fmt::format("{} ({})", placer, names[f]);
+  }
+  return of;
 }
 
 }  // namespace
@@ -130,69 +188,6 @@ std::size_t merge_timelines(std::span<const std::string> folders, const std::str
   }
   return copied;
 }
-
-namespace {
-
-bool of_graphs(const std::string& axis) {
-  return axis == "graph" || axis.starts_with("graph.");
-}
-
-/// The swept values, except the axes for which `except` is true.
-std::map<std::string, std::string> swept(const Results& results, const RunResult& row,
-                                         auto except) {
-  std::map<std::string, std::string> values;
-  for (std::size_t a = 0; a < results.axes.size(); ++a)
-    if (!except(results.axes[a])) values[results.axes[a]] = row.at[a];
-  return values;
-}
-
-/// The identity of a point in several folders: the scenario's name, the hash of the resolved point,
-/// and the swept values, because options of placers are swept, too.
-using PointKey = std::tuple<std::string, std::uint64_t, std::map<std::string, std::string>>;
-PointKey key_of(const Results& results, const RunResult& row) {
-  return {results.scenarios[row.scenario].name, row.point, swept(results, row, of_graphs)};
-}
-
-/// The graph in the statistics: its hash, or its swept values without `replicate`.
-std::string unit_of(const Results& results, const RunResult& row, const std::string& replicate) {
-  const GraphRecord& graph = results.graphs[row.graph];
-  if (replicate.empty()) return graph.hash;
-  std::string unit = results.scenarios[row.scenario].name + '\n' + graph.name;
-  for (const auto& [axis, value] : swept(results, row, [&](const std::string& axis) {
-         return !of_graphs(axis) || axis == replicate;
-       }))
-    unit += fmt::format("\n{}={}", axis, value);
-  return unit;
-}
-
-void check_replicate(std::span<const Results> folders, const std::string& replicate) {
-  if (replicate.empty()) return;
-  std::set<std::string> known;
-  for (const Results& results : folders)
-    std::ranges::copy_if(results.axes, std::inserter(known, known.end()), of_graphs);
-  if (known.contains(replicate)) return;
-  throw InputError(fmt::format("--replicate: '{}' is not a swept key of graphs (those: {})",
-                               replicate,
-                               known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", "))));
-}
-
-/// The names of the placers per folder: "m_etf", or "m_etf (old)" if several folders have it.
-std::vector<std::map<std::string, std::string>> placer_names(std::span<const Results> folders,
-                                                             std::span<const std::string> names) {
-  std::map<std::string, std::size_t> uses;
-  std::vector<std::map<std::string, std::string>> of(folders.size());
-  for (std::size_t f = 0; f < folders.size(); ++f) {
-    for (const RunResult& row : folders[f].rows)
-      if (of[f].emplace(row.placer, row.placer).second) ++uses[row.placer];
-  }
-  for (std::size_t f = 0; f < folders.size(); ++f) {
-    for (auto& [placer, name] : of[f])
-      if (uses[placer] > 1) name = fmt::format("{} ({})", placer, names[f]);
-  }
-  return of;
-}
-
-}  // namespace
 
 Contest joined_contest(std::span<const Results> folders, std::span<const std::string> names,
                        const std::string& replicate) {

@@ -1,12 +1,11 @@
 #include "scenarios/results/overview.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "scenarios/results/results.h"
 #include "scenarios/results/tables.h"
 
 namespace baechi {
@@ -14,6 +13,41 @@ namespace {
 
 std::string mean_text(const MeanRatio& ratio) {
   return ratio.points > 0 ? fmt::format("{:.3f}", ratio.mean) : "-";
+}
+
+using Ordered = nlohmann::ordered_json;
+
+std::string ratio_text(const MeanRatio& ratio) {
+  if (ratio.points == 0) return "-";
+  std::string text = fmt::format("{:.3f}", ratio.mean);
+  if (ratio.interval)
+    text += fmt::format(" ({:.3f}-{:.3f})", ratio.interval->low, ratio.interval->high);
+  return text;
+}
+
+Ordered ratio_json(const MeanRatio& ratio) {
+  return ratio.points > 0 ? Ordered(ratio.mean) : Ordered();
+}
+Ordered interval_json(const MeanRatio& ratio) {
+  return ratio.interval ? Ordered{ratio.interval->low, ratio.interval->high} : Ordered();
+}
+
+std::string p_text(double p) {
+  return p < 0.001 ? fmt::format("{:.1e}", p) : fmt::format("{:.3f}", p);
+}
+
+/// The p of signed ranks if all graphs differ in one direction.
+double least_p(const Comparison& comparison) {
+  return std::min(
+      1.0, std::ldexp(2.0, -static_cast<int>(std::min<std::size_t>(comparison.graphs, 1000))));
+}
+
+Ordered profiles_json(std::span<const Profile> profiles) {
+  Ordered json = Ordered::array();
+  for (const Profile& profile : profiles)
+    json.push_back(
+        {{"name", profile.placer}, {"points", profile.points}, {"ratios", profile.ratios}});
+  return json;
 }
 
 }  // namespace
@@ -79,45 +113,6 @@ std::string to_text_tables(const Overview& overview, bool colour, std::size_t wi
     out += text_of(summary_of(compare(contest, usual_tolerance)));
   return out;
 }
-
-namespace {
-
-using Ordered = nlohmann::ordered_json;
-
-std::string ratio_text(const MeanRatio& ratio) {
-  if (ratio.points == 0) return "-";
-  std::string text = fmt::format("{:.3f}", ratio.mean);
-  if (ratio.interval)
-    text += fmt::format(" ({:.3f}-{:.3f})", ratio.interval->low, ratio.interval->high);
-  return text;
-}
-
-Ordered ratio_json(const MeanRatio& ratio) {
-  return ratio.points > 0 ? Ordered(ratio.mean) : Ordered();
-}
-Ordered interval_json(const MeanRatio& ratio) {
-  return ratio.interval ? Ordered{ratio.interval->low, ratio.interval->high} : Ordered();
-}
-
-std::string p_text(double p) {
-  return p < 0.001 ? fmt::format("{:.1e}", p) : fmt::format("{:.3f}", p);
-}
-
-/// The p of signed ranks if all graphs differ in one direction.
-double least_p(const Comparison& comparison) {
-  return std::min(
-      1.0, std::ldexp(2.0, -static_cast<int>(std::min<std::size_t>(comparison.graphs, 1000))));
-}
-
-Ordered profiles_json(std::span<const Profile> profiles) {
-  Ordered json = Ordered::array();
-  for (const Profile& profile : profiles)
-    json.push_back(
-        {{"name", profile.placer}, {"points", profile.points}, {"ratios", profile.ratios}});
-  return json;
-}
-
-}  // namespace
 
 std::string marked(const PlacerScore& score) {
   return score.fell_back > 0 ? fmt::format("{} {}", score.placer, fallback_mark) : score.placer;
@@ -188,22 +183,25 @@ Summary duel_table(const Comparison& comparison) {
   return table;
 }
 
-std::string text_of(const Summary& table) {
+std::vector<std::string> table_lines(const Summary& table) {
   std::vector<std::size_t> widths;
   for (std::size_t c = 0; c < table.header.size(); ++c) {
     widths.push_back(table.header[c].size());
     for (const auto& row : table.rows) widths[c] = std::max(widths[c], row[c].size());
   }
-  std::string out;
-  const auto line = [&](const std::vector<std::string>& cells) {
-    out += fmt::format("  {:<{}}", cells[0], widths[0]);
+  std::vector<std::string> lines;
+  const auto add = [&](const std::vector<std::string>& cells) {
+    std::string& line = lines.emplace_back(fmt::format("  {:<{}}", cells[0], widths[0]));
     for (std::size_t c = 1; c < cells.size(); ++c)
-      out += fmt::format("  {:>{}}", cells[c], widths[c]);
-    out += '\n';
+      line += fmt::format("  {:>{}}", cells[c], widths[c]);
   };
-  line(table.header);
-  for (const auto& row : table.rows) line(row);
-  return out + "  " + table.note + '\n';
+  add(table.header);
+  std::ranges::for_each(table.rows, add);
+  return lines;
+}
+
+std::string text_of(const Summary& table) {
+  return fmt::format("{}\n  {}\n", fmt::join(table_lines(table), "\n"), table.note);
 }
 
 std::string latex_of(const Summary& table) {

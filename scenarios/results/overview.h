@@ -65,7 +65,9 @@ Summary duel_matrix(const Comparison& comparison);
 /// Per pair: the ratio of their step times, its interval, and p.
 Summary duel_table(const Comparison& comparison);
 
-/// A table with its note; the first column is left-aligned, all others right-aligned.
+/// The header and the rows of a table; the first column is left-aligned, all others right-aligned.
+std::vector<std::string> table_lines(const Summary& table);
+/// These with the note.
 std::string text_of(const Summary& table);
 /// The same as a LaTeX tabular, and the note as a paragraph; needs no package.
 std::string latex_of(const Summary& table);

@@ -9,8 +9,6 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "scenarios/results/sqlite.h"
-
 namespace baechi {
 
 EachRow each_row(const Results& results) {
@@ -156,6 +154,27 @@ bool is_shown(std::string_view axis) {
   return std::ranges::find(columns, axis, &Column::shows_axis) != columns.end();
 }
 
+bool is_number(std::string_view text) {
+  double value = 0.0;
+  if (text.starts_with('+')) text.remove_prefix(1);
+  const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return ec == std::errc{} && end == text.data() + text.size();
+}
+
+/// Whether `cell`, of any column, needs no quotes or escapes in a CSV file. Most cells need none.
+bool is_plain(const std::string& cell) {
+  const auto is_letter_or_digit = [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+  };
+  return std::ranges::all_of(cell,
+                             [&](char c) { return is_letter_or_digit(c) || c == '.' || c == '_'; });
+}
+
+/// Text as JSON. Invalid UTF-8, which names in a graph's file may contain, becomes U+FFFD.
+std::string json_text(const std::string& text) {
+  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
 }  // namespace
 
 std::string point_text(std::uint64_t point) {
@@ -190,16 +209,7 @@ std::vector<std::string> result_cells(const ResultsHeader& header, const RunResu
   return cells;
 }
 
-namespace {
-
-bool is_number(std::string_view text) {
-  double value = 0.0;
-  if (text.starts_with('+')) text.remove_prefix(1);
-  const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return ec == std::errc{} && end == text.data() + text.size();
-}
-
-std::string in_quotes(std::string_view text) {
+std::string doubled_quotes(std::string_view text) {
   std::string out = "\"";
   for (const char c : text) {
     if (c == '"') out += '"';
@@ -208,28 +218,12 @@ std::string in_quotes(std::string_view text) {
   return out + '"';
 }
 
-/// Whether `cell`, of any column, needs no quotes or escapes in a CSV file. Most cells need none.
-bool is_plain(const std::string& cell) {
-  const auto is_letter_or_digit = [](char c) {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-  };
-  return std::ranges::all_of(cell,
-                             [&](char c) { return is_letter_or_digit(c) || c == '.' || c == '_'; });
-}
-
-/// Text as JSON. Invalid UTF-8, which names in a graph's file may contain, becomes U+FFFD.
-std::string json_text(const std::string& text) {
-  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
-
-}  // namespace
-
 std::string csv_cell(const std::string& cell, ColumnType type) {
   const bool formula = type == ColumnType::text && !cell.empty() &&
                        std::string_view("=+-@\t\r").find(cell.front()) != std::string_view::npos &&
                        !is_number(cell);
   const std::string shown = formula ? "'" + cell : cell;
-  return shown.find_first_of(",\"\n\r") == std::string::npos ? shown : in_quotes(shown);
+  return shown.find_first_of(",\"\n\r") == std::string::npos ? shown : doubled_quotes(shown);
 }
 
 CsvRows::CsvRows(const ResultsHeader& header, Print print)

@@ -2,6 +2,7 @@
 #pragma once
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -79,7 +80,6 @@ struct ScenarioRecord {
   std::string sets;  ///< --set arguments, one per line
 };
 
-/// Everything in results except the rows.
 struct ResultsHeader {
   std::string version;  ///< of the program
   std::string hash;     ///< of everything that determines the rows: equal hashes mean equal rows
@@ -105,7 +105,6 @@ Results read_results(const std::string& folder);
 
 enum class ColumnType : std::uint8_t { id, whole, real, text };  ///< id: whole, the primary key
 
-/// A column that all results have.
 struct Column {
   std::string_view name;
   ColumnType type;
@@ -131,10 +130,8 @@ std::string point_text(std::uint64_t point);
 /// Samples of the graph per second; nothing if the row has no step time, or the graph no batch.
 std::optional<double> throughput(const ResultsHeader& header, const RunResult& row);
 
-/// Receives text in pieces.
 using Print = std::function<void(std::string_view)>;
 
-/// The lines of results.csv.
 class CsvRows {
  public:
   CsvRows(const ResultsHeader& header, Print print);
@@ -149,6 +146,9 @@ class CsvRows {
   std::string lines_;
 };
 
+/// `text` in quotes, those in it doubled, as in CSV and SQL.
+std::string doubled_quotes(std::string_view text);
+
 /// A cell in CSV: quoted if needed. Text that a spreadsheet would run as a formula (it begins with
 /// = + - @, a tab or a carriage return, and is no number) is prefixed by an apostrophe.
 std::string csv_cell(const std::string& cell, ColumnType type);
@@ -158,5 +158,44 @@ std::string to_csv(const Results& results);
 
 /// An array of objects, one per row; the keys are the columns.
 void print_json(const ResultsHeader& header, const EachRow& rows, const Print& print);
+
+/// Writes a new file row by row, replacing an existing one. Throws std::runtime_error on any error.
+/// end() adds a checksum of the content, and another of the placing times; without them the file is
+/// invalid.
+class SqliteRows {
+ public:
+  SqliteRows(const std::string& path, const ResultsHeader& header);
+  ~SqliteRows();
+  SqliteRows(const SqliteRows&) = delete;
+  SqliteRows& operator=(const SqliteRows&) = delete;
+  void add(const RunResult& row,
+           const std::vector<std::string>& cells);  ///< cells of result_cells()
+  void end();
+
+ private:
+  struct Tables;
+  std::unique_ptr<Tables> tables_;
+};
+
+/// Throws InputError, naming the file, if it does not exist, is damaged (by its checksum), or was
+/// not written by SqliteRows.
+Results read_sqlite(const std::string& path);
+
+/// The distinct runs of all folders; of duplicates the first folder's. Throws InputError, naming
+/// - every folder that has no results, results of other scenarios or another version, or a run that
+///   did not end;
+/// - if runs are missing: the folders whose run was interrupted, and the shards that no folder has.
+///   With `partial` runs may be missing, but an interrupted folder is still a mistake.
+Results merge_results(std::span<const std::string> folders, bool partial = false);
+
+/// The timelines in a folder of results: "12.m_etf.trace.json.gz" is of run 12.
+std::vector<std::string> timelines_in(const std::string& folder);
+/// Removes the timelines whose names are not in `names`: the ids in their names belong to other
+/// runs.
+void remove_other_timelines(const std::string& folder, std::span<const std::string> names);
+
+/// Copies the timelines into `to`, and removes old timelines there unless it is one of `folders`.
+/// Returns the number of copies. Throws std::runtime_error if a copy fails.
+std::size_t merge_timelines(std::span<const std::string> folders, const std::string& to);
 
 }  // namespace baechi

@@ -1,6 +1,5 @@
-#include "scenarios/results/sqlite.h"
-
 #include <fmt/compile.h>
+#include <fmt/format.h>
 #include <sqlite3.h>
 
 #include <algorithm>
@@ -10,21 +9,156 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <stdexcept>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "scenarios/results/results.h"
-#include "scenarios/results/sqlite_statement.h"
 #include "sim/error.h"
 #include "sim/options.h"
 #include "sim/random.h"
+#include "sim/units.h"
+
+namespace baechi::sqlite {
+
+/// An open database. Not thread-safe: SQLite's locks are off.
+class Database {
+ public:
+  Database(const std::string& path, int flags) {
+    sqlite3* raw = nullptr;
+    const int rc = sqlite3_open_v2(path.c_str(), &raw, flags | SQLITE_OPEN_NOMUTEX, nullptr);
+    db_.reset(raw);
+    if (rc != SQLITE_OK) fail(path);
+    // Views and triggers in files of others must not run.
+    sqlite3_db_config(raw, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+    sqlite3_db_config(raw, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
+  }
+  void run(const std::string& sql) {
+    if (sqlite3_exec(db_.get(), sql.c_str(), nullptr, nullptr, nullptr) != SQLITE_OK) fail(sql);
+  }
+  [[noreturn]] void fail(std::string_view what) const {
+    throw std::runtime_error(fmt::format("{}: {}", what, sqlite3_errmsg(db_.get())));
+  }
+  sqlite3* get() const { return db_.get(); }
+
+ private:
+  struct Close {
+    void operator()(sqlite3* db) const { sqlite3_close(db); }
+  };
+  std::unique_ptr<sqlite3, Close> db_;
+};
+
+/// Bytes that are bound unchanged.
+struct Blob {
+  const std::string& bytes;
+};
+
+/// A prepared statement. Values are bound, and columns read, from left to right.
+class Statement {
+ public:
+  Statement(Database& db, const std::string& sql) : db_(db) {
+    sqlite3_stmt* raw = nullptr;
+    if (sqlite3_prepare_v2(db.get(), sql.c_str(), -1, &raw, nullptr) != SQLITE_OK) db.fail(sql);
+    statement_.reset(raw);
+  }
+
+  /// Inserts a row. SQLite converts text to the type of a numeric column.
+  template <class... Values>
+  void insert(const Values&... values) {
+    column_ = 0;
+    (bind(values), ...);
+    insert_bound();
+  }
+  void insert_cells(const std::vector<std::string>& cells) {
+    column_ = 0;
+    for (const std::string& cell : cells) {
+      if (cell.empty())
+        sqlite3_bind_null(statement_.get(), ++column_);
+      else
+        bind(cell);
+    }
+    insert_bound();
+  }
+
+  /// Goes to the next row; false at the end.
+  bool next() {
+    column_ = 0;
+    const int rc = sqlite3_step(statement_.get());
+    if (rc != SQLITE_ROW && rc != SQLITE_DONE) db_.fail("results.sqlite");
+    return rc == SQLITE_ROW;
+  }
+  std::string text() { return std::string(view()); }
+  void add_to(Hash& hash) {
+    for (column_ = 0; column_ < sqlite3_column_count(statement_.get());) {
+      const int type = sqlite3_column_type(statement_.get(), column_);
+      hash.add(std::int64_t{type});
+      if (type == SQLITE_INTEGER)
+        hash.add(whole());
+      else if (type == SQLITE_FLOAT)
+        hash.add(number());
+      else
+        hash.add(view());
+    }
+  }
+  std::int64_t whole() { return sqlite3_column_int64(statement_.get(), column_++); }
+  std::size_t count() { return static_cast<std::size_t>(whole()); }
+  double number() { return sqlite3_column_double(statement_.get(), column_++); }
+  std::optional<Duration> maybe_us() {
+    return unless_null([&] { return Duration{std::llround(number() * 1000.0)}; });
+  }
+  std::optional<double> maybe_number() {
+    return unless_null([&] { return number(); });
+  }
+  std::optional<std::int64_t> maybe_whole() {
+    return unless_null([&] { return whole(); });
+  }
+
+ private:
+  struct Finalize {
+    void operator()(sqlite3_stmt* s) const { sqlite3_finalize(s); }
+  };
+
+  auto unless_null(auto read) -> std::optional<decltype(read())> {
+    if (sqlite3_column_type(statement_.get(), column_) != SQLITE_NULL) return read();
+    ++column_;
+    return std::nullopt;
+  }
+  void insert_bound() {
+    if (sqlite3_step(statement_.get()) != SQLITE_DONE) db_.fail("results.sqlite");
+    sqlite3_reset(statement_.get());
+  }
+
+  /// A text or bytes, valid until the next row.
+  std::string_view view() {
+    const int c = column_++;
+    const void* data = sqlite3_column_blob(statement_.get(), c);
+    const int size = sqlite3_column_bytes(statement_.get(), c);
+    return {static_cast<const char*>(data), data == nullptr ? 0 : static_cast<std::size_t>(size)};
+  }
+  void bind(const std::string& v) {
+    sqlite3_bind_text(statement_.get(), ++column_, v.data(), static_cast<int>(v.size()),
+                      SQLITE_STATIC);
+  }
+  void bind(std::size_t v) {
+    sqlite3_bind_int64(statement_.get(), ++column_, static_cast<sqlite3_int64>(v));
+  }
+  void bind(double v) { sqlite3_bind_double(statement_.get(), ++column_, v); }
+  void bind(const Blob& v) {
+    sqlite3_bind_blob(statement_.get(), ++column_, v.bytes.data(), static_cast<int>(v.bytes.size()),
+                      SQLITE_STATIC);
+  }
+
+  Database& db_;
+  std::unique_ptr<sqlite3_stmt, Finalize> statement_;
+  int column_ = 0;
+};
+
+}  // namespace baechi::sqlite
 
 namespace baechi {
-
-/// Throws std::runtime_error if `picture` is no JSON, is nested more deeply than pictures are, or
-/// lacks a key that a page or a plot reads.
-void check_picture(const std::string& picture);
 
 namespace {
 
@@ -91,8 +225,14 @@ bool is_picture(const JsonValue& p) {
   return p["oom"].is_null() || is_oom(p["oom"], p["devices"].size());
 }
 
-}  // namespace
+using sqlite::Blob;
+using sqlite::Database;
+using sqlite::Statement;
 
+constexpr const char* format_name = "baechi-results 6";
+
+/// Throws std::runtime_error if `picture` is no JSON, is nested more deeply than pictures are, or
+/// lacks a key that a page or a plot reads.
 void check_picture(const std::string& picture) {
   // Parsing stops at this depth: freeing deeply nested values would overflow the stack.
   const auto shallow = [](int depth, JsonValue::parse_event_t /*event*/, JsonValue& /*value*/) {
@@ -101,23 +241,6 @@ void check_picture(const std::string& picture) {
   };
   const JsonValue parsed = JsonValue::parse(picture, shallow, /*allow_exceptions=*/false);
   if (!is_picture(parsed)) throw std::runtime_error("the picture of a step is malformed");
-}
-
-namespace {
-
-using sqlite::Blob;
-using sqlite::Database;
-using sqlite::Statement;
-
-constexpr const char* format_name = "baechi-results 6";
-
-std::string identifier(std::string_view name) {
-  std::string out = "\"";
-  for (const char c : name) {
-    if (c == '"') out += '"';
-    out += c;
-  }
-  return out + '"';
 }
 
 std::string_view sql_type(ColumnType type) {
@@ -138,7 +261,7 @@ std::string_view sql_type(ColumnType type) {
 std::string column_definitions(const ResultsHeader& header) {
   std::string out;
   for (const ResultColumn& column : result_columns(header))
-    out += fmt::format("{}{} {}", out.empty() ? "" : ", ", identifier(column.name),
+    out += fmt::format("{}{} {}", out.empty() ? "" : ", ", doubled_quotes(column.name),
                        sql_type(column.type));
   return out;
 }

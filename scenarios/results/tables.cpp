@@ -10,7 +10,6 @@
 #include <set>
 #include <tuple>
 
-#include "scenarios/results/results.h"
 #include "sim/units.h"
 
 namespace baechi {
@@ -19,21 +18,16 @@ namespace {
 using Reader = std::function<std::optional<double>(const std::string&)>;
 
 std::vector<Reader> readers() {
-  return {
-      [](const std::string& text) { return parse_number<double>(text); },
-      [](const std::string& text) -> std::optional<double> {
-        const auto size = parse_bytes(text);
-        return size ? std::optional(static_cast<double>(size->count)) : std::nullopt;
-      },
-      [](const std::string& text) -> std::optional<double> {
-        const auto time = parse_duration(text);
-        return time ? std::optional(static_cast<double>(time->count())) : std::nullopt;
-      },
-      [](const std::string& text) -> std::optional<double> {
-        const auto bandwidth = parse_bandwidth(text);
-        return bandwidth ? std::optional(bandwidth->bytes_per_second) : std::nullopt;
-      },
+  const auto reader = [](auto parse, auto number) -> Reader {
+    return [=](const std::string& text) -> std::optional<double> {
+      const auto value = parse(text);
+      return value ? std::optional(static_cast<double>(number(*value))) : std::nullopt;
+    };
   };
+  return {[](const std::string& text) { return parse_number<double>(text); },
+          reader(parse_bytes, [](Bytes size) { return size.count; }),
+          reader(parse_duration, [](Duration time) { return time.count(); }),
+          reader(parse_bandwidth, [](Bandwidth b) { return b.bytes_per_second; })};
 }
 
 /// The ratio of the largest to the smallest distance of neighbours.
@@ -55,45 +49,6 @@ AxisScale::Kind kind_of(std::vector<double> numbers) {
   const bool even = numbers.size() == 2 || unevenness(logs) < unevenness(numbers);
   return even ? AxisScale::Kind::logarithmic : AxisScale::Kind::linear;
 }
-
-}  // namespace
-
-AxisScale axis_scale(std::span<const std::string> values) {
-  AxisScale scale;
-  for (const Reader& reader : readers()) {
-    scale.at.clear();
-    for (const std::string& value : values)
-      if (const auto number = reader(value); number && std::isfinite(*number))
-        scale.at.push_back(*number);
-    const std::set<double> distinct(scale.at.begin(), scale.at.end());
-    if (values.size() < 2 || distinct.size() != values.size()) continue;
-    scale.kind = kind_of(scale.at);
-    return scale;
-  }
-  scale.at.clear();
-  for (std::size_t i = 0; i < values.size(); ++i) scale.at.push_back(static_cast<double>(i));
-  return scale;
-}
-
-std::vector<std::string> short_values(std::span<const std::string> values) {
-  std::vector<std::string> texts;
-  std::map<std::string, std::string> known;  // equal values get equal texts
-  std::set<std::string> seen;
-  for (const std::string& value : values) {
-    if (const auto it = known.find(value); it != known.end()) {
-      texts.push_back(it->second);
-      continue;
-    }
-    std::string text = short_value(value);
-    for (std::size_t same = 2; !seen.insert(text).second; ++same)
-      text = fmt::format("{} ({})", short_value(value), same);
-    known[value] = text;
-    texts.push_back(std::move(text));
-  }
-  return texts;
-}
-
-namespace {
 
 bool is_graph_axis(std::string_view axis) {
   return axis == "graph" || axis.starts_with("graph.");
@@ -214,7 +169,6 @@ std::string smaller_is_better(const ResultTable& table) {
   return text;
 }
 
-/// The columns [first, last) of a table.
 void append_columns(std::string& out, const ResultTable& table, std::size_t first, std::size_t last,
                     std::size_t name_width, const std::vector<std::size_t>& widths, bool colour) {
   const auto line = [&](std::string_view name, auto cell) {
@@ -241,7 +195,50 @@ void append_columns(std::string& out, const ResultTable& table, std::size_t firs
   line("lower bound", [&](std::size_t c) { return right(bound_text(table.bounds[c]), widths[c]); });
 }
 
+std::string utilisation_percent(std::optional<double> part) {
+  return part ? fmt::format("{:.1f} %", 100.0 * *part) : "-";
+}
+
+std::string digits(std::optional<double> value) {
+  return value ? fmt::format("{:.4g}", *value) : "-";
+}
+
 }  // namespace
+
+AxisScale axis_scale(std::span<const std::string> values) {
+  AxisScale scale;
+  for (const Reader& reader : readers()) {
+    scale.at.clear();
+    for (const std::string& value : values)
+      if (const auto number = reader(value); number && std::isfinite(*number))
+        scale.at.push_back(*number);
+    const std::set<double> distinct(scale.at.begin(), scale.at.end());
+    if (values.size() < 2 || distinct.size() != values.size()) continue;
+    scale.kind = kind_of(scale.at);
+    return scale;
+  }
+  scale.at.clear();
+  for (std::size_t i = 0; i < values.size(); ++i) scale.at.push_back(static_cast<double>(i));
+  return scale;
+}
+
+std::vector<std::string> short_values(std::span<const std::string> values) {
+  std::vector<std::string> texts;
+  std::map<std::string, std::string> known;  // equal values get equal texts
+  std::set<std::string> seen;
+  for (const std::string& value : values) {
+    if (const auto it = known.find(value); it != known.end()) {
+      texts.push_back(it->second);
+      continue;
+    }
+    std::string text = short_value(value);
+    for (std::size_t same = 2; !seen.insert(text).second; ++same)
+      text = fmt::format("{} ({})", short_value(value), same);
+    known[value] = text;
+    texts.push_back(std::move(text));
+  }
+  return texts;
+}
 
 void append_table(std::string& out, const ResultTable& table, const Results& results, bool colour,
                   std::size_t width) {
@@ -372,18 +369,6 @@ std::string ops_text(const Results& results, const ResultTable& table) {
   }
   return least == most ? fmt::format("{} ops", most) : fmt::format("{} to {} ops", least, most);
 }
-
-namespace {
-
-std::string utilisation_percent(std::optional<double> part) {
-  return part ? fmt::format("{:.1f} %", 100.0 * *part) : "-";
-}
-
-std::string digits(std::optional<double> value) {
-  return value ? fmt::format("{:.4g}", *value) : "-";
-}
-
-}  // namespace
 
 UsedRuns used_runs(const Results& results, std::span<const ResultTable> tables, std::size_t most) {
   UsedRuns found;

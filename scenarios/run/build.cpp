@@ -1,20 +1,103 @@
 #include "scenarios/run/build.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
 
 #include "scenarios/read/choice_text.h"
+#include "scenarios/read/device_table.h"
 #include "scenarios/read/paths.h"
+#include "sim/cluster/device_model.h"
 #include "sim/collectives/collective_models.h"
 #include "sim/error.h"
+#include "sim/options.h"
 #include "sim/problem/problem.h"
+#include "sim/processor_time.h"
 #include "sim/random.h"
+#include "sim/transform/what_if/what_if.h"
 #include "traces/generator.h"
 #include "traces/importer.h"
 
 namespace baechi {
 namespace {
+
+bool has_times(const OpGraph& graph) {
+  return !graph.device_kinds().empty() || std::ranges::any_of(graph.ops(), [&](OpId v) {
+    return graph.op(v).compute != Duration::zero();
+  });
+}
+
+/// The model that times the ops of known work on `device`: of its type, or the default if it has
+/// none. Null: no table has its type.
+const DeviceModel* model_of(const DeviceChoice& device) {
+  return device.kind.empty() ? built_in_devices().devices.at(default_device).get()
+                             : device.model.get();
+}
+
+/// The devices of `cluster` as visible to transforms.
+what_if::StepDevices devices_of(const ClusterChoice& cluster) {
+  what_if::StepDevices known;
+  known.timed = [cluster](const OpGraph& graph) {
+    return *timed(std::make_shared<const OpGraph>(graph), cluster);
+  };
+  for (const DeviceChoice& d : cluster.devices) {
+    std::shared_ptr<const DeviceModel> model = d.model;
+    if (d.kind.empty()) model = built_in_devices().devices.at(default_device);
+    if (model != nullptr && std::ranges::find(known.models, model) == known.models.end())
+      known.models.push_back(std::move(model));
+  }
+  return known;
+}
+
+/// The transform of `choice`, bound to the devices of `cluster` if it needs them.
+std::shared_ptr<const Transform> on_cluster(const TransformChoice& choice,
+                                            const ClusterChoice& cluster) {
+  Duration host_op{};  // the longest
+  const what_if::StepDevices known = devices_of(cluster);
+  for (const auto& model : known.models) host_op = std::max(host_op, model->host_op);
+  if (auto launching = host_op > Duration{} ? choice.transform->launching(host_op) : nullptr)
+    return launching;
+  const auto* const rules = dynamic_cast<const WhatIfRules*>(choice.transform.get());
+  return rules == nullptr ? choice.transform : rules->on(known);
+}
+
+/// Throws InputError if one of the transforms `before` divides the result of `choice`, if both
+/// simulate replicas, or if `choice` adds the same ops to the placed step again.
+void check_order(const TransformChoice& choice, std::span<const TransformChoice> before) {
+  for (const TransformChoice& earlier : before)
+    if (choice.transform->devices() > 1 && earlier.transform->devices() > 1)
+      throw InputError(fmt::format(
+          "{}transforms: '{}' and '{}' both simulate all replicas, or homes, on devices of "
+          "their own: one of them can",
+          at(choice.where), earlier.name, choice.name));
+  for (const TransformChoice& earlier : before)
+    if (choice.use == TransformUse::placed && choice.name == earlier.name &&
+        choice.name != "what_if")
+      throw InputError(
+          fmt::format("{}transforms: '{}' is listed twice", at(choice.where), choice.name));
+  for (const TransformEntry& entry : transforms()) {
+    if (entry.name != choice.name && !choice.transform->applies(entry.name)) continue;
+    for (const TransformChoice& earlier : before)
+      if (earlier.transform->must_follow(entry.name))
+        throw InputError(
+            fmt::format("{}transforms: '{}' must not follow '{}', which changes its result",
+                        at(choice.where), entry.name, earlier.name));
+  }
+}
+
+/// Throws InputError if `cluster` has fewer devices than the step of `choice` needs.
+void check_devices(const TransformChoice& choice, const ClusterChoice& cluster) {
+  std::size_t devices = 0;
+  for (const DeviceChoice& group : cluster.devices) devices += group.count;
+  if (const std::int64_t needed = choice.transform->devices();
+      needed > static_cast<std::int64_t>(devices))
+    throw InputError(fmt::format(
+        "{}transforms: '{}' needs {} devices, one for each replica, and the cluster has {} "
+        "(simulate: one needs those of one replica)",
+        at(choice.where), choice.name, needed, devices));
+}
 
 void check_link(const Link& link, std::string_view what, Mistakes& mistakes) {
   if (!(link.bandwidth.bytes_per_second > 0.0))
@@ -71,7 +154,213 @@ Cluster joined(const ClusterChoice& choice, IdVector<DeviceId, Device> devices) 
   return Cluster::of_nodes(std::move(devices), std::move(nodes));
 }
 
+void add_lanes(Hash& hash, const OpGraph& graph) {
+  for (const std::string& lane : graph.lanes()) hash.add(lane);
+  for (const OpId v : graph.ops()) hash.add(static_cast<std::int64_t>(graph.lane(v)));
+  for (const Collective& c : graph.collectives()) {
+    hash.add(to_text(c.kind));
+    hash.add(c.bytes.count);
+    for (const std::uint32_t n :
+         {c.ranks, c.nodes, c.sharing, static_cast<std::uint32_t>(index(c.first)), c.members})
+      hash.add(std::int64_t{n});
+  }
+}
+
 }  // namespace
+
+std::string give_times(Trace& trace) {
+  if (!trace.graph.has_work() || has_times(trace.graph) || trace.times_elsewhere) return "";
+  const DeviceModel& model = *built_in_devices().devices.at(default_device);
+  try {
+    trace.graph = trace.graph.with_times(model.name, roofline_times(trace.graph, model));
+  } catch (const InputError& unknown) {  // a number format that it has no peak of
+    trace.notes.push_back(fmt::format("no times: {}", unknown.what()));
+    return "";
+  }
+  return model.name;
+}
+
+OpGraph on_kind(const OpGraph& graph, const std::string& kind) {
+  const auto& own = graph.device_kinds();
+  const auto& known = built_in_devices().devices;
+  const auto model = known.find(kind);
+  const auto place = std::ranges::find(own, kind);
+  if (place == own.end() && (!graph.has_work() || model == known.end())) {
+    if (graph.has_work())
+      throw InputError(fmt::format(
+          "--kind: {}{}", no_such_device(kind, known),
+          own.empty() ? "" : fmt::format(", and the trace has {}", fmt::join(own, ", "))));
+    throw InputError(
+        own.empty()
+            ? fmt::format("--kind: '{}': the trace has one time per op, for every kind, and does "
+                          "not state the ops' work, of which others would follow",
+                          kind)
+            : fmt::format("--kind: {}", not_one_of(kind, own)));
+  }
+  if (place == own.end())
+    return graph.with_times(own.empty() ? kind : own.front(),
+                            roofline_times(graph, *model->second));
+  IdVector<OpId, Duration> times;
+  for (const OpId v : graph.ops())
+    times.push_back(
+        graph.compute(v, static_cast<std::size_t>(place - own.begin())).value_or(Duration::zero()));
+  return graph.with_times(own.front(), times);
+}
+
+void require_times(const Trace& trace, const ClusterChoice& cluster, std::string_view source) {
+  if (trace.graph.num_ops() == 0)
+    throw InputError(fmt::format("{}: the graph has no ops: there is nothing to place", source));
+  trace.untimed.refuse(source, trace.graph.num_ops());
+  if (has_times(trace.graph) || cluster.calibration.measured) return;
+  if (std::ranges::all_of(trace.graph.ops(),
+                          [&](OpId v) { return trace.graph.collective_of(v) != no_collective; }))
+    return;  // the cluster's model times collectives
+  const std::string_view hint =
+      trace.times_elsewhere ? " (option kineto of the importer pytorch: the file with its times)"
+                            : "";
+  if (!trace.graph.has_work())
+    throw InputError(fmt::format(
+        "{}: no op has a time, and none gives its work, from which a time could be computed: give "
+        "measured times{}",
+        source, hint));
+  for (const DeviceChoice& d : cluster.devices) {
+    if (d.model != nullptr || (d.kind.empty() && !trace.times_elsewhere)) continue;
+    throw InputError(
+        d.kind.empty()
+            ? fmt::format("{}: no op has a time: give measured times{}, or the type of the devices "
+                          "(--kind, 'kind' in a scenario) for times by its roofline, such as h100 "
+                          "('baechi list devices' lists all)",
+                          source, hint)
+            : fmt::format("{}: no op has a time, and {}", source,
+                          no_such_device(d.kind, built_in_devices().devices)));
+  }
+}
+
+std::shared_ptr<const OpGraph> timed(std::shared_ptr<const OpGraph> graph,
+                                     const ClusterChoice& cluster) {
+  for (const DeviceChoice& d : cluster.devices) {
+    const auto& kinds = graph->device_kinds();
+    const DeviceModel* model = has_times(*graph) ? d.model.get() : model_of(d);
+    if (model == nullptr || !graph->has_work() ||
+        std::ranges::find(kinds, model->name) != kinds.end())
+      continue;
+    graph = std::make_shared<const OpGraph>(
+        graph->with_times(model->name, roofline_times(*graph, *model)));
+  }
+  return graph;
+}
+
+PreparedGraph prepare(std::shared_ptr<const OpGraph> graph, const ClusterChoice& cluster,
+                      std::span<const TransformChoice> choices) {
+  PreparedGraph prepared;
+  const bool assumes =
+      graph->has_work() && !has_times(*graph) &&
+      std::ranges::any_of(cluster.devices, [](const DeviceChoice& d) { return d.kind.empty(); });
+  if (assumes) prepared.assumed_kind = default_device;
+  prepared.step = std::move(graph);
+  const auto start = std::chrono::steady_clock::now();
+  ProcessorTime processor;
+  std::optional<TaskPart> transforms(&processor);
+  std::string_view for_placing;  // the first transform that is
+  for (const TransformChoice& choice : choices) {
+    if (choice.use == TransformUse::placing && for_placing.empty()) for_placing = choice.name;
+    if (choice.use == TransformUse::placing) continue;
+    if (choice.use == TransformUse::model && !for_placing.empty())
+      throw InputError(fmt::format("{}transforms: '{}' changes the step, so it must precede '{}'",
+                                   at(choice.where), choice.name, for_placing));
+    check_order(choice, choices.first(static_cast<std::size_t>(&choice - choices.data())));
+    check_devices(choice, cluster);
+    Transformed made = on_cluster(choice, cluster)->apply(*prepared.step);
+    prepared.batches *= made.batches;
+    prepared.step = std::make_shared<const OpGraph>(std::move(made.graph));
+  }
+  // Transforms of the model may change the work of ops, which determines their times.
+  prepared.step = timed(std::move(prepared.step), cluster);
+  if (prepared.step->device_kinds().empty() && !cluster.calibration.measured)
+    for (const DeviceChoice& d : cluster.devices)
+      if (prepared.kind_without_times.empty()) prepared.kind_without_times = d.kind;
+  std::optional<Transformed> placed;
+  for (const TransformChoice& choice : choices) {
+    if (choice.use == TransformUse::placed)
+      prepared.after_placing.push_back(on_cluster(choice, cluster));
+    if (choice.use != TransformUse::placing) continue;
+    placed = placed ? then(std::move(*placed), *choice.transform)
+                    : choice.transform->apply(*prepared.step);
+  }
+  prepared.placed = prepared.step;
+  if (placed) {
+    prepared.placed = std::make_shared<const OpGraph>(std::move(placed->graph));
+    prepared.mapped_op = std::move(placed->mapped_op);
+    prepared.needs = placed->needs;
+    prepared.needs_why = std::move(placed->needs_why);
+  }
+  prepared.transforming = std::chrono::steady_clock::now() - start;
+  transforms.reset();
+  prepared.transforming_processor = processor.used();
+  return prepared;
+}
+
+OpGraph with_missing_times(OpGraph graph, const ClusterChoice& cluster) {
+  for (const DeviceChoice& d : cluster.devices) {
+    const auto& kinds = graph.device_kinds();
+    const DeviceModel* model = model_of(d);
+    const auto known = std::ranges::find(kinds, model == nullptr ? "" : model->name);
+    if (known == kinds.end()) continue;
+    const auto kind = static_cast<std::size_t>(known - kinds.begin());
+    const auto missing = [&](OpId v) {
+      return !graph.compute(v, kind) && !graph.kernels(v).empty();
+    };
+    if (std::ranges::none_of(graph.ops(), missing)) continue;
+    IdVector<OpId, Duration> times = roofline_times(graph, *model);
+    for (const OpId v : graph.ops()) times[v] = graph.compute(v, kind).value_or(times[v]);
+    graph = graph.with_times(model->name, times);
+  }
+  return graph;
+}
+
+std::optional<PlacedStep> after_placing(const PreparedGraph& graph, const Placement& placement) {
+  if (graph.after_placing.empty()) return std::nullopt;
+  PlacedStep step{*graph.step, placement.device};
+  for (const auto& transform : graph.after_placing)
+    step = transform->after_placing(step.graph, step.device);
+  return step;
+}
+
+void check_engine(const PreparedGraph& graph, const Cluster& cluster, const EngineOptions& engine) {
+  baechi::check_engine(cluster, engine);
+  if (engine.semantics == Semantics::event) return;
+  // Lanes and collectives do not depend on the placement.
+  const auto step =
+      after_placing(graph, {.device = IdVector<OpId, DeviceId>(graph.step->num_ops(), DeviceId{})});
+  if ((step ? step->graph : *graph.step).plain()) return;
+  throw InputError(fmt::format(
+      "semantics baechi does not support lanes and collectives, and {} has them (semantics "
+      "event does)",
+      graph.step->plain() ? "the step that the transforms make" : "the graph"));
+}
+
+Placement expand(Placement placement, const PreparedGraph& graph) {
+  if (graph.mapped_op.empty()) return placement;
+  Placement expanded{.facts = std::move(placement.facts),
+                     .detail = std::move(placement.detail),
+                     .placed_by = std::move(placement.placed_by),
+                     .own_placing = placement.own_placing};
+  expanded.device.reserve(graph.step->num_ops());
+  for (const OpId v : graph.step->ops()) {
+    expanded.device.push_back(placement.device[graph.mapped_op[v]]);
+    if (!placement.priority.empty())
+      expanded.priority.push_back(placement.priority[graph.mapped_op[v]]);
+  }
+  return expanded;
+}
+
+void require_needs(const PreparedGraph& graph, const Cluster& cluster) {
+  Bytes largest;
+  for (const DeviceId d : cluster.devices()) largest = std::max(largest, cluster.device(d).memory);
+  if (graph.needs > largest)
+    throw InfeasibleError(
+        fmt::format("{} (the largest device has {})", graph.needs_why, to_text(largest)));
+}
 
 Trace load_generated(const Choice& choice) {
   Trace trace = generate_trace(choice.name, choice.options, choice.where);
@@ -99,22 +388,6 @@ Trace load_graph(const GraphChoice& choice) {
   if (trace.name.empty()) trace.name = std::filesystem::path(choice.file).stem().string();
   return trace;
 }
-
-namespace {
-
-void add_lanes(Hash& hash, const OpGraph& graph) {
-  for (const std::string& lane : graph.lanes()) hash.add(lane);
-  for (const OpId v : graph.ops()) hash.add(static_cast<std::int64_t>(graph.lane(v)));
-  for (const Collective& c : graph.collectives()) {
-    hash.add(to_text(c.kind));
-    hash.add(c.bytes.count);
-    for (const std::uint32_t n :
-         {c.ranks, c.nodes, c.sharing, static_cast<std::uint32_t>(index(c.first)), c.members})
-      hash.add(std::int64_t{n});
-  }
-}
-
-}  // namespace
 
 std::uint64_t fingerprint(const OpGraph& graph) {
   Hash hash;

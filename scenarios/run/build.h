@@ -1,13 +1,78 @@
 /// Converts the values of a scenario to the inputs of placers and the engine.
 #pragma once
+#include <chrono>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "scenarios/read/scenario.h"
+#include "sim/problem/problem.h"
+#include "sim/transform/transform.h"
 #include "traces/trace.h"
 
 namespace baechi {
+
+struct PreparedGraph {
+  std::shared_ptr<const OpGraph> step;    ///< the graph that is simulated
+  std::shared_ptr<const OpGraph> placed;  ///< the graph that placers see; often the same
+  IdVector<OpId, OpId> mapped_op{};  ///< [step ops]: the op of `placed`; empty if the same graph
+  Bytes needs{};                     ///< memory that the largest device must have
+  std::string needs_why{};           ///< the message if it has less
+  double batches = 1.0;  ///< batches of the trace in one step, a factor of its samples per step
+  std::vector<std::shared_ptr<const Transform>> after_placing{};  ///< of the placed step, in turn
+  std::chrono::nanoseconds transforming{};                        ///< wall clock
+  std::chrono::nanoseconds transforming_processor{};              ///< processor time
+  /// The device type of the times, if no type was given; else "".
+  std::string assumed_kind{};
+  /// A device type of the cluster that does not affect times, because the trace has one time per op
+  /// and no work to compute others from; else "".
+  std::string kind_without_times{};
+};
+
+/// Adds the roofline times of `default_device` to a graph with the ops' work but without times,
+/// unless its times are in another file. Returns the device type; "" if it adds none.
+std::string give_times(Trace& trace);
+
+/// The same graph with one time per op, that on devices of type `kind`: from the trace, else from
+/// the roofline. Throws InputError if there is neither.
+OpGraph on_kind(const OpGraph& graph, const std::string& kind);
+
+/// Throws InputError, with `source` as the place, if a step of `trace` on `cluster` would be
+/// meaningless: the graph has no ops, or it has no times and timed() would not add any; or a part
+/// of it has none (Untimed).
+void require_times(const Trace& trace, const ClusterChoice& cluster, std::string_view source);
+
+/// If `graph` has the ops' work, a copy with roofline times added for each device type of `cluster`
+/// in the table that it has no times for, and for `default_device` if a device has no type and the
+/// graph has no times at all. Otherwise `graph` itself.
+std::shared_ptr<const OpGraph> timed(std::shared_ptr<const OpGraph> graph,
+                                     const ClusterChoice& cluster);
+
+/// The transforms of `choices`, applied in order, those of the model before the graph is timed.
+/// Throws InputError if a transform with TransformUse::model comes after one with
+/// TransformUse::placing.
+PreparedGraph prepare(std::shared_ptr<const OpGraph> graph, const ClusterChoice& cluster,
+                      std::span<const TransformChoice> choices);
+
+/// The graph with roofline times for ops of known work that have no time on a device type of
+/// `cluster`: transforms of the placed step add such ops.
+OpGraph with_missing_times(OpGraph graph, const ClusterChoice& cluster);
+
+/// The result of the transforms with TransformUse::placed on the placed step; nothing if there are
+/// none.
+std::optional<PlacedStep> after_placing(const PreparedGraph& graph, const Placement& placement);
+
+/// Throws InputError as the engine's check_engine() does, and under Semantics::baechi if the step,
+/// or the result of the transforms, has lanes or collectives, which the original does not support.
+void check_engine(const PreparedGraph& graph, const Cluster& cluster, const EngineOptions& engine);
+
+/// The placement of the step's ops, from a placement of the graph that placers see.
+Placement expand(Placement placement, const PreparedGraph& graph);
+
+/// Throws InfeasibleError if no device of `cluster` has the memory that the transforms need.
+void require_needs(const PreparedGraph& graph, const Cluster& cluster);
 
 /// Generates or reads the graph; without its own name it gets that of the file or the generator.
 /// Throws InputError.

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
 #include <set>
 #include <stdexcept>
 
@@ -77,6 +76,24 @@ class ExpandedStep final : public ExecutedStep {
   EngineOptions engine_;
   mutable std::optional<OpGraph> grouped_;  // made on demand
 };
+
+/// Whether GEMMs of that dtype were measured on the device type.
+bool is_measured(const DeviceModel& device, Precision format) {
+  const Arithmetic& units = device.at(format);
+  return units.products.efficiency > 0.0 && format != Precision::fp32 && format != Precision::tf32;
+}
+
+bool is_timed_by(const OpGraph& graph, const DeviceModel& device) {
+  return graph.has_work() &&
+         std::ranges::find(graph.device_kinds(), device.name) != graph.device_kinds().end();
+}
+
+bool has_mixers(const OpGraph& graph) {
+  return std::ranges::any_of(graph.kinds(), [](const std::string& kind) {
+    return kind.starts_with(generate::mixer_module) ||
+           kind.starts_with(to_text(generate::LayerKind::state_space));
+  });
+}
 
 }  // namespace
 
@@ -179,28 +196,6 @@ ExperimentStep Experiment::step(Placement placement) const {
   check_placement(placement, problem());
   return {costed_, engine_, std::move(placement)};
 }
-
-namespace {
-
-/// Whether GEMMs of that dtype were measured on the device type.
-bool is_measured(const DeviceModel& device, Precision format) {
-  const Arithmetic& units = device.at(format);
-  return units.products.efficiency > 0.0 && format != Precision::fp32 && format != Precision::tf32;
-}
-
-bool is_timed_by(const OpGraph& graph, const DeviceModel& device) {
-  return graph.has_work() &&
-         std::ranges::find(graph.device_kinds(), device.name) != graph.device_kinds().end();
-}
-
-bool has_mixers(const OpGraph& graph) {
-  return std::ranges::any_of(graph.kinds(), [](const std::string& kind) {
-    return kind.starts_with(generate::mixer_module) ||
-           kind.starts_with(to_text(generate::LayerKind::state_space));
-  });
-}
-
-}  // namespace
 
 std::vector<Evidence> evidence_of(const OpGraph& graph, const DeviceModel& device) {
   std::vector<Evidence> evidence{

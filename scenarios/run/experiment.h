@@ -2,13 +2,12 @@
 #pragma once
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <vector>
 
 #include "placers/interface/placer.h"
 #include "scenarios/read/scenario.h"
-#include "scenarios/run/prepared_graph.h"
+#include "scenarios/run/build.h"
 #include "sim/engine/simulation.h"
 
 namespace baechi {
@@ -93,7 +92,6 @@ class Experiment {
 /// without measured kernels on a device type is listed separately.
 std::vector<Evidence> evidence_of(const PreparedGraph& graph, const ClusterChoice& cluster);
 
-/// The evidence of `graph`, timed on a device of that type.
 std::vector<Evidence> evidence_of(const OpGraph& graph, const DeviceModel& device);
 
 /// "evidence     h100: ...; link nvlink4: unfitted"; "" without any.

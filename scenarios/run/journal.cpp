@@ -30,7 +30,6 @@ constexpr std::array peak_parts{&PeakMemory::weights,         &PeakMemory::gradi
                                 &PeakMemory::optimizer_state, &PeakMemory::activations,
                                 &PeakMemory::workspace,       &PeakMemory::copies};
 
-/// Precedes each record.
 struct Frame {
   std::uint32_t length = 0, check = 0;  ///< of the record
   std::uint64_t key = 0, id = 0;

@@ -52,7 +52,6 @@ void send(std::string_view bytes, int to, int tag) {
   MPI_Send(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, to, tag, MPI_COMM_WORLD);
 }
 
-/// Work on another thread.
 class BackgroundTask {
  public:
   explicit BackgroundTask(std::function<void()> work)

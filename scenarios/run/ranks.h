@@ -2,8 +2,6 @@
 #pragma once
 #include <cstdint>
 #include <span>
-#include <string>
-#include <string_view>
 
 #include "scenarios/run/journal.h"
 #include "scenarios/run/runner.h"

@@ -4,13 +4,11 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <map>
 #include <stdexcept>
 
 #include "scenarios/read/paths.h"
 #include "scenarios/report/html.h"
-#include "scenarios/results/merge.h"
-#include "scenarios/run/runner.h"
+#include "scenarios/results/results.h"
 #include "sim/error.h"
 #include "sim/explain/explanation.h"
 #include "sim/report/timeline.h"

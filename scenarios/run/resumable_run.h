@@ -52,7 +52,6 @@ class ResumableRun {
   std::vector<std::size_t> remaining() const;
   Journal& journal() { return journal_; }
 
-  /// Runs `ids` in this process.
   void run(std::span<const std::size_t> ids, const RunSettings& settings);
 
   struct Outcome {

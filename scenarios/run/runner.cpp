@@ -11,7 +11,7 @@
 #include <numeric>
 #include <sstream>
 
-#include "scenarios/read/load.h"
+#include "scenarios/read/scenario.h"
 #include "scenarios/run/build.h"
 #include "sim/cluster/cost_model.h"
 #include "sim/engine/simulation.h"
@@ -95,7 +95,6 @@ PlacerAnswer run_placer(const Run& run, const Experiment& experiment) {
   return answer;
 }
 
-/// The inverse of bytes_of().
 IdVector<OpId, DeviceId> devices_from(const std::string& bytes, std::size_t num_devices) {
   const std::size_t width = num_devices > 256 ? 2 : 1;
   IdVector<OpId, DeviceId> devices;

@@ -25,7 +25,6 @@ struct SweepGraph {
   std::size_t record = 0;  ///< into ResultsHeader::graphs
 };
 
-/// The result of placing.
 struct PlacerAnswer {
   std::optional<Placement> placement{};  ///< nothing: see `failure` and `why`
   Status failure = Status::infeasible;

@@ -4,7 +4,6 @@
 #include <numeric>
 
 #include "sim/error.h"
-#include "sim/units.h"
 
 namespace baechi {
 

@@ -5,7 +5,6 @@
 #include <map>
 
 #include "sim/graph/op_graph.h"
-#include "sim/units.h"
 
 namespace baechi {
 

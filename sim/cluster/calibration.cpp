@@ -4,7 +4,6 @@
 #include <map>
 
 #include "sim/error.h"
-#include "sim/units.h"
 
 namespace baechi {
 

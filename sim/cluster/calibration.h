@@ -2,7 +2,6 @@
 /// the gap between ops, transfer times plus latency.
 #pragma once
 #include "sim/cluster/cost_model.h"
-#include "sim/units.h"
 
 namespace baechi {
 

@@ -1,7 +1,6 @@
 #include "sim/cluster/cluster.h"
 
 #include "sim/error.h"
-#include "sim/units.h"
 
 namespace baechi {
 namespace {

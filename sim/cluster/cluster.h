@@ -6,8 +6,6 @@
 #include <memory>
 
 #include "sim/graph/collective.h"
-#include "sim/ids.h"
-#include "sim/units.h"
 
 namespace baechi {
 

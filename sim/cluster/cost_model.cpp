@@ -1,11 +1,8 @@
 #include "sim/cluster/cost_model.h"
 
-#include "sim/cluster/cluster.h"
 #include "sim/error.h"
 #include "sim/graph/analysis.h"
-#include "sim/graph/op_graph.h"
 #include "sim/random.h"
-#include "sim/units.h"
 
 namespace baechi {
 

@@ -4,7 +4,6 @@
 #include <tuple>
 
 #include "sim/error.h"
-#include "sim/units.h"
 
 namespace baechi {
 namespace {

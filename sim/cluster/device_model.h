@@ -5,7 +5,6 @@
 #include <map>
 
 #include "sim/graph/op_graph.h"
-#include "sim/names.h"
 
 namespace baechi {
 

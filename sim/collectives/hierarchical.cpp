@@ -1,5 +1,4 @@
 #include "sim/collectives/collective_models.h"
-#include "sim/units.h"
 
 namespace baechi {
 namespace {

@@ -1,9 +1,6 @@
 #include <cmath>
 
-#include "sim/cluster/cluster.h"
 #include "sim/collectives/collective_models.h"
-#include "sim/options.h"
-#include "sim/units.h"
 
 namespace baechi {
 namespace {

@@ -1,9 +1,5 @@
-#include "sim/cluster/cluster.h"
 #include "sim/engine/simulation.h"
-#include "sim/error.h"
-#include "sim/graph/collective.h"
 #include "sim/options.h"
-#include "sim/units.h"
 
 namespace baechi {
 namespace {

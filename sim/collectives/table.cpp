@@ -3,11 +3,8 @@
 #include <sstream>
 
 #include "sim/cluster/calibration.h"
-#include "sim/cluster/cluster.h"
 #include "sim/csv_table.h"
-#include "sim/error.h"
 #include "sim/options.h"
-#include "sim/units.h"
 
 namespace baechi {
 namespace {

@@ -2,7 +2,6 @@
 /// engine and by the list schedulers.
 #pragma once
 #include "sim/cluster/cost_model.h"
-#include "sim/ids.h"
 #include "sim/problem/engine_options.h"
 
 namespace baechi {

@@ -4,8 +4,6 @@
 #include "sim/engine/simulation.h"
 #include "sim/engine/step_graph.h"
 #include "sim/engine/transfer_queues.h"
-#include "sim/error.h"
-#include "sim/units.h"
 
 namespace baechi {
 namespace {

@@ -1,10 +1,7 @@
 /// Queues of the event engine: future events, and the ready ops of a lane; the memory in use on one
 /// device, with reference counts of its tensors.
 #pragma once
-#include "sim/graph/op_graph.h"
-#include "sim/ids.h"
 #include "sim/problem/step.h"
-#include "sim/units.h"
 
 namespace baechi {
 

@@ -1,6 +1,5 @@
 /// Simulates one training step of a placed graph.
 #pragma once
-#include "sim/problem/problem.h"
 #include "sim/problem/step.h"
 
 namespace baechi {

@@ -1,7 +1,6 @@
 /// The parts of a graph and its costs that the engine reads, packed, independent of the placement;
 /// collectives that have not started.
 #pragma once
-#include "sim/graph/op_graph.h"
 #include "sim/problem/problem.h"
 
 namespace baechi {

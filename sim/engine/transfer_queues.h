@@ -3,11 +3,8 @@
 #include <queue>
 #include <tuple>
 
-#include "sim/cluster/cluster.h"
 #include "sim/engine/channels.h"
 #include "sim/error.h"
-#include "sim/graph/op_graph.h"
-#include "sim/ids.h"
 
 namespace baechi {
 

@@ -1,8 +1,6 @@
 /// Why each op of a simulated step started when it did, causes of the step's time, and, after out
 /// of memory, the contents of the memory.
 #pragma once
-#include "sim/engine/simulation.h"
-#include "sim/problem/problem.h"
 #include "sim/report/timeline.h"
 
 namespace baechi {

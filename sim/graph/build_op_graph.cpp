@@ -3,7 +3,6 @@
 
 #include "sim/error.h"
 #include "sim/graph/analysis.h"
-#include "sim/graph/op_graph.h"
 
 namespace baechi {
 namespace {

@@ -3,9 +3,7 @@
 #include <cmath>
 #include <memory>
 
-#include "sim/error.h"
 #include "sim/graph/graph_io.h"
-#include "sim/graph/op_graph.h"
 #include "sim/options.h"
 #include "sim/text.h"
 

@@ -4,9 +4,6 @@
 #include <unordered_map>
 
 #include "sim/graph/collective.h"
-#include "sim/ids.h"
-#include "sim/names.h"
-#include "sim/units.h"
 
 namespace baechi {
 
@@ -237,7 +234,9 @@ class OpGraph {
                       std::span<const std::string> names) const& {
     return OpGraph(*this).with_groups(group, names);
   }
-  OpGraph without_groups() const;
+  OpGraph without_groups() const {
+    return with_groups(IdVector<OpId, GroupId>(num_ops(), no_group), {});
+  }
   /// The graph, ids kept, with free control edges: 0 bytes, no time, no channel.
   OpGraph with_free_controls() &&;
   OpGraph with_free_controls() const& { return OpGraph(*this).with_free_controls(); }

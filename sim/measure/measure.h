@@ -2,8 +2,6 @@
 /// moved bytes of the devices. They are computed after placing; placers do not know them.
 #pragma once
 #include "sim/cluster/device_model.h"
-#include "sim/options.h"
-#include "sim/problem/problem.h"
 #include "sim/problem/step.h"
 #include "sim/transform/transform.h"
 

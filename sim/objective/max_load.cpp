@@ -1,7 +1,5 @@
-#include "sim/error.h"
 #include "sim/objective/objective.h"
 #include "sim/objective/replicas.h"
-#include "sim/problem/problem.h"
 
 namespace baechi {
 namespace {

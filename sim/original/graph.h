@@ -2,9 +2,7 @@
 /// tensors. Source: Baechi's code (beomyeol/baechi). Section and quirk numbers (Q1..Q25) here and
 /// in placers/original are defined in placers/original/README.md.
 #pragma once
-#include "sim/cluster/cluster.h"
 #include "sim/cluster/cost_model.h"
-#include "sim/graph/op_graph.h"
 
 namespace baechi::original {
 

@@ -1,10 +1,73 @@
 #include "sim/pipeline/pipeline.h"
 
-#include "sim/error.h"
 #include "sim/graph/analysis.h"
 #include "sim/objective/objective.h"
 #include "sim/pipeline/steady_state.h"
-#include "sim/problem/problem.h"
+#include "sim/transform/graph_copy.h"
+
+namespace baechi {
+
+OpGraph joined_passes(std::span<const OpGraph> passes, std::size_t in_flight) {
+  BAECHI_CHECK(!passes.empty(), "no pass");
+  const OpGraph& first = passes.front();
+  const std::string mark = copy_mark(first);
+  OpGraphBuilder builder;
+  IdVector<OpId, OpId> before;
+  std::vector<OpId> last;  // of each pass
+  for (std::size_t i = 0; i < passes.size(); ++i) {
+    const OpGraph& graph = passes[i];
+    if (graph.num_ops() != first.num_ops())
+      throw InputError("passes that are joined have different ops");
+    IdVector<OpId, OpId> made;
+    IdVector<TensorId, TensorId> tensors(graph.num_tensors());
+    for (const OpId v : graph.ops()) {
+      if (graph.name(v) != first.name(v))
+        throw InputError(
+            fmt::format("passes that are joined have '{}' and '{}'", first.name(v), graph.name(v)));
+      OpSpec spec = spec_of(graph, v);
+      const std::string name = fmt::format("{}{}{}", graph.name(v), mark, i);
+      if (i > 0) {
+        spec.name = name;
+        spec.persistent = spec.cache = {};
+      } else {
+        for (const OpGraph& other : passes) {
+          spec.persistent = std::max(spec.persistent, other.op(v).persistent);
+          spec.cache = std::max(spec.cache, other.cache(v));
+        }
+      }
+      const OpId op = builder.add_op(spec);
+      made.push_back(op);
+      if (graph.op(v).group != no_group) builder.colocate(op, graph.group_name(graph.op(v).group));
+      for (const OpWork& kernel : graph.kernels(v)) builder.add_kernel(op, kernel);
+      for (std::size_t k = 0; k < graph.device_kinds().size(); ++k)
+        builder.set_compute(op, graph.device_kinds()[k], graph.compute(v, k));
+      for (const TensorId t : graph.outputs(v))
+        if (!graph.tensor(t).control)
+          tensors[t] = builder.add_tensor(op, graph.tensor(t).size, graph.tensor(t));
+      if (i == 0) continue;
+      builder.set_micro_batch(op, {v, static_cast<std::uint32_t>(i)});
+      if (graph.cache(v) > Bytes{}) builder.add_control(before[v], op);
+    }
+    for (const EdgeId e : graph.edges()) {
+      const Edge& edge = graph.edge(e);
+      if (graph.tensor(edge.tensor).control)
+        builder.add_control(made[edge.src], made[edge.dst]);
+      else
+        builder.add_edge(tensors[edge.tensor], made[edge.dst]);
+    }
+    for (const Collective& c : graph.collectives()) {
+      std::vector<OpId> members;
+      for (const OpId v : c.member_ids()) members.push_back(made[v]);
+      builder.add_collective(c, members);
+    }
+    if (in_flight > 0 && i >= in_flight) builder.add_control(last[i - in_flight], made[OpId{0}]);
+    last.push_back(made[static_cast<OpId>(graph.num_ops() - 1)]);
+    before = std::move(made);
+  }
+  return std::move(builder).build();
+}
+
+}  // namespace baechi
 
 namespace baechi::pipeline {
 namespace {
@@ -234,7 +297,56 @@ class Stream {
 
   /// The result for options.micro_batches, repetitions included.
   PipelineResult result(const Problem& problem, const Placement& placement,
-                        const PipelineOptions& options) const;
+                        const PipelineOptions& options) const {
+    const ScheduleEntry& schedule = *find_schedule(options.schedule);  // unroll() found it
+    const std::size_t devices = problem.cluster.num_devices();
+    PipelineResult result{.oom = step_.oom,
+                          .makespan = step_.makespan,
+                          .moved = step_.moved,
+                          .in_line = stages_of(problem, placement).in_line};
+    const auto n = static_cast<std::int64_t>(options.micro_batches);
+    const IdVector<DeviceId, Bytes> held = persistent_bytes(unrolled_, problem.graph, devices);
+    LaneTimes::Times times;  // of all stages
+    for (const DeviceId d : unrolled_.stages.devices) {
+      StageUse use = memory_of(step_.devices[d], held[d]);
+      use.by_kind = peak_memory(stream_, unrolled_.placement, d, step_.devices[d].at_peak);
+      use.device = d;
+      use.busy = step_.devices[d].busy;
+      use.in_flight = micro_batch_spans_.most_at_once(d);
+      use.versions = schedule.versions(unrolled_.stages.stage[d], unrolled_.stages.count);
+      result.one_kind |= use.versions > 1 && held[d] > Bytes{};
+      const LaneTimes::Times of = lanes_.of(d, more_);
+      times.computing += of.computing;
+      times.sending += of.sending;
+      times.launching += of.launching;
+      result.stages.push_back(use);
+    }
+    result.one_kind &= persistent_of_one_kind(problem.graph);
+    const double available =
+        static_cast<double>(step_.makespan.count()) * static_cast<double>(result.stages.size());
+    if (available > 0.0) {
+      result.sending = static_cast<double>(times.sending.count()) / available;
+      result.launching = static_cast<double>(times.launching.count()) / available;
+      const Duration idle = step_.makespan * static_cast<std::int64_t>(result.stages.size()) -
+                            times.computing - times.sending - times.launching;
+      result.bubble = static_cast<double>(idle.count()) / available;
+    }
+    const IdVector<DeviceId, DeviceLoad> loads = device_loads(problem, placement);
+    for (const DeviceLoad& load : loads)
+      result.max_load = std::max(result.max_load, schedule.training ? load.total() : load.forward);
+    result.max_compute = largest_compute(result, options.micro_batches);
+    // Updates on which no op waits do not show in the pace, but they take time of their device.
+    result.per_micro_batch = schedule.flushes
+                                 ? step_.makespan / n
+                                 : std::max(micro_batch_spans_.pace(), result.max_compute);
+    const Duration its_updates =
+        result.per_micro_batch < result.max_load
+            ? load_with_its_updates(problem, placement, loads, unrolled_, options.micro_batches)
+            : result.max_load;
+    result.difference =
+        difference(result, schedule, options.recompute, problem.engine.overlap, its_updates);
+    return result;
+  }
 
  private:
   const Unrolled& unrolled_;
@@ -245,58 +357,6 @@ class Stream {
   StepResult step_;
   Repetition more_;
 };
-
-PipelineResult Stream::result(const Problem& problem, const Placement& placement,
-                              const PipelineOptions& options) const {
-  const ScheduleEntry& schedule = *find_schedule(options.schedule);  // unroll() found it
-  const std::size_t devices = problem.cluster.num_devices();
-  PipelineResult result{.oom = step_.oom,
-                        .makespan = step_.makespan,
-                        .moved = step_.moved,
-                        .in_line = stages_of(problem, placement).in_line};
-  const auto n = static_cast<std::int64_t>(options.micro_batches);
-  const IdVector<DeviceId, Bytes> held = persistent_bytes(unrolled_, problem.graph, devices);
-  LaneTimes::Times times;  // of all stages
-  for (const DeviceId d : unrolled_.stages.devices) {
-    StageUse use = memory_of(step_.devices[d], held[d]);
-    use.by_kind = peak_memory(stream_, unrolled_.placement, d, step_.devices[d].at_peak);
-    use.device = d;
-    use.busy = step_.devices[d].busy;
-    use.in_flight = micro_batch_spans_.most_at_once(d);
-    use.versions = schedule.versions(unrolled_.stages.stage[d], unrolled_.stages.count);
-    result.one_kind |= use.versions > 1 && held[d] > Bytes{};
-    const LaneTimes::Times of = lanes_.of(d, more_);
-    times.computing += of.computing;
-    times.sending += of.sending;
-    times.launching += of.launching;
-    result.stages.push_back(use);
-  }
-  result.one_kind &= persistent_of_one_kind(problem.graph);
-  const double available =
-      static_cast<double>(step_.makespan.count()) * static_cast<double>(result.stages.size());
-  if (available > 0.0) {
-    result.sending = static_cast<double>(times.sending.count()) / available;
-    result.launching = static_cast<double>(times.launching.count()) / available;
-    const Duration idle = step_.makespan * static_cast<std::int64_t>(result.stages.size()) -
-                          times.computing - times.sending - times.launching;
-    result.bubble = static_cast<double>(idle.count()) / available;
-  }
-  const IdVector<DeviceId, DeviceLoad> loads = device_loads(problem, placement);
-  for (const DeviceLoad& load : loads)
-    result.max_load = std::max(result.max_load, schedule.training ? load.total() : load.forward);
-  result.max_compute = largest_compute(result, options.micro_batches);
-  // Updates on which no op waits do not show in the pace, but they take time of their device.
-  result.per_micro_batch = schedule.flushes
-                               ? step_.makespan / n
-                               : std::max(micro_batch_spans_.pace(), result.max_compute);
-  const Duration its_updates =
-      result.per_micro_batch < result.max_load
-          ? load_with_its_updates(problem, placement, loads, unrolled_, options.micro_batches)
-          : result.max_load;
-  result.difference =
-      difference(result, schedule, options.recompute, problem.engine.overlap, its_updates);
-  return result;
-}
 
 }  // namespace
 

@@ -2,9 +2,7 @@
 /// and a prompt that a model reads in several passes.
 #pragma once
 #include "sim/engine/simulation.h"
-#include "sim/graph/op_graph.h"
 #include "sim/pipeline/unroll.h"
-#include "sim/problem/step.h"
 #include "sim/transform/transform.h"
 
 namespace baechi {

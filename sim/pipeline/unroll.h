@@ -1,7 +1,6 @@
 /// The pipeline structure of a placed graph: roles of ops, devices as stages, ops in chunks and
 /// passes. Unrolls a stream of micro-batches through it into one larger placed graph.
 #pragma once
-#include "sim/graph/op_graph.h"
 #include "sim/pipeline/schedule.h"
 #include "sim/problem/problem.h"
 

@@ -4,7 +4,6 @@
 
 #include "sim/graph/analysis.h"
 #include "sim/problem/problem.h"
-#include "sim/units.h"
 
 namespace baechi {
 namespace {

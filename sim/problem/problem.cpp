@@ -3,7 +3,6 @@
 #include "sim/error.h"
 #include "sim/graph/analysis.h"
 #include "sim/problem/step.h"
-#include "sim/units.h"
 
 namespace baechi {
 namespace {

@@ -3,9 +3,7 @@
 #pragma once
 #include <map>
 
-#include "sim/cluster/cluster.h"
 #include "sim/cluster/cost_model.h"
-#include "sim/graph/op_graph.h"
 #include "sim/problem/engine_options.h"
 
 namespace baechi {

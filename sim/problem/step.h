@@ -1,8 +1,6 @@
 /// The result of simulating one training step of a placed graph, and the interface of observers.
 #pragma once
-#include "sim/ids.h"
 #include "sim/problem/problem.h"
-#include "sim/units.h"
 
 namespace baechi {
 

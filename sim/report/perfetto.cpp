@@ -3,7 +3,6 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/graph/analysis.h"
-#include "sim/graph/op_graph.h"
 #include "sim/report/timeline.h"
 
 namespace baechi {

@@ -7,7 +7,6 @@
 #include <set>
 #include <tuple>
 
-#include "sim/cluster/device_model.h"
 #include "sim/report/timeline.h"
 
 namespace baechi {

@@ -3,9 +3,6 @@
 #pragma once
 #include "sim/cluster/device_model.h"
 #include "sim/engine/simulation.h"
-#include "sim/graph/op_graph.h"
-#include "sim/names.h"
-#include "sim/units.h"
 
 namespace baechi {
 

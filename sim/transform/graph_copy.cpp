@@ -3,7 +3,6 @@
 #include <cctype>
 #include <cmath>
 
-#include "sim/error.h"
 #include "sim/text.h"
 
 namespace baechi {
@@ -49,10 +48,6 @@ OpId GraphCopy::add(OpId v, const OpSpec& spec, const Timing& timing) {
   join(copy, v);
   if (copy_[v] == no_op) copy_[v] = copy;
   return copy;
-}
-
-void GraphCopy::join(OpId made, OpId v) {
-  if (group_[v] != no_group) grouped_.emplace_back(made, group_[v]);
 }
 
 void GraphCopy::colocate(OpId made, OpId v) {

@@ -1,8 +1,6 @@
 /// Builds a modified copy of a graph: transforms that keep most of a graph copy it op by op; merges
 /// of ops; patterns of kinds of ops.
 #pragma once
-#include "sim/graph/op_graph.h"
-#include "sim/options.h"
 #include "sim/transform/transform.h"
 
 namespace baechi {
@@ -30,7 +28,9 @@ class GraphCopy {
   /// The first copy of `v`; no_op if there is none.
   OpId copy_of(OpId v) const { return copy_[v]; }
   /// Puts an op of builder() into the group of `v`, if any.
-  void join(OpId made, OpId v);
+  void join(OpId made, OpId v) {
+    if (group_[v] != no_group) grouped_.emplace_back(made, group_[v]);
+  }
   /// join(), with a new group named after `v` if `v` has none. `v` has a copy.
   void colocate(OpId made, OpId v);
   /// Gives `copy` the kernels of `v`, changed by `change` if given.

@@ -1,4 +1,3 @@
-#include "sim/options.h"
 #include "sim/transform/transform.h"
 
 namespace baechi {

@@ -1,10 +1,6 @@
 #include <doctest/doctest.h>
 
-#include <algorithm>
 #include <filesystem>
-#include <nlohmann/json.hpp>
-#include <string>
-#include <vector>
 
 #include "tests/cli/session.h"
 

@@ -1,16 +1,11 @@
 #include <doctest/doctest.h>
 
-#include <algorithm>
-#include <nlohmann/json.hpp>
 #include <regex>
 #include <set>
 #include <sstream>
-#include <string>
-#include <vector>
 
 #include "placers/interface/registry.h"
 #include "tests/cli/session.h"
-#include "tests/this_build.h"
 #include "traces/generator.h"
 #include "traces/importer.h"
 

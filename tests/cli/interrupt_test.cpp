@@ -4,13 +4,10 @@
 #include <chrono>
 #include <filesystem>
 #include <future>
-#include <nlohmann/json.hpp>
-#include <string>
 #include <thread>
 
 #include "cli/progress.h"
 #include "tests/cli/session.h"
-#include "tests/temporary_folder.h"
 
 using namespace baechi;
 using namespace baechi::testing;

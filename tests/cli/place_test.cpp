@@ -1,15 +1,10 @@
 #include <doctest/doctest.h>
 
-#include <algorithm>
 #include <filesystem>
-#include <nlohmann/json.hpp>
-#include <string>
-#include <vector>
 
 #include "placers/interface/registry.h"
 #include "placers/planners/planner.h"
 #include "tests/cli/session.h"
-#include "tests/this_build.h"
 
 using namespace baechi;
 using namespace baechi::testing;

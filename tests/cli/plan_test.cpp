@@ -2,8 +2,6 @@
 #include <fmt/format.h>
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
-#include <string>
 
 #include "tests/cli/session.h"
 
@@ -52,9 +50,7 @@ TEST_SUITE("cli") {
       Json other = plan;
       other["plan"]["stages"][0][key] = value;
       session.folder().write("plan.json", other.dump(1));
-      const auto result = session.run("simulate two.json --placement plan.json");
-      CHECK(result.code == 2);
-      CHECK_MESSAGE(holds(result.err, said), result.err);
+      session.refuses("simulate two.json --placement plan.json", said);
     };
     refused("tensor_parallel", 2,
             "tensor_parallel: a placement cannot express that devices divide ops");
@@ -67,10 +63,7 @@ TEST_SUITE("cli") {
     session.folder().write("mine.yaml",
                            "like: megatron\ngrad_reduce_dtype: weights\nkernel_lunch: 5 us\n");
     const auto check = [&](const std::string& arguments, std::string_view said) {
-      CAPTURE(arguments);
-      const auto result = session.run(arguments);
-      CHECK(result.code == 2);
-      CHECK_MESSAGE(result.err.find(said) != std::string::npos, result.err);
+      session.refuses(arguments, said);
     };
     check("place two.json --placer piper --latency '1 us'", "planners only support --devices");
     check("plan gpt2 --devices 2 --as v100", "--batch is required");
@@ -122,14 +115,12 @@ TEST_SUITE("cli") {
   TEST_CASE("plan --check accepts one plan, and plan rejects unknown values") {
     const Session session;
     const auto check = [&](const std::string& arguments, std::string_view said) {
-      CAPTURE(arguments);
-      const auto result = session.run(
+      session.refuses(
           "plan "
           "gpt:num_hidden_layers=4,hidden_size=256,num_attention_heads=4,length=64,vocab_size=1024 "
           "--batch 16 " +
-          arguments);
-      CHECK(result.code == 2);
-      CHECK_MESSAGE(result.err.find(said) != std::string::npos, result.err);
+              arguments,
+          said);
     };
     const std::string one =
         "--check --nodes dgx_a100 --tensor 1 --pipeline 1 --micro-batch 1 --recompute off ";

@@ -1,9 +1,7 @@
 #pragma once
 #include <doctest/doctest.h>
-#include <sys/wait.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -44,10 +42,16 @@ class Session {
   Result run(const std::string& arguments, const std::string& around = "{}") const {
     std::string command = around;
     command.replace(command.find("{}"), 2, program() + " " + arguments);
-    command = "cd '" + folder_.file("") + "' && { " + command + "; } >out.txt 2>err.txt </dev/null";
-    const int status = std::system(command.c_str());  // NOLINT(concurrency-mt-unsafe)
-    REQUIRE(WIFEXITED(status));
-    return {WEXITSTATUS(status), folder_.read("out.txt"), folder_.read("err.txt")};
+    const int code = shell(folder_, command, ">out.txt 2>err.txt </dev/null");
+    return {code, folder_.read("out.txt"), folder_.read("err.txt")};
+  }
+
+  /// Checks that the program calls it a mistake, whose message has `said`.
+  void refuses(const std::string& arguments, std::string_view said) const {
+    const Result result = run(arguments);
+    CAPTURE(arguments);
+    CHECK(result.code == 2);
+    CHECK_MESSAGE(result.err.find(said) != std::string::npos, result.err);
   }
 
   /// The JSON output. Requires exit code 0.

@@ -1,14 +1,8 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <nlohmann/json.hpp>
-#include <string>
-#include <vector>
-
 #include "tests/cli/session.h"
 #include "tests/sim/report/timeline_checks.h"
-#include "tests/this_build.h"
 #include "traces/format/compressed_file.h"
 
 using namespace baechi;
@@ -134,9 +128,8 @@ TEST_SUITE("cli") {
     CHECK(json["per_sample_us"] == 50.0);  // b and c, 20 + 30
     REQUIRE(json["stages"].size() == 2);
     CHECK(json["stages"][1]["busy_us"] == 1000.0);
-    const auto refused = session.run(simulate + " --pipeline 1f1b");
-    CHECK(refused.code == 2);
-    CHECK(holds(refused.err, "1f1b is a schedule of training, and this graph is not training"));
+    session.refuses(simulate + " --pipeline 1f1b",
+                    "1f1b is a schedule of training, and this graph is not training");
     const auto wrong = session.run(simulate + " --pipeline gpip --micro-batches 0");
     CHECK(wrong.code == 2);
     CHECK(holds(wrong.err,
@@ -185,9 +178,8 @@ TEST_SUITE("cli") {
     for (const char* schedule :
          {"gpipe", "1f1b_flush", "2bw", "zb_h1", "zb_h2", "zb_v", "dualpipe"})
       CHECK(session.json(simulate + " --pipeline " + schedule)["pipeline"]["scheme"] == schedule);
-    const auto wrong = session.run(simulate + " --pipeline interleaved");
-    CHECK(wrong.code == 2);
-    CHECK(holds(wrong.err, "interleaved needs two chunks or more on each device"));
+    session.refuses(simulate + " --pipeline interleaved",
+                    "interleaved needs two chunks or more on each device");
     CHECK(holds(session.run("simulate --help").out, "zb_h1"));
   }
 

@@ -5,7 +5,6 @@
 #include <string>
 
 #include "tests/fuzz/written.h"
-#include "validate/plan/fields.h"
 #include "validate/plan/plan.h"
 #include "validate/predictor.h"
 

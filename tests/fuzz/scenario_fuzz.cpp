@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "scenarios/read/load.h"
+#include "scenarios/read/scenario.h"
 #include "scenarios/read/yaml.h"
 #include "scenarios/run/build.h"
 #include "sim/error.h"

@@ -176,7 +176,7 @@ TEST_SUITE("placers") {
     // 64 ops of 10 B weights that write 100 B each for the next op, on 2 devices: each cut in one
     // place needs 320 B of weights, 200 B for an op's input and output, 100 B for the copy.
     const auto& [graph, cluster, costs, problem] =
-        OwnedProblem(chain(64, 10_B, 100_B), gpus(2, 530_B));
+        OwnedProblem(chain_of(64, 10_B, 100_B), gpus(2, 530_B));
     const Feasible found = find_feasible(problem);
     REQUIRE(found.placement);
     CHECK_FALSE(simulate(problem, *found.placement).oom);
@@ -220,7 +220,7 @@ TEST_SUITE("placers") {
   TEST_CASE("coarsen stays on one device where transfers cost more than they save") {
     // A chain: no two ops can run at once.
     const auto& [graph, cluster, costs, problem] =
-        OwnedProblem(chain(20, 0_B, 1000_B, 10ns), gpus(4));
+        OwnedProblem(chain_of(20, 0_B, 1000_B, 10ns), gpus(4));
     CHECK(simulate(problem, make_placer("coarsen")->place(problem, 0)).makespan == 200ns);
   }
 }

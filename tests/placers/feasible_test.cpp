@@ -77,7 +77,7 @@ TEST_SUITE("placers") {
   // input and the output of an op. The search starts from least_loaded's placement, among others:
   // it runs least_loaded unless the placement is known.
   TEST_CASE("a placer whose placement is needed twice runs once") {
-    const OpGraph graph = chain(64, 10_B, 100_B);
+    const OpGraph graph = chain_of(64, 10_B, 100_B);
     const Cluster cluster = gpus(2, 519_B);
     const CountedCosts costs(graph, cluster);
     const auto asks = [&](std::span<const std::string_view> asked) {
@@ -91,7 +91,7 @@ TEST_SUITE("placers") {
   // As above, with memory for a cut in the middle: 320 + 200 B on both devices.
   TEST_CASE("where no quick placer helps, the order of ops is cut") {
     const auto& [graph, cluster, costs, problem] =
-        OwnedProblem(chain(64, 10_B, 100_B), gpus(2, 520_B));
+        OwnedProblem(chain_of(64, 10_B, 100_B), gpus(2, 520_B));
     const Feasible found = find_feasible(problem, {});
     CHECK(found.how.ends_with(" cuts of the order of ops"));
   }
@@ -155,7 +155,7 @@ TEST_SUITE("placers") {
 
   // 20 ops of 10 B on 4 devices of 55 B and more: 5 on each, if their tensors fit, too.
   TEST_CASE("with many placements one that fits is found by quick placers or by moves") {
-    const auto& [graph, cluster, costs, problem] = OwnedProblem(chain(20, 10_B), gpus(4, 54_B));
+    const auto& [graph, cluster, costs, problem] = OwnedProblem(chain_of(20, 10_B), gpus(4, 54_B));
     const Feasible found = find_feasible(problem);
     REQUIRE(found.placement);
     CHECK_FALSE(simulate(problem, *found.placement).oom);

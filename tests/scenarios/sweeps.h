@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "scenarios/read/load.h"
+#include "scenarios/read/scenario.h"
 #include "scenarios/run/runner.h"
 
 namespace baechi::testing {

@@ -9,8 +9,6 @@
 #include <thread>
 
 #include "scenarios/report/html.h"
-#include "scenarios/results/results.h"
-#include "sim/error.h"
 #include "sim/processor_time.h"
 #include "tests/message.h"
 #include "tests/scenarios/sweeps.h"

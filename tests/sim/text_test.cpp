@@ -8,23 +8,15 @@
 #include <csignal>
 
 #include "placers/adjust.h"
-#include "placers/interface/placer.h"
 #include "placers/original/original.h"
 #include "scenarios/published/paper.h"
-#include "scenarios/read/scenario.h"
 #include "scenarios/read/sections.h"
-#include "scenarios/results/results.h"
 #include "sim/csv_table.h"
-#include "sim/error.h"
-#include "sim/graph/op_graph.h"
-#include "sim/names.h"
-#include "sim/options.h"
-#include "sim/problem/engine_options.h"
 #include "sim/random.h"
 #include "tests/message.h"
 #include "traces/generate/expand.h"
 #include "traces/import/pytorch/training_state.h"
-#include "validate/plan_of_step.h"
+#include "validate/export.h"
 #include "validate/run_files.h"
 #include "validate/score.h"
 
@@ -172,7 +164,7 @@ TEST_SUITE("error") {
     REQUIRE(waitpid(failing, &status, 0) == failing);
     CHECK(WIFSIGNALED(status));
     CHECK(WTERMSIG(status) == SIGABRT);
-    CHECK(said.starts_with("tests/sim/error_test.cpp:"));
+    CHECK(said.starts_with("tests/sim/text_test.cpp:"));
     CHECK(said.ends_with(": check failed: apples == 3: 2 apples\n"));
   }
 

@@ -2,13 +2,11 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "tests/message.h"
 #include "tests/temporary_folder.h"
 #include "tests/validate/example_plan.h"
 #include "validate/plan/benchmarks.h"
-#include "validate/plan/fields.h"
 #include "validate/plan/plan.h"
 #include "validate/plan/timeline.h"
 
@@ -35,11 +33,8 @@ std::pair<int, std::string> run_harness(const std::string& arguments) {
   const baechi::testing::TemporaryFolder folder;
   folder.write("good.plan", example_plan);
   folder.write("bad.plan", with("gemm 512", "gemm 520"));
-  const std::string command =
-      "cd '" + folder.file("") + "' && " BAECHI_REPLAY " " + arguments + " >out.txt 2>&1";
-  const int status = std::system(command.c_str());  // NOLINT(concurrency-mt-unsafe)
-  REQUIRE(WIFEXITED(status));
-  return {WEXITSTATUS(status), folder.read("out.txt")};
+  const int code = baechi::testing::shell(folder, BAECHI_REPLAY " " + arguments);
+  return {code, folder.read("out.txt")};
 }
 #endif
 

@@ -5,7 +5,7 @@
 #include <chrono>
 #include <set>
 
-#include "scenarios/read/load.h"
+#include "scenarios/read/scenario.h"
 #include "sim/error.h"
 #include "tests/temporary_folder.h"
 #include "tests/this_build.h"

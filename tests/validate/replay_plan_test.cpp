@@ -12,8 +12,8 @@
 #include "tests/small_graphs.h"
 #include "tests/this_build.h"
 #include "tests/validate/example_plan.h"
+#include "validate/export.h"
 #include "validate/plan/plan.h"
-#include "validate/plan_of_step.h"
 #include "validate/predictor.h"
 #include "validate/run_files.h"
 

@@ -2,21 +2,17 @@
 
 #include <doctest/doctest.h>
 
-#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <set>
 
 #include "scenarios/read/calibration_file.h"
-#include "sim/cluster/calibration.h"
 #include "sim/error.h"
 #include "tests/scenarios/sweeps.h"
 #include "tests/small_graphs.h"
 #include "tests/temporary_folder.h"
 #include "tests/this_build.h"
 #include "validate/calibrate.h"
-#include "validate/export.h"
-#include "validate/validation_report.h"
 #include "validate/virtual_clock.h"
 
 using namespace baechi;

@@ -6,8 +6,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <map>
-#include <sstream>
 #include <tuple>
 
 #include "tests/temporary_folder.h"
@@ -67,10 +65,7 @@ void write_plans(const TemporaryFolder& folder) {
 /// Exit code, or 128 plus the signal, of the harness in the folder.
 int run_harness(const TemporaryFolder& folder, const std::string& arguments,
                 const std::string& environment = "") {
-  const std::string command = "cd '" + folder.file("") + "' && env " + environment +
-                              " " BAECHI_REPLAY_STANDIN " " + arguments + " >out.txt 2>&1";
-  const int status = std::system(command.c_str());  // NOLINT(concurrency-mt-unsafe)
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return shell(folder, "env " + environment + " " BAECHI_REPLAY_STANDIN " " + arguments);
 }
 
 constexpr const char* replay_them = "run/plans/*.plan --passes 2 --rounds 2 --warm-up 1 -o run";

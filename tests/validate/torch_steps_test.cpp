@@ -2,7 +2,6 @@
 
 #include <doctest/doctest.h>
 
-#include <cstdlib>
 #include <thread>
 
 #include "sim/error.h"
@@ -19,13 +18,9 @@ constexpr const char* score_columns =
     "model,way,cut,predicted_us,measured_us,noise,counts,no_transfers_us,baechi_us\n";
 constexpr const char* torch_python = "/usr/bin/python3";
 
-/// Whether this machine has PyTorch; says so if not.
 bool there_is_torch() {
-  const bool found = std::system((std::string(torch_python) +
-                                  " -c 'import torch.distributed' 2>/dev/null")  // NOLINT
-                                     .c_str()) == 0;
-  if (!found) MESSAGE("skipped: there is no " << torch_python << " with PyTorch (python3-torch)");
-  return found;
+  return there_is(std::string(torch_python) + " with PyTorch (python3-torch)",
+                  std::string(torch_python) + " -c 'import torch.distributed'");
 }
 
 bool there_are_two_cores() {
@@ -36,12 +31,10 @@ bool there_are_two_cores() {
 
 /// The exit code of `./dev torch` into `folder`, without a build; what it says is in `said`.
 int judged(const TemporaryFolder& folder, const std::string& arguments) {
-  const int status =
-      std::system(("cd '" + folder.file("") + "' && " + torch_python + " '" +  // NOLINT
-                   source_dir() + "/validate/pytorch/judge.py' '" + program() + "' . " + arguments +
-                   " >said 2>&1")
-                      .c_str());
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  return shell(folder,
+               std::string(torch_python) + " '" + source_dir() + "/validate/pytorch/judge.py' '" +
+                   program() + "' . " + arguments,
+               ">said 2>&1");
 }
 
 }  // namespace
@@ -134,11 +127,8 @@ TEST_SUITE("torch_steps") {
 
   TEST_CASE("rules that make stages of a recorded step, in Python") {
     const TemporaryFolder folder;
-    const int code =
-        std::system(("python3 '" + source_dir() +  // NOLINT
-                     "/tests/validate/predict_test.py' >'" + folder.file("faults") + "' 2>&1")
-                        .c_str());
-    CHECK_MESSAGE(code == 0, folder.read("faults"));
+    const int code = shell(folder, "python3 '" + source_dir() + "/tests/validate/predict_test.py'");
+    CHECK_MESSAGE(code == 0, folder.read("out.txt"));
   }
 
   TEST_CASE("mistakes in MODELS.py are told at once, before anything runs") {

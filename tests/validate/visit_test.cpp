@@ -2,7 +2,6 @@
 /// tests/standin.
 #include <doctest/doctest.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <set>
 
@@ -19,12 +18,6 @@ using namespace baechi::testing;
 namespace {
 
 namespace fs = std::filesystem;
-
-int shell(const TemporaryFolder& folder, const std::string& command) {
-  const std::string whole = "cd '" + folder.file("") + "' && { " + command + "; } >said.txt 2>&1";
-  const int status = std::system(whole.c_str());  // NOLINT(concurrency-mt-unsafe)
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
 
 std::string programs() {
   return std::string("env BAECHI=") + program() + " HARNESS=" BAECHI_REPLAY_STANDIN " ";
@@ -65,18 +58,17 @@ TEST_SUITE("visit") {
   TEST_CASE("a visit brings steps and held-out plans home that were predicted before they ran") {
     const TemporaryFolder folder;
     const bool torch =
-        std::system("/usr/bin/python3 -c 'import torch' 2>/dev/null") == 0;  // NOLINT
-    if (!torch) MESSAGE("skipped: the steps: there is no PyTorch (python3-torch)");
+        there_is("PyTorch (python3-torch), for the steps", "/usr/bin/python3 -c 'import torch'");
     CHECK(visit(folder, torch ? "STEPS='--device cpu --tiny --only gnmt' "
                                 "KERNELS='--device cpu --tiny' PAIR='--quick --models mlp "
                                 "--processes 2 --ways two_stages --rounds 1'"
                               : "") == !torch);
-    CAPTURE(folder.read("said.txt"));
+    CAPTURE(folder.read("out.txt"));
     CHECK(names_in(folder.file("out")) == all_files);
     if (torch) {
       REQUIRE(shell(folder, "tar -xzf out/steps.tgz && grep -c step_seconds steps/steps.jsonl") ==
               0);
-      CHECK(folder.read("said.txt") == "1\n");
+      CHECK(folder.read("out.txt") == "1\n");
       CHECK(fs::exists(folder.file("steps/gnmt.fp32.kineto.json.gz")));
       REQUIRE(shell(folder, "for f in kernels pair; do tar -xzf out/$f.tgz; done") == 0);
       CHECK(says(folder, "kernels/measured/aiconfigurator/gemm.csv", "cpu,bfloat16,4,8,16,0."));
@@ -86,7 +78,7 @@ TEST_SUITE("visit") {
     REQUIRE(shell(folder,
                   "tar -xzf out/held.tgz && cd held && find . -path '*/plans/*' -type f | "
                   "LC_ALL=C sort | xargs cat | sha256sum | cut -c1-64") == 0);
-    std::string hash = folder.read("said.txt");
+    std::string hash = folder.read("out.txt");
     hash.pop_back();
     const std::string log = folder.read("out/log.txt");
     const std::size_t frozen = log.find("frozen: " + hash + " of 270 plans");
@@ -107,7 +99,7 @@ TEST_SUITE("visit") {
     const TemporaryFolder folder;
     CHECK(visit(folder, "STANDIN_COPIES_AS_READY=1") == 1);  // without PyTorch
     REQUIRE(shell(folder, "tar -xzf out/held.tgz && cat measure/calibration.yaml") == 0);
-    CHECK(says(folder, "said.txt", "in_order: false"));
+    CHECK(says(folder, "out.txt", "in_order: false"));
     for (const std::string set : {"contended", "timed"}) {
       const Validation v = compare(read_run(folder.file("held/" + set)),
                                    read_calibration(folder.file("measure/calibration.yaml")));
@@ -121,11 +113,11 @@ TEST_SUITE("visit") {
     REQUIRE(shell(folder, "mkdir b && tar -C b -xzf " + kit() +
                               "/bundle.tgz && export LD_LIBRARY_PATH=b && " + others +
                               "grep -cvE '/(libc|libm|libpthread|libdl|librt)[.]so'") == 1);
-    CHECK(folder.read("said.txt") == "0\n");
+    CHECK(folder.read("out.txt") == "0\n");
     REQUIRE(shell(folder, "cd " + source_dir() +
                               " && { git ls-files -z 2>/dev/null; printf '%s\\0' " + kit() +
                               "; } | du -bc --files0-from=- | tail -n 1 | cut -f 1") == 0);
-    CHECK(std::stol(folder.read("said.txt")) < 60'000'000);
+    CHECK(std::stol(folder.read("out.txt")) < 60'000'000);
   }
 
   TEST_CASE("what a GPU cannot do is done otherwise") {
@@ -137,7 +129,7 @@ TEST_SUITE("visit") {
     CHECK(names_in(folder.file("out")) == all_files);
     REQUIRE(shell(folder,
                   "tar -xzOf out/held.tgz --wildcards 'held/*/steps.csv' | grep -c stream") == 0);
-    CHECK(std::stoi(folder.read("said.txt")) >= 40 * 30);
+    CHECK(std::stoi(folder.read("out.txt")) >= 40 * 30);
   }
 
   TEST_CASE("a phase that is killed costs itself, and a question that it ends has no good answer") {
@@ -178,7 +170,7 @@ TEST_SUITE("visit") {
     CHECK(shell(folder, script + "out .") == 2);  // no kit
     folder.write("log.txt", "");
     CHECK(shell(folder, script + ". " + kit()) == 2);  // the folder of another visit
-    CHECK(says(folder, "said.txt", "has a visit; take another folder"));
+    CHECK(says(folder, "out.txt", "has a visit; take another folder"));
     CHECK(shell(folder, "bash " + source_dir() + "/validate/cuda/kit.sh") == 2);
   }
 }

@@ -1,6 +1,5 @@
 /// Reads and writes the trace format `baechi-trace` version 1, which traces/README.md specifies.
 #pragma once
-#include "sim/options.h"
 #include "traces/format/compressed_file.h"
 #include "traces/trace.h"
 

@@ -1,6 +1,3 @@
-#include "sim/graph/op_graph.h"
-#include "sim/text.h"
-#include "traces/format/compressed_file.h"
 #include "traces/format/json.h"
 #include "traces/format/json_string.h"
 #include "traces/format/trace_file.h"

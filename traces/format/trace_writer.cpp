@@ -1,5 +1,3 @@
-#include "sim/graph/op_graph.h"
-#include "traces/format/compressed_file.h"
 #include "traces/format/json_string.h"
 #include "traces/format/trace_file.h"
 

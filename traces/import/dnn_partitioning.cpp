@@ -1,6 +1,5 @@
 #include <cmath>
 
-#include "sim/units.h"
 #include "traces/format/json.h"
 #include "traces/importer.h"
 
@@ -276,21 +275,14 @@ class DnnPartitioningReader {
   void write_notes(Trace& trace) const {
     const auto sizes = std::ranges::count_if(output_, &Output::sizes_differ);
     const auto costs = std::ranges::count_if(output_, &Output::costs_differ);
-    if (sizes > 0)
-      trace.notes.push_back(
-          fmt::format("{} ops have edges of different sizes: the largest is used", sizes));
-    if (costs > 0)
-      trace.notes.push_back(
-          fmt::format("{} ops have edges of different costs: the largest is used", costs));
-    if (renamed_ > 0)
-      trace.notes.push_back(
-          fmt::format("{} ops were renamed NAME#ID: the name was taken", renamed_));
-    if (reversed_ > 0)
-      trace.notes.push_back(fmt::format(
-          "backward: mirrored: {} edges between backward ops were reversed, and each of {} "
-          "backward "
-          "ops reads what its forward op writes (backward: as_given keeps the file's edges)",
-          reversed_, backward_.size()));
+    note_count(trace.notes, sizes, "{} ops have edges of different sizes: the largest is used");
+    note_count(trace.notes, costs, "{} ops have edges of different costs: the largest is used");
+    note_count(trace.notes, renamed_, "{} ops were renamed NAME#ID: the name was taken");
+    note_count(
+        trace.notes, reversed_,
+        "backward: mirrored: {} edges between backward ops were reversed, and each of {} "
+        "backward ops reads what its forward op writes (backward: as_given keeps the file's edges)",
+        backward_.size());
     // The authors' costs are sizes divided by 2 GiB/s.
     double cost = 0.0, expected = 0.0;
     for (const Output& output : output_) {

@@ -1,4 +1,3 @@
-#include "sim/error.h"
 #include "sim/text.h"
 #include "traces/format/compressed_file.h"
 #include "traces/format/json_string.h"

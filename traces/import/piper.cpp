@@ -1,6 +1,5 @@
 #include <cmath>
 
-#include "sim/units.h"
 #include "traces/format/json.h"
 #include "traces/import/piper_file.h"
 #include "traces/importer.h"
@@ -263,15 +262,11 @@ class PiperImport {
     else
       json_.mistake(std::size_t{0}, "maxMemoryPerDevice is not below 4 EiB");
     json_.finish();
-    if (other_mode_ > 0)
-      trace.notes.push_back(
-          fmt::format("{} ops have no mode '{}': their first mode is used", other_mode_, mode_));
-    if (renamed_ > 0)
-      trace.notes.push_back(
-          fmt::format("{} ops were renamed NAME#ID: the name was taken", renamed_));
-    if (several_sizes_ > 0)
-      trace.notes.push_back(
-          fmt::format("{} ops have edges of different sizes: the largest is used", several_sizes_));
+    note_count(trace.notes, other_mode_, "{} ops have no mode '{}': their first mode is used",
+               mode_);
+    note_count(trace.notes, renamed_, "{} ops were renamed NAME#ID: the name was taken");
+    note_count(trace.notes, several_sizes_,
+               "{} ops have edges of different sizes: the largest is used");
     trace.notes.emplace_back(
         "each op is forward and backward; gradients sent between ops are not in the graph");
     trace.graph = build_graph(std::move(builder_), path_);

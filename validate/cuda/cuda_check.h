@@ -16,7 +16,6 @@ struct Skip : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// A CUDA call failed.
 struct CudaError : std::runtime_error {
   CudaError(cudaError_t error, const std::string& what) : std::runtime_error(what), code(error) {}
   cudaError_t code;

@@ -8,8 +8,6 @@
 #include <cstdlib>
 #include <utility>
 
-#include "validate/cuda/kernels.h"
-
 namespace baechi::validate::replay {
 
 namespace {
@@ -50,6 +48,41 @@ Part part_of(CUdevResource* groups, unsigned count, CUdevice device) {
   REPLAY_CUDA(read_back(part.context, &got, CU_DEV_RESOURCE_TYPE_SM));
   part.sms = got.sm.smCount;
   return part;
+}
+
+constexpr int no_transpose = 0;       // CUBLAS_OP_N
+constexpr int compute_in_float = 68;  // CUBLAS_COMPUTE_32F
+constexpr int default_algorithm = -1;
+constexpr std::size_t workspace_bytes = 32 << 20;
+
+std::pair<void*, std::string> open_library() {
+  for (const char* name : {"libcublas.so.13", "libcublas.so.12"})
+    if (void* const library = dlopen(name, RTLD_NOW | RTLD_LOCAL)) return {library, name};
+  return {nullptr, ""};
+}
+
+template <class Function>
+void look_up(Function& function, const char* name) {
+  void* const library = open_library().first;
+  void* const found = library == nullptr ? nullptr : dlsym(library, name);
+  if (found == nullptr) throw Skip(std::string("no cuBLAS with ") + name + " on this machine");
+  function = reinterpret_cast<Function>(found);
+}
+
+void ensure(int status, const char* call) {
+  if (status != 0)
+    throw CudaError(cudaErrorUnknown, std::string(call) + ": status " + std::to_string(status));
+}
+
+std::string version_text(int version) {  // 13000 is 13.0
+  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
+/// Tells one card from another without naming either: 16 bits of a hash (FNV-1a) of its UUID.
+std::string card(const char (&uuid)[16]) {
+  std::uint64_t hash = 14695981039346656037ULL;
+  for (const char byte : uuid) hash = (hash ^ static_cast<unsigned char>(byte)) * 1099511628211ULL;
+  return std::to_string(hash >> 48U);
 }
 
 }  // namespace
@@ -157,34 +190,6 @@ void ClockRate::sample() {
   highest_ = std::max(highest_, mhz);
 }
 
-namespace {
-
-constexpr int no_transpose = 0;       // CUBLAS_OP_N
-constexpr int compute_in_float = 68;  // CUBLAS_COMPUTE_32F
-constexpr int default_algorithm = -1;
-constexpr std::size_t workspace_bytes = 32 << 20;
-
-std::pair<void*, std::string> open_library() {
-  for (const char* name : {"libcublas.so.13", "libcublas.so.12"})
-    if (void* const library = dlopen(name, RTLD_NOW | RTLD_LOCAL)) return {library, name};
-  return {nullptr, ""};
-}
-
-template <class Function>
-void look_up(Function& function, const char* name) {
-  void* const library = open_library().first;
-  void* const found = library == nullptr ? nullptr : dlsym(library, name);
-  if (found == nullptr) throw Skip(std::string("no cuBLAS with ") + name + " on this machine");
-  function = reinterpret_cast<Function>(found);
-}
-
-void ensure(int status, const char* call) {
-  if (status != 0)
-    throw CudaError(cudaErrorUnknown, std::string(call) + ": status " + std::to_string(status));
-}
-
-}  // namespace
-
 std::string Cublas::library() {
   return open_library().second;
 }
@@ -218,21 +223,6 @@ void Cublas::gemm(cudaStream_t stream, float* c, const void* a, const void* b, s
                   default_algorithm),
          "cublasGemmEx");
 }
-
-namespace {
-
-std::string version_text(int version) {  // 13000 is 13.0
-  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
-}
-
-/// Tells one card from another without naming either: 16 bits of a hash (FNV-1a) of its UUID.
-std::string card(const char (&uuid)[16]) {
-  std::uint64_t hash = 14695981039346656037ULL;
-  for (const char byte : uuid) hash = (hash ^ static_cast<unsigned char>(byte)) * 1099511628211ULL;
-  return std::to_string(hash >> 48U);
-}
-
-}  // namespace
 
 void open_gpu() {
   // 32 hardware queues, so that fewer streams share one; and all kernels loaded now: a lazy load

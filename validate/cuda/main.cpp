@@ -9,7 +9,7 @@
 
 #include "validate/cuda/measure.h"
 #include "validate/cuda/run_folder.h"
-#include "validate/plan/fields.h"
+#include "validate/plan/plan.h"
 
 namespace {
 

@@ -8,7 +8,6 @@
 
 #include "validate/cuda/machine.h"
 #include "validate/cuda/step.h"
-#include "validate/plan/fields.h"
 #include "validate/plan/plan.h"
 
 namespace baechi::validate::replay {
@@ -52,7 +51,6 @@ std::string timeline_header();
 void write_timeline(TextFile& file, const ReplayPlan& plan, int replay, int round,
                     const Timeline& times);
 
-/// machine.txt
 void write_machine(const std::string& folder, const Machine& machine, const ClockRate& clock);
 
 void make_folder(const std::string& folder);  ///< Throws BadInput if it cannot.

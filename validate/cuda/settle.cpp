@@ -6,7 +6,6 @@
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
-#include <functional>
 #include <memory>
 #include <random>
 #include <string>
@@ -21,10 +20,6 @@
 #include "validate/plan/timeline.h"
 
 namespace baechi::validate::replay {
-
-/// Compares gemm, ew and link with the host's results. Returns the mistake, or "". Throws
-/// CudaError.
-std::string wrong_kernel();
 
 namespace {
 
@@ -87,20 +82,6 @@ bool ew_computes(std::size_t floats) {
   return true;
 }
 
-}  // namespace
-
-std::string wrong_kernel() {
-  for (const int n : {16, 64, 144}) {  // less than a tile, one tile, tiles that stick out
-    const double error = gemm_error(n);
-    if (!(error < 1e-3)) return "gemm " + std::to_string(n) + " is off by " + std::to_string(error);
-  }
-  if (!link_copies(16384 * 5 + 256)) return "link does not copy";
-  if (!ew_computes(100'000)) return "ew does not compute";
-  return "";
-}
-
-namespace {
-
 constexpr int runs = 12;  // of each plan, after 2 to warm up
 
 [[gnu::format(printf, 1, 2)]] std::string text(const char* format, ...) {
@@ -116,6 +97,18 @@ struct Answer {
   bool good = true;
   std::string what{};
 };
+
+/// Compares gemm, ew and link with the host's results. Returns the mistake, or "". Throws
+/// CudaError.
+std::string wrong_kernel() {
+  for (const int n : {16, 64, 144}) {  // less than a tile, one tile, tiles that stick out
+    const double error = gemm_error(n);
+    if (!(error < 1e-3)) return "gemm " + std::to_string(n) + " is off by " + std::to_string(error);
+  }
+  if (!link_copies(16384 * 5 + 256)) return "link does not copy";
+  if (!ew_computes(100'000)) return "ew does not compute";
+  return "";
+}
 
 std::vector<double> samples_of(Machine& machine, const Benchmark& benchmark) {
   Step step(machine, benchmark.plan);

@@ -1,7 +1,6 @@
 #include "validate/cuda/step.h"
 
 #include <algorithm>
-#include <limits>
 #include <map>
 
 namespace baechi::validate::replay {
@@ -174,7 +173,6 @@ void Step::capture() {
   REPLAY_CUDA(cudaStreamSynchronize(first));
 }
 
-/// All queues wait for the gate.
 void Step::fork() {
   const Queue& first = queues_.front();
   unsigned* const gate = machine_.gate();

@@ -109,7 +109,6 @@ struct CopyKind {
   std::int64_t ns = 0;  ///< way link
 };
 
-/// One transfer of `device`'s, after `producer`.
 int add_copy(ReplayPlan& plan, const CopyKind& kind, int device, std::int64_t bytes, int producer) {
   const int next = (device + 1) % plan.devices;
   const std::string subject = kind.subject;
@@ -122,7 +121,6 @@ std::string args_of_copy(const CopyKind& kind, std::int64_t bytes) {
   return std::to_string(bytes) + (kind.way == Way::link ? " " + std::to_string(kind.ns) : "");
 }
 
-/// `in_a_row` transfers of one producer in one queue.
 Benchmark copy(SubmitMode mode, const CopyKind& kind, std::int64_t bytes, int in_a_row) {
   Benchmark b{.row = {.what = "copy",
                       .mode = std::string(to_text(mode)),

@@ -10,7 +10,6 @@
 
 namespace baechi::validate {
 
-/// A line of measurements.csv.
 struct Measurement {
   std::string what{}, mode{}, way{}, subject{}, args{}, against{};
   std::int64_t count = 0, round = 0;

@@ -1,8 +1,12 @@
 /// A plan: a placed graph as tasks in queues, which a replay runs. File format:
 /// validate/FORMATS.md.
 #pragma once
+#include <charconv>
 #include <chrono>
 #include <cstdint>
+#include <optional>
+#include <sstream>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,6 +14,63 @@
 #include "sim/names.h"
 
 namespace baechi::validate {
+
+/// The largest number in a file of a validation run: sums of some thousands stay in 63 bits.
+inline constexpr std::int64_t most_number = std::int64_t{1} << 50;
+
+/// A file is not in the format of FORMATS.md: one line per mistake, each "path:line:column: what".
+struct BadInput : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+struct Field {
+  std::string_view text;
+  std::size_t column = 1;  ///< in bytes
+};
+
+/// `line` at its separators. At ' ' several count as one; at ',' empty fields are kept.
+std::vector<Field> split(std::string_view line, char separator);
+
+/// The parts, one behind the other.
+std::string joined(const auto&... parts) {
+  std::ostringstream text;
+  (text << ... << parts);
+  return text.str();
+}
+
+/// The lines of a text, the last with or without its '\n'.
+class Lines {
+ public:
+  Lines(std::string_view text, std::string_view path) : rest_(text), path_(path) {}
+
+  bool next();  ///< false at the end
+  std::string_view line() const { return line_; }
+  std::size_t number() const { return number_; }  ///< of line(), from 1
+
+  /// "path:line:column: "
+  std::string where(std::size_t column = 1) const;
+  /// Keeps the first 20 mistakes, and then that there may be more.
+  void mistake(std::size_t column, std::string_view what);
+  bool too_many() const { return mistakes_ >= most_mistakes; }
+  bool any_mistake() const { return mistakes_ != 0; }
+  const std::string& mistakes() const { return messages_; }  ///< one per line
+  /// Throws BadInput with all mistakes, if there are any.
+  void finish() const;
+
+  /// `field` as a whole number in [least, most]; otherwise a mistake that names `what`, and
+  /// nothing.
+  std::optional<std::int64_t> whole(const Field& field, std::string_view what,
+                                    std::int64_t least = 0, std::int64_t most = most_number);
+
+ private:
+  static constexpr std::size_t most_mistakes = 20;
+  void add(const std::string& message);
+
+  std::string_view rest_, path_, line_;
+  std::size_t number_ = 0;
+  std::size_t mistakes_ = 0;
+  std::string messages_;
+};
 
 using baechi::to_text;
 
@@ -57,7 +118,6 @@ struct Task {
   Body body{};               ///< of an op
   std::vector<int> after{};  ///< earlier tasks, ascending
 
-  /// The device whose queue the task is in.
   int owner() const { return transfer && device == host ? to : device; }
   friend bool operator==(const Task&, const Task&) = default;
 };
@@ -100,7 +160,7 @@ struct ReplayPlan {
 /// Version 1 of the format if the plan has one lane, else version 2.
 std::string plan_text(const ReplayPlan& plan);
 
-/// Throws BadInput (fields.h), up to 20 mistakes at once.
+/// Throws BadInput, up to 20 mistakes at once.
 ReplayPlan parse_plan(std::string_view text, const std::string& path);
 
 }  // namespace baechi::validate

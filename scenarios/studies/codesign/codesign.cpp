@@ -8,8 +8,6 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <numeric>
-#include <tuple>
-#include <vector>
 
 #include "scenarios/run/build.h"
 #include "sim/csv_table.h"
@@ -159,18 +157,6 @@ std::vector<ListedAccelerator> list_of_json(const std::string& text, const std::
   return list;
 }
 
-}  // namespace
-
-AreaTable read_area_table(const std::string& path) {
-  const std::string text = read_file(path);
-  const std::size_t first = text.find_first_not_of(" \t\r\n");
-  if (first != std::string::npos && (text[first] == '[' || text[first] == '{'))
-    return table_of_list(list_of_json(text, path), path);
-  return table_of_csv(text, path);
-}
-
-namespace {
-
 constexpr double no_plan = std::numeric_limits<double>::infinity();
 
 /// Designs planned at once; independent of the machine, so that the same are visited everywhere.
@@ -281,6 +267,14 @@ class DesignSearch {
 };
 
 }  // namespace
+
+AreaTable read_area_table(const std::string& path) {
+  const std::string text = read_file(path);
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  if (first != std::string::npos && (text[first] == '[' || text[first] == '{'))
+    return table_of_list(list_of_json(text, path), path);
+  return table_of_csv(text, path);
+}
 
 DesignList designs_within(const CodesignChoice& choice, const AreaTable& areas) {
   DesignList list;

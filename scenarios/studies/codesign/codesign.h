@@ -3,7 +3,6 @@
 #include <atomic>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "scenarios/read/scenario.h"
@@ -51,7 +50,6 @@ struct DesignAnswer {
   std::size_t designs = 0;                 ///< that could be visited
   bool proved = false;                     ///< it is proved that no other design is faster
 
-  /// The visited fraction of the designs.
   double share() const {
     return designs == 0 ? 0.0 : static_cast<double>(visited.size()) / static_cast<double>(designs);
   }
@@ -70,7 +68,6 @@ struct CodesignResult {
   double limit = 0.0;            ///< um2
   std::int64_t batch = 1;
 
-  /// Samples per second of a design with a plan.
   double throughput(const VisitedDesign& v) const {
     return static_cast<double>(batch) / v.plan->seconds;
   }

@@ -64,6 +64,57 @@ void add_sizes(const OpGraph& graph, const IdVector<OpId, std::size_t>& block,
   }
 }
 
+using exact::BundleId;
+using Seconds = std::vector<std::vector<LayerSeconds>>;  // [works][kinds]
+
+double in_seconds(Duration time) {
+  return static_cast<double>(time.count()) * 1e-9;
+}
+
+/// The times of a block's passes, each by `makespan` of its tasks.
+LayerSeconds block_seconds(const LayerWork& block, const Accelerator& a,
+                           const AcceleratorRates& rates, auto makespan) {
+  std::array<double, 3> pass{};
+  for (std::size_t phase = 0; phase < pass.size(); ++phase)
+    pass[phase] = in_seconds(makespan(pool_tasks(block.passes[phase], a, rates)));
+  return {.forward = pass[0] + in_seconds(block.sums[0]),
+          .backward = pass[1] + in_seconds(block.sums[1]),
+          .update = pass[2]};
+}
+
+bool mixed(const planners::StagedPlan& plan, std::int64_t planners::PlannedStage::* degree) {
+  return std::ranges::any_of(plan.stages, [&](const planners::PlannedStage& stage) {
+    return stage.*degree != plan.stages.front().*degree;
+  });
+}
+
+double to_seconds(Duration time) {
+  return to_us(time) / 1e6;
+}
+
+/// The largest number of replicas for which there are devices and that divides the batch; 0: none.
+std::int64_t most_replicas(std::int64_t devices, std::int64_t batch, std::int64_t micro_batch) {
+  for (std::int64_t d = devices; d > 0; --d)
+    if (batch % (d * micro_batch) == 0) return d;
+  return 0;
+}
+
+/// The time of a stage's gradient reduction over its replicas.
+double gradient_reduction(Bytes gradients, std::int64_t data, std::int64_t tensor,
+                          const Cluster& cluster) {
+  if (data == 1) return 0.0;
+  const auto devices = static_cast<std::int64_t>(cluster.num_devices());
+  const auto nodes = static_cast<std::int64_t>(cluster.num_nodes());
+  const std::int64_t per_node = nodes == 0 ? devices : devices / nodes;
+  return to_seconds(cluster.collectives().time(
+      {.kind = CollectiveKind::all_reduce,
+       .bytes = gradients,
+       .ranks = static_cast<std::uint32_t>(data),
+       .nodes = static_cast<std::uint32_t>((data * tensor + per_node - 1) / per_node),
+       .sharing = static_cast<std::uint32_t>(tensor)},
+      std::array{DeviceId{}}, cluster));
+}
+
 }  // namespace
 
 TrainingWork training_work(const TrainingJob& job, std::int64_t tensor, std::int64_t micro_batch,
@@ -93,34 +144,6 @@ TrainingWork training_work(const TrainingJob& job, std::int64_t tensor, std::int
   }
   return result;
 }
-
-namespace {
-
-using exact::BundleId;
-using Seconds = std::vector<std::vector<LayerSeconds>>;  // [works][kinds]
-
-double in_seconds(Duration time) {
-  return static_cast<double>(time.count()) * 1e-9;
-}
-
-/// The times of a block's passes, each by `makespan` of its tasks.
-LayerSeconds block_seconds(const LayerWork& block, const Accelerator& a,
-                           const AcceleratorRates& rates, auto makespan) {
-  std::array<double, 3> pass{};
-  for (std::size_t phase = 0; phase < pass.size(); ++phase)
-    pass[phase] = in_seconds(makespan(pool_tasks(block.passes[phase], a, rates)));
-  return {.forward = pass[0] + in_seconds(block.sums[0]),
-          .backward = pass[1] + in_seconds(block.sums[1]),
-          .update = pass[2]};
-}
-
-bool mixed(const planners::StagedPlan& plan, std::int64_t planners::PlannedStage::* degree) {
-  return std::ranges::any_of(plan.stages, [&](const planners::PlannedStage& stage) {
-    return stage.*degree != plan.stages.front().*degree;
-  });
-}
-
-}  // namespace
 
 struct DesignPlanner::Parts {
   CodesignChoice choice;
@@ -310,37 +333,6 @@ std::size_t DesignPlanner::tasks() const {
       for (const auto& pass : block.passes) count += pass.size();
   return count;
 }
-
-namespace {
-
-double to_seconds(Duration time) {
-  return to_us(time) / 1e6;
-}
-
-/// The largest number of replicas for which there are devices and that divides the batch; 0: none.
-std::int64_t most_replicas(std::int64_t devices, std::int64_t batch, std::int64_t micro_batch) {
-  for (std::int64_t d = devices; d > 0; --d)
-    if (batch % (d * micro_batch) == 0) return d;
-  return 0;
-}
-
-/// The time of a stage's gradient reduction over its replicas.
-double gradient_reduction(Bytes gradients, std::int64_t data, std::int64_t tensor,
-                          const Cluster& cluster) {
-  if (data == 1) return 0.0;
-  const auto devices = static_cast<std::int64_t>(cluster.num_devices());
-  const auto nodes = static_cast<std::int64_t>(cluster.num_nodes());
-  const std::int64_t per_node = nodes == 0 ? devices : devices / nodes;
-  return to_seconds(cluster.collectives().time(
-      {.kind = CollectiveKind::all_reduce,
-       .bytes = gradients,
-       .ranks = static_cast<std::uint32_t>(data),
-       .nodes = static_cast<std::uint32_t>((data * tensor + per_node - 1) / per_node),
-       .sharing = static_cast<std::uint32_t>(tensor)},
-      std::array{DeviceId{}}, cluster));
-}
-
-}  // namespace
 
 FlushPlans::FlushPlans(std::span<const TrainingWork> works, std::int64_t batch,
                        const Cluster& cluster)

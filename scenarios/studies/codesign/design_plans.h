@@ -41,7 +41,6 @@ struct TrainingWork {
 TrainingWork training_work(const TrainingJob& job, std::int64_t tensor, std::int64_t micro_batch,
                            const Cluster& cluster);
 
-/// A plan for a training step, and the time of the step.
 struct DesignPlan {
   double seconds = 0.0;
   std::int64_t micro_batch = 1;
@@ -79,7 +78,6 @@ class DesignPlanner {
   /// best number of ranks.
   double least_seconds(const Accelerator& a) const;
 
-  /// The number of tasks of all distinct blocks.
   std::size_t tasks() const;
 
  private:
@@ -94,7 +92,6 @@ struct LayerSeconds {
 
 class FlushPlans {
  public:
-  /// Enumerates the plans of `works` that fit.
   FlushPlans(std::span<const TrainingWork> works, std::int64_t batch, const Cluster& cluster);
   bool empty() const { return plans_.empty(); }
 

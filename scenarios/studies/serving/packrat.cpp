@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <map>
 #include <set>
 #include <sstream>
 
@@ -15,7 +14,6 @@
 namespace baechi::serving {
 namespace {
 
-/// Values by threads and batch.
 template <class T>
 class ByShare {
  public:
@@ -76,35 +74,6 @@ ServingPlan plan_of_table(const LatencyTable& table, ByShare<Duration>& opt, std
   }
   return plan;
 }
-
-}  // namespace
-
-std::int64_t ServingPlan::count() const {
-  std::int64_t sum = 0;
-  for (const Instances& i : instances) sum += i.count;
-  return sum;
-}
-
-std::optional<ServingPlan> best_serving(const LatencyTable& table, std::int64_t threads,
-                                        std::int64_t batch, double interference) {
-  auto opt = fill<Duration>(table, threads, batch, Duration{}, Duration::max(),
-                            [](Duration a, Duration b) { return std::max(a, b); });
-  std::optional<ServingPlan> best;
-  if (opt.at(threads, batch) != Duration::max()) {
-    best = plan_of_table(table, opt, threads, batch);
-    if (best->count() > 1)
-      best->latency =
-          Duration{std::llround(static_cast<double>(best->latency.count()) * interference)};
-  }
-  for (std::int64_t t = threads; t > 0 && interference > 1.0; --t) {  // or a single instance
-    const auto alone = table.find({t, batch});
-    if (alone != table.end() && alone->second < best->latency)
-      best = ServingPlan{.latency = alone->second, .instances = {{1, t, batch}}};
-  }
-  return best;
-}
-
-namespace {
 
 class ProfileReader {
  public:
@@ -174,25 +143,6 @@ class ProfileReader {
   Mistakes mistakes_;
 };
 
-}  // namespace
-
-std::vector<LatencyProfile> read_latency_profiles(std::string_view text, const std::string& path) {
-  return ProfileReader(path).read(text);
-}
-
-std::vector<std::string> comma_separated(std::string_view line) {
-  std::vector<std::string> cells(1);
-  for (const char c : line) {
-    if (c == ',')
-      cells.emplace_back();
-    else if (c != '\r')
-      cells.back() += c;
-  }
-  return cells;
-}
-
-namespace {
-
 /// The batches in the text; of a range, those that a profile has.
 std::vector<std::int64_t> batches_of(const std::string& text,
                                      const std::vector<LatencyProfile>& all) {
@@ -244,6 +194,46 @@ void keep_where(const std::string& text, std::vector<LatencyProfile>& profiles) 
 }
 
 }  // namespace
+
+std::int64_t ServingPlan::count() const {
+  std::int64_t sum = 0;
+  for (const Instances& i : instances) sum += i.count;
+  return sum;
+}
+
+std::optional<ServingPlan> best_serving(const LatencyTable& table, std::int64_t threads,
+                                        std::int64_t batch, double interference) {
+  auto opt = fill<Duration>(table, threads, batch, Duration{}, Duration::max(),
+                            [](Duration a, Duration b) { return std::max(a, b); });
+  std::optional<ServingPlan> best;
+  if (opt.at(threads, batch) != Duration::max()) {
+    best = plan_of_table(table, opt, threads, batch);
+    if (best->count() > 1)
+      best->latency =
+          Duration{std::llround(static_cast<double>(best->latency.count()) * interference)};
+  }
+  for (std::int64_t t = threads; t > 0 && interference > 1.0; --t) {  // or a single instance
+    const auto alone = table.find({t, batch});
+    if (alone != table.end() && alone->second < best->latency)
+      best = ServingPlan{.latency = alone->second, .instances = {{1, t, batch}}};
+  }
+  return best;
+}
+
+std::vector<LatencyProfile> read_latency_profiles(std::string_view text, const std::string& path) {
+  return ProfileReader(path).read(text);
+}
+
+std::vector<std::string> comma_separated(std::string_view line) {
+  std::vector<std::string> cells(1);
+  for (const char c : line) {
+    if (c == ',')
+      cells.emplace_back();
+    else if (c != '\r')
+      cells.back() += c;
+  }
+  return cells;
+}
 
 std::optional<double> Configuration::speed_up() const {
   if (!best || !one_instance) return std::nullopt;

@@ -51,7 +51,6 @@ std::vector<LatencyProfile> read_latency_profiles(std::string_view text, const s
 /// The texts between commas: the cells of a line, or the items of a list.
 std::vector<std::string> comma_separated(std::string_view line);
 
-/// The arguments of a query, as text.
 struct ServingOrder {
   std::string file;                  ///< for read_latency_profiles()
   std::string threads;               ///< of the machine

@@ -17,49 +17,11 @@
 namespace baechi {
 namespace {
 
-/// The category of `op`.
 PathTime path_kind(const OpGraph& graph, OpId op) {
   if (graph.collective_of(op) != no_collective) return PathTime::collective;
   if (on_host(graph, op)) return PathTime::host;
   return graph.lanes()[index(graph.lane(op))] == "copy" ? PathTime::transfer : PathTime::compute;
 }
-
-}  // namespace
-
-PathTimes path_times(const Causes& causes, const OpGraph& graph) {
-  PathTimes times{};
-  const auto add = [&](PathTime to, Duration time) { times[static_cast<std::size_t>(to)] += time; };
-  const OpId last = causes.last_op();
-  std::vector<PathPart> open = last == no_op ? std::vector<PathPart>{} : causes.chain(last);
-  while (!open.empty()) {
-    const PathPart part = open.back();
-    open.pop_back();
-    switch (part.kind) {
-      case PathKind::compute:
-      case PathKind::collective:
-        add(path_kind(graph, part.op), part.length());
-        break;
-      case PathKind::transfer:
-        add(PathTime::transfer, part.length());
-        break;
-      case PathKind::wait_channel:
-        add(PathTime::waiting, part.length());
-        break;
-      case PathKind::wait_device: {
-        if (part.behind == no_op || part.length() <= Duration{}) {
-          add(PathTime::waiting, part.length());
-          break;
-        }
-        for (const PathPart& before : causes.chain(part.behind, part.start)) open.push_back(before);
-        add(PathTime::waiting, part.end - causes.end(part.behind));
-        break;
-      }
-    }
-  }
-  return times;
-}
-
-namespace {
 
 constexpr std::string_view together = "all together";
 
@@ -151,7 +113,55 @@ WhatIfRow mean(const WhatIfRow& usual, const WhatIfRow& one, std::int64_t every)
   return row;
 }
 
+WhatIfRow what_if_row(const WhatIfQuestion& question, const std::shared_ptr<const Trace>& trace,
+                      const Scenario& point) {
+  const auto first_line = [](const std::string& text) { return text.substr(0, text.find('\n')); };
+  try {
+    WhatIfRow row = answer(question.name, question.transforms, trace, point);
+    if (question.every == 1) return row;
+    return mean(answer(question.name, question.otherwise, trace, point), row, question.every);
+  } catch (const NothingSelected& e) {
+    return {.name = question.name, .selects_none = first_line(e.what())};
+  } catch (const InputError& e) {
+    if (question.name != together) throw;
+    return {.name = question.name, .refused = first_line(e.what())};
+  }
+}
+
 }  // namespace
+
+PathTimes path_times(const Causes& causes, const OpGraph& graph) {
+  PathTimes times{};
+  const auto add = [&](PathTime to, Duration time) { times[static_cast<std::size_t>(to)] += time; };
+  const OpId last = causes.last_op();
+  std::vector<PathPart> open = last == no_op ? std::vector<PathPart>{} : causes.chain(last);
+  while (!open.empty()) {
+    const PathPart part = open.back();
+    open.pop_back();
+    switch (part.kind) {
+      case PathKind::compute:
+      case PathKind::collective:
+        add(path_kind(graph, part.op), part.length());
+        break;
+      case PathKind::transfer:
+        add(PathTime::transfer, part.length());
+        break;
+      case PathKind::wait_channel:
+        add(PathTime::waiting, part.length());
+        break;
+      case PathKind::wait_device: {
+        if (part.behind == no_op || part.length() <= Duration{}) {
+          add(PathTime::waiting, part.length());
+          break;
+        }
+        for (const PathPart& before : causes.chain(part.behind, part.start)) open.push_back(before);
+        add(PathTime::waiting, part.end - causes.end(part.behind));
+        break;
+      }
+    }
+  }
+  return times;
+}
 
 double WhatIfRow::samples_per_second() const {
   return step > Duration{} ? samples * 1e6 / to_us(step) : 0.0;
@@ -192,25 +202,6 @@ std::vector<WhatIfQuestion> what_if_questions(const Scenario& point,
       transforms->insert(transforms->begin(), point.transforms.begin(), point.transforms.end());
   return alone;
 }
-
-namespace {
-
-WhatIfRow what_if_row(const WhatIfQuestion& question, const std::shared_ptr<const Trace>& trace,
-                      const Scenario& point) {
-  const auto first_line = [](const std::string& text) { return text.substr(0, text.find('\n')); };
-  try {
-    WhatIfRow row = answer(question.name, question.transforms, trace, point);
-    if (question.every == 1) return row;
-    return mean(answer(question.name, question.otherwise, trace, point), row, question.every);
-  } catch (const NothingSelected& e) {
-    return {.name = question.name, .selects_none = first_line(e.what())};
-  } catch (const InputError& e) {
-    if (question.name != together) throw;
-    return {.name = question.name, .refused = first_line(e.what())};
-  }
-}
-
-}  // namespace
 
 std::vector<WhatIfRow> what_if_rows(std::vector<WhatIfQuestion> questions,
                                     const std::shared_ptr<const Trace>& trace,

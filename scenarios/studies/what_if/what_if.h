@@ -15,7 +15,6 @@
 
 namespace baechi {
 
-/// The categories of time on a critical path.
 enum class PathTime : std::uint8_t { compute, host, collective, transfer, waiting };
 constexpr auto names_of(PathTime) {
   return std::to_array<Named<PathTime>>(
@@ -32,7 +31,6 @@ using PathTimes = std::array<Duration, num_path_times>;
 /// the chain of the other op counts instead.
 PathTimes path_times(const Causes& causes, const OpGraph& graph);
 
-/// The transforms of one prediction, by name.
 struct WhatIfQuestion {
   std::string name;
   std::vector<TransformChoice> transforms;
@@ -45,7 +43,6 @@ struct WhatIfQuestion {
 std::vector<WhatIfQuestion> what_if_questions(const Scenario& point,
                                               const std::vector<std::string>& rules);
 
-/// One prediction.
 struct WhatIfRow {
   std::string name;            ///< "base", the name of a rule file, or "all together"
   std::string infeasible{};    ///< why there is no placement; "" if there is one

@@ -1,4 +1,3 @@
-#include "sim/error.h"
 #include "sim/transform/graph_copy.h"
 #include "sim/transform/training/gradients.h"
 

@@ -1,5 +1,3 @@
-#include "sim/error.h"
-#include "sim/graph/collective.h"
 #include "sim/transform/graph_copy.h"
 
 namespace baechi {

@@ -1,11 +1,8 @@
 #include "sim/transform/training/data_parallel.h"
 
-#include "sim/error.h"
 #include "sim/graph/analysis.h"
-#include "sim/options.h"
 #include "sim/transform/graph_copy.h"
 #include "sim/transform/training/gradients.h"
-#include "sim/units.h"
 
 namespace baechi {
 namespace {

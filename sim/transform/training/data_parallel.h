@@ -1,6 +1,5 @@
 /// The options of the transform `data_parallel`, and its two stages.
 #pragma once
-#include "sim/names.h"
 #include "sim/transform/transform.h"
 
 namespace baechi {

@@ -3,10 +3,8 @@
 #include <cmath>
 #include <tuple>
 
-#include "sim/error.h"
 #include "sim/text.h"
 #include "sim/transform/training/data_parallel.h"
-#include "sim/units.h"
 
 namespace baechi {
 

@@ -1,7 +1,4 @@
 #include "sim/graph/analysis.h"
-#include "sim/graph/op_graph.h"
-#include "sim/names.h"
-#include "sim/options.h"
 #include "sim/transform/graph_copy.h"
 
 namespace baechi {

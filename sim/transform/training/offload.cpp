@@ -1,8 +1,5 @@
-#include "sim/graph/op_graph.h"
-#include "sim/options.h"
 #include "sim/text.h"
 #include "sim/transform/graph_copy.h"
-#include "sim/transform/transform.h"
 
 namespace baechi {
 namespace {

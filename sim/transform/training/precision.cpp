@@ -1,8 +1,6 @@
 #include <cmath>
 
-#include "sim/error.h"
 #include "sim/graph/analysis.h"
-#include "sim/names.h"
 #include "sim/transform/graph_copy.h"
 #include "sim/transform/training/gradients.h"
 

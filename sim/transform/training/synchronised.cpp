@@ -4,7 +4,6 @@
 #include "sim/transform/graph_copy.h"
 #include "sim/transform/training/data_parallel.h"
 #include "sim/transform/training/gradients.h"
-#include "sim/units.h"
 
 namespace baechi {
 namespace {
@@ -92,13 +91,11 @@ class Synchronising {
     new_device_.push_back(d);
   }
 
-  /// An op that takes `time` on every device type.
-  OpId add_op(const std::string& name, DeviceId d, Phase phase, std::string_view kind,
-              std::string_view lane, Duration time = {}) {
-    const OpId made = copy_.builder().add_op(
-        {.name = name, .kind = kind, .compute = time, .phase = phase, .lane = lane});
+  /// An op that takes `spec.compute` on every device type.
+  OpId add_op(const OpSpec& spec, DeviceId d) {
+    const OpId made = copy_.builder().add_op(spec);
     for (const std::string& device_kind : graph_.device_kinds())
-      copy_.builder().set_compute(made, device_kind, time);
+      copy_.builder().set_compute(made, device_kind, spec.compute);
     place(made, d);
     return made;
   }
@@ -119,8 +116,9 @@ class Synchronising {
   /// A collective of this device and its counterparts in other replicas.
   OpId add_collective(CollectiveKind kind, Bytes bytes, const std::string& of, DeviceId d,
                       Phase phase, Among among, std::string_view lane = "comm") {
+    const std::string name = fmt::format("{}/{}", to_text(kind), of);
     const OpId made =
-        add_op(fmt::format("{}/{}", to_text(kind), of), d, phase, to_text(kind), lane);
+        add_op({.name = name, .kind = to_text(kind), .phase = phase, .lane = lane}, d);
     const bool pair = kind == CollectiveKind::send_recv;
     // Replicas are spread evenly over nodes, in order.
     const std::int64_t span = among.ranks * among.apart;
@@ -141,15 +139,12 @@ class Synchronising {
 
   /// An op of lane "compute" that copies a bucket's gradients in or out, and holds `bytes`.
   OpId add_copy(const std::string& name, Duration time, DeviceId d, Bytes bytes) {
-    const OpId made = copy_.builder().add_op({.name = name,
-                                              .kind = "Copy",
-                                              .compute = time,
-                                              .persistent = bytes,
-                                              .phase = Phase::update});
-    for (const std::string& device_kind : graph_.device_kinds())
-      copy_.builder().set_compute(made, device_kind, time);
-    place(made, d);
-    return made;
+    return add_op({.name = name,
+                   .kind = "Copy",
+                   .compute = time,
+                   .persistent = bytes,
+                   .phase = Phase::update},
+                  d);
   }
 
   /// An op of lane "compute" that moves `bytes` in the memory of `d`; zero time in graphs without
@@ -195,32 +190,33 @@ class Synchronising {
     const std::string name = name_of(k);
     const Phase phase = options_.sends_each_pass() ? Phase::backward : Phase::update;
     OpId first = no_op, last_filled = no_op;
+    const auto follow = [&](OpId before, OpId made) {
+      if (first == no_op)
+        first = made;
+      else
+        copy_.builder().add_control(before, made);
+    };
     if (options_.before_sum > 0.0)
       first = last_filled =
           add_moves("join/" + name, "Copy", options_.before_sum * bucket.bytes, d, phase);
     if (options_.compress < 1.0) {
       const OpId made = add_moves("compress/" + name, "Compress", 4 * bucket.bytes, d, phase);
-      if (first == no_op)
-        first = made;
-      else
-        copy_.builder().add_control(first, made);
+      follow(first, made);
       if (last_filled != no_op) last_filled = made;
     }
     if (options_.per_gradient > Duration{}) {
-      last_filled = add_op("bucket/" + name, d, phase, "Bucket", "compute",
-                           options_.per_gradient * std::ssize(bucket.gradients));
-      if (first == no_op)
-        first = last_filled;
-      else
-        copy_.builder().add_control(first, last_filled);
+      last_filled = add_op({.name = "bucket/" + name,
+                            .kind = "Bucket",
+                            .compute = options_.per_gradient * std::ssize(bucket.gradients),
+                            .phase = phase,
+                            .lane = "compute"},
+                           d);
+      follow(first, last_filled);
     }
     if (options_.fill > Bandwidth{}) {
       filled_[k] = add_copy("fill/" + name, bucket.bytes / options_.fill, d,
                             options_.sends_after() ? Bytes{} : bucket.bytes);
-      if (first == no_op)
-        first = filled_[k];
-      else
-        copy_.builder().add_control(last_filled != no_op ? last_filled : first, filled_[k]);
+      follow(last_filled != no_op ? last_filled : first, filled_[k]);
       last_filled = filled_[k];
     }
     OpId last = no_op, sent_first = no_op;

@@ -42,9 +42,7 @@ class Batch final : public Verb {
     copying.copy().change_collectives([&](const Collective& c) {
       return sums_samples(graph, grows, c) ? scaled(c.bytes) : c.bytes;
     });
-    copying.ops();
-    copying.edges();
-    return std::move(copying).built();
+    return std::move(copying).whole();
   }
 
  private:

@@ -1,7 +1,3 @@
-#include "sim/error.h"
-#include "sim/graph/op_graph.h"
-#include "sim/options.h"
-#include "sim/transform/what_if/verb.h"
 #include "sim/transform/what_if/where.h"
 
 namespace baechi::what_if {

@@ -1,4 +1,3 @@
-#include "sim/transform/what_if/verb.h"
 #include "sim/transform/what_if/where.h"
 
 namespace baechi::what_if {
@@ -39,9 +38,7 @@ class Limit final : public Verb {
       work.traffic = work.weights + at_most(traffic_, v, work.traffic - work.weights);
       return work;
     };
-    copying.ops();
-    copying.edges();
-    return std::move(copying).built();
+    return std::move(copying).whole();
   }
 
  private:

@@ -1,10 +1,7 @@
 #include <cmath>
 #include <tuple>
 
-#include "sim/options.h"
-#include "sim/transform/graph_copy.h"
 #include "sim/transform/grouping/fusion.h"
-#include "sim/transform/what_if/verb.h"
 #include "sim/transform/what_if/where.h"
 
 namespace baechi::what_if {
@@ -129,9 +126,7 @@ class Merge final : public Verb {
 
   /// Composes `change` with `copying`, a changed copy of its graph.
   static Change copied(Copying&& copying, Change change) {
-    copying.ops();
-    copying.edges();
-    Change second = std::move(copying).built();
+    Change second = std::move(copying).whole();
     for (OpId& v : change.mapped_op)
       if (v != no_op) v = second.mapped_op[v];
     for (OpId& v : second.anchor) v = change.anchor[v];

@@ -1,4 +1,3 @@
-#include "sim/transform/what_if/verb.h"
 #include "sim/transform/what_if/where.h"
 
 namespace baechi::what_if {

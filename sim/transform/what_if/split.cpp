@@ -1,4 +1,3 @@
-#include "sim/error.h"
 #include "sim/transform/what_if/verb.h"
 
 namespace baechi::what_if {

@@ -96,10 +96,6 @@ void Copying::ops() {
   }
 }
 
-void Copying::edges(const std::function<bool(const Edge&)>& keep) {
-  copy_.add_edges(tensors_, keep);
-}
-
 OpId Copying::insert(const OpSpec& spec, OpId anchor, const OpWork& work,
                      std::optional<Duration> time) {
   OpSpec timed = spec;

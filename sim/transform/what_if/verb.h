@@ -4,9 +4,7 @@
 #include <unordered_set>
 
 #include "sim/cluster/device_model.h"
-#include "sim/options.h"
 #include "sim/transform/graph_copy.h"
-#include "sim/transform/transform.h"
 
 namespace baechi::what_if {
 
@@ -87,7 +85,7 @@ class Copying {
 
   void ops();
   /// Copies edges between kept ops, except those for which `keep` is false.
-  void edges(const std::function<bool(const Edge&)>& keep = {});
+  void edges(const std::function<bool(const Edge&)>& keep = {}) { copy_.add_edges(tensors_, keep); }
 
   /// A new op on the device of `anchor`, and in its group. Its time follows from `work` unless
   /// `time` is given.
@@ -102,6 +100,12 @@ class Copying {
   TensorId tensor(TensorId t) const { return tensors_[t]; }  ///< of a kept op
 
   Change built() &&;
+  /// ops(), edges() and built().
+  Change whole() && {
+    ops();
+    edges();
+    return std::move(*this).built();
+  }
 
  private:
   const OpGraph& graph_;

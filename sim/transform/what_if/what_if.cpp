@@ -1,7 +1,5 @@
 #include "sim/transform/what_if/what_if.h"
 
-#include "sim/error.h"
-
 namespace baechi::what_if {
 namespace {
 

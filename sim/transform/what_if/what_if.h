@@ -1,6 +1,5 @@
 /// The transform `what_if`: rules that rewrite a step, applied in turn.
 #pragma once
-#include "sim/transform/what_if/verb.h"
 #include "sim/transform/what_if/where.h"
 
 namespace baechi::what_if {

@@ -2,13 +2,8 @@
 
 #include <cmath>
 
-#include "sim/error.h"
 #include "sim/graph/analysis.h"
-#include "sim/graph/op_graph.h"
-#include "sim/options.h"
 #include "sim/text.h"
-#include "sim/transform/graph_copy.h"
-#include "sim/transform/what_if/verb.h"
 
 namespace baechi::what_if {
 
@@ -79,12 +74,15 @@ auto each(std::function<bool(const Scope&, OpId)> test) {
   };
 }
 
+bool matches_one(const std::vector<std::string>& patterns, std::string_view text) {
+  return std::ranges::any_of(patterns,
+                             [&](const std::string& p) { return Wildcard{p}.matches(text); });
+}
+
 /// Whether one of `patterns` matches the module or an enclosing one.
 bool in_layer(std::string_view module, const std::vector<std::string>& patterns) {
   for (std::size_t end = module.find('.');; end = module.find('.', end + 1)) {
-    const std::string_view part = module.substr(0, end);
-    for (const std::string& pattern : patterns)
-      if (Wildcard{pattern}.matches(part)) return true;
+    if (matches_one(patterns, module.substr(0, end))) return true;
     if (end == std::string_view::npos) return false;
   }
 }
@@ -143,8 +141,7 @@ Where Where::read(const Value* value) {
 void Where::add(const std::string& key, const Value& value) {
   if (key == "name") {
     conditions_.emplace_back(each([texts = texts_of(value, key)](const Scope& s, OpId v) {
-      return std::ranges::any_of(
-          texts, [&](const std::string& p) { return Wildcard{p}.matches(s.graph().name(v)); });
+      return matches_one(texts, s.graph().name(v));
     }));
   } else if (key == "kind") {
     conditions_.emplace_back([words = KindWords(texts_of(value, key))](const Scope& s) {
@@ -161,9 +158,7 @@ void Where::add(const std::string& key, const Value& value) {
     }));
   } else if (key == "lane") {
     conditions_.emplace_back(each([texts = texts_of(value, key)](const Scope& s, OpId v) {
-      const std::string& lane = s.graph().lanes()[index(s.graph().lane(v))];
-      return std::ranges::any_of(texts,
-                                 [&](const std::string& p) { return Wildcard{p}.matches(lane); });
+      return matches_one(texts, s.graph().lanes()[index(s.graph().lane(v))]);
     }));
   } else if (key == "bound") {
     conditions_.emplace_back([bounds = words_of<Bound>(value, key)](const Scope& s) {
@@ -363,9 +358,7 @@ Change with_attributes(const Scope& scope, const Selection& selected, const Attr
     copying.copy().change_collectives(
         [&](const Collective& c) { return selected[c.first] ? changed.bytes(c.bytes) : c.bytes; });
   }
-  copying.ops();
-  copying.edges();
-  return std::move(copying).built();
+  return std::move(copying).whole();
 }
 
 }  // namespace baechi::what_if

@@ -1,7 +1,5 @@
 /// Selects the ops of a what-if rule, and changes their properties and sizes.
 #pragma once
-#include "sim/cluster/device_model.h"
-#include "sim/options.h"
 #include "sim/transform/what_if/verb.h"
 
 namespace baechi::what_if {

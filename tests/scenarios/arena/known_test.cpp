@@ -3,8 +3,6 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include <cmath>
-
 #include "scenarios/arena/classes.h"
 #include "sim/error.h"
 #include "tests/small_graphs.h"

@@ -3,7 +3,6 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <array>
 #include <map>
 
 #include "scenarios/read/device_table.h"
@@ -53,6 +52,33 @@ Machines machines_of(std::size_t count, Bytes memory) {
 PlanAnswer answer(std::size_t most, Bytes memory) {
   std::atomic<std::size_t> done = 0;
   return fastest_plans(small_gpt(16), space, machines_of(8, memory), most, done);
+}
+
+std::string text_of_plan(const ParallelPlan& plan) {
+  return fmt::format("t {} seq {} c {} d {} p {} v {} {} b {} zero {} group {}", plan.tensor,
+                     plan.sequence, plan.context, plan.data, plan.pipeline, plan.chunks,
+                     plan.schedule, plan.micro_batch, plan.zero, plan.group);
+}
+
+/// A simulated step on 8 devices and its lower bounds, which are checked not to exceed it.
+struct Bounds {
+  Duration step{}, least{};
+  Bytes peak{}, least_bytes{};
+};
+Bounds checked_bounds(const TrainingJob& job, const ParallelPlan& plan) {
+  CAPTURE(text_of_plan(plan));
+  const OpGraph rank = rank_graph(job, plan);
+  const ParallelStep step(rank, job, plan, shared_gpus_of(8, 80_GiB));
+  const pipeline::PipelineResult simulated = step.simulated(gpu(), true);
+  Bounds b{.step = simulated.makespan,
+           .least = least_step(step, gpu()),
+           .least_bytes = least_memory(rank, job, plan)};
+  for (const pipeline::StageUse& stage : simulated.stages) b.peak = std::max(b.peak, stage.peak);
+  CHECK(b.least <= b.step);
+  CHECK(early_least_step(rank, roofline_times(rank, gpu()), job, plan, gpus_of(8, 80_GiB)) <=
+        b.least);
+  CHECK(b.least_bytes <= b.peak);
+  return b;
 }
 
 }  // namespace
@@ -123,21 +149,9 @@ TEST_SUITE("plan search") {
   TEST_CASE("no step is shorter, and none takes less memory, than its lower bounds") {
     const TrainingJob job = small_gpt(16);
     for (const ParallelPlan& plan : plans_of(space, 8, 16)) {
-      CAPTURE(fmt::format("t {} d {} p {} b {} zero {}", plan.tensor, plan.data, plan.pipeline,
-                          plan.micro_batch, plan.zero));
-      const OpGraph rank = rank_graph(job, plan);
-      const ParallelStep step(rank, job, plan, shared_gpus_of(8, 80_GiB));
-      const pipeline::PipelineResult simulated = step.simulated(gpu(), true);
-      const Duration least = least_step(step, gpu());
-      CHECK(least <= simulated.makespan);
-      CHECK(2 * least > simulated.makespan);
-      CHECK(early_least_step(rank, roofline_times(rank, gpu()), job, plan, gpus_of(8, 80_GiB)) <=
-            least);
-      Bytes peak{};
-      for (const pipeline::StageUse& stage : simulated.stages) peak = std::max(peak, stage.peak);
-      const Bytes least_bytes = least_memory(rank, job, plan);
-      CHECK(least_bytes <= peak);
-      CHECK(4 * least_bytes > peak);  // ZeRO 3: weights gathered for two passes, too
+      const Bounds b = checked_bounds(job, plan);
+      CHECK(2 * b.least > b.step);
+      CHECK(4 * b.least_bytes > b.peak);  // ZeRO 3: weights gathered for two passes, too
     }
   }
 
@@ -146,8 +160,7 @@ TEST_SUITE("plan search") {
     job.options.set("hidden_size", {"4096", {}, {}});
     job.options.set("length", {"1024", {}, {}});
     for (const ParallelPlan& plan : plans_of(space, 8, 16)) {
-      CAPTURE(fmt::format("t {} d {} p {} b {} zero {}", plan.tensor, plan.data, plan.pipeline,
-                          plan.micro_batch, plan.zero));
+      CAPTURE(text_of_plan(plan));
       const OpGraph rank = rank_graph(job, plan);
       const ParallelStep step(rank, job, plan, shared_gpus_of(8, 80_GiB));
       const Duration early =
@@ -174,22 +187,8 @@ TEST_SUITE("plan search") {
     std::vector<ParallelPlan> plans = plans_of(all, 8, 16);
     std::ranges::copy(plans_of(overlapped, 8, 16), std::back_inserter(plans));
     CHECK(plans.size() > 50);
-    for (std::size_t i = 0; i < plans.size(); i += 5) {  // not alike in any axis
-      const ParallelPlan& plan = plans[i];
-      CAPTURE(fmt::format("t {} seq {} c {} d {} p {} v {} {} b {} zero {} group {}", plan.tensor,
-                          plan.sequence, plan.context, plan.data, plan.pipeline, plan.chunks,
-                          plan.schedule, plan.micro_batch, plan.zero, plan.group));
-      const OpGraph rank = rank_graph(job, plan);
-      const ParallelStep step(rank, job, plan, shared_gpus_of(8, 80_GiB));
-      const pipeline::PipelineResult simulated = step.simulated(gpu(), true);
-      const Duration least = least_step(step, gpu());
-      CHECK(least <= simulated.makespan);
-      CHECK(early_least_step(rank, roofline_times(rank, gpu()), job, plan, gpus_of(8, 80_GiB)) <=
-            least);
-      Bytes peak{};
-      for (const pipeline::StageUse& stage : simulated.stages) peak = std::max(peak, stage.peak);
-      CHECK(least_memory(rank, job, plan) <= peak);
-    }
+    for (std::size_t i = 0; i < plans.size(); i += 5)  // not alike in any axis
+      checked_bounds(job, plans[i]);
   }
 
   TEST_CASE("a step is that of all micro-batches, of which few are simulated") {
@@ -202,8 +201,7 @@ TEST_SUITE("plan search") {
                         .schedule = {"1f1b_flush", "gpipe"},
                         .zero = {0, 2, 3}};
     for (const ParallelPlan& plan : plans_of(all, 8, 128)) {
-      CAPTURE(fmt::format("t {} d {} p {} v {} {} zero {}", plan.tensor, plan.data, plan.pipeline,
-                          plan.chunks, plan.schedule, plan.zero));
+      CAPTURE(text_of_plan(plan));
       const OpGraph rank = rank_graph(job, plan);
       if (plan.pipeline * plan.chunks > most_parts(rank)) continue;
       const ParallelStep step(rank, job, plan, shared_gpus_of(8, 80_GiB));

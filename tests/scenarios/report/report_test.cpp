@@ -1,6 +1,5 @@
 // report.html, its pictures of steps, timelines of runs, and plots.
 #include <doctest/doctest.h>
-#include <sys/wait.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -45,18 +44,7 @@ placers: [single, round_robin, {name: m_topo, m_topo: {fallback: false}}, m_etf]
 sweep: {cluster.memory_fraction: [0.6, 1.0]}
 )";
 
-/// Exit code of a shell command, whose output goes to files of the folder.
-int shell(const TemporaryFolder& folder, const std::string& command) {
-  const std::string whole = "{ " + command + "; } >'" + folder.file("out.txt") + "' 2>'" +
-                            folder.file("err.txt") + "' </dev/null";
-  const int status = std::system(whole.c_str());  // NOLINT(concurrency-mt-unsafe)
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
-}
-
-bool installed(const char* program) {
-  const std::string ask = std::string("command -v ") + program + " >/dev/null 2>&1";
-  return std::system(ask.c_str()) == 0;  // NOLINT(concurrency-mt-unsafe)
-}
+constexpr const char* apart = ">out.txt 2>err.txt </dev/null";
 
 /// The page's data, as its scripts read it.
 Json data_of(const std::string& html) {
@@ -273,10 +261,7 @@ TEST_SUITE("report") {
   }
 
   TEST_CASE("a browser draws the charts and a step") {
-    if (!installed("chromium")) {
-      MESSAGE("skipped: there is no chromium");
-      return;
-    }
+    if (!there_is("chromium", "command -v chromium")) return;
     const TemporaryFolder folder;
     const Sweep sweep = sweep_of(swept_text);
     Results results = run_all(sweep);
@@ -287,7 +272,7 @@ TEST_SUITE("report") {
         "--user-data-dir='" +
         folder.file("profile") + "' --window-size=1280,1700 ";
     const std::string page = " 'file://" + folder.file("r/report.html") + "'";
-    REQUIRE(shell(folder, browser + "--dump-dom" + page) == 0);
+    REQUIRE(shell(folder, browser + "--dump-dom" + page, apart) == 0);
     const std::string dom = folder.read("out.txt");
     CHECK(dom.find("data-charts=\"2\"") != std::string::npos);
     CHECK(dom.find("data-steps=\"1\"") != std::string::npos);
@@ -356,7 +341,7 @@ TEST_SUITE("report") {
     const std::string runs = folder.file("it's results");
     write_results(runs, results);
     const std::string report = program() + " report \"" + runs + "\" --plots";
-    REQUIRE(shell(folder, report) == 0);
+    REQUIRE(shell(folder, report, apart) == 0);
     CHECK(folder.read("err.txt").find("(3 plots)\n") != std::string::npos);
     const bool drawn =
         folder.read("err.txt").find("no pictures, for there is no") == std::string::npos;
@@ -378,7 +363,7 @@ TEST_SUITE("report") {
     CHECK(endings[".csv"] == 3);
     CHECK(endings[".svg"] == (drawn ? 3 : 0));
     CHECK(endings[".pdf"] == (drawn ? 3 : 0));
-    CHECK(shell(folder, report + " --step 99") == 2);
+    CHECK(shell(folder, report + " --step 99", apart) == 2);
     CHECK(folder.read("err.txt").starts_with(
         "--step 99: no run of which there is a picture (those: "));
   }
@@ -420,14 +405,12 @@ placers: [single]
     const Json& roofline = page["steps"]["0"]["picture"]["roofline"];
     CHECK(roofline["ops"].size() <= 100);
     CHECK(roofline["roofs"][0]["device"] == "v100_pytorch");
-    if (!installed("chromium")) {
-      MESSAGE("skipped: there is no chromium");
-    } else {
+    if (there_is("chromium", "command -v chromium")) {
       folder.write("page.html", html);
       REQUIRE(shell(folder,
                     "timeout 120 chromium --headless --no-sandbox --disable-gpu "
                     "--virtual-time-budget=5000 --dump-dom 'file://" +
-                        folder.file("page.html") + "#utilisation'") == 0);
+                        folder.file("page.html") + "#utilisation'", apart) == 0);
       CHECK(folder.read("out.txt").find("data-roofline=\"1\"") != std::string::npos);
     }
     // The layered graph has times and no work: no data, and no tab.

@@ -2,10 +2,9 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 #include <variant>
 
-#include "scenarios/read/load.h"
+#include "scenarios/read/scenario.h"
 #include "scenarios/run/experiment.h"
 #include "sim/error.h"
 #include "sim/pipeline/pipeline.h"

@@ -6,7 +6,6 @@
 #include "scenarios/report/html.h"
 #include "scenarios/results/overview.h"
 #include "scenarios/results/results.h"
-#include "scenarios/results/sqlite.h"
 #include "scenarios/results/tables.h"
 #include "scenarios/run/build.h"
 #include "sim/error.h"

@@ -2,12 +2,9 @@
 
 #include <doctest/doctest.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <string>
-#include <vector>
 
 #include "placers/interface/registry.h"
 #include "scenarios/read/device_table.h"
@@ -49,13 +46,6 @@ OpGraph product_in(Precision precision) {
                           .precision = precision,
                           .matrix = {MatrixKind::product, 1, 0, 64, 64}});
   return std::move(builder).build();
-}
-
-/// The program's exit code; its output goes to out.txt in `folder`, the working folder.
-int run_program(const TemporaryFolder& folder, const std::string& arguments) {
-  const std::string command =
-      "cd '" + folder.file("") + "' && " + program() + " " + arguments + " >out.txt 2>&1";
-  return std::system(command.c_str());  // NOLINT(concurrency-mt-unsafe)
 }
 
 template <NamedEnum E>
@@ -233,7 +223,7 @@ TEST_SUITE("names") {
                  "sweep:\n  engine.semantics: " +
                      yaml_list<Semantics>() + "\n  engine.transfers: " + yaml_list<Transfers>() +
                      "\n  engine.queue: " + yaml_list<ReadyOrder>() + "\n");
-    const int code = run_program(folder, "run words.yaml --out results --quiet");
+    const int code = shell(folder, program() + " " + "run words.yaml --out results --quiet");
     CAPTURE(folder.read("out.txt"));
     REQUIRE(code == 0);
 
@@ -276,14 +266,14 @@ TEST_SUITE("names") {
         CAPTURE(to_text(t));
         CAPTURE(to_text(s));
         const int code =
-            run_program(folder,
-                        "simulate toy.json --placement both.json --devices 2 --memory '1 MB' "
-                        "--transfers " +
-                            std::string(to_text(t)) + " --semantics " + std::string(to_text(s)));
+            shell(folder, program() + " " +
+                              "simulate toy.json --placement both.json --devices 2 --memory '1 MB' "
+                              "--transfers " +
+                              std::string(to_text(t)) + " --semantics " + std::string(to_text(s)));
         CAPTURE(folder.read("out.txt"));
         CHECK(code == 0);
       }
-    CHECK(run_program(folder, "simulate --help") == 0);
+    CHECK(shell(folder, program() + " " + "simulate --help") == 0);
     check_help<Transfers>(folder.read("out.txt"));
     check_help<Semantics>(folder.read("out.txt"));
 

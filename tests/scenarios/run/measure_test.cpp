@@ -5,7 +5,6 @@
 
 #include "scenarios/report/html.h"
 #include "scenarios/report/plots.h"
-#include "scenarios/results/merge.h"
 #include "scenarios/results/results.h"
 #include "scenarios/results/tables.h"
 #include "scenarios/run/resumable_run.h"

@@ -6,7 +6,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -17,7 +16,7 @@
 #include <thread>
 
 #include "scenarios/report/html.h"
-#include "scenarios/results/merge.h"
+#include "scenarios/results/results.h"
 #include "sim/error.h"
 #include "tests/scenarios/sweeps.h"
 #include "tests/temporary_folder.h"

@@ -1,7 +1,6 @@
 #include <doctest/doctest.h>
 
 #include "sim/accelerator/accelerator.h"
-#include "sim/error.h"
 #include "tests/message.h"
 #include "traces/generator.h"
 

@@ -1,7 +1,6 @@
 #include <doctest/doctest.h>
 
 #include "scenarios/read/device_table.h"
-#include "sim/cluster/device_model.h"
 
 using namespace baechi;
 using namespace baechi::literals;
@@ -20,6 +19,10 @@ ProductNumbers plain_numbers() {
 
 MatrixShape product_of(std::int64_t m, std::int64_t n, std::int64_t k) {
   return {.kind = MatrixKind::product, .count = 1, .rows = m, .columns = n, .inner = k};
+}
+
+DeviceModel quick_to_launch() {
+  return {.name = "m", .bandwidth = {1e15}, .launch = Duration{7}, .source = {}, .fitted = {}};
 }
 
 }  // namespace
@@ -115,8 +118,7 @@ TEST_SUITE("measured_kernels") {
   }
 
   TEST_CASE("kernels take measured times if the device has numbers, else roofline times") {
-    DeviceModel model{
-        .name = "m", .bandwidth = {1e15}, .launch = Duration{7}, .source = {}, .fitted = {}};
+    DeviceModel model = quick_to_launch();
     model.processors = 1;
     for (const Precision p : {Precision::fp32, Precision::bf16})
       model.at(p) = {.peak = {2.0 * 128 * 128 * 64 * 1e6}, .efficiency = {.other = 0.5}};
@@ -153,8 +155,7 @@ TEST_SUITE("measured_kernels") {
   // As above 3.5 us, 2 of which are the launch. In 8 bits the measured launch of 9 us includes that
   // of the kernel that converts the left matrix, which a GEMM with converted operands lacks.
   TEST_CASE("a GEMM with converted operands has the launch time of a 16-bit GEMM") {
-    DeviceModel model{
-        .name = "m", .bandwidth = {1e15}, .launch = Duration{7}, .source = {}, .fitted = {}};
+    DeviceModel model = quick_to_launch();
     model.processors = 1;
     for (const Precision p : {Precision::fp8, Precision::bf16}) {
       model.at(p) = {.peak = {2.0 * 128 * 128 * 64 * 1e6}, .efficiency = {.other = 0.5}};
@@ -172,8 +173,7 @@ TEST_SUITE("measured_kernels") {
   // One head, 128 queries, 128 keys of 64 features: 4 x 64 x 128 x 128 flops at half of the peak of
   // the format, 2^23 a us in 16 bits (1 us) and twice that in 8, and 3 us for the exponentials.
   TEST_CASE("FP8 attention has the FP8 peak, with unchanged softmax time") {
-    DeviceModel model{
-        .name = "m", .bandwidth = {1e15}, .launch = Duration{7}, .source = {}, .fitted = {}};
+    DeviceModel model = quick_to_launch();
     model.processors = 1;
     constexpr double peak = 1 << 23;
     model.at(Precision::bf16).peak = {peak * 1e6};
@@ -189,8 +189,7 @@ TEST_SUITE("measured_kernels") {
   }
 
   TEST_CASE("a 16-bit GEMM is slower if its rows are no multiple of 16 bytes") {
-    DeviceModel model{
-        .name = "m", .bandwidth = {1e15}, .launch = Duration{7}, .source = {}, .fitted = {}};
+    DeviceModel model = quick_to_launch();
     model.unaligned = 0.25;
     for (const Precision p : {Precision::fp32, Precision::fp16})
       model.at(p) = {.peak = {2.0 * 128 * 128 * 64 * 1e6}, .efficiency = {.other = 0.5}};
@@ -215,8 +214,7 @@ TEST_SUITE("measured_kernels") {
   // An op of each kind has the same four kernels: a GEMM with numbers, the same with twice the
   // rows, the first in a dtype without numbers, and one that is no GEMM.
   TEST_CASE("kernels of a graph take the same times as alone") {
-    DeviceModel model{
-        .name = "m", .bandwidth = {1e15}, .launch = Duration{7}, .source = {}, .fitted = {}};
+    DeviceModel model = quick_to_launch();
     model.processors = 1;
     for (const Precision p : {Precision::fp32, Precision::bf16})
       model.at(p) = {.peak = {2.0 * 128 * 128 * 64 * 1e6},

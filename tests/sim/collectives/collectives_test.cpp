@@ -2,8 +2,6 @@
 
 #include "scenarios/read/yaml.h"
 #include "sim/collectives/collective_models.h"
-#include "sim/error.h"
-#include "sim/units.h"
 #include "tests/message.h"
 #include "tests/small_graphs.h"
 #include "tests/temporary_folder.h"

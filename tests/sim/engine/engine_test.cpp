@@ -2,7 +2,6 @@
 
 #include <thread>
 
-#include "sim/engine/simulation.h"
 #include "tests/checker/recorded.h"
 #include "tests/graph_text.h"
 #include "tests/random_problems.h"

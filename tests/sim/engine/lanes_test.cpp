@@ -36,6 +36,17 @@ IdVector<OpId, DeviceId> by_rank(const OpGraph& graph) {
   return device;
 }
 
+/// "first" (5 ns, on the host's lane), then "beside" (30 ns); a collective of 50 ns waits for none.
+OpGraph collective_beside_op() {
+  OpGraphBuilder b;
+  const OpId member = b.add_op({.name = "sum"});
+  const OpId first = b.add_op({.name = "first", .compute = 5ns, .lane = "host"});
+  const OpId beside = b.add_op({.name = "beside", .compute = 30ns});
+  b.add_control(first, beside);
+  b.add_collective({.kind = CollectiveKind::all_gather, .bytes = 100_B, .ranks = 2}, {{member}});
+  return std::move(b).build().with_free_controls();
+}
+
 }  // namespace
 
 TEST_SUITE("lanes") {
@@ -119,13 +130,7 @@ TEST_SUITE("lanes") {
     const Recorded slow(graph, gpus(2), {.device = by_rank(graph)}, {.overlapped = 1.3});
     CHECK(slow.start_of("update0") == 140ns);
     // Nothing computes when the collective starts, but "beside" 5 ns later, for 60.
-    OpGraphBuilder b;
-    const OpId member = b.add_op({.name = "sum"});
-    const OpId first = b.add_op({.name = "first", .compute = 5ns, .lane = "host"});
-    const OpId beside = b.add_op({.name = "beside", .compute = 30ns});
-    b.add_control(first, beside);
-    b.add_collective({.kind = CollectiveKind::all_gather, .bytes = 100_B, .ranks = 2}, {{member}});
-    const OpGraph alone = std::move(b).build().with_free_controls();
+    const OpGraph alone = collective_beside_op();
     const Recorded disturbed(alone, gpus(1), on({gpu0, gpu0, gpu0}), {.disturbed = 2.0});
     CHECK(disturbed.start_of("beside") == 5ns);
     CHECK(disturbed.result().makespan == 65ns);
@@ -138,13 +143,7 @@ TEST_SUITE("lanes") {
     CHECK(waits.start_of("sum0") == 40ns);
     CHECK(waits.start_of("update0") == 140ns);
     // The collective takes 0 to 50, and "beside", ready at 5, waits for it.
-    OpGraphBuilder b;
-    const OpId member = b.add_op({.name = "sum"});
-    const OpId first = b.add_op({.name = "first", .compute = 5ns, .lane = "host"});
-    const OpId beside = b.add_op({.name = "beside", .compute = 30ns});
-    b.add_control(first, beside);
-    b.add_collective({.kind = CollectiveKind::all_gather, .bytes = 100_B, .ranks = 2}, {{member}});
-    const OpGraph alone = std::move(b).build().with_free_controls();
+    const OpGraph alone = collective_beside_op();
     const Recorded held(alone, gpus(1), on({gpu0, gpu0, gpu0}), {.overlap = false});
     CHECK(held.start_of("beside") == 50ns);
     CHECK(held.result().makespan == 80ns);

@@ -1,8 +1,6 @@
 #include <doctest/doctest.h>
 
-#include "sim/engine/simulation.h"
 #include "sim/error.h"
-#include "sim/problem/engine_options.h"
 #include "tests/checker/recorded.h"
 #include "tests/message.h"
 #include "tests/random_problems.h"
@@ -107,9 +105,8 @@ TEST_SUITE("simulator") {
     }
     const OpId last = b.add_op({.name = "last", .compute = Duration{5}});
     for (const TensorId t : tensors) b.add_edge(t, last);
-    const OpGraph graph = std::move(b).build();
-    const Cluster cluster = Cluster::uniform(1000, Bytes{5000}, {.bandwidth = {1e9}});
-    const ProfiledCosts costs(graph, cluster);
+    const auto& [graph, cluster, costs, problem] = OwnedProblem(
+        std::move(b).build(), Cluster::uniform(1000, Bytes{5000}, {.bandwidth = {1e9}}));
     Placement each{.device = IdVector<OpId, DeviceId>(graph.num_ops())};
     for (std::uint32_t i = 0; i < 1000; ++i) each.device[OpId{i}] = DeviceId{i};
     // Those of 10 ns send 499 tensors (the first is there already); at 11 the others have ended.

@@ -36,7 +36,7 @@ std::vector<std::string> path_text(const Explanation& e) {
   return parts;
 }
 
-using Lines = std::vector<std::string>;
+using PartsAsText = std::vector<std::string>;
 
 Duration idle(const DeviceIdle& device, PathKind kind) {
   return device.waiting[static_cast<std::size_t>(kind)];
@@ -69,12 +69,10 @@ std::vector<EngineOptions> engines_and_staged() {
 TEST_SUITE("explain") {
   TEST_CASE("the last op waits for its device, which waited for a transfer") {
     // a 0-10 on gpu0, t 10-110, b 110-130 and c 130-160 on gpu1.
-    const OpGraph graph = one_tensor_two_readers();
-    const Cluster cluster = gpus(2);
-    const ProfiledCosts costs(graph, cluster);
+    const auto& [graph, cluster, costs, problem] = OwnedProblem(one_tensor_two_readers(), gpus(2));
     const Explanation e = explained({graph, cluster, costs}, on({gpu0, gpu1, gpu1}));
     CHECK(path_text(e) ==
-          Lines{"compute 0 10", "transfer 10 100", "wait_device 110 20", "compute 130 30"});
+          PartsAsText{"compute 0 10", "transfer 10 100", "wait_device 110 20", "compute 130 30"});
     CHECK(e.critical_path[2].behind == OpId{1});
     CHECK(e.devices[gpu0].busy == 10ns);
     CHECK(e.devices[gpu0].nothing_left == 150ns);
@@ -93,12 +91,10 @@ TEST_SUITE("explain") {
 
   TEST_CASE("a tensor waits for its sender's channel") {
     // The first tensor leaves at 10-110, the second at 110-160; c 160-190.
-    const OpGraph graph = two_tensors();
-    const Cluster cluster = gpus(3);
-    const ProfiledCosts costs(graph, cluster);
+    const auto& [graph, cluster, costs, problem] = OwnedProblem(two_tensors(), gpus(3));
     const Explanation e = explained({graph, cluster, costs}, on({gpu0, gpu1, gpu2}));
     CHECK(path_text(e) ==
-          Lines{"compute 0 10", "wait_channel 10 100", "transfer 110 50", "compute 160 30"});
+          PartsAsText{"compute 0 10", "wait_channel 10 100", "transfer 110 50", "compute 160 30"});
     REQUIRE(e.blocking.size() == 2);
     CHECK(e.blocking[0].tensor == TensorId{1});
     CHECK(e.blocking[0].waiting == 100ns);
@@ -115,13 +111,11 @@ TEST_SUITE("explain") {
     const OpId c = g.add_op({.name = "c", .compute = 1ns});
     g.add_edge(g.add_tensor(a, 100_B), c);
     g.add_edge(g.add_tensor(b, 100_B), c);
-    const OpGraph graph = std::move(g).build();
-    const Cluster cluster = gpus(3);
-    const ProfiledCosts costs(graph, cluster);
+    const auto& [graph, cluster, costs, problem] = OwnedProblem(std::move(g).build(), gpus(3));
     const Explanation e = explained({graph, cluster, costs, {.transfers = Transfers::staged}},
                                     on({gpu0, gpu1, gpu2}));
-    CHECK(path_text(e) == Lines{"compute 0 30", "transfer 30 50", "wait_channel 80 30",
-                                "transfer 110 50", "compute 160 1"});
+    CHECK(path_text(e) == PartsAsText{"compute 0 30", "transfer 30 50", "wait_channel 80 30",
+                                      "transfer 110 50", "compute 160 1"});
   }
 
   TEST_CASE("without overlap a transfer may wait for a device that computes") {
@@ -131,13 +125,11 @@ TEST_SUITE("explain") {
     g.add_op({.name = "b", .compute = 50ns});
     const OpId c = g.add_op({.name = "c", .compute = 5ns});
     g.add_edge(g.add_tensor(a, 20_B), c);
-    const OpGraph graph = std::move(g).build();
-    const Cluster cluster = gpus(2);
-    const ProfiledCosts costs(graph, cluster);
+    const auto& [graph, cluster, costs, problem] = OwnedProblem(std::move(g).build(), gpus(2));
     const Explanation e =
         explained({graph, cluster, costs, {.overlap = false}}, on({gpu0, gpu1, gpu1}));
     CHECK(path_text(e) ==
-          Lines{"compute 0 10", "wait_device 10 40", "transfer 50 20", "compute 70 5"});
+          PartsAsText{"compute 0 10", "wait_device 10 40", "transfer 50 20", "compute 70 5"});
   }
 
   TEST_CASE("any step: the path has no gaps, and path, devices and what-ifs add up to the step") {
@@ -176,10 +168,8 @@ TEST_SUITE("explain") {
     const OpId c = g.add_op({.name = "c", .compute = 10ns});
     g.add_edge(g.add_tensor(a, 40_B), b);
     g.add_edge(g.add_tensor(b, 50_B), c);
-    const OpGraph graph = std::move(g).build();
-    const Cluster cluster = gpus(1, 90_B);
-    const ProfiledCosts costs(graph, cluster);
-    const Problem problem{graph, cluster, costs};
+    const auto& [graph, cluster, costs, problem] =
+        OwnedProblem(std::move(g).build(), gpus(1, 90_B));
     const Placement placement = on({gpu0, gpu0, gpu0});
     const Seen seen(problem, placement);
     REQUIRE(seen.step.oom.has_value());
@@ -236,10 +226,8 @@ TEST_SUITE("explain") {
     const OpId b = g.add_op({.name = "b", .temporary = 4_B, .lane = "beside"});
     const OpId c = g.add_op({.name = "c", .temporary = 9_B, .lane = "third"});
     for (const OpId v : {a, b, c}) g.add_edge(g.add_tensor(d, 1_B), v);
-    const OpGraph graph = std::move(g).build();
-    const Cluster cluster = gpus(1, 16_B);
-    const ProfiledCosts costs(graph, cluster);
-    const Problem problem{graph, cluster, costs};
+    const auto& [graph, cluster, costs, problem] =
+        OwnedProblem(std::move(g).build(), gpus(1, 16_B));
     const Placement placement = on({gpu0, gpu0, gpu0, gpu0});
     const Seen seen(problem, placement);
     REQUIRE(seen.step.oom.has_value());

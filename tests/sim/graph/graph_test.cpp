@@ -2,7 +2,6 @@
 
 #include "sim/error.h"
 #include "sim/graph/analysis.h"
-#include "sim/graph/op_graph.h"
 #include "tests/small_graphs.h"
 
 using namespace baechi;

@@ -3,7 +3,6 @@
 #include <doctest/doctest.h>
 
 #include "sim/engine/simulation.h"
-#include "sim/error.h"
 #include "sim/graph/analysis.h"
 #include "tests/device_models.h"
 #include "tests/random_problems.h"
@@ -41,10 +40,7 @@ TEST_SUITE("measures") {
     OpGraphBuilder b;
     const OpId a = b.add_op({.name = "a", .compute = 10ns});
     b.add_edge(b.add_tensor(a, 100_B), b.add_op({.name = "b", .compute = 20ns}));
-    const OpGraph graph = std::move(b).build();
-    const Cluster cluster = gpus(2);
-    const ProfiledCosts costs(graph, cluster);
-    const Problem problem{graph, cluster, costs};
+    const auto& [graph, cluster, costs, problem] = OwnedProblem(std::move(b).build(), gpus(2));
     const Placement apart = on({gpu0, gpu1});
     CHECK(measured("step_time", problem, apart).value == 130ns);  // 10 + 100 + 20
     CHECK(measured("step_time", problem, apart).moved == 100_B);
@@ -61,9 +57,7 @@ TEST_SUITE("measures") {
 
   TEST_CASE("a pipeline with a flush takes its makespan over the micro-batches") {
     //   One device: 4 x (10 + 20) ns and one update of 5 ns; 125 / 4 = 31 ns, rounded down.
-    const OpGraph graph = training_step();
-    const Cluster cluster = gpus(1);
-    const ProfiledCosts costs(graph, cluster);
+    const auto& [graph, cluster, costs, problem] = OwnedProblem(training_step(), gpus(1));
     const Measured found = measured("pipeline", {graph, cluster, costs}, on({gpu0, gpu0, gpu0}),
                                     {{"schedule", {.text = "1f1b_flush", .where = {}}},
                                      {"micro_batches", {.text = "4", .where = {}}}});
@@ -83,9 +77,7 @@ TEST_SUITE("measures") {
   }
 
   TEST_CASE("a placement that is no pipeline has no value, with the reason") {
-    const OpGraph graph = one_tensor_two_readers();
-    const Cluster cluster = gpus(2);
-    const ProfiledCosts costs(graph, cluster);
+    const auto& [graph, cluster, costs, problem] = OwnedProblem(one_tensor_two_readers(), gpus(2));
     const Measured found = measured("pipeline", {graph, cluster, costs}, on({gpu0, gpu1, gpu1}));
     CHECK_FALSE(found.value.has_value());
     CHECK_FALSE(found.out_of_memory);
@@ -94,10 +86,7 @@ TEST_SUITE("measures") {
 
   TEST_CASE("weights over the limit have no load and no latency; a step has an OOM report") {
     //   160 B of persistent bytes on a device of 100 B
-    const OpGraph graph = training_step();
-    const Cluster cluster = gpus(1, 100_B);
-    const ProfiledCosts costs(graph, cluster);
-    const Problem problem{graph, cluster, costs};
+    const auto& [graph, cluster, costs, problem] = OwnedProblem(training_step(), gpus(1, 100_B));
     for (const char* name : {"max_load", "latency"}) {
       const Measured found = measured(name, problem, on({gpu0, gpu0, gpu0}));
       CHECK(found.out_of_memory);
@@ -117,9 +106,7 @@ TEST_SUITE("measures") {
   TEST_CASE("the parts of a peak, by hand") {
     //   gpu0: f and u, gpu1: b. gpu0 holds 120 B, and at 0 ns 100 B of activation and 4 B of
     //   workspace: 224 B. gpu1 holds 40 B, then the copy of 100 B, then 30 B of gradient: 170 B.
-    const OpGraph graph = training_step();
-    const Cluster cluster = gpus(2);
-    const ProfiledCosts costs(graph, cluster);
+    const auto& [graph, cluster, costs, problem] = OwnedProblem(training_step(), gpus(2));
     const Measured found = measured("step_time", {graph, cluster, costs}, on({gpu0, gpu1, gpu0}));
     CHECK(found.peaks == std::vector<Bytes>{224_B, 170_B});
     REQUIRE(found.at_peak);
@@ -169,10 +156,7 @@ TEST_SUITE("measures") {
     OpGraphBuilder g;
     for (const char* name : {"a", "b"})
       g.colocate(g.add_op({.name = name, .compute = 40ns}), "both");
-    const OpGraph graph = std::move(g).build();
-    const Cluster cluster = gpus(2);
-    const ProfiledCosts costs(graph, cluster);
-    const Problem problem{graph, cluster, costs};
+    const auto& [graph, cluster, costs, problem] = OwnedProblem(std::move(g).build(), gpus(2));
     Placement shared = on({gpu0, gpu0});
     shared.facts = {{"stage_0_first", 0}, {"stage_0_devices", 2}};
     const LowerBounds bounds = lower_bounds(graph, cluster, costs);

@@ -57,10 +57,8 @@ TEST_SUITE("objectives") {
     Ops ops{10ns, 20ns, 30ns};
     ops.edge(0, 1);
     ops.edge(0, 2);
-    const OpGraph graph = std::move(ops.builder).build();
-    const Cluster cluster = host(3, 1);
-    const ProfiledCosts costs(graph, cluster);
-    const Problem problem{graph, cluster, costs};
+    const auto& [graph, cluster, costs, problem] =
+        OwnedProblem(std::move(ops.builder).build(), host(3, 1));
     const auto loads = [&](const Placement& p) {
       std::vector<Duration> totals;
       for (const DeviceLoad& load : device_loads(problem, p)) totals.push_back(load.total());
@@ -80,9 +78,7 @@ TEST_SUITE("objectives") {
     b.add_op({.name = "a", .compute = 10ns});
     b.add_op({.name = "copy", .compute = 70ns, .lane = "copy"});
     b.add_op({.name = "c", .compute = 20ns});
-    const OpGraph graph = std::move(b).build();
-    const Cluster cluster = gpus(2);
-    const ProfiledCosts costs(graph, cluster);
+    const auto& [graph, cluster, costs, problem] = OwnedProblem(std::move(b).build(), gpus(2));
     const auto search =
         make_objective("max_load", Options("max_load"))->on({graph, cluster, costs});
     const Placement before = on({gpu0, gpu0, gpu0}), after = on({gpu0, gpu1, gpu1});
@@ -104,10 +100,8 @@ TEST_SUITE("objectives") {
     const OpId grad_b = backward("b'", 40ns), grad_a = backward("a'", 5ns);
     ops.edge(0, 1);
     ops.builder.add_edge(ops.builder.add_tensor(grad_b, 7_B), grad_a);
-    const OpGraph graph = std::move(ops.builder).build();
-    const Cluster cluster = host(2, 0);
-    const ProfiledCosts costs(graph, cluster);
-    const Problem problem{graph, cluster, costs};
+    const auto& [graph, cluster, costs, problem] =
+        OwnedProblem(std::move(ops.builder).build(), host(2, 0));
     const Placement p = on({gpu0, gpu1, gpu1, gpu0});
     // gpu0: 10 + 100 and 5 + 7; gpu1: 20 + 100 and 40 + 7.
     CHECK(device_loads(problem, p)[gpu0].forward == 110ns);
@@ -126,10 +120,8 @@ TEST_SUITE("objectives") {
     ops.edge(0, 1);
     ops.edge(0, 2);
     ops.edge(1, 3);
-    const OpGraph graph = std::move(ops.builder).build();
-    const Cluster cluster = host(2, 1);
-    const ProfiledCosts costs(graph, cluster);
-    const Problem problem{graph, cluster, costs};
+    const auto& [graph, cluster, costs, problem] =
+        OwnedProblem(std::move(ops.builder).build(), host(2, 1));
     const DeviceId core = gpu2;
     CHECK(score("latency", problem, on({gpu0, gpu0, gpu0, gpu0})).value == 100ns);
     // Cores: the longest path, times ten; there are cores for all.
@@ -148,9 +140,8 @@ TEST_SUITE("objectives") {
     Ops ops{10ns, 10ns, 10ns, 10ns};
     ops.edge(0, 1);
     ops.edge(2, 3);
-    const OpGraph graph = std::move(ops.builder).build();
-    const Cluster cluster = host(2, 0);
-    const ProfiledCosts costs(graph, cluster);
+    const auto& [graph, cluster, costs, problem] =
+        OwnedProblem(std::move(ops.builder).build(), host(2, 0));
     const Score s = score("latency", {graph, cluster, costs}, on({gpu0, gpu1, gpu1, gpu0}));
     CHECK(s.deadlock);
     CHECK_FALSE(s.feasible());
@@ -161,10 +152,8 @@ TEST_SUITE("objectives") {
     ops.builder.set_compute(OpId{2}, "acc", std::nullopt);
     ops.builder.colocate(OpId{0}, "x");
     ops.builder.colocate(OpId{1}, "x");
-    const OpGraph graph = std::move(ops.builder).build();
-    const Cluster cluster = host(2, 1, 15_B);
-    const ProfiledCosts costs(graph, cluster);
-    const Problem problem{graph, cluster, costs};
+    const auto& [graph, cluster, costs, problem] =
+        OwnedProblem(std::move(ops.builder).build(), host(2, 1, 15_B));
     const DeviceId core = gpu2;
     for (const char* objective : {"max_load", "latency"}) {
       CAPTURE(objective);
@@ -189,10 +178,7 @@ TEST_SUITE("objectives") {
         b.add_op({.name = std::to_string(i), .compute = 1ns});
         if (i < 5) b.colocate(OpId{i}, i < 3 ? "first" : "second");
       }
-      const OpGraph graph = std::move(b).build();
-      const Cluster cluster = gpus(2);
-      const ProfiledCosts costs(graph, cluster);
-      const Problem problem{graph, cluster, costs};
+      const auto& [graph, cluster, costs, problem] = OwnedProblem(std::move(b).build(), gpus(2));
       Placement next{.device = IdVector<OpId, DeviceId>(8)};  // all on one device: nothing broken
       std::vector<OpMove> moved;
       for (const OpId v : graph.ops()) {

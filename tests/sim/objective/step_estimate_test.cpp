@@ -134,9 +134,9 @@ TEST_SUITE("batch estimate") {
     const OpId d = build.add_op({.name = "d", .compute = 5ns});
     build.add_edge(build.add_tensor(a, Bytes{100}), c);
     build.add_edge(build.add_tensor(b, Bytes{200}), d);
-    const OpGraph graph = std::move(build).build();
-    const Cluster cluster = Cluster::uniform(2, Bytes{1}, {.bandwidth = {1e9}, .latency = {}});
-    const ProfiledCosts costs(graph, cluster);
+    const auto& [graph, cluster, costs, problem] =
+        OwnedProblem(std::move(build).build(),
+                     Cluster::uniform(2, Bytes{1}, {.bandwidth = {1e9}, .latency = {}}));
     for (const Transfers transfers : {Transfers::sequential, Transfers::parallel}) {
       StepEstimate batch({graph, cluster, costs, {.transfers = transfers}});
       batch.move(0, c, DeviceId{1});
@@ -154,9 +154,8 @@ TEST_SUITE("batch estimate") {
     const OpId u = b.add_op({.name = "u", .compute = 3s + 1ns});
     const OpId v = b.add_op({.name = "v", .compute = 2s});
     b.add_edge(b.add_tensor(u, Bytes{1000}), v);
-    const OpGraph graph = std::move(b).build();
-    const Cluster cluster = Cluster::uniform(2, Bytes{1}, {.bandwidth = {1e9}, .latency = {}});
-    const ProfiledCosts costs(graph, cluster);
+    const auto& [graph, cluster, costs, problem] = OwnedProblem(
+        std::move(b).build(), Cluster::uniform(2, Bytes{1}, {.bandwidth = {1e9}, .latency = {}}));
     StepEstimate batch({graph, cluster, costs});
     CHECK(batch.unit() == 4ns);
     batch.move(3, OpId{1}, DeviceId{1});

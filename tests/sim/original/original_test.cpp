@@ -5,9 +5,6 @@
 #include <doctest/doctest.h>
 
 #include "placers/interface/registry.h"
-#include "sim/engine/simulation.h"
-#include "sim/error.h"
-#include "sim/original/simulation.h"
 #include "tests/small_graphs.h"
 
 using namespace baechi;
@@ -34,13 +31,9 @@ OpGraph two_readers() {
   return std::move(g).build();
 }
 
-struct Case {
+struct Case : OwnedProblem {
   explicit Case(OpGraph g, std::size_t devices = 2, Bytes memory = 1_GiB)
-      : graph(std::move(g)), cluster(gpus(devices, memory)) {}
-  OpGraph graph;
-  Cluster cluster;
-  ProfiledCosts costs{graph, cluster};
-  Problem problem{graph, cluster, costs, {.semantics = Semantics::baechi}};
+      : OwnedProblem(std::move(g), gpus(devices, memory), {.semantics = Semantics::baechi}) {}
 };
 
 /// Remembers transfers and the most memory seen.

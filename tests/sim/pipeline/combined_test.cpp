@@ -1,11 +1,9 @@
 #include <doctest/doctest.h>
 
-#include "sim/error.h"
 #include "tests/message.h"
 #include "tests/random_problems.h"
 #include "tests/sim/pipeline/small_pipelines.h"
 #include "tests/sim/transform/transforms.h"
-#include "tests/small_graphs.h"
 
 using namespace baechi;
 using namespace baechi::testing;
@@ -150,9 +148,7 @@ TEST_SUITE("pipelines") {
   }
 
   TEST_CASE("transforms without pipeline support are rejected before placing") {
-    const OpGraph graph = with_updates(2, 8_B);
-    const Cluster cluster = gpus(2);
-    const ProfiledCosts costs(graph, cluster);
+    const auto& [graph, cluster, costs, problem] = OwnedProblem(with_updates(2, 8_B), gpus(2));
     const auto refused = [&](const char* schedule, const char* name, const Values& values,
                              EngineOptions engine = {}) {
       const std::shared_ptr<const Transform> made = transform(name, values);
@@ -199,9 +195,7 @@ TEST_SUITE("pipelines") {
     b.set_forward(g, f);
     b.add_edge(b.add_tensor(f, 0_B), g);
     b.add_edge(b.add_tensor(g, 8_B), u);
-    const OpGraph graph = std::move(b).build();
-    const Cluster cluster = gpus(1);
-    const ProfiledCosts costs(graph, cluster);
+    const auto& [graph, cluster, costs, problem] = OwnedProblem(std::move(b).build(), gpus(1));
     const auto peak = [&](const char* schedule, std::size_t micro_batches) {
       return simulate_pipeline({graph, cluster, costs}, on({gpu0, gpu0, gpu0}),
                                {.schedule = schedule, .micro_batches = micro_batches})
@@ -218,9 +212,8 @@ TEST_SUITE("pipelines") {
   }
 
   TEST_CASE("a stage without memory for its micro-batches in flight runs out of memory") {
-    const OpGraph graph = uniform_graph(4, 0_B, true);
-    const Cluster cluster = gpus(4, 300_B);
-    const ProfiledCosts costs(graph, cluster);
+    const auto& [graph, cluster, costs, problem] =
+        OwnedProblem(uniform_graph(4, 0_B, true), gpus(4, 300_B));
     Placement placement = Uniform(4, 0_B).placement;
     const auto run = [&](const char* schedule, bool recompute) {
       return simulate_pipeline({graph, cluster, costs}, placement,
@@ -273,9 +266,8 @@ TEST_SUITE("pipelines") {
 
   TEST_CASE("out of memory at time 0: kinds are not negative, and add up to the peak") {
     // 1f1b's first stage asks for 4 versions of 10 B, and has 25 B.
-    const OpGraph graph = uniform_graph(4, 0_B, true);
-    const Cluster cluster = gpus(4, 25_B);
-    const ProfiledCosts costs(graph, cluster);
+    const auto& [graph, cluster, costs, problem] =
+        OwnedProblem(uniform_graph(4, 0_B, true), gpus(4, 25_B));
     for (const ScheduleEntry& entry : schedules()) {
       CAPTURE(entry.name);
       if (entry.layout == Layout::loop) continue;
@@ -304,9 +296,7 @@ TEST_SUITE("pipelines") {
     b.add_edge(b.add_tensor(f, 0_B), g);
     b.add_edge(b.add_tensor(g, 0_B), h);
     b.add_edge(b.add_tensor(h, 0_B), u);
-    const OpGraph graph = std::move(b).build();
-    const Cluster cluster = gpus(2);
-    const ProfiledCosts costs(graph, cluster);
+    const auto& [graph, cluster, costs, problem] = OwnedProblem(std::move(b).build(), gpus(2));
     const PipelineResult r =
         simulate_pipeline({graph, cluster, costs}, on({gpu0, gpu1, gpu0, gpu0}),
                           {.schedule = "2bw", .micro_batches = 4});

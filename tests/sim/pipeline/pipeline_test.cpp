@@ -1,14 +1,9 @@
-#include "sim/pipeline/pipeline.h"
-
 #include <doctest/doctest.h>
 
 #include "placers/interface/registry.h"
-#include "sim/error.h"
-#include "sim/objective/objective.h"
 #include "tests/random_problems.h"
 #include "tests/shared_data.h"
 #include "tests/sim/pipeline/small_pipelines.h"
-#include "tests/small_graphs.h"
 #include "tests/traces/msr_files.h"
 
 using namespace baechi;
@@ -133,9 +128,7 @@ TEST_SUITE("pipelines") {
       if (i == 3) g.add_edge(out.front(), v);
       out.push_back(g.add_tensor(v, 0_B));
     }
-    const OpGraph graph = std::move(g).build();
-    const Cluster cluster = gpus(4);
-    const ProfiledCosts costs(graph, cluster);
+    const auto& [graph, cluster, costs, problem] = OwnedProblem(std::move(g).build(), gpus(4));
     const PipelineResult r =
         simulate_pipeline({graph, cluster, costs}, on({gpu0, gpu1, gpu2, gpu3}),
                           {.schedule = "inference", .micro_batches = 20});
@@ -153,9 +146,7 @@ TEST_SUITE("pipelines") {
       if (std::string(name) != "a") b.add_edge(last, v);
       last = b.add_tensor(v, 0_B);
     }
-    const OpGraph graph = std::move(b).build();
-    const Cluster cluster = gpus(3);
-    const ProfiledCosts costs(graph, cluster);
+    const auto& [graph, cluster, costs, problem] = OwnedProblem(std::move(b).build(), gpus(3));
     const PipelineResult r = simulate_pipeline({graph, cluster, costs}, on({gpu0, gpu1, gpu2}),
                                                {.schedule = "inference", .micro_batches = 10});
     CHECK(r.per_micro_batch == 30ns);
@@ -172,9 +163,7 @@ TEST_SUITE("pipelines") {
         b.add_op({.name = "u", .compute = 5ns, .persistent = 7_B, .phase = Phase::update});
     b.add_edge(b.add_tensor(f, 1_B), g);
     b.add_edge(b.add_tensor(g, 1_B), u);
-    const OpGraph graph = std::move(b).build();
-    const Cluster cluster = gpus(1);
-    const ProfiledCosts costs(graph, cluster);
+    const auto& [graph, cluster, costs, problem] = OwnedProblem(std::move(b).build(), gpus(1));
     const auto run = [&](const char* schedule) {
       return simulate_pipeline({graph, cluster, costs}, on({gpu0, gpu0, gpu0}),
                                {.schedule = schedule, .micro_batches = 4});
@@ -217,9 +206,7 @@ TEST_SUITE("pipelines") {
     const OpId b1 = g.add_op({.name = "order#1#2", .compute = 10ns, .phase = Phase::backward});
     g.add_edge(g.add_tensor(f0, 1_B), f1);
     g.add_edge(g.add_tensor(f1, 1_B), b1);
-    const OpGraph graph = std::move(g).build();
-    const Cluster cluster = gpus(2);
-    const ProfiledCosts costs(graph, cluster);
+    const auto& [graph, cluster, costs, problem] = OwnedProblem(std::move(g).build(), gpus(2));
     for (const bool recompute : {false, true}) {
       const Unrolled unrolled =
           unroll({graph, cluster, costs}, on({gpu0, gpu1, gpu1}),
@@ -328,9 +315,7 @@ TEST_SUITE("pipelines") {
     g.add_edge(g.add_tensor(f1, 0_B), b1);
     g.add_edge(g.add_tensor(b1, 0_B), b0);
     g.add_edge(g.add_tensor(f0, 0_B), b0);
-    const OpGraph graph = std::move(g).build();
-    const Cluster cluster = gpus(2);
-    const ProfiledCosts costs(graph, cluster);
+    const auto& [graph, cluster, costs, problem] = OwnedProblem(std::move(g).build(), gpus(2));
     for (const char* name : {"1f1b", "2bw"}) {
       const PipelineResult r =
           simulate_pipeline({graph, cluster, costs}, on({gpu0, gpu1, gpu1, gpu0}),
@@ -355,9 +340,7 @@ TEST_SUITE("pipelines") {
     g.add_edge(out[2], b2);
     g.add_edge(out[1], b1);
     g.add_edge(g.add_tensor(b2, 0_B), b1);
-    const OpGraph graph = std::move(g).build();
-    const Cluster cluster = gpus(3);
-    const ProfiledCosts costs(graph, cluster);
+    const auto& [graph, cluster, costs, problem] = OwnedProblem(std::move(g).build(), gpus(3));
     const PipelineResult r =
         simulate_pipeline({graph, cluster, costs}, on({gpu0, gpu1, gpu2, gpu2, gpu1}),
                           {.schedule = "1f1b", .micro_batches = 8});
@@ -375,9 +358,7 @@ TEST_SUITE("pipelines") {
     OpGraphBuilder b;
     b.add_op({.name = "f"});
     b.add_op({.name = "g", .phase = Phase::backward});
-    const OpGraph graph = std::move(b).build();
-    const Cluster cluster = gpus(1);
-    const ProfiledCosts costs(graph, cluster);
+    const auto& [graph, cluster, costs, problem] = OwnedProblem(std::move(b).build(), gpus(1));
     CHECK_THROWS_WITH_AS(
         simulate_pipeline({graph, cluster, costs}, on({gpu0, gpu0}), {.schedule = "gpipe"}),
         "gpipe is a schedule of training, and this graph is not training: no backward op reads "
@@ -403,9 +384,7 @@ TEST_SUITE("pipelines") {
     const OpId g = b.add_op({.name = "g", .phase = Phase::backward});
     const OpId f = b.add_op({.name = "f"});
     b.add_edge(b.add_tensor(g, 1_B), f);
-    const OpGraph graph = std::move(b).build();
-    const Cluster cluster = gpus(1);
-    const ProfiledCosts costs(graph, cluster);
+    const auto& [graph, cluster, costs, problem] = OwnedProblem(std::move(b).build(), gpus(1));
     CHECK_THROWS_AS(simulate_pipeline({graph, cluster, costs}, on({gpu0, gpu0}), {}), InputError);
   }
 }

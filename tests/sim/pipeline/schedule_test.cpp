@@ -1,12 +1,8 @@
-#include "sim/pipeline/schedule.h"
-
 #include <doctest/doctest.h>
 
 #include <tuple>
 
-#include "sim/error.h"
 #include "tests/sim/pipeline/small_pipelines.h"
-#include "tests/small_graphs.h"
 
 using namespace baechi;
 using namespace baechi::pipeline;

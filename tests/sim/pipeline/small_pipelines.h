@@ -31,12 +31,10 @@ inline OpGraph uniform_graph(int k, Bytes crossing, bool training) {
   return std::move(b).build();
 }
 
-class Uniform {
+class Uniform : public OwnedProblem {
  public:
   Uniform(int k, Bytes crossing, bool training = true)
-      : graph(uniform_graph(k, crossing, training)),
-        cluster(gpus(static_cast<std::size_t>(k))),
-        costs(graph, cluster) {
+      : OwnedProblem(uniform_graph(k, crossing, training), gpus(static_cast<std::size_t>(k))) {
     for (int s = 0; s < k; ++s) placement.device.push_back(static_cast<DeviceId>(s));
     for (int s = k; training && s-- > 0;) placement.device.push_back(static_cast<DeviceId>(s));
   }
@@ -47,9 +45,6 @@ class Uniform {
         {.schedule = schedule, .micro_batches = micro_batches, .recompute = recompute});
   }
 
-  const OpGraph graph;
-  const Cluster cluster;
-  const ProfiledCosts costs;
   Placement placement;
 };
 
@@ -74,27 +69,24 @@ using Sizes = std::vector<std::int64_t>;
 
 /// A chain of `chunks` chunks with F, B and W of so many ns, no bytes between them; `device_of`
 /// says where each chunk is.
-class Chain {
+class Chain : public OwnedProblem {
  public:
   struct Times {
     Duration forward, backward, weights;
   };
   Chain(std::size_t chunks, Times times, std::size_t devices, auto device_of)
-      : graph(make_graph(chunks, times)), cluster(gpus(devices)), costs(graph, cluster) {
+      : OwnedProblem(make_graph(chunks, times), gpus(devices)) {
     for (const OpId v : graph.ops()) {
       const auto chunk = static_cast<std::size_t>(std::stoul(std::string(graph.name(v)).substr(1)));
       placement.device.push_back(static_cast<DeviceId>(device_of(chunk)));
     }
   }
   Duration makespan(const char* schedule, std::size_t micro_batches) const {
-    return simulate_pipeline({graph, cluster, costs, {}}, placement,
+    return simulate_pipeline(problem, placement,
                              {.schedule = schedule, .micro_batches = micro_batches})
         .makespan;
   }
 
-  const OpGraph graph;
-  const Cluster cluster;
-  const ProfiledCosts costs;
   Placement placement;
 
  private:

@@ -2,11 +2,8 @@
 
 #include <doctest/doctest.h>
 
-#include "sim/engine/simulation.h"
-#include "sim/pipeline/pipeline.h"
 #include "sim/random.h"
 #include "tests/sim/pipeline/small_pipelines.h"
-#include "tests/small_graphs.h"
 
 using namespace baechi;
 using namespace baechi::testing;
@@ -87,16 +84,13 @@ Schedule flushed(std::size_t stages, std::size_t micro_batches) {
 }
 
 /// Stages of random times, bytes and links' use, `laps` chunks on each device.
-struct RandomPipeline {
+struct RandomPipeline : OwnedProblem {
   RandomPipeline(std::size_t devices, std::size_t laps, std::uint64_t seed)
-      : graph(make_graph(devices * laps, seed)), cluster(gpus(devices)), costs(graph, cluster) {
+      : OwnedProblem(make_graph(devices * laps, seed), gpus(devices)) {
     for (const OpId v : graph.ops())
       placement.device.push_back(
           static_cast<DeviceId>(std::stoul(std::string(graph.name(v)).substr(1)) % devices));
   }
-  const OpGraph graph;
-  const Cluster cluster;
-  const ProfiledCosts costs;
   Placement placement;
 
  private:

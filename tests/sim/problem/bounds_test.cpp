@@ -4,7 +4,6 @@
 #include "placers/exact/pipelines.h"
 #include "sim/engine/simulation.h"
 #include "sim/graph/analysis.h"
-#include "sim/problem/problem.h"
 #include "tests/placers/exact/brute_force.h"
 #include "tests/random_problems.h"
 #include "tests/small_graphs.h"

@@ -1,8 +1,6 @@
 #include <doctest/doctest.h>
 
 #include "sim/error.h"
-#include "sim/problem/problem.h"
-#include "sim/units.h"
 #include "tests/small_graphs.h"
 
 using namespace baechi;
@@ -60,9 +58,8 @@ TEST_SUITE("limits") {
     b.add_op({.name = "a", .compute = Duration{4'000'000'000'000'000'000}});
     const OpId met = b.add_op({.name = "met"});
     b.add_collective({.kind = CollectiveKind::all_reduce, .bytes = 8_B, .ranks = 2}, {&met, 1});
-    const OpGraph graph = std::move(b).build();
-    const Cluster cluster = two(1, {1e9});
-    const ProfiledCosts costs(graph, cluster);
+    const auto& [graph, cluster, costs, problem] =
+        OwnedProblem(std::move(b).build(), two(1, {1e9}));
     CHECK_NOTHROW(check_factors(graph, cluster, costs, {.disturbed = 1.1}));
     CHECK_THROWS_WITH_AS(check_factors(graph, cluster, costs, {.disturbed = 2}),
                          "engine.disturbed: 2: a step could take more than 146 years", InputError);

@@ -67,9 +67,7 @@ TEST_SUITE("timeline") {
   }
 
   TEST_CASE("a step's file has a track for what each device computes, sends and receives") {
-    const OpGraph graph = one_tensor_two_readers();
-    const Cluster cluster = gpus(2);
-    const ProfiledCosts costs(graph, cluster);
+    const auto& [graph, cluster, costs, problem] = OwnedProblem(one_tensor_two_readers(), gpus(2));
     const std::string text = timeline_of({graph, cluster, costs}, on({gpu0, gpu1, gpu1}));
     // a (10 ns), then its 100 B, then b and c: 160 ns in all.
     CHECK(thread_names(text) == std::vector<std::string>{"compute", "send", "compute", "receive"});
@@ -103,9 +101,7 @@ TEST_SUITE("timeline") {
     g.colocate(a, "x");
     g.colocate(c, "x");
     g.colocate(b, "y");
-    const OpGraph graph = std::move(g).build();
-    const Cluster cluster = gpus(1);
-    const ProfiledCosts costs(graph, cluster);
+    const auto& [graph, cluster, costs, problem] = OwnedProblem(std::move(g).build(), gpus(1));
     const std::string text = timeline_of({graph, cluster, costs}, on({gpu0, gpu0, gpu0, gpu0}));
     std::map<std::string, std::pair<std::string, std::string>> look;
     const auto json = nlohmann::json::parse(text);
@@ -123,9 +119,7 @@ TEST_SUITE("timeline") {
   TEST_CASE("names with quotes, control characters and broken UTF-8 are valid JSON") {
     OpGraphBuilder g;
     g.add_op({.name = "a\"b\\c\n\x01\xff", .kind = "\t", .compute = 1ns});
-    const OpGraph graph = std::move(g).build();
-    const Cluster cluster = gpus(1);
-    const ProfiledCosts costs(graph, cluster);
+    const auto& [graph, cluster, costs, problem] = OwnedProblem(std::move(g).build(), gpus(1));
     timeline_of({graph, cluster, costs}, on({gpu0}));
   }
 
@@ -138,9 +132,7 @@ TEST_SUITE("timeline") {
   }
 
   TEST_CASE("a name that ends in .gz is compressed, equally each time") {
-    const OpGraph graph = one_tensor_two_readers();
-    const Cluster cluster = gpus(2);
-    const ProfiledCosts costs(graph, cluster);
+    const auto& [graph, cluster, costs, problem] = OwnedProblem(one_tensor_two_readers(), gpus(2));
     const Placement placement = on({gpu0, gpu1, gpu1});
     const std::string bytes = timeline_of({graph, cluster, costs}, placement, "s.json.gz");
     CHECK(bytes.starts_with("\x1f\x8b"));

@@ -2,7 +2,6 @@
 
 #include "sim/engine/simulation.h"
 #include "tests/sim/transform/transforms.h"
-#include "tests/small_graphs.h"
 
 using namespace baechi;
 using namespace baechi::testing;

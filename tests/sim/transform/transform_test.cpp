@@ -7,7 +7,6 @@
 #include "tests/message.h"
 #include "tests/random_problems.h"
 #include "tests/sim/transform/transforms.h"
-#include "tests/small_graphs.h"
 #include "tests/this_build.h"
 
 using namespace baechi;

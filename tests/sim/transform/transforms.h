@@ -1,6 +1,5 @@
 /// Making and describing transformed graphs.
 #pragma once
-#include "sim/error.h"
 #include "sim/random.h"
 #include "sim/transform/transform.h"
 #include "tests/small_graphs.h"

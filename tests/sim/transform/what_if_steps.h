@@ -2,7 +2,6 @@
 #pragma once
 #include "scenarios/read/what_if_files.h"
 #include "scenarios/read/yaml.h"
-#include "sim/engine/simulation.h"
 #include "sim/transform/what_if/what_if.h"
 #include "tests/small_graphs.h"
 #include "tests/this_build.h"

@@ -1,5 +1,3 @@
-#include "sim/transform/what_if/what_if.h"
-
 #include <doctest/doctest.h>
 
 #include "tests/message.h"

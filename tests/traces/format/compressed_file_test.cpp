@@ -1,15 +1,11 @@
-#include "traces/format/compressed_file.h"
-
 #include <doctest/doctest.h>
 
-#include "sim/error.h"
 #include "tests/message.h"
 #include "tests/temporary_folder.h"
 #include "tests/traces/import/imported.h"
 #include "traces/format/json_pieces.h"
 #include "traces/format/trace_file.h"
 #include "traces/generator.h"
-#include "traces/importer.h"
 
 using namespace baechi;
 using namespace baechi::testing;

@@ -6,7 +6,6 @@
 #include "tests/temporary_folder.h"
 #include "tests/traces/import/imported.h"
 #include "traces/format/trace_file.h"
-#include "traces/importer.h"
 
 using namespace baechi;
 using namespace baechi::testing;

@@ -4,8 +4,6 @@
 #include "sim/random.h"
 #include "tests/shared_data.h"
 #include "tests/traces/import/recordings.h"
-#include "traces/import/pytorch/execution_trace.h"
-#include "traces/import/pytorch/join.h"
 
 using namespace baechi;
 using namespace baechi::pytorch;

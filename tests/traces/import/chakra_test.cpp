@@ -2,7 +2,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "sim/error.h"
 #include "tests/shared_data.h"
 #include "tests/temporary_folder.h"
 #include "tests/traces/import/imported.h"

@@ -2,16 +2,11 @@
 
 #include <sstream>
 
-#include "sim/error.h"
 #include "tests/expected_messages.h"
 #include "tests/message.h"
 #include "tests/shared_data.h"
 #include "tests/small_graphs.h"
-#include "tests/this_build.h"
 #include "tests/traces/import/recordings.h"
-#include "traces/format/trace_file.h"
-#include "traces/import/pytorch/pytorch.h"
-#include "traces/importer.h"
 
 using namespace baechi;
 using namespace baechi::testing;

@@ -9,7 +9,6 @@
 #include "tests/message.h"
 #include "tests/shared_data.h"
 #include "tests/traces/import/imported.h"
-#include "traces/format/compressed_file.h"
 #include "traces/import/kineto/recording.h"
 
 using namespace baechi;

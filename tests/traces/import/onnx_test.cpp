@@ -6,7 +6,6 @@
 
 #include "tests/shared_data.h"
 #include "tests/traces/import/imported.h"
-#include "traces/format/compressed_file.h"
 #include "traces/import/onnx/model.h"
 
 using namespace baechi;

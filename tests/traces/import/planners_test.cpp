@@ -1,12 +1,10 @@
 #include <doctest/doctest.h>
 
-#include "sim/error.h"
 #include "sim/graph/analysis.h"
 #include "tests/shared_data.h"
 #include "tests/small_graphs.h"
 #include "tests/traces/import/imported.h"
 #include "traces/format/trace_file.h"
-#include "traces/importer.h"
 
 using namespace baechi;
 using namespace baechi::testing;

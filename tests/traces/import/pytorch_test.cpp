@@ -6,8 +6,6 @@
 #include "placers/interface/colocation.h"
 #include "placers/interface/registry.h"
 #include "scenarios/run/build.h"
-#include "sim/engine/simulation.h"
-#include "sim/error.h"
 #include "tests/random_problems.h"
 #include "tests/scenarios/sweeps.h"
 #include "tests/small_graphs.h"
@@ -29,13 +27,9 @@ Placement place(const std::string& name, std::string_view options, const Problem
   return make_placer(name, Options(name, values))->place(problem, 0);
 }
 
-struct Case {
+struct Case : OwnedProblem {
   Case(OpGraph g, std::size_t devices, Bytes memory = 1_GiB)
-      : graph(std::move(g)), cluster(gpus(devices, memory)) {}
-  OpGraph graph;
-  Cluster cluster;
-  ProfiledCosts costs{graph, cluster};
-  Problem problem{graph, cluster, costs};
+      : OwnedProblem(std::move(g), gpus(devices, memory)) {}
 };
 
 //   a(10 us) --100 B--> b(20 us)     a byte takes 1 ns

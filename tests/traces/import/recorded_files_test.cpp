@@ -1,10 +1,7 @@
 #include <doctest/doctest.h>
 
-#include "sim/error.h"
 #include "tests/shared_data.h"
 #include "tests/traces/import/recordings.h"
-#include "traces/import/pytorch/execution_trace.h"
-#include "traces/importer.h"
 
 using namespace baechi;
 using namespace baechi::testing;

@@ -1,10 +1,7 @@
 #include <doctest/doctest.h>
 
-#include "sim/error.h"
 #include "sim/graph/analysis.h"
 #include "tests/traces/import/recordings.h"
-#include "traces/import/pytorch/join.h"
-#include "traces/import/pytorch/step_times.h"
 
 using namespace baechi;
 using namespace baechi::testing;

@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/this_build.h"
-#include "traces/format/compressed_file.h"
 #include "traces/format/trace_file.h"
 #include "traces/import/pytorch/pytorch.h"
 

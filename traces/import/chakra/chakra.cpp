@@ -1,6 +1,5 @@
 #include <tuple>
 
-#include "sim/units.h"
 #include "traces/format/compressed_file.h"
 #include "traces/import/chakra/nodes.h"
 #include "traces/import/rank_files.h"
@@ -248,18 +247,15 @@ class ChakraGraphBuilder {
     trace.notes.push_back(fmt::format(
         "{} dependencies, of which {} are implied by others and removed; {} tensors with a size",
         waits_, erased_, tensors_));
-    if (backward_ > 0)
-      trace.notes.push_back(fmt::format(
-          "warning: the file's dependencies have a cycle: {} on nodes with a higher id are removed",
-          backward_));
-    if (missing_ > 0)
-      trace.notes.push_back(
-          fmt::format("warning: {} dependencies on nodes that the file does not have are taken as "
-                      "met; the first: {}",
-                      missing_, first_missing_));
-    if (self_dependencies_ > 0)
-      trace.notes.push_back(fmt::format(
-          "{} nodes depend on themselves: these dependencies are removed", self_dependencies_));
+    note_count(
+        trace.notes, backward_,
+        "warning: the file's dependencies have a cycle: {} on nodes with a higher id are removed");
+    note_count(trace.notes, missing_,
+               "warning: {} dependencies on nodes that the file does not have are taken as "
+               "met; the first: {}",
+               first_missing_);
+    note_count(trace.notes, self_dependencies_,
+               "{} nodes depend on themselves: these dependencies are removed");
     if (comm == 0) return;
     trace.notes.push_back(fmt::format(
         "{} collectives and {} messages of {} ranks, matched by group, kind and position; {} of {} "

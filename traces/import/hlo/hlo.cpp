@@ -1,5 +1,4 @@
 #include "sim/text.h"
-#include "sim/units.h"
 #include "traces/format/compressed_file.h"
 #include "traces/import/hlo/module.h"
 #include "traces/importer.h"
@@ -78,18 +77,185 @@ std::string module_of(std::string_view scope) {
 class HloGraphBuilder {
  public:
   explicit HloGraphBuilder(const Module& module) : module_(module), work_model_(module) {}
-  OpGraph make(const std::string& path, Trace& trace);
+
+  OpGraph make(const std::string& path, Trace& trace) {
+    const Computation& entry = module_.computations.find(module_.entry)->second;
+    for (const Instruction& instruction : entry.instructions) add(instruction, path);
+    const auto free = static_cast<std::size_t>(std::ranges::count_if(
+        entry.instructions,
+        [](const Instruction& i) { return is_free(i.opcode) && !is_transparent(i.opcode); }));
+    trace.notes.push_back(
+        fmt::format("{} instructions of the entry are {} ops: work by formula for {}, {} "
+                    "collectives, {} run nothing",
+                    entry.instructions.size(), ops_, ops_with_work_, collectives_, free));
+    trace.notes.push_back(fmt::format("{} parameters of {} stay for the whole step", parameters_,
+                                      to_text(parameter_bytes_)));
+    if (constant_bytes_ > Bytes{})
+      trace.notes.push_back(
+          fmt::format("constants of {} stay for the whole step", to_text(constant_bytes_)));
+    if (work_model_.loops() > 0)
+      trace.notes.push_back(
+          fmt::format("{}{} loops are an op each, {} of them without a known number of runs: once",
+                      work_model_.unknown() > 0 ? "warning: " : "", work_model_.loops(),
+                      work_model_.unknown()));
+    if (!module_.entry_stated)
+      trace.notes.push_back(
+          fmt::format("no entry is named: '{}' is taken, the {}", module_.entry,
+                      module_.functions > 0
+                          ? fmt::format("first of {} functions", module_.functions)
+                          : fmt::format("last of {} computations", module_.computations.size())));
+    note_unknown(path, trace);
+    note_count(trace.notes, work_model_.inner_collectives(),
+               "warning: {} collectives within loops, calls or branches count only what they "
+               "read and write");
+    note_count(
+        trace.notes, work_model_.opaque(),
+        "warning: {} calls of programs outside (custom-call) count only what they read and write");
+    return build_graph(std::move(builder_), path);
+  }
 
  private:
   using Tensors = std::vector<TensorId>;
-  void add(const Instruction& instruction, const std::string& path);
-  void note_unknown(const std::string& path, Trace& trace) const;
-  OpId add_op(const Instruction& instruction);
-  static std::vector<Shape> allocated_arrays(const Instruction& instruction, std::size_t operands);
-  const Instruction* collective(const Instruction& instruction) const;
+
+  void add(const Instruction& instruction, const std::string& path) {
+    if (!names_.insert(instruction.name).second)
+      throw InputError(fmt::format("{}:{}:1: a second instruction '{}'", path, instruction.line,
+                                   instruction.name));
+    for (const Shape& shape : instruction.results)
+      if (shape.bytes() >= std::int64_t{1} << 50)
+        throw InputError(fmt::format("{}:{}:1: '{}' is an array of 2^50 bytes or more", path,
+                                     instruction.line, instruction.name));
+    const Tensors inputs = read(instruction, path);
+    if (is_transparent(instruction.opcode)) {
+      values_[instruction.name] = inputs;
+      return;
+    }
+    const OpId op = add_op(instruction);
+    ++ops_;
+    for (const TensorId tensor : inputs) builder_.add_edge(tensor, op);
+    const std::vector<Shape> made = allocated_arrays(instruction, inputs.size());
+    const Instruction* performed = collective(instruction);
+    const auto kind = performed == nullptr ? std::nullopt : collective_kind(performed->opcode);
+    std::int64_t ranks = 0;
+    if (kind == CollectiveKind::send_recv)
+      ranks = sends(performed->attributes) ? 2 : 1;
+    else if (kind)
+      ranks = group_size(performed->attributes, module_.devices);
+    constexpr std::int64_t most_ranks = 1 << 20;
+    if (kind && ranks > 1 && ranks <= most_ranks) {
+      add_matched_collective(made, op, *kind, ranks);
+    } else if (const OpWork work =
+                   work_model_.of(module_.computations.find(module_.entry)->second, instruction);
+               !work.none()) {
+      ++ops_with_work_;
+      builder_.add_kernel(op, work);
+    }
+    const bool held = instruction.opcode == "parameter" || instruction.opcode == "constant";
+    for (const Shape& shape : made)
+      values_[instruction.name].push_back(builder_.add_tensor(op, {shape.bytes()}, held));
+    values_[instruction.name];  // defined even if it has no result
+  }
+
+  /// Lists unknown opcodes in the notes. Throws InputError if more than half of the instructions
+  /// that run have one: the program is in another MLIR dialect.
+  void note_unknown(const std::string& path, Trace& trace) const {
+    std::map<std::string_view, std::size_t> unknown;
+    std::size_t count = 0, ran = 0;
+    for (const Instruction& i : module_.computations.find(module_.entry)->second.instructions) {
+      ran += is_free(i.opcode) ? 0U : 1U;
+      if (is_known(i.opcode)) continue;
+      ++unknown[i.opcode];
+      ++count;
+    }
+    if (unknown.empty()) return;
+    std::string names;
+    for (const auto& [name, times] : unknown)
+      if (names.size() < 200)
+        names += fmt::format("{}{} x{}", names.empty() ? "" : ", ", name, times);
+    if (2 * count > ran)
+      throw InputError(fmt::format(
+          "{}: {} of the {} operations of '{}' are none of HLO's: {}; give HLO or StableHLO", path,
+          count, ran, module_.entry, names));
+    trace.notes.push_back(fmt::format(
+        "warning: operations that are none of HLO's, by one flop per element: {}", names));
+  }
+
+  OpId add_op(const Instruction& instruction) {
+    Bytes bytes{};
+    for (const Shape& shape : instruction.results) bytes += {shape.bytes()};
+    const bool parameter = instruction.opcode == "parameter";
+    if (parameter) {
+      ++parameters_;
+      parameter_bytes_ += bytes;
+    }
+    const bool constant = instruction.opcode == "constant";
+    if (constant) constant_bytes_ += bytes;
+    const std::string module = module_of(instruction.scope);
+    return builder_.add_op({.name = instruction.name,
+                            .kind = instruction.opcode,
+                            .persistent = parameter || constant ? bytes : Bytes{},
+                            .temporary = {scratch_bytes(instruction)},
+                            .module = module});
+  }
+
+  /// The arrays that the instruction allocates. `operands`: number of arrays that it reads.
+  static std::vector<Shape> allocated_arrays(const Instruction& instruction, std::size_t operands) {
+    std::vector<Shape> made = instruction.results;
+    const std::string& op = instruction.opcode;
+    if (scratch_bytes(instruction) > 0) made.back().dims = {0};
+    if (!op.ends_with("-start") || op == "all-reduce-start" || made.empty()) return made;
+    if (op == "copy-start") return {made.front()};
+    if (made.size() <= operands) return made;
+    made.erase(made.begin(), made.begin() + static_cast<std::ptrdiff_t>(operands));
+    const auto is_number = [](const Shape& s) {
+      return s.dims.empty() && (s.type == "u32" || s.type == "s32");
+    };
+    while (made.size() > 1 && is_number(made.back())) made.pop_back();
+    return made;
+  }
+
+  /// The collective that the instruction performs or starts, or that the computation of an
+  /// async-start contains; null if there is none.
+  const Instruction* collective(const Instruction& instruction) const {
+    if (collective_kind(instruction.opcode)) return &instruction;
+    if (instruction.opcode != "async-start" || instruction.calls.empty()) return nullptr;
+    const auto called = module_.computations.find(instruction.calls.front());
+    if (called == module_.computations.end()) return nullptr;
+    for (const Instruction& inside : called->second.instructions)
+      if (collective_kind(inside.opcode)) return &inside;
+    return nullptr;
+  }
+
   void add_matched_collective(const std::vector<Shape>& made, OpId op, CollectiveKind kind,
-                              std::int64_t ranks);
-  Tensors read(const Instruction& instruction, const std::string& path) const;
+                              std::int64_t ranks) {
+    ++collectives_;
+    Bytes bytes{};
+    for (const Shape& shape : made) bytes += {shape.bytes()};
+    // The result is one rank's part; `bytes` is of the whole buffer.
+    if (kind == CollectiveKind::reduce_scatter)
+      bytes = {std::min(bytes.count, (std::int64_t{1} << 50) / ranks) * ranks};
+    builder_.add_collective(
+        {.kind = kind, .bytes = bytes, .ranks = static_cast<std::uint32_t>(ranks)},
+        std::span(&op, 1));
+  }
+
+  /// The tensors that the instruction reads.
+  Tensors read(const Instruction& instruction, const std::string& path) const {
+    Tensors all;
+    for (const Operand& operand : instruction.operands) {
+      const auto found = values_.find(operand.name);
+      if (found == values_.end())
+        throw InputError(
+            fmt::format("{}:{}:1: '{}' reads '{}', which no instruction before it defines", path,
+                        instruction.line, instruction.name, operand.name));
+      const auto part = static_cast<std::size_t>(operand.part);
+      if (operand.part >= 0 && part < found->second.size())
+        all.push_back(found->second[part]);
+      else
+        all.insert(all.end(), found->second.begin(), found->second.end());
+    }
+    return all;
+  }
 
   const Module& module_;
   WorkModel work_model_;
@@ -99,187 +265,6 @@ class HloGraphBuilder {
   std::size_t ops_ = 0, ops_with_work_ = 0, parameters_ = 0, collectives_ = 0;
   Bytes parameter_bytes_{}, constant_bytes_{};
 };
-
-/// The tensors that the instruction reads.
-HloGraphBuilder::Tensors HloGraphBuilder::read(const Instruction& instruction,
-                                               const std::string& path) const {
-  Tensors all;
-  for (const Operand& operand : instruction.operands) {
-    const auto found = values_.find(operand.name);
-    if (found == values_.end())
-      throw InputError(
-          fmt::format("{}:{}:1: '{}' reads '{}', which no instruction before it defines", path,
-                      instruction.line, instruction.name, operand.name));
-    const auto part = static_cast<std::size_t>(operand.part);
-    if (operand.part >= 0 && part < found->second.size())
-      all.push_back(found->second[part]);
-    else
-      all.insert(all.end(), found->second.begin(), found->second.end());
-  }
-  return all;
-}
-
-OpId HloGraphBuilder::add_op(const Instruction& instruction) {
-  Bytes bytes{};
-  for (const Shape& shape : instruction.results) bytes += {shape.bytes()};
-  const bool parameter = instruction.opcode == "parameter";
-  if (parameter) {
-    ++parameters_;
-    parameter_bytes_ += bytes;
-  }
-  const bool constant = instruction.opcode == "constant";
-  if (constant) constant_bytes_ += bytes;
-  const std::string module = module_of(instruction.scope);
-  return builder_.add_op({.name = instruction.name,
-                          .kind = instruction.opcode,
-                          .persistent = parameter || constant ? bytes : Bytes{},
-                          .temporary = {scratch_bytes(instruction)},
-                          .module = module});
-}
-
-/// The arrays that the instruction allocates. `operands`: number of arrays that it reads.
-std::vector<Shape> HloGraphBuilder::allocated_arrays(const Instruction& instruction,
-                                                     std::size_t operands) {
-  std::vector<Shape> made = instruction.results;
-  const std::string& op = instruction.opcode;
-  if (scratch_bytes(instruction) > 0) made.back().dims = {0};
-  if (!op.ends_with("-start") || op == "all-reduce-start" || made.empty()) return made;
-  if (op == "copy-start") return {made.front()};
-  if (made.size() <= operands) return made;
-  made.erase(made.begin(), made.begin() + static_cast<std::ptrdiff_t>(operands));
-  const auto is_number = [](const Shape& s) {
-    return s.dims.empty() && (s.type == "u32" || s.type == "s32");
-  };
-  while (made.size() > 1 && is_number(made.back())) made.pop_back();
-  return made;
-}
-
-/// The collective that the instruction performs or starts, or that the computation of an
-/// async-start contains; null if there is none.
-const Instruction* HloGraphBuilder::collective(const Instruction& instruction) const {
-  if (collective_kind(instruction.opcode)) return &instruction;
-  if (instruction.opcode != "async-start" || instruction.calls.empty()) return nullptr;
-  const auto called = module_.computations.find(instruction.calls.front());
-  if (called == module_.computations.end()) return nullptr;
-  for (const Instruction& inside : called->second.instructions)
-    if (collective_kind(inside.opcode)) return &inside;
-  return nullptr;
-}
-
-void HloGraphBuilder::add_matched_collective(const std::vector<Shape>& made, OpId op,
-                                             CollectiveKind kind, std::int64_t ranks) {
-  ++collectives_;
-  Bytes bytes{};
-  for (const Shape& shape : made) bytes += {shape.bytes()};
-  // The result is one rank's part; `bytes` is of the whole buffer.
-  if (kind == CollectiveKind::reduce_scatter)
-    bytes = {std::min(bytes.count, (std::int64_t{1} << 50) / ranks) * ranks};
-  builder_.add_collective(
-      {.kind = kind, .bytes = bytes, .ranks = static_cast<std::uint32_t>(ranks)},
-      std::span(&op, 1));
-}
-
-void HloGraphBuilder::add(const Instruction& instruction, const std::string& path) {
-  if (!names_.insert(instruction.name).second)
-    throw InputError(fmt::format("{}:{}:1: a second instruction '{}'", path, instruction.line,
-                                 instruction.name));
-  for (const Shape& shape : instruction.results)
-    if (shape.bytes() >= std::int64_t{1} << 50)
-      throw InputError(fmt::format("{}:{}:1: '{}' is an array of 2^50 bytes or more", path,
-                                   instruction.line, instruction.name));
-  const Tensors inputs = read(instruction, path);
-  if (is_transparent(instruction.opcode)) {
-    values_[instruction.name] = inputs;
-    return;
-  }
-  const OpId op = add_op(instruction);
-  ++ops_;
-  for (const TensorId tensor : inputs) builder_.add_edge(tensor, op);
-  const std::vector<Shape> made = allocated_arrays(instruction, inputs.size());
-  const Instruction* performed = collective(instruction);
-  const auto kind = performed == nullptr ? std::nullopt : collective_kind(performed->opcode);
-  std::int64_t ranks = 0;
-  if (kind == CollectiveKind::send_recv)
-    ranks = sends(performed->attributes) ? 2 : 1;
-  else if (kind)
-    ranks = group_size(performed->attributes, module_.devices);
-  constexpr std::int64_t most_ranks = 1 << 20;
-  if (kind && ranks > 1 && ranks <= most_ranks) {
-    add_matched_collective(made, op, *kind, ranks);
-  } else if (const OpWork work =
-                 work_model_.of(module_.computations.find(module_.entry)->second, instruction);
-             !work.none()) {
-    ++ops_with_work_;
-    builder_.add_kernel(op, work);
-  }
-  const bool held = instruction.opcode == "parameter" || instruction.opcode == "constant";
-  for (const Shape& shape : made)
-    values_[instruction.name].push_back(builder_.add_tensor(op, {shape.bytes()}, held));
-  values_[instruction.name];  // defined even if it has no result
-}
-
-/// Lists unknown opcodes in the notes. Throws InputError if more than half of the instructions that
-/// run have one: the program is in another MLIR dialect.
-void HloGraphBuilder::note_unknown(const std::string& path, Trace& trace) const {
-  std::map<std::string_view, std::size_t> unknown;
-  std::size_t count = 0, ran = 0;
-  for (const Instruction& i : module_.computations.find(module_.entry)->second.instructions) {
-    ran += is_free(i.opcode) ? 0U : 1U;
-    if (is_known(i.opcode)) continue;
-    ++unknown[i.opcode];
-    ++count;
-  }
-  if (unknown.empty()) return;
-  std::string names;
-  for (const auto& [name, times] : unknown)
-    if (names.size() < 200)
-      names += fmt::format("{}{} x{}", names.empty() ? "" : ", ", name, times);
-  if (2 * count > ran)
-    throw InputError(fmt::format(
-        "{}: {} of the {} operations of '{}' are none of HLO's: {}; give HLO or StableHLO", path,
-        count, ran, module_.entry, names));
-  trace.notes.push_back(fmt::format(
-      "warning: operations that are none of HLO's, by one flop per element: {}", names));
-}
-
-OpGraph HloGraphBuilder::make(const std::string& path, Trace& trace) {
-  const Computation& entry = module_.computations.find(module_.entry)->second;
-  for (const Instruction& instruction : entry.instructions) add(instruction, path);
-  const auto free =
-      static_cast<std::size_t>(std::ranges::count_if(entry.instructions, [](const Instruction& i) {
-        return is_free(i.opcode) && !is_transparent(i.opcode);
-      }));
-  trace.notes.push_back(
-      fmt::format("{} instructions of the entry are {} ops: work by formula for {}, {} "
-                  "collectives, {} run nothing",
-                  entry.instructions.size(), ops_, ops_with_work_, collectives_, free));
-  trace.notes.push_back(fmt::format("{} parameters of {} stay for the whole step", parameters_,
-                                    to_text(parameter_bytes_)));
-  if (constant_bytes_ > Bytes{})
-    trace.notes.push_back(
-        fmt::format("constants of {} stay for the whole step", to_text(constant_bytes_)));
-  if (work_model_.loops() > 0)
-    trace.notes.push_back(fmt::format(
-        "{}{} loops are an op each, {} of them without a known number of runs: once",
-        work_model_.unknown() > 0 ? "warning: " : "", work_model_.loops(), work_model_.unknown()));
-  if (!module_.entry_stated)
-    trace.notes.push_back(
-        fmt::format("no entry is named: '{}' is taken, the {}", module_.entry,
-                    module_.functions > 0
-                        ? fmt::format("first of {} functions", module_.functions)
-                        : fmt::format("last of {} computations", module_.computations.size())));
-  note_unknown(path, trace);
-  if (work_model_.inner_collectives() > 0)
-    trace.notes.push_back(
-        fmt::format("warning: {} collectives within loops, calls or branches count only what they "
-                    "read and write",
-                    work_model_.inner_collectives()));
-  if (work_model_.opaque() > 0)
-    trace.notes.push_back(fmt::format(
-        "warning: {} calls of programs outside (custom-call) count only what they read and write",
-        work_model_.opaque()));
-  return build_graph(std::move(builder_), path);
-}
 
 /// `text` without leading white space and comments.
 std::string_view start_of(std::string_view text) {

@@ -1,6 +1,5 @@
 #include "sim/error.h"
 #include "sim/text.h"
-#include "sim/units.h"
 #include "traces/import/hlo/module.h"
 
 namespace baechi::hlo {
@@ -142,12 +141,139 @@ class HloReader {
   void mistake(std::string_view what) {
     mistakes_.add(fmt::format("{}:{}:1: {}", path_, line_, what));
   }
-  bool next_statement();
-  void add_line(std::string_view line);
-  bool is_whole() const;
-  void read_statement(std::string_view text);
-  void begin_computation(std::string_view header);
-  void read_instruction(std::string_view line);
+
+  /// Reads the next statement that is not empty; false at the end of the text.
+  bool next_statement() {
+    statement_.clear();
+    depth_ = 0;
+    quoted_ = false;
+    while (!text_.empty()) {
+      ++next_line_;
+      const std::size_t end = text_.find('\n');
+      const std::string_view line = trimmed(text_.substr(0, end));
+      text_.remove_prefix(end == std::string_view::npos ? text_.size() : end + 1);
+      if (trimmed(statement_).empty()) {
+        line_ = next_line_;
+        statement_.clear();
+      }
+      if (!line.starts_with('#')) add_line(line);
+      if (!trimmed(statement_).empty() && is_whole()) return true;
+    }
+    if (trimmed(statement_).empty()) return false;
+    mistake("a bracket or quote that opens here is not closed");
+    return false;
+  }
+
+  /// Appends the line without its comments to the statement.
+  void add_line(std::string_view line) {
+    for (std::size_t at = 0; at < line.size(); ++at) {
+      if (!commented_ && !is_special(line[at])) {  // most of a line
+        const std::size_t begin = at;
+        while (at + 1 < line.size() && !is_special(line[at + 1])) ++at;
+        statement_ += line.substr(begin, at + 1 - begin);
+        continue;
+      }
+      const std::string_view rest = line.substr(at);
+      if (commented_ || (!quoted_ && rest.starts_with("/*"))) {
+        const std::size_t end = rest.find("*/", commented_ ? 0 : 2);
+        commented_ = end == std::string_view::npos;
+        if (commented_) break;
+        at += end + 1;
+        continue;
+      }
+      if (!quoted_ && rest.starts_with("//")) break;
+      if (rest.front() == '"') quoted_ = !quoted_;
+      if (!quoted_ && opens(rest.front())) ++depth_;
+      if (!quoted_ && closes(rest.front())) --depth_;
+      statement_ += rest.front();
+      if (quoted_ && rest.front() == '\\' && rest.size() > 1) statement_ += line[++at];
+    }
+    statement_ += ' ';
+  }
+
+  /// Whether the next line begins another statement.
+  bool is_whole() const {
+    const std::string_view text = trimmed(statement_);
+    if (quoted_ || commented_) return false;
+    if (current_ == nullptr && text.ends_with('{') && depth_ == 1) return true;
+    if (depth_ > 0 || text.ends_with(',') || text.ends_with('=')) return false;
+    // After a type alone, `%name = (f32[2], f32[2])`, the operation is on the next line.
+    const std::size_t equals = text.find('=');
+    return depth_ < 0 || current_ == nullptr || equals == std::string_view::npos ||
+           !closes(text.back()) || has_operation(text.substr(equals));
+  }
+
+  void read_statement(std::string_view text) {
+    if (text.starts_with("HloModule")) {
+      if (has_module_) {
+        mistake("a second HloModule: give each module in a file of its own");
+        text_ = {};
+        current_ = nullptr;
+      }
+      has_module_ = true;
+      module_.name =
+          std::string(trimmed(text.substr(9, std::min(text.find(','), text.size()) - 9)));
+      module_.devices =
+          stated_count(text, "replica_count=") * stated_count(text, "num_partitions=");
+    } else if (text.starts_with('}')) {
+      current_ = nullptr;
+    } else if (current_ != nullptr) {
+      read_instruction(text);
+    } else if (text.ends_with('{')) {
+      begin_computation(text);
+    }
+  }
+
+  void begin_computation(std::string_view header) {
+    const bool entry = header.starts_with("ENTRY");
+    if (entry) header = trimmed(header.substr(5));
+    const std::string name = without_percent(header.substr(0, header.find_first_of(" ({")));
+    if (entry) module_.entry = name;
+    last_ = name;
+    const auto [at, added] = module_.computations.emplace(name, Computation{.name = name});
+    if (!added)
+      mistake(fmt::format("a second computation '{}': names are unique, and a file has one module",
+                          name));
+    current_ = &at->second;
+  }
+
+  void read_instruction(std::string_view line) {
+    const bool root = line.starts_with("ROOT ");
+    if (root) line.remove_prefix(5);
+    const std::size_t equals = line.find('=');
+    if (equals == std::string_view::npos)
+      return mistake("an instruction is 'name = type opcode(operands)'");
+    Instruction made{
+        .name = without_percent(trimmed(line.substr(0, equals))), .line = line_, .root = root};
+    std::string_view rest = line.substr(equals + 1);
+    made.results = take_shapes(rest);
+    const std::size_t bracket = rest.find('(');
+    if (bracket == std::string_view::npos || bracket == 0)
+      return mistake("an instruction is 'name = type opcode(operands)'");
+    made.opcode = std::string(rest.substr(0, bracket));
+    const std::size_t end = behind_bracket(rest, bracket);
+    std::string_view operands = rest.substr(bracket + 1, end - bracket - 2);
+    made.attributes = std::string(rest.substr(end));
+    if (made.opcode == "constant" && made.results.size() == 1 && made.results.front().dims.empty())
+      made.value = parse_number<std::int64_t>(trimmed(operands));
+    if (made.opcode == "parameter") made.value = parse_number<std::int64_t>(trimmed(operands));
+    if (made.opcode == "get-tuple-element" ||
+        (made.opcode != "constant" && made.opcode != "parameter"))
+      for (std::string_view operand : parts(operands)) {
+        const std::size_t space = operand.rfind(' ');
+        if (space != std::string_view::npos) operand.remove_prefix(space + 1);
+        made.operands.push_back({.name = without_percent(operand)});
+      }
+    if (made.opcode == "get-tuple-element" && !made.operands.empty())
+      if (const std::size_t at = made.attributes.find("index="); at != std::string::npos)
+        made.operands.front().part = std::clamp<std::int64_t>(
+            std::strtoll(made.attributes.c_str() + at + 6, nullptr, 10), -1, 1 << 30);
+    for (const char* key : {"calls", "condition", "body", "to_apply", "branch_computations",
+                            "true_computation", "false_computation"})
+      add_calls(made.attributes, key, made.calls);
+    made.scope = scope_of(made.attributes);
+    current_->instructions.push_back(std::move(made));
+  }
 
   std::string_view text_;
   const std::string& path_;
@@ -162,137 +288,6 @@ class HloReader {
   int depth_ = 0;  // brackets open at its end
   bool quoted_ = false, commented_ = false;
 };
-
-/// Appends the line without its comments to the statement.
-void HloReader::add_line(std::string_view line) {
-  for (std::size_t at = 0; at < line.size(); ++at) {
-    if (!commented_ && !is_special(line[at])) {  // most of a line
-      const std::size_t begin = at;
-      while (at + 1 < line.size() && !is_special(line[at + 1])) ++at;
-      statement_ += line.substr(begin, at + 1 - begin);
-      continue;
-    }
-    const std::string_view rest = line.substr(at);
-    if (commented_ || (!quoted_ && rest.starts_with("/*"))) {
-      const std::size_t end = rest.find("*/", commented_ ? 0 : 2);
-      commented_ = end == std::string_view::npos;
-      if (commented_) break;
-      at += end + 1;
-      continue;
-    }
-    if (!quoted_ && rest.starts_with("//")) break;
-    if (rest.front() == '"') quoted_ = !quoted_;
-    if (!quoted_ && opens(rest.front())) ++depth_;
-    if (!quoted_ && closes(rest.front())) --depth_;
-    statement_ += rest.front();
-    if (quoted_ && rest.front() == '\\' && rest.size() > 1) statement_ += line[++at];
-  }
-  statement_ += ' ';
-}
-
-/// Whether the next line begins another statement.
-bool HloReader::is_whole() const {
-  const std::string_view text = trimmed(statement_);
-  if (quoted_ || commented_) return false;
-  if (current_ == nullptr && text.ends_with('{') && depth_ == 1) return true;
-  if (depth_ > 0 || text.ends_with(',') || text.ends_with('=')) return false;
-  // After a type alone, `%name = (f32[2], f32[2])`, the operation is on the next line.
-  const std::size_t equals = text.find('=');
-  return depth_ < 0 || current_ == nullptr || equals == std::string_view::npos ||
-         !closes(text.back()) || has_operation(text.substr(equals));
-}
-
-/// Reads the next statement that is not empty; false at the end of the text.
-bool HloReader::next_statement() {
-  statement_.clear();
-  depth_ = 0;
-  quoted_ = false;
-  while (!text_.empty()) {
-    ++next_line_;
-    const std::size_t end = text_.find('\n');
-    const std::string_view line = trimmed(text_.substr(0, end));
-    text_.remove_prefix(end == std::string_view::npos ? text_.size() : end + 1);
-    if (trimmed(statement_).empty()) {
-      line_ = next_line_;
-      statement_.clear();
-    }
-    if (!line.starts_with('#')) add_line(line);
-    if (!trimmed(statement_).empty() && is_whole()) return true;
-  }
-  if (trimmed(statement_).empty()) return false;
-  mistake("a bracket or quote that opens here is not closed");
-  return false;
-}
-
-void HloReader::begin_computation(std::string_view header) {
-  const bool entry = header.starts_with("ENTRY");
-  if (entry) header = trimmed(header.substr(5));
-  const std::string name = without_percent(header.substr(0, header.find_first_of(" ({")));
-  if (entry) module_.entry = name;
-  last_ = name;
-  const auto [at, added] = module_.computations.emplace(name, Computation{.name = name});
-  if (!added)
-    mistake(fmt::format("a second computation '{}': names are unique, and a file has one module",
-                        name));
-  current_ = &at->second;
-}
-
-void HloReader::read_statement(std::string_view text) {
-  if (text.starts_with("HloModule")) {
-    if (has_module_) {
-      mistake("a second HloModule: give each module in a file of its own");
-      text_ = {};
-      current_ = nullptr;
-    }
-    has_module_ = true;
-    module_.name = std::string(trimmed(text.substr(9, std::min(text.find(','), text.size()) - 9)));
-    module_.devices = stated_count(text, "replica_count=") * stated_count(text, "num_partitions=");
-  } else if (text.starts_with('}')) {
-    current_ = nullptr;
-  } else if (current_ != nullptr) {
-    read_instruction(text);
-  } else if (text.ends_with('{')) {
-    begin_computation(text);
-  }
-}
-
-void HloReader::read_instruction(std::string_view line) {
-  const bool root = line.starts_with("ROOT ");
-  if (root) line.remove_prefix(5);
-  const std::size_t equals = line.find('=');
-  if (equals == std::string_view::npos)
-    return mistake("an instruction is 'name = type opcode(operands)'");
-  Instruction made{
-      .name = without_percent(trimmed(line.substr(0, equals))), .line = line_, .root = root};
-  std::string_view rest = line.substr(equals + 1);
-  made.results = take_shapes(rest);
-  const std::size_t bracket = rest.find('(');
-  if (bracket == std::string_view::npos || bracket == 0)
-    return mistake("an instruction is 'name = type opcode(operands)'");
-  made.opcode = std::string(rest.substr(0, bracket));
-  const std::size_t end = behind_bracket(rest, bracket);
-  std::string_view operands = rest.substr(bracket + 1, end - bracket - 2);
-  made.attributes = std::string(rest.substr(end));
-  if (made.opcode == "constant" && made.results.size() == 1 && made.results.front().dims.empty())
-    made.value = parse_number<std::int64_t>(trimmed(operands));
-  if (made.opcode == "parameter") made.value = parse_number<std::int64_t>(trimmed(operands));
-  if (made.opcode == "get-tuple-element" ||
-      (made.opcode != "constant" && made.opcode != "parameter"))
-    for (std::string_view operand : parts(operands)) {
-      const std::size_t space = operand.rfind(' ');
-      if (space != std::string_view::npos) operand.remove_prefix(space + 1);
-      made.operands.push_back({.name = without_percent(operand)});
-    }
-  if (made.opcode == "get-tuple-element" && !made.operands.empty())
-    if (const std::size_t at = made.attributes.find("index="); at != std::string::npos)
-      made.operands.front().part = std::clamp<std::int64_t>(
-          std::strtoll(made.attributes.c_str() + at + 6, nullptr, 10), -1, 1 << 30);
-  for (const char* key : {"calls", "condition", "body", "to_apply", "branch_computations",
-                          "true_computation", "false_computation"})
-    add_calls(made.attributes, key, made.calls);
-  made.scope = scope_of(made.attributes);
-  current_->instructions.push_back(std::move(made));
-}
 
 }  // namespace
 

@@ -1,4 +1,3 @@
-#include "sim/units.h"
 #include "traces/import/hlo/module.h"
 
 namespace baechi::hlo {

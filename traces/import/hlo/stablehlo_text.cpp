@@ -1,6 +1,5 @@
 #include "sim/error.h"
 #include "sim/text.h"
-#include "sim/units.h"
 #include "traces/import/hlo/module.h"
 
 namespace baechi::hlo {

@@ -1,6 +1,5 @@
 #include <unordered_set>
 
-#include "sim/units.h"
 #include "traces/import/hlo/module.h"
 #include "traces/import/rank_files.h"
 

@@ -1,9 +1,6 @@
 #include <deque>
 #include <tuple>
 
-#include "sim/options.h"
-#include "sim/units.h"
-#include "traces/format/compressed_file.h"
 #include "traces/import/kineto/step.h"
 #include "traces/import/rank_files.h"
 #include "traces/importer.h"

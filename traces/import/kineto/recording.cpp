@@ -3,9 +3,6 @@
 #include <numeric>
 #include <tuple>
 
-#include "traces/format/json.h"
-#include "traces/import/kineto/events.h"
-
 namespace baechi::kineto {
 namespace {
 

@@ -2,7 +2,6 @@
 /// threads, and which work on the streams of GPUs.
 #pragma once
 #include "sim/graph/collective.h"
-#include "sim/units.h"
 #include "traces/import/kineto/events.h"
 
 namespace baechi {

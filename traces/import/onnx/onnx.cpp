@@ -1,6 +1,5 @@
 #include <fmt/ranges.h>
 
-#include "sim/units.h"
 #include "traces/format/compressed_file.h"
 #include "traces/import/onnx/model.h"
 #include "traces/importer.h"
@@ -158,15 +157,13 @@ class OnnxGraphBuilder {
         "warning: matmuls without a formula, or functions defined by the model, count as one flop "
         "per element: ",
         uncounted_);
-    if (subgraphs_ > 0)
-      notes.push_back(fmt::format(
-          "warning: {} subgraphs of nodes (If, Loop, Scan) are not read: each such node is one op",
-          subgraphs_));
-    if (open_ > 0)
-      notes.push_back(fmt::format(
-          "{} dimensions of inputs are dynamic: {} where it is the first (option batch), "
-          "else {} (option length)",
-          open_, settings_.batch, settings_.length));
+    note_count(
+        notes, subgraphs_,
+        "warning: {} subgraphs of nodes (If, Loop, Scan) are not read: each such node is one op");
+    note_count(notes, open_,
+               "{} dimensions of inputs are dynamic: {} where it is the first (option batch), "
+               "else {} (option length)",
+               settings_.batch, settings_.length);
     const auto external =
         std::ranges::count_if(model_.initializers, [](const Initializer& i) { return i.external; });
     notes.push_back(fmt::format("{} weights of {}{}; {} inputs of {}", counted_weights_.size(),

@@ -1,6 +1,5 @@
 /// Dataflow analysis of a recorded step: the inputs and outputs of each op, by storage.
 #pragma once
-#include "sim/graph/op_graph.h"
 #include "traces/import/pytorch/execution_trace.h"
 
 namespace baechi::pytorch {

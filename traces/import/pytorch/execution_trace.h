@@ -3,7 +3,6 @@
 #pragma once
 #include <deque>
 
-#include "sim/graph/op_graph.h"
 #include "traces/importer.h"
 
 namespace baechi::pytorch {

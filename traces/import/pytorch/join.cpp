@@ -2,8 +2,6 @@
 
 #include <numeric>
 
-#include "sim/error.h"
-#include "traces/format/json.h"
 #include "traces/import/kineto/events.h"
 
 namespace baechi::pytorch {

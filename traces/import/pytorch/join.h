@@ -1,9 +1,7 @@
 /// Reads a Kineto or Chrome trace of PyTorch's profiler, and joins it with an execution trace of
 /// the same recording: the Kineto event of each call.
 #pragma once
-#include "sim/units.h"
 #include "traces/import/pytorch/execution_trace.h"
-#include "traces/importer.h"
 
 namespace baechi::pytorch {
 

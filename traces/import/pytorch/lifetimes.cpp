@@ -20,9 +20,10 @@ std::int64_t given_back(const RecordedOp& op) {
   return bytes;
 }
 
-RecordedOp* last_reader(const Contents& c) {
-  const auto last = std::ranges::max_element(c.readers, {}, &RecordedOp::position);
-  return last == c.readers.end() ? nullptr : *last;
+/// The last of the readers in op order; null if there are none.
+RecordedOp* last_of(const std::vector<RecordedOp*>& readers) {
+  const auto last = std::ranges::max_element(readers, {}, &RecordedOp::position);
+  return last == readers.end() ? nullptr : *last;
 }
 
 }  // namespace
@@ -43,12 +44,12 @@ void hold_parts(Dataflow& flow) {
     if (storage.external) continue;
     RecordedOp* last = nullptr;
     for (const auto& [where, part] : storage.parts)
-      if (RecordedOp* reader = last_reader(*part);
+      if (RecordedOp* reader = last_of(part->readers);
           reader != nullptr && (last == nullptr || reader->position > last->position))
         last = reader;
     if (last == nullptr) continue;
     for (const auto& [where, part] : storage.parts)
-      if (last->position > part->producer->position && last_reader(*part) != last) {
+      if (last->position > part->producer->position && last_of(part->readers) != last) {
         part->readers.push_back(last);
         last->reads.push_back(part);
       }
@@ -94,12 +95,6 @@ std::vector<std::int64_t> workspaces(const Dataflow& flow, const Times& times, W
 }
 
 namespace {
-
-/// The last of the readers in op order; null if there are none.
-RecordedOp* last_of(const std::vector<RecordedOp*>& readers) {
-  const auto last = std::ranges::max_element(readers, {}, &RecordedOp::position);
-  return last == readers.end() ? nullptr : *last;
-}
 
 void read(RecordedOp& op, Contents& c) {
   if (std::ranges::find(c.readers, &op) != c.readers.end()) return;

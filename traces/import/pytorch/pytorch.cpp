@@ -2,13 +2,7 @@
 
 #include <filesystem>
 
-#include "sim/error.h"
-#include "sim/options.h"
-#include "traces/format/compressed_file.h"
 #include "traces/import/kineto/recording.h"
-#include "traces/import/pytorch/dataflow.h"
-#include "traces/import/pytorch/execution_trace.h"
-#include "traces/import/pytorch/step_times.h"
 #include "traces/import/rank_files.h"
 
 namespace baechi::pytorch {
@@ -115,18 +109,13 @@ void note_state(const StepState& state, const Dataflow& flow, Trace& trace) {
                     "weights of {}; {} inputs of {}",
                     state.parameters.size(), state.parameter_bytes, state.optimizer_bytes,
                     state.other_bytes, state.inputs, state.input_bytes));
-  if (flow.split > 0)
-    trace.notes.push_back(fmt::format(
-        "{} calls on lists of tensors are split into ops per tensor, with times by bytes",
-        flow.split));
-  if (flow.collectives > 0)
-    trace.notes.push_back(
-        fmt::format("{} collectives are ops of their recorded times, whatever the placement",
-                    flow.collectives));
-  if (flow.triton > 0)
-    trace.notes.push_back(fmt::format(
-        "{} Triton kernels: new tensors are taken as their outputs, or else their last tensor",
-        flow.triton));
+  note_count(trace.notes, flow.split,
+             "{} calls on lists of tensors are split into ops per tensor, with times by bytes");
+  note_count(trace.notes, flow.collectives,
+             "{} collectives are ops of their recorded times, whatever the placement");
+  note_count(
+      trace.notes, flow.triton,
+      "{} Triton kernels: new tensors are taken as their outputs, or else their last tensor");
 }
 
 /// Notes the removed ops and their time; a warning if that is over 1 %.
@@ -215,10 +204,8 @@ Trace import_step(TextFile& execution, std::span<TextFile* const> kineto,
   if (settings.step_time > Duration{}) times.fill(flow, settings.step_time, trace);
   note_state(state, flow, trace);
   note_dropped(dropped, flow, times, trace);
-  if (calls.orphans > 0)
-    trace.notes.push_back(fmt::format(
-        "{} calls have a parent that is not in the file: they belong to the enclosing call",
-        calls.orphans));
+  note_count(trace.notes, calls.orphans,
+             "{} calls have a parent that is not in the file: they belong to the enclosing call");
   if (settings.workspace == Workspace::call) {
     hold_parts(flow);
     if (times.known()) {

@@ -1,9 +1,6 @@
 /// Imports a training or inference step recorded by PyTorch.
 #pragma once
-#include "traces/import/pytorch/execution_trace.h"
 #include "traces/import/pytorch/step_times.h"
-#include "traces/import/pytorch/training_state.h"
-#include "traces/importer.h"
 
 namespace baechi::pytorch {
 

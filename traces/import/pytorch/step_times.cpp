@@ -267,9 +267,8 @@ void Times::note(const Dataflow& flow, std::size_t calls, Trace& trace) const {
       fmt::format("times on the GPU: {} of {} of the step's kernels and copies; {} of {} ops "
                   "launched none and take no time",
                   to_text(sum), to_text(of_calls), on_host, run));
-  if (kineto().without_launch > 0)
-    trace.notes.push_back(fmt::format("{} of {} kernels and copies have no recorded launch",
-                                      kineto().without_launch, kineto().device_events));
+  note_count(trace.notes, kineto().without_launch,
+             "{} of {} kernels and copies have no recorded launch", kineto().device_events);
 }
 
 }  // namespace baechi::pytorch

@@ -1,6 +1,5 @@
 /// Parameters, gradients and updates of a recorded step, and the order of its optimizer.
 #pragma once
-#include "sim/names.h"
 #include "traces/import/pytorch/dataflow.h"
 
 namespace baechi::pytorch {

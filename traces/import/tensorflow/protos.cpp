@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "sim/error.h"
-#include "sim/units.h"
 #include "traces/format/wire.h"
 
 namespace baechi::tensorflow {

@@ -1,7 +1,5 @@
 #include <filesystem>
 
-#include "sim/options.h"
-#include "sim/units.h"
 #include "traces/format/compressed_file.h"
 #include "traces/import/tensorflow/protos.h"
 #include "traces/importer.h"

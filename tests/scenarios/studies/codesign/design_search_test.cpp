@@ -4,7 +4,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "scenarios/read/load.h"
+#include "scenarios/read/scenario.h"
 #include "scenarios/studies/codesign/codesign.h"
 #include "sim/error.h"
 #include "tests/message.h"

@@ -5,7 +5,6 @@
 #include "sim/transform/training/data_parallel.h"
 #include "tests/message.h"
 #include "tests/sim/transform/transforms.h"
-#include "tests/small_graphs.h"
 
 using namespace baechi;
 using namespace baechi::testing;

@@ -2,7 +2,6 @@
 
 #include <doctest/doctest.h>
 
-#include "sim/engine/simulation.h"
 #include "sim/pipeline/pipeline.h"
 #include "sim/transform/training/gradients.h"
 #include "tests/message.h"

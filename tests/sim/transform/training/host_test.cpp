@@ -3,7 +3,6 @@
 #include "sim/engine/simulation.h"
 #include "tests/message.h"
 #include "tests/sim/transform/transforms.h"
-#include "tests/small_graphs.h"
 
 using namespace baechi;
 using namespace baechi::testing;

@@ -1,7 +1,6 @@
 #include <doctest/doctest.h>
 
 #include "sim/engine/simulation.h"
-#include "sim/error.h"
 #include "tests/message.h"
 #include "tests/sim/transform/transforms.h"
 #include "tests/traces/generate/generated_graphs.h"

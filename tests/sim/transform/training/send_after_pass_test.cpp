@@ -1,6 +1,5 @@
 #include <doctest/doctest.h>
 
-#include "sim/engine/simulation.h"
 #include "sim/pipeline/pipeline.h"
 #include "tests/message.h"
 #include "tests/random_problems.h"
@@ -32,6 +31,22 @@ OpGraph two_stages() {
   b.add_edge(b.add_tensor(d1, 100_B), d0);
   b.add_edge(b.add_tensor(w1, 50_B), u1);
   b.add_edge(b.add_tensor(d0, 50_B), u0);
+  return std::move(b).build();
+}
+
+/// f0 (10 ns) --sent--> f1 (10 ns) --kept--> d1 (`backward`) --gradient--> d0 (10 ns).
+OpGraph two_passes(Bytes sent, Bytes kept, Duration backward, Bytes gradient) {
+  OpGraphBuilder b;
+  const auto add = [&](const char* name, Duration time, Phase phase) {
+    return b.add_op({.name = name, .compute = time, .phase = phase});
+  };
+  const OpId f0 = add("f0", 10ns, Phase::forward), f1 = add("f1", 10ns, Phase::forward),
+             d1 = add("d1", backward, Phase::backward), d0 = add("d0", 10ns, Phase::backward);
+  b.set_forward(d1, f1);
+  b.set_forward(d0, f0);
+  b.add_edge(b.add_tensor(f0, sent), f1);
+  b.add_edge(b.add_tensor(f1, kept), d1);
+  b.add_edge(b.add_tensor(d1, gradient), d0);
   return std::move(b).build();
 }
 
@@ -118,18 +133,7 @@ TEST_SUITE("send_after_pass") {
   }
 
   TEST_CASE("a stage that requests its inputs has one copy at a time") {
-    OpGraphBuilder b;
-    const auto add = [&](const char* name, Duration time, Phase phase) {
-      return b.add_op({.name = name, .compute = time, .phase = phase});
-    };
-    const OpId f0 = add("f0", 10ns, Phase::forward), f1 = add("f1", 10ns, Phase::forward),
-               d1 = add("d1", 20ns, Phase::backward), d0 = add("d0", 10ns, Phase::backward);
-    b.set_forward(d1, f1);
-    b.set_forward(d0, f0);
-    b.add_edge(b.add_tensor(f0, 100_B), f1);
-    b.add_edge(b.add_tensor(f1, 10_B), d1);
-    b.add_edge(b.add_tensor(d1, 100_B), d0);
-    const OpGraph graph = std::move(b).build();
+    const OpGraph graph = two_passes(100_B, 10_B, 20ns, 100_B);
     const auto run = [&](const Values& values) {
       return pipelined(transform("send_after_pass", values)
                            ->after_placing(graph, on({gpu0, gpu1, gpu1, gpu0}).device),
@@ -150,18 +154,7 @@ TEST_SUITE("send_after_pass") {
   }
 
   TEST_CASE("a stage without further receipts holds sent tensors until its passes have ended") {
-    OpGraphBuilder b;
-    const auto add = [&](const char* name, Duration time, Phase phase) {
-      return b.add_op({.name = name, .compute = time, .phase = phase});
-    };
-    const OpId f0 = add("f0", 10ns, Phase::forward), f1 = add("f1", 10ns, Phase::forward),
-               d1 = add("d1", 50ns, Phase::backward), d0 = add("d0", 10ns, Phase::backward);
-    b.set_forward(d1, f1);
-    b.set_forward(d0, f0);
-    b.add_edge(b.add_tensor(f0, 1_B), f1);
-    b.add_edge(b.add_tensor(f1, 4_B), d1);
-    b.add_edge(b.add_tensor(d1, 10_B), d0);
-    const OpGraph graph = std::move(b).build();
+    const OpGraph graph = two_passes(1_B, 4_B, 50ns, 10_B);
     const auto peak = [&](const char* schedule, const char* asked) {
       return pipelined(transform("send_after_pass", {{"asked", asked}})
                            ->after_placing(graph, on({gpu0, gpu1, gpu1, gpu0}).device),
@@ -188,9 +181,7 @@ TEST_SUITE("send_after_pass") {
   }
 
   TEST_CASE("schedules with separate weight-gradient passes are rejected") {
-    const OpGraph graph = two_stages();
-    const Cluster cluster = gpus(2);
-    const ProfiledCosts costs(graph, cluster);
+    const auto& [graph, cluster, costs, problem] = OwnedProblem(two_stages(), gpus(2));
     const std::vector<std::shared_ptr<const Transform>> transforms{transform("send_after_pass")};
     const auto refused = [&](const char* schedule) {
       return message<InputError>([&] {

@@ -1,6 +1,5 @@
 #include <doctest/doctest.h>
 
-#include "sim/engine/simulation.h"
 #include "sim/transform/training/data_parallel.h"
 #include "sim/transform/training/gradients.h"
 #include "tests/message.h"
