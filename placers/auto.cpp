@@ -169,7 +169,7 @@ class Portfolio final : public Placer {
       contest.enter("coarsen", [&] { return make_placer("coarsen")->place(p, seed); });
     for (const char* name : {"heft", "m_topo", "least_loaded", "round_robin", "random"})
       contest.enter(name);
-    constexpr std::size_t most_partitioned = 2'000;  // beyond, they take long and seldom win
+    constexpr std::size_t most_partitioned = 1'100;  // beyond, they take long and seldom win
     if (p.graph.num_ops() <= most_partitioned)
       for (const char* name : {"metis", "scotch"}) contest.enter(name);
     if (!quick_) {
