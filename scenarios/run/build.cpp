@@ -223,17 +223,16 @@ void require_times(const Trace& trace, const ClusterChoice& cluster, std::string
         "{}: no op has a time, and none gives its work, from which a time could be computed: give "
         "measured times{}",
         source, hint));
-  std::vector<std::string> kinds;
-  for (const auto& [name, model] : built_in_devices().devices) kinds.push_back(name);
   for (const DeviceChoice& d : cluster.devices) {
     if (d.model != nullptr || (d.kind.empty() && !trace.times_elsewhere)) continue;
-    if (d.kind.empty())
-      throw InputError(fmt::format(
-          "{}: no op has a time: give measured times{}, or the type of the devices (--kind, 'kind' "
-          "in a scenario) for times by its roofline: one of {}",
-          source, hint, fmt::join(kinds, ", ")));
-    throw InputError(fmt::format("{}: no op has a time, and the device kind {}", source,
-                                 not_one_of(d.kind, kinds)));
+    throw InputError(
+        d.kind.empty()
+            ? fmt::format("{}: no op has a time: give measured times{}, or the type of the devices "
+                          "(--kind, 'kind' in a scenario) for times by its roofline, such as h100 "
+                          "('baechi list devices' lists all)",
+                          source, hint)
+            : fmt::format("{}: no op has a time, and {}", source,
+                          no_such_device(d.kind, built_in_devices().devices)));
   }
 }
 

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# check.sh BUILD: installs BUILD into an empty folder, and tests the program, its data, the CMake
-# package and the
-# # completions from another folder.
+# check.sh BUILD: installs BUILD into an empty folder, and tests the program, its data, the CMake package and the
+# completions from another folder.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 folder=$(mktemp -d)

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# deb.sh PACKAGE: checks that lintian finds no error, that the unpacked program runs the first
-# scenario from another
-# # folder and, as root, that the package installs and that removing it leaves nothing behind.
+# deb.sh PACKAGE: checks that lintian finds no error, that the unpacked program runs the first scenario from another
+# folder and, as root, that the package installs and that removing it leaves nothing behind.
 set -euo pipefail
 package=$(realpath "$1")
 folder=$(mktemp -d)

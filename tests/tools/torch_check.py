@@ -84,9 +84,7 @@ class Sized(torch.nn.Module):
         return x + torch.full((x.shape[1], x.shape[1]), 1.0)
 
 
-# A bag sums 3 rows of 8 numbers for each of 2 samples: 48 additions, and 192 bytes of rows instead
-# of the table's
-# # 32,000. A table returns 2 rows of 32 bytes: read, written, and 2 indices of 8 bytes.
+# A bag sums 3 rows of 8 numbers for each of 2 samples: 48 additions, and 192 bytes of rows instead of the table's 32,000. A table returns 2 rows of 32 bytes: read, written, and 2 indices of 8 bytes.
 def bags(batch):
     return Bags(), (torch.zeros(batch, 3, dtype=torch.long),)
 

@@ -12,6 +12,7 @@ import llama_cpp  # noqa: E402
 import nvidia  # noqa: E402
 import open_trainings  # noqa: E402
 import steps  # noqa: E402
+import torchgpipe  # noqa: E402
 from board import Scored  # noqa: E402
 
 ANSWER = {"step_time_us": 2e6, "flops": 1.0, "fits": True, "peak_bytes": 1, "last_peak_bytes": 1, "weight_bytes": 1.0,
@@ -154,9 +155,17 @@ class LlamaCpp(unittest.TestCase):
 
     def test_the_output_is_one_layer_more(self):
         # As llama.cpp's buffers show for 32 layers.
-        self.assertEqual([llama_cpp.split_of(32, n) for n in (1, 2, 4, 6)],
-                         [[32], [17, 15], [9, 8, 8, 7], [6, 5, 6, 5, 6, 4]])
-        self.assertEqual(llama_cpp.split_of(32, 8), [5, 4, 4, 4, 4, 4, 4, 3])
+        self.assertEqual([llama_cpp.starts_of(32, n) for n in (1, 2, 4, 6)],
+                         [[f"layer_{first}" for first in firsts] for firsts in
+                          ([], [17], [9, 17, 25], [6, 11, 17, 22, 28])])
+
+    def test_stages_of_torchgpipe_begin_at_the_op_behind_the_cut(self):
+        # ResNet-101: 4 modules, then 11 a block; 44 = 4 + 3 x 11 + 7 is behind the second convolution of the fourth block.
+        # U-Net: a level down is 22 modules, 30 = 22 + 2 convolutions of 4; 180 = 130 + 2 x 22 + up, concat, a convolution.
+        self.assertEqual(torchgpipe.starts_of("resnet101", "44+92+124+110"), ["layer2.0/conv3", "layer3.5/conv1", "layer3.16/conv2"])
+        self.assertEqual(torchgpipe.starts_of("unet_5_64", "30+66+84+61"), ["encode1/conv2", "encode4/conv2", "decode2/conv1"])
+        with self.assertRaisesRegex(board.InputError, "is not of 370 modules"):
+            torchgpipe.starts_of("resnet101", "100+100")
 
     def test_a_rate_is_the_mean_of_the_first_and_the_last_token(self):
         row = "LLaMA 3,3090,2,,llama 8B F16,14.96,8.03,tg,512,50.0,0.1,b"

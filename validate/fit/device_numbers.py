@@ -122,20 +122,22 @@ class Numbers:
         add(of[late], self.others["host_op"][of[late]], (times * host_op[of] * self.ops[1][last])[late])
         return seconds, slopes / seconds[:, None]
 
-    def fit(self, use, rounds=60, near=0.5):
+    def fit(self, use, rounds=40, near=0.5):
         """The least sum of absolute logarithms of simulated / measured over `use`, and of pulls, by reweighted least
         squares."""
         def residuals(x):
             seconds, slopes = self.seconds(x)
             return np.log(seconds / self.measured)[use], slopes[use]
 
-        def loss(x, left):
-            return np.abs(left).sum() + PULL * np.abs(x[self.deviation]).sum()
+        def loss(x, left):  # squares below `near`, so that the reweighted step descends
+            both = np.abs(np.concatenate((left, PULL * x[self.deviation])))
+            floor = np.concatenate((np.full(len(left), near), np.full(self.deviation.sum(), PULL * near)))
+            return np.where(both < floor, both ** 2 / (2.0 * floor) + floor / 2.0, both).sum()
 
         use, x, damping = sorted(use), self.x.copy(), 0.1
         left, slopes = residuals(x)
         for _ in range(rounds):
-            near = max(NEAR, 0.8 * near)
+            near = max(NEAR, 0.75 * near)
             weights, pulls = (1.0 / np.maximum(np.abs(values), near) for values in (left, x))
             pulls *= PULL * self.deviation
             square = (slopes.T * weights) @ slopes + np.diag(pulls)
@@ -148,6 +150,8 @@ class Numbers:
                     x, (left, slopes), damping = tried, found, damping / 3.0
                     break
                 damping *= 4.0
+            else:
+                damping = 1.0
         self.x = x
         return self
 
@@ -196,7 +200,7 @@ def cross_validate(numbers, fold_of):
             folds.setdefault(fold_of(case.row), []).append(i)
     for members in folds.values():
         numbers.x = whole
-        seconds, _ = numbers.fit(everything - set(members), 8, 0.1).seconds(numbers.x)
+        seconds, _ = numbers.fit(everything - set(members), 14, 0.3).seconds(numbers.x)
         predicted += [(numbers.cases[i].row, seconds[i]) for i in members]
     numbers.x = whole
     return predicted
