@@ -1,8 +1,6 @@
 /// The search for architectures: op times, and schedules of a layer.
 #include <benchmark/benchmark.h>
 
-#include <algorithm>
-
 #include "scenarios/studies/codesign/design_plans.h"
 
 namespace {

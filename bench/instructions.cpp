@@ -4,20 +4,13 @@
 /// ceilings per item.
 #include <unistd.h>
 
-#include <cstdio>
 #include <filesystem>
-#include <functional>
-#include <map>
-#include <string>
 
-#include "bench/layered_graph.h"
 #include "bench/point_sweep.h"
 #include "bench/trace_texts.h"
 #include "placers/interface/registry.h"
-#include "scenarios/planning/parallel_step.h"
 #include "scenarios/planning/plan_search.h"
 #include "scenarios/read/device_table.h"
-#include "sim/engine/simulation.h"
 #include "sim/objective/step_estimate.h"
 #include "traces/importer.h"
 

@@ -1,6 +1,5 @@
 /// The layered graph, uniform cluster and mostly local placement that the benchmarks share.
 #pragma once
-#include <map>
 
 #include "sim/problem/problem.h"
 #include "sim/random.h"

@@ -1,7 +1,5 @@
 #include <benchmark/benchmark.h>
 
-#include <map>
-
 #include "bench/layered_graph.h"
 #include "placers/interface/registry.h"
 #include "placers/list/schedule.h"

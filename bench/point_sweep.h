@@ -1,16 +1,7 @@
 /// The scenarios that the benchmarks of sweeps share.
 #pragma once
-#include <fmt/format.h>
 
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
-
-#include "scenarios/read/scenario.h"
 #include "scenarios/run/resumable_run.h"
-#include "scenarios/run/runner.h"
-#include "sim/error.h"
 
 namespace baechi::bench {
 

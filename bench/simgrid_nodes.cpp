@@ -4,11 +4,7 @@
 /// Prints when the last transfer of each case ends, in both, and the median over random cases.
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <map>
 #include <simgrid/s4u.hpp>
-#include <string>
-#include <vector>
 
 #include "sim/engine/simulation.h"
 #include "sim/random.h"

@@ -6,12 +6,10 @@
 /// - links never contend.
 /// This project's engine with parallel transfers computes the same makespan. Prints the CPU time
 /// per op of both; exits with 1 if the makespans differ by more than 1e-6.
-#include <fmt/format.h>
 
 #include <ctime>
 #include <queue>
 #include <simgrid/s4u.hpp>
-#include <unordered_map>
 
 #include "bench/layered_graph.h"
 #include "sim/engine/simulation.h"

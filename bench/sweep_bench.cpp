@@ -1,12 +1,10 @@
 #include <benchmark/benchmark.h>
-#include <fmt/format.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <filesystem>
 
 #include "bench/point_sweep.h"
-#include "sim/engine/simulation.h"
 
 namespace baechi::bench {
 namespace {

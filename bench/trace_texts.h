@@ -1,8 +1,5 @@
 /// Traces as texts, for benchmarks of importers.
 #pragma once
-#include <fmt/format.h>
-
-#include <string>
 
 #include "bench/layered_graph.h"
 #include "traces/format/trace_file.h"

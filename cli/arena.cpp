@@ -1,15 +1,11 @@
-#include <fmt/format.h>
-
 #include "cli/arguments.h"
 #include "cli/output.h"
 #include "cli/progress.h"
-#include "cli/verbs.h"
 #include "placers/interface/registry.h"
 #include "scenarios/arena/classes.h"
 #include "scenarios/arena/competition.h"
 #include "scenarios/arena/duel_files.h"
 #include "scenarios/read/paths.h"
-#include "sim/error.h"
 
 namespace baechi {
 namespace {

@@ -1,20 +1,11 @@
 #include "cli/arguments.h"
 
-#include <algorithm>
 #include <filesystem>
-#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "cli/progress.h"
-#include "scenarios/read/device_table.h"
 #include "scenarios/read/paths.h"
-#include "scenarios/read/scenario.h"
-#include "scenarios/run/build.h"
 #include "sim/collectives/collective_models.h"
-#include "sim/error.h"
-#include "sim/options.h"
-#include "sim/problem/engine_options.h"
-#include "sim/units.h"
 #include "traces/format/compressed_file.h"
 #include "traces/importer.h"
 

@@ -1,17 +1,10 @@
 /// Flags that several verbs share: of traces, clusters, engines.
 #pragma once
-#include <CLI/CLI.hpp>
-#include <memory>
 #include <nlohmann/json_fwd.hpp>
-#include <optional>
-#include <string>
-#include <vector>
 
 #include "cli/verbs.h"
 #include "scenarios/read/choice_text.h"
 #include "scenarios/run/experiment.h"
-#include "sim/names.h"
-#include "traces/trace.h"
 
 namespace baechi {
 

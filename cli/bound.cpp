@@ -1,11 +1,7 @@
-#include <optional>
-
 #include "cli/arguments.h"
 #include "cli/output.h"
-#include "cli/verbs.h"
 #include "placers/bounds/solver_bounds.h"
 #include "placers/feasible.h"
-#include "sim/problem/problem.h"
 
 namespace baechi {
 namespace {

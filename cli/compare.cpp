@@ -1,14 +1,9 @@
-#include <algorithm>
 #include <filesystem>
-#include <set>
 
 #include "cli/arguments.h"
 #include "cli/output.h"
 #include "cli/progress.h"
-#include "cli/verbs.h"
 #include "scenarios/results/overview.h"
-#include "scenarios/results/results.h"
-#include "sim/error.h"
 #include "sim/file_aside.h"
 
 namespace baechi {

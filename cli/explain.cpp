@@ -1,21 +1,9 @@
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <array>
-#include <ranges>
-#include <string>
-#include <vector>
-
 #include "cli/arguments.h"
 #include "cli/output.h"
 #include "cli/step_text.h"
-#include "cli/verbs.h"
 #include "placers/files/placement_file.h"
-#include "scenarios/results/results.h"
 #include "scenarios/run/runner.h"
-#include "sim/error.h"
 #include "sim/explain/explanation.h"
-#include "sim/measure/measure.h"
 
 namespace baechi {
 

@@ -1,16 +1,8 @@
 #include "scenarios/fit/fit.h"
 
-#include <algorithm>
-
 #include "cli/arguments.h"
 #include "cli/output.h"
 #include "cli/progress.h"
-#include "cli/verbs.h"
-#include "scenarios/read/choice_text.h"
-#include "scenarios/read/device_table.h"
-#include "scenarios/run/experiment.h"
-#include "sim/error.h"
-#include "sim/options.h"
 #include "traces/format/compressed_file.h"
 
 namespace baechi {

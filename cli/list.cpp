@@ -1,14 +1,10 @@
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <map>
 
 #include "cli/arguments.h"
 #include "cli/output.h"
-#include "cli/verbs.h"
-#include "scenarios/read/device_table.h"
 #include "scenarios/read/paths.h"
 #include "scenarios/read/scenario_schema.h"
 #include "scenarios/read/yaml.h"

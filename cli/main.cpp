@@ -7,10 +7,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <csignal>
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <initializer_list>

@@ -1,19 +1,12 @@
 #include "cli/output.h"
 
-#include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <charconv>
-#include <cstdio>
-#include <cstdlib>
 #include <sstream>
-#include <stdexcept>
 #include <system_error>
 
 #include "scenarios/report/plots.h"
-#include "sim/error.h"
 
 namespace baechi {
 namespace {

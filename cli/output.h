@@ -3,9 +3,6 @@
 #include <CLI/CLI.hpp>
 #include <concepts>
 #include <nlohmann/json.hpp>
-#include <optional>
-#include <string>
-#include <string_view>
 #include <vector>
 
 #include "sim/units.h"

@@ -1,14 +1,11 @@
 #include "scenarios/published/paper.h"
 
 #include <filesystem>
-#include <thread>
 
 #include "cli/arguments.h"
 #include "cli/output.h"
 #include "cli/progress.h"
-#include "cli/verbs.h"
 #include "scenarios/read/paths.h"
-#include "sim/error.h"
 #include "sim/file_aside.h"
 
 namespace baechi {

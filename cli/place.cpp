@@ -1,22 +1,15 @@
-#include <algorithm>
-#include <chrono>
 #include <new>
-#include <nlohmann/json.hpp>
-#include <optional>
 
-#include "cli/arguments.h"
 #include "cli/output.h"
 #include "cli/place_plan.h"
 #include "cli/progress.h"
 #include "cli/step_text.h"
-#include "cli/verbs.h"
 #include "placers/exact/replicated_split.h"
 #include "placers/files/placement_file.h"
 #include "placers/interface/registry.h"
 #include "placers/planners/planner.h"
 #include "scenarios/export/framework_file.h"
 #include "scenarios/read/sections.h"
-#include "sim/error.h"
 
 namespace baechi {
 namespace {

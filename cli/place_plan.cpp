@@ -1,15 +1,8 @@
 #include "cli/place_plan.h"
 
-#include <chrono>
-#include <nlohmann/json.hpp>
-
 #include "cli/output.h"
 #include "cli/progress.h"
-#include "placers/planners/planner.h"
 #include "placers/planners/simulated_batch.h"
-#include "placers/planners/staged_plan.h"
-#include "scenarios/read/device_table.h"
-#include "sim/error.h"
 #include "sim/file_aside.h"
 
 namespace baechi {

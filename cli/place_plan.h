@@ -1,10 +1,8 @@
 /// `baechi plan --planner` and `baechi place --placer` with a planner, which returns stages of
 /// several devices.
 #pragma once
-#include <string>
 
 #include "cli/arguments.h"
-#include "scenarios/read/scenario.h"
 
 namespace baechi {
 

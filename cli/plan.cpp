@@ -1,22 +1,10 @@
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <filesystem>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "cli/arguments.h"
 #include "cli/output.h"
 #include "cli/progress.h"
-#include "cli/verbs.h"
-#include "scenarios/planning/framework.h"
 #include "scenarios/planning/machines.h"
-#include "scenarios/planning/plan_search.h"
 #include "scenarios/read/paths.h"
-#include "scenarios/run/build.h"
-#include "scenarios/run/experiment.h"
-#include "sim/error.h"
 #include "traces/format/compressed_file.h"
 
 namespace baechi {

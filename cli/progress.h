@@ -1,11 +1,8 @@
 /// Progress on standard error, a line that is rewritten on a terminal, else a new line every 10 s;
 /// and the end of a run by a signal.
 #pragma once
-#include <atomic>
-#include <chrono>
 #include <condition_variable>
 #include <csignal>
-#include <functional>
 #include <mutex>
 #include <string>
 #include <string_view>

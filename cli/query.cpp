@@ -5,8 +5,6 @@
 
 #include "cli/arguments.h"
 #include "cli/output.h"
-#include "cli/verbs.h"
-#include "sim/error.h"
 
 namespace baechi {
 namespace {

@@ -1,16 +1,10 @@
-#include <fmt/format.h>
-
 #include <iterator>
-#include <optional>
 
 #include "cli/arguments.h"
 #include "cli/output.h"
 #include "cli/progress.h"
-#include "cli/verbs.h"
 #include "scenarios/report/html.h"
 #include "scenarios/report/plots.h"
-#include "scenarios/results/results.h"
-#include "sim/error.h"
 #include "sim/file_aside.h"
 
 namespace baechi {

@@ -1,18 +1,10 @@
-#include <fmt/format.h>
-
-#include <charconv>
-
 #include "cli/arguments.h"
 #include "cli/output.h"
 #include "cli/progress.h"
-#include "cli/verbs.h"
 #include "scenarios/read/paths.h"
-#include "scenarios/read/scenario.h"
 #include "scenarios/results/overview.h"
-#include "scenarios/results/results.h"
 #include "scenarios/run/ranks.h"
 #include "scenarios/run/resumable_run.h"
-#include "sim/error.h"
 
 namespace baechi {
 namespace {

@@ -1,20 +1,12 @@
-#include <algorithm>
-#include <optional>
-#include <ranges>
 #include <tuple>
 
 #include "cli/arguments.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/step_text.h"
-#include "cli/verbs.h"
 #include "placers/files/placement_file.h"
 #include "sim/explain/explanation.h"
-#include "sim/objective/objective.h"
 #include "sim/objective/replicas.h"
-#include "sim/options.h"
-#include "sim/pipeline/pipeline.h"
-#include "sim/report/timeline.h"
 #include "traces/format/compressed_file.h"
 
 namespace baechi {

@@ -1,11 +1,6 @@
 #include "cli/step_text.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-
 #include "cli/output.h"
-#include "sim/error.h"
 #include "sim/graph/analysis.h"
 
 namespace baechi {

@@ -1,14 +1,8 @@
 /// Formats a simulated step as text and as JSON.
 #pragma once
-#include <cstdint>
 #include <nlohmann/json_fwd.hpp>
-#include <optional>
-#include <string>
 
-#include "sim/engine/simulation.h"
 #include "sim/pipeline/pipeline.h"
-#include "sim/problem/problem.h"
-#include "sim/problem/step.h"
 
 namespace baechi {
 

@@ -1,18 +1,10 @@
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <array>
 #include <filesystem>
-#include <span>
 
 #include "cli/arguments.h"
 #include "cli/output.h"
 #include "cli/progress.h"
-#include "cli/verbs.h"
-#include "scenarios/read/scenario.h"
 #include "scenarios/studies/codesign/codesign.h"
 #include "scenarios/studies/serving/packrat.h"
-#include "sim/error.h"
 #include "sim/file_aside.h"
 
 namespace baechi {

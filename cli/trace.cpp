@@ -1,22 +1,13 @@
-#include "traces/trace.h"
-
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <iterator>
-#include <optional>
 
 #include "cli/arguments.h"
 #include "cli/output.h"
 #include "cli/progress.h"
-#include "cli/verbs.h"
-#include "scenarios/read/choice_text.h"
-#include "scenarios/run/build.h"
-#include "sim/error.h"
 #include "sim/graph/analysis.h"
 #include "sim/graph/graph_io.h"
 #include "sim/text.h"
-#include "traces/format/compressed_file.h"
 #include "traces/format/trace_file.h"
 
 namespace baechi {

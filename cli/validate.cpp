@@ -1,4 +1,3 @@
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -8,18 +7,11 @@
 #include "cli/arguments.h"
 #include "cli/output.h"
 #include "cli/progress.h"
-#include "cli/verbs.h"
 #include "scenarios/read/calibration_file.h"
 #include "scenarios/read/paths.h"
-#include "scenarios/read/scenario.h"
-#include "scenarios/results/results.h"
-#include "scenarios/run/runner.h"
-#include "sim/error.h"
 #include "sim/file_aside.h"
 #include "validate/calibrate.h"
-#include "validate/export.h"
 #include "validate/score.h"
-#include "validate/statistics.h"
 #include "validate/torch_steps.h"
 #include "validate/virtual_clock.h"
 

@@ -1,18 +1,12 @@
 #include "scenarios/studies/what_if/what_if.h"
 
-#include <fmt/format.h>
-
 #include "cli/arguments.h"
 #include "cli/output.h"
 #include "cli/progress.h"
-#include "cli/verbs.h"
 #include "placers/interface/registry.h"
 #include "scenarios/read/paths.h"
-#include "scenarios/read/scenario.h"
 #include "scenarios/read/what_if_files.h"
 #include "scenarios/results/results.h"
-#include "scenarios/run/build.h"
-#include "sim/error.h"
 
 namespace baechi {
 namespace {

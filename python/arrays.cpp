@@ -1,7 +1,5 @@
 #include "python/arrays.h"
 
-#include <fmt/format.h>
-
 #include "sim/error.h"
 
 namespace baechi::python {

@@ -2,13 +2,8 @@
 
 #include "python/graph.h"
 #include "scenarios/read/choice_text.h"
-#include "scenarios/read/device_table.h"
 #include "scenarios/read/sections.h"
-#include "scenarios/run/build.h"
 #include "sim/collectives/collective_models.h"
-#include "sim/error.h"
-#include "sim/options.h"
-#include "sim/problem/engine_options.h"
 
 namespace baechi::python {
 namespace {

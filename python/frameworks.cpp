@@ -6,7 +6,6 @@
 #include "python/graph.h"
 #include "scenarios/export/framework_file.h"
 #include "scenarios/read/choice_text.h"
-#include "sim/error.h"
 
 namespace baechi::python {
 namespace {

@@ -6,9 +6,6 @@
 
 #include "scenarios/read/choice_text.h"
 #include "scenarios/read/paths.h"
-#include "scenarios/run/build.h"
-#include "sim/error.h"
-#include "sim/graph/op_graph.h"
 #include "traces/format/trace_file.h"
 #include "traces/importer.h"
 

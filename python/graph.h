@@ -1,12 +1,8 @@
 /// The Python classes Graph and Cluster.
 #pragma once
-#include <memory>
-#include <string>
-#include <vector>
 
 #include "python/arrays.h"
 #include "scenarios/run/experiment.h"
-#include "traces/trace.h"
 
 namespace baechi::python {
 

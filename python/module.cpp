@@ -1,11 +1,9 @@
 // The Python package `baechi`. python/README.md shows how it is used.
-#include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
 #include "placers/interface/registry.h"
 #include "python/graph.h"
 #include "scenarios/read/paths.h"
-#include "sim/error.h"
 #include "traces/generator.h"
 
 PYBIND11_MODULE(baechi, m) {

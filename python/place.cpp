@@ -2,15 +2,12 @@
 
 #include <pybind11/stl.h>
 
-#include <optional>
-#include <string_view>
 #include <unordered_set>
 
 #include "placers/files/placement_file.h"
 #include "placers/interface/colocation.h"
 #include "placers/interface/registry.h"
 #include "scenarios/read/choice_text.h"
-#include "sim/error.h"
 
 namespace baechi::python {
 namespace {

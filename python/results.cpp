@@ -1,13 +1,9 @@
 #include <pybind11/stl.h>
 
-#include <cmath>
-
 #include "placers/interface/registry.h"
 #include "placers/search/chain.h"
 #include "python/place.h"
 #include "scenarios/read/choice_text.h"
-#include "sim/error.h"
-#include "sim/problem/problem.h"
 
 namespace baechi::python {
 namespace {

@@ -3,8 +3,6 @@
 #include <map>
 #include <sstream>
 #include <stdexcept>
-#include <string>
-#include <utility>
 
 namespace baechi::testing {
 namespace {

@@ -1,6 +1,5 @@
 /// Makes small graphs from text.
 #pragma once
-#include <string_view>
 
 #include "sim/graph/op_graph.h"
 

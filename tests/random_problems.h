@@ -1,10 +1,7 @@
 /// Random problems with many edge cases: ties, zero-time ops, empty
 /// tensors, several outputs and readers, control edges, groups, unequal devices and links.
 #pragma once
-#include <string>
-#include <vector>
 
-#include "sim/problem/engine_options.h"
 #include "sim/problem/problem.h"
 #include "sim/random.h"
 

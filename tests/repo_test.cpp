@@ -1,11 +1,7 @@
 /// The scripts that ./dev runs to write files.
 #include <doctest/doctest.h>
 
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <regex>
-#include <string>
 
 #include "tests/temporary_folder.h"
 #include "tests/this_build.h"
@@ -107,7 +103,7 @@ TEST_SUITE("repository") {
                                 "/tests/layout/new.py' placer turn --root '" +
                                 placers.parent_path().string() + "'";
     REQUIRE(shell(command) == 0);
-    CHECK(folder.read("placers/CMakeLists.txt").find("  topo_memory.cpp\n  turn.cpp\n") !=
+    CHECK(folder.read("placers/CMakeLists.txt").find("  single.cpp\n  turn.cpp\n") !=
           std::string::npos);
     CHECK(folder.read("placers/registry.cpp").find(".make = make_turn") != std::string::npos);
     for (const char* name : {"turn.cpp", "registry.cpp"})

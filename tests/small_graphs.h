@@ -2,8 +2,6 @@
 /// nanosecond.
 #pragma once
 #include <initializer_list>
-#include <string>
-#include <utility>
 
 #include "sim/problem/problem.h"
 

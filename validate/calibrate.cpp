@@ -1,14 +1,9 @@
 #include "validate/calibrate.h"
 
-#include <algorithm>
 #include <cmath>
-#include <map>
-#include <optional>
-#include <set>
 #include <tuple>
 
 #include "sim/error.h"
-#include "validate/plan/plan.h"
 #include "validate/statistics.h"
 
 namespace baechi::validate {

@@ -1,9 +1,6 @@
 /// Fits a calibration to micro-benchmarks.
 #pragma once
-#include <string>
-#include <vector>
 
-#include "sim/cluster/calibration.h"
 #include "validate/run_files.h"
 
 namespace baechi::validate {

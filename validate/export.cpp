@@ -1,18 +1,12 @@
 #include "validate/export.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <cmath>
 #include <filesystem>
 
 #include "placers/interface/registry.h"
 #include "scenarios/read/calibration_file.h"
 #include "scenarios/read/paths.h"
-#include "scenarios/run/build.h"
 #include "sim/file_aside.h"
 #include "sim/random.h"
-#include "validate/plan/timeline.h"
 #include "validate/run_files.h"
 
 namespace baechi::validate {

@@ -1,20 +1,8 @@
 /// The placed steps of scenarios as a folder of plans with predictions.
 #pragma once
-#include <cstdint>
-#include <map>
-#include <optional>
-#include <set>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "scenarios/run/runner.h"
-#include "sim/cluster/calibration.h"
-#include "sim/graph/op_graph.h"
-#include "sim/names.h"
-#include "sim/problem/problem.h"
 #include "sim/processor_time.h"
-#include "validate/plan/plan.h"
 #include "validate/predictor.h"
 
 namespace baechi::validate {

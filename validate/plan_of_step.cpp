@@ -1,14 +1,6 @@
-#include <algorithm>
-#include <cmath>
-#include <utility>
-
-#include "scenarios/run/build.h"
 #include "sim/engine/channels.h"
-#include "sim/engine/simulation.h"
-#include "sim/error.h"
 #include "sim/random.h"
 #include "validate/export.h"
-#include "validate/plan/plan.h"
 
 namespace baechi::validate {
 namespace {

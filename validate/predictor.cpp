@@ -1,9 +1,6 @@
 #include "validate/predictor.h"
 
-#include <algorithm>
 #include <cmath>
-#include <limits>
-#include <set>
 #include <tuple>
 
 #include "sim/error.h"

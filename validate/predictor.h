@@ -1,7 +1,6 @@
 /// Predicted times of a plan's tasks. Its queues are first in, first out, so lengths, gaps and
 /// dependencies decide the times.
 #pragma once
-#include <vector>
 
 #include "sim/cluster/calibration.h"
 #include "validate/plan/plan.h"

@@ -1,14 +1,9 @@
 #include "validate/run_files.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <filesystem>
-#include <set>
 
 #include "sim/error.h"
 #include "traces/format/compressed_file.h"
-#include "validate/plan/plan.h"
 
 namespace baechi::validate {
 namespace {

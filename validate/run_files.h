@@ -2,13 +2,7 @@
 /// validate/FORMATS.md says.
 #pragma once
 #include <map>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
-#include "sim/names.h"
 #include "validate/plan/benchmarks.h"
 #include "validate/predictor.h"
 

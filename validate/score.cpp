@@ -1,12 +1,6 @@
 #include "validate/score.h"
 
-#include <algorithm>
-#include <map>
-#include <set>
-
-#include "sim/error.h"
 #include "sim/random.h"
-#include "validate/plan/plan.h"
 
 namespace baechi::validate {
 namespace {

@@ -1,13 +1,7 @@
 /// Predicted steps set against measured ones.
 #pragma once
 #include <cmath>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
 
-#include "sim/cluster/calibration.h"
-#include "sim/names.h"
 #include "validate/export.h"
 #include "validate/run_files.h"
 #include "validate/statistics.h"

@@ -1,11 +1,5 @@
 #include "validate/statistics.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <cmath>
-#include <limits>
-
 #include "sim/error.h"
 #include "sim/random.h"
 

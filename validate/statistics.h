@@ -1,10 +1,6 @@
 /// Lines through samples, intervals by resampling and correlations of ranks; and how well a
 /// calibration was fitted, and which of its numbers no machine can have.
 #pragma once
-#include <functional>
-#include <span>
-#include <string>
-#include <vector>
 
 #include "sim/cluster/calibration.h"
 #include "validate/plan/timeline.h"

@@ -1,15 +1,10 @@
 #include "validate/torch_steps.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <map>
 
 #include "scenarios/read/paths.h"
 #include "sim/csv_table.h"
-#include "sim/error.h"
 #include "validate/statistics.h"
 
 namespace baechi::validate {

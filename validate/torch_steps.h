@@ -1,6 +1,5 @@
 /// Steps of PyTorch in several processes beside their predictions: what `./dev torch OUT` left.
 #pragma once
-#include <string>
 #include <vector>
 
 #include "sim/units.h"

@@ -1,8 +1,3 @@
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <ranges>
-
 #include "scenarios/results/overview.h"
 #include "sim/text.h"
 #include "validate/score.h"

@@ -1,8 +1,5 @@
 #include "validate/virtual_clock.h"
 
-#include <algorithm>
-#include <cmath>
-
 #include "validate/made_up_gpu.h"
 
 namespace baechi::validate {

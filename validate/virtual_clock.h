@@ -1,8 +1,5 @@
 /// Runs plans without a machine: by the predictor's rules and a known calibration.
 #pragma once
-#include <cstdint>
-#include <span>
-#include <vector>
 
 #include "sim/processor_time.h"
 #include "sim/random.h"

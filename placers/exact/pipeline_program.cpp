@@ -125,7 +125,7 @@ class PipelineProgram {
         useful_.push_back(step);
     }
     if (useful_.empty()) return;
-    // Of a chain, each further part contains this one: ends where none can be better. What one
+    // In a chain, each further part contains this one: ends where none can be better. What one
     // device takes alone is known, and would go on to the beginning.
     if (chain_)
       for (const Step& step : useful_)

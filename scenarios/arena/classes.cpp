@@ -1,11 +1,6 @@
 #include "scenarios/arena/classes.h"
 
-#include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdlib>
-#include <functional>
-#include <set>
 
 namespace baechi {
 namespace {

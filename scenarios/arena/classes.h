@@ -1,7 +1,5 @@
 /// Scores of placers by class of instances: their size, memory, links and devices.
 #pragma once
-#include <string>
-#include <vector>
 
 #include "scenarios/arena/known.h"
 

@@ -1,19 +1,14 @@
 #include "scenarios/arena/competition.h"
 
-#include <fmt/format.h>
 #include <stdlib.h>
 
-#include <algorithm>
-#include <atomic>
 #include <filesystem>
 
 #include "placers/external/child_process.h"
 #include "placers/interface/registry.h"
 #include "scenarios/arena/instances.h"
 #include "scenarios/read/choice_text.h"
-#include "scenarios/read/scenario.h"
 #include "scenarios/run/runner.h"
-#include "sim/error.h"
 #include "sim/file_aside.h"
 
 namespace baechi {

@@ -1,11 +1,6 @@
 /// Runs a placer in the arena: on the committed instances, compared with the known placers, or on
 /// hidden instances, compared with baselines that run, too.
 #pragma once
-#include <atomic>
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <vector>
 
 #include "scenarios/arena/known.h"
 #include "sim/processor_time.h"

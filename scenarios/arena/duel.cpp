@@ -1,13 +1,5 @@
 #include "scenarios/arena/duel.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <cmath>
-
-#include "sim/cluster/cost_model.h"
-#include "sim/engine/simulation.h"
-#include "sim/error.h"
 #include "sim/random.h"
 
 namespace baechi {

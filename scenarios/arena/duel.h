@@ -3,13 +3,8 @@
 /// Task Graph Scheduling Algorithms", 2024). Differs: memory is part of an instance, and the result
 /// is simplified.
 #pragma once
-#include <atomic>
-#include <cstdint>
-#include <string>
-#include <vector>
 
 #include "placers/interface/placer.h"
-#include "sim/cluster/cluster.h"
 #include "sim/processor_time.h"
 
 namespace baechi {

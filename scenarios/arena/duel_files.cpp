@@ -1,15 +1,11 @@
 #include "scenarios/arena/duel_files.h"
 
-#include <fmt/format.h>
-
 #include <filesystem>
 
 #include "placers/files/placement_file.h"
 #include "scenarios/read/choice_text.h"
 #include "scenarios/report/plots.h"
-#include "sim/error.h"
 #include "sim/file_aside.h"
-#include "sim/report/timeline.h"
 #include "traces/format/trace_file.h"
 
 namespace baechi {

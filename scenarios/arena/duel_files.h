@@ -1,11 +1,7 @@
 /// The result of a duel: both placers' steps on the instance found, and its files.
 #pragma once
-#include <array>
-#include <optional>
-#include <string>
 
 #include "scenarios/arena/duel.h"
-#include "sim/engine/simulation.h"
 #include "sim/report/timeline.h"
 
 namespace baechi {

@@ -1,15 +1,9 @@
 #include "scenarios/arena/instances.h"
 
-#include <fmt/format.h>
-
-#include <array>
 #include <cmath>
 
 #include "placers/interface/registry.h"
-#include "scenarios/read/scenario.h"
 #include "scenarios/run/sweep.h"
-#include "sim/engine/simulation.h"
-#include "sim/error.h"
 
 namespace baechi {
 namespace {

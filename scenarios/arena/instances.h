@@ -1,9 +1,5 @@
 /// Generates arena instances: scenario files of random graphs.
 #pragma once
-#include <cstdint>
-#include <functional>
-#include <string>
-#include <vector>
 
 #include "sim/problem/problem.h"
 

@@ -1,17 +1,11 @@
 #include "scenarios/arena/known.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "scenarios/read/paths.h"
-#include "scenarios/results/results.h"
 #include "scenarios/results/tables.h"
-#include "sim/error.h"
 #include "sim/file_aside.h"
 
 namespace baechi {

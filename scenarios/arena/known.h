@@ -1,9 +1,5 @@
 /// The arena's instances with the best known values, and the results of all known placers.
 #pragma once
-#include <map>
-#include <optional>
-#include <string>
-#include <vector>
 
 #include "scenarios/results/comparison.h"
 

@@ -1,21 +1,13 @@
 #include "scenarios/export/framework_file.h"
 
-#include <fmt/format.h>
-
-#include <map>
 #include <nlohmann/json.hpp>
-#include <optional>
-#include <set>
-#include <span>
 #include <tuple>
 
 #include "placers/feasible.h"
 #include "placers/files/placement_file.h"
-#include "placers/interface/registry.h"
 #include "placers/refine.h"
 #include "placers/whole_modules.h"
 #include "scenarios/export/layer_formats.h"
-#include "sim/error.h"
 #include "sim/pipeline/pipeline.h"
 #include "traces/format/compressed_file.h"
 

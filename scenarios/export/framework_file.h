@@ -1,10 +1,7 @@
 /// Writes placements in the formats of frameworks.
 #pragma once
-#include <string>
-#include <string_view>
 
 #include "scenarios/run/experiment.h"
-#include "sim/names.h"
 
 namespace baechi {
 

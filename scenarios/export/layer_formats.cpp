@@ -2,8 +2,6 @@
 
 #include <fmt/ranges.h>
 
-#include <algorithm>
-
 #include "placers/model_layers.h"
 #include "sim/error.h"
 

@@ -1,9 +1,5 @@
 /// Placements of whole layers in the words of frameworks that split a model by layers.
 #pragma once
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "sim/problem/problem.h"
 

@@ -2,11 +2,9 @@
 
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <cctype>
 #include <cmath>
 
-#include "placers/model_layers.h"
 #include "scenarios/fit/trials.h"
 
 namespace baechi {

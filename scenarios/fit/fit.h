@@ -1,8 +1,5 @@
 /// Does a model fit on these GPUs, how fast does it run, and by which means?
 #pragma once
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "scenarios/export/layer_formats.h"
 #include "scenarios/fit/fit_model.h"

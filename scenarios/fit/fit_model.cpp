@@ -1,18 +1,12 @@
 #include "scenarios/fit/fit_model.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <array>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <utility>
 
 #include "scenarios/fit/gguf.h"
 #include "scenarios/read/choice_text.h"
 #include "scenarios/read/paths.h"
 #include "scenarios/run/build.h"
-#include "sim/error.h"
 #include "traces/format/compressed_file.h"
 #include "traces/generate/config.h"
 #include "traces/importer.h"

@@ -1,11 +1,7 @@
 /// The model that `fit` is asked about, and its graphs.
 #pragma once
-#include <cstdint>
 #include <memory>
-#include <string>
-#include <vector>
 
-#include "sim/options.h"
 #include "traces/trace.h"
 
 namespace baechi {

@@ -1,12 +1,8 @@
 #include "scenarios/fit/gguf.h"
 
-#include <fmt/format.h>
-
-#include <array>
 #include <bit>
 #include <cstring>
 #include <fstream>
-#include <string_view>
 
 #include "sim/error.h"
 

@@ -1,10 +1,5 @@
 #include "scenarios/fit/layers.h"
 
-#include <algorithm>
-#include <limits>
-#include <map>
-#include <utility>
-
 namespace baechi {
 Bytes LayerNeeds::transient(std::size_t first, std::size_t last) const {
   const auto inside = [&](OpId v) { return layers_.of[v] >= first && layers_.of[v] < last; };

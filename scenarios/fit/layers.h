@@ -1,9 +1,5 @@
 /// What consecutive layers of a model need, and how they are divided among devices in a line.
 #pragma once
-#include <functional>
-#include <optional>
-#include <string>
-#include <vector>
 
 #include "placers/model_layers.h"
 #include "sim/problem/problem.h"

@@ -1,13 +1,6 @@
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <atomic>
-
 #include "scenarios/fit/fit.h"
 #include "scenarios/planning/machines.h"
-#include "scenarios/run/build.h"
 #include "scenarios/run/experiment.h"
-#include "sim/error.h"
 
 namespace baechi {
 namespace {

@@ -1,21 +1,7 @@
 #include "scenarios/fit/trials.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <array>
-#include <functional>
-#include <limits>
-#include <map>
-#include <optional>
-#include <utility>
-
-#include "scenarios/fit/layers.h"
 #include "scenarios/read/device_table.h"
-#include "scenarios/run/experiment.h"
-#include "sim/error.h"
 #include "sim/pipeline/pipeline.h"
-#include "sim/transform/transform.h"
 
 namespace baechi {
 namespace {

@@ -1,9 +1,5 @@
 /// Tries one way after the other: divides a model among devices and simulates it.
 #pragma once
-#include <memory>
-#include <optional>
-#include <string>
-#include <vector>
 
 #include "scenarios/fit/fit.h"
 #include "scenarios/fit/layers.h"

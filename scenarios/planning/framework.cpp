@@ -1,8 +1,5 @@
 #include "scenarios/planning/framework.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <filesystem>
 
 #include "scenarios/read/choice_text.h"

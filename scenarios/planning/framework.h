@@ -1,15 +1,7 @@
 /// What a training framework does besides the model: a file of scenarios/frameworks/, or a user's.
 #pragma once
-#include <array>
-#include <map>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "sim/cluster/device_model.h"
-#include "sim/names.h"
-#include "sim/options.h"
 #include "sim/transform/training/data_parallel.h"
 
 namespace baechi {

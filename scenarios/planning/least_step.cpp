@@ -1,11 +1,4 @@
-#include <algorithm>
-#include <array>
-#include <map>
-#include <optional>
-#include <vector>
-
 #include "scenarios/planning/plan_search.h"
-#include "sim/cluster/cluster.h"
 
 namespace baechi {
 namespace {

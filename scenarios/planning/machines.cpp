@@ -2,15 +2,10 @@
 
 #include <fmt/ranges.h>
 
-#include <algorithm>
-
 #include "placers/files/placement_file.h"
 #include "scenarios/read/choice_text.h"
-#include "scenarios/read/device_table.h"
 #include "scenarios/read/sections.h"
 #include "scenarios/read/yaml.h"
-#include "sim/error.h"
-#include "sim/options.h"
 
 namespace baechi {
 namespace {

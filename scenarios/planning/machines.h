@@ -1,11 +1,7 @@
 /// The machines that a training is planned on, the plans that can be tried on them, and a plan as a
 /// scenario, which `baechi run` simulates as `baechi plan` does.
 #pragma once
-#include <memory>
-#include <string>
-#include <string_view>
 
-#include "scenarios/planning/parallel_step.h"
 #include "scenarios/planning/plan_search.h"
 #include "scenarios/read/scenario.h"
 

@@ -1,13 +1,6 @@
 #include "scenarios/planning/parallel_step.h"
 
-#include <algorithm>
-#include <array>
-#include <map>
-#include <set>
-
-#include "sim/error.h"
 #include "sim/transform/training/gradients.h"
-#include "sim/transform/transform.h"
 #include "traces/generate/layers/attention.h"
 #include "traces/generator.h"
 

@@ -1,24 +1,9 @@
 /// A training step that ranks share, of which one rank of each stage is simulated: the others do
 /// the same at the same time.
 #pragma once
-#include <compare>
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "scenarios/planning/framework.h"
-#include "sim/cluster/cluster.h"
-#include "sim/cluster/device_model.h"
-#include "sim/names.h"
-#include "sim/options.h"
 #include "sim/pipeline/pipeline.h"
-#include "sim/pipeline/schedule.h"
-#include "sim/pipeline/unroll.h"
-#include "sim/transform/training/data_parallel.h"
-#include "sim/transform/transform.h"
 
 namespace baechi {
 

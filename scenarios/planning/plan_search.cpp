@@ -2,15 +2,8 @@
 
 #include <oneapi/tbb/parallel_for.h>
 
-#include <algorithm>
 #include <exception>
-#include <functional>
-#include <map>
-#include <memory>
-#include <optional>
-#include <set>
 
-#include "sim/error.h"
 #include "traces/generator.h"
 
 namespace baechi {

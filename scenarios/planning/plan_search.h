@@ -1,11 +1,6 @@
 /// Which parallel plan trains a model fastest on a cluster.
 #pragma once
-#include <array>
 #include <atomic>
-#include <cstdint>
-#include <span>
-#include <string>
-#include <vector>
 
 #include "scenarios/planning/parallel_step.h"
 

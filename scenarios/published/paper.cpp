@@ -1,6 +1,5 @@
 #include "scenarios/published/paper.h"
 
-#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -8,12 +7,8 @@
 #include <sstream>
 
 #include "scenarios/read/paths.h"
-#include "scenarios/read/scenario.h"
 #include "scenarios/read/yaml.h"
 #include "sim/csv_table.h"
-#include "sim/error.h"
-#include "sim/options.h"
-#include "sim/units.h"
 #include "traces/format/compressed_file.h"
 
 namespace baechi {

@@ -1,13 +1,7 @@
 /// A paper's tables: its published numbers beside the numbers of our scenarios.
 #pragma once
-#include <map>
-#include <optional>
-#include <string>
-#include <vector>
 
 #include "scenarios/read/scenario.h"
-#include "sim/error.h"
-#include "sim/names.h"
 #include "sim/processor_time.h"
 
 namespace baechi {

@@ -1,15 +1,9 @@
-#include <algorithm>
 #include <cmath>
-#include <set>
 
 #include "scenarios/published/paper.h"
-#include "scenarios/read/scenario.h"
-#include "scenarios/results/results.h"
 #include "scenarios/run/runner.h"
 #include "scenarios/studies/codesign/codesign.h"
 #include "scenarios/studies/serving/packrat.h"
-#include "sim/error.h"
-#include "sim/objective/objective.h"
 #include "traces/format/compressed_file.h"
 
 namespace baechi {

@@ -1,7 +1,3 @@
-#include <fmt/format.h>
-
-#include <algorithm>
-
 #include "scenarios/published/paper.h"
 
 namespace baechi {

@@ -1,12 +1,6 @@
-#include <vector>
-
 #include "scenarios/query/kinds.h"
-#include "scenarios/read/device_table.h"
 #include "scenarios/read/sections.h"
 #include "scenarios/run/build.h"
-#include "sim/cluster/cluster.h"
-#include "sim/error.h"
-#include "sim/names.h"
 
 namespace baechi::query {
 namespace {

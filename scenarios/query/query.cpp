@@ -2,15 +2,9 @@
 
 #include <oneapi/tbb/parallel_for.h>
 
-#include <atomic>
-#include <map>
 #include <mutex>
-#include <optional>
-#include <vector>
 
 #include "scenarios/query/kinds.h"
-#include "sim/error.h"
-#include "sim/options.h"
 #include "traces/format/compressed_file.h"
 
 namespace baechi::query {

@@ -1,14 +1,10 @@
 #include <cmath>
 
 #include "scenarios/query/kinds.h"
-#include "scenarios/read/device_table.h"
 #include "scenarios/read/sections.h"
 #include "scenarios/run/build.h"
-#include "sim/engine/simulation.h"
-#include "sim/error.h"
 #include "sim/pipeline/pipeline.h"
 #include "sim/transform/graph_copy.h"
-#include "sim/transform/transform.h"
 #include "traces/generator.h"
 
 namespace baechi::query {

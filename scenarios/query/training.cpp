@@ -1,13 +1,7 @@
-#include <algorithm>
-
-#include "scenarios/planning/framework.h"
 #include "scenarios/planning/machines.h"
 #include "scenarios/query/kinds.h"
-#include "scenarios/read/device_table.h"
 #include "scenarios/read/sections.h"
 #include "scenarios/run/build.h"
-#include "sim/cluster/cluster.h"
-#include "sim/options.h"
 
 namespace baechi::query {
 namespace {

@@ -1,13 +1,10 @@
 #include "scenarios/read/calibration_file.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include "scenarios/read/paths.h"
 #include "scenarios/read/sections.h"
 #include "scenarios/read/yaml.h"
-#include "sim/error.h"
-#include "sim/options.h"
 
 namespace baechi {
 namespace {

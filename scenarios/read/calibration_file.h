@@ -1,7 +1,5 @@
 /// Calibrations as YAML files.
 #pragma once
-#include <string>
-#include <string_view>
 
 #include "sim/cluster/calibration.h"
 

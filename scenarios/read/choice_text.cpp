@@ -1,12 +1,5 @@
 #include "scenarios/read/choice_text.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <map>
-
-#include "sim/error.h"
-#include "sim/options.h"
 #include "sim/text.h"
 
 namespace baechi {

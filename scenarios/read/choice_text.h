@@ -1,8 +1,5 @@
 /// Components with options, and devices, as text: on command lines and in Python.
 #pragma once
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "scenarios/read/device_table.h"
 #include "scenarios/read/scenario.h"

@@ -1,16 +1,9 @@
-#include <algorithm>
 #include <filesystem>
-#include <optional>
-#include <string_view>
-#include <vector>
 
 #include "scenarios/read/paths.h"
-#include "scenarios/read/scenario.h"
 #include "scenarios/read/sections.h"
 #include "scenarios/read/yaml.h"
 #include "sim/collectives/collective_models.h"
-#include "sim/error.h"
-#include "sim/options.h"
 
 namespace baechi {
 

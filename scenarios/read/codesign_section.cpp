@@ -1,8 +1,5 @@
-#include <algorithm>
-
 #include "scenarios/read/sections.h"
 #include "scenarios/read/yaml.h"
-#include "sim/options.h"
 
 namespace baechi {
 namespace {

@@ -2,9 +2,6 @@
 
 #include <fmt/ranges.h>
 
-#include <algorithm>
-#include <ranges>
-
 #include "scenarios/read/sections.h"
 #include "scenarios/read/yaml.h"
 

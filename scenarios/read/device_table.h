@@ -1,13 +1,8 @@
 /// The types of devices, links, nodes and collectives that scenarios name.
 #pragma once
-#include <map>
-#include <memory>
-#include <string>
-#include <vector>
 
 #include "sim/cluster/cluster.h"
 #include "sim/cluster/device_model.h"
-#include "sim/error.h"
 #include "sim/options.h"
 
 namespace baechi {

@@ -1,10 +1,7 @@
-#include <algorithm>
 #include <filesystem>
-#include <set>
 
 #include "scenarios/read/calibration_file.h"
 #include "scenarios/read/paths.h"
-#include "scenarios/read/scenario.h"
 #include "scenarios/read/sections.h"
 #include "scenarios/read/yaml.h"
 #include "sim/text.h"

@@ -3,11 +3,9 @@
 #include <dlfcn.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
-#include "sim/error.h"
 #include "sim/text.h"
 
 namespace baechi {

@@ -1,9 +1,6 @@
 /// Paths in scenario files, relative to the file, with patterns and environment variables as
 /// ${NAME}; and the scenarios, traces and papers that are installed with the program.
 #pragma once
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "sim/options.h"
 

@@ -1,24 +1,10 @@
 /// A scenario as values, and its reader.
 #pragma once
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <span>
-#include <string>
-#include <vector>
 
 #include "placers/interface/placer.h"
 #include "sim/accelerator/accelerator.h"
 #include "sim/cluster/calibration.h"
-#include "sim/cluster/cluster.h"
-#include "sim/cluster/cost_model.h"
-#include "sim/cluster/device_model.h"
-#include "sim/error.h"
 #include "sim/measure/measure.h"
-#include "sim/names.h"
-#include "sim/options.h"
-#include "sim/problem/engine_options.h"
-#include "sim/transform/transform.h"
 
 namespace baechi {
 

@@ -1,19 +1,11 @@
 #include "scenarios/read/scenario_schema.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <nlohmann/json.hpp>
-#include <string_view>
 
 #include "placers/interface/registry.h"
-#include "scenarios/read/scenario.h"
 #include "scenarios/read/sections.h"
 #include "scenarios/results/results.h"
 #include "sim/collectives/collective_models.h"
-#include "sim/measure/measure.h"
-#include "sim/objective/objective.h"
-#include "sim/transform/transform.h"
 #include "traces/format/compressed_file.h"
 #include "traces/generator.h"
 #include "traces/importer.h"

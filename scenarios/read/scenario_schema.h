@@ -1,9 +1,6 @@
 /// Every component that can be chosen by name; and what a scenario may contain, as a JSON Schema
 /// and as a reference, generated from the keys that the code accepts.
 #pragma once
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "sim/options.h"
 

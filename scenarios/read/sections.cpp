@@ -1,20 +1,12 @@
 #include "scenarios/read/sections.h"
 
-#include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <iterator>
-#include <map>
-#include <set>
 
 #include "placers/interface/registry.h"
 #include "scenarios/read/paths.h"
 #include "scenarios/read/what_if_files.h"
 #include "scenarios/read/yaml.h"
-#include "sim/measure/measure.h"
-#include "sim/options.h"
-#include "sim/problem/engine_options.h"
-#include "sim/transform/transform.h"
 #include "traces/generator.h"
 #include "traces/importer.h"
 

@@ -1,13 +1,9 @@
 /// Reads the sections of a scenario.
 #pragma once
 #include <initializer_list>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "scenarios/read/device_table.h"
 #include "scenarios/read/scenario.h"
-#include "sim/error.h"
 
 namespace baechi {
 

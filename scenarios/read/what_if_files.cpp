@@ -1,13 +1,10 @@
 #include "scenarios/read/what_if_files.h"
 
-#include <algorithm>
 #include <filesystem>
-#include <set>
 
 #include "scenarios/read/paths.h"
 #include "scenarios/read/sections.h"
 #include "scenarios/read/yaml.h"
-#include "sim/error.h"
 
 namespace baechi {
 namespace {

@@ -1,10 +1,7 @@
 /// Files of what-if rules, and rules that include them.
 #pragma once
-#include <string>
-#include <vector>
 
 #include "scenarios/read/scenario.h"
-#include "sim/options.h"
 
 namespace baechi {
 

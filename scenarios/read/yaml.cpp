@@ -6,10 +6,7 @@
 #include <yaml-cpp/parser.h>
 
 #include <algorithm>
-#include <charconv>
 #include <numeric>
-#include <optional>
-#include <set>
 #include <sstream>
 
 namespace baechi {

@@ -1,11 +1,6 @@
 /// YAML text as a tree of values: reading it, finding and changing values, and the combinations of
 /// the values of a sweep.
 #pragma once
-#include <functional>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "sim/options.h"
 

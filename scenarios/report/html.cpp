@@ -1,11 +1,7 @@
 #include "scenarios/report/html.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <filesystem>
 
-#include "scenarios/results/results.h"
 #include "sim/file_aside.h"
 #include "sim/text.h"
 

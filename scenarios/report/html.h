@@ -1,11 +1,6 @@
 /// report.html: its page and its data; and the folder of results that `baechi run` writes.
 #pragma once
-#include <span>
-#include <string>
 
-#include "scenarios/results/comparison.h"
-#include "scenarios/results/overview.h"
-#include "scenarios/results/results.h"
 #include "scenarios/results/tables.h"
 
 namespace baechi {

@@ -1,15 +1,8 @@
 #include <fmt/ranges.h>
 
-#include <algorithm>
-#include <array>
-#include <map>
 #include <nlohmann/json.hpp>
-#include <set>
-#include <string_view>
-#include <utility>
 
 #include "scenarios/report/html.h"
-#include "scenarios/results/tables.h"
 #include "traces/format/json.h"
 
 namespace baechi {

@@ -2,14 +2,12 @@
 
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "placers/external/child_process.h"
 #include "scenarios/read/paths.h"
 #include "scenarios/results/tables.h"
-#include "sim/error.h"
 #include "sim/file_aside.h"
 
 namespace baechi {

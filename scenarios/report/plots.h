@@ -1,8 +1,5 @@
 /// The report's pictures for papers: data as CSV, which tools/baechi_plot.py draws.
 #pragma once
-#include <span>
-#include <string>
-#include <vector>
 
 #include "scenarios/results/results.h"
 

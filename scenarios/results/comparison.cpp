@@ -1,9 +1,6 @@
 #include "scenarios/results/comparison.h"
 
-#include <algorithm>
 #include <boost/math/distributions/normal.hpp>
-#include <cmath>
-#include <limits>
 #include <numeric>
 
 #include "sim/random.h"

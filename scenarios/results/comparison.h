@@ -1,11 +1,5 @@
 /// Comparison of placers: the result of each at every point, and statistics.
 #pragma once
-#include <compare>
-#include <cstdint>
-#include <optional>
-#include <span>
-#include <string>
-#include <vector>
 
 #include "scenarios/results/results.h"
 

@@ -1,18 +1,10 @@
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <iterator>
-#include <map>
-#include <set>
 #include <tuple>
 
 #include "scenarios/results/comparison.h"
-#include "scenarios/results/results.h"
-#include "sim/error.h"
-#include "sim/names.h"
 
 namespace baechi {
 namespace {

@@ -1,12 +1,8 @@
 /// An overview of results for people, and a comparison of placers: tables, and JSON.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
-#include <span>
-#include <string>
-#include <vector>
 
 #include "scenarios/results/comparison.h"
-#include "scenarios/results/results.h"
 
 namespace baechi {
 

@@ -1,11 +1,7 @@
 #include "scenarios/results/results.h"
 
 #include <fmt/compile.h>
-#include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
-#include <charconv>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 

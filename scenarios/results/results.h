@@ -1,19 +1,7 @@
 /// Results of runs: plain values.
 #pragma once
-#include <functional>
-#include <map>
-#include <memory>
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
 
-#include "sim/error.h"
 #include "sim/measure/measure.h"
-#include "sim/names.h"
-#include "sim/problem/engine_options.h"
-#include "sim/units.h"
 
 namespace baechi {
 

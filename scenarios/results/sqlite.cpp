@@ -1,26 +1,11 @@
 #include <fmt/compile.h>
-#include <fmt/format.h>
 #include <sqlite3.h>
 
-#include <algorithm>
-#include <charconv>
-#include <cmath>
 #include <filesystem>
-#include <map>
-#include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
-#include <set>
-#include <stdexcept>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "scenarios/results/results.h"
-#include "sim/error.h"
-#include "sim/options.h"
 #include "sim/random.h"
-#include "sim/units.h"
 
 namespace baechi::sqlite {
 

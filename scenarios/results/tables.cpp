@@ -1,16 +1,7 @@
 #include "scenarios/results/tables.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <cmath>
-#include <functional>
-#include <map>
-#include <optional>
-#include <set>
 #include <tuple>
-
-#include "sim/units.h"
 
 namespace baechi {
 namespace {

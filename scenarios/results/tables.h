@@ -1,12 +1,7 @@
 /// Results as tables for people: a row per placer, a column per point of the sweep.
 #pragma once
-#include <cstdint>
-#include <span>
-#include <string>
-#include <vector>
 
 #include "scenarios/results/overview.h"
-#include "scenarios/results/results.h"
 
 namespace baechi {
 

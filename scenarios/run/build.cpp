@@ -2,18 +2,11 @@
 
 #include <fmt/ranges.h>
 
-#include <algorithm>
-#include <cmath>
 #include <filesystem>
 
 #include "scenarios/read/choice_text.h"
-#include "scenarios/read/device_table.h"
 #include "scenarios/read/paths.h"
-#include "sim/cluster/device_model.h"
 #include "sim/collectives/collective_models.h"
-#include "sim/error.h"
-#include "sim/options.h"
-#include "sim/problem/problem.h"
 #include "sim/processor_time.h"
 #include "sim/random.h"
 #include "sim/transform/what_if/what_if.h"

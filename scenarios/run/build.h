@@ -1,15 +1,7 @@
 /// Converts the values of a scenario to the inputs of placers and the engine.
 #pragma once
-#include <chrono>
-#include <memory>
-#include <optional>
-#include <span>
-#include <string>
-#include <vector>
 
 #include "scenarios/read/scenario.h"
-#include "sim/problem/problem.h"
-#include "sim/transform/transform.h"
 #include "traces/trace.h"
 
 namespace baechi {

@@ -1,15 +1,6 @@
 #include "scenarios/run/experiment.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <set>
-#include <stdexcept>
-
 #include "scenarios/read/device_table.h"
-#include "scenarios/run/build.h"
-#include "sim/cluster/cost_model.h"
-#include "sim/error.h"
 #include "sim/objective/replicas.h"
 #include "traces/generate/layers/state_space_layers.h"
 

@@ -1,14 +1,7 @@
 /// Runs a point: places a graph on a cluster, builds the step and simulates it.
 #pragma once
-#include <cstdint>
-#include <memory>
-#include <span>
-#include <vector>
 
-#include "placers/interface/placer.h"
-#include "scenarios/read/scenario.h"
 #include "scenarios/run/build.h"
-#include "sim/engine/simulation.h"
 
 namespace baechi {
 

@@ -1,21 +1,16 @@
 #include "scenarios/run/journal.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <stdexcept>
 #include <system_error>
 #include <thread>
 
-#include "sim/error.h"
 #include "sim/random.h"
 
 namespace baechi {

@@ -1,13 +1,6 @@
 /// Finished runs in an append-only file: a killed process loses only the runs in flight.
 #pragma once
-#include <chrono>
-#include <functional>
 #include <mutex>
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "scenarios/run/sweep.h"
 

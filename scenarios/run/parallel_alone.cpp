@@ -1,11 +1,7 @@
 // The build without MPI: one process.
 #include <sched.h>
 
-#include <algorithm>
-#include <cstdlib>
-
 #include "scenarios/run/ranks.h"
-#include "sim/error.h"
 
 namespace baechi {
 

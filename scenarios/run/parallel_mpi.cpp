@@ -1,10 +1,7 @@
 #include <mpi.h>
 #include <sched.h>
 
-#include <algorithm>
-#include <chrono>
 #include <condition_variable>
-#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <exception>

@@ -1,7 +1,5 @@
 /// Distributes runs over processes on several machines, by MPI.
 #pragma once
-#include <cstdint>
-#include <span>
 
 #include "scenarios/run/journal.h"
 #include "scenarios/run/runner.h"

@@ -1,17 +1,10 @@
 #include "scenarios/run/resumable_run.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <filesystem>
-#include <stdexcept>
 
 #include "scenarios/read/paths.h"
 #include "scenarios/report/html.h"
-#include "scenarios/results/results.h"
-#include "sim/error.h"
 #include "sim/explain/explanation.h"
-#include "sim/report/timeline.h"
 #include "traces/format/compressed_file.h"
 
 namespace baechi {

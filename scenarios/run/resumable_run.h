@@ -1,11 +1,5 @@
 /// Runs a sweep into a folder, stores each row as soon as it is finished, and draws selected steps.
 #pragma once
-#include <atomic>
-#include <chrono>
-#include <functional>
-#include <map>
-#include <string>
-#include <vector>
 
 #include "scenarios/run/journal.h"
 #include "scenarios/run/runner.h"

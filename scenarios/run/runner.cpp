@@ -4,19 +4,11 @@
 #include <oneapi/tbb/parallel_for.h>
 #include <oneapi/tbb/task_arena.h>
 
-#include <algorithm>
-#include <chrono>
 #include <exception>
 #include <mutex>
 #include <numeric>
 #include <sstream>
 
-#include "scenarios/read/scenario.h"
-#include "scenarios/run/build.h"
-#include "sim/cluster/cost_model.h"
-#include "sim/engine/simulation.h"
-#include "sim/error.h"
-#include "sim/problem/problem.h"
 #include "sim/processor_time.h"
 
 namespace baechi {

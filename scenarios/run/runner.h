@@ -1,10 +1,5 @@
 /// The runs of a sweep, each independent of the others.
 #pragma once
-#include <atomic>
-#include <cstddef>
-#include <functional>
-#include <span>
-#include <vector>
 
 #include "scenarios/run/sweep.h"
 

@@ -1,27 +1,12 @@
 #include "scenarios/run/sweep.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <cstdint>
-#include <functional>
 #include <list>
-#include <map>
-#include <memory>
 #include <mutex>
-#include <set>
-#include <string>
-#include <vector>
 
 #include "placers/interface/registry.h"
 #include "scenarios/read/calibration_file.h"
-#include "scenarios/run/build.h"
 #include "scenarios/run/runner.h"
-#include "sim/cluster/calibration.h"
-#include "sim/error.h"
-#include "sim/problem/problem.h"
 #include "sim/random.h"
-#include "sim/units.h"
 
 namespace baechi {
 

@@ -1,18 +1,8 @@
 /// All runs of one or more scenarios, which are read and checked before the first run begins.
 #pragma once
-#include <chrono>
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <optional>
-#include <span>
-#include <string>
-#include <vector>
 
-#include "scenarios/read/scenario.h"
 #include "scenarios/results/results.h"
 #include "scenarios/run/experiment.h"
-#include "sim/error.h"
 
 namespace baechi {
 

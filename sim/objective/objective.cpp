@@ -3,7 +3,6 @@
 #include <cctype>
 #include <tuple>
 
-#include "sim/error.h"
 #include "sim/objective/replicas.h"
 
 namespace baechi {

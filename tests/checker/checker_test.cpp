@@ -1,9 +1,5 @@
 #include <doctest/doctest.h>
 
-#include <algorithm>
-#include <functional>
-
-#include "sim/problem/problem.h"
 #include "tests/checker/schedule_checker.h"
 #include "tests/random_problems.h"
 #include "tests/thorough.h"

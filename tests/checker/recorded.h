@@ -2,9 +2,6 @@
 #pragma once
 #include <doctest/doctest.h>
 
-#include <string_view>
-#include <vector>
-
 #include "tests/checker/schedule_checker.h"
 
 namespace baechi::testing {

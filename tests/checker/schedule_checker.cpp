@@ -1,8 +1,5 @@
 #include "tests/checker/schedule_checker.h"
 
-#include <algorithm>
-#include <map>
-
 #include "sim/error.h"
 #include "tests/checker/schedule_checker_parts.h"
 

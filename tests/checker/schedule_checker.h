@@ -1,8 +1,6 @@
 /// Checks whether a run keeps the contract of Semantics::event, from the run's reports to its
 /// observer. Shares no code with the engine; written for simplicity, not for speed.
 #pragma once
-#include <string>
-#include <vector>
 
 #include "sim/engine/simulation.h"
 

@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "tests/checker/schedule_checker_parts.h"
 
 namespace baechi::testing {

@@ -1,10 +1,6 @@
-#include <algorithm>
 #include <cmath>
-#include <functional>
-#include <map>
 #include <set>
 #include <tuple>
-#include <utility>
 
 #include "tests/checker/schedule_checker_parts.h"
 

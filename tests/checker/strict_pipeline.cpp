@@ -1,7 +1,6 @@
 #include "tests/checker/strict_pipeline.h"
 
 #include <algorithm>
-#include <optional>
 #include <set>
 
 namespace baechi::testing {

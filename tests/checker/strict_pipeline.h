@@ -2,8 +2,6 @@
 /// their times, without ops, graphs or the engine.
 #pragma once
 #include <map>
-#include <string>
-#include <vector>
 
 #include "sim/pipeline/schedule.h"
 

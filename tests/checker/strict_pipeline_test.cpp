@@ -2,14 +2,8 @@
 
 #include <doctest/doctest.h>
 
-#include <memory>
-#include <optional>
-
-#include "sim/error.h"
 #include "sim/pipeline/pipeline.h"
-#include "sim/random.h"
 #include "tests/sim/transform/transforms.h"
-#include "tests/small_graphs.h"
 
 using namespace baechi;
 using namespace baechi::testing;

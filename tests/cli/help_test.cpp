@@ -1,8 +1,6 @@
 #include <doctest/doctest.h>
 
 #include <regex>
-#include <set>
-#include <sstream>
 
 #include "placers/interface/registry.h"
 #include "tests/cli/session.h"

@@ -1,10 +1,7 @@
 #include <doctest/doctest.h>
 #include <pthread.h>
 
-#include <chrono>
-#include <filesystem>
 #include <future>
-#include <thread>
 
 #include "cli/progress.h"
 #include "tests/cli/session.h"

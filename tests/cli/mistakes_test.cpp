@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 #include <zlib.h>
 
-#include <filesystem>
-
 #include "tests/cli/session.h"
 
 using namespace baechi;

@@ -1,7 +1,5 @@
 #include <doctest/doctest.h>
 
-#include <filesystem>
-
 #include "placers/interface/registry.h"
 #include "placers/planners/planner.h"
 #include "tests/cli/session.h"

@@ -1,8 +1,6 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include <filesystem>
-
 #include "tests/cli/session.h"
 
 using namespace baechi::testing;

@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <string>
-#include <string_view>
 #include <vector>
 
 #include "tests/temporary_folder.h"

@@ -1,8 +1,5 @@
 #include <doctest/doctest.h>
 
-#include <filesystem>
-#include <sstream>
-
 #include "placers/interface/registry.h"
 #include "tests/cli/session.h"
 

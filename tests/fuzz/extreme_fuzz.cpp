@@ -1,16 +1,8 @@
 /// libFuzzer target: bytes as a small problem of extreme times, sizes, speeds and links. If
 /// check_limits() accepts it, all quick placers place it and all engine modes simulate it without
 /// overflow: no time or size is negative, and no step is below the lower bound.
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <span>
 
 #include "placers/interface/registry.h"
-#include "sim/engine/simulation.h"
-#include "sim/error.h"
-#include "sim/graph/op_graph.h"
-#include "sim/problem/problem.h"
 
 namespace baechi {
 namespace {

@@ -1,10 +1,6 @@
 /// libFuzzer target: cuts the text into pieces of at least as many bytes as its first byte states.
 /// The pieces are the text without the commas at the cuts, and JSON if the text is.
-#include <cstddef>
-#include <cstdint>
 #include <nlohmann/json.hpp>
-#include <string>
-#include <string_view>
 
 #include "sim/error.h"
 #include "traces/format/json_pieces.h"

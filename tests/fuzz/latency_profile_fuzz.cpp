@@ -1,8 +1,3 @@
-#include <cstddef>
-#include <cstdint>
-#include <cstdlib>
-#include <string_view>
-
 #include "scenarios/studies/serving/packrat.h"
 #include "sim/error.h"
 

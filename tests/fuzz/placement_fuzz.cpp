@@ -1,7 +1,4 @@
 /// libFuzzer target: bytes as a placement file. An accepted file must survive a round trip.
-#include <cstddef>
-#include <cstdint>
-#include <string>
 
 #include "placers/files/placement_file.h"
 #include "tests/fuzz/written.h"

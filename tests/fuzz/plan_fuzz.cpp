@@ -1,11 +1,7 @@
 /// libFuzzer target: bytes as a plan. An accepted plan must survive a round trip, and have a
 /// prediction.
-#include <cstddef>
-#include <cstdint>
-#include <string>
 
 #include "tests/fuzz/written.h"
-#include "validate/plan/plan.h"
 #include "validate/predictor.h"
 
 // NOLINTNEXTLINE(readability-identifier-naming): libFuzzer's name

@@ -1,7 +1,3 @@
-#include <cstddef>
-#include <cstdint>
-#include <string_view>
-
 #include "placers/planners/staged_plan.h"
 #include "sim/error.h"
 #include "traces/format/compressed_file.h"

@@ -1,10 +1,6 @@
 /// libFuzzer target: bytes as an execution trace, and those after a line "---" as its Kineto trace.
 /// An accepted trace must survive a round trip through baechi-trace.
-#include <cstddef>
-#include <cstdint>
-#include <string>
 
-#include "sim/error.h"
 #include "tests/fuzz/written.h"
 #include "traces/format/trace_file.h"
 #include "traces/import/pytorch/pytorch.h"

@@ -1,7 +1,4 @@
 #pragma once
-#include <cstddef>
-#include <cstdint>
-#include <string>
 
 #include "tests/fuzz/written.h"
 #include "traces/format/trace_file.h"

@@ -1,8 +1,5 @@
 /// libFuzzer target: a digit, then bytes as one of the files of a validation run or as a
 /// calibration. An accepted file must survive a round trip.
-#include <cstddef>
-#include <cstdint>
-#include <string>
 
 #include "scenarios/read/calibration_file.h"
 #include "tests/fuzz/written.h"

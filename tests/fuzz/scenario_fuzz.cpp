@@ -1,12 +1,7 @@
 /// libFuzzer target: bytes as a scenario file. An accepted scenario must be consistent.
-#include <cstddef>
-#include <cstdint>
-#include <string>
 
-#include "scenarios/read/scenario.h"
 #include "scenarios/read/yaml.h"
 #include "scenarios/run/build.h"
-#include "sim/error.h"
 
 // NOLINTNEXTLINE(readability-identifier-naming): libFuzzer's name
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

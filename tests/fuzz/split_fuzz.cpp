@@ -1,8 +1,5 @@
 /// libFuzzer target: bytes as a split of Tarnawski et al. An accepted split places every op on an
 /// existing device.
-#include <cstddef>
-#include <cstdint>
-#include <string>
 
 #include "placers/files/placement_file.h"
 #include "sim/error.h"

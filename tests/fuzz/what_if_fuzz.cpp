@@ -1,13 +1,6 @@
 /// libFuzzer target: bytes as rules of what-ifs. Accepted rules rewrite a small step, or throw
 /// InputError.
-#include <cstddef>
-#include <cstdint>
-#include <string>
 
-#include "scenarios/read/what_if_files.h"
-#include "scenarios/read/yaml.h"
-#include "sim/error.h"
-#include "sim/transform/what_if/what_if.h"
 #include "tests/sim/transform/what_if_steps.h"
 
 // NOLINTNEXTLINE(readability-identifier-naming): libFuzzer's name

@@ -1,11 +1,6 @@
 #include "tests/golden/adjusters.h"
 
-#include <fmt/format.h>
-
 #include "placers/adjust.h"
-#include "placers/original/original.h"
-#include "sim/error.h"
-#include "sim/original/simulation.h"
 
 namespace baechi::golden {
 namespace {

@@ -1,11 +1,7 @@
 // The documents of graphs/, results/ and fuzz/, taken apart into records.
-#include <fmt/format.h>
 
-#include "placers/original/original.h"
-#include "sim/error.h"
 #include "tests/golden/adjusters.h"
 #include "tests/golden/goldens.h"
-#include "tests/golden/replay.h"
 #include "tests/golden/transforms.h"
 
 namespace baechi::golden {

@@ -1,7 +1,5 @@
 #include "tests/golden/events.h"
 
-#include <fmt/format.h>
-
 #include "sim/error.h"
 
 namespace baechi::golden {

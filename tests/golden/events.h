@@ -1,7 +1,5 @@
 /// Event logs as the goldens write them.
 #pragma once
-#include <string>
-#include <vector>
 
 #include "sim/original/simulation.h"
 #include "tests/golden/record.h"

@@ -1,8 +1,5 @@
 #include "tests/golden/goldens.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <fstream>
 
 #include "sim/error.h"

@@ -1,10 +1,8 @@
 /// Replays goldens of the original Baechi: runs of its Python, recorded event by event.
 #pragma once
 #include <filesystem>
-#include <functional>
 
 #include "tests/golden/graph.h"
-#include "tests/golden/record.h"
 
 namespace baechi::golden {
 

@@ -1,7 +1,5 @@
 #include "tests/golden/graph.h"
 
-#include <map>
-
 #include "sim/error.h"
 
 namespace baechi::golden {

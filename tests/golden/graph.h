@@ -1,7 +1,5 @@
 /// Graphs of the goldens, with names, which original::Graph does not have.
 #pragma once
-#include <string>
-#include <vector>
 
 #include "sim/original/graph.h"
 #include "tests/golden/record.h"

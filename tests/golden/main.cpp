@@ -1,5 +1,4 @@
 // baechi_goldens DIR: replays goldens of the original Baechi with every quirk on.
-#include <fmt/format.h>
 
 #include <iostream>
 

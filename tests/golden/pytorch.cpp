@@ -1,8 +1,5 @@
 // Runs of the original's PyTorch variant.
-#include <fmt/format.h>
 
-#include "placers/original/original.h"
-#include "sim/error.h"
 #include "tests/golden/goldens.h"
 #include "tests/golden/replay.h"
 

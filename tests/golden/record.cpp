@@ -1,7 +1,5 @@
 #include "tests/golden/record.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 

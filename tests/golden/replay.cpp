@@ -1,12 +1,7 @@
 #include "tests/golden/replay.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <numeric>
 
-#include "sim/error.h"
-#include "sim/original/simulation.h"
 #include "tests/golden/transforms.h"
 
 namespace baechi::golden {

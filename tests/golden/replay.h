@@ -1,7 +1,5 @@
 /// Runs of the placers and the simulator, replayed on one workload.
 #pragma once
-#include <map>
-#include <optional>
 
 #include "placers/original/original.h"
 #include "tests/golden/events.h"

@@ -1,10 +1,5 @@
 #include "tests/golden/transforms.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-
-#include "sim/error.h"
 #include "sim/transform/transform.h"
 
 namespace baechi::golden {

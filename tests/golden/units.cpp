@@ -1,14 +1,8 @@
 // The tables of unit/: one record per entry.
-#include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 
-#include "placers/original/original.h"
 #include "placers/solver/linear_program.h"
-#include "sim/cluster/cost_model.h"
-#include "sim/error.h"
-#include "sim/original/simulation.h"
 #include "tests/golden/goldens.h"
 #include "tests/golden/replay.h"
 #include "tests/golden/transforms.h"

@@ -7,7 +7,6 @@
 #include <optional>
 #include <set>
 #include <sstream>
-#include <string>
 #include <string_view>
 #include <vector>
 

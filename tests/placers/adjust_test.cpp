@@ -3,7 +3,6 @@
 #include <doctest/doctest.h>
 
 #include "placers/interface/registry.h"
-#include "sim/error.h"
 #include "tests/random_problems.h"
 #include "tests/small_graphs.h"
 

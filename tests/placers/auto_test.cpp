@@ -1,9 +1,6 @@
 #include <doctest/doctest.h>
 
 #include "placers/feasible.h"
-#include "placers/interface/registry.h"
-#include "sim/engine/simulation.h"
-#include "sim/error.h"
 #include "tests/random_problems.h"
 #include "tests/small_graphs.h"
 

@@ -1,15 +1,10 @@
 #include <doctest/doctest.h>
 
-#include <algorithm>
-#include <cstdlib>
 #include <fstream>
-#include <map>
 #include <sstream>
 #include <thread>
-#include <vector>
 
 #include "placers/planners/planner.h"
-#include "sim/engine/simulation.h"
 #include "sim/graph/analysis.h"
 #include "sim/processor_time.h"
 #include "sim/random.h"

@@ -1,7 +1,6 @@
 /// Costs that count how often the time of an op is requested: a measure of a placer's work.
 #pragma once
 #include <atomic>
-#include <chrono>
 
 #include "sim/cluster/cost_model.h"
 

@@ -1,12 +1,5 @@
 #include <doctest/doctest.h>
 
-#include <algorithm>
-#include <array>
-#include <filesystem>
-#include <fstream>
-#include <map>
-#include <string>
-
 #include "tests/message.h"
 #include "tests/placers/place_by_name.h"
 #include "tests/shared_data.h"

@@ -1,11 +1,6 @@
 #include <doctest/doctest.h>
 
-#include <algorithm>
-#include <array>
-#include <cstdlib>
-
 #include "placers/feasible.h"
-#include "sim/error.h"
 #include "tests/message.h"
 #include "tests/placers/place_by_name.h"
 #include "tests/random_problems.h"

@@ -2,10 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "placers/interface/registry.h"
 #include "placers/list/schedule.h"
-#include "sim/engine/simulation.h"
-#include "sim/error.h"
 #include "tests/message.h"
 #include "tests/placers/counted_costs.h"
 #include "tests/small_graphs.h"

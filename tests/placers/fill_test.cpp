@@ -1,7 +1,6 @@
 #include <doctest/doctest.h>
 
 #include "placers/interface/registry.h"
-#include "sim/error.h"
 #include "tests/small_graphs.h"
 
 using namespace baechi;

@@ -1,11 +1,8 @@
 #include <doctest/doctest.h>
 #include <fmt/ranges.h>
 
-#include <charconv>
-
 #include "placers/interface/registry.h"
 #include "scenarios/export/layer_formats.h"
-#include "sim/error.h"
 #include "tests/message.h"
 #include "tests/small_graphs.h"
 

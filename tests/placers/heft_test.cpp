@@ -1,6 +1,5 @@
 #include <doctest/doctest.h>
 
-#include "sim/engine/simulation.h"
 #include "sim/graph/analysis.h"
 #include "tests/message.h"
 #include "tests/placers/place_by_name.h"

@@ -1,12 +1,7 @@
 #include <doctest/doctest.h>
 
-#include <algorithm>
-#include <vector>
-
 #include "placers/feasible.h"
 #include "placers/interface/colocation.h"
-#include "sim/engine/simulation.h"
-#include "sim/error.h"
 #include "tests/placers/place_by_name.h"
 #include "tests/random_problems.h"
 

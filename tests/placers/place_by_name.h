@@ -1,11 +1,7 @@
 /// Placers by name, with options as a scenario gives them, and small problems for their tests.
 #pragma once
-#include <map>
-#include <memory>
-#include <string>
 
 #include "placers/interface/registry.h"
-#include "sim/options.h"
 #include "tests/small_graphs.h"
 
 namespace baechi::testing {

@@ -1,11 +1,7 @@
 #include <doctest/doctest.h>
 
-#include "placers/interface/registry.h"
-#include "sim/engine/simulation.h"
-#include "sim/error.h"
 #include "tests/placers/place_by_name.h"
 #include "tests/random_problems.h"
-#include "tests/small_graphs.h"
 
 using namespace baechi;
 using namespace baechi::testing;

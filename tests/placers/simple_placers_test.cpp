@@ -1,7 +1,5 @@
 #include <doctest/doctest.h>
 
-#include <algorithm>
-
 #include "placers/interface/colocation.h"
 #include "tests/message.h"
 #include "tests/placers/place_by_name.h"

@@ -1,15 +1,9 @@
 /// How often placers give up where memory is tight: random problems whose least feasible memory is
 /// known, because every placement of them is simulated.
 #include <doctest/doctest.h>
-#include <fmt/format.h>
-
-#include <map>
-#include <string>
 
 #include "placers/interface/colocation.h"
 #include "placers/interface/registry.h"
-#include "sim/engine/simulation.h"
-#include "sim/error.h"
 #include "tests/random_problems.h"
 #include "tests/thorough.h"
 

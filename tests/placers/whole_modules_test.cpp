@@ -2,8 +2,6 @@
 
 #include <doctest/doctest.h>
 
-#include <array>
-
 #include "sim/error.h"
 #include "tests/small_graphs.h"
 

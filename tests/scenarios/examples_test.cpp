@@ -3,10 +3,7 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
 #include <memory>
-#include <string>
 
 #include "tests/temporary_folder.h"
 #include "tests/this_build.h"

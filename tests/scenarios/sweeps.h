@@ -1,9 +1,6 @@
 /// Helpers that make sweeps from a scenario's text.
 #pragma once
-#include <string>
-#include <vector>
 
-#include "scenarios/read/scenario.h"
 #include "scenarios/run/runner.h"
 
 namespace baechi::testing {

@@ -1,14 +1,6 @@
 #include <doctest/doctest.h>
 
-#include <algorithm>
-#include <map>
-#include <set>
-
 #include "placers/interface/registry.h"
-#include "scenarios/read/scenario.h"
-#include "scenarios/read/what_if_files.h"
-#include "scenarios/read/yaml.h"
-#include "scenarios/run/build.h"
 #include "scenarios/run/experiment.h"
 #include "scenarios/studies/what_if/what_if.h"
 #include "tests/message.h"

@@ -16,8 +16,6 @@
 #include "tests/message.h"
 #include "traces/generate/expand.h"
 #include "traces/import/pytorch/training_state.h"
-#include "validate/export.h"
-#include "validate/run_files.h"
 #include "validate/score.h"
 
 using namespace baechi;

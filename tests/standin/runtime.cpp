@@ -3,13 +3,11 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <fstream>
 #include <map>
 #include <set>
-#include <string>
 
 #include "tests/standin/standin.h"
 #include "validate/cuda/machine.h"

@@ -25,9 +25,7 @@
 ///                                         bytes that were touched takes half as long
 #pragma once
 #include <cuda.h>
-#include <cuda_runtime_api.h>
 
-#include <cstdint>
 #include <vector>
 
 #include "validate/cuda/kernels.h"

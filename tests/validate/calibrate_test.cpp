@@ -2,8 +2,6 @@
 
 #include <doctest/doctest.h>
 
-#include <cmath>
-
 #include "sim/error.h"
 #include "validate/statistics.h"
 #include "validate/virtual_clock.h"

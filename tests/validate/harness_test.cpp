@@ -7,8 +7,6 @@
 #include "tests/temporary_folder.h"
 #include "tests/validate/example_plan.h"
 #include "validate/plan/benchmarks.h"
-#include "validate/plan/plan.h"
-#include "validate/plan/timeline.h"
 
 namespace {
 

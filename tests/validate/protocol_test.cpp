@@ -1,16 +1,9 @@
 /// The held-out plans, as they are exported for a visit.
 #include <doctest/doctest.h>
 
-#include <algorithm>
-#include <chrono>
-#include <set>
-
-#include "scenarios/read/scenario.h"
-#include "sim/error.h"
 #include "tests/temporary_folder.h"
 #include "tests/this_build.h"
 #include "validate/export.h"
-#include "validate/run_files.h"
 #include "validate/virtual_clock.h"
 
 using namespace baechi;

@@ -1,10 +1,5 @@
 #include <doctest/doctest.h>
 
-#include <algorithm>
-#include <filesystem>
-
-#include "sim/engine/simulation.h"
-#include "sim/error.h"
 #include "sim/report/timeline.h"
 #include "tests/expected_messages.h"
 #include "tests/message.h"
@@ -13,8 +8,6 @@
 #include "tests/this_build.h"
 #include "tests/validate/example_plan.h"
 #include "validate/export.h"
-#include "validate/plan/plan.h"
-#include "validate/predictor.h"
 #include "validate/run_files.h"
 
 using namespace baechi;

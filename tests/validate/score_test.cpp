@@ -2,12 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include <filesystem>
-#include <fstream>
-#include <set>
-
 #include "scenarios/read/calibration_file.h"
-#include "sim/error.h"
 #include "tests/scenarios/sweeps.h"
 #include "tests/small_graphs.h"
 #include "tests/temporary_folder.h"

@@ -1,17 +1,11 @@
 /// The whole replay harness, on a stand-in for CUDA in virtual time (tests/standin).
 #include <doctest/doctest.h>
 
-#include <algorithm>
 #include <csignal>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <tuple>
 
 #include "tests/temporary_folder.h"
 #include "validate/calibrate.h"
-#include "validate/plan/benchmarks.h"
-#include "validate/run_files.h"
 #include "validate/score.h"
 #include "validate/virtual_clock.h"
 

@@ -2,13 +2,9 @@
 /// tests/standin.
 #include <doctest/doctest.h>
 
-#include <filesystem>
-#include <set>
-
 #include "scenarios/read/calibration_file.h"
 #include "tests/temporary_folder.h"
 #include "tests/this_build.h"
-#include "validate/run_files.h"
 #include "validate/score.h"
 
 using namespace baechi;

@@ -2,12 +2,8 @@
 
 #include <fmt/ranges.h>
 
-#include <algorithm>
-#include <array>
 #include <nlohmann/json.hpp>
-#include <utility>
 
-#include "sim/number_format.h"
 #include "sim/text.h"
 #include "traces/format/compressed_file.h"
 #include "traces/generate/expand.h"

@@ -1,9 +1,5 @@
 /// Shapes of language models: config.json as Hugging Face publishes it.
 #pragma once
-#include <map>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "sim/options.h"
 

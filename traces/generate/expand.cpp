@@ -1,9 +1,5 @@
 #include "traces/generate/expand.h"
 
-#include <algorithm>
-
-#include "sim/options.h"
-
 namespace baechi::generate {
 
 std::map<std::string, Options::Value> entries_of(const Options::Value& given) {

@@ -1,12 +1,7 @@
 /// From a model to the op graph of one training step, as a framework would build it.
 #pragma once
-#include <cstdint>
-#include <optional>
 
-#include "sim/names.h"
-#include "sim/options.h"
 #include "traces/generate/inference.h"
-#include "traces/generate/model.h"
 #include "traces/trace.h"
 
 namespace baechi::generate {

@@ -1,10 +1,6 @@
 #include "traces/generate/inference.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <cmath>
-#include <string>
 
 #include "traces/generate/expand.h"
 

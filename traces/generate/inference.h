@@ -1,15 +1,7 @@
 /// The forward pass of a language model that writes text: prefill of a prompt, or decode.
 #pragma once
-#include <cstdint>
-#include <map>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
 
-#include "sim/names.h"
 #include "sim/number_format.h"
-#include "sim/options.h"
 #include "traces/generate/config.h"
 #include "traces/generate/model.h"
 

@@ -1,6 +1,3 @@
-#include <algorithm>
-#include <array>
-
 #include "sim/random.h"
 #include "traces/generator.h"
 

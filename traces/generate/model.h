@@ -1,15 +1,8 @@
 /// A neural network as its publication describes it: layers in the order they run, the values
 /// between them, and the variables that they train. expand.h makes op graphs of it.
 #pragma once
-#include <array>
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "sim/graph/op_graph.h"
-#include "sim/names.h"
 
 namespace baechi::generate {
 

@@ -1,7 +1,4 @@
-#include <algorithm>
 #include <cmath>
-#include <set>
-#include <span>
 
 #include "sim/transform/training/gradients.h"
 #include "traces/generate/expand.h"

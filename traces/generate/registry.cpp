@@ -1,8 +1,3 @@
-#include <array>
-#include <set>
-#include <string>
-
-#include "sim/options.h"
 #include "traces/generator.h"
 
 namespace baechi {

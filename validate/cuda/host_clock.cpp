@@ -1,5 +1,3 @@
-#include <chrono>
-
 #include "validate/cuda/machine.h"
 
 namespace baechi::validate::replay {

@@ -1,12 +1,5 @@
 /// The virtual devices that plans run on: parts of one GPU.
 #pragma once
-#include <cuda.h>
-#include <cuda_runtime_api.h>
-
-#include <cstdint>
-#include <memory>
-#include <string>
-#include <vector>
 
 #include "validate/cuda/cuda_check.h"
 #include "validate/cuda/kernels.h"

@@ -1,15 +1,10 @@
-#include <charconv>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
 #include <iterator>
 #include <span>
-#include <sstream>
-#include <string_view>
 
 #include "validate/cuda/measure.h"
 #include "validate/cuda/run_folder.h"
-#include "validate/plan/plan.h"
 
 namespace {
 

@@ -2,13 +2,10 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <memory>
 #include <numeric>
 #include <random>
-#include <set>
 
 #include "validate/cuda/run_folder.h"
-#include "validate/cuda/step.h"
 
 namespace baechi::validate::replay {
 

@@ -1,8 +1,5 @@
 /// Runs the micro-benchmarks: measurements.csv and machine.txt.
 #pragma once
-#include <cstdint>
-#include <string>
-#include <vector>
 
 #include "validate/cuda/machine.h"
 #include "validate/plan/benchmarks.h"

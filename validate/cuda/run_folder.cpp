@@ -3,7 +3,6 @@
 #include <cstdio>
 #include <ctime>
 #include <filesystem>
-#include <memory>
 
 #include "validate/cuda/measure.h"
 

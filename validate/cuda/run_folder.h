@@ -1,14 +1,9 @@
 /// Files of a run: written aside, flushed pass by pass, and renamed when whole.
 #pragma once
-#include <cstdint>
 #include <fstream>
 #include <set>
-#include <string>
-#include <vector>
 
-#include "validate/cuda/machine.h"
 #include "validate/cuda/step.h"
-#include "validate/plan/plan.h"
 
 namespace baechi::validate::replay {
 

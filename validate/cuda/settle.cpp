@@ -6,18 +6,10 @@
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
-#include <memory>
 #include <random>
-#include <string>
-#include <vector>
 
-#include "validate/cuda/cuda_check.h"
-#include "validate/cuda/kernels.h"
 #include "validate/cuda/measure.h"
 #include "validate/cuda/run_folder.h"
-#include "validate/cuda/step.h"
-#include "validate/plan/benchmarks.h"
-#include "validate/plan/timeline.h"
 
 namespace baechi::validate::replay {
 

@@ -1,12 +1,7 @@
 /// A plan made ready to run on a machine, again and again.
 #pragma once
-#include <cstdint>
-#include <string>
-#include <vector>
 
-#include "validate/cuda/kernels.h"
 #include "validate/cuda/machine.h"
-#include "validate/plan/plan.h"
 #include "validate/plan/timeline.h"
 
 namespace baechi::validate::replay {

@@ -1,11 +1,7 @@
 /// The micro-benchmarks: small plans, and their times that are samples. ../FORMATS.md defines the
 /// samples and their lines in measurements.csv.
 #pragma once
-#include <cstdint>
-#include <string>
-#include <vector>
 
-#include "validate/plan/plan.h"
 #include "validate/plan/timeline.h"
 
 namespace baechi::validate {

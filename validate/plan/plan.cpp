@@ -1,7 +1,6 @@
 #include "validate/plan/plan.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdio>
 
 namespace baechi::validate {

@@ -4,11 +4,9 @@
 #include <charconv>
 #include <chrono>
 #include <cstdint>
-#include <optional>
 #include <sstream>
 #include <stdexcept>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "sim/names.h"

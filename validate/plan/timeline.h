@@ -1,8 +1,5 @@
 /// The times of a plan's tasks, checks of them that need no GPU, and robust figures of samples.
 #pragma once
-#include <cstdint>
-#include <string>
-#include <vector>
 
 #include "validate/plan/plan.h"
 

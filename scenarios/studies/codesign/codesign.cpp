@@ -1,18 +1,13 @@
 #include "scenarios/studies/codesign/codesign.h"
 
-#include <fmt/format.h>
 #include <oneapi/tbb/parallel_for.h>
 
-#include <algorithm>
 #include <cmath>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "scenarios/run/build.h"
 #include "sim/csv_table.h"
-#include "sim/error.h"
-#include "sim/options.h"
 #include "traces/format/compressed_file.h"
 
 namespace baechi {

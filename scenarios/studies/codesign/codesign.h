@@ -1,13 +1,7 @@
 /// The result of a scenario's section `codesign`.
 #pragma once
-#include <atomic>
-#include <optional>
-#include <string>
-#include <vector>
 
-#include "scenarios/read/scenario.h"
 #include "scenarios/studies/codesign/design_plans.h"
-#include "sim/accelerator/accelerator.h"
 #include "sim/processor_time.h"
 
 namespace baechi {

@@ -1,13 +1,7 @@
 #include "scenarios/studies/codesign/design_plans.h"
 
-#include <algorithm>
-#include <limits>
-
 #include "placers/planners/stages_program.h"
 #include "scenarios/planning/plan_search.h"
-#include "sim/accelerator/accelerator.h"
-#include "sim/cluster/cluster.h"
-#include "sim/error.h"
 
 namespace baechi {
 namespace {

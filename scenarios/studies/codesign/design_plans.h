@@ -1,15 +1,8 @@
 /// The best plans of a training step on accelerators of one architecture.
 #pragma once
-#include <array>
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <span>
-#include <vector>
 
 #include "scenarios/planning/parallel_step.h"
 #include "scenarios/read/scenario.h"
-#include "sim/accelerator/accelerator.h"
 
 namespace baechi {
 

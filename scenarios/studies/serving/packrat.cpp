@@ -1,11 +1,7 @@
 #include "scenarios/studies/serving/packrat.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
-#include <functional>
-#include <set>
 #include <sstream>
 
 #include "sim/error.h"

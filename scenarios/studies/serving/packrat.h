@@ -1,10 +1,6 @@
 /// The fastest configuration of model instances, with threads and batch of each, for a batch.
 #pragma once
-#include <cstdint>
 #include <map>
-#include <optional>
-#include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 

@@ -1,17 +1,12 @@
 #include "scenarios/studies/what_if/what_if.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <filesystem>
 
 #include "scenarios/read/choice_text.h"
 #include "scenarios/read/what_if_files.h"
 #include "scenarios/read/yaml.h"
 #include "scenarios/run/experiment.h"
-#include "sim/error.h"
 #include "sim/graph/analysis.h"
-#include "sim/report/timeline.h"
 #include "sim/transform/what_if/what_if.h"
 
 namespace baechi {

@@ -1,16 +1,8 @@
 /// Predicts a step after files of what-if rules have rewritten it: each alone, and all together.
 #pragma once
-#include <array>
-#include <functional>
-#include <memory>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "scenarios/read/scenario.h"
 #include "sim/explain/explanation.h"
-#include "sim/names.h"
 #include "traces/trace.h"
 
 namespace baechi {

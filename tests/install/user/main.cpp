@@ -1,7 +1,4 @@
-#include <cstdio>
-
 #include "placers/interface/registry.h"
-#include "sim/engine/simulation.h"
 
 int main() {
   using namespace baechi;

@@ -1,7 +1,5 @@
 #include "tests/placers/exact/brute_force.h"
 
-#include <algorithm>
-
 #include "sim/engine/simulation.h"
 
 namespace baechi::testing {

@@ -1,9 +1,7 @@
 /// Optima by brute force: the reference of placers and engine on small graphs.
 #pragma once
-#include <optional>
 
 #include "sim/objective/objective.h"
-#include "sim/problem/problem.h"
 
 namespace baechi::testing {
 

@@ -2,11 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include <algorithm>
-
 #include "placers/interface/registry.h"
-#include "sim/engine/simulation.h"
-#include "sim/problem/problem.h"
 #include "tests/random_problems.h"
 #include "tests/small_graphs.h"
 #include "tests/thorough.h"

@@ -1,18 +1,12 @@
 #include <doctest/doctest.h>
 
-#include <cstdlib>
-
 #include "placers/exact/ideals.h"
 #include "placers/exact/parts_needed.h"
 #include "placers/exact/placement_program.h"
-#include "placers/interface/registry.h"
-#include "sim/objective/objective.h"
-#include "sim/random.h"
 #include "tests/placers/exact/brute_force.h"
 #include "tests/placers/exact/small_problem.h"
 #include "tests/placers/place_by_name.h"
 #include "tests/shared_data.h"
-#include "tests/small_graphs.h"
 #include "tests/thorough.h"
 #include "tests/traces/msr_files.h"
 

@@ -1,18 +1,11 @@
 #include <doctest/doctest.h>
 
-#include <array>
-#include <cmath>
-#include <map>
 #include <tuple>
 
 #include "placers/exact/replicated_split.h"
 #include "placers/files/placement_file.h"
 #include "placers/interface/registry.h"
-#include "sim/error.h"
-#include "sim/objective/objective.h"
-#include "sim/objective/replicas.h"
 #include "sim/pipeline/unroll.h"
-#include "sim/random.h"
 #include "tests/message.h"
 #include "tests/placers/exact/brute_force.h"
 #include "tests/placers/exact/small_problem.h"

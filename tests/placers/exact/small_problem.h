@@ -1,8 +1,5 @@
 /// Small random problems for the exact planners.
 #pragma once
-#include <optional>
-#include <string>
-#include <vector>
 
 #include "sim/problem/problem.h"
 #include "sim/random.h"

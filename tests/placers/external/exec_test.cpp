@@ -1,24 +1,16 @@
 #include <doctest/doctest.h>
 #include <fcntl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <chrono>
-#include <csignal>
-#include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <thread>
 
 #include "placers/external/child_process.h"
-#include "placers/interface/registry.h"
-#include "sim/error.h"
 #include "sim/text.h"
 #include "tests/message.h"
 #include "tests/placers/place_by_name.h"
-#include "tests/small_graphs.h"
 #include "traces/format/trace_file.h"
 
 using namespace baechi;

@@ -1,8 +1,5 @@
 #include <doctest/doctest.h>
 
-#include <memory>
-#include <vector>
-
 #include "placers/interface/registry.h"
 #include "tests/random_problems.h"
 

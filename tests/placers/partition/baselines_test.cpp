@@ -3,12 +3,10 @@
 
 #include "placers/files/placement_file.h"
 #include "placers/interface/registry.h"
-#include "sim/objective/objective.h"
 #include "tests/message.h"
 #include "tests/shared_data.h"
 #include "tests/small_graphs.h"
 #include "tests/traces/msr_files.h"
-#include "traces/format/compressed_file.h"
 
 using namespace baechi;
 using namespace baechi::testing;

@@ -3,11 +3,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "placers/planners/planner.h"
 #include "placers/planners/simulated_batch.h"
-#include "placers/planners/staged_plan.h"
 #include "placers/planners/stages_program.h"
-#include "sim/error.h"
 #include "tests/message.h"
 #include "tests/shared_data.h"
 #include "traces/format/compressed_file.h"

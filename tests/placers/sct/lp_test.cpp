@@ -1,17 +1,10 @@
 #include <doctest/doctest.h>
 
-#include <algorithm>
-#include <cmath>
 #include <fstream>
-#include <map>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <numeric>
-#include <string>
 #include <thread>
-#include <vector>
 
-#include "placers/sct/favourite_child.h"
 #include "placers/solver/linear_program.h"
 #include "sim/random.h"
 #include "tests/placers/sct/plain_program.h"

@@ -1,6 +1,5 @@
 /// m-SCT's linear program without any reduction, for comparison.
 #pragma once
-#include <vector>
 
 #include "placers/sct/favourite_child.h"
 

@@ -1,10 +1,5 @@
 #include <doctest/doctest.h>
 
-#include <algorithm>
-#include <cmath>
-#include <ranges>
-
-#include "placers/sct/favourite_child.h"
 #include "placers/sct/sct_reduction.h"
 #include "sim/random.h"
 #include "tests/placers/sct/plain_program.h"

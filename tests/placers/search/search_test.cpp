@@ -1,24 +1,14 @@
 #include <doctest/doctest.h>
 #include <oneapi/tbb/global_control.h>
 
-#include <algorithm>
-#include <array>
-#include <fstream>
-#include <sstream>
-
 #include "placers/files/placement_file.h"
-#include "placers/interface/registry.h"
 #include "placers/search/chain.h"
-#include "placers/search/move.h"
 #include "placers/search/portfolio.h"
-#include "sim/engine/simulation.h"
-#include "sim/objective/objective.h"
 #include "tests/message.h"
 #include "tests/placers/exact/brute_force.h"
 #include "tests/placers/place_by_name.h"
 #include "tests/random_problems.h"
 #include "tests/shared_data.h"
-#include "tests/small_graphs.h"
 #include "tests/temporary_folder.h"
 #include "tests/thorough.h"
 #include "tests/traces/msr_files.h"

@@ -1,12 +1,8 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <array>
-#include <cmath>
 #include <numeric>
-#include <vector>
 
-#include "placers/solver/linear_program.h"
 #include "placers/solver/normal_matrix.h"
 #include "sim/random.h"
 

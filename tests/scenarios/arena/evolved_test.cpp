@@ -1,5 +1,4 @@
 #include <doctest/doctest.h>
-#include <fmt/format.h>
 
 #include "tests/scenarios/sweeps.h"
 #include "tests/this_build.h"

@@ -1,10 +1,6 @@
-#include "scenarios/arena/known.h"
-
 #include <doctest/doctest.h>
-#include <fmt/format.h>
 
 #include "scenarios/arena/classes.h"
-#include "sim/error.h"
 #include "tests/small_graphs.h"
 #include "tests/temporary_folder.h"
 

@@ -2,14 +2,11 @@
 
 #include <doctest/doctest.h>
 
-#include <algorithm>
 #include <cstring>
 
 #include "scenarios/fit/gguf.h"
 #include "scenarios/fit/layers.h"
 #include "scenarios/read/choice_text.h"
-#include "sim/engine/simulation.h"
-#include "sim/error.h"
 #include "sim/random.h"
 #include "tests/message.h"
 #include "tests/small_graphs.h"

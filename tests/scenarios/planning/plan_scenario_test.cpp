@@ -1,15 +1,7 @@
 #include <doctest/doctest.h>
 
-#include <algorithm>
-#include <array>
-
-#include "scenarios/planning/framework.h"
 #include "scenarios/planning/machines.h"
-#include "scenarios/planning/plan_search.h"
 #include "scenarios/read/choice_text.h"
-#include "scenarios/read/device_table.h"
-#include "scenarios/run/build.h"
-#include "sim/error.h"
 #include "tests/message.h"
 #include "tests/scenarios/sweeps.h"
 #include "tests/temporary_folder.h"

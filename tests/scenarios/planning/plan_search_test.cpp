@@ -2,11 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include <algorithm>
-#include <map>
-
 #include "scenarios/read/device_table.h"
-#include "sim/error.h"
 #include "tests/message.h"
 
 using namespace baechi;

@@ -3,11 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
-#include <filesystem>
-#include <fstream>
-#include <sstream>
 
-#include "sim/error.h"
 #include "tests/message.h"
 #include "tests/temporary_folder.h"
 #include "tests/this_build.h"

@@ -1,15 +1,8 @@
-#include "scenarios/read/device_table.h"
-
 #include <doctest/doctest.h>
-#include <fmt/format.h>
 #include <fmt/ranges.h>
-
-#include <set>
 
 #include "scenarios/read/choice_text.h"
 #include "scenarios/read/yaml.h"
-#include "scenarios/run/build.h"
-#include "sim/cluster/cost_model.h"
 #include "tests/device_models.h"
 #include "tests/message.h"
 #include "tests/scenarios/sweeps.h"

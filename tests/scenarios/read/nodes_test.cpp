@@ -1,9 +1,6 @@
 #include <doctest/doctest.h>
 
 #include "scenarios/read/device_table.h"
-#include "scenarios/run/build.h"
-#include "sim/cluster/cluster.h"
-#include "sim/error.h"
 #include "tests/message.h"
 #include "tests/scenarios/sweeps.h"
 #include "tests/small_graphs.h"

@@ -1,15 +1,8 @@
 #include <doctest/doctest.h>
 
-#include <algorithm>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-
 #include "scenarios/read/scenario_schema.h"
 #include "scenarios/read/yaml.h"
-#include "scenarios/run/build.h"
 #include "scenarios/studies/codesign/codesign.h"
-#include "sim/error.h"
 #include "tests/expected_messages.h"
 #include "tests/message.h"
 #include "tests/random_problems.h"

@@ -1,17 +1,8 @@
 // report.html, its pictures of steps, timelines of runs, and plots.
 #include <doctest/doctest.h>
 
-#include <algorithm>
-#include <cstdlib>
-#include <filesystem>
-#include <map>
-#include <nlohmann/json.hpp>
-#include <set>
-#include <sstream>
-
 #include "scenarios/report/html.h"
 #include "scenarios/report/plots.h"
-#include "scenarios/results/results.h"
 #include "scenarios/run/resumable_run.h"
 #include "sim/report/timeline.h"
 #include "tests/png.h"
@@ -410,7 +401,8 @@ placers: [single]
       REQUIRE(shell(folder,
                     "timeout 120 chromium --headless --no-sandbox --disable-gpu "
                     "--virtual-time-budget=5000 --dump-dom 'file://" +
-                        folder.file("page.html") + "#utilisation'", apart) == 0);
+                        folder.file("page.html") + "#utilisation'",
+                    apart) == 0);
       CHECK(folder.read("out.txt").find("data-roofline=\"1\"") != std::string::npos);
     }
     // The layered graph has times and no work: no data, and no tab.

@@ -1,12 +1,8 @@
-#include "scenarios/results/comparison.h"
-
 #include <doctest/doctest.h>
 
 #include <cmath>
 
-#include "scenarios/results/overview.h"
 #include "scenarios/results/tables.h"
-#include "sim/error.h"
 #include "tests/small_graphs.h"
 
 using namespace baechi;

@@ -1,14 +1,9 @@
 #include <doctest/doctest.h>
 
-#include <algorithm>
-#include <map>
 #include <variant>
 
-#include "scenarios/read/scenario.h"
 #include "scenarios/run/experiment.h"
-#include "sim/error.h"
 #include "sim/pipeline/pipeline.h"
-#include "sim/pipeline/schedule.h"
 #include "tests/checker/schedule_checker.h"
 #include "tests/small_graphs.h"
 

@@ -1,14 +1,6 @@
 #include <doctest/doctest.h>
 
-#include <algorithm>
-#include <set>
-
 #include "scenarios/report/html.h"
-#include "scenarios/results/overview.h"
-#include "scenarios/results/results.h"
-#include "scenarios/results/tables.h"
-#include "scenarios/run/build.h"
-#include "sim/error.h"
 #include "tests/scenarios/sweeps.h"
 #include "tests/small_graphs.h"
 #include "tests/temporary_folder.h"

@@ -1,18 +1,10 @@
-#include "scenarios/run/experiment.h"
-
 #include <doctest/doctest.h>
 
-#include <filesystem>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "placers/interface/registry.h"
 #include "scenarios/read/device_table.h"
 #include "scenarios/read/scenario_schema.h"
-#include "scenarios/results/results.h"
-#include "sim/error.h"
-#include "sim/names.h"
-#include "sim/problem/engine_options.h"
 #include "tests/message.h"
 #include "tests/scenarios/sweeps.h"
 #include "tests/small_graphs.h"

@@ -1,14 +1,10 @@
 #include <doctest/doctest.h>
 
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "scenarios/report/html.h"
 #include "scenarios/report/plots.h"
-#include "scenarios/results/results.h"
-#include "scenarios/results/tables.h"
 #include "scenarios/run/resumable_run.h"
-#include "sim/error.h"
 #include "tests/scenarios/sweeps.h"
 #include "tests/small_graphs.h"
 #include "tests/temporary_folder.h"

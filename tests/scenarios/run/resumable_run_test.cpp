@@ -3,21 +3,13 @@
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <filesystem>
-#include <fstream>
 #include <iterator>
-#include <memory>
-#include <optional>
 #include <random>
-#include <set>
 #include <thread>
 
 #include "scenarios/report/html.h"
-#include "scenarios/results/results.h"
-#include "sim/error.h"
 #include "tests/scenarios/sweeps.h"
 #include "tests/temporary_folder.h"
 #include "tests/this_build.h"

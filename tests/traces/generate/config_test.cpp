@@ -2,7 +2,6 @@
 
 #include <doctest/doctest.h>
 
-#include "sim/error.h"
 #include "tests/message.h"
 #include "tests/temporary_folder.h"
 #include "tests/traces/generate/generated_graphs.h"

@@ -1,6 +1,5 @@
 #include <doctest/doctest.h>
 
-#include "sim/error.h"
 #include "tests/message.h"
 #include "tests/traces/generate/generated_graphs.h"
 

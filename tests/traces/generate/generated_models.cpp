@@ -5,7 +5,6 @@
 #include "tests/checker/recorded.h"
 #include "tests/small_graphs.h"
 #include "tests/traces/generate/generated_graphs.h"
-#include "traces/generator.h"
 
 namespace baechi::testing {
 

@@ -4,7 +4,6 @@
 #include "tests/traces/import/imported.h"
 #include "traces/format/trace_file.h"
 #include "traces/generator.h"
-#include "traces/importer.h"
 
 using namespace baechi;
 using namespace baechi::testing;

@@ -1,4 +1,3 @@
-#include "sim/error.h"
 #include "tests/message.h"
 #include "tests/temporary_folder.h"
 #include "tests/traces/generate/generated_graphs.h"

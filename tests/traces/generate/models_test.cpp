@@ -3,7 +3,6 @@
 #include <fstream>
 #include <sstream>
 
-#include "sim/error.h"
 #include "tests/shared_data.h"
 #include "tests/small_graphs.h"
 #include "tests/traces/generate/generated_graphs.h"

@@ -6,7 +6,6 @@
 #include "tests/traces/generate/generated_graphs.h"
 #include "tests/traces/generate/generated_models.h"
 #include "traces/format/trace_file.h"
-#include "traces/generator.h"
 
 using namespace baechi;
 using namespace baechi::testing;

@@ -5,7 +5,6 @@
 
 #include "placers/interface/colocation.h"
 #include "placers/interface/registry.h"
-#include "scenarios/run/build.h"
 #include "tests/random_problems.h"
 #include "tests/scenarios/sweeps.h"
 #include "tests/small_graphs.h"

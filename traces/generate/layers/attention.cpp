@@ -1,10 +1,5 @@
 #include "traces/generate/layers/attention.h"
 
-#include <utility>
-
-#include "sim/error.h"
-#include "sim/options.h"
-
 namespace baechi::generate {
 
 Attention read_attention(Options& o, const Expansion& e, Attention attention) {

@@ -1,11 +1,6 @@
 /// Attention of generated models: one kernel, or several.
 #pragma once
-#include <cstdint>
-#include <set>
-#include <span>
-#include <string_view>
 
-#include "traces/generate/expand.h"
 #include "traces/generate/layers/sequence_layers.h"
 
 namespace baechi::generate {

@@ -1,10 +1,6 @@
 /// Blocks whose tokens go to some of several feed-forward networks.
 #pragma once
 
-#include <functional>
-
-#include "traces/generate/config.h"
-#include "traces/generate/expand.h"
 #include "traces/generate/layers/sequence_layers.h"
 
 namespace baechi::generate {

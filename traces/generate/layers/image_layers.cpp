@@ -1,9 +1,5 @@
 #include "traces/generate/layers/image_layers.h"
 
-#include <algorithm>
-
-#include "sim/error.h"
-
 namespace baechi::generate {
 namespace {
 

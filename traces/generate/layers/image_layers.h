@@ -1,8 +1,6 @@
 /// Layers of convolutional networks. Each function adds a layer to the model and returns its
 /// output.
 #pragma once
-#include <optional>
-#include <span>
 
 #include "sim/options.h"
 #include "traces/generate/model.h"

@@ -1,10 +1,5 @@
 #include "traces/generate/layers/sequence_layers.h"
 
-#include <algorithm>
-#include <array>
-
-#include "sim/error.h"
-
 namespace baechi::generate {
 namespace {
 

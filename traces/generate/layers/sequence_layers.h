@@ -3,12 +3,8 @@
 /// it is [batch, features].
 #pragma once
 #include <initializer_list>
-#include <span>
-#include <vector>
 
-#include "sim/options.h"
 #include "traces/generate/expand.h"
-#include "traces/generate/model.h"
 
 namespace baechi::generate {
 

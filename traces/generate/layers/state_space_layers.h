@@ -1,6 +1,5 @@
 /// Layers whose memory of a sequence is a state of fixed size.
 #pragma once
-#include <string_view>
 
 #include "traces/generate/model.h"
 

@@ -1,4 +1,3 @@
-#include "traces/generate/expand.h"
 #include "traces/generate/layers/image_layers.h"
 #include "traces/generate/layers/sequence_layers.h"
 

@@ -1,7 +1,5 @@
-#include "traces/generate/expand.h"
 #include "traces/generate/layers/attention.h"
 #include "traces/generate/layers/image_layers.h"
-#include "traces/generate/layers/sequence_layers.h"
 
 namespace baechi::generate {
 namespace {

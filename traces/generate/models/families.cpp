@@ -1,8 +1,4 @@
-#include <algorithm>
-#include <vector>
-
 #include "sim/random.h"
-#include "traces/generate/expand.h"
 #include "traces/generate/layers/image_layers.h"
 #include "traces/generate/layers/sequence_layers.h"
 

@@ -1,6 +1,3 @@
-#include <algorithm>
-
-#include "traces/generate/expand.h"
 #include "traces/generate/layers/image_layers.h"
 #include "traces/generate/layers/sequence_layers.h"
 

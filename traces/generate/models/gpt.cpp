@@ -1,13 +1,8 @@
-#include <optional>
 #include <tuple>
 
-#include "sim/options.h"
-#include "traces/generate/config.h"
-#include "traces/generate/expand.h"
 #include "traces/generate/layers/attention.h"
 #include "traces/generate/layers/expert_layers.h"
 #include "traces/generate/layers/image_layers.h"
-#include "traces/generate/layers/sequence_layers.h"
 
 namespace baechi::generate {
 namespace {

@@ -1,12 +1,6 @@
-#include <algorithm>
-#include <array>
-
-#include "traces/generate/config.h"
-#include "traces/generate/expand.h"
 #include "traces/generate/layers/attention.h"
 #include "traces/generate/layers/expert_layers.h"
 #include "traces/generate/layers/image_layers.h"
-#include "traces/generate/layers/sequence_layers.h"
 
 namespace baechi::generate {
 namespace {

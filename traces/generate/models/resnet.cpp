@@ -1,5 +1,3 @@
-#include <array>
-
 #include "traces/generate/expand.h"
 #include "traces/generate/layers/image_layers.h"
 

@@ -1,5 +1,3 @@
-#include <vector>
-
 #include "traces/generate/expand.h"
 #include "traces/generate/layers/image_layers.h"
 

@@ -1,8 +1,3 @@
-#include <fmt/format.h>
-
-#include <vector>
-
-#include "traces/generate/expand.h"
 #include "traces/generate/layers/image_layers.h"
 #include "traces/generate/layers/sequence_layers.h"
 

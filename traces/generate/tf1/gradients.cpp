@@ -1,7 +1,5 @@
-#include <algorithm>
 #include <deque>
 
-#include "sim/error.h"
 #include "traces/generate/tf1/graph.h"
 
 namespace baechi::generate::tf1 {

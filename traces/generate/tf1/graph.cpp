@@ -1,10 +1,5 @@
 #include "traces/generate/tf1/graph.h"
 
-#include <algorithm>
-#include <array>
-
-#include "sim/error.h"
-
 namespace baechi::generate::tf1 {
 
 std::string Graph::unique(std::string_view name) {

@@ -2,12 +2,6 @@
 /// with names, colocation and variables. Functions name the files of tensorflow/python that they
 /// follow; these were read in TensorFlow 1.5 and 1.8.
 #pragma once
-#include <span>
-#include <string>
-#include <string_view>
-#include <unordered_map>
-#include <utility>
-#include <vector>
 
 #include "traces/generate/expand.h"
 

@@ -1,6 +1,5 @@
 #include <tuple>
 
-#include "sim/error.h"
 #include "traces/generate/tf1/graph.h"
 
 namespace baechi::generate::tf1 {

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <cctype>
 
 #include "traces/generate/tf1/graph.h"

@@ -1,6 +1,5 @@
 #include <unordered_set>
 
-#include "traces/import/pytorch/dataflow.h"
 #include "traces/import/pytorch/step_times.h"
 
 namespace baechi::pytorch {

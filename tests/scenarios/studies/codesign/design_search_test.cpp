@@ -1,16 +1,12 @@
 #include <doctest/doctest.h>
 
-#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "scenarios/read/scenario.h"
 #include "scenarios/studies/codesign/codesign.h"
-#include "sim/error.h"
 #include "tests/message.h"
 #include "tests/shared_data.h"
 #include "tests/temporary_folder.h"
-#include "tests/this_build.h"
 #include "traces/format/compressed_file.h"
 
 using namespace baechi;

@@ -1,9 +1,5 @@
 #include <doctest/doctest.h>
 
-#include <algorithm>
-#include <cmath>
-#include <optional>
-
 #include "placers/solver/linear_program.h"
 #include "sim/accelerator/accelerator.h"
 #include "sim/random.h"
