@@ -15,9 +15,7 @@
 #include "traces/importer.h"
 
 namespace baechi::bench {
-[[gnu::noinline]] void measured(const std::function<void()>& run) {
-  run();
-}
+[[gnu::noinline]] void measured(const std::function<void()>& run) { run(); }
 
 namespace {
 
@@ -121,6 +119,4 @@ int count(const std::string& name) {
 }  // namespace
 }  // namespace baechi::bench
 
-int main(int argc, char** argv) {
-  return argc == 2 ? baechi::bench::count(argv[1]) : 2;
-}
+int main(int argc, char** argv) { return argc == 2 ? baechi::bench::count(argv[1]) : 2; }

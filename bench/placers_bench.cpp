@@ -43,19 +43,13 @@ const IdVector<OpId, OpId>& layered_favourites(std::int64_t ops) {
 
 }  // namespace
 
-static void m_topo(benchmark::State& state) {
-  place(state, "m_topo", 8);
-}
+static void m_topo(benchmark::State& state) { place(state, "m_topo", 8); }
 BENCHMARK(m_topo)->RangeMultiplier(10)->Range(1000, 1000000)->Unit(benchmark::kMillisecond);
 
-static void m_etf(benchmark::State& state) {
-  place(state, "m_etf", 8);
-}
+static void m_etf(benchmark::State& state) { place(state, "m_etf", 8); }
 BENCHMARK(m_etf)->RangeMultiplier(10)->Range(1000, 1000000)->Unit(benchmark::kMillisecond);
 
-static void m_etf_4_devices(benchmark::State& state) {
-  place(state, "m_etf", 4);
-}
+static void m_etf_4_devices(benchmark::State& state) { place(state, "m_etf", 4); }
 BENCHMARK(m_etf_4_devices)->Arg(22000)->Arg(1000000)->Unit(benchmark::kMillisecond);
 
 static void m_etf_4_devices_parallel(benchmark::State& state) {
@@ -63,9 +57,7 @@ static void m_etf_4_devices_parallel(benchmark::State& state) {
 }
 BENCHMARK(m_etf_4_devices_parallel)->Arg(22000)->Unit(benchmark::kMillisecond);
 
-static void m_etf_64_devices(benchmark::State& state) {
-  place(state, "m_etf", 64);
-}
+static void m_etf_64_devices(benchmark::State& state) { place(state, "m_etf", 64); }
 BENCHMARK(m_etf_64_devices)->Arg(22000)->Unit(benchmark::kMillisecond);
 
 static void m_etf_64_devices_parallel(benchmark::State& state) {
@@ -73,9 +65,7 @@ static void m_etf_64_devices_parallel(benchmark::State& state) {
 }
 BENCHMARK(m_etf_64_devices_parallel)->Arg(22000)->Unit(benchmark::kMillisecond);
 
-static void m_sct(benchmark::State& state) {
-  place(state, "m_sct", 8);
-}
+static void m_sct(benchmark::State& state) { place(state, "m_sct", 8); }
 BENCHMARK(m_sct)->Arg(1000)->Arg(10000)->Unit(benchmark::kMillisecond);
 
 /// List scheduling alone: the favourite children are already known.

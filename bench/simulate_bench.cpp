@@ -42,9 +42,7 @@ const OpGraph& tied(std::int64_t ops) {
 }  // namespace
 
 /// The default engine: sequential channels, cached tensors, memory accounting.
-static void simulate(benchmark::State& state) {
-  again(state, layered(state.range(0)), 8, {});
-}
+static void simulate(benchmark::State& state) { again(state, layered(state.range(0)), 8, {}); }
 BENCHMARK(simulate)->RangeMultiplier(10)->Range(1000, 1000000);
 
 static void simulate_without_accounting(benchmark::State& state) {
@@ -62,9 +60,7 @@ static void simulate_parallel(benchmark::State& state) {
 }
 BENCHMARK(simulate_parallel)->Arg(100000);
 
-static void simulate_ties(benchmark::State& state) {
-  again(state, tied(state.range(0)), 8, {});
-}
+static void simulate_ties(benchmark::State& state) { again(state, tied(state.range(0)), 8, {}); }
 BENCHMARK(simulate_ties)->Arg(100000);
 
 static void simulate_original(benchmark::State& state) {

@@ -220,9 +220,7 @@ std::string describe_failure(const std::filesystem::filesystem_error& error) {
 
 /// Prints `message` on standard error without control characters: it may quote a user's file, which
 /// must not control the terminal.
-void print_error(std::string_view message) {
-  fmt::print(stderr, "{}\n", plain_text(message));
-}
+void print_error(std::string_view message) { fmt::print(stderr, "{}\n", plain_text(message)); }
 
 /// Limits this process's memory to the host's memory and swap, or the container's limit if smaller,
 /// so that it fails with a message when memory runs out. Without a limit Linux overcommits, and

@@ -28,9 +28,7 @@ std::size_t terminal_width() {
   return std::max<std::size_t>(width, 40);
 }
 
-bool on_terminal() {
-  return isatty(STDOUT_FILENO) == 1;
-}
+bool on_terminal() { return isatty(STDOUT_FILENO) == 1; }
 
 bool coloured() {
   const char* no_color = std::getenv("NO_COLOR");  // NOLINT(concurrency-mt-unsafe): read only

@@ -20,9 +20,7 @@ std::string format_duration(Seconds time) {
   return fmt::format("{} h {:02} min", s / 3600, s / 60 % 60);
 }
 
-bool errors_on_terminal() {
-  return isatty(STDERR_FILENO) == 1;
-}
+bool errors_on_terminal() { return isatty(STDERR_FILENO) == 1; }
 
 std::string runs_line(std::size_t done, std::size_t total, Seconds elapsed) {
   const double rate = static_cast<double>(done) / elapsed.count();
@@ -58,9 +56,7 @@ extern "C" void set_flag(int /*signal*/) {
   if (wanted_flag.exchange(true)) _exit(interrupted);
 }
 
-extern "C" void exit_now(int /*signal*/) {
-  _exit(interrupted);
-}
+extern "C" void exit_now(int /*signal*/) { _exit(interrupted); }
 
 /// Installs `handler` for `signal` unless the signal is ignored; returns the previous action.
 struct sigaction handle(int signal, void (*handler)(int)) {
@@ -161,9 +157,7 @@ Interrupt::~Interrupt() {
   sigaction(SIGTERM, &before_term_, nullptr);
 }
 
-const std::atomic<bool>& Interrupt::wanted() const {
-  return wanted_flag;
-}
+const std::atomic<bool>& Interrupt::wanted() const { return wanted_flag; }
 
 void exit_on_interrupt() {
   handle(SIGINT, exit_now);

@@ -132,9 +132,7 @@ struct TorchFlags {
   std::string out, format;
 };
 
-std::string share(double value) {
-  return fmt::format("{:.1f} %", 100.0 * value);
-}
+std::string share(double value) { return fmt::format("{:.1f} %", 100.0 * value); }
 
 std::string errors_text(const TorchErrors& errors) {
   return fmt::format("median {}, worst {}", share(errors.median), share(errors.worst));

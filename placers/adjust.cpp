@@ -1,26 +1,14 @@
 #include "placers/adjust.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <array>
-#include <functional>
-#include <set>
-#include <utility>
-
 #include "placers/interface/colocation.h"
 #include "placers/original/original.h"
-#include "sim/error.h"
 #include "sim/graph/analysis.h"
-#include "sim/options.h"
 
 namespace baechi {
 namespace {
 
 /// The bytes that an op brings to a device, as Baechi's adjusters count: workspace + persistent.
-Bytes needs(const Op& op) {
-  return op.temporary + op.persistent;
-}
+Bytes needs(const Op& op) { return op.temporary + op.persistent; }
 
 /// The distinct devices of `members`, in the order of their first members.
 std::vector<DeviceId> distinct_devices(std::span<const AdjustMember> members) {

@@ -1,15 +1,8 @@
 /// Brings the members of each colocation group together after placing: the paper's "post-adjust".
 /// Keeping groups together while placing is the paper's "co-adjust".
 #pragma once
-#include <memory>
-#include <optional>
-#include <span>
-#include <string_view>
-#include <vector>
 
 #include "placers/interface/placer.h"
-#include "sim/names.h"
-#include "sim/options.h"
 #include "sim/original/graph.h"
 
 namespace baechi {

@@ -1,21 +1,9 @@
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <memory>
-#include <optional>
-#include <string>
-#include <string_view>
-
 #include "placers/exact/pipelines.h"
-#include "placers/interface/placer.h"
 #include "placers/interface/registry.h"
 #include "placers/line_cuts.h"
 #include "placers/list/schedule.h"
 #include "placers/refine.h"
 #include "placers/sct/favourite_child.h"
-#include "sim/engine/simulation.h"
-#include "sim/error.h"
-#include "sim/problem/problem.h"
 
 namespace baechi {
 namespace {

@@ -1,20 +1,9 @@
-#include <algorithm>
-#include <array>
-#include <memory>
 #include <numeric>
-#include <optional>
-#include <span>
-#include <utility>
-#include <vector>
 
 #include "placers/interface/colocation.h"
 #include "placers/interface/placer.h"
 #include "placers/list/booked_transfers.h"
-#include "sim/engine/simulation.h"
-#include "sim/error.h"
 #include "sim/graph/analysis.h"
-#include "sim/options.h"
-#include "sim/problem/problem.h"
 
 namespace baechi {
 namespace {
@@ -258,8 +247,6 @@ class Coarsen final : public Placer {
 
 }  // namespace
 
-std::unique_ptr<Placer> make_coarsen(Options&) {
-  return std::make_unique<Coarsen>();
-}
+std::unique_ptr<Placer> make_coarsen(Options&) { return std::make_unique<Coarsen>(); }
 
 }  // namespace baechi

@@ -1,17 +1,7 @@
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <memory>
-#include <optional>
-#include <vector>
-
 #include "placers/files/placement_file.h"
 #include "placers/interface/colocation.h"
 #include "placers/interface/placer.h"
-#include "sim/error.h"
-#include "sim/options.h"
 #include "sim/text.h"
-#include "sim/units.h"
 #include "traces/format/compressed_file.h"
 
 namespace baechi {
@@ -192,8 +182,6 @@ class Expert final : public Placer {
 
 }  // namespace
 
-std::unique_ptr<Placer> make_expert(Options& o) {
-  return std::make_unique<Expert>(o);
-}
+std::unique_ptr<Placer> make_expert(Options& o) { return std::make_unique<Expert>(o); }
 
 }  // namespace baechi

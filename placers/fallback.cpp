@@ -1,11 +1,4 @@
-#include <fmt/format.h>
-
-#include <optional>
-#include <string>
-#include <utility>
-
 #include "placers/feasible.h"
-#include "sim/error.h"
 
 namespace baechi {
 namespace {

@@ -1,17 +1,6 @@
 #include "placers/feasible.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <map>
-
-#include "placers/interface/colocation.h"
-#include "placers/interface/registry.h"
 #include "placers/search/chain.h"
-#include "placers/search/move.h"
-#include "sim/engine/simulation.h"
-#include "sim/error.h"
-#include "sim/problem/problem.h"
 
 namespace baechi {
 namespace {

@@ -1,15 +1,7 @@
 /// Searches for a placement that fits into memory, for placers that found none.
 #pragma once
-#include <cstddef>
-#include <memory>
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
 
-#include "placers/interface/placer.h"
 #include "placers/interface/registry.h"
-#include "sim/problem/problem.h"
 
 namespace baechi {
 

@@ -1,17 +1,8 @@
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <deque>
-#include <map>
-#include <memory>
-#include <optional>
-#include <set>
 
 #include "placers/interface/colocation.h"
 #include "placers/interface/placer.h"
 #include "placers/whole_modules.h"
-#include "sim/error.h"
-#include "sim/options.h"
 
 namespace baechi {
 namespace {
@@ -328,11 +319,7 @@ class Fill final : public Placer {
 
 }  // namespace
 
-std::unique_ptr<Placer> make_fill(Options& o) {
-  return std::make_unique<Fill>(o, false);
-}
-std::unique_ptr<Placer> make_balanced(Options& o) {
-  return std::make_unique<Fill>(o, true);
-}
+std::unique_ptr<Placer> make_fill(Options& o) { return std::make_unique<Fill>(o, false); }
+std::unique_ptr<Placer> make_balanced(Options& o) { return std::make_unique<Fill>(o, true); }
 
 }  // namespace baechi

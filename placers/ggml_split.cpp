@@ -1,13 +1,8 @@
-#include <algorithm>
-#include <limits>
-#include <memory>
 #include <numeric>
 
 #include "placers/interface/colocation.h"
 #include "placers/interface/placer.h"
 #include "placers/model_layers.h"
-#include "sim/error.h"
-#include "sim/options.h"
 
 namespace baechi {
 namespace {

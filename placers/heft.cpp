@@ -1,18 +1,9 @@
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <functional>
 #include <iterator>
-#include <memory>
-#include <vector>
 
 #include "placers/interface/colocation.h"
 #include "placers/interface/placer.h"
 #include "placers/list/booked_transfers.h"
-#include "sim/error.h"
 #include "sim/graph/analysis.h"
-#include "sim/options.h"
-#include "sim/problem/problem.h"
 
 namespace baechi {
 namespace {

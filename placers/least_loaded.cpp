@@ -1,10 +1,5 @@
-#include <memory>
-#include <optional>
-
 #include "placers/interface/colocation.h"
 #include "placers/interface/placer.h"
-#include "sim/error.h"
-#include "sim/options.h"
 
 namespace baechi {
 /// Graham's list rule by load alone. Each unit, in the order of first ops, goes to the device where

@@ -1,12 +1,6 @@
-#include <algorithm>
-#include <vector>
-
 #include "placers/feasible.h"
 #include "placers/search/move.h"
-#include "sim/engine/simulation.h"
-#include "sim/error.h"
 #include "sim/graph/analysis.h"
-#include "sim/problem/problem.h"
 
 namespace baechi {
 namespace {
@@ -181,8 +175,6 @@ FittingPlacement first_that_fits(const Problem& problem, std::size_t most_ops) {
   return FittingSearch(problem, most_ops).run();
 }
 
-LeastMemory find_least_memory(const Problem& problem) {
-  return Bisection(problem).run();
-}
+LeastMemory find_least_memory(const Problem& problem) { return Bisection(problem).run(); }
 
 }  // namespace baechi

@@ -1,7 +1,5 @@
 #include "placers/line_cuts.h"
 
-#include <algorithm>
-#include <limits>
 #include <numeric>
 
 #include "placers/interface/colocation.h"

@@ -2,8 +2,6 @@
 /// blocks and numbers of devices of each class: the best whatever the order of the devices.
 /// Placements cut so, as people split models by hand.
 #pragma once
-#include <cstdint>
-#include <vector>
 
 #include "sim/problem/problem.h"
 

@@ -1,10 +1,5 @@
-#include <memory>
-#include <optional>
-
-#include "placers/interface/placer.h"
 #include "placers/list/schedule.h"
 #include "placers/original/original.h"
-#include "sim/options.h"
 
 namespace baechi {
 

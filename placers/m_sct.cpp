@@ -1,11 +1,5 @@
-#include <memory>
-#include <optional>
-
-#include "placers/interface/placer.h"
 #include "placers/list/schedule.h"
 #include "placers/original/original.h"
-#include "placers/sct/favourite_child.h"
-#include "sim/options.h"
 
 namespace baechi {
 

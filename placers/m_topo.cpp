@@ -1,15 +1,6 @@
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <memory>
-#include <optional>
-
 #include "placers/interface/colocation.h"
-#include "placers/interface/placer.h"
 #include "placers/original/original.h"
-#include "sim/error.h"
 #include "sim/graph/analysis.h"
-#include "sim/options.h"
 
 namespace baechi {
 
@@ -231,8 +222,6 @@ class MTopo final : public Placer {
 
 }  // namespace
 
-std::unique_ptr<Placer> make_m_topo(Options& o) {
-  return std::make_unique<MTopo>(o);
-}
+std::unique_ptr<Placer> make_m_topo(Options& o) { return std::make_unique<MTopo>(o); }
 
 }  // namespace baechi

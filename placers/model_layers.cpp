@@ -1,6 +1,5 @@
 #include "placers/model_layers.h"
 
-#include <algorithm>
 #include <map>
 
 namespace baechi {

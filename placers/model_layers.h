@@ -1,9 +1,5 @@
 /// The layers of a model by the paths of its modules.
 #pragma once
-#include <functional>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "sim/graph/op_graph.h"
 

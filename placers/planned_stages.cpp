@@ -1,13 +1,5 @@
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <memory>
-
 #include "placers/interface/placer.h"
 #include "placers/planners/planner.h"
-#include "placers/planners/staged_plan.h"
-#include "sim/error.h"
-#include "sim/problem/problem.h"
 
 namespace baechi {
 namespace {

@@ -1,10 +1,7 @@
 #include "sim/random.h"
 
-#include <memory>
-
 #include "placers/interface/colocation.h"
 #include "placers/interface/placer.h"
-#include "sim/options.h"
 
 namespace baechi {
 /// Draws a device for each unit uniformly, in the order of first ops. Ignores memory.

@@ -1,14 +1,7 @@
 #include "placers/refine.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-
 #include "placers/feasible.h"
-#include "placers/interface/placer.h"
-#include "placers/interface/registry.h"
 #include "placers/search/chain.h"
-#include "sim/engine/simulation.h"
 
 namespace baechi {
 namespace {

@@ -1,9 +1,7 @@
 /// A short search from the placement of another placer.
 #pragma once
-#include <memory>
 
 #include "placers/interface/placer.h"
-#include "sim/options.h"
 
 namespace baechi {
 

@@ -1,11 +1,5 @@
-#include "placers/interface/registry.h"
-
-#include <fmt/format.h>
-
 #include "placers/adjust.h"
 #include "placers/feasible.h"
-#include "sim/error.h"
-#include "sim/options.h"
 
 namespace baechi {
 

@@ -1,8 +1,5 @@
-#include <memory>
-
 #include "placers/interface/colocation.h"
 #include "placers/interface/placer.h"
-#include "sim/options.h"
 
 namespace baechi {
 /// Assigns the units to the devices in turn, in the order of first ops. Ignores memory.

@@ -1,9 +1,4 @@
-#include <fmt/format.h>
-
-#include <memory>
-
 #include "placers/interface/placer.h"
-#include "sim/options.h"
 
 namespace baechi {
 

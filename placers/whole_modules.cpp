@@ -2,14 +2,9 @@
 
 #include <fnmatch.h>
 
-#include <algorithm>
 #include <boost/graph/properties.hpp>  // before disjoint_sets.hpp, which takes its get()
 #include <boost/pending/disjoint_sets.hpp>
-#include <map>
 #include <numeric>
-#include <optional>
-#include <set>
-#include <string_view>
 
 #include "placers/line_cuts.h"
 #include "sim/error.h"

@@ -2,8 +2,6 @@
 /// module, not for each op.
 #pragma once
 #include <set>
-#include <string>
-#include <vector>
 
 #include "sim/problem/problem.h"
 

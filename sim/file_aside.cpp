@@ -12,9 +12,7 @@
 namespace baechi {
 namespace {
 
-std::string reason(int error) {
-  return std::generic_category().message(error);
-}
+std::string reason(int error) { return std::generic_category().message(error); }
 
 /// fsync of a file or folder.
 void to_disk(const std::string& path) {

@@ -5,9 +5,7 @@
 #include <filesystem>
 
 namespace baechi {
-std::string at(const std::string& where) {
-  return where.empty() ? "" : where + ": ";
-}
+std::string at(const std::string& where) { return where.empty() ? "" : where + ": "; }
 
 /// Options without an owner only list a component's options. All others drop help and fallback,
 /// because a sweep reads them for every point.

@@ -15,9 +15,7 @@ std::chrono::nanoseconds thread_time() {
   return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
 }
 
-ProcessorTime* TaskPart::task_here() {
-  return innermost == nullptr ? nullptr : innermost->task_;
-}
+ProcessorTime* TaskPart::task_here() { return innermost == nullptr ? nullptr : innermost->task_; }
 
 TaskPart::TaskPart(ProcessorTime* task)
     : task_(task), outer_(innermost), within_(task == task_here()) {

@@ -135,8 +135,6 @@ std::optional<Duration> from_us(double us) {
   return Duration{std::llround(us * 1e3)};
 }
 
-double to_us(Duration time) {
-  return static_cast<double>(time.count()) / 1e3;
-}
+double to_us(Duration time) { return static_cast<double>(time.count()) / 1e3; }
 
 }  // namespace baechi

@@ -88,18 +88,14 @@ std::optional<T> parse_number(std::string_view text) {
 }
 
 namespace literals {
-constexpr Bytes operator""_B(unsigned long long n) {
-  return {static_cast<std::int64_t>(n)};
-}
+constexpr Bytes operator""_B(unsigned long long n) { return {static_cast<std::int64_t>(n)}; }
 constexpr Bytes operator""_MiB(unsigned long long n) {
   return {static_cast<std::int64_t>(n) << 20};
 }
 constexpr Bytes operator""_GiB(unsigned long long n) {
   return {static_cast<std::int64_t>(n) << 30};
 }
-constexpr Bandwidth operator""_GBps(long double n) {
-  return {static_cast<double>(n) * 1e9};
-}
+constexpr Bandwidth operator""_GBps(long double n) { return {static_cast<double>(n) * 1e9}; }
 }  // namespace literals
 
 /// 2^62 ns are 146 years, 2^62 bytes are 4 EiB. check_limits() keeps a problem's total time below
@@ -113,9 +109,7 @@ constexpr std::int64_t saturated(double value) {
 }
 
 /// a / b, rounded up. 0 <= a, 0 < b.
-constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
-  return (a + b - 1) / b;
-}
+constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 /// a + b, at most the limit. 0 <= a <= the limit, 0 <= b.
 constexpr std::int64_t saturated_sum(std::int64_t a, std::int64_t b) {
   return b < count_limit - a ? a + b : count_limit;
@@ -123,9 +117,7 @@ constexpr std::int64_t saturated_sum(std::int64_t a, std::int64_t b) {
 constexpr Duration saturated_sum(Duration a, Duration b) {
   return Duration{saturated_sum(a.count(), b.count())};
 }
-constexpr Bytes saturated_sum(Bytes a, Bytes b) {
-  return {saturated_sum(a.count, b.count)};
-}
+constexpr Bytes saturated_sum(Bytes a, Bytes b) { return {saturated_sum(a.count, b.count)}; }
 
 /// count * each, at most the limit. Both are >= 0.
 constexpr std::int64_t saturated_product(std::int64_t count, std::int64_t each) {

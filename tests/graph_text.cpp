@@ -65,8 +65,6 @@ class GraphText {
 
 }  // namespace
 
-OpGraph graph_of(std::string_view text) {
-  return GraphText().read(text);
-}
+OpGraph graph_of(std::string_view text) { return GraphText().read(text); }
 
 }  // namespace baechi::testing

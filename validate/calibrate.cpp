@@ -41,9 +41,7 @@ std::optional<double> amount_of(const std::string& kind, const std::string& args
 }
 
 /// The mode that an op's time depends on: between the kernels of a cublas op are gaps. Empty: none.
-std::string mode_of_time(const Measurement& m) {
-  return m.subject == "cublas" ? m.mode : "";
-}
+std::string mode_of_time(const Measurement& m) { return m.subject == "cublas" ? m.mode : ""; }
 
 /// Line through the medians, its residuals, and whether each size follows from the others.
 struct SizeFit {

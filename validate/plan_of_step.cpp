@@ -5,9 +5,7 @@
 namespace baechi::validate {
 namespace {
 
-Body spin(Duration length) {
-  return {.kind = BodyKind::spin, .args = {length.count()}};
-}
+Body spin(Duration length) { return {.kind = BodyKind::spin, .args = {length.count()}}; }
 
 Body body_of_size(BodyKind kind, std::int64_t size) {
   if (kind == BodyKind::cublas) return {.kind = kind, .args = {size, size, size}};

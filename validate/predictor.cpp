@@ -301,9 +301,7 @@ class Predictor {
 
 }  // namespace
 
-Duration rounded(double ns) {
-  return Duration{std::llround(std::max(ns, 0.0))};
-}
+Duration rounded(double ns) { return Duration{std::llround(std::max(ns, 0.0))}; }
 
 const Calibration::Transfer* transfer_of(const ReplayPlan& plan, const Calibration& calibration,
                                          const Task& task) {

@@ -26,9 +26,7 @@ std::string card(const ValidationRun& run) {
   return found == more.end() ? "" : found->second;
 }
 
-double ns(Duration d) {
-  return static_cast<double>(d.count());
-}
+double ns(Duration d) { return static_cast<double>(d.count()); }
 
 struct Replays {
   const ReplayPlan* plan = nullptr;

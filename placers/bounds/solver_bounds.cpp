@@ -1,15 +1,8 @@
 #include "placers/bounds/solver_bounds.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <cmath>
-#include <limits>
 #include <tuple>
 
-#include "placers/exact/bundles.h"
 #include "placers/exact/pipelines.h"
-#include "placers/interface/colocation.h"
 #include "placers/interface/registry.h"
 #include "placers/sct/favourite_child.h"
 #include "placers/solver/linear_program.h"
@@ -292,9 +285,7 @@ NamedBounds load_bounds(const LowerBounds& quick, const Problem& problem,
   return bounds;
 }
 
-Duration NamedBounds::best() const {
-  return std::ranges::max(all, {}, &NamedBound::time).time;
-}
+Duration NamedBounds::best() const { return std::ranges::max(all, {}, &NamedBound::time).time; }
 
 std::string_view NamedBounds::binding() const {
   return std::ranges::max_element(all, {}, &NamedBound::time)->name;

@@ -1,9 +1,5 @@
 /// Lower bounds of objectives by solvers, and the table of bounds by name.
 #pragma once
-#include <cstdint>
-#include <optional>
-#include <string_view>
-#include <vector>
 
 #include "sim/problem/problem.h"
 

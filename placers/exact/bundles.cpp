@@ -1,11 +1,8 @@
 #include "placers/exact/bundles.h"
 
-#include <algorithm>
 #include <boost/graph/compressed_sparse_row_graph.hpp>
 #include <boost/graph/strong_components.hpp>
 #include <numeric>
-
-#include "sim/problem/problem.h"
 
 namespace baechi::exact {
 

@@ -1,15 +1,8 @@
 /// A problem as the programs of Tarnawski et al. see it: bundles of ops that share a device, nets
 /// that join them, and devices by class.
 #pragma once
-#include <algorithm>
-#include <cstdint>
-#include <span>
-#include <utility>
-#include <vector>
 
 #include "placers/interface/colocation.h"
-#include "sim/ids.h"
-#include "sim/problem/problem.h"
 
 namespace baechi::exact {
 

@@ -1,6 +1,5 @@
 #include "placers/exact/descent.h"
 
-#include <algorithm>
 #include <iterator>
 
 #include "sim/random.h"

@@ -1,7 +1,5 @@
 /// Local search on splits of bundles, by moves and swaps.
 #pragma once
-#include <algorithm>
-#include <optional>
 
 #include "placers/exact/bundles.h"
 #include "sim/error.h"

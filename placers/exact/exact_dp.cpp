@@ -1,13 +1,5 @@
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <memory>
-
-#include "placers/exact/pipelines.h"
 #include "placers/exact/replicated_split.h"
 #include "placers/interface/placer.h"
-#include "sim/error.h"
-#include "sim/options.h"
 
 namespace baechi::exact {
 namespace {
@@ -78,8 +70,6 @@ class ExactDp final : public Placer {
 
 namespace baechi {
 
-std::unique_ptr<Placer> make_exact_dp(Options& o) {
-  return std::make_unique<exact::ExactDp>(o);
-}
+std::unique_ptr<Placer> make_exact_dp(Options& o) { return std::make_unique<exact::ExactDp>(o); }
 
 }  // namespace baechi

@@ -1,8 +1,5 @@
 #include "placers/exact/ideals.h"
 
-#include <algorithm>
-#include <unordered_map>
-
 #include "sim/random.h"
 
 namespace baechi::exact {

@@ -1,9 +1,6 @@
 /// The ideals of a set of bundles: sets that contain all predecessors of their bundles. The first
 /// devices of a pipeline together hold an ideal.
 #pragma once
-#include <optional>
-#include <span>
-#include <vector>
 
 #include "placers/exact/bundles.h"
 

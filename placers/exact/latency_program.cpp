@@ -1,7 +1,4 @@
-#include <algorithm>
-
 #include "placers/exact/placement_program.h"
-#include "sim/problem/problem.h"
 
 namespace baechi::exact {
 namespace {

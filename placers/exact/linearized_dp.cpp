@@ -1,11 +1,5 @@
-#include <fmt/format.h>
-
-#include <memory>
-
 #include "placers/exact/pipelines.h"
 #include "placers/interface/placer.h"
-#include "sim/error.h"
-#include "sim/options.h"
 
 namespace baechi {
 

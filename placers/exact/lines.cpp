@@ -1,6 +1,5 @@
 #include "placers/exact/lines.h"
 
-#include <algorithm>
 #include <iterator>
 
 namespace baechi::exact {

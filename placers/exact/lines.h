@@ -1,8 +1,6 @@
 /// Topological orders of bundles, and splits for latency along one: each accelerator in turn takes
 /// a stretch of the line; cores of the host run the rest.
 #pragma once
-#include <optional>
-#include <vector>
 
 #include "placers/exact/bundles.h"
 #include "sim/objective/objective.h"

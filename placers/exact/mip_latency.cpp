@@ -1,18 +1,9 @@
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <memory>
-
 #include "placers/exact/descent.h"
 #include "placers/exact/lines.h"
 #include "placers/exact/parts_needed.h"
 #include "placers/exact/pipelines.h"
-#include "placers/exact/placement_program.h"
 #include "placers/exact/proof.h"
 #include "placers/interface/placer.h"
-#include "sim/error.h"
-#include "sim/options.h"
-#include "sim/problem/problem.h"
 
 namespace baechi::exact {
 namespace {

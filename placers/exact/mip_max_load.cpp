@@ -1,18 +1,7 @@
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <memory>
-
 #include "placers/exact/descent.h"
-#include "placers/exact/pipelines.h"
-#include "placers/exact/placement_program.h"
 #include "placers/exact/proof.h"
 #include "placers/exact/replicated_split.h"
-#include "placers/interface/placer.h"
 #include "placers/interface/registry.h"
-#include "sim/error.h"
-#include "sim/objective/objective.h"
-#include "sim/options.h"
 
 namespace baechi::exact {
 namespace {

@@ -1,18 +1,12 @@
 #include "placers/exact/parts_needed.h"
 
-#include <algorithm>
-
-#include "sim/problem/problem.h"
-
 namespace baechi::exact {
 namespace {
 
 using Times = IdVector<OpId, Duration>;
 constexpr Duration never = Duration::max();
 
-Duration sum(Duration a, Duration b) {
-  return a == never || b == never ? never : a + b;
-}
+Duration sum(Duration a, Duration b) { return a == never || b == never ? never : a + b; }
 
 /// Lower bounds on the times of paths. An op that nothing can run counts as 0.
 class QuickPaths {

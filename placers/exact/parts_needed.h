@@ -1,11 +1,7 @@
 /// Bounds for placements of low latency, and all placements of a small problem, one after another.
 #pragma once
-#include <cstddef>
-#include <functional>
-#include <vector>
 
 #include "placers/interface/colocation.h"
-#include "sim/problem/problem.h"
 
 namespace baechi::exact {
 

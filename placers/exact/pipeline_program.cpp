@@ -1,9 +1,4 @@
-#include <algorithm>
-
-#include "placers/exact/ideals.h"
-#include "placers/exact/pipelines.h"
 #include "placers/exact/replicated_split.h"
-#include "sim/error.h"
 
 namespace baechi::exact {
 namespace {

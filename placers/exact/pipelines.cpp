@@ -1,11 +1,5 @@
 #include "placers/exact/pipelines.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <bit>
-#include <cmath>
-
 #include "placers/exact/lines.h"
 
 namespace baechi::exact {

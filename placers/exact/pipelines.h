@@ -1,10 +1,6 @@
 /// Pipelines for a whole problem: over all ideals, or quickly, along lines of all bundles.
 #pragma once
-#include <optional>
-#include <string_view>
-#include <vector>
 
-#include "placers/exact/bundles.h"
 #include "placers/exact/ideals.h"
 #include "sim/objective/replicas.h"
 

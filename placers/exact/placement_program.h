@@ -1,9 +1,6 @@
 /// Integer programs of placements: their common parts, the one for max_load, and the one for
 /// latency.
 #pragma once
-#include <algorithm>
-#include <optional>
-#include <vector>
 
 #include "placers/exact/bundles.h"
 #include "placers/solver/linear_program.h"

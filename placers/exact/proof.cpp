@@ -1,10 +1,5 @@
 #include "placers/exact/proof.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <chrono>
-
 #include "placers/search/chain.h"
 
 namespace baechi::exact {

@@ -1,12 +1,7 @@
 /// The best placement known to an exact placer, and the proof of its optimality.
 #pragma once
-#include <functional>
-#include <string_view>
-#include <vector>
 
 #include "placers/exact/placement_program.h"
-#include "sim/objective/objective.h"
-#include "sim/problem/problem.h"
 
 namespace baechi::exact {
 

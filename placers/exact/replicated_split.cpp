@@ -1,12 +1,5 @@
 #include "placers/exact/replicated_split.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-
-#include "sim/error.h"
-#include "sim/objective/objective.h"
-
 namespace baechi::exact {
 
 void record_stages(const Pipeline& pipeline, std::int64_t micro_batches, Placement& placement) {

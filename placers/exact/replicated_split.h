@@ -1,13 +1,8 @@
 /// Splits whose parts may have replicas, as a mixed integer program.
 #pragma once
-#include <algorithm>
-#include <cstdint>
-#include <vector>
 
-#include "placers/exact/bundles.h"
 #include "placers/exact/pipelines.h"
 #include "placers/exact/placement_program.h"
-#include "sim/objective/replicas.h"
 
 namespace baechi::exact {
 

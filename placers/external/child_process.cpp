@@ -2,7 +2,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <linux/landlock.h>
 #include <poll.h>
 #include <pthread.h>
@@ -10,19 +9,13 @@
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
-#include <csignal>
-#include <cstdint>
 #include <cstring>
 #include <ctime>
 #include <filesystem>
-#include <stdexcept>
-#include <string_view>
 #include <system_error>
 
 #include "sim/error.h"
@@ -291,9 +284,7 @@ void Fd::close() {
   if (fd_ >= 0) ::close(std::exchange(fd_, -1));
 }
 
-void Fd::stop_blocking() {
-  fcntl(fd_, F_SETFL, fcntl(fd_, F_GETFL) | O_NONBLOCK);
-}
+void Fd::stop_blocking() { fcntl(fd_, F_SETFL, fcntl(fd_, F_GETFL) | O_NONBLOCK); }
 
 Pipe make_pipe() {
   std::array<int, 2> ends{};

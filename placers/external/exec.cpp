@@ -1,19 +1,9 @@
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <atomic>
-#include <memory>
 #include <mutex>
-#include <optional>
-#include <vector>
 
 #include "placers/external/child_process.h"
 #include "placers/files/placement_file.h"
 #include "placers/interface/colocation.h"
 #include "placers/interface/placer.h"
-#include "sim/error.h"
-#include "sim/options.h"
-#include "sim/problem/engine_options.h"
 #include "sim/text.h"
 #include "traces/format/json_string.h"
 #include "traces/format/trace_file.h"
@@ -222,8 +212,6 @@ class Exec final : public Placer {
 }  // namespace
 }  // namespace external
 
-std::unique_ptr<Placer> make_exec(Options& o) {
-  return std::make_unique<external::Exec>(o);
-}
+std::unique_ptr<Placer> make_exec(Options& o) { return std::make_unique<external::Exec>(o); }
 
 }  // namespace baechi

@@ -1,21 +1,9 @@
 #include "placers/files/placement_file.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <chrono>
-#include <cmath>
-#include <functional>
 #include <iterator>
-#include <optional>
-#include <unordered_map>
-#include <utility>
-#include <vector>
 
 #include "sim/error.h"
 #include "sim/objective/replicas.h"
-#include "sim/units.h"
-#include "traces/format/compressed_file.h"
 #include "traces/format/json.h"
 #include "traces/format/json_string.h"
 

@@ -7,11 +7,6 @@
 /// `id` is that of the problem that an external program answers. Of `facts` those of replicas are
 /// read (sim/objective/replicas.h). Any other key must begin with x-.
 #pragma once
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "sim/problem/problem.h"
 

@@ -1,11 +1,7 @@
 #include "placers/interface/colocation.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <iterator>
 
-#include "sim/error.h"
 #include "sim/graph/analysis.h"
 #include "sim/options.h"
 

@@ -1,12 +1,6 @@
 /// Colocation units, and the memory that a device needs at least for its units.
 #pragma once
-#include <cstdint>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
 
-#include "sim/graph/op_graph.h"
 #include "sim/problem/problem.h"
 
 namespace baechi {

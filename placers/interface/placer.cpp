@@ -1,9 +1,5 @@
 #include "placers/interface/placer.h"
 
-#include <fmt/format.h>
-
-#include <utility>
-
 namespace baechi {
 
 std::string out_of_memory(const Problem& p, const Placement& placement) {

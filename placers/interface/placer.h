@@ -1,16 +1,9 @@
 /// The interface of all placers: a placer decides which device runs each op.
 #pragma once
 #include <atomic>
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <string>
-#include <string_view>
 
 #include "sim/engine/simulation.h"
 #include "sim/objective/objective.h"
-#include "sim/options.h"
-#include "sim/problem/problem.h"
 
 namespace baechi {
 

@@ -1,15 +1,8 @@
 /// The table of all placers by their YAML names. A new placer takes one file, one row of the table
 /// in registry.cpp and one line of CMake.
 #pragma once
-#include <memory>
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
 
 #include "placers/interface/placer.h"
-#include "sim/names.h"
-#include "sim/options.h"
 
 namespace baechi {
 

@@ -1,6 +1,5 @@
 #include "placers/list/booked_memory.h"
 
-#include "placers/list/booked_transfers.h"
 #include "sim/graph/analysis.h"
 
 namespace baechi::list {

@@ -1,7 +1,5 @@
 /// The memory booked for a schedule, device by device.
 #pragma once
-#include <cstdint>
-#include <vector>
 
 #include "placers/list/booked_transfers.h"
 

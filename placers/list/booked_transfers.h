@@ -1,11 +1,6 @@
 /// The transfers booked for a schedule: which devices hold a tensor, and when others could. For all
 /// placers that plan a schedule.
 #pragma once
-#include <algorithm>
-#include <cstdint>
-#include <span>
-#include <utility>
-#include <vector>
 
 #include "sim/engine/channels.h"
 #include "sim/problem/problem.h"

@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "placers/list/partial_schedule.h"
 
 namespace baechi::list {

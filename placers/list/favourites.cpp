@@ -1,6 +1,3 @@
-#include <algorithm>
-#include <functional>
-
 #include "placers/list/partial_schedule.h"
 
 namespace baechi::list {

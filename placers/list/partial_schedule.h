@@ -1,18 +1,9 @@
 /// The schedule so far: which ops have started on which device, what is booked for them, and the
 /// current time.
 #pragma once
-#include <algorithm>
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <optional>
 #include <queue>
-#include <span>
-#include <vector>
 
 #include "placers/list/booked_memory.h"
-#include "placers/list/booked_transfers.h"
-#include "sim/problem/problem.h"
 
 namespace baechi::list {
 

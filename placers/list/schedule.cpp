@@ -1,15 +1,6 @@
 #include "placers/list/schedule.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <span>
-#include <utility>
-#include <vector>
-
-#include "placers/interface/placer.h"
 #include "placers/list/partial_schedule.h"
-#include "sim/error.h"
 
 namespace baechi::list {
 namespace {

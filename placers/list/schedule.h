@@ -1,13 +1,8 @@
 /// Earliest-task-first list scheduling under memory limits: the algorithm of m-ETF and m-SCT.
 #pragma once
-#include <optional>
-#include <string>
-#include <string_view>
 
 #include "placers/interface/placer.h"
 #include "placers/list/booked_memory.h"
-#include "sim/options.h"
-#include "sim/problem/problem.h"
 
 namespace baechi::list {
 

@@ -1,13 +1,5 @@
-#include <algorithm>
-#include <bit>
-#include <cstdint>
-#include <limits>
-#include <utility>
-#include <vector>
-
 #include "placers/list/partial_schedule.h"
 #include "sim/error.h"
-#include "sim/ids.h"
 
 namespace baechi::list {
 

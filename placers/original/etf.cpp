@@ -1,8 +1,6 @@
-#include <algorithm>
 #include <tuple>
 
 #include "placers/original/original.h"
-#include "sim/error.h"
 
 namespace baechi::original {
 namespace {

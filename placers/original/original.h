@@ -3,20 +3,10 @@
 /// chiragcshetty/BaechiPyTorch). README.md of this folder lists the quirks Q1..Q25 and the rules
 /// PT1..PT8 of the PyTorch variant.
 #pragma once
-#include <memory>
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "placers/interface/placer.h"
 #include "placers/sct/favourite_child.h"
-#include "sim/names.h"
-#include "sim/options.h"
-#include "sim/original/graph.h"
 #include "sim/original/simulation.h"
-#include "sim/problem/problem.h"
 
 namespace baechi::original {
 

@@ -1,9 +1,4 @@
-#include <fmt/format.h>
-
-#include <algorithm>
-
 #include "placers/original/original.h"
-#include "sim/error.h"
 
 namespace baechi::original {
 

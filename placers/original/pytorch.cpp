@@ -1,7 +1,3 @@
-#include <fmt/format.h>
-
-#include <algorithm>
-
 #include "placers/original/original.h"
 
 namespace baechi::original {

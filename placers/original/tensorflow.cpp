@@ -1,5 +1,4 @@
 /// The original's m_etf and m_sct on TensorFlow: transfers queue, groups stay together.
-#include <algorithm>
 
 #include "placers/original/original.h"
 
@@ -156,9 +155,7 @@ void PlacerMemory::release_raw(Bytes size, OpId v, DeviceId d) {
 
 namespace {
 
-std::uint64_t bit(DeviceId d) {
-  return std::uint64_t{1} << (index(d) % 64);
-}
+std::uint64_t bit(DeviceId d) { return std::uint64_t{1} << (index(d) % 64); }
 
 class TensorFlowScheduler final : public Scheduler {
  public:

@@ -1,16 +1,10 @@
 #include <metis.h>
 
-#include <algorithm>
-#include <cstdio>
-#include <memory>
-#include <mutex>
 #include <numeric>
-#include <stdexcept>
 
 #include "placers/interface/placer.h"
 #include "placers/partition/partition.h"
 #include "placers/solver/metis_lock.h"
-#include "sim/options.h"
 
 namespace baechi::partition {
 namespace {

@@ -1,16 +1,7 @@
 #include "placers/partition/partition.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <map>
-#include <memory>
-
 #include "placers/exact/descent.h"
 #include "placers/interface/placer.h"
-#include "sim/error.h"
-#include "sim/options.h"
-#include "sim/problem/problem.h"
 #include "sim/random.h"
 
 namespace baechi::partition {

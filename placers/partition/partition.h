@@ -1,8 +1,6 @@
 /// A problem as an input of general graph partitioners: weighted bundles for parts of equal weight,
 /// and the costs of cutting between two bundles.
 #pragma once
-#include <span>
-#include <vector>
 
 #include "placers/exact/bundles.h"
 

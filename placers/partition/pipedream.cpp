@@ -1,17 +1,10 @@
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <boost/graph/adjacency_list.hpp>
 #include <boost/graph/biconnected_components.hpp>
 #include <boost/pending/disjoint_sets.hpp>
-#include <memory>
-#include <set>
 #include <sstream>
 
 #include "placers/exact/pipelines.h"
 #include "placers/interface/placer.h"
-#include "sim/error.h"
-#include "sim/options.h"
 
 namespace baechi::partition {
 namespace {

@@ -1,14 +1,8 @@
-#include <cstdint>
-#include <cstdio>
 // scotch.h needs these two first.
 #include <scotch.h>
 
-#include <memory>
-#include <stdexcept>
-
 #include "placers/interface/placer.h"
 #include "placers/partition/partition.h"
-#include "sim/options.h"
 
 namespace baechi::partition {
 namespace {

@@ -1,7 +1,3 @@
-#include <algorithm>
-#include <functional>
-#include <limits>
-
 #include "placers/planners/simulated_batch.h"
 #include "placers/planners/stage_part.h"
 #include "placers/planners/stages_program.h"
@@ -11,9 +7,7 @@ namespace {
 
 using Stages = std::vector<std::vector<BundleId>>;
 
-bool is_transformer(const PlannerNode& node) {
-  return node.name == "ParallelTransformerLayer";
-}
+bool is_transformer(const PlannerNode& node) { return node.name == "ParallelTransformerLayer"; }
 
 /// The groups between two ends: `initial` leads to some of them, `final` has all other nodes.
 struct Body {

@@ -1,11 +1,6 @@
 /// The interface of planners, which assign several devices to a stage of a pipeline and choose how
 /// these divide its work.
 #pragma once
-#include <map>
-#include <memory>
-#include <span>
-#include <string>
-#include <string_view>
 
 #include "placers/planners/staged_plan.h"
 #include "sim/options.h"

@@ -1,12 +1,5 @@
-#include <fmt/format.h>
-
-#include <algorithm>
-
-#include "placers/planners/planner.h"
 #include "placers/planners/simulated_batch.h"
 #include "placers/planners/stages_program.h"
-#include "sim/error.h"
-#include "sim/options.h"
 
 namespace baechi::planners {
 namespace {
@@ -148,9 +141,7 @@ class PipeDream2bw final : public Planner {
 
 }  // namespace
 
-std::unique_ptr<Planner> make_piper(Options& o) {
-  return std::make_unique<Piper>(o);
-}
+std::unique_ptr<Planner> make_piper(Options& o) { return std::make_unique<Piper>(o); }
 std::unique_ptr<Planner> make_pipedream_2bw(Options& o) {
   return std::make_unique<PipeDream2bw>(o);
 }

@@ -1,14 +1,9 @@
 #include "placers/planners/simulated_batch.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <cmath>
-#include <map>
 
 #include "placers/planners/stage_part.h"
 #include "sim/engine/simulation.h"
-#include "sim/error.h"
 
 namespace baechi::planners {
 namespace {
@@ -21,9 +16,7 @@ struct StageWork {
   std::map<std::size_t, double> sends{};  // bytes by later stage
 };
 
-Duration seconds(double time) {
-  return Duration{std::llround(time * 1e9)};
-}
+Duration seconds(double time) { return Duration{std::llround(time * 1e9)}; }
 
 std::vector<StageWork> work_of(const StagedPlan& plan, const PlannerInput& input) {
   IdVector<BundleId, std::size_t> stage_of(input.nodes.size(), 0);

@@ -1,13 +1,7 @@
 /// A simulated batch of a plan, and a planner's answer to an input.
 #pragma once
-#include <array>
-#include <chrono>
-#include <cstdint>
-#include <optional>
-#include <string>
 
 #include "placers/planners/planner.h"
-#include "placers/planners/staged_plan.h"
 
 namespace baechi::planners {
 

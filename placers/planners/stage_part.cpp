@@ -1,9 +1,6 @@
 #include "placers/planners/stage_part.h"
 
-#include <algorithm>
 #include <cmath>
-#include <limits>
-#include <tuple>
 
 namespace baechi::planners {
 namespace {

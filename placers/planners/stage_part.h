@@ -1,9 +1,6 @@
 /// The stage cost of plans with tensor and data parallelism and modes.
 #pragma once
-#include <limits>
-#include <map>
 #include <tuple>
-#include <vector>
 
 #include "placers/planners/staged_plan.h"
 

@@ -1,16 +1,11 @@
 #include "placers/planners/staged_plan.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <cmath>
 #include <numeric>
-#include <set>
 
 #include "placers/planners/stage_part.h"
 #include "placers/planners/stages_program.h"
 #include "sim/error.h"
-#include "traces/format/compressed_file.h"
 #include "traces/format/json.h"
 #include "traces/import/piper_file.h"
 

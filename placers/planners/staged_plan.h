@@ -2,15 +2,8 @@
 /// and the cost of a stage. Times are in seconds, sizes in bytes, both fractional.
 /// Source: Tarnawski, Narayanan, Phanishayee, "Piper", NeurIPS 2021.
 #pragma once
-#include <array>
-#include <cstdint>
-#include <limits>
-#include <optional>
-#include <string>
-#include <vector>
 
 #include "placers/exact/bundles.h"
-#include "sim/names.h"
 
 namespace baechi::planners {
 

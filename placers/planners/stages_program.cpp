@@ -1,12 +1,7 @@
 #include "placers/planners/stages_program.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <cmath>
-#include <limits>
 
-#include "placers/exact/ideals.h"
 #include "placers/planners/stage_part.h"
 #include "sim/error.h"
 

@@ -1,6 +1,5 @@
 /// The best plan of data, tensor and pipeline parallelism, by dynamic programming over ideals.
 #pragma once
-#include <optional>
 
 #include "placers/exact/ideals.h"
 #include "placers/planners/staged_plan.h"

@@ -1,10 +1,8 @@
 #include "placers/sct/favourite_child.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include "sim/error.h"
-#include "sim/problem/problem.h"
 
 namespace baechi {
 namespace {

@@ -3,16 +3,10 @@
 /// approximation algorithm for scheduling dependent tasks on m processors with small communication
 /// delays" (1995), as in Baechi (SoCC 2020), m-SCT.
 #pragma once
-#include <cstdint>
 #include <list>
-#include <memory>
 #include <mutex>
-#include <optional>
-#include <span>
-#include <vector>
 
 #include "sim/problem/problem.h"
-#include "sim/units.h"
 
 namespace baechi {
 

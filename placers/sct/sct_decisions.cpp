@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <numeric>
 
 #include "placers/sct/sct_reduction.h"

@@ -1,16 +1,10 @@
 /// solve_sct(): the program of each part for the solver, the solver's start, and the proof of its
 /// answer.
-#include <algorithm>
 #include <cmath>
 #include <numeric>
-#include <optional>
-#include <set>
-#include <utility>
 
-#include "placers/sct/favourite_child.h"
 #include "placers/sct/sct_reduction.h"
 #include "placers/solver/linear_program.h"
-#include "sim/error.h"
 
 namespace baechi {
 namespace {

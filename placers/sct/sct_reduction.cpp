@@ -1,6 +1,5 @@
 #include "placers/sct/sct_reduction.h"
 
-#include <algorithm>
 #include <numeric>
 
 namespace baechi {

@@ -1,11 +1,6 @@
 /// Parts of m-SCT's linear program: flows, decided edges, reduction, stars. Inner header of
 /// solve_sct.
 #pragma once
-#include <array>
-#include <cstdint>
-#include <optional>
-#include <span>
-#include <vector>
 
 #include "placers/sct/favourite_child.h"
 

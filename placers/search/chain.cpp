@@ -1,12 +1,6 @@
 #include "placers/search/chain.h"
 
-#include <fmt/format.h>
 #include <oneapi/tbb/parallel_for.h>
-
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <utility>
 
 #include "sim/processor_time.h"
 

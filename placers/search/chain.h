@@ -1,15 +1,9 @@
 /// Simulated annealing: one chain, and several concurrent chains.
 #pragma once
-#include <chrono>
 #include <deque>
-#include <memory>
-#include <span>
-#include <vector>
 
 #include "placers/interface/placer.h"
 #include "placers/search/move.h"
-#include "sim/objective/objective.h"
-#include "sim/random.h"
 
 namespace baechi::search {
 

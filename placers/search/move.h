@@ -1,9 +1,6 @@
 /// The space of a search, and the moves by which it changes a placement. A function and a row in
 /// moves.cpp per move.
 #pragma once
-#include <span>
-#include <string_view>
-#include <vector>
 
 #include "placers/interface/colocation.h"
 #include "sim/random.h"

@@ -1,6 +1,3 @@
-#include <algorithm>
-#include <bit>
-
 #include "placers/search/move.h"
 
 namespace baechi::search {

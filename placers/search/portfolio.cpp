@@ -2,11 +2,7 @@
 
 #include <oneapi/tbb/parallel_for.h>
 
-#include <algorithm>
-#include <optional>
-
 #include "placers/interface/registry.h"
-#include "sim/error.h"
 #include "sim/processor_time.h"
 
 namespace baechi::search {

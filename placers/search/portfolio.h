@@ -1,13 +1,7 @@
 /// The placers whose placements a search starts from.
 #pragma once
-#include <chrono>
-#include <memory>
-#include <string>
-#include <vector>
 
 #include "placers/interface/placer.h"
-#include "sim/objective/objective.h"
-#include "sim/options.h"
 
 namespace baechi::search {
 

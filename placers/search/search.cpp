@@ -1,25 +1,9 @@
-#include <fmt/format.h>
 #include <oneapi/tbb/task_arena.h>
 
-#include <algorithm>
-#include <chrono>
-#include <cstddef>
-#include <functional>
-#include <memory>
-#include <span>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
-
-#include "placers/interface/placer.h"
 #include "placers/interface/registry.h"
 #include "placers/search/chain.h"
 #include "placers/search/portfolio.h"
-#include "sim/error.h"
 #include "sim/file_aside.h"
-#include "sim/objective/objective.h"
-#include "sim/problem/problem.h"
 
 namespace baechi::search {
 
@@ -168,8 +152,6 @@ class Search final : public Placer {
 
 namespace baechi {
 
-std::unique_ptr<Placer> make_search(Options& o) {
-  return std::make_unique<search::Search>(o);
-}
+std::unique_ptr<Placer> make_search(Options& o) { return std::make_unique<search::Search>(o); }
 
 }  // namespace baechi

@@ -11,13 +11,9 @@
 #include <OsiClpSolverInterface.hpp>
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <memory>
-#include <optional>
-#include <utility>
 
 #include "placers/solver/linear_program.h"
-#include "sim/error.h"
 
 namespace baechi::solver {
 

@@ -1,12 +1,6 @@
 #include <algorithm>
-#include <array>
-#include <cmath>
-#include <functional>
-#include <span>
 
-#include "placers/solver/linear_program.h"
 #include "placers/solver/normal_matrix.h"
-#include "sim/error.h"
 #include "sim/random.h"
 
 namespace baechi::solver {

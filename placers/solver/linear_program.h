@@ -1,11 +1,5 @@
 /// Linear and integer programs, and their solvers: CLP, CBC, and an interior point method.
 #pragma once
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <optional>
-#include <span>
-#include <vector>
 
 #include "sim/options.h"
 

@@ -4,9 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <mutex>
 #include <numeric>
-#include <stdexcept>
 
 #include "placers/solver/metis_lock.h"
 
@@ -240,9 +238,7 @@ using Front = Elimination::Front;
 
 // The columns of a front are padded to whole tiles.
 constexpr std::size_t tile = 4;
-std::size_t padded(std::size_t rows) {
-  return (rows + tile - 1) / tile * tile;
-}
+std::size_t padded(std::size_t rows) { return (rows + tile - 1) / tile * tile; }
 
 /// a -= l l^T on a tile of `a`, by columns [begin, end) of the front that `a` and `l` lie in; `at`
 /// and `of` are the first row of the tile and of its columns.

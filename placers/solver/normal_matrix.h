@@ -1,8 +1,5 @@
 /// The normal matrix of a linear program, factored as L L^T.
 #pragma once
-#include <cstdint>
-#include <span>
-#include <vector>
 
 #include "placers/solver/linear_program.h"
 

@@ -19,9 +19,7 @@ double memory_of(const std::string& name) {
   return std::strtod((fraction.empty() ? part_of(name, ", memory ") : fraction).c_str(), nullptr);
 }
 
-std::string scenario_of(const std::string& name) {
-  return name.substr(0, name.find(','));
-}
+std::string scenario_of(const std::string& name) { return name.substr(0, name.find(',')); }
 
 using Members = std::vector<const ArenaInstance*>;
 

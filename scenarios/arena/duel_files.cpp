@@ -56,9 +56,7 @@ std::string duel_scenario(const DuelNames& names, const DuelInstance& instance, 
 
 }  // namespace
 
-std::string DuelStep::text() const {
-  return why.empty() ? to_text(result.makespan) : why;
-}
+std::string DuelStep::text() const { return why.empty() ? to_text(result.makespan) : why; }
 
 std::array<DuelStep, 2> duel_steps(const DuelNames& names, const Placer& loser,
                                    const Placer& winner, const Problem& problem) {

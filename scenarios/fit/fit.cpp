@@ -14,9 +14,7 @@ constexpr std::int64_t most_tokens = std::int64_t{1} << 20U, most_sequences = 40
 constexpr std::int64_t context_step = 256;
 constexpr std::size_t most_ways = 12;
 
-double gib(Bytes size) {
-  return static_cast<double>(size.count) / (1 << 30);
-}
+double gib(Bytes size) { return static_cast<double>(size.count) / (1 << 30); }
 
 /// A change of how the model runs.
 struct FitChange {

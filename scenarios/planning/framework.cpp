@@ -15,9 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 using Value = Options::Value;
 
-std::string frameworks_folder() {
-  return data_folder() + "/scenarios/frameworks";
-}
+std::string frameworks_folder() { return data_folder() + "/scenarios/frameworks"; }
 
 std::vector<std::string> known_frameworks() {
   std::vector<std::string> names{"none"};

@@ -7,9 +7,7 @@
 namespace baechi {
 namespace {
 
-Options::Value text(std::string value) {
-  return {std::move(value), {}, {}};
-}
+Options::Value text(std::string value) { return {std::move(value), {}, {}}; }
 
 /// Patterns of the layers that have a router.
 Options::Value layers_of_experts(const OpGraph& graph) {
@@ -339,9 +337,7 @@ IdVector<OpId, DeviceId> devices_of_stages(const OpGraph& graph, const ParallelP
   return device;
 }
 
-std::int64_t layers_of(const OpGraph& graph) {
-  return layers_of(segments_by_layer(graph));
-}
+std::int64_t layers_of(const OpGraph& graph) { return layers_of(segments_by_layer(graph)); }
 
 std::int64_t most_parts(const OpGraph& graph) {
   const Segments segments = segments_by_layer(graph);
@@ -372,9 +368,7 @@ ParallelStep::ParallelStep(const OpGraph& graph, const TrainingJob& job, const P
       launches_.emplace_back(v, step_.graph.op(v).compute.count());
 }
 
-bool ParallelStep::plain() const {
-  return can_plan(*pipeline::find_schedule(options_.schedule));
-}
+bool ParallelStep::plain() const { return can_plan(*pipeline::find_schedule(options_.schedule)); }
 
 IdVector<OpId, Duration> ParallelStep::times(const DeviceModel& gpu) const {
   IdVector<OpId, Duration> times = roofline_times(graph(), gpu);

@@ -9,9 +9,7 @@
 namespace baechi {
 namespace {
 
-double seconds(Duration time) {
-  return to_us(time) / 1e6;
-}
+double seconds(Duration time) { return to_us(time) / 1e6; }
 
 serving::LatencyTable latencies_of(const ServingRow& row) {
   auto profiles = serving::read_latency_profiles(read_file(row.file), row.file);

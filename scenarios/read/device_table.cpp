@@ -28,9 +28,7 @@ bool for_formats(const Value& value, bool one_for_all, auto one) {
   return is_mapping(value);
 }
 
-std::string formats() {
-  return fmt::format("{}", fmt::join(all_words<Precision>(), ", "));
-}
+std::string formats() { return fmt::format("{}", fmt::join(all_words<Precision>(), ", ")); }
 
 void read_peak(const Value& value, DeviceModel& model, Options& o) {
   const bool formats_named = for_formats(value, value.children.empty(), [&](Precision p, auto& v) {

@@ -187,9 +187,7 @@ void append_steps(std::string& out, const Overview& overview) {
 
 }  // namespace
 
-std::string to_html(const Results& results) {
-  return to_html(overview(results));
-}
+std::string to_html(const Results& results) { return to_html(overview(results)); }
 
 std::string to_html(const Overview& overview) {
   const Results& results = overview.shown();

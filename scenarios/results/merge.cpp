@@ -42,9 +42,7 @@ std::string missing_shards(const std::set<std::string>& given) {
                      fmt::join(missing, ", "), more > 0 ? fmt::format(" and {} more", more) : "");
 }
 
-bool of_graphs(const std::string& axis) {
-  return axis == "graph" || axis.starts_with("graph.");
-}
+bool of_graphs(const std::string& axis) { return axis == "graph" || axis.starts_with("graph."); }
 
 /// The swept values, except the axes for which `except` is true.
 std::map<std::string, std::string> swept(const Results& results, const RunResult& row,

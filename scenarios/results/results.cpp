@@ -30,9 +30,7 @@ std::string thousandths(std::int64_t count) {
   return fmt::format(FMT_COMPILE("{}.{:03}"), count / 1000, count % 1000);
 }
 
-std::string text(const auto& value) {
-  return fmt::to_string(value);
-}
+std::string text(const auto& value) { return fmt::to_string(value); }
 
 /// Adds ".0" to a whole number, so that readers that guess a column's type by its first rows see a
 /// real number.
@@ -40,13 +38,9 @@ std::string with_point(std::string number) {
   return number.find_first_of(".e") == std::string::npos ? number + ".0" : number;
 }
 
-std::string bytes(std::optional<Bytes> size) {
-  return size ? text(size->count) : "";
-}
+std::string bytes(std::optional<Bytes> size) { return size ? text(size->count) : ""; }
 
-std::string us(std::optional<Duration> time) {
-  return time ? thousandths(time->count()) : "";
-}
+std::string us(std::optional<Duration> time) { return time ? thousandths(time->count()) : ""; }
 
 /// The fraction of the value above the lower bound: "0.25" if the bound is three quarters.
 std::string gap(const RunResult& row) {
@@ -173,9 +167,7 @@ std::string json_text(const std::string& text) {
 
 }  // namespace
 
-std::string point_text(std::uint64_t point) {
-  return fmt::format(FMT_COMPILE("{:016x}"), point);
-}
+std::string point_text(std::uint64_t point) { return fmt::format(FMT_COMPILE("{:016x}"), point); }
 
 std::optional<double> throughput(const ResultsHeader& header, const RunResult& row) {
   const std::int64_t batch = header.graphs[row.graph].batch;
@@ -184,9 +176,7 @@ std::optional<double> throughput(const ResultsHeader& header, const RunResult& r
   return static_cast<double>(batch) / (to_us(*row.value) / 1e6);
 }
 
-std::span<const Column> fixed_columns() {
-  return columns;
-}
+std::span<const Column> fixed_columns() { return columns; }
 
 std::vector<ResultColumn> result_columns(const ResultsHeader& header) {
   std::vector<ResultColumn> all;

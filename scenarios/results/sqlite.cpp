@@ -263,9 +263,7 @@ E value_called(const std::string& word) {
   throw std::runtime_error(not_one_of<E>(word));
 }
 
-std::int64_t times_1000(double thousandths) {
-  return std::llround(thousandths * 1000.0);
-}
+std::int64_t times_1000(double thousandths) { return std::llround(thousandths * 1000.0); }
 
 /// The memory at the peak; nothing if the run was not simulated.
 std::optional<PeakMemory> read_peak(Statement& in) {

@@ -41,9 +41,7 @@ AxisScale::Kind kind_of(std::vector<double> numbers) {
   return even ? AxisScale::Kind::logarithmic : AxisScale::Kind::linear;
 }
 
-bool is_graph_axis(std::string_view axis) {
-  return axis == "graph" || axis.starts_with("graph.");
-}
+bool is_graph_axis(std::string_view axis) { return axis == "graph" || axis.starts_with("graph."); }
 
 std::string axis_label(const std::string& axis) {
   if (axis == "cluster.memory_fraction") return "memory fraction";
@@ -122,9 +120,7 @@ std::string cell_text(const RunResult* r) {
   return "";
 }
 
-std::string bound_text(std::optional<Duration> bound) {
-  return bound ? short_text(*bound) : "-";
-}
+std::string bound_text(std::optional<Duration> bound) { return bound ? short_text(*bound) : "-"; }
 
 /// The width in terminal columns: UTF-8 continuation bytes count 0.
 std::size_t width_of(std::string_view text) {
@@ -274,13 +270,9 @@ std::string ResultTable::figure() const {
   return is_step_time() ? "step time" : measure.substr(0, measure.find(':')) + per();
 }
 
-std::string ResultTable::per() const {
-  return unit.substr(std::min(unit.find(' '), unit.size()));
-}
+std::string ResultTable::per() const { return unit.substr(std::min(unit.find(' '), unit.size())); }
 
-std::string ResultTable::title() const {
-  return is_step_time() ? "" : ", " + measure + per();
-}
+std::string ResultTable::title() const { return is_step_time() ? "" : ", " + measure + per(); }
 
 bool ResultTable::has_peaks() const {
   return std::ranges::any_of(rows, [](const Row& row) {

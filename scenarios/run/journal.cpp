@@ -213,9 +213,7 @@ Journal::Journal(std::string path, const Sweep& sweep, bool keep, std::chrono::m
   }
 }
 
-Journal::~Journal() {
-  close(file_);
-}
+Journal::~Journal() { close(file_); }
 
 void Journal::open_locked(std::chrono::milliseconds wait) {
   while (true) {
@@ -403,8 +401,6 @@ void Journal::visit(const VisitRow& visit) const {
     if (const std::optional<RunResult> found = row(id)) visit(*found);
 }
 
-void Journal::remove() {
-  std::filesystem::remove(path_);
-}
+void Journal::remove() { std::filesystem::remove(path_); }
 
 }  // namespace baechi

@@ -19,9 +19,7 @@ Ranks::Ranks() {
 }
 Ranks::~Ranks() = default;
 
-int Ranks::disagreeing(std::uint64_t /*sweep*/) const {
-  return -1;
-}
+int Ranks::disagreeing(std::uint64_t /*sweep*/) const { return -1; }
 void Ranks::deal(const Sweep& /*sweep*/, std::span<const std::size_t> /*ids*/,
                  const RunSettings& /*settings*/, Journal& /*journal*/) const {}
 void Ranks::work(const Sweep& /*sweep*/, std::size_t /*threads*/) const {}

@@ -195,9 +195,7 @@ ExperimentStep step_of(const Sweep& sweep, const RunResult& row) {
   return experiment.step(std::move(placement));
 }
 
-std::vector<std::size_t> all_runs(const Sweep& sweep) {
-  return shard_runs(sweep, 1, 1);
-}
+std::vector<std::size_t> all_runs(const Sweep& sweep) { return shard_runs(sweep, 1, 1); }
 
 std::vector<std::size_t> shard_runs(const Sweep& sweep, std::size_t shard, std::size_t shards) {
   std::vector<std::size_t> points(sweep.num_points());

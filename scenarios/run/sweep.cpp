@@ -495,17 +495,11 @@ Sweep::Sweep(Sweep&&) noexcept = default;
 Sweep& Sweep::operator=(Sweep&&) noexcept = default;
 Sweep::~Sweep() = default;
 
-std::span<const ScenarioFile> Sweep::files() const {
-  return parts_->files;
-}
+std::span<const ScenarioFile> Sweep::files() const { return parts_->files; }
 
-const ResultsHeader& Sweep::header() const {
-  return parts_->header;
-}
+const ResultsHeader& Sweep::header() const { return parts_->header; }
 
-std::span<const std::string> Sweep::warnings() const {
-  return parts_->warnings;
-}
+std::span<const std::string> Sweep::warnings() const { return parts_->warnings; }
 
 std::size_t Sweep::num_points() const {
   return parts_->starts.empty() ? 0
@@ -578,9 +572,7 @@ std::uint64_t Sweep::point_hash(const Run& run) {
   return hash.value();
 }
 
-std::uint64_t Sweep::key(const Run& run) const {
-  return parts_->hashes[run.id].key;
-}
+std::uint64_t Sweep::key(const Run& run) const { return parts_->hashes[run.id].key; }
 
 RunResult Sweep::row(const Run& run) const {
   RunResult row;

@@ -66,9 +66,7 @@ namespace {
 
 constexpr std::int64_t bytes_of_number = 4;
 
-std::int64_t elements_of(Bytes size) {
-  return size.count / bytes_of_number;
-}
+std::int64_t elements_of(Bytes size) { return size.count / bytes_of_number; }
 
 class CoreTasks {
  public:

@@ -61,9 +61,7 @@ const std::vector<EffectName>& effect_names() {
 
 namespace {
 
-Duration from_ns(double ns) {
-  return Duration{saturated(std::round(std::max(ns, 0.0)))};
-}
+Duration from_ns(double ns) { return Duration{saturated(std::round(std::max(ns, 0.0)))}; }
 
 std::int64_t multiple(double value, std::int64_t of, std::int64_t most) {
   const double n = std::round(value / static_cast<double>(of)) * static_cast<double>(of);

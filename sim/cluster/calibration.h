@@ -10,9 +10,7 @@ struct Estimate {
   double value = 0.0, low = 0.0, high = 0.0;
   friend bool operator==(const Estimate&, const Estimate&) = default;
 };
-inline Estimate exactly(double value) {
-  return {value, value, value};
-}
+inline Estimate exactly(double value) { return {value, value, value}; }
 
 /// A time as a function of an amount (bytes, or flops): a line, or a table where a line fits badly.
 struct FittedTime {

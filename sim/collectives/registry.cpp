@@ -86,8 +86,6 @@ std::shared_ptr<const CollectiveModel> make_collectives(const Options::Value& va
   return make_collectives(name, Options(name, std::move(options)), value.where);
 }
 
-std::shared_ptr<const CollectiveModel> make_ring(Options&) {
-  return ring_collectives();
-}
+std::shared_ptr<const CollectiveModel> make_ring(Options&) { return ring_collectives(); }
 
 }  // namespace baechi

@@ -14,9 +14,7 @@ Bytes footprint(const OpGraph& graph, OpId v) {
   return graph.op(v).persistent + graph.op(v).temporary + output_bytes(graph, v);
 }
 
-bool is_host_lane(std::string_view name) {
-  return name.starts_with("host");
-}
+bool is_host_lane(std::string_view name) { return name.starts_with("host"); }
 
 bool on_host(const OpGraph& graph, OpId v) {
   return is_host_lane(graph.lanes()[index(graph.lane(v))]);

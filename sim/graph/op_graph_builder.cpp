@@ -9,9 +9,7 @@ namespace {
 
 constexpr std::uint64_t upper_half = ~std::uint64_t{0} << 32U;
 
-OpId op_in(std::uint64_t slot) {
-  return static_cast<OpId>(static_cast<std::uint32_t>(slot) - 1);
-}
+OpId op_in(std::uint64_t slot) { return static_cast<OpId>(static_cast<std::uint32_t>(slot) - 1); }
 
 /// Huge pages reduce TLB misses of a large table with random access; a hint, without effect where
 /// they are not supported.
@@ -153,9 +151,7 @@ void OpGraphBuilder::set_micro_batch(OpId op, MicroBatchCopy copy) {
   micro_batches_.emplace_back(op, copy);
 }
 
-void OpGraphBuilder::set_forward(OpId backward, OpId forward) {
-  ops_[backward].forward = forward;
-}
+void OpGraphBuilder::set_forward(OpId backward, OpId forward) { ops_[backward].forward = forward; }
 
 void OpGraphBuilder::set_compute(OpId op, std::string_view kind, std::optional<Duration> time) {
   auto it = std::ranges::find(device_kinds_, kind);

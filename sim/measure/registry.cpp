@@ -26,9 +26,7 @@ struct Sums {
   }
 };
 
-double seconds(Duration time) {
-  return to_us(time) / 1e6;
-}
+double seconds(Duration time) { return to_us(time) / 1e6; }
 
 std::optional<double> fraction(double part, double whole) {
   if (!(whole > 0.0)) return std::nullopt;

@@ -172,8 +172,6 @@ std::optional<Duration> latency_in_turn(const Problem& problem, const Placement&
   return Invocations(problem).latency(placement, part, true);
 }
 
-std::unique_ptr<Objective> make_latency(Options&) {
-  return std::make_unique<Latency>();
-}
+std::unique_ptr<Objective> make_latency(Options&) { return std::make_unique<Latency>(); }
 
 }  // namespace baechi

@@ -306,8 +306,6 @@ IdVector<DeviceId, DeviceLoad> device_loads(const Problem& problem, const Placem
   return Loads(problem).of(placement);
 }
 
-std::unique_ptr<Objective> make_max_load(Options& o) {
-  return std::make_unique<MaxLoad>(o);
-}
+std::unique_ptr<Objective> make_max_load(Options& o) { return std::make_unique<MaxLoad>(o); }
 
 }  // namespace baechi

@@ -202,8 +202,6 @@ class StepTime final : public Objective {
 
 }  // namespace
 
-std::unique_ptr<Objective> make_step_time(Options&) {
-  return std::make_unique<StepTime>();
-}
+std::unique_ptr<Objective> make_step_time(Options&) { return std::make_unique<StepTime>(); }
 
 }  // namespace baechi

@@ -40,9 +40,7 @@ class Log {
 };
 
 /// std::max by value, which compilers turn into a conditional move.
-constexpr TimePoint later(TimePoint a, TimePoint b) {
-  return a < b ? b : a;
-}
+constexpr TimePoint later(TimePoint a, TimePoint b) { return a < b ? b : a; }
 
 class Channels {
  public:

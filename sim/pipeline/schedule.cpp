@@ -195,15 +195,9 @@ void add_updates(Schedule& schedule) {
 
 namespace {
 
-std::size_t one(std::size_t, std::size_t) {
-  return 1;
-}
-std::size_t two(std::size_t, std::size_t) {
-  return 2;
-}
-std::size_t as_in_flight(std::size_t stage, std::size_t stages) {
-  return stages - stage;
-}
+std::size_t one(std::size_t, std::size_t) { return 1; }
+std::size_t two(std::size_t, std::size_t) { return 2; }
+std::size_t as_in_flight(std::size_t stage, std::size_t stages) { return stages - stage; }
 
 }  // namespace
 

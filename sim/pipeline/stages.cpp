@@ -4,12 +4,8 @@
 
 namespace baechi::pipeline {
 
-bool is_forward(const OpGraph& graph, OpId v) {
-  return graph.op(v).phase == Phase::forward;
-}
-bool is_backward(const OpGraph& graph, OpId v) {
-  return graph.op(v).phase == Phase::backward;
-}
+bool is_forward(const OpGraph& graph, OpId v) { return graph.op(v).phase == Phase::forward; }
+bool is_backward(const OpGraph& graph, OpId v) { return graph.op(v).phase == Phase::backward; }
 
 bool launches(const OpGraph& graph, OpId v) {
   return on_host(graph, v) && graph.lanes()[index(graph.lane(v))] != host_pass_lane;

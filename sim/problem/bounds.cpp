@@ -19,9 +19,7 @@ IdVector<OpId, Duration> least_times(const OpGraph& graph, const Cluster& cluste
 }
 
 /// Whether `v` is in lane "compute". Other lanes overlap with it.
-bool takes_turns(const OpGraph& graph, OpId v) {
-  return graph.lane(v) == compute_lane;
-}
+bool takes_turns(const OpGraph& graph, OpId v) { return graph.lane(v) == compute_lane; }
 
 /// The total least time of some ops, and the total rate of the devices on them.
 struct Shared {
@@ -120,9 +118,7 @@ void check_memory(const OpGraph& graph, const Cluster& cluster, LowerBounds& bou
 
 }  // namespace
 
-Duration LowerBounds::best() const {
-  return std::max({critical_path, work, group});
-}
+Duration LowerBounds::best() const { return std::max({critical_path, work, group}); }
 
 std::string_view LowerBounds::binding() const {
   if (critical_path == best()) return "critical path";

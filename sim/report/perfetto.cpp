@@ -17,9 +17,7 @@ std::string json_string(std::string_view text) {
 std::string micros(Duration time) {
   return fmt::format("{}.{:03}", time.count() / 1000, time.count() % 1000);
 }
-std::string micros(TimePoint time) {
-  return micros(time.time_since_epoch());
-}
+std::string micros(TimePoint time) { return micros(time.time_since_epoch()); }
 
 /// Distinguishable Chrome colour names, for chrome://tracing; Perfetto ignores them.
 constexpr std::array group_colours{"thread_state_running",

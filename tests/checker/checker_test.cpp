@@ -120,12 +120,8 @@ auto any_work(RecordedRun& run, Random& random, auto suits) {
   return std::ranges::find_if(run.work, [&](const Work& w) { return suits(w) && left-- == 0; });
 }
 
-bool is_op(const Work& w) {
-  return !w.is_transfer;
-}
-bool is_transfer(const Work& w) {
-  return w.is_transfer;
-}
+bool is_op(const Work& w) { return !w.is_transfer; }
+bool is_transfer(const Work& w) { return w.is_transfer; }
 
 /// A damage to any one piece of work for which `suits` holds.
 std::function<bool(RecordedRun&, const Problem&, Random&)> to_any(bool (*suits)(const Work&),

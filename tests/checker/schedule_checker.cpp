@@ -5,9 +5,7 @@
 
 namespace baechi::testing {
 
-std::string text(TimePoint t) {
-  return fmt::format("{} ns", t.time_since_epoch().count());
-}
+std::string text(TimePoint t) { return fmt::format("{} ns", t.time_since_epoch().count()); }
 std::string text(const Work& w) {
   if (!w.is_transfer)
     return fmt::format("op {} on {} at {}", index(w.op), index(w.dst), text(w.start));
@@ -29,9 +27,7 @@ void check_op(const Matched& m, const Work& w, Faults& faults) {
     faults.add("duration: {}", text(w));
 }
 
-bool is_staged(const Matched& m) {
-  return m.problem.engine.transfers == Transfers::staged;
-}
+bool is_staged(const Matched& m) { return m.problem.engine.transfers == Transfers::staged; }
 
 /// The time of a staged transfer on both channels: half of it, rounded down to a nanosecond, on the
 /// outgoing one, the rest on the incoming one.

@@ -371,8 +371,6 @@ class OrderCheck {
 
 }  // namespace
 
-Order check_order(const Matched& m, Faults& faults) {
-  return OrderCheck(m, faults).run();
-}
+Order check_order(const Matched& m, Faults& faults) { return OrderCheck(m, faults).run(); }
 
 }  // namespace baechi::testing

@@ -29,9 +29,7 @@ class Choices {
   std::span<const std::uint8_t> bytes_;
 };
 
-constexpr std::int64_t bit(unsigned n) {
-  return std::int64_t{1} << n;
-}
+constexpr std::int64_t bit(unsigned n) { return std::int64_t{1} << n; }
 
 OpGraph make_graph(Choices& choices) {
   constexpr std::array<std::int64_t, 8> times{0,       1,       1000,        bit(31),

@@ -5,9 +5,7 @@
 namespace baechi::golden {
 namespace {
 
-std::int64_t number(auto id) {
-  return static_cast<std::int64_t>(index(id));
-}
+std::int64_t number(auto id) { return static_cast<std::int64_t>(index(id)); }
 
 std::int64_t whole_us(TimePoint t) {
   const std::int64_t ns = t.time_since_epoch().count();

@@ -5,13 +5,9 @@
 namespace baechi::golden {
 namespace {
 
-OpId op_id(std::size_t i) {
-  return OpId{static_cast<std::uint32_t>(i)};
-}
+OpId op_id(std::size_t i) { return OpId{static_cast<std::uint32_t>(i)}; }
 
-Duration from_microseconds(std::int64_t us) {
-  return std::chrono::microseconds(us);
-}
+Duration from_microseconds(std::int64_t us) { return std::chrono::microseconds(us); }
 
 /// Numbers for names, in order of first use.
 class Interned {

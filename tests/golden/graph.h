@@ -66,9 +66,7 @@ inline json us(Duration t) {
   return t.count() % 1000 == 0 ? json(t.count() / 1000)
                                : json(static_cast<double>(t.count()) / 1e3);
 }
-inline json us(TimePoint t) {
-  return us(t.time_since_epoch());
-}
+inline json us(TimePoint t) { return us(t.time_since_epoch()); }
 
 template <class Id>
 json bytes(const IdVector<Id, Bytes>& values) {

@@ -5,9 +5,7 @@
 namespace baechi::golden {
 namespace {
 
-OpId op_id(std::size_t i) {
-  return OpId{static_cast<std::uint32_t>(i)};
-}
+OpId op_id(std::size_t i) { return OpId{static_cast<std::uint32_t>(i)}; }
 
 std::vector<FusionEdge> pairs(const original::Graph& graph) {
   std::vector<FusionEdge> edges;

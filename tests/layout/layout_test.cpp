@@ -51,9 +51,7 @@ const std::vector<std::vector<ModuleLine>>& layers() {
 }
 
 /// The CUDA harness is standalone: it includes only validate/plan, and only its tests include it.
-bool is_harness(const fs::path& path) {
-  return path.string().starts_with("validate/cuda");
-}
+bool is_harness(const fs::path& path) { return path.string().starts_with("validate/cuda"); }
 
 /// The layer of a file, given its path from the root; nullopt if its folder is not in the table.
 std::optional<std::size_t> layer_of(const fs::path& path) {

@@ -119,12 +119,8 @@ namespace {
 thread_local std::chrono::nanoseconds spent{};
 
 /// A clock that only burn() moves.
-std::chrono::nanoseconds spent_here() {
-  return spent;
-}
-void burn(std::chrono::milliseconds time) {
-  spent += time;
-}
+std::chrono::nanoseconds spent_here() { return spent; }
+void burn(std::chrono::milliseconds time) { spent += time; }
 
 }  // namespace
 

@@ -19,9 +19,7 @@ std::vector<CUgreenCtx> stack;                         // of current contexts
 std::vector<std::unique_ptr<CUgreenCtx_st>> contexts;  // never freed
 std::vector<std::unique_ptr<CUdevResourceDesc_st>> descriptions;
 
-CUresult result_of(const char* call) {
-  return static_cast<CUresult>(standin::fault(call));
-}
+CUresult result_of(const char* call) { return static_cast<CUresult>(standin::fault(call)); }
 
 CUresult resource(CUdevice, CUdevResource* all, CUdevResourceType type) {
   *all = {
@@ -94,9 +92,7 @@ CUresult pop(CUcontext* context) {
 
 }  // namespace
 
-CUgreenCtx standin::current_context() {
-  return stack.empty() ? nullptr : stack.back();
-}
+CUgreenCtx standin::current_context() { return stack.empty() ? nullptr : stack.back(); }
 
 void* standin::driver_function(const char* name) {
   const std::string_view wanted = name;

@@ -65,9 +65,7 @@ std::map<void*, std::size_t> mapped;
 std::deque<std::pair<const void*, std::size_t>> cached;  // the last touched comes first
 cudaError_t sticky = cudaSuccess, last = cudaSuccess;
 
-CUstream_st* of(cudaStream_t stream) {
-  return stream == nullptr ? &default_stream : stream;
-}
+CUstream_st* of(cudaStream_t stream) { return stream == nullptr ? &default_stream : stream; }
 
 void mark(Stamp* stamp, std::int64_t begin, std::int64_t end, const SmSet& sms) {
   if (stamp == nullptr) return;
@@ -139,13 +137,9 @@ namespace standin {
 
 std::int64_t host = 1'000'000'000;
 
-bool asked(const char* variable) {
-  return std::getenv(variable) != nullptr;
-}
+bool asked(const char* variable) { return std::getenv(variable) != nullptr; }
 
-cudaError_t fails(cudaError_t error) {
-  return last = error;
-}
+cudaError_t fails(cudaError_t error) { return last = error; }
 
 cudaError_t fault(const char* call) {
   host += 300;
@@ -209,9 +203,7 @@ extern "C" int standin_gemm(cudaStream_t stream, double flops) {
   return standin::run(stream, 3000 + static_cast<std::int64_t>(flops / 60'000), nullptr);
 }
 
-std::int64_t baechi::validate::replay::host_ns() {
-  return host += 40;
-}
+std::int64_t baechi::validate::replay::host_ns() { return host += 40; }
 
 cudaError_t cudaGetDeviceCount(int* count) {
   *count = 1;
@@ -241,9 +233,7 @@ cudaError_t cudaRuntimeGetVersion(int* version) {
   *version = 13000;
   return standin::fault("cudaRuntimeGetVersion");
 }
-cudaError_t cudaSetDevice(int) {
-  return standin::fault("cudaSetDevice");
-}
+cudaError_t cudaSetDevice(int) { return standin::fault("cudaSetDevice"); }
 cudaError_t cudaGetDevice(int* gpu) {
   *gpu = 0;
   return standin::fault("cudaGetDevice");
@@ -267,26 +257,20 @@ const char* cudaGetErrorName(cudaError_t error) {
   name = "code " + std::to_string(static_cast<int>(error));
   return name.c_str();
 }
-const char* cudaGetErrorString(cudaError_t) {
-  return "of the stand-in";
-}
+const char* cudaGetErrorString(cudaError_t) { return "of the stand-in"; }
 
 cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
   STANDIN_CALL("cudaMalloc");
   *memory = map_memory(bytes);
   return cudaSuccess;
 }
-cudaError_t cudaFree(void* memory) {
-  return unmap(memory);
-}
+cudaError_t cudaFree(void* memory) { return unmap(memory); }
 cudaError_t cudaHostAlloc(void** memory, std::size_t bytes, unsigned) {
   STANDIN_CALL("cudaHostAlloc");
   *memory = map_memory(bytes);
   return cudaSuccess;
 }
-cudaError_t cudaFreeHost(void* memory) {
-  return unmap(memory);
-}
+cudaError_t cudaFreeHost(void* memory) { return unmap(memory); }
 cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind) {
   STANDIN_CALL("cudaMemcpy");
   host = std::max(host + 8000, default_stream.ready);

@@ -14,9 +14,7 @@ using namespace baechi::validate;
 using namespace baechi::validate::replay;
 using baechi::testing::example_plan;
 
-ReplayPlan plan_of(const std::string& text) {
-  return parse_plan(text, "p");
-}
+ReplayPlan plan_of(const std::string& text) { return parse_plan(text, "p"); }
 
 /// `example_plan` with the first `from` replaced.
 std::string with(const std::string& from, const std::string& to) {

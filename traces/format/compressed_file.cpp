@@ -30,9 +30,7 @@ using File = std::unique_ptr<std::FILE, CloseFile>;
   throw InputError(fmt::format("{}: {}", path, what));
 }
 
-std::string reason(int error) {
-  return std::generic_category().message(error);
-}
+std::string reason(int error) { return std::generic_category().message(error); }
 
 File opened(const std::string& path) {
   std::error_code ignored;
@@ -271,9 +269,7 @@ std::string TextFile::rest(std::size_t most) {
   return text;
 }
 
-const std::atomic<std::size_t>& TextFile::bytes_read() const {
-  return stored_->bytes_read;
-}
+const std::atomic<std::size_t>& TextFile::bytes_read() const { return stored_->bytes_read; }
 
 std::string read_file(const std::string& path, std::size_t most) {
   return TextFile(path).rest(most);

@@ -67,9 +67,7 @@ JsonFile::JsonFile(std::string_view path, const std::string& text) : path_(path)
   begin();
 }
 
-JsonFile::JsonFile(TextFile& file) : path_(file.path()), pieces_(file) {
-  next_piece();
-}
+JsonFile::JsonFile(TextFile& file) : path_(file.path()), pieces_(file) { next_piece(); }
 
 void JsonFile::index_text(ParsedPiece& part, std::string_view text) {
   part.error =

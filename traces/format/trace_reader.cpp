@@ -417,8 +417,6 @@ bool looks_like_baechi_trace(std::string_view beginning) {
   return beginning.find(format_name) != std::string_view::npos;
 }
 
-Trace read_baechi_trace(TextFile& file, Options& /*options*/) {
-  return TraceReader(file).read();
-}
+Trace read_baechi_trace(TextFile& file, Options& /*options*/) { return TraceReader(file).read(); }
 
 }  // namespace baechi

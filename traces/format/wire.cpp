@@ -109,9 +109,7 @@ std::string Wire::bytes(std::size_t most) {
   return value;
 }
 
-std::string Wire::text() {
-  return plain_text(bytes());
-}
+std::string Wire::text() { return plain_text(bytes()); }
 
 void Wire::skip(std::uint64_t bytes) {
   while (bytes > buffer_.size() - at_) {

@@ -64,9 +64,7 @@ Model::Scope::Scope(Model& model, std::string_view name, bool in_module)
   model_.in_module_ = in_module;
 }
 
-Model::Scope Model::scope(std::string_view name) {
-  return {*this, name, in_module_};
-}
+Model::Scope Model::scope(std::string_view name) { return {*this, name, in_module_}; }
 
 Model::Scope Model::module(std::string_view name, std::string_view kind) {
   BAECHI_CHECK(!in_module_, "{}: modules do not nest", name);

@@ -15,9 +15,7 @@ enum class ModuleId : std::uint32_t {};
 using Shape = std::vector<std::int64_t>;
 std::int64_t elements(const Shape& shape);
 inline constexpr Bytes word{4};  ///< all numbers are 32 bits wide: float32 and int32
-inline Bytes bytes_of(std::int64_t words) {
-  return {words * word.count};
-}
+inline Bytes bytes_of(std::int64_t words) { return {words * word.count}; }
 
 /// A tensor that a layer writes, or that is fed to the model.
 struct Value {

@@ -172,8 +172,6 @@ bool looks_like_doppler(std::string_view beginning) {
   return is_list(beginning.substr(0, std::min(beginning.find('\n'), std::size_t{1000})));
 }
 
-Trace read_doppler(TextFile& file, Options& options) {
-  return DopplerReader(file, options).read();
-}
+Trace read_doppler(TextFile& file, Options& options) { return DopplerReader(file, options).read(); }
 
 }  // namespace baechi

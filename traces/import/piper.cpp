@@ -220,9 +220,7 @@ class PiperReader {
 
 }  // namespace
 
-PiperFile read_piper_file(JsonFile& json) {
-  return PiperReader(json).read();
-}
+PiperFile read_piper_file(JsonFile& json) { return PiperReader(json).read(); }
 
 namespace {
 
@@ -344,8 +342,6 @@ bool looks_like_piper(std::string_view beginning) {
           beginning.find("\"mbsInBatch\"") != std::string_view::npos);
 }
 
-Trace read_piper(TextFile& file, Options& options) {
-  return PiperImport(file, options).trace();
-}
+Trace read_piper(TextFile& file, Options& options) { return PiperImport(file, options).trace(); }
 
 }  // namespace baechi

@@ -22,9 +22,7 @@ Precision precision_of_type(std::string_view word) {
 
 namespace {
 
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 /// The name with its numbers padded by zeros, so that "2" comes before "10".
 std::string sortable(std::string_view name) {

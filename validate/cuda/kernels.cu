@@ -146,13 +146,9 @@ __global__ void link_copy(uint4* __restrict__ to, const uint4* __restrict__ from
   stamp_end(stamp);
 }
 
-__global__ void begin_stamp(Stamp* stamp) {
-  stamp_begin(stamp, now());
-}
+__global__ void begin_stamp(Stamp* stamp) { stamp_begin(stamp, now()); }
 
-__global__ void end_stamp(Stamp* stamp) {
-  atomicMax(&stamp->end, now());
-}
+__global__ void end_stamp(Stamp* stamp) { atomicMax(&stamp->end, now()); }
 
 __global__ void fill(__half* values, Ticks count, unsigned seed) {
   const Ticks stride = Ticks{gridDim.x} * blockDim.x;

@@ -189,9 +189,7 @@ void ClockRate::sample() {
   highest_ = std::max(highest_, mhz);
 }
 
-std::string Cublas::library() {
-  return open_library().second;
-}
+std::string Cublas::library() { return open_library().second; }
 
 Cublas::Cublas(unsigned sms) : workspace_(device_memory(workspace_bytes)) {
   int (*create)(void**) = nullptr;
@@ -278,9 +276,7 @@ cudaStream_t Machine::queue(const Task& task) {
   return owner.transfer_queues[static_cast<std::size_t>(task.queue)].get();
 }
 
-void Machine::flush_cache() const {
-  REPLAY_CUDA(cudaMemset(flushed_.get(), 0, flushed_bytes_));
-}
+void Machine::flush_cache() const { REPLAY_CUDA(cudaMemset(flushed_.get(), 0, flushed_bytes_)); }
 
 void Machine::make_parts() {
   cudaDeviceProp gpu{};

@@ -211,9 +211,7 @@ void TextFile::finish() {
   if (!out_ || error) throw BadInput(path_ + ": cannot be written");
 }
 
-std::string steps_header() {
-  return "plan,replay,round,mode,step_ns,submit_ns,verdict,peak_bytes";
-}
+std::string steps_header() { return "plan,replay,round,mode,step_ns,submit_ns,verdict,peak_bytes"; }
 
 std::string steps_line(const ReplayPlan& plan, int replay, int round, const StepResult& result) {
   const bool ok = result.verdict == StepResult::Verdict::ok;
@@ -229,9 +227,7 @@ std::string steps_line(const ReplayPlan& plan, int replay, int round, const Step
   return text;
 }
 
-std::string timeline_header() {
-  return "plan,replay,round,mode,task,start_ns,end_ns";
-}
+std::string timeline_header() { return "plan,replay,round,mode,task,start_ns,end_ns"; }
 
 void write_timeline(TextFile& file, const ReplayPlan& plan, int replay, int round,
                     const Timeline& times) {

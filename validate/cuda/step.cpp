@@ -145,9 +145,7 @@ void Step::find_waits() {
   }
 }
 
-Stamp* Step::stamp(std::size_t task) {
-  return reinterpret_cast<Stamp*>(gpu_stamps_.get()) + task;
-}
+Stamp* Step::stamp(std::size_t task) { return reinterpret_cast<Stamp*>(gpu_stamps_.get()) + task; }
 
 void Step::capture() {
   if (queues_.empty()) return;

@@ -7,9 +7,7 @@
 
 namespace baechi::validate {
 
-const char* Measurement::header() {
-  return "what,mode,way,subject,args,against,count,round,value";
-}
+const char* Measurement::header() { return "what,mode,way,subject,args,against,count,round,value"; }
 
 std::string Measurement::line() const {
   char number[32];
@@ -212,12 +210,8 @@ Benchmark interference(const Body& subject, const Body& neighbour, int count) {
   return b;
 }
 
-Body spin(std::int64_t ns) {
-  return {.kind = BodyKind::spin, .args = {ns}};
-}
-Body gemm(std::int64_t n) {
-  return {.kind = BodyKind::gemm, .args = {n}};
-}
+Body spin(std::int64_t ns) { return {.kind = BodyKind::spin, .args = {ns}}; }
+Body gemm(std::int64_t n) { return {.kind = BodyKind::gemm, .args = {n}}; }
 Body cublas(std::int64_t m, std::int64_t n, std::int64_t k) {
   return {.kind = BodyKind::cublas, .args = {m, n, k}};
 }

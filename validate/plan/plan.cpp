@@ -67,9 +67,7 @@ constexpr int most_lanes = 8;
 constexpr std::int64_t largest_product = 16384;
 constexpr std::size_t most_tasks = 10'000'000;
 
-std::string end_name(int device) {
-  return device == Task::host ? "host" : std::to_string(device);
-}
+std::string end_name(int device) { return device == Task::host ? "host" : std::to_string(device); }
 
 std::string hash_text(std::uint64_t hash) {
   char text[17];
@@ -348,9 +346,7 @@ std::string args_text(const Body& body) {
   return joined(body.args[0]);
 }
 
-std::string to_text(const Body& body) {
-  return joined(to_text(body.kind), ' ', args_text(body));
-}
+std::string to_text(const Body& body) { return joined(to_text(body.kind), ' ', args_text(body)); }
 
 std::string plan_text(const ReplayPlan& plan) {
   const bool several_lanes = plan.lanes > 1;

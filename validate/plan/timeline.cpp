@@ -16,9 +16,7 @@ double quantile(Samples samples, double q) {
   return samples[below] + (at - static_cast<double>(below)) * (samples[above] - samples[below]);
 }
 
-double median(Samples samples) {
-  return quantile(std::move(samples), 0.5);
-}
+double median(Samples samples) { return quantile(std::move(samples), 0.5); }
 
 double trimmed_mean(Samples samples) {
   if (samples.empty()) return 0.0;

@@ -157,9 +157,7 @@ constexpr double no_plan = std::numeric_limits<double>::infinity();
 /// Designs planned at once; independent of the machine, so that the same are visited everywhere.
 constexpr std::size_t at_once = 8;
 
-double total_seconds(const VisitedDesign& v) {
-  return v.plan ? v.plan->seconds : no_plan;
-}
+double total_seconds(const VisitedDesign& v) { return v.plan ? v.plan->seconds : no_plan; }
 
 bool better(const VisitedDesign& a, const VisitedDesign& b) {
   return std::pair(total_seconds(a), a.sized.area) < std::pair(total_seconds(b), b.sized.area);

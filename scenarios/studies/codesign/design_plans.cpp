@@ -61,9 +61,7 @@ void add_sizes(const OpGraph& graph, const IdVector<OpId, std::size_t>& block,
 using exact::BundleId;
 using Seconds = std::vector<std::vector<LayerSeconds>>;  // [works][kinds]
 
-double in_seconds(Duration time) {
-  return static_cast<double>(time.count()) * 1e-9;
-}
+double in_seconds(Duration time) { return static_cast<double>(time.count()) * 1e-9; }
 
 /// The times of a block's passes, each by `makespan` of its tasks.
 LayerSeconds block_seconds(const LayerWork& block, const Accelerator& a,
@@ -82,9 +80,7 @@ bool mixed(const planners::StagedPlan& plan, std::int64_t planners::PlannedStage
   });
 }
 
-double to_seconds(Duration time) {
-  return to_us(time) / 1e6;
-}
+double to_seconds(Duration time) { return to_us(time) / 1e6; }
 
 /// The largest number of replicas for which there are devices and that divides the batch; 0: none.
 std::int64_t most_replicas(std::int64_t devices, std::int64_t batch, std::int64_t micro_batch) {

@@ -26,9 +26,7 @@ Schedule alternate(const Shape& shape, bool update_each) {
 }  // namespace
 
 /// Source: Narayanan et al., "PipeDream", SOSP 2019, section 3.2. Stages are not replicated.
-Schedule one_forward_one_backward(const Shape& shape) {
-  return alternate(shape, true);
-}
+Schedule one_forward_one_backward(const Shape& shape) { return alternate(shape, true); }
 
 /// Source: Narayanan et al., "Memory-Efficient Pipeline-Parallel DNN Training", ICML 2021.
 Schedule flushed_1f1b(const Shape& shape) {

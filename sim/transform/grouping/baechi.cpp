@@ -40,8 +40,6 @@ class Bundle final : public Transform {
 
 }  // namespace
 
-std::unique_ptr<Transform> make_baechi(Options& o) {
-  return std::make_unique<Bundle>(o);
-}
+std::unique_ptr<Transform> make_baechi(Options& o) { return std::make_unique<Bundle>(o); }
 
 }  // namespace baechi

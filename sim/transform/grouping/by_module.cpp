@@ -40,8 +40,6 @@ class ByModule final : public Transform {
 
 }  // namespace
 
-std::unique_ptr<Transform> make_by_module(Options& o) {
-  return std::make_unique<ByModule>(o);
-}
+std::unique_ptr<Transform> make_by_module(Options& o) { return std::make_unique<ByModule>(o); }
 
 }  // namespace baechi

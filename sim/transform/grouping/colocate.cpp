@@ -129,8 +129,6 @@ class Colocate final : public Transform {
 
 }  // namespace
 
-std::unique_ptr<Transform> make_colocate(Options& o) {
-  return std::make_unique<Colocate>(o);
-}
+std::unique_ptr<Transform> make_colocate(Options& o) { return std::make_unique<Colocate>(o); }
 
 }  // namespace baechi

@@ -40,8 +40,6 @@ class Coplace final : public Transform {
 
 }  // namespace
 
-std::unique_ptr<Transform> make_coplace(Options& o) {
-  return std::make_unique<Coplace>(o);
-}
+std::unique_ptr<Transform> make_coplace(Options& o) { return std::make_unique<Coplace>(o); }
 
 }  // namespace baechi

@@ -67,8 +67,6 @@ class Fuse final : public Transform {
 
 }  // namespace
 
-std::unique_ptr<Transform> make_fuse(Options& o) {
-  return std::make_unique<Fuse>(o);
-}
+std::unique_ptr<Transform> make_fuse(Options& o) { return std::make_unique<Fuse>(o); }
 
 }  // namespace baechi

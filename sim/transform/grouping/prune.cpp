@@ -19,8 +19,6 @@ class Prune final : public Transform {
 
 }  // namespace
 
-std::unique_ptr<Transform> make_prune(Options& /*o*/) {
-  return std::make_unique<Prune>();
-}
+std::unique_ptr<Transform> make_prune(Options& /*o*/) { return std::make_unique<Prune>(); }
 
 }  // namespace baechi

@@ -59,8 +59,6 @@ class Accumulate final : public Transform {
 
 }  // namespace
 
-std::unique_ptr<Transform> make_accumulate(Options& o) {
-  return std::make_unique<Accumulate>(o);
-}
+std::unique_ptr<Transform> make_accumulate(Options& o) { return std::make_unique<Accumulate>(o); }
 
 }  // namespace baechi

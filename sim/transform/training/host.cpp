@@ -250,8 +250,6 @@ class Host final : public Transform {
 
 }  // namespace
 
-std::unique_ptr<Transform> make_host(Options& o) {
-  return std::make_unique<Host>(o);
-}
+std::unique_ptr<Transform> make_host(Options& o) { return std::make_unique<Host>(o); }
 
 }  // namespace baechi

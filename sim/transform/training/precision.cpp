@@ -7,9 +7,7 @@
 namespace baechi {
 namespace {
 
-Bytes half(Bytes size) {
-  return {(size.count + 1) / 2};
-}
+Bytes half(Bytes size) { return {(size.count + 1) / 2}; }
 
 /// Factors by which measured times are divided.
 struct Speedup {

@@ -146,8 +146,6 @@ class Quantize final : public Transform {
 
 }  // namespace
 
-std::unique_ptr<Transform> make_quantize(Options& o) {
-  return std::make_unique<Quantize>(o);
-}
+std::unique_ptr<Transform> make_quantize(Options& o) { return std::make_unique<Quantize>(o); }
 
 }  // namespace baechi

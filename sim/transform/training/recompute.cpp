@@ -282,8 +282,6 @@ class Recompute final : public Transform {
 
 }  // namespace
 
-std::unique_ptr<Transform> make_recompute(Options& o) {
-  return std::make_unique<Recompute>(o);
-}
+std::unique_ptr<Transform> make_recompute(Options& o) { return std::make_unique<Recompute>(o); }
 
 }  // namespace baechi

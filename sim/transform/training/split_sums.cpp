@@ -147,8 +147,6 @@ class SplitSums final : public Transform {
 
 }  // namespace
 
-std::unique_ptr<Transform> make_split_sums(Options& /*o*/) {
-  return std::make_unique<SplitSums>();
-}
+std::unique_ptr<Transform> make_split_sums(Options& /*o*/) { return std::make_unique<SplitSums>(); }
 
 }  // namespace baechi

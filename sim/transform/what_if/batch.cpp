@@ -83,8 +83,6 @@ class Batch final : public Verb {
 
 }  // namespace
 
-std::unique_ptr<Verb> make_batch(Options& o) {
-  return std::make_unique<Batch>(o);
-}
+std::unique_ptr<Verb> make_batch(Options& o) { return std::make_unique<Batch>(o); }
 
 }  // namespace baechi::what_if

@@ -217,8 +217,6 @@ class MakeCollective final : public Verb {
 
 }  // namespace
 
-std::unique_ptr<Verb> make_collective(Options& o) {
-  return std::make_unique<MakeCollective>(o);
-}
+std::unique_ptr<Verb> make_collective(Options& o) { return std::make_unique<MakeCollective>(o); }
 
 }  // namespace baechi::what_if

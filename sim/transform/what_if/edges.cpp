@@ -69,11 +69,7 @@ class AddEdge final : public Verb {
 
 }  // namespace
 
-std::unique_ptr<Verb> make_drop_edges(Options& o) {
-  return std::make_unique<DropEdges>(o);
-}
-std::unique_ptr<Verb> make_add_edge(Options& o) {
-  return std::make_unique<AddEdge>(o);
-}
+std::unique_ptr<Verb> make_drop_edges(Options& o) { return std::make_unique<DropEdges>(o); }
+std::unique_ptr<Verb> make_add_edge(Options& o) { return std::make_unique<AddEdge>(o); }
 
 }  // namespace baechi::what_if

@@ -198,8 +198,6 @@ class Insert final : public Verb {
 
 }  // namespace
 
-std::unique_ptr<Verb> make_insert(Options& o) {
-  return std::make_unique<Insert>(o);
-}
+std::unique_ptr<Verb> make_insert(Options& o) { return std::make_unique<Insert>(o); }
 
 }  // namespace baechi::what_if

@@ -70,8 +70,6 @@ class Limit final : public Verb {
 
 }  // namespace
 
-std::unique_ptr<Verb> make_limit(Options& o) {
-  return std::make_unique<Limit>(o);
-}
+std::unique_ptr<Verb> make_limit(Options& o) { return std::make_unique<Limit>(o); }
 
 }  // namespace baechi::what_if

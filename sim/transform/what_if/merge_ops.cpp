@@ -234,8 +234,6 @@ class Merge final : public Verb {
 
 }  // namespace
 
-std::unique_ptr<Verb> make_merge(Options& o) {
-  return std::make_unique<Merge>(o);
-}
+std::unique_ptr<Verb> make_merge(Options& o) { return std::make_unique<Merge>(o); }
 
 }  // namespace baechi::what_if

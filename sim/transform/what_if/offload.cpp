@@ -112,8 +112,6 @@ class Offload final : public Verb {
 
 }  // namespace
 
-std::unique_ptr<Verb> make_offload(Options& o) {
-  return std::make_unique<Offload>(o);
-}
+std::unique_ptr<Verb> make_offload(Options& o) { return std::make_unique<Offload>(o); }
 
 }  // namespace baechi::what_if

@@ -68,8 +68,6 @@ class Remove final : public Verb {
 
 }  // namespace
 
-std::unique_ptr<Verb> make_remove(Options& /*o*/) {
-  return std::make_unique<Remove>();
-}
+std::unique_ptr<Verb> make_remove(Options& /*o*/) { return std::make_unique<Remove>(); }
 
 }  // namespace baechi::what_if

@@ -45,8 +45,6 @@ class Scale final : public Verb {
 
 }  // namespace
 
-std::unique_ptr<Verb> make_scale(Options& o) {
-  return std::make_unique<Scale>(o);
-}
+std::unique_ptr<Verb> make_scale(Options& o) { return std::make_unique<Scale>(o); }
 
 }  // namespace baechi::what_if

@@ -40,8 +40,6 @@ class Set final : public Verb {
 
 }  // namespace
 
-std::unique_ptr<Verb> make_set(Options& o) {
-  return std::make_unique<Set>(o);
-}
+std::unique_ptr<Verb> make_set(Options& o) { return std::make_unique<Set>(o); }
 
 }  // namespace baechi::what_if

@@ -179,8 +179,6 @@ class Split final : public Verb {
 
 }  // namespace
 
-std::unique_ptr<Verb> make_split(Options& o) {
-  return std::make_unique<Split>(o);
-}
+std::unique_ptr<Verb> make_split(Options& o) { return std::make_unique<Split>(o); }
 
 }  // namespace baechi::what_if

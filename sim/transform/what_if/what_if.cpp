@@ -218,8 +218,6 @@ PlacedStep WhatIfRules::after_placing(const OpGraph& graph,
   return {std::move(step.graph), std::move(step.device)};
 }
 
-std::unique_ptr<Transform> make_what_if(Options& o) {
-  return std::make_unique<WhatIfRules>(o);
-}
+std::unique_ptr<Transform> make_what_if(Options& o) { return std::make_unique<WhatIfRules>(o); }
 
 }  // namespace baechi

@@ -38,8 +38,6 @@ bool is_convex(const Problem& problem, const Placement& placement);
 /// The same for all ops and paths, on accelerators only.
 bool accelerators_are_convex(const Problem& problem, const Placement& placement);
 
-inline bool any_placement(const Problem&, const Placement&) {
-  return true;
-}
+inline bool any_placement(const Problem&, const Placement&) { return true; }
 
 }  // namespace baechi::testing

@@ -10,9 +10,7 @@ using namespace baechi::testing;
 
 namespace {
 
-std::unique_ptr<Placer> placer(const std::string& name) {
-  return make_placer(name, Options(name));
-}
+std::unique_ptr<Placer> placer(const std::string& name) { return make_placer(name, Options(name)); }
 
 }  // namespace
 

@@ -28,9 +28,7 @@ PlanNodes two_nodes() {
   return {.kind = "dgx_a100", .count = 2, .devices = 8, .gpu = &gpu, .memory = gpu.memory};
 }
 
-Cluster sixteen() {
-  return make_cluster(cluster_of_nodes("dgx_a100", 16));
-}
+Cluster sixteen() { return make_cluster(cluster_of_nodes("dgx_a100", 16)); }
 
 /// The cluster of the scenario.
 Cluster cluster_in(const std::string& text, const TemporaryFolder& folder) {

@@ -33,9 +33,7 @@ std::shared_ptr<const Cluster> shared_gpus_of(std::size_t count, Bytes memory) {
   return std::make_shared<const Cluster>(gpus_of(count, memory));
 }
 
-const DeviceModel& gpu() {
-  return *built_in_devices().devices.at("a100_megatron");
-}
+const DeviceModel& gpu() { return *built_in_devices().devices.at("a100_megatron"); }
 
 const PlanSpace space{.tensor = {1, 2}, .pipeline = {1, 4}, .micro_batch = {1, 4}};
 

@@ -18,9 +18,7 @@ std::vector<Json> answered(const std::vector<std::string>& questions) {
   return answers;
 }
 
-Json query_answer(const Json& question) {
-  return answered({question.dump()}).front();
-}
+Json query_answer(const Json& question) { return answered({question.dump()}).front(); }
 
 /// A GPT of 12 blocks of 512 features on one node, as Megatron-LM's tests have it.
 Json query_gpt() {

@@ -18,9 +18,7 @@ ScenarioFile with_cluster(const std::string& cluster, const std::vector<std::str
                      sets, path);
 }
 
-Cluster first_cluster(const ScenarioFile& file) {
-  return make_cluster(file.point(0).cluster);
-}
+Cluster first_cluster(const ScenarioFile& file) { return make_cluster(file.point(0).cluster); }
 
 /// The time of an all_reduce of a megabyte among the first `members` devices.
 Duration all_reduce(const Cluster& cluster, std::uint32_t members) {

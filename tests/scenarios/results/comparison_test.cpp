@@ -65,9 +65,7 @@ HandMade three_graphs() {
   return set;
 }
 
-AxisScale::Kind kind(const Texts& values) {
-  return axis_scale(values).kind;
-}
+AxisScale::Kind kind(const Texts& values) { return axis_scale(values).kind; }
 
 }  // namespace
 

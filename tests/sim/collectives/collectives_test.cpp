@@ -36,9 +36,7 @@ Cluster machines(std::size_t count, std::uint32_t devices, std::uint32_t nics) {
   return Cluster::of_nodes(std::move(all), std::vector<Node>(count, node));
 }
 
-Options::Value value(std::string text) {
-  return {std::move(text), ""};
-}
+Options::Value value(std::string text) { return {std::move(text), ""}; }
 
 std::shared_ptr<const CollectiveModel> model(std::string_view name,
                                              std::map<std::string, Options::Value> options = {}) {

@@ -25,9 +25,7 @@ OpGraph all_kinds_of_memory() {
   return std::move(g).build();
 }
 
-Cluster two_gpus(Bytes first, Bytes second) {
-  return with_memory(gpus(2, first), gpu1, second);
-}
+Cluster two_gpus(Bytes first, Bytes second) { return with_memory(gpus(2, first), gpu1, second); }
 
 }  // namespace
 

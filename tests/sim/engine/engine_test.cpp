@@ -12,9 +12,7 @@ using namespace baechi::testing;
 
 namespace {
 
-constexpr EngineOptions with(Transfers transfers) {
-  return {.transfers = transfers};
-}
+constexpr EngineOptions with(Transfers transfers) { return {.transfers = transfers}; }
 
 using Times = std::vector<Duration>;
 
@@ -29,9 +27,7 @@ OpGraph four_crossings() {
 //   s(5)  --p 100 B--> u(1)      s on gpu3; a on gpu0; u, v on gpu1; w on gpu2
 //   a(10) --x 50 B---> v(1)
 //     \-----y 50 B---> w(1)
-OpGraph busy_receiver() {
-  return graph_of("s5; a10; s -100> u1; a -50> v1; a -50> w1");
-}
+OpGraph busy_receiver() { return graph_of("s5; a10; s -100> u1; a -50> v1; a -50> w1"); }
 
 }  // namespace
 

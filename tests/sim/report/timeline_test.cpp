@@ -15,9 +15,7 @@ using Json = nlohmann::json;
 
 namespace {
 
-constexpr TimePoint at(Duration time) {
-  return TimePoint{time};
-}
+constexpr TimePoint at(Duration time) { return TimePoint{time}; }
 
 /// The step's timeline file, checked; `busy`: the busy time of each device in it.
 std::string timeline_of(const Problem& problem, const Placement& placement,

@@ -36,9 +36,7 @@ inline Options options_of(std::string_view generator, const Settings& settings) 
 inline OpGraph generated(const char* generator, const Settings& settings) {
   return generate_trace(generator, options_of(generator, settings)).graph;
 }
-inline OpGraph gpt(const Settings& settings) {
-  return generated("gpt", settings);
-}
+inline OpGraph gpt(const Settings& settings) { return generated("gpt", settings); }
 inline Settings with(Settings settings, const Settings& more) {
   for (const auto& [key, value] : more) settings[key] = value;
   return settings;

@@ -45,9 +45,7 @@ double forward_multiply_adds(const OpGraph& g) {
   return flops / 2.0;
 }
 
-constexpr Bytes gigabytes(double n) {
-  return n * Bytes{1'000'000'000};
-}
+constexpr Bytes gigabytes(double n) { return n * Bytes{1'000'000'000}; }
 
 /// Four GPUs on PCIe, as Baechi's.
 Cluster baechi_cluster(std::size_t devices, Bytes memory) {

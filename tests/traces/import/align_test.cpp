@@ -11,9 +11,7 @@ using namespace baechi::testing;
 
 namespace {
 
-std::vector<std::uint32_t> letters(const std::string& text) {
-  return {text.begin(), text.end()};
-}
+std::vector<std::uint32_t> letters(const std::string& text) { return {text.begin(), text.end()}; }
 
 /// The positions of the calls, "-" for a gap: "0 1 - 3"; alignments are separated by "; ".
 std::string found(const std::string& calls, const std::string& events, std::size_t most_gaps) {

@@ -165,9 +165,7 @@ TEST_SUITE("chakra") {
 
 namespace {
 
-const Op& op_named(const OpGraph& g, std::string_view name) {
-  return g.op(*g.find(name));
-}
+const Op& op_named(const OpGraph& g, std::string_view name) { return g.op(*g.find(name)); }
 
 Bytes output(const OpGraph& g, std::string_view name, std::size_t slot = 0) {
   return g.tensor(*(g.outputs(*g.find(name)).begin() + static_cast<std::ptrdiff_t>(slot))).size;

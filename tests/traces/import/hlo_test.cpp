@@ -14,9 +14,7 @@ Trace parsed(const std::string& text) {
   TextFile file("t.hlo", text);
   return read_trace(file, "hlo");
 }
-OpGraph hlo_graph(const std::string& text) {
-  return parsed(text).graph;
-}
+OpGraph hlo_graph(const std::string& text) { return parsed(text).graph; }
 
 }  // namespace
 

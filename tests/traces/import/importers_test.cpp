@@ -138,12 +138,8 @@ Json without(const Json& list, std::size_t count, const May& may_go) {
   return rest;
 }
 
-bool is_call(const Json& event) {
-  return event.value("ph", "") == "X";
-}
-bool is_operator(const Json& node) {
-  return !node["op_schema"].get<std::string>().empty();
-}
+bool is_call(const Json& event) { return event.value("ph", "") == "X"; }
+bool is_operator(const Json& node) { return !node["op_schema"].get<std::string>().empty(); }
 
 /// The total time, relative to that of `whole`.
 double share_of_time(const OpGraph& graph, const OpGraph& whole) {

@@ -46,9 +46,7 @@ Trace recorded(const std::vector<std::string>& events,
   return read_trace(file, "kineto", Options("kineto", std::move(values)));
 }
 
-Duration compute(const OpGraph& graph, std::uint32_t v) {
-  return graph.op(OpId{v}).compute;
-}
+Duration compute(const OpGraph& graph, std::uint32_t v) { return graph.op(OpId{v}).compute; }
 
 }  // namespace
 

@@ -19,16 +19,12 @@ using Infos = std::vector<const onnx::TensorInfo*>;
 onnx::TensorInfo of_type(int type, onnx::Shape shape) {
   return {.type = static_cast<onnx::ElementType>(type), .shape = std::move(shape)};
 }
-onnx::TensorInfo floats(onnx::Shape shape) {
-  return of_type(1, std::move(shape));
-}
+onnx::TensorInfo floats(onnx::Shape shape) { return of_type(1, std::move(shape)); }
 /// An integer tensor of known elements.
 onnx::TensorInfo known(onnx::Shape shape, std::vector<double> values) {
   return {.type = onnx::ElementType::int64, .shape = std::move(shape), .values = std::move(values)};
 }
-onnx::Attribute ints(std::vector<std::int64_t> numbers) {
-  return {.ints = std::move(numbers)};
-}
+onnx::Attribute ints(std::vector<std::int64_t> numbers) { return {.ints = std::move(numbers)}; }
 
 onnx::Node node_of(const std::string& op, const Attributes& attributes, const Infos& in) {
   onnx::Node node{.op_type = op, .outputs = {"y", "y1", "y2"}, .attributes = attributes};

@@ -9,9 +9,7 @@ std::int64_t extent(std::int64_t size, std::int64_t kernel, std::int64_t stride,
 }
 
 /// The work of one pass over `bytes`: one floating-point operation per element.
-OpWork elementwise(std::int64_t flops, Bytes bytes) {
-  return {.flops = flops, .traffic = bytes};
-}
+OpWork elementwise(std::int64_t flops, Bytes bytes) { return {.flops = flops, .traffic = bytes}; }
 
 /// Adds a layer that reads x and writes y. Its backward pass reads dy and what is saved, and writes
 /// dx.

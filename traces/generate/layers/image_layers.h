@@ -17,9 +17,7 @@ struct Padding {
   bool keeps_size = false;
 };
 inline constexpr Padding valid{}, same{.keeps_size = true};
-constexpr Padding padded(std::int64_t pixels) {
-  return {.pixels = pixels};
-}
+constexpr Padding padded(std::int64_t pixels) { return {.pixels = pixels}; }
 
 /// Height and width in pixels; one number means both.
 struct Kernel {

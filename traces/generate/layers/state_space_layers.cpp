@@ -39,9 +39,7 @@ OfToken mixer_outputs(const StateSpace& s) {
           slowness * (2 * s.inner() + s.groups * (s.state + s.chunk) + 2 * each)};
 }
 /// Reads output and gate, and writes.
-OfToken mixer_norm(const StateSpace& s) {
-  return {10 * s.inner(), 3 * s.inner()};
-}
+OfToken mixer_norm(const StateSpace& s) { return {10 * s.inner(), 3 * s.inner()}; }
 
 OpWork mixer_work(const OfToken& one, std::int64_t tokens, std::int64_t times = 1) {
   return {.flops = times * tokens * one.flops, .traffic = bytes_of(times * tokens * one.moved)};

@@ -14,9 +14,7 @@ LstmState zero_state(Model& model, const Gnmt& s) {
   return {.cell = cell, .output = zeros(model, "output", {s.batch, s.units})};
 }
 
-std::string step(std::size_t t) {
-  return fmt::format("step_{}", t);
-}
+std::string step(std::size_t t) { return fmt::format("step_{}", t); }
 
 /// The embedded words of the source or of the target, one value per step.
 std::vector<ValueId> embedding_of(Model& model, const Gnmt& s, std::string_view words) {

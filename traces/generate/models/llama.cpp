@@ -94,9 +94,7 @@ struct Projected {
   ValueId q{}, k{}, v{};
 };
 /// The weights that make keys, or values, of a rank's heads from latent features.
-Shape latent_matrix(const Decoder& s) {
-  return {s.key_value_rank, s.own_heads() * s.head_size};
-}
+Shape latent_matrix(const Decoder& s) { return {s.key_value_rank, s.own_heads() * s.head_size}; }
 /// Source: DeepSeek-AI, "DeepSeek-V2", 2024, section 2.1: multi-head latent attention. Ranks make
 /// the same latent features, and queries, keys and values of their own heads. Source: Megatron-LM,
 /// core/transformer/multi_latent_attention.py (linear_kv_down_proj: parallel_mode='duplicated').

@@ -49,8 +49,6 @@ Trace make_vgg(Options& options) {
   return make(options, options.get("layers", {"16", "11", "13", "19"}, "layers with weights"));
 }
 
-Trace make_vgg16(Options& options) {
-  return make(options, "16");
-}
+Trace make_vgg16(Options& options) { return make(options, "16"); }
 
 }  // namespace baechi::generate

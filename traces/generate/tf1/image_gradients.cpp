@@ -112,9 +112,7 @@ void concat(Graph& g, NodeId op, Arriving dy, Sent& sent) {
   }
 }
 
-void identity(Graph& /*g*/, NodeId /*op*/, Arriving dy, Sent& sent) {
-  sent[0] = dy[0];
-}
+void identity(Graph& /*g*/, NodeId /*op*/, Arriving dy, Sent& sent) { sent[0] = dy[0]; }
 
 void reshape_gradient(Graph& g, NodeId op, Arriving dy, Sent& sent) {
   const Output shape = g.constant("Shape", shape_of_image);

@@ -79,18 +79,10 @@ void write_one(Writer& m, const Layer& l, std::string_view kind) {
                                         .outputs = {m.model.value(l.outputs[0]).size()},
                                         .work = l.forward});
 }
-void write_relu(Writer& m, const Layer& l) {
-  write_one(m, l, "Relu");
-}
-void write_max_pool(Writer& m, const Layer& l) {
-  write_one(m, l, "MaxPool");
-}
-void write_avg_pool(Writer& m, const Layer& l) {
-  write_one(m, l, "AvgPool");
-}
-void write_add(Writer& m, const Layer& l) {
-  write_one(m, l, "Add");
-}
+void write_relu(Writer& m, const Layer& l) { write_one(m, l, "Relu"); }
+void write_max_pool(Writer& m, const Layer& l) { write_one(m, l, "MaxPool"); }
+void write_avg_pool(Writer& m, const Layer& l) { write_one(m, l, "AvgPool"); }
+void write_add(Writer& m, const Layer& l) { write_one(m, l, "Add"); }
 
 void write_concat(Writer& m, const Layer& l) {
   std::vector<Output> inputs = inputs_of(m, l);

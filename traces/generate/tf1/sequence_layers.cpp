@@ -7,9 +7,7 @@ namespace {
 // contrib/seq2seq/python/ops/attention_wrapper.py write a layer. Known shapes and axes are
 // constants. Ops that Baechi's model keeps together are in the group of a NoOp.
 
-Bytes output_size(const Writer& m, const Layer& l) {
-  return m.model.value(l.outputs[0]).size();
-}
+Bytes output_size(const Writer& m, const Layer& l) { return m.model.value(l.outputs[0]).size(); }
 
 /// Adds an op whose output is in the memory of its input.
 Output reshape_layer(Graph& g, std::string_view name, Output x) {

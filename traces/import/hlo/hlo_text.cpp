@@ -11,17 +11,11 @@ namespace {
 // `/*index=5*/`.
 // Source: openxla/xla, hlo_parser.cc and the operation semantics' page.
 
-bool opens(char c) {
-  return c == '(' || c == '[' || c == '{';
-}
-bool closes(char c) {
-  return c == ')' || c == ']' || c == '}';
-}
+bool opens(char c) { return c == '(' || c == '[' || c == '{'; }
+bool closes(char c) { return c == ')' || c == ']' || c == '}'; }
 
 /// Whether `c` may begin or end a string, a comment or a bracket.
-bool is_special(char c) {
-  return c == '"' || c == '\\' || c == '/' || opens(c) || closes(c);
-}
+bool is_special(char c) { return c == '"' || c == '\\' || c == '/' || opens(c) || closes(c); }
 
 /// Position after the bracket that closes the one at `at`; the end if there is none. Brackets in
 /// quoted strings are ignored.

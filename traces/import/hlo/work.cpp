@@ -8,9 +8,7 @@ namespace {
 
 constexpr std::int64_t most = std::int64_t{1} << 60, most_size = std::int64_t{1} << 50;
 
-std::int64_t capped_sum(std::int64_t a, std::int64_t b) {
-  return std::min(most, a + b);
-}
+std::int64_t capped_sum(std::int64_t a, std::int64_t b) { return std::min(most, a + b); }
 
 using NameSet = std::unordered_set<std::string_view>;
 

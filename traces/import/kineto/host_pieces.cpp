@@ -160,9 +160,7 @@ Launched by_correlation(const Recording& recording) {
 bool waits(const Call& call) {
   return call.kind == CallKind::runtime && call.name.find("Synchronize") != std::string::npos;
 }
-bool records_event(const Call& call) {
-  return call.name.find("EventRecord") != std::string::npos;
-}
+bool records_event(const Call& call) { return call.name.find("EventRecord") != std::string::npos; }
 bool awaits_event(const Call& call) {
   return call.name.find("StreamWaitEvent") != std::string::npos;
 }

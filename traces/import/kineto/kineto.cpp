@@ -356,9 +356,7 @@ Trace import_recordings(TextFile& file, const std::vector<std::string>& paths,
 
 namespace baechi {
 
-bool looks_like_kineto(std::string_view beginning) {
-  return kineto::looks_like_kineto(beginning);
-}
+bool looks_like_kineto(std::string_view beginning) { return kineto::looks_like_kineto(beginning); }
 
 Trace read_kineto(TextFile& file, Options& options) {
   kineto::Settings settings;

@@ -144,9 +144,7 @@ std::string letters(std::string_view text) {
 
 }  // namespace
 
-Recording read_recording(TextFile& file) {
-  return RecordingReader(file).read();
-}
+Recording read_recording(TextFile& file) { return RecordingReader(file).read(); }
 
 bool is_nccl(const DeviceWork& work) {
   return work.kind == WorkKind::kernel && (work.name.starts_with("nccl") || work.communication);

@@ -10,9 +10,7 @@ namespace {
 
 constexpr std::int64_t most_elements = std::int64_t{1} << 60;
 
-std::int64_t dim(std::int64_t n) {
-  return n < 0 || n > most_dim ? -1 : n;
-}
+std::int64_t dim(std::int64_t n) { return n < 0 || n > most_dim ? -1 : n; }
 
 ElementType type_of(std::uint64_t number) {
   return number < 32 ? static_cast<ElementType>(number) : ElementType::unknown;

@@ -161,9 +161,7 @@ std::optional<EinsumDims> einsum_dims(const Node& node,
   return dims;
 }
 
-bool is_known(const Node& node) {
-  return rule_of(node.op_type) != nullptr;
-}
+bool is_known(const Node& node) { return rule_of(node.op_type) != nullptr; }
 
 std::vector<TensorInfo> infer(const Node& node, const std::vector<const TensorInfo*>& inputs,
                               std::int64_t opset) {

@@ -66,9 +66,7 @@ namespace {
 constexpr std::int64_t most = std::int64_t{1} << 60;
 
 /// a * b, at most 2^60.
-std::int64_t times(std::int64_t a, std::int64_t b) {
-  return a > 0 && b > most / a ? most : a * b;
-}
+std::int64_t times(std::int64_t a, std::int64_t b) { return a > 0 && b > most / a ? most : a * b; }
 
 std::int64_t product(std::span<const std::int64_t> dims) {
   std::int64_t n = 1;

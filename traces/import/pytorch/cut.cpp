@@ -22,9 +22,7 @@ bool fills_or_copies(std::string_view name) {
 }
 
 /// Whether the call is one op although it runs several kernels. Dropout: mask and result.
-bool is_whole(std::string_view name) {
-  return name == "dropout";
-}
+bool is_whole(std::string_view name) { return name == "dropout"; }
 
 bool is_collective(const Call& call) {
   if (call.name != "record_param_comms") return false;

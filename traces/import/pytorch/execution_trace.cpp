@@ -346,9 +346,7 @@ bool Call::is_view() const {
   });
 }
 
-ExecutionTrace read_execution_trace(TextFile& file) {
-  return ExecutionTraceReader(file).read();
-}
+ExecutionTrace read_execution_trace(TextFile& file) { return ExecutionTraceReader(file).read(); }
 
 bool looks_like_execution_trace(std::string_view beginning) {
   return beginning.find("\"nodes\"") != std::string_view::npos &&

@@ -170,9 +170,7 @@ class KinetoReader {
 
 }  // namespace
 
-Kineto read_kineto(TextFile& file) {
-  return KinetoReader(file).read();
-}
+Kineto read_kineto(TextFile& file) { return KinetoReader(file).read(); }
 
 namespace {
 

@@ -7,9 +7,7 @@ using NameIds = std::span<const std::uint32_t>;
 using Index = std::int64_t;
 constexpr Index unreached = -1;
 
-Index length_of(NameIds names) {
-  return static_cast<Index>(names.size());
-}
+Index length_of(NameIds names) { return static_cast<Index>(names.size()); }
 
 /// The first index >= x where calls and events differ, if calls[x] is aligned with events[y].
 Index slide(NameIds calls, NameIds events, Index x, Index y) {

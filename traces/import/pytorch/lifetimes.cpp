@@ -101,9 +101,7 @@ void read(RecordedOp& op, Contents& c) {
   op.reads.push_back(&c);
 }
 
-bool is_update(const RecordedOp* op) {
-  return op->phase == Phase::update;
-}
+bool is_update(const RecordedOp* op) { return op->phase == Phase::update; }
 
 /// The storages that the step allocates, with their contents in write order.
 using StorageWrites = std::vector<std::pair<Storage*, std::vector<Contents*>>>;

@@ -177,9 +177,7 @@ void read_part(Wire& wire, std::uint32_t field, Graph& graph) {
   if (field == 2) wire.message([&](std::uint32_t f) { graph.functions += f == 1 ? 1U : 0U; });
 }
 
-Bytes size(Wire& wire) {
-  return {std::clamp<std::int64_t>(wire.whole(), 0, most_bytes)};
-}
+Bytes size(Wire& wire) { return {std::clamp<std::int64_t>(wire.whole(), 0, most_bytes)}; }
 
 /// NodeExecStats of an op or, on a GPU stream, of a kernel.
 struct NodeRecord {
@@ -241,9 +239,7 @@ NodeRecord read_record(Wire& wire) {
 }
 
 /// "Conv2D" of the kernel "Conv2D:Conv2D".
-std::string node_of(const std::string& kernel) {
-  return kernel.substr(0, kernel.find(':'));
-}
+std::string node_of(const std::string& kernel) { return kernel.substr(0, kernel.find(':')); }
 
 void read_device(Wire& wire, Costs& costs) {
   std::string device;

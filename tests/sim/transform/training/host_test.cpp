@@ -234,9 +234,7 @@ StepResult offloaded(const OpGraph& graph, const Values& options, std::size_t de
 }
 
 /// Control edges of 4 bytes take a nanosecond each.
-bool is(Duration found, Duration wanted) {
-  return found - wanted <= 3ns && found >= wanted;
-}
+bool is(Duration found, Duration wanted) { return found - wanted <= 3ns && found >= wanted; }
 
 }  // namespace
 

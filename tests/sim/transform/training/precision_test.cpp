@@ -43,9 +43,7 @@ OpGraph training(bool work) {
 const Op& op_named(const OpGraph& graph, std::string_view name) {
   return graph.op(*graph.find(name));
 }
-OpWork work(const OpGraph& graph, std::string_view name) {
-  return graph.work(*graph.find(name));
-}
+OpWork work(const OpGraph& graph, std::string_view name) { return graph.work(*graph.find(name)); }
 Bytes written(const OpGraph& graph, std::string_view name) {
   return graph.tensor(*graph.outputs(*graph.find(name)).begin()).size;
 }

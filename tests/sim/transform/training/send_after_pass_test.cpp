@@ -50,9 +50,7 @@ OpGraph two_passes(Bytes sent, Bytes kept, Duration backward, Bytes gradient) {
   return std::move(b).build();
 }
 
-IdVector<OpId, DeviceId> stages() {
-  return on({gpu0, gpu1, gpu1, gpu1, gpu1, gpu0, gpu0}).device;
-}
+IdVector<OpId, DeviceId> stages() { return on({gpu0, gpu1, gpu1, gpu1, gpu1, gpu0, gpu0}).device; }
 
 /// The result of `run` on two devices, where 1 B takes 1 ns.
 auto on_two_gpus(const PlacedStep& step, Transfers transfers, auto run) {
