@@ -33,7 +33,6 @@ class Division {
       if (!path.empty()) node_.try_emplace(path, end);
     }
     for (const auto& [path, number] : node_) called_.emplace(path);
-    find_called();
     if (node_.empty()) throw InputError("no op has a module of the model (key `module` of an op)");
     const auto end = static_cast<std::uint32_t>(graph.num_ops() + node_.size());
     node_.emplace("", end);
@@ -56,35 +55,6 @@ class Division {
 
  private:
   static constexpr std::uint32_t none = ~std::uint32_t{0};
-
-  /// A numbered module with named ones inside, such as a block of a list, is called, although it
-  /// has no ops of its own, unless an op outside runs between its inner modules. Lists are not.
-  void find_called() {
-    const auto is_number = [](std::string_view name) {
-      return name.find_first_not_of("0123456789") == name.npos;
-    };
-    std::set<std::string_view> blocks;
-    for (const auto& [path, number] : node_)
-      for (std::string_view inner = path, block = outer_of(path); !block.empty();
-           inner = block, block = outer_of(block))
-        if (is_number(block.substr(block.rfind('.') + 1)) &&
-            !is_number(inner.substr(block.size() + 1)))
-          blocks.insert(block);
-    for (const OpId v : graph_.ops())
-      for (const OpId src : graph_.predecessors(v)) {
-        if (graph_.module(src) == graph_.module(v)) continue;
-        for (std::string_view block = graph_.module(src); !block.empty(); block = outer_of(block)) {
-          const auto comes_back = [&](EdgeId e) {
-            const OpId dst = graph_.edge(e).dst;
-            return graph_.op(dst).phase == Phase::forward && is_inside(graph_.module(dst), block);
-          };
-          if (blocks.contains(block) && !is_inside(graph_.module(v), block) &&
-              std::ranges::any_of(graph_.out_edges(v), comes_back))
-            blocks.erase(block);
-        }
-      }
-    for (const std::string_view block : blocks) called_.emplace(block);
-  }
 
   bool has_inner(std::string_view path) const {
     if (path.empty()) return true;

@@ -23,8 +23,8 @@ struct WholeModules {
   /// [names] An op that reads the results of several modules that are together with it; no_op:
   /// none does.
   std::vector<OpId> join{};
-  /// Modules with ops directly inside, and numbered modules with named ones inside: those are
-  /// called, and so a framework can move their inputs; of others, such as lists, it is not known.
+  /// Modules with ops directly inside: those are called, and so a framework can move their inputs;
+  /// of others, such as lists of modules, it is not known.
   std::set<std::string, std::less<>> called{};
 };
 

@@ -177,6 +177,23 @@ def pool_skip(batch):
     return PoolSkip(), (torch.randn(batch, 3, 16, 16),)
 
 
+class Dictionaries(nn.Module):
+    """Blocks that nobody calls."""
+
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.ModuleList([nn.ModuleDict({"up": nn.Linear(D, 4 * D), "down": nn.Linear(4 * D, D)}) for _ in range(6)])
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = block["down"](block["up"](x))
+        return x
+
+
+def dictionaries(batch):
+    return Dictionaries(), rows(batch)
+
+
 class Experts(nn.Module):
     def __init__(self):
         super().__init__()
@@ -336,5 +353,5 @@ def clip(batch):
     return Clip(), rows(batch) + rows(batch)
 
 
-ALL = [plus, cat, matmul, sliced, residual, siblings, siamese, encoder_decoder, unet, pool_skip, moe, tied, list_output,
-       dict_output, tuple_inside, buffers, called_twice, in_place_head, own_scalar, vit, clip]
+ALL = [plus, cat, matmul, sliced, residual, siblings, siamese, encoder_decoder, unet, pool_skip, dictionaries, moe, tied,
+       list_output, dict_output, tuple_inside, buffers, called_twice, in_place_head, own_scalar, vit, clip]
