@@ -3,6 +3,8 @@ import os
 import sys
 import tempfile
 import unittest
+from importlib.util import find_spec
+from unittest import mock
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "validate", "pytorch"))
 import stages
@@ -321,6 +323,20 @@ class InStages(unittest.TestCase):
     def test_zeros_for_what_nobody_used_are_made_by_the_stage_that_received_it(self):
         step = layered(op("zeros", "backward", size=8, kind="zeros_like"), joins=("a zeros", "zeros ad"))
         self.assertEqual(stages.chunk_of_ops([[0, 0, 1], [1, 1, 2], [0, 2, 3]], step, again=True)["zeros"], 1)
+
+
+@unittest.skipUnless(find_spec("torch"), "there is no PyTorch")
+class OnOneGpu(unittest.TestCase):
+    def test_processes_that_share_a_gpu_are_timed_under_mps_alone(self):
+        import process
+
+        with tempfile.TemporaryDirectory() as mps, mock.patch.object(process.torch.cuda, "device_count", return_value=1), \
+                mock.patch.object(process, "CORES", [0, 1, 2, 3]), mock.patch.dict(os.environ, CUDA_MPS_PIPE_DIRECTORY=mps):
+            self.assertIn("2 processes have 1 GPU, and no nvidia-cuda-mps-control", process.untimed(2, "cuda"))
+            self.assertEqual([process.untimed(1, "cuda"), process.untimed(2, "cpu")], ["", ""])
+            open(f"{mps}/control", "w").close()
+            self.assertEqual(process.untimed(2, "cuda"), "")
+            self.assertEqual([process.share_of_gpu(n) for n in (2, 3, 4)], [50, 33, 25])
 
 
 if __name__ == "__main__":
