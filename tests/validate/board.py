@@ -106,14 +106,15 @@ h100_96gb,llama3.1-8b,8,,,2,8192,1,4,selective,0,,,,2048
 
 class Questions(unittest.TestCase):
     def test_torchtitan_splits_a_batch_into_as_many_micro_batches_as_stages(self):
-        result, (large, small, _) = compared(open_trainings.score_torchtitan, {"measured/torchtitan/training.csv": TITAN})
+        result, (large, whole, small, _) = compared(open_trainings.score_torchtitan, {"measured/torchtitan/training.csv": TITAN})
         self.assertEqual(large["micro_batch"], "4")  # 32 samples, 8 stages
         self.assertEqual((large["zero"], large["sequence"], large["overlap"]), ("2", "true", "true"))
         self.assertEqual(small["micro_batch"], "1")  # empty fields of tp and pp say nothing
         self.assertEqual((small["zero"], small.get("sequence"), small["options"]["kernels"]["eager"]), ("3", None, "true"))
         self.assertAlmostEqual(result.rows[0].measured, 256 * 8192 / 100 / 512)
-        # The row with two ranks of context parallelism is also asked without what is inferred.
-        self.assertEqual(list(result.rows[1].without), ["balanced=false"])
+        # Both rows are also asked without what is inferred of them.
+        self.assertEqual([list(row.without) for row in result.rows], [["zero=2"], ["balanced=false"]])
+        self.assertEqual(whole["zero"], "1")
 
     def test_blooms_rows_have_the_layers_that_their_parameters_say(self):
         # 195e9 parameters, of which 250,880 x 14,400 are embeddings: 76.9 layers of 12 x 14,400^2. 181e9 of 14,336: 71.9.

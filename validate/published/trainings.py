@@ -164,7 +164,7 @@ def add_recipe(words, launchers, model, release="", system="", dtype="", own=())
 # Blocks
 
 # What an inferred setting stands for the opposite of, where that is not to leave it out.
-WITHOUT = {"precision=FP8": "bf16"}
+WITHOUT = {"precision=FP8": "bf16", "zero=2": "1"}
 
 
 def trainings(data, file, columns, read, score):
