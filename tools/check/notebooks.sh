@@ -4,5 +4,5 @@ python=/usr/bin/python3
 bash tools/dev/notebooks.sh check
 for example in python/examples/*.py; do
   echo "== $example"
-  BAECHI_DATA=$root PYTHONPATH=$root/build/python "$python" "$example" >/dev/null
+  BAECHI_DATA=$root PYTHONPATH=$root/build/python:$root/tools "$python" "$example" >/dev/null
 done
