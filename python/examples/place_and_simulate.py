@@ -15,6 +15,16 @@ for placer in ("m_topo", "m_etf", "search:seconds=1"):
           f"device {busiest} busy {step.busy_ns[busiest] / 1e3:.1f} us")
     assert len(timeline["op"]) == graph.num_ops
     assert max(timeline["end_ns"]) / 1000 == step.step_time_us
+
+# Any number of a step may be minimised: here MB moved and ms.
+def objective(step):
+    return step.moved_bytes / 1e6 + step.step_time_us / 1e3
+
+
+least = baechi.search(graph, cluster, objective, placer="m_topo", evaluations=50)
+start = baechi.simulate(graph, cluster, baechi.place(graph, cluster, placer="m_topo"))
+print(f"MB + ms: {objective(start):.1f} by m_topo, {least.facts['objective']:.1f} after {least.detail}")
+assert least.facts["objective"] <= objective(start)
 try:
     baechi.place(graph, baechi.Cluster(devices=1, memory="10 MiB", kind="v100"))
 except baechi.InfeasibleError as why:

@@ -8,6 +8,7 @@ ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 sys.path.insert(0, os.path.join(ROOT, "validate/published"))
 
 import board  # noqa: E402
+import kernels  # noqa: E402
 import llama_cpp  # noqa: E402
 import nvidia  # noqa: E402
 import open_trainings  # noqa: E402
@@ -105,6 +106,14 @@ h100_96gb,llama3.1-8b,8,,,2,8192,1,4,selective,0,,,,2048
 
 
 class Questions(unittest.TestCase):
+    def test_convolutions_of_a_visit_are_asked_as_the_generators_count_them(self):
+        # 2 x 4 x 8 x 8 outputs of 3 x 3 x 6 / 2 products each; numbers read and written: 2 x 6 x 16 x 16, 108 weights, 512.
+        text = "system,dtype,batch,channels,size,filters,kernel,stride,groups,ms\nh100_sxm,fp16,2,6,16,4,3,2,2,0.5\n"
+        result, (asked,) = compared(kernels.score_convolutions, {"measured/torch/convolutions.csv": text}, {"times_us": [400.0]})
+        self.assertEqual((asked["device"], asked["kernels"]), (
+            "h100_pytorch", [["GroupedConv2d", 2 * 512 * 27, 2 * (3072 + 108 + 512), "fp16"]]))
+        self.assertEqual([(row.measured, row.simulated) for row in result.rows], [(500.0, 400.0)])
+
     def test_torchtitan_splits_a_batch_into_as_many_micro_batches_as_stages(self):
         result, (large, whole, small, _) = compared(open_trainings.score_torchtitan, {"measured/torchtitan/training.csv": TITAN})
         self.assertEqual(large["micro_batch"], "4")  # 32 samples, 8 stages

@@ -125,7 +125,7 @@ settle() {
   fi
 }
 
-unpack() { # the program as the kit has it, with its libraries
+unpack() { # the kit's program, with its libraries
   mkdir -p "$work/bundle"
   tar -C "$work/bundle" -xzf "$kit/bundle.tgz"
   printf '#!/bin/sh\nLD_LIBRARY_PATH=%q exec %q "$@"\n' "$work/bundle" "$work/bundle/baechi" >"$work/baechi"
@@ -143,7 +143,6 @@ plan() { # NAME SCENARIO OPTION...: held-out plans, with their predictions
 held_out() {
   local set held=(--neighbours 9 --random 20 --distinct 32 --overheads 5)
   mkdir -p "$work/held"
-  unpack
   if ! baechi validate calibrate "$work/measure" >"$work/calibrate.log" 2>&1; then
     say "no calibration, and the rehearsal in place of held-out plans: $(tail -n 1 "$work/calibrate.log")"
     status=1
@@ -185,6 +184,7 @@ pair() {
 }
 
 facts
+unpack
 steps
 harness=${HARNESS:-$kit/baechi_replay}
 [[ $harness == */* ]] && harness=$(realpath "$harness")
@@ -196,8 +196,6 @@ case $? in
     pack harness settle settle.log measure measure.log
     held_out
     pack held held calibrate.log freeze.log measure/calibration.yaml
-    kernels
-    pair
     ;;
   77)
     say "no GPU here that a harness could use"
@@ -206,5 +204,7 @@ case $? in
     ;;
   *) pack harness settle settle.log; status=1 ;;
 esac
+kernels # PyTorch's, which need no harness
+pair
 say "done: $(find "$out" -type f | wc -l) files"
 exit "$status"

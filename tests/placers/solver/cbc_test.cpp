@@ -50,7 +50,7 @@ TEST_CASE("limits of time and iterations end the relaxation, too, which then giv
   CHECK(found.bound > -40 * 100.0);  // all columns, each worth at most 100
 }
 
-TEST_CASE("few nodes bound the iterations, those of the root's cuts, too") {
+TEST_CASE("few nodes bound the iterations") {
   MixedLimits one = most;
   one.nodes = 1;
   CHECK(solve(many_knapsacks(100), one).iterations <= 4'000);  // 2,000, checked between rounds
