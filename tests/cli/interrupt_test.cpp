@@ -1,13 +1,11 @@
-#include <doctest/doctest.h>
 #include <pthread.h>
 
 #include <future>
 
 #include "cli/progress.h"
 #include "tests/cli/session.h"
+#include "tests/prelude.h"
 
-using namespace baechi;
-using namespace baechi::testing;
 using namespace std::chrono_literals;
 
 namespace {

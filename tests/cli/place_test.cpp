@@ -1,11 +1,8 @@
-#include <doctest/doctest.h>
-
 #include "placers/interface/registry.h"
 #include "placers/planners/planner.h"
 #include "tests/cli/session.h"
+#include "tests/prelude.h"
 
-using namespace baechi;
-using namespace baechi::testing;
 using Json = nlohmann::json;
 
 TEST_SUITE("cli") {

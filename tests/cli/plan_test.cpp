@@ -1,9 +1,8 @@
-#include <doctest/doctest.h>
 #include <fmt/format.h>
 
 #include "tests/cli/session.h"
+#include "tests/prelude.h"
 
-using namespace baechi::testing;
 using Json = nlohmann::json;
 
 namespace {

@@ -1,9 +1,6 @@
-#include <doctest/doctest.h>
-
 #include "tests/cli/session.h"
+#include "tests/prelude.h"
 
-using namespace baechi;
-using namespace baechi::testing;
 using Json = nlohmann::json;
 
 namespace {

@@ -1,10 +1,7 @@
-#include <doctest/doctest.h>
-
 #include "placers/interface/registry.h"
 #include "tests/cli/session.h"
+#include "tests/prelude.h"
 
-using namespace baechi;
-using namespace baechi::testing;
 using Json = nlohmann::json;
 
 namespace {

@@ -1,12 +1,9 @@
 // `validate published` and `validate fit`, which are programs in Python beside the program.
-#include <doctest/doctest.h>
 
 #include <map>
 
 #include "tests/cli/session.h"
-
-using namespace baechi;
-using namespace baechi::testing;
+#include "tests/prelude.h"
 
 namespace {
 

@@ -1,11 +1,7 @@
-#include <doctest/doctest.h>
-
 #include "placers/feasible.h"
+#include "tests/prelude.h"
 #include "tests/random_problems.h"
 #include "tests/small_graphs.h"
-
-using namespace baechi;
-using namespace baechi::testing;
 
 namespace {
 

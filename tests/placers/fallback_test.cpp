@@ -1,13 +1,9 @@
-#include <doctest/doctest.h>
-
 #include "placers/feasible.h"
 #include "tests/message.h"
 #include "tests/placers/place_by_name.h"
+#include "tests/prelude.h"
 #include "tests/random_problems.h"
 #include "tests/this_build.h"
-
-using namespace baechi;
-using namespace baechi::testing;
 
 namespace {
 

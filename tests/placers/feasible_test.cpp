@@ -1,14 +1,10 @@
 #include "placers/feasible.h"
 
-#include <doctest/doctest.h>
-
 #include "placers/list/schedule.h"
 #include "tests/message.h"
 #include "tests/placers/counted_costs.h"
+#include "tests/prelude.h"
 #include "tests/small_graphs.h"
-
-using namespace baechi;
-using namespace baechi::testing;
 
 namespace {
 

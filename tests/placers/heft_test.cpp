@@ -1,11 +1,7 @@
-#include <doctest/doctest.h>
-
 #include "sim/graph/analysis.h"
 #include "tests/message.h"
 #include "tests/placers/place_by_name.h"
-
-using namespace baechi;
-using namespace baechi::testing;
+#include "tests/prelude.h"
 
 namespace {
 

@@ -1,12 +1,8 @@
-#include <doctest/doctest.h>
-
 #include "placers/feasible.h"
 #include "placers/interface/colocation.h"
 #include "tests/placers/place_by_name.h"
+#include "tests/prelude.h"
 #include "tests/random_problems.h"
-
-using namespace baechi;
-using namespace baechi::testing;
 
 namespace {
 

@@ -1,10 +1,6 @@
-#include <doctest/doctest.h>
-
 #include "tests/message.h"
 #include "tests/placers/place_by_name.h"
-
-using namespace baechi;
-using namespace baechi::testing;
+#include "tests/prelude.h"
 
 TEST_SUITE_BEGIN("placers");
 

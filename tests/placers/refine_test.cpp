@@ -1,10 +1,6 @@
-#include <doctest/doctest.h>
-
 #include "tests/placers/place_by_name.h"
+#include "tests/prelude.h"
 #include "tests/random_problems.h"
-
-using namespace baechi;
-using namespace baechi::testing;
 
 namespace {
 

@@ -1,14 +1,11 @@
 /// How often placers give up where memory is tight: random problems whose least feasible memory is
 /// known, because every placement of them is simulated.
-#include <doctest/doctest.h>
 
 #include "placers/interface/colocation.h"
 #include "placers/interface/registry.h"
+#include "tests/prelude.h"
 #include "tests/random_problems.h"
 #include "tests/thorough.h"
-
-using namespace baechi;
-using namespace baechi::testing;
 
 namespace {
 

@@ -1,4 +1,3 @@
-#include <doctest/doctest.h>
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -11,11 +10,10 @@
 #include "sim/text.h"
 #include "tests/message.h"
 #include "tests/placers/place_by_name.h"
+#include "tests/prelude.h"
 #include "traces/format/trace_file.h"
 
-using namespace baechi;
 using namespace baechi::external;
-using namespace baechi::testing;
 
 namespace {
 

@@ -1,10 +1,6 @@
-#include <doctest/doctest.h>
-
 #include "placers/interface/registry.h"
+#include "tests/prelude.h"
 #include "tests/random_problems.h"
-
-using namespace baechi;
-using namespace baechi::testing;
 
 namespace {
 

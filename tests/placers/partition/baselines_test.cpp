@@ -1,15 +1,12 @@
 /// The baselines that Tarnawski et al. compare with: PipeDream, local search, Scotch, METIS.
-#include <doctest/doctest.h>
 
 #include "placers/files/placement_file.h"
 #include "placers/interface/registry.h"
 #include "tests/message.h"
+#include "tests/prelude.h"
 #include "tests/shared_data.h"
 #include "tests/small_graphs.h"
 #include "tests/traces/msr_files.h"
-
-using namespace baechi;
-using namespace baechi::testing;
 
 namespace {
 

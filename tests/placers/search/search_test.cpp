@@ -1,4 +1,3 @@
-#include <doctest/doctest.h>
 #include <oneapi/tbb/global_control.h>
 
 #include "placers/files/placement_file.h"
@@ -7,15 +6,14 @@
 #include "tests/message.h"
 #include "tests/placers/exact/brute_force.h"
 #include "tests/placers/place_by_name.h"
+#include "tests/prelude.h"
 #include "tests/random_problems.h"
 #include "tests/shared_data.h"
 #include "tests/temporary_folder.h"
 #include "tests/thorough.h"
 #include "tests/traces/msr_files.h"
 
-using namespace baechi;
 using namespace baechi::search;
-using namespace baechi::testing;
 
 namespace {
 

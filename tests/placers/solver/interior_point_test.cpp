@@ -1,12 +1,10 @@
-#include <doctest/doctest.h>
-
 #include <algorithm>
 #include <numeric>
 
 #include "placers/solver/normal_matrix.h"
 #include "sim/random.h"
+#include "tests/prelude.h"
 
-using namespace baechi;
 using namespace baechi::solver;
 
 namespace {

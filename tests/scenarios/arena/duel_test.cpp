@@ -1,12 +1,8 @@
 #include "scenarios/arena/duel.h"
 
-#include <doctest/doctest.h>
-
 #include "placers/interface/registry.h"
+#include "tests/prelude.h"
 #include "tests/small_graphs.h"
-
-using namespace baechi;
-using namespace baechi::testing;
 
 namespace {
 

@@ -1,10 +1,6 @@
-#include <doctest/doctest.h>
-
+#include "tests/prelude.h"
 #include "tests/scenarios/sweeps.h"
 #include "tests/this_build.h"
-
-using namespace baechi;
-using namespace baechi::testing;
 
 TEST_SUITE("arena") {
   // One device holds each of the graphs; four must be faster.

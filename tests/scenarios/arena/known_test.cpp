@@ -1,11 +1,7 @@
-#include <doctest/doctest.h>
-
 #include "scenarios/arena/classes.h"
+#include "tests/prelude.h"
 #include "tests/small_graphs.h"
 #include "tests/temporary_folder.h"
-
-using namespace baechi;
-using namespace baechi::testing;
 
 namespace {
 

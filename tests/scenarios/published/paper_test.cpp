@@ -1,17 +1,13 @@
 #include "scenarios/published/paper.h"
 
-#include <doctest/doctest.h>
-
 #include <cmath>
 
 #include "tests/message.h"
+#include "tests/prelude.h"
 #include "tests/temporary_folder.h"
 #include "tests/this_build.h"
 #include "tests/thorough.h"
 #include "traces/format/compressed_file.h"
-
-using namespace baechi;
-using namespace baechi::testing;
 
 namespace {
 

@@ -1,11 +1,11 @@
 // report.html, its pictures of steps, timelines of runs, and plots.
-#include <doctest/doctest.h>
 
 #include "scenarios/report/html.h"
 #include "scenarios/report/plots.h"
 #include "scenarios/run/resumable_run.h"
 #include "sim/report/timeline.h"
 #include "tests/png.h"
+#include "tests/prelude.h"
 #include "tests/scenarios/sweeps.h"
 #include "tests/sim/report/timeline_checks.h"
 #include "tests/small_graphs.h"
@@ -13,8 +13,6 @@
 #include "tests/this_build.h"
 #include "traces/format/compressed_file.h"
 
-using namespace baechi;
-using namespace baechi::testing;
 using Json = nlohmann::json;
 
 namespace {

@@ -1,12 +1,8 @@
-#include <doctest/doctest.h>
-
 #include "sim/graph/analysis.h"
 #include "tests/checker/recorded.h"
+#include "tests/prelude.h"
 #include "tests/random_problems.h"
 #include "tests/small_graphs.h"
-
-using namespace baechi;
-using namespace baechi::testing;
 
 namespace {
 

@@ -1,14 +1,10 @@
-#include <doctest/doctest.h>
-
 #include <thread>
 
 #include "tests/checker/recorded.h"
 #include "tests/graph_text.h"
+#include "tests/prelude.h"
 #include "tests/random_problems.h"
 #include "tests/small_graphs.h"
-
-using namespace baechi;
-using namespace baechi::testing;
 
 namespace {
 

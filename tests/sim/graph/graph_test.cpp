@@ -1,11 +1,7 @@
-#include <doctest/doctest.h>
-
 #include "sim/error.h"
 #include "sim/graph/analysis.h"
+#include "tests/prelude.h"
 #include "tests/small_graphs.h"
-
-using namespace baechi;
-using namespace baechi::testing;
 
 namespace {
 

@@ -1,15 +1,11 @@
 #include "sim/measure/measure.h"
 
-#include <doctest/doctest.h>
-
 #include "sim/engine/simulation.h"
 #include "sim/graph/analysis.h"
 #include "tests/device_models.h"
+#include "tests/prelude.h"
 #include "tests/random_problems.h"
 #include "tests/small_graphs.h"
-
-using namespace baechi;
-using namespace baechi::testing;
 
 namespace {
 

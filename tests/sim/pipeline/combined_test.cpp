@@ -1,12 +1,9 @@
-#include <doctest/doctest.h>
-
 #include "tests/message.h"
+#include "tests/prelude.h"
 #include "tests/random_problems.h"
 #include "tests/sim/pipeline/small_pipelines.h"
 #include "tests/sim/transform/transforms.h"
 
-using namespace baechi;
-using namespace baechi::testing;
 using namespace baechi::pipeline;
 
 namespace {

@@ -1,13 +1,10 @@
-#include <doctest/doctest.h>
-
 #include "placers/interface/registry.h"
+#include "tests/prelude.h"
 #include "tests/random_problems.h"
 #include "tests/shared_data.h"
 #include "tests/sim/pipeline/small_pipelines.h"
 #include "tests/traces/msr_files.h"
 
-using namespace baechi;
-using namespace baechi::testing;
 using namespace baechi::pipeline;
 
 namespace {

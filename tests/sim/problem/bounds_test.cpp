@@ -1,17 +1,14 @@
-#include <doctest/doctest.h>
-
 #include "placers/bounds/solver_bounds.h"
 #include "placers/exact/pipelines.h"
 #include "sim/engine/simulation.h"
 #include "sim/graph/analysis.h"
 #include "tests/placers/exact/brute_force.h"
+#include "tests/prelude.h"
 #include "tests/random_problems.h"
 #include "tests/small_graphs.h"
 
-using namespace baechi;
 using namespace baechi::exact;
 using namespace baechi::bounds;
-using namespace baechi::testing;
 
 namespace {
 

@@ -1,10 +1,6 @@
-#include <doctest/doctest.h>
-
 #include "sim/engine/simulation.h"
+#include "tests/prelude.h"
 #include "tests/sim/transform/transforms.h"
-
-using namespace baechi;
-using namespace baechi::testing;
 
 TEST_SUITE("colocate") {
   // w (variable), read, loss, backward, Adam: update reads w, its slots m and v, and beta, which

@@ -1,16 +1,12 @@
-#include <doctest/doctest.h>
-
 #include <fstream>
 #include <sstream>
 
 #include "sim/graph/analysis.h"
 #include "tests/message.h"
+#include "tests/prelude.h"
 #include "tests/random_problems.h"
 #include "tests/sim/transform/transforms.h"
 #include "tests/this_build.h"
-
-using namespace baechi;
-using namespace baechi::testing;
 
 namespace {
 

@@ -1,14 +1,11 @@
 #include "traces/generate/config.h"
 
-#include <doctest/doctest.h>
-
 #include "tests/message.h"
+#include "tests/prelude.h"
 #include "tests/temporary_folder.h"
 #include "tests/traces/generate/generated_graphs.h"
 #include "traces/format/compressed_file.h"
 
-using namespace baechi;
-using namespace baechi::testing;
 using generate::read_published_config;
 
 namespace {

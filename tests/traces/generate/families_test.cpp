@@ -1,8 +1,5 @@
-#include <doctest/doctest.h>
-
+#include "tests/prelude.h"
 #include "traces/generator.h"
-
-using namespace baechi;
 
 namespace {
 

@@ -1,12 +1,8 @@
-#include <doctest/doctest.h>
-
+#include "tests/prelude.h"
 #include "tests/small_graphs.h"
 #include "tests/traces/import/imported.h"
 #include "traces/format/trace_file.h"
 #include "traces/generator.h"
-
-using namespace baechi;
-using namespace baechi::testing;
 
 TEST_SUITE("traces") {
   TEST_CASE("every generator keeps the contract") {

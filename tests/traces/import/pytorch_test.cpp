@@ -1,16 +1,12 @@
 // The PyTorch variants of m_topo, m_etf, m_sct and of the fit, by hand. goldens_test.cpp compares
 // them with the original bit by bit.
 
-#include <doctest/doctest.h>
-
 #include "placers/interface/colocation.h"
 #include "placers/interface/registry.h"
+#include "tests/prelude.h"
 #include "tests/random_problems.h"
 #include "tests/scenarios/sweeps.h"
 #include "tests/small_graphs.h"
-
-using namespace baechi;
-using namespace baechi::testing;
 
 namespace {
 

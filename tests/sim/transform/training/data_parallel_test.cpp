@@ -1,15 +1,11 @@
 #include "sim/transform/training/data_parallel.h"
 
-#include <doctest/doctest.h>
-
 #include "sim/pipeline/pipeline.h"
 #include "sim/transform/training/gradients.h"
 #include "tests/message.h"
+#include "tests/prelude.h"
 #include "tests/random_problems.h"
 #include "tests/sim/transform/training/two_gradients.h"
-
-using namespace baechi;
-using namespace baechi::testing;
 
 TEST_SUITE("data_parallel") {
   TEST_CASE("each mode, by hand: two replicas, a bucket per gradient") {

@@ -1,12 +1,8 @@
-#include <doctest/doctest.h>
-
 #include "sim/engine/simulation.h"
 #include "sim/transform/training/gradients.h"
 #include "tests/message.h"
+#include "tests/prelude.h"
 #include "tests/sim/transform/transforms.h"
-
-using namespace baechi;
-using namespace baechi::testing;
 
 namespace {
 

@@ -1,12 +1,8 @@
-#include <doctest/doctest.h>
-
 #include "sim/transform/training/data_parallel.h"
 #include "sim/transform/training/gradients.h"
 #include "tests/message.h"
+#include "tests/prelude.h"
 #include "tests/sim/transform/training/two_gradients.h"
-
-using namespace baechi;
-using namespace baechi::testing;
 
 TEST_SUITE("zero") {
   // 40 B of weights, of which each of two replicas has changed 20: gathered in 20 ns, or broadcast
