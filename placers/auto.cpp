@@ -187,6 +187,19 @@ class Portfolio final : public Placer {
     Problem timed = p;
     if (p.engine.semantics != Semantics::event) timed.engine.enforce_memory = false;
     Contest contest(timed, seed);
+    ask_all(p, seed, contest);
+    if (!quick_ && evaluations_ > 0 && timed.engine.enforce_memory && !contest.done()) {
+      if (p.graph.num_ops() <= climbed_ops)
+        climb(p, seed, contest);
+      else
+        plan_with_less(p, contest);
+    }
+    if (!contest.best()) throw InfeasibleError("auto: no quick placer's step fits");
+    return contest.answer();
+  }
+
+ private:
+  void ask_all(const Problem& p, std::uint64_t seed, Contest& contest) const {
     contest.enter("single");
     contest.enter("m_etf");
     if (p.graph.num_ops() <= most_ops) contest.enter("m_sct", [&] { return favouring(p); });
@@ -197,55 +210,50 @@ class Portfolio final : public Placer {
     constexpr std::size_t most_partitioned = 1'100;  // beyond, they take long and seldom win
     if (p.graph.num_ops() <= most_partitioned)
       for (const char* name : {"metis", "scotch"}) contest.enter(name);
-    if (!quick_) {
-      for (const char* name : {"fill", "balanced"}) contest.enter(name);
-      contest.enter_pipeline();
-      if (p.graph.plain()) contest.cut(refined_ops / 4);
-      if (evaluations_ > 0 && timed.engine.enforce_memory) plan_with_less(timed, seed, contest);
-    }
-    if (!contest.best()) throw InfeasibleError("auto: no quick placer's step fits");
-    return contest.answer();
+    if (quick_) return;
+    for (const char* name : {"fill", "balanced"}) contest.enter(name);
+    contest.enter_pipeline();
+    if (p.graph.plain()) contest.cut(refined_ops / 4);
   }
 
- private:
   Placement favouring(const Problem& p) const {
     list::PlaceOptions options;
     options.favourite = favourites_of(p, 0.1, solutions_).of;
     return list::place(p, options, "m_sct");
   }
 
-  /// Under each smaller limit the plans of m_etf and m_sct; on few ops also a search from the best
-  /// so far.
-  void plan_with_less(const Problem& p, std::uint64_t seed, Contest& contest) const {
-    if (contest.done()) return;
-    const bool few = p.graph.num_ops() <= climbed_ops;
-    const auto step = make_objective("step_time", Options("step_time"));
+  /// Offers the plans of m_etf and m_sct under each smaller limit.
+  void plan_with_less(const Problem& p, Contest& contest) const {
     std::vector<IdVector<OpId, OpId>> favourites(1);
     if (p.graph.num_ops() <= most_ops) favourites.push_back(favourites_of(p, 0.1, solutions_).of);
-    std::optional<Placement> best;
-    Duration shortest{};
-    for (const Cluster& smaller : smaller_clusters(p, few ? 1.1 : 1.6)) {
-      const Problem less{p.graph, smaller, p.costs, p.engine};
+    for (const Cluster& smaller : smaller_clusters(p, 1.6))
       for (const IdVector<OpId, OpId>& favourite : favourites) {
-        std::optional<Placement> planned =
-            list::schedule(less, favourite, Variant::standard, {}).placement;
-        if (!planned) continue;
-        if (!few) {
-          contest.offer(*std::move(planned));
-          continue;
-        }
-        const StepResult result = simulate(less, *planned);
-        if (result.oom || (best && result.makespan >= shortest)) continue;
-        best = std::move(planned);
-        shortest = result.makespan;
+        const Problem less{p.graph, smaller, p.costs, p.engine};
+        if (auto plan = list::schedule(less, favourite, Variant::standard, {}).placement)
+          contest.offer(*std::move(plan));
       }
-      if (!best) continue;
+  }
+
+  /// Under each smaller limit asks all placers, and searches from their best placement and from
+  /// the best so far. Offers the best of all.
+  void climb(const Problem& p, std::uint64_t seed, Contest& contest) const {
+    const auto step = make_objective("step_time", Options("step_time"));
+    std::optional<Placement> best;
+    Duration shortest = Duration::max();
+    for (const Cluster& smaller : smaller_clusters(p, 1.15)) {
+      const Problem less{p.graph, smaller, p.costs, p.engine};
       const search::SearchSpace space(less);
-      if (space.movable().empty()) continue;
-      search::Chain chain(space, *step, *best, seed);
-      chain.run(evaluations_ / 4, {.begin = 0.001, .end = 0.0005, .leaves = 0.0}, {});
-      best = chain.best();
-      shortest = chain.best_score().value;
+      Contest at_level(less, seed);
+      ask_all(less, seed, at_level);
+      for (const std::optional<Placement>& from : {at_level.best(), best}) {
+        if (!from) continue;
+        search::Chain chain(space, *step, *from, ++seed);
+        if (!space.movable().empty())
+          chain.run(evaluations_ / 4, {.begin = 0.001, .end = 0.0005, .leaves = 0.0}, {});
+        if (chain.best_score().value >= shortest) continue;
+        best = chain.best();
+        shortest = chain.best_score().value;
+      }
     }
     if (!best) return;
     best->facts[std::string(searched_with_less)] = 1.0;
