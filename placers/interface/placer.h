@@ -51,6 +51,8 @@ class Placer {
   virtual bool can_stop() const { return false; }
   /// Whether a part may be on several devices (sim/objective/replicas.h).
   virtual bool replicates() const { return false; }
+  /// Throws InputError if its options do not apply to the problem, whatever the placement.
+  virtual void check(const Problem& /*problem*/) const {}
 };
 
 /// A placer that is a function of the problem and the seed.
