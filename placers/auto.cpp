@@ -240,7 +240,7 @@ class Portfolio final : public Placer {
     const auto step = make_objective("step_time", Options("step_time"));
     std::optional<Placement> best;
     Duration shortest = Duration::max();
-    for (const Cluster& smaller : smaller_clusters(p, 1.15)) {
+    for (const Cluster& smaller : smaller_clusters(p, 1.1)) {
       const Problem less{p.graph, smaller, p.costs, p.engine};
       const search::SearchSpace space(less);
       Contest at_level(less, seed);
@@ -256,7 +256,6 @@ class Portfolio final : public Placer {
       }
     }
     if (!best) return;
-    best->facts[std::string(searched_with_less)] = 1.0;
     contest.offer(*std::move(best));
   }
 
@@ -281,7 +280,7 @@ std::unique_ptr<Placer> make_auto(Options& o) {
             "of the step after the placers, at most; fewer on graphs of many ops", 0));
   auto portfolio = std::make_unique<Portfolio>(quick, evaluations);
   if (quick || evaluations == 0) return portfolio;
-  return refined(std::move(portfolio), o, {evaluations, 1, refined_ops, true});
+  return refined(std::move(portfolio), o, {evaluations, 1, refined_ops});
 }
 
 }  // namespace baechi
