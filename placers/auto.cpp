@@ -234,29 +234,36 @@ class Portfolio final : public Placer {
       }
   }
 
-  /// Under each smaller limit asks all placers, and searches from their best placement and from
-  /// the best so far. Offers the best of all.
+  /// Under each smaller limit, and under that of the devices, which `contest` knows, searches from
+  /// the best placement of all placers and from the best so far. Offers the best of all.
   void climb(const Problem& p, std::uint64_t seed, Contest& contest) const {
     const auto step = make_objective("step_time", Options("step_time"));
     std::optional<Placement> best;
     Duration shortest = Duration::max();
-    for (const Cluster& smaller : smaller_clusters(p, 1.1)) {
-      const Problem less{p.graph, smaller, p.costs, p.engine};
+    std::vector<Cluster> clusters = smaller_clusters(p, 1.1);
+    clusters.push_back(p.cluster);
+    for (const Cluster& cluster : clusters) {
+      const Problem less{p.graph, cluster, p.costs, p.engine};
       const search::SearchSpace space(less);
+      if (space.movable().empty()) return;
       Contest at_level(less, seed);
-      ask_all(less, seed, at_level);
-      for (const std::optional<Placement>& from : {at_level.best(), best}) {
+      const bool last = &cluster == &clusters.back();
+      if (!last) ask_all(less, seed, at_level);
+      const search::Temperature cold{.begin = 0.001, .end = 0.0005, .leaves = 0.0},
+          hot{.begin = 0.05, .end = 0.0005};
+      for (const bool again : {false, true}) {
+        const std::optional<Placement> from = again  ? best
+                                              : last ? contest.best()
+                                                     : at_level.best();
         if (!from) continue;
         search::Chain chain(space, *step, *from, ++seed);
-        if (!space.movable().empty())
-          chain.run(evaluations_ / 4, {.begin = 0.001, .end = 0.0005, .leaves = 0.0}, {});
-        if (chain.best_score().value >= shortest) continue;
+        chain.run(evaluations_ / 4, again ? hot : cold, {});
+        if (!chain.best_score().feasible() || chain.best_score().value >= shortest) continue;
         best = chain.best();
         shortest = chain.best_score().value;
       }
     }
-    if (!best) return;
-    contest.offer(*std::move(best));
+    if (best) contest.offer(*std::move(best));
   }
 
   static constexpr std::size_t most_ops = 10'000;  // beyond, m_sct's program may take seconds
