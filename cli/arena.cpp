@@ -2,9 +2,9 @@
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "placers/interface/registry.h"
-#include "scenarios/arena/classes.h"
+#include "scenarios/arena/known.h"
 #include "scenarios/arena/competition.h"
-#include "scenarios/arena/duel_files.h"
+#include "scenarios/arena/duel.h"
 #include "scenarios/read/paths.h"
 
 namespace baechi {
