@@ -164,6 +164,7 @@ CompetitionResult compete(const Competition& competition, const Watch& making,
     arena.write(known);
   result.ranking = arena.ranking();
   result.instances = arena.size();
+  result.arena = std::move(arena);
   if (competition.placer.empty()) return result;
   const auto place = std::ranges::find(result.ranking, competition.placer, &ArenaScore::placer);
   result.rank = static_cast<std::size_t>(place - result.ranking.begin()) + 1;

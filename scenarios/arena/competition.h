@@ -20,6 +20,7 @@ struct Competition {
 
 /// The ranking of all placers, and the results of the competing placer.
 struct CompetitionResult {
+  Arena arena{};                    ///< the known values and the placer's
   std::vector<ArenaScore> ranking;  ///< the best first
   std::size_t instances = 0;        ///< of the ranking
   std::size_t rank = 0;             ///< of the placer, from 1; 0: no placer competed

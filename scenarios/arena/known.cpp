@@ -144,6 +144,25 @@ std::vector<ArenaScore> Arena::ranking() const {
   return scores;
 }
 
+Contest Arena::contest() const {
+  Contest contest;
+  for (const ArenaScore& score : ranking()) contest.placers.push_back(score.placer);
+  std::string graph;
+  std::uint32_t unit = 0;
+  for (const auto& [name, instance] : instances_) {
+    if (name.substr(0, name.find(',')) != graph) ++unit;
+    graph = name.substr(0, name.find(','));
+    ContestPoint& point =
+        contest.points.emplace_back(ContestPoint{.unit = unit, .bound = instance.bound});
+    for (std::uint32_t p = 0; p < contest.placers.size(); ++p)
+      if (const auto it = instance.values.find(contest.placers[p]); it != instance.values.end())
+        point.entries.push_back({.placer = p,
+                                 .status = it->second ? Status::ok : Status::infeasible,
+                                 .step_time = it->second});
+  }
+  return contest;
+}
+
 ArenaOutcome outcome_of(const Results& results, const std::string& placer) {
   ArenaOutcome outcome;
   for (const RunResult& row : results.rows) {

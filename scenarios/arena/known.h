@@ -60,6 +60,8 @@ class Arena {
   ArenaScore score(const std::string& placer) const;
   /// All known placers by rank; ties by name.
   std::vector<ArenaScore> ranking() const;
+  /// The values as points of the placers of the ranking, by instance; failures are infeasible.
+  Contest contest() const;
 
  private:
   std::map<std::string, ArenaInstance> instances_;

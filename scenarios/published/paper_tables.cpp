@@ -1,4 +1,5 @@
 #include "scenarios/published/paper.h"
+#include "scenarios/results/overview.h"
 
 namespace baechi {
 namespace {
@@ -129,6 +130,30 @@ std::string title_of(const PaperTable& table) {
   return table.title + (table.unit_name.empty() ? "" : ", in " + table.unit_name);
 }
 
+/// As many columns side by side as fit into a line, then the next ones.
+std::string columns_text(const PaperTable& table, const PaperTableResult& result) {
+  constexpr std::size_t line_width = 100;
+  std::string text;
+  for (std::size_t c = 0; c < table.columns.size();) {
+    Summary part;
+    part.header.emplace_back();
+    for (const PaperRow& row : table.rows) part.rows.push_back({row.label});
+    for (; c < table.columns.size(); ++c) {
+      Summary wider = part;
+      wider.header.push_back(table.columns[c].name);
+      for (std::size_t r = 0; r < table.rows.size(); ++r) {
+        const CellText cell = cell_text(result.cells[r][c], table.columns[c].metric);
+        wider.rows[r].push_back(
+            fmt::format("{:>6} {:>6} {:>10}", cell.published, cell.ours, cell.deviation));
+      }
+      if (table_lines(wider).front().size() > line_width && part.header.size() > 1) break;
+      part = std::move(wider);
+    }
+    text += fmt::format("{}\n", fmt::join(table_lines(part), "\n"));
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string to_text(const Paper& paper, const PaperResult& result) {
@@ -136,18 +161,8 @@ std::string to_text(const Paper& paper, const PaperResult& result) {
   for (std::size_t t = 0; t < paper.tables.size(); ++t) {
     const PaperTable& table = paper.tables[t];
     text += fmt::format("{}: {}   (published, ours, deviation)\n", table.name, title_of(table));
-    std::size_t width = 0;
-    for (const PaperRow& row : table.rows) width = std::max(width, row.label.size());
-    text += fmt::format("  {:{}}", "", width);
-    for (const PaperColumn& c : table.columns) text += fmt::format("  {:^27}", c.name);
-    for (std::size_t r = 0; r < table.rows.size(); ++r) {
-      text += fmt::format("\n  {:{}}", table.rows[r].label, width);
-      for (std::size_t c = 0; c < table.columns.size(); ++c) {
-        const CellText cell = cell_text(result.tables[t].cells[r][c], table.columns[c].metric);
-        text += fmt::format("  {:>6} {:>6} {:>13}", cell.published, cell.ours, cell.deviation);
-      }
-    }
-    text += "\n  " + summary(table, result.tables[t]) + "\n\n";
+    text +=
+        columns_text(table, result.tables[t]) + "  " + summary(table, result.tables[t]) + "\n\n";
   }
   return text + calibration_note(paper, result) + "\n";
 }
