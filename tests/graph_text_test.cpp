@@ -1,13 +1,9 @@
 #include "tests/graph_text.h"
 
-#include <doctest/doctest.h>
-
 #include <stdexcept>
 
+#include "tests/prelude.h"
 #include "tests/small_graphs.h"
-
-using namespace baechi;
-using namespace baechi::testing;
 
 TEST_SUITE("graph text") {
   TEST_CASE("chains of ops and tensors; a tensor with two readers is named twice") {

@@ -1,12 +1,10 @@
 /// The scripts that ./dev runs to write files.
-#include <doctest/doctest.h>
 
 #include <regex>
 
+#include "tests/prelude.h"
 #include "tests/temporary_folder.h"
 #include "tests/this_build.h"
-
-using namespace baechi::testing;
 
 namespace {
 

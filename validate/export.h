@@ -14,10 +14,7 @@ enum class Bodies : std::uint8_t {
   timed,  ///< measured kinds, of the size whose time is nearest to what the op was simulated to
           ///< take
 };
-constexpr auto names_of(Bodies) {
-  return std::to_array<Named<Bodies>>(
-      {{Bodies::spin, "spin"}, {Bodies::work, "work"}, {Bodies::timed, "timed"}});
-}
+constexpr auto names_of(Bodies) { return enumerators<Bodies::timed>(); }
 
 /// The body of an op that was simulated to take `length`. Bodies::timed: an op with work is of the
 /// kind that stand_in() says, others are spin and the measured kinds in turn, by `turn`; a spin

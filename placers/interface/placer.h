@@ -86,10 +86,7 @@ enum class Variant : std::uint8_t {
   pytorch,
 };
 
-constexpr auto names_of(Variant) {
-  return std::to_array<Named<Variant>>(
-      {{Variant::standard, "standard"}, {Variant::pytorch, "pytorch"}});
-}
+constexpr auto names_of(Variant) { return enumerators<Variant::pytorch>(); }
 
 inline Variant read_variant(Options& options) {
   return read_enum(

@@ -1,11 +1,7 @@
-#include <doctest/doctest.h>
-
 #include "tests/checker/schedule_checker.h"
+#include "tests/prelude.h"
 #include "tests/random_problems.h"
 #include "tests/thorough.h"
-
-using namespace baechi;
-using namespace baechi::testing;
 
 namespace {
 

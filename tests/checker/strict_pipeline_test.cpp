@@ -1,12 +1,9 @@
 #include "tests/checker/strict_pipeline.h"
 
-#include <doctest/doctest.h>
-
 #include "sim/pipeline/pipeline.h"
+#include "tests/prelude.h"
 #include "tests/sim/transform/transforms.h"
 
-using namespace baechi;
-using namespace baechi::testing;
 using namespace baechi::pipeline;
 
 namespace {

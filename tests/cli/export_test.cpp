@@ -1,11 +1,5 @@
-#include <doctest/doctest.h>
-
 #include "tests/cli/session.h"
 #include "traces/importer.h"
-
-using namespace baechi;
-using namespace baechi::testing;
-using Json = nlohmann::json;
 
 namespace {
 

@@ -1,11 +1,6 @@
-#include <doctest/doctest.h>
 #include <fmt/format.h>
 
 #include "tests/cli/session.h"
-
-using namespace baechi;
-using namespace baechi::testing;
-using Json = nlohmann::json;
 
 namespace {
 

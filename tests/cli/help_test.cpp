@@ -1,15 +1,9 @@
-#include <doctest/doctest.h>
-
 #include <regex>
 
 #include "placers/interface/registry.h"
 #include "tests/cli/session.h"
 #include "traces/generator.h"
 #include "traces/importer.h"
-
-using namespace baechi;
-using namespace baechi::testing;
-using Json = nlohmann::json;
 
 namespace {
 

@@ -1,4 +1,3 @@
-#include <doctest/doctest.h>
 #include <pthread.h>
 
 #include <future>
@@ -6,8 +5,6 @@
 #include "cli/progress.h"
 #include "tests/cli/session.h"
 
-using namespace baechi;
-using namespace baechi::testing;
 using namespace std::chrono_literals;
 
 namespace {
@@ -105,7 +102,7 @@ sweep: {cluster.link.bandwidth: [1 MB/s, 100 GB/s]}
     CAPTURE(result.err);
     CHECK(result.code == 130);
     CHECK(holds(result.err, "interrupted: 1 runs are missing;"));
-    const auto answer = nlohmann::json::parse(result.out);
+    const auto answer = Json::parse(result.out);
     CHECK(answer["instances"] == 1);
     CHECK(answer["failures"] == 1);
     CHECK(answer["ranking"][0]["name"] == "single");

@@ -1,13 +1,8 @@
 /// Error messages for malformed, endless, oversized and unusual files and flags.
-#include <doctest/doctest.h>
 #include <fmt/format.h>
 #include <zlib.h>
 
 #include "tests/cli/session.h"
-
-using namespace baechi;
-using namespace baechi::testing;
-using Json = nlohmann::json;
 
 namespace {
 

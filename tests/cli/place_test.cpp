@@ -1,12 +1,6 @@
-#include <doctest/doctest.h>
-
 #include "placers/interface/registry.h"
 #include "placers/planners/planner.h"
 #include "tests/cli/session.h"
-
-using namespace baechi;
-using namespace baechi::testing;
-using Json = nlohmann::json;
 
 TEST_SUITE("cli") {
   TEST_CASE("a generator is a graph where a file is expected, devices are a list of types") {

@@ -1,11 +1,5 @@
-#include <doctest/doctest.h>
-
 #include "placers/interface/registry.h"
 #include "tests/cli/session.h"
-
-using namespace baechi;
-using namespace baechi::testing;
-using Json = nlohmann::json;
 
 namespace {
 

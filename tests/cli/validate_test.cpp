@@ -1,12 +1,8 @@
 // `validate published` and `validate fit`, which are programs in Python beside the program.
-#include <doctest/doctest.h>
 
 #include <map>
 
 #include "tests/cli/session.h"
-
-using namespace baechi;
-using namespace baechi::testing;
 
 namespace {
 
@@ -59,7 +55,7 @@ TEST_SUITE("board") {
     CAPTURE(scored.err);
     REQUIRE(scored.code == 0);
     std::map<std::string, std::size_t> rows;
-    const auto answer = nlohmann::json::parse(scored.out);
+    const auto answer = Json::parse(scored.out);
     for (const auto& block : answer["blocks"]) {
       rows[block["name"]] = block["rows"];
       CHECK(block["fitted"].get<std::string>().find("not to") == std::string::npos);
@@ -117,7 +113,7 @@ TEST_SUITE("board") {
     CHECK(kind["steps"]["median"].get<double>() == doctest::Approx(0.15));
     CHECK(kind["peaks"]["count"] == 1);
     CHECK(kind["peaks"]["worst"].get<double>() == doctest::Approx(0.03));
-    CHECK(kind["not_compared"] == nlohmann::json{"vgg16-b64 fp32: OutOfMemoryError"});
+    CHECK(kind["not_compared"] == Json{"vgg16-b64 fp32: OutOfMemoryError"});
 
     const auto refused = [&](const std::string& text) {
       const auto said =

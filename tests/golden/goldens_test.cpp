@@ -1,16 +1,14 @@
 // Tests of the goldens' reader: it accepts correct goldens, and nothing else.
 #include "tests/golden/goldens.h"
 
-#include <doctest/doctest.h>
-
 #include <fstream>
 #include <sstream>
 
 #include "sim/error.h"
 #include "sim/random.h"
+#include "tests/prelude.h"
 #include "tests/shared_data.h"
 
-using namespace baechi;
 using baechi::golden::json;
 using baechi::golden::Report;
 

@@ -1,13 +1,9 @@
 #include "placers/adjust.h"
 
-#include <doctest/doctest.h>
-
 #include "placers/interface/registry.h"
+#include "tests/prelude.h"
 #include "tests/random_problems.h"
 #include "tests/small_graphs.h"
-
-using namespace baechi;
-using namespace baechi::testing;
 
 namespace {
 

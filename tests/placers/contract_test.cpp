@@ -1,5 +1,3 @@
-#include <doctest/doctest.h>
-
 #include <fstream>
 #include <sstream>
 #include <thread>
@@ -11,11 +9,9 @@
 #include "tests/message.h"
 #include "tests/placers/counted_costs.h"
 #include "tests/placers/place_by_name.h"
+#include "tests/prelude.h"
 #include "tests/this_build.h"
 #include "tests/thorough.h"
-
-using namespace baechi;
-using namespace baechi::testing;
 
 namespace {
 

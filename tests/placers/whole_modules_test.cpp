@@ -1,12 +1,8 @@
 #include "placers/whole_modules.h"
 
-#include <doctest/doctest.h>
-
 #include "sim/error.h"
+#include "tests/prelude.h"
 #include "tests/small_graphs.h"
-
-using namespace baechi;
-using namespace baechi::testing;
 
 namespace {
 

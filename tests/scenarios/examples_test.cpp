@@ -1,15 +1,13 @@
 /// The examples: scenarios, and transcripts of commands with their output.
-#include <doctest/doctest.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <memory>
 
+#include "tests/prelude.h"
 #include "tests/temporary_folder.h"
 #include "tests/this_build.h"
 #include "tests/thorough.h"
-
-using namespace baechi::testing;
 
 namespace {
 

@@ -1,13 +1,9 @@
-#include <doctest/doctest.h>
-
 #include "placers/interface/registry.h"
 #include "scenarios/run/experiment.h"
 #include "scenarios/studies/what_if/what_if.h"
 #include "tests/message.h"
+#include "tests/prelude.h"
 #include "tests/sim/transform/what_if_steps.h"
-
-using namespace baechi;
-using namespace baechi::testing;
 
 namespace {
 

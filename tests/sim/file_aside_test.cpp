@@ -1,6 +1,5 @@
 #include "sim/file_aside.h"
 
-#include <doctest/doctest.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -11,11 +10,10 @@
 #include "scenarios/report/html.h"
 #include "sim/processor_time.h"
 #include "tests/message.h"
+#include "tests/prelude.h"
 #include "tests/scenarios/sweeps.h"
 #include "tests/temporary_folder.h"
 
-using namespace baechi;
-using namespace baechi::testing;
 using namespace std::chrono_literals;
 
 namespace {

@@ -1,6 +1,5 @@
 #include "sim/text.h"
 
-#include <doctest/doctest.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,12 +13,11 @@
 #include "sim/csv_table.h"
 #include "sim/random.h"
 #include "tests/message.h"
+#include "tests/prelude.h"
 #include "traces/generate/expand.h"
 #include "traces/import/pytorch/training_state.h"
 #include "validate/score.h"
 
-using namespace baechi;
-using namespace baechi::testing;
 using namespace baechi::validate;
 
 TEST_SUITE("short text") {

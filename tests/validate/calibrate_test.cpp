@@ -1,12 +1,10 @@
 #include "validate/calibrate.h"
 
-#include <doctest/doctest.h>
-
 #include "sim/error.h"
+#include "tests/prelude.h"
 #include "validate/statistics.h"
 #include "validate/virtual_clock.h"
 
-using namespace baechi;
 using namespace baechi::validate;
 
 namespace {

@@ -1,14 +1,12 @@
 /// The held-out plans, as they are exported for a visit.
-#include <doctest/doctest.h>
 
+#include "tests/prelude.h"
 #include "tests/temporary_folder.h"
 #include "tests/this_build.h"
 #include "validate/export.h"
 #include "validate/virtual_clock.h"
 
-using namespace baechi;
 using namespace baechi::validate;
-using namespace baechi::testing;
 
 namespace {
 

@@ -1,8 +1,7 @@
-#include <doctest/doctest.h>
-
 #include "sim/report/timeline.h"
 #include "tests/expected_messages.h"
 #include "tests/message.h"
+#include "tests/prelude.h"
 #include "tests/random_problems.h"
 #include "tests/small_graphs.h"
 #include "tests/this_build.h"
@@ -10,9 +9,7 @@
 #include "validate/export.h"
 #include "validate/run_files.h"
 
-using namespace baechi;
 using namespace baechi::validate;
-using namespace baechi::testing;
 
 namespace {
 

@@ -1,8 +1,7 @@
 #include "validate/score.h"
 
-#include <doctest/doctest.h>
-
 #include "scenarios/read/calibration_file.h"
+#include "tests/prelude.h"
 #include "tests/scenarios/sweeps.h"
 #include "tests/small_graphs.h"
 #include "tests/temporary_folder.h"
@@ -10,9 +9,7 @@
 #include "validate/calibrate.h"
 #include "validate/virtual_clock.h"
 
-using namespace baechi;
 using namespace baechi::validate;
-using namespace baechi::testing;
 
 namespace {
 

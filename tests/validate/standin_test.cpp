@@ -1,17 +1,15 @@
 /// The whole replay harness, on a stand-in for CUDA in virtual time (tests/standin).
-#include <doctest/doctest.h>
 
 #include <csignal>
 #include <tuple>
 
+#include "tests/prelude.h"
 #include "tests/temporary_folder.h"
 #include "validate/calibrate.h"
 #include "validate/score.h"
 #include "validate/virtual_clock.h"
 
-using namespace baechi;
 using namespace baechi::validate;
-using namespace baechi::testing;
 
 namespace {
 

@@ -1,16 +1,12 @@
 #include "validate/torch_steps.h"
 
-#include <doctest/doctest.h>
-
 #include <thread>
 
 #include "sim/error.h"
 #include "tests/message.h"
+#include "tests/prelude.h"
 #include "tests/temporary_folder.h"
 #include "tests/this_build.h"
-
-using namespace baechi;
-using namespace baechi::testing;
 
 namespace {
 

@@ -1,15 +1,13 @@
 /// A whole visit to a GPU (validate/cuda/kit.sh, visit.sh) with the harness that stands on
 /// tests/standin.
-#include <doctest/doctest.h>
 
 #include "scenarios/read/calibration_file.h"
+#include "tests/prelude.h"
 #include "tests/temporary_folder.h"
 #include "tests/this_build.h"
 #include "validate/score.h"
 
-using namespace baechi;
 using namespace baechi::validate;
-using namespace baechi::testing;
 
 namespace {
 

@@ -51,6 +51,22 @@ for (const pages of document.querySelectorAll('.pages')) {
   show(0);
 }
 
+// #explain-ID, the link of a red cell: below its table, why the run fails and the command that shows what fills the memory.
+function explainRun() {
+  if (!/^#explain-\d+$/.test(location.hash)) return;
+  document.getElementById('why')?.remove();
+  const link = document.querySelector(`td a[href="${location.hash}"]`);
+  if (!link) return;
+  const folder = location.protocol === 'file:' ? decodeURIComponent(location.pathname).replace(/\/[^/]*$/, '') : 'FOLDER';
+  const why = element('div', {id: 'why'},
+    element('p', {}, element('b', {textContent: `${link.closest('tr').cells[0].textContent}: `}), link.closest('td').title),
+    element('pre', {textContent: `baechi explain '${folder}' --run ${location.hash.slice(9)}`}));
+  link.closest('.pages').after(why);
+  why.scrollIntoView({block: 'nearest'});
+}
+window.addEventListener('hashchange', explainRun);
+explainRun();
+
 function drawProfile(canvas, profiles, title) {
   const most = Math.max(1.1, ...profiles.map(p => p.ratio.length ? p.ratio.at(-1) : 1));
   const datasets = profiles.map(({look: i, ...p}) => ({
@@ -75,7 +91,7 @@ const drawTab = {
   comparison() {
     for (const [name, title] of [['step', 'step time over the least of all placers, at most'],
       ['placing', 'placing time over the least of all placers, at most']])
-      drawProfile(document.getElementById(`profile-${name}`), page.profiles[name], title);
+      if (page.profiles[name].length) drawProfile(document.getElementById(`profile-${name}`), page.profiles[name], title);
   }
 };
 function showTab(name) {
@@ -84,5 +100,6 @@ function showTab(name) {
     button.ariaSelected = String(button.dataset.tab === name);
   if (drawTab[name]) { drawTab[name](); delete drawTab[name]; }
 }
+if (!document.getElementById('tabs')) drawTab.comparison();
 for (const button of document.querySelectorAll('#tabs button'))
   button.onclick = () => { showTab(button.dataset.tab); history.replaceState(null, '', `#${button.dataset.tab}`); };

@@ -1,14 +1,10 @@
 #include "tests/placers/exact/brute_force.h"
 
-#include <doctest/doctest.h>
-
 #include "placers/interface/registry.h"
+#include "tests/prelude.h"
 #include "tests/random_problems.h"
 #include "tests/small_graphs.h"
 #include "tests/thorough.h"
-
-using namespace baechi;
-using namespace baechi::testing;
 
 namespace {
 

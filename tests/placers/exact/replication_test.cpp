@@ -1,5 +1,3 @@
-#include <doctest/doctest.h>
-
 #include <tuple>
 
 #include "placers/exact/replicated_split.h"
@@ -9,11 +7,9 @@
 #include "tests/message.h"
 #include "tests/placers/exact/brute_force.h"
 #include "tests/placers/exact/small_problem.h"
+#include "tests/prelude.h"
 #include "tests/small_graphs.h"
 #include "tests/thorough.h"
-
-using namespace baechi;
-using namespace baechi::testing;
 
 namespace {
 

@@ -1,18 +1,14 @@
 #include "placers/files/placement_file.h"
 
-#include <doctest/doctest.h>
-
 #include <filesystem>
 #include <fstream>
 
 #include "sim/error.h"
 #include "tests/message.h"
+#include "tests/prelude.h"
 #include "tests/small_graphs.h"
 #include "tests/this_build.h"
 #include "traces/format/compressed_file.h"
-
-using namespace baechi;
-using namespace baechi::testing;
 
 namespace {
 

@@ -1,11 +1,8 @@
 #include "placers/list/booked_memory.h"
 
-#include <doctest/doctest.h>
-
+#include "tests/prelude.h"
 #include "tests/small_graphs.h"
 
-using namespace baechi;
-using namespace baechi::testing;
 using baechi::list::BookedMemory;
 using baechi::list::BookedTransfers;
 using baechi::list::MemoryMargin;

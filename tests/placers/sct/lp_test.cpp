@@ -1,5 +1,3 @@
-#include <doctest/doctest.h>
-
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -8,12 +6,11 @@
 #include "placers/solver/linear_program.h"
 #include "sim/random.h"
 #include "tests/placers/sct/plain_program.h"
+#include "tests/prelude.h"
 #include "tests/shared_data.h"
 #include "traces/generator.h"
 
-using namespace baechi;
 using namespace baechi::solver;
-using namespace baechi::testing;
 using namespace std::chrono_literals;
 
 namespace {

@@ -1,11 +1,8 @@
-#include <doctest/doctest.h>
-
 #include "placers/sct/sct_reduction.h"
 #include "sim/random.h"
 #include "tests/placers/sct/plain_program.h"
+#include "tests/prelude.h"
 
-using namespace baechi;
-using namespace baechi::testing;
 using namespace std::chrono_literals;
 
 namespace {

@@ -1,7 +1,5 @@
 #include "scenarios/fit/fit.h"
 
-#include <doctest/doctest.h>
-
 #include <cstring>
 
 #include "scenarios/fit/gguf.h"
@@ -9,11 +7,10 @@
 #include "scenarios/read/choice_text.h"
 #include "sim/random.h"
 #include "tests/message.h"
+#include "tests/prelude.h"
 #include "tests/small_graphs.h"
 #include "tests/temporary_folder.h"
 
-using namespace baechi;
-using namespace baechi::testing;
 using namespace baechi::literals;
 using namespace std::chrono_literals;
 

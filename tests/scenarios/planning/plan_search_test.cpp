@@ -1,12 +1,9 @@
 #include "scenarios/planning/plan_search.h"
 
-#include <doctest/doctest.h>
-
 #include "scenarios/read/device_table.h"
 #include "tests/message.h"
+#include "tests/prelude.h"
 
-using namespace baechi;
-using namespace baechi::testing;
 using namespace baechi::literals;
 
 namespace {

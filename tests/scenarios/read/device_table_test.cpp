@@ -1,14 +1,13 @@
-#include <doctest/doctest.h>
 #include <fmt/ranges.h>
 
 #include "scenarios/read/choice_text.h"
 #include "scenarios/read/yaml.h"
 #include "tests/device_models.h"
 #include "tests/message.h"
+#include "tests/prelude.h"
 #include "tests/scenarios/sweeps.h"
 #include "traces/generator.h"
 
-using namespace baechi;
 using baechi::testing::in_every_format;
 using baechi::testing::message;
 using baechi::testing::scenario_of;

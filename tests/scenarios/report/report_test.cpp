@@ -1,11 +1,11 @@
 // report.html, its pictures of steps, timelines of runs, and plots.
-#include <doctest/doctest.h>
 
 #include "scenarios/report/html.h"
 #include "scenarios/report/plots.h"
 #include "scenarios/run/resumable_run.h"
 #include "sim/report/timeline.h"
 #include "tests/png.h"
+#include "tests/prelude.h"
 #include "tests/scenarios/sweeps.h"
 #include "tests/sim/report/timeline_checks.h"
 #include "tests/small_graphs.h"
@@ -13,8 +13,6 @@
 #include "tests/this_build.h"
 #include "traces/format/compressed_file.h"
 
-using namespace baechi;
-using namespace baechi::testing;
 using Json = nlohmann::json;
 
 namespace {
@@ -267,6 +265,13 @@ TEST_SUITE("report") {
     const std::string dom = folder.read("out.txt");
     CHECK(dom.find("data-charts=\"2\"") != std::string::npos);
     CHECK(dom.find("data-steps=\"1\"") != std::string::npos);
+    const auto failed = std::ranges::find(results.rows, Status::oom, &RunResult::status);
+    const std::string explain = fmt::format("#explain-{}", failed->id);
+    CHECK(dom.find("<a href=\"" + explain + "\">OOM</a>") != std::string::npos);
+    CHECK(dom.find("id=\"why\"") == std::string::npos);
+    REQUIRE(shell(folder, browser + "--dump-dom" + page + explain, apart) == 0);
+    CHECK(says(folder, "out.txt",
+               fmt::format("baechi explain '{}' --run {}", folder.file("r"), failed->id)));
     REQUIRE(shell(folder, browser + "--screenshot='" + folder.file("page.png") + "'" + page) == 0);
     const std::optional<Image> shot = read_png(folder.read("page.png"));
     REQUIRE(shot);

@@ -1,12 +1,9 @@
-#include <doctest/doctest.h>
-
 #include <cmath>
 
 #include "scenarios/results/tables.h"
+#include "tests/prelude.h"
 #include "tests/small_graphs.h"
 
-using namespace baechi;
-using namespace baechi::testing;
 using Texts = std::vector<std::string>;
 
 namespace {

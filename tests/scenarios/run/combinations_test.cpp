@@ -1,14 +1,10 @@
-#include <doctest/doctest.h>
-
 #include <variant>
 
 #include "scenarios/run/experiment.h"
 #include "sim/pipeline/pipeline.h"
 #include "tests/checker/schedule_checker.h"
+#include "tests/prelude.h"
 #include "tests/small_graphs.h"
-
-using namespace baechi;
-using namespace baechi::testing;
 
 namespace {
 

@@ -1,12 +1,8 @@
-#include <doctest/doctest.h>
-
 #include "scenarios/report/html.h"
+#include "tests/prelude.h"
 #include "tests/scenarios/sweeps.h"
 #include "tests/small_graphs.h"
 #include "tests/temporary_folder.h"
-
-using namespace baechi;
-using namespace baechi::testing;
 
 namespace {
 

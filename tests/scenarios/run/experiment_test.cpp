@@ -1,18 +1,15 @@
-#include <doctest/doctest.h>
-
 #include <nlohmann/json.hpp>
 
 #include "placers/interface/registry.h"
 #include "scenarios/read/device_table.h"
 #include "scenarios/read/scenario_schema.h"
 #include "tests/message.h"
+#include "tests/prelude.h"
 #include "tests/scenarios/sweeps.h"
 #include "tests/small_graphs.h"
 #include "tests/temporary_folder.h"
 #include "tests/this_build.h"
 
-using namespace baechi;
-using namespace baechi::testing;
 using baechi::testing::scenario_of;
 using Json = nlohmann::json;
 

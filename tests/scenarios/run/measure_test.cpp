@@ -1,16 +1,12 @@
-#include <doctest/doctest.h>
-
 #include <nlohmann/json.hpp>
 
 #include "scenarios/report/html.h"
 #include "scenarios/report/plots.h"
 #include "scenarios/run/resumable_run.h"
+#include "tests/prelude.h"
 #include "tests/scenarios/sweeps.h"
 #include "tests/small_graphs.h"
 #include "tests/temporary_folder.h"
-
-using namespace baechi;
-using namespace baechi::testing;
 
 namespace {
 

@@ -1,6 +1,5 @@
 #include "scenarios/run/resumable_run.h"
 
-#include <doctest/doctest.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
@@ -10,13 +9,11 @@
 #include <thread>
 
 #include "scenarios/report/html.h"
+#include "tests/prelude.h"
 #include "tests/scenarios/sweeps.h"
 #include "tests/temporary_folder.h"
 #include "tests/this_build.h"
 #include "tests/thorough.h"
-
-using namespace baechi;
-using namespace baechi::testing;
 
 namespace {
 

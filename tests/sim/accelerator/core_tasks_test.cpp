@@ -1,13 +1,10 @@
-#include <doctest/doctest.h>
-
 #include "sim/accelerator/accelerator.h"
 #include "tests/message.h"
+#include "tests/prelude.h"
 #include "traces/generator.h"
 
-using namespace baechi;
 using namespace baechi::literals;
 using namespace std::chrono_literals;
-using namespace baechi::testing;
 
 namespace {
 

@@ -1,8 +1,6 @@
-#include <doctest/doctest.h>
-
 #include "scenarios/read/device_table.h"
+#include "tests/prelude.h"
 
-using namespace baechi;
 using namespace baechi::literals;
 
 namespace {

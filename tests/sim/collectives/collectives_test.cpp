@@ -1,13 +1,9 @@
-#include <doctest/doctest.h>
-
 #include "scenarios/read/yaml.h"
 #include "sim/collectives/collective_models.h"
 #include "tests/message.h"
+#include "tests/prelude.h"
 #include "tests/small_graphs.h"
 #include "tests/temporary_folder.h"
-
-using namespace baechi;
-using namespace baechi::testing;
 
 namespace {
 

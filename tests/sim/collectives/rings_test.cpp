@@ -1,8 +1,5 @@
-#include <doctest/doctest.h>
-
 #include "sim/collectives/collective_models.h"
-
-using namespace baechi;
+#include "tests/prelude.h"
 
 namespace {
 

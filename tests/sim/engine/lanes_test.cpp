@@ -1,12 +1,8 @@
-#include <doctest/doctest.h>
-
 #include "sim/error.h"
 #include "tests/checker/recorded.h"
 #include "tests/message.h"
+#include "tests/prelude.h"
 #include "tests/small_graphs.h"
-
-using namespace baechi;
-using namespace baechi::testing;
 
 namespace {
 

@@ -1,7 +1,5 @@
 #include "sim/graph/graph_io.h"
 
-#include <doctest/doctest.h>
-
 #include <boost/graph/dag_shortest_paths.hpp>
 #include <boost/graph/graph_concepts.hpp>
 #include <boost/graph/strong_components.hpp>
@@ -12,11 +10,9 @@
 #include "sim/error.h"
 #include "sim/graph/analysis.h"
 #include "sim/random.h"
+#include "tests/prelude.h"
 #include "tests/sim/graph/bgl.h"
 #include "tests/small_graphs.h"
-
-using namespace baechi;
-using namespace baechi::testing;
 
 BOOST_CONCEPT_ASSERT((boost::BidirectionalGraphConcept<OpGraph>));
 BOOST_CONCEPT_ASSERT((boost::VertexListGraphConcept<OpGraph>));

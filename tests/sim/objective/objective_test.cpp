@@ -1,15 +1,11 @@
 #include "sim/objective/objective.h"
 
-#include <doctest/doctest.h>
-
 #include "sim/engine/simulation.h"
+#include "tests/prelude.h"
 #include "tests/random_problems.h"
 #include "tests/shared_data.h"
 #include "tests/small_graphs.h"
 #include "tests/traces/msr_files.h"
-
-using namespace baechi;
-using namespace baechi::testing;
 
 namespace {
 

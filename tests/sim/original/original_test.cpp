@@ -2,13 +2,9 @@
 // goldens_test.cpp.
 #include "placers/original/original.h"
 
-#include <doctest/doctest.h>
-
 #include "placers/interface/registry.h"
+#include "tests/prelude.h"
 #include "tests/small_graphs.h"
-
-using namespace baechi;
-using namespace baechi::testing;
 
 namespace {
 

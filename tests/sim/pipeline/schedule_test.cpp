@@ -1,12 +1,9 @@
-#include <doctest/doctest.h>
-
 #include <tuple>
 
+#include "tests/prelude.h"
 #include "tests/sim/pipeline/small_pipelines.h"
 
-using namespace baechi;
 using namespace baechi::pipeline;
-using namespace baechi::testing;
 
 namespace {
 

@@ -1,12 +1,9 @@
 #include "sim/pipeline/steady_state.h"
 
-#include <doctest/doctest.h>
-
 #include "sim/random.h"
+#include "tests/prelude.h"
 #include "tests/sim/pipeline/small_pipelines.h"
 
-using namespace baechi;
-using namespace baechi::testing;
 using namespace std::chrono_literals;
 
 //   a(10 ms) --1 MB--> b(10 ms), three passes, stages on two GPUs; a hop takes 1 ms

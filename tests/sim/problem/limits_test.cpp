@@ -1,10 +1,6 @@
-#include <doctest/doctest.h>
-
 #include "sim/error.h"
+#include "tests/prelude.h"
 #include "tests/small_graphs.h"
-
-using namespace baechi;
-using namespace baechi::testing;
 
 namespace {
 

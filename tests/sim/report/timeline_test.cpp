@@ -1,16 +1,13 @@
 #include "sim/report/timeline.h"
 
-#include <doctest/doctest.h>
-
 #include "sim/error.h"
 #include "tests/device_models.h"
+#include "tests/prelude.h"
 #include "tests/sim/report/timeline_checks.h"
 #include "tests/small_graphs.h"
 #include "tests/temporary_folder.h"
 #include "traces/format/compressed_file.h"
 
-using namespace baechi;
-using namespace baechi::testing;
 using Json = nlohmann::json;
 
 namespace {

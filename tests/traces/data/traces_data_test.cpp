@@ -1,13 +1,9 @@
-#include <doctest/doctest.h>
-
 #include "sim/engine/simulation.h"
 #include "sim/graph/analysis.h"
+#include "tests/prelude.h"
 #include "tests/small_graphs.h"
 #include "tests/this_build.h"
 #include "traces/importer.h"
-
-using namespace baechi;
-using namespace baechi::testing;
 
 namespace {
 

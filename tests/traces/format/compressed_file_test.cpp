@@ -1,14 +1,11 @@
-#include <doctest/doctest.h>
-
 #include "tests/message.h"
+#include "tests/prelude.h"
 #include "tests/temporary_folder.h"
 #include "tests/traces/import/imported.h"
 #include "traces/format/json_pieces.h"
 #include "traces/format/trace_file.h"
 #include "traces/generator.h"
 
-using namespace baechi;
-using namespace baechi::testing;
 using namespace std::string_literals;
 
 namespace fs = std::filesystem;

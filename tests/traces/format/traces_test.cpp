@@ -1,14 +1,10 @@
-#include <doctest/doctest.h>
-
 #include "sim/random.h"
 #include "tests/message.h"
+#include "tests/prelude.h"
 #include "tests/small_graphs.h"
 #include "tests/temporary_folder.h"
 #include "tests/traces/import/imported.h"
 #include "traces/format/trace_file.h"
-
-using namespace baechi;
-using namespace baechi::testing;
 
 namespace {
 

@@ -1,10 +1,6 @@
-#include <doctest/doctest.h>
-
 #include "tests/message.h"
+#include "tests/prelude.h"
 #include "tests/traces/generate/generated_graphs.h"
-
-using namespace baechi;
-using namespace baechi::testing;
 
 namespace {
 

@@ -1,15 +1,11 @@
-#include <doctest/doctest.h>
-
 #include <fstream>
 #include <sstream>
 
+#include "tests/prelude.h"
 #include "tests/shared_data.h"
 #include "tests/small_graphs.h"
 #include "tests/traces/generate/generated_graphs.h"
 #include "tests/traces/generate/generated_models.h"
-
-using namespace baechi;
-using namespace baechi::testing;
 
 namespace {
 

@@ -1,10 +1,7 @@
-#include <doctest/doctest.h>
-
 #include "tests/message.h"
+#include "tests/prelude.h"
 #include "tests/traces/generate/generated_graphs.h"
 
-using namespace baechi;
-using namespace baechi::testing;
 using namespace baechi::literals;
 
 TEST_SUITE("tensor parallel") {

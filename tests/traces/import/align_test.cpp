@@ -1,13 +1,10 @@
-#include <doctest/doctest.h>
-
 #include "sim/engine/simulation.h"
 #include "sim/random.h"
+#include "tests/prelude.h"
 #include "tests/shared_data.h"
 #include "tests/traces/import/recordings.h"
 
-using namespace baechi;
 using namespace baechi::pytorch;
-using namespace baechi::testing;
 
 namespace {
 

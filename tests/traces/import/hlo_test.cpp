@@ -1,12 +1,8 @@
 // The importer `hlo`: one step as HLO and as StableHLO.
 
-#include <doctest/doctest.h>
-
+#include "tests/prelude.h"
 #include "tests/traces/import/imported.h"
 #include "traces/import/rank_files.h"
-
-using namespace baechi;
-using namespace baechi::testing;
 
 namespace {
 

@@ -1,15 +1,12 @@
-#include <doctest/doctest.h>
-
 #include <sstream>
 
 #include "tests/expected_messages.h"
 #include "tests/message.h"
+#include "tests/prelude.h"
 #include "tests/shared_data.h"
 #include "tests/small_graphs.h"
 #include "tests/traces/import/recordings.h"
 
-using namespace baechi;
-using namespace baechi::testing;
 using Json = nlohmann::json;
 
 namespace fs = std::filesystem;

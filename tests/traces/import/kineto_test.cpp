@@ -1,18 +1,16 @@
 // The importer `kineto` on a hand-written step of two ranks and on public recordings.
 
-#include <doctest/doctest.h>
 #include <fmt/ranges.h>
 
 #include <nlohmann/json.hpp>
 
 #include "sim/graph/analysis.h"
 #include "tests/message.h"
+#include "tests/prelude.h"
 #include "tests/shared_data.h"
 #include "tests/traces/import/imported.h"
 #include "traces/import/kineto/recording.h"
 
-using namespace baechi;
-using namespace baechi::testing;
 using namespace std::chrono_literals;
 
 namespace {

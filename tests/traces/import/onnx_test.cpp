@@ -1,15 +1,11 @@
 // The importer `onnx` on a small model with a computed shape and on recorded models.
 
-#include <doctest/doctest.h>
-
 #include <nlohmann/json.hpp>
 
+#include "tests/prelude.h"
 #include "tests/shared_data.h"
 #include "tests/traces/import/imported.h"
 #include "traces/import/onnx/model.h"
-
-using namespace baechi;
-using namespace baechi::testing;
 
 namespace {
 

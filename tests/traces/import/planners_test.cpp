@@ -1,13 +1,10 @@
-#include <doctest/doctest.h>
-
 #include "sim/graph/analysis.h"
+#include "tests/prelude.h"
 #include "tests/shared_data.h"
 #include "tests/small_graphs.h"
 #include "tests/traces/import/imported.h"
 #include "traces/format/trace_file.h"
 
-using namespace baechi;
-using namespace baechi::testing;
 using namespace std::chrono_literals;
 
 // The importers `piper` and `doppler` on hand-written examples and on published files.

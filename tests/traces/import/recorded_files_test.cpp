@@ -1,10 +1,6 @@
-#include <doctest/doctest.h>
-
+#include "tests/prelude.h"
 #include "tests/shared_data.h"
 #include "tests/traces/import/recordings.h"
-
-using namespace baechi;
-using namespace baechi::testing;
 
 namespace {
 

@@ -1,10 +1,7 @@
-#include <doctest/doctest.h>
-
 #include "sim/graph/analysis.h"
+#include "tests/prelude.h"
 #include "tests/traces/import/recordings.h"
 
-using namespace baechi;
-using namespace baechi::testing;
 using namespace std::chrono_literals;
 
 namespace {

@@ -1,17 +1,14 @@
-#include <doctest/doctest.h>
-
 #include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "scenarios/studies/codesign/codesign.h"
 #include "tests/message.h"
+#include "tests/prelude.h"
 #include "tests/shared_data.h"
 #include "tests/temporary_folder.h"
 #include "traces/format/compressed_file.h"
 
-using namespace baechi;
 using namespace baechi::literals;
-using namespace baechi::testing;
 
 namespace {
 

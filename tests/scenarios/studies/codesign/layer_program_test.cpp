@@ -1,10 +1,8 @@
-#include <doctest/doctest.h>
-
 #include "placers/solver/linear_program.h"
 #include "sim/accelerator/accelerator.h"
 #include "sim/random.h"
+#include "tests/prelude.h"
 
-using namespace baechi;
 using namespace std::chrono_literals;
 
 namespace {

@@ -1,13 +1,11 @@
 #include "scenarios/studies/serving/packrat.h"
 
-#include <doctest/doctest.h>
-
 #include "sim/random.h"
+#include "tests/prelude.h"
 #include "tests/temporary_folder.h"
 
 namespace {
 
-using namespace baechi;
 using namespace baechi::serving;
 
 constexpr Duration never = Duration::max();

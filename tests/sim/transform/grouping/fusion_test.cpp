@@ -1,10 +1,7 @@
 #include "sim/transform/grouping/fusion.h"
 
-#include <doctest/doctest.h>
-
 #include "sim/random.h"
-
-using namespace baechi;
+#include "tests/prelude.h"
 
 namespace {
 

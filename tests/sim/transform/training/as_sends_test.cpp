@@ -1,13 +1,9 @@
-#include <doctest/doctest.h>
-
 #include "sim/collectives/collective_models.h"
 #include "sim/engine/simulation.h"
 #include "sim/transform/training/data_parallel.h"
 #include "tests/message.h"
+#include "tests/prelude.h"
 #include "tests/sim/transform/transforms.h"
-
-using namespace baechi;
-using namespace baechi::testing;
 
 namespace {
 

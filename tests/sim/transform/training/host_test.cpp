@@ -1,11 +1,8 @@
-#include <doctest/doctest.h>
-
 #include "sim/engine/simulation.h"
 #include "tests/message.h"
+#include "tests/prelude.h"
 #include "tests/sim/transform/transforms.h"
 
-using namespace baechi;
-using namespace baechi::testing;
 using namespace baechi::literals;
 using namespace std::chrono_literals;
 

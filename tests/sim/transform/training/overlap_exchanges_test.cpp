@@ -1,12 +1,8 @@
-#include <doctest/doctest.h>
-
 #include "sim/engine/simulation.h"
 #include "tests/message.h"
+#include "tests/prelude.h"
 #include "tests/sim/transform/transforms.h"
 #include "tests/traces/generate/generated_graphs.h"
-
-using namespace baechi;
-using namespace baechi::testing;
 
 namespace {
 

@@ -1,10 +1,6 @@
-#include <doctest/doctest.h>
-
 #include "tests/message.h"
+#include "tests/prelude.h"
 #include "tests/sim/transform/transforms.h"
-
-using namespace baechi;
-using namespace baechi::testing;
 
 namespace {
 

@@ -1,12 +1,8 @@
-#include <doctest/doctest.h>
-
 #include "sim/pipeline/pipeline.h"
 #include "tests/message.h"
+#include "tests/prelude.h"
 #include "tests/random_problems.h"
 #include "tests/sim/transform/transforms.h"
-
-using namespace baechi;
-using namespace baechi::testing;
 
 namespace {
 
