@@ -179,6 +179,8 @@ std::vector<Cluster> smaller_clusters(const Problem& p, double factor) {
 /// Runs all quick placers and keeps the placement with the shortest simulated step.
 class Portfolio final : public Placer {
  public:
+  static constexpr std::size_t climbed_ops = 80;
+
   /// `quick`: only the placers of ops, no cuts and no placers of modules. `evaluations`: of
   /// climb().
   Portfolio(bool quick, std::size_t evaluations) : quick_(quick), evaluations_(evaluations) {}
@@ -234,34 +236,38 @@ class Portfolio final : public Placer {
       }
   }
 
-  /// Under each smaller limit asks all placers, and searches from their best placement and from
-  /// the best so far. Offers the best of all.
+  /// Searches under each smaller limit, from the best placement of all placers (of every third
+  /// limit) and from the best so far. Offers the best. A search under the devices' own limit would
+  /// find more than one with more memory now and then; it only runs where nothing else is found.
   void climb(const Problem& p, std::uint64_t seed, Contest& contest) const {
     const auto step = make_objective("step_time", Options("step_time"));
     std::optional<Placement> best;
     Duration shortest = Duration::max();
-    for (const Cluster& smaller : smaller_clusters(p, 1.15)) {
-      const Problem less{p.graph, smaller, p.costs, p.engine};
+    const auto search = [&](const Problem& less, const std::optional<Placement>& from, bool hot) {
       const search::SearchSpace space(less);
-      Contest at_level(less, seed);
-      ask_all(less, seed, at_level);
-      for (const std::optional<Placement>& from : {at_level.best(), best}) {
-        if (!from) continue;
-        search::Chain chain(space, *step, *from, ++seed);
-        if (!space.movable().empty())
-          chain.run(evaluations_ / 4, {.begin = 0.001, .end = 0.0005, .leaves = 0.0}, {});
-        if (chain.best_score().value >= shortest) continue;
-        best = chain.best();
-        shortest = chain.best_score().value;
+      if (!from || space.movable().empty()) return;
+      search::Chain chain(space, *step, *from, ++seed);
+      chain.run(evaluations_ / 8, {hot ? 0.05 : 0.001, 0.0005, hot ? 0.3 : 0.0}, {});
+      if (!chain.best_score().feasible() || chain.best_score().value >= shortest) return;
+      best = chain.best();
+      shortest = chain.best_score().value;
+    };
+    int level = 0;
+    for (const Cluster& cluster : smaller_clusters(p, 1.05)) {
+      const Problem less{p.graph, cluster, p.costs, p.engine};
+      if (level++ % 3 == 0) {
+        Contest at_level(less, seed);
+        ask_all(less, seed, at_level);
+        search(less, at_level.best(), false);
       }
+      search(less, best, true);
     }
-    if (!best) return;
-    best->facts[std::string(searched_with_less)] = 1.0;
-    contest.offer(*std::move(best));
+    if (!best)
+      for (const bool hot : {false, true}) search(p, contest.best(), hot);
+    if (best) contest.offer(*std::move(best));
   }
 
   static constexpr std::size_t most_ops = 10'000;  // beyond, m_sct's program may take seconds
-  static constexpr std::size_t climbed_ops = 80;
   bool quick_;
   std::size_t evaluations_;
   mutable SctSolutions solutions_;
@@ -281,7 +287,7 @@ std::unique_ptr<Placer> make_auto(Options& o) {
             "of the step after the placers, at most; fewer on graphs of many ops", 0));
   auto portfolio = std::make_unique<Portfolio>(quick, evaluations);
   if (quick || evaluations == 0) return portfolio;
-  return refined(std::move(portfolio), o, {evaluations, 1, refined_ops, true});
+  return refined(std::move(portfolio), o, {evaluations, 1, refined_ops, Portfolio::climbed_ops});
 }
 
 }  // namespace baechi

@@ -9,15 +9,11 @@ namespace baechi {
 /// take on the arena's instances.
 inline constexpr std::size_t refined_ops = 25'000;
 
-/// A fact of a start that was found by searches under smaller limits of memory.
-inline constexpr std::string_view searched_with_less = "searched_with_less";
-
-/// Evaluations of a step: about `ops` / the graph's ops, at least `least`, at most `most`. With
-/// `keeps`, a start with the fact above is only compared with all placements, if those are few:
-/// another search might find more with less memory.
+/// Evaluations of a step: about `ops` / the graph's ops, at least `least`, at most `most`. Graphs
+/// of at most `searched` ops come from a search: unless their start is a fallback, it is only
+/// compared with all placements, if those are few.
 struct RefineBudget {
-  std::size_t most = 0, least = 0, ops = 0;
-  bool keeps = false;
+  std::size_t most = 0, least = 0, ops = 0, searched = 0;
 };
 
 /// The answer of `start`, then a short annealing chain from it at low temperature, restricted to

@@ -51,6 +51,8 @@ class Placer {
   virtual bool can_stop() const { return false; }
   /// Whether a part may be on several devices (sim/objective/replicas.h).
   virtual bool replicates() const { return false; }
+  /// Throws InputError if its options do not apply to the problem, whatever the placement.
+  virtual void check(const Problem& /*problem*/) const {}
 };
 
 /// A placer that is a function of the problem and the seed.
@@ -84,10 +86,7 @@ enum class Variant : std::uint8_t {
   pytorch,
 };
 
-constexpr auto names_of(Variant) {
-  return std::to_array<Named<Variant>>(
-      {{Variant::standard, "standard"}, {Variant::pytorch, "pytorch"}});
-}
+constexpr auto names_of(Variant) { return enumerators<Variant::pytorch>(); }
 
 inline Variant read_variant(Options& options) {
   return read_enum(

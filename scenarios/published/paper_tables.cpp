@@ -4,46 +4,38 @@
 namespace baechi {
 namespace {
 
+/// How the number of a metric is printed, times `factor`.
+struct NumberText {
+  Metric metric;
+  const char* format = "{:.3f}";
+  double factor = 1.0;
+};
+constexpr NumberText number_texts[] = {{Metric::placed_ops, "{:.0f}"},
+                                       {Metric::peak_memory, "{:.2f}"},
+                                       {Metric::placing_time, "{:.3g}"},
+                                       {Metric::processor_time, "{:.3g}"},
+                                       {Metric::max_load, "{:.2f}"},
+                                       {Metric::latency, "{:.2f}"},
+                                       {Metric::time_per_sample, "{:.5g}"},
+                                       {Metric::simulated_sample, "{:.5g}"},
+                                       {Metric::throughput, "{:.4g}"},
+                                       {Metric::fact, "{:.4g}"},
+                                       {Metric::serving_instances, "{:.4g}"},
+                                       {Metric::one_instance, "{:.1f}"},
+                                       {Metric::serving_latency, "{:.1f}"},
+                                       {Metric::serving_speed_up, "{:.2f}"},
+                                       {Metric::flops_utilisation, "{:.1f} %", 100.0},
+                                       {Metric::busy, "{:.1f} %", 100.0},
+                                       {Metric::saved, "{:.1f} %", 100.0},
+                                       {Metric::codesign_visited, "{:.3g} %"}};
+
 std::string value_text(const PaperValue& value, Metric metric) {
   if (value.oom) return "OOM";
   if (value.unread) return "not readable";
-  switch (metric) {
-    case Metric::placed_ops:
-      return fmt::format("{:.0f}", value.number);
-    case Metric::peak_memory:
-      return fmt::format("{:.2f}", value.number);
-    case Metric::placing_time:
-    case Metric::processor_time:
-      return fmt::format("{:.3g}", value.number);
-    case Metric::max_load:
-    case Metric::latency:
-      return fmt::format("{:.2f}{}{}", value.number, value.over ? "*" : "",
-                         value.unfinished ? "~" : "");
-    case Metric::time_per_sample:
-    case Metric::simulated_sample:
-      return fmt::format("{:.5g}", value.number);
-    case Metric::throughput:
-    case Metric::fact:
-    case Metric::serving_instances:
-      return fmt::format("{:.4g}", value.number);
-    case Metric::one_instance:
-    case Metric::serving_latency:
-      return fmt::format("{:.1f}", value.number);
-    case Metric::serving_speed_up:
-      return fmt::format("{:.2f}", value.number);
-    case Metric::flops_utilisation:
-    case Metric::busy:
-    case Metric::saved:
-      return fmt::format("{:.1f} %", 100.0 * value.number);
-    case Metric::codesign_visited:
-      return fmt::format("{:.3g} %", value.number);
-    case Metric::codesign_step:
-    case Metric::codesign_gain:
-    case Metric::step_time:
-    case Metric::slowdown:
-      break;
-  }
-  return fmt::format("{:.3f}", value.number);
+  const auto own = std::ranges::find(number_texts, metric, &NumberText::metric);
+  const NumberText as = own == std::end(number_texts) ? NumberText{metric} : *own;
+  return fmt::format(fmt::runtime(as.format), as.factor * value.number) + (value.over ? "*" : "") +
+         (value.unfinished ? "~" : "");
 }
 
 /// Steps that differ by less than this share between neighbouring calibrations are not told apart.

@@ -243,6 +243,22 @@ std::shared_ptr<const OpGraph> timed(std::shared_ptr<const OpGraph> graph,
   return graph;
 }
 
+namespace {
+
+/// The graph after a transform, whose mistakes begin with the place of `choice`.
+Transformed applied(const TransformChoice& choice, const Transform& transform,
+                    const OpGraph& graph) {
+  try {
+    return transform.apply(graph);
+  } catch (const InputError& e) {
+    const std::string& where = choice.where;
+    if (std::string_view(e.what()).starts_with(where.substr(0, where.find(':')))) throw;
+    throw InputError(at(where) + e.what());
+  }
+}
+
+}  // namespace
+
 PreparedGraph prepare(std::shared_ptr<const OpGraph> graph, const ClusterChoice& cluster,
                       std::span<const TransformChoice> choices) {
   PreparedGraph prepared;
@@ -263,7 +279,7 @@ PreparedGraph prepare(std::shared_ptr<const OpGraph> graph, const ClusterChoice&
                                    at(choice.where), choice.name, for_placing));
     check_order(choice, choices.first(static_cast<std::size_t>(&choice - choices.data())));
     check_devices(choice, cluster);
-    Transformed made = on_cluster(choice, cluster)->apply(*prepared.step);
+    Transformed made = applied(choice, *on_cluster(choice, cluster), *prepared.step);
     prepared.batches *= made.batches;
     prepared.step = std::make_shared<const OpGraph>(std::move(made.graph));
   }
@@ -278,7 +294,7 @@ PreparedGraph prepare(std::shared_ptr<const OpGraph> graph, const ClusterChoice&
       prepared.after_placing.push_back(on_cluster(choice, cluster));
     if (choice.use != TransformUse::placing) continue;
     placed = placed ? then(std::move(*placed), *choice.transform)
-                    : choice.transform->apply(*prepared.step);
+                    : applied(choice, *choice.transform, *prepared.step);
   }
   prepared.placed = prepared.step;
   if (placed) {

@@ -1,7 +1,4 @@
 #include "tests/cli/session.h"
-#include "tests/prelude.h"
-
-using Json = nlohmann::json;
 
 TEST_SUITE("cli") {
   TEST_CASE("compare: a placer against itself and others, from folders of results") {

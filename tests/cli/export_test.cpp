@@ -1,8 +1,5 @@
 #include "tests/cli/session.h"
-#include "tests/prelude.h"
 #include "traces/importer.h"
-
-using Json = nlohmann::json;
 
 namespace {
 
