@@ -56,8 +56,10 @@ class Freeze final : public Verb {
     };
     copying.ops();
     copying.edges([&](const Edge& e) {
-      return !reads_less[e.dst] || graph.op(e.src).phase != Phase::forward ||
-             graph.tensor(e.tensor).control;
+      if (!reads_less[e.dst] || graph.tensor(e.tensor).control) return true;
+      const auto read = graph.predecessors(graph.op(e.dst).forward);
+      return graph.op(e.src).phase != Phase::forward ||
+             std::ranges::find(read, e.src) == read.end();
     });
     return std::move(copying).built();
   }
