@@ -1,11 +1,15 @@
+#include <filesystem>
+
 #include "cli/arguments.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "placers/interface/registry.h"
-#include "scenarios/arena/classes.h"
+#include "scenarios/arena/known.h"
 #include "scenarios/arena/competition.h"
-#include "scenarios/arena/duel_files.h"
+#include "scenarios/arena/duel.h"
 #include "scenarios/read/paths.h"
+#include "scenarios/report/html.h"
+#include "sim/file_aside.h"
 
 namespace baechi {
 namespace {
@@ -92,13 +96,12 @@ Report ranking_report(const CompetitionResult& result, const std::string& placer
   return report;
 }
 
-std::string ranking_text(const CompetitionResult& result, const std::string& placer) {
-  return ranking_report(result, placer).table() +
-         fmt::format(
-             "score: geometric mean of step time / best known over {} instances, where failures "
-             "count as {:g} and ratios are capped at it; placers with failures rank below the "
-             "others\n",
-             result.instances, failure_ratio);
+std::string score_rule(const CompetitionResult& result) {
+  return fmt::format(
+      "score: geometric mean of step time / best known over {} instances, where failures "
+      "count as {:g} and ratios are capped at it; placers with failures rank below the "
+      "others\n",
+      result.instances, failure_ratio);
 }
 
 std::string ranking_markdown(const CompetitionResult& result) {
@@ -175,6 +178,27 @@ std::string result_text(const CompetitionResult& result, const Competition& comp
   return text;
 }
 
+void write_page(const CompetitionResult& result, const Competition& competition) {
+  ContestPage page{
+      .title = "Arena",
+      .first = fmt::format("Placers: {}. Instances: {}.", result.ranking.size(), result.instances),
+      .contest = result.arena.contest()};
+  if (result.rank > 0)
+    page.first =
+        fmt::format("{}: rank {} of {}, score {}, {} of {} instances solved.", competition.placer,
+                    result.rank, result.ranking.size(), score_cell(result.score()).text,
+                    result.score().solved, result.instances);
+  page.ranking.header = {"placer", "rank", "score", "solved"};
+  for (const ArenaScore& s : result.ranking)
+    page.ranking.rows.push_back({s.placer, std::to_string(page.ranking.rows.size() + 1),
+                                 score_cell(s).text, std::to_string(s.solved)});
+  page.ranking.note = score_rule(result);
+  for (const auto& [name, instance] : result.arena.instances()) page.points.push_back(name);
+  std::filesystem::create_directories(competition.output);
+  write_aside(competition.output + "/report.html", to_html(page));
+  fmt::print(stderr, "{}/report.html\n", competition.output);
+}
+
 int compete_in_arena(ArenaArguments arguments) {
   Competition& competition = arguments.competition;
   competition.folder = with_data_folder(competition.folder);
@@ -189,12 +213,13 @@ int compete_in_arena(ArenaArguments arguments) {
               [&](const std::atomic<std::size_t>& done, std::size_t total) {
                 return std::make_shared<Progress>(done, total, arguments.format == "json");
               });
+  if (!competition.output.empty()) write_page(result, competition);
   if (arguments.format == "json")
     print_json(result_json(result, competition.placer));
   else if (arguments.format == "markdown")
     print_out(ranking_markdown(result));
   else
-    print_out(ranking_text(result, competition.placer) +
+    print_out(ranking_report(result, competition.placer).table() + score_rule(result) +
               (result.rank > 0 ? result_text(result, competition) : ""));
   if (result.missing == 0) return 0;
   fmt::print(stderr, "interrupted: {} runs are missing; the figures are of the other instances{}\n",
@@ -250,8 +275,9 @@ void add_arena(CLI::App& app, Verb& chosen) {
             "Use random instances of this seed instead of the arena's; the quick placers "
             "run on them, too")
       ->check(is_seed());
-  add_value(*verb, "-o,--output", arguments->competition.output, "FOLDER",
-            "With --hidden: write the instances to FOLDER/instances");
+  add_value(*verb, "-o,--out,--output", arguments->competition.output, "FOLDER",
+            "Write the ranking and each instance to FOLDER/report.html; with --hidden also the "
+            "instances to FOLDER/instances");
   add_number(*verb, "-j", arguments->competition.threads, 1, 1024, "Threads [1]");
   verb->footer(
       "An instance is a graph and a cluster with limited memory. Its best known value is the\n"

@@ -49,10 +49,16 @@ int papers(const PaperArguments& arguments) {
       print_out(fmt::format("{}: skipped: {}\n", paper.name, paper.missing));
       continue;
     }
+    const auto start = std::chrono::steady_clock::now();
+    const std::string what =
+        fmt::format("{}, {} of {}: ", paper.name, &paper - all.data() + 1, all.size());
     const PaperResult result =
         evaluate(paper, threads, [&](const std::atomic<std::size_t>& done, std::size_t total) {
-          return std::make_shared<Progress>(done, total, arguments.quiet);
+          return std::make_shared<Progress>(done, total, arguments.quiet, what);
         });
+    if (!arguments.quiet)
+      fmt::print(stderr, "{}{}\n", what,
+                 to_text(Duration(std::chrono::steady_clock::now() - start)));
     if (!arguments.out.empty()) {
       const std::string folder = arguments.out + "/" + paper.name;
       fs::create_directories(folder);
@@ -62,7 +68,7 @@ int papers(const PaperArguments& arguments) {
     if (arguments.check)
       same = check_committed(paper, result) && same;
     else
-      print_out(to_text(paper, result));
+      print_out(wrapped_lines(to_text(paper, result)));
   }
   return same ? 0 : difference_found;
 }

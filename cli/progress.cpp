@@ -85,9 +85,11 @@ Progress::Progress(Line line, bool quiet)
   if (!quiet) watcher_ = std::jthread([this](const std::stop_token& stop) { watch(stop); });
 }
 
-Progress::Progress(const std::atomic<std::size_t>& done, std::size_t total, bool quiet)
-    : Progress([&done, total](Seconds elapsed) { return runs_line(done, total, elapsed); }, quiet) {
-}
+Progress::Progress(const std::atomic<std::size_t>& done, std::size_t total, bool quiet,
+                   std::string what)
+    : Progress([&done, total, what = std::move(what)](
+                   Seconds elapsed) { return what + runs_line(done, total, elapsed); },
+               quiet) {}
 
 Progress::~Progress() {
   if (!watcher_.joinable()) return;

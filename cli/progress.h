@@ -20,8 +20,9 @@ class Progress {
 
   /// Shows `line` until this object is destroyed, or nothing if `quiet`.
   Progress(Line line, bool quiet);
-  /// Shows how many of `total` runs are done. `done` must outlive this object.
-  Progress(const std::atomic<std::size_t>& done, std::size_t total, bool quiet);
+  /// Shows how many of `total` runs are done, after `what`. `done` must outlive this object.
+  Progress(const std::atomic<std::size_t>& done, std::size_t total, bool quiet,
+           std::string what = "");
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;

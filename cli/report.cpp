@@ -1,3 +1,4 @@
+#include <filesystem>
 #include <iterator>
 
 #include "cli/arguments.h"
@@ -5,6 +6,7 @@
 #include "cli/progress.h"
 #include "scenarios/report/html.h"
 #include "scenarios/report/plots.h"
+#include "scenarios/results/overview.h"
 #include "sim/file_aside.h"
 
 namespace baechi {
@@ -49,6 +51,80 @@ int merge(const MergeFlags& flags) {
   return 0;
 }
 
+namespace fs = std::filesystem;
+
+struct CompareArguments {
+  std::vector<std::string> folders;
+  std::string tolerance, replicate, out, format;
+};
+
+/// Parses "0.5 %" or "0.005".
+double read_tolerance(std::string text) {
+  if (text.empty()) return usual_tolerance;
+  const std::string given = text;
+  double unit = 1.0;
+  if (text.ends_with('%')) {
+    unit = 0.01;
+    text.pop_back();
+    while (text.ends_with(' ')) text.pop_back();
+  }
+  const auto number = parse_number<double>(text);
+  if (!number || !(*number >= 0.0) || *number * unit > 1.0)
+    throw InputError(fmt::format(
+        "--tolerance: '{}' is not a fraction from 0 to 1, such as 0.005 or '0.5 %'", given));
+  return *number * unit;
+}
+
+/// The folders' last path components, or the whole paths if two components are equal.
+std::vector<std::string> short_names(const std::vector<std::string>& folders) {
+  std::vector<std::string> names;
+  for (const std::string& folder : folders) {
+    fs::path path = fs::path(folder).lexically_normal();
+    if (path.filename().empty()) path = path.parent_path();
+    names.push_back(path.filename().string());
+  }
+  std::vector<std::string> sorted = names;
+  std::ranges::sort(sorted);
+  return std::ranges::adjacent_find(sorted) == sorted.end() ? names : folders;
+}
+
+void write_profiles(const std::string& folder, const Contest& contest, const Comparison& c) {
+  const std::vector<Profile> steps = step_profiles(contest, c);
+  const std::vector<Profile> placing = placing_profiles(contest, c);
+  fs::create_directories(folder);
+  write_aside(folder + "/profiles.csv", profiles_csv(steps, placing));
+  print_pictures(folder, "profiles.csv");
+}
+
+int compare_folders(const CompareArguments& arguments) {
+  const double tolerance = read_tolerance(arguments.tolerance);
+  Mistakes mistakes;
+  std::vector<Results> results;
+  std::set<fs::path> named;
+  for (const std::string& folder : arguments.folders) {
+    if (std::error_code none; !named.insert(fs::weakly_canonical(folder, none)).second)
+      mistakes.add(fmt::format("{}: named twice", folder));
+    mistakes.attempt([&] { results.push_back(read_results(folder)); });
+  }
+  mistakes.throw_if_any();
+  const Contest contest =
+      joined_contest(results, short_names(arguments.folders), arguments.replicate);
+  const Comparison comparison = compare(contest, tolerance);
+  const auto never_met = [](const Duel& d) { return d.wins + d.ties + d.losses == 0; };
+  if (!comparison.duels.empty() && std::ranges::all_of(comparison.duels, never_met))
+    fmt::print(stderr, "no two placers have the same point (column 'point'): nothing to compare\n");
+  if (arguments.format == "json")
+    print_json(comparison_json(contest, comparison));
+  else if (arguments.format == "latex")
+    print_out(latex_of(score_table(comparison)) + "\n" + latex_of(duel_matrix(comparison)) + "\n" +
+              latex_of(duel_table(comparison)));
+  else
+    print_out(text_of(score_table(comparison)) + "\n" + text_of(duel_matrix(comparison)) + "\n" +
+              text_of(duel_table(comparison)));
+  if (!arguments.out.empty()) write_profiles(arguments.out, contest, comparison);
+  return 0;
+}
+
 }  // namespace
 
 void add_report(CLI::App& app, Verb& chosen) {
@@ -75,6 +151,28 @@ void add_merge(CLI::App& app, Verb& chosen) {
       "The merged results equal those of a run without shards. If shards are missing, they are\n"
       "listed, nothing is written, and the exit code is 2. After --partial,\n"
       "'baechi run SCENARIO --out DIR --resume' runs the missing ones.");
+}
+
+void add_compare(CLI::App& app, Verb& chosen) {
+  const auto [verb, arguments] = add_verb(
+      app, chosen, "compare", "Compare placers in one or more folders of results", compare_folders);
+  add_argument(*verb, "DIR", arguments->folders, "Folders that 'baechi run' wrote");
+  add_value(*verb, "--tolerance", arguments->tolerance, "FRACTION",
+            "Relative difference of step times up to which they tie [0.1 %]");
+  add_value(*verb, "--replicate", arguments->replicate, "KEY",
+            "Swept key whose values are replicates of a graph, such as graph.seed");
+  add_value(*verb, "-o", arguments->out, "FOLDER",
+            "Write performance profiles of step time and placing time to this folder: CSV, "
+            "and SVG and PDF by matplotlib");
+  add_format(*verb, arguments->format, {"table", "json", "latex"});
+  verb->footer(
+      "A point is a graph, a cluster and an engine. Placers are compared at equal points: equal\n"
+      "scenario name, swept values and column 'point', a hash of graph, cluster and engine. Of\n"
+      "several seeds the median is used. A placer in several folders is compared with itself:\n"
+      "'m_etf (old)', 'm_etf (new)'.\n"
+      "Examples:\n"
+      "  baechi compare results/first\n"
+      "  baechi compare results/old results/new --tolerance '1 %' -o results/comparison");
 }
 
 }  // namespace baechi

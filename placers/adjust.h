@@ -17,15 +17,7 @@ enum class AdjustPolicy : std::uint8_t {
   memory_sum,  ///< where the members have most workspace + persistent bytes together
   time_sum,    ///< where the members take longest together
 };
-constexpr auto names_of(AdjustPolicy) {
-  return std::to_array<Named<AdjustPolicy>>({{AdjustPolicy::none, "none"},
-                                             {AdjustPolicy::random, "random"},
-                                             {AdjustPolicy::memory, "memory"},
-                                             {AdjustPolicy::time, "time"},
-                                             {AdjustPolicy::frequent, "frequent"},
-                                             {AdjustPolicy::memory_sum, "memory_sum"},
-                                             {AdjustPolicy::time_sum, "time_sum"}});
-}
+constexpr auto names_of(AdjustPolicy) { return enumerators<AdjustPolicy::time_sum>(); }
 
 /// A member of a group, as the policies see it.
 struct AdjustMember {

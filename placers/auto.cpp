@@ -4,6 +4,8 @@
 #include "placers/list/schedule.h"
 #include "placers/refine.h"
 #include "placers/sct/favourite_child.h"
+#include "placers/search/chain.h"
+#include "sim/graph/analysis.h"
 
 namespace baechi {
 namespace {
@@ -18,6 +20,8 @@ class Contest final : public CutTrial {
         simulator_(problem),
         bound_(lower_bounds(problem.graph, problem.cluster, problem.costs).best()) {}
 
+  /// A placement that no placer of the table made.
+  void offer(Placement placement) { consider(searched, std::move(placement)); }
   /// `answer` makes a placement, or throws InfeasibleError.
   template <class Answer>
   void enter(std::string_view name, Answer answer) {
@@ -87,11 +91,13 @@ class Contest final : public CutTrial {
     best_->detail = fmt::format("{}: {}; {} placers run, {}{}{}", winner_, to_text(shortest_),
                                 num_run_, why, best_->detail.empty() ? "" : "; ", best_->detail);
     best_->facts["asked"] = static_cast<double>(num_run_);
-    best_->placed_by = winner_;
+    best_->placed_by = winner_ == searched ? "" : winner_;
     return *std::move(best_);
   }
 
  private:
+  static constexpr std::string_view searched = "search with less memory";
+
   /// Whether the step fits, as far as it was simulated.
   bool consider(std::string_view name, Placement placement) {
     if (best_ &&
@@ -139,19 +145,65 @@ class Contest final : public CutTrial {
   std::size_t num_run_ = 0;
 };
 
+/// Clusters with less memory, ascending: each device has at most one of several levels. The levels
+/// depend only on the graph and the number of devices: from a device's share of the weights, or the
+/// largest op if that takes more, by `factor` up to what all ops take on one device, and memory for
+/// everything. So what is found with some memory is found with more, too, if all devices have the
+/// same.
+std::vector<Cluster> smaller_clusters(const Problem& p, double factor) {
+  Bytes weights, least;
+  for (const OpId v : p.graph.ops()) {
+    weights += p.graph.op(v).persistent;
+    least = std::max(least, footprint(p.graph, v) + bytes_read(p.graph, v));
+  }
+  const auto devices = static_cast<std::int64_t>(p.cluster.num_devices());
+  least = std::max({least, Bytes{weights.count / devices}, Bytes{1}});
+  std::vector<Bytes> levels;
+  for (const Bytes most = one_device_peak(p.graph); least < most; least = factor * least + Bytes{1})
+    levels.push_back(least);
+  levels.push_back(peak_upper_bound(p.graph));
+  IdVector<DeviceId, Bytes> limit = memory_limits(p);
+  for (Bytes& m : limit) {
+    const auto above = std::ranges::upper_bound(levels, m);
+    if (above != levels.begin()) m = *std::prev(above);
+  }
+  std::vector<Cluster> result;
+  for (const Bytes level : levels) {
+    if (level > *std::ranges::max_element(limit)) break;
+    Cluster& smaller = result.emplace_back(p.cluster);
+    for (const DeviceId d : p.cluster.devices()) smaller.set_memory(d, std::min(limit[d], level));
+  }
+  return result;
+}
+
 /// Runs all quick placers and keeps the placement with the shortest simulated step.
 class Portfolio final : public Placer {
  public:
-  /// `quick`: only the placers of ops, no cuts and no placers of modules.
-  explicit Portfolio(bool quick) : quick_(quick) {}
+  static constexpr std::size_t climbed_ops = 80;
+
+  /// `quick`: only the placers of ops, no cuts and no placers of modules. `evaluations`: of
+  /// climb().
+  Portfolio(bool quick, std::size_t evaluations) : quick_(quick), evaluations_(evaluations) {}
 
   Placement place(const Problem& p, std::uint64_t seed) const override {
     Problem timed = p;
     if (p.engine.semantics != Semantics::event) timed.engine.enforce_memory = false;
     Contest contest(timed, seed);
+    ask_all(p, seed, contest);
+    if (!quick_ && evaluations_ > 0 && timed.engine.enforce_memory && !contest.done()) {
+      if (p.graph.num_ops() <= climbed_ops)
+        climb(p, seed, contest);
+      else
+        plan_with_less(p, contest);
+    }
+    if (!contest.best()) throw InfeasibleError("auto: no quick placer's step fits");
+    return contest.answer();
+  }
+
+ private:
+  void ask_all(const Problem& p, std::uint64_t seed, Contest& contest) const {
     contest.enter("single");
     contest.enter("m_etf");
-    constexpr std::size_t most_ops = 10'000;  // beyond, m_sct's linear program may take seconds
     if (p.graph.num_ops() <= most_ops) contest.enter("m_sct", [&] { return favouring(p); });
     if (!refusal(placer_entry("coarsen"), p.graph))
       contest.enter("coarsen", [&] { return make_placer("coarsen")->place(p, seed); });
@@ -160,23 +212,64 @@ class Portfolio final : public Placer {
     constexpr std::size_t most_partitioned = 1'100;  // beyond, they take long and seldom win
     if (p.graph.num_ops() <= most_partitioned)
       for (const char* name : {"metis", "scotch"}) contest.enter(name);
-    if (!quick_) {
-      for (const char* name : {"fill", "balanced"}) contest.enter(name);
-      contest.enter_pipeline();
-      if (p.graph.plain()) contest.cut(refined_ops / 4);
-    }
-    if (!contest.best()) throw InfeasibleError("auto: no quick placer's step fits");
-    return contest.answer();
+    if (quick_) return;
+    for (const char* name : {"fill", "balanced"}) contest.enter(name);
+    contest.enter_pipeline();
+    if (p.graph.plain()) contest.cut(refined_ops / 4);
   }
 
- private:
   Placement favouring(const Problem& p) const {
     list::PlaceOptions options;
     options.favourite = favourites_of(p, 0.1, solutions_).of;
     return list::place(p, options, "m_sct");
   }
 
+  /// Offers the plans of m_etf and m_sct under each smaller limit.
+  void plan_with_less(const Problem& p, Contest& contest) const {
+    std::vector<IdVector<OpId, OpId>> favourites(1);
+    if (p.graph.num_ops() <= most_ops) favourites.push_back(favourites_of(p, 0.1, solutions_).of);
+    for (const Cluster& smaller : smaller_clusters(p, 1.6))
+      for (const IdVector<OpId, OpId>& favourite : favourites) {
+        const Problem less{p.graph, smaller, p.costs, p.engine};
+        if (auto plan = list::schedule(less, favourite, Variant::standard, {}).placement)
+          contest.offer(*std::move(plan));
+      }
+  }
+
+  /// Searches under each smaller limit, from the best placement of all placers (of every third
+  /// limit) and from the best so far. Offers the best. A search under the devices' own limit would
+  /// find more than one with more memory now and then; it only runs where nothing else is found.
+  void climb(const Problem& p, std::uint64_t seed, Contest& contest) const {
+    const auto step = make_objective("step_time", Options("step_time"));
+    std::optional<Placement> best;
+    Duration shortest = Duration::max();
+    const auto search = [&](const Problem& less, const std::optional<Placement>& from, bool hot) {
+      const search::SearchSpace space(less);
+      if (!from || space.movable().empty()) return;
+      search::Chain chain(space, *step, *from, ++seed);
+      chain.run(evaluations_ / 8, {hot ? 0.05 : 0.001, 0.0005, hot ? 0.3 : 0.0}, {});
+      if (!chain.best_score().feasible() || chain.best_score().value >= shortest) return;
+      best = chain.best();
+      shortest = chain.best_score().value;
+    };
+    int level = 0;
+    for (const Cluster& cluster : smaller_clusters(p, 1.05)) {
+      const Problem less{p.graph, cluster, p.costs, p.engine};
+      if (level++ % 3 == 0) {
+        Contest at_level(less, seed);
+        ask_all(less, seed, at_level);
+        search(less, at_level.best(), false);
+      }
+      search(less, best, true);
+    }
+    if (!best)
+      for (const bool hot : {false, true}) search(p, contest.best(), hot);
+    if (best) contest.offer(*std::move(best));
+  }
+
+  static constexpr std::size_t most_ops = 10'000;  // beyond, m_sct's program may take seconds
   bool quick_;
+  std::size_t evaluations_;
   mutable SctSolutions solutions_;
 };
 
@@ -192,9 +285,9 @@ std::unique_ptr<Placer> make_auto(Options& o) {
   const auto evaluations = static_cast<std::size_t>(
       o.get("evaluations", std::int64_t{512},
             "of the step after the placers, at most; fewer on graphs of many ops", 0));
-  auto portfolio = std::make_unique<Portfolio>(quick);
+  auto portfolio = std::make_unique<Portfolio>(quick, evaluations);
   if (quick || evaluations == 0) return portfolio;
-  return refined(std::move(portfolio), o, {evaluations, 1, refined_ops});
+  return refined(std::move(portfolio), o, {evaluations, 1, refined_ops, Portfolio::climbed_ops});
 }
 
 }  // namespace baechi

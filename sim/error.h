@@ -37,12 +37,7 @@ struct HostMemoryError : std::runtime_error {
 
 /// How a run ended, with the words for it in files, tables and JSON.
 enum class Status : std::uint8_t { ok, oom, infeasible, error };
-constexpr auto names_of(Status) {
-  return std::to_array<Named<Status>>({{Status::ok, "ok"},
-                                       {Status::oom, "oom"},
-                                       {Status::infeasible, "infeasible"},
-                                       {Status::error, "error"}});
-}
+constexpr auto names_of(Status) { return enumerators<Status::error>(); }
 
 /// Gathers the mistakes of one input, so that a user sees them all at once.
 class Mistakes {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 
 namespace baechi {
 
@@ -19,15 +20,26 @@ struct Named {
 
 /// An enum with words. Its table has a row per value, in the order of the values:
 ///
-///     constexpr auto names_of(Phase) {
-///       return std::to_array<Named<Phase>>({{Phase::forward, "forward"},
-///                                           {Phase::backward, "backward"},
-///                                           {Phase::update, "update"}});
+///     constexpr auto names_of(ReadyOrder) {
+///       return std::to_array<Named<ReadyOrder>>({{ReadyOrder::fifo, "fifo", "first in, first out"},
+///                                                {ReadyOrder::program, "program", "by op id"}});
 ///     }
+///
+/// Where the words are the enumerators themselves: `return enumerators<Phase::update>();` with the
+/// last value. To rename one is to change files and flags.
 template <class E>
 concept NamedEnum = std::is_enum_v<E> && requires { names_of(E{}); };
 
 namespace enum_names {
+
+/// "update" of Phase::update.
+template <auto V>
+constexpr std::string_view enumerator() {
+  std::string_view text = __PRETTY_FUNCTION__;  // "... [with auto V = baechi::Phase::update; ..."
+  text.remove_prefix(text.find("V = "));
+  text = text.substr(0, text.find_first_of(";]"));
+  return text.substr(text.rfind(':') + 1);
+}
 
 template <NamedEnum E>
 inline constexpr auto table = names_of(E{});
@@ -56,6 +68,16 @@ constexpr const Named<E>& row(E value) {
 }
 
 }  // namespace enum_names
+
+/// The table of an enum whose words are its enumerators, up to `last`.
+template <auto last>
+constexpr auto enumerators() {
+  using E = decltype(last);
+  return []<std::size_t... I>(std::index_sequence<I...>) {
+    return std::to_array<Named<E>>(
+        {{static_cast<E>(I), enum_names::enumerator<static_cast<E>(I)>()}...});
+  }(std::make_index_sequence<static_cast<std::size_t>(last) + 1>{});
+}
 
 template <NamedEnum E>
 constexpr std::string_view to_text(E value) {

@@ -24,6 +24,7 @@ build() {
   local targets=("${@:2}")
   install build
   (cd "$root" && cmake --preset "$1" >/dev/null)
+  [[ -f $root/build/$1/.ninja_log ]] || echo "the first build of $1 takes about $((1 + 6 / $(nproc))) minutes" >&2
   cmake --build "$root/build/$1" ${targets:+--target "${targets[@]}"} >&2
 }
 

@@ -11,10 +11,7 @@
 namespace baechi::original {
 
 enum class Algorithm : std::uint8_t { m_topo, m_etf, m_sct };
-constexpr auto names_of(Algorithm) {
-  return std::to_array<Named<Algorithm>>(
-      {{Algorithm::m_topo, "m_topo"}, {Algorithm::m_etf, "m_etf"}, {Algorithm::m_sct, "m_sct"}});
-}
+constexpr auto names_of(Algorithm) { return enumerators<Algorithm::m_sct>(); }
 
 struct PlacerOptions {
   Algorithm algorithm = Algorithm::m_etf;

@@ -73,10 +73,7 @@ class Piper final : public Planner {
 
 /// Which plans PipeDream2bw simulates.
 enum class Simulated : std::uint8_t { nothing, plan, all };
-constexpr auto names_of(Simulated) {
-  return std::to_array<Named<Simulated>>(
-      {{Simulated::nothing, "nothing"}, {Simulated::plan, "plan"}, {Simulated::all, "all"}});
-}
+constexpr auto names_of(Simulated) { return enumerators<Simulated::all>(); }
 
 /// Equal stages with equal degrees, all recomputed or none.
 /// Source: Narayanan et al., "PipeDream-2BW", ICML 2021, as implemented in Piper's program.

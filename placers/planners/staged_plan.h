@@ -85,10 +85,7 @@ enum class ModeChoice : std::uint8_t {
   greedy,  ///< the authors' heuristic: switches by time lost per byte saved, until the stage fits
   exact,   ///< the least time that fits
 };
-constexpr auto names_of(ModeChoice) {
-  return std::to_array<Named<ModeChoice>>(
-      {{ModeChoice::greedy, "greedy"}, {ModeChoice::exact, "exact"}});
-}
+constexpr auto names_of(ModeChoice) { return enumerators<ModeChoice::exact>(); }
 
 /// The stage with modes, time and memory; nothing if it does not fit or a node lacks the degree.
 std::optional<PlannedStage> priced(const PlannerInput& input, std::vector<BundleId> nodes,

@@ -49,10 +49,7 @@ enum class EqualParts : std::uint8_t {
   /// Nodes, in the order of plan_line().
   nodes,
 };
-constexpr auto names_of(EqualParts) {
-  return std::to_array<Named<EqualParts>>(
-      {{EqualParts::transformers, "transformers"}, {EqualParts::nodes, "nodes"}});
-}
+constexpr auto names_of(EqualParts) { return enumerators<EqualParts::nodes>(); }
 
 /// The fastest plan in which all stages have the same degrees of data and tensor parallelism (of
 /// those of the first node) and all nodes recompute, or none does. Ties: the first, by stages,

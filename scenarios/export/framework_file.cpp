@@ -1,13 +1,16 @@
 #include "scenarios/export/framework_file.h"
 
+#include <fmt/ranges.h>
+
 #include <nlohmann/json.hpp>
 #include <tuple>
 
 #include "placers/feasible.h"
 #include "placers/files/placement_file.h"
+#include "placers/model_layers.h"
 #include "placers/refine.h"
 #include "placers/whole_modules.h"
-#include "scenarios/export/layer_formats.h"
+#include "sim/error.h"
 #include "sim/pipeline/pipeline.h"
 #include "traces/format/compressed_file.h"
 
@@ -215,7 +218,9 @@ std::optional<PipelineCandidate> best_line(const ExportTask& task, const WholeMo
   for (const double share : {1.0, 0.85, 0.7, 0.5}) {  // of memory for weights
     IdVector<DeviceId, Bytes> limit;
     for (const DeviceId d : problem.cluster.devices())
-      limit.push_back(share * problem.cluster.device(d).memory);
+      limit.push_back(problem.cluster.device(d).computes()
+                          ? share * problem.cluster.device(d).memory
+                          : Bytes{-1});
     const std::vector<PipelineCuts> lines = cut_line(problem, modules, limit);
     for (const TorchSchedule& schedule : schedules_of(problem.graph)) {
       for (const PipelineCuts& cuts : lines) {
@@ -249,7 +254,48 @@ ExportJson accelerate_device(const Cluster& cluster, DeviceId device) {
   return number;
 }
 
+/// The map of a placement whose weights wait: a module waits if most of its weights do, and runs on
+/// the map's first GPU, as accelerate's dispatch_model has it.
+std::string export_waiting(const ExportTask& task, const Placement& placement) {
+  const Problem problem = task.experiment.problem();
+  const WholeModules modules = whole_modules(problem.graph, {.no_split = task.no_split});
+  std::vector<DeviceId> device = devices_of_modules(problem, modules, placement);
+  std::vector<std::int64_t> waiting(device.size());  // by the first of modules that are together
+  std::vector<DeviceId> home = device;
+  for (const OpId v : problem.graph.ops()) {
+    const std::uint32_t m = modules.together[modules.of[v]];
+    const std::int64_t held = problem.graph.op(v).persistent.count;
+    waiting[m] += placement.waits(v) ? held : -held;
+    if (placement.waits(v) && home[m] == device[m]) home[m] = placement.home[v];
+  }
+  std::vector<DeviceId> where = device;
+  for (std::size_t m = 0; m < device.size(); ++m)
+    if (waiting[modules.together[m]] > 0) where[m] = home[modules.together[m]];
+  const auto map = device_map(modules, where);
+  const auto first = std::ranges::find_if(
+      map, [&](const auto& entry) { return problem.cluster.device(entry.second).computes(); });
+  if (first == map.end())
+    throw InputError("accelerate computes on the CPU where the weights of all modules wait");
+  for (std::size_t m = 0; m < device.size(); ++m)
+    if (where[m] != device[m]) device[m] = first->second;
+  Placement whole = place_on_modules(problem.graph, modules, device);
+  for (const OpId v : problem.graph.ops()) whole.home.push_back(where[modules.of[v]]);
+  const StepResult step = task.experiment.step(std::move(whole)).simulate();
+  if (step.oom)
+    return fmt::format(
+        "modules whose weights wait run on the map's first GPU, where they do not fit; nothing "
+        "written to {}\n",
+        task.path);
+  ExportJson json = ExportJson::object();
+  for (const auto& [name, on] : map) json[name] = accelerate_device(problem.cluster, on);
+  write_file(task.path, json.dump(1) + "\n");
+  return fmt::format("{} whole modules, some of whose weights wait: step time {}{}\n",
+                     modules.num_whole, to_text(step.makespan),
+                     price(task, placement, step.makespan));
+}
+
 std::string export_device_map(const ExportTask& task, const Placement& placement) {
+  if (!placement.home.empty()) return export_waiting(task, placement);
   const Problem problem = task.experiment.problem();
   const WholeModules modules = whole_modules(problem.graph, {.no_split = task.no_split});
   const Experiment grouped = on_modules(task, modules);
@@ -334,6 +380,25 @@ std::string export_pipeline(const ExportTask& task, const Placement& placement) 
       to_text(whole.makespan), price(task, placement, whole.makespan), condition, task.path);
 }
 
+/// [gpus] Layers of each; with the output, if it counts.
+std::vector<std::size_t> counts(const LayerSplit& split, bool output) {
+  std::vector<std::size_t> count(split.gpus);
+  for (const std::size_t d : split.device)
+    if (d != LayerSplit::host) ++count[d];
+  if (output && split.output != LayerSplit::host) ++count[split.output];
+  return count;
+}
+
+/// [stages] The layers of each GPU that has any.
+std::vector<std::size_t> stages(const LayerSplit& split, std::string_view framework) {
+  if (std::ranges::find(split.device, LayerSplit::host) != split.device.end())
+    throw InputError(
+        fmt::format("{} cannot say that layers are on the host: another split", framework));
+  std::vector<std::size_t> all = counts(split, false);
+  std::erase(all, 0U);
+  return all;
+}
+
 }  // namespace
 
 void require_modules(const Experiment& experiment, const std::string& trace) {
@@ -348,8 +413,12 @@ void require_modules(const Experiment& experiment, const std::string& trace) {
 std::string export_placement(ExportFormat format, const ExportTask& task,
                              const Placement& placement) {
   if (format == ExportFormat::accelerate) return export_device_map(task, placement);
-  if (format == ExportFormat::pipelining) return export_pipeline(task, placement);
   const Problem problem = task.experiment.problem();
+  for (const OpId v : placement.home.ids())
+    if (format != ExportFormat::json && placement.waits(v))
+      throw InputError(fmt::format("{} cannot say that weights wait, as those of op '{}' do",
+                                   to_text(format), problem.graph.name(v)));
+  if (format == ExportFormat::pipelining) return export_pipeline(task, placement);
   if (format != ExportFormat::json) {
     const LayerSplit split = layer_split(problem, placement);
     write_file(task.path, (format == ExportFormat::llamacpp ? llama_cpp_split(split)
@@ -361,6 +430,64 @@ std::string export_placement(ExportFormat format, const ExportTask& task,
   write_placement(task.path, placement, problem.graph, task.graph_name,
                   problem.cluster.num_devices());
   return "";
+}
+
+LayerSplit layer_split(const Problem& problem, const Placement& placement) {
+  const OpGraph& graph = problem.graph;
+  const ModelLayers layers(graph, [](OpId) { return false; });
+  std::vector<std::size_t> number(problem.cluster.num_devices(), LayerSplit::host);
+  LayerSplit split;
+  for (const DeviceId d : problem.cluster.devices())
+    if (!problem.cluster.device(d).is_cpu()) number[index(d)] = split.gpus++;
+  const auto first = std::ranges::find_if(layers.names, is_numbered);
+  if (first == layers.names.end())
+    throw InputError("no module of the graph is a numbered layer, such as layers.0");
+  const auto before = static_cast<std::size_t>(first - layers.names.begin());
+  std::vector<OpId> op(layers.size(), no_op);
+  std::size_t last = LayerSplit::host;
+  const auto refuse = [&](OpId v, std::string_view why) {
+    throw InputError(fmt::format("op '{}' is on {}, {}", graph.name(v),
+                                 problem.cluster.device(placement.device[v]).name, why));
+  };
+  for (const OpId v : graph.ops()) {
+    const std::size_t layer = layers.of[v], on = number[index(placement.device[v])];
+    if (layer < before) continue;
+    if (op[layer] != no_op) {
+      if (placement.device[op[layer]] != placement.device[v])
+        refuse(v, fmt::format("and op '{}' of its layer elsewhere", graph.name(op[layer])));
+      continue;
+    }
+    op[layer] = v;
+    if (last != LayerSplit::host && (on == LayerSplit::host || on < last))
+      refuse(v, "before the device of an earlier layer: the framework has them in order");
+    last = on;
+    if (is_numbered(layers.names[layer]))
+      split.device.push_back(on);
+    else
+      split.output = on;
+  }
+  return split;
+}
+
+std::string llama_cpp_split(const LayerSplit& split) {
+  const std::vector<std::size_t> count = counts(split, true);
+  std::size_t all = 0;
+  for (const std::size_t n : count) all += n;
+  return fmt::format("-ngl {}", all) +
+         (count.size() > 1 ? fmt::format(" -ts {}", fmt::join(count, ",")) : "");
+}
+
+std::string vllm_split(const LayerSplit& split, std::string_view model) {
+  const std::vector<std::size_t> count = stages(split, "vLLM");
+  return fmt::format("VLLM_PP_LAYER_PARTITION={} vllm serve {} --pipeline-parallel-size {}",
+                     fmt::join(count, ","), model, count.size());
+}
+
+std::string megatron_split(const LayerSplit& split) {
+  std::string layout = "E";
+  for (const std::size_t n : stages(split, "Megatron-LM"))
+    layout += fmt::format("{}t*{}", layout == "E" ? "" : "|", n);
+  return fmt::format("--pipeline-model-parallel-layout '{}L'", layout);
 }
 
 }  // namespace baechi

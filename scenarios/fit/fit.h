@@ -1,7 +1,7 @@
 /// Does a model fit on these GPUs, how fast does it run, and by which means?
 #pragma once
 
-#include "scenarios/export/layer_formats.h"
+#include "scenarios/export/framework_file.h"
 #include "scenarios/fit/fit_model.h"
 #include "scenarios/read/scenario.h"
 

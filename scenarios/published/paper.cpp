@@ -260,7 +260,7 @@ class PaperReader {
     column.name = name;
     column.metric = metric;
     if (const Value* m = find(section, "metric")) column.metric = read_metric(*m);
-    if (serving_figure_of(column.metric))
+    if (is_serving(column.metric))
       for (const auto& [key, batch] : needed(section, "batches").children)
         column.batches.push_back(static_cast<std::int64_t>(number(batch)));
     else if (!is_codesign(column.metric))
@@ -353,19 +353,8 @@ bool is_codesign(Metric metric) {
          metric == Metric::codesign_visited;
 }
 
-std::optional<ServingFigure> serving_figure_of(Metric metric) {
-  switch (metric) {
-    case Metric::one_instance:
-      return ServingFigure::one_instance;
-    case Metric::serving_latency:
-      return ServingFigure::best;
-    case Metric::serving_speed_up:
-      return ServingFigure::speed_up;
-    case Metric::serving_instances:
-      return ServingFigure::instances;
-    default:
-      return std::nullopt;
-  }
+bool is_serving(Metric metric) {
+  return metric >= Metric::one_instance && metric <= Metric::serving_instances;
 }
 
 std::string_view objective_of(Metric metric) {

@@ -14,9 +14,6 @@ struct ServingRow {
   double interference = 1.0;
 };
 
-/// The figure that is asked for, at one batch; of several batches the mean.
-enum class ServingFigure : std::uint8_t { one_instance, best, speed_up, instances };
-
 enum class Metric : std::uint8_t {
   step_time,          ///< s
   placing_time,       ///< s, wall clock, transforms included
@@ -41,37 +38,14 @@ enum class Metric : std::uint8_t {
   serving_speed_up,   ///< the one over the other; of several batches the mean
   serving_instances,  ///< of the best configuration
 };
-constexpr auto names_of(Metric) {
-  return std::to_array<Named<Metric>>({{Metric::step_time, "step_time"},
-                                       {Metric::placing_time, "placing_time"},
-                                       {Metric::processor_time, "processor_time"},
-                                       {Metric::placed_ops, "placed_ops"},
-                                       {Metric::peak_memory, "peak_memory"},
-                                       {Metric::slowdown, "slowdown"},
-                                       {Metric::max_load, "max_load"},
-                                       {Metric::latency, "latency"},
-                                       {Metric::codesign_step, "codesign_step"},
-                                       {Metric::codesign_gain, "codesign_gain"},
-                                       {Metric::codesign_visited, "codesign_visited"},
-                                       {Metric::time_per_sample, "time_per_sample"},
-                                       {Metric::simulated_sample, "simulated_sample"},
-                                       {Metric::fact, "fact"},
-                                       {Metric::throughput, "throughput"},
-                                       {Metric::flops_utilisation, "flops_utilisation"},
-                                       {Metric::busy, "busy"},
-                                       {Metric::saved, "saved"},
-                                       {Metric::one_instance, "one_instance"},
-                                       {Metric::serving_latency, "serving_latency"},
-                                       {Metric::serving_speed_up, "serving_speed_up"},
-                                       {Metric::serving_instances, "serving_instances"}});
-}
+constexpr auto names_of(Metric) { return enumerators<Metric::serving_instances>(); }
 /// A time of this machine, which differs from run to run.
 bool is_time_of_placing(Metric metric);
 bool is_codesign(Metric metric);
 /// The name of the objective that a metric is the value of; "" for the other metrics.
 std::string_view objective_of(Metric metric);
-/// The figure of an inference server that a metric asks for; nothing for the other metrics.
-std::optional<ServingFigure> serving_figure_of(Metric metric);
+/// A figure of an inference server: at one batch, or the mean over several.
+bool is_serving(Metric metric);
 
 /// The settings of a column, the same in every row.
 struct PaperColumn {

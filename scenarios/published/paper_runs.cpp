@@ -25,7 +25,7 @@ serving::LatencyTable latencies_of(const ServingRow& row) {
 
 /// Latencies in seconds. Nothing if a configuration is not possible. Throws InputError if the file
 /// is wrong, or does not have exactly one such profile.
-std::optional<double> serving_figure(const ServingRow& row, ServingFigure figure,
+std::optional<double> serving_figure(const ServingRow& row, Metric metric,
                                      const std::vector<std::int64_t>& batches) {
   const serving::LatencyTable latencies = latencies_of(row);
   double sum = 0.0;
@@ -33,20 +33,11 @@ std::optional<double> serving_figure(const ServingRow& row, ServingFigure figure
     const auto one = latencies.find({row.threads, batch});
     const auto best = serving::best_serving(latencies, row.threads, batch, row.interference);
     if (!best || one == latencies.end()) return std::nullopt;
-    switch (figure) {
-      case ServingFigure::one_instance:
-        sum += seconds(one->second);
-        break;
-      case ServingFigure::best:
-        sum += seconds(best->latency);
-        break;
-      case ServingFigure::speed_up:
-        sum += seconds(one->second) / seconds(best->latency);
-        break;
-      case ServingFigure::instances:
-        sum += static_cast<double>(best->count());
-        break;
-    }
+    const double alone = seconds(one->second), shared = seconds(best->latency);
+    sum += metric == Metric::one_instance       ? alone
+           : metric == Metric::serving_latency  ? shared
+           : metric == Metric::serving_speed_up ? alone / shared
+                                                : static_cast<double>(best->count());
   }
   return sum / static_cast<double>(batches.size());
 }
@@ -205,28 +196,19 @@ double peak(const RunResult& row, std::size_t rank) {
 }
 
 double one_number(const PaperColumn& column, const PaperTable& table, const RunResult& row) {
-  switch (column.metric) {
-    case Metric::placing_time:
-      return std::chrono::duration<double>(row.placing).count() / table.unit;
-    case Metric::processor_time:
-      return std::chrono::duration<double>(row.placing_processor).count() / table.unit;
-    case Metric::placed_ops:
-      return row.facts.at("placed_ops");
-    case Metric::peak_memory:
-      return peak(row, column.rank) / table.unit;
-    case Metric::max_load:
-    case Metric::latency:
-      return row.facts.at("objective_us") / 1e6 / table.unit;
-    case Metric::throughput:
-      return row.facts.at("throughput");
-    case Metric::flops_utilisation:
-      return *row.utilisation->flops_of_step;
-    case Metric::busy:
-      return *row.utilisation->busy;
-    default:
-      break;
-  }
-  return to_us(*row.value) / 1e6 / table.unit;
+  const auto wall_seconds = [](auto time) { return std::chrono::duration<double>(time).count(); };
+  const auto fact = [&](const char* name) { return row.facts.at(name); };
+  const Metric m = column.metric;
+  if (m == Metric::placed_ops) return fact("placed_ops");
+  if (m == Metric::throughput) return fact("throughput");
+  if (m == Metric::flops_utilisation) return *row.utilisation->flops_of_step;
+  if (m == Metric::busy) return *row.utilisation->busy;
+  return (m == Metric::placing_time     ? wall_seconds(row.placing)
+          : m == Metric::processor_time ? wall_seconds(row.placing_processor)
+          : m == Metric::peak_memory    ? peak(row, column.rank)
+          : !objective_of(m).empty()    ? fact("objective_us") / 1e6
+                                        : to_us(*row.value) / 1e6) /
+         table.unit;
 }
 
 /// The least, mean or largest number, as the column asks.
@@ -468,8 +450,8 @@ PaperResult evaluate(const Paper& paper, std::size_t threads, const Watch& watch
         if (const auto it = row.published.find(column.name); it != row.published.end())
           cell.published = it->second;
         if (row.server) {
-          if (const auto figure = serving_figure_of(column.metric))
-            if (const auto ours = serving_figure(*row.server, *figure, column.batches)) {
+          if (is_serving(column.metric))
+            if (const auto ours = serving_figure(*row.server, column.metric, column.batches)) {
               const bool time =
                   column.metric == Metric::one_instance || column.metric == Metric::serving_latency;
               cell.ours = PaperValue{.number = *ours / (time ? table.unit : 1.0)};

@@ -1,48 +1,41 @@
 #include "scenarios/published/paper.h"
+#include "scenarios/results/overview.h"
 
 namespace baechi {
 namespace {
 
+/// How the number of a metric is printed, times `factor`.
+struct NumberText {
+  Metric metric;
+  const char* format = "{:.3f}";
+  double factor = 1.0;
+};
+constexpr NumberText number_texts[] = {{Metric::placed_ops, "{:.0f}"},
+                                       {Metric::peak_memory, "{:.2f}"},
+                                       {Metric::placing_time, "{:.3g}"},
+                                       {Metric::processor_time, "{:.3g}"},
+                                       {Metric::max_load, "{:.2f}"},
+                                       {Metric::latency, "{:.2f}"},
+                                       {Metric::time_per_sample, "{:.5g}"},
+                                       {Metric::simulated_sample, "{:.5g}"},
+                                       {Metric::throughput, "{:.4g}"},
+                                       {Metric::fact, "{:.4g}"},
+                                       {Metric::serving_instances, "{:.4g}"},
+                                       {Metric::one_instance, "{:.1f}"},
+                                       {Metric::serving_latency, "{:.1f}"},
+                                       {Metric::serving_speed_up, "{:.2f}"},
+                                       {Metric::flops_utilisation, "{:.1f} %", 100.0},
+                                       {Metric::busy, "{:.1f} %", 100.0},
+                                       {Metric::saved, "{:.1f} %", 100.0},
+                                       {Metric::codesign_visited, "{:.3g} %"}};
+
 std::string value_text(const PaperValue& value, Metric metric) {
   if (value.oom) return "OOM";
   if (value.unread) return "not readable";
-  switch (metric) {
-    case Metric::placed_ops:
-      return fmt::format("{:.0f}", value.number);
-    case Metric::peak_memory:
-      return fmt::format("{:.2f}", value.number);
-    case Metric::placing_time:
-    case Metric::processor_time:
-      return fmt::format("{:.3g}", value.number);
-    case Metric::max_load:
-    case Metric::latency:
-      return fmt::format("{:.2f}{}{}", value.number, value.over ? "*" : "",
-                         value.unfinished ? "~" : "");
-    case Metric::time_per_sample:
-    case Metric::simulated_sample:
-      return fmt::format("{:.5g}", value.number);
-    case Metric::throughput:
-    case Metric::fact:
-    case Metric::serving_instances:
-      return fmt::format("{:.4g}", value.number);
-    case Metric::one_instance:
-    case Metric::serving_latency:
-      return fmt::format("{:.1f}", value.number);
-    case Metric::serving_speed_up:
-      return fmt::format("{:.2f}", value.number);
-    case Metric::flops_utilisation:
-    case Metric::busy:
-    case Metric::saved:
-      return fmt::format("{:.1f} %", 100.0 * value.number);
-    case Metric::codesign_visited:
-      return fmt::format("{:.3g} %", value.number);
-    case Metric::codesign_step:
-    case Metric::codesign_gain:
-    case Metric::step_time:
-    case Metric::slowdown:
-      break;
-  }
-  return fmt::format("{:.3f}", value.number);
+  const auto own = std::ranges::find(number_texts, metric, &NumberText::metric);
+  const NumberText as = own == std::end(number_texts) ? NumberText{metric} : *own;
+  return fmt::format(fmt::runtime(as.format), as.factor * value.number) + (value.over ? "*" : "") +
+         (value.unfinished ? "~" : "");
 }
 
 /// Steps that differ by less than this share between neighbouring calibrations are not told apart.
@@ -129,6 +122,30 @@ std::string title_of(const PaperTable& table) {
   return table.title + (table.unit_name.empty() ? "" : ", in " + table.unit_name);
 }
 
+/// As many columns side by side as fit into a line, then the next ones.
+std::string columns_text(const PaperTable& table, const PaperTableResult& result) {
+  constexpr std::size_t line_width = 100;
+  std::string text;
+  for (std::size_t c = 0; c < table.columns.size();) {
+    Summary part;
+    part.header.emplace_back();
+    for (const PaperRow& row : table.rows) part.rows.push_back({row.label});
+    for (; c < table.columns.size(); ++c) {
+      Summary wider = part;
+      wider.header.push_back(table.columns[c].name);
+      for (std::size_t r = 0; r < table.rows.size(); ++r) {
+        const CellText cell = cell_text(result.cells[r][c], table.columns[c].metric);
+        wider.rows[r].push_back(
+            fmt::format("{:>6} {:>6} {:>10}", cell.published, cell.ours, cell.deviation));
+      }
+      if (table_lines(wider).front().size() > line_width && part.header.size() > 1) break;
+      part = std::move(wider);
+    }
+    text += fmt::format("{}\n", fmt::join(table_lines(part), "\n"));
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string to_text(const Paper& paper, const PaperResult& result) {
@@ -136,18 +153,8 @@ std::string to_text(const Paper& paper, const PaperResult& result) {
   for (std::size_t t = 0; t < paper.tables.size(); ++t) {
     const PaperTable& table = paper.tables[t];
     text += fmt::format("{}: {}   (published, ours, deviation)\n", table.name, title_of(table));
-    std::size_t width = 0;
-    for (const PaperRow& row : table.rows) width = std::max(width, row.label.size());
-    text += fmt::format("  {:{}}", "", width);
-    for (const PaperColumn& c : table.columns) text += fmt::format("  {:^27}", c.name);
-    for (std::size_t r = 0; r < table.rows.size(); ++r) {
-      text += fmt::format("\n  {:{}}", table.rows[r].label, width);
-      for (std::size_t c = 0; c < table.columns.size(); ++c) {
-        const CellText cell = cell_text(result.tables[t].cells[r][c], table.columns[c].metric);
-        text += fmt::format("  {:>6} {:>6} {:>13}", cell.published, cell.ours, cell.deviation);
-      }
-    }
-    text += "\n  " + summary(table, result.tables[t]) + "\n\n";
+    text +=
+        columns_text(table, result.tables[t]) + "  " + summary(table, result.tables[t]) + "\n\n";
   }
   return text + calibration_note(paper, result) + "\n";
 }

@@ -1,6 +1,6 @@
 #include <cmath>
 
-#include "scenarios/query/kinds.h"
+#include "scenarios/query/query.h"
 #include "scenarios/read/sections.h"
 #include "scenarios/run/build.h"
 #include "sim/pipeline/pipeline.h"

@@ -1,5 +1,5 @@
 #include "scenarios/planning/machines.h"
-#include "scenarios/query/kinds.h"
+#include "scenarios/query/query.h"
 #include "scenarios/read/sections.h"
 #include "scenarios/run/build.h"
 

@@ -99,7 +99,8 @@ class DeviceWordsReader {
       if (const auto size = parse_bytes(text))
         sizes.push_back(*size);
       else
-        mistake("memory", fmt::format("'{}' is not a size such as '8 GiB' or 24G", text));
+        mistake("memory", fmt::format("'{}' is not a size such as '8 GiB' or 24G{}", text,
+                                      unit_advice(text)));
     std::size_t devices = 0;
     for (const DeviceChoice& group : groups_) devices += group.count;
     if (sizes.size() < texts.size()) return;

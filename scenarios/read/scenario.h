@@ -159,10 +159,7 @@ struct Scenario {
 
 /// The runs that get timelines: none, the fastest of each point, or all.
 enum class Timelines : std::uint8_t { none, best, all };
-constexpr auto names_of(Timelines) {
-  return std::to_array<Named<Timelines>>(
-      {{Timelines::none, "none"}, {Timelines::best, "best"}, {Timelines::all, "all"}});
-}
+constexpr auto names_of(Timelines) { return enumerators<Timelines::all>(); }
 
 struct ReportChoice {
   bool placements = true;                 ///< every placement, in results.sqlite

@@ -35,32 +35,34 @@ std::string summary_of(const PlacerEntry& e) {
 
 using Declared = std::vector<Options::Declared>;
 
+/// A type of options, in the reference and in JSON Schema.
+struct ValueType {
+  Options::Type type;
+  std::string_view words, schema;
+};
+constexpr std::string_view plain_value = R"({"type": ["string", "number", "boolean", "null"]})";
+constexpr ValueType value_types[] = {
+    {Options::Type::boolean, "true or false", R"({"type": "boolean"})"},
+    {Options::Type::whole, "whole number", R"({"type": "integer"})"},
+    {Options::Type::number, "number", R"({"type": "number"})"},
+    {Options::Type::text, "text", plain_value},
+    {Options::Type::path, "path", plain_value},
+    {Options::Type::size, "size, `8 GiB`",
+     R"({"pattern": "^[0-9.eE+-]+ *(([kKMGT]i?)?B|[KMGT])$|^0$"})"},
+    {Options::Type::time, "time, `134 us`",
+     R"({"pattern": "^[0-9.eE+-]+ *(ns|us|ms|s|min|h)$|^0$"})"},
+    {Options::Type::rate, "rate, `5.7 GB/s`", R"({"pattern": "^[0-9.eE+-]+ *([kKMGT]i?)?B/s$"})"},
+    {Options::Type::flop_rate, "rate, `4.7 TFLOP/s`",
+     R"({"pattern": "^[0-9.eE+-]+ *[MGTP]?FLOP/s$"})"},
+    {Options::Type::any, "", "{}"}};
+
+const ValueType& value_type(const Options::Declared& d) {
+  return *std::ranges::find(value_types, d.type, &ValueType::type);
+}
+
 std::string type_name(const Options::Declared& d) {
-  switch (d.type) {
-    case Options::Type::boolean:
-      return "true or false";
-    case Options::Type::whole:
-      return "whole number";
-    case Options::Type::number:
-      return "number";
-    case Options::Type::text:
-      return "text";
-    case Options::Type::size:
-      return "size, `8 GiB`";
-    case Options::Type::time:
-      return "time, `134 us`";
-    case Options::Type::rate:
-      return "rate, `5.7 GB/s`";
-    case Options::Type::flop_rate:
-      return "rate, `4.7 TFLOP/s`";
-    case Options::Type::one_of:
-      return fmt::format("`{}`", fmt::join(d.allowed, "`, `"));
-    case Options::Type::path:
-      return "path";
-    case Options::Type::any:
-      return "";
-  }
-  return "";
+  if (d.type == Options::Type::one_of) return fmt::format("`{}`", fmt::join(d.allowed, "`, `"));
+  return std::string(value_type(d).words);
 }
 
 std::string sentence(std::string_view text) {
@@ -143,40 +145,8 @@ using OrderedJson = nlohmann::ordered_json;
 
 /// The schema of one value. Every value may also be text, because quantities are.
 OrderedJson schema_of(const Options::Declared& d) {
-  OrderedJson s = OrderedJson::object();
-  constexpr std::string_view number = R"(^[0-9.eE+-]+ *)";
-  switch (d.type) {
-    case Options::Type::boolean:
-      s["type"] = "boolean";
-      break;
-    case Options::Type::whole:
-      s["type"] = "integer";
-      break;
-    case Options::Type::number:
-      s["type"] = "number";
-      break;
-    case Options::Type::size:
-      s["pattern"] = fmt::format("{}(([kKMGT]i?)?B|[KMGT])$|^0$", number);
-      break;
-    case Options::Type::time:
-      s["pattern"] = fmt::format("{}(ns|us|ms|s|min|h)$|^0$", number);
-      break;
-    case Options::Type::rate:
-      s["pattern"] = fmt::format("{}([kKMGT]i?)?B/s$", number);
-      break;
-    case Options::Type::flop_rate:
-      s["pattern"] = fmt::format("{}[MGTP]?FLOP/s$", number);
-      break;
-    case Options::Type::one_of:
-      s["enum"] = d.allowed;
-      break;
-    case Options::Type::text:
-    case Options::Type::path:
-      s["type"] = {"string", "number", "boolean", "null"};
-      break;
-    case Options::Type::any:
-      break;
-  }
+  OrderedJson s = d.type == Options::Type::one_of ? OrderedJson{{"enum", d.allowed}}
+                                                  : OrderedJson::parse(value_type(d).schema);
   s["description"] = d.fallback.empty() ? d.help : fmt::format("{} [{}]", d.help, d.fallback);
   return s;
 }
@@ -189,8 +159,10 @@ OrderedJson object_of(const Declared& options, const std::vector<std::string>& n
   return s;
 }
 
-const SectionKeys& section(const std::vector<SectionKeys>& all, std::string_view name) {
-  return *std::ranges::find(all, name, &SectionKeys::section);
+OrderedJson section_schema(std::string_view name) {
+  const std::vector<SectionKeys> all = section_keys();
+  const SectionKeys& section = *std::ranges::find(all, name, &SectionKeys::section);
+  return object_of(section.keys, section.needed);
 }
 
 OrderedJson graph_schema(const Catalogue& all) {
@@ -236,22 +208,17 @@ OrderedJson collectives_schema(const std::vector<Component>& models) {
 }
 
 OrderedJson cluster_schema(const Catalogue& components) {
-  const std::vector<SectionKeys> all = section_keys();
-  const auto of = [&](std::string_view name) {
-    const SectionKeys& b = section(all, name);
-    return object_of(b.keys, b.needed);
-  };
-  OrderedJson cluster = of("cluster");
+  OrderedJson cluster = section_schema("cluster");
   OrderedJson& p = cluster["properties"];
-  const OrderedJson group = of("cluster.devices");
+  const OrderedJson group = section_schema("cluster.devices");
   p["devices"] = {{"anyOf", {group, {{"type", "array"}, {"items", group}}}}};
-  p["link"] = of("cluster.link");
-  p["links"] = {{"type", "array"}, {"items", of("cluster.links")}};
-  p["fit"] = {{"anyOf", {{{"enum", {"baechi", "pytorch"}}}, of("cluster.fit")}}};
+  p["link"] = section_schema("cluster.link");
+  p["links"] = {{"type", "array"}, {"items", section_schema("cluster.links")}};
+  p["fit"] = {{"anyOf", {{{"enum", {"baechi", "pytorch"}}}, section_schema("cluster.fit")}}};
   const OrderedJson collectives = collectives_schema(components.collectives);
-  OrderedJson nodes = of("cluster.nodes");
+  OrderedJson nodes = section_schema("cluster.nodes");
   for (const char* link : {"link", "unwired", "network"})
-    nodes["properties"][link] = of("cluster.link");
+    nodes["properties"][link] = section_schema("cluster.link");
   nodes["properties"]["devices"] = group;
   nodes["properties"]["collectives"] = collectives;
   p["nodes"] = {{"anyOf", {nodes, {{"type", "array"}, {"items", nodes}}}}};
@@ -301,12 +268,10 @@ OrderedJson transforms_schema(const Catalogue& all) {
 }
 
 OrderedJson kinds_schema() {
-  const std::vector<SectionKeys> all = section_keys();
   OrderedJson properties = OrderedJson::object();
-  for (const char* what : {"devices", "links"}) {
-    const SectionKeys& b = section(all, std::string("kinds.") + what);
-    properties[what] = {{"type", "object"}, {"additionalProperties", object_of(b.keys, b.needed)}};
-  }
+  for (const std::string what : {"devices", "links"})
+    properties[what] = {{"type", "object"},
+                        {"additionalProperties", section_schema("kinds." + what)}};
   for (const char* what : {"nodes", "collectives"})
     properties[what] = {{"type", "object"}, {"additionalProperties", {{"type", "object"}}}};
   const OrderedJson kinds = {{"type", "object"},
@@ -341,7 +306,9 @@ Catalogue catalogue() {
   add(all.objectives, objectives());
   add(all.measures, measures());
   add(all.transforms, transforms());
-  add(all.generators, generators());
+  for (const GeneratorEntry& e : generators())
+    all.generators.push_back(component(e.name, std::string(e.summary), e.source,
+                                       [&](Options& o) { make_generated(e, o); }));
   for (Component& c : all.generators) {
     if (std::ranges::find(c.options, "pass", &Options::Declared::key) == c.options.end()) continue;
     const auto& entry = find_entry(generators(), "generator", c.name);
@@ -394,11 +361,6 @@ std::string scenario_reference() {
 
 std::string scenario_schema() {
   const Catalogue components = catalogue();
-  const std::vector<SectionKeys> all = section_keys();
-  const auto simple = [&](std::string_view name) {
-    const SectionKeys& b = section(all, name);
-    return object_of(b.keys, b.needed);
-  };
   OrderedJson properties = OrderedJson::object();
   for (const TopKey& k : top_keys()) {
     OrderedJson s = OrderedJson::object();
@@ -406,9 +368,10 @@ std::string scenario_schema() {
     if (k.key == "graph") s = graph_schema(components);
     if (k.key == "cluster") s = cluster_schema(components);
     if (k.key == "engine" || k.key == "profile" || k.key == "codesign" || k.key == "report")
-      s = simple(k.key);
+      s = section_schema(k.key);
     if (k.key == "calibration")
-      s = {{"anyOf", {simple(k.key), {{"type", "string"}, {"description", "path of the file"}}}}};
+      s = {{"anyOf",
+            {section_schema(k.key), {{"type", "string"}, {"description", "path of the file"}}}}};
     if (k.key == "transforms") s = transforms_schema(components);
     if (k.key == "kinds") s = kinds_schema();
     if (k.key == "placers") s = placers_schema(components);

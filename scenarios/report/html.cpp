@@ -22,9 +22,9 @@ void append_cell(std::string& out, const ResultTable& table, const RunResult* r,
   }
   const std::string run = r->picture.empty() ? "" : fmt::format(" data-run=\"{}\"", r->id);
   if (!r->value) {
-    out +=
-        fmt::format("<td class=\"{}\" title=\"{}\"{}>{}</td>", to_text(r->status),
-                    escaped(r->detail), run, r->status == Status::oom ? "OOM" : to_text(r->status));
+    out += fmt::format("<td class=\"{0}\" title=\"{1}\"{2}><a href=\"#explain-{3}\">{4}</a></td>",
+                       to_text(r->status), escaped(r->detail), run, r->id,
+                       r->status == Status::oom ? "OOM" : to_text(r->status));
     return;
   }
   std::string gap;
@@ -97,16 +97,23 @@ void append_summary(std::string& out, const Summary& summary) {
   out += fmt::format("</table></div>\n<p>{}</p>\n", escaped(summary.note));
 }
 
-void append_comparison(std::string& out, const Comparison& comparison) {
-  out += "<section id=\"comparison\" hidden>\n<h2>Placers</h2>\n";
-  append_summary(out, score_table(comparison));
+/// `figures`: keys of the page's profiles.
+void append_profiles_and_pairs(std::string& out, const Comparison& comparison,
+                               std::initializer_list<const char*> figures) {
+  out += "<h2>Profiles</h2>\n<div class=\"charts\">";
+  for (const char* figure : figures)
+    out += fmt::format("<div class=\"chart\"><canvas id=\"profile-{}\"></canvas></div>", figure);
   out +=
-      "<h2>Profiles</h2>\n<div class=\"charts\"><div class=\"chart\"><canvas "
-      "id=\"profile-step\"></canvas></div><div class=\"chart\"><canvas id=\"profile-placing\">"
-      "</canvas></div></div>\n<p>Dolan and More (2002): of the points that any placer solves, the "
+      "</div>\n<p>Dolan and More (2002): of the points that any placer solves, the "
       "share at which a placer is within a factor of the best one. The higher, the better.</p>\n"
       "<h2>Pairs</h2>\n";
   append_summary(out, duel_matrix(comparison));
+}
+
+void append_comparison(std::string& out, const Comparison& comparison) {
+  out += "<section id=\"comparison\" hidden>\n<h2>Placers</h2>\n";
+  append_summary(out, score_table(comparison));
+  append_profiles_and_pairs(out, comparison, {"step", "placing"});
   append_summary(out, duel_table(comparison));
   out += "</section>\n";
 }
@@ -177,15 +184,62 @@ std::size_t shorten(std::vector<ResultTable>& tables, std::size_t most) {
 void append_steps(std::string& out, const Overview& overview) {
   if (overview.num_drawn() == 0) return;
   out += fmt::format(
-      "<h2>One step</h2>\n<p>Of {} of {} runs: underlined in the tables above, click there or "
-      "choose here. `report: {{pictures: N}}` of the scenario draws more, `baechi run --timelines "
+      "<h2>One step</h2>\n<p>Of {} of {} runs: underlined in the tables above, click there (with "
+      "Shift for a second one) or choose here. `report: {{pictures: N}}` of the scenario draws "
+      "more, `baechi run --timelines "
       "all` writes all as files for ui.perfetto.dev. The wheel zooms, dragging moves, a double "
       "click shows all; neighbours too short to be seen are drawn together.</p>\n"
       "<div id=\"steps\"></div>\n",
       overview.num_drawn(), overview.num_rows());
 }
 
+std::string page_head(const std::string& name, const std::string& first) {
+  return fmt::format(
+      "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
+      "<meta name=\"viewport\" content=\"width=device-width, "
+      "initial-scale=1\">\n<title>{0}</title>\n<style>{1}</style></head>\n<body>\n<h1>{0}</h1>\n"
+      "<p class=\"first\">{2}</p>\n",
+      escaped(name), page_css, escaped(first));
+}
+
+std::string page_end(const std::string& data) {
+  std::string out =
+      fmt::format("<script type=\"application/json\" id=\"data\">{}</script>\n", data);
+  for (const char* script :
+       {chart_js, page_charts_js, page_steps_js, page_comparison_js, page_roofline_js})
+    out += fmt::format("<script>\n{}</script>\n", script);
+  return out + "</body></html>\n";
+}
+
+/// Each placer's value at each point over the best one there.
+Summary ratio_table(const ContestPage& page) {
+  Summary table{.header = page.contest.placers,
+                .note = "Step time / the best of these placers; -: no step that fits."};
+  table.header.insert(table.header.begin(), "instance");
+  for (std::size_t i = 0; i < page.points.size(); ++i) {
+    std::vector<std::string>& row = table.rows.emplace_back(table.header.size(), "-");
+    row[0] = page.points[i];
+    Duration best = Duration::max();
+    for (const auto& entry : page.contest.points[i].entries)
+      best = std::min(best, entry.step_time.value_or(best));
+    for (const auto& entry : page.contest.points[i].entries)
+      if (entry.step_time)
+        row[1 + entry.placer] = fmt::format("{:.3f}", to_us(*entry.step_time) / to_us(best));
+  }
+  return table;
+}
+
 }  // namespace
+
+std::string to_html(const ContestPage& page) {
+  const Comparison comparison = compare(page.contest, usual_tolerance);
+  std::string out = page_head(page.title, page.first) + "<h2>Ranking</h2>\n";
+  append_summary(out, page.ranking);
+  append_profiles_and_pairs(out, comparison, {"step"});
+  out += "<h2>Instances</h2>\n";
+  append_summary(out, ratio_table(page));
+  return out + page_end(page_data({}, {}, {}, step_profiles(page.contest, comparison), {}));
+}
 
 std::string to_html(const Results& results) { return to_html(overview(results)); }
 
@@ -195,20 +249,15 @@ std::string to_html(const Overview& overview) {
   if (!results.scenarios.empty()) name = results.scenarios.front().name;
   std::vector<ResultTable> tables = result_tables(results);
   const std::size_t left_out = overview.num_rows() - shorten(tables, most_cells);
-  std::string out = fmt::format(
-      "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
-      "<meta name=\"viewport\" content=\"width=device-width, "
-      "initial-scale=1\">\n<title>{}</title>\n<style>{}</style></head>\n<body>\n<h1>{}</h1>\n",
-      escaped(name), page_css, escaped(name));
   std::vector<Contest> contests = overview.contests();
   if (contests.empty()) contests.emplace_back();
   const Contest& contest = contests.front();
   const Comparison comparison = compare(contest, usual_tolerance);
+  std::string out = page_head(name, first_sentence(results, comparison));
   out += fmt::format(
-      "<p class=\"first\">{}</p>\n{}<p>{} of {} runs, baechi {}, hash {}. Below each time: how far "
+      "{}<p>{} of {} runs, baechi {}, hash {}. Below each time: how far "
       "it is above the lower bound, which no placement can beat.{}</p>\n",
-      escaped(first_sentence(results, comparison)), colours_key, overview.num_rows(),
-      results.planned, results.version, results.hash,
+      colours_key, overview.num_rows(), results.planned, results.version, results.hash,
       left_out > 0 ? fmt::format(" <b>{} of the runs are not on this page, but in results.csv and "
                                  "results.sqlite.</b>",
                                  left_out)
@@ -242,14 +291,9 @@ std::string to_html(const Overview& overview) {
   for (const ScenarioRecord& s : results.scenarios)
     out += fmt::format("<details><summary>{}</summary><pre>{}{}</pre></details>\n", escaped(s.path),
                        escaped(s.text), s.sets.empty() ? "" : "\n# with: " + escaped(s.sets));
-  out += "</section>\n";
-  out += fmt::format("<script type=\"application/json\" id=\"data\">{}</script>\n",
-                     page_data(results, tables, used, step_profiles(contest, comparison),
-                               placing_profiles(contest, comparison)));
-  for (const char* script :
-       {chart_js, page_charts_js, page_steps_js, page_comparison_js, page_roofline_js})
-    out += fmt::format("<script>\n{}</script>\n", script);
-  return out + "</body></html>\n";
+  return out + "</section>\n" +
+         page_end(page_data(results, tables, used, step_profiles(contest, comparison),
+                            placing_profiles(contest, comparison)));
 }
 
 void write_results(const std::string& folder, const ResultsHeader& header, const EachRow& rows) {

@@ -30,6 +30,16 @@ std::string page_data(const Results& results, std::span<const ResultTable> table
 std::string to_html(const Overview& overview);
 std::string to_html(const Results& results);
 
+/// A contest without its runs: the ranking, profiles and pairs of its placers, and their values
+/// over the best one at each point.
+struct ContestPage {
+  std::string title{}, first{};  ///< first: the first sentence
+  Summary ranking{};
+  Contest contest{};
+  std::vector<std::string> points{};  ///< names [contest.points]
+};
+std::string to_html(const ContestPage& page);
+
 /// Writes results.csv, results.sqlite and report.html into `folder`, which is created if needed,
 /// each to a temporary file that is then renamed. Throws std::runtime_error on failure.
 void write_results(const std::string& folder, const ResultsHeader& header, const EachRow& rows);

@@ -8,10 +8,7 @@
 namespace baechi {
 
 enum class Phase : std::uint8_t { forward, backward, update };
-constexpr auto names_of(Phase) {
-  return std::to_array<Named<Phase>>(
-      {{Phase::forward, "forward"}, {Phase::backward, "backward"}, {Phase::update, "update"}});
-}
+constexpr auto names_of(Phase) { return enumerators<Phase::update>(); }
 
 /// A colocation group: its ops share a device. The groups of a graph are 1, 2, ...
 enum class GroupId : std::uint32_t {};
@@ -41,14 +38,7 @@ struct Op {
 
 /// The dtype in which a kernel computes.
 enum class Precision : std::uint8_t { fp32, tf32, fp16, bf16, fp8, fp4 };
-constexpr auto names_of(Precision) {
-  return std::to_array<Named<Precision>>({{Precision::fp32, "fp32"},
-                                          {Precision::tf32, "tf32"},
-                                          {Precision::fp16, "fp16"},
-                                          {Precision::bf16, "bf16"},
-                                          {Precision::fp8, "fp8"},
-                                          {Precision::fp4, "fp4"}});
-}
+constexpr auto names_of(Precision) { return enumerators<Precision::fp4>(); }
 
 /// Kinds of kernels that multiply matrices. `product` is a GEMM, which may have to convert its left
 /// matrix first; a `prepared_product` is a GEMM whose operands other kernels have converted.
@@ -59,13 +49,7 @@ enum class MatrixKind : std::uint8_t {
   attention,
   causal_attention
 };
-constexpr auto names_of(MatrixKind) {
-  return std::to_array<Named<MatrixKind>>({{MatrixKind::none, "none"},
-                                           {MatrixKind::product, "product"},
-                                           {MatrixKind::prepared_product, "prepared_product"},
-                                           {MatrixKind::attention, "attention"},
-                                           {MatrixKind::causal_attention, "causal_attention"}});
-}
+constexpr auto names_of(MatrixKind) { return enumerators<MatrixKind::causal_attention>(); }
 
 /// The shape of `count` GEMMs [rows, inner] x [inner, columns]. Fused attention has two for each
 /// head of each sample: rows are queries, inner keys, and columns the head size. One of the four
@@ -245,6 +229,8 @@ class OpGraph {
   bool instant(TensorId t) const { return free_controls_ && tensors_[t].control; }
   /// The graph with the measured transfer times `transfer` [num_tensors]; < 0: not measured.
   OpGraph with_transfers(IdVector<TensorId, Duration> transfer) const;
+  /// The graph where ops of `waits` [num_ops] hold no persistent bytes but their cache.
+  OpGraph without_weights(const IdVector<OpId, bool>& waits) const;
 
  private:
   friend class OpGraphBuilder;

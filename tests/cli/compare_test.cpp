@@ -1,7 +1,4 @@
 #include "tests/cli/session.h"
-#include "tests/prelude.h"
-
-using Json = nlohmann::json;
 
 TEST_SUITE("cli") {
   TEST_CASE("compare: a placer against itself and others, from folders of results") {
@@ -91,10 +88,14 @@ sweep: {cluster.link.bandwidth: [1 MB/s, 100 GB/s]}
     CHECK(other["score"].get<double>() > 1.0);  // all ops on one device
     CHECK(other["rank"].get<int>() == 2);
     CHECK(other["ranking"].size() == 2);
-    CHECK(arena("round_robin")["ranking"].size() == 1);         // single is not saved
-    const Json known = session.json("arena --instances mine");  // no competing placer
+    CHECK(arena("round_robin")["ranking"].size() == 1);                    // single is not saved
+    const Json known = session.json("arena --instances mine --out page");  // no competing placer
     CHECK(known["instances"] == 2);
     CHECK(known["ranking"].size() == 1);
+    arena("single --out mine");
+    CHECK(holds(session.folder().read("page/report.html"), "Placers: 1. Instances: 2."));
+    CHECK(holds(session.folder().read("mine/report.html"),
+                "a.v1, bandwidth 1 MB/s</th><td>1.000</td><td>"));  // round_robin, then single
     CHECK(session.run("arena --instances nowhere --placer single").code == 2);
   }
 

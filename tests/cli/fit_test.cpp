@@ -1,9 +1,6 @@
 #include <fmt/format.h>
 
 #include "tests/cli/session.h"
-#include "tests/prelude.h"
-
-using Json = nlohmann::json;
 
 namespace {
 

@@ -2,11 +2,8 @@
 
 #include "placers/interface/registry.h"
 #include "tests/cli/session.h"
-#include "tests/prelude.h"
 #include "traces/generator.h"
 #include "traces/importer.h"
-
-using Json = nlohmann::json;
 
 namespace {
 

@@ -4,7 +4,6 @@
 
 #include "cli/progress.h"
 #include "tests/cli/session.h"
-#include "tests/prelude.h"
 
 using namespace std::chrono_literals;
 
@@ -103,7 +102,7 @@ sweep: {cluster.link.bandwidth: [1 MB/s, 100 GB/s]}
     CAPTURE(result.err);
     CHECK(result.code == 130);
     CHECK(holds(result.err, "interrupted: 1 runs are missing;"));
-    const auto answer = nlohmann::json::parse(result.out);
+    const auto answer = Json::parse(result.out);
     CHECK(answer["instances"] == 1);
     CHECK(answer["failures"] == 1);
     CHECK(answer["ranking"][0]["name"] == "single");

@@ -3,9 +3,6 @@
 #include <zlib.h>
 
 #include "tests/cli/session.h"
-#include "tests/prelude.h"
-
-using Json = nlohmann::json;
 
 namespace {
 

@@ -1,9 +1,6 @@
 #include "placers/interface/registry.h"
 #include "placers/planners/planner.h"
 #include "tests/cli/session.h"
-#include "tests/prelude.h"
-
-using Json = nlohmann::json;
 
 TEST_SUITE("cli") {
   TEST_CASE("a generator is a graph where a file is expected, devices are a list of types") {

@@ -1,14 +1,15 @@
 #pragma once
-#include <doctest/doctest.h>
-
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "tests/prelude.h"
 #include "tests/temporary_folder.h"
 #include "tests/this_build.h"
 
 namespace baechi::testing {
+
+using Json = nlohmann::json;
 
 //   a(10 us) --1000 B--> b(20 us)
 //          \----------> c(30 us)     one tensor, two readers
@@ -53,12 +54,12 @@ class Session {
   }
 
   /// The JSON output. Requires exit code 0.
-  nlohmann::json json(const std::string& arguments) const {
+  Json json(const std::string& arguments) const {
     const Result result = run(arguments + " --format json");
     CAPTURE(arguments);
     CAPTURE(result.err);
     REQUIRE(result.code == 0);
-    return nlohmann::json::parse(result.out);
+    return Json::parse(result.out);
   }
 
   const TemporaryFolder& folder() const { return folder_; }
@@ -71,13 +72,13 @@ inline bool holds(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
 
-inline std::vector<std::string> keys(const nlohmann::json& object) {
+inline std::vector<std::string> keys(const Json& object) {
   std::vector<std::string> names;
   for (const auto& [key, value] : object.items()) names.push_back(key);
   return names;
 }
 
-inline bool has_keys(const nlohmann::json& object, const std::vector<std::string>& wanted) {
+inline bool has_keys(const Json& object, const std::vector<std::string>& wanted) {
   return std::ranges::all_of(wanted, [&](const std::string& key) { return object.contains(key); });
 }
 

@@ -1,11 +1,8 @@
 #include <fmt/format.h>
 
 #include "tests/cli/session.h"
-#include "tests/prelude.h"
 #include "tests/sim/report/timeline_checks.h"
 #include "traces/format/compressed_file.h"
-
-using Json = nlohmann::json;
 
 TEST_SUITE("cli") {
   TEST_CASE("simulate prints time, bound, devices and traffic") {

@@ -1,8 +1,5 @@
 #include "placers/interface/registry.h"
 #include "tests/cli/session.h"
-#include "tests/prelude.h"
-
-using Json = nlohmann::json;
 
 namespace {
 

@@ -1,7 +1,7 @@
 #include <fmt/ranges.h>
 
 #include "placers/interface/registry.h"
-#include "scenarios/export/layer_formats.h"
+#include "scenarios/export/framework_file.h"
 #include "tests/message.h"
 #include "tests/prelude.h"
 #include "tests/small_graphs.h"

@@ -1,4 +1,5 @@
 #include "sim/graph/analysis.h"
+#include "tests/graph_text.h"
 #include "tests/message.h"
 #include "tests/placers/place_by_name.h"
 #include "tests/prelude.h"
@@ -113,13 +114,7 @@ TEST_CASE("heft fills a gap exactly to its end") {
 // A control edge takes 4 ns to another device, and c ends at 24; where control edges are free,
 // at 20.
 TEST_CASE("heft schedules no time for free control edges") {
-  OpGraphBuilder g;
-  const OpId a = g.add_op({.name = "a", .compute = 10ns});
-  const OpId b = g.add_op({.name = "b", .compute = 10ns});
-  const OpId c = g.add_op({.name = "c", .compute = 10ns});
-  g.add_control(a, c);
-  g.add_control(b, c);
-  const OpGraph graph = std::move(g).build();
+  const OpGraph graph = graph_of("a10; b10; a ~> c10; b ~> c");
   CHECK(place("heft", graph, gpus(2)).facts.at("planned_step_us") == 0.024);
   CHECK(place("heft", graph.with_free_controls(), gpus(2)).facts.at("planned_step_us") == 0.020);
 }

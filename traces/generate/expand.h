@@ -16,13 +16,7 @@ constexpr auto names_of(Level) {
 }
 
 enum class Optimizer : std::uint8_t { none, sgd, momentum, adam, rmsprop };
-constexpr auto names_of(Optimizer) {
-  return std::to_array<Named<Optimizer>>({{Optimizer::none, "none"},
-                                          {Optimizer::sgd, "sgd"},
-                                          {Optimizer::momentum, "momentum"},
-                                          {Optimizer::adam, "adam"},
-                                          {Optimizer::rmsprop, "rmsprop"}});
-}
+constexpr auto names_of(Optimizer) { return enumerators<Optimizer::rmsprop>(); }
 
 /// What products in layers keep of what they read, for the gradients of their weights. Source:
 /// Transformer Engine, pytorch/module/linear.py, layernorm_linear.py, grouped_linear.py (inputs are

@@ -165,7 +165,7 @@ struct Layer {
   std::int64_t groups = 1, groups_read = 1;  ///< of its weights, and those of them that it reads
   bool in_place = false;                     ///< its output may overwrite its first input
   bool again = false;                        ///< its backward op runs it once more before
-  bool forgets = false;  ///< what it writes inside its unit, and `kept`, is made again so
+  bool forgets = false;  ///< its backward op recomputes `kept`, and what it writes inside its unit
   /// For a layer between ranks: its collective in the forward and in the backward pass; without one
   /// it hands its input on.
   std::array<std::optional<CollectiveKind>, 2> collective{};

@@ -77,22 +77,14 @@ using Nanoseconds = std::chrono::duration<std::int64_t, std::nano>;
 /// How the host hands the tasks of a step to the GPU: as one graph, as streams behind a gate, or as
 /// it comes to them.
 enum class SubmitMode : std::uint8_t { graph, stream };
-constexpr auto names_of(SubmitMode) {
-  return std::to_array<Named<SubmitMode>>(
-      {{SubmitMode::graph, "graph"}, {SubmitMode::stream, "stream"}});
-}
+constexpr auto names_of(SubmitMode) { return enumerators<SubmitMode::stream>(); }
 /// The way of a transfer: a task of a stated time, copies through host memory, or from GPU to GPU.
 enum class Way : std::uint8_t { link, host };
 constexpr auto names_of(Way) {
   return std::to_array<Named<Way>>({{Way::link, "link"}, {Way::host, "host"}});
 }
 enum class BodyKind : std::uint8_t { spin, gemm, ew, cublas };
-constexpr auto names_of(BodyKind) {
-  return std::to_array<Named<BodyKind>>({{BodyKind::spin, "spin"},
-                                         {BodyKind::gemm, "gemm"},
-                                         {BodyKind::ew, "ew"},
-                                         {BodyKind::cublas, "cublas"}});
-}
+constexpr auto names_of(BodyKind) { return enumerators<BodyKind::cublas>(); }
 
 /// The body of an op. `args`: spin: ns; gemm: n; ew: bytes; cublas: m, n, k.
 struct Body {
@@ -137,7 +129,6 @@ struct ReplayPlan {
   int queues = 1;  ///< of transfers, per device
   SubmitMode mode = SubmitMode::graph;
   Way way = Way::link;
-  bool live_memory = false;            ///< budgets are enforced
   std::vector<std::int64_t> budget;    ///< bytes, resident ones included [devices]
   std::vector<std::int64_t> resident;  ///< bytes held throughout [devices]
   std::vector<Task> tasks;             ///< in submission order

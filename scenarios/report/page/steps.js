@@ -338,10 +338,13 @@ class Steps {
         element('label', {}, 'compared with ', this.selects[1]),
         element('label', {}, 'ops coloured by ', this.colour)),
       this.key);
-    this.views = [new StepView(container)];
+    this.pair = element('div', {className: 'pair'});
+    container.append(this.pair);
+    this.views = [new StepView(this.pair)];
     document.querySelectorAll('td[data-run]').forEach(cell => {
-      cell.addEventListener('click', () => {
-        this.selects[0].value = cell.dataset.run;
+      cell.addEventListener('click', event => {
+        if (event.target.closest('a')) return;  // to explain
+        this.selects[event.shiftKey ? 1 : 0].value = cell.dataset.run;
         this.draw();
         container.scrollIntoView({behavior: 'smooth'});
       });
@@ -370,7 +373,7 @@ class Steps {
 
   draw() {
     const ids = this.selects.map(s => s.value).filter(id => id !== '');
-    while (this.views.length < ids.length) this.views.push(new StepView(this.container));
+    while (this.views.length < ids.length) this.views.push(new StepView(this.pair));
     this.views.forEach((view, i) => { view.canvas.parentElement.style.display = i < ids.length ? '' : 'none'; });
     const span = Math.max(1, ...ids.map(id => page.steps[id].picture.ns));
     const byGroup = this.colour.value === 'group';

@@ -1,9 +1,12 @@
 #include "scenarios/studies/serving/packrat.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
-#include <sstream>
+#include <ranges>
 
+#include "sim/csv_table.h"
 #include "sim/error.h"
 #include "traces/format/compressed_file.h"
 
@@ -71,73 +74,40 @@ ServingPlan plan_of_table(const LatencyTable& table, ByShare<Duration>& opt, std
   return plan;
 }
 
-class ProfileReader {
- public:
-  explicit ProfileReader(std::string path) : path_(std::move(path)) {}
-
-  std::vector<LatencyProfile> read(std::string_view text) {
-    std::istringstream lines{std::string(text)};
-    std::string line;
-    std::getline(lines, line);
-    header_ = comma_separated(line);
-    for (const char* name : {"threads", "batch", "mean_ms"})
-      if (std::ranges::count(header_, name) != 1)
-        mistakes_.add(fmt::format("{}:1:1: '{}' does not have the column '{}' exactly once", path_,
-                                  line.substr(0, 60), name));
-    mistakes_.throw_if_any();
-    for (number_ = 2; std::getline(lines, line); ++number_)
-      if (!line.empty()) add(comma_separated(line));
-    mistakes_.throw_if_any();
-    std::vector<LatencyProfile> all;
-    for (auto& [words, profile] : profiles_) all.push_back(std::move(profile));
-    return all;
-  }
-
- private:
-  void add(const std::vector<std::string>& cells) {
-    const auto mistake = [&](std::size_t column, std::string_view what) {
-      if (mistakes_.size() < 20)
-        mistakes_.add(fmt::format("{}:{}:{}: {}", path_, number_, column, what));
-    };
-    if (cells.size() != header_.size())
-      return mistake(1,
-                     fmt::format("{} cells, the first line has {}", cells.size(), header_.size()));
-    LatencyProfile row;
-    std::vector<std::string> words;
-    std::int64_t threads = 0, batch = 0;
-    Duration latency{};
-    std::size_t column = 1;
-    for (std::size_t i = 0; i < cells.size(); ++i, column += cells[i - 1].size() + 1) {
-      const std::string& name = header_[i];
-      if (name == "threads" || name == "batch") {
-        const std::int64_t most = name == "batch" ? most_batch : most_threads;
-        const auto value = parse_number<std::int64_t>(cells[i]);
-        if (!value || *value < 1 || *value > most)
-          return mistake(column, fmt::format("{}: '{}' is not a whole number from 1 to {}", name,
-                                             cells[i], most));
-        (name == "batch" ? batch : threads) = *value;
-      } else if (name == "mean_ms") {
-        const auto value = parse_number<double>(cells[i]);
-        const auto time = value && *value > 0.0 ? from_us(*value * 1e3) : std::nullopt;
-        if (!time || *time <= Duration{})
-          return mistake(column, fmt::format("{}: '{}' is not a time above 0", name, cells[i]));
-        latency = *time;
-      } else {
-        row.of.emplace_back(name, cells[i]);
-        words.push_back(cells[i]);
-      }
+/// Adds a row of the table to its profile. Throws InputError.
+void add_row(const CsvTable& table, std::size_t r,
+             std::map<std::vector<std::string>, LatencyProfile>& profiles) {
+  LatencyProfile row;
+  std::vector<std::string> words;
+  std::int64_t threads = 0, batch = 0;
+  Duration latency{};
+  for (std::size_t c = 0; c < table.num_columns(); ++c) {
+    const std::string& name = table.name(c);
+    const std::string& text = table.text(r, c);
+    if (name == "threads" || name == "batch") {
+      const std::int64_t most = name == "batch" ? most_batch : most_threads;
+      const auto value = parse_number<std::int64_t>(text);
+      if (!value || *value < 1 || *value > most)
+        throw InputError(fmt::format("{}: {}: '{}' is not a whole number from 1 to {}",
+                                     table.where(r, c), name, text, most));
+      (name == "batch" ? batch : threads) = *value;
+    } else if (name == "mean_ms") {
+      const auto value = parse_number<double>(text);
+      const auto time = value && *value > 0.0 ? from_us(*value * 1e3) : std::nullopt;
+      if (!time || *time <= Duration{})
+        throw InputError(
+            fmt::format("{}: {}: '{}' is not a time above 0", table.where(r, c), name, text));
+      latency = *time;
+    } else {
+      row.of.emplace_back(name, text);
+      words.push_back(text);
     }
-    LatencyProfile& profile = profiles_.try_emplace(words, row).first->second;
-    if (!profile.latency.emplace(std::pair(threads, batch), latency).second)
-      mistake(1, fmt::format("{} threads and batch {} are listed twice", threads, batch));
   }
-
-  std::string path_;
-  std::vector<std::string> header_;
-  std::size_t number_ = 0;
-  std::map<std::vector<std::string>, LatencyProfile> profiles_;
-  Mistakes mistakes_;
-};
+  LatencyProfile& profile = profiles.try_emplace(words, row).first->second;
+  if (!profile.latency.emplace(std::pair(threads, batch), latency).second)
+    throw InputError(fmt::format("{}: {} threads and batch {} are listed twice", table.where(r, 0),
+                                 threads, batch));
+}
 
 /// The batches in the text; of a range, those that a profile has.
 std::vector<std::int64_t> batches_of(const std::string& text,
@@ -217,7 +187,23 @@ std::optional<ServingPlan> best_serving(const LatencyTable& table, std::int64_t 
 }
 
 std::vector<LatencyProfile> read_latency_profiles(std::string_view text, const std::string& path) {
-  return ProfileReader(path).read(text);
+  Mistakes mistakes;
+  std::vector<std::string> malformed, names;
+  const CsvTable table(text, path, &malformed);
+  for (std::size_t c = 0; c < table.num_columns(); ++c) names.push_back(table.name(c));
+  for (const char* name : {"threads", "batch", "mean_ms"})
+    if (std::ranges::count(names, name) != 1)
+      mistakes.add(fmt::format("{}:1:1: '{}' does not have the column '{}' exactly once", path,
+                               fmt::format("{}", fmt::join(names, ",")).substr(0, 60), name));
+  mistakes.throw_if_any();
+  std::map<std::vector<std::string>, LatencyProfile> profiles;
+  for (std::size_t r = 0; r < table.num_rows() && mistakes.size() < 20; ++r)
+    mistakes.attempt([&] { add_row(table, r, profiles); });
+  for (const std::string& mistake : malformed | std::views::take(20)) mistakes.add(mistake);
+  mistakes.throw_if_any();
+  std::vector<LatencyProfile> all;
+  for (auto& [words, profile] : profiles) all.push_back(std::move(profile));
+  return all;
 }
 
 std::vector<std::string> comma_separated(std::string_view line) {

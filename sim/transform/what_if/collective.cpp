@@ -3,10 +3,7 @@
 namespace baechi::what_if {
 
 enum class CollectivePer : std::uint8_t { tensor, bucket };
-constexpr auto names_of(CollectivePer) {
-  return std::to_array<Named<CollectivePer>>(
-      {{CollectivePer::tensor, "tensor"}, {CollectivePer::bucket, "bucket"}});
-}
+constexpr auto names_of(CollectivePer) { return enumerators<CollectivePer::bucket>(); }
 
 namespace {
 

@@ -3,11 +3,7 @@
 namespace baechi::what_if {
 
 enum class InsertPosition : std::uint8_t { each, first, last };
-constexpr auto names_of(InsertPosition) {
-  return std::to_array<Named<InsertPosition>>({{InsertPosition::each, "each"},
-                                               {InsertPosition::first, "first"},
-                                               {InsertPosition::last, "last"}});
-}
+constexpr auto names_of(InsertPosition) { return enumerators<InsertPosition::last>(); }
 
 namespace {
 

@@ -23,10 +23,7 @@ IdVector<OpId, Bound> bounds_of(const Scope& scope) {
 }
 
 enum class KnownWork : std::uint8_t { known, unknown };
-constexpr auto names_of(KnownWork) {
-  return std::to_array<Named<KnownWork>>(
-      {{KnownWork::known, "known"}, {KnownWork::unknown, "unknown"}});
-}
+constexpr auto names_of(KnownWork) { return enumerators<KnownWork::unknown>(); }
 
 namespace {
 

@@ -8,6 +8,7 @@
 
 #include "placers/external/child_process.h"
 #include "sim/text.h"
+#include "tests/graph_text.h"
 #include "tests/message.h"
 #include "tests/placers/place_by_name.h"
 #include "tests/prelude.h"
@@ -259,11 +260,8 @@ TEST_CASE("a truncated answer is reported as truncated") {
 
 TEST_CASE("a program may not split a group") {
   const Programs programs;
-  OpGraphBuilder g;
-  for (const char* name : {"a", "b", "c"}) g.add_op({.name = name});
-  g.colocate(OpId{0}, "x");
-  g.colocate(OpId{1}, "x");
-  const auto& [graph, cluster, costs, problem] = OwnedProblem(std::move(g).build(), gpus(2));
+  const auto& [graph, cluster, costs, problem] =
+      OwnedProblem(graph_of("a0,c:x; b0,c:x; c0"), gpus(2));
   const std::string path = programs.script("p", fmt::format("echo '{}'", on_0_1_1));
   CHECK_THROWS_WITH_AS(
       make_placer("exec:" + path, Options("exec"))->place(problem, 0),

@@ -1,5 +1,8 @@
+#include "placers/interface/registry.h"
 #include "placers/list/schedule.h"
+#include "tests/graph_text.h"
 #include "tests/prelude.h"
+#include "tests/random_problems.h"
 #include "tests/small_graphs.h"
 
 namespace {
@@ -82,14 +85,8 @@ TEST_SUITE("list scheduler") {
 
   // a and b run in parallel from 0 on, and leave 40 and 70 of 100 B. c needs 90.
   TEST_CASE("a stuck schedule is reported with the device that has most memory left") {
-    OpGraphBuilder g;
-    const OpId a = g.add_op({.name = "a", .compute = 10ns, .persistent = 60_B});
-    const OpId b = g.add_op({.name = "b", .compute = 10ns, .persistent = 30_B});
-    const OpId c = g.add_op({.name = "c", .compute = 10ns, .persistent = 90_B});
-    g.add_control(a, c);
-    g.add_control(b, c);
     const auto& [graph, cluster, costs, problem] =
-        OwnedProblem(std::move(g).build(), gpus(2, 100_B));
+        OwnedProblem(graph_of("a10,w60; b10,w30; a ~> c10,w90; b ~> c"), gpus(2, 100_B));
     const auto stuck = list::schedule(problem, {}, Variant::standard, {});
     CHECK_FALSE(stuck.placement);
     CHECK(stuck.stuck ==
@@ -100,17 +97,89 @@ TEST_SUITE("list scheduler") {
 
   // As above, and c reads 7 and 4 B of a, which is on gpu0.
   TEST_CASE("a stuck schedule counts the copies of inputs that other devices produce") {
-    OpGraphBuilder g;
-    const OpId a = g.add_op({.name = "a", .compute = 10ns, .persistent = 60_B});
-    const OpId b = g.add_op({.name = "b", .compute = 10ns, .persistent = 30_B});
-    const OpId c = g.add_op({.name = "c", .compute = 10ns, .persistent = 90_B});
-    g.add_edge(g.add_tensor(a, 7_B), c);
-    g.add_edge(g.add_tensor(a, 4_B), c);
-    g.add_control(b, c);
     const auto& [graph, cluster, costs, problem] =
-        OwnedProblem(std::move(g).build(), gpus(2, 100_B));
+        OwnedProblem(graph_of("a10,w60; b10,w30; a -7> c10,w90; a -4> c; b ~> c"), gpus(2, 100_B));
     const auto stuck = list::schedule(problem, {}, Variant::standard, {});
     CAPTURE(stuck.stuck);
     CHECK(stuck.stuck.find("up to 11 B for copies of its inputs; gpu1") != std::string::npos);
+  }
+}
+
+namespace {
+
+/// The same costs, but without the information that devices or links are equal.
+class SecretCosts final : public CostModel {
+ public:
+  Duration collective(const Collective&, std::span<const DeviceId>) const override { return {}; }
+  explicit SecretCosts(const CostModel& costs) : costs_(costs) {}
+  Duration compute(OpId op, DeviceId device) const override { return costs_.compute(op, device); }
+  Duration transfer(TensorId tensor, DeviceId src, DeviceId dst) const override {
+    return costs_.transfer(tensor, src, dst);
+  }
+  Duration latency(TensorId tensor, DeviceId src, DeviceId dst) const override {
+    return costs_.latency(tensor, src, dst);
+  }
+
+ private:
+  const CostModel& costs_;
+};
+
+/// The cluster with the same memory for all devices, or the cluster itself.
+Cluster with_memory(const Cluster& cluster, Bytes memory) {
+  IdVector<DeviceId, Device> devices;
+  for (const DeviceId d : cluster.devices()) {
+    devices.push_back(cluster.device(d));
+    devices[d].memory = memory;
+  }
+  Cluster result = Cluster::uniform(std::move(devices), {});
+  for (const DeviceId src : cluster.devices())
+    for (const DeviceId dst : cluster.devices()) result.set_link(src, dst, cluster.link(src, dst));
+  return result;
+}
+
+/// The devices and priorities as text, or the reason why there are none.
+std::string answer(const Placer& placer, const Problem& problem) {
+  try {
+    const Placement placement = placer.place(problem, 0);
+    std::string text;
+    for (const OpId v : problem.graph.ops())
+      text += fmt::format("{}:{} ", index(placement.device[v]),
+                          placement.priority.empty() ? 0 : placement.priority[v]);
+    return text;
+  } catch (const InfeasibleError& e) {
+    return e.what();
+  }
+}
+
+}  // namespace
+
+TEST_SUITE("list scheduler") {
+  // If devices are known to be equal and memory is ample, devices without an input are tested all
+  // at once; otherwise each device is tested.
+  TEST_CASE("testing fewer devices does not change the schedule") {
+    std::vector<std::unique_ptr<Placer>> placers;
+    placers.push_back(make_placer("m_etf"));
+    placers.push_back(make_placer("m_sct"));
+    std::size_t feasible = 0;
+    for (std::uint64_t seed = 0; seed < 120; ++seed) {
+      const RandomProblem random({.ops = 60, .degree = 3, .reach = 30},
+                                 2 + static_cast<std::uint32_t>(seed % 23), seed);
+      const Cluster tight =
+          with_memory(random.cluster, Bytes{1500 + 500 * static_cast<std::int64_t>(seed % 5)});
+      for (const Transfers transfers : {Transfers::sequential, Transfers::parallel,
+                                        Transfers::duplex, Transfers::shared, Transfers::staged}) {
+        for (const bool cache : {true, false}) {
+          const EngineOptions engine{.transfers = transfers, .cache_tensors = cache};
+          const SecretCosts secret(random.costs);
+          const Cluster& cluster = seed % 2 == 0 ? random.cluster : tight;
+          INFO("seed ", seed, ", transfers ", static_cast<int>(transfers), ", cache ", cache);
+          const auto& placer = *placers[seed % 4 / 2];
+          const std::string text = answer(placer, {random.graph, cluster, random.costs, engine});
+          CHECK(text == answer(placer, {random.graph, cluster, secret, engine}));
+          if (!text.starts_with("m_")) ++feasible;
+        }
+      }
+    }
+    CHECK(feasible > 600);  // of 1200
   }
 }

@@ -2,6 +2,7 @@
 
 #include "placers/files/placement_file.h"
 #include "placers/interface/registry.h"
+#include "tests/graph_text.h"
 #include "tests/message.h"
 #include "tests/prelude.h"
 #include "tests/shared_data.h"
@@ -108,11 +109,7 @@ TEST_SUITE("baselines") {
   }
 
   TEST_CASE("an expert's split gives each accelerator its nodes; groups follow") {
-    OpGraphBuilder g;
-    for (const char* name : {"node1", "node2", "node1grad"}) g.add_op({.name = name});
-    g.colocate(OpId{0}, "one");
-    g.colocate(OpId{2}, "one");
-    const OpGraph graph = std::move(g).build();
+    const OpGraph graph = graph_of("node1=0,c:one; node2=0; node1grad=0,c:one");
     IdVector<DeviceId, Device> all;
     for (const char* kind : {"cpu", "acc", "acc"})
       all.push_back({.name = kind, .kind = kind, .memory = 1_GiB});

@@ -3,6 +3,7 @@
 #include "placers/files/placement_file.h"
 #include "placers/search/chain.h"
 #include "placers/search/portfolio.h"
+#include "tests/graph_text.h"
 #include "tests/message.h"
 #include "tests/placers/exact/brute_force.h"
 #include "tests/placers/place_by_name.h"
@@ -108,10 +109,7 @@ TEST_SUITE("search") {
 
   TEST_CASE("two independent ops are placed on two devices") {
     //   a(10), b(10): 20 ns on one device, 10 ns on two
-    OpGraphBuilder b;
-    b.add_op({.name = "a", .compute = 10ns});
-    b.add_op({.name = "b", .compute = 10ns});
-    const auto& [graph, cluster, costs, problem] = OwnedProblem(std::move(b).build(), gpus(2));
+    const auto& [graph, cluster, costs, problem] = OwnedProblem(graph_of("a10; b10"), gpus(2));
     const Placement p =
         searcher({{"portfolio", value("single")}, {"evaluations", value("40")}})->place(problem, 0);
     CHECK(p.device[OpId{0}] != p.device[OpId{1}]);
@@ -263,11 +261,8 @@ TEST_SUITE("search") {
   TEST_CASE(
       "an infeasible placement is scored by the excess of each device's peak in a whole step") {
     // Three ops of 10 ns and 100 B of weights each, on devices of 120 B.
-    OpGraphBuilder b;
-    for (const char* name : {"a", "b", "c"})
-      b.add_op({.name = name, .compute = 10ns, .persistent = 100_B});
     const auto& [graph, cluster, costs, problem] =
-        OwnedProblem(std::move(b).build(), gpus(3, 120_B));
+        OwnedProblem(graph_of("a10,w100; b10,w100; c10,w100"), gpus(3, 120_B));
     const auto evaluator = make_objective("step_time", Options("step_time"))->on(problem);
     const DeviceId d0{0}, d1{1}, d2{2};
 

@@ -1,7 +1,12 @@
-#include "scenarios/arena/classes.h"
+#include "scenarios/arena/known.h"
+
+#include "placers/interface/registry.h"
+#include "scenarios/arena/duel.h"
 #include "tests/prelude.h"
+#include "tests/scenarios/sweeps.h"
 #include "tests/small_graphs.h"
 #include "tests/temporary_folder.h"
+#include "tests/this_build.h"
 
 namespace {
 
@@ -131,5 +136,69 @@ TEST_SUITE("arena") {
           "1 links of 4 GB/s: 1.00 1, 1.00 1\n"
           "1 links of 100 GB/s: 4.00 1, 1.00 1\n"
           "3 two equal devices: 2.00 2, 1.00 3\n");
+  }
+}
+
+TEST_SUITE("arena") {
+  // One device holds each of the graphs; four must be faster.
+  TEST_CASE("the evolved placer and its start place a graph of every family") {
+    const std::string program = "exec:" + source_dir() + "/scenarios/examples/formula_placer.py";
+    for (const char* family : {"cells", "recurrent", "seq2seq", "blocks", "layered"}) {
+      CAPTURE(family);
+      const Results results = run_all(sweep_of(fmt::format(
+          R"(
+name: family
+graph: {{generate: {}, seed: 3}}
+cluster: {{devices: {{count: 4, kind: v100_fp32, memory: 4 GiB}}, link: {{bandwidth: 16 GB/s, latency: 10 us}}}}
+placers: [single, "{}", {{exec: {{path: "{}", args: [start]}}}}]
+)",
+          family, program, program.substr(5))));
+      REQUIRE(results.rows.size() == 3);
+      for (const RunResult& row : results.rows) {
+        CAPTURE(row.placer);
+        CAPTURE(row.detail);
+        CHECK(row.status == Status::ok);
+      }
+      CHECK(results.rows[1].value < results.rows[0].value);
+    }
+  }
+}
+
+namespace {
+
+std::unique_ptr<Placer> placer(const std::string& name) { return make_placer(name, Options(name)); }
+
+}  // namespace
+
+TEST_SUITE("arena") {
+  TEST_CASE("duel steps are those of the engine; failures count if the option says so") {
+    // Two ops of 1 us without edges: single takes 2 us, m_etf 1 us.
+    DuelInstance instance{.ops = {{.compute = 1us}, {.compute = 1us}},
+                          .speed = {1.0, 1.0},
+                          .memory = 100_B,
+                          .link = {.bandwidth = 1.0_GBps, .latency = 0ns}};
+    const auto single = placer("single"), etf = placer("m_etf");
+    const DuelSteps steps = duel_steps(instance, *single, *etf);
+    CHECK(steps.loser == Duration(2us));
+    CHECK(steps.winner == Duration(1us));
+    CHECK(steps.ratio(false) == doctest::Approx(2.0));
+    // Each op now has 60 B of weights: one device is too small for both.
+    instance.ops[0].persistent = instance.ops[1].persistent = 60_B;
+    const DuelSteps tight = duel_steps(instance, *single, *etf);
+    CHECK_FALSE(tight.loser);
+    CHECK(tight.ratio(false) == 0.0);
+    CHECK(tight.ratio(true) == 10.0);
+  }
+
+  TEST_CASE("single loses to m_etf by about the number of devices, with few ops") {
+    const auto single = placer("single"), etf = placer("m_etf");
+    const DuelResult result = duel(*single, *etf, {.evaluations = 400, .seed = 3});
+    CHECK(result.found_ratio > 2.0);
+    CHECK(result.small_ratio >= 1.0 + 0.99 * (result.found_ratio - 1.0));
+    CHECK(result.small.ops.size() <= result.found.ops.size());
+    CHECK(duel_steps(result.small, *single, *etf).ratio(false) == result.small_ratio);
+    const DuelResult again = duel(*single, *etf, {.evaluations = 400, .seed = 3});
+    CHECK(again.small_ratio == result.small_ratio);
+    CHECK(again.evaluations == result.evaluations);
   }
 }

@@ -106,7 +106,17 @@ TEST_SUITE("paper") {
     CHECK(table.right_rows == 2);
     CHECK(table.kendall == doctest::Approx(1.0));
     CHECK(to_csv(paper, result).find("steps,little memory,one,oom,oom,,,\n") != std::string::npos);
-    CHECK(to_text(paper, result).find("chain 2.000") != std::string::npos);
+    const std::string text = to_text(paper, result);
+    CHECK(text.find("chain 2.000") != std::string::npos);
+    Paper wide = paper;
+    PaperResult of_wide = result;
+    for (int copy = 0; copy < 4; ++copy) {
+      wide.tables[0].columns.push_back(wide.tables[0].columns[0]);
+      for (auto& row : of_wide.tables[0].cells) row.push_back(row[0]);
+    }
+    std::istringstream lines(to_text(wide, of_wide));
+    for (std::string line; std::getline(lines, line);)
+      if (line.starts_with("  little memory")) CHECK(line.size() <= 100);
     CHECK(to_markdown(paper, result).find("| as printed |") != std::string::npos);
   }
 

@@ -265,6 +265,13 @@ TEST_SUITE("report") {
     const std::string dom = folder.read("out.txt");
     CHECK(dom.find("data-charts=\"2\"") != std::string::npos);
     CHECK(dom.find("data-steps=\"1\"") != std::string::npos);
+    const auto failed = std::ranges::find(results.rows, Status::oom, &RunResult::status);
+    const std::string explain = fmt::format("#explain-{}", failed->id);
+    CHECK(dom.find("<a href=\"" + explain + "\">OOM</a>") != std::string::npos);
+    CHECK(dom.find("id=\"why\"") == std::string::npos);
+    REQUIRE(shell(folder, browser + "--dump-dom" + page + explain, apart) == 0);
+    CHECK(says(folder, "out.txt",
+               fmt::format("baechi explain '{}' --run {}", folder.file("r"), failed->id)));
     REQUIRE(shell(folder, browser + "--screenshot='" + folder.file("page.png") + "'" + page) == 0);
     const std::optional<Image> shot = read_png(folder.read("page.png"));
     REQUIRE(shot);

@@ -1,5 +1,6 @@
 #include "sim/graph/analysis.h"
 #include "tests/checker/recorded.h"
+#include "tests/graph_text.h"
 #include "tests/prelude.h"
 #include "tests/random_problems.h"
 #include "tests/small_graphs.h"
@@ -12,14 +13,7 @@ MemoryUse memory(Bytes weights, Bytes outputs, Bytes copies, Bytes workspace) {
 
 //   a(10), 7 B of weights, 5 B of workspace --100 B--> b(20), 3 B, 4 B, writes 50 B that nobody
 //   reads
-OpGraph all_kinds_of_memory() {
-  OpGraphBuilder g;
-  const OpId a = g.add_op({.name = "a", .compute = 10ns, .persistent = 7_B, .temporary = 5_B});
-  const OpId b = g.add_op({.name = "b", .compute = 20ns, .persistent = 3_B, .temporary = 4_B});
-  g.add_edge(g.add_tensor(a, 100_B), b);
-  g.add_tensor(b, 50_B);
-  return std::move(g).build();
-}
+OpGraph all_kinds_of_memory() { return graph_of("a10,w7,t5 -100> b20,w3,t4 -50> ."); }
 
 Cluster two_gpus(Bytes first, Bytes second) { return with_memory(gpus(2, first), gpu1, second); }
 
@@ -129,11 +123,7 @@ TEST_SUITE("engine_memory") {
 
   TEST_CASE("ops that run at an OOM are busy up to then") {
     // a (gpu0) has run for half of its 100 when c does not fit on gpu1 at 50.
-    OpGraphBuilder g;
-    g.add_op({.name = "a", .compute = 100ns});
-    g.add_op({.name = "b", .compute = 50ns});
-    g.add_op({.name = "c", .compute = 1ns, .temporary = 10_B});
-    const StepResult r = run(std::move(g).build(), gpus(2, 9_B), on({gpu0, gpu1, gpu1}));
+    const StepResult r = run(graph_of("a100; b50; c1,t10"), gpus(2, 9_B), on({gpu0, gpu1, gpu1}));
     REQUIRE(r.oom);
     CHECK(r.makespan == 50ns);
     CHECK(r.devices[gpu0].busy == 50ns);

@@ -267,10 +267,7 @@ TEST_SUITE("engine") {
   }
 
   TEST_CASE("a control dependency is sent as 4 bytes and takes no memory") {
-    OpGraphBuilder g;
-    const OpId a = g.add_op({.name = "a", .compute = 10ns});
-    g.add_control(a, g.add_op({.name = "b", .compute = 1ns}));
-    const OpGraph graph = std::move(g).build();
+    const OpGraph graph = graph_of("a10 ~> b1");
     const StepResult apart = run(graph, gpus(2, 0_B), on({gpu0, gpu1}));
     CHECK_FALSE(apart.oom);
     CHECK(apart.makespan == 15ns);  // 10 + 4 + 1

@@ -1,6 +1,7 @@
 #include <numeric>
 
 #include "sim/explain/explanation.h"
+#include "tests/graph_text.h"
 #include "tests/prelude.h"
 #include "tests/random_problems.h"
 #include "tests/small_graphs.h"
@@ -40,15 +41,7 @@ Duration idle(const DeviceIdle& device, PathKind kind) {
 
 //   a(10) --100 B--> b(20) on gpu1
 //     \-----50 B---> c(30) on gpu2
-OpGraph two_tensors() {
-  OpGraphBuilder g;
-  const OpId a = g.add_op({.name = "a", .compute = 10ns});
-  const OpId b = g.add_op({.name = "b", .compute = 20ns});
-  const OpId c = g.add_op({.name = "c", .compute = 30ns});
-  g.add_edge(g.add_tensor(a, 100_B), b);
-  g.add_edge(g.add_tensor(a, 50_B), c);
-  return std::move(g).build();
-}
+OpGraph two_tensors() { return graph_of("a10 -100> b20; a -50> c30"); }
 
 /// All engines, Transfers::staged among them.
 std::vector<EngineOptions> engines_and_staged() {
@@ -101,13 +94,8 @@ TEST_SUITE("explain") {
   TEST_CASE("through host memory: half out, a wait for the incoming channel, half in") {
     //   a(10) on gpu0 and b(30) on gpu1 send 100 B each to c(1) on gpu2: out 10-60 and 30-80;
     //   in 60-110 and 110-160.
-    OpGraphBuilder g;
-    const OpId a = g.add_op({.name = "a", .compute = 10ns});
-    const OpId b = g.add_op({.name = "b", .compute = 30ns});
-    const OpId c = g.add_op({.name = "c", .compute = 1ns});
-    g.add_edge(g.add_tensor(a, 100_B), c);
-    g.add_edge(g.add_tensor(b, 100_B), c);
-    const auto& [graph, cluster, costs, problem] = OwnedProblem(std::move(g).build(), gpus(3));
+    const auto& [graph, cluster, costs, problem] =
+        OwnedProblem(graph_of("a10; b30; a -100> c1; b -100> c"), gpus(3));
     const Explanation e = explained({graph, cluster, costs, {.transfers = Transfers::staged}},
                                     on({gpu0, gpu1, gpu2}));
     CHECK(path_text(e) == PartsAsText{"compute 0 30", "transfer 30 50", "wait_channel 80 30",
@@ -116,12 +104,8 @@ TEST_SUITE("explain") {
 
   TEST_CASE("without overlap a transfer may wait for a device that computes") {
     //   a(10) --20 B--> c(5) on gpu1; gpu1 runs b(50) meanwhile.
-    OpGraphBuilder g;
-    const OpId a = g.add_op({.name = "a", .compute = 10ns});
-    g.add_op({.name = "b", .compute = 50ns});
-    const OpId c = g.add_op({.name = "c", .compute = 5ns});
-    g.add_edge(g.add_tensor(a, 20_B), c);
-    const auto& [graph, cluster, costs, problem] = OwnedProblem(std::move(g).build(), gpus(2));
+    const auto& [graph, cluster, costs, problem] =
+        OwnedProblem(graph_of("a10; b50; a -20> c5"), gpus(2));
     const Explanation e =
         explained({graph, cluster, costs, {.overlap = false}}, on({gpu0, gpu1, gpu1}));
     CHECK(path_text(e) ==

@@ -1,5 +1,6 @@
 #include "sim/error.h"
 #include "sim/graph/analysis.h"
+#include "tests/graph_text.h"
 #include "tests/prelude.h"
 #include "tests/small_graphs.h"
 
@@ -124,9 +125,7 @@ TEST_SUITE("graph") {
   }
 
   TEST_CASE("with_times adds the times of a device type, or replaces them") {
-    OpGraphBuilder builder;
-    builder.add_op({.name = "a", .compute = 5ns});
-    const OpGraph plain = std::move(builder).build();
+    const OpGraph plain = graph_of("a5");
     const OpId a{0};
     const OpGraph one = plain.with_times("k80", IdVector<OpId, Duration>(1, 20ns));
     CHECK(one.device_kinds() == std::vector<std::string>{"k80"});

@@ -3,6 +3,7 @@
 #include "sim/engine/simulation.h"
 #include "sim/graph/analysis.h"
 #include "tests/device_models.h"
+#include "tests/graph_text.h"
 #include "tests/prelude.h"
 #include "tests/random_problems.h"
 #include "tests/small_graphs.h"
@@ -16,17 +17,7 @@ Measured measured(const std::string& name, const Problem& problem, const Placeme
 
 /// f(10 ns, 40 B of weights, 4 B of workspace) -> b(20 ns, backward, 40 B of gradients)
 /// -> u(5 ns, update, 80 B of optimizer state); f passes 100 B to b, and b 30 B to u.
-OpGraph training_step() {
-  OpGraphBuilder b;
-  const OpId f = b.add_op({.name = "f", .compute = 10ns, .persistent = 40_B, .temporary = 4_B});
-  const OpId g =
-      b.add_op({.name = "b", .compute = 20ns, .persistent = 40_B, .phase = Phase::backward});
-  const OpId u =
-      b.add_op({.name = "u", .compute = 5ns, .persistent = 80_B, .phase = Phase::update});
-  b.add_edge(b.add_tensor(f, 100_B), g);
-  b.add_edge(b.add_tensor(g, 30_B), u);
-  return std::move(b).build();
-}
+OpGraph training_step() { return graph_of("f10,w40,t4 -100> b20,w40,b -30> u5,w80,u"); }
 
 }  // namespace
 
@@ -134,10 +125,8 @@ TEST_SUITE("measures") {
   TEST_CASE(
       "persistent bytes of forward ops alone are not told apart, but without a backward pass") {
     for (const Phase phase : {Phase::forward, Phase::backward}) {
-      OpGraphBuilder b;
-      const OpId f = b.add_op({.name = "f", .compute = 10ns, .persistent = 40_B});
-      b.add_edge(b.add_tensor(f, 1_B), b.add_op({.name = "g", .phase = phase}));
-      const OpGraph graph = std::move(b).build();
+      const OpGraph graph =
+          graph_of(phase == Phase::forward ? "f10,w40 -1> g0" : "f10,w40 -1> g0,b");
       CHECK(persistent_of_one_kind(graph) == (phase == Phase::backward));
       const Cluster cluster = gpus(1);
       const ProfiledCosts costs(graph, cluster);
@@ -314,9 +303,7 @@ TEST_SUITE("utilisation") {
       CHECK(step == Utilisation{.busy = 1.0});
     }
     SUBCASE("a zero-time step") {
-      OpGraphBuilder b;
-      b.add_op({.name = "a"});
-      const OpGraph timed = std::move(b).build();
+      const OpGraph timed = graph_of("a0");
       CHECK(used(timed, gpus(1), on({gpu0}), {&model}).step == Utilisation{});
     }
   }

@@ -1,3 +1,4 @@
+#include "tests/graph_text.h"
 #include "tests/message.h"
 #include "tests/prelude.h"
 #include "tests/random_problems.h"
@@ -184,15 +185,8 @@ TEST_SUITE("pipelines") {
   // more, the later ones compute theirs in workspace, in addition to the accumulator: 36 B. 1f1b
   // updates after each micro-batch, and does not accumulate.
   TEST_CASE("a stage holds the accumulated gradient tensors, and the one that it computes") {
-    OpGraphBuilder b;
-    const OpId f = b.add_op({.name = "f", .compute = 10ns, .persistent = 4_B});
-    const OpId g = b.add_op({.name = "b", .compute = 20ns, .phase = Phase::backward});
-    const OpId u =
-        b.add_op({.name = "u", .compute = 5ns, .persistent = 16_B, .phase = Phase::update});
-    b.set_forward(g, f);
-    b.add_edge(b.add_tensor(f, 0_B), g);
-    b.add_edge(b.add_tensor(g, 8_B), u);
-    const auto& [graph, cluster, costs, problem] = OwnedProblem(std::move(b).build(), gpus(1));
+    const auto& [graph, cluster, costs, problem] =
+        OwnedProblem(graph_of("f10,w4 -0> b20,b:f -8> u5,w16,u"), gpus(1));
     const auto peak = [&](const char* schedule, std::size_t micro_batches) {
       return simulate_pipeline({graph, cluster, costs}, on({gpu0, gpu0, gpu0}),
                                {.schedule = schedule, .micro_batches = micro_batches})
@@ -283,17 +277,8 @@ TEST_SUITE("pipelines") {
 
   TEST_CASE("versions are kept of weights, not of gradients and optimizer state") {
     //   f(40 B of weights) -> g -> h(backward, 40 B of gradients) -> u(update, 80 B of its own)
-    OpGraphBuilder b;
-    const OpId f = b.add_op({.name = "f", .compute = 10ns, .persistent = 40_B});
-    const OpId g = b.add_op({.name = "g", .compute = 10ns});
-    const OpId h =
-        b.add_op({.name = "h", .compute = 20ns, .persistent = 40_B, .phase = Phase::backward});
-    const OpId u =
-        b.add_op({.name = "u", .compute = 5ns, .persistent = 80_B, .phase = Phase::update});
-    b.add_edge(b.add_tensor(f, 0_B), g);
-    b.add_edge(b.add_tensor(g, 0_B), h);
-    b.add_edge(b.add_tensor(h, 0_B), u);
-    const auto& [graph, cluster, costs, problem] = OwnedProblem(std::move(b).build(), gpus(2));
+    const auto& [graph, cluster, costs, problem] =
+        OwnedProblem(graph_of("f10,w40 -0> g10 -0> h20,w40,b -0> u5,w80,u"), gpus(2));
     const PipelineResult r =
         simulate_pipeline({graph, cluster, costs}, on({gpu0, gpu1, gpu0, gpu0}),
                           {.schedule = "2bw", .micro_batches = 4});

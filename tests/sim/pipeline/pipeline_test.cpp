@@ -1,4 +1,5 @@
 #include "placers/interface/registry.h"
+#include "tests/graph_text.h"
 #include "tests/prelude.h"
 #include "tests/random_problems.h"
 #include "tests/shared_data.h"
@@ -153,14 +154,8 @@ TEST_SUITE("pipelines") {
   }
 
   TEST_CASE("an update runs after every micro-batch of 1f1b, and once of the others") {
-    OpGraphBuilder b;
-    const OpId f = b.add_op({.name = "f", .compute = 10ns});
-    const OpId g = b.add_op({.name = "g", .compute = 20ns, .phase = Phase::backward});
-    const OpId u =
-        b.add_op({.name = "u", .compute = 5ns, .persistent = 7_B, .phase = Phase::update});
-    b.add_edge(b.add_tensor(f, 1_B), g);
-    b.add_edge(b.add_tensor(g, 1_B), u);
-    const auto& [graph, cluster, costs, problem] = OwnedProblem(std::move(b).build(), gpus(1));
+    const auto& [graph, cluster, costs, problem] =
+        OwnedProblem(graph_of("f10 -1> g20,b -1> u5,w7,u"), gpus(1));
     const auto run = [&](const char* schedule) {
       return simulate_pipeline({graph, cluster, costs}, on({gpu0, gpu0, gpu0}),
                                {.schedule = schedule, .micro_batches = 4});
@@ -303,16 +298,8 @@ TEST_SUITE("pipelines") {
   TEST_CASE(
       "1f1b alternates strictly: passes are not interrupted, and a ready one waits its turn") {
     //   stage 0: f 11, b 22; stage 1: f 7, b 14. Stage 0 is always busy: 33 a sample.
-    OpGraphBuilder g;
-    const OpId f0 = g.add_op({.name = "f0", .compute = 11ns});
-    const OpId f1 = g.add_op({.name = "f1", .compute = 7ns});
-    const OpId b1 = g.add_op({.name = "b1", .compute = 14ns, .phase = Phase::backward});
-    const OpId b0 = g.add_op({.name = "b0", .compute = 22ns, .phase = Phase::backward});
-    g.add_edge(g.add_tensor(f0, 0_B), f1);
-    g.add_edge(g.add_tensor(f1, 0_B), b1);
-    g.add_edge(g.add_tensor(b1, 0_B), b0);
-    g.add_edge(g.add_tensor(f0, 0_B), b0);
-    const auto& [graph, cluster, costs, problem] = OwnedProblem(std::move(g).build(), gpus(2));
+    const auto& [graph, cluster, costs, problem] =
+        OwnedProblem(graph_of("f0=11 -0> f1=7 -0> b1=14,b -0> b0=22,b; f0 -0> b0"), gpus(2));
     for (const char* name : {"1f1b", "2bw"}) {
       const PipelineResult r =
           simulate_pipeline({graph, cluster, costs}, on({gpu0, gpu1, gpu1, gpu0}),
@@ -352,10 +339,7 @@ TEST_SUITE("pipelines") {
                          "1f1b is a schedule of training, and this graph is not training: it has "
                          "no backward op (the schedule 'inference' streams forward passes)",
                          InputError);
-    OpGraphBuilder b;
-    b.add_op({.name = "f"});
-    b.add_op({.name = "g", .phase = Phase::backward});
-    const auto& [graph, cluster, costs, problem] = OwnedProblem(std::move(b).build(), gpus(1));
+    const auto& [graph, cluster, costs, problem] = OwnedProblem(graph_of("f0; g0,b"), gpus(1));
     CHECK_THROWS_WITH_AS(
         simulate_pipeline({graph, cluster, costs}, on({gpu0, gpu0}), {.schedule = "gpipe"}),
         "gpipe is a schedule of training, and this graph is not training: no backward op reads "
@@ -377,11 +361,7 @@ TEST_SUITE("pipelines") {
   }
 
   TEST_CASE("a forward pass that reads from the backward pass is no pipeline") {
-    OpGraphBuilder b;
-    const OpId g = b.add_op({.name = "g", .phase = Phase::backward});
-    const OpId f = b.add_op({.name = "f"});
-    b.add_edge(b.add_tensor(g, 1_B), f);
-    const auto& [graph, cluster, costs, problem] = OwnedProblem(std::move(b).build(), gpus(1));
+    const auto& [graph, cluster, costs, problem] = OwnedProblem(graph_of("g0,b -1> f0"), gpus(1));
     CHECK_THROWS_AS(simulate_pipeline({graph, cluster, costs}, on({gpu0, gpu0}), {}), InputError);
   }
 }

@@ -2,6 +2,7 @@
 #include "placers/exact/pipelines.h"
 #include "sim/engine/simulation.h"
 #include "sim/graph/analysis.h"
+#include "tests/graph_text.h"
 #include "tests/placers/exact/brute_force.h"
 #include "tests/prelude.h"
 #include "tests/random_problems.h"
@@ -116,9 +117,7 @@ TEST_SUITE("bounds") {
   }
 
   TEST_CASE("weights that do not fit in all devices together") {
-    OpGraphBuilder g;
-    for (const char* name : {"a", "b", "c"}) g.add_op({.name = name, .persistent = 10_B});
-    const OpGraph graph = std::move(g).build();
+    const OpGraph graph = graph_of("a0,w10; b0,w10; c0,w10");
     CHECK(quick_bounds(graph, gpus(2, 15_B)).fits_in_memory);  // as far as the bounds can tell
     const LowerBounds b = quick_bounds(graph, gpus(2, 14_B));
     CHECK_FALSE(b.fits_in_memory);
@@ -127,13 +126,7 @@ TEST_SUITE("bounds") {
 
   TEST_CASE("an op that fits on no device") {
     // 5 of weights, 6 of workspace, 7 + 8 of outputs; the control dependency takes none.
-    OpGraphBuilder g;
-    g.add_op({.name = "small", .persistent = 1_B});
-    const OpId v = g.add_op({.name = "large", .persistent = 5_B, .temporary = 6_B});
-    g.add_tensor(v, 7_B);
-    g.add_tensor(v, 8_B);
-    g.add_control(v, g.add_op({.name = "after"}));
-    const OpGraph graph = std::move(g).build();
+    const OpGraph graph = graph_of("small0,w1; large0,w5,t6 -7> .; large -8> .; large ~> after0");
     IdVector<DeviceId, Device> devices;
     devices.push_back({.name = "little", .kind = {}, .memory = 20_B});
     devices.push_back({.name = "big", .kind = {}, .memory = 26_B});
@@ -146,13 +139,7 @@ TEST_SUITE("bounds") {
 
   TEST_CASE("a group that fits on no device: all its weights and the most that one op adds") {
     // Weights 10 + 20; a adds 5, b 9.
-    OpGraphBuilder g;
-    const OpId a = g.add_op({.name = "a", .persistent = 10_B, .temporary = 5_B});
-    const OpId b = g.add_op({.name = "b", .persistent = 20_B});
-    g.add_tensor(b, 9_B);
-    g.colocate(a, "pair");
-    g.colocate(b, "pair");
-    const OpGraph graph = std::move(g).build();
+    const OpGraph graph = graph_of("a0,w10,t5,c:pair; b0,w20,c:pair -9> .");
     CHECK(quick_bounds(graph, gpus(2, 39_B)).fits_in_memory);
     const LowerBounds bound = quick_bounds(graph, gpus(2, 38_B));
     CHECK_FALSE(bound.fits_in_memory);

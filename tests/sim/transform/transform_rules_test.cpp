@@ -1,4 +1,5 @@
 #include "sim/engine/simulation.h"
+#include "tests/graph_text.h"
 #include "tests/prelude.h"
 #include "tests/sim/transform/transforms.h"
 
@@ -56,14 +57,8 @@ TEST_SUITE("colocate") {
   }
 
   TEST_CASE("without variables of its own an update goes with the layer whose gradient it reads") {
-    OpGraphBuilder g;
-    const OpId layer = g.add_op({.name = "layer", .persistent = 9_B});
-    const OpId grad = g.add_op({.name = "grad", .phase = Phase::backward});
-    const OpId update = g.add_op({.name = "update", .phase = Phase::update});
-    g.set_forward(grad, layer);
-    g.add_edge(g.add_tensor(layer, 1_B), grad);
-    g.add_edge(g.add_tensor(grad, 9_B), update);
-    CHECK(groups(apply("colocate", std::move(g).build()).graph) == "grad grad grad");
+    CHECK(groups(apply("colocate", graph_of("layer0,w9 -1> grad0,b:layer -9> update0,u")).graph) ==
+          "grad grad grad");
   }
 }
 
@@ -143,31 +138,14 @@ TEST_SUITE("forward_only") {
   // f0 sends 1 B to s; f1 and f2 say only when s, t and u may start. s has a data edge, t and u
   // none: t goes where its first control edge comes from, u where the only one goes.
   TEST_CASE("control edges count where an op has no data edges") {
-    OpGraphBuilder g;
-    const OpId f0 = g.add_op({.name = "f0"});
-    const OpId f1 = g.add_op({.name = "f1"});
-    const OpId u = g.add_op({.name = "u", .phase = Phase::update});
-    const OpId f2 = g.add_op({.name = "f2"});
-    const OpId s = g.add_op({.name = "s", .phase = Phase::update});
-    const OpId t = g.add_op({.name = "t", .phase = Phase::update});
-    g.add_control(u, f2);
-    g.add_control(f1, s);
-    g.add_edge(g.add_tensor(f0, 1_B), s);  // fewer bytes than a control edge has
-    g.add_control(f1, t);
-    g.add_control(f2, t);
-    const OpGraph graph = std::move(g).build();
+    // fewer bytes than a control edge has
+    const OpGraph graph =
+        graph_of("f0=0; f1=0; u0,u ~> f2=0; f1 ~> s0,u; f0 -1> s; f1 ~> t0,u; f2 ~> t");
     CHECK(leaders(graph, apply("forward_only", graph)) == "f0 f1 f2 f2 f0 f1");
   }
 
   TEST_CASE("an op without a path to a forward op is placed by itself") {
-    OpGraphBuilder g;
-    const OpId f = g.add_op({.name = "f"});
-    const OpId seed = g.add_op({.name = "seed", .phase = Phase::backward});
-    const OpId b = g.add_op({.name = "b", .phase = Phase::backward});
-    g.add_op({.name = "alone", .phase = Phase::update});
-    g.add_edge(g.add_tensor(f, 1_B), b);
-    g.add_edge(g.add_tensor(seed, 1_B), b);
-    const OpGraph graph = std::move(g).build();
+    const OpGraph graph = graph_of("f0; seed0,b; f -1> b0,b; seed -1> b; alone0,u");
     CHECK(leaders(graph, apply("forward_only", graph)) == "f f f alone");
   }
 }
@@ -227,12 +205,7 @@ TEST_SUITE("by_module") {
 
 TEST_SUITE("prune, control_edges") {
   TEST_CASE("only ops without any edge are dropped") {
-    OpGraphBuilder g;
-    for (const char* name : {"a", "alone", "b", "c"}) g.add_op({.name = name, .compute = 1ns});
-    g.add_tensor(OpId{1}, 5_B);
-    g.add_edge(g.add_tensor(OpId{0}, 1_B), OpId{2});
-    g.add_control(OpId{0}, OpId{3});
-    const OpGraph graph = std::move(g).build();
+    const OpGraph graph = graph_of("a1; alone1 -5> .; a -1> b1; a ~> c1");
     const Transformed result = apply("prune", graph);
     CHECK(leaders(graph, result) == "a - b c");
     CHECK(result.graph.num_edges() == 2);

@@ -2,6 +2,7 @@
 #include <sstream>
 
 #include "sim/graph/analysis.h"
+#include "tests/graph_text.h"
 #include "tests/message.h"
 #include "tests/prelude.h"
 #include "tests/random_problems.h"
@@ -14,9 +15,7 @@ namespace {
 std::vector<OpGraph> many_graphs() {
   std::vector<OpGraph> graphs;
   graphs.push_back(OpGraphBuilder().build());
-  OpGraphBuilder one;
-  one.add_op({.name = "only", .compute = 3ns, .persistent = 5_B});
-  graphs.push_back(std::move(one).build());
+  graphs.push_back(graph_of("only3,w5"));
   graphs.push_back(one_tensor_two_readers());
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     Random random(seed);
@@ -149,11 +148,7 @@ TEST_SUITE("transforms") {
 
   TEST_CASE("composition: ids map from the first graph to the last") {
     // Pruned: a b d, co-placed: all together, fused: one op, which stands for none of the pruned.
-    OpGraphBuilder g;
-    for (const char* name : {"a", "b", "c", "d"}) g.add_op({.name = name, .compute = 1ns});
-    g.add_edge(g.add_tensor(OpId{0}, 1_B), OpId{1});
-    g.add_edge(g.add_tensor(OpId{1}, 1_B), OpId{3});
-    const OpGraph graph = std::move(g).build();
+    const OpGraph graph = graph_of("a1 -1> b1; c1; b -1> d1");
     const Transformed result =
         then(then(apply("prune", graph), *transform("coplace")), *transform("fuse"));
     CHECK(leaders(graph, result) == "a a - a");
@@ -198,11 +193,7 @@ TEST_SUITE("coplace") {
   }
 
   TEST_CASE("control edges count as readers, or do not") {
-    OpGraphBuilder g;
-    for (const char* name : {"a", "b", "c"}) g.add_op({.name = name});
-    g.add_edge(g.add_tensor(OpId{0}, 1_B), OpId{1});
-    g.add_control(OpId{0}, OpId{2});
-    const OpGraph graph = std::move(g).build();
+    const OpGraph graph = graph_of("a0 -1> b0; a ~> c0");
     CHECK(groups(apply("coplace", graph).graph) == "- - -");
     CHECK(groups(apply("coplace", graph, {{"control_edges", "false"}}).graph) == "a a -");
   }

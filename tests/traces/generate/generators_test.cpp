@@ -1,8 +1,16 @@
+#include "tests/message.h"
 #include "tests/prelude.h"
 #include "tests/small_graphs.h"
+#include "tests/temporary_folder.h"
+#include "tests/this_build.h"
+#include "tests/traces/generate/generated_graphs.h"
 #include "tests/traces/import/imported.h"
+#include "traces/format/compressed_file.h"
 #include "traces/format/trace_file.h"
+#include "traces/generate/config.h"
 #include "traces/generator.h"
+
+using generate::read_published_config;
 
 TEST_SUITE("traces") {
   TEST_CASE("every generator keeps the contract") {
@@ -53,5 +61,154 @@ TEST_SUITE("traces") {
     CHECK(training.num_groups() == 1000);
     CHECK_THROWS_AS(make({{"degree", "4"}}), InputError);
     CHECK_THROWS_AS(make({{"ops", "0"}}), InputError);
+  }
+}
+
+namespace {
+
+Trace make(const std::string& name, const std::string& seed, const std::string& size) {
+  return generate_trace(name, Options(name, {{"seed", {seed, {}, {}}}, {"size", {size, {}, {}}}}));
+}
+
+}  // namespace
+
+TEST_SUITE("generate") {
+  TEST_CASE("a family draws a model by its seed: equal seeds give equal graphs, others differ") {
+    for (const char* name : {"cells", "recurrent", "seq2seq", "blocks"}) {
+      CAPTURE(name);
+      const Trace one = make(name, "1", "1"), again = make(name, "1", "1");
+      CHECK(one.graph.num_ops() == again.graph.num_ops());
+      CHECK(one.graph.num_edges() == again.graph.num_edges());
+      const Trace large = make(name, "1", "2");
+      CHECK(large.graph.num_ops() > one.graph.num_ops() * 3 / 2);
+      bool differs = false;
+      for (const char* seed : {"2", "3", "4"})
+        differs = differs || make(name, seed, "1").graph.num_ops() != one.graph.num_ops();
+      CHECK(differs);
+      std::size_t backward = 0, updates = 0;
+      for (const OpId v : one.graph.ops()) {
+        backward += one.graph.op(v).phase == Phase::backward ? 1U : 0U;
+        updates += one.graph.op(v).phase == Phase::update ? 1U : 0U;
+      }
+      CHECK(backward > 0);
+      CHECK(updates > 0);
+    }
+  }
+
+  TEST_CASE("a recurrent cell has eight nodes in every step") {
+    const Trace trace = make("recurrent", "5", "1");
+    std::size_t nodes = 0, steps = 0;
+    for (const OpId v : trace.graph.ops()) {
+      if (trace.graph.op(v).phase != Phase::forward) continue;
+      nodes += trace.graph.kind(v) == "RecurrentNode" ? 1U : 0U;
+      steps += trace.graph.name(v).find("/node0") != std::string_view::npos ? 1U : 0U;
+    }
+    CHECK(steps >= 10);
+    CHECK(nodes == 8 * steps);
+  }
+}
+
+namespace {
+
+/// As Hugging Face publishes it, but with 4 layers, the first without experts.
+constexpr std::string_view deepseek = R"({"model_type": "deepseek_v3", "num_hidden_layers": 4,
+  "hidden_size": 64, "num_attention_heads": 4, "num_key_value_heads": 4, "qk_nope_head_dim": 16,
+  "qk_rope_head_dim": 8, "v_head_dim": 16, "kv_lora_rank": 32, "q_lora_rank": null,
+  "intermediate_size": 128, "moe_intermediate_size": 48, "n_routed_experts": 8,
+  "n_shared_experts": 1, "num_experts_per_tok": 2, "first_k_dense_replace": 1,
+  "vocab_size": 256, "tie_word_embeddings": false, "rms_norm_eps": 1e-06})";
+
+}  // namespace
+
+TEST_SUITE("config.json") {
+  TEST_CASE("a published configuration says a generator and its options") {
+    const auto config = read_published_config(deepseek, "config.json");
+    CHECK(config.generator == "moe");
+    CHECK(config.not_modelled.empty());
+    CHECK(config.values.at("moe_intermediate_size") == "48");
+    CHECK(config.values.at("intermediate_size") == "128");
+    CHECK(config.values.at("num_local_experts") == "8");
+    CHECK(config.values.at("shared_expert_intermediate_size") == "48");
+    CHECK(config.values.at("head_dim") == "16");
+    CHECK_FALSE(config.values.contains("q_lora_rank"));
+  }
+
+  // A block: queries 64 x 4 (16 + 8), keys and values 64 (32 + 8) + 32 x 4 x 32, their norm 32, the
+  // output 64 x 64, two norms of 64. The first has a network of 3 x 64 x 128, others eight experts
+  // and a shared one of 3 x 64 x 48 each, and a router of 64 x 8. Embeddings, logits, a norm.
+  TEST_CASE("a generator takes the file, and keys in place of its own") {
+    const TemporaryFolder folder;
+    write_file(folder.file("config.json"), deepseek);
+    const Settings from{{"config", folder.file("config.json")}, {"length", "16"}};
+    constexpr std::int64_t attention = 64 * 4 * 24 + 64 * 40 + 32 * 4 * 32 + 32 + 64 * 64 + 2 * 64;
+    constexpr std::int64_t experts = 9 * 3 * 64 * 48 + 64 * 8;
+    CHECK(forward_parameters(generated("moe", from)) ==
+          4 * attention + 3 * 64 * 128 + 3 * experts + 2 * 256 * 64 + 64);
+    CHECK(forward_parameters(generated("moe", with(from, {{"first_k_dense_replace", "4"}}))) ==
+          4 * (attention + 3 * 64 * 128) + 2 * 256 * 64 + 64);
+    CHECK(forward_parameters(
+              generated("moe", {{"config", folder.file("config.json") + "+intermediate_size=64"},
+                                {"length", "16"}})) ==
+          4 * attention + 3 * 64 * 64 + 3 * experts + 2 * 256 * 64 + 64);
+    CHECK(message<InputError>([&] {
+            generated("llama", from);
+          }).find("generator moe makes this model") != std::string::npos);
+  }
+
+  TEST_CASE("what is not modelled is said, and what no generator makes is refused") {
+    const auto mistral = read_published_config(
+        R"({"model_type": "mistral", "sliding_window": 4096, "tie_word_embeddings": true,
+            "num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 4, "vocab_size": 256,
+            "partial_rotary_factor": 0.5})",
+        "config.json");
+    CHECK(mistral.generator == "llama");
+    CHECK(
+        mistral.not_modelled ==
+        std::vector<std::string>{"partial_rotary_factor: positions are in all features of a head"});
+    CHECK(mistral.values.at("layer_types") == "sliding_attention");
+    CHECK(mistral.values.at("tie_word_embeddings") == "true");
+    CHECK(message<InputError>([] {
+            read_published_config(R"({"model_type": "llama", "hidden_size": 64})", "c.json");
+          }) == "c.json: it has no 'num_hidden_layers'");
+    CHECK(message<InputError>([] { read_published_config("[1]", "c.json"); }) ==
+          "c.json: no JSON object");
+    CHECK(message<InputError>([] {
+            read_published_config(R"({"model_type": "rwkv"})", "c.json");
+          }).starts_with("c.json: no generator has model_type 'rwkv' (those of gpt2, llama,"));
+  }
+
+  // Parameters as the model cards on huggingface.co state them. Biases and norms that are not
+  // modelled are few.
+  TEST_CASE("published models have as many parameters as their cards say, within 0.5 %") {
+    const TemporaryFolder folder;
+    const auto models = nlohmann::json::parse(
+        read_file(source_dir() + "/tests/traces/generate/published_models.json"));
+    for (const auto& [name, model] : models.items()) {
+      CAPTURE(name);
+      write_file(folder.file("config.json"), model[1].dump());
+      const auto config = read_published_config(model[1].dump(), name);
+      const OpGraph graph = generated(config.generator.c_str(),
+                                      {{"config", folder.file("config.json")}, {"length", "16"}});
+      CHECK(static_cast<double>(forward_parameters(graph)) ==
+            doctest::Approx(model[0].get<double>()).epsilon(0.005));
+    }
+    // In Gemma 3 every sixth layer sees all tokens.
+    CHECK(read_published_config(models["gemma-3-1b"][1].dump(), "")
+              .values.at("layer_types")
+              .starts_with("sliding_attention sliding_attention sliding_attention "
+                           "sliding_attention sliding_attention full_attention sliding"));
+  }
+
+  TEST_CASE("an old name of an option is refused, and the new one named") {
+    const auto refused = [](const char* generator, const Settings& settings) {
+      return message<InputError>([&] { generated(generator, settings); });
+    };
+    CHECK(refused("gpt", {{"layers", "2"}}) == "gpt.layers: called num_hidden_layers");
+    CHECK(refused("hybrid", {{"layers", "M"}}) == "hybrid.layers: called hybrid_override_pattern");
+    CHECK(refused("bert", {{"eager", "true"}}) == "bert.eager: called kernels=eager");
+    CHECK(refused("llama", {{"size", "7b"}, {"config", "7b"}}) == "llama.size: called config");
+    CHECK(
+        refused("gpt", {{"kernels.lazy", "true"}}).starts_with("gpt.kernels has no option 'lazy'"));
+    CHECK(refused("llama", {{"config", "7c"}}).find("'7c' is not one of") != std::string::npos);
   }
 }

@@ -3,6 +3,7 @@
 
 #include "placers/interface/colocation.h"
 #include "placers/interface/registry.h"
+#include "tests/graph_text.h"
 #include "tests/prelude.h"
 #include "tests/random_problems.h"
 #include "tests/scenarios/sweeps.h"
@@ -52,16 +53,7 @@ OpGraph three_tensors() {
 }
 
 //   a(10) --100 B--> b(10) --100 B--> c(10), whose output of 100 B nobody reads
-OpGraph chain() {
-  OpGraphBuilder g;
-  const OpId a = g.add_op({.name = "a", .compute = 10ns});
-  const OpId b = g.add_op({.name = "b", .compute = 10ns});
-  const OpId c = g.add_op({.name = "c", .compute = 10ns});
-  g.add_edge(g.add_tensor(a, 100_B), b);
-  g.add_edge(g.add_tensor(b, 100_B), c);
-  g.add_tensor(c, 100_B);
-  return std::move(g).build();
-}
+OpGraph chain() { return graph_of("a10 -100> b10 -100> c10 -100> ."); }
 
 }  // namespace
 
@@ -178,14 +170,7 @@ TEST_SUITE("pytorch") {
 
   TEST_CASE("the op that became ready first is started first") {
     //   a(10) -> x, b(5) -> y, one device: x is ready at 10, y at 15, and y has the lower id.
-    OpGraphBuilder g;
-    const OpId a = g.add_op({.name = "a", .compute = 10ns});
-    const OpId b = g.add_op({.name = "b", .compute = 5ns});
-    const OpId y = g.add_op({.name = "y", .compute = 5ns});
-    const OpId x = g.add_op({.name = "x", .compute = 5ns});
-    g.add_edge(g.add_tensor(a, 1_B), x);
-    g.add_edge(g.add_tensor(b, 1_B), y);
-    const Case test(std::move(g).build(), 1);
+    const Case test(graph_of("a10; b5; y5; a -1> x5; b -1> y"), 1);
     const OpId early = test.graph.find("y").value();
     const OpId late = test.graph.find("x").value();
     REQUIRE(early < late);

@@ -38,14 +38,7 @@ enum class Recomputed : std::uint8_t {
   layernorm,
   shared_experts
 };
-constexpr auto names_of(Recomputed) {
-  return std::to_array<Named<Recomputed>>({{Recomputed::core_attn, "core_attn"},
-                                           {Recomputed::mla_up_proj, "mla_up_proj"},
-                                           {Recomputed::mlp, "mlp"},
-                                           {Recomputed::moe_act, "moe_act"},
-                                           {Recomputed::layernorm, "layernorm"},
-                                           {Recomputed::shared_experts, "shared_experts"}});
-}
+constexpr auto names_of(Recomputed) { return enumerators<Recomputed::shared_experts>(); }
 /// What the option `recompute` says.
 struct Recompute {
   std::set<Recomputed> parts{};

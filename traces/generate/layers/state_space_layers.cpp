@@ -21,8 +21,8 @@ struct OfToken {
 OfToken mixer_convolution(const StateSpace& s) {
   return {2 * s.taps * s.convolved(), 2 * s.convolved()};
 }
-/// A chunk's states: features times what writes them. They are written once per chunk, read and
-/// written as they pass from chunk to chunk.
+/// The states of a chunk: products of features and their input weights. They are written once per
+/// chunk, then read and written on the way from chunk to chunk.
 OfToken mixer_states(const StateSpace& s) {
   const std::int64_t each = s.inner() * s.state / s.chunk;
   return {2 * s.inner() * s.state, slowness * (s.inner() + s.groups * s.state + 2 * 3 * each)};

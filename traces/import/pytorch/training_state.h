@@ -5,11 +5,7 @@
 namespace baechi::pytorch {
 
 enum class Colocate : std::uint8_t { readers, updates, forward };
-constexpr auto names_of(Colocate) {
-  return std::to_array<Named<Colocate>>({{Colocate::readers, "readers"},
-                                         {Colocate::updates, "updates"},
-                                         {Colocate::forward, "forward"}});
-}
+constexpr auto names_of(Colocate) { return enumerators<Colocate::forward>(); }
 
 /// The memory from before the step, by use.
 struct StepState {
@@ -59,10 +55,7 @@ void order_updates(const StepState& state);
 void colocate(Dataflow& flow, const StepState& state, Colocate mode);
 
 enum class UpdateOrder : std::uint8_t { after_backward, as_ready };
-constexpr auto names_of(UpdateOrder) {
-  return std::to_array<Named<UpdateOrder>>(
-      {{UpdateOrder::after_backward, "after_backward"}, {UpdateOrder::as_ready, "as_ready"}});
-}
+constexpr auto names_of(UpdateOrder) { return enumerators<UpdateOrder::as_ready>(); }
 
 /// Adds the ops and control edges of optimizer.step() and the following zero_grad():
 /// - `backward_end`, without time, waits for the sinks of the passes before the optimizer that can

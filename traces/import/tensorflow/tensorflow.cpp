@@ -15,15 +15,9 @@ namespace {
 // - Colocation groups are those of attr _class.
 
 enum class TimeSource : std::uint8_t { kernels, whole };
-constexpr auto names_of(TimeSource) {
-  return std::to_array<Named<TimeSource>>(
-      {{TimeSource::kernels, "kernels"}, {TimeSource::whole, "whole"}});
-}
+constexpr auto names_of(TimeSource) { return enumerators<TimeSource::whole>(); }
 enum class SizeSource : std::uint8_t { allocated, requested };
-constexpr auto names_of(SizeSource) {
-  return std::to_array<Named<SizeSource>>(
-      {{SizeSource::allocated, "allocated"}, {SizeSource::requested, "requested"}});
-}
+constexpr auto names_of(SizeSource) { return enumerators<SizeSource::requested>(); }
 
 struct Settings {
   TimeSource times = TimeSource::kernels;

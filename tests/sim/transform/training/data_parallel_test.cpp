@@ -2,6 +2,7 @@
 
 #include "sim/pipeline/pipeline.h"
 #include "sim/transform/training/gradients.h"
+#include "tests/graph_text.h"
 #include "tests/message.h"
 #include "tests/prelude.h"
 #include "tests/random_problems.h"
@@ -230,12 +231,7 @@ TEST_SUITE("data_parallel") {
     CHECK(transform("data_parallel", {{"mode", "zero1"}})->must_follow("precision"));
     CHECK(!transform("data_parallel", {{"mode", "zero3"}})->must_follow("precision"));
     CHECK(!transform("data_parallel", {{"mode", "zero1"}})->must_follow("recompute"));
-    OpGraphBuilder b;
-    const OpId f = b.add_op({.name = "f", .compute = 10ns, .persistent = 300_B});
-    const OpId g = b.add_op({.name = "g", .compute = 20ns, .phase = Phase::backward});
-    b.set_forward(g, f);
-    b.add_edge(b.add_tensor(f, 0_B), g);
-    const OpGraph one_kind = std::move(b).build();
+    const OpGraph one_kind = graph_of("f10,w300 -0> g20,b:f");
     CHECK(message<InputError>([&] {
             apply("data_parallel", one_kind, {{"gradients", "0.33"}, {"mode", "zero1"}});
           }).starts_with("data_parallel: mode zero1 shards optimizer state"));
@@ -291,23 +287,8 @@ TEST_SUITE("data_parallel") {
     //   Two devices in a line: f0 -> f1 -> b1 -> b0, 10 ns each, no bytes between them, 100 B of
     //   gradient each. gpipe with 2 micro-batches: f0 0-20, f1 10-30, b1 30-50, b0 40-60; then
     //   gpu1 adds up from 50 to 150, gpu0 from 60 to 160.
-    OpGraphBuilder b;
-    const OpId f0 = b.add_op({.name = "f0", .compute = 10ns});
-    const OpId f1 = b.add_op({.name = "f1", .compute = 10ns});
-    const OpId b1 =
-        b.add_op({.name = "b1", .compute = 10ns, .persistent = 100_B, .phase = Phase::backward});
-    const OpId b0 =
-        b.add_op({.name = "b0", .compute = 10ns, .persistent = 100_B, .phase = Phase::backward});
-    b.set_forward(b1, f1);
-    b.set_forward(b0, f0);
-    b.add_edge(b.add_tensor(f0, 0_B), f1);
-    b.add_edge(b.add_tensor(f1, 0_B), b1);
-    b.add_edge(b.add_tensor(b1, 0_B), b0);
-    const OpId u1 = b.add_op({.name = "u1", .phase = Phase::update});
-    const OpId u0 = b.add_op({.name = "u0", .phase = Phase::update});
-    b.add_control(b1, u1);
-    b.add_control(b0, u0);
-    const OpGraph graph = std::move(b).build();
+    const OpGraph graph = graph_of(
+        "f0=10 -0> f1=10 -0> b1=10,w100,b:f1 -0> b0=10,w100,b:f0; b1 ~> u1=0,u; b0 ~> u0=0,u");
     IdVector<OpId, DeviceId> device;
     for (const OpId v : graph.ops()) device.push_back(graph.name(v).ends_with('0') ? gpu0 : gpu1);
     const PlacedStep step = placed(graph, device, {{"replicas", "2"}});

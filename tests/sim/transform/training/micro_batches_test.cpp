@@ -1,4 +1,5 @@
 #include "sim/engine/simulation.h"
+#include "tests/graph_text.h"
 #include "tests/prelude.h"
 #include "tests/sim/transform/transforms.h"
 
@@ -8,18 +9,7 @@ using namespace std::chrono_literals;
 namespace {
 
 /// a (100 B of weights) -> b -> gradient g of a -> update u of a, which next's ops do not read.
-OpGraph one_layer() {
-  OpGraphBuilder g;
-  const OpId a = g.add_op({.name = "a", .compute = 10ns, .persistent = 100_B});
-  const OpId b = g.add_op({.name = "b", .compute = 10ns});
-  const OpId grad = g.add_op({.name = "g", .compute = 20ns, .phase = Phase::backward});
-  const OpId u = g.add_op({.name = "u", .compute = 1ns, .phase = Phase::update});
-  g.set_forward(grad, a);
-  g.add_edge(g.add_tensor(a, 8_B), b);
-  g.add_edge(g.add_tensor(b, 8_B), grad);
-  g.add_edge(g.add_tensor(grad, 100_B), u);
-  return std::move(g).build();
-}
+OpGraph one_layer() { return graph_of("a10,w100 -8> b10 -8> g20,b:a -100> u1,u"); }
 
 std::vector<std::string> inputs(const OpGraph& graph, std::string_view name) {
   std::vector<std::string> all;

@@ -1,5 +1,6 @@
 #include "sim/engine/simulation.h"
 #include "sim/transform/training/gradients.h"
+#include "tests/graph_text.h"
 #include "tests/message.h"
 #include "tests/prelude.h"
 #include "tests/sim/transform/transforms.h"
@@ -113,10 +114,7 @@ TEST_SUITE("recompute") {
     CHECK(layer_of("net/block2/conv") == "net/block2");
     CHECK(layer_of("embedding/words").empty());
     CHECK(layer_of("conv3").empty());
-    OpGraphBuilder b;
-    const OpId f = b.add_op({.name = "f"});
-    b.add_edge(b.add_tensor(f, 1_B), b.add_op({.name = "b", .phase = Phase::backward}));
-    const OpGraph graph = std::move(b).build();
+    const OpGraph graph = graph_of("f0 -1> b0,b");
     CHECK(message<InputError>([&] {
             apply("recompute", graph);
           }).starts_with("recompute: no name of a forward op has a part with a number"));

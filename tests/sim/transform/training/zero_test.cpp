@@ -1,5 +1,6 @@
 #include "sim/transform/training/data_parallel.h"
 #include "sim/transform/training/gradients.h"
+#include "tests/graph_text.h"
 #include "tests/message.h"
 #include "tests/prelude.h"
 #include "tests/sim/transform/training/two_gradients.h"
@@ -145,16 +146,7 @@ TEST_SUITE("zero") {
 
   // 10 of f's 40 bytes of weights have a gradient, and none of g's 60.
   TEST_CASE("weights without a gradient are not gathered") {
-    OpGraphBuilder b;
-    const OpId f = b.add_op({.name = "f", .persistent = 40_B});
-    const OpId g = b.add_op({.name = "g", .persistent = 60_B});
-    b.add_edge(b.add_tensor(f, 8_B), g);
-    const OpId back = b.add_op({.name = "b", .persistent = 10_B, .phase = Phase::backward});
-    b.set_forward(back, f);
-    b.add_edge(b.add_tensor(g, 8_B), back);
-    const OpId u = b.add_op({.name = "u", .persistent = 20_B, .phase = Phase::update});
-    b.add_control(back, u);
-    const OpGraph graph = std::move(b).build();
+    const OpGraph graph = graph_of("f0,w40 -8> g0,w60 -8> b0,w10,b:f ~> u0,w20,u");
     for (const char* mode : {"zero1", "zero2"}) {
       CAPTURE(mode);
       const PlacedStep step =
