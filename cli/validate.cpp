@@ -227,7 +227,6 @@ int torch(const TorchFlags& flags) {
 struct PlanFlags {
   std::vector<std::string> scenarios, sets;
   std::string out, mode = "graph", bodies = "spin", calibration;
-  std::vector<double> budgets;
   std::size_t threads = 1, neighbours = 0, at_random = 0, distinct = 0;
   double least_busy = 0.0, overheads = 0.0;
 };
@@ -240,7 +239,6 @@ int write_plans(const PlanFlags& flags) {
   ExportChoice choice;
   choice.mode = *parse<SubmitMode>(flags.mode);  // checked by the flag
   choice.bodies = *parse<Bodies>(flags.bodies);
-  choice.budgets = flags.budgets;
   choice.threads = flags.threads;
   choice.neighbours = flags.neighbours;
   choice.at_random = flags.at_random;
@@ -272,13 +270,6 @@ void add_replay_plans(CLI::App& app, Verb& chosen) {
       ->check(one_of<Bodies>());
   add_value(*verb, "--calibration", flags->calibration, "FILE",
             "Predict with this calibration [without overheads]");
-  add_number(
-      *verb, "--budget", flags->budgets, 0.01, 10.0,
-      "Also write each plan with an enforced memory limit on one of its devices: this fraction "
-      "of its predicted peak, two granules of the calibration from it or more; may be repeated",
-      "F")
-      ->take_all()
-      ->allow_extra_args(false);
   add_number(*verb, "--neighbours", flags->neighbours, 0, 1000,
              "Also N plans of each graph: its placement predicted best, with one op moved [0]");
   add_number(*verb, "--random", flags->at_random, 0, 1000,

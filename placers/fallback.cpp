@@ -43,6 +43,7 @@ class WithFallback final : public Placer {
 
   bool can_stop() const override { return placer_->can_stop(); }
   bool replicates() const override { return placer_->replicates(); }
+  void check(const Problem& p) const override { placer_->check(p); }
 
  private:
   /// The first placement whose executed step fits: `answer`, or one that the placer finds with less

@@ -1,6 +1,7 @@
 #include "placers/refine.h"
 
 #include "placers/feasible.h"
+#include "placers/offload.h"
 #include "placers/search/chain.h"
 
 namespace baechi {
@@ -101,7 +102,8 @@ std::unique_ptr<Placer> refine_from(Placement start) {
   Options options("refine", {{"fallback", {"true", {}, {}}}});
   auto given = placer_of(
       [placement = std::move(start)](const Problem&, std::uint64_t) { return placement; });
-  return refined(std::move(given), options, refine_budget);
+  return with_offload(refined(std::move(given), options, refine_budget), placer_entry("refine"),
+                      options);
 }
 
 std::unique_ptr<Placer> make_refine(Options& o) {

@@ -214,9 +214,10 @@ class Writer:
         arriving = {}  # id of an op -> [(backward op, output)], gradients of its outputs
         running = {id(op) for op in ops}
         self.trained = {}  # id of an op -> trained weights whose gradients its backward op holds
-        by_name = {op.name: op for op in ops}
-        for weight, maker in self.reached.items():
-            self.trained.setdefault(id(by_name.get(self.owner[weight], maker)), []).append(weight)
+        by_name, readers = {op.name: op for op in ops}, {w: op for op in reversed(ops) for w in op.trained}
+        for weight, maker in self.reached.items():  # its first reader may be in no_grad()
+            holder = by_name.get(self.owner[weight]) or readers.get(weight) or maker
+            self.trained.setdefault(id(holder), []).append(weight)
         for op in reversed(ops):
             name, outputs, arrived = op.name + "_grad", [], arriving.get(id(op), [])
             for to in op.reaches:

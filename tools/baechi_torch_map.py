@@ -13,6 +13,7 @@ import sys
 import traceback
 
 import torch
+from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_flatten, tree_map
 
 from baechi_torch_record import NotTraced
@@ -44,6 +45,22 @@ class Tracked(torch.Tensor):
                 if isinstance(tensor, Tracked):
                     tensor.place = place
         return result
+
+
+class Devices(TorchFunctionMode):
+    """The `device` of a tensor has its number, and tensors made there, or moved there, carry it."""
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        kwargs = dict(kwargs or {})
+        result = function(*(plain(a) for a in args), **{k: plain(v) for k, v in kwargs.items()})
+        if isinstance(result, torch.device):
+            return torch.device("cpu", args[0].place) if isinstance(args[0], Tracked) and "place" in vars(args[0]) else result
+        given = [v for v in (*args, *kwargs.values()) if isinstance(v, torch.device) and v.index is not None]
+        return move(result, given[0].index) if given else result
+
+
+def plain(value):
+    return torch.device("cpu") if isinstance(value, torch.device) else value
 
 
 def move(value, place):
@@ -109,35 +126,43 @@ def hook_inputs(module, place):
 
 def run(function, device_map, batch=1):
     """Runs `function(batch)`'s model; returns bytes of weights by device and the devices of its outputs."""
-    model, inputs = made(function, batch)
+    model, args, kwargs = made(function, batch)
+
+    def output():
+        torch.manual_seed(1)
+        return model(*tree_map(clone, args), **tree_map(clone, kwargs))
     with torch.no_grad():
-        wanted = model(*tree_map(clone, inputs))
+        wanted = output()
         bytes_on = dispatch(model, device_map)
         try:
-            found = model(*tree_map(clone, inputs))
+            with Devices():
+                found = output()
         except DeviceMapError as why:
             lines = [f for f in traceback.extract_tb(why.__traceback__)
                      if "/torch/" not in f.filename and f.filename != __file__]
             where = f"{lines[-1].filename}:{lines[-1].lineno}: {lines[-1].line}: " if lines else ""
             raise DeviceMapError(f"{where}{why}") from why
     compare(wanted, found, "without a map: does a module change its input in place?")
-    return bytes_on, sorted({t.place for t in tree_flatten(found)[0] if isinstance(t, Tracked)})
+    return bytes_on, sorted({t.place for t in tree_flatten(found)[0] if isinstance(t, Tracked) and "place" in vars(t)})
 
 
 def run_stages(function, path, batch, split):
     """Bytes of weights by stage."""
-    model, inputs = made(function, batch)  # with gradients: without, PyTorch has other kernels for whole layers
-    wanted = model(*tree_map(clone, inputs))
-    pipe = split(model, inputs, {}, path)
-    compare(wanted, pipe(*tree_map(clone, inputs)), "that is not split")
+    model, args, kwargs = made(function, batch)  # with gradients: without, PyTorch has other kernels for whole layers
+    wanted = model(*tree_map(clone, args), **tree_map(clone, kwargs))
+    pipe = split(model, args, kwargs, path)
+    compare(wanted, pipe(*tree_map(clone, args), **tree_map(clone, kwargs)), "that is not split")
     stages = map(pipe.get_stage_module, range(pipe.num_stages))
     return {i: sum(p.numel() * p.element_size() for p in stage.parameters()) for i, stage in enumerate(stages)}
 
 
 def made(function, batch):
     torch.manual_seed(0)
+    """The model, its arguments and its keyword arguments."""
     model, inputs, *_ = function(batch)
-    return model.eval(), tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
+    if isinstance(inputs, dict):
+        return model.eval(), (), inputs
+    return model.eval(), tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,), {}
 
 
 def compare(wanted, found, other):

@@ -113,6 +113,7 @@ class Recorder:
         self.op_of, self.nodes = {}, []  # id of a node of autograd -> op; nodes, so that ids are unique
         self.reached = {}  # trained parameter that gets a gradient -> op whose backward pass makes it, or None
         self.among, self.share = {}, {}  # storage of indices -> their number; storage of a mask -> share that is true
+        self.devices = {}  # id of the `device` of a tensor -> (that object, the tensor's storage)
         self.chosen = set()  # storages of indices 0, 1, ...: those of a mask that is true everywhere
         self.weights, self.weights_of = {}, {}  # name -> tensor; storage -> names
         for name, weight in list(model.named_parameters()) + list(model.named_buffers()):
@@ -193,6 +194,13 @@ class Recorder:
         result = function(*args, **kwargs)
         self.close(result)
         return result
+
+    def on_the_device(self, device, op):
+        """A tensor that `op` makes on `device` must be where the tensor is of which the device was asked: op reads it."""
+        made = self.made.get(self.devices.get(id(device), (None, None))[1])
+        if made is not None:
+            op.sources.append(made.as_output())
+        return op
 
     def record(self, name, read, written, flops=None, traffic=None, product=False):
         traffic = sum(map(size_of, read)) + sum(map(size_of, written)) if traffic is None else traffic
@@ -279,7 +287,11 @@ class Functions(TorchFunctionMode):
         recorder, kwargs = self.recorder, dict(kwargs or {})
         word = str(getattr(func, "__name__", "")).strip("_")
         if self.idle or word in ("get", "set", "size", "dim", "delete"):
-            return func(*args, **kwargs)
+            value = func(*args, **kwargs)
+            if isinstance(value, torch.device):
+                recorder.devices[id(value)] = value, recorder.keep(args[0])
+            return value
+        op = recorder.on_the_device(kwargs.get("device"), Op("", kind_of(func), recorder.modules[-1]))
         if word in ("cuda", "cpu"):
             return args[0]
         if word in ("bool", "item", "tolist", "numpy", "int", "float", "index", "len") and isinstance(args[0], torch.Tensor) \
@@ -297,7 +309,7 @@ class Functions(TorchFunctionMode):
         if word == "scaled_dot_product_attention" and not (func.__name__[0] == "_" and (kwargs.get("need_attn_weights") or args[5:])):
             result = recorder.call(self.attention, Op("", word, recorder.modules[-1]), args, kwargs)
             return (result, None) if func.__name__[0] == "_" else result
-        return recorder.call(func, Op("", kind_of(func), recorder.modules[-1]), args, kwargs)
+        return recorder.call(func, op, args, kwargs)
 
     def attention(self, query, key, value, attn_mask=None, *rest, **named):
         return Attention.apply(self.recorder, query, key, value, attn_mask)

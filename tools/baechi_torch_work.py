@@ -4,10 +4,9 @@ import dataclasses
 
 import torch
 
-# Calls that create tensors or allocate memory without computing.
-FREE = {"_unsafe_view", "_reshape_alias", "empty", "empty_like", "empty_strided", "new_empty", "is_same_size",
-        "zeros", "zeros_like", "ones_like", "new_zeros", "scalar_tensor", "full", "full_like", "arange", "detach",
-        "lift_fresh", "lift_fresh_copy", "sym_size", "sym_numel", "sym_stride"}
+# Calls that make views or allocate memory without computing.
+FREE = {"_unsafe_view", "_reshape_alias", "empty", "empty_like", "empty_strided", "new_empty", "is_same_size", "scalar_tensor",
+        "detach", "lift_fresh", "lift_fresh_copy", "sym_size", "sym_numel", "sym_stride"}
 # Calls that read some rows of their first tensor, and the index of the argument that selects them.
 ROWS = {"embedding": 1, "_embedding_bag": 1, "index_select": 2, "gather": 2, "index": 1}
 MATMULS = {"mm": (0, 1), "bmm": (0, 1), "addmm": (1, 2), "baddbmm": (1, 2), "_int_mm": (0, 1), "mv": (0, 1)}

@@ -128,12 +128,6 @@ class Calibrator {
     fit_ops();
     fit_interference();
     result_.bandwidth = fit_bandwidth(rows_, result_);
-    for (const Measurement& m : rows_) {
-      if (m.what != "granule") continue;
-      const double asked = known_numbers(m.args).front();
-      result_.granule.count =
-          std::max<std::int64_t>(result_.granule.count, std::llround(std::abs(asked - m.value)));
-    }
     return std::move(result_);
   }
 
@@ -160,8 +154,6 @@ class Calibrator {
         what = fmt::format("'{}' are no arguments of '{}'", m.args, m.subject);
       else if (m.what == "interference" && m.count < 1)
         what = "it needs a count of neighbours";
-      else if (m.what == "granule" && (!args || args->size() != 1))
-        what = "it needs the budget in bytes";
       else if (((copies && m.what != "order") || m.what == "op" || m.what == "interference") &&
                m.value <= 0.0)
         what = "a time of no length";

@@ -160,29 +160,6 @@ Placement neighbour(Placement placement, const Problem& problem, std::uint64_t n
   return placement;
 }
 
-/// The same plan, the device that is limited by turn having `fraction` of its predicted peak.
-ReplayPlan with_budget(ReplayPlan plan, double fraction, const Calibration* calibration,
-                       std::size_t turn) {
-  const std::vector<Bytes> most = peaks(plan, predict(plan, timing_of(plan, calibration, {})));
-  const Bytes largest = *std::ranges::max_element(most);
-  std::vector<std::size_t> large;
-  for (std::size_t d = 0; d < most.size(); ++d)
-    if (2 * most[d].count >= largest.count) large.push_back(d);
-  const std::size_t limited = large[turn % large.size()];
-  const std::int64_t peak = most[limited].count;
-  const std::int64_t away = calibration == nullptr ? 0 : 2 * calibration->granule.count;
-  const std::int64_t wanted = (fraction * most[limited]).count;
-  plan.budget[limited] = fraction < 1.0 ? std::min(wanted, std::max<std::int64_t>(peak - away, 0))
-                                        : std::max(wanted, peak + away);
-  plan.live_memory = true;
-  plan.name += fmt::format("@{}", fraction);
-  Hash hash;
-  hash.add(static_cast<std::int64_t>(plan.hash));
-  hash.add(plan.name);
-  plan.hash = hash.value();
-  return plan;
-}
-
 /// What a folder of plans had before must not be taken for what it gets now.
 void empty_plans(const std::string& folder) {
   fs::create_directories(folder);
@@ -224,7 +201,7 @@ class Exporter {
 
   ReplayPlan plan_of(const RunResult& row, const Problem& problem, const Placement& placement,
                      const std::string& name) const;
-  /// The step's plan, and one per budget. Returns what is predicted for a step.
+  /// Returns what is predicted for a step.
   Duration add(const RunResult& row, const Problem& problem, const Placement& placement,
                const std::string& graph, const std::string& name, const std::string& prefix);
   Replay add_file(const std::string& stem, const ReplayPlan& plan);
@@ -238,7 +215,6 @@ class Exporter {
   std::vector<File> files_;
   std::map<std::string, Best> best_;                      // by graph
   std::map<std::string, std::set<std::uint64_t>> known_;  // placements, by graph
-  std::size_t placements_ = 0;
 };
 
 ReplayPlan Exporter::plan_of(const RunResult& row, const Problem& problem,
@@ -258,7 +234,6 @@ Replay Exporter::add_file(const std::string& stem, const ReplayPlan& plan) {
   Prediction p{.name = plan.name, .hash = plan.hash};
   p.replay = predict(plan, timing_of(plan, calibration_, {}));
   p.peaks = peaks(plan, p.replay);
-  p.verdict = runs_out(plan, p.peaks) ? Verdict::oom : Verdict::ok;
   files_.push_back({stem, plan_text(plan), prediction_csv(p)});
   exported_.steps += p.replay.step();
   return p.replay;
@@ -273,10 +248,6 @@ Duration Exporter::add(const RunResult& row, const Problem& problem, const Place
   const Replay replay = add_file(fmt::format("{}_{}", prefix, stem), whole);
   known_[graph].insert(hash_of(placement));
   exported_.worth.add(graph, worth_of(whole, replay, calibration_), hash_of(placement));
-  const std::size_t turn = placements_++;
-  for (const double fraction : choice_.budgets)
-    add_file(fmt::format("{}b{}_{}", prefix, fraction, stem),
-             with_budget(whole, fraction, calibration_, turn));
   return replay.step();
 }
 

@@ -101,11 +101,6 @@ struct ExportChoice {
   SubmitMode mode = SubmitMode::graph;
   Bodies bodies = Bodies::spin;
   std::optional<Calibration> calibration{};  ///< to predict with; none: without overheads
-  /// Each plan once more with one device limited to this fraction of its predicted peak, enforced;
-  /// the others have all of their memory: NAME@0.99. The limited device goes by turn among the
-  /// devices that need the most, half of it or more. A limit is at least two granules of the
-  /// calibration from the peak.
-  std::vector<double> budgets{};
   std::size_t threads = 1;
   /// The number of further placements of each graph: the placement predicted best, with one op and
   /// its group moved to another device. Called GRAPH/near/K.

@@ -26,7 +26,6 @@ inline constexpr Length gemm{5200, 95'000}, ew{2800, 760}, host_copy{4200, 52};
 inline constexpr double link_bytes_per_ns = 180;
 
 inline constexpr int multiprocessors = 132;
-inline constexpr std::int64_t granule = 2 << 20;  ///< of a pool's memory, bytes
 inline constexpr int timer_tick_ns = 32;
 
 }  // namespace baechi::validate::made_up_gpu

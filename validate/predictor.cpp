@@ -385,11 +385,4 @@ std::vector<Bytes> peaks(const ReplayPlan& plan, const Replay& replay) {
   return most;
 }
 
-bool runs_out(const ReplayPlan& plan, const std::vector<Bytes>& peaks) {
-  if (!plan.live_memory) return false;
-  for (std::size_t d = 0; d < peaks.size(); ++d)
-    if (peaks[d].count > plan.budget[d]) return true;
-  return false;
-}
-
 }  // namespace baechi::validate

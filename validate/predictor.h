@@ -53,7 +53,4 @@ Replay predict(const ReplayPlan& plan, const Timing& timing);
 /// At one instant memory is given back before more is taken.
 std::vector<Bytes> peaks(const ReplayPlan& plan, const Replay& replay);
 
-/// Whether a device's peak is over its budget, where the plan has them enforced.
-bool runs_out(const ReplayPlan& plan, const std::vector<Bytes>& peaks);
-
 }  // namespace baechi::validate

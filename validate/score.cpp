@@ -9,8 +9,7 @@ using Key = std::pair<std::uint64_t, std::string>;  // hash of the plan, mode
 
 std::map<Key, Samples> steps_of(const ValidationRun& run) {
   std::map<std::string, std::uint64_t> hash;
-  for (const ReplayPlan& plan : run.plans)
-    if (!plan.live_memory) hash[plan.name] = plan.hash;
+  for (const ReplayPlan& plan : run.plans) hash[plan.name] = plan.hash;
   std::map<Key, Samples> steps;
   for (const StepRow& row : run.steps)
     if (const auto plan = hash.find(row.plan);
@@ -68,22 +67,8 @@ double start_error(const Replays& replays, const Replay& ours, double step) {
   return median(std::move(off)) / step;
 }
 
-void score_memory(PlanScore& score, const Replays& replays, const Replay& ours, Bytes granule) {
-  const ReplayPlan& plan = replays.as_run;
-  const std::vector<Bytes> most = peaks(plan, ours);
-  score.live = plan.live_memory;
-  score.predicted_verdict = runs_out(plan, most) ? Verdict::oom : Verdict::ok;
-  const auto is = [](Verdict v) { return [v](const StepRow* row) { return row->verdict == v; }; };
-  score.measured_verdict = std::ranges::any_of(replays.rows, is(Verdict::oom))  ? Verdict::oom
-                           : std::ranges::any_of(replays.rows, is(Verdict::ok)) ? Verdict::ok
-                                                                                : Verdict::failed;
-  bool surely_out = false;
-  for (std::size_t d = 0; d < most.size(); ++d) {
-    const std::int64_t over = most[d].count - plan.budget[d];
-    if (std::abs(over) <= granule.count) score.near_budget = true;
-    surely_out = surely_out || over > granule.count;
-  }
-  if (surely_out) score.near_budget = false;
+void score_memory(PlanScore& score, const Replays& replays, const Replay& ours) {
+  const std::vector<Bytes> most = peaks(replays.as_run, ours);
   for (const StepRow* row : replays.rows) {
     if (row->verdict != Verdict::ok || row->peaks.size() != most.size()) continue;
     Bytes worst = score.peak_error.value_or(Bytes{});
@@ -133,7 +118,7 @@ PlanScore score_plan(const Replays& replays, const Calibration& calibration) {
     const auto& second = std::next(by_round.begin())->second;
     score.repeat = std::abs(median(second) / median(first) - 1.0);
   }
-  score_memory(score, replays, ours, calibration.granule);
+  score_memory(score, replays, ours);
   return score;
 }
 
@@ -178,10 +163,6 @@ MemoryScore memory_of(const std::vector<PlanScore>& plans) {
       ++m.peaks;
       m.worst_peak_error = std::max(m.worst_peak_error, *p.peak_error);
     }
-    if (!p.live) continue;
-    const bool wrong = p.predicted_verdict != p.measured_verdict;
-    ++(p.near_budget ? m.near_verdicts : m.verdicts);
-    if (wrong) ++(p.near_budget ? m.near_wrong : m.wrong);
   }
   return m;
 }

@@ -34,11 +34,8 @@ struct PlanScore {
   std::optional<double> start_error{};
   std::optional<double> repeat{};     ///< |second round's median / first round's - 1|
   std::optional<Bytes> peak_error{};  ///< largest |predicted - measured| over devices
-  bool live = false;                  ///< its budgets are enforced: scored by verdict only
-  Verdict predicted_verdict = Verdict::ok, measured_verdict = Verdict::ok;
-  bool near_budget = false;  ///< by a granule more or less the verdict would be another
 
-  bool has_time() const { return !live && measured.value > 0.0; }
+  bool has_time() const { return measured.value > 0.0; }
   double error() const { return predicted / measured.value - 1.0; }  ///< if has_time()
   /// The error of the part that was not told: |predicted - measured| over measured - told; nothing
   /// if all was told.
@@ -85,8 +82,6 @@ struct Rival {
 };
 
 struct MemoryScore {
-  std::size_t verdicts = 0, wrong = 0;            ///< off the boundary
-  std::size_t near_verdicts = 0, near_wrong = 0;  ///< within a granule of a budget
   std::size_t peaks = 0;
   Bytes worst_peak_error{};
 };

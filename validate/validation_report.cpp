@@ -109,15 +109,11 @@ Shown rivals_shown(const Validation& v) {
 
 Shown memory_shown(const Validation& v) {
   const MemoryScore& m = v.memory;
-  return {
-      .title = "Memory",
-      .note = "A verdict is near where a granule more or less of memory would change it.",
-      .header = {"", "compared", "wrong"},
-      .rows = {
-          {"out-of-memory verdicts", fmt::format("{}", m.verdicts), fmt::format("{}", m.wrong)},
-          {"near the budget", fmt::format("{}", m.near_verdicts), fmt::format("{}", m.near_wrong)},
-          {"peaks", fmt::format("{}", m.peaks),
-           fmt::format("worst by {}", to_text(m.worst_peak_error))}}};
+  return {.title = "Memory",
+          .note = "Of each device, in the replays that were ok.",
+          .header = {"", "compared", "wrong"},
+          .rows = {{"peaks", fmt::format("{}", m.peaks),
+                    fmt::format("worst by {}", to_text(m.worst_peak_error))}}};
 }
 
 std::vector<Shown> all_shown(const Validation& v) {
@@ -237,9 +233,6 @@ std::vector<Target> targets(const Validation& v) {
   all.insert(all.end(), {rho, tau, regret});
   all.push_back({"starts of tasks: median error over the step, %", 1.0,
                  v.start_error ? std::optional(100.0 * *v.start_error) : std::nullopt});
-  all.push_back(
-      {"wrong out-of-memory verdicts off the boundary", 0.0,
-       v.memory.verdicts > 0 ? std::optional(static_cast<double>(v.memory.wrong)) : std::nullopt});
   return all;
 }
 
@@ -261,19 +254,17 @@ std::string accuracy_csv(const Validation& v) {
 std::string scores_csv(const Validation& v) {
   std::string out =
       "plan,group,mode,layer,predicted_ns,measured_ns,low_ns,high_ns,p5_ns,p95_ns,error,"
-      "start_error,repeat,replays,failed,live,near_budget,predicted_verdict,measured_verdict,"
-      "peak_error_bytes\n";
+      "start_error,repeat,replays,failed,peak_error_bytes\n";
   const auto maybe = [](const std::optional<double>& x) {
     return x ? fmt::format("{}", *x) : std::string();
   };
   for (const PlanScore& p : v.plans) {
-    out += fmt::format(
-        "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", p.plan, p.group, p.mode,
-        to_text(p.layer), p.predicted, p.measured.value, p.measured.low, p.measured.high, p.p5,
-        p.p95, p.measured.value > 0.0 ? fmt::format("{}", p.error()) : "", maybe(p.start_error),
-        maybe(p.repeat), p.replays, p.failed, p.live ? "yes" : "no", p.near_budget ? "yes" : "no",
-        to_text(p.predicted_verdict), to_text(p.measured_verdict),
-        p.peak_error ? fmt::format("{}", p.peak_error->count) : "");
+    out += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", p.plan, p.group, p.mode,
+                       to_text(p.layer), p.predicted, p.measured.value, p.measured.low,
+                       p.measured.high, p.p5, p.p95,
+                       p.measured.value > 0.0 ? fmt::format("{}", p.error()) : "",
+                       maybe(p.start_error), maybe(p.repeat), p.replays, p.failed,
+                       p.peak_error ? fmt::format("{}", p.peak_error->count) : "");
   }
   return out;
 }

@@ -12,11 +12,10 @@ replay::Timeline timeline_of(const Replay& replay) {
   return times;
 }
 
-/// One run of a benchmark, as rows. None if it failed: that costs these samples, and no others.
+/// One run of a benchmark, as rows.
 void run_once(VirtualClock& clock, const replay::Benchmark& benchmark, int round,
               std::vector<Measurement>& rows) {
   const Outcome outcome = clock.run(benchmark.plan);
-  if (outcome.verdict != Verdict::ok) return;
   const auto tasks = static_cast<std::int64_t>(benchmark.plan.tasks.size());
   const std::int64_t submit = outcome.submit.count();
   const std::int64_t first = benchmark.plan.mode == SubmitMode::stream ? submit / tasks : 0;
@@ -36,14 +35,11 @@ void replay_once(VirtualClock& clock, const ReplayPlan& plan, int round, int num
               .replay = replay,
               .round = round,
               .mode = std::string(to_text(plan.mode)),
-              .verdict = outcome.verdict,
+              .step = outcome.replay.step(),
+              .submit = outcome.submit,
               .peaks = outcome.peaks};
-  if (outcome.verdict == Verdict::ok) {
-    row.step = outcome.replay.step();
-    row.submit = outcome.submit;
-  }
   run.steps.push_back(std::move(row));
-  if (number >= choice.timelines || outcome.verdict != Verdict::ok) return;
+  if (number >= choice.timelines) return;
   TaskTimes times{.plan = plan.name,
                   .mode = std::string(to_text(plan.mode)),
                   .replay = replay,
@@ -74,14 +70,8 @@ std::vector<Measurement> run_benchmarks(VirtualClock& clock, int rounds, const W
   std::atomic<std::size_t> done = 0;
   const auto watched = begin_watch(watch, done, static_cast<std::size_t>(rounds));
   std::vector<Measurement> rows;
-  for (int round = 0; round < rounds; ++round, ++done) {
+  for (int round = 0; round < rounds; ++round, ++done)
     for (const replay::Benchmark& benchmark : all) run_once(clock, benchmark, round, rows);
-    for (const std::int64_t budget : {std::int64_t{256} << 20, (std::int64_t{1002} << 20) - 1})
-      rows.push_back({.what = "granule",
-                      .args = std::to_string(budget),
-                      .round = round,
-                      .value = static_cast<double>(clock.usable({budget}).count)});
-  }
   return rows;
 }
 
@@ -132,7 +122,6 @@ Calibration virtual_truth(int devices) {
                         {"ew", "gemm", exactly(0.03)},
                         {"gemm", "ew", exactly(0.02)},
                         {"gemm", "gemm", exactly(0.01)}};
-  truth.granule = Bytes{made_up_gpu::granule};
   return truth;
 }
 
@@ -146,11 +135,6 @@ Machine VirtualClock::machine() const {
           .partitions = truth_.partitions,
           .disjoint = "yes",
           .timer_tick_ns = truth_.timer_tick_ns};
-}
-
-Bytes VirtualClock::usable(Bytes budget) const {
-  if (truth_.granule == Bytes{}) return budget;
-  return {budget.count / truth_.granule.count * truth_.granule.count};
 }
 
 BenchmarkScale VirtualClock::scale() const {
@@ -189,9 +173,6 @@ Outcome VirtualClock::run(const ReplayPlan& plan) {
   outcome.submit = Duration{std::llround(
       mode->submit_ns.value *
       (plan.mode == SubmitMode::graph ? 1.0 : static_cast<double>(plan.tasks.size())))};
-  ReplayPlan usable_memory = plan;
-  for (std::int64_t& budget : usable_memory.budget) budget = usable({budget}).count;
-  if (runs_out(usable_memory, outcome.peaks)) return {.verdict = Verdict::oom};
   const auto tick = static_cast<std::int64_t>(std::max(truth_.timer_tick_ns, 1.0));
   for (auto* stamps : {&outcome.replay.start, &outcome.replay.end})
     for (Duration& at : *stamps) at = Duration{at.count() / tick * tick};

@@ -8,10 +8,9 @@
 namespace baechi::validate {
 
 struct Outcome {
-  Verdict verdict = Verdict::ok;
-  Replay replay{};             ///< empty unless ok
+  Replay replay{};
   Duration submit{};           ///< host time for handing over all tasks
-  std::vector<Bytes> peaks{};  ///< [devices], or empty
+  std::vector<Bytes> peaks{};  ///< [devices]
 };
 
 /// Effects of a virtual clock that no calibration can know.
@@ -29,8 +28,6 @@ class VirtualClock {
       : truth_(std::move(truth)), unknowns_(unknowns), random_(seed) {}
   Machine machine() const;
   Outcome run(const ReplayPlan& plan);
-  /// The part of `budget` that can be allocated.
-  Bytes usable(Bytes budget) const;
   BenchmarkScale scale() const;
   void set(Unknowns unknowns) { unknowns_ = unknowns; }
 

@@ -53,6 +53,7 @@ class Search final : public Placer {
   }
 
   bool can_stop() const override { return true; }
+  void check(const Problem& p) const override { choice_.objective->on(p); }
 
   Placement place(const Problem& p, std::uint64_t seed) const override {
     return place_watched(p, seed, {});

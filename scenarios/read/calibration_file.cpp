@@ -66,7 +66,7 @@ class Reader {
     if (sms > most_sms) o.mistake("sms", fmt::format("{} is more than {}", sms, most_sms));
     c.sms = static_cast<int>(sms);
     c.timer_tick_ns = o.get("timer_tick_ns", 0.0, "");
-    c.granule = {o.get("granule_bytes", std::int64_t{0}, "")};
+    o.get("granule_bytes", std::int64_t{0}, "");  // of earlier files
     const Value* partitions = o.raw("partitions", "");
     const Value* modes = o.raw("modes", "");
     const Value* transfers = o.raw("transfers", "");
@@ -250,10 +250,10 @@ std::string calibration_options(Options& o, CalibrationChoice& choice) {
 std::string calibration_yaml(const Calibration& c) {
   std::string out = fmt::format(
       "schema: {}\ngpu: {}\ndriver: {}\ncuda: {}\nharness: {}\ndate: {}\nsms: {}\n"
-      "timer_tick_ns: {}\ngranule_bytes: {}\n# multiprocessors of each device: compute, link\n"
+      "timer_tick_ns: {}\n# multiprocessors of each device: compute, link\n"
       "partitions: [",
       Calibration::schema, quoted(c.gpu), quoted(c.driver), quoted(c.cuda), quoted(c.harness),
-      quoted(c.date), c.sms, c.timer_tick_ns, c.granule.count);
+      quoted(c.date), c.sms, c.timer_tick_ns);
   for (std::size_t d = 0; d < c.partitions.size(); ++d)
     out += fmt::format("{}[{}, {}]", d == 0 ? "" : ", ", c.partitions[d].compute,
                        c.partitions[d].link);

@@ -22,10 +22,9 @@ void append_cell(std::string& out, const ResultTable& table, const RunResult* r,
   }
   const std::string run = r->picture.empty() ? "" : fmt::format(" data-run=\"{}\"", r->id);
   if (!r->value) {
-    out += fmt::format(
-        "<td class=\"{}\" title=\"{}\"{}>{}</td>", to_text(r->status), escaped(r->detail), run,
-        r->status == Status::oom ? fmt::format("<a href=\"#explain-{}\">OOM</a>", r->id)
-                                 : std::string(to_text(r->status)));
+    out += fmt::format("<td class=\"{0}\" title=\"{1}\"{2}><a href=\"#explain-{3}\">{4}</a></td>",
+                       to_text(r->status), escaped(r->detail), run, r->id,
+                       r->status == Status::oom ? "OOM" : to_text(r->status));
     return;
   }
   std::string gap;

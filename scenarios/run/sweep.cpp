@@ -297,6 +297,7 @@ class SweepMaker {
         if (const auto why = refusal(placer_entry(placer.name), *graph.placed))
           throw InputError(*why);
         check_replicas(graph, *placer.placer);
+        placer.placer->check({*graph.placed, costed->cluster, *costed->placed_costs, {}});
       });
     for (const EngineOptions& engine : file.engines) {
       attempt(transformed_at, [&] {

@@ -99,7 +99,6 @@ struct Calibration {
   std::vector<OpTime> ops{};
   std::vector<Interference> interference{};
   Bandwidth bandwidth{};
-  Bytes granule{};  ///< granularity of memory budgets
 
   friend bool operator==(const Calibration&, const Calibration&) = default;
 

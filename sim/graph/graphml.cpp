@@ -358,11 +358,12 @@ std::string xml_text(std::string_view text) {
 
 GraphmlLosses graphml_losses(const OpGraph& graph) {
   std::size_t lanes = 0, timed = 0, modules = 0, measured = 0, references = 0, unread = 0,
-              fixed = 0;
+              fixed = 0, caches = 0;
   for (const OpId v : graph.ops()) {
     lanes += graph.lane(v) != compute_lane ? 1U : 0U;
     timed += graph.op(v).compute > Duration{} ? 1U : 0U;
     modules += graph.module(v).empty() ? 0U : 1U;
+    caches += graph.cache(v) > Bytes{} ? 1U : 0U;
   }
   for (const TensorId t : graph.tensors()) {
     measured += graph.measured_transfer(t) ? 1U : 0U;
@@ -386,6 +387,8 @@ GraphmlLosses graphml_losses(const OpGraph& graph) {
   lose(losses.others, unread, "outputs that no op reads, with their memory");
   lose(losses.others, modules, "ops with modules");
   lose(losses.others, fixed, "outputs of fixed size");
+  lose(losses.others, caches, "caches, but as weights");
+  lose(losses.others, graph.device_kinds().size() == 1 ? 1 : 0, "device type of its times");
   return losses;
 }
 

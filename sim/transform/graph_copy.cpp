@@ -73,7 +73,8 @@ TensorId GraphCopy::add_tensor(TensorId t, OpId copy, Bytes size, bool added) {
     const double share = tensor.size > Bytes{} ? static_cast<double>(size.count) /
                                                      static_cast<double>(tensor.size.count)
                                                : 1.0;
-    builder_.set_transfer(made, Duration{std::llround(share * static_cast<double>(time->count()))});
+    builder_.set_transfer(
+        made, Duration{saturated(std::round(share * static_cast<double>(time->count())))});
   }
   return made;
 }

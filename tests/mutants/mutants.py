@@ -7,9 +7,10 @@ changes, drawn with SEED. With --file, only changes of files whose path contains
 mutants.py --list: without building, lists changes whose old text does not occur exactly once in the file, or that have no tests.
 
 mutants.py BUILD --random N [--seed S] [FOLDER]: N random changes (random_mutants.py), in equal numbers from sim, placers,
-traces and scenarios, or all from FOLDER, such as sim/pipeline. A change that does not compile is replaced by another. The
-tests next to the file run first, then those of its top folder. The last lines are the score of each folder. Survivors need
-a review: some are equivalent mutants.
+traces and scenarios, or all from FOLDER, such as sim/pipeline. All are compiled into one program, where an environment
+variable chooses one; those that do not compile are left out. A change is tried with the test files of its top folder that
+reach it, the nearest first, until one fails or hangs. UNREACHED: none reaches it. The last lines are the score of each
+folder. Survivors need a review: some are equivalent mutants.
 
 The checkout is not modified. The changed file is in BUILD/mutants; only its compilation (in a unity build, that of its
 library) and the link are repeated, with the commands of BUILD. A change that does not compile, or whose old text does not
@@ -28,9 +29,11 @@ import glob
 import json
 import os
 import random
+import re
 import shlex
 import subprocess
 import sys
+import time
 
 import random_mutants
 
@@ -106,26 +109,31 @@ class Build:
                 return command
         raise ValueError(f"nothing compiles {file}")
 
-    def compile(self, file, text):
-        """The replaced object, relative to the build folder, and the new one."""
-        path = os.path.join(ROOT, file)
-        command = self.compilation(file)
-        changed = os.path.join(self.scratch, os.path.basename(file))
-        open(changed, "w").write(text)
-        source = changed
-        if command["file"] != path:
-            source = os.path.join(self.scratch, "unity.cxx")
-            unity = open(command["file"]).read().replace(f'"{path}"', f'"{changed}"')
-            open(source, "w").write(unity)
-        words = [word for word in shlex.split(command["command"]) if word != "-Werror"]
-        place = words.index("-o") + 1
-        replaced = os.path.relpath(os.path.join(command["directory"], words[place]), self.folder)
-        words[place] = os.path.join(self.scratch, "changed.o")
-        words = [source if word == command["file"] else word for word in words]
-        done = subprocess.run(words, cwd=command["directory"], text=True, stderr=subprocess.PIPE)
-        if done.returncode != 0:
-            raise ValueError("it does not compile: " + done.stderr[:600])
-        return replaced, words[place]
+    def compile(self, texts, options=()):
+        """Compiles files with other texts. By object, relative to the build folder: the one that replaces it."""
+        by_command, replaced = {}, {}
+        for file in texts:
+            command = self.compilation(file)
+            by_command.setdefault(command["file"], (command, []))[1].append(file)
+        for number, (source, (command, files)) in enumerate(sorted(by_command.items())):
+            unity = open(source).read() if "/Unity/" in source else None
+            for file in files:
+                changed = os.path.join(self.scratch, file.replace("/", "__"))
+                open(changed, "w").write(texts[file])
+                if unity is not None:
+                    unity = unity.replace(f'"{os.path.join(ROOT, file)}"', f'"{changed}"')
+            if unity is not None:
+                changed = os.path.join(self.scratch, f"unity_{number}.cxx")
+                open(changed, "w").write(unity)
+            words = [word for word in shlex.split(command["command"]) if word != "-Werror"]
+            place = words.index("-o") + 1
+            old = os.path.relpath(os.path.join(command["directory"], words[place]), self.folder)
+            replaced[old] = words[place] = os.path.join(self.scratch, f"changed_{number}.o")
+            words = [changed if word == source else word for word in words]
+            done = subprocess.run(words + list(options), cwd=command["directory"], text=True, stderr=subprocess.PIPE)
+            if done.returncode != 0:
+                raise ValueError("it does not compile: " + done.stderr)
+        return replaced
 
     def objects_of(self, library):
         if library not in self.objects:
@@ -133,25 +141,21 @@ class Build:
             self.objects[library] = [line.strip() for line in lines if line.strip().endswith(".o")]
         return self.objects[library]
 
-    def link_with(self, replaced, by):
-        """Links the test program with the objects of the archive that contains `replaced`, instead of that archive."""
+    def link_with(self, replaced):
+        """Links the test program with these objects, instead of the archives that contain the replaced ones."""
         program = os.path.join(self.scratch, "baechi_tests")
         words = []
         for word in shlex.split(self.link.split(" && ")[1] if " && " in self.link else self.link):
-            word = word.removeprefix(self.folder + "/")  # libraries are linked by path
-            if word.endswith(".a") and not os.path.isabs(word) and replaced in self.objects_of(word):
-                words += [by if name == replaced else name for name in self.objects_of(word)]
+            archive = word.rpartition(self.folder + "/")[2]  # libraries are linked by path
+            if word.endswith(".a") and not os.path.isabs(archive) and replaced.keys() & set(self.objects_of(archive)):
+                words += [replaced.get(name, name) for name in self.objects_of(archive)]
             else:
                 words.append(word)
         # A library may occur twice, its objects only once.
-        seen, unique = set(), []
-        for word in words:
-            if not (word.endswith(".o") and word in seen):
-                unique.append(word)
-            seen.add(word)
+        unique = [word for i, word in enumerate(words) if not word.endswith(".o") or word not in words[:i]]
         unique[unique.index("-o") + 1] = program
-        if by not in unique:
-            raise ValueError(f"{replaced} is not part of the test program")
+        if not set(replaced.values()) <= set(unique):
+            raise ValueError(f"{', '.join(replaced)}: not part of the test program")
         subprocess.run(unique, cwd=self.folder, check=True)
         return program
 
@@ -170,28 +174,68 @@ def passes(program, tests):
 
 
 def survives(build, change):
-    program = build.link_with(*build.compile(change["file"], changed_text(change)))
+    program = build.link_with(build.compile({change["file"]: changed_text(change)}))
     return passes(program, change["tests"])
+
+
+def compiled(build, changes):
+    """Links the test program with all changes that compile: the program, and these changes."""
+    header = os.path.join(build.scratch, "mutant.h")
+    open(header, "w").write(random_mutants.HEADER)
+    while True:
+        for number, change in enumerate(changes):
+            change["number"] = number
+        texts = {file: random_mutants.with_changes(ROOT, file, [c for c in changes if c["file"] == file])
+                 for file in {change["file"] for change in changes}}
+        try:
+            return build.link_with(build.compile(texts, ["-include", header, "-O1", "-w"])), changes
+        except ValueError as error:
+            wrong = set(re.findall(r"/([^/ ]+\.cpp):(\d+):", str(error)))
+            left = [c for c in changes if not any((c["file"].replace("/", "__"), str(line)) in wrong for line in c["lines"])]
+            if len(left) == len(changes):
+                raise
+            print(f"{len(changes) - len(left)} of {len(changes)} do not compile", flush=True)
+            changes = left
 
 
 def try_random(build, given):
     modules = [given.module] if given.module else random_mutants.MODULES
-    noticed, tried = dict.fromkeys(modules, 0), dict.fromkeys(modules, 0)
-    for change in random_mutants.draw(ROOT, modules, given.seed):
-        if sum(tried.values()) == given.random:
-            break
-        module = change["module"]
-        if tried[module] > min(tried.values()):
-            continue  # a folder whose change did not compile gets another one first
+    each = -(-given.random // len(modules))
+    drawn = [change for module in modules for change in random_mutants.draw(ROOT, module, each * 5 // 4, given.seed)]
+    program, changes = compiled(build, drawn)
+    reach, used = {}, {}  # by test file: the changes that it reaches; how long it takes
+
+    def run(test, environment, limit):
+        started = time.monotonic()
         try:
-            program = build.link_with(*build.compile(change["file"], change["text"]))
-        except ValueError:
+            done = subprocess.run([program, f"--source-file=*tests/{test}", "--abort-after=1"], stdout=subprocess.DEVNULL,
+                                  stderr=subprocess.DEVNULL, env=os.environ | environment, timeout=limit)
+        except subprocess.TimeoutExpired:
+            return False
+        used.setdefault(test, time.monotonic() - started)
+        return done.returncode == 0
+
+    def reached(test):
+        if test not in reach:
+            path = os.path.join(build.scratch, "reached")
+            open(path, "w").close()
+            passed = run(test, {"BAECHI_MUTANTS_REACHED": path}, TIME_LIMIT_S)
+            reach[test] = set(map(int, open(path))) if passed else set()
+            if not passed:
+                print(f"tests/{test} fails without a change: it is left out", flush=True)
+        return reach[test]
+
+    noticed, tried = dict.fromkeys(modules, 0), dict.fromkeys(modules, 0)
+    for change in changes:
+        module = change["module"]
+        if tried[module] == each:
             continue
         tried[module] += 1
-        survived = all(passes(program, tests) for tests in change["tests"])
-        noticed[module] += not survived
-        print(f"{'SURVIVED ' if survived else 'noticed  '} {change['file']}:{change['line']}: {change['why'][0]}: "
-              f"{change['old'][0]}", flush=True)
+        tests = [test for test in random_mutants.test_files(ROOT, change["file"]) if change["number"] in reached(test)]
+        by = next((test for test in tests if not run(test, {"BAECHI_MUTANT": str(change["number"])}, 20 + 10 * used[test])), "")
+        noticed[module] += by != ""
+        print(f"{'noticed  ' if by else 'SURVIVED ' if tests else 'UNREACHED'} {change['file']}:{change['lines'][0]}: "
+              f"{change['why']}: {change['old']}{' | ' + by if by else ''}", flush=True)
     for module in modules:
         print(f"{module}: {noticed[module]} of {tried[module]} noticed")
     return sum(tried.values()) - sum(noticed.values())

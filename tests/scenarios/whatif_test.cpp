@@ -188,6 +188,50 @@ TEST_SUITE("whatif") {
     CHECK(result.devices[gpu0].peak == 320_B);
   }
 
+  // first 30 -t0-> second 20 -t1-> loss 6 -t2-> second_grad 40 -t3-> first_grad 30 ns, which make
+  // gradients of 100 B for two updates of 14 ns; second_grad also reads t0. first_grad computes
+  // nothing else and goes, with the updates; second_grad keeps the half that makes t3.
+  TEST_CASE("lora, by hand: no gradients of weights, no updates, no inputs kept for them") {
+    for (const bool work : {false, true}) {
+      CAPTURE(work);
+      OpGraphBuilder b;
+      const auto add = [&](const char* name, const char* kind, Duration time, Phase phase) {
+        return b.add_op({.name = name, .kind = kind, .compute = time, .phase = phase});
+      };
+      const OpId first = add("first", "Linear", 30ns, Phase::forward);
+      const OpId second = add("second", "Linear", 20ns, Phase::forward);
+      const OpId loss = add("loss", "Loss", 6ns, Phase::forward);
+      const OpId second_grad = add("second_grad", "LinearBackward", 40ns, Phase::backward);
+      const OpId first_grad = add("first_grad", "LinearBackward", 30ns, Phase::backward);
+      b.set_forward(second_grad, second);
+      b.set_forward(first_grad, first);
+      const TensorId t0 = b.add_tensor(first, 40_B);
+      b.add_edge(t0, second);
+      b.add_edge(t0, second_grad);
+      b.add_edge(b.add_tensor(second, 40_B), loss);
+      b.add_edge(b.add_tensor(loss, 40_B), second_grad);
+      b.add_edge(b.add_tensor(second_grad, 40_B), first_grad);
+      for (const OpId v : {second_grad, first_grad})
+        b.add_edge(b.add_tensor(v, 100_B),
+                   add(v == first_grad ? "update_1" : "update_2", "SGD", 14ns, Phase::update));
+      if (work) {  // [5, 8] x [8, 6]: 480 flops each; the batch of 5 is left open
+        b.add_kernel(second, {.flops = 480, .matrix = {MatrixKind::product, 1, 0, 6, 8}});
+        b.add_kernel(second_grad, {.flops = 480, .matrix = {MatrixKind::product, 1, 0, 8, 6}});
+        b.add_kernel(second_grad, {.flops = 480, .matrix = {MatrixKind::product, 1, 8, 6, 0}});
+      }
+      const PlacedStep step = rewritten({std::move(b).build()}, entry("lora"));
+      CHECK(step.graph.num_ops() == 4);
+      const OpId left = *step.graph.find("second_grad");
+      if (work) {
+        REQUIRE(step.graph.kernels(left).size() == 1);
+        CHECK(step.graph.kernels(left)[0].matrix.rows == 0);
+        CHECK(step.graph.in_edges(left).size() == 1);  // t2
+      } else {
+        CHECK(run(step).makespan == 76ns);  // 30 + 20 + 6 + 40 / 2
+      }
+    }
+  }
+
   // At 1 GB/s t0 leaves from 30 to 70 ns, and the loss waits for it: until 76, relu_grad until 86.
   // Asked for behind relu_grad, t0 is back at 126: conv_grad until 186, update until 200. An op
   // ahead, behind the loss, at 116: 190.

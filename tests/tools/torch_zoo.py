@@ -229,6 +229,14 @@ def inference_mode(b):
     return Lambda(run, enc=lin(), head=lin(D, 4)), (rows(b),)
 
 
+def fixed_point(b):
+    def run(s, x):
+        with torch.no_grad():
+            z = torch.tanh(s.f(x))
+        return torch.tanh(s.f(z) + x)
+    return Lambda(run, f=lin()), (rows(b),)
+
+
 def frozen(b):
     model = nn.Sequential(lin(), nn.ReLU(), lin(), nn.ReLU(), lin())
     model[2].requires_grad_(False)
@@ -480,7 +488,7 @@ def wrong_shape(b):
 
 ALL = [mlp, nested_sequential, conv_net, transposed, conv_1d_3d, u_net, gpt, vit, encoder, seq2seq, self_attention, fused_attention,
        masked_attention, grouped_attention, flex, amp_attention, stacked_experts, weights_by_views, einsum, complex_weights, rope,
-       own_function, own_function_bound, detached, no_grad, inference_mode, frozen, lora, autocast, half, recomputed, reentrant, dictionary, nested,
+       own_function, own_function_bound, detached, no_grad, inference_mode, fixed_point, frozen, lora, autocast, half, recomputed, reentrant, dictionary, nested,
        keywords, dataclass, model_output, named_tuple, compiled, compiled_inside, other_first_name, routed, routed_by_value,
        routed_by_mask, routed_to_hit, spectral, lstm_cell, graph_layer, straight_through, amp_cnn, conditional, twice, lstm, bag, lazy, in_place, buffers, unused, weight_norm, two_towers, checkpoint_amp]
 REFUSED = {by_value: "torch_zoo.py:", by_list: "torch_zoo.py:", wrong_shape: "RuntimeError"}

@@ -78,7 +78,7 @@ class Scores(unittest.TestCase):
         comparison = board.Comparison()
         comparison.rows = [Scored(what="<a>", measured=1.0, simulated=2.0), Scored(measured=2.0, simulated=2.0)]
         block = {"name": "b", "summary": "", "fitted": "nothing", "baseline": "", "published": "", "files": "",
-                 "family": "model", "fitted_rows": ""}
+                 "family": "model", "fitted_rows": "", "free": ""}
         page = board.to_html([board.Score(block, comparison, None)], [])
         self.assertIn("&lt;a&gt;: measured 1, simulated 2 (100.0 %)", page)
         self.assertEqual((page.count("<circle"), page.count("http"), page.count("src=")), (4, 0, 0))
@@ -145,6 +145,15 @@ class Questions(unittest.TestCase):
         self.assertEqual(deepseek["framework"]["recompute_modules"], ["mla_up_proj", "mlp"])
         self.assertEqual((deepseek["overlap_experts"], deepseek["options"]["kernels"]["dispatch_once"]), ("true", "4"))
         self.assertNotIn("host_op", deepseek)
+
+    def test_samples_per_second_of_a_hugging_face_recipe(self):
+        # hf-mistral/launch_7b.sh: 16 samples a GPU, 4 passes, LoRA of rank 8; 512 samples in 512 / 16 s.
+        result, (asked,) = compared(nvidia.score_dgxc, {"measured/dgxc/training.csv": (
+            "page,title,system,gpus,precision,gbs,layers,pp,vp,step_s,tokens_per_s,samples_per_s,mfu,release\n"
+            "hf-mistral/README_7b.md,Mistral 7b 24.02 BF16,H100,8,BF16,,,,,,,16,,v24.11.1\n")})
+        self.assertEqual((asked["batch"], asked["micro_batch"], asked["zero"], asked["recompute"]), ("512", "16", "3", "full"))
+        self.assertEqual((asked["framework"], asked["options"]["config"]["lora_rank"]), ("fsdp", "8"))
+        self.assertAlmostEqual(result.rows[0].measured, 32.0)
 
     def test_a_step_of_a_model_is_asked_of_the_device_under_pytorch(self):
         result, questions = compared(steps.score_h100_steps, {"measured/h100_steps/steps.csv": (

@@ -154,13 +154,8 @@ TEST_SUITE("standin") {
     ReplayPlan plan = plan_of("p/0", SubmitMode::graph, Way::link, BodyKind::spin);
     plan.lanes = 2;
     folder.write("lanes.plan", plan_text(plan));
-    plan.lanes = 1;
-    plan.live_memory = true;
-    plan.budget = {1 << 20, 1 << 20, 1 << 20};
-    folder.write("live.plan", plan_text(plan));
-    CHECK(run_harness(folder, "lanes.plan live.plan -o run") == 2);
+    CHECK(run_harness(folder, "lanes.plan -o run") == 2);
     CHECK(says(folder, "out.txt", "lanes.plan: several lanes: only the virtual clock"));
-    CHECK(says(folder, "out.txt", "live.plan: memory live: only the virtual clock"));
   }
 
   TEST_CASE("green contexts that refuse events of another context get events of their own") {

@@ -136,12 +136,18 @@ def complete(cells, kriging):
 
 
 def left_out(data):
-    """For validate/published/left_out_collectives.csv: times from 1 MiB of each op and number of ranks by the others."""
-    yield "table,op,ranks," + ",".join(str(SIZES[i]) for i in LARGE)
+    """For validate/published/left_out_collectives.csv: times from 1 MiB of each machine, op and number of ranks by the
+    others: those of machines with the same links, else by kriging."""
+    yield "system,op,ranks," + ",".join(str(SIZES[i]) for i in LARGE)
     comparison = Comparison()
-    cells = measured_cells(measured_collectives(data, comparison), public_logs(data, comparison))
-    for cell, errors in Kriging(cells).solve().left_out().items():
-        yield ",".join(map(str, cell)) + "," + ",".join(f"{cells[cell][i] * math.exp(errors[i]):.4g}" for i in LARGE)
+    rows, logs = measured_collectives(data, comparison), public_logs(data, comparison)
+    cells = measured_cells(rows, logs)
+    errors = Kriging(cells).solve().left_out()
+    for system, table, op, n in sorted({(row.system, row.table, row.op, row.ranks) for row in rows}):
+        cell = table, op, n
+        times = measured_cells(rows, logs, f"{system} {op} {n}").get(cell)
+        times = times or [errors[cell].get(i) and t * math.exp(errors[cell][i]) for i, t in enumerate(cells[cell])]
+        yield f"{system},{op},{n}," + ",".join(f"{times[i]:.4g}" for i in LARGE)
 
 
 def percent(values):

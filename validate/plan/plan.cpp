@@ -154,8 +154,8 @@ class PlanReader {
     if (expect("queues", 1)) plan_.queues = number(fields_[1], "count of queues", 1, most_queues);
     if (expect("mode", 1)) plan_.mode = one_of<SubmitMode>(fields_[1]);
     if (expect("way", 1)) plan_.way = one_of<Way>(fields_[1]);
-    static constexpr std::array<std::string_view, 2> memory{"none", "live"};
-    if (expect("memory", 1)) plan_.live_memory = one_of(fields_[1], memory) == 1;
+    static constexpr std::array<std::string_view, 1> memory{"none"};
+    if (expect("memory", 1)) one_of(fields_[1], memory);
     if (lines_.any_mistake()) return;
     read_sizes("budget", plan_.budget);
     read_sizes("resident", plan_.resident);
@@ -350,11 +350,10 @@ std::string to_text(const Body& body) { return joined(to_text(body.kind), ' ', a
 
 std::string plan_text(const ReplayPlan& plan) {
   const bool several_lanes = plan.lanes > 1;
-  std::string out = joined("baechi-plan ", several_lanes ? 2 : 1, "\nname ", plan.name, "\nhash ",
-                           hash_text(plan.hash), "\ndevices ", plan.devices,
-                           several_lanes ? joined("\nlanes ", plan.lanes) : "", "\nqueues ",
-                           plan.queues, "\nmode ", to_text(plan.mode), "\nway ", to_text(plan.way),
-                           "\nmemory ", plan.live_memory ? "live" : "none", '\n');
+  std::string out = joined(
+      "baechi-plan ", several_lanes ? 2 : 1, "\nname ", plan.name, "\nhash ", hash_text(plan.hash),
+      "\ndevices ", plan.devices, several_lanes ? joined("\nlanes ", plan.lanes) : "", "\nqueues ",
+      plan.queues, "\nmode ", to_text(plan.mode), "\nway ", to_text(plan.way), "\nmemory none\n");
   for (std::size_t d = 0; d < plan.budget.size(); ++d)
     out += joined("budget ", d, ' ', plan.budget[d], '\n');
   for (std::size_t d = 0; d < plan.resident.size(); ++d)

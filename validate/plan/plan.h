@@ -129,7 +129,6 @@ struct ReplayPlan {
   int queues = 1;  ///< of transfers, per device
   SubmitMode mode = SubmitMode::graph;
   Way way = Way::link;
-  bool live_memory = false;            ///< budgets are enforced
   std::vector<std::int64_t> budget;    ///< bytes, resident ones included [devices]
   std::vector<std::int64_t> resident;  ///< bytes held throughout [devices]
   std::vector<Task> tasks;             ///< in submission order

@@ -341,7 +341,10 @@ class Score:
         self.refused = [row.what for row in self.rows if row.refused]
         self.inferred = sorted({setting for row in self.rows for setting in row.inferred})
         self.left_out = comparison.left_out or left_out_of(
-            [row for row in self.rows if self.block["fitted_rows"] not in ("all", row.group)], self.block["family"])
+            [row for row in self.rows if not {"all", row.group, row.family} & set(filter(None, self.block["fitted_rows"].split(";")))],
+            self.block["family"])
+        if self.left_out and self.block["free"]:
+            self.left_out["free"] = int(self.block["free"])
         self.fitted = self._fitted(data)
 
     def _fitted(self, data):

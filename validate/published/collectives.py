@@ -3,6 +3,7 @@ import math
 from dataclasses import dataclass, replace
 
 from board import Comparison, InputError, Scored, errors_of, facts
+from vtrain import least_relative_deviations
 
 MIB = 1 << 20
 SYSTEMS = {system["name"]: system for system in facts("nccl_systems.csv")}
@@ -63,7 +64,18 @@ def score_vtrain(data, gpu, node):
     all_of_them.rows = [
         Scored(f"{m.ranks} GPUs, {m.bytes // MIB} MiB", f"{m.ranks} GPUs", m.us, us, m.moved(), size=float(m.bytes),
                lines=[m.line], family=f"{m.ranks} GPUs") for m, us in zip(measured, times)]
+    all_of_them.left_out = left_out_ranks(measured)
     return all_of_them
+
+
+def left_out_ranks(measured):
+    """Errors of lines fitted to the other numbers of GPUs; None where these determine no line."""
+    ranks, predicted = sorted({m.ranks for m in measured}), []
+    rows = [({0: 1.0, 1: 2.0 * (m.ranks - 1), 2: m.moved(), 3: m.moved() / m.ranks}, m) for m in measured]
+    for n in ranks if len(ranks) > 2 else ():
+        x = least_relative_deviations([(f, m.us) for f, m in rows if m.ranks != n], 4)
+        predicted += [Scored(measured=m.us, simulated=sum(x[i] * v for i, v in f.items())) for f, m in rows if m.ranks == n]
+    return {"group": "number of GPUs", **errors_of(predicted)} if predicted else None
 
 
 def score_allreduce_a100(data):
@@ -140,11 +152,10 @@ def score_collectives(data):
         Scored(f"{m.key()}, {m.bytes // MIB} MiB", f"{m.system} {m.op}", m.us, us, m.bytes * ((m.ranks - 1) / m.ranks),
                f"{m.system} {m.op}", size=float(m.bytes), lines=[m.line], family=m.system)
         for m, us in zip(measured, times)]
-    known = {(row["table"], row["op"], int(row["ranks"])): row for row in facts("left_out_collectives.csv")}
-    errors = errors_of([replace(row, simulated=by_others(known.get((m.table, m.op, m.ranks)), m.bytes, row.simulated))
-                        for m, row in zip(measured, all_of_them.rows)])
-    all_of_them.left_out = {"group": "type of links, op and number of ranks", "rows": errors["rows"],
-                            "mean": errors["mean"], "median": errors["median"]}
+    known = {(row["system"], row["op"], int(row["ranks"])): row for row in facts("left_out_collectives.csv")}
+    all_of_them.left_out = {"group": "machine, op and number of ranks", **errors_of([
+        replace(row, simulated=by_others(known.get((m.system, m.op, m.ranks)), m.bytes, row.simulated))
+        for m, row in zip(measured, all_of_them.rows)])}
     return all_of_them
 
 

@@ -448,16 +448,18 @@ def score_ddp(data):
                 raise InputError(f"{r['model']} has no row of mode none")
             seconds, batch, line = alone[r["model"]]
             gpus, nodes = r.whole("gpus", 1), r.whole("nodes", 1)
-            questions.append({
+            questions += [{
                 "ask": "step", "generator": r["model"], "device": "h100", "sum": f"{round(1e9 * seconds)} ns",
                 "options": {"batch": batch, "optimizer": "momentum", "kernels": {"fuse_modules": False}},
-                "transforms": [{"data_parallel": {"replicas": gpus, "nodes": nodes, "per_gradient": "15 us"}}],
+                "transforms": [{"data_parallel": {"replicas": gpus, "nodes": nodes, "per_gradient": per_gradient}}],
                 "cluster": {"nodes": {"count": nodes, "devices": {"count": 4, "kind": "h100"}, "link": {"kind": "nvlink4"},
-                                      "nics": 4, "network": {"bandwidth": "25 GB/s", "latency": "5 us"}}}})
+                                      "nics": 4, "network": {"bandwidth": "25 GB/s", "latency": "5 us"}}}}
+                for per_gradient in ("15 us", "0 us")]
             rows.append(Scored(f"{r['model']}, {gpus} GPUs", r["model"], r.number("seconds_per_step"), work=seconds,
-                               lines=[r.line, line]))
-    for row, answer in zip(rows, answered((yield questions))):
-        row.simulated = answer["step_time_us"] / 1e6
+                               lines=[r.line, line], inferred=("15 us for each gradient",)))
+    answers = [answer["step_time_us"] / 1e6 for answer in answered((yield questions))]
+    for row, row.simulated, without in zip(rows, answers[::2], answers[1::2]):
+        row.without = {setting: without for setting in row.inferred}
     all_of_them.rows = rows
     return all_of_them
 

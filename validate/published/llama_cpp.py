@@ -10,6 +10,7 @@ PASS = 512  # tokens of a micro-batch: n_ubatch
 # Micro-batches at a time: their inputs have so many copies (GGML_SCHED_MAX_COPIES).
 IN_FLIGHT = 4
 MIB = 2.0**20
+PEER_GB_S = 20.0
 RESERVE = 640 * MIB  # CUDA context and kernels, cuBLAS' workspace, fragmentation
 # On several GPUs a launch takes so much more; and what a copy of a token's activations between GPUs takes.
 LAUNCH_OF_SEVERAL_US, HOP_US = 0.91, 105
@@ -134,21 +135,25 @@ def score_llama_bench_prefill(data):
             alone = rates.get((size, weights, gpu, 1, PASS))
             if own is None and alone is None:
                 raise InputError("no row of 512 tokens on this machine or on one GPU")
-            speed = float(known[gpu]["hop_gb_s"])
-            hop_us = 4 * PASS * SHAPES[size][2] / (1e3 * speed)
-            first = 1e6 * PASS / own - (count - 1) * hop_us if own else 1e6 * PASS / alone
             more, passes = slower(size, weights, gpu), -(-tokens // PASS)
-            questions.append(question_of(
-                size, weights, gpu, count, {"pass": "prefill"}, prompt=tokens, pass_tokens=PASS, in_flight=IN_FLIGHT,
-                sums=[f"{first * (1 + more * i):.3f} us" for i in range(passes)],
-                # Activations cross in 32 bits.
-                link={"bandwidth": f"{speed / 2:g} GB/s", "latency": "0 us"}))
+            # Also as if GeForce had peer access: what is left out decides with the rows of other machines.
+            speeds_of = dict.fromkeys((float(known[gpu]["hop_gb_s"]), PEER_GB_S))
+            for speed in speeds_of:
+                hop_us = 4 * PASS * SHAPES[size][2] / (1e3 * speed)
+                first = 1e6 * PASS / own - (count - 1) * hop_us if own else 1e6 * PASS / alone
+                questions.append(question_of(
+                    size, weights, gpu, count, {"pass": "prefill"}, prompt=tokens, pass_tokens=PASS, in_flight=IN_FLIGHT,
+                    sums=[f"{first * (1 + more * i):.3f} us" for i in range(passes)],
+                    # Activations cross in 32 bits.
+                    link={"bandwidth": f"{speed / 2:g} GB/s", "latency": "0 us"}))
             base = own or alone
             rows.append(Scored(f"{size} {weights}, {count} {gpu}, {tokens} tokens", known[gpu]["class"], rate / base,
                                tokens / base, work=count * passes / (count + passes - 1), alike="all",
-                               family=f"{count} {gpu}", lines=[r.line]))
-    for row, answer in zip(rows, answered((yield questions))):
-        row.simulated *= 1e6 / answer["step_time_us"]
+                               family=f"{count} {gpu}", lines=[r.line], inferred=("GeForce through the host",) * (len(speeds_of) - 1)))
+    answers = iter(answered((yield questions)))
+    for row in rows:
+        rate, row.simulated = row.simulated, row.simulated * 1e6 / next(answers)["step_time_us"]
+        row.without = {setting: rate * 1e6 / next(answers)["step_time_us"] for setting in row.inferred}
     result.rows = rows
     return result
 
@@ -243,10 +248,19 @@ def score_llama_bench_verdicts(data):
             questions.append(held_question(size, weights, count, context))
             rows.append((Scored(f"{size} {weights}, {r['machine']}, {tokens}", "ran" if r["ran"] == "1" else "ran out", 1.0,
                                 family=r["machine"], lines=[r.line]), size, weights, r["ran"] == "1",
-                         sizes[r["machine"]] * 2.0**30 - RESERVE, buffer_bytes(size, context, count, not tokens.startswith("tg"))))
-    for (row, size, weights, ran, room, buffer), answer in zip(rows, answered((yield questions))):
-        fits = max(own + cache for own, cache in held(answer, size, weights)) + buffer <= room
+                         sizes[r["machine"]] * 2.0**30, buffer_bytes(size, context, count, not tokens.startswith("tg"))))
+    spare = []  # without a reserve
+    for (row, size, weights, ran, memory, buffer), answer in zip(rows, answered((yield questions))):
+        spare.append((row, ran, memory - buffer - max(own + cache for own, cache in held(answer, size, weights))))
+        fits = spare[-1][2] >= RESERVE
         row.simulated = 1.0 if fits == ran else 0.0
         row.refused = ran and not fits
+    wrong = []
+    for row, ran, own in spare:
+        # By the other machines: halfway between the most that was spare where it ran out and the least where it ran.
+        others = [[s for r, ok, s in spare if r.family != row.family and ok == which] for which in (False, True)]
+        reserve = (max(others[0], default=RESERVE) + min(others[1], default=RESERVE)) / 2
+        wrong.append(replace(row, simulated=1.0 if (own >= reserve) == ran else 0.0))
+    result.left_out = {"group": "machine", "free": 1, **errors_of(wrong)} if wrong else None
     result.rows = [row for row, *_ in rows]
     return result

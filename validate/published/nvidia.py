@@ -125,7 +125,8 @@ def score_nemo(data):
 
 # DGX Cloud. The plan is in the title of a table, in their table of configurations, or that of its page's other releases.
 
-CLOUD_COLUMNS = ("page, title, system, gpus=devices, precision=dtype, gbs=batch, step_s=seconds, tokens_per_s, release")
+CLOUD_COLUMNS = ("page, title, system, gpus=devices, precision=dtype, gbs=batch, step_s=seconds, tokens_per_s, samples_per_s, "
+                 "release")
 CLOUD_PLANS = facts("dgxc_plans.csv")
 CONFIGURATION_COLUMNS = ("page, system, GPUs=devices, release, Size=size, Precision=dtypes, SeqLen=length, Layers=layers, "
                          "TP=tensor, PP=pipeline, CP=context, VP=virtual, MBS=micro_batch, GBS=batch, EP=expert, "
@@ -187,17 +188,20 @@ def read_cloud(configurations, words, row):
     if plan is None or not (plan["plan"] or configured or titled):
         raise InputError(f"no plan is said for '{title}'")
     said, model, length = title if titled else plan["plan"], plan["model"], int(plan["length"])
-    sharded, tuned, lora = "FSDP" in said, "Finetuning" in title, "LORA" in title
+    sharded, tuned, lora, passes = "FSDP" in said, "Finetuning" in title, "LORA" in title, said_number(plan["plan"], "GA")
     row.what = f"{title.split(' (')[0]}, {words['devices']} {system}"
     row.group, row.alike = f"{model} {dtype}", f"{system} {dtype}"
+    words["micro_batch"] = said_number(f"{title} {said}", "MBS", "2" if sharded else "1")
+    samples, tokens = take(words, "samples_per_s"), number_of(take(words, "tokens_per_s")) or 0.0
+    if passes:  # Hugging Face's trainer prints samples per second
+        batch = whole(words, "devices") * whole(words, "micro_batch") * int(passes)
+        words.update(batch=str(batch), seconds=str(batch / take_number({"samples_per_s": samples}, "samples_per_s")))
     row.measured = take_number(words, "seconds")
-    tokens = number_of(take(words, "tokens_per_s")) or 0.0
     # Weak scaling: the batch is what the rate says, in whole samples for each GPU.
     words.setdefault("batch", str(int(row.measured * tokens / length + 0.5) // 8 * 8))
     words["length"] = str(length)
     for key, word in (("TP", "tensor"), ("PP", "pipeline"), ("CP", "context"), ("VP", "virtual")):
         words[word] = said_number(said, key, "1")
-    words["micro_batch"] = said_number(title, "MBS", "2" if sharded else "1")
     words["nodes"] = nodes_of(system)
     words["precision"] = precision_of(dtype)
     own = set(words)
@@ -207,6 +211,7 @@ def read_cloud(configurations, words, row):
             words[word] = value
     drop_unsaid(words, ("virtual", "expert"), ("n/a", "-", "1", "NA"))
     launchers = {"megatron", "maxtext" if sharded else ("cloud_lora" if lora else "cloud_sft") if tuned else "cloud"}
+    launchers = {"cloud_hf"} if passes else launchers
     add_recipe(words, launchers, model, release, system, dtype, own)
     share_experts(words)
     return True

@@ -14,13 +14,15 @@ DEVICES = {
     "rtx3090": {"base": "rtx_3090_pytorch", "products": {"default": {
         "efficiency": 0.9, "bandwidth": 0.8, "overlap": 2.19, "streaming": 0.63, "launch": "2169 ns", "tile": "131 ns",
         "tile_area": "137 ns", "split": "2624 ns", "step": "59 ns", "split_bandwidth": 0.276}}}}
+# What stands for them where a GPU is left out: V100's shares under PyTorch, and its own under PyTorch at its limit of power.
+OTHERS = {"p100": {**DEVICES["p100"], "bandwidth_efficiency": 0.842, "efficiency": {"default": 0.807}}, "rtx3090": "rtx_3090_pytorch"}
 BOUND_BY_HOST = 8  # smaller batches
 
 
-def questions_of(model, gpu, batch):
+def questions_of(model, device, batch):
     """Three layers and two, with and without a backward pass: a layer is the difference."""
     hidden, heads, inner, tokens = MODELS[model]
-    return [{"ask": "step", "generator": "gpt", "device": DEVICES[gpu],
+    return [{"ask": "step", "generator": "gpt", "device": device,
              "options": {"num_hidden_layers": layers, "hidden_size": hidden, "num_attention_heads": heads,
                          "intermediate_size": inner, "length": tokens, "batch": batch, "vocab_size": 1000,
                          "optimizer": "none", "training": training, "kernels": "torch"}}
@@ -41,14 +43,21 @@ def score_pipefisher(data):
                     for part in ("forward", "backward"):
                         rows.append(Scored(f"{model}, {gpu}, batch {batch}, {part}", f"{gpu}, {part}",
                                            r.number(f"time_{part[0]}", 1e-9), work=float(batch * tokens), alike=f"{model} {gpu} {part}",
-                                           family=f"{model} {gpu}", lines=[r.line]))
-                    questions += questions_of(model, gpu, batch)
+                                           family=gpu, lines=[r.line], inferred=(f"shares of {gpu}",) if gpu in OTHERS else ()))
+                    questions += questions_of(model, DEVICES[gpu], batch)
+                    questions += questions_of(model, OTHERS[gpu], batch) if gpu in OTHERS else []
     if not rows:
         return None
-    times = [answer["step_time_us"] / 1e3 for answer in answered((yield questions))]
-    for i in range(len(rows) // 2):
-        three, three_forward, two, two_forward = times[4 * i:4 * i + 4]
-        rows[2 * i].simulated = three_forward - two_forward
-        rows[2 * i + 1].simulated = three - two - (three_forward - two_forward)
+    times = iter([answer["step_time_us"] / 1e3 for answer in answered((yield questions))])
+
+    def passes():
+        three, three_forward, two, two_forward = (next(times) for _ in range(4))
+        return three_forward - two_forward, three - two - (three_forward - two_forward)
+    for both in zip(rows[::2], rows[1::2]):
+        for row, simulated in zip(both, passes()):
+            row.simulated = simulated
+        for setting in both[0].inferred:
+            for row, simulated in zip(both, passes()):
+                row.without[setting] = simulated
     result.rows = rows
     return result

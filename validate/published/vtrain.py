@@ -246,8 +246,9 @@ def add_race(comparison, source, name, rows):
     what, fastest = f"{source}: {name}, {len(simulated)} plans", min(measured)
     if max(measured) >= 1.25 * fastest:
         comparison.rows.append(Scored(what + ", order", "order: Spearman, where times differ by a quarter", 1.0,
-                                      spearman(simulated, measured), lines=lines))
-    comparison.rows.append(Scored(what + ", first", "regret of the plan ranked first", fastest, measured[0], lines=lines))
+                                      spearman(simulated, measured), lines=lines, family=source))
+    comparison.rows.append(Scored(what + ", first", "regret of the plan ranked first", fastest, measured[0], lines=lines,
+                                  family=source))
 
 
 def score_plans(data):

@@ -51,7 +51,7 @@ for (const pages of document.querySelectorAll('.pages')) {
   show(0);
 }
 
-// #explain-ID, the link of a red cell: below its table, why the run fails and the command that shows what fills the memory.
+// #explain-ID, the link of a failed cell: below its table, why the run fails, and the command that explains it.
 function explainRun() {
   if (!/^#explain-\d+$/.test(location.hash)) return;
   document.getElementById('why')?.remove();
@@ -77,20 +77,22 @@ function drawProfile(canvas, profiles, title) {
     data: p.ratio.map((x, k) => ({x, y: p.share[k]})).concat(p.ratio.length ? [{x: most * 1.02, y: p.share.at(-1)}] : [])
   }));
   const longest = Math.max(...profiles.map(p => labelText(p.name).length));
+  const slim = canvas.parentElement.clientWidth < narrow;
+  if (slim) canvas.parentElement.classList.add('tall');
   return makeChart(canvas, {data: {datasets}, options: {
-    layout: {padding: {right: 12 + 6 * longest}},
+    layout: {padding: {right: 12 + (slim ? 0 : 6 * longest)}},
     scales: {
       x: {type: 'logarithmic', min: 1, max: most * 1.02, title: {display: true, text: title}, grid: {color: css('--grid')}},
       y: {min: 0, max: 1.02, title: {display: true, text: 'share of points'}, grid: {color: css('--grid')},
         ticks: {callback: v => v > 1 ? '' : v.toFixed(1)}}},
-    plugins: {legend: {display: false}, tooltip: {callbacks: {title: () => '',
+    plugins: {legend: {display: slim, position: 'bottom', labels: {usePointStyle: true, boxHeight: 7}}, tooltip: {callbacks: {title: () => '',
       label: ({raw, dataset}) => `${dataset.label}: ${(100 * raw.y).toFixed(1)} % within ${raw.x.toFixed(3)} x`}}}}});
 }
 
 const drawTab = {
   comparison() {
-    for (const [name, title] of [['step', 'step time over the least of all placers, at most'],
-      ['placing', 'placing time over the least of all placers, at most']])
+    for (const [name, title] of [['step', 'step time / the least of all placers'],
+      ['placing', 'placing time / the least of all placers']])
       if (page.profiles[name].length) drawProfile(document.getElementById(`profile-${name}`), page.profiles[name], title);
   }
 };

@@ -179,7 +179,7 @@ class MixedPrecision final : public Transform {
       if (const auto it = kinds_.find(graph.device_kinds()[kind]); it != kinds_.end())
         speedup = it->second;
     const double factor = by_compute ? speedup.compute : speedup.memory;
-    return Duration{std::llround(static_cast<double>(time.count()) / factor)};
+    return Duration{saturated(std::round(static_cast<double>(time.count()) / factor))};
   }
 
   static bool is_of_weights(const OpWork& work) {

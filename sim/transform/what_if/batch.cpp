@@ -27,11 +27,11 @@ class Batch final : public Verb {
     };
     copying.retime = [&](OpId v, Duration time, std::size_t) {
       if (!grows[v] || !graph.kernels(v).empty() || graph.lane(v) != compute_lane) return time;
-      return Duration{std::llround(factor_ * static_cast<double>(time.count()))};
+      return Duration{saturated(std::round(factor_ * static_cast<double>(time.count())))};
     };
     copying.rework = [&](OpId v, OpWork work) {
       if (!grows[v]) return work;
-      work.flops = std::llround(factor_ * static_cast<double>(work.flops));
+      work.flops = saturated(std::round(factor_ * static_cast<double>(work.flops)));
       work.traffic = work.weights + scaled(work.traffic - work.weights);
       return work;
     };

@@ -192,7 +192,8 @@ class Merge final : public Verb {
     };
     copying.retime = [&](OpId v, Duration time, std::size_t) {
       if (!grew(v)) return time;
-      return Duration{std::llround(left[change.anchor[v]] * static_cast<double>(time.count()))};
+      return Duration{
+          saturated(std::round(left[change.anchor[v]] * static_cast<double>(time.count())))};
     };
     return copied(std::move(copying), change);
   }

@@ -11,7 +11,7 @@ class Scale final : public Verb {
   explicit Scale(Options& o) {
     if (const double factor = read(o, "time", "time on every device"); factor != 1.0)
       attributes_.time = [factor](Duration time) {
-        return Duration{std::llround(factor * static_cast<double>(time.count()))};
+        return Duration{saturated(std::round(factor * static_cast<double>(time.count())))};
       };
     set_bytes(o, "bytes", "size of outputs; of a collective", attributes_.bytes);
     set_bytes(o, "weights", "persistent bytes", attributes_.weights);
@@ -19,7 +19,7 @@ class Scale final : public Verb {
     set_bytes(o, "traffic", "bytes that kernels read and write", attributes_.traffic);
     if (const double factor = read(o, "flops", "arithmetic of the kernels"); factor != 1.0)
       attributes_.flops = [factor](std::int64_t flops) {
-        return static_cast<std::int64_t>(std::llround(factor * static_cast<double>(flops)));
+        return saturated(std::round(factor * static_cast<double>(flops)));
       };
     attributes_.to = read_to(o);
   }

@@ -5,7 +5,7 @@
 namespace baechi::what_if {
 
 MakeVerb make_scale, make_set, make_limit, make_batch, make_remove, make_merge, make_insert,
-    make_split, make_offload, make_collective, make_drop_edges, make_add_edge;
+    make_split, make_offload, make_freeze, make_collective, make_drop_edges, make_add_edge;
 
 std::span<const VerbEntry> verbs() {
   static constexpr VerbEntry table[] = {
@@ -19,6 +19,7 @@ std::span<const VerbEntry> verbs() {
       {"split", "an op, or a collective, becomes several equal parts", make_split},
       {"offload", "outputs are copied to the host and back before they are read again",
        make_offload},
+      {"freeze", "backward ops compute no gradients of weights", make_freeze},
       {"collective", "a collective of the outputs of the selected ops", make_collective},
       {"drop_edges", "removes edges to readers", make_drop_edges},
       {"add_edge", "selected ops wait for others", make_add_edge},
@@ -48,9 +49,9 @@ IdVector<OpId, Duration> new_times(const OpGraph& before, const Change& change, 
     times[v] = known.value_or(Duration{-1});
     if (!known && is_new[v] && !graph.kernels(v).empty()) times[v] = is[v];
     if (known && !change.reworked.empty() && change.reworked[v] && by_work[v] > Duration::zero())
-      times[v] = Duration{
-          std::llround(static_cast<double>(known->count()) * static_cast<double>(is[v].count()) /
-                       static_cast<double>(by_work[v].count()))};
+      times[v] = Duration{saturated(
+          std::round(static_cast<double>(known->count()) * static_cast<double>(is[v].count()) /
+                     static_cast<double>(by_work[v].count())))};
   }
   return times;
 }

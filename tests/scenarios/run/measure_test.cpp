@@ -239,7 +239,12 @@ TEST_SUITE("measure") {
         {{"engine.semantics=baechi", "cluster={nodes: {count: 2, kind: dgx_a100}}"},
          "one link for all pairs"},
         {{"graph={import: lanes.json}", "placers=[exact_dp]"},
-         "supports only devices that run one op at a time"}};
+         "supports only devices that run one op at a time"},
+        {{"graph={import: lanes.json}", "placers=[{search: {objective: latency}}]"},
+         "latency: graphs with lanes"},
+        {{"transforms=[{what_if: [{scale: {time: 1e6}}, {scale: {time: 1e6}}, {scale: {time: "
+          "1e6}}]}]"},
+         "its times add up to more than 146 years"}};
     for (const auto& [sets, words] : cases) {
       CAPTURE(words);
       const std::string found = mistake(sets);

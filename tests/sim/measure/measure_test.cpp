@@ -125,7 +125,8 @@ TEST_SUITE("measures") {
   TEST_CASE(
       "persistent bytes of forward ops alone are not told apart, but without a backward pass") {
     for (const Phase phase : {Phase::forward, Phase::backward}) {
-      const OpGraph graph = graph_of("f10,w40 -1> g0");
+      const OpGraph graph =
+          graph_of(phase == Phase::forward ? "f10,w40 -1> g0" : "f10,w40 -1> g0,b");
       CHECK(persistent_of_one_kind(graph) == (phase == Phase::backward));
       const Cluster cluster = gpus(1);
       const ProfiledCosts costs(graph, cluster);

@@ -153,6 +153,18 @@ TEST_SUITE("traces") {
     CHECK(trace_json(parse(trace_json(t))) == trace_json(t));
   }
 
+  TEST_CASE("times beside work that nobody measures, as version 1.0.0 wrote, are left out") {
+    const auto read = [](const std::string& source) {
+      return parse(R"({"format": "baechi-trace", "version": 1, "source": ")" + source +
+                   R"(", "ops": [
+        {"name": "a", "compute_us": {"rtx_2080": 3}, "kernels": [{"flops": 480}]}]})");
+    };
+    const Trace made = read("from the published structure");
+    CHECK(made.graph.device_kinds().empty());
+    CHECK(made.notes.at(0).starts_with("warning: 1 times are left out"));
+    CHECK(*read("my own profiler").graph.compute(OpId{0}, 0) == 3us);
+  }
+
   TEST_CASE("GEMM shapes are kept; the missing extent follows from the flops") {
     const Trace t = parse(R"({"format": "baechi-trace", "version": 1, "ops": [{"name": "a",
       "kernels": [{"flops": 480, "precision": "fp8", "matrix": {"kind": "product", "count": 1,

@@ -138,6 +138,7 @@ module @f {
                                                {"f8E5M2", Precision::fp8},
                                                {"float8e5m2", Precision::fp8},
                                                {"Tensor(c10::Float8_e4m3fn)", Precision::fp8},
+                                               {"f6E2M3FN", Precision::fp8},  // as fast
                                                {"f4E2M1FN", Precision::fp4},
                                                {"Tensor(float)", Precision::fp32},
                                                {"ui8", Precision::fp32},

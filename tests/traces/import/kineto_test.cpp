@@ -236,10 +236,13 @@ TEST_SUITE("kineto") {
                                           profiler_step(0, 0, 100), event(category, "k", 5, 9)));
       return read_trace(file, "kineto");
     };
-    CHECK(message<InputError>([&] {
-            on_device("Tile");
-          }).find("category 'Tile' is not known, and no event of this recording of 'V100'") !=
-          std::string::npos);
+    CHECK(message<InputError>([&] { on_device("Tile"); })
+              .find("category 'Tile' is not known: kernels, copies and fills of a recording of "
+                    "'V100'") != std::string::npos);
+    CHECK(message<InputError>([&] {  // what runs on a stream is no CPU profile, whatever the device
+            recorded({profiler_step(0, 0, 100), event("Tile", "k", 5, 9, R"({"stream": 7})")});
+          })
+              .find("category 'Tile' is not known") != std::string::npos);
     CHECK(has_note(on_device("cpu_op"), "no kernels"));
   }
 
@@ -264,11 +267,11 @@ TEST_SUITE("kineto") {
           kernel(6, 8, 222, 300),
           call("cudaDeviceSynchronize", 7, 50, 590)};
     };
-    const auto waits = [](const Trace& trace, int before) {
+    const auto waits = [](const Trace& trace, int before, int work = 6) {
       const OpGraph& g = trace.graph;
       OpId third{}, awaited{};
       for (const OpId v : g.ops()) {
-        if (g.name(v).find("k6") != std::string_view::npos) third = v;
+        if (g.name(v).find(fmt::format("k{}", work)) != std::string_view::npos) third = v;
         if (g.name(v).find(fmt::format("k{}.", before)) != std::string_view::npos) awaited = v;
       }
       return std::ranges::find(g.predecessors(third), awaited) != g.predecessors(third).end();
@@ -283,6 +286,10 @@ TEST_SUITE("kineto") {
     CHECK(has_note(of_9, "132.000 us of stream idle time"));
     // Without the number of the record: the last launch in stream 7 before the wait.
     CHECK(waits(recorded(step(7, -1)), 1));
+    // A kernel without a recorded wait, behind k1 by chance: waits of this recording are known.
+    std::vector<std::string> more = step(7, 3);
+    more.insert(more.end(), {launch(8, 45, 2), kernel(8, 10, 224, 50)});
+    CHECK_FALSE(waits(recorded(more), 1, 8));
   }
 
   // k1 [20-120] is recorded until 170, 50 us beyond the start of k2.

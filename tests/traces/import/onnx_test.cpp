@@ -299,6 +299,10 @@ TEST_SUITE("onnx") {
     CHECK_FALSE(onnx::work_of({.op_type = "Relu"}, {&unknown}, {&unknown}));
     CHECK(onnx::work_of({.op_type = "Relu"}, {&empty}, {&empty}));  // an op without work is known
     CHECK(onnx::work_of({.op_type = "Relu"}, {&x}, {&x})->flops == 6);
+    const auto eight = of_type(17, {4, 4}), sixteen = of_type(16, {4, 4});
+    CHECK(onnx::work_of({.op_type = "GemmFloat8"}, {&eight, &eight}, {&sixteen})->precision ==
+          Precision::fp8);
+    CHECK(onnx::work_of({.op_type = "Relu"}, {&sixteen}, {&sixteen})->precision == Precision::bf16);
   }
 
   TEST_CASE("shapes: Resize by scales in each opset, of all or of some dimensions") {

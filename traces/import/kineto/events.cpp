@@ -180,7 +180,7 @@ bool Event::is_timed(JsonFile& file, bool lasts) const {
 FileFacts read_events(JsonFile& file, const std::function<void(const Event&)>& use) {
   FileFacts facts;
   bool has_events = false, works = false;
-  std::map<std::string, std::size_t> unknown;  // category: the first event's byte
+  std::map<std::string, std::size_t> unknown, on_stream;  // category: the first event's byte
   std::size_t line = 0;
   const auto events = [&](Json list) {
     has_events = true;
@@ -191,7 +191,7 @@ FileFacts read_events(JsonFile& file, const std::function<void(const Event&)>& u
       facts.simulated |= category == "op";
       works |= is_device_work(event.category);
       if (event.category == Category::unknown && event.phase == "X")
-        unknown.emplace(category, event.offset);
+        (event.stream ? on_stream : unknown).emplace(category, event.offset);
       use(event);
     });
   };
@@ -209,12 +209,12 @@ FileFacts read_events(JsonFile& file, const std::function<void(const Event&)>& u
     events(root);
   }
   if (!has_events) file.mistake(0, "no 'traceEvents': not a Kineto or Chrome trace");
-  if (!works && !facts.device.empty())
-    for (const auto& [category, offset] : unknown)
-      file.mistake(offset, fmt::format("category '{}' is not known, and no event of this recording "
-                                       "of '{}' is a kernel, copy or fill ('kernel', "
-                                       "'gpu_memcpy', 'gpu_memset')",
-                                       category, facts.device));
+  if (!works && !facts.device.empty()) on_stream.merge(unknown);
+  for (const auto& [category, offset] : on_stream)
+    file.mistake(offset,
+                 fmt::format("category '{}' is not known: kernels, copies and fills of a "
+                             "recording{} are 'kernel', 'gpu_memcpy', 'gpu_memset'",
+                             category, facts.device.empty() ? "" : " of '" + facts.device + "'"));
   file.finish();
   return facts;
 }
@@ -231,7 +231,11 @@ Category category_of(std::string_view name) {
                                                           {"cuda_driver", driver},
                                                           {"hip_runtime", driver},
                                                           {"xpu_runtime", driver},
+                                                          {"xpu_driver", driver},
                                                           {"mtia_runtime", driver},
+                                                          {"glow_runtime", driver},
+                                                          {"privateuse1_runtime", driver},
+                                                          {"privateuse1_driver", driver},
                                                           {"runtime", driver},
                                                           {"Runtime", driver},
                                                           {"kernel", kernel},
@@ -241,6 +245,9 @@ Category category_of(std::string_view name) {
                                                           {"gpu_memset", fill},
                                                           {"Memset", fill},
                                                           {"cuda_sync", wait},
+                                                          {"xpu_sync", other},
+                                                          {"cuda_profiler_range", other},
+                                                          {"external_correlation", other},
                                                           {"gpu_user_annotation", other},
                                                           {"Trace", other},
                                                           {"overhead", other},

@@ -296,7 +296,7 @@ class StepBuilder {
     if (!known && queued && work.start > stream.end && work.start - stream.end <= most_gap)
       gap = work.start - stream.end;
     if (known || queued || (options_.host && call != nullptr))
-      gap += idle(work, piece, stream, after, !known);
+      gap += idle(work, piece, stream, after, known);
     const auto met = collective(work, call);
     const bool goes_on = options_.level == Level::op && piece != nullptr &&
                          stream.piece == piece_ && !met && work.kind != WorkKind::copy &&
@@ -335,10 +335,10 @@ class StepBuilder {
   }
 
   /// If `work` began late, adds the op that it waited for to `after`, or an Idle op. Returns the
-  /// delay between the end of that op and the start of `work`. `guess`: another stream's op may be
-  /// found by its times.
+  /// delay between the end of that op and the start of `work`. `known`: `after` has what recorded
+  /// waits say. In a recording without any, another stream's op may be found by its times.
   Duration idle(const DeviceWork& work, const Piece* piece, Stream& stream,
-                std::vector<std::size_t>& after, bool guess) {
+                std::vector<std::size_t>& after, bool known) {
     Duration ready = window_.start;
     bool woken = false;  // by work on a GPU
     for (const std::size_t a : after) {
@@ -346,11 +346,11 @@ class StepBuilder {
       ready = end_[a];
       woken = step_.ops[a].device.has_value();
     }
-    if (!guess && woken && work.start - ready <= most_wake)
+    if (known && woken && work.start - ready <= most_wake)
       return std::max(Duration{}, work.start - ready);
     if (work.start - ready <= most_gap) return {};
     std::pair<Duration, std::size_t> cause{ready, none};
-    if (guess)
+    if (stream_waits_.empty())
       for (const auto& ended : streams_.ended(work.start + rounding, &stream))
         cause = std::max(cause, ended);
     if (cause.second != none && work.start - cause.first <= most_wake) {

@@ -106,7 +106,7 @@ std::optional<std::int64_t> multiply_adds(const Node& node,
     return times(2, times(product(*x), product(std::span(*w).subspan(1))));
   if (one_of(op, {"Conv", "ConvInteger", "QLinearConv", "FusedConv"}) && w->size() > 1)
     return times(2, times(product(*y), product(std::span(*w).subspan(1))));
-  if ((op == "Gemm" || op == "FusedGemm") && x->size() == 2)
+  if (one_of(op, {"Gemm", "FusedGemm", "GemmFloat8"}) && x->size() == 2)
     return times(2, times(product(*y), (*x)[node.integer("transA", 0) != 0 ? 0 : 1]));
   if (one_of(op, {"MatMul", "MatMulInteger", "QLinearMatMul", "FusedMatMul"}) && !x->empty()) {
     const bool transposed = node.integer("transA", 0) != 0 && x->size() > 1;
@@ -121,9 +121,10 @@ std::optional<std::int64_t> multiply_adds(const Node& node,
 }
 
 bool multiplies(const Node& node) {
-  return one_of(node.op_type, {"Conv", "ConvInteger", "QLinearConv", "ConvTranspose", "Gemm",
-                               "MatMul", "MatMulInteger", "QLinearMatMul", "FusedMatMul", "LSTM",
-                               "GRU", "RNN", "FusedConv", "FusedGemm", "MatMulNBits", "Einsum"});
+  return one_of(node.op_type,
+                {"Conv", "ConvInteger", "QLinearConv", "ConvTranspose", "Gemm", "MatMul",
+                 "MatMulInteger", "QLinearMatMul", "FusedMatMul", "LSTM", "GRU", "RNN", "FusedConv",
+                 "FusedGemm", "GemmFloat8", "MatMulNBits", "Einsum"});
 }
 
 }  // namespace
@@ -173,9 +174,10 @@ std::optional<OpWork> work_of(const Node& node, const std::vector<const TensorIn
   } else if (!moves(node)) {
     work.flops = largest;
   }
-  const ElementType type =
-      outputs.empty() || outputs.front() == nullptr ? ElementType::unknown : outputs.front()->type;
-  work.precision = precision_of_type(word_of(type));
+  // Products of narrow numbers may be written wider.
+  const auto& decides = multiplies(node) ? inputs : outputs;
+  if (!decides.empty() && decides.front() != nullptr)
+    work.precision = precision_of_type(word_of(decides.front()->type));
   return work;
 }
 
