@@ -14,7 +14,7 @@ void add_trace_argument(CLI::App& verb, TraceArgument& argument) {
   add_argument(
       verb, "TRACE", argument.path,
       "Graph file, in any format that an importer reads; or a generator with options, such as "
-      "llama:config=8b ('baechi list generators')");
+      "llama:config=8b ('baechi list generators'); or config.json of Hugging Face");
   add_value(verb, "--importer", argument.importer, "NAME[:k=v,...]",
             "Importer for TRACE ('baechi list importers') [chosen by the file's content]");
 }
@@ -147,6 +147,22 @@ void read_collectives(const ClusterFlags& flags, ClusterChoice& cluster) {
                             : make_collectives(choice.name, choice.options, "--collectives");
 }
 
+/// Adds a host whose memory holds weights that wait: a way to it for each device, which has lanes
+/// of its own.
+void add_host(const ClusterFlags& flags, FlagReader& reader, ClusterChoice& cluster) {
+  if (flags.cpu_memory.empty()) return;
+  DeviceChoice host{.count = 0, .name = "host", .kind = "host"};
+  host.memory =
+      reader.read<Bytes>("--cpu-memory", flags.cpu_memory, {}, parse_bytes, "a size such as 64GB");
+  host.model = built_in_devices().devices.at(host.kind);
+  const Link link = reader.one_of("--host-link", flags.host_link, built_in_devices().links).link;
+  for (std::size_t g = 0; g < cluster.devices.size(); ++g) {
+    host.count += cluster.devices[g].count;
+    cluster.links.push_back({.from = g, .to = cluster.devices.size(), .link = link});
+  }
+  cluster.devices.push_back(std::move(host));
+}
+
 Platform from_flags(const ClusterFlags& flags) {
   FlagReader reader;
   Platform platform;
@@ -167,6 +183,7 @@ Platform from_flags(const ClusterFlags& flags) {
   platform.cluster.link.latency = reader.read<Duration>("--latency", flags.latency, link.latency,
                                                         parse_duration, "a time such as '134 us'");
   platform.engine = read_engine(flags, reader);
+  add_host(flags, reader, platform.cluster);
   reader.throw_if_any();
   read_collectives(flags, platform.cluster);
   return platform;
@@ -233,6 +250,10 @@ void add_cluster_flags(CLI::App& verb, ClusterFlags& flags) {
           "list devices' [the first one in TRACE]"),
       add("--memory", flags.memory, "SIZE,...",
           "Memory of each device, such as '8 GiB' or 24G, or a list by device [of its type]"),
+      add("--cpu-memory", flags.cpu_memory, "SIZE",
+          "Memory of the host where weights may wait if the devices are too small [none]"),
+      add("--host-link", flags.host_link, "NAME",
+          "Link between a device and the host ('baechi list links') [pcie4_h2d]"),
       add("--memory-fraction", flags.memory_fraction, "F",
           "Fraction of the memory that may be used, in (0, 1] [1]"),
       add("--link", flags.link, "NAME", "Link type between any two devices ('baechi list links')"),
@@ -281,6 +302,7 @@ TraceExperiment read_experiment(const TraceArgument& argument, const ClusterFlag
   if (!platform) platform = from_flags(flags);  // throws InputError for the missing flags
   if (flags.reserve > Bytes{}) {
     for (DeviceChoice& d : platform->cluster.devices) {
+      if (d.kind == "host") continue;
       const Bytes usable = d.usable(platform->cluster.memory_fraction);
       d.memory = usable == unlimited ? usable : usable - std::min(usable, flags.reserve);
     }

@@ -65,7 +65,7 @@ CLI::IsMember one_of() {
 /// The CLUSTER flags as typed; "": not given.
 struct ClusterFlags {
   std::string devices, kind, memory, memory_fraction, link, bandwidth, latency, transfers,
-      semantics, queue, collectives;
+      semantics, queue, collectives, cpu_memory, host_link = "pcie4_h2d";
   bool no_cache = false, no_overlap = false;
   std::string scenario;
   std::vector<std::string> sets;  ///< KEY=VALUE: overrides a dotted key of the scenario

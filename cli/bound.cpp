@@ -99,9 +99,17 @@ int bound(const BoundArguments& arguments) {
   const Experiment experiment = read_experiment(arguments.trace, arguments.cluster).experiment;
   const Problem problem = experiment.problem();
   const LowerBounds quick = lower_bounds(problem.graph, problem.cluster, problem.costs);
-  const bounds::NamedBounds step = bounds::step_bounds(quick, problem);
-  const bounds::NamedBounds load = bounds::load_bounds(quick, problem, time_limit);
-  const std::optional<std::size_t> needed = bounds::devices_needed(problem);
+  // Ops run on devices that compute, with weights that need not fit there.
+  const Cluster computing = problem.cluster.computing();
+  const bool waits = computing.num_devices() < problem.cluster.num_devices();
+  Problem running{problem.graph, computing, problem.costs, problem.engine};
+  running.engine.enforce_memory &= !waits;
+  bounds::NamedBounds step = bounds::step_bounds(quick, running);
+  if (waits)
+    step.all.push_back({"offload", "offload_us",
+                        "weights that devices cannot hold, over their links", quick.offload});
+  const bounds::NamedBounds load = bounds::load_bounds(quick, running, time_limit);
+  const std::optional<std::size_t> needed = waits ? std::nullopt : bounds::devices_needed(running);
   if (arguments.format == "json") {
     Json json = bounds_json(step);
     add_times(json, experiment);
@@ -117,7 +125,7 @@ int bound(const BoundArguments& arguments) {
   std::string text = times_line(experiment) + bounds_table(step);
   if (needed)
     text += fmt::format("{:<16} {:>12}   of {} devices, for the weights alone\n", "devices needed",
-                        *needed, problem.cluster.num_devices());
+                        *needed, computing.num_devices());
   if (!quick.fits_in_memory)
     text += fmt::format("memory           {}   {}\n", red("too small"), quick.why_not);
   text += fmt::format("no step is shorter than {}\n\n", to_text(step.best()));

@@ -137,6 +137,10 @@ Json answer_json(const PlacerRun& answer, const std::optional<SimulatedPlacement
             {"placement", Json::object()}};
   if (answer.placement) {
     json["placement"] = devices_of_ops(*answer.placement, problem.graph);
+    for (const OpId v : problem.graph.ops())
+      if (answer.placement->waits(v))
+        json["home"][std::string(problem.graph.name(v))] = index(answer.placement->home[v]);
+    if (json.contains("home")) json["prefetch"] = answer.placement->prefetch;
     if (!answer.placement->priority.empty()) json["order"] = Json::array();
     for (const OpId v : placement_order(*answer.placement, problem.graph))
       json["order"].push_back(problem.graph.name(v));

@@ -234,7 +234,8 @@ int simulate_once(const SimulateArguments& arguments) {
   const auto [name, experiment, samples] = read_experiment(arguments.trace, arguments.cluster);
   const Problem given = experiment.problem();
   std::optional<Stage> stage("reading " + arguments.placement);
-  const ExperimentStep step = experiment.step(load_placement(arguments.placement, given));
+  const Placement given_placement = load_placement(arguments.placement, given);
+  const ExperimentStep step = experiment.step(given_placement);
   const Problem problem = step.problem();
   const Placement& placement = step.placement();
 
@@ -250,6 +251,8 @@ int simulate_once(const SimulateArguments& arguments) {
                      critical_path_of(problem, placement, timeline, result));
     });
   std::optional<PipelineResult> streamed;
+  if (pipeline && !given_placement.home.empty())
+    throw InputError("--pipeline: each micro-batch would copy the weights that wait again");
   if (pipeline) {
     try {
       pipeline::check_pipeline(problem, *pipeline, experiment.graph().after_placing);

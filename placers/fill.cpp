@@ -153,11 +153,16 @@ class Filling {
 
   Filling(const WeightTree& tree, const Cluster& cluster, const IdVector<DeviceId, Bytes>& memory)
       : tree_(tree), memory_(memory), device_(1, DeviceId{0}) {
-    for (const bool host : {false, true})
+    const auto rank = [&](DeviceId d) {
+      return cluster.device(d).kind == "disk" ? 2 : cluster.device(d).is_cpu() ? 1 : 0;
+    };
+    std::set<std::string> seen;  // kinds that only store: of their devices, ways to one memory
+    for (const int wanted : {0, 1, 2})
       for (const DeviceId d : cluster.devices()) {
-        if (cluster.device(d).is_cpu() != host) continue;
+        const Device& device = cluster.device(d);
+        if (rank(d) != wanted || (!device.computes() && !seen.insert(device.kind).second)) continue;
         // Room for the largest layer is kept on the first GPU and on hosts.
-        keeps_room_.push_back(host || order_.empty());
+        keeps_room_.push_back(wanted == 1 || order_.empty());
         order_.push_back(d);
       }
     for (const Item c : tree.children(WeightTree::root)) todo_.push_back(c);
@@ -277,8 +282,8 @@ std::vector<std::string> read_no_split(Options& o) {
 
 /// accelerate's infer_auto_device_map, after get_balanced_memory if `balanced`: memory is that of
 /// weights. Source: Hugging Face accelerate, utils/modeling.py. Differs: modules are in the order
-/// of their first ops, there is no disk, and of the modules that are never split all count as
-/// different classes.
+/// of their first ops, there is a disk only if the cluster has one, and of the modules that are
+/// never split all count as different classes.
 class Fill final : public Placer {
  public:
   Fill(Options& o, bool balanced) : balanced_(balanced), no_split_(read_no_split(o)) {
@@ -298,7 +303,8 @@ class Fill final : public Placer {
                IdVector<DeviceId, Bytes>& memory) const {
     std::vector<DeviceId> gpus;
     for (const DeviceId d : cluster.devices())
-      if (!cluster.device(d).is_cpu() && memory[d] > Bytes{}) gpus.push_back(d);
+      if (cluster.device(d).computes() && !cluster.device(d).is_cpu() && memory[d] > Bytes{})
+        gpus.push_back(d);
     if (gpus.size() < 2) return;
     const std::int64_t all = tree.size(WeightTree::root).count;
     const auto n = static_cast<std::int64_t>(gpus.size()) - (low_zero_ ? 1 : 0);

@@ -1,5 +1,6 @@
 #include "placers/adjust.h"
 #include "placers/feasible.h"
+#include "placers/offload.h"
 
 namespace baechi {
 
@@ -79,13 +80,15 @@ std::span<const PlacerEntry> placers() {
        .source = "Hugging Face accelerate, infer_auto_device_map",
        .make = make_fill,
        .memory = weights,
-       .quick_ops = any},
+       .quick_ops = any,
+       .homes = true},
       {.name = "balanced",
        .summary = "the same with equal shares, as device_map=\"auto\"",
        .source = "Hugging Face accelerate, get_balanced_memory",
        .make = make_balanced,
        .memory = weights,
-       .quick_ops = any},
+       .quick_ops = any,
+       .homes = true},
       {.name = "auto",
        .summary = "the best simulated step of all quick placers and cuts, improved briefly",
        .source = "our own",
@@ -240,7 +243,8 @@ constexpr std::string_view program = "exec:";
 
 std::unique_ptr<Placer> make(const PlacerEntry& entry, Options& options) {
   auto placer = with_adjuster(std::make_unique<Suited>(entry, entry.make(options)), options);
-  return with_fallback(std::move(placer), entry, options);
+  placer = with_fallback(std::move(placer), entry, options);
+  return with_offload(std::move(placer), entry, options);
 }
 
 const PlacerEntry& placer_entry(std::string_view name, std::string_view where) {

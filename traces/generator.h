@@ -13,6 +13,10 @@ struct GeneratorEntry {
 };
 std::span<const GeneratorEntry> generators();
 
+/// The graph of `entry`. The option `dtype`, which all generators have, applies the transform
+/// `precision`; passes of inference have an option of that name themselves.
+Trace make_generated(const GeneratorEntry& entry, Options& options);
+
 /// Runs the generator `name`. Equal options give equal graphs. `where`: the place in messages.
 /// Throws InputError on an unknown name or option, or an invalid value.
 Trace generate_trace(std::string_view name, Options options, const std::string& where = {});

@@ -14,7 +14,7 @@ constexpr std::string_view format_name = "baechi-placement";
 constexpr DeviceId not_read{~std::uint32_t{0}};
 
 constexpr std::string_view file_keys[] = {
-    "format", "version", "id", "graph", "devices", "placement", "order",
+    "format", "version", "id", "graph", "devices", "placement", "home", "prefetch", "order",
     // Keys that `baechi place --format json` and external placers write. Only status, detail,
     // placing_ms and the facts of replicas are read; the others are skipped.
     "placer", "placed_by", "placing_ms", "facts", "status", "detail", "step_time_us", "peak_kinds",
@@ -83,8 +83,13 @@ class PlacementReader {
       if (key == "plan" && value.is_object()) check_plan(value);
       if (key == "placement") {
         placement_at = value.offset();
-        read_devices_of_ops(value);
+        read_devices_of_ops(value, result_.device);
       }
+      if (key == "home") {
+        result_.home.assign(graph_.num_ops(), not_read);
+        read_devices_of_ops(value, result_.home);
+      }
+      if (key == "prefetch") result_.prefetch = value.whole();
     });
     if (is_object && !identified)
       file_.mistake(
@@ -98,6 +103,8 @@ class PlacementReader {
       file_.mistake(highest_at_,
                     fmt::format("device {}, but 'devices' is {}", index(*highest_), *devices_));
     file_.finish();
+    for (const OpId v : result_.home.ids())
+      if (result_.home[v] == not_read) result_.home[v] = result_.device[v];
     if (infeasible)
       throw InfeasibleError(result_.detail.empty() ? "no placement found" : result_.detail);
     return std::move(result_);
@@ -167,7 +174,7 @@ class PlacementReader {
     });
   }
 
-  void read_devices_of_ops(Json value) {
+  void read_devices_of_ops(Json value, IdVector<OpId, DeviceId>& devices) {
     value.entries([&](std::string_view name, Json device) {
       const std::optional<OpId> v = op_called(name, device);
       const auto d = static_cast<std::uint64_t>(device.whole());
@@ -176,10 +183,10 @@ class PlacementReader {
         device.mistake(
             fmt::format("there is no device {}; the cluster has 0 to {}", d, num_devices_ - 1));
       if (!v) return;
-      if (result_.device[*v] != not_read) device.mistake("this op was placed before");
-      result_.device[*v] = exists ? static_cast<DeviceId>(d) : DeviceId{0};
-      if (!exists || (highest_ && *highest_ >= result_.device[*v])) return;
-      highest_ = result_.device[*v];
+      if (devices[*v] != not_read) device.mistake("this op was placed before");
+      devices[*v] = exists ? static_cast<DeviceId>(d) : DeviceId{0};
+      if (!exists || (highest_ && *highest_ >= devices[*v])) return;
+      highest_ = devices[*v];
       highest_at_ = device.offset();
     });
   }
@@ -279,7 +286,15 @@ std::string placement_json(const Placement& placement, const OpGraph& graph,
     put(fmt::format_int(index(placement.device[v])).c_str());
   }
   put("}");
-  std::string_view separator = ",\n \"order\": [\n  ";
+  std::string_view separator = ",\n \"home\": {\n  ";
+  for (const OpId v : graph.ops()) {
+    if (!placement.waits(v)) continue;
+    put_name(v, std::exchange(separator, ",\n  "));
+    fmt::format_to(fmt::appender(json), ": {}", index(placement.home[v]));
+  }
+  if (separator == ",\n  ")
+    fmt::format_to(fmt::appender(json), "}},\n \"prefetch\": {}", placement.prefetch);
+  separator = ",\n \"order\": [\n  ";
   for (const OpId v : placement_order(placement, graph))
     put_name(v, std::exchange(separator, ",\n  "));
   if (!placement.priority.empty()) put("]");

@@ -27,6 +27,8 @@ struct Watcher {
   /// done, 0 to 1; never from two threads at once. May be empty.
   std::function<void(std::string_view line, double done)> progress{};
   const ExecutedStep* step = nullptr;  ///< null: the problem's graph is executed
+  /// The executed step of placements whose weights wait; null: they cannot.
+  const ExecutedStep* waiting = nullptr;
 };
 
 /// How the simulated step of `placement` runs out of memory, or "" if it does not.

@@ -47,6 +47,7 @@ struct PlacerEntry {
   bool one_lane = false;
   bool fallback = false;        ///< the option `fallback`, which all placers have, is on by default
   bool any_collective = false;  ///< else refuses collectives of several members
+  bool homes = false;  ///< decides itself which weights wait on devices that do not compute
 };
 std::span<const PlacerEntry> placers();
 
@@ -61,7 +62,8 @@ std::optional<std::string> refusal(const PlacerEntry& entry, const OpGraph& grap
 inline constexpr const char* fallback_help =
     "if no placement found fits, take one of another algorithm; placed_by names it";
 
-/// Makes the placer of `entry`, with the options `adjust` and `fallback`, which all placers have.
+/// Makes the placer of `entry`, with the options that all placers have: `adjust`, `fallback`,
+/// `offload` and `prefetch`.
 std::unique_ptr<Placer> make(const PlacerEntry& entry, Options& options);
 
 /// Makes the placer called `name`: a name of the table, or exec:PATH. Throws one InputError with

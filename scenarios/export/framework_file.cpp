@@ -218,7 +218,9 @@ std::optional<PipelineCandidate> best_line(const ExportTask& task, const WholeMo
   for (const double share : {1.0, 0.85, 0.7, 0.5}) {  // of memory for weights
     IdVector<DeviceId, Bytes> limit;
     for (const DeviceId d : problem.cluster.devices())
-      limit.push_back(share * problem.cluster.device(d).memory);
+      limit.push_back(problem.cluster.device(d).computes()
+                          ? share * problem.cluster.device(d).memory
+                          : Bytes{-1});
     const std::vector<PipelineCuts> lines = cut_line(problem, modules, limit);
     for (const TorchSchedule& schedule : schedules_of(problem.graph)) {
       for (const PipelineCuts& cuts : lines) {
@@ -252,7 +254,48 @@ ExportJson accelerate_device(const Cluster& cluster, DeviceId device) {
   return number;
 }
 
+/// The map of a placement whose weights wait: a module waits if most of its weights do, and runs on
+/// the map's first GPU, as accelerate's dispatch_model has it.
+std::string export_waiting(const ExportTask& task, const Placement& placement) {
+  const Problem problem = task.experiment.problem();
+  const WholeModules modules = whole_modules(problem.graph, {.no_split = task.no_split});
+  std::vector<DeviceId> device = devices_of_modules(problem, modules, placement);
+  std::vector<std::int64_t> waiting(device.size());  // by the first of modules that are together
+  std::vector<DeviceId> home = device;
+  for (const OpId v : problem.graph.ops()) {
+    const std::uint32_t m = modules.together[modules.of[v]];
+    const std::int64_t held = problem.graph.op(v).persistent.count;
+    waiting[m] += placement.waits(v) ? held : -held;
+    if (placement.waits(v) && home[m] == device[m]) home[m] = placement.home[v];
+  }
+  std::vector<DeviceId> where = device;
+  for (std::size_t m = 0; m < device.size(); ++m)
+    if (waiting[modules.together[m]] > 0) where[m] = home[modules.together[m]];
+  const auto map = device_map(modules, where);
+  const auto first = std::ranges::find_if(
+      map, [&](const auto& entry) { return problem.cluster.device(entry.second).computes(); });
+  if (first == map.end())
+    throw InputError("accelerate computes on the CPU where the weights of all modules wait");
+  for (std::size_t m = 0; m < device.size(); ++m)
+    if (where[m] != device[m]) device[m] = first->second;
+  Placement whole = place_on_modules(problem.graph, modules, device);
+  for (const OpId v : problem.graph.ops()) whole.home.push_back(where[modules.of[v]]);
+  const StepResult step = task.experiment.step(std::move(whole)).simulate();
+  if (step.oom)
+    return fmt::format(
+        "modules whose weights wait run on the map's first GPU, where they do not fit; nothing "
+        "written to {}\n",
+        task.path);
+  ExportJson json = ExportJson::object();
+  for (const auto& [name, on] : map) json[name] = accelerate_device(problem.cluster, on);
+  write_file(task.path, json.dump(1) + "\n");
+  return fmt::format("{} whole modules, some of whose weights wait: step time {}{}\n",
+                     modules.num_whole, to_text(step.makespan),
+                     price(task, placement, step.makespan));
+}
+
 std::string export_device_map(const ExportTask& task, const Placement& placement) {
+  if (!placement.home.empty()) return export_waiting(task, placement);
   const Problem problem = task.experiment.problem();
   const WholeModules modules = whole_modules(problem.graph, {.no_split = task.no_split});
   const Experiment grouped = on_modules(task, modules);
@@ -370,8 +413,12 @@ void require_modules(const Experiment& experiment, const std::string& trace) {
 std::string export_placement(ExportFormat format, const ExportTask& task,
                              const Placement& placement) {
   if (format == ExportFormat::accelerate) return export_device_map(task, placement);
-  if (format == ExportFormat::pipelining) return export_pipeline(task, placement);
   const Problem problem = task.experiment.problem();
+  for (const OpId v : placement.home.ids())
+    if (format != ExportFormat::json && placement.waits(v))
+      throw InputError(fmt::format("{} cannot say that weights wait, as those of op '{}' do",
+                                   to_text(format), problem.graph.name(v)));
+  if (format == ExportFormat::pipelining) return export_pipeline(task, placement);
   if (format != ExportFormat::json) {
     const LayerSplit split = layer_split(problem, placement);
     write_file(task.path, (format == ExportFormat::llamacpp ? llama_cpp_split(split)

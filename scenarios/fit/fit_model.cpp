@@ -151,10 +151,9 @@ Trace FitModel::prefill(const FitVariant& v, std::int64_t before, std::int64_t t
 
 FitModel read_fit_model(const std::string& text, const std::string& dtype) {
   FitModel model{.text = text, .name = text};
-  std::string path = with_data_folder(text);
-  if (std::filesystem::is_regular_file(path + "/config.json")) path += "/config.json";
-  if (path.ends_with(".json") && std::filesystem::path(path).filename() == "config.json") {
-    read_published(model, path);
+  const std::string path = with_data_folder(text);
+  if (const auto published = published_path(text)) {
+    read_published(model, *published);
   } else if (is_gguf(path)) {
     read_gguf_model(model, path);
   } else if (std::filesystem::is_regular_file(path)) {
@@ -170,7 +169,7 @@ FitModel read_fit_model(const std::string& text, const std::string& dtype) {
       if (const auto* size = model.options.raw(key, "")) model.name += "-" + size->text;
   }
   model.writes = model.generator == "llama" || model.generator == "moe";
-  if (model.writes && !dtype.empty()) set_option(model, "dtype", dtype);
+  if (!dtype.empty()) set_option(model, "dtype", dtype);
   return model;
 }
 

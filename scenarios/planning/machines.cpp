@@ -126,6 +126,10 @@ PlanSpace with_defaults(PlanSpace space, const TrainingJob& job, const Machines&
   if (space.pipeline.empty()) space.pipeline = divisors(machines.devices);
   if (space.micro_batch.empty())
     space.micro_batch = powers_of_two(std::min<std::int64_t>(64, job.batch));
+  Options given = job.options;
+  if (const Options::Value* dtype = given.raw("dtype", "");
+      dtype != nullptr && space.precision == PlanSpace{}.precision)
+    space.precision = {dtype->text};
   return space;
 }
 

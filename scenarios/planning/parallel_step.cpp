@@ -169,6 +169,8 @@ std::vector<std::pair<std::string, Options::Value>> rank_options(const TrainingJ
     if (needed) options.emplace_back(key, text(std::move(value)));
   };
   const std::string names = recomputed(job, plan);
+  // The plan's precision is a transform.
+  if (given.raw("dtype", "") != nullptr) options.emplace_back("dtype", text("fp32"));
   add("batch", "", false);
   add("tensor", std::to_string(plan.tensor), plan.tensor > 1);
   add("context", std::to_string(plan.context), plan.context > 1);

@@ -306,7 +306,9 @@ Catalogue catalogue() {
   add(all.objectives, objectives());
   add(all.measures, measures());
   add(all.transforms, transforms());
-  add(all.generators, generators());
+  for (const GeneratorEntry& e : generators())
+    all.generators.push_back(component(e.name, std::string(e.summary), e.source,
+                                       [&](Options& o) { make_generated(e, o); }));
   for (Component& c : all.generators) {
     if (std::ranges::find(c.options, "pass", &Options::Declared::key) == c.options.end()) continue;
     const auto& entry = find_entry(generators(), "generator", c.name);

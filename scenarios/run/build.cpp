@@ -10,6 +10,8 @@
 #include "sim/processor_time.h"
 #include "sim/random.h"
 #include "sim/transform/what_if/what_if.h"
+#include "traces/format/compressed_file.h"
+#include "traces/generate/config.h"
 #include "traces/generator.h"
 #include "traces/importer.h"
 
@@ -92,6 +94,12 @@ void check_devices(const TransformChoice& choice, const ClusterChoice& cluster) 
         at(choice.where), choice.name, needed, devices));
 }
 
+bool computes(const DeviceChoice& d) {
+  Device device;
+  device.kind = d.kind;
+  return device.computes();
+}
+
 void check_link(const Link& link, std::string_view what, Mistakes& mistakes) {
   if (!(link.bandwidth.bytes_per_second > 0.0))
     mistakes.add(fmt::format("cluster: {} needs a bandwidth above 0, such as '5.7 GB/s'", what));
@@ -109,7 +117,12 @@ void check(const ClusterChoice& choice) {
     if (d.memory < Bytes{})
       mistakes.add(fmt::format("cluster: the memory of '{}' is negative", d.name));
   }
-  if (count == 0) mistakes.add("cluster: it needs at least one device");
+  if (!std::ranges::is_partitioned(choice.devices, computes))
+    mistakes.add("cluster: hosts and disks must be listed behind the devices that compute");
+  if (!choice.nodes.empty() && !std::ranges::all_of(choice.devices, computes))
+    mistakes.add("cluster: hosts and disks cannot be combined with nodes");
+  if (count == 0 || !computes(choice.devices.front()))
+    mistakes.add("cluster: it needs at least one device that computes");
   if (count > most_devices) mistakes.add(fmt::format("cluster: at most {} devices", most_devices));
   if (!(choice.memory_fraction > 0.0) || choice.memory_fraction > 1.0)
     mistakes.add(
@@ -287,7 +300,7 @@ PreparedGraph prepare(std::shared_ptr<const OpGraph> graph, const ClusterChoice&
   prepared.step = timed(std::move(prepared.step), cluster);
   if (prepared.step->device_kinds().empty() && !cluster.calibration.measured)
     for (const DeviceChoice& d : cluster.devices)
-      if (prepared.kind_without_times.empty()) prepared.kind_without_times = d.kind;
+      if (prepared.kind_without_times.empty() && computes(d)) prepared.kind_without_times = d.kind;
   std::optional<Transformed> placed;
   for (const TransformChoice& choice : choices) {
     if (choice.use == TransformUse::placed)
@@ -353,12 +366,14 @@ Placement expand(Placement placement, const PreparedGraph& graph) {
   Placement expanded{.facts = std::move(placement.facts),
                      .detail = std::move(placement.detail),
                      .placed_by = std::move(placement.placed_by),
-                     .own_placing = placement.own_placing};
+                     .own_placing = placement.own_placing,
+                     .prefetch = placement.prefetch};
   expanded.device.reserve(graph.step->num_ops());
   for (const OpId v : graph.step->ops()) {
     expanded.device.push_back(placement.device[graph.mapped_op[v]]);
     if (!placement.priority.empty())
       expanded.priority.push_back(placement.priority[graph.mapped_op[v]]);
+    if (!placement.home.empty()) expanded.home.push_back(placement.home[graph.mapped_op[v]]);
   }
   return expanded;
 }
@@ -377,7 +392,21 @@ Trace load_generated(const Choice& choice) {
   return trace;
 }
 
+std::optional<std::string> published_path(const std::string& text) {
+  std::string path = with_data_folder(text);
+  if (is_file(path + "/config.json")) path += "/config.json";
+  if (std::filesystem::path(path).filename() != "config.json") return std::nullopt;
+  return path;
+}
+
 std::optional<Trace> load_generator_words(const std::string& text) {
+  if (const auto path = published_path(text)) {
+    const std::string maker = generate::read_published_config(read_file(*path), *path).generator;
+    Trace trace =
+        load_generated({.name = maker, .options = Options(maker, {{"config", {*path, text, {}}}})});
+    trace.name = std::filesystem::absolute(*path).parent_path().filename();
+    return trace;
+  }
   const std::string name = text.substr(0, text.find(':'));
   const std::filesystem::file_status found = std::filesystem::status(with_data_folder(text));
   if (name.find_first_of("/.") != name.npos ||

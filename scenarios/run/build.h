@@ -71,9 +71,12 @@ void require_needs(const PreparedGraph& graph, const Cluster& cluster);
 Trace load_graph(const GraphChoice& choice);
 Trace load_generated(const Choice& choice);
 
-/// The graph of "llama:config=8b": a generator, where a file is expected. Nothing if `text` is a
-/// file, or not even looks like the name of a generator: it has a '/' or a '.' before any ':'.
-/// Throws InputError if the name is no generator's.
+/// The config.json of Hugging Face that `text` is, or whose folder it is.
+std::optional<std::string> published_path(const std::string& text);
+
+/// The graph of "llama:config=8b", a generator, or of a config.json, where a graph file is
+/// expected. Nothing if `text` is another file, or not even looks like the name of a generator: it
+/// has a '/' or a '.' before any ':'. Throws InputError if the name is no generator's.
 std::optional<Trace> load_generator_words(const std::string& text);
 
 /// A hash of everything in the graph that is visible to placers and the engine.

@@ -2,6 +2,7 @@
 
 #include "scenarios/read/device_table.h"
 #include "sim/objective/replicas.h"
+#include "sim/transform/training/offload.h"
 #include "traces/generate/layers/state_space_layers.h"
 
 namespace baechi {
@@ -17,11 +18,50 @@ void check_placement(const Placement& placement, const Problem& problem) {
       throw std::runtime_error(fmt::format("the placer put op '{}' on device {} of {}",
                                            problem.graph.name(v), index(placement.device[v]),
                                            problem.cluster.num_devices()));
+    if (index(placement.device[v]) >= problem.cluster.num_computing())
+      throw InputError(
+          fmt::format("op '{}' is on {}, where only weights may wait (key 'home' of a placement)",
+                      problem.graph.name(v), problem.cluster.device(placement.device[v]).name));
   }
 }
 
 constexpr const char* replicas_of_placed_step =
     "transforms of the placed step do not support stages with replicas";
+
+/// How the step of `placement` copies its waiting weights. Throws InputError if weights wait on a
+/// GPU; InfeasibleError if those that wait on all devices of kind host, or disk, take more than the
+/// memory of one.
+WaitingWeights waiting_weights(const Placement& placement, const Problem& problem) {
+  const OpGraph& graph = problem.graph;
+  const Cluster& cluster = problem.cluster;
+  std::vector<DeviceId> hosts;
+  for (const DeviceId d : cluster.devices())
+    if (cluster.device(d).is_cpu()) hosts.push_back(d);
+  std::map<std::string, Bytes> held;
+  WaitingWeights waiting{.home = placement.home,
+                         .host = placement.home,
+                         .module = std::vector<std::string>(graph.num_ops()),
+                         .prefetch = placement.prefetch};
+  for (const OpId v : graph.ops()) {
+    const std::string_view module = graph.module(v);
+    waiting.module[index(v)] = module.empty() ? graph.name(v) : module;
+    if (!placement.waits(v)) continue;
+    const Device& home = cluster.device(placement.home[v]);
+    if (home.computes() && !home.is_cpu())
+      throw InputError(fmt::format("the weights of op '{}' cannot wait on {}: on a host or disk",
+                                   graph.name(v), home.name));
+    if (home.kind == "disk") {
+      if (hosts.empty())
+        throw InputError(fmt::format("weights come from {} by way of a host's memory", home.name));
+      waiting.host[v] = hosts[index(placement.device[v]) % hosts.size()];
+    }
+    const Bytes sum = held[home.kind] += graph.op(v).persistent - graph.cache(v);
+    if (problem.engine.enforce_memory && !home.computes() && sum > home.memory)
+      throw InfeasibleError(fmt::format("weights that wait take more than the {} of the {}",
+                                        to_text(home.memory), home.kind));
+  }
+  return waiting;
+}
 
 /// The step, where all ops behind one op or group that placers see form one group.
 OpGraph grouped_as_placed(const PreparedGraph& graph) {
@@ -52,6 +92,8 @@ class ExpandedStep final : public ExecutedStep {
     return ExperimentStep(costed_, engine, expand(seen, *costed_->graph)).simulate();
   }
   Problem problem() const override {
+    if (costed_->graph->mapped_op.empty())
+      return {*costed_->graph->step, costed_->cluster, *costed_->step_costs, engine_};
     if (!grouped_) grouped_.emplace(grouped_as_placed(*costed_->graph));
     return {*grouped_, costed_->cluster, *costed_->step_costs, engine_};
   }
@@ -107,6 +149,12 @@ ExperimentStep::ExperimentStep(std::shared_ptr<const CostedGraph> costed,
                                const EngineOptions& engine, Placement placement)
     : costed_(std::move(costed)), engine_(engine), placement_(std::move(placement)) {
   std::optional<PlacedStep> step = after_placing(*costed_->graph, placement_);
+  if (!placement_.home.empty()) {
+    if (step)
+      throw InputError("transforms of the placed step do not support weights that wait elsewhere");
+    step =
+        offloaded(*costed_->graph->step, placement_.device, waiting_weights(placement_, problem()));
+  }
   if (!step) return;
   if (has_replicas(placement_)) throw InputError(replicas_of_placed_step);
   for (const OpId v : step->graph.ops()) {
@@ -176,8 +224,9 @@ Placement Experiment::place(const Placer& placer, std::uint64_t seed,
   const Problem placed{*graph().placed, costed_->cluster, known, assumed};
   Watcher watched = watcher;
   std::optional<ExpandedStep> behind;
-  if (graph().placed != graph().step && !perturbed)
-    watched.step = &behind.emplace(costed_, engine_);
+  if (!perturbed) behind.emplace(costed_, engine_);
+  if (graph().placed != graph().step && behind) watched.step = &*behind;
+  if (graph().after_placing.empty() && behind) watched.waiting = &*behind;
   Placement found = placer.place_watched(placed, seed, watched);
   check_placement(found, placed);
   return expand(std::move(found), graph());

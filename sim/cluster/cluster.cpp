@@ -35,6 +35,20 @@ Cluster Cluster::uniform(std::size_t count, Bytes memory, Link link) {
   return uniform(std::move(devices), link);
 }
 
+std::size_t Cluster::num_computing() const {
+  return static_cast<std::size_t>(std::ranges::count_if(devices_, &Device::computes));
+}
+
+Cluster Cluster::computing() const {
+  Cluster c = *this;
+  c.devices_.clear();
+  for (const DeviceId d : id_range<DeviceId>(0, num_computing())) c.devices_.push_back(device(d));
+  c.links_.assign(c.num_devices() * c.num_devices(), {});
+  for (const DeviceId a : c.devices())
+    for (const DeviceId b : c.devices()) c.set_link(a, b, link(a, b));
+  return c;
+}
+
 Cluster Cluster::of_nodes(IdVector<DeviceId, Device> devices, std::vector<Node> nodes) {
   Cluster c = uniform(std::move(devices), {});
   for (Node& node : nodes) {

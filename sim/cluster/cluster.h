@@ -17,8 +17,11 @@ struct Device {
   /// Whether the device is a CPU core, which reads host memory directly. All other devices are
   /// accelerators behind a bus.
   bool is_core() const { return kind == "cpu"; }
-  /// Whether it is a CPU of any type: its memory is a host's.
-  bool is_cpu() const { return kind.starts_with("cpu"); }
+  /// Whether its memory is a host's: a CPU of any type, or a host that only stores.
+  bool is_cpu() const { return kind.starts_with("cpu") || kind == "host"; }
+  /// Whether ops run there. Others only hold weights that wait between their uses, and come last in
+  /// a cluster; all of one kind are ways to one memory, each with links of its own.
+  bool computes() const { return kind != "host" && kind != "disk"; }
 };
 
 /// One direction of the connection between two devices.
@@ -88,6 +91,8 @@ class Cluster {
   DeviceId first_device(NodeId n) const { return first_device_[n]; }
 
   std::size_t num_devices() const { return devices_.size(); }
+  std::size_t num_computing() const;  ///< devices that compute
+  Cluster computing() const;          ///< the cluster of these alone
   auto devices() const { return devices_.ids(); }
   const Device& device(DeviceId d) const { return devices_[d]; }
   const Link& link(DeviceId src, DeviceId dst) const {

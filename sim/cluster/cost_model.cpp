@@ -17,6 +17,7 @@ ProfiledCosts::ProfiledCosts(const OpGraph& graph, const Cluster& cluster)
     const Device& device = cluster.device(d);
     if (device.kind.empty() || kinds.empty()) continue;
     const auto it = std::ranges::find(kinds, device.kind);
+    if (it == kinds.end() && !device.computes()) continue;
     if (it == kinds.end()) {
       mistakes.add(fmt::format("device '{}' is of kind '{}'{}, but the trace has times for: {}",
                                device.name, device.kind, did_you_mean(device.kind, kinds),

@@ -29,7 +29,8 @@ class CostModel {
 
 /// Measured op times divided by device speed (except ops of the host), rounded up to a nanosecond;
 /// a transfer takes latency + size / bandwidth, or the tensor's measured time if the trace has one.
-/// An op cannot run on device types for which it has no time.
+/// An op cannot run on device types for which it has no time; on hosts and disks it then takes the
+/// time of the graph's first type.
 /// Source: Baechi (SoCC'20): communication time is linear in size.
 class ProfiledCosts : public CostModel {
  public:

@@ -124,6 +124,13 @@ OpGraph OpGraph::with_transfers(IdVector<TensorId, Duration> transfer) const {
   return g;
 }
 
+OpGraph OpGraph::without_weights(const IdVector<OpId, bool>& waits) const {
+  OpGraph g = *this;
+  for (const OpId v : g.ops())
+    if (waits[v]) g.ops_[v].persistent = g.cache(v);
+  return g;
+}
+
 namespace {
 
 /// The p-th of n parts.

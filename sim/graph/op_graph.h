@@ -229,6 +229,8 @@ class OpGraph {
   bool instant(TensorId t) const { return free_controls_ && tensors_[t].control; }
   /// The graph with the measured transfer times `transfer` [num_tensors]; < 0: not measured.
   OpGraph with_transfers(IdVector<TensorId, Duration> transfer) const;
+  /// The graph where ops of `waits` [num_ops] hold no persistent bytes but their cache.
+  OpGraph without_weights(const IdVector<OpId, bool>& waits) const;
 
  private:
   friend class OpGraphBuilder;

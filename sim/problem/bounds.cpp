@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <set>
 
 #include "sim/graph/analysis.h"
 #include "sim/problem/problem.h"
@@ -63,12 +64,33 @@ SharedWork shared_work(const OpGraph& graph, const Cluster& cluster, const CostM
   return work;
 }
 
+/// Each byte of weights that devices cannot hold crosses a link in each step.
+Duration offload_bound(const OpGraph& graph, const Cluster& cluster) {
+  Bytes excess;
+  double bandwidth = 0.0;
+  for (const OpId v : graph.ops()) excess = saturated_sum(excess, graph.op(v).persistent);
+  for (const DeviceId d : cluster.devices()) {
+    if (!cluster.device(d).computes()) continue;
+    excess = excess - std::min(excess, cluster.device(d).memory);
+    double fastest = 0.0;
+    for (const DeviceId home : cluster.devices())
+      if (!cluster.device(home).computes())
+        fastest = std::max(fastest, cluster.link(home, d).bandwidth.bytes_per_second);
+    bandwidth += fastest;
+  }
+  return Duration{static_cast<std::int64_t>(static_cast<double>(excess.count) * 1e9 / bandwidth)};
+}
+
 void check_memory(const OpGraph& graph, const Cluster& cluster, LowerBounds& bounds) {
   Bytes all, largest;
+  std::set<std::string> seen;  // ways to one memory count once
   for (const DeviceId d : cluster.devices()) {
-    all = saturated_sum(all, cluster.device(d).memory);
-    largest = std::max(largest, cluster.device(d).memory);
+    const Device& device = cluster.device(d);
+    if (device.computes()) largest = std::max(largest, device.memory);
+    if (device.computes() || seen.insert(device.kind).second)
+      all = saturated_sum(all, device.memory);
   }
+  const bool stays = seen.empty();  // no weights can wait
   const Bytes most = peak_upper_bound(graph);
   if (most <= largest) return;
   Bytes weights;
@@ -90,7 +112,7 @@ void check_memory(const OpGraph& graph, const Cluster& cluster, LowerBounds& bou
       too_large(fmt::format("op '{}'", graph.name(v)), footprint(graph, v) + read, read);
   }
   for (const GroupId g : graph.groups()) {
-    if (!bounds.why_not.empty()) break;
+    if (!bounds.why_not.empty() || !stays) break;
     Bytes persistent, other, read;
     for (const OpId v : graph.members(g)) {
       persistent += graph.op(v).persistent;
@@ -118,15 +140,26 @@ void check_memory(const OpGraph& graph, const Cluster& cluster, LowerBounds& bou
 
 }  // namespace
 
-Duration LowerBounds::best() const { return std::max({critical_path, work, group}); }
+Duration LowerBounds::best() const { return std::max({critical_path, work, group, offload}); }
 
 std::string_view LowerBounds::binding() const {
   if (critical_path == best()) return "critical path";
-  return work == best() ? "work" : "group";
+  if (work == best()) return "work";
+  return group == best() ? "group" : "offload";
 }
 
 LowerBounds lower_bounds(const OpGraph& graph, const Cluster& cluster, const CostModel& costs) {
   LowerBounds bounds;
+  // Update ops may run on hosts.
+  const bool trains =
+      std::ranges::any_of(graph.ops(), [&](OpId v) { return graph.op(v).phase == Phase::update; });
+  if (!trains && cluster.num_computing() < cluster.num_devices()) {
+    bounds = lower_bounds(graph, cluster.computing(), costs);
+    bounds.offload = offload_bound(graph, cluster);
+    bounds.why_not.clear();
+    check_memory(graph, cluster, bounds);
+    return bounds;
+  }
   const IdVector<OpId, Duration> least = least_times(graph, cluster, costs);
   const IdVector<TensorId, Duration> free_transfers(graph.num_tensors());
   for (const Duration d : b_levels(graph, least, free_transfers))

@@ -28,6 +28,12 @@ struct Placement {
   std::string placed_by{};
   /// The time that an external program says it took, without its start; else nothing.
   std::optional<std::chrono::nanoseconds> own_placing{};
+  /// [num_ops] Where the weights of an op wait between their uses, or an update op runs with its
+  /// state: a device that does not compute, else the op's own; or empty: nothing waits.
+  IdVector<OpId, DeviceId> home{};
+  std::int64_t prefetch = 0;  ///< modules whose waiting weights are copied ahead of their use
+
+  bool waits(OpId v) const { return !home.empty() && home[v] != device[v]; }
 };
 
 /// Bytes of the tensors that `v` reads, each once; its device holds them, in addition to the
@@ -63,10 +69,12 @@ struct LowerBounds {
   /// `work` without update ops, rounded down: per micro-batch if updates run once.
   Duration repeated{};
   Duration group{};  ///< the longest colocation group on its fastest device
+  /// Weights that devices cannot hold, over their links from hosts and disks; 0 in a training.
+  Duration offload{};
   bool fits_in_memory = true;
   std::string why_not{};  ///< if it does not fit: what needs how much, and the available memory
 
-  Duration best() const;             ///< the largest of critical_path, work and group
+  Duration best() const;             ///< the largest of critical_path, work, group and offload
   std::string_view binding() const;  ///< its name; ties: in the order above
 };
 

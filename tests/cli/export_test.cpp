@@ -66,6 +66,42 @@ TEST_SUITE("cli export") {
     CHECK(step["step_time_us"].get<double>() == doctest::Approx(to_us(*time)).epsilon(1e-3));
   }
 
+  // Three modules of 10 ms and 100 MB on a GPU of 250: two wait, and one stays between them. A copy
+  // takes 100 MB / 25.2 GB/s + 10 us = 3.978 ms, and the second waits 10 us for its launch.
+  TEST_CASE("where weights wait, accelerate's map says cpu, and is the placement read back") {
+    const Session session;
+    Json trace{{"format", "baechi-trace"}, {"version", 1}};
+    for (const char* name : {"m0", "m1", "m2"}) {
+      trace["ops"].push_back({{"name", name},
+                              {"module", name},
+                              {"kind", "Linear"},
+                              {"compute_us", 10'000},
+                              {"persistent_bytes", 100'000'000},
+                              {"outputs", {{{"bytes", 1}}}}});
+      if (trace["ops"].size() > 1)
+        trace["edges"].push_back(
+            {{"from", trace["ops"][trace["ops"].size() - 2]["name"]}, {"output", 0}, {"to", name}});
+    }
+    session.folder().write("t.json", trace.dump());
+    const std::string on = " --devices 1 --memory '250 MB' --cpu-memory '1 GB' --transfers duplex ";
+    REQUIRE(session.run("place t.json" + on + "-o p.json").code == 0);
+    REQUIRE(session.run("place t.json" + on + "--export accelerate -o map.json").code == 0);
+    const Json placement = Json::parse(session.folder().read("p.json"));
+    const Json map = Json::parse(session.folder().read("map.json"));
+    CHECK(map == Json{{"m0", "cpu"}, {"m1", 0}, {"m2", "cpu"}});
+    Json home = Json::object();
+    for (const auto& [name, device] : map.items()) {
+      CHECK(placement["placement"][name] == 0);
+      if (device == "cpu") home[name] = 1;
+    }
+    CHECK(placement["home"] == home);
+    const Json step = session.json("simulate t.json --placement p.json" + on);
+    CHECK(step["step_time_us"].get<double>() == doctest::Approx(30'000 + 2 * 3978.25 + 10.001));
+    const auto vllm = session.run("place t.json" + on + "--export pipelining -o s.json");
+    CHECK(vllm.code == 2);
+    CHECK(holds(vllm.err, "pipelining cannot say that weights wait, as those of op 'm0' do"));
+  }
+
   TEST_CASE("modules whose results are added in the model's forward share a device, or are named") {
     // stem -> left, right -> add -> head, 1 MB of weights each.
     const Session session;

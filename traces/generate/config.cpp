@@ -24,13 +24,33 @@ constexpr auto model_types = std::to_array<ModelType>({{"gpt2", "gpt"},
                                                        {"mistral", "llama"},
                                                        {"qwen2", "llama"},
                                                        {"qwen3", "llama"},
+                                                       {"gemma", "llama"},
                                                        {"gemma2", "llama"},
+                                                       {"gemma3_text", "llama"},
+                                                       {"phi3", "llama"},
                                                        {"mixtral", "moe"},
+                                                       {"qwen2_moe", "moe"},
                                                        {"qwen3_moe", "moe"},
                                                        {"gpt_oss", "moe"},
+                                                       {"deepseek_v2", "moe"},
                                                        {"deepseek_v3", "moe"},
                                                        {"kimi_k2", "moe"},
                                                        {"nemotron_h", "hybrid"}});
+
+/// What transformers takes where a config.json does not say it, if that is not our default.
+struct Unsaid {
+  std::string_view type, key, value;
+};
+constexpr auto unsaid = std::to_array<Unsaid>({{"gemma", "tie_word_embeddings", "true"},
+                                               {"gemma2", "tie_word_embeddings", "true"},
+                                               {"gemma2", "sliding_window", "4096"},
+                                               {"gemma3_text", "tie_word_embeddings", "true"},
+                                               {"gemma3_text", "num_attention_heads", "8"},
+                                               {"gemma3_text", "num_key_value_heads", "4"},
+                                               {"gemma3_text", "head_dim", "256"},
+                                               {"gemma3_text", "vocab_size", "262208"},
+                                               {"gemma3_text", "sliding_window", "4096"},
+                                               {"gemma3_text", "sliding_window_pattern", "6"}});
 
 /// Names in config.json of what our generators call `ours`. The first that is there counts.
 struct Alias {
@@ -134,22 +154,33 @@ void add_by_type(const Json& json, const std::string& type, PublishedConfig& con
     config.values["shared_expert_intermediate_size"] =
         std::to_string(json.at("n_shared_experts").get<std::int64_t>() *
                        json.at("moe_intermediate_size").get<std::int64_t>());
-  if (type == "qwen2") config.not_modelled.emplace_back("qwen2: biases of queries, keys, values");
-  if (type == "gemma2")
-    config.not_modelled.emplace_back(
-        "gemma2: two more norms of a layer, and GeLU in place of SiLU");
-  if (type.starts_with("qwen3")) config.values["use_qk_norm"] = "true";
+  if (type.starts_with("qwen2"))
+    config.not_modelled.push_back(type + ": biases of queries, keys, values");
+  if (type.starts_with("gemma"))
+    config.not_modelled.push_back(fmt::format(
+        "{}: {}GeLU in place of SiLU", type, type == "gemma" ? "" : "two more norms of a layer, "));
+  if (type.starts_with("qwen3") || type == "gemma3_text") config.values["use_qk_norm"] = "true";
   if (!is_said(json, "sliding_window") || json.value("use_sliding_window", true) == false) return;
-  const bool all = type == "mistral" && !is_said(json, "layer_types");
+  const bool all = (type == "mistral" || type == "phi3") && !is_said(json, "layer_types");
   if (all) config.values["layer_types"] = "sliding_attention";
-  if (type == "gpt_oss" || all || is_said(json, "layer_types"))
+  if (is_said(json, "sliding_window_pattern") && !is_said(json, "layer_types"))
+    for (std::int64_t i = 1; i <= json.at("num_hidden_layers").get<std::int64_t>(); ++i)
+      config.values["layer_types"] += i % json.at("sliding_window_pattern").get<std::int64_t>() == 0
+                                          ? "full_attention "
+                                          : "sliding_attention ";
+  if (type == "gpt_oss" || type == "gemma2" || config.values.contains("layer_types"))
     set("sliding_window", "sliding_window");
   else
     config.not_modelled.emplace_back("sliding_window: every token sees all before it");
 }
 
-PublishedConfig published(const Json& json, const std::string& path) {
+PublishedConfig published(Json json, const std::string& path) {
   if (!json.is_object()) throw InputError(fmt::format("{}: no JSON object", path));
+  if (is_said(json, "text_config") && json.at("text_config").is_object()) {
+    PublishedConfig text = published(json.at("text_config"), path);
+    text.not_modelled.emplace_back("text_config: of the model this part alone");
+    return text;
+  }
   const std::string type = json.value("model_type", "");
   const auto known = std::ranges::find(model_types, type, &ModelType::type);
   if (known == model_types.end()) {
@@ -159,6 +190,14 @@ PublishedConfig published(const Json& json, const std::string& path) {
                                  fmt::join(types, ", ")));
   }
   PublishedConfig config{.generator = std::string(known->generator)};
+  for (const auto& [of, key, value] : unsaid)
+    if (of == type && !is_said(json, key)) json[key] = Json::parse(value);
+  for (const auto& [key, other] : {std::pair("num_hidden_layers", "n_layer"),
+                                   {"hidden_size", "n_embd"},
+                                   {"num_attention_heads", "n_head"},
+                                   {"vocab_size", "vocab_size"}})
+    if (!is_said(json, key) && !is_said(json, other) && config.generator != "hybrid")
+      throw InputError(fmt::format("{}: it has no '{}'", path, key));
   for (const auto& [theirs, ours] : aliases)
     if (is_said(json, theirs)) config.values.emplace(ours, text_of_value(json.at(theirs)));
   add_by_type(json, type, config);

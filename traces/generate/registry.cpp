@@ -1,3 +1,4 @@
+#include "sim/transform/transform.h"
 #include "traces/generator.h"
 
 namespace baechi {
@@ -152,12 +153,27 @@ void refuse_old_names(std::string_view generator, Options& options) {
 
 }  // namespace
 
+Trace make_generated(const GeneratorEntry& entry, Options& options) {
+  Options peeked = options;  // raw() declares
+  const Options::Value* pass = peeked.raw("pass", "");
+  if (pass != nullptr && pass->text != "train") return entry.make(options);
+  const std::string dtype =
+      options.get("dtype", std::vector<std::string>{"fp32", "fp16", "bf16", "amp", "tf32"},
+                  "of most ops, as the transform `precision` has it");
+  Trace trace = entry.make(options);
+  if (dtype != "fp32")
+    trace.graph = make_transform("precision", Options("precision", {{"to", {dtype, "", {}}}}))
+                      ->apply(trace.graph)
+                      .graph;
+  return trace;
+}
+
 Trace generate_trace(std::string_view name, Options options, const std::string& where) {
   const GeneratorEntry& entry = find_entry(generators(), "generator", name, where);
   refuse_old_names(entry.name, options);
   for (const std::string_view published : {"llama", "moe", "hybrid"})
     if (entry.name == published) options.respelled("size", "config");
-  Trace trace = entry.make(options);
+  Trace trace = make_generated(entry, options);
   options.finish();
   trace.format = entry.name;
   trace.coverage = coverage(trace.graph);

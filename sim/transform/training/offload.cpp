@@ -1,17 +1,10 @@
+#include "sim/transform/training/offload.h"
+
 #include "sim/text.h"
 #include "sim/transform/graph_copy.h"
 
 namespace baechi {
 namespace {
-
-struct OffloadChoice {
-  std::vector<std::string> modules;  ///< patterns of paths
-  bool optimizer = false;
-  std::int64_t prefetch = 0;
-  std::int64_t home = 1;  ///< the first
-  std::int64_t homes = 1;
-  std::int64_t disk = 0;  ///< 0: none
-};
 
 /// A module whose weights wait elsewhere, in one pass on one device.
 struct Visit {
@@ -24,9 +17,11 @@ struct Visit {
 class OffloadedStep {
  public:
   OffloadedStep(const OpGraph& graph, const IdVector<OpId, DeviceId>& device,
-                const OffloadChoice& choice)
-      : graph_(graph), device_(device), choice_(choice), copy_(graph), on_(device) {
-    for (const OpId v : graph.ops()) module_.push_back(module_of(v));
+                const WaitingWeights& waiting)
+      : graph_(graph), device_(device), waiting_(waiting), copy_(graph), on_(device) {
+    for (const std::string& module : waiting.module)
+      module_.push_back(
+          numbers_.try_emplace(module, static_cast<std::uint32_t>(numbers_.size())).first->second);
   }
 
   PlacedStep run() && {
@@ -40,56 +35,33 @@ class OffloadedStep {
       gate(at, before);
       before.push_back(at);
     }
-    if (choice_.optimizer)
-      for (const OpId v : graph_.ops())
-        if (graph_.op(v).phase == Phase::update && !at_home(device_[v])) send_home(v);
+    for (const OpId v : graph_.ops())
+      if (graph_.op(v).phase == Phase::update && waits(v)) send_home(v);
     return std::move(copy_).placed(on_);
   }
 
  private:
-  static constexpr std::uint32_t resident = ~std::uint32_t{0};
   struct Visited {
     std::vector<OpId> readers;
     Bytes size{};
     OpId fetch = no_op;
   };
 
-  bool at_home(DeviceId d) const { return std::cmp_greater_equal(index(d), choice_.home); }
-  DeviceId home_of(DeviceId d) const {
-    return static_cast<DeviceId>(choice_.home +
-                                 static_cast<std::int64_t>(index(d)) % choice_.homes);
-  }
-
-  /// The outermost module around `v` that a pattern matches, unless `v` runs at home.
-  std::uint32_t module_of(OpId v) {
-    const std::string_view path = graph_.module(v);
-    for (std::size_t end = 0; end < path.size() && !at_home(device_[v]); ++end) {
-      end = std::min(path.find('.', end), path.size());
-      const std::string name(path.substr(0, end));
-      if (std::ranges::none_of(choice_.modules,
-                               [&](const std::string& p) { return Wildcard{p}.matches(name); }))
-        continue;
-      const auto [found, made] =
-          numbers_.try_emplace(name, static_cast<std::uint32_t>(names_.size()));
-      if (made) names_.push_back(name);
-      return found->second;
-    }
-    return resident;
-  }
-
+  bool waits(OpId v) const { return waiting_.home[v] != device_[v]; }
   /// The forward op whose weights `v` reads; no_op: none.
   OpId owner(OpId v) const {
     const Op& op = graph_.op(v);
     return op.phase == Phase::forward ? v : op.phase == Phase::backward ? op.forward : no_op;
   }
+  /// Whether `v` reads weights that wait.
+  bool reads_waiting(OpId v) const { return owner(v) != no_op && waits(owner(v)); }
   Bytes weights_of(OpId v) const { return graph_.op(v).persistent - graph_.cache(v); }
 
   void copy_all() {
     IdVector<TensorId, TensorId> tensors(graph_.num_tensors());
     for (const OpId v : graph_.ops()) {
       OpSpec spec = copy_.spec(v);
-      if (module_[v] != resident && owner(v) == v)
-        spec.persistent = spec.persistent - weights_of(v);
+      if (waits(v) && owner(v) == v) spec.persistent = spec.persistent - weights_of(v);
       const OpId made = copy_.add(v, spec);
       copy_.add_kernels(v, made);
       for (const TensorId t : graph_.outputs(v))
@@ -102,12 +74,11 @@ class OffloadedStep {
   Visit visit_of(OpId v) const { return {module_[owner(v)], device_[v], graph_.op(v).phase}; }
 
   void visit(OpId v) {
-    const OpId of = owner(v);
-    if (of == no_op || module_[of] == resident || weights_of(of) == Bytes{}) return;
+    if (!reads_waiting(v) || weights_of(owner(v)) == Bytes{}) return;
     Visited& visited = visits_[visit_of(v)];
     if (visited.readers.empty()) order_.push_back(visit_of(v));
     visited.readers.push_back(v);
-    visited.size += weights_of(of);
+    visited.size += weights_of(owner(v));
   }
 
   OpId add(const std::string& name, std::string_view kind, Bytes persistent, Phase phase,
@@ -117,20 +88,22 @@ class OffloadedStep {
         {.name = name, .kind = kind, .persistent = persistent, .phase = phase, .module = module});
   }
 
-  /// The tensor of a visit's weights, at home. They are held there once, or on the disk, from where
-  /// each visit reads them into memory at home.
+  /// The tensor of a visit's weights, in the host's memory. They are held there once, or on the
+  /// disk, from where each visit reads them into the host's memory.
   TensorId fetch(const Visit& at) {
     Visited& visited = visits_[at];
-    const std::string& module = names_[at.module];
+    const OpId first = owner(visited.readers.front());
+    const std::string& module = waiting_.module[index(first)];
+    const auto named = [&](std::string_view what) {
+      return fmt::format("{}/{}/{}/{}", module, to_text(at.phase), what, index(at.device));
+    };
     visited.fetch =
-        add(fmt::format("{}/{}/weights/{}", module, to_text(at.phase), index(at.device)),
-            "HostWeights", at.phase == Phase::forward ? visited.size : Bytes{}, at.phase, module,
-            choice_.disk > 0 ? static_cast<DeviceId>(choice_.disk) : home_of(at.device));
+        add(named("weights"), "HostWeights", at.phase == Phase::forward ? visited.size : Bytes{},
+            at.phase, graph_.has_modules() ? module : "", waiting_.home[first]);
     const TensorId weights = copy_.builder().add_tensor(visited.fetch, visited.size, true);
-    if (choice_.disk == 0) return weights;
-    const OpId stage =
-        add(fmt::format("{}/{}/stage/{}", module, to_text(at.phase), index(at.device)),
-            "HostWeights", Bytes{}, at.phase, module, home_of(at.device));
+    if (waiting_.host[first] == waiting_.home[first]) return weights;
+    const OpId stage = add(named("stage"), "HostWeights", Bytes{}, at.phase,
+                           graph_.has_modules() ? module : "", waiting_.host[first]);
     copy_.builder().add_edge(weights, stage);
     return copy_.builder().add_tensor(stage, visited.size);
   }
@@ -139,15 +112,15 @@ class OffloadedStep {
   /// an earlier visit is free.
   void gate(const Visit& at, const std::vector<Visit>& before) {
     OpId last = no_op;
-    if (choice_.prefetch == 0) {
+    if (waiting_.prefetch == 0) {
       const OpId first = visits_[at].readers.front();
       for (const OpId v : graph_.ops()) {
         if (v == first) break;
-        const bool inside = owner(v) != no_op && module_[owner(v)] != resident && visit_of(v) == at;
+        const bool inside = reads_waiting(v) && visit_of(v) == at;
         if (device_[v] == at.device && graph_.op(v).phase == at.phase && !inside) last = v;
       }
-    } else if (std::cmp_greater(before.size(), choice_.prefetch)) {
-      last = visits_[before[before.size() - 1 - static_cast<std::size_t>(choice_.prefetch)]]
+    } else if (std::cmp_greater(before.size(), waiting_.prefetch)) {
+      last = visits_[before[before.size() - 1 - static_cast<std::size_t>(waiting_.prefetch)]]
                  .readers.back();
     }
     if (last != no_op) copy_.builder().add_control(copy_.copy_of(last), visits_[at].fetch);
@@ -156,10 +129,15 @@ class OffloadedStep {
   /// The update op `v` runs at home, and its device receives the new weights.
   void send_home(OpId v) {
     Bytes weights;
-    for (const OpId u : graph_.predecessors(v))
-      if (const OpId of = owner(u); of != no_op && of != u) weights += weights_of(of);
-    const DeviceId home = home_of(device_[v]);
-    on_[copy_.copy_of(v)] = home;
+    bool stay = false;  // until the next step fetches them
+    for (const OpId u : graph_.predecessors(v)) {
+      const OpId of = owner(u);
+      if (of == no_op || of == u) continue;
+      stay |= waits(of);
+      if (!waits(of)) weights += weights_of(of);
+    }
+    on_[copy_.copy_of(v)] = waiting_.home[v];
+    if (stay && weights == Bytes{}) return;
     const TensorId updated = copy_.builder().add_tensor(copy_.copy_of(v), weights, true);
     const OpId receive = add(fmt::format("{}/receive", graph_.name(v)), "Receive", Bytes{},
                              Phase::update, graph_.module(v), device_[v]);
@@ -168,28 +146,61 @@ class OffloadedStep {
 
   const OpGraph& graph_;
   const IdVector<OpId, DeviceId>& device_;
-  const OffloadChoice& choice_;
+  const WaitingWeights& waiting_;
   GraphCopy copy_;
   IdVector<OpId, DeviceId> on_;           // [ops of the builder]
-  IdVector<OpId, std::uint32_t> module_;  // [num_ops], into names_, or resident
-  std::vector<std::string> names_;
+  IdVector<OpId, std::uint32_t> module_;  // [num_ops] number of its name
   std::map<std::string, std::uint32_t> numbers_;
   std::map<Visit, Visited> visits_;
   std::vector<Visit> order_;
 };
 
+struct OffloadChoice {
+  std::vector<std::string> modules;  ///< patterns of paths
+  bool optimizer = false;
+  std::int64_t prefetch = 0;
+  std::int64_t home = 1;  ///< the first
+  std::int64_t homes = 1;
+  std::int64_t disk = 0;  ///< 0: none
+
+  /// The outermost module around `path` that a pattern matches; nothing: none does.
+  std::optional<std::string> module_around(std::string_view path) const {
+    for (std::size_t end = 0; end < path.size(); ++end) {
+      end = std::min(path.find('.', end), path.size());
+      std::string name(path.substr(0, end));
+      if (std::ranges::any_of(modules,
+                              [&](const std::string& p) { return Wildcard{p}.matches(name); }))
+        return name;
+    }
+    return std::nullopt;
+  }
+
+  WaitingWeights waiting(const OpGraph& graph, const IdVector<OpId, DeviceId>& device) const {
+    WaitingWeights w{
+        .home = device, .host = device, .module = std::vector<std::string>(device.size())};
+    w.prefetch = prefetch;
+    for (const OpId v : graph.ops()) {
+      const auto d = static_cast<std::int64_t>(index(device[v]));
+      if (d >= home) continue;
+      const auto module = module_around(graph.module(v));
+      const bool updates = optimizer && graph.op(v).phase == Phase::update;
+      if (!updates && (!module || graph.op(v).phase == Phase::update)) continue;
+      w.home[v] = w.host[v] = static_cast<DeviceId>(home + d % homes);
+      if (disk > 0 && !updates) w.home[v] = static_cast<DeviceId>(disk);
+      w.module[index(v)] = module.value_or("");
+    }
+    return w;
+  }
+};
+
 /// Weights or the optimizer wait in the memory of another device, `home`, which a link joins to the
 /// devices that compute.
 ///   modules: paths of modules whose weights wait there. Each pass of a device copies a module's
-///     weights when it gets there, and drops them after it: tensors with `reference`, so that they
-///     take no further memory at home. Its cache stays.
-///   prefetch: 0 copies the weights when the op before the module has ended (accelerate's hooks);
-///     p copies them as soon as the buffer of the module that is p + 1 such modules before is free.
-///     A control edge carries this, and its latency stands for the launch of the copy.
-///   optimizer: update ops run at home: gradients go there as tensors do, new weights come back.
+///     weights when it gets there, and drops them after it.
+///   prefetch: see offloaded().
+///   optimizer: update ops run at home.
 ///   homes: with several, device d has home + d mod homes, each with links of its own.
 ///   disk: weights wait on this device behind home, and go by way of home's memory.
-/// Source: Ren et al., "ZeRO-Offload", USENIX ATC 2021; Hugging Face accelerate, hooks.
 class Offload final : public Transform {
  public:
   explicit Offload(Options& o) {
@@ -222,7 +233,7 @@ class Offload final : public Transform {
                            const IdVector<OpId, DeviceId>& device) const override {
     if (choice_.modules.empty() && !choice_.optimizer)
       throw InputError("offload: it needs modules, or optimizer: true");
-    return OffloadedStep(graph, device, choice_).run();
+    return offloaded(graph, device, choice_.waiting(graph, device));
   }
   std::string no_pipeline(PipelineTraits /*pipeline*/) const override {
     return "offload: each micro-batch would copy the weights again";
@@ -241,6 +252,11 @@ class Offload final : public Transform {
 };
 
 }  // namespace
+
+PlacedStep offloaded(const OpGraph& graph, const IdVector<OpId, DeviceId>& device,
+                     const WaitingWeights& waiting) {
+  return OffloadedStep(graph, device, waiting).run();
+}
 
 std::unique_ptr<Transform> make_offload(Options& options) {
   return std::make_unique<Offload>(options);

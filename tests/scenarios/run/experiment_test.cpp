@@ -1,5 +1,6 @@
 #include <nlohmann/json.hpp>
 
+#include "placers/files/placement_file.h"
 #include "placers/interface/registry.h"
 #include "scenarios/read/device_table.h"
 #include "scenarios/read/scenario_schema.h"
@@ -23,6 +24,23 @@ std::shared_ptr<const OpGraph> pair_of_ops(Bytes weights) {
   g.add_edge(g.add_tensor(a, 1_B), b);
   return std::make_shared<const OpGraph>(std::move(g).build());
 }
+
+/// `graph` on a GPU of `memory`, with a host of 1 GB behind a link of 10 GB/s in each direction.
+Experiment beside_host(OpGraph graph, Bytes memory, Bytes host = {1'000'000'000},
+                       std::size_t gpus = 1) {
+  const auto step = std::make_shared<const OpGraph>(std::move(graph));
+  ClusterChoice cluster;
+  cluster.devices = {{.count = gpus, .name = "gpu", .kind = {}, .memory = memory},
+                     {.count = gpus, .name = "host", .kind = "host", .memory = host}};
+  cluster.link = {.bandwidth = 10.0_GBps, .latency = 0ns};
+  return {std::make_shared<const CostedGraph>(
+              std::make_shared<const PreparedGraph>(PreparedGraph{.step = step, .placed = step}),
+              cluster),
+          {.transfers = Transfers::duplex}};
+}
+
+/// Each control edge on the way takes a nanosecond, for its 4 bytes.
+bool about(Duration found, Duration wanted) { return found >= wanted && found - wanted <= 5ns; }
 
 std::unique_ptr<Placer> with_fallback_on(const std::string& name) {
   return make_placer(name, Options(name, {{"fallback", {"true", {}, {}}}}));
@@ -79,6 +97,69 @@ std::string sweep_mistakes(const std::string& lines) {
 }  // namespace
 
 TEST_SUITE("experiment") {
+  // Three ops of 10 ms and 100 MB, whose copies take 10 ms. Where all wait: 3 x (10 + 10), or with
+  // copies ahead 10 + 3 x 10; the GPU holds one copy, or two. 250 MB hold one op and the copy of
+  // another: op1 stays, and op0 and op2 wait.
+  TEST_CASE("where a GPU is too small, weights wait on the host, and a placement file says so") {
+    const OpGraph three = chain_of(3, {100'000'000}, 1_B, 10ms);
+    const auto placed = [&](Bytes memory, const char* placer, const char* prefetch) {
+      const Experiment experiment = beside_host(three, memory);
+      Options options(placer);
+      options.set("prefetch", {prefetch, "", {}});
+      const Placement p = experiment.place(*make_placer(placer, std::move(options)), 0);
+      const std::string file = placement_json(p, three, "three", 2);
+      const Placement again = parse_placement(file, "p.json", three, 2);
+      CHECK(again.home == p.home);
+      CHECK(again.prefetch == p.prefetch);
+      const StepResult step = experiment.step(again).simulate();
+      CHECK_FALSE(step.oom);
+      return std::pair(step.makespan, p);
+    };
+    for (const char* placer : {"m_etf", "m_sct", "auto", "refine", "search"}) {
+      CAPTURE(placer);
+      CHECK(about(placed({100'000'016}, placer, "0").first, 60ms));
+      CHECK(about(placed({200'000'016}, placer, "1").first, 40ms));
+      CHECK(about(placed({300'000'016}, placer, "2").first, 30ms));
+      const auto [time, some] = placed({250'000'000}, placer, "0");
+      CHECK(about(time, 50ms));
+      CHECK(some.facts.at("waiting_bytes") == 200e6);
+      CHECK_FALSE(some.waits(OpId{1}));
+    }
+    // accelerate keeps room for the largest op on the GPU: one stays, as here, though others do.
+    CHECK(about(placed({250'000'000}, "fill", "0").first, 50ms));
+    const Experiment never = beside_host(three, {250'000'000});
+    CHECK_THROWS_AS(
+        never.place(*make_placer("m_etf", Options("m_etf", {{"offload", {"never", "", {}}}})), 0),
+        InfeasibleError);
+    const Experiment full = beside_host(three, {250'000'000}, {150'000'000});
+    CHECK_THROWS_AS(full.place(*make_placer("m_etf"), 0), InfeasibleError);
+    // 300 MB but 110 cross the link in each step.
+    const Problem p = beside_host(three, {110'000'000}).problem();
+    const LowerBounds bounds = lower_bounds(p.graph, p.cluster, p.costs);
+    CHECK(bounds.fits_in_memory);
+    CHECK(bounds.offload == 19ms);
+  }
+
+  TEST_CASE("weights wait on GPUs of their own links, and no more than the host holds") {
+    const OpGraph four = chain_of(4, {100'000'000}, 1_B, 10ms);
+    // Two GPUs of 150 MB: one op resident on each is too much beside a copy, so all wait.
+    const Experiment two = beside_host(four, {150'000'000}, {400'000'000}, 2);
+    const Placement p = two.place(*make_placer("m_etf"), 0);
+    for (const OpId v : four.ops()) {
+      CHECK(p.waits(v));
+      CHECK(index(p.home[v]) == 2 + index(p.device[v]));
+    }
+    CHECK_FALSE(two.step(p).simulate().oom);
+    const Experiment less = beside_host(four, {150'000'000}, {350'000'000}, 2);
+    CHECK(message<InfeasibleError>([&] { less.step(p); }) ==
+          "weights that wait take more than the 333.79 MiB of the host");
+    Placement wrong = p;
+    wrong.home[OpId{0}] = p.device[OpId{0}] == gpu0 ? gpu1 : gpu0;
+    CHECK_THROWS_AS(two.step(wrong), InputError);
+    wrong.device[OpId{0}] = gpu2;
+    CHECK_THROWS_AS(two.step(wrong), InputError);
+  }
+
   // m_etf sees ops of 60 B, and places both on one device of 200 B. The executed ops have 180 B
   // each, 361 B with their tensor: run again with 200 * 200 / 361 = 110 B on that device, it places
   // them on two.

@@ -2,6 +2,7 @@
 #include "tests/prelude.h"
 #include "tests/small_graphs.h"
 #include "tests/temporary_folder.h"
+#include "tests/this_build.h"
 #include "tests/traces/generate/generated_graphs.h"
 #include "tests/traces/import/imported.h"
 #include "traces/format/compressed_file.h"
@@ -157,6 +158,7 @@ TEST_SUITE("config.json") {
   TEST_CASE("what is not modelled is said, and what no generator makes is refused") {
     const auto mistral = read_published_config(
         R"({"model_type": "mistral", "sliding_window": 4096, "tie_word_embeddings": true,
+            "num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 4, "vocab_size": 256,
             "partial_rotary_factor": 0.5})",
         "config.json");
     CHECK(mistral.generator == "llama");
@@ -165,11 +167,36 @@ TEST_SUITE("config.json") {
         std::vector<std::string>{"partial_rotary_factor: positions are in all features of a head"});
     CHECK(mistral.values.at("layer_types") == "sliding_attention");
     CHECK(mistral.values.at("tie_word_embeddings") == "true");
+    CHECK(message<InputError>([] {
+            read_published_config(R"({"model_type": "llama", "hidden_size": 64})", "c.json");
+          }) == "c.json: it has no 'num_hidden_layers'");
     CHECK(message<InputError>([] { read_published_config("[1]", "c.json"); }) ==
           "c.json: no JSON object");
     CHECK(message<InputError>([] {
             read_published_config(R"({"model_type": "rwkv"})", "c.json");
           }).starts_with("c.json: no generator has model_type 'rwkv' (those of gpt2, llama,"));
+  }
+
+  // Parameters as the model cards on huggingface.co state them. Biases and norms that are not
+  // modelled are few.
+  TEST_CASE("published models have as many parameters as their cards say, within 0.5 %") {
+    const TemporaryFolder folder;
+    const auto models = nlohmann::json::parse(
+        read_file(source_dir() + "/tests/traces/generate/published_models.json"));
+    for (const auto& [name, model] : models.items()) {
+      CAPTURE(name);
+      write_file(folder.file("config.json"), model[1].dump());
+      const auto config = read_published_config(model[1].dump(), name);
+      const OpGraph graph = generated(config.generator.c_str(),
+                                      {{"config", folder.file("config.json")}, {"length", "16"}});
+      CHECK(static_cast<double>(forward_parameters(graph)) ==
+            doctest::Approx(model[0].get<double>()).epsilon(0.005));
+    }
+    // In Gemma 3 every sixth layer sees all tokens.
+    CHECK(read_published_config(models["gemma-3-1b"][1].dump(), "")
+              .values.at("layer_types")
+              .starts_with("sliding_attention sliding_attention sliding_attention "
+                           "sliding_attention sliding_attention full_attention sliding"));
   }
 
   TEST_CASE("an old name of an option is refused, and the new one named") {

@@ -132,6 +132,23 @@ TEST_SUITE("inference") {
     CHECK(sums(graph, "embed_tokens").weights == 128'256LL * 4096 * 144 / 256);
   }
 
+  // llama.cpp gives mixtures of 8 experts Q8_0 for keys and values and Q5_K for attention's output.
+  // 8x22B, in numbers: q and o 6144 x 6144, k and v 6144 x 1024, the experts' three matrices 8 x
+  // 6144 x 16384 (down in Q6_K in 7 + 7 + 14 of 56 layers), router and norms in 32 bits. A low
+  // layer 21 233 664 + 13 369 344 + 25 952 256 + 3 x 452 984 832 + 196 608 + 49 152; a high one
+  // 207 618 048 more. Table 110 592 000, head 161 280 000, norm 24 576. Published files: 85.59 GB,
+  // and 28.45 of 8x7B.
+  TEST_CASE("Mixtral 8x22B and 8x7B in Q4_K_M are as large as published files") {
+    const auto mixtral = [](const char* size) {
+      return generated("moe", {{"config", size}, {"pass", "decode"}, {"weights", "q4_k_m"}});
+    };
+    const OpGraph large = mixtral("8x22b");
+    CHECK(sums(large, "layer_7/").weights == 1'419'755'520);
+    CHECK(sums(large, "layer_9/").weights == 1'419'755'520 + 207'618'048);
+    CHECK(sums(large).weights == 85'591'511'040);
+    CHECK(sums(mixtral("8x7b")).weights == 28'447'727'616);
+  }
+
   // A latent of 512 and 64 positions, in 61 layers. Decode: 128 heads' queries of 128 numbers times
   // matrices to 512, and the same of 512 to 128; the core 2 x 128 x (2 x 512 + 64) a token seen.
   TEST_CASE("DeepSeek-V3 keeps a latent of each token, and decode multiplies by its matrices") {

@@ -390,7 +390,6 @@ Decoder read_shape(Options& o, Config& c, bool moe, const Expansion& e) {
   s.inference.layers = s.layers;
   s.inference.shared_keys = s.key_value_heads < s.heads;
   s.inference.tied = s.tied;
-  s.inference.experts = s.experts.experts;
   if (e.inference.on())
     limit_work(o, s.batch, e.inference.allocated, s.heads * s.head_size, e.inference.tokens);
   limit_work(o, s.batch, s.length, s.hidden,
@@ -430,6 +429,7 @@ Trace make_moe(Options& options) {
   s.dense_inner = config.whole("intermediate_size", 4 * s.hidden, 1);
   s.further = config.whole("num_nextn_predict_layers", 0, 0, 16);
   read_experts(options, config, e, s.ranks, s.experts);
+  e.inference.experts = s.inference.experts = s.experts.experts;
   s.experts.clamp_apart = e.kernels.unfused_clamp;
   s.experts.activation_again = s.again.contains(Recomputed::moe_act);
   s.experts.norm_again = s.again.contains(Recomputed::layernorm);
