@@ -213,7 +213,7 @@ class Portfolio final : public Placer {
     if (quick_) return;
     for (const char* name : {"fill", "balanced"}) contest.enter(name);
     contest.enter_pipeline();
-    if (p.graph.plain()) contest.cut(refined_ops / 4);
+    if (p.graph.plain()) contest.cut(6'250);
   }
 
   Placement favouring(const Problem& p) const {
@@ -226,7 +226,7 @@ class Portfolio final : public Placer {
   void plan_with_less(const Problem& p, Contest& contest) const {
     std::vector<IdVector<OpId, OpId>> favourites(1);
     if (p.graph.num_ops() <= most_ops) favourites.push_back(favourites_of(p, 0.1, solutions_).of);
-    for (const Cluster& smaller : smaller_clusters(p, 1.6))
+    for (const Cluster& smaller : smaller_clusters(p, 2.0))
       for (const IdVector<OpId, OpId>& favourite : favourites) {
         const Problem less{p.graph, smaller, p.costs, p.engine};
         if (auto plan = list::schedule(less, favourite, Variant::standard, {}).placement)
