@@ -4,14 +4,12 @@
 #include <CbcCutGenerator.hpp>
 #include <CbcEventHandler.hpp>
 #include <CbcStrategy.hpp>
-#include <CglCutGenerator.hpp>
 #include <CglProbing.hpp>
 #include <ClpSimplex.hpp>
 #include <CoinPackedMatrix.hpp>
 #include <OsiClpSolverInterface.hpp>
 #include <algorithm>
 #include <cmath>
-#include <memory>
 
 #include "placers/solver/linear_program.h"
 
@@ -178,22 +176,6 @@ class WithoutProbing final : public CbcStrategyDefault {
   }
 };
 
-/// Ends the rounds of cuts at the root after so many simplex iterations, which CBC does not limit.
-class CutLimit final : public CglCutGenerator {
- public:
-  CutLimit(CbcModel& model, std::int64_t most) : model_(model), left_(new std::int64_t(most)) {}
-  void generateCuts(const OsiSolverInterface& solver, OsiCuts& /*cuts*/,
-                    const CglTreeInfo /*info*/) override {
-    *left_ -= solver.getIterationCount();
-    if (*left_ < 0) model_.setMaximumSeconds(0.0);
-  }
-  CglCutGenerator* clone() const override { return new CutLimit(*this); }
-
- private:
-  CbcModel& model_;
-  std::shared_ptr<std::int64_t> left_;  // of all clones
-};
-
 /// The limit of iterations where few nodes are asked for; nothing where there are many.
 std::optional<std::int64_t> limit_of_few_nodes(const MixedLimits& limits) {
   constexpr std::int64_t least = 2'000, of_a_node = 100;
@@ -250,10 +232,6 @@ MixedOptimum solve(const MixedProgram& program, const MixedLimits& limits) {
   }
   IterationLimit iterations(few.value_or(limits.iterations));
   model.passInEventHandler(&iterations);
-  if (few) {
-    CutLimit cuts(model, *few);
-    model.addCutGenerator(&cuts, 1, "limit");
-  }
   // The model's limits do not apply to the relaxation, which needs its own: its bound is worth more
   // than those of nodes.
   constexpr std::int64_t of_relaxation = 10;
