@@ -230,6 +230,7 @@ class WithOffload final : public Placer {
   }
   bool can_stop() const override { return placer_->can_stop(); }
   bool replicates() const override { return placer_->replicates(); }
+  void check(const Problem& p) const override { placer_->check(p); }
 
  private:
   std::unique_ptr<Placer> placer_;

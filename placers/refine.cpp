@@ -29,8 +29,6 @@ class Refined final : public Placer {
     if (before <= lower_bounds(p.graph, p.cluster, p.costs).best()) return quick;
     if (auto best = all_placements(space, *step, 2 * budget_.ops / p.graph.num_ops()))
       return better(std::move(quick), before, std::move(best->first), best->second, num_all(space));
-    if (p.graph.num_ops() <= budget_.searched && !quick.placed_by.starts_with("fallback"))
-      return quick;
     Chain chain(space, *step, quick, seed);
     chain.run(tries, {.begin = 0.001, .end = 0.0005, .leaves = 0.0}, {});
     return better(std::move(quick), before, chain.best(), chain.best_score().value,

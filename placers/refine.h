@@ -5,15 +5,13 @@
 
 namespace baechi {
 
-/// The ops of all steps that `auto` evaluates after its placers: about as long as m_etf and m_sct
-/// take on the arena's instances.
-inline constexpr std::size_t refined_ops = 25'000;
+/// The ops of all steps that `auto` evaluates after its placers: with their plans for less memory
+/// about as long as m_etf and m_sct take on the arena's instances.
+inline constexpr std::size_t refined_ops = 16'000;
 
-/// Evaluations of a step: about `ops` / the graph's ops, at least `least`, at most `most`. Graphs
-/// of at most `searched` ops come from a search: unless their start is a fallback, it is only
-/// compared with all placements, if those are few.
+/// Evaluations of a step: about `ops` / the graph's ops, at least `least`, at most `most`.
 struct RefineBudget {
-  std::size_t most = 0, least = 0, ops = 0, searched = 0;
+  std::size_t most = 0, least = 0, ops = 0;
 };
 
 /// The answer of `start`, then a short annealing chain from it at low temperature, restricted to

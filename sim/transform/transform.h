@@ -64,6 +64,17 @@ class Transform {
   virtual std::int64_t devices() const { return 1; }
 };
 
+/// The transform whose apply() is `apply`.
+template <class Apply>
+std::unique_ptr<Transform> transform_of(Apply apply) {
+  struct Function final : Transform {
+    explicit Function(Apply function) : apply_(std::move(function)) {}
+    Transformed apply(const OpGraph& graph) const override { return apply_(graph); }
+    Apply apply_;
+  };
+  return std::make_unique<Function>(std::move(apply));
+}
+
 /// Applies `second` to the graph of `first`. In the result, `mapped_op` maps from the input of
 /// `first` to the graph of `second`, and `needs` is the larger of the two.
 Transformed then(Transformed first, const Transform& second);

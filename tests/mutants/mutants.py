@@ -208,7 +208,7 @@ def try_random(build, given):
     def run(test, environment, limit):
         started = time.monotonic()
         try:
-            done = subprocess.run([program, f"--source-file=*tests/{test}", "--abort-after=1"], stdout=subprocess.DEVNULL,
+            done = subprocess.run([program, f"--source-file=*/{test}", "--abort-after=1"], stdout=subprocess.DEVNULL,
                                   stderr=subprocess.DEVNULL, env=os.environ | environment, timeout=limit)
         except subprocess.TimeoutExpired:
             return False
@@ -222,7 +222,7 @@ def try_random(build, given):
             passed = run(test, {"BAECHI_MUTANTS_REACHED": path}, TIME_LIMIT_S)
             reach[test] = set(map(int, open(path))) if passed else set()
             if not passed:
-                print(f"tests/{test} fails without a change: it is left out", flush=True)
+                print(f"{test} fails without a change: it is left out", flush=True)
         return reach[test]
 
     noticed, tried = dict.fromkeys(modules, 0), dict.fromkeys(modules, 0)

@@ -27,18 +27,17 @@ HEADER = """#pragma once
 #include <type_traits>
 inline struct Mutants {
   int chosen = std::getenv("BAECHI_MUTANT") ? std::atoi(std::getenv("BAECHI_MUTANT")) : -1;
+  const char* path = std::getenv("BAECHI_MUTANTS_REACHED");
   bool reached[1 << 14] = {};
-  ~Mutants() {
-    const char* path = std::getenv("BAECHI_MUTANTS_REACHED");
+  void reach(int k) {
+    reached[k] = true;
     std::FILE* file = path ? std::fopen(path, "a") : nullptr;
-    for (int k = 0; file && k < 1 << 14; ++k)
-      if (reached[k]) std::fprintf(file, "%d\\n", k);
-    if (file) std::fclose(file);
+    if (file) std::fprintf(file, "%d\\n", k), std::fclose(file);
   }
 } mutants;
 constexpr bool mutant(int k) {
   if (std::is_constant_evaluated()) return false;
-  mutants.reached[k] = true;
+  if (!mutants.reached[k]) mutants.reach(k);
   return mutants.chosen == k;
 }
 """

@@ -2,10 +2,11 @@
 
 A number is a product: of one for the dtype, and of deviations of the GPU and of the framework, which are pulled to 1, so
 that a GPU under a framework that nobody measured together has numbers, too:
-  share of the peak, by type of op:  dtype x (GPU and dtype) x (framework and dtype)
-  flops at half of it:               dtype x framework
+  share of the peak, by type of op:  dtype x (GPU and dtype) x (framework and dtype) x (all three)
+  flops at half of it:               dtype x framework x (GPU and dtype)
   share of the bandwidth:            one x GPU x framework
-  launch of a kernel, host time of an op, of a pass:  one x framework
+  launch of a kernel:                one x framework
+  host time of an op, of a pass:     one x framework x GPU, whose machine has its own processors
 """
 import math
 import re
@@ -55,11 +56,12 @@ class Case:
             raise InputError(f"{row.text()}: {row.device()} has no peak in {', '.join(sorted(missing))}")
 
     def names(self, what, dtype=None):
+        gpu, framework = self.gpu, self.framework
         if what == "half":
-            return [f"half:{dtype}", f"half@{self.framework}"]
+            return [f"half:{dtype}", f"half@{framework}", f"half:{dtype}@{gpu}"]
         if dtype:
-            return [f"{what}:{dtype}", f"{what}:{dtype}@{self.gpu}", f"{what}:{dtype}@{self.framework}"]
-        return [what] + ([f"{what}@{self.gpu}"] if what == "bandwidth" else []) + [f"{what}@{self.framework}"]
+            return [f"{what}:{dtype}{of}" for of in ("", f"@{gpu}", f"@{framework}", f"@{gpu}@{framework}")]
+        return [what, f"{what}@{framework}"] + ([f"{what}@{gpu}"] if what != "launch" else [])
 
 
 class Numbers:

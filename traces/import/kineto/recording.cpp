@@ -8,8 +8,6 @@ namespace {
 
 // Events of ph "X" with a duration. A Python frame is used if it is named "nn.Module: Conv2d_0".
 
-constexpr Duration rounded = std::chrono::microseconds(2);  // a start and a duration
-
 constexpr std::string_view module_prefix = "nn.Module: ";
 
 CallKind call_kind(const Event& event) {
@@ -41,7 +39,7 @@ class RecordingReader {
     recording_.of_simulation = file.simulated;
     recording_.num_threads = threads_.size();
     nest();
-    cut_overruns();
+    recording_.overruns = cut_overruns(recording_.work);
     std::ranges::stable_sort(recording_.waits, {}, &RecordedWait::start);
     return std::move(recording_);
   }
@@ -106,24 +104,6 @@ class RecordingReader {
       while (!open.empty() && !encloses(open.back())) open.pop_back();
       if (!open.empty()) calls[i].parent = open.back();
       open.push_back(i);
-    }
-  }
-
-  /// Shortens work that was recorded to end after the next work of its stream began.
-  void cut_overruns() {
-    std::vector<DeviceWork>& all = recording_.work;
-    std::vector<std::size_t> order(all.size());
-    std::iota(order.begin(), order.end(), std::size_t{0});
-    std::ranges::stable_sort(order, {}, [&](std::size_t i) {
-      return std::tuple(all[i].device, all[i].stream, all[i].start);
-    });
-    for (std::size_t k = 1; k < order.size(); ++k) {
-      DeviceWork& work = all[order[k - 1]];
-      const DeviceWork& next = all[order[k]];
-      const Duration beyond = work.end() - next.start;
-      if (work.device != next.device || work.stream != next.stream || beyond <= rounded) continue;
-      work.duration -= beyond;
-      recording_.overruns.push_back({order[k - 1], beyond});
     }
   }
 

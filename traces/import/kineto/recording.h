@@ -52,6 +52,26 @@ struct Overrun {
   Duration cut{};
 };
 
+/// Shortens such work. `all`: with device, stream, start and duration.
+template <class Work>
+std::vector<Overrun> cut_overruns(std::vector<Work>& all) {
+  constexpr Duration rounded = std::chrono::microseconds(2);  // a start and a duration
+  std::vector<Overrun> overruns;
+  std::map<std::pair<std::int64_t, std::int64_t>, std::vector<std::size_t>> streams;
+  for (std::size_t i = 0; i < all.size(); ++i) streams[{all[i].device, all[i].stream}].push_back(i);
+  for (auto& [stream, order] : streams) {
+    std::ranges::stable_sort(order, {}, [&](std::size_t i) { return all[i].start; });
+    for (std::size_t k = 1; k < order.size(); ++k) {
+      Work& work = all[order[k - 1]];
+      const Duration beyond = work.start + work.duration - all[order[k]].start;
+      if (beyond <= rounded) continue;
+      work.duration -= beyond;
+      overruns.push_back({order[k - 1], beyond});
+    }
+  }
+  return overruns;
+}
+
 /// A wait that CUPTI recorded: of a stream for an event ("Stream Wait Event"), or of the host for a
 /// stream, an event or all work ("Stream Sync", "Event Sync", "Context Sync").
 struct RecordedWait {

@@ -2,7 +2,7 @@
 
 #include <numeric>
 
-#include "traces/import/kineto/events.h"
+#include "traces/import/kineto/recording.h"
 
 namespace baechi::pytorch {
 namespace {
@@ -47,7 +47,8 @@ class KinetoReader {
     std::int64_t correlation;
   };
   struct DeviceEvent {
-    Duration duration;
+    std::int64_t device, stream;
+    Duration start, duration;
     std::optional<std::int64_t> correlation, external_id;
   };
 
@@ -68,7 +69,9 @@ class KinetoReader {
       if (event.correlation)
         launches_.push_back({threads_.of(event), *event.start, *event.correlation});
     } else if (kind == EventKind::device) {
-      device_events_.push_back({*event.duration, event.correlation, event.external_id});
+      device_events_.push_back(
+          {event.device.value_or(0), event.stream.value_or(-1 - std::ssize(device_events_)),
+           *event.start, *event.duration, event.correlation, event.external_id});
     } else if (event.allocated) {
       kineto_.memory.push_back({.at = *event.start,
                                 .line = event.line,
@@ -141,6 +144,10 @@ class KinetoReader {
     for (std::size_t i = 0; i < kineto_.calls.size(); ++i)
       if (const auto id = kineto_.calls[i].external_id; id && *id != 0)
         by_external_id.emplace(*id, i);
+    for (const kineto::Overrun& overrun : kineto::cut_overruns(device_events_)) {
+      ++kineto_.overruns;
+      kineto_.cut += overrun.cut;
+    }
     for (const DeviceEvent& event : device_events_) {
       ++kineto_.device_events;
       kineto_.device_time += event.duration;

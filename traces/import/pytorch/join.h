@@ -34,6 +34,8 @@ struct Kineto {
   std::string device;               ///< "NVIDIA A100-PG509-200"; "" if not stated
   std::size_t device_events = 0;    ///< number of kernels, copies and fills
   Duration device_time{};           ///< sum of their times
+  std::size_t overruns = 0;         ///< that ended after the next one of their stream began
+  Duration cut{};                   ///< what was cut off these
   /// Number of device events without a recorded launch, or launched outside any call.
   std::size_t without_launch = 0;
   std::vector<std::size_t> line;  ///< [calls] index of the call's event in the file, from 0
