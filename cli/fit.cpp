@@ -37,6 +37,37 @@ Bytes size_of(const std::string& text, const char* flag) {
   return *size;
 }
 
+/// `text` as an argument in a shell.
+std::string in_shell(std::string text) {
+  const auto plain = [](unsigned char c) {
+    return std::isalnum(c) != 0 ||
+           std::string_view("_./:,=+-").find(static_cast<char>(c)) != std::string_view::npos;
+  };
+  if (std::ranges::all_of(text, plain)) return text;
+  for (std::size_t i = 0; (i = text.find('\'', i)) != std::string::npos; i += 4)
+    text.replace(i, 1, "'\\''");
+  return "'" + text + "'";
+}
+
+/// The command that says which ways there are, without what only changes its output.
+std::string command_of(const FitArguments& a) {
+  std::string text = "baechi fit " + in_shell(a.model);
+  const FitArguments unsaid;
+  for (const auto& [flag, value, other] :
+       {std::tuple("--gpus", a.gpus, unsaid.gpus),
+        {"--memory", a.memory, unsaid.memory},
+        {"--cpu-memory", a.cpu_memory, unsaid.cpu_memory},
+        {"--cpu", a.cpu, unsaid.cpu},
+        {"--dtype", a.dtype, unsaid.dtype},
+        {"--reserve", a.reserve, unsaid.reserve},
+        {"--link", a.link, unsaid.link},
+        {"--host-link", a.host_link, unsaid.host_link},
+        {"--context", std::to_string(a.context), std::string("0")},
+        {"--batch", std::to_string(a.batch), std::string("0")}})
+    if (value != other) text += fmt::format(" {} {}", flag, in_shell(value));
+  return text;
+}
+
 FitQuestion question_of(const FitArguments& a) {
   Mistakes mistakes;
   FitQuestion q;
@@ -54,6 +85,7 @@ FitQuestion question_of(const FitArguments& a) {
   mistakes.attempt([&] { q.host_kind = device_of({a.cpu, "", {}}, "--cpu")->name; });
   mistakes.attempt([&] { q.model = read_fit_model(a.model, a.dtype); });
   mistakes.throw_if_any();
+  q.command = command_of(a);
   const std::int64_t trained = q.model.trained_context;
   q.context = a.context > 0 ? a.context
               : trained > 0 ? std::min<std::int64_t>(trained, 8192)

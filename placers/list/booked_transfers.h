@@ -59,12 +59,6 @@ class BookedTransfers {
   bool holds(DeviceId d, const Input& in) const {
     return in.src == d || in.src == all_devices || find_copy(in.tensor, d) != no_copy;
   }
-  /// The end of the last booking of the channels through which `d` sends or receives; 0 if there
-  /// are no channels.
-  TimePoint channels_free(DeviceId d) const {
-    if (!limited()) return {};
-    return std::max(clock_[channels_.sending(d)], clock_[channels_.receiving(d)]);
-  }
   /// Calls `found` with each device that produced an input of `v`, perhaps more than once.
   template <class Found>
   void for_each_source(OpId v, Found found) const {

@@ -72,12 +72,14 @@ std::string upper(std::string text) {
 std::string command_of(const FitQuestion& q, const FitCase& asked, const FitWay& way) {
   const FitModel& model = q.model;
   const FitVariant& v = way.variant;
-  if (!model.writes) return "this command with --export accelerate -o device_map.json --way ";
+  if (!model.writes) return q.command + " --export accelerate -o device_map.json --way ";
   const std::size_t dot = model.name.ends_with(".gguf") ? model.name.size() - 5 : model.name.size();
   const std::string name = model.name.substr(0, dot);
   if (asked.elsewhere.prefetch) {
+    // Of each GPU.
+    const Bytes most = std::ranges::max_element(way.memory, {}, &FitMemory::waiting)->waiting;
     return fmt::format("vllm serve {} --max-model-len {} --cpu-offload-gb {:.0f}{}", name,
-                       v.context, std::ceil(gib(way.waiting)),
+                       v.context, std::ceil(gib(most)),
                        way.layers.size() > 1
                            ? fmt::format(" --pipeline-parallel-size {}", way.layers.size())
                            : "");

@@ -9,6 +9,7 @@ namespace baechi {
 
 struct FitQuestion {
   FitModel model;
+  std::string command{};  ///< that asks it
   std::vector<DeviceChoice> gpus{};  ///< in the order of the layers
   Bytes host{};                      ///< memory that may hold layers; 0: none was stated
   std::string host_kind{};           ///< of the device table
@@ -23,6 +24,7 @@ struct FitQuestion {
 struct FitMemory {
   std::string device;
   Bytes limit{}, weights{}, cache{}, buffers{}, reserve{};
+  Bytes waiting{};  ///< weights in host memory that it computes with
   Bytes spare() const { return limit - weights - cache - buffers - reserve; }
 };
 

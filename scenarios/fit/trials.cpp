@@ -274,7 +274,7 @@ void FitTrials::simulate(const FitCase& asked, const FitGraphs& graphs, std::siz
     for (std::size_t l = 0; l < graphs.size(); ++l) {
       if (device[l] != id) continue;
       memory.cache += graphs.cache[l];
-      if (!waits[l]) memory.weights += graphs.weights[l];
+      (waits[l] ? memory.waiting : memory.weights) += graphs.weights[l];
     }
     memory.buffers =
         std::max(one.devices[id].peak, most.devices[id].peak) - memory.weights - memory.cache;

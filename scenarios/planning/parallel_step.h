@@ -101,9 +101,6 @@ struct NamedTransform {
   std::unique_ptr<Transform> make() const;
 };
 
-/// The names that TrainingJob::recompute_modules may have.
-std::vector<std::string> recompute_module_names();
-
 /// What the generator is told beside the job's own options: key and value. Throws InputError where
 /// these have one that plans choose.
 std::vector<std::pair<std::string, Options::Value>> rank_options(const TrainingJob& job,

@@ -230,7 +230,7 @@ void require_times(const Trace& trace, const ClusterChoice& cluster, std::string
         "measured times{}",
         source, hint));
   for (const DeviceChoice& d : cluster.devices) {
-    if (d.model != nullptr || (d.kind.empty() && !trace.times_elsewhere)) continue;
+    if (d.model != nullptr || (d.kind.empty() && !trace.times_elsewhere) || !computes(d)) continue;
     throw InputError(
         d.kind.empty()
             ? fmt::format("{}: no op has a time: give measured times{}, or the type of the devices "

@@ -93,6 +93,17 @@ TEST_SUITE("fit") {
     CHECK(deepspeed["offload_param"]["device"] == "cpu");
   }
 
+  TEST_CASE("the command of a way that is ours runs as it is printed") {
+    const Session session;
+    const Json ways = session.json("fit gpt2:batch=1 --gpus 1xrtx_3060 --reserve '1 GiB'")["ways"];
+    const std::string command = ways[0]["command"];
+    CHECK(command ==
+          "baechi fit gpt2:batch=1 --gpus 1xrtx_3060 --reserve '1 GiB' --export accelerate -o "
+          "device_map.json --way 1");
+    CHECK(session.run(command.substr(7)).code == 0);
+    CHECK(Json::parse(session.folder().read("device_map.json")).size() > 0);
+  }
+
   TEST_CASE("what cannot be asked is said") {
     const Session session;
     session.folder().write("config.json", R"({"model_type": "rwkv"})");

@@ -170,14 +170,16 @@ placers: [round_robin, single]
     const Session session;
     session.folder().write(
         "own.sh",
-        "#!/bin/sh\ncat >/dev/null\nsleep 0.1\n"
+        "#!/bin/sh\ncat >/dev/null\nsleep 1\n"
         "echo '{\"format\": \"baechi-placement\", \"version\": 1, "
         "\"placement\": {\"a\": 0, \"b\": 0, \"c\": 0}, \"placing_ms\": 2.5}'\n");
     REQUIRE(std::system((  // NOLINT(concurrency-mt-unsafe)
                             "chmod +x '" + session.folder().file("own.sh") + "'")
                             .c_str()) == 0);
     const auto run = session.run("place toy.json --placer exec:./own.sh --format json " + two_gpus);
-    CHECK(Json::parse(run.out)["placing_ms"].get<double>() == doctest::Approx(2.5).epsilon(0.2));
+    const double placing = Json::parse(run.out)["placing_ms"].get<double>();
+    CHECK(placing >= 2.5);  // and the time of transforms of the graph
+    CHECK(placing < 1000.0);
     CHECK(holds(run.err, "persistent=true"));
   }
 }

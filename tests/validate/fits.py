@@ -14,7 +14,7 @@ import device_numbers as devices  # noqa: E402
 import kernel_numbers as fit  # noqa: E402
 from examples import Example  # noqa: E402
 from kernels import Kernel  # noqa: E402
-from vtrain_numbers import least_relative_deviations  # noqa: E402
+from vtrain import least_relative_deviations  # noqa: E402
 
 program = board.Program(sys.argv[1])
 SHEET = fit.device_sheets(ROOT)["h100"]
@@ -51,8 +51,8 @@ one = rows.where(np.arange(len(rows.us)) == 30)
 assert fit.fit_gemm(one, truth)["tile"] == truth["tile"]
 
 # us = 5 + 2 steps + bytes / 100, but for one row of seven, which is an outlier: the least absolute errors ignore it.
-lines = [((1.0, s, b), 5.0 + 2.0 * s + b / 100.0) for s, b in ((2, 1e3), (6, 1e3), (2, 1e5), (6, 1e5), (14, 1e4), (14, 1e6))]
-assert np.allclose(least_relative_deviations(lines + [((1.0, 2.0, 1e4), 500.0)]), [5.0, 2.0, 0.01], rtol=1e-6)
+lines = [({0: 1.0, 1: s, 2: b}, 5.0 + 2.0 * s + b / 100.0) for s, b in ((2, 1e3), (6, 1e3), (2, 1e5), (6, 1e5), (14, 1e4), (14, 1e6))]
+assert np.allclose(least_relative_deviations(lines + [({0: 1.0, 1: 2.0, 2: 1e4}, 500.0)], 3), [5.0, 2.0, 0.01], rtol=1e-5)
 
 # Collectives on a switch that take as long for each byte on the wire whatever the op and the ranks: so does the op and the
 # number of ranks that nobody measured, to 3 %.

@@ -131,7 +131,9 @@ void add_weights(const Json& json, PublishedConfig& config) {
     format = fmt::format("{}_{}", method, group);
   else if (method == "fp8" && is_said(json, "weight_block_size"))
     format = "fp8_block";
-  if (find_weight_format(format) && bits == 4)
+  else if (method == "mxfp4")
+    format = "bf16+experts=mxfp4";
+  if (find_weight_format(format.substr(0, format.find('+'))) && bits == 4)
     config.values["weights"] = format;
   else
     config.not_modelled.emplace_back("quantization_config: weights are in the model's dtype");

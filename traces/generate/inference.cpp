@@ -42,7 +42,9 @@ Bytes Inference::stored(const Variable& v) const {
   const std::int64_t columns =
       v.name.starts_with("embed_tokens") ? v.shape.back() : v.shape[v.shape.size() - 2];
   const std::string layer = place.layer < 0 ? "" : fmt::format("layer_{}/", place.layer);
-  const auto own = by_tensor.find(layer + std::string(place.tensor));
+  auto own = by_tensor.find(layer + std::string(place.tensor));
+  if (own == by_tensor.end() && v.name.find("/expert") != std::string::npos)
+    own = by_tensor.find("experts");
   return own == by_tensor.end() ? weights->of(place, n / columns, columns)
                                 : own->second->of(n / columns, columns);
 }
@@ -114,7 +116,7 @@ void read_inference(Options& o, Config& c, Inference& s) {
       o.get("weights", c.text("weights", "").c_str(),
             "format of the weights: a GGUF type such as q8_0, a mixture such as q4_k_m, or int8, "
             "fp8, gptq, awq, nf4, nf4_double, which leave embedding and head as activations are; "
-            "types of single tensors behind it, as in q4_k+layer_0/v_proj=q6_k+lm_head=q6_k");
+            "types of single tensors, or of experts, behind it, as in q4_k+layer_0/v_proj=q6_k");
   const std::string base = weights.substr(0, weights.find('+'));
   if (!base.empty() && !(s.weights = find_weight_format(base)))
     o.mistake("weights", fmt::format("'{}' is none of {}", base, weight_format_names()));

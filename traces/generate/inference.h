@@ -31,7 +31,8 @@ struct Inference {
   bool shared_keys = false;  ///< heads share keys and values
   bool tied = false;         ///< the head has the embedding's weights
   std::int64_t experts = 0;  ///< of a layer
-  /// Formats of single tensors, in place of `weights`: "layer_3/v_proj", "lm_head".
+  /// Formats of single tensors, in place of `weights`: "layer_3/v_proj", "lm_head"; or
+  /// "experts".
   std::map<std::string, const NumberFormat*> by_tensor{};
 
   bool on() const { return pass != Pass::train; }

@@ -1,35 +1,14 @@
 """What A100s reach in training GPTs, between nodes, and in all-reduces, by vTrain's measurements."""
 import math
 
-from scipy.optimize import linprog, minimize
-from scipy.sparse import coo_matrix
+from scipy.optimize import minimize
 
 from board import Comparison, InputError, percent
-from collectives import vtrain_all_reduces
-from vtrain import STAMPS_OF_HEAD, STAMPS_OF_LAYER, SMALL_KERNELS_OF_HEAD, ms_of, pieces_of, steps_of
+from collectives import features_of, vtrain_all_reduces
+from vtrain import (STAMPS_OF_HEAD, STAMPS_OF_LAYER, SMALL_KERNELS_OF_HEAD, least_relative_deviations, ms_of, pieces_of,
+                    steps_of)
 
 SINGLE, SEVERAL = "vtrain/measured_single_node.csv", "vtrain/measured_multi_node.csv"
-
-
-def least_relative_deviations(rows):
-    """The x for which the sum of |features . x / measured - 1| is least. A row is (features, measured)."""
-    n, m = len(rows[0][0]), len(rows)
-    scale = [max(abs(f[i]) / measured for f, measured in rows) for i in range(n)]
-    a, b = [], []
-    for r, (features, measured) in enumerate(rows):
-        f = [v / measured / s for v, s in zip(features, scale)]
-        for sign in (1.0, -1.0):
-            a.append((r, [sign * v for v in f]))
-            b.append(sign)
-    data, at = [], ([], [])
-    for i, (r, f) in enumerate(a):
-        for j, v in [*enumerate(f), (n + r, -1.0)]:
-            data.append(v)
-            at[0].append(i)
-            at[1].append(j)
-    found = linprog([0.0] * n + [1.0] * m, coo_matrix((data, at), (len(a), n + m)), b,
-                    bounds=[(None, None)] * n + [(0, None)] * m)
-    return [x / s for x, s in zip(found.x[:n], scale)]
 
 
 def all_reduce_rows(data, gpu, ranks):
@@ -42,10 +21,9 @@ def all_reduce_rows(data, gpu, ranks):
 def fit_collectives(data, rings):
     """Through a switch us = a0 + a1 2 (n - 1) + moved (b0 + b1 / n); through a DGX-1's wires a0 + a1 2 (n - 1) + moved /
     (rings x wire). `rings`: of n V100."""
-    a = least_relative_deviations([((1.0, 2.0 * (m.ranks - 1), m.moved(), m.moved() / m.ranks), m.us)
-                                   for m in all_reduce_rows(data, "a100", (2, 4, 8))])
-    v = least_relative_deviations([((1.0, 2.0 * (m.ranks - 1), m.moved() / rings[m.ranks]), m.us)
-                                   for m in all_reduce_rows(data, "v100", (2, 8))])
+    a = least_relative_deviations([(features_of(m), m.us) for m in all_reduce_rows(data, "a100", (2, 4, 8))], 4)
+    v = least_relative_deviations([({0: 1.0, 1: 2.0 * (m.ranks - 1), 2: m.moved() / rings[m.ranks]}, m.us)
+                                   for m in all_reduce_rows(data, "v100", (2, 8))], 3)
     return (f"collectives:\n  a100_nvlink: {{model: line, latency: {a[0]:.2f} us, step_latency: {a[1]:.3f} us, bandwidth: "
             f"{1e-3 / a[2]:.1f} GB/s, loss: {a[3] / a[2]:.4f}}}\n  dgx1_v100: {{model: line, latency: {v[0]:.2f} us, "
             f"step_latency: {v[1]:.3f} us, wire: {1e-3 / v[2]:.2f} GB/s}}\n")

@@ -211,18 +211,19 @@ class Program:
             self.process.stdin.write(("\n".join(fresh) + "\n\n").encode())
             self.process.stdin.flush()
         begun = shown = time.monotonic()
+        terminal = sys.stderr.isatty()
         for done, line in enumerate(fresh):
             answer = self.process.stdout.readline()
             if not answer:
                 raise InputError(f"baechi query ended with code {self.process.wait()}")
             self.known[line] = json.loads(answer)
             now = time.monotonic()
-            if now - shown > 1.0 and not self.quiet and sys.stderr.isatty():
+            if now - shown > (1.0 if terminal else 10.0) and not self.quiet:
                 shown, left = now, (now - begun) * (len(fresh) - done) / (done + 1)
-                print(f"\rscoring: {done + 1} of {len(fresh)} questions, about {left:.0f} s left ", end="",
-                      file=sys.stderr, flush=True)
+                print("\r" * terminal + f"scoring: {done + 1} of {len(fresh)} questions, about {left:.0f} s left ",
+                      end="" if terminal else "\n", file=sys.stderr, flush=True)
         if shown > begun:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+            print("\r\x1b[K" * terminal + f"scored {len(fresh)} questions in {time.monotonic() - begun:.0f} s", file=sys.stderr)
         return [self.known[line] for line in lines]
 
     def close(self):

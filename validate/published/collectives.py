@@ -68,13 +68,18 @@ def score_vtrain(data, gpu, node):
     return all_of_them
 
 
+def features_of(m):
+    """Of the line of an all_reduce through a switch."""
+    return {0: 1.0, 1: 2.0 * (m.ranks - 1), 2: m.moved(), 3: m.moved() / m.ranks}
+
+
 def left_out_ranks(measured):
     """Errors of lines fitted to the other numbers of GPUs; None where these determine no line."""
     ranks, predicted = sorted({m.ranks for m in measured}), []
-    rows = [({0: 1.0, 1: 2.0 * (m.ranks - 1), 2: m.moved(), 3: m.moved() / m.ranks}, m) for m in measured]
     for n in ranks if len(ranks) > 2 else ():
-        x = least_relative_deviations([(f, m.us) for f, m in rows if m.ranks != n], 4)
-        predicted += [Scored(measured=m.us, simulated=sum(x[i] * v for i, v in f.items())) for f, m in rows if m.ranks == n]
+        x = least_relative_deviations([(features_of(m), m.us) for m in measured if m.ranks != n], 4)
+        predicted += [Scored(measured=m.us, simulated=sum(x[i] * f for i, f in features_of(m).items()))
+                      for m in measured if m.ranks == n]
     return {"group": "number of GPUs", **errors_of(predicted)} if predicted else None
 
 

@@ -29,23 +29,27 @@ def questions_of(model, device, batch):
             for layers in (3, 2) for training in (True, False)]
 
 
-def score_pipefisher(data):
-    result, rows, questions = Comparison(), [], []
+def measured(data, result):
     for model in MODELS:
         for gpu in DEVICES:
             table = data.read(f"measured/pipefisher/{model}_time_memory_{gpu}.csv", result)
             for r in table.rows if table else ():
-                with result.row(r):
-                    batch = r.whole("bs", 1)
-                    if batch < BOUND_BY_HOST:
-                        raise InputError(f"batches below {BOUND_BY_HOST} are bound by the host")
-                    _, _, _, tokens = MODELS[model]
-                    for part in ("forward", "backward"):
-                        rows.append(Scored(f"{model}, {gpu}, batch {batch}, {part}", f"{gpu}, {part}",
-                                           r.number(f"time_{part[0]}", 1e-9), work=float(batch * tokens), alike=f"{model} {gpu} {part}",
-                                           family=gpu, lines=[r.line], inferred=(f"shares of {gpu}",) if gpu in OTHERS else ()))
-                    questions += questions_of(model, DEVICES[gpu], batch)
-                    questions += questions_of(model, OTHERS[gpu], batch) if gpu in OTHERS else []
+                yield r, model, gpu
+
+
+def score_pipefisher(data):
+    result, rows, questions = Comparison(), [], []
+    for r, model, gpu in measured(data, result):
+        with result.row(r):
+            batch, tokens = r.whole("bs", 1), MODELS[model][3]
+            if batch < BOUND_BY_HOST:
+                raise InputError(f"batches below {BOUND_BY_HOST} are bound by the host")
+            for part in ("forward", "backward"):
+                rows.append(Scored(f"{model}, {gpu}, batch {batch}, {part}", f"{gpu}, {part}",
+                                   r.number(f"time_{part[0]}", 1e-9), work=float(batch * tokens), alike=f"{model} {gpu} {part}",
+                                   family=gpu, lines=[r.line], inferred=(f"shares of {gpu}",) if gpu in OTHERS else ()))
+            questions += questions_of(model, DEVICES[gpu], batch)
+            questions += questions_of(model, OTHERS[gpu], batch) if gpu in OTHERS else []
     if not rows:
         return None
     times = iter([answer["step_time_us"] / 1e3 for answer in answered((yield questions))])
@@ -60,4 +64,22 @@ def score_pipefisher(data):
             for row, simulated in zip(both, passes()):
                 row.without[setting] = simulated
     result.rows = rows
+    return result
+
+
+def score_pipefisher_memory(data):
+    """MiB of activations: what a layer adds to the peak of a step, less its weights and their gradients."""
+    result, questions, layers = Comparison(), [], []
+    for r, model, gpu in measured(data, result):
+        with result.row(r):
+            batch, (hidden, _, inner, tokens) = r.whole("bs", 1), MODELS[model]
+            result.rows.append(Scored(f"{model}, {gpu}, batch {batch}", model, r.number("mem_act", 1e-9), work=float(batch * tokens),
+                                      alike=model, family=model, lines=[r.line]))
+            layers.append(4 * (4 * hidden * hidden + 2 * hidden * inner + 9 * hidden + inner))
+            questions += questions_of(model, "v100_32gb_pytorch", batch)[::2]
+    if not result.files:
+        return None
+    peaks = [answer["peak_bytes"] for answer in answered((yield questions))]
+    for row, bytes_of_layer, three, two in zip(result.rows, layers, peaks[::2], peaks[1::2]):
+        row.simulated = (three - two - 2 * bytes_of_layer) / 2**20
     return result

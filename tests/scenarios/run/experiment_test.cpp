@@ -134,7 +134,8 @@ TEST_SUITE("experiment") {
     const Experiment full = beside_host(three, {250'000'000}, {150'000'000});
     CHECK_THROWS_AS(full.place(*make_placer("m_etf"), 0), InfeasibleError);
     // 300 MB but 110 cross the link in each step.
-    const Problem p = beside_host(three, {110'000'000}).problem();
+    const Experiment small = beside_host(three, {110'000'000});
+    const Problem p = small.problem();
     const LowerBounds bounds = lower_bounds(p.graph, p.cluster, p.costs);
     CHECK(bounds.fits_in_memory);
     CHECK(bounds.offload == 19ms);

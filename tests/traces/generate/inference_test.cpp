@@ -149,6 +149,15 @@ TEST_SUITE("inference") {
     CHECK(sums(mixtral("8x7b")).weights == 28'447'727'616);
   }
 
+  // 24 layers of 32 experts of 3 x 2880 x 2880 numbers and biases of 3 x 2880 in 17 bytes for 32;
+  // the other 1.8e9 in 16 bits: 13.76 GB, as published.
+  TEST_CASE("gpt-oss-20b has its experts in four bits, and nothing else") {
+    const Settings quantized{
+        {"config", "gpt-oss-20b"}, {"pass", "decode"}, {"weights", "bf16+experts=mxfp4"}};
+    CHECK(static_cast<double>(sums(generated("moe", quantized)).weights) ==
+          doctest::Approx(13.76e9).epsilon(0.005));
+  }
+
   // A latent of 512 and 64 positions, in 61 layers. Decode: 128 heads' queries of 128 numbers times
   // matrices to 512, and the same of 512 to 128; the core 2 x 128 x (2 x 512 + 64) a token seen.
   TEST_CASE("DeepSeek-V3 keeps a latent of each token, and decode multiplies by its matrices") {
