@@ -101,7 +101,7 @@ TEST_SUITE("repository") {
                                 "/tests/layout/new.py' placer turn --root '" +
                                 placers.parent_path().string() + "'";
     REQUIRE(shell(command) == 0);
-    CHECK(folder.read("placers/CMakeLists.txt").find("  single.cpp\n  turn.cpp\n") !=
+    CHECK(folder.read("placers/CMakeLists.txt").find("  simple.cpp\n  turn.cpp\n") !=
           std::string::npos);
     CHECK(folder.read("placers/registry.cpp").find(".make = make_turn") != std::string::npos);
     for (const char* name : {"turn.cpp", "registry.cpp"})
