@@ -6,7 +6,7 @@
 #include <sstream>
 #include <system_error>
 
-#include "scenarios/report/plots.h"
+#include "scenarios/report/html.h"
 
 namespace baechi {
 namespace {

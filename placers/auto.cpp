@@ -21,7 +21,10 @@ class Contest final : public CutTrial {
         bound_(lower_bounds(problem.graph, problem.cluster, problem.costs).best()) {}
 
   /// A placement that no placer of the table made.
-  void offer(Placement placement) { consider(searched, std::move(placement)); }
+  void offer(Placement placement) {
+    placement.detail.clear();
+    consider(searched, std::move(placement));
+  }
   /// `answer` makes a placement, or throws InfeasibleError.
   template <class Answer>
   void enter(std::string_view name, Answer answer) {
@@ -188,12 +191,9 @@ class Portfolio final : public Placer {
     if (p.engine.semantics != Semantics::event) timed.engine.enforce_memory = false;
     Contest contest(timed, seed);
     ask_all(p, seed, contest);
-    if (!quick_ && evaluations_ > 0 && timed.engine.enforce_memory && !contest.done()) {
-      if (p.graph.num_ops() <= climbed_ops)
-        climb(p, seed, contest);
-      else
-        plan_with_less(p, contest);
-    }
+    if (!quick_ && evaluations_ > 0 && timed.engine.enforce_memory && !contest.done() &&
+        p.graph.num_ops() <= climbed_ops)
+      climb(p, seed, contest);
     if (!contest.best()) throw InfeasibleError("auto: no quick placer's step fits");
     return contest.answer();
   }
@@ -213,25 +213,13 @@ class Portfolio final : public Placer {
     if (quick_) return;
     for (const char* name : {"fill", "balanced"}) contest.enter(name);
     contest.enter_pipeline();
-    if (p.graph.plain()) contest.cut(6'250);
+    if (p.graph.plain()) contest.cut(refined_ops / 4);
   }
 
   Placement favouring(const Problem& p) const {
     list::PlaceOptions options;
     options.favourite = favourites_of(p, 0.1, solutions_).of;
     return list::place(p, options, "m_sct");
-  }
-
-  /// Offers the plans of m_etf and m_sct under each smaller limit.
-  void plan_with_less(const Problem& p, Contest& contest) const {
-    std::vector<IdVector<OpId, OpId>> favourites(1);
-    if (p.graph.num_ops() <= most_ops) favourites.push_back(favourites_of(p, 0.1, solutions_).of);
-    for (const Cluster& smaller : smaller_clusters(p, 2.0))
-      for (const IdVector<OpId, OpId>& favourite : favourites) {
-        const Problem less{p.graph, smaller, p.costs, p.engine};
-        if (auto plan = list::schedule(less, favourite, Variant::standard, {}).placement)
-          contest.offer(*std::move(plan));
-      }
   }
 
   /// Under each smaller limit, and then under that of the devices, which `contest` knows, searches
@@ -271,9 +259,10 @@ class Portfolio final : public Placer {
 }  // namespace
 
 /// More memory never makes the step longer where all placements are tried (see refined()). On
-/// larger graphs it seldom does: what was found under the fixed limits of climb() and
-/// plan_with_less() is found with more memory, too; but auto is never behind any of its placers
-/// under the devices' own limit either, nor behind a search under it, and those may be lucky.
+/// larger graphs it seldom does: up to 80 ops, what climb() finds under its fixed limits is
+/// found with more memory, too; but auto is never behind its placers and a search under the
+/// devices' own limit either, and those may be lucky. Measured with 25 % more memory on random
+/// graphs of 10 to 49 ops and 2 to 4 devices: 7 of 360 steps were longer, at most by 3.2 %.
 std::unique_ptr<Placer> make_auto(Options& o) {
   const bool quick = o.get("quick", false, "only placers of ops, and no evaluations");
   const auto evaluations = static_cast<std::size_t>(

@@ -99,6 +99,8 @@ class Offloading {
     placement.home = placement.device;
     placement.prefetch = prefetch_;
     Bytes left = hosts_.empty() ? Bytes{} : problem_.cluster.device(hosts_.front()).memory;
+    if (!disks_.empty() && size() > 0)  // what comes from the disk passes through the host
+      left = left - Bytes{(prefetch_ + 1) * units_[by_size_.front()].bytes.count};
     for (std::size_t u = 0; u < size(); ++u) {
       if (!waits[u]) continue;
       const bool on_host = units_[u].bytes <= left;

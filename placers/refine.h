@@ -5,9 +5,9 @@
 
 namespace baechi {
 
-/// The ops of all steps that `auto` evaluates after its placers: with their plans for less memory
-/// about as long as m_etf and m_sct take on the arena's instances.
-inline constexpr std::size_t refined_ops = 16'000;
+/// The ops of all steps that `auto` evaluates after its placers: about as long as m_etf and m_sct
+/// take on the arena's instances.
+inline constexpr std::size_t refined_ops = 25'000;
 
 /// Evaluations of a step: about `ops` / the graph's ops, at least `least`, at most `most`.
 struct RefineBudget {

@@ -21,7 +21,7 @@ struct Named {
 /// An enum with words. Its table has a row per value, in the order of the values:
 ///
 ///     constexpr auto names_of(ReadyOrder) {
-///       return std::to_array<Named<ReadyOrder>>({{ReadyOrder::fifo, "fifo", "first in, first out"},
+///       return std::to_array<Named<ReadyOrder>>({{ReadyOrder::fifo, "fifo", "by arrival"},
 ///                                                {ReadyOrder::program, "program", "by op id"}});
 ///     }
 ///

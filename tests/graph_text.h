@@ -8,8 +8,9 @@ namespace baechi::testing {
 /// Makes a graph from chains of ops and tensors, separated by ';':
 ///   "a10 -t100> b20; a -t> c30; b -50> c"
 /// - "a10" is an op a that takes 10 ns, "f0=10" an op f0. Later mentions are just "a" and "f0".
-/// - ",w7" and ",t5" behind it are bytes of weights and workspace, ",b" and ",u" the phases backward
-///   and update: "d0=20,w7,b". ",b:f0" also says whose backward op it is, ",c:x" its colocation group.
+/// - ",w7" and ",t5" behind it are bytes of weights and workspace, ",b" and ",u" the phases
+///   backward and update: "d0=20,w7,b". ",b:f0" also says whose backward op it is, and ",c:x" puts
+///   it into a colocation group.
 /// - "-t100>" is a tensor t of 100 bytes. A later "-t>" is another reader of tensor t.
 /// - "-50>" is a new tensor of 50 bytes without a name, "~>" a control edge; nobody reads "-50> .".
 /// Op ids follow the order of first mention, which must be topological. Throws

@@ -3,8 +3,8 @@
 #include <filesystem>
 
 #include "placers/interface/registry.h"
-#include "scenarios/read/calibration_file.h"
 #include "scenarios/read/paths.h"
+#include "scenarios/read/sections.h"
 #include "sim/file_aside.h"
 #include "sim/random.h"
 #include "validate/run_files.h"

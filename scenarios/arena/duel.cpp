@@ -4,7 +4,7 @@
 
 #include "placers/files/placement_file.h"
 #include "scenarios/read/choice_text.h"
-#include "scenarios/report/plots.h"
+#include "scenarios/report/html.h"
 #include "sim/file_aside.h"
 #include "sim/random.h"
 #include "traces/format/trace_file.h"

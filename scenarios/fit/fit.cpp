@@ -76,7 +76,7 @@ std::string command_of(const FitQuestion& q, const FitCase& asked, const FitWay&
   const std::size_t dot = model.name.ends_with(".gguf") ? model.name.size() - 5 : model.name.size();
   const std::string name = model.name.substr(0, dot);
   if (asked.elsewhere.prefetch) {
-    // Of each GPU.
+    // vLLM counts each GPU by itself.
     const Bytes most = std::ranges::max_element(way.memory, {}, &FitMemory::waiting)->waiting;
     return fmt::format("vllm serve {} --max-model-len {} --cpu-offload-gb {:.0f}{}", name,
                        v.context, std::ceil(gib(most)),

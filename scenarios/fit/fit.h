@@ -9,7 +9,7 @@ namespace baechi {
 
 struct FitQuestion {
   FitModel model;
-  std::string command{};  ///< that asks it
+  std::string command{};             ///< that asks it
   std::vector<DeviceChoice> gpus{};  ///< in the order of the layers
   Bytes host{};                      ///< memory that may hold layers; 0: none was stated
   std::string host_kind{};           ///< of the device table

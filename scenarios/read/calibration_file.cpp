@@ -1,5 +1,3 @@
-#include "scenarios/read/calibration_file.h"
-
 #include <cmath>
 
 #include "scenarios/read/paths.h"

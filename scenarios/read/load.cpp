@@ -1,6 +1,5 @@
 #include <filesystem>
 
-#include "scenarios/read/calibration_file.h"
 #include "scenarios/read/paths.h"
 #include "scenarios/read/sections.h"
 #include "scenarios/read/yaml.h"

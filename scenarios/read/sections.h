@@ -4,6 +4,7 @@
 
 #include "scenarios/read/device_table.h"
 #include "scenarios/read/scenario.h"
+#include "sim/cluster/calibration.h"
 
 namespace baechi {
 
@@ -67,5 +68,12 @@ std::vector<Options::Declared> keys_of_reader(auto read) {
 std::vector<SectionKeys> cluster_section_keys();
 SectionKeys calibration_section_keys();
 SectionKeys codesign_section_keys();
+
+std::string calibration_yaml(const Calibration& calibration);
+
+/// Throws InputError with path:line:column and all mistakes at once: another schema, a key that is
+/// unknown or missing, a value that is no number.
+Calibration parse_calibration(std::string_view text, const std::string& path);
+Calibration read_calibration(const std::string& path);
 
 }  // namespace baechi

@@ -1,5 +1,3 @@
-#include "scenarios/report/plots.h"
-
 #include <fmt/ranges.h>
 
 #include <filesystem>
@@ -7,6 +5,7 @@
 
 #include "placers/external/child_process.h"
 #include "scenarios/read/paths.h"
+#include "scenarios/report/html.h"
 #include "scenarios/results/tables.h"
 #include "sim/file_aside.h"
 

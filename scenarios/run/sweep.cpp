@@ -4,7 +4,7 @@
 #include <mutex>
 
 #include "placers/interface/registry.h"
-#include "scenarios/read/calibration_file.h"
+#include "scenarios/read/sections.h"
 #include "scenarios/run/runner.h"
 #include "sim/random.h"
 

@@ -1,15 +1,23 @@
 #include "tests/cli/session.h"
 
+namespace {
+
+/// s.yaml: three graphs on two devices whose link has this speed in GB/s.
+void write_sweep(const Session& session, const std::string& placers,
+                 const std::string& speed = "1") {
+  session.folder().write(
+      "s.yaml",
+      "name: s\ngraph: {generate: layered, ops: 40}\nsweep: {graph.seed: [1, 2, 3]}\n"
+      "cluster: {devices: {count: 2, memory: 1 GiB}, link: {bandwidth: " +
+          speed + " GB/s}}\nplacers: " + placers + "\n");
+}
+
+}  // namespace
+
 TEST_SUITE("cli") {
   TEST_CASE("compare: a placer against itself and others, from folders of results") {
     const Session session;
-    session.folder().write("s.yaml", R"(
-name: s
-graph: {generate: layered, ops: 40}
-cluster: {devices: {count: 2, memory: 1 GiB}, link: {bandwidth: 1 GB/s}}
-placers: [single, {name: twin, single: {}}, m_etf]
-sweep: {graph.seed: [1, 2, 3]}
-)");
+    write_sweep(session, "[single, {name: twin, single: {}}, m_etf]");
     REQUIRE(session.run("run s.yaml --out one --quiet").code == 0);
     const Json json = session.json("compare one");
     REQUIRE(json["placers"].size() == 3);
@@ -31,11 +39,7 @@ sweep: {graph.seed: [1, 2, 3]}
   TEST_CASE("compare: scenarios of the same name with different links have no common point") {
     const Session session;
     for (const std::string speed : {"1", "100"}) {
-      session.folder().write(
-          "s.yaml",
-          "name: s\ngraph: {generate: layered, ops: 40}\nsweep: {graph.seed: [1, 2, 3]}\n"
-          "cluster: {devices: {count: 2, memory: 1 GiB}, link: {bandwidth: " +
-              speed + " GB/s}}\nplacers: [" + (speed == "1" ? "single" : "m_etf") + "]\n");
+      write_sweep(session, speed == "1" ? "[single]" : "[m_etf]", speed);
       REQUIRE(session.run("run s.yaml --out at" + speed + " --quiet").code == 0);
     }
     CHECK(session.json("compare at1 at100")["pairs"][0]["ties"] == 0);
@@ -45,13 +49,7 @@ sweep: {graph.seed: [1, 2, 3]}
 
   TEST_CASE("compare says what few graphs can show, as LaTeX too, and takes each folder once") {
     const Session session;
-    session.folder().write("s.yaml", R"(
-name: s
-graph: {generate: layered, ops: 40}
-cluster: {devices: {count: 2, memory: 1 GiB}, link: {bandwidth: 1 GB/s}}
-placers: [single, round_robin, m_etf]
-sweep: {graph.seed: [1, 2, 3]}
-)");
+    write_sweep(session, "[single, round_robin, m_etf]");
     REQUIRE(session.run("run s.yaml --out one --quiet").code == 0);
     CHECK(session.json("compare one")["least_p"] == 0.25);  // 2 / 2^3
     CHECK(holds(session.run("compare one").out,
@@ -67,14 +65,7 @@ sweep: {graph.seed: [1, 2, 3]}
 
   TEST_CASE("arena: a placer's score and rank; better best values are saved") {
     const Session session;
-    std::filesystem::create_directories(session.folder().file("mine/instances"));
-    session.folder().write("mine/instances/a.yaml", R"(
-name: a.v1
-graph: {generate: layered, ops: 40}
-cluster: {devices: {count: 2, memory: 1 GiB}}
-placers: [single]
-sweep: {cluster.link.bandwidth: [1 MB/s, 100 GB/s]}
-)");
+    write_arena(session);
     const auto arena = [&](const std::string& rest) {
       const auto result = session.run("arena --instances mine --format json --placer " + rest);
       REQUIRE(result.code == 0);

@@ -102,6 +102,35 @@ TEST_SUITE("cli export") {
     CHECK(holds(vllm.err, "pipelining cannot say that weights wait, as those of op 'm0' do"));
   }
 
+  // Backward ops of 5 ms write 20 MB each (2 ms at 10 GB/s) for updates of 3 ms, which run on the
+  // host; new weights of 20 MB come back: b1 0-5, gradient 5-7, u1 7-10, weights 10-12; b0 5-10,
+  // 10-12, 12-15, 15-17. A GPU of 100 MB has no place for the updates' 80 MB each.
+  TEST_CASE("an optimizer on the host works while the backward pass goes on") {
+    const Session session;
+    session.folder().write("t.json", R"({"format": "baechi-trace", "version": 1, "ops": [
+      {"name": "f0", "persistent_bytes": 20000000, "outputs": [{"bytes": 0}]},
+      {"name": "f1", "persistent_bytes": 20000000, "outputs": [{"bytes": 0}]},
+      {"name": "b1", "phase": "backward", "forward": "f1", "compute_us": 5000,
+       "outputs": [{"bytes": 0}, {"bytes": 20000000}]},
+      {"name": "u1", "phase": "update", "compute_us": 3000, "persistent_bytes": 80000000},
+      {"name": "b0", "phase": "backward", "forward": "f0", "compute_us": 5000,
+       "outputs": [{"bytes": 20000000}]},
+      {"name": "u0", "phase": "update", "compute_us": 3000, "persistent_bytes": 80000000}],
+      "edges": [{"from": "f0", "to": "f1"}, {"from": "f1", "to": "b1"}, {"from": "b1", "to": "b0"},
+                {"from": "b1", "output": 1, "to": "u1"}, {"from": "b0", "to": "u0"}]})");
+    session.folder().write("s.yaml", R"(graph: {import: t.json}
+cluster:
+  devices: [{memory: 100 MB}, {kind: host, name: host, memory: 1 GB}]
+  link: {bandwidth: 10 GB/s, latency: 0 us}
+engine: {transfers: duplex}
+placers: [m_etf])");
+    const Json placed = session.json("place t.json --scenario s.yaml --placer m_etf -o p.json");
+    CHECK(placed["home"] == Json{{"u0", 1}, {"u1", 1}});
+    CHECK(placed["step_time_us"] == 17'000);
+    const Json step = session.json("simulate t.json --scenario s.yaml --placement p.json");
+    CHECK(step["step_time_us"] == 17'000);
+  }
+
   TEST_CASE("modules whose results are added in the model's forward share a device, or are named") {
     // stem -> left, right -> add -> head, 1 MB of weights each.
     const Session session;

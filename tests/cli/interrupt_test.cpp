@@ -83,14 +83,7 @@ TEST_SUITE("cli") {
 
   TEST_CASE("SIGTERM ends the arena with the finished instances; known.json is unchanged") {
     const Session session;
-    std::filesystem::create_directories(session.folder().file("mine/instances"));
-    session.folder().write("mine/instances/a.yaml", R"(
-name: a.v1
-graph: {generate: layered, ops: 40}
-cluster: {devices: {count: 2, memory: 1 GiB}}
-placers: [single]
-sweep: {cluster.link.bandwidth: [1 MB/s, 100 GB/s]}
-)");
+    write_arena(session);
     REQUIRE(session.run("arena --instances mine --placer single --update-best").code == 0);
     const std::string known = session.folder().read("mine/known.json");
     const TemporaryFolder other_folder;  // external programs may not write files next to known.json

@@ -68,6 +68,18 @@ class Session {
   TemporaryFolder folder_;
 };
 
+/// Writes mine/instances/a.yaml, two instances of an arena.
+inline void write_arena(const Session& session) {
+  std::filesystem::create_directories(session.folder().file("mine/instances"));
+  session.folder().write("mine/instances/a.yaml", R"(
+name: a.v1
+graph: {generate: layered, ops: 40}
+cluster: {devices: {count: 2, memory: 1 GiB}}
+placers: [single]
+sweep: {cluster.link.bandwidth: [1 MB/s, 100 GB/s]}
+)");
+}
+
 inline bool holds(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }

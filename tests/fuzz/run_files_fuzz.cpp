@@ -1,7 +1,7 @@
 /// libFuzzer target: a digit, then bytes as one of the files of a validation run or as a
 /// calibration. An accepted file must survive a round trip.
 
-#include "scenarios/read/calibration_file.h"
+#include "scenarios/read/sections.h"
 #include "tests/fuzz/written.h"
 #include "validate/run_files.h"
 

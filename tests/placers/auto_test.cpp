@@ -233,7 +233,7 @@ TEST_SUITE("placers") {
     std::size_t better = 0;
     for (std::uint64_t seed = 0; seed < 20; ++seed) {
       CAPTURE(seed);
-      const RandomProblem random({.ops = 40}, 3, seed);
+      const RandomProblem random({.ops = 100}, 3, seed);
       const Problem problem = random.under({});
       const Placement first = quick->place(problem, seed);
       CHECK(refine("0")->place(problem, seed).device == first.device);

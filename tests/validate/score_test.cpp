@@ -1,6 +1,6 @@
 #include "validate/score.h"
 
-#include "scenarios/read/calibration_file.h"
+#include "scenarios/read/sections.h"
 #include "tests/prelude.h"
 #include "tests/scenarios/sweeps.h"
 #include "tests/small_graphs.h"

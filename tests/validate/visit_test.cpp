@@ -1,7 +1,7 @@
 /// A whole visit to a GPU (validate/cuda/kit.sh, visit.sh) with the harness that stands on
 /// tests/standin.
 
-#include "scenarios/read/calibration_file.h"
+#include "scenarios/read/sections.h"
 #include "tests/prelude.h"
 #include "tests/temporary_folder.h"
 #include "tests/this_build.h"

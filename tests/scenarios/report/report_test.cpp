@@ -1,7 +1,6 @@
 // report.html, its pictures of steps, timelines of runs, and plots.
 
 #include "scenarios/report/html.h"
-#include "scenarios/report/plots.h"
 #include "scenarios/run/resumable_run.h"
 #include "sim/report/timeline.h"
 #include "tests/png.h"

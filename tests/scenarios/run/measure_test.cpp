@@ -1,7 +1,6 @@
 #include <nlohmann/json.hpp>
 
 #include "scenarios/report/html.h"
-#include "scenarios/report/plots.h"
 #include "scenarios/run/resumable_run.h"
 #include "tests/prelude.h"
 #include "tests/scenarios/sweeps.h"

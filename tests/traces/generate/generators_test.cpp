@@ -188,7 +188,7 @@ TEST_SUITE("config.json") {
       write_file(folder.file("config.json"), model[1].dump());
       const auto config = read_published_config(model[1].dump(), name);
       const OpGraph graph = generated(config.generator.c_str(),
-                                      {{"config", folder.file("config.json")}, {"length", "16"}});
+                                      {{"config", folder.file("config.json")}, {"length", "1024"}});
       CHECK(static_cast<double>(forward_parameters(graph)) ==
             doctest::Approx(model[0].get<double>()).epsilon(0.005));
     }
