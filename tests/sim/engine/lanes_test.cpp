@@ -187,7 +187,8 @@ TEST_SUITE("lanes") {
     b.add_collective({.bytes = 100_B}, std::span(members).first(2));
     b.add_collective({.bytes = 100_B}, std::span(members).last(2));
     const OpGraph graph = std::move(b).build().with_free_controls();
-    const Recorded s(graph, gpus(2), {.device = by_rank(graph)});
+    const Placement p{.device = by_rank(graph)};
+    const Recorded s(graph, gpus(2), p);
     CHECK(s.start_of("first0") == 10ns);
     CHECK(s.start_of("second0") == 110ns);
   }
