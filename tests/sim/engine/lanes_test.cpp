@@ -174,6 +174,25 @@ TEST_SUITE("lanes") {
     CHECK(program.start_of("soon0") == 120ns);
   }
 
+  // At 10 ns gpu0's member completes `second`, then gpu1's completes `first`.
+  TEST_CASE("collectives that are complete at one instant start by id") {
+    OpGraphBuilder b;
+    const OpId y = b.add_op({.name = "y0", .compute = 10ns});
+    const OpId x = b.add_op({.name = "x1", .compute = 10ns});
+    std::vector<OpId> members;
+    for (const std::string name : {"first0", "first1", "second0", "second1"})
+      members.push_back(b.add_op({.name = name}));
+    b.add_control(x, members[1]);
+    b.add_control(y, members[2]);
+    b.add_collective({.bytes = 100_B}, std::span(members).first(2));
+    b.add_collective({.bytes = 100_B}, std::span(members).last(2));
+    const OpGraph graph = std::move(b).build().with_free_controls();
+    const Placement p{.device = by_rank(graph)};
+    const Recorded s(graph, gpus(2), p);
+    CHECK(s.start_of("first0") == 10ns);
+    CHECK(s.start_of("second0") == 110ns);
+  }
+
   TEST_CASE("collectives that wait for each other are rejected, with the cycle") {
     OpGraphBuilder b;
     std::vector<OpId> m;
