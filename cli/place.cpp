@@ -76,7 +76,6 @@ PlacerRun run_placer(const Placer& placer, const Experiment& experiment, std::ui
   return answer;
 }
 
-/// The simulated step of a placement.
 struct SimulatedPlacement {
   explicit SimulatedPlacement(ExperimentStep placed)
       : step(std::move(placed)), result(step.simulate()) {}

@@ -26,7 +26,6 @@ struct PlacerProblem {
 
 using PlacerProblemPtr = std::shared_ptr<PlacerProblem>;
 
-/// A Python function as a placer.
 class PythonPlacer final : public Placer {
  public:
   PythonPlacer(py::object function, std::shared_ptr<const OpGraph> placed)

@@ -19,7 +19,6 @@ class Options {
     std::string where;  ///< place in a file, "scenarios/x.yaml:7:5"; "" if unknown
     std::vector<std::pair<std::string, Value>> children{};
   };
-  /// The type of a value.
   enum class Type : std::uint8_t {
     boolean,
     whole,

@@ -28,7 +28,6 @@ class BundleOrder {
   std::span<const BundleId> before(BundleId b) const { return before_[b]; }
   std::span<const BundleId> after(BundleId b) const { return after_[b]; }
 
-  /// The reversed order.
   BundleOrder reversed() const {
     BundleOrder order = *this;
     std::swap(order.before_, order.after_);

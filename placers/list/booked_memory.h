@@ -65,7 +65,6 @@ class BookedMemory {
   Bytes left(DeviceId d) const { return devices_[d].left(); }
 
  private:
-  /// The booked memory of one device.
   struct DeviceMemory {
     Bytes limit;
     Bytes weights;    ///< counted from time 0, whenever their op was placed

@@ -184,7 +184,6 @@ void Annealing::run(std::size_t evaluations, const ChainLimits& limits, const Wa
   }
 }
 
-/// The evaluations of each chain in a round.
 std::size_t Annealing::evaluations_of(std::size_t round, std::size_t all, Seconds used,
                                       const ChainLimits& limits) const {
   const std::size_t parts = chains_.size() * rounds;

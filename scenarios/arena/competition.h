@@ -39,7 +39,6 @@ struct CompetitionResult {
 CompetitionResult compete(const Competition& competition, const Watch& making = {},
                           const Watch& running = {});
 
-/// A scenario file.
 struct ArenaFile {
   std::string name;  ///< of the scenario; the file is NAME.yaml
   std::string text;

@@ -16,7 +16,6 @@ struct ArenaInstance {
   std::map<std::string, std::optional<Duration>> values{};
 };
 
-/// The score of a placer in the arena.
 struct ArenaScore {
   std::string placer;
   /// Geometric mean of step time / best known; less is better. A failure, or a step that takes

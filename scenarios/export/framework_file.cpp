@@ -165,7 +165,6 @@ StageModules modules_of_stages(const OpGraph& graph, const WholeModules& all) {
   return result;
 }
 
-/// One candidate of a pipeline.
 struct PipelineCandidate {
   PipelineCuts cuts;
   std::string schedule;  // torch's name

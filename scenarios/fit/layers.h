@@ -20,7 +20,6 @@ class LayerNeeds {
   const ModelLayers& layers_;
 };
 
-/// A device of the line.
 struct LineDevice {
   Bytes memory{};
   std::vector<Bytes> held{};      ///< [layers] for the whole step

@@ -99,7 +99,6 @@ struct Rank {
   friend auto operator<=>(const Rank&, const Rank&) = default;
 };
 
-/// A geometric mean of ratios.
 struct MeanRatio {
   std::size_t points = 0;
   double mean = 0.0;                   ///< 0 if there are no points

@@ -210,7 +210,6 @@ std::vector<PathPart> critical_path_of(const Problem& problem, const Placement& 
 
 namespace {
 
-/// Costs with free transfers.
 class FreeTransfers final : public CostModel {
  public:
   explicit FreeTransfers(const CostModel& costs) : costs_(costs) {}

@@ -45,7 +45,6 @@ struct MeasureEntry {
 };
 std::span<const MeasureEntry> measures();
 
-/// The default measure of a scenario.
 inline constexpr std::string_view default_measure = "step_time";
 
 /// Throws InputError on an unknown name or option, or a bad value; `where` begins the message.

@@ -51,7 +51,6 @@ class SteadyState final : public StepObserver {
   /// that wait for each other alternately return to a state after several. `times` is 0 if memory
   /// ran out before the last group began.
   std::optional<Repetition> repetition(const Schedule& many) const;
-  /// Bytes sent in one repetition.
   Bytes sent_in(const Repetition& repeated) const;
 
  private:

@@ -4,7 +4,6 @@
 
 namespace baechi {
 
-/// The kinds of memory.
 enum class MemoryKind : std::uint8_t { weights, outputs, copies, workspace };
 inline constexpr std::array memory_kinds{MemoryKind::weights, MemoryKind::outputs,
                                          MemoryKind::copies, MemoryKind::workspace};

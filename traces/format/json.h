@@ -127,7 +127,6 @@ class JsonFile {
 
   std::string path_;
   std::optional<JsonPieces> pieces_;
-  /// A piece and its parser.
   struct ParsedPiece {
     JsonPiece piece;
     simdjson::ondemand::parser parser;

@@ -69,7 +69,6 @@ std::map<std::string, Options::Value> entries_of(const Options::Value& given);
 /// The entries of the option `key` as options of their own.
 Options entries_of(Options& options, const std::string& key, std::string_view help);
 
-/// The kernels of an update.
 enum class UpdateKernels : std::uint8_t {
   one,      ///< one: Adam's are 28 bytes a parameter
   torch,    ///< those of PyTorch's own operations, behind the two that clip gradients by their norm

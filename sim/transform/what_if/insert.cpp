@@ -7,7 +7,6 @@ constexpr auto names_of(InsertPosition) { return enumerators<InsertPosition::las
 
 namespace {
 
-/// The op that is inserted.
 struct NewOp {
   std::string name, kind, lane;
   std::optional<Duration> time;

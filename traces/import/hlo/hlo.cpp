@@ -239,7 +239,6 @@ class HloGraphBuilder {
         std::span(&op, 1));
   }
 
-  /// The tensors that the instruction reads.
   Tensors read(const Instruction& instruction, const std::string& path) const {
     Tensors all;
     for (const Operand& operand : instruction.operands) {

@@ -18,7 +18,6 @@ enum class CallKind : std::uint8_t {
   other,       ///< not used
 };
 
-/// A call on the host.
 struct Call {
   std::string name;
   CallKind kind = CallKind::op;

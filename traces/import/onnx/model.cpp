@@ -129,7 +129,6 @@ Node read_node(Wire& wire) {
   return node;
 }
 
-/// Reads the name of a FunctionProto.
 std::string read_function(Wire& wire) {
   std::string name;
   wire.message([&](std::uint32_t field) {
