@@ -221,9 +221,11 @@ std::optional<PipelineCandidate> best_line(const ExportTask& task, const WholeMo
                           ? share * problem.cluster.device(d).memory
                           : Bytes{-1});
     const std::vector<PipelineCuts> lines = cut_line(problem, modules, limit);
+    const Duration before = best ? best->cuts.longest : Duration::max();
     for (const TorchSchedule& schedule : schedules_of(problem.graph)) {
       for (const PipelineCuts& cuts : lines) {
         if (task.stages != 0 && cuts.first.size() != task.stages) continue;
+        if (cuts.longest >= before) continue;
         const Placement line = place_on_modules(problem.graph, modules, cuts.of_module);
         const auto answer = with_most_micro_batches(problem, cuts, line, schedule, why_not);
         const auto rank = [](const PipelineCandidate& c) {
@@ -231,7 +233,6 @@ std::optional<PipelineCandidate> best_line(const ExportTask& task, const WholeMo
         };
         if (answer && (!best || rank(*answer) < rank(*best))) best = answer;
       }
-      if (best) return best;
     }
   }
   return best;

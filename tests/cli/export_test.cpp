@@ -164,6 +164,25 @@ placers: [m_etf])");
     CHECK(holds(refused.err, "they fit with 1.91 MiB on each device"));
   }
 
+  TEST_CASE("a pipeline whose memory is for weights alone gives way to an equal one") {
+    // Two layers of 10 us and 1 GB. Cuts take the devices in order, but beside its layer `tight`
+    // has no memory for the 10 MB that the layer writes.
+    const Session session;
+    session.folder().write("t.json", R"({"format": "baechi-trace", "version": 1, "ops": [
+      {"name": "a", "module": "a", "compute_us": 10, "persistent_bytes": 1000000000,
+       "outputs": [{"bytes": 10000000}]},
+      {"name": "b", "module": "b", "compute_us": 10, "persistent_bytes": 1000000000,
+       "outputs": [{"bytes": 10000000}]}],
+      "edges": [{"from": "a", "to": "b"}]})");
+    session.folder().write("s.yaml", R"(graph: {import: t.json}
+cluster:
+  devices: [{name: tight, memory: 1000000100 B}, {name: large, count: 2, memory: 3 GB}]
+  link: {bandwidth: 100 GB/s, latency: 0 us}
+placers: [auto])");
+    REQUIRE(session.run("place t.json --scenario s.yaml --export pipelining -o p.json").code == 0);
+    CHECK(Json::parse(session.folder().read("p.json"))["stage_devices"] == Json{1, 2});
+  }
+
   TEST_CASE("pipelines have the shortest longest stage, whatever the order of the devices") {
     // Twelve layers of 10 us and 1 GB: 6 + 6; 8 + 4 if one device takes four.
     const Session session;
