@@ -3,7 +3,6 @@
 Rank 0 writes OUT: for sizes of tensors the microseconds of a send, of a boundary of stages, and of an all_reduce. With NAME: what
 replicas add to the step of that model, in parts.
 """
-import datetime
 import json
 import os
 import statistics
@@ -13,8 +12,8 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-from measure import Stages, divided, summed, wrapped
-from process import Ahead, finish, loss_of, models_of, now, put_backend_ahead, settle, untimed
+from measure import Stages, agreed, divided, joined, summed, wrapped
+from process import Ahead, finish, loss_of, models_of, now, put_backend_ahead, untimed
 from record import Training
 
 SIZES = [64, 1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 20, 1 << 22, 1 << 24, 1 << 25]
@@ -91,13 +90,6 @@ class WithCopies(Training):
         self.optimizer.step()
 
 
-def later(seconds):
-    """The largest value of any process."""
-    found = torch.tensor([seconds], dtype=torch.float64)
-    dist.all_reduce(found, dist.ReduceOp.MAX)
-    return float(found)
-
-
 def longer(steps):
     """Median microseconds that each step, until all processes have ended it, takes longer than the first takes here. Steps take
     turns, so that a change of the machine's speed touches all. Each runs twice, because another one has used the caches before it."""
@@ -110,7 +102,7 @@ def longer(steps):
             step()
             finish()
             taken = now() - begin
-            ended[k].append(later(taken))
+            ended[k].append(agreed(taken))
             if k == 0:
                 here.append(taken)
     return [max(0, 1e6 * (median(spans) - median(here))) for spans in ended]
@@ -153,12 +145,8 @@ def of_model(models, name, device):
 
 
 def main():
-    rank, ranks, port, out, device = int(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:6]
-    settle(rank, ranks)
-    dist.init_process_group("gloo", f"tcp://127.0.0.1:{port}", rank=rank, world_size=ranks,
-                            timeout=datetime.timedelta(seconds=60))  # fmt: skip
-    dist.barrier()
-    put_backend_ahead(ranks)
+    rank, ranks, port, out, device = sys.argv[1:6]
+    rank = joined(rank, ranks, port, 60)
     if len(sys.argv) > 6:
         found = of_model(models_of(sys.argv[6]), sys.argv[7], device)
     else:

@@ -226,14 +226,20 @@ def measured(models, case, rank):
     return result
 
 
-def main():
-    rank, ranks, port, models, job, results = sys.argv[1:]
+def joined(rank, ranks, port, seconds):
+    """The rank of this process, which joins the others; messages may take so many seconds."""
     rank, ranks = int(rank), int(ranks)
     settle(rank, ranks)
     dist.init_process_group("gloo", f"tcp://127.0.0.1:{port}", rank=rank, world_size=ranks,
-                            timeout=datetime.timedelta(seconds=30))  # fmt: skip
+                            timeout=datetime.timedelta(seconds=seconds))  # fmt: skip
     dist.barrier()
     put_backend_ahead(ranks)
+    return rank
+
+
+def main():
+    rank, ranks, port, models, job, results = sys.argv[1:]
+    rank = joined(rank, ranks, port, 30)
     models = models_of(models)
     with open(results, "a") as out:
         for case in json.load(open(job)):
