@@ -112,8 +112,8 @@ class Kriging:
 
 def public_logs(data, comparison):
     """(link type, ranks, bytes, us) of the all-reduces of one node in measured/public_logs."""
-    table, rows = data.read("measured/public_logs/allreduce.csv", comparison), []
-    for row in table.rows if table else ():
+    rows = []
+    for row in data.read("measured/public_logs/allreduce.csv", comparison):
         system = SYSTEMS.get(row["system"])
         if system and system["table"] and row.whole("nodes", 1) == 1:
             n, size = row.whole("ranks", 2), row.whole("bytes", 1)

@@ -91,7 +91,7 @@ class Megatron:
 
     def __init__(self, data, program):
         self.program, self.steps, groups, self.pieces = program, several_nodes(data), {}, []
-        for s in steps_of(data, SINGLE, Comparison()) or ():
+        for s in steps_of(data, SINGLE, Comparison()):
             s.vocabulary, s.recompute, s.loss = 50257 // s.tensor * s.tensor, "off", "fused"
             groups.setdefault((s.tensor, s.hidden), []).append(s)
         for key in sorted(groups):

@@ -180,14 +180,14 @@ class Data:
             return file.read()
 
     def read(self, file, comparison):
-        """The table in `file` or `file`.zst; None if the folder has neither."""
+        """The rows of the table in `file` or `file`.zst; none if the folder has neither."""
         path = self.path(file + ".zst") or self.path(file)
         if path is None:
-            return None
+            return []
         table = Table(self.text(path), path)
         comparison.files[path] = len(table.rows) + len(table.odd)
         comparison.skipped += table.odd
-        return table
+        return table.rows
 
     def checksum(self, file):
         path = self.path(file + ".zst") or self.path(file)
@@ -554,7 +554,7 @@ def score_blocks(data, names):
     chosen = list(dict.fromkeys(names)) or list(known)
     running = {name: getattr(importlib.import_module(known[name]["module"]), "score_" + name)(data) for name in chosen}
     results = run_blocks(data.program, running)
-    scores = [Score(known[name], results[name], data) for name in chosen if results[name] is not None]
+    scores = [Score(known[name], results[name], data) for name in chosen if results[name].files]
     if not scores:
         raise InputError(f"{data.folder}: none of the files of {', '.join(chosen)}; it should have vtrain/, "
                          "dlexamples/, papers/ or measured/")

@@ -47,8 +47,7 @@ def vtrain_all_reduces(data, gpu, comparison, ranks=range(2, 33)):
     """vTrain's out-of-place times."""
     rows = []
     for n in ranks:
-        table = data.read(f"vtrain/allreduce/{gpu}_gpu{n}.csv", comparison)
-        for row in table.rows if table else ():
+        for row in data.read(f"vtrain/allreduce/{gpu}_gpu{n}.csv", comparison):
             with comparison.row(row):
                 rows.append(Collective("all_reduce", n, row.whole("size(B)", 1), row.number("time(ns)", 1.0) / 1e3,
                                        row.line))
@@ -58,8 +57,6 @@ def vtrain_all_reduces(data, gpu, comparison, ranks=range(2, 33)):
 def score_vtrain(data, gpu, node):
     all_of_them = Comparison()
     measured = vtrain_all_reduces(data, gpu, all_of_them)
-    if not all_of_them.files:
-        return None
     times = yield from ask(measured, lambda m: {"nodes": {"kind": node}})
     all_of_them.rows = [
         Scored(f"{m.ranks} GPUs, {m.bytes // MIB} MiB", f"{m.ranks} GPUs", m.us, us, m.moved(), size=float(m.bytes),
@@ -94,11 +91,8 @@ def score_allreduce_v100(data):
 def score_nccl_unfitted(data):
     """With line rates of data sheets. None of them is fitted."""
     all_of_them = Comparison()
-    table = data.read("papers/nccl_allreduce.csv", all_of_them)
-    if table is None:
-        return None
     measured, clusters = [], {}
-    for row in table.rows:
+    for row in data.read("papers/nccl_allreduce.csv", all_of_them):
         with all_of_them.row(row):
             m = Collective("all_reduce", row.whole("gpus", 1), row.whole("bytes"), row.number("time_us", 1e-3), row.line,
                            row["system"])
@@ -123,9 +117,8 @@ def score_nccl_unfitted(data):
 
 def measured_collectives(data, comparison):
     """AIConfigurator's, of GPUs of one node."""
-    table = data.read("measured/aiconfigurator/nccl.csv", comparison)
     rows = []
-    for row in table.rows if table else ():
+    for row in data.read("measured/aiconfigurator/nccl.csv", comparison):
         with comparison.row(row):
             system = SYSTEMS.get(row["system"])
             if not system or not system["table"]:
@@ -146,8 +139,6 @@ def table_cluster(m):
 def score_collectives(data):
     all_of_them = Comparison()
     measured = measured_collectives(data, all_of_them)
-    if not all_of_them.files:
-        return None
     for m in measured:
         if m.bytes < MIB:
             all_of_them.skip(m.line, "below 1 MiB, where the start decides")

@@ -90,9 +90,8 @@ class Example:
 
 
 def inference_rows(data, comparison):
-    table = data.read("dlexamples/inference.csv", comparison)
     rows = []
-    for r in table.rows if table else ():
+    for r in data.read("dlexamples/inference.csv", comparison):
         with comparison.row(r):
             rows.append(Example(r["framework"], r["model"], r["gpu"], r["precision"], batch=r.whole("batch", 1),
                                 latency=r.number("latency_ms", 1e-6) / 1e3, line=r.line))
@@ -100,9 +99,8 @@ def inference_rows(data, comparison):
 
 
 def training_rows(data, comparison):
-    table = data.read("dlexamples/training.csv", comparison)
     rows = []
-    for r in table.rows if table else ():
+    for r in data.read("dlexamples/training.csv", comparison):
         with comparison.row(r):
             rows.append(Example(
                 r["framework"], r["model"], r["machine"], r["precision"], True, r.whole("nodes", 1, 1),
@@ -225,8 +223,6 @@ def score(data, read, counts, group):
     """Milliseconds; rows whose speed is unknown are skipped."""
     all_of_them = Comparison()
     rows = [row for row in read(data, all_of_them) if counts(row)]
-    if not all_of_them.files:
-        return None
     for row in rows:
         if row.unknown():
             all_of_them.skip(row.line, row.unknown())
@@ -269,8 +265,6 @@ def score_mixed_precision(data):
     pretraining, too: it skips the same padding in both."""
     all_of_them = Comparison()
     rows = training_rows(data, all_of_them)
-    if not all_of_them.files:
-        return None
     pairs = []
     for mixed in rows:
         if not mixed.mixed() or mixed.gpus != 1:
@@ -309,8 +303,6 @@ def score_bert_data_parallel(data):
     all_of_them = Comparison()
     rows = [row for row in training_rows(data, all_of_them)
             if row.base() == "pytorch" and row.model.startswith("bert-large") and row.machine in BERT_MACHINES]
-    if not all_of_them.files:
-        return None
     pairs = []
     for row in rows:
         if row.gpus == 1:
@@ -386,10 +378,10 @@ def trained_share(row):
     return min(101.0, 2.0 * SQUAD_SAMPLES / float(row.batch * row.gpus)) / 100.0
 
 
-def lambda_rows(table, comparison):
+def lambda_rows(data, comparison):
     """Rows of the file's second version name no batch: they have that of the same GPU, network and dtype in the first."""
     rows, batches = [], {}
-    for r in table.rows:
+    for r in data.read("measured/lambda/training.csv", comparison):
         with comparison.row(r):
             row = Example("pytorch", ours(LAMBDA_NETWORKS, r["network"], "generator's network"),
                           ours(LAMBDA_MACHINES, r["machine"], "kind of node"),
@@ -417,10 +409,7 @@ def lambda_rows(table, comparison):
 
 def score_lambda(data):
     all_of_them = Comparison()
-    table = data.read("measured/lambda/training.csv", all_of_them)
-    if table is None:
-        return None
-    rows = lambda_rows(table, all_of_them)
+    rows = lambda_rows(data, all_of_them)
     for row, (seconds, flops) in zip(rows, (yield from ask(rows))):
         all_of_them.rows.append(scored_ms(row, by_gpu(row), seconds, flops))
     return all_of_them
@@ -431,14 +420,12 @@ def score_ddp(data):
     times of an H100, the GPU of a GH200, are all scaled to it."""
     all_of_them = Comparison()
     table = data.read("papers/ddp_measured.csv", all_of_them)
-    if table is None:
-        return None
     alone, rows, questions = {}, [], []
-    for r in table.rows:
+    for r in table:
         with all_of_them.row(r):
             if r["mode"] == "none":
                 alone.setdefault(r["model"], (r.number("seconds_per_step", 1e-9), r.whole("batch_per_gpu", 1), r.line))
-    for r in table.rows:
+    for r in table:
         with all_of_them.row(r):
             if r["mode"] == "none":
                 continue
@@ -467,11 +454,8 @@ def score_ddp(data):
 def score_flagperf(data):
     """The peak of memory of a step on one GPU."""
     all_of_them = Comparison()
-    table = data.read("measured/flagperf/training.csv", all_of_them)
-    if table is None:
-        return None
     rows, questions = [], []
-    for r in table.rows:
+    for r in data.read("measured/flagperf/training.csv", all_of_them):
         with all_of_them.row(r):
             if r["model"] != "resnet50-pytorch" or r["gpu"] != "A100":
                 raise InputError(f"no generator makes '{r['model']}' as it was trained there")

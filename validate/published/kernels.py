@@ -30,9 +30,8 @@ def device_of(system):
 
 
 def measured_gemms(data, comparison):
-    table = data.read("measured/aiconfigurator/gemm.csv", comparison)
     kernels = []
-    for row in table.rows if table else ():
+    for row in data.read("measured/aiconfigurator/gemm.csv", comparison):
         with comparison.row(row):
             m, n, k = (row.whole(column, 1) for column in "mnk")
             if row["dtype"] not in DTYPES:
@@ -46,9 +45,8 @@ def measured_gemms(data, comparison):
 
 
 def measured_attention(data, comparison):
-    table = data.read("measured/aiconfigurator/attention_forward.csv", comparison)
     kernels = []
-    for row in table.rows if table else ():
+    for row in data.read("measured/aiconfigurator/attention_forward.csv", comparison):
         with comparison.row(row):
             b, length, h, kv, d = (row.whole(c, 1) for c in ("batch", "sequence", "heads", "kv_heads", "head_dim"))
             kernels.append(Kernel(
@@ -61,9 +59,8 @@ def measured_attention(data, comparison):
 
 def measured_passes(data, comparison):
     """Memory-bound kernels of a decoder's layer, in fp16, as the generators count them: a norm reads its input twice."""
-    table = data.read("measured/vidur/ops.csv", comparison)
     kernels = []
-    for row in table.rows if table else ():
+    for row in data.read("measured/vidur/ops.csv", comparison):
         with comparison.row(row):
             t, d, tp = (row.whole(column, 1) for column in ("tokens", "hidden", "tp"))
             f, h = row.whole("ffn", 1) // tp, row.whole("n_head", 1)
@@ -83,9 +80,8 @@ def measured_passes(data, comparison):
 
 def measured_convolutions(data, comparison):
     """Convolutions that a visit to a GPU has measured in PyTorch (validate/steps/torch_kernels.py)."""
-    table = data.read("measured/torch/convolutions.csv", comparison)
     kernels = []
-    for row in table.rows if table else ():
+    for row in data.read("measured/torch/convolutions.csv", comparison):
         with comparison.row(row):
             b, c, size, f, k, stride, groups = (
                 row.whole(x, 1) for x in ("batch", "channels", "size", "filters", "kernel", "stride", "groups"))
@@ -132,8 +128,6 @@ def of_other_devices(kind):
 def score(data, read, by_flops, kind=None):
     all_of_them = Comparison()
     kernels = read(data, all_of_them)
-    if not all_of_them.files:
-        return None
     times = yield from ask(kernels)
     by_others = (yield from ask(kernels, of_other_devices(kind))) if kind else ()
     for kernel, us in zip(kernels, times):

@@ -62,8 +62,8 @@ def of_others(gpu):
     return {"gemv": {"fp16": fp16, "q4": q4}, "attention": {"decode": core}, "launch": launch}
 
 
-def speeds(table, test, result):
-    for r in table.rows:
+def speeds(rows, test, result):
+    for r in rows:
         with result.row(r):
             if r["test"] == test:
                 yield r, (*model_of(r["model"]), r["gpu"], r.whole("gpus", 1)), r.whole("tokens", 1), \
@@ -73,11 +73,8 @@ def speeds(table, test, result):
 def score_llama_bench_decode(data):
     """Rates begin with an empty cache: the mean of the first and the last token, as times grow with the cache."""
     result = Comparison()
-    table = data.read(SPEED, result)
-    if table is None:
-        return None
     rows, questions, known = [], [], gpus()
-    for r, (size, weights, gpu, count), tokens, rate in speeds(table, "tg", result):
+    for r, (size, weights, gpu, count), tokens, rate in speeds(data.read(SPEED, result), "tg", result):
         with result.row(r):
             goal = "nine GPUs" if known.get(gpu, {}).get("fp16") else "other GPUs"
             for numbers in (None, of_others(gpu)):
@@ -99,12 +96,9 @@ def score_llama_bench_prefill(data):
     """Tokens/s of prompts on several GPUs, over those of 512 tokens, which no pipeline divides. Told are the machine's row of 512
     tokens, or one GPU's, and how much slower later micro-batches are on one GPU: by its shortest and longest prompt."""
     result = Comparison()
-    table = data.read(SPEED, result)
-    if table is None:
-        return None
-    all_rows = list(speeds(table, "pp", result))
+    all_rows = list(speeds(data.read(SPEED, result), "pp", result))
     with open(os.path.join(HERE, "data", SPEED), encoding="utf-8", newline="") as shipped:
-        rates = {(*of, tokens): rate for _, of, tokens, rate in speeds(Table(shipped.read(), SPEED), "pp", Comparison())}
+        rates = {(*of, tokens): rate for _, of, tokens, rate in speeds(Table(shipped.read(), SPEED).rows, "pp", Comparison())}
     rates.update({(*of, tokens): rate for _, of, tokens, rate in all_rows})
     known, rows, questions = gpus(), [], []
 
@@ -161,11 +155,8 @@ def score_llama_bench_prefill(data):
 def score_llama_bench_prompts(data):
     """Seconds of prompts on one GPU."""
     result = Comparison()
-    table = data.read(SPEED, result)
-    if table is None:
-        return None
     rows, questions = [], []
-    for r, (size, weights, gpu, count), tokens, rate in speeds(table, "pp", result):
+    for r, (size, weights, gpu, count), tokens, rate in speeds(data.read(SPEED, result), "pp", result):
         with result.row(r):
             if count > 1:
                 raise InputError("several GPUs: llama_bench_prefill")
@@ -202,11 +193,8 @@ def held(answer, size, weights):
 def score_llama_bench_buffers(data):
     """MiB of weights, cache and compute buffer of each GPU."""
     result = Comparison()
-    table = data.read(MEMORY, result)
-    if table is None:
-        return None
     rows, questions = [], []
-    for r in table.rows:
+    for r in data.read(MEMORY, result):
         with result.row(r):
             size, weights = model_of(r["model"])
             if not r["device"].startswith("CUDA") or r["device"] == "CUDA_Host":
@@ -231,14 +219,12 @@ def score_llama_bench_verdicts(data):
     """Whether it is said to run what ran, and no more: 1 is the right answer. A GPU has what nvidia-smi prints less a reserve."""
     result = Comparison()
     table = data.read(VERDICTS, result)
-    if table is None:
-        return None
     sizes = {}
-    for r in table.rows:
+    for r in table:
         if r["gib"]:
             sizes[r["machine"]] = r.number("gib")
     rows, questions = [], []
-    for r in table.rows:
+    for r in table:
         with result.row(r):
             size, weights = model_of(r["model"])
             count, tokens = r.whole("gpus", 1), r["tokens"]

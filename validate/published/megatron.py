@@ -53,10 +53,8 @@ def score_korthikanti_memory(data):
     as many (section 4.2.3). Weights are half of 4 bytes there, of 18."""
     comparison, found = Comparison(), []
     table = data.read(PAPER, comparison)
-    if table is None:
-        return None
     for quantity in ("memory_gib", "activation_memory_percent_of_tensor_parallel_baseline"):
-        for line in table.rows:
+        for line in table:
             with comparison.row(line):
                 words, row = words_of(line, PAPER_COLUMNS), Scored(lines=[line.line])
                 if read_paper(words, row, quantity):

@@ -135,8 +135,8 @@ CONFIGURATION_COLUMNS = ("page, system, GPUs=devices, release, Size=size, Precis
 
 def cloud_configurations(data):
     """Rows of their table of configurations: what it is of, and the words of its plan."""
-    table, rows = data.read("measured/dgxc/configurations.csv", Comparison()), []
-    for line in table.rows if table else ():
+    rows = []
+    for line in data.read("measured/dgxc/configurations.csv", Comparison()):
         plan = words_of(line, CONFIGURATION_COLUMNS)
         of = {key: take(plan, key) for key in ("page", "system", "devices", "release", "size", "dtypes")}
         of["size"] = of["size"].lower().split("-")[0]  # "405b-Proxy" has fewer layers

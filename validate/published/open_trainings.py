@@ -65,7 +65,7 @@ def score_llm_foundry_fits(data):
         part = yield from trainings(data, FOUNDRY, FOUNDRY_COLUMNS, read, score)
         if result is None:
             result = part
-        elif part:
+        else:
             result.rows += part.rows
     return result
 

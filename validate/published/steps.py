@@ -17,11 +17,8 @@ KIND = "cluster.devices.kind"
 def score_h100_steps(data):
     """Steps of one H100 under PyTorch."""
     comparison = Comparison()
-    table = data.read("measured/h100_steps/steps.csv", comparison)
-    if table is None:
-        return None
     rows, questions = [], []
-    for r in table.rows:
+    for r in data.read("measured/h100_steps/steps.csv", comparison):
         with comparison.row(r):
             options = {key: r.whole(key, 1) for key in ("batch", "layers") if r[key]}
             rows.append(Scored(f"{r['model']}{r['layers']}, batch {r['batch']}, {r['precision']}", r["source"], r.number("step_ms", 1e-6) / 1e3,

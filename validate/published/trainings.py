@@ -168,14 +168,11 @@ WITHOUT = {"precision=FP8": "bf16", "zero=2": "1"}
 
 
 def trainings(data, file, columns, read, score):
-    """The comparison of a file; None if the folder lacks it. `read(words, row)` makes words of the question and fills in
+    """The comparison of a file. `read(words, row)` makes words of the question and fills in
     a Scored but for `simulated` and `work`; False: another block's. `score(answer, row)` writes these two."""
     comparison = Comparison()
-    table = data.read(file, comparison)
-    if table is None:
-        return None
     rows = []
-    for line in table.rows:
+    for line in data.read(file, comparison):
         with comparison.row(line):
             words, row = words_of(line, columns), Scored(lines=[line.line])
             if read(words, row):
@@ -201,12 +198,9 @@ def trainings(data, file, columns, read, score):
 
 def several(parts):
     """The comparisons of several files as one."""
-    result = None
+    result = Comparison()
     for part in parts:
-        more = yield from part
-        if result and more:
-            result.add(more)
-        result = result or more
+        result.add((yield from part))
     return result
 
 

@@ -51,11 +51,8 @@ def product(*factors):
 
 
 def steps_of(data, file, comparison):
-    table = data.read(file, comparison)
-    if table is None:
-        return None
     steps = []
-    for row in table.rows:
+    for row in data.read(file, comparison):
         with comparison.row(row):
             steps.append(Step(row))
     return steps
@@ -64,8 +61,6 @@ def steps_of(data, file, comparison):
 def score_vtrain_multi_node(data):
     comparison = Comparison()
     steps = steps_of(data, "vtrain/measured_multi_node.csv", comparison)
-    if steps is None:
-        return None
     answers = yield [step.question() for step in steps]
     for step, answer in zip(steps, answers):
         if "error" in answer:
@@ -194,10 +189,7 @@ def score_vtrain_pieces(data):
     divided by the ranks and rounded down, and the loss is PyTorch's, in 16 bits. Source: VIA-Research/vTrain,
     src/model/gpt_modeling.py, src/trainer.py."""
     comparison, groups, pieces = Comparison(), {}, []
-    steps = steps_of(data, "vtrain/measured_single_node.csv", comparison)
-    if steps is None:
-        return None
-    for s in steps:
+    for s in steps_of(data, "vtrain/measured_single_node.csv", comparison):
         s.vocabulary, s.recompute, s.loss = 50257 // s.tensor * s.tensor, "off", "fused"
         groups.setdefault((s.tensor, s.hidden), []).append(s)
     for key in sorted(groups):
@@ -252,14 +244,14 @@ def add_race(comparison, source, name, rows):
 
 
 def score_plans(data):
-    comparison, found = Comparison(), False
+    comparison = Comparison()
     for source, score in (("vtrain", score_vtrain_multi_node), ("llm_foundry", score_llm_foundry),
                           ("internevo", score_internevo), ("bigscience", score_bigscience)):
-        rows, races = (yield from score(data)), {}
-        for row in rows.rows if rows else ():
-            found = True
+        of_source, races = (yield from score(data)), {}
+        comparison.files.update(of_source.files)
+        for row in of_source.rows:
             if row.race and row.work > 0.0 and row.measured > 0.0:
                 races.setdefault(row.race, []).append(row)
         for name in sorted(races):
             add_race(comparison, source, name, races[name])
-    return comparison if found else None
+    return comparison
