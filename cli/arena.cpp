@@ -261,8 +261,6 @@ void add_arena(CLI::App& app, Verb& chosen) {
       add_value(*verb, "--placer", arguments->competition.placer, "NAME[:k=v,...]",
                 "The placer, as in 'baechi place'; without it, the known placers are ranked");
   add_format(*verb, arguments->format, {"table", "json", "markdown"});
-  verb->add_flag_callback("--json", [arguments] { arguments->format = "json"; })
-      ->group("");  // the old spelling of --format json
   verb->add_flag("--classes", arguments->classes,
                  "Print the placers' step time / best known by size, memory, link and devices, as "
                  "Markdown")

@@ -67,7 +67,7 @@ std::string unknown_verb(const CLI::App& app, int argc, char** argv) {
     const CLI::App* next = nullptr;
     for (const CLI::App* verb : at->get_subcommands([](const CLI::App*) { return true; })) {
       if (verb->get_name() == word) next = verb;
-      if (!verb->get_group().empty()) known.push_back(verb->get_name());
+      known.push_back(verb->get_name());
     }
     if (known.empty() || word.starts_with('-')) return "";
     if (next == nullptr)
@@ -118,7 +118,7 @@ void describe(CLI::App& app) {
   app.require_subcommand(1);
 }
 
-/// Adds verbs under a heading of the help; verbs with heading "" are not listed.
+/// Adds verbs under a heading of the help.
 void add_group(CLI::App& app, Verb& chosen, const char* heading,
                std::initializer_list<void (*)(CLI::App&, Verb&)> adders) {
   const std::size_t before = app.get_subcommands({}).size();
@@ -136,7 +136,6 @@ void add_verbs(CLI::App& app, Verb& chosen) {
   add_group(app, chosen, "Study", {add_study, add_paper});
   add_group(app, chosen, "Validate", {add_validate});
   add_group(app, chosen, "Files and names", {add_trace, add_list, add_schema});
-  add_group(app, chosen, "", {add_duel, add_configure, add_codesign});  // old spellings
   app.footer(
       "First steps:\n"
       "  baechi run scenarios/examples/first.yaml --out results\n"
@@ -166,7 +165,7 @@ void refuse_empty_values(CLI::App& verb) {
 std::string first_words(const CLI::App& app) {
   std::vector<std::string> verbs;
   for (const CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; }))
-    if (!verb->get_group().empty()) verbs.push_back(verb->get_name());
+    verbs.push_back(verb->get_name());
   return fmt::format(
       "{}\n\n"
       "Does a model fit on my GPUs, how fast is it, and by which means?\n"

@@ -2,7 +2,7 @@
 
 #include <cerrno>
 #include <filesystem>
-#include <initializer_list>
+#include <map>
 
 #include "cli/arguments.h"
 #include "cli/output.h"
@@ -21,12 +21,22 @@ using namespace validate;
 
 namespace {
 
-/// Becomes a program in Python 3 of the program's data folder, which asks `baechi query`.
-[[noreturn]] void become(const std::string& script, std::vector<std::string> arguments) {
-  const std::string path = data_folder() + "/validate/" + script;
+/// The arguments of a verb that a program in Python 3 of the program's data folder runs, which asks
+/// `baechi query`.
+struct PythonFlags {
+  std::string script;                         // in validate/
+  std::map<std::string, std::string> values;  // of the flags; "": not given
+  std::vector<std::string> words;             // without a flag
+};
+
+int run_python(const PythonFlags& flags) {
+  const std::string path = data_folder() + "/validate/" + flags.script;
   std::vector<std::string> words{"python3", path, "--program",
                                  std::filesystem::read_symlink("/proc/self/exe").string()};
-  words.insert(words.end(), arguments.begin(), arguments.end());
+  for (const auto& [flag, value] : flags.values)
+    if (!value.empty()) words.insert(words.end(), {flag, value});
+  words.emplace_back("--");
+  words.insert(words.end(), flags.words.begin(), flags.words.end());
   std::vector<char*> pointers;
   for (std::string& word : words) pointers.push_back(word.data());
   pointers.push_back(nullptr);
@@ -35,52 +45,10 @@ namespace {
                                std::generic_category().message(errno), path));
 }
 
-/// The flags that have a value, each before it.
-std::vector<std::string> given(
-    std::initializer_list<std::pair<const char*, const std::string*>> flags) {
-  std::vector<std::string> words;
-  for (const auto& [flag, value] : flags)
-    if (!value->empty()) words.insert(words.end(), {flag, *value});
-  return words;
-}
-
 void add_data(CLI::App& verb, std::string& data) {
   verb.add_option("--data", data,
                   "Folder with vtrain/, dlexamples/, papers/, measured/ [validate/published/data]")
       ->type_name("FOLDER");
-}
-
-struct PublishedFlags {
-  std::vector<std::string> blocks;
-  std::string data, html, rows, format;
-};
-struct FitFlags {
-  std::string what, data, out;
-};
-struct StepsFlags {
-  std::string results, steps, format;
-};
-
-int published(const PublishedFlags& flags) {
-  std::vector<std::string> words = given({{"--data", &flags.data},
-                                          {"--format", &flags.format},
-                                          {"--html", &flags.html},
-                                          {"--rows", &flags.rows}});
-  words.emplace_back("--");
-  words.insert(words.end(), flags.blocks.begin(), flags.blocks.end());
-  become("published/board.py", std::move(words));
-}
-
-int fit_numbers(const FitFlags& flags) {
-  std::vector<std::string> words = given({{"--data", &flags.data}, {"-o", &flags.out}});
-  words.push_back(flags.what);
-  become("fit/fit.py", std::move(words));
-}
-
-int score_steps(const StepsFlags& flags) {
-  std::vector<std::string> words = given({{"--format", &flags.format}});
-  words.insert(words.end(), {"--", flags.results, flags.steps});
-  become("published/steps.py", std::move(words));
 }
 
 namespace fs = std::filesystem;
@@ -378,34 +346,39 @@ void add_validation_report(CLI::App& app, Verb& chosen) {
 void add_validate_published(CLI::App& app, Verb& chosen) {
   const auto [verb, flags] =
       add_verb(app, chosen, "published",
-               "Score simulated times against measurements that others published", published);
-  add_value(*verb, "BLOCK", flags->blocks, "", "Which blocks [all whose files are there]");
-  add_data(*verb, flags->data);
-  add_value(*verb, "--html", flags->html, "FILE", "Write a page with a table and charts");
-  add_value(*verb, "--rows", flags->rows, "FILE",
+               "Score simulated times against measurements that others published", run_python);
+  flags->script = "published/board.py";
+  add_value(*verb, "BLOCK", flags->words, "", "Which blocks [all whose files are there]");
+  add_data(*verb, flags->values["--data"]);
+  add_value(*verb, "--html", flags->values["--html"], "FILE",
+            "Write a page with a table and charts");
+  add_value(*verb, "--rows", flags->values["--rows"], "FILE",
             "Write every row, measured and simulated, as CSV");
-  add_format(*verb, flags->format, {"text", "json", "markdown"});
+  add_format(*verb, flags->values["--format"], {"text", "json", "markdown"});
 }
 
 void add_validate_fit(CLI::App& app, Verb& chosen) {
   const auto [verb, flags] =
       add_verb(app, chosen, "fit", "Fit the numbers of a model to published measurements, as YAML",
-               fit_numbers);
+               run_python);
+  flags->script = "fit/fit.py";
   add_argument(
-      *verb, "WHAT,--what", flags->what,
+      *verb, "WHAT,--what", flags->words.emplace_back(),
       "collectives, collective_tables, devices, kernels, megatron or network; needs scipy");
-  add_data(*verb, flags->data);
-  add_value(*verb, "-o", flags->out, "FILE", "The file to write [standard output]");
+  add_data(*verb, flags->values["--data"]);
+  add_value(*verb, "-o", flags->values["-o"], "FILE", "The file to write [standard output]");
 }
 
 void add_validate_steps(CLI::App& app, Verb& chosen) {
-  const auto [verb, flags] = add_verb(
-      app, chosen, "steps", "Score predicted steps and peaks of whole models against measured ones",
-      score_steps);
-  add_argument(*verb, "RESULTS", flags->results,
+  const auto [verb, flags] =
+      add_verb(app, chosen, "steps",
+               "Score predicted steps and peaks of whole models against measured ones", run_python);
+  flags->script = "published/steps.py";
+  flags->words.resize(2);
+  add_argument(*verb, "RESULTS", flags->words[0],
                "results.csv of a run, such as validate/steps/predicted.csv");
-  add_argument(*verb, "STEPS", flags->steps, "steps.jsonl of './dev gpu visit'");
-  add_format(*verb, flags->format, {"text", "json"});
+  add_argument(*verb, "STEPS", flags->words[1], "steps.jsonl of './dev gpu visit'");
+  add_format(*verb, flags->values["--format"], {"text", "json"});
 }
 
 void add_validate_replay(CLI::App& app, Verb& chosen) {

@@ -1,6 +1,7 @@
 #include "placers/adjust.h"
 
 #include "placers/interface/colocation.h"
+#include "placers/interface/wrapped_placer.h"
 #include "placers/original/original.h"
 #include "sim/graph/analysis.h"
 
@@ -84,14 +85,10 @@ std::vector<DeviceId> candidates(AdjustPolicy policy, std::span<const AdjustMemb
 }
 
 /// A placer that lets another placer place the graph without groups and then adjusts.
-class Adjusted final : public Placer {
+class Adjusted final : public WrappedPlacer {
  public:
   Adjusted(std::unique_ptr<Placer> placer, AdjustPolicy policy, bool compat)
-      : placer_(std::move(placer)), policy_(policy), compat_(compat) {}
-
-  Placement place(const Problem& p, std::uint64_t seed) const override {
-    return place_watched(p, seed, {});
-  }
+      : WrappedPlacer(std::move(placer)), policy_(policy), compat_(compat) {}
 
   Placement place_watched(const Problem& p, std::uint64_t seed,
                           const Watcher& watcher) const override {
@@ -110,12 +107,7 @@ class Adjusted final : public Placer {
     return placement;
   }
 
-  bool can_stop() const override { return placer_->can_stop(); }
-  bool replicates() const override { return placer_->replicates(); }
-  void check(const Problem& p) const override { placer_->check(p); }
-
  private:
-  std::unique_ptr<Placer> placer_;
   AdjustPolicy policy_;
   bool compat_;
 };

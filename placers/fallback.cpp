@@ -1,4 +1,5 @@
 #include "placers/feasible.h"
+#include "placers/interface/wrapped_placer.h"
 
 namespace baechi {
 namespace {
@@ -8,16 +9,12 @@ struct AllFailedError : InfeasibleError {
   using InfeasibleError::InfeasibleError;
 };
 
-class WithFallback final : public Placer {
+class WithFallback final : public WrappedPlacer {
  public:
   /// `checked`: the placement is simulated and must fit. Otherwise the objective that the placer
   /// minimises has already checked memory.
   WithFallback(std::unique_ptr<Placer> placer, bool checked)
-      : placer_(std::move(placer)), checked_(checked) {}
-
-  Placement place(const Problem& p, std::uint64_t seed) const override {
-    return place_watched(p, seed, {});
-  }
+      : WrappedPlacer(std::move(placer)), checked_(checked) {}
 
   Placement place_watched(const Problem& p, std::uint64_t seed,
                           const Watcher& watcher) const override {
@@ -40,10 +37,6 @@ class WithFallback final : public Placer {
     }
     return other(p, watcher.step, why);
   }
-
-  bool can_stop() const override { return placer_->can_stop(); }
-  bool replicates() const override { return placer_->replicates(); }
-  void check(const Problem& p) const override { placer_->check(p); }
 
  private:
   /// The first placement whose executed step fits: `answer`, or one that the placer finds with less
@@ -91,7 +84,6 @@ class WithFallback final : public Placer {
     return *std::move(found.placement);
   }
 
-  std::unique_ptr<Placer> placer_;
   bool checked_;
 };
 

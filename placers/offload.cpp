@@ -1,6 +1,7 @@
 #include "placers/offload.h"
 
 #include "placers/interface/colocation.h"
+#include "placers/interface/wrapped_placer.h"
 
 namespace baechi {
 namespace {
@@ -212,14 +213,14 @@ class Offloading {
   std::vector<DeviceId> hosts_, disks_;
 };
 
-class WithOffload final : public Placer {
+class WithOffload final : public WrappedPlacer {
  public:
   WithOffload(std::unique_ptr<Placer> placer, bool sees_homes, bool never, std::int64_t prefetch)
-      : placer_(std::move(placer)), sees_homes_(sees_homes), never_(never), prefetch_(prefetch) {}
+      : WrappedPlacer(std::move(placer)),
+        sees_homes_(sees_homes),
+        never_(never),
+        prefetch_(prefetch) {}
 
-  Placement place(const Problem& p, std::uint64_t seed) const override {
-    return place_watched(p, seed, {});
-  }
   Placement place_watched(const Problem& p, std::uint64_t seed,
                           const Watcher& watcher) const override {
     if (p.cluster.num_computing() == p.cluster.num_devices())
@@ -230,12 +231,8 @@ class WithOffload final : public Placer {
     if (!can) return offloading.place(0);
     return offloading.run();
   }
-  bool can_stop() const override { return placer_->can_stop(); }
-  bool replicates() const override { return placer_->replicates(); }
-  void check(const Problem& p) const override { placer_->check(p); }
 
  private:
-  std::unique_ptr<Placer> placer_;
   bool sees_homes_, never_;
   std::int64_t prefetch_;
 };

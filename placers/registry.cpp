@@ -1,5 +1,6 @@
 #include "placers/adjust.h"
 #include "placers/feasible.h"
+#include "placers/interface/wrapped_placer.h"
 #include "placers/offload.h"
 
 namespace baechi {
@@ -215,26 +216,19 @@ std::optional<std::string> refusal(const PlacerEntry& entry, const OpGraph& grap
 namespace {
 
 /// A placer that refuses the graphs that its entry does not support.
-class Suited final : public Placer {
+class Suited final : public WrappedPlacer {
  public:
   Suited(const PlacerEntry& entry, std::unique_ptr<Placer> placer)
-      : entry_(entry), placer_(std::move(placer)) {}
+      : WrappedPlacer(std::move(placer)), entry_(entry) {}
 
-  Placement place(const Problem& problem, std::uint64_t seed) const override {
-    return place_watched(problem, seed, {});
-  }
   Placement place_watched(const Problem& problem, std::uint64_t seed,
                           const Watcher& watcher) const override {
     if (const auto why = refusal(entry_, problem.graph)) throw InputError(*why);
     return placer_->place_watched(problem, seed, watcher);
   }
-  bool can_stop() const override { return placer_->can_stop(); }
-  bool replicates() const override { return placer_->replicates(); }
-  void check(const Problem& p) const override { placer_->check(p); }
 
  private:
   const PlacerEntry& entry_;
-  std::unique_ptr<Placer> placer_;
 };
 
 constexpr std::string_view program = "exec:";

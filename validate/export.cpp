@@ -19,9 +19,9 @@ Duration step_with(const ReplayPlan& plan, const Calibration& calibration, const
 
 /// Parts of the step in which no op runs, and in which two run.
 PlanWorth busy_shares(const ReplayPlan& plan, const Replay& replay) {
-  std::vector<std::pair<Duration, int>> changes;  // a device's lane 0 runs one op at a time
+  std::vector<std::pair<Duration, int>> changes;  // a device runs one op at a time
   for (std::size_t i = 0; i < plan.tasks.size(); ++i) {
-    if (plan.tasks[i].transfer || plan.tasks[i].queue > 0) continue;
+    if (plan.tasks[i].transfer) continue;
     changes.emplace_back(replay.start[i], 1);
     changes.emplace_back(replay.end[i], -1);
   }

@@ -36,8 +36,8 @@ struct PlanChoice {
 /// plan. Transfers::staged is way host, all others are way link. Transfers::parallel has as many
 /// queues as were busy at once.
 /// Throws InputError on steps that a plan cannot state: Semantics::baechi, overlap switched off,
-/// collectives, staged transfers with a latency, more than 64 devices, 8 lanes or 8 transfers at
-/// once of one device, several lanes of other bodies than spins.
+/// collectives, several lanes, staged transfers with a latency, more than 64 devices or 8 transfers
+/// at once of one device.
 ReplayPlan plan_of_step(const Problem& problem, const Placement& placement, std::string name,
                         const PlanChoice& choice, std::string_view salt = "");
 
@@ -62,7 +62,7 @@ LayerTarget target_of(Layer layer);
 /// `step`: as predicted with all effects.
 Layer layer_of(const ReplayPlan& plan, const Calibration& calibration, Duration step);
 
-/// What one plan can show, as predicted. Ops are ops of lane 0.
+/// What one plan can show, as predicted.
 struct PlanWorth {
   double none = 0.0;  ///< fraction of the step in which no op runs
   double two = 0.0;   ///< in which ops of two devices or more run

@@ -52,7 +52,6 @@ Body timed(OpWork work, Duration length, const Calibration& calibration, std::si
 
 constexpr std::size_t most_devices_of_plan = 64;
 constexpr std::size_t most_queues = 8;
-constexpr std::size_t most_lanes_of_plan = 8;
 
 /// An op, or a transfer or half of one, as the engine ran it.
 struct Slice {
@@ -107,7 +106,7 @@ class Recorder final : public StepObserver {
   const CostModel& lengths_;
 };
 
-void check_sayable(const Problem& problem, Bodies bodies) {
+void check_sayable(const Problem& problem) {
   Mistakes mistakes;
   if (problem.engine.semantics == Semantics::baechi)
     mistakes.add("a plan needs 'engine: {semantics: event}'");
@@ -118,13 +117,10 @@ void check_sayable(const Problem& problem, Bodies bodies) {
   if (!problem.graph.collectives().empty())
     mistakes.add(
         "a plan has no collectives, and the step has: transform as_sends makes copies of them");
-  if (const std::size_t lanes = problem.graph.lanes().size(); lanes > most_lanes_of_plan)
-    mistakes.add(fmt::format("a plan has at most {} lanes, not {}", most_lanes_of_plan, lanes));
-  else if (lanes > 1 && bodies != Bodies::spin)
+  if (const auto& lanes = problem.graph.lanes(); lanes.size() > 1)
     mistakes.add(
-        "a plan of several lanes has bodies of told length only (--bodies spin): ops side by side "
-        "on one device "
-        "share its multiprocessors, and no model says how");
+        fmt::format("a plan has one compute queue per device, and the step has ops in the lanes {}",
+                    fmt::join(lanes, ", ")));
   if (problem.cluster.num_nodes() > 1)
     mistakes.add("a plan is of one machine, and the cluster has several nodes");
   mistakes.throw_if_any();
@@ -157,7 +153,6 @@ class PlanMaker {
     plan_.devices = static_cast<int>(problem_.cluster.num_devices());
     plan_.mode = choice_.mode;
     plan_.way = channels_.staged() ? Way::host : Way::link;
-    plan_.lanes = static_cast<int>(graph_.lanes().size());
     plan_.queues = channels_.staged() ? 2 : 1;
     sent_.resize(recorder.copies, -1);
     arrived_.resize(recorder.copies, -1);
@@ -198,7 +193,6 @@ class PlanMaker {
   void add_op(const Slice& slice) {
     Task task;
     task.device = slice.from;
-    task.queue = static_cast<int>(index(graph_.lane(slice.op)));
     task.length = choice_.lengths == nullptr
                       ? slice.end - slice.start
                       : choice_.lengths->compute(slice.op, device_at(slice.from));
@@ -349,7 +343,7 @@ Body body_of(Bodies bodies, OpWork work, Duration length, const Calibration* cal
 
 ReplayPlan plan_of_step(const Problem& problem, const Placement& placement, std::string name,
                         const PlanChoice& choice, std::string_view salt) {
-  check_sayable(problem, choice.bodies);
+  check_sayable(problem);
   ReplayPlan plan = PlanMaker(problem, placement, choice).make();
   plan.name = std::move(name);
   check_numbers(plan);

@@ -164,9 +164,6 @@ std::vector<std::string> remarks(const Validation& v) {
         fmt::format("of {} predictions made before, {} equal those made here with the "
                     "calibration",
                     v.frozen, v.frozen_equal));
-  if (v.machine.gpu.starts_with("processor "))
-    lines.emplace_back(
-        "devices are threads of a processor: real time on real cores, and no substitute for a GPU");
   if (v.machine.gpu == "virtual")
     lines.emplace_back("this is a virtual clock, no GPU: it says nothing about hardware");
   return lines;

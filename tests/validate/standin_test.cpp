@@ -149,15 +149,6 @@ TEST_SUITE("standin") {
              "of 12 steps"));
   }
 
-  TEST_CASE("plans that only the virtual clock replays are refused") {
-    const TemporaryFolder folder;
-    ReplayPlan plan = plan_of("p/0", SubmitMode::graph, Way::link, BodyKind::spin);
-    plan.lanes = 2;
-    folder.write("lanes.plan", plan_text(plan));
-    CHECK(run_harness(folder, "lanes.plan -o run") == 2);
-    CHECK(says(folder, "out.txt", "lanes.plan: several lanes: only the virtual clock"));
-  }
-
   TEST_CASE("green contexts that refuse events of another context get events of their own") {
     const TemporaryFolder folder;
     write_plans(folder);

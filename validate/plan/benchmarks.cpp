@@ -119,15 +119,21 @@ std::string args_of_copy(const CopyKind& kind, std::int64_t bytes) {
   return std::to_string(bytes) + (kind.way == Way::link ? " " + std::to_string(kind.ns) : "");
 }
 
+/// A benchmark of copies, without its tasks.
+Benchmark of_copies(const char* what, SubmitMode mode, const CopyKind& kind, std::int64_t bytes,
+                    int devices, int count) {
+  return {.row = {.what = what,
+                  .mode = std::string(to_text(mode)),
+                  .way = std::string(to_text(kind.way)),
+                  .subject = kind.subject,
+                  .args = args_of_copy(kind, bytes),
+                  .count = count},
+          .plan = empty_plan(what, devices, mode, kind.way),
+          .value = Benchmark::Value::hand_over};
+}
+
 Benchmark copy(SubmitMode mode, const CopyKind& kind, std::int64_t bytes, int in_a_row) {
-  Benchmark b{.row = {.what = "copy",
-                      .mode = std::string(to_text(mode)),
-                      .way = std::string(to_text(kind.way)),
-                      .subject = kind.subject,
-                      .args = args_of_copy(kind, bytes),
-                      .count = in_a_row},
-              .plan = empty_plan("copy", 2, mode, kind.way),
-              .value = Benchmark::Value::hand_over};
+  Benchmark b = of_copies("copy", mode, kind, bytes, 2, in_a_row);
   b.subjects = {add_spin(b.plan, 0, lead)};
   int last = 0;
   for (int i = 0; i < in_a_row; ++i) last = add_copy(b.plan, kind, 0, bytes, b.subjects.front());
@@ -137,14 +143,7 @@ Benchmark copy(SubmitMode mode, const CopyKind& kind, std::int64_t bytes, int in
 
 Benchmark contention(SubmitMode mode, const CopyKind& kind, std::int64_t bytes, int devices,
                      int busy) {
-  Benchmark b{.row = {.what = "contention",
-                      .mode = std::string(to_text(mode)),
-                      .way = std::string(to_text(kind.way)),
-                      .subject = kind.subject,
-                      .args = args_of_copy(kind, bytes),
-                      .count = busy},
-              .plan = empty_plan("contention", devices, mode, kind.way),
-              .value = Benchmark::Value::hand_over};
+  Benchmark b = of_copies("contention", mode, kind, bytes, devices, busy);
   for (int i = 0; i < busy; ++i) b.subjects.push_back(add_spin(b.plan, i, lead));
   std::vector<int> copies;
   copies.reserve(b.subjects.size());
@@ -159,14 +158,7 @@ Benchmark contention(SubmitMode mode, const CopyKind& kind, std::int64_t bytes, 
 /// The first transfer's producer is late, the second's is early: the sample is positive if the
 /// second, though ready, has waited for the first.
 Benchmark order(SubmitMode mode, const CopyKind& kind, std::int64_t bytes) {
-  Benchmark b{.row = {.what = "order",
-                      .mode = std::string(to_text(mode)),
-                      .way = std::string(to_text(kind.way)),
-                      .subject = kind.subject,
-                      .args = args_of_copy(kind, bytes),
-                      .count = 2},
-              .plan = empty_plan("order", 2, mode, kind.way),
-              .value = Benchmark::Value::hand_over};
+  Benchmark b = of_copies("order", mode, kind, bytes, 2, 2);
   const int late = add_spin(b.plan, 0, 50 * lead), early = add_spin(b.plan, 1, lead);
   const int first = add_copy(b.plan, kind, 0, bytes, late);
   const int second = add_copy(b.plan, kind, 1, bytes, early);

@@ -63,7 +63,6 @@ constexpr std::string_view name_letters =
 constexpr std::size_t most_name = 200;
 constexpr int most_devices_of_plan = 64;
 constexpr int most_queues = 8;
-constexpr int most_lanes = 8;
 constexpr std::int64_t largest_product = 16384;
 constexpr std::size_t most_tasks = 10'000'000;
 
@@ -141,16 +140,16 @@ class PlanReader {
 
   void read_header() {
     if (!expect("baechi-plan", 1)) return;
-    if (fields_[1].text != "1" && fields_[1].text != "2")
+    if (fields_[1].text == "2")
       return lines_.mistake(fields_[1].column,
-                            "the version is neither 1 nor 2, which this program reads");
-    has_lanes_ = fields_[1].text == "2";
+                            "plans of version 2 have several lanes, which no harness replays: "
+                            "this program reads version 1");
+    if (fields_[1].text != "1")
+      return lines_.mistake(fields_[1].column, "the version is not 1, which this program reads");
     if (expect("name", 1)) read_name(fields_[1]);
     if (expect("hash", 1)) read_hash(fields_[1]);
     if (expect("devices", 1))
       plan_.devices = number(fields_[1], "count of devices", 1, most_devices_of_plan);
-    if (has_lanes_ && expect("lanes", 1))
-      plan_.lanes = number(fields_[1], "count of lanes", 2, most_lanes);
     if (expect("queues", 1)) plan_.queues = number(fields_[1], "count of queues", 1, most_queues);
     if (expect("mode", 1)) plan_.mode = one_of<SubmitMode>(fields_[1]);
     if (expect("way", 1)) plan_.way = one_of<Way>(fields_[1]);
@@ -213,15 +212,11 @@ class PlanReader {
   }
 
   void read_op() {
-    const bool whole = has_lanes_ ? at_least(7, "op ID DEVICE LANE NS BODY [after ID...]")
-                                  : at_least(6, "op ID DEVICE NS BODY [after ID...]");
-    if (!whole || !next_task_id()) return;
+    if (!at_least(6, "op ID DEVICE NS BODY [after ID...]") || !next_task_id()) return;
     Task task;
     task.device = number(fields_[2], "device", 0, plan_.devices - 1);
-    if (has_lanes_) task.queue = number(fields_[3], "lane", 0, plan_.lanes - 1);
-    const std::size_t time = has_lanes_ ? 4 : 3;
-    task.length = Nanoseconds{lines_.whole(fields_[time], "time").value_or(0)};
-    const std::size_t rest = read_body(task, time + 1);
+    task.length = Nanoseconds{lines_.whole(fields_[3], "time").value_or(0)};
+    const std::size_t rest = read_body(task, 4);
     read_ids(rest, "after", static_cast<std::int64_t>(plan_.tasks.size()), task.after);
     plan_.tasks.push_back(std::move(task));
   }
@@ -326,7 +321,6 @@ class PlanReader {
   Lines lines_;
   std::vector<Field> fields_;
   ReplayPlan plan_;
-  bool has_lanes_ = false;  // version 2
   int last_until_ = -1;
   bool ended_ = false;
 };
@@ -349,11 +343,9 @@ std::string args_text(const Body& body) {
 std::string to_text(const Body& body) { return joined(to_text(body.kind), ' ', args_text(body)); }
 
 std::string plan_text(const ReplayPlan& plan) {
-  const bool several_lanes = plan.lanes > 1;
-  std::string out = joined(
-      "baechi-plan ", several_lanes ? 2 : 1, "\nname ", plan.name, "\nhash ", hash_text(plan.hash),
-      "\ndevices ", plan.devices, several_lanes ? joined("\nlanes ", plan.lanes) : "", "\nqueues ",
-      plan.queues, "\nmode ", to_text(plan.mode), "\nway ", to_text(plan.way), "\nmemory none\n");
+  std::string out = joined("baechi-plan 1\nname ", plan.name, "\nhash ", hash_text(plan.hash),
+                           "\ndevices ", plan.devices, "\nqueues ", plan.queues, "\nmode ",
+                           to_text(plan.mode), "\nway ", to_text(plan.way), "\nmemory none\n");
   for (std::size_t d = 0; d < plan.budget.size(); ++d)
     out += joined("budget ", d, ' ', plan.budget[d], '\n');
   for (std::size_t d = 0; d < plan.resident.size(); ++d)
@@ -365,8 +357,7 @@ std::string plan_text(const ReplayPlan& plan) {
       out += joined("transfer ", i, ' ', end_name(t.device), ' ', end_name(t.to), ' ', t.queue, ' ',
                     t.bytes, ' ', t.length.count());
     else
-      out += joined("op ", i, ' ', t.device, several_lanes ? joined(' ', t.queue) : "", ' ',
-                    t.length.count(), ' ', to_text(t.body));
+      out += joined("op ", i, ' ', t.device, ' ', t.length.count(), ' ', to_text(t.body));
     append_ids(out, "after", t.after);
     out += '\n';
     // Buffers stand as early as they can without changing their order.

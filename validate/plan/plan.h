@@ -102,7 +102,7 @@ struct Task {
   bool transfer = false;
   int device = 0;            ///< that runs the op; the sender of a transfer, or `host`
   int to = 0;                ///< the receiver of a transfer, or `host`
-  int queue = 0;             ///< which transfer queue of its device; of an op: which lane
+  int queue = 0;             ///< of a transfer: which transfer queue of its device
   std::int64_t bytes = 0;    ///< of a transfer
   Nanoseconds length{};      ///< simulated length of the task, undisturbed
   Body body{};               ///< of an op
@@ -125,7 +125,6 @@ struct ReplayPlan {
   std::string name;
   std::uint64_t hash = 0;
   int devices = 1;
-  int lanes = 1;   ///< compute queues, per device, side by side
   int queues = 1;  ///< of transfers, per device
   SubmitMode mode = SubmitMode::graph;
   Way way = Way::link;
@@ -134,19 +133,18 @@ struct ReplayPlan {
   std::vector<Task> tasks;             ///< in submission order
   std::vector<Buffer> buffers;
 
-  /// Queues are numbered by device: its lanes, then the queues of its transfers.
+  /// Queues are numbered by device: its compute queue, then the queues of its transfers.
   std::size_t num_queues() const {
-    return static_cast<std::size_t>(devices) * static_cast<std::size_t>(lanes + queues);
+    return static_cast<std::size_t>(devices) * static_cast<std::size_t>(1 + queues);
   }
   std::size_t queue_of(const Task& task) const {
-    const int own = task.transfer ? lanes + task.queue : task.queue;
-    return static_cast<std::size_t>(task.owner()) * static_cast<std::size_t>(lanes + queues) +
+    const int own = task.transfer ? 1 + task.queue : 0;
+    return static_cast<std::size_t>(task.owner()) * static_cast<std::size_t>(1 + queues) +
            static_cast<std::size_t>(own);
   }
   friend bool operator==(const ReplayPlan&, const ReplayPlan&) = default;
 };
 
-/// Version 1 of the format if the plan has one lane, else version 2.
 std::string plan_text(const ReplayPlan& plan);
 
 /// Throws BadInput, up to 20 mistakes at once.
