@@ -92,7 +92,8 @@ TEST_CASE("a placement file is written whole, or not at all") {
 
 TEST_CASE("every mistake in a placement file has its place and message") {
   constexpr const char* keys =
-      "(keys: format, version, id, graph, devices, placement, order, placer, placed_by, "
+      "(keys: format, version, id, graph, devices, placement, home, prefetch, order, placer, "
+      "placed_by, "
       "placing_ms, "
       "facts, "
       "status, "
