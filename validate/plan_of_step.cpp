@@ -117,7 +117,7 @@ void check_sayable(const Problem& problem) {
   if (!problem.graph.collectives().empty())
     mistakes.add(
         "a plan has no collectives, and the step has: transform as_sends makes copies of them");
-  if (const auto& lanes = problem.graph.lanes(); lanes.size() > 1)
+  else if (const auto& lanes = problem.graph.lanes(); lanes.size() > 1)
     mistakes.add(
         fmt::format("a plan has one compute queue per device, and the step has ops in the lanes {}",
                     fmt::join(lanes, ", ")));
