@@ -52,18 +52,8 @@ BENCHMARK(m_etf)->RangeMultiplier(10)->Range(1000, 1000000)->Unit(benchmark::kMi
 static void m_etf_4_devices(benchmark::State& state) { place(state, "m_etf", 4); }
 BENCHMARK(m_etf_4_devices)->Arg(22000)->Arg(1000000)->Unit(benchmark::kMillisecond);
 
-static void m_etf_4_devices_parallel(benchmark::State& state) {
-  place(state, "m_etf", 4, {.transfers = Transfers::parallel});
-}
-BENCHMARK(m_etf_4_devices_parallel)->Arg(22000)->Unit(benchmark::kMillisecond);
-
 static void m_etf_64_devices(benchmark::State& state) { place(state, "m_etf", 64); }
 BENCHMARK(m_etf_64_devices)->Arg(22000)->Unit(benchmark::kMillisecond);
-
-static void m_etf_64_devices_parallel(benchmark::State& state) {
-  place(state, "m_etf", 64, {.transfers = Transfers::parallel});
-}
-BENCHMARK(m_etf_64_devices_parallel)->Arg(22000)->Unit(benchmark::kMillisecond);
 
 static void m_sct(benchmark::State& state) { place(state, "m_sct", 8); }
 BENCHMARK(m_sct)->Arg(1000)->Arg(10000)->Unit(benchmark::kMillisecond);

@@ -21,24 +21,6 @@ void again(benchmark::State& state, const OpGraph& graph, std::size_t devices,
   state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(graph.num_ops()));
 }
 
-/// The graph layered(ops), except that every op takes 20 us and every second op has no predecessor:
-/// nearly every event has the same time as another one.
-const OpGraph& tied(std::int64_t ops) {
-  static std::map<std::int64_t, OpGraph> made;
-  const auto it = made.find(ops);
-  if (it != made.end()) return it->second;
-  const OpGraph& model = layered(ops);
-  OpGraphBuilder b;
-  std::vector<TensorId> outputs;
-  for (const OpId v : model.ops()) {
-    const OpId op = b.add_op({.name = model.name(v), .compute = std::chrono::microseconds{20}});
-    outputs.push_back(b.add_tensor(op, Bytes{60'000}));
-    if (index(v) % 2 == 0) continue;
-    for (const OpId u : model.predecessors(v)) b.add_edge(outputs[index(u)], op);
-  }
-  return made.emplace(ops, std::move(b).build()).first->second;
-}
-
 }  // namespace
 
 /// The default engine: sequential channels, cached tensors, memory accounting.
@@ -59,9 +41,6 @@ static void simulate_parallel(benchmark::State& state) {
   again(state, layered(state.range(0)), 8, {.transfers = Transfers::parallel});
 }
 BENCHMARK(simulate_parallel)->Arg(100000);
-
-static void simulate_ties(benchmark::State& state) { again(state, tied(state.range(0)), 8, {}); }
-BENCHMARK(simulate_ties)->Arg(100000);
 
 static void simulate_original(benchmark::State& state) {
   again(state, layered(state.range(0)), 8, {.semantics = Semantics::baechi});
