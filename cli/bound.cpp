@@ -109,7 +109,8 @@ int bound(const BoundArguments& arguments) {
     step.all.push_back({"offload", "offload_us",
                         "weights that devices cannot hold, over their links", quick.offload});
   const bounds::NamedBounds load = bounds::load_bounds(quick, running, time_limit);
-  const std::optional<std::size_t> needed = waits ? std::nullopt : bounds::devices_needed(running);
+  std::optional<std::size_t> needed;
+  if (!waits) needed = bounds::devices_needed(running);
   if (arguments.format == "json") {
     Json json = bounds_json(step);
     add_times(json, experiment);
@@ -125,7 +126,7 @@ int bound(const BoundArguments& arguments) {
   std::string text = times_line(experiment) + bounds_table(step);
   if (needed)
     text += fmt::format("{:<16} {:>12}   of {} devices, for the weights alone\n", "devices needed",
-                        *needed, computing.num_devices());
+                        needed.value_or(0), computing.num_devices());
   if (!quick.fits_in_memory)
     text += fmt::format("memory           {}   {}\n", red("too small"), quick.why_not);
   text += fmt::format("no step is shorter than {}\n\n", to_text(step.best()));
