@@ -144,8 +144,9 @@ void summarize(const ReplayPlan& plan) {
   std::printf(
       "%s: %d devices, %s, %s; %zu ops, %zu transfers of %lld bytes, %zu buffers; %.3f ms without "
       "gaps\n",
-      plan.name.c_str(), plan.devices, to_text(plan.mode).data(), to_text(plan.way).data(),
-      plan.tasks.size() - transfers, transfers, static_cast<long long>(bytes), plan.buffers.size(),
+      plan.name.c_str(), plan.devices, std::string(to_text(plan.mode)).c_str(),
+      std::string(to_text(plan.way)).c_str(), plan.tasks.size() - transfers, transfers,
+      static_cast<long long>(bytes), plan.buffers.size(),
       static_cast<double>(span(first_in_first_out(plan, 0, 0))) / 1e6);
 }
 
