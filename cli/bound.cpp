@@ -40,6 +40,8 @@ Experiment read_for_memory(BoundArguments arguments) {
   const Problem problem = experiment.problem();
   if (problem.engine.semantics != Semantics::event)
     throw InputError("--least-memory needs --semantics event, which limits memory");
+  if (problem.cluster.num_computing() < problem.cluster.num_devices())
+    throw InputError("--least-memory: without hosts and disks, where weights may wait");
   for (const DeviceId d : problem.cluster.devices())
     if (problem.cluster.device(d).memory != problem.cluster.device(DeviceId{0}).memory)
       throw InputError("--least-memory: the devices must have equal memory");

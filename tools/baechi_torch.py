@@ -186,6 +186,7 @@ class Writer:
 
     def labels(self, op):
         labels = [op.name] if op.weights or op.backward is not None else []
+        labels += [self.owner[w] for w in op.beside if w in self.owner]
         return labels + [self.owner[w] for w in op.weights if self.owner[w] != op.name and
                          isinstance(self.weights[w], torch.nn.Parameter)]  # buffers, such as masks, may be copied
 

@@ -98,25 +98,18 @@ def dispatch(model, device_map):
                 if (id(tensor), place) not in placed:
                     placed[id(tensor), place] = move(tensor.data, place), tensor
                     bytes_on[place] = bytes_on.get(place, 0) + tensor.numel() * tensor.element_size()
-                if table is module._parameters:
-                    del table[key]
-                    object.__setattr__(module, key, placed[id(tensor), place][0])
-                else:
-                    table[key] = placed[id(tensor), place][0]
+                table[key] = placed[id(tensor), place][0]
         if prefix in device_map:
             hook_inputs(module, device_map[prefix])
     if "" not in device_map:
         hook_inputs(model, next(iter(device_map.values())))
-    names = {name for name, _ in list(model.named_modules())} | {""}
+    names = {""}
+    for prefix, module in model.named_modules():
+        names |= {prefix} | {f"{prefix}.{key}" if prefix else key for key in (*module._parameters, *module._buffers)}
     for key in device_map:
-        if key not in names and key not in bytes_names(model):
+        if key not in names:
             raise DeviceMapError(f"the map names '{key}', which the model has not")
     return bytes_on
-
-
-def bytes_names(model):
-    return {f"{prefix}.{key}" if prefix else key for prefix, module in model.named_modules()
-            for key, value in vars(module).items() if isinstance(value, Tracked)} | {n for n, _ in model.named_buffers()}
 
 
 def hook_inputs(module, place):

@@ -56,6 +56,7 @@ class Op:
         self.name, self.kind, self.module = name, kind, module
         self.outputs, self.sources = [], []  # bytes; (op, output) that it reads, without duplicates
         self.weights, self.trained = [], []  # names of parameters and buffers; of trained ones
+        self.beside = []  # names of weights on whose device it must be, and which it does not read
         self.kernels, self.backward = [], None  # of the forward pass; of the backward pass, or None
         self.kept, self.rest = [], {}  # (op, output) that its backward op reads; storage -> bytes of internal ones that are read
         self.reaches, self.products = [], [0, 0]  # ops to which gradients go; flops of matmuls and the like, of each pass
@@ -196,9 +197,14 @@ class Recorder:
         return result
 
     def on_the_device(self, device, op):
-        """A tensor that `op` makes on `device` must be where the tensor is of which the device was asked: op reads it."""
-        made = self.made.get(self.devices.get(id(device), (None, None))[1])
-        if made is not None:
+        """A tensor that `op` makes on `device` must be where the tensor is of which the device was asked: op reads it, or
+        is with the holder of that weight."""
+        memory = self.devices.get(id(device), (None, None))[1]
+        if memory is None or self.op is not None or self.in_backward:
+            return op
+        op.beside = self.weights_of.get(memory, [])
+        made = self.made.get(memory)
+        if made is not None and not op.beside:
             op.sources.append(made.as_output())
         return op
 

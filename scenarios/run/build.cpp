@@ -303,6 +303,10 @@ PreparedGraph prepare(std::shared_ptr<const OpGraph> graph, const ClusterChoice&
       if (prepared.kind_without_times.empty() && computes(d)) prepared.kind_without_times = d.kind;
   std::optional<Transformed> placed;
   for (const TransformChoice& choice : choices) {
+    if (choice.use == TransformUse::placed && !std::ranges::all_of(cluster.devices, computes))
+      throw InputError(fmt::format(
+          "{}transforms: '{}' changes the placed step, where no weights can wait on a host or disk",
+          at(choice.where), choice.name));
     if (choice.use == TransformUse::placed)
       prepared.after_placing.push_back(on_cluster(choice, cluster));
     if (choice.use != TransformUse::placing) continue;

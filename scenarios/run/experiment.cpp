@@ -223,10 +223,9 @@ Placement Experiment::place(const Placer& placer, std::uint64_t seed,
       perturbed ? static_cast<const CostModel&>(*perturbed) : *costed_->placed_costs;
   const Problem placed{*graph().placed, costed_->cluster, known, assumed};
   Watcher watched = watcher;
-  std::optional<ExpandedStep> behind;
-  if (!perturbed) behind.emplace(costed_, engine_);
-  if (graph().placed != graph().step && behind) watched.step = &*behind;
-  if (graph().after_placing.empty() && behind) watched.waiting = &*behind;
+  const ExpandedStep behind(costed_, engine_);
+  if (graph().placed != graph().step && !perturbed) watched.step = &behind;
+  if (graph().after_placing.empty()) watched.waiting = &behind;  // asked for memory alone
   Placement found = placer.place_watched(placed, seed, watched);
   check_placement(found, placed);
   return expand(std::move(found), graph());

@@ -354,24 +354,28 @@ def clip(batch):
 
 
 class Constant(nn.Module):
-    """Adds a tensor that is made on the device of the model's input."""
+    """Adds a tensor that is made on the device of the model's input, or of one of its weights."""
 
     def __init__(self, constant):
         super().__init__()
         self.constant, self.first, self.second = constant, nn.Linear(D, D), nn.Linear(D, D)
 
     def forward(self, x):
-        return self.second(self.first(x)) + self.constant(x)
+        return self.second(self.first(x)) + self.constant(self, x)
 
 
 def on_its_device(batch):
-    return Constant(lambda x: torch.arange(D, device=x.device)), rows(batch)
+    return Constant(lambda _, x: torch.arange(D, device=x.device)), rows(batch)
 
 
 def zeros_like_it(batch):
-    return Constant(torch.zeros_like), {"x": rows(batch)[0]}
+    return Constant(lambda _, x: torch.zeros_like(x)), {"x": rows(batch)[0]}
+
+
+def where_weights_are(batch):
+    return Constant(lambda model, _: torch.arange(D, device=next(model.parameters()).device)), rows(batch)
 
 
 ALL = [plus, cat, matmul, sliced, residual, siblings, siamese, encoder_decoder, unet, pool_skip, dictionaries, moe, tied,
        list_output, dict_output, tuple_inside, buffers, called_twice, in_place_head, own_scalar, vit, clip,
-       on_its_device, zeros_like_it]
+       on_its_device, zeros_like_it, where_weights_are]
