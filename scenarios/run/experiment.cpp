@@ -13,15 +13,16 @@ void check_placement(const Placement& placement, const Problem& problem) {
   if (placement.device.size() != problem.graph.num_ops())
     throw std::runtime_error(fmt::format("the placer placed {} of {} ops", placement.device.size(),
                                          problem.graph.num_ops()));
+  const std::size_t computing = problem.cluster.num_computing();
   for (const OpId v : problem.graph.ops()) {
+    if (index(placement.device[v]) < computing) continue;
     if (index(placement.device[v]) >= problem.cluster.num_devices())
       throw std::runtime_error(fmt::format("the placer put op '{}' on device {} of {}",
                                            problem.graph.name(v), index(placement.device[v]),
                                            problem.cluster.num_devices()));
-    if (index(placement.device[v]) >= problem.cluster.num_computing())
-      throw InputError(
-          fmt::format("op '{}' is on {}, where only weights may wait (key 'home' of a placement)",
-                      problem.graph.name(v), problem.cluster.device(placement.device[v]).name));
+    throw InputError(
+        fmt::format("op '{}' is on {}, where only weights may wait (key 'home' of a placement)",
+                    problem.graph.name(v), problem.cluster.device(placement.device[v]).name));
   }
 }
 
