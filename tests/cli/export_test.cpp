@@ -129,6 +129,13 @@ placers: [m_etf])");
     CHECK(placed["step_time_us"] == 17'000);
     const Json step = session.json("simulate t.json --scenario s.yaml --placement p.json");
     CHECK(step["step_time_us"] == 17'000);
+
+    session.folder().write("host.yaml", session.folder().read("s.yaml") + "\ntransforms: [host]\n");
+    session.refuses("place t.json --scenario host.yaml",
+                    "host.yaml:7:14: transforms: 'host' changes the placed step, where no weights "
+                    "can wait on a host or disk");
+    session.refuses("bound t.json --scenario s.yaml --least-memory",
+                    "--least-memory: without hosts and disks, where weights may wait");
   }
 
   TEST_CASE("modules whose results are added in the model's forward share a device, or are named") {
