@@ -6,6 +6,7 @@
 #include "scenarios/planning/machines.h"
 #include "scenarios/read/paths.h"
 #include "traces/format/compressed_file.h"
+#include "traces/importer.h"
 
 namespace baechi {
 namespace {
@@ -344,11 +345,12 @@ PlanSpace space_of(const PlanArguments& a, const Framework& framework, const Dev
 
 TrainingJob job_of(const PlanArguments& a, const Framework& framework) {
   const Choice model = parse_choice(a.model, "MODEL");
-  if (is_file(model.name))
-    throw InputError(
-        fmt::format("MODEL: '{}' is a file. plan divides models that a generator makes ('baechi "
-                    "list generators'); 'baechi place' and 'baechi what-if' take a graph in a file",
-                    model.name));
+  if (is_file(model.name)) {
+    require_kind(TextFile(model.name, Content::any), "a generator of a model");
+    throw InputError(fmt::format(
+        "{}: a file: plan divides models that a generator makes ('baechi list generators')",
+        model.name));
+  }
   return {
       .generator = model.name, .options = model.options, .batch = a.batch, .framework = framework};
 }

@@ -413,11 +413,12 @@ std::optional<Trace> load_generator_words(const std::string& text) {
   }
   const std::string name = text.substr(0, text.find(':'));
   const std::filesystem::file_status found = std::filesystem::status(with_data_folder(text));
-  if (name.find_first_of("/.") != name.npos ||
-      (std::filesystem::exists(found) && !std::filesystem::is_directory(found)))
-    return std::nullopt;
   const std::vector<std::string> known = entry_names(generators());
-  if (std::ranges::find(known, name) == known.end())
+  const bool generated = std::ranges::find(known, name) != known.end();
+  if (name.find_first_of("/.") != name.npos ||
+      (std::filesystem::exists(found) && !(generated && std::filesystem::is_directory(found))))
+    return std::nullopt;
+  if (!generated)
     throw InputError(
         fmt::format("{}: neither a file nor a generator{} ('baechi list generators' lists these)",
                     text, did_you_mean(name, known)));

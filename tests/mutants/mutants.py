@@ -199,7 +199,7 @@ def compiled(build, changes):
 
 
 def try_random(build, given):
-    modules = [given.module] if given.module else random_mutants.MODULES
+    modules = given.module or random_mutants.MODULES
     each = -(-given.random // len(modules))
     drawn = [change for module in modules for change in random_mutants.draw(ROOT, module, each * 5 // 4, given.seed)]
     program, changes = compiled(build, drawn)
@@ -263,7 +263,7 @@ def main(arguments):
         parser.add_argument("build")
         parser.add_argument("--random", type=int)
         parser.add_argument("--seed", default="0")
-        parser.add_argument("module", nargs="?")
+        parser.add_argument("module", nargs="*")
         given = parser.parse_intermixed_args(arguments)
         sys.exit(1 if try_random(Build(given.build), given) else 0)
     parser = argparse.ArgumentParser()
