@@ -22,6 +22,7 @@ struct PlanFindings {
   PlanAnswer answer;
   std::vector<SimulatedPlan> smallest{};  ///< where no plan fits: smallest_plans()
   std::vector<Remedy> remedies{};         ///< where no plan fits
+  bool more_devices = true;               ///< whether more of them were tried
 };
 
 /// "after", "beside" or, because nobody keeps whole gradients, "each pass".
@@ -202,8 +203,9 @@ std::string none_fits_text(const PlanFindings& found, const TrainingJob& job,
       "{}\n{}\n{}", bold("no plan fits; those that lack least"),
       report_of(found.smallest, job, machines).table(),
       found.remedies.empty()
-          ? std::string("no other --recompute, --precision, --zero or --micro-batch makes one fit, "
-                        "nor up to 64 times the devices\n")
+          ? fmt::format(
+                "no other --recompute, --precision, --zero or --micro-batch makes one fit{}\n",
+                found.more_devices ? ", nor up to 64 times the devices" : "")
           : "a plan fits with\n" + report_of(found.remedies, job, machines).table());
 }
 
@@ -395,7 +397,8 @@ PlanSpace whole_space(const PlanArguments& a, const TrainingJob& job, const Mach
 }
 
 /// Changes of one flag with which a plan fits, each with its fastest one.
-std::vector<Remedy> remedies_of(const PlanArguments& a, const TrainingJob& job) {
+std::vector<Remedy> remedies_of(const PlanArguments& a, const TrainingJob& job,
+                                std::int64_t devices) {
   std::vector<Remedy> remedies;
   const auto attempt = [&](std::string flags, const PlanArguments& with, const TrainingJob& of) {
     try {
@@ -425,9 +428,12 @@ std::vector<Remedy> remedies_of(const PlanArguments& a, const TrainingJob& job) 
     adapters.options.set("config", {config->text + "+lora_rank=16", config->where, {}});
     attempt("config=...+lora_rank=16", a, adapters);
   }
-  const auto devices = parse_number<std::int64_t>(a.cluster.devices);
-  for (std::int64_t times = 2; devices && times <= 64; times *= 2) {
-    const std::string more = std::to_string(*devices * times);
+  // The type in "4xrtx_4090", "rtx_4090" or "rtx_4090,rtx_4090"; "" in "4".
+  std::string type = a.cluster.devices.substr(0, a.cluster.devices.find_first_of(",+"));
+  if (const std::size_t end = type.find_first_not_of("0123456789"); end != 0)
+    type.erase(0, end == std::string::npos ? end : end + 1);
+  for (std::int64_t times = 2; !a.cluster.devices.empty() && times <= 64; times *= 2) {
+    const std::string more = fmt::format("{}{}{}", devices * times, type.empty() ? "" : "x", type);
     if (attempt("--devices " + more, with([&](auto& c) { c.cluster.devices = more; }), job)) break;
   }
   return remedies;
@@ -444,7 +450,8 @@ PlanFindings findings_of(const PlanArguments& a, const TrainingJob& job, const M
   const Stage stage("simulating plans", &done, total);
   PlanFindings found{fastest_plans(job, space, machines, a.top, done)};
   if (found.answer.fastest.empty())
-    found = {std::move(found.answer), smallest_plans(job, space, machines), remedies_of(a, job)};
+    found = {std::move(found.answer), smallest_plans(job, space, machines),
+             remedies_of(a, job, machines.devices), a.cluster.scenario.empty()};
   return found;
 }
 
