@@ -233,7 +233,7 @@ TEST_SUITE("cli") {
     // Two stages on two devices; a list of devices keeps its type.
     const std::string one =
         "plan gpt:num_hidden_layers=4,hidden_size=256,num_attention_heads=4,length=256,"
-        "vocab_size=1000 --batch 8 --tensor 1 --micro-batch 1 --zero 0 --precision bf16 "
+        "vocab_size=1000 --batch 8 --tensor 1 --micro-batch 1 --zero 0 --precision fp16 "
         "--recompute full --as v100 --top 1 --devices ";
     const std::int64_t whole = session.json(one + "1")["plans"][0]["peak_bytes"];
     for (const char* devices : {"1", "1xv100"}) {
