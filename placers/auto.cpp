@@ -257,22 +257,29 @@ class Portfolio final : public Placer {
   }
 
   /// Searches under the limits of each ladder, ascending, from the best so far: with more memory
-  /// all that was found with less is found again. Asks all placers until one fits and then at each
-  /// fifth limit. Where none fits, searches under the devices' own limits.
+  /// all that was found with less is found again. Until a placement fits, asks all placers and
+  /// moves ops to reduce the missing memory; then asks all at each fifth limit.
   void climb(const Problem& p, std::uint64_t seed, Contest& contest) const {
     const auto step = make_objective("step_time", Options("step_time"));
+    constexpr search::Temperature cold{0.001, 0.0005, 0.0}, hot{0.05, 0.0005, 0.3},
+        fitting{0.05, 0.05, 0.3};
     std::size_t evaluations = 0;
     const auto search = [&](const Problem& less, const Placement& from, std::uint64_t number,
-                            std::size_t share, bool hot, Searched& best) {
+                            std::size_t share, const search::Temperature& temperature,
+                            Searched& best) {
       const search::SearchSpace space(less);
-      if (space.movable().empty()) return;
+      if (space.movable().empty()) return from;
       search::Chain chain(space, *step, from, number);
-      chain.run(evaluations_ / share, {hot ? 0.05 : 0.001, 0.0005, hot ? 0.3 : 0.0}, {});
+      chain.run(evaluations_ / share, temperature, {.until_feasible = &temperature == &fitting});
       evaluations += chain.evaluations();
       if (chain.best_score().feasible()) best.offer(chain.best(), chain.best_score().value);
+      return chain.best();
     };
     Searched best;
     for (const std::vector<Cluster>& ladder : ladders(p)) {
+      Problem unlimited = p;
+      unlimited.engine.enforce_memory = false;
+      Placement start = make_placer("m_etf")->place(unlimited, seed);
       Searched on;
       for (std::size_t i = 0; i < ladder.size(); ++i) {
         const Problem less{p.graph, ladder[i], p.costs, p.engine};
@@ -282,16 +289,20 @@ class Portfolio final : public Placer {
           ask_all(less, seed, at_level);
         else
           at_level.enter("m_etf");
-        const std::optional<Placement>& asked = at_level.best();
-        if (asked && all) search(less, *asked, seed + 3 * i, first ? 1 : 4, false, on);
-        if (asked) on.offer(*asked, at_level.shortest());
+        if (at_level.best()) {
+          start = *at_level.best();
+          on.offer(start, at_level.shortest());
+        } else if (first) {
+          start = search(less, start, seed + 3 * i, 4, fitting, on);
+        }
         if (!on.placement) continue;
-        search(less, *on.placement, seed + 3 * i + 1, 16, false, on);
-        if (all) search(less, *on.placement, seed + 3 * i + 2, 4, true, on);
+        if (all) search(less, start, seed + 3 * i, first ? 1 : 4, cold, on);
+        search(less, *on.placement, seed + 3 * i + 1, 16, cold, on);
+        if (all) search(less, *on.placement, seed + 3 * i + 2, 4, hot, on);
       }
       if (on.placement) best.offer(*on.placement, on.step);
     }
-    if (!best.placement && contest.best()) search(p, *contest.best(), seed, 1, false, best);
+    if (!best.placement && contest.best()) search(p, *contest.best(), seed, 1, cold, best);
     if (best.placement) contest.offer(*std::move(best.placement));
     contest.count(evaluations);
   }
