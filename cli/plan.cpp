@@ -6,6 +6,7 @@
 #include "scenarios/planning/machines.h"
 #include "scenarios/read/paths.h"
 #include "traces/format/compressed_file.h"
+#include "traces/generate/config.h"
 
 namespace baechi {
 namespace {
@@ -344,13 +345,22 @@ PlanSpace space_of(const PlanArguments& a, const Framework& framework, const Dev
   return space;
 }
 
+/// A generator with options; a config.json is the one that makes the model.
+std::string generator_of(const std::string& model) {
+  const auto path = published_path(model);
+  if (!path) return model;
+  return fmt::format("{}:config={}", generate::read_published_file(*path).generator,
+                     std::filesystem::absolute(*path).string());
+}
+
 TrainingJob job_of(const PlanArguments& a, const Framework& framework) {
-  const Choice model = parse_choice(a.model, "MODEL");
+  const Choice model = parse_choice(generator_of(a.model), "MODEL");
   if (is_file(model.name))
-    throw InputError(
-        fmt::format("MODEL: '{}' is a file. plan divides models that a generator makes ('baechi "
-                    "list generators'); 'baechi place' and 'baechi what-if' take a graph in a file",
-                    model.name));
+    throw InputError(fmt::format(
+        "MODEL: '{}' is a file. plan divides models that a generator makes ('baechi "
+        "list generators'; a config.json of Hugging Face names one); 'baechi place' and "
+        "'baechi what-if' take a graph in a file",
+        model.name));
   return {
       .generator = model.name, .options = model.options, .batch = a.batch, .framework = framework};
 }
@@ -374,7 +384,7 @@ void write_scenario(const PlanArguments& a, const TrainingJob& job, const Parall
   const auto devices = static_cast<std::int64_t>(machines.cluster.num_devices()),
              nodes = static_cast<std::int64_t>(machines.cluster.num_nodes());
   const std::filesystem::path placement = a.scenario + ".placement.json";
-  write_file(a.scenario, plan_scenario(a.model, job, plan,
+  write_file(a.scenario, plan_scenario(generator_of(a.model), job, plan,
                                        {.kind = a.nodes,
                                         .count = nodes,
                                         .devices = devices / nodes,
@@ -491,7 +501,7 @@ void add_plan(CLI::App& app, Verb& chosen) {
   add_argument(*verb, "MODEL", a->model,
                "A generator of a model, with options: gpt:num_hidden_layers=96,hidden_size=12288; "
                "gpt, gpt2, bert, transformer, llama, moe and hybrid divide theirs among ranks of "
-               "tensor parallelism, too");
+               "tensor parallelism, too; or config.json of Hugging Face");
   add_number(*verb, "--batch", a->batch, std::int64_t{1}, std::int64_t{1} << 40,
              "Samples of a step, over all replicas (needed)");
   add_value(*verb, "--nodes", a->nodes, "KIND",
