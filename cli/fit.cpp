@@ -181,9 +181,14 @@ std::string fit_text(const FitQuestion& q, const FitAnswer& answer) {
 std::string device_map_of(const FitQuestion& q, const FitWay& way) {
   FitJson map = FitJson::object();
   const auto put = [&](const std::string& layer, std::size_t device) {
-    std::string name = layer;
-    if (q.model.writes && name.starts_with("layer_")) name = "layers." + name.substr(6);
-    if (q.model.writes && name != "lm_head") name = "model." + name;
+    constexpr std::string_view numbered = "layer_";
+    const bool in_layers = layer.starts_with(numbered);
+    const auto own = q.model.names.find(in_layers ? std::string(numbered) : layer);
+    std::string name = own != q.model.names.end()              ? own->second
+                       : !q.model.writes || layer == "lm_head" ? layer
+                       : in_layers                             ? "model.layers."
+                                                               : "model." + layer;
+    if (q.model.writes && in_layers) name += layer.substr(numbered.size());
     map[name] = device < way.layers.size() ? FitJson(device) : FitJson("cpu");
   };
   const auto is_table = [](const auto& entry) { return entry.first == "embed_tokens"; };

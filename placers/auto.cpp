@@ -25,6 +25,8 @@ class Contest final : public CutTrial {
     placement.detail.clear();
     consider(searched, std::move(placement));
   }
+  /// The evaluations of a search that offered its best.
+  void count(std::size_t evaluations) { evaluations_ = evaluations; }
   /// `answer` makes a placement, or throws InfeasibleError.
   template <class Answer>
   void enter(std::string_view name, Answer answer) {
@@ -79,6 +81,7 @@ class Contest final : public CutTrial {
   }
 
   const std::optional<Placement>& best() const { return best_; }
+  Duration shortest() const { return shortest_; }
   bool done() const { return best_ && shortest_ <= bound_; }
 
   Placement answer() {
@@ -93,13 +96,14 @@ class Contest final : public CutTrial {
       why = fmt::format("next {}, {:+.1f} %", next_by_, ahead);
     best_->detail = fmt::format("{}: {}; {} placers run, {}{}{}", winner_, to_text(shortest_),
                                 num_run_, why, best_->detail.empty() ? "" : "; ", best_->detail);
+    if (evaluations_ > 0) best_->facts[searched_fact] = static_cast<double>(evaluations_);
     best_->facts["asked"] = static_cast<double>(num_run_);
     best_->placed_by = winner_ == searched ? "" : winner_;
     return *std::move(best_);
   }
 
  private:
-  static constexpr std::string_view searched = "search with less memory";
+  static constexpr std::string_view searched = "local search";
 
   /// Whether the step fits, as far as it was simulated.
   bool consider(std::string_view name, Placement placement) {
@@ -145,15 +149,27 @@ class Contest final : public CutTrial {
   std::optional<Placement> best_;
   Duration shortest_{}, next_{};
   std::string winner_, next_by_;
-  std::size_t num_run_ = 0;
+  std::size_t num_run_ = 0, evaluations_ = 0;
 };
 
-/// Clusters with less memory, ascending: each device has at most one of several levels. The levels
-/// depend only on the graph and the number of devices: from a device's share of the weights, or the
-/// largest op if that takes more, by `factor` up to what all ops take on one device, and memory for
-/// everything. So what is found with some memory is found with more, too, if all devices have the
-/// same.
-std::vector<Cluster> smaller_clusters(const Problem& p, double factor) {
+/// A placement of a search and its step.
+struct Searched {
+  std::optional<Placement> placement;
+  Duration step = Duration::max();
+
+  void offer(const Placement& other, Duration value) {
+    if (value >= step) return;
+    placement = other;
+    step = value;
+  }
+};
+
+/// Clusters with less memory, ascending. The largest device has one of at most 65 levels, which
+/// depend only on the graph and the number of devices: from its share of the weights, or the
+/// largest op if that takes more, to what all ops take on one device, and memory for everything.
+/// `limit_of`: the limit of a device from the level, its own limit and the largest.
+template <class Limit>
+std::vector<Cluster> smaller_clusters(const Problem& p, Limit limit_of) {
   Bytes weights, least;
   for (const OpId v : p.graph.ops()) {
     weights += p.graph.op(v).persistent;
@@ -161,21 +177,39 @@ std::vector<Cluster> smaller_clusters(const Problem& p, double factor) {
   }
   const auto devices = static_cast<std::int64_t>(p.cluster.num_devices());
   least = std::max({least, Bytes{weights.count / devices}, Bytes{1}});
+  const Bytes most = one_device_peak(p.graph);
+  const double factor = std::max(
+      1.02, std::pow(static_cast<double>(most.count) / static_cast<double>(least.count), 1.0 / 64));
   std::vector<Bytes> levels;
-  for (const Bytes most = one_device_peak(p.graph); least < most; least = factor * least + Bytes{1})
-    levels.push_back(least);
+  for (; least < most; least = factor * least + Bytes{1}) levels.push_back(least);
   levels.push_back(peak_upper_bound(p.graph));
-  IdVector<DeviceId, Bytes> limit = memory_limits(p);
-  for (Bytes& m : limit) {
-    const auto above = std::ranges::upper_bound(levels, m);
-    if (above != levels.begin()) m = *std::prev(above);
-  }
+  const IdVector<DeviceId, Bytes> limit = memory_limits(p);
+  const Bytes largest = *std::ranges::max_element(limit);
   std::vector<Cluster> result;
   for (const Bytes level : levels) {
-    if (level > *std::ranges::max_element(limit)) break;
+    if (level > largest) break;
     Cluster& smaller = result.emplace_back(p.cluster);
-    for (const DeviceId d : p.cluster.devices()) smaller.set_memory(d, std::min(limit[d], level));
+    for (const DeviceId d : p.cluster.devices())
+      smaller.set_memory(d, limit_of(level, limit[d], largest));
   }
+  return result;
+}
+
+/// The ladders of clusters on which auto searches: with more memory a ladder is longer, and begins
+/// with the same clusters. All devices up to the same level, but no more than they have: so for
+/// more memory of the largest devices. Where they have not the same, also in proportion: so for
+/// more memory of all devices by the same factor.
+std::vector<std::vector<Cluster>> ladders(const Problem& p) {
+  std::vector<std::vector<Cluster>> result{smaller_clusters(
+      p, [](Bytes level, Bytes own, Bytes /*largest*/) { return std::min(level, own); })};
+  const IdVector<DeviceId, Bytes> limit = memory_limits(p);
+  if (std::ranges::adjacent_find(limit, std::not_equal_to<>()) != limit.end())
+    result.push_back(smaller_clusters(p, [](Bytes level, Bytes own, Bytes largest) {
+      // Rounded, so that limits rounded to bytes have the same proportions.
+      constexpr double steps = 256.0;
+      const double share = static_cast<double>(own.count) / static_cast<double>(largest.count);
+      return std::floor(share * steps + 0.01) / steps * level;
+    }));
   return result;
 }
 
@@ -192,7 +226,7 @@ class Portfolio final : public Placer {
     Contest contest(timed, seed);
     ask_all(p, seed, contest);
     if (!quick_ && evaluations_ > 0 && timed.engine.enforce_memory && !contest.done() &&
-        p.graph.num_ops() <= climbed_ops)
+        p.graph.num_ops() <= climbed_ops && !tries_all_placements(p))
       climb(p, seed, contest);
     if (!contest.best()) throw InfeasibleError("auto: no quick placer's step fits");
     return contest.answer();
@@ -222,31 +256,55 @@ class Portfolio final : public Placer {
     return list::place(p, options, "m_sct");
   }
 
-  /// Under each smaller limit, and then under that of the devices, which `contest` knows, searches
-  /// from the best placement of all placers and, hot, from the best so far. Offers the best.
+  /// Searches under the limits of each ladder, ascending, from the best so far: with more memory
+  /// all that was found with less is found again. Until a placement fits, asks all placers and
+  /// moves ops to reduce the missing memory; then asks all at each fifth limit.
   void climb(const Problem& p, std::uint64_t seed, Contest& contest) const {
     const auto step = make_objective("step_time", Options("step_time"));
-    std::optional<Placement> best;
-    Duration shortest = Duration::max();
-    const auto search = [&](const Problem& less, const std::optional<Placement>& from, bool hot) {
+    constexpr search::Temperature cold{0.001, 0.0005, 0.0}, hot{0.05, 0.0005, 0.3},
+        fitting{0.05, 0.05, 0.3};
+    std::size_t evaluations = 0;
+    const auto search = [&](const Problem& less, const Placement& from, std::uint64_t number,
+                            std::size_t share, const search::Temperature& temperature,
+                            Searched& best) {
       const search::SearchSpace space(less);
-      if (!from || space.movable().empty()) return;
-      search::Chain chain(space, *step, *from, ++seed);
-      chain.run(evaluations_ / 4, {hot ? 0.05 : 0.001, 0.0005, hot ? 0.3 : 0.0}, {});
-      if (!chain.best_score().feasible() || chain.best_score().value >= shortest) return;
-      best = chain.best();
-      shortest = chain.best_score().value;
+      if (space.movable().empty()) return from;
+      search::Chain chain(space, *step, from, number);
+      chain.run(evaluations_ / share, temperature, {.until_feasible = &temperature == &fitting});
+      evaluations += chain.evaluations();
+      if (chain.best_score().feasible()) best.offer(chain.best(), chain.best_score().value);
+      return chain.best();
     };
-    for (const Cluster& cluster : smaller_clusters(p, 1.1)) {
-      const Problem less{p.graph, cluster, p.costs, p.engine};
-      Contest at_level(less, seed);
-      ask_all(less, seed, at_level);
-      search(less, at_level.best(), false);
-      search(less, best, true);
+    Searched best;
+    for (const std::vector<Cluster>& ladder : ladders(p)) {
+      Problem unlimited = p;
+      unlimited.engine.enforce_memory = false;
+      Placement start = make_placer("m_etf")->place(unlimited, seed);
+      Searched on;
+      for (std::size_t i = 0; i < ladder.size(); ++i) {
+        const Problem less{p.graph, ladder[i], p.costs, p.engine};
+        const bool first = !on.placement, all = first || i % 5 == 0;
+        Contest at_level(less, seed);
+        if (all)
+          ask_all(less, seed, at_level);
+        else
+          at_level.enter("m_etf");
+        if (at_level.best()) {
+          start = *at_level.best();
+          on.offer(start, at_level.shortest());
+        } else if (first) {
+          start = search(less, start, seed + 3 * i, 4, fitting, on);
+        }
+        if (!on.placement) continue;
+        if (all) search(less, start, seed + 3 * i, first ? 1 : 4, cold, on);
+        search(less, *on.placement, seed + 3 * i + 1, 16, cold, on);
+        if (all) search(less, *on.placement, seed + 3 * i + 2, 4, hot, on);
+      }
+      if (on.placement) best.offer(*on.placement, on.step);
     }
-    search(p, contest.best(), false);
-    search(p, best, true);
-    if (best) contest.offer(*std::move(best));
+    if (!best.placement && contest.best()) search(p, *contest.best(), seed, 1, cold, best);
+    if (best.placement) contest.offer(*std::move(best.placement));
+    contest.count(evaluations);
   }
 
   static constexpr std::size_t climbed_ops = 80;
@@ -258,12 +316,10 @@ class Portfolio final : public Placer {
 
 }  // namespace
 
-/// More memory never makes the step longer where all placements are tried (see refined()). On
-/// larger graphs it seldom does: up to 80 ops, what climb() finds under its fixed limits is
-/// found with more memory, too; but auto is never behind its placers and a search under the
-/// devices' own limit either, and those may be lucky. Measured with 25 % more memory on random
-/// graphs of 10 to 49 ops and 2 to 4 devices: 7 of 360 steps were longer, at most by 3.2 %;
-/// with 10 % more, 22 of 661, at most by 10.4 %.
+/// More memory never makes the step longer where all placements are tried (see refined()). Up to
+/// 80 ops, what climb() finds is found with more memory of all devices, too; but auto is never
+/// behind its placers under the devices' own limits either, and those may be lucky. On larger
+/// graphs it seldom does.
 std::unique_ptr<Placer> make_auto(Options& o) {
   const bool quick = o.get("quick", false, "only placers of ops, and no evaluations");
   const auto evaluations = static_cast<std::size_t>(

@@ -24,6 +24,8 @@ struct FitModel {
   std::int64_t trained_context = 0;  ///< 0: unknown
   std::vector<std::string> notes{};  ///< what is not modelled
   std::string weights{};             ///< their format, for commands; "": 16 bits
+  /// Modules of transformers that are not as Llama's, by ours: "layer_" -> "transformer.h.".
+  std::map<std::string, std::string> names{};
 
   Trace decode(const FitVariant& variant) const;  ///< the last token; or the trace
   /// The pass over `tokens` more tokens behind `before`.

@@ -11,7 +11,7 @@
 #include "sim/random.h"
 #include "sim/transform/what_if/what_if.h"
 #include "traces/format/compressed_file.h"
-#include "traces/generate/config.h"
+#include "traces/generate/gguf.h"
 #include "traces/generator.h"
 #include "traces/importer.h"
 
@@ -399,16 +399,29 @@ Trace load_generated(const Choice& choice) {
 std::optional<std::string> published_path(const std::string& text) {
   std::string path = with_data_folder(text);
   if (is_file(path + "/config.json")) path += "/config.json";
-  if (std::filesystem::path(path).filename() != "config.json") return std::nullopt;
-  return path;
+  if (std::filesystem::path(path).filename() == "config.json" || generate::is_gguf(path))
+    return path;
+  return std::nullopt;
 }
 
 std::optional<Trace> load_generator_words(const std::string& text) {
   if (const auto path = published_path(text)) {
-    const std::string maker = generate::read_published_config(read_file(*path), *path).generator;
-    Trace trace =
-        load_generated({.name = maker, .options = Options(maker, {{"config", {*path, text, {}}}})});
-    trace.name = std::filesystem::absolute(*path).parent_path().filename();
+    const generate::PublishedConfig published = generate::read_published_file(*path);
+    Options options(published.generator, {{"config", {*path, text, {}}}});
+    const bool header = generate::is_gguf(*path);
+    if (header) {  // its weights are to write text with
+      const auto trained = published.values.find("max_position_embeddings");
+      const auto tokens = trained == published.values.end()
+                              ? std::nullopt
+                              : parse_number<std::int64_t>(trained->second);
+      options.set("pass", {"decode", text, {}});
+      options.set(
+          "context",
+          {std::to_string(std::clamp<std::int64_t>(tokens.value_or(8192), 1, 8192) - 1), text, {}});
+    }
+    Trace trace = load_generated({.name = published.generator, .options = std::move(options)});
+    const std::filesystem::path whole = std::filesystem::absolute(*path);
+    trace.name = header ? whole.stem() : whole.parent_path().filename();
     return trace;
   }
   const std::string name = text.substr(0, text.find(':'));

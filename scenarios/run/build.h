@@ -71,7 +71,7 @@ void require_needs(const PreparedGraph& graph, const Cluster& cluster);
 Trace load_graph(const GraphChoice& choice);
 Trace load_generated(const Choice& choice);
 
-/// The config.json of Hugging Face that `text` is, or whose folder it is.
+/// The config.json of Hugging Face that `text` is, or whose folder it is; or the GGUF file.
 std::optional<std::string> published_path(const std::string& text);
 
 /// The graph of "llama:config=8b", a generator, or of a config.json, where a graph file is

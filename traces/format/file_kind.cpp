@@ -37,8 +37,7 @@ constexpr Signature signatures[] = {
      "an HDF5 file, as Keras saves weights in: it has no graph of ops; record a step of the model"},
     {0, "\x93NUMPY"sv, "a NumPy array: it has no graph of ops"},
     {0, "GGUF"sv,
-     "weights in GGUF: 'baechi fit' takes them, not compressed; they have no graph of ops, which "
-     "generators make"},
+     "weights in GGUF: 'baechi fit', 'place' and 'plan' take them, not compressed"},
     {0, "\177ELF"sv, "a program or library"},
     {0, "%PDF"sv, "a PDF document"},
     {0, "\x89PNG"sv, "a picture"},
@@ -125,8 +124,7 @@ std::string text(std::string_view beginning) {
   if (start.starts_with('{') && has(start, "\"lower_bound_us\""))
     return "an answer of this program: no verb reads it";
   if (start.starts_with('{') && has(start, "\"model_type\""))
-    return "the configuration of a model: as config.json, 'baechi fit' and 'baechi place' take it, "
-           "and 'baechi plan' as GENERATOR:config=FILE";
+    return "the configuration of a model: 'baechi fit', 'place' and 'plan' take it as config.json";
   if (start.starts_with("\\begin{tabular}")) return "a table in LaTeX: no verb reads it";
   for (const std::string_view key : {"cluster:", "placers:", "graph:"})
     if (start.starts_with(key) || has(start, '\n' + std::string(key)))

@@ -1,3 +1,5 @@
+#include <nlohmann/json.hpp>
+
 #include "tests/message.h"
 #include "tests/prelude.h"
 #include "tests/small_graphs.h"
@@ -174,7 +176,10 @@ TEST_SUITE("config.json") {
           "c.json: no JSON object");
     CHECK(message<InputError>([] {
             read_published_config(R"({"model_type": "rwkv"})", "c.json");
-          }).starts_with("c.json: no generator has model_type 'rwkv' (those of gpt2, llama,"));
+          }).starts_with("c.json: no generator has model_type 'rwkv' (those of llama, mistral,"));
+    CHECK(message<InputError>([] {
+            read_published_config(R"({"model_type": "whisper"})", "c.json");
+          }).ends_with("the nearest is t5: convolutions before the encoder"));
   }
 
   // Parameters as the model cards on huggingface.co state them. Biases and norms that are not
@@ -188,7 +193,7 @@ TEST_SUITE("config.json") {
       write_file(folder.file("config.json"), model[1].dump());
       const auto config = read_published_config(model[1].dump(), name);
       const OpGraph graph = generated(config.generator.c_str(),
-                                      {{"config", folder.file("config.json")}, {"length", "1024"}});
+                                      {{"config", folder.file("config.json")}, {"length", "256"}});
       CHECK(static_cast<double>(forward_parameters(graph)) ==
             doctest::Approx(model[0].get<double>()).epsilon(0.005));
     }
