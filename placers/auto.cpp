@@ -164,12 +164,13 @@ struct Searched {
   }
 };
 
-/// Clusters with less memory, ascending. The largest device has one of at most 65 levels, which
-/// depend only on the graph and the number of devices: from its share of the weights, or the
-/// largest op if that takes more, to what all ops take on one device, and memory for everything.
-/// `limit_of`: the limit of a device from the level, its own limit and the largest.
+/// Clusters with less memory, ascending. The largest device has one of at most 65 levels, each at
+/// least `rise` times the one before, which depend only on the graph and the number of devices:
+/// from its share of the weights, or the largest op if that takes more, to what all ops take on one
+/// device, and memory for everything. `limit_of`: the limit of a device from the level, its own
+/// limit and the largest.
 template <class Limit>
-std::vector<Cluster> smaller_clusters(const Problem& p, Limit limit_of) {
+std::vector<Cluster> smaller_clusters(const Problem& p, double rise, Limit limit_of) {
   Bytes weights, least;
   for (const OpId v : p.graph.ops()) {
     weights += p.graph.op(v).persistent;
@@ -179,7 +180,7 @@ std::vector<Cluster> smaller_clusters(const Problem& p, Limit limit_of) {
   least = std::max({least, Bytes{weights.count / devices}, Bytes{1}});
   const Bytes most = one_device_peak(p.graph);
   const double factor = std::max(
-      1.02, std::pow(static_cast<double>(most.count) / static_cast<double>(least.count), 1.0 / 64));
+      rise, std::pow(static_cast<double>(most.count) / static_cast<double>(least.count), 1.0 / 64));
   std::vector<Bytes> levels;
   for (; least < most; least = factor * least + Bytes{1}) levels.push_back(least);
   levels.push_back(peak_upper_bound(p.graph));
@@ -199,12 +200,12 @@ std::vector<Cluster> smaller_clusters(const Problem& p, Limit limit_of) {
 /// with the same clusters. All devices up to the same level, but no more than they have: so for
 /// more memory of the largest devices. Where they have not the same, also in proportion: so for
 /// more memory of all devices by the same factor.
-std::vector<std::vector<Cluster>> ladders(const Problem& p) {
+std::vector<std::vector<Cluster>> ladders(const Problem& p, double rise) {
   std::vector<std::vector<Cluster>> result{smaller_clusters(
-      p, [](Bytes level, Bytes own, Bytes /*largest*/) { return std::min(level, own); })};
+      p, rise, [](Bytes level, Bytes own, Bytes /*largest*/) { return std::min(level, own); })};
   const IdVector<DeviceId, Bytes> limit = memory_limits(p);
   if (std::ranges::adjacent_find(limit, std::not_equal_to<>()) != limit.end())
-    result.push_back(smaller_clusters(p, [](Bytes level, Bytes own, Bytes largest) {
+    result.push_back(smaller_clusters(p, rise, [](Bytes level, Bytes own, Bytes largest) {
       // Rounded, so that limits rounded to bytes have the same proportions.
       constexpr double steps = 256.0;
       const double share = static_cast<double>(own.count) / static_cast<double>(largest.count);
@@ -257,12 +258,16 @@ class Portfolio final : public Placer {
   }
 
   /// Searches under the limits of each ladder, ascending, from the best so far: with more memory
-  /// all that was found with less is found again. Until a placement fits, asks all placers and
-  /// moves ops to reduce the missing memory; then asks all at each fifth limit.
+  /// all that was found with less is found again. On few ops the limits are dense; until a
+  /// placement fits, asks all placers and moves ops to reduce the missing memory, and then asks all
+  /// at each fifth limit. On more ops asks m_etf, and leaves evaluations for the devices' own
+  /// limits.
   void climb(const Problem& p, std::uint64_t seed, Contest& contest) const {
     const auto step = make_objective("step_time", Options("step_time"));
     constexpr search::Temperature cold{0.001, 0.0005, 0.0}, hot{0.05, 0.0005, 0.3},
         fitting{0.05, 0.05, 0.3};
+    const bool dense = p.graph.num_ops() <= densely_climbed_ops;
+    const std::size_t most = std::min(evaluations_, refined_ops / p.graph.num_ops());
     std::size_t evaluations = 0;
     const auto search = [&](const Problem& less, const Placement& from, std::uint64_t number,
                             std::size_t share, const search::Temperature& temperature,
@@ -270,20 +275,22 @@ class Portfolio final : public Placer {
       const search::SearchSpace space(less);
       if (space.movable().empty()) return from;
       search::Chain chain(space, *step, from, number);
-      chain.run(evaluations_ / share, temperature, {.until_feasible = &temperature == &fitting});
-      evaluations += chain.evaluations();
-      if (chain.best_score().feasible()) best.offer(chain.best(), chain.best_score().value);
+      chain.run(most / share, temperature, {.until_feasible = &temperature == &fitting});
+      if (chain.best_score().feasible()) {
+        best.offer(chain.best(), chain.best_score().value);
+        evaluations += chain.evaluations();
+      }
       return chain.best();
     };
     Searched best;
-    for (const std::vector<Cluster>& ladder : ladders(p)) {
+    for (const std::vector<Cluster>& ladder : ladders(p, dense ? 1.02 : 1.25)) {
       Problem unlimited = p;
       unlimited.engine.enforce_memory = false;
       Placement start = make_placer("m_etf")->place(unlimited, seed);
       Searched on;
       for (std::size_t i = 0; i < ladder.size(); ++i) {
         const Problem less{p.graph, ladder[i], p.costs, p.engine};
-        const bool first = !on.placement, all = first || i % 5 == 0;
+        const bool first = !on.placement, all = dense && (first || i % 5 == 0);
         Contest at_level(less, seed);
         if (all)
           ask_all(less, seed, at_level);
@@ -292,22 +299,21 @@ class Portfolio final : public Placer {
         if (at_level.best()) {
           start = *at_level.best();
           on.offer(start, at_level.shortest());
-        } else if (first) {
+        } else if (first && dense) {
           start = search(less, start, seed + 3 * i, 4, fitting, on);
         }
         if (!on.placement) continue;
         if (all) search(less, start, seed + 3 * i, first ? 1 : 4, cold, on);
-        search(less, *on.placement, seed + 3 * i + 1, 16, cold, on);
+        search(less, *on.placement, seed + 3 * i + 1, dense ? 16 : 8, cold, on);
         if (all) search(less, *on.placement, seed + 3 * i + 2, 4, hot, on);
       }
       if (on.placement) best.offer(*on.placement, on.step);
     }
-    if (!best.placement && contest.best()) search(p, *contest.best(), seed, 1, cold, best);
     if (best.placement) contest.offer(*std::move(best.placement));
     contest.count(evaluations);
   }
 
-  static constexpr std::size_t climbed_ops = 80;
+  static constexpr std::size_t climbed_ops = 200, densely_climbed_ops = 80;
   static constexpr std::size_t most_ops = 10'000;  // beyond, m_sct's program may take seconds
   bool quick_;
   std::size_t evaluations_;

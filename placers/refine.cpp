@@ -31,20 +31,20 @@ class Refined final : public Placer {
     const SearchSpace space(p);
     if (space.movable().empty()) return quick;
     const auto step = make_objective("step_time", Options("step_time"));
-    const std::size_t tries =
+    std::size_t tries =
         std::min(budget_.most, std::max(budget_.least, budget_.ops / p.graph.num_ops()));
     const Duration before = step->score(p, quick).value;
     if (before <= lower_bounds(p.graph, p.cluster, p.costs).best()) return quick;
     if (auto best = all_placements(space, *step, 2 * budget_.ops / p.graph.num_ops()))
       return better(std::move(quick), before, std::move(best->first), best->second, num_all(space));
-    if (const auto searched = quick.facts.find(searched_fact); searched != quick.facts.end()) {
-      quick.facts = {{"evaluations", searched->second}, {"quick_us", to_us(before)}};
-      return quick;
-    }
+    std::size_t before_this = 0;
+    if (const auto searched = quick.facts.find(searched_fact); searched != quick.facts.end())
+      before_this = static_cast<std::size_t>(searched->second);
+    tries -= std::min(tries, before_this);
     Chain chain(space, *step, quick, seed);
     chain.run(tries, {.begin = 0.001, .end = 0.0005, .leaves = 0.0}, {});
     return better(std::move(quick), before, chain.best(), chain.best_score().value,
-                  chain.evaluations());
+                  before_this + chain.evaluations());
   }
 
  private:

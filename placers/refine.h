@@ -9,7 +9,7 @@ namespace baechi {
 /// take on the arena's instances.
 inline constexpr std::size_t refined_ops = 25'000;
 
-/// The fact of a placement that refined() leaves as it is: evaluations of a search that made it.
+/// The fact of a placement that says how many of its evaluations a search has used for it.
 inline constexpr const char* searched_fact = "searched";
 
 /// Whether `auto` simulates all placements.

@@ -79,6 +79,12 @@ const Ordered& families() {
   return all;
 }
 
+const Ordered& part_of(const Ordered& row, const char* key) {
+  static const Ordered none = Ordered::object();
+  const auto found = row.find(key);
+  return found == row.end() ? none : *found;
+}
+
 [[noreturn]] void refuse(const Json& json, const std::string& type, const std::string& path) {
   std::vector<std::string> types;
   std::string nearest = is_said(json, "num_experts_per_tok")  ? "mixtral"
@@ -111,9 +117,9 @@ std::vector<const Ordered*> rows_of(const Json& json, const std::string& path) {
 }
 
 void apply_rules(const Json& json, const Ordered& row, std::map<std::string, std::string>& values) {
-  for (const Ordered& rule : row.value("says", Ordered::array())) {
+  for (const Ordered& rule : part_of(row, "says")) {
     bool holds = true;
-    for (const auto& [key, wanted] : rule.value("if", Ordered::object()).items()) {
+    for (const auto& [key, wanted] : part_of(rule, "if").items()) {
       const Json* found = said(json, key);
       holds = holds && found != nullptr && *found == Json(wanted);
     }
@@ -155,16 +161,16 @@ PublishedConfig published(Json json, const std::string& path) {
   PublishedConfig config;
   bool alternates = false;
   for (const Ordered* row : rows) {
-    for (const auto& [key, value] : row->value("unsaid", Ordered::object()).items())
+    for (const auto& [key, value] : part_of(*row, "unsaid").items())
       if (!is_said(json, key)) json[key] = Json(value);
-    for (const auto& [part, name] : row->value("names", Ordered::object()).items())
+    for (const auto& [part, name] : part_of(*row, "names").items())
       config.names.emplace(part, name);
     if (config.generator.empty()) config.generator = row->value("generator", "");
     if (config.also.empty()) config.also = row->value("also", "");
     alternates = alternates || row->value("alternates", false);
   }
   for (const Ordered* row : rows)
-    for (const auto& [theirs, ours] : row->value("keys", Ordered::object()).items())
+    for (const auto& [theirs, ours] : part_of(*row, "keys").items())
       if (const Json* value = said(json, theirs))
         config.values.emplace(ours, text_of_value(*value));
   for (auto row = rows.rbegin(); row != rows.rend(); ++row) apply_rules(json, **row, config.values);
