@@ -152,25 +152,23 @@ class Contest final : public CutTrial {
   std::size_t num_run_ = 0, evaluations_ = 0;
 };
 
-/// A placement of a search and its step.
-struct Searched {
-  std::optional<Placement> placement;
-  Duration step = Duration::max();
+/// The largest of a few simple ratios that is at most `a` / `b`, about.
+double simple_ratio(Bytes a, Bytes b) {
+  const double ratio = 1.001 * static_cast<double>(a.count) / static_cast<double>(b.count);
+  double result = 1.0;
+  for (const double simple : {4.0 / 3, 1.5, 2.0, 8.0 / 3, 3.0, 4.0})
+    if (simple <= ratio) result = simple;
+  return result;
+}
 
-  void offer(const Placement& other, Duration value) {
-    if (value >= step) return;
-    placement = other;
-    step = value;
-  }
-};
-
-/// Clusters with less memory, ascending. The largest device has one of at most 65 levels, each at
-/// least `rise` times the one before, which depend only on the graph and the number of devices:
-/// from its share of the weights, or the largest op if that takes more, to what all ops take on one
-/// device, and memory for everything. `limit_of`: the limit of a device from the level, its own
-/// limit and the largest.
-template <class Limit>
-std::vector<Cluster> smaller_clusters(const Problem& p, double rise, Limit limit_of) {
+/// Clusters with less memory, ascending. The limit of a device is a level times a simple ratio to
+/// the device with least memory, and no more than its own. The at most 65 levels depend only on the
+/// graph and the number of devices: from a device's share of the weights, or the largest op if that
+/// takes more, to what all ops take on one device, and memory for everything. So with more memory
+/// there are more clusters, and the first ones are the same, if all devices have more in proportion
+/// (exactly so for simple ratios), or others than that with least memory while their simple ratios
+/// stay.
+std::vector<Cluster> smaller_clusters(const Problem& p) {
   Bytes weights, least;
   for (const OpId v : p.graph.ops()) {
     weights += p.graph.op(v).persistent;
@@ -180,37 +178,25 @@ std::vector<Cluster> smaller_clusters(const Problem& p, double rise, Limit limit
   least = std::max({least, Bytes{weights.count / devices}, Bytes{1}});
   const Bytes most = one_device_peak(p.graph);
   const double factor = std::max(
-      rise, std::pow(static_cast<double>(most.count) / static_cast<double>(least.count), 1.0 / 64));
+      1.02, std::pow(static_cast<double>(most.count) / static_cast<double>(least.count), 1.0 / 64));
   std::vector<Bytes> levels;
   for (; least < most; least = factor * least + Bytes{1}) levels.push_back(least);
   levels.push_back(peak_upper_bound(p.graph));
-  const IdVector<DeviceId, Bytes> limit = memory_limits(p);
-  const Bytes largest = *std::ranges::max_element(limit);
+  const IdVector<DeviceId, Bytes> own = memory_limits(p);
+  const Bytes smallest = std::max(*std::ranges::min_element(own), Bytes{1});
   std::vector<Cluster> result;
   for (const Bytes level : levels) {
-    if (level > largest) break;
     Cluster& smaller = result.emplace_back(p.cluster);
-    for (const DeviceId d : p.cluster.devices())
-      smaller.set_memory(d, limit_of(level, limit[d], largest));
+    bool fits = false;
+    for (const DeviceId d : p.cluster.devices()) {
+      const Bytes limit = simple_ratio(own[d], smallest) * level;
+      fits = fits || limit <= own[d];
+      smaller.set_memory(d, std::min(limit, own[d]));
+    }
+    if (fits) continue;
+    result.pop_back();
+    break;
   }
-  return result;
-}
-
-/// The ladders of clusters on which auto searches: with more memory a ladder is longer, and begins
-/// with the same clusters. All devices up to the same level, but no more than they have: so for
-/// more memory of the largest devices. Where they have not the same, also in proportion: so for
-/// more memory of all devices by the same factor.
-std::vector<std::vector<Cluster>> ladders(const Problem& p, double rise) {
-  std::vector<std::vector<Cluster>> result{smaller_clusters(
-      p, rise, [](Bytes level, Bytes own, Bytes /*largest*/) { return std::min(level, own); })};
-  const IdVector<DeviceId, Bytes> limit = memory_limits(p);
-  if (std::ranges::adjacent_find(limit, std::not_equal_to<>()) != limit.end())
-    result.push_back(smaller_clusters(p, rise, [](Bytes level, Bytes own, Bytes largest) {
-      // Rounded, so that limits rounded to bytes have the same proportions.
-      constexpr double steps = 256.0;
-      const double share = static_cast<double>(own.count) / static_cast<double>(largest.count);
-      return std::floor(share * steps + 0.01) / steps * level;
-    }));
   return result;
 }
 
@@ -257,63 +243,60 @@ class Portfolio final : public Placer {
     return list::place(p, options, "m_sct");
   }
 
-  /// Searches under the limits of each ladder, ascending, from the best so far: with more memory
-  /// all that was found with less is found again. On few ops the limits are dense; until a
-  /// placement fits, asks all placers and moves ops to reduce the missing memory, and then asks all
-  /// at each fifth limit. On more ops asks m_etf, and leaves evaluations for the devices' own
-  /// limits.
+  /// Searches under rising limits of memory, from the best so far: with more memory all that was
+  /// found with less is found again. Until a placement fits, asks all placers and moves ops to
+  /// reduce the missing memory; then asks all at each fifth limit.
   void climb(const Problem& p, std::uint64_t seed, Contest& contest) const {
     const auto step = make_objective("step_time", Options("step_time"));
     constexpr search::Temperature cold{0.001, 0.0005, 0.0}, hot{0.05, 0.0005, 0.3},
         fitting{0.05, 0.05, 0.3};
-    const bool dense = p.graph.num_ops() <= densely_climbed_ops;
-    const std::size_t most = std::min(evaluations_, refined_ops / p.graph.num_ops());
+    std::optional<Placement> best;
+    Duration shortest = Duration::max();
     std::size_t evaluations = 0;
-    const auto search = [&](const Problem& less, const Placement& from, std::uint64_t number,
-                            std::size_t share, const search::Temperature& temperature,
-                            Searched& best) {
+    const auto offer = [&](const Placement& placement, Duration value) {
+      if (value >= shortest) return;
+      best = placement;
+      shortest = value;
+    };
+    const auto search = [&](const Problem& less, const Placement& from, std::size_t share,
+                            const search::Temperature& temperature) {
       const search::SearchSpace space(less);
-      if (space.movable().empty()) return from;
-      search::Chain chain(space, *step, from, number);
-      chain.run(most / share, temperature, {.until_feasible = &temperature == &fitting});
+      search::Chain chain(space, *step, from, ++seed);
+      chain.run(evaluations_ / share, temperature, {.until_feasible = &temperature == &fitting});
       if (chain.best_score().feasible()) {
-        best.offer(chain.best(), chain.best_score().value);
+        offer(chain.best(), chain.best_score().value);
         evaluations += chain.evaluations();
       }
       return chain.best();
     };
-    Searched best;
-    for (const std::vector<Cluster>& ladder : ladders(p, dense ? 1.02 : 1.25)) {
-      Problem unlimited = p;
-      unlimited.engine.enforce_memory = false;
-      Placement start = make_placer("m_etf")->place(unlimited, seed);
-      Searched on;
-      for (std::size_t i = 0; i < ladder.size(); ++i) {
-        const Problem less{p.graph, ladder[i], p.costs, p.engine};
-        const bool first = !on.placement, all = dense && (first || i % 5 == 0);
-        Contest at_level(less, seed);
-        if (all)
-          ask_all(less, seed, at_level);
-        else
-          at_level.enter("m_etf");
-        if (at_level.best()) {
-          start = *at_level.best();
-          on.offer(start, at_level.shortest());
-        } else if (first && dense) {
-          start = search(less, start, seed + 3 * i, 4, fitting, on);
-        }
-        if (!on.placement) continue;
-        if (all) search(less, start, seed + 3 * i, first ? 1 : 4, cold, on);
-        search(less, *on.placement, seed + 3 * i + 1, dense ? 16 : 8, cold, on);
-        if (all) search(less, *on.placement, seed + 3 * i + 2, 4, hot, on);
+    Problem unlimited = p;
+    unlimited.engine.enforce_memory = false;
+    Placement start = make_placer("m_etf")->place(unlimited, seed);
+    std::size_t asked = 0;
+    for (const Cluster& cluster : smaller_clusters(p)) {
+      const Problem less{p.graph, cluster, p.costs, p.engine};
+      const bool first = !best, all = asked++ % 5 == 0 || first;
+      Contest at_level(less, seed);
+      if (all)
+        ask_all(less, seed, at_level);
+      else
+        at_level.enter("m_etf");
+      if (at_level.best()) {
+        start = *at_level.best();
+        offer(start, at_level.shortest());
+      } else if (first) {
+        start = search(less, start, 4, fitting);
       }
-      if (on.placement) best.offer(*on.placement, on.step);
+      if (!best) continue;
+      if (all) search(less, start, first ? 1 : 4, cold);
+      search(less, *best, 16, cold);
+      if (all) search(less, *best, 4, hot);
     }
-    if (best.placement) contest.offer(*std::move(best.placement));
+    if (best) contest.offer(*std::move(best));
     contest.count(evaluations);
   }
 
-  static constexpr std::size_t climbed_ops = 200, densely_climbed_ops = 80;
+  static constexpr std::size_t climbed_ops = 80;
   static constexpr std::size_t most_ops = 10'000;  // beyond, m_sct's program may take seconds
   bool quick_;
   std::size_t evaluations_;
