@@ -40,7 +40,8 @@ std::vector<FitChange> changes_of(const FitQuestion& q) {
     if (q.model.weights.empty())
       for (const char* format : {"q8_0", "q5_k_m", "q4_k_m"})
         all.push_back({fmt::format("weights {}", format), {.variant = {.weights = format}}});
-    all.push_back({"cache q8_0", {.variant = {.cache = "q8_0"}}});
+    // llama.cpp: "V cache quantization requires flash_attn".
+    all.push_back({"cache q8_0", {.variant = {.cache = "q8_0", .flash = true}}});
     all.push_back({"flash attention", {.variant = {.flash = true}}});
   }
   if (q.host == Bytes{}) return all;
@@ -60,7 +61,7 @@ bool combine(const FitChange& a, const FitChange& b) {
            : c.change.variant.flash          ? 2
                                              : 3;
   };
-  return kind(a) < kind(b);
+  return kind(a) < kind(b) && !(a.change.variant.flash && b.change.variant.flash);
 }
 
 std::string upper(std::string text) {
@@ -209,8 +210,9 @@ FitAnswer fit(const FitQuestion& question) {
   FitAnswer answer = fit_training(question);
   std::ranges::copy(question.links, std::back_inserter(answer.evidence));
   const auto whole = std::ranges::find_if(
-      answer.ways, [](const FitWay& way) { return !way.name.starts_with("LoRA"); });
+      answer.ways, [](const FitWay& way) { return way.name.find("LoRA") == std::string::npos; });
   answer.sentence = answer.fits ? fits_sentence(question, *whole) : lacks_sentence(*whole);
+  if (answer.ways.size() > most_ways) answer.ways.resize(most_ways);
   return answer;
 }
 

@@ -16,7 +16,9 @@ constexpr Bytes no_limit{std::int64_t{1} << 50U};
 class FitGraphs {
  public:
   FitGraphs(const FitQuestion& question, const FitCase& asked)
-      : question_(question), experts_(asked.elsewhere.experts) {
+      : question_(question),
+        experts_(asked.elsewhere.experts),
+        optimizer_(asked.elsewhere.optimizer) {
     const FitModel& model = question.model;
     decode = std::make_shared<const Trace>(model.decode(asked.variant));
     if (model.writes) {
@@ -52,9 +54,10 @@ class FitGraphs {
         found->second = std::max(found->second, pass.transient(first, last));
     return found->second;
   }
-  /// Whether an op is in host memory in every case: the table of words, as llama.cpp has it, unless
-  /// the head reads it, too.
+  /// Whether an op is in host memory however layers are divided: the table of words, as llama.cpp
+  /// has it, unless the head reads it, too.
   bool is_elsewhere(const OpGraph& graph, OpId v) const {
+    if (optimizer_ && graph.op(v).phase == Phase::update) return true;
     if (!question_.model.writes) return false;
     if (experts_ && graph.module(v).find(".expert") != std::string_view::npos) return true;
     const GroupId group = graph.op(v).group;
@@ -69,7 +72,7 @@ class FitGraphs {
 
  private:
   const FitQuestion& question_;
-  bool experts_;
+  bool experts_, optimizer_;
   std::vector<LayerNeeds> needs_;
   mutable std::map<std::pair<std::size_t, std::size_t>, Bytes> transient_;
 };
@@ -139,7 +142,8 @@ std::int64_t FitTrials::largest(FitCase asked, std::int64_t step, std::int64_t m
 }
 
 bool FitTrials::uses_host(const FitCase& asked) {
-  return asked.elsewhere.layers || asked.elsewhere.experts || asked.elsewhere.prefetch;
+  const Elsewhere& e = asked.elsewhere;
+  return e.layers || e.experts || e.prefetch || e.optimizer;
 }
 
 std::vector<bool> FitTrials::which_wait(const FitGraphs& graphs, std::size_t count) {
@@ -216,13 +220,14 @@ std::shared_ptr<const CostedGraph> FitTrials::costed(std::shared_ptr<const Trace
                                                      const FitCase& asked, const FitGraphs& graphs,
                                                      std::size_t waiting) const {
   PreparedGraph prepared = prepare({trace, &trace->graph}, cluster_, {});
-  if (waiting > 0) {
+  if (waiting > 0 || asked.elsewhere.optimizer) {
     const std::vector<bool> waits = which_wait(graphs, waiting);
     Options::Value modules;
     for (std::size_t l = 0; l < graphs.size(); ++l)
       if (waits[l]) modules.children.push_back({"", {graphs.layers[0]->names[l], "", {}}});
     Options options("offload");
-    options.set("modules", modules);
+    if (waiting > 0) options.set("modules", modules);
+    if (asked.elsewhere.optimizer) options.set("optimizer", {"true", "", {}});
     options.set("prefetch", {std::to_string(asked.elsewhere.prefetch.value_or(0)), "", {}});
     for (const char* key : {"home", "homes"}) options.set(key, {std::to_string(gpus_), "", {}});
     prepared.after_placing.push_back(make_transform("offload", std::move(options)));
@@ -235,9 +240,13 @@ StepResult FitTrials::step(std::shared_ptr<const Trace> trace, const ModelLayers
                            const FitCase& asked, const FitGraphs& graphs, std::size_t waiting,
                            const std::vector<DeviceId>& device, EngineOptions engine) const {
   Placement placement;
-  for (const std::uint32_t layer : layers.of)
-    placement.device.push_back(layer == ModelLayers::none ? static_cast<DeviceId>(gpus_)
-                                                          : device[layer]);
+  for (const OpId v : trace->graph.ops()) {
+    const std::uint32_t layer = layers.of[v];
+    const bool updates = layer == ModelLayers::none && asked.elsewhere.optimizer;
+    placement.device.push_back(updates ? placement.device[trace->graph.predecessors(v).front()]
+                               : layer == ModelLayers::none ? static_cast<DeviceId>(gpus_)
+                                                            : device[layer]);
+  }
   engine.transfers = Transfers::duplex;
   // A device without peer access waits for its copies, but not for weights that are prefetched, nor
   // between the parts of a prompt.

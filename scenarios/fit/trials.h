@@ -13,6 +13,7 @@ class FitGraphs;
 struct Elsewhere {
   bool layers = false, experts = false;    ///< compute on the host, as many as necessary
   std::optional<std::int64_t> prefetch{};  ///< weights of as many layers as necessary wait there
+  bool optimizer = false;                  ///< updates are computed there
 };
 
 struct FitCase {
