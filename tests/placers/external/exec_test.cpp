@@ -222,7 +222,9 @@ TEST_CASE("an objective may be a program, which scores each placement that fits"
   const Programs programs;
   const auto& [graph, cluster, costs, problem] = OwnedProblem(one_tensor_two_readers(), gpus(2));
   const auto search = [&](const std::string& path) {
-    const Values values{{"objective", value("exec:" + path)}, {"evaluations", value("200")}};
+    const Values values{{"objective", value("exec:" + path)},
+                        {"portfolio", value("single")},
+                        {"evaluations", value("60")}};
     return make_placer("search", Options("search", values))->place(problem, 3);
   };
   const std::string zeros =
