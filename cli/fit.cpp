@@ -202,6 +202,8 @@ void write_way(const FitArguments& a, const FitQuestion& q, const FitAnswer& ans
   if (a.way > answer.ways.size() || !answer.ways[a.way - 1].fits)
     throw InputError(fmt::format("--way: {} is no way that fits", a.way));
   const FitWay& way = answer.ways[a.way - 1];
+  if (a.exported != "llamacpp" && !way.cpu_experts.empty())
+    throw InputError(fmt::format("{} cannot say that experts are on the CPU", a.exported));
   if (a.exported == "deepspeed" && way.waiting == Bytes{})
     throw InputError("--export deepspeed says that weights wait in host memory: take such a --way");
   if (a.exported != "accelerate" && a.exported != "deepspeed" && way.waiting > Bytes{})
@@ -209,7 +211,7 @@ void write_way(const FitArguments& a, const FitQuestion& q, const FitAnswer& ans
   write_file(
       a.output,
       (a.exported == "accelerate" ? device_map_of(q, way)
-       : a.exported == "llamacpp" ? llama_cpp_split(split_of(way))
+       : a.exported == "llamacpp" ? llama_cpp_split(split_of(way)) + way.cpu_experts
        : a.exported == "vllm"     ? vllm_split(split_of(way), q.model.name)
        : a.exported == "megatron"
            ? megatron_split(split_of(way))

@@ -13,6 +13,7 @@ namespace {
 constexpr std::int64_t most_tokens = std::int64_t{1} << 20U, most_sequences = 4096;
 constexpr std::int64_t context_step = 256;
 constexpr std::size_t most_ways = 12;
+constexpr std::int64_t most_layers = 1024;
 
 double gib(Bytes size) { return static_cast<double>(size.count) / (1 << 30); }
 
@@ -28,7 +29,7 @@ FitCase changed_by(FitCase asked, const FitCase& change) {
   if (!v.cache.empty()) asked.variant.cache = v.cache;
   asked.variant.flash |= v.flash;
   asked.elsewhere.layers |= change.elsewhere.layers;
-  asked.elsewhere.experts |= change.elsewhere.experts;
+  asked.elsewhere.experts = std::max(asked.elsewhere.experts, change.elsewhere.experts);
   if (change.elsewhere.prefetch) asked.elsewhere.prefetch = change.elsewhere.prefetch;
   return asked;
 }
@@ -40,12 +41,13 @@ std::vector<FitChange> changes_of(const FitQuestion& q) {
     if (q.model.weights.empty())
       for (const char* format : {"q8_0", "q5_k_m", "q4_k_m"})
         all.push_back({fmt::format("weights {}", format), {.variant = {.weights = format}}});
-    all.push_back({"cache q8_0", {.variant = {.cache = "q8_0"}}});
+    // llama.cpp: "V cache quantization requires flash_attn".
+    all.push_back({"cache q8_0", {.variant = {.cache = "q8_0", .flash = true}}});
     all.push_back({"flash attention", {.variant = {.flash = true}}});
   }
   if (q.host == Bytes{}) return all;
   if (q.model.generator == "moe")
-    all.push_back({"experts on the CPU", {.elsewhere = {.experts = true}}});
+    all.push_back({"experts on the CPU", {.elsewhere = {.experts = most_layers}}});
   all.push_back({"layers on the CPU", {.elsewhere = {.layers = true}}});
   for (const std::int64_t ahead : {0, 1})
     all.push_back({"offload", {.elsewhere = {.prefetch = ahead}}});
@@ -60,7 +62,7 @@ bool combine(const FitChange& a, const FitChange& b) {
            : c.change.variant.flash          ? 2
                                              : 3;
   };
-  return kind(a) < kind(b);
+  return kind(a) < kind(b) && !(a.change.variant.flash && b.change.variant.flash);
 }
 
 std::string upper(std::string text) {
@@ -93,7 +95,7 @@ std::string command_of(const FitQuestion& q, const FitCase& asked, const FitWay&
   text += fmt::format("llama-server -m {} -c {}", file, v.context * v.batch);
   if (v.batch > 1) text += fmt::format(" -np {}", v.batch);
   text += " " + llama_cpp_split(split_of(way));
-  if (asked.elsewhere.experts) text += " -ot 'ffn_.*_exps=CPU'";
+  text += way.cpu_experts;
   if (!v.cache.empty()) text += fmt::format(" -ctk {0} -ctv {0}", v.cache);
   text += v.flash ? " -fa on" : " -fa off";
   return text;
@@ -157,6 +159,9 @@ class Ways {
 
  private:
   void add(const std::string& name, const FitCase& asked) {
+    FitCase without = asked;
+    without.elsewhere.experts = 0;
+    if (asked.elsewhere.experts > 0 && trials_.lacking(without) <= Bytes{}) return;
     FitWay way = trials_.way(name, asked);
     // Nothing waits, or nothing runs on the CPU: this is a way without.
     const bool idle = asked.elsewhere.prefetch ? way.waiting == Bytes{}
@@ -209,8 +214,9 @@ FitAnswer fit(const FitQuestion& question) {
   FitAnswer answer = fit_training(question);
   std::ranges::copy(question.links, std::back_inserter(answer.evidence));
   const auto whole = std::ranges::find_if(
-      answer.ways, [](const FitWay& way) { return !way.name.starts_with("LoRA"); });
+      answer.ways, [](const FitWay& way) { return way.name.find("LoRA") == std::string::npos; });
   answer.sentence = answer.fits ? fits_sentence(question, *whole) : lacks_sentence(*whole);
+  if (answer.ways.size() > most_ways) answer.ways.resize(most_ways);
   return answer;
 }
 

@@ -48,15 +48,31 @@ Trace with_options(const FitModel& model, const FitVariant& v,
   if (model.writes && !v.flash)
     model.generator == "moe" ? set("kernels", "unfused_attention")
                              : set("fused_attention", "false");
-  if (!v.weights.empty()) set("weights", v.weights);
+  if (!v.weights.empty() && !model.train) set("weights", v.weights);
   if (!v.cache.empty()) set("cache_dtype", v.cache);
   return load_generated({.name = model.generator, .options = std::move(options)});
+}
+
+/// Frozen weights are in the variant's format.
+Trace step_of_training(const FitModel& model, const FitVariant& v) {
+  FitModel with = model;
+  if (with.options.raw("dtype", "") == nullptr) set_option(with, "dtype", "fp16");
+  if (!v.weights.empty()) set_option(with, "kernels", "fuse_modules=false");
+  Trace trace = with_options(with, v, {});
+  const auto apply = [&](const char* name, std::map<std::string, Options::Value> options) {
+    trace.graph = make_transform(name, Options(name, std::move(options)))->apply(trace.graph).graph;
+  };
+  if (!v.weights.empty())
+    apply("quantize", {{"weights", {v.weights, "", {}}}, {"kernels", {"separate", "", {}}}});
+  apply("recompute", {});
+  return trace;
 }
 
 }  // namespace
 
 Trace FitModel::decode(const FitVariant& v) const {
   if (trace) return *trace;
+  if (train) return step_of_training(*this, v);
   if (!writes) return with_options(*this, v, {{"training", "false"}});
   return with_options(*this, v,
                       {{"pass", "decode"},
