@@ -6,7 +6,6 @@
 #include "scenarios/planning/machines.h"
 #include "scenarios/read/paths.h"
 #include "traces/format/compressed_file.h"
-#include "traces/generate/config.h"
 #include "traces/importer.h"
 
 namespace baechi {
@@ -346,12 +345,12 @@ PlanSpace space_of(const PlanArguments& a, const Framework& framework, const Dev
   return space;
 }
 
-/// A generator with options; a config.json is the one that makes the model.
-std::string generator_of(const std::string& model) {
-  const auto path = published_path(model);
-  if (!path) return model;
-  return fmt::format("{}:config={}", generate::read_published_file(*path).generator,
-                     std::filesystem::absolute(*path).string());
+/// A generator with options; a published model is the one that makes it.
+std::string generator_of(const std::string& text) {
+  auto model = published_model(text);
+  if (!model) return text;
+  if (is_file(model->path)) model->path = std::filesystem::absolute(model->path).string();
+  return model->generator();
 }
 
 TrainingJob job_of(const PlanArguments& a, const Framework& framework) {
@@ -503,7 +502,8 @@ void add_plan(CLI::App& app, Verb& chosen) {
   add_argument(*verb, "MODEL", a->model,
                "A generator of a model, with options: gpt:num_hidden_layers=96,hidden_size=12288; "
                "gpt, gpt2, bert, transformer, llama, moe and hybrid divide theirs among ranks of "
-               "tensor parallelism, too; or config.json of Hugging Face");
+               "tensor parallelism, too; a model ('baechi list models') or config.json of Hugging "
+               "Face");
   add_number(*verb, "--batch", a->batch, std::int64_t{1}, std::int64_t{1} << 40,
              "Samples of a step, over all replicas (needed)");
   add_value(*verb, "--nodes", a->nodes, "KIND",

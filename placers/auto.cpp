@@ -163,33 +163,39 @@ double simple_ratio(Bytes a, Bytes b) {
 
 /// Clusters with less memory, ascending. The limit of a device is a level times a simple ratio to
 /// the device with least memory, and no more than its own. The at most 65 levels depend only on the
-/// graph and the number of devices: from a device's share of the weights, or the largest op if that
-/// takes more, to what all ops take on one device, and memory for everything. So with more memory
+/// graph and these ratios: from a device's share of the weights, or the largest op if that takes
+/// more, to what all ops take on one device, and memory for everything. So with more memory
 /// there are more clusters, and the first ones are the same, if all devices have more in proportion
 /// (exactly so for simple ratios), or others than that with least memory while their simple ratios
 /// stay.
 std::vector<Cluster> smaller_clusters(const Problem& p) {
-  Bytes weights, least;
+  const IdVector<DeviceId, Bytes> own = memory_limits(p);
+  const Bytes smallest = std::max(*std::ranges::min_element(own), Bytes{1});
+  IdVector<DeviceId, double> ratio;
+  double sum = 0.0;
+  for (const Bytes m : own) {
+    ratio.push_back(simple_ratio(m, smallest));
+    sum += *std::prev(ratio.end());
+  }
+  Bytes weights, largest;
   for (const OpId v : p.graph.ops()) {
     weights += p.graph.op(v).persistent;
-    least = std::max(least, footprint(p.graph, v) + bytes_read(p.graph, v));
+    largest = std::max(largest, footprint(p.graph, v) + bytes_read(p.graph, v));
   }
-  const auto devices = static_cast<std::int64_t>(p.cluster.num_devices());
-  least = std::max({least, Bytes{weights.count / devices}, Bytes{1}});
+  Bytes least =
+      std::max(1.0 / sum * weights, 1.0 / *std::ranges::max_element(ratio) * largest) + Bytes{1};
   const Bytes most = one_device_peak(p.graph);
   const double factor = std::max(
       1.02, std::pow(static_cast<double>(most.count) / static_cast<double>(least.count), 1.0 / 64));
   std::vector<Bytes> levels;
   for (; least < most; least = factor * least + Bytes{1}) levels.push_back(least);
   levels.push_back(peak_upper_bound(p.graph));
-  const IdVector<DeviceId, Bytes> own = memory_limits(p);
-  const Bytes smallest = std::max(*std::ranges::min_element(own), Bytes{1});
   std::vector<Cluster> result;
   for (const Bytes level : levels) {
     Cluster& smaller = result.emplace_back(p.cluster);
     bool fits = false;
     for (const DeviceId d : p.cluster.devices()) {
-      const Bytes limit = simple_ratio(own[d], smallest) * level;
+      const Bytes limit = ratio[d] * level;
       fits = fits || limit <= own[d];
       smaller.set_memory(d, std::min(limit, own[d]));
     }
@@ -285,7 +291,7 @@ class Portfolio final : public Placer {
         start = *at_level.best();
         offer(start, at_level.shortest());
       } else if (first) {
-        start = search(less, start, 4, fitting);
+        start = search(less, start, 2, fitting);
       }
       if (!best) continue;
       if (all) search(less, start, first ? 1 : 4, cold);

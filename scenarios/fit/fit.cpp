@@ -13,6 +13,7 @@ namespace {
 constexpr std::int64_t most_tokens = std::int64_t{1} << 20U, most_sequences = 4096;
 constexpr std::int64_t context_step = 256;
 constexpr std::size_t most_ways = 12;
+constexpr std::int64_t most_layers = 1024;
 
 double gib(Bytes size) { return static_cast<double>(size.count) / (1 << 30); }
 
@@ -28,7 +29,7 @@ FitCase changed_by(FitCase asked, const FitCase& change) {
   if (!v.cache.empty()) asked.variant.cache = v.cache;
   asked.variant.flash |= v.flash;
   asked.elsewhere.layers |= change.elsewhere.layers;
-  asked.elsewhere.experts |= change.elsewhere.experts;
+  asked.elsewhere.experts = std::max(asked.elsewhere.experts, change.elsewhere.experts);
   if (change.elsewhere.prefetch) asked.elsewhere.prefetch = change.elsewhere.prefetch;
   return asked;
 }
@@ -46,7 +47,7 @@ std::vector<FitChange> changes_of(const FitQuestion& q) {
   }
   if (q.host == Bytes{}) return all;
   if (q.model.generator == "moe")
-    all.push_back({"experts on the CPU", {.elsewhere = {.experts = true}}});
+    all.push_back({"experts on the CPU", {.elsewhere = {.experts = most_layers}}});
   all.push_back({"layers on the CPU", {.elsewhere = {.layers = true}}});
   for (const std::int64_t ahead : {0, 1})
     all.push_back({"offload", {.elsewhere = {.prefetch = ahead}}});
@@ -94,7 +95,7 @@ std::string command_of(const FitQuestion& q, const FitCase& asked, const FitWay&
   text += fmt::format("llama-server -m {} -c {}", file, v.context * v.batch);
   if (v.batch > 1) text += fmt::format(" -np {}", v.batch);
   text += " " + llama_cpp_split(split_of(way));
-  if (asked.elsewhere.experts) text += " -ot 'ffn_.*_exps=CPU'";
+  text += way.cpu_experts;
   if (!v.cache.empty()) text += fmt::format(" -ctk {0} -ctv {0}", v.cache);
   text += v.flash ? " -fa on" : " -fa off";
   return text;
@@ -158,6 +159,9 @@ class Ways {
 
  private:
   void add(const std::string& name, const FitCase& asked) {
+    FitCase without = asked;
+    without.elsewhere.experts = 0;
+    if (asked.elsewhere.experts > 0 && trials_.lacking(without) <= Bytes{}) return;
     FitWay way = trials_.way(name, asked);
     // Nothing waits, or nothing runs on the CPU: this is a way without.
     const bool idle = asked.elsewhere.prefetch ? way.waiting == Bytes{}

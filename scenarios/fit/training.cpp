@@ -7,10 +7,12 @@ namespace {
 /// What is trained: all, or adapters beside all products (Hu et al., "LoRA", ICLR 2022), these also
 /// over weights in 4 bits (Dettmers et al., "QLoRA", NeurIPS 2023).
 struct Trained {
-  const char *name, *adapters, *frozen;
+  const char *name, *adapters, *frozen, *how;
 };
 constexpr auto ways_to_train = std::to_array<Trained>(
-    {{"", "", ""}, {"LoRA 16, ", "lora_rank=16", ""}, {"QLoRA 16, ", "lora_rank=16", "nf4"}});
+    {{"", "", "", ""},
+     {"LoRA 16, ", "lora_rank=16", "", "peft LoraConfig r=16, "},
+     {"QLoRA 16, ", "lora_rank=16", "nf4", "load_in_4bit, peft LoraConfig r=16, "}});
 
 std::string name_of(const ParallelPlan& plan, std::int64_t batch, const Trained& trained) {
   std::string name = trained.name;
@@ -39,7 +41,7 @@ FitWay way_of(const FitQuestion& q, const Machines& machines, const SimulatedPla
   way.step = simulated.step;
   way.per_second = static_cast<double>(q.batch) * 1e9 / static_cast<double>(way.step.count());
   way.command =
-      fmt::format("torchrun --nproc-per-node {} TRAIN  # ", machines.devices) +
+      fmt::format("torchrun --nproc-per-node {} TRAIN  # {}", machines.devices, trained.how) +
       (plan.data > 1 ? fmt::format("DeepSpeed zero_optimization.stage {}, ", plan.zero) : "") +
       fmt::format("micro-batch {}{}", plan.micro_batch,
                   plan.recompute == Recomputing::full ? ", activation checkpointing" : "");
@@ -68,10 +70,13 @@ void add_lines(FitQuestion q, const Trained& trained, FitAnswer& answer) {
     if (host) name += ", optimizer on the host";
     FitWay way = trials.way(name, {.variant = {.weights = trained.frozen, .batch = q.batch},
                                    .elsewhere = {.optimizer = host}});
-    if (way.fits)
+    if (way.fits && host && trials.gpus() > 1)
+      way.command = "no framework we export to";
+    else if (way.fits)
       way.command = fmt::format(
-          "{} TRAIN  # {}activation checkpointing", way.layers.size() > 1 ? "python" : "deepspeed",
-          host ? "DeepSpeed zero_optimization.offload_optimizer.device cpu, " : "");
+          "{} TRAIN  # {}{}, gradient checkpointing", host ? "deepspeed --num_gpus 1" : "python",
+          trained.how,
+          host ? "zero_optimization: stage 2, offload_optimizer.device cpu" : "device_map auto");
     answer.fits |= way.fits && *trained.adapters == '\0' && !host;
     answer.ways.push_back(std::move(way));
   }
@@ -114,9 +119,11 @@ FitAnswer fit_training(const FitQuestion& q) {
       if (answer.evidence.empty())
         answer.evidence = evidence_of(rank_graph(job, {}), *machines.gpu);
       if (all && !answer.fits)  // what takes the least
-        answer.ways.push_back(
-            way_of(q, machines,
-                   simulated_plan(job, {.data = machines.devices, .zero = 3}, machines), trained));
+        answer.ways.push_back(way_of(
+            q, machines,
+            simulated_plan(job, {.data = machines.devices, .zero = machines.devices > 1 ? 3 : 0},
+                           machines),
+            trained));
     }
     if (!one_kind || q.host > Bytes{}) add_lines(std::move(asked), trained, answer);
   }
