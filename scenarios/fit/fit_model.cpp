@@ -30,7 +30,7 @@ void read_published(FitModel& model, const std::string& path) {
   model.trained_context = parse_number<std::int64_t>(said("max_position_embeddings")).value_or(0);
   const std::string weights = said("weights"), most = weights.substr(0, weights.find('+'));
   const bool mixed = (most == "q4_k" || most == "q5_k") && weights.find("=q6_k") != weights.npos;
-  model.weights = most + (mixed ? "_m" : "");
+  model.weights = weights.find("+experts=") != weights.npos ? weights : most + (mixed ? "_m" : "");
   if (model.generator == "llama" || model.generator == "moe") return;
   const std::string dtype = said("torch_dtype");
   if (dtype.ends_with("float16")) set_option(model, "dtype", dtype == "bfloat16" ? "bf16" : "fp16");
