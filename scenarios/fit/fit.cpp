@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "scenarios/fit/trials.h"
+#include "sim/number_format.h"
 
 namespace baechi {
 namespace {
@@ -77,16 +78,25 @@ std::string command_of(const FitQuestion& q, const FitCase& asked, const FitWay&
   if (!model.writes) return q.command + " --export accelerate -o device_map.json --way ";
   const std::size_t dot = model.name.ends_with(".gguf") ? model.name.size() - 5 : model.name.size();
   const std::string name = model.name.substr(0, dot);
-  if (asked.elsewhere.prefetch) {
+  const std::string stored = model.weights.substr(0, model.weights.find('+'));
+  const auto format = find_weight_format(stored);
+  if (asked.elsewhere.prefetch || (format && !format->gguf())) {
+    if (way.cpu_layers > 0 || !way.cpu_experts.empty()) return "no framework we export to";
+    std::string text = fmt::format("vllm serve {} --max-model-len {}", name, v.context);
     // vLLM counts each GPU by itself.
     const Bytes most = std::ranges::max_element(way.memory, {}, &FitMemory::waiting)->waiting;
-    return fmt::format("vllm serve {} --max-model-len {} --cpu-offload-gb {:.0f}{}", name,
-                       v.context, std::ceil(gib(most)),
-                       way.layers.size() > 1
-                           ? fmt::format(" --pipeline-parallel-size {}", way.layers.size())
-                           : "");
+    if (most > Bytes{}) text += fmt::format(" --cpu-offload-gb {:.0f}", std::ceil(gib(most)));
+    if (way.layers.size() > 1)
+      text += fmt::format(" --pipeline-parallel-size {}", way.layers.size());
+    if (!v.cache.empty()) text += " --kv-cache-dtype fp8";
+    return text;
   }
-  std::string text, file = dot < model.name.size() ? model.name : name + "-F16.gguf";
+  const std::size_t own = model.weights.rfind('=');  // of experts
+  const std::string type = own == std::string::npos ? stored : model.weights.substr(own + 1);
+  std::string text,
+      file = dot < model.name.size()
+                 ? model.name
+                 : fmt::format("{}-{}.gguf", name, type.empty() ? "F16" : upper(type));
   if (!v.weights.empty()) {
     const std::string made = fmt::format("{}-{}.gguf", name, upper(v.weights));
     text = fmt::format("llama-quantize {} {} {} && ", file, made, upper(v.weights));

@@ -28,7 +28,7 @@ void read_published(FitModel& model, const PublishedModel& published) {
   const std::string weights = asked != nullptr ? asked->text : said("weights"),
                     most = weights.substr(0, weights.find('+'));
   const bool mixed = (most == "q4_k" || most == "q5_k") && weights.find("=q6_k") != weights.npos;
-  model.weights = most + (mixed ? "_m" : "");
+  model.weights = weights.find("+experts=") != weights.npos ? weights : most + (mixed ? "_m" : "");
   if (model.generator == "llama" || model.generator == "moe") return;
   const std::string dtype = said("torch_dtype");
   if (dtype.ends_with("float16") && model.options.raw("dtype", "") == nullptr)

@@ -8,17 +8,21 @@
 #include "sim/error.h"
 
 namespace baechi::generate {
+
+extern const char* const families_json;
+
 namespace {
 
 constexpr std::string_view gguf_magic = "GGUF";
 
-/// ggml_type, by number; "" are unused.
-constexpr auto gguf_types = std::to_array<std::string_view>(
-    {"f32",     "f16",   "q4_0",   "q4_1",  "",      "",       "q5_0", "q5_1",    "q8_0",
-     "q8_1",    "q2_k",  "q3_k",   "q4_k",  "q5_k",  "q6_k",   "q8_k", "iq2_xxs", "iq2_xs",
-     "iq3_xxs", "iq1_s", "iq4_nl", "iq3_s", "iq2_s", "iq4_xs", "",     "",        "",
-     "",        "",      "iq1_m",  "bf16",  "",      "",       "",     "",        "",
-     "",        "",      "",       "mxfp4", "nvfp4"});
+using Names = std::vector<std::pair<std::string, std::string>>;
+
+/// Part "gguf" of families.json: types by their number; "" are unused. Keys behind the
+/// architecture's name, and tensors, with what they are called elsewhere.
+const nlohmann::json& facts(const char* part) {
+  static const auto all = nlohmann::json::parse(families_json)["gguf"];
+  return all[part];
+}
 
 class GgufReader {
  public:
@@ -45,9 +49,9 @@ class GgufReader {
         if (__builtin_mul_overflow(size, number<std::int64_t>(), &size) || size < 0)
           fail("a tensor of more than 2^63 numbers");
       const auto type = number<std::uint32_t>();
-      if (type >= gguf_types.size() || gguf_types[type].empty())
+      if (type >= facts("types").size() || facts("types")[type] == "")
         fail(fmt::format("an unknown type of tensor, {}", type));
-      header.tensors[name] = {std::string(gguf_types[type]), size};
+      header.tensors[name] = {facts("types")[type], size};
       number<std::uint64_t>();  // where its data are
     }
     return header;
@@ -95,47 +99,6 @@ class GgufReader {
   std::ifstream in_;
 };
 
-/// Keys behind the architecture's name, and those of config.json with this meaning.
-constexpr auto gguf_keys = std::to_array<std::pair<const char*, std::string_view>>(
-    {{"block_count", "num_hidden_layers"},
-     {"embedding_length", "hidden_size"},
-     {"attention.head_count", "num_attention_heads"},
-     {"attention.head_count_kv", "num_key_value_heads"},
-     {"attention.key_length", "head_dim"},
-     {"attention.key_length_mla", "key_length_mla"},
-     {"attention.sliding_window", "sliding_window"},
-     {"attention.kv_lora_rank", "kv_lora_rank"},
-     {"attention.q_lora_rank", "q_lora_rank"},
-     {"rope.dimension_count", "qk_rope_head_dim"},
-     {"feed_forward_length", "intermediate_size"},
-     {"feed_forward_length", "intermediate_size_mlp"},
-     {"expert_feed_forward_length", "moe_intermediate_size"},
-     {"expert_shared_feed_forward_length", "shared_expert_intermediate_size"},
-     {"expert_count", "num_local_experts"},
-     {"expert_used_count", "num_experts_per_tok"},
-     {"expert_shared_count", "n_shared_experts"},
-     {"leading_dense_block_count", "first_k_dense_replace"},
-     {"interleave_moe_layer_step", "interleave_moe_layer_step"},
-     {"context_length", "max_position_embeddings"},
-     {"vocab_size", "vocab_size"}});
-
-constexpr auto gguf_names =
-    std::to_array<std::pair<std::string_view, std::string_view>>({{"attn_q", "q_proj"},
-                                                                  {"attn_qkv", "q_proj"},
-                                                                  {"attn_qkv", "k_proj"},
-                                                                  {"attn_qkv", "v_proj"},
-                                                                  {"attn_k", "k_proj"},
-                                                                  {"attn_v", "v_proj"},
-                                                                  {"attn_output", "o_proj"},
-                                                                  {"ffn_gate", "gate_proj"},
-                                                                  {"ffn_up", "up_proj"},
-                                                                  {"ffn_down", "down_proj"},
-                                                                  {"ffn_gate_exps", "gate_proj"},
-                                                                  {"ffn_up_exps", "up_proj"},
-                                                                  {"ffn_down_exps", "down_proj"},
-                                                                  {"token_embd", "embed_tokens"},
-                                                                  {"output", "lm_head"}});
-
 /// The type of most numbers, and behind it those of tensors that have another, by our names:
 /// "q4_k+layer_3/v_proj=q6_k".
 std::string types_of(const GgufHeader& header, bool tied) {
@@ -151,7 +114,7 @@ std::string types_of(const GgufHeader& header, bool tied) {
     const std::size_t dot = path.rfind('.');
     const std::string layer =
         path.starts_with("blk.") ? "layer_" + path.substr(4, dot - 4) + "/" : "";
-    for (const auto& [theirs, ours] : gguf_names)
+    for (const auto& [theirs, ours] : facts("tensors").get<Names>())
       if (path.substr(dot + 1) == theirs)
         weights += fmt::format("+{}{}={}", layer, tied && ours == "embed_tokens" ? "lm_head" : ours,
                                tensor.type);
@@ -180,12 +143,12 @@ PublishedConfig read_gguf_config(const std::string& path) {
     return found == header.values.end() ? std::string() : found->second;
   };
   const std::string architecture = said("general.architecture");
-  const auto of = [&](const char* key) { return said(architecture + "." + key); };
+  const auto of = [&](const std::string& key) { return said(architecture + "." + key); };
   nlohmann::json json{{"gguf", true},
                       {"model_type", family_of_gguf(architecture, !of("expert_count").empty())}};
-  for (const auto& [theirs, ours] : gguf_keys)
+  for (const auto& [theirs, ours] : facts("keys").get<Names>())
     if (const auto number = parse_number<std::int64_t>(of(theirs)))
-      json[std::string(ours)] = *number;
+      json[ours] = *number;
     else if (!of(theirs).empty())
       throw InputError(fmt::format("{}: {} differs between layers", path, theirs));
   const std::string words = said("tokenizer.ggml.tokens");
