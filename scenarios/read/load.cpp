@@ -45,7 +45,11 @@ class Loader {
     file.sets = {sets.begin(), sets.end()};
     mistakes_.attempt([&] {
       root_ = parse_yaml(file.text, path_);
-      if (!is_mapping(root_))
+      const auto known = [](const auto& child) {
+        return child.first.starts_with("x-") ||
+               std::ranges::find(top_keys(), child.first, &TopKey::key) != top_keys().end();
+      };
+      if (!is_mapping(root_) || std::ranges::none_of(root_.children, known))
         throw InputError(path_ + ": not a mapping with the keys of a scenario");
       for (const std::string& set : sets) mistakes_.attempt([&] { apply(set); });
       check_keys();
