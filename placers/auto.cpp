@@ -278,7 +278,7 @@ class Portfolio final : public Placer {
     Problem unlimited = p;
     unlimited.engine.enforce_memory = false;
     Placement start = make_placer("m_etf")->place(unlimited, seed);
-    std::size_t asked = 0;
+    std::size_t asked = 0, fitted = 0;  // limits so far
     for (const Cluster& cluster : smaller_clusters(p)) {
       const Problem less{p.graph, cluster, p.costs, p.engine};
       const bool first = !best, all = asked++ % 5 == 0 || first;
@@ -295,8 +295,9 @@ class Portfolio final : public Placer {
       }
       if (!best) continue;
       if (all) search(less, start, first ? 1 : 4, cold);
-      search(less, *best, 16, cold);
-      if (all) search(less, *best, 4, hot);
+      const bool early = fitted++ < 5;  // with little memory these are all
+      search(less, *best, early ? 2 : 16, cold);
+      if (all || early) search(less, *best, early ? 2 : 4, hot);
     }
     if (best) contest.offer(*std::move(best));
     contest.count(evaluations);
