@@ -113,17 +113,17 @@ FitAnswer fit_training(const FitQuestion& q) {
       space.tensor = {1};
       space = with_defaults(space, job, machines);
       std::atomic<std::size_t> done = 0;
-      for (const SimulatedPlan& plan : fastest_plans(job, space, machines, 6, done).fastest)
+      for (const SimulatedPlan& plan : fastest_plans(job, space, machines, 3, done).fastest)
         answer.ways.push_back(way_of(q, machines, plan, trained));
       if (all) answer.fits = !answer.ways.empty();
       if (answer.evidence.empty())
         answer.evidence = evidence_of(rank_graph(job, {}), *machines.gpu);
+      const bool divided = machines.devices > 1 && q.batch % machines.devices == 0;
+      const ParallelPlan least{.data = divided ? machines.devices : 1,
+                               .pipeline = divided ? 1 : machines.devices,
+                               .zero = divided ? 3 : 0};
       if (all && !answer.fits)  // what takes the least
-        answer.ways.push_back(way_of(
-            q, machines,
-            simulated_plan(job, {.data = machines.devices, .zero = machines.devices > 1 ? 3 : 0},
-                           machines),
-            trained));
+        answer.ways.push_back(way_of(q, machines, simulated_plan(job, least, machines), trained));
     }
     if (!one_kind || q.host > Bytes{}) add_lines(std::move(asked), trained, answer);
   }

@@ -40,7 +40,8 @@ class FitGraphs {
     weights.resize(size());
     cache.resize(size());
     for (const OpId v : graph.ops()) {
-      const Bytes held = graph.op(v).persistent;
+      const bool sent = asked.elsewhere.optimizer && graph.op(v).phase == Phase::backward;
+      const Bytes held = sent ? Bytes{} : graph.op(v).persistent;  // gradients go to the host
       const std::uint32_t layer = layers[0]->of[v];
       (layer == ModelLayers::none ? on_host : weights[layer]) += held - graph.cache(v);
       if (layer != ModelLayers::none) cache[layer] += graph.cache(v);
