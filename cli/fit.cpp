@@ -258,9 +258,11 @@ void add_fit(CLI::App& app, Verb& chosen) {
   const auto [verb, a] = add_verb(
       app, chosen, "fit", "Say whether a model fits on GPUs, how fast it runs, and by which means",
       answer_fit);
-  add_argument(*verb, "MODEL", a->model,
-               "A generator with options (llama:size=3-8b), config.json of Hugging Face, a GGUF "
-               "file, or a graph file");
+  add_argument(
+      *verb, "MODEL", a->model,
+      "A model (Qwen/Qwen2.5-7B; 'baechi list models'), a generator (llama:size=3-8b), both "
+      "with options, config.json of Hugging Face, a GGUF "
+      "file, or a graph file");
   const auto add = [verb](const char* name, std::string& text, const char* type, const char* help) {
     return add_value(*verb, name, text, type, help);
   };
@@ -300,6 +302,7 @@ void add_fit(CLI::App& app, Verb& chosen) {
       "Examples:\n"
       "  baechi fit llama:size=3-8b,dtype=fp16 --gpus 1xrtx_4080 --context 4096\n"
       "  baechi fit Meta-Llama-3-70B/config.json --gpus 2xrtx_4090,2xrtx_3090 --cpu-memory 64GB\n"
+      "  baechi fit mistralai/Mistral-7B-v0.3:weights=q4_k_m --gpus 1xrtx_3060\n"
       "  baechi fit llama:size=3-8b --gpus 4xrtx_4090 --train --batch 16\n"
       "  baechi fit model.gguf --gpus 1xrtx_3060 --context 16384 --format json");
 }

@@ -9,7 +9,6 @@
 #include "sim/graph/graph_io.h"
 #include "sim/text.h"
 #include "traces/format/trace_file.h"
-#include "traces/generate/config.h"
 
 namespace baechi {
 namespace {
@@ -166,14 +165,11 @@ void check_name(const std::string& out) {
       "'{}' has no known extension (.json, .json.gz, .json.zst: a trace; .dot; .graphml)", out));
 }
 
-int generate(const std::string& text, std::vector<std::string> assignments,
-             const std::string& out) {
+int generate(std::string text, std::vector<std::string> assignments, const std::string& out) {
   std::optional<Stage> stage("generating");
-  std::string name = text.substr(0, text.find(':'));
-  if (const auto path = published_path(text)) {
-    name = generate::read_published_file(*path).generator;
-    assignments.push_back("config=" + *path);
-  } else if (name != text)
+  if (const auto published = published_model(text)) text = published->generator();
+  const std::string name = text.substr(0, text.find(':'));
+  if (name != text)
     std::ranges::move(split_at_commas(text.substr(name.size() + 1)),
                       std::back_inserter(assignments));
   const Trace trace =
@@ -258,7 +254,8 @@ void add_generate(CLI::App& trace, Verb& chosen) {
       trace, chosen, "generate", "Generate a graph",
       [](const GenerateFlags& flags) { return generate(flags.name, flags.options, flags.out); });
   add_value(*verb, "NAME", arguments->name, "NAME[:k=v,...]",
-            "Generator ('baechi list generators'), or config.json of Hugging Face, or a GGUF file")
+            "Generator or model ('baechi list generators', 'baechi list models'), config.json of "
+            "Hugging Face, or a GGUF file")
       ->required();
   add_value(*verb, "OPTION", arguments->options, "", "Option of the generator: key=value");
   add_value(*verb, "-o,--output", arguments->out, "FILE",

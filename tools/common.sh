@@ -46,12 +46,13 @@ run_tests() {
 }
 
 # Builds the Python package and its program for $python: the python3 that is called so here if its headers are there,
-# else Debian's.
+# else Debian's. With its own pybind11, if it has one.
 build_python() {
   install build python
   [[ -n ${python:-} ]] || python=$(python3 -c 'import sys; print(sys.executable)')
   "$python" -c 'import os, sysconfig; os.stat(sysconfig.get_paths()["include"] + "/Python.h")' 2>/dev/null ||
     python=/usr/bin/python3
-  (cd "$root" && cmake --preset python -D Python3_EXECUTABLE="$python" >/dev/null)
+  (cd "$root" && cmake --preset python -D Python3_EXECUTABLE="$python" \
+    -D pybind11_DIR="$("$python" -m pybind11 --cmakedir 2>/dev/null)" >/dev/null)
   cmake --build "$root/build/python" --target baechi_python baechi >&2
 }

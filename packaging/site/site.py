@@ -17,6 +17,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 BAECHI, OUT = (os.path.abspath(path) for path in sys.argv[1:3])
 NOTEBOOKS = ["baechi_in_an_hour", "an_idea_of_your_own", "my_model_on_my_gpus", "my_model_on_two_small_gpus"]
+# What is a page of its own on the site.
+RENDERED = {"scenarios/examples": "gallery.md", "python/notebooks": f"notebooks/{NOTEBOOKS[0]}.md"}
 VERBS = [["fit", "place", "simulate", "explain", "bound", "what-if", "plan"],
          ["run", "merge", "compare", "report", "arena", "arena duel"],
          ["study codesign", "study configure", "paper"],
@@ -63,8 +65,8 @@ def copy_pages(docs):
             if not target or target.startswith("http"):
                 return match[0]
             full = os.path.normpath(os.path.join(here, target))
-            if full == "scenarios/examples":
-                full = "gallery.md"
+            if full in RENDERED:
+                full = RENDERED[full]
             elif os.path.isdir(os.path.join(ROOT, full)):
                 full += "/README.md" if os.path.exists(os.path.join(ROOT, full, "README.md")) else "/FILES.md"
                 linked.add(full)

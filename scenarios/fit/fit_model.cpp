@@ -1,11 +1,8 @@
 #include "scenarios/fit/fit_model.h"
 
-#include <filesystem>
-
 #include "scenarios/read/choice_text.h"
 #include "scenarios/read/paths.h"
 #include "scenarios/run/build.h"
-#include "traces/generate/config.h"
 #include "traces/importer.h"
 
 namespace baechi {
@@ -15,26 +12,28 @@ void set_option(FitModel& model, const std::string& key, const std::string& valu
   model.options.set(key, {value, model.text, {}});
 }
 
-void read_published(FitModel& model, const std::string& path) {
-  const generate::PublishedConfig config = generate::read_published_file(path);
+void read_published(FitModel& model, const PublishedModel& published) {
+  const generate::PublishedConfig& config = published.config;
   model.generator = config.generator;
-  set_option(model, "config", path);
+  model.options = parse_choice(published.generator(), "MODEL").options;
   model.notes = config.not_modelled;
   model.names = config.names;
-  const bool header = path.ends_with(".gguf");
-  model.name = header ? path : std::filesystem::absolute(path).parent_path().filename().string();
+  model.name = published.path.ends_with(".gguf") ? published.path : published.name;
   const auto said = [&](const char* key) {
     const auto found = config.values.find(key);
     return found == config.values.end() ? std::string() : found->second;
   };
   model.trained_context = parse_number<std::int64_t>(said("max_position_embeddings")).value_or(0);
-  const std::string weights = said("weights"), most = weights.substr(0, weights.find('+'));
+  const Options::Value* asked = model.options.raw("weights", "");
+  const std::string weights = asked != nullptr ? asked->text : said("weights"),
+                    most = weights.substr(0, weights.find('+'));
   const bool mixed = (most == "q4_k" || most == "q5_k") && weights.find("=q6_k") != weights.npos;
   model.weights = weights.find("+experts=") != weights.npos ? weights : most + (mixed ? "_m" : "");
   if (model.generator == "llama" || model.generator == "moe") return;
   const std::string dtype = said("torch_dtype");
-  if (dtype.ends_with("float16")) set_option(model, "dtype", dtype == "bfloat16" ? "bf16" : "fp16");
-  if (model.trained_context > 0)
+  if (dtype.ends_with("float16") && model.options.raw("dtype", "") == nullptr)
+    set_option(model, "dtype", dtype == "bfloat16" ? "bf16" : "fp16");
+  if (model.trained_context > 0 && model.options.raw("length", "") == nullptr)
     set_option(model, "length", std::to_string(std::min<std::int64_t>(model.trained_context, 512)));
 }
 
@@ -91,13 +90,13 @@ Trace FitModel::prefill(const FitVariant& v, std::int64_t before, std::int64_t t
 
 FitModel read_fit_model(const std::string& text, const std::string& dtype) {
   FitModel model{.text = text, .name = text};
-  const std::string path = with_data_folder(text);
-  if (const auto published = published_path(text)) {
+  if (const auto published = published_model(text)) {
     read_published(model, *published);
-  } else if (std::filesystem::is_regular_file(path)) {
+  } else if (const std::string path = with_data_folder(text); is_file(path)) {
     model.trace = std::make_shared<const Trace>(read_trace(path));
     return model;
   } else {
+    require_generator(text);
     Choice choice = parse_choice(text, "MODEL");
     model.generator = choice.name;
     model.options = std::move(choice.options);

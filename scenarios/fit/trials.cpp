@@ -299,7 +299,9 @@ void FitTrials::simulate(const FitCase& asked, const FitGraphs& graphs, std::siz
                          FitWay& way) {
   const std::shared_ptr<const CostedGraph> costs = costed(graphs.decode, {}, {});
   if (evidence.empty()) evidence = evidence_of(*costs->graph, cluster_);
-  const Duration hop = costs->step_costs->transfer(TensorId{}, DeviceId{0}, DeviceId{1});
+  const Duration hop = costs->graph->step->num_tensors() == 0
+                           ? Duration{}
+                           : costs->step_costs->transfer(TensorId{}, DeviceId{0}, DeviceId{1});
   const Line devices = line(asked, graphs, waiting, costs.get());
   const std::vector<std::size_t> first = devices.divided(hop).value_or(devices.filled());
   std::vector<DeviceId> device(graphs.size());

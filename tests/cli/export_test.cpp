@@ -25,6 +25,27 @@ Json device_by(const Json& map, const std::string& module) {
 }  // namespace
 
 TEST_SUITE("cli export") {
+  TEST_CASE("a model without inner modules is whole on one device") {
+    const Session session;
+    session.folder().write("t.json", R"({"format": "baechi-trace", "version": 1, "ops": [
+        {"name": "a", "compute_us": 1, "persistent_bytes": 100, "outputs": [{"bytes": 8}]},
+        {"name": "b", "compute_us": 1, "persistent_bytes": 100, "outputs": [{"bytes": 8}]}],
+        "edges": [{"from": "a", "output": 0, "to": "b"}]})");
+    const auto place = [&](const std::string& memory, const std::string& format) {
+      return session.run("place t.json --devices 2 --memory '" + memory + "' --export " + format +
+                         " -o map.json");
+    };
+    const auto refused = place("150 B", "accelerate");  // each op fits on a device of its own
+    CHECK(refused.code == 0);
+    CHECK(holds(refused.err, "does not fit on one device"));
+    CHECK(holds(refused.err, "parts of it in modules of their own may be apart"));
+    CHECK_FALSE(std::filesystem::exists(session.folder().file("map.json")));
+    CHECK(place("1 KiB", "accelerate").code == 0);
+    CHECK(Json::parse(session.folder().read("map.json")).size() == 1);
+    CHECK(Json::parse(session.folder().read("map.json")).contains(""));
+    CHECK(place("1 KiB", "pipelining").code == 2);
+  }
+
   TEST_CASE("each module of the trace is exported; the change of the step time is printed") {
     const Session session;
     REQUIRE(session.run("trace generate resnet50 batch=2 -o r.json").code == 0);

@@ -40,6 +40,22 @@ TEST_SUITE("fit") {
     CHECK(way_called(large, "weights q4_k_m")["fits"] == true);
   }
 
+  TEST_CASE("a model is asked by the name that Hugging Face or Ollama gives it") {
+    const Session session;
+    const std::string gpus = " --gpus 1xrtx_4080 --context 4096";
+    const Json ways = session.json("fit llama:size=3-8b,weights=q4_k_m" + gpus)["ways"];
+    for (const char* name : {"meta-llama/Meta-Llama-3-8B-Instruct", "llama3:8b"}) {
+      const Json same = session.json(fmt::format("fit {}:weights=q4_k_m{}", name, gpus))["ways"];
+      CHECK(same[0]["step_time_us"] == ways[0]["step_time_us"]);
+      CHECK(same[0]["spare_bytes"] == ways[0]["spare_bytes"]);
+    }
+    CHECK(
+        holds(session.run("fit mixtral --gpus 1xrtx_4080").err,
+              "mixtral: neither a file, a generator nor a known model (did you mean mixtral-8x7b, "
+              "mixtral-8x22b?)"));
+    CHECK(session.json("plan gpt2-xl --batch 8 --devices 2 --as v100")["status"] == "ok");
+  }
+
   TEST_CASE("a config.json is the same model, and its place in files of frameworks is written") {
     const Session session;
     session.folder().write("config.json", config_of_llama_3);

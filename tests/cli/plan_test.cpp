@@ -229,5 +229,19 @@ TEST_SUITE("cli") {
     CHECK(std::ranges::find(flags, "--recompute full") != flags.end());
     CHECK(std::ranges::find(flags, "--micro-batch 1") != flags.end());
     CHECK(holds(session.run(tight).out, "lacks 1000 B"));
+
+    // Two stages on two devices; a list of devices keeps its type.
+    const std::string one =
+        "plan gpt:num_hidden_layers=4,hidden_size=256,num_attention_heads=4,length=256,"
+        "vocab_size=1000 --batch 8 --tensor 1 --micro-batch 1 --zero 0 --precision fp16 "
+        "--recompute full --as v100 --top 1 --devices ";
+    const std::int64_t whole = session.json(one + "1")["plans"][0]["peak_bytes"];
+    for (const char* devices : {"1", "1xv100"}) {
+      const Json remedies =
+          session.json(fmt::format("{}{} --memory '{} B'", one, devices, whole - 1000))["remedies"];
+      REQUIRE(remedies.size() == 1);
+      CHECK(remedies[0]["flags"] ==
+            fmt::format("--devices 2{}", std::string_view(devices).substr(1)));
+    }
   }
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # wheel.sh WHEEL: installs the wheel into a fresh venv and uses it from another folder, without compiler in the path; checks
-# its types by mypy, and the examples of its texts.
+# its tag, its types by mypy, and the examples of its texts.
 set -euo pipefail
 wheel=$(realpath "$1")
 folder=$(mktemp -d)
@@ -10,6 +10,13 @@ python=/usr/bin/python3
 [[ $wheel == *cp311* ]] || python=python3
 "$python" -m venv venv
 venv/bin/pip install --quiet --no-index "$wheel"
+# No binary needs a newer glibc than the tag says. Debian 12: expat's symbols; 13: those of g++ 14's libstdc++.
+tag=${wheel##*manylinux_2_} tag=${tag%%_*}
+needs=$(find venv/lib/*/site-packages/baechi* -type f \( -name '*.so*' -o -name baechi \) -exec readelf -VW {} + |
+  grep -oE 'GLIBC_2\.[0-9]+' | sort -uV | tail -n 1)
+[[ ${needs#GLIBC_2.} -le $tag ]] || { echo "tagged glibc 2.$tag, needs $needs"; exit 1; }
+echo "tag: glibc 2.$tag; symbols up to $needs"
+case $(. /etc/os-release; echo "$ID$VERSION_ID") in debian12) [[ $tag -le 36 ]] ;; debian13) [[ $tag -le 39 ]] ;; esac
 mkdir bin elsewhere
 cd elsewhere
 export PATH=$folder/venv/bin:/bin
@@ -38,7 +45,7 @@ assert runner.failures == 0
 END
 site=$(python3 -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])')
 # pybind11's classes have a metaclass of their own, and a constructor of any arguments.
-[[ ! -x /usr/bin/stubtest ]] || MYPYPATH=$site PYTHONPATH=$site /usr/bin/stubtest baechi \
+[[ ! -x /usr/bin/stubtest || $(/usr/bin/python3 -V) != $(python3 -V) ]] || MYPYPATH=$site PYTHONPATH=$site /usr/bin/stubtest baechi \
   --allowlist <(printf 'baechi\\.[A-Z]\\w+(\\.__init__)?\n')
 baechi run slow_link --quiet && echo "baechi run slow_link: $(wc -l <results/slow_link/results.csv) lines"
 ldd "$(python3 -c 'import baechi; print(baechi.__file__)')" | grep -c baechi_data/lib

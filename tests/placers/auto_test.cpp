@@ -123,38 +123,51 @@ TEST_SUITE("placers") {
       std::size_t compared = 0, slower = 0;
       double worst = 1.0;
     };
-    const auto outcome = [](std::uint64_t graphs, std::uint32_t least_ops, std::uint32_t sizes) {
+    constexpr std::int64_t equal[] = {12, 12, 12}, unequal[] = {12, 24, 18};
+    // The memory of device d is `memory` x share[d] / 12, and in every third step only that of one
+    // of the largest devices rises.
+    const auto outcome = [](std::uint64_t graphs, std::uint32_t least_ops, std::uint32_t sizes,
+                            std::span<const std::int64_t> share, double rise) {
       Outcome result;
       for (std::uint64_t seed = 0; seed < graphs; ++seed) {
         const auto more = static_cast<std::uint32_t>(seed) % sizes;
         const RandomProblem random({.ops = least_ops + more}, 3, seed);
         std::optional<Duration> before;
-        for (std::int64_t memory = 600; memory < 12'000; memory += memory / 4) {
+        for (double memory = 720; memory < 9'000; memory *= rise) {
           CAPTURE(seed);
           CAPTURE(memory);
           Cluster cluster = random.cluster;
-          for (const DeviceId d : cluster.devices()) cluster.set_memory(d, {memory});
+          for (const DeviceId d : cluster.devices())
+            cluster.set_memory(d, {static_cast<std::int64_t>(memory) * share[index(d)] / 12});
+          const auto compare = [&](std::optional<Duration> now) {
+            if (before) {
+              REQUIRE(now);
+              ++result.compared;
+              result.slower += *now > *before ? 1U : 0U;
+              result.worst = std::max(result.worst, to_us(*now) / to_us(*before));
+            }
+          };
           const auto now = step(random.under({}, cluster), "auto");
-          if (before) {
-            REQUIRE(now);
-            ++result.compared;
-            result.slower += *now > *before ? 1U : 0U;
-            if (*now > *before) result.worst = std::max(result.worst, to_us(*now) / to_us(*before));
-          }
+          compare(now);
           before = now;
+          if (result.compared % 3 != 0) continue;
+          const Bytes largest = cluster.device(gpu1).memory;
+          compare(step(random.under({}, with_memory(cluster, gpu1, 1.1 * largest)), "auto"));
         }
       }
+      MESSAGE(result.slower << " of " << result.compared << ", at most x " << result.worst);
       return result;
     };
     // At most 3^6 placements, and the best of all those that fit.
-    const Outcome all = outcome(40, 4, 3);
+    const Outcome all = outcome(40, 4, 3, equal, 1.25);
     CHECK(all.compared > 300);
     CHECK(all.slower == 0);
-    const Outcome some = outcome(20, 10, 40);
-    MESSAGE(some.slower << " of " << some.compared << ", at most x " << some.worst);
-    CHECK(some.compared > 150);
-    CHECK(some.slower * 100 <= some.compared * 3);
-    CHECK(some.worst <= 1.05);
+    for (const auto share : {std::span(equal), std::span(unequal)}) {
+      const Outcome some = outcome(20, 10, 40, share, 1.3);
+      CHECK(some.compared > 150);
+      CHECK(some.slower * 50 <= some.compared);
+      CHECK(some.worst <= 1.03);
+    }
   }
 
   TEST_CASE("auto reports its choice, and stops where no step can be shorter") {

@@ -193,6 +193,8 @@ class LlamaCpp(unittest.TestCase):
         self.assertEqual(questions[0]["starts"], ["layer_17"])
         self.assertEqual(questions[0]["device"], {"base": "rtx_3090_llamacpp", "launch": "6.13 us"})  # 5.22 + 0.91
         self.assertNotIn("0.9,", str(questions[2]["device"]["gemv"]))  # a 3090's own share is left out
+        # Ampere: (0.9 + 0.893) / 2, of which ECC leaves 15 of 16.
+        self.assertAlmostEqual(llama_cpp.of_others("A40")["gemv"]["fp16"], 0.8965 * 15 / 16)
         self.assertAlmostEqual(result.rows[0].measured, 20000.0)
         self.assertAlmostEqual(result.rows[0].error(), 0.05)
         self.assertAlmostEqual(result.left_out["mean"], 0.05)

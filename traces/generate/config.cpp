@@ -192,26 +192,48 @@ const Json& models() {
   return all;
 }
 
+/// `name` in lower case, without organization, separators and words that leave the shapes as they
+/// are; `versions`: also without those such as v0.3, 2407 and 4k.
+std::string plain_name(std::string_view name, bool versions) {
+  constexpr auto unshaped = std::to_array<std::string_view>(
+      {"meta", "instruct", "it", "chat", "hf", "base", "pt", "coder", "math"});
+  name.remove_prefix(name.rfind('/') + 1);
+  std::string plain;
+  while (!name.empty()) {
+    const std::size_t end = std::min(name.find_first_of("-_:"), name.size());
+    std::string word(name.substr(0, end));
+    std::ranges::transform(word, word.begin(), [](unsigned char c) { return std::tolower(c); });
+    name.remove_prefix(std::min(end + 1, name.size()));
+    const bool version = (word.size() > 1 && word[0] == 'v' && word[1] < ':') || word == "4k" ||
+                         (word.size() == 4 && parse_number<int>(word));
+    if (std::ranges::find(unshaped, word) == unshaped.end() && !(versions && version))
+      plain += word;
+  }
+  return plain;
+}
+
 /// The values of a model by its name in models.json, or of a file.
 PublishedConfig config_of(std::string_view generator, const std::string& name,
                           const Options& options, const std::string& where) {
-  const Json known = models().value(generator, Json::object());
-  if (known.contains(name)) return published(known.at(name), name);
-  if (name.ends_with(".json") || name.ends_with(".gguf")) {
-    const std::string path =
-        name.starts_with('/') || options.base().empty() ? name : options.base() + "/" + name;
-    PublishedConfig config = read_published_file(path);
+  const auto made = [&](PublishedConfig config, const std::string& path) {
     if (config.generator != generator && config.also != generator)
       throw InputError(
           fmt::format("{}{}: generator {} makes this model", at(where), path, config.generator));
     return config;
+  };
+  for (const auto& [full, row] : models().items())
+    if (name == full || name == row.value("short", full)) return made(published(row, full), name);
+  if (name.ends_with(".json") || name.ends_with(".gguf")) {
+    const std::string path =
+        name.starts_with('/') || options.base().empty() ? name : options.base() + "/" + name;
+    return made(read_published_file(path), path);
   }
   std::vector<std::string> names;
-  for (const auto& [one, value] : known.items()) names.push_back(one);
-  throw InputError(
-      fmt::format("{}{}.config: '{}' is not {}a config.json{}", at(where), generator, name,
-                  names.empty() ? "" : fmt::format("one of {}, nor ", fmt::join(names, ", ")),
-                  did_you_mean(name, names)));
+  for (const KnownModel& known : known_models())
+    if (known.generator == generator) names.push_back(known.name);
+  throw InputError(fmt::format("{}{}.config: '{}' is not {}a config.json{}", at(where), generator,
+                               name, names.empty() ? "" : "one of 'baechi list models', nor ",
+                               did_you_mean(name, names)));
 }
 
 }  // namespace
@@ -223,7 +245,31 @@ PublishedConfig read_published_config(std::string_view text, const std::string& 
 }
 
 PublishedConfig read_published_file(const std::string& path) {
+  if (models().contains(path)) return published(models().at(path), path);
   return is_gguf(path) ? read_gguf_config(path) : read_published_config(read_file(path), path);
+}
+
+std::vector<KnownModel> known_models() {
+  std::vector<KnownModel> known;
+  for (const auto& [name, row] : models().items())
+    known.push_back({.name = name,
+                     .generator = published(row, name).generator,
+                     .source = row.value("source", ""),
+                     .parameters = row.value("parameters", std::int64_t{0})});
+  return known;
+}
+
+std::optional<std::string> known_model(std::string_view text) {
+  for (const bool versions : {false, true}) {
+    const std::string plain = plain_name(text, versions);
+    for (const auto& [name, row] : models().items()) {
+      const std::string source = row.value("source", "");
+      if (plain == plain_name(name, false) ||
+          plain == plain_name(source.substr(0, source.find(',')), false))
+        return name;
+    }
+  }
+  return std::nullopt;
 }
 
 std::string family_of_gguf(const std::string& architecture, bool experts) {

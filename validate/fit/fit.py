@@ -44,6 +44,7 @@ def run(what, data, program):
     if what == "network":
         return vtrain_numbers.fit_network(data, program)
     if what == "megatron":
+        write_left_out("left_out_vtrain.csv", vtrain_numbers.left_out(data, program), data)
         return vtrain_numbers.fit_megatron(data, program)
     # Rings over wires of a DGX-1: one between its first two GPUs, six over all eight.
     return vtrain_numbers.fit_collectives(data, {2: 1.0, 8: 6.0})

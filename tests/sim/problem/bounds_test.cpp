@@ -122,6 +122,13 @@ TEST_SUITE("bounds") {
     const LowerBounds b = quick_bounds(graph, gpus(2, 14_B));
     CHECK_FALSE(b.fits_in_memory);
     CHECK(b.why_not == "weights need 30 B, all 2 devices together have 28 B");
+    OpGraphBuilder training;
+    training.add_op({.name = "a", .persistent = 4_B});
+    training.add_op({.name = "b", .persistent = 6_B, .phase = Phase::backward});
+    training.add_op({.name = "u", .persistent = 8_B, .phase = Phase::update});
+    CHECK(quick_bounds(std::move(training).build(), gpus(1, 17_B)).why_not ==
+          "a training step holds 18 B (weights 4 B, gradients 6 B, optimizer state 8 B), all 1 "
+          "devices together have 17 B");
   }
 
   TEST_CASE("an op that fits on no device") {
