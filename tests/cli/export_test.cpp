@@ -118,6 +118,22 @@ TEST_SUITE("cli export") {
     CHECK(placement["home"] == home);
     const Json step = session.json("simulate t.json --placement p.json" + on);
     CHECK(step["step_time_us"].get<double>() == doctest::Approx(30'000 + 2 * 3978.25 + 10.001));
+    // A host of 350 MB holds one, and both copies of the other on its way from the disk.
+    session.folder().write("disk.yaml", R"(
+name: disk
+graph: {import: t.json}
+placers: [auto]
+cluster:
+  devices: [{memory: 250 MB}, {kind: host, memory: 350 MB}, {kind: disk, memory: 1 TB}]
+  link: {bandwidth: 10 GB/s, latency: 0 us}
+engine: {transfers: duplex}
+)");
+    const std::string with_disk = "place t.json --scenario disk.yaml ";
+    REQUIRE(session.run(with_disk + "-o p.json").code == 0);
+    REQUIRE(session.run(with_disk + "--export accelerate -o map.json").code == 0);
+    CHECK(Json::parse(session.folder().read("map.json")) ==
+          Json{{"m0", "cpu"}, {"m1", 0}, {"m2", "disk"}});
+    CHECK(Json::parse(session.folder().read("p.json"))["home"] == Json{{"m0", 1}, {"m2", 2}});
     const auto vllm = session.run("place t.json" + on + "--export pipelining -o s.json");
     CHECK(vllm.code == 2);
     CHECK(holds(vllm.err, "pipelining cannot say that weights wait, as those of op 'm0' do"));

@@ -109,6 +109,40 @@ TEST_SUITE("fit") {
     CHECK(deepspeed["offload_param"]["device"] == "cpu");
   }
 
+  // 32 experts of 3 x 256 x 512 numbers in 16 bits are 25.2 MB a layer; the rest of a layer and of
+  // the model is below 1 MB. Where 80 MB are free, experts of one of four layers must leave.
+  TEST_CASE("experts of no more layers than necessary are on the CPU") {
+    const Session session;
+    const Json ways = session.json(
+        "fit moe:num_hidden_layers=4,hidden_size=256,num_attention_heads=4,num_key_value_heads=4,"
+        "moe_intermediate_size=512,num_local_experts=32,num_experts_per_tok=2,vocab_size=256 "
+        "--gpus 1xrtx_3090 --memory 87MB --reserve 0 --context 256 --cpu-memory 1GB")["ways"];
+    const auto found = std::ranges::find_if(
+        ways, [](const Json& way) { return way["name"] == "experts on the CPU of 1 layers"; });
+    REQUIRE(found != ways.end());
+    CHECK(holds((*found)["command"].get<std::string>(), "-ngl 5 --n-cpu-moe 1 -fa off"));
+    // A prompt is computed by the GPU, with copies of these experts over PCIe.
+    CHECK((*found)["first_token_us"].get<double>() < 20'000);
+  }
+
+  TEST_CASE("a config.json of another family is read by every verb, with its modules' names") {
+    const Session session;
+    session.folder().write("config.json", R"({"model_type": "bloom", "n_layer": 2, "n_head": 4,
+      "hidden_size": 64, "vocab_size": 256})");
+    CHECK(session.json("fit config.json --gpus 1xrtx_3090")["fits"] == true);
+    REQUIRE(session.run("fit config.json --gpus 1xrtx_3090 --export accelerate -o map").code == 0);
+    const Json map = Json::parse(session.folder().read("map"));
+    for (const char* module : {"transformer.h.0", "transformer.h.1", "transformer.ln_f",
+                               "transformer.word_embeddings_layernorm", "lm_head"})
+      CHECK(map[module] == 0);
+    CHECK(session.json("plan config.json --gpus 2xa100 --batch 4").size() > 0);
+    CHECK(session.run("trace generate config.json batch=2 -o graph.json").code == 0);
+    CHECK(session.run("simulate config.json --placer single --devices 1xa100").code == 0);
+    session.folder().write("config.json", R"({"model_type": "t5", "num_layers": 2, "num_heads": 4,
+      "d_model": 64, "d_kv": 16, "d_ff": 128, "vocab_size": 256})");
+    CHECK(session.json("fit config.json --gpus 1xrtx_3090")["fits"] == true);
+  }
+
   TEST_CASE("the command of a way that is ours runs as it is printed") {
     const Session session;
     const Json ways = session.json("fit gpt2:batch=1 --gpus 1xrtx_3060 --reserve '1 GiB'")["ways"];
@@ -140,5 +174,13 @@ TEST_SUITE("fit") {
     CHECK(answer["fits"] == true);
     CHECK(answer["ways"][0]["fits"] == true);
     CHECK(Session().json(ask + " --memory 700M")["fits"] == false);
+    // GPUs of two kinds have the layers in a line; the host may have the optimizer.
+    std::string two = ask;
+    two.replace(two.find("2xrtx_4090"), 10, "1xrtx_4090,1xrtx_3060");
+    const Json ways = Session().json(two + " --cpu-memory 4GB")["ways"];
+    for (const char* name : {"layers in a line, recompute", "QLoRA 16, layers in a line, recompute",
+                             "layers in a line, recompute, optimizer on the host"})
+      CHECK(
+          std::ranges::any_of(ways, [&](const Json& w) { return w["name"] == name && w["fits"]; }));
   }
 }

@@ -152,7 +152,7 @@ class Questions(unittest.TestCase):
             "page,title,system,gpus,precision,gbs,layers,pp,vp,step_s,tokens_per_s,samples_per_s,mfu,release\n"
             "hf-mistral/README_7b.md,Mistral 7b 24.02 BF16,H100,8,BF16,,,,,,,16,,v24.11.1\n")})
         self.assertEqual((asked["batch"], asked["micro_batch"], asked["zero"], asked["recompute"]), ("512", "16", "3", "full"))
-        self.assertEqual((asked["framework"], asked["options"]["config"]["lora_rank"]), ("fsdp", "8"))
+        self.assertEqual((asked["framework"], asked["options"]["config"]), ("fsdp", {"like": "3-8b", "lora_dropout": "0.1", "lora_rank": "8"}))
         self.assertAlmostEqual(result.rows[0].measured, 32.0)
 
     def test_a_step_of_a_model_is_asked_of_the_device_under_pytorch(self):

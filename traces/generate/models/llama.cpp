@@ -23,6 +23,7 @@ struct Decoder {
   Ranks ranks{};
   std::int64_t adapters = 0;       ///< inner width of what is trained beside products; 0: all is
   bool few_adapters = false;       ///< beside those of queries, keys and values alone
+  bool adapters_drop = false;      ///< they read through a dropout
   bool query_key_norm = false;     ///< in each head, with weights that all heads share
   bool rotary_apart = false;       ///< as rotate() has it
   bool bias = false;               ///< of products in attention and feed-forward networks
@@ -76,7 +77,8 @@ ValueId adapted(Model& model, const Decoder& s, std::string_view name, ValueId x
   if (s.adapters == 0 || (s.few_adapters && beside == Beside::other)) return y;
   const std::string own(name);
   model.freeze(false);
-  const ValueId low = dense(model, own + "/adapter_in", x, s.adapters, false);
+  const ValueId in = s.adapters_drop ? dropout(model, own + "/adapter_dropout", x) : x;
+  const ValueId low = dense(model, own + "/adapter_in", in, s.adapters, false);
   const ValueId high = dense(model, own + "/adapter_out", low, units, false);
   model.freeze(true);
   return add(model, own + "/adapted", y, high);
@@ -361,6 +363,7 @@ void read_kernels(Options& o, Config& c, const Expansion& e, Decoder& s) {
   if (s.adapters > 0 && e.level == Level::tf1)
     o.mistake("level", "TensorFlow 1 trains all weights here");
   s.few_adapters = c.one_of("lora_modules", {"all", "attention_qkv"}) == "attention_qkv";
+  s.adapters_drop = c.number("lora_dropout", 0.0, 0.0, 1.0) > 0.0;
   s.query_key_norm = c.flag("use_qk_norm", false);
   s.bias = c.flag("attention_bias", false);
   s.internlm = e.kernels.internlm;
@@ -397,7 +400,8 @@ constexpr std::string_view config_keys =
     "position_embedding_type (rotary; learned; none), embedding_size, embedding_norm, "
     "use_qk_norm, layer_types, lora_rank (two products of "
     "this width beside others, which alone "
-    "are trained), lora_modules (all, or attention_qkv: beside those of queries, keys and values)";
+    "are trained), lora_modules (all, or attention_qkv: beside those of queries, keys and values), "
+    "lora_dropout (of what they read)";
 
 /// `moe`: the networks are experts, and the model has options for latent attention.
 Decoder read_shape(Options& o, Config& c, bool moe, const Expansion& e) {
