@@ -72,7 +72,7 @@ cases = []
 for batch in (1, 4, 16, 64):
     row = Example("pytorch", "resnet50", "v100-16g", "fp32", batch=batch, latency=1.0)
     case = devices.Case(row, [(1.0, [[["Conv2d", "fp32", int(1e8) * batch, 10**6 * batch]] for _ in range(50)])],
-                        ({"fp32": 1.57e13}, 9e11))
+                        {"peak": {"fp32": 1.57e7}, "bytes": 9e5})
     case.measured = 2e-3 + 50 * max(8e-5, 2e-6 + (1e8 * batch + 5e7) / (1.57e13 * 0.5))
     cases.append(case)
 numbers = devices.Numbers(cases).fit(range(4))

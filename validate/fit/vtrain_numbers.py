@@ -77,6 +77,7 @@ def fit_network(data, program):
 # The six numbers of a100_megatron, with the limits of the program and where the fit begins.
 MEGATRON = {"efficiency": (1.0, 0.82), "half": (1e12, 9.9e9), "bandwidth_efficiency": (0.95, 0.754), "traffic": (1e9, 474e3),
             "host_op": (1e6, 16400.0), "unaligned": (1.0, 0.323)}
+START = np.log([first for _, first in MEGATRON.values()])
 PARTS = (3.0 / 8.0, 1.0 / 8.0, 1.0 / 2.0)  # of the errors of layers, heads and steps in a fit
 
 
@@ -110,41 +111,38 @@ class Megatron:
             heads.append(ms_of(answer["ends"], host, SMALL_KERNELS_OF_HEAD, STAMPS_OF_HEAD) / b - 1.0)
         return layers, heads, errors_of(self.program, steps, [s.question(**{"as": device}) for s in steps])
 
-    def fit(self, evaluations):
-        def loss(x):
-            return sum(part * np.abs(e).mean() for part, e in zip(PARTS, self.errors(x)))
-        start = [math.log(first) for _, first in MEGATRON.values()]
-        return minimize(loss, start, method="Nelder-Mead", options={"maxfev": evaluations, "xatol": 0.01, "fatol": 1e-5,
-                        "initial_simplex": [start] + [[v + (0.1 if i == j else 0.0) for j, v in enumerate(start)]
-                                                      for i in range(len(start))]}).x
+    def lines(self, x, step=0.05):
+        """The logarithms of simulated / measured at x, and their slopes."""
+        base = np.log1p(np.concatenate(self.errors(x)))
+        return base, np.array([np.log1p(np.concatenate(self.errors(x + step * own))) - base for own in np.eye(len(x))]) / step
+
+    def move(self, base, slopes, keep):
+        """From x to the least errors of the rows to keep by these lines: to move a number by a factor of e must explain 0.3 of
+        one row's logarithm."""
+        counts = [len(self.pieces), len(self.pieces), len(self.steps)]
+        weights = np.repeat(np.divide(PARTS, counts), counts)[keep]
+
+        def loss(d):
+            return weights @ np.abs(base[keep] + d @ slopes[:, keep]) + 0.3 / len(base) * np.abs(d).sum()
+        return minimize(loss, np.zeros(len(slopes)), method="Powell", bounds=[(-0.7, 0.7)] * len(slopes)).x
 
 
-def left_out(data, program, step=0.05):
-    """For validate/published/left_out_vtrain.csv: the numbers without the rows of a hidden size, by lines of the logarithms of
-    the times around the numbers of all rows."""
+def left_out(data, program):
+    """For validate/published/left_out_vtrain.csv: the numbers without the rows of a hidden size, by the lines around those
+    of all rows."""
     fit = Megatron(data, program)
-    start = np.log([first for _, first in MEGATRON.values()])
-
-    def logs(x):
-        return np.log1p(np.concatenate(fit.errors(x)))
-
-    base = logs(start)
-    slopes = np.array([logs(start + step * own) - base for own in np.eye(len(start))]) / step
+    base, slopes = fit.lines(START)
     hidden = np.array([s.hidden for _, _, s, _ in fit.pieces] * 2 + [s.hidden for s in fit.steps])
-    counts = [len(fit.pieces), len(fit.pieces), len(fit.steps)]
-    weights = np.repeat(np.divide(PARTS, counts), counts)
     yield "hidden,device"
     for size in sorted(set(hidden)):
-        keep = hidden != size
-
-        def loss(d, keep=keep):  # to move a number by a factor of e must explain 0.3 of one row's logarithm
-            return weights[keep] @ np.abs(base[keep] + d @ slopes[:, keep]) + 0.3 / len(base) * np.abs(d).sum()
-        move = minimize(loss, np.zeros(len(start)), method="Powell", bounds=[(-0.7, 0.7)] * len(start)).x
-        yield f'{size},"{json.dumps(megatron_device(start + move)).replace(chr(34), 2 * chr(34))}"'
+        device = megatron_device(START + fit.move(base, slopes, hidden != size))
+        yield f'{size},"{json.dumps(device).replace(chr(34), 2 * chr(34))}"'
 
 
-def fit_megatron(data, program, evaluations=150):
-    fit = Megatron(data, program)
-    x = fit.fit(evaluations)
+def fit_megatron(data, program, rounds=3):
+    fit, x = Megatron(data, program), START
+    for _ in range(rounds):
+        base, slopes = fit.lines(x)
+        x = x + fit.move(base, slopes, np.full(len(base), True))
     text = f"devices:\n  a100_megatron: {megatron_device(x)}\n# layers, heads, steps on several nodes: "
     return text + ", ".join(percent(np.abs(e).mean()) for e in fit.errors(x)) + "\n"
