@@ -288,9 +288,10 @@ StepResult FitTrials::step(std::shared_ptr<const Trace> trace, const ModelLayers
                                                             : device[layer]);
   }
   engine.transfers = Transfers::duplex;
-  // A device without peer access waits for its copies, but not for weights that are prefetched, nor
-  // between the parts of a prompt.
-  engine.overlap = asked.elsewhere.prefetch.has_value() || engine.queue == ReadyOrder::program;
+  // A device without peer access waits for its copies, but not for weights that are prefetched, for
+  // gradients to the host, nor between the parts of a prompt.
+  engine.overlap = asked.elsewhere.prefetch.has_value() || asked.elsewhere.optimizer ||
+                   engine.queue == ReadyOrder::program;
   const Experiment experiment(costed(std::move(trace), asked, modules), engine);
   return experiment.step(std::move(placement)).simulate();
 }
