@@ -137,7 +137,7 @@ TEST_SUITE("fit") {
       CHECK(map[module] == 0);
     CHECK(session.json("plan config.json --gpus 2xa100 --batch 4").size() > 0);
     CHECK(session.run("trace generate config.json batch=2 -o graph.json").code == 0);
-    CHECK(session.run("simulate config.json --placer single --devices 1xa100").code == 0);
+    CHECK(session.run("place config.json --placer single --devices 1xa100").code == 0);
     session.folder().write("config.json", R"({"model_type": "t5", "num_layers": 2, "num_heads": 4,
       "d_model": 64, "d_kv": 16, "d_ff": 128, "vocab_size": 256})");
     CHECK(session.json("fit config.json --gpus 1xrtx_3090")["fits"] == true);
