@@ -174,6 +174,9 @@ TEST_SUITE("fit") {
     CHECK(answer["fits"] == true);
     CHECK(answer["ways"][0]["fits"] == true);
     CHECK(Session().json(ask + " --memory 700M")["fits"] == false);
+    CHECK(
+        holds(Session().json(ask + " --memory 900M --cpu-memory 8GB")["answer"].get<std::string>(),
+              "does not fit: "));
     // GPUs of two kinds have the layers in a line; the host may have the optimizer.
     std::string two = ask;
     two.replace(two.find("2xrtx_4090"), 10, "1xrtx_4090,1xrtx_3060");
